@@ -1,0 +1,182 @@
+# rest-lit: the whole build in one file.
+#
+#   make            build/rest-lit
+#   make demo       build, start, submit the examples, show what became of them
+#   make check      every test there is
+#   make help       the rest
+
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+MAKEFLAGS += --no-builtin-rules
+
+# ---- flavours: release (build/), asan (build/asan), fuzz (build/fuzz) ----------------
+FLAVOUR ?= release
+B := $(if $(filter release,$(FLAVOUR)),build,build/$(FLAVOUR))
+
+CC := gcc
+CLANG := clang-14
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wold-style-definition -Wwrite-strings -Wcast-qual -Wpointer-arith -Wformat=2 -Wvla \
+	-Wundef -Wconversion -Wno-sign-conversion
+WARN_GCC := -Wlogical-op -Wduplicated-cond -Warith-conversion
+ifdef DEVELOPER
+WARN += -Werror
+endif
+HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
+LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+
+CFLAGS_release := -O2 -g $(HARDEN) -fPIE -ftrivial-auto-var-init=zero $(WARN_GCC)
+LDFLAGS_release := $(LINK_HARDEN)
+CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer $(WARN_GCC)
+LDFLAGS_asan := -fsanitize=address,undefined
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+LDFLAGS_fuzz := -fsanitize=address,undefined
+ifeq ($(FLAVOUR),fuzz)
+override CC := $(CLANG)
+endif
+
+# ---- what must be installed: packages.txt ---------------------------------------------
+# libjwt comes in two flavours; take the one that is there.
+JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
+PKGS_base := jansson yaml-0.1 nettle
+PKGS_k8s := libcurl
+PKGS_server := libmicrohttpd $(JWT) zlib
+PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
+
+ifneq ($(filter-out clean help fmt deps deps-test,$(or $(MAKECMDGOALS),all)),)
+DEPS := $(shell tests/tools/deps build >&2 || echo failed)
+ifneq ($(DEPS),)
+$(error packages are missing, see above)
+endif
+endif
+
+CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
+CFLAGS := -std=gnu17 $(CFLAGS_$(FLAVOUR)) $(WARN) $(CFLAGS)
+LDFLAGS := $(LDFLAGS_$(FLAVOUR)) $(LDFLAGS)
+CPPFLAGS += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LIBS_base := $(shell pkg-config --libs $(PKGS_base) 2>/dev/null) -lm -lpthread
+LIBS_k8s := $(shell pkg-config --libs $(PKGS_k8s) 2>/dev/null)
+LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
+
+VERSION := 0.1.0
+
+# ---- layers: each folder one archive; what a layer may use stands in USES ----------------
+LAYERS := base schema translate k8s server
+USES_base := base
+USES_schema := schema base
+USES_translate := translate schema base
+USES_k8s := k8s base
+USES_server := server k8s translate schema base
+LINK_base := $(LIBS_base)
+LINK_schema := $(LIBS_base)
+LINK_translate := $(LIBS_base)
+LINK_k8s := $(LIBS_k8s) $(LIBS_base)
+LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
+
+objects = $(patsubst %.c,$(B)/%.o,$(filter-out server/main.c,$(wildcard $(1)/*.c)))
+archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
+
+all: $(B)/rest-lit
+
+define LAYER
+$(B)/lib$(1).a: $(call objects,$(1))
+	@rm -f $$@
+	ar rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call LAYER,$(l))))
+
+$(B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DREST_LIT_VERSION='"$(VERSION)"' $(CFLAGS) -c -o $@ $<
+
+# Files that are embedded by EMBED() are not seen by -MMD.
+$(call objects,schema): $(wildcard schema/*.json)
+$(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
+$(call objects,server): $(wildcard server/*.html)
+
+$(B)/rest-lit: $(B)/server/main.o $(call archives,server)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
+
+# ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
+unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))
+define UNIT
+$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(call archives,$(1)) Makefile
+	@mkdir -p $$(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) -lcmocka
+endef
+$(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
+UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
+
+# ---- golden, hostile, bench: programs that link translate only -----------------------------
+$(B)/tests/%: tests/%.c $(call archives,translate) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< $(call archives,translate) $(LINK_translate)
+TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/golden/*.c tests/hostile/*.c tests/bench/*.c))
+
+# ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
+FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
+build/fuzz/bin/%: tests/fuzz/%.c $(call archives,server) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(call archives,server) $(LINK_server)
+
+tests: $(UNIT_TESTS) $(TEST_TOOLS)
+fuzzers: $(FUZZERS)
+asan:
+	$(MAKE) FLAVOUR=asan all tests
+.PHONY: all tests fuzzers asan
+
+# ---- what people say ---------------------------------------------------------------------------
+help:
+	@echo 'make            build/rest-lit'
+	@echo 'make demo       build, start the server on a directory, submit the examples'
+	@echo 'make check      all tests (installs what they need, as root)'
+	@echo 'make unit       unit tests only;  make golden, hostile, http, e2e, lint: one part of check'
+	@echo 'make asan       everything under address and undefined-behaviour sanitizers'
+	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n)'
+	@echo 'make bench      speed, as ratios to libyaml in the same run'
+	@echo 'make layers     which folder includes what'
+	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md'
+	@echo 'make fmt        clang-format everything'
+	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'DEVELOPER=1 turns warnings into errors'
+
+demo: all
+	tests/tools/demo $(B)/rest-lit
+
+check:
+	tests/tools/deps test
+	tests/tools/check
+
+unit: all tests
+	tests/tools/suites unit
+golden hostile http e2e lint: all tests
+	tests/tools/suites $@
+
+layers:
+	tests/tools/layers
+
+fmt:
+	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
+
+SECONDS ?= 60
+fuzz:
+	$(MAKE) FLAVOUR=fuzz fuzzers
+	tests/tools/fuzz $(SECONDS)
+
+bench: all tests
+	tests/tools/bench
+
+pages: all
+	tests/tools/pages write
+
+PREFIX ?= /usr/local
+install: all
+	install -D -m 755 build/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
+
+clean:
+	rm -rf build
+
+.PHONY: help demo check unit golden hostile http e2e lint layers fmt fuzz bench pages install clean
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

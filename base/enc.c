@@ -1,0 +1,176 @@
+/* Small standard encodings; see enc.h.  MD5 and base64 come from nettle. */
+#include "base/enc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <nettle/base64.h>
+#include <nettle/md5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+static void to_hex(char *out, const uint8_t *bytes, size_t n)
+{
+	static const char hex[] = "0123456789abcdef";
+	for (size_t i = 0; i < n; i++) {
+		out[2 * i] = hex[bytes[i] >> 4];
+		out[2 * i + 1] = hex[bytes[i] & 15];
+	}
+	out[2 * n] = '\0';
+}
+
+void md5_hex(char out[static 33], struct span text)
+{
+	struct md5_ctx ctx;
+	uint8_t digest[MD5_DIGEST_SIZE];
+	md5_init(&ctx);
+	md5_update(&ctx, text.n, (const uint8_t *)text.p);
+	md5_digest(&ctx, sizeof(digest), digest);
+	to_hex(out, digest, sizeof(digest));
+}
+
+void str_base64(struct str *out, struct span bytes)
+{
+	size_t n = BASE64_ENCODE_RAW_LENGTH(bytes.n);
+	if (!str_reserve(out, n))
+		return;
+	base64_encode_raw(out->p + out->n, bytes.n, (const uint8_t *)bytes.p);
+	out->n += n;
+	out->p[out->n] = '\0';
+}
+
+int base64_decode(struct arena *a, struct span text, struct span *bytes)
+{
+	struct base64_decode_ctx ctx;
+	size_t n = BASE64_DECODE_LENGTH(text.n);
+	uint8_t *p = arena_alloc(a, n + 1);
+	base64_decode_init(&ctx);
+	if (!base64_decode_update(&ctx, &n, p, text.n, text.p) || !base64_decode_final(&ctx))
+		return -1;
+	p[n] = 0;
+	*bytes = (struct span){ (const char *)p, n };
+	return 0;
+}
+
+void random_hex(char *out, size_t n)
+{
+	uint8_t bytes[64];
+	assert(n <= sizeof(bytes));
+	ssize_t got = getrandom(bytes, n, 0); /* up to 256 bytes never come short */
+	assert(got == (ssize_t)n);
+	to_hex(out, bytes, n);
+}
+
+void wipe(void *p, size_t n)
+{
+	explicit_bzero(p, n);
+}
+
+/* The digits of v, without sign and point, and its decimal exponent: 0.DIGITS x 10^exp. */
+static int shortest_digits(double v, char digits[static 20])
+{
+	char text[40];
+	for (int precision = 0; precision < 17; precision++) {
+		(void)snprintf(text, sizeof(text), "%.*e", precision, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	size_t n = 0;
+	const char *p = text;
+	for (; *p != 'e'; p++) {
+		if (*p != '.')
+			digits[n++] = *p;
+	}
+	while (n > 1 && digits[n - 1] == '0')
+		n--;
+	digits[n] = '\0';
+	int64_t exponent = 0;
+	const char *e = p + 1 + (p[1] == '+');
+	int bad = parse_i64(span_of(e), -400, 400, &exponent);
+	assert(bad == 0);
+	return (int)exponent + 1;
+}
+
+/* Number::toString of ECMAScript for a positive finite number: k digits, point at n. */
+static void put_digits(struct str *out, const char *digits, int n)
+{
+	int k = (int)strlen(digits);
+	if (k <= n && n <= 21) {
+		str_printf(out, "%s%.*s", digits, n - k, "000000000000000000000");
+	} else if (0 < n && n <= 21) {
+		str_printf(out, "%.*s.%s", n, digits, digits + n);
+	} else if (-6 < n && n <= 0) {
+		str_printf(out, "0.%.*s%s", -n, "000000", digits);
+	} else {
+		str_printf(out, "%c%s%se%c%d", digits[0], k > 1 ? "." : "", digits + 1,
+			   n > 0 ? '+' : '-', n > 0 ? n - 1 : 1 - n);
+	}
+}
+
+size_t number_text(char out[static NUMBER_MAX], double v)
+{
+	STR_AUTO text = STR_INIT(NUMBER_MAX - 1);
+	char digits[20];
+	if (isnan(v)) {
+		str_puts(&text, "NaN");
+	} else if (v == 0) {
+		str_puts(&text, "0");
+	} else {
+		if (v < 0)
+			str_char(&text, '-');
+		v = fabs(v);
+		if (isinf(v))
+			str_puts(&text, "Infinity");
+		else
+			put_digits(&text, digits, shortest_digits(v, digits));
+	}
+	assert(!text.full);
+	memcpy(out, str_c(&text), text.n + 1);
+	return text.n;
+}
+
+/* Length of the well-formed UTF-8 character at p (Unicode, table 3-7), 0 if there is none. */
+static size_t utf8_char(const unsigned char *p, size_t n)
+{
+	static const struct {
+		unsigned char first, last, low, high, len;
+	} FORMS[] = {
+		{ 0x00, 0x7f, 0, 0, 1 },       { 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
+	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
+		if (p[0] < FORMS[i].first || p[0] > FORMS[i].last)
+			continue;
+		if (n < FORMS[i].len)
+			return 0;
+		if (FORMS[i].len > 1 && (p[1] < FORMS[i].low || p[1] > FORMS[i].high))
+			return 0;
+		for (size_t k = 2; k < FORMS[i].len; k++) {
+			if ((p[k] & 0xc0) != 0x80)
+				return 0;
+		}
+		return FORMS[i].len;
+	}
+	return 0;
+}
+
+size_t utf8_check(struct span text)
+{
+	const unsigned char *p = (const unsigned char *)text.p;
+	size_t i = 0;
+	while (i < text.n) {
+		if (p[i] < 0x80) {
+			i++;
+			continue;
+		}
+		size_t n = utf8_char(p + i, text.n - i);
+		if (n == 0)
+			return i;
+		i += n;
+	}
+	return text.n;
+}

@@ -1,0 +1,28 @@
+#pragma once
+/* Small standard encodings.  All pure; no thread rule. */
+#include "base/arena.h"
+#include "base/str.h"
+
+/* MD5 in lower-case hex, with its final NUL (names of Frameworks; not for security). */
+void md5_hex(char out[static 33], struct span text);
+
+/* Base64 with padding, RFC 4648 section 4. */
+void str_base64(struct str *out, struct span bytes);
+/* Back again, strictly; the bytes live in the arena.  0 or -1. */
+int base64_decode(struct arena *a, struct span text, struct span *bytes);
+
+/* n random bytes as 2n lower-case hex digits and a NUL, from the kernel. */
+void random_hex(char *out, size_t n);
+
+/* Overwrite memory so that no compiler removes it. */
+void wipe(void *p, size_t n);
+
+/* A number as ECMAScript writes it: shortest digits that read back to the same
+ * double, no ".0", exponents as 1e-7 and 1e+21, NaN, Infinity.  Returns the
+ * length; out is NUL-terminated. */
+enum { NUMBER_MAX = 32 };
+size_t number_text(char out[static NUMBER_MAX], double v);
+
+/* First offset at which text is not UTF-8 (overlong, surrogates and above
+ * U+10FFFF are not), or text.n if all of it is. */
+size_t utf8_check(struct span text);

@@ -1,0 +1,186 @@
+/* Errors and warnings with places; see err.h. */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MESSAGE_MAX = 4096 };
+
+static char *vformat(const char *fmt, va_list ap)
+{
+	char *p = NULL;
+	if (vasprintf(&p, fmt, ap) < 0)
+		abort();
+	return p;
+}
+
+static void notes_take(struct notes *n, struct place where, char *msg)
+{
+	if (n->n == NOTES_MAX) {
+		n->dropped++;
+		free(msg);
+		return;
+	}
+	if (n->v == NULL)
+		n->v = xcalloc(NOTES_MAX, sizeof(*n->v));
+	n->v[n->n++] = (struct note){
+		.msg = msg,
+		.at = where.at ? xstrdup(where.at) : NULL,
+		.line = where.line,
+		.column = where.column,
+	};
+}
+
+int err_set(struct err *e, int http, const char *code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *msg = vformat(fmt, ap); /* before err_done: it may quote the old message */
+	va_end(ap);
+	err_done(e);
+	e->http = http;
+	e->code = code;
+	notes_take(&e->notes, NOWHERE, msg);
+	return -1;
+}
+
+int err_at(struct err *e, int http, const char *code, struct place where, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	notes_take(&e->notes, where, vformat(fmt, ap));
+	va_end(ap);
+	if (e->http == 0) {
+		e->http = http;
+		e->code = code;
+	}
+	return -1;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *context = vformat(fmt, ap);
+	va_end(ap);
+	if (e->notes.n) {
+		struct note *first = &e->notes.v[0];
+		char *msg = xasprintf("%s: %s", context, first->msg);
+		free(first->msg);
+		first->msg = msg;
+	}
+	free(context);
+	return -1;
+}
+
+const char *err_msg(const struct err *e)
+{
+	return e->notes.n ? e->notes.v[0].msg : "";
+}
+
+void err_done(struct err *e)
+{
+	notes_done(&e->notes);
+	*e = (struct err){ 0 };
+}
+
+void notes_add(struct notes *n, struct place where, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	notes_take(n, where, vformat(fmt, ap));
+	va_end(ap);
+}
+
+void notes_done(struct notes *n)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		free(n->v[i].msg);
+		free(n->v[i].at);
+	}
+	free(n->v);
+	*n = (struct notes){ 0 };
+}
+
+static bool plain_name(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+		if (!letter && !(i && ((c >= '0' && c <= '9') || c == '-')))
+			return false;
+	}
+	return s.n > 0;
+}
+
+static bool all_digits(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	}
+	return s.n > 0;
+}
+
+/* One reference token of a JSON pointer, its ~0 and ~1 undone, as people write it. */
+static void put_token(struct str *out, struct span token, bool first)
+{
+	STR_AUTO name = STR_INIT(MESSAGE_MAX);
+	for (size_t i = 0; i < token.n; i++) {
+		char c = token.p[i];
+		if (c == '~' && i + 1 < token.n)
+			c = token.p[++i] == '1' ? '/' : '~';
+		str_char(&name, c);
+	}
+	struct span plain = str_view(&name);
+	if (all_digits(plain)) {
+		str_printf(out, "[%s]", plain.p);
+	} else if (plain_name(plain)) {
+		str_printf(out, "%s%s", first ? "" : ".", plain.p);
+	} else {
+		char buf[4 * QUOTE_MAX];
+		str_printf(out, "[\"%s\"]", quote(buf, plain));
+	}
+}
+
+void note_text(struct str *out, const struct note *n)
+{
+	const char *p = n->at && n->at[0] == '/' ? n->at + 1 : NULL;
+	for (bool first = true; p; first = false) {
+		const char *end = strchr(p, '/');
+		put_token(out, (struct span){ p, end ? (size_t)(end - p) : strlen(p) }, first);
+		p = end ? end + 1 : NULL;
+	}
+	if (n->at && n->at[0] == '/')
+		str_puts(out, ": ");
+	str_puts(out, n->msg);
+}
+
+/* Bytes of the UTF-8 character that starts with c. */
+static size_t char_len(unsigned char c)
+{
+	return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
+{
+	STR_AUTO out = STR_INIT(4 * QUOTE_MAX);
+	size_t i = 0;
+	while (i < text.n) {
+		size_t n = char_len((unsigned char)text.p[i]);
+		if (i + n > text.n || out.n + n > QUOTE_MAX - 3)
+			break;
+		struct span one = { text.p + i, n };
+		/* JSON's escapes, but quotes stay as they are: this is for reading. */
+		if (one.p[0] == '"' || one.p[0] == '\\')
+			str_char(&out, one.p[0]);
+		else
+			str_json_text(&out, one);
+		i += n;
+	}
+	if (i < text.n)
+		str_puts(&out, "...");
+	memcpy(buf, str_c(&out), out.n + 1);
+	return buf;
+}

@@ -1,0 +1,206 @@
+/* Text that grows up to a maximum; see str.h. */
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *check(void *p)
+{
+	if (p == NULL) {
+		(void)fputs("out of memory\n", stderr); /* nothing else can be done about it */
+		abort();
+	}
+	return p;
+}
+
+void *xmalloc(size_t n)
+{
+	return check(malloc(n ? n : 1));
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	return check(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *xrealloc(void *p, size_t n)
+{
+	return check(realloc(p, n ? n : 1));
+}
+
+char *xstrdup(const char *s)
+{
+	return xstrndup(s, strlen(s));
+}
+
+char *xstrndup(const char *s, size_t n)
+{
+	char *p = xmalloc(n + 1);
+	if (n)
+		memcpy(p, s, n);
+	p[n] = '\0';
+	return p;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *p = NULL;
+	int n = vasprintf(&p, fmt, ap);
+	va_end(ap);
+	return check(n < 0 ? NULL : p);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct span span_trim(struct span s)
+{
+	while (s.n && is_blank(s.p[0])) {
+		s.p++;
+		s.n--;
+	}
+	while (s.n && is_blank(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+bool str_reserve_slow(struct str *s, size_t n)
+{
+	if (s->full || n > s->max - s->n) {
+		s->full = true;
+		return false;
+	}
+	size_t want = s->n + n + 1;
+	size_t cap = s->cap ? s->cap : 64;
+	while (cap < want)
+		cap += cap;
+	if (cap > s->max + 1)
+		cap = s->max + 1;
+	s->p = xrealloc(s->p, cap);
+	s->cap = cap;
+	return true;
+}
+
+void str_puts(struct str *s, const char *text)
+{
+	str_put(s, text, strlen(text));
+}
+
+void str_int(struct str *s, int64_t v)
+{
+	char digits[20];
+	size_t i = sizeof(digits);
+	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+	do {
+		digits[--i] = (char)('0' + u % 10);
+		u /= 10;
+	} while (u);
+	if (v < 0)
+		str_char(s, '-');
+	str_put(s, digits + i, sizeof(digits) - i);
+}
+
+void str_printf(struct str *s, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *p = NULL;
+	int n = vasprintf(&p, fmt, ap);
+	va_end(ap);
+	check(n < 0 ? NULL : p);
+	str_put(s, p, (size_t)n);
+	free(p);
+}
+
+/* What stands behind the backslash for each byte that JSON escapes; 'u': \u00XX. */
+static char json_escape(unsigned char c)
+{
+	switch (c) {
+	case '"':
+	case '\\':
+		return (char)c;
+	case '\b':
+		return 'b';
+	case '\t':
+		return 't';
+	case '\n':
+		return 'n';
+	case '\f':
+		return 'f';
+	case '\r':
+		return 'r';
+	default:
+		return c < 0x20 || c == 0x7f ? 'u' : 0;
+	}
+}
+
+void str_json_text(struct str *s, struct span t)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t from = 0;
+	for (size_t i = 0; i < t.n; i++) {
+		unsigned char c = (unsigned char)t.p[i];
+		char esc = json_escape(c);
+		if (esc == 0)
+			continue;
+		str_put(s, t.p + from, i - from);
+		from = i + 1;
+		char code[6] = { '\\', esc, '0', '0', hex[c >> 4], hex[c & 15] };
+		str_put(s, code, esc == 'u' ? 6 : 2);
+	}
+	str_put(s, t.n ? t.p + from : "", t.n - from);
+}
+
+void str_json(struct str *s, struct span t)
+{
+	str_char(s, '"');
+	str_json_text(s, t);
+	str_char(s, '"');
+}
+
+char *str_take(struct str *s)
+{
+	char *p = s->p ? s->p : xstrdup("");
+	*s = STR_INIT(s->max);
+	return p;
+}
+
+void str_done(struct str *s)
+{
+	free(s->p);
+	*s = STR_INIT(s->max);
+}
+
+void str_wipe(struct str *s)
+{
+	if (s->p)
+		explicit_bzero(s->p, s->cap);
+	str_done(s);
+}
+
+int parse_i64(struct span t, int64_t min, int64_t max, int64_t *out)
+{
+	size_t i = t.n && t.p[0] == '-';
+	bool negative = i == 1;
+	if (i == t.n)
+		return -1;
+	int64_t v = 0;
+	for (; i < t.n; i++) {
+		int digit = t.p[i] - '0';
+		if (digit < 0 || digit > 9)
+			return -1;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, negative ? -digit : digit, &v))
+			return -1;
+	}
+	if (v < min || v > max)
+		return -1;
+	*out = v;
+	return 0;
+}

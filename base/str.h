@@ -1,0 +1,134 @@
+#pragma once
+/*
+ * Text with a length: `struct span` borrows, `struct str` owns and grows.
+ * A str has a maximum from birth.  What would exceed it is not written and
+ * sets `full`, for good: write all, then look once.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Borrowed text; need not end in NUL. */
+struct span {
+	const char *p;
+	size_t n;
+};
+
+#define SPAN(literal) ((struct span){ (literal), sizeof(literal) - 1 })
+
+static inline struct span span_of(const char *s)
+{
+	return (struct span){ s, strlen(s) };
+}
+
+static inline bool span_eq(struct span a, struct span b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool span_is(struct span a, const char *s)
+{
+	return span_eq(a, span_of(s));
+}
+
+static inline bool span_starts(struct span a, const char *s)
+{
+	size_t n = strlen(s);
+	return a.n >= n && memcmp(a.p, s, n) == 0;
+}
+
+/* Without the white space (blank, tab, CR, LF, VT, FF) at both ends. */
+struct span span_trim(struct span s);
+
+struct str {
+	char *p; /* always NUL-terminated once something was written; NULL before */
+	size_t n, cap, max;
+	bool full; /* something did not fit */
+};
+
+#define STR_AUTO __attribute__((cleanup(str_done))) struct str
+/* STR_AUTO out = STR_INIT(max): at most `max` bytes, not counting the final NUL. */
+#define STR_INIT(maximum) ((struct str){ .max = (maximum) })
+
+/* Make room for n more bytes.  false, and full, if that exceeds the maximum. */
+bool str_reserve_slow(struct str *s, size_t n);
+static inline bool str_reserve(struct str *s, size_t n)
+{
+	return s->cap - s->n > n || str_reserve_slow(s, n);
+}
+
+static inline void str_put(struct str *s, const char *p, size_t n)
+{
+	if (str_reserve(s, n)) {
+		memcpy(s->p + s->n, p, n);
+		s->n += n;
+		s->p[s->n] = '\0';
+	}
+}
+
+static inline void str_span(struct str *s, struct span t)
+{
+	if (t.n)
+		str_put(s, t.p, t.n);
+}
+
+static inline void str_char(struct str *s, char c)
+{
+	str_put(s, &c, 1);
+}
+
+void str_puts(struct str *s, const char *text);
+void str_int(struct str *s, int64_t v);
+void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text as the inside of a JSON string (no quotes around it): escapes `"`, `\` and
+ * control characters.  The text must be UTF-8. */
+void str_json_text(struct str *s, struct span t);
+/* The same with quotes around it. */
+void str_json(struct str *s, struct span t);
+
+static inline struct span str_view(const struct str *s)
+{
+	return (struct span){ s->p ? s->p : "", s->n };
+}
+
+/* The text as a C string, "" if nothing was written; borrowed. */
+static inline const char *str_c(const struct str *s)
+{
+	return s->p ? s->p : "";
+}
+
+/* Move the text out: free() it.  Never NULL.  Leaves *s empty. */
+char *str_take(struct str *s);
+void str_done(struct str *s);
+/* Like str_done, and wipes what was in it. */
+void str_wipe(struct str *s);
+
+/* printf into fresh memory; free() it. */
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* These abort when memory runs out: sizes from outside are capped before. */
+void *xmalloc(size_t n);
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t n);
+char *xstrdup(const char *s);
+char *xstrndup(const char *s, size_t n);
+
+/* Give the pointer away: the variable is NULL afterwards. */
+#define TAKE(p)                                                                                    \
+	({                                                                                         \
+		__typeof__(p) taken_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		taken_;                                                                            \
+	})
+
+static inline void free_cleanup(void *p)
+{
+	extern void free(void *);
+	free(*(void **)p);
+}
+#define FREE_AUTO __attribute__((cleanup(free_cleanup)))
+
+/* Decimal text to number: the whole span must be `-?[0-9]+` within min..max.
+ * 0, or -1 (then *out is untouched). */
+int parse_i64(struct span t, int64_t min, int64_t max, int64_t *out);

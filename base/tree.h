@@ -1,0 +1,146 @@
+#pragma once
+/*
+ * A job document, YAML or JSON, as a tree in the request's arena.  Every value
+ * and every key knows its line and column, and a scalar of YAML knows whether it
+ * was written plain: the templates decide by that.
+ *
+ * Trees are read-only once built.  An alias is a copy of the node that shares
+ * the children of the anchor.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum node_type {
+	NODE_NULL,
+	NODE_BOOL,
+	NODE_INT,  /* a number without fraction in -2^53..2^53 */
+	NODE_REAL, /* any other number; may be infinite or NaN */
+	NODE_TEXT,
+	NODE_DATE, /* a plain scalar of YAML that looks like a date; its text as written */
+	NODE_LIST,
+	NODE_MAP,
+	NODE_TYPE_MAX
+};
+
+struct member;
+
+struct node {
+	uint8_t type;  /* enum node_type */
+	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
+	uint8_t flags; /* NODE_ALIASED */
+	uint32_t n;    /* bytes of text, items of a list, members of a map */
+	uint32_t line, column;
+	union {
+		bool boolean;
+		int64_t integer;
+		double real;
+		const char *text; /* NUL-terminated; text and date, and never with a NUL inside */
+		const struct node *item;
+		const struct member *member;
+	};
+};
+
+enum { NODE_ALIASED = 1 /* this value came by `*alias`, or by the merge of one */ };
+
+struct member {
+	const char *key; /* NUL-terminated, no NUL inside */
+	uint32_t key_n;
+	uint32_t key_line, key_column;
+	uint32_t hash; /* of the key; for the reader's own use */
+	struct node value;
+};
+
+/* What a reader may spend on one document. */
+struct budget {
+	size_t depth;       /* nesting of lists and maps */
+	size_t nodes;       /* values after aliases are followed */
+	size_t text;        /* bytes of all scalars after aliases are followed */
+	size_t key;         /* bytes of one key */
+};
+#define BUDGET_DEFAULT ((struct budget){ 64, 100000, 8u << 20, 1024 })
+
+struct doc {
+	struct node root;
+	bool json; /* read by the JSON reader */
+	/*
+	 * The value of the top-level member `secrets`, as bytes of the text that was
+	 * read: from the end of its key to the start of the next top-level key, or to
+	 * the end of the document's mapping.  n is 0 if there is no such member.  It
+	 * is known only if the key was written literally at the top level (not merged in).
+	 */
+	struct span secrets;
+	const struct member *secrets_member; /* NULL if none, also when it was merged in */
+	/*
+	 * Why the secrets cannot be cut out safely, or NULL: the key is an alias, merged,
+	 * tagged; the value is no plain mapping, has an anchor, alias, tag or merge key,
+	 * or shares a node with the rest.  With `secrets_at` the place of it.
+	 */
+	const char *secrets_unsafe;
+	struct place secrets_at;
+};
+
+/*
+ * Read a document.  Text whose first byte (after a byte-order mark and white
+ * space) is `{` is read as JSON with comments, and as YAML only if it is no
+ * JSON; all other text as YAML with the scalar rules of js-yaml 3.  UTF-8 is
+ * checked first.  The tree lives in the arena and does not refer to the text;
+ * doc->secrets does.  Warnings (comments in JSON, values that other readers of
+ * YAML take differently) go to `warnings`.  -1 and *e: 400 InvalidProtocolError
+ * with line and column.  Pure.
+ */
+int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
+	     struct notes *warnings, struct err *e);
+
+/* The member's value, or NULL if `map` is no map or has no such member. */
+const struct node *node_get(const struct node *map, const char *key);
+/* The same for a key with a length; gives the whole member. */
+const struct member *node_member(const struct node *map, struct span key);
+
+static inline bool node_is(const struct node *n, enum node_type t)
+{
+	return n && n->type == t;
+}
+
+static inline struct span node_span(const struct node *n)
+{
+	return (struct span){ n->text, n->n };
+}
+
+static inline struct span member_key(const struct member *m)
+{
+	return (struct span){ m->key, m->key_n };
+}
+
+/* "null", "a boolean", "an integer", "a number", "text", "a date", "a list", "a mapping". */
+const char *node_type_name(const struct node *n);
+
+/* Same value: types, texts, numbers (2 equals 2.0), maps in any order. */
+bool node_equal(const struct node *a, const struct node *b);
+
+/* Write a tree as JSON, members in order.  Dates as text; NaN and infinity as null. */
+void node_json(struct str *out, const struct node *n);
+
+/*
+ * A path from the root, kept on the C stack while a tree is walked:
+ *
+ *	struct path roles = PATH_KEY(NULL, SPAN("taskRoles"));
+ *	struct path role = PATH_KEY(&roles, member_key(m));
+ *	err_at(e, INVALID_PROTOCOL, path_place(a, &role, node), "...");
+ */
+struct path {
+	const struct path *up;
+	struct span key; /* key.p is NULL for an index */
+	size_t index;
+};
+#define PATH_KEY(parent, k)   ((struct path){ (parent), (k), 0 })
+#define PATH_INDEX(parent, i) ((struct path){ (parent), { NULL, 0 }, (i) })
+
+/* The place of `n` as a JSON pointer, line and column; `at` lives in the arena.
+ * p is NULL for the root; n may be NULL (then no line). */
+struct place path_place(struct arena *a, const struct path *p, const struct node *n);
+/* The same, at the key of a member. */
+struct place path_place_key(struct arena *a, const struct path *p, const struct member *m);

@@ -1,0 +1,10 @@
+#pragma once
+/* YAML with positions, by the events of libyaml; the scalar rules of js-yaml 3.13. */
+#include "base/tree.h"
+
+/* See doc_read.  The text must be UTF-8. */
+int yaml_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
+	      struct notes *warnings, struct err *e);
+
+/* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type and value. */
+void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);

@@ -1,0 +1,117 @@
+#pragma once
+/*
+ * Where objects are kept: a Kubernetes API server, or a directory.  One store per
+ * loop thread; every call from that thread only; nothing blocks.
+ *
+ * Life of a request: store_request -> waits in the store's FIFO (bounded) ->
+ * store_start sends it -> store_reap gets its answer and calls back.  The loop
+ * calls, in this order: store_reap; let the HTTP library run; store_start;
+ * epoll_wait on store_fd with store_timeout_ms.
+ */
+#include "base/err.h"
+#include "base/object.h"
+
+struct store;
+
+enum store_verb { STORE_CREATE, STORE_GET, STORE_PATCH, STORE_DELETE, STORE_READY };
+
+/* What became of a request.  The rule behind the words, measured: a request
+ * whose last byte was not handed over was not executed; one that was handed over and
+ * got no answer may have been. */
+enum store_outcome {
+	STORE_OK,        /* 2xx */
+	STORE_EXISTS,    /* 409 on create */
+	STORE_CONFLICT,  /* 409 on patch or delete */
+	STORE_NOT_FOUND, /* 404: a Status with reason NotFound and the name asked for */
+	STORE_REFUSED,   /* 4xx for good: 400, 403, 413, 422 ...; `message` says why */
+	STORE_BUSY,      /* not executed, worth trying again: not sent, 429, 503 */
+	STORE_AMBIGUOUS, /* may have been executed: sent without an answer, 500, 504 */
+	STORE_FULL,      /* our own queue is full */
+	STORE_OUTCOME_MAX
+};
+
+/* Borrowed by the callback, gone when it returns. */
+struct store_reply {
+	enum store_outcome outcome;
+	int status;              /* HTTP status of the API server, 0 if none */
+	struct span body;        /* the object, or the Status */
+	struct span uid, resource_version; /* of the object, "" if none */
+	struct span message;     /* for people; never with a secret in it */
+	int retry_after_s;       /* 0 if not said */
+};
+
+typedef void store_callback(void *arg, const struct store_reply *reply);
+
+struct store_request {
+	enum store_verb verb;
+	enum object_kind kind;
+	const char *name;
+	/* Up to three pieces of the body, sent one after the other; borrowed until the callback. */
+	struct span body[3];
+	/* DELETE: preconditions; PATCH: metadata.uid is in the body.  NULL for none. */
+	const char *uid, *resource_version;
+	bool dry_run;
+	bool urgent;        /* continuation of a job under way: before all that is new */
+	int64_t deadline_ms; /* by store_now_ms: given up then; never later than that */
+	store_callback *done;
+	void *arg;
+};
+
+/* Milliseconds of CLOCK_MONOTONIC: the clock of all deadlines here. */
+int64_t store_now_ms(void);
+
+/*
+ * Take over a request (copied; name, uid and body are borrowed until `done`).  `done`
+ * is called exactly once, from store_reap or store_free, never from within
+ * store_request itself.  Beyond the queue's bound: STORE_FULL, by the callback.
+ */
+void store_request(struct store *s, const struct store_request *r);
+
+void store_reap(struct store *s);
+void store_start(struct store *s);
+int store_fd(const struct store *s);         /* readable when store_reap has work */
+int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1 for ever */
+size_t store_pending(const struct store *s); /* requests whose callback is due */
+bool store_has_room(const struct store *s);  /* a new job would be queued, not refused */
+
+/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY, and free. */
+void store_free(struct store *s);
+
+/* Where the API server is and how to log in.  Made once, shared by all loops' stores. */
+struct login;
+
+struct login_options {
+	const char *kubeconfig;   /* file, or NULL */
+	const char *context;      /* of the kubeconfig; NULL: its current-context */
+	const char *apiserver;    /* URL, or NULL */
+	const char *ca_file, *token_file, *namespace_name; /* may be NULL */
+	/* none of kubeconfig and apiserver: the service account of the pod */
+};
+
+/* NULL and *e (500) naming file and key: what is missing, refused (exec, insecure-skip-tls-verify,
+ * proxy-url, plain http to another host) or unreadable.  Reads files: at start only. */
+struct login *login_new(const struct login_options *o, struct err *e);
+/* Read the token file again if it changed (at most every `seconds`, by timer); keeps
+ * the old token on any error.  Any one thread. */
+void login_refresh(struct login *l);
+void login_free(struct login *l);
+const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */
+const char *login_namespace(const struct login *l);
+
+struct store_limits {
+	size_t in_flight; /* 16 */
+	size_t queue;     /* 1000 */
+	size_t body;      /* bytes of one answer: 4 MiB */
+};
+#define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20 })
+
+struct store *store_api_new(struct login *l, const char *namespace_name,
+			    const struct store_limits *limits, struct err *e);
+
+/* A directory: one file per object.  The directory is shared by all loops of this process
+ * (one lock, one writer thread) and by no other process.  *e: 500. */
+struct local;
+struct local *local_open(const char *dir, struct err *e);
+void local_close(struct local *l);
+struct store *store_local_new(struct local *l, const char *namespace_name,
+			      const struct store_limits *limits, struct err *e);

@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * Making the objects of one job, in an order that survives being killed:
+ *
+ *	no dependents    POST Framework (Start)
+ *	dependents       POST Framework (Create); POST each dependent, owned by the
+ *	                 Framework's uid; PATCH the Framework to Start
+ *	trouble          DELETE what was made; say so
+ *
+ * A lost answer is settled by a GET that compares the submission id.  When the
+ * callback says ok, everything exists and the job is started; when it does not,
+ * nothing is left behind, except with 504 OutcomeUnknown, which says so.
+ */
+#include "base/err.h"
+#include "base/object.h"
+#include "k8s/store.h"
+
+struct submission;
+
+/* *e is borrowed; e->http is 0 if all went well. */
+typedef void submission_callback(void *arg, const struct err *e);
+
+struct submission_options {
+	const char *submission_id;    /* 32 hex digits; also in the Framework */
+	const char *display_name;     /* user~job, for messages */
+	int64_t deadline_ms;          /* by store_now_ms */
+	bool dry_run;                 /* each object with ?dryRun=All, nothing stays */
+};
+
+/*
+ * Start.  Objects and options are borrowed until the callback, which is called exactly
+ * once, later, from store_reap (or store_free) of this store.
+ */
+void submission_start(struct store *s, const struct objects *o, const struct submission_options *opt,
+		      submission_callback *done, void *arg);

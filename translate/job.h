@@ -1,0 +1,82 @@
+#pragma once
+/*
+ * A job as one typed structure, which every dialect fills and every template
+ * reads.  All numbers are checked, all defaults filled in, all names converted,
+ * all commands rendered.  Everything lives in the request's arena.  Read-only
+ * once job_read has returned it.
+ */
+#include "base/tree.h"
+#include "translate/translate.h"
+
+/* One environment variable of the container, from the job's author. */
+struct env_var {
+	struct span name;  /* [A-Za-z_][A-Za-z0-9_]* */
+	struct span value; /* as the author wrote it; dollars are doubled when it is written */
+};
+
+struct port_request {
+	struct span label;
+	int64_t count;
+};
+
+struct role {
+	struct span name;        /* as submitted */
+	const char *object_name; /* converted: [a-z0-9]{1,63}, unique in the job */
+	const char *variable;    /* name as it may stand in variable names: [A-Za-z0-9_]+; v2: = name */
+	int64_t instances;
+	int64_t min_failed;      /* effective: default filled in; -1 never */
+	int64_t min_succeeded;
+	bool task_fancy_retry;
+	int64_t task_retry_max;
+	int64_t cpu, memory_mb, gpu;
+	int64_t shm_mb;          /* as declared; 0 if not (the volume then has 512, v1: 64) */
+	bool infiniband;
+	const struct port_request *ports; /* ssh and http included, in the order of the annotation */
+	size_t n_ports;
+	struct span image;
+	bool image_auth;         /* the image's prerequisite has `auth` */
+	struct span command;     /* rendered and trimmed; dollars not yet doubled */
+	const struct env_var *env; /* v1: the role's own and the job's; else none */
+	size_t n_env;
+	size_t index;            /* position in the job, from 0 */
+	struct place where;
+};
+
+/* Login for a registry, placeholders filled in. */
+struct registry_login {
+	struct span registry, username, password;
+};
+
+struct storage_request {
+	struct span name;
+	struct span mount_path; /* "" for the default /mnt/NAME */
+	struct place where;
+	struct place mount_where;
+};
+
+struct job {
+	enum dialect dialect; /* DIALECT_V1 or DIALECT_V2 */
+	const char *user;
+	struct span name;
+	struct span id;       /* user~name */
+	char hash[33];        /* MD5 of id */
+	struct span virtual_cluster;
+	struct place virtual_cluster_where;
+	bool fancy_retry;
+	int64_t retry_max;
+	bool gang;
+	struct role *roles;
+	size_t n_roles;
+	int64_t total_tasks, total_gpu;
+	struct span config; /* the submitted text with its secrets masked: annotation `config` */
+	const struct node *secrets; /* a map, or NULL */
+	bool has_auth;
+	const struct registry_login *logins; /* one per registry, the later one wins */
+	size_t n_logins;
+	bool storages_given;          /* false: none are mounted */
+	const struct storage_request *storages; /* given and empty: the user's defaults */
+	size_t n_storages;
+	/* v1 only */
+	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
+	int64_t kill_all;             /* killAllOnCompletedTaskNumber; 0 if absent */
+};

@@ -1,0 +1,119 @@
+#pragma once
+/*
+ * The door of the translation: the text of a job and facts about the cluster in,
+ * Kubernetes objects out.  PURE: no clock, files, environment, network or log;
+ * the same input gives the same bytes.
+ *
+ *	translator_new    once, at start: settings and templates, compiled
+ *	job_read          text -> struct job: everything that can be said without facts
+ *	job_build         struct job + facts -> the objects as text
+ */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/object.h"
+#include "base/tree.h"
+
+struct job;        /* translate/job.h */
+struct translator; /* settings and compiled templates; read-only, shared by all threads */
+
+enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
+
+/* What an installation decides, the same for all jobs.  Texts are borrowed by translator_new
+ * only while it runs.  translate_settings_default() fills in every field. */
+struct settings {
+	enum profile profile;
+	const char *namespace_name;     /* of the jobs: "default" */
+	const char *runtime_image;      /* of the init container */
+	const char *runtime_pull_secret; /* NULL or "" for none */
+	const char *service_account;    /* of the pods: "runtime-account" */
+	const char *apiserver_uri;      /* KUBE_APISERVER_ADDRESS; "" in plain */
+	const char *rest_server_uri;    /* REST_SERVER_URI */
+	const char *device;             /* resource name of the accelerator: nvidia.com/gpu */
+	const char *fs_uri;             /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
+	int64_t port_start, port_end;   /* ports are taken from start <= p < end */
+	bool priority_class;            /* make a PriorityClass per job */
+	bool fetch_code;                /* v1: copy codeDir from HDFS before the command */
+	size_t max_command;             /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
+	size_t max_rendered;            /* bytes of all commands after rendering: 1 MiB */
+	size_t max_object;              /* bytes of one object: 1.5 MiB */
+	size_t max_annotations;         /* bytes of all annotations of the Framework: 256 KiB */
+	size_t max_env_inline;          /* bytes of environment above which the common list moves: 256 KiB */
+	int64_t max_roles, max_instances, max_tasks; /* 256, 10000, 20000 */
+	struct budget budget;
+};
+void translate_settings_default(struct settings *s);
+
+/* Templates by name, each replacing the shipped one: NULL-terminated by a NULL name. */
+struct template_file {
+	const char *name; /* "taskrole.yaml" */
+	struct span text;
+};
+
+/* Compile everything and check it (holes, functions, overlays, places).  NULL and *e
+ * (500, file, line) if a template or a setting is wrong.  Free with translator_free. */
+struct translator *translator_new(const struct settings *s, const struct template_file *replace,
+				  struct err *e);
+void translator_free(struct translator *t);
+const struct settings *translator_settings(const struct translator *t);
+
+enum dialect {
+	DIALECT_AUTO, /* by the document: kind, else protocolVersion, else jobName */
+	DIALECT_V1,
+	DIALECT_V2
+};
+
+/* User names everywhere: [A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])? */
+bool user_name_ok(struct span name);
+
+/*
+ * Read one job.  The job lives in the arena and refers to `text`.  `user` must be
+ * user_name_ok.  Warnings go to `warnings`.  NULL and *e with every violation that
+ * was found: 400 InvalidProtocolError (v2) or InvalidParametersError (v1), places set.
+ */
+struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
+		     struct arena *a, struct notes *warnings, struct err *e);
+
+struct storage_fact {
+	struct span name; /* also the claim's name */
+	bool is_default, share, read_only;
+};
+
+/* What is known of the cluster and the user.  Lives in the arena given to facts_read. */
+struct facts {
+	bool any_virtual_cluster; /* every well-formed name is allowed */
+	const struct span *virtual_clusters;
+	size_t n_virtual_clusters;
+	const struct storage_fact *storages; /* those that the user may use */
+	size_t n_storages;
+	const struct node *extension; /* the user's extension, a map, or NULL */
+	int64_t submitted_ms;         /* submission time, milliseconds since the epoch */
+};
+
+/* The facts for one user out of a facts file (JSON or YAML, schema/facts.schema.json).  Empty text:
+ * every virtual cluster, no storages, no extension.  -1 and *e: 500. */
+int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e);
+
+/* What marks the objects of one submission; NULL for `rest-lit translate`. */
+struct mark {
+	const char *submission; /* 32 hex digits, random */
+	const char *instance;   /* of this installation */
+};
+
+/*
+ * Write the objects.  With a mark they are as they will be sent: Framework and
+ * dependents carry the submission id, dependents an ownerReference whose uid is
+ * missing (object.uid_at), and executionType is Create if there are dependents.
+ * Without, as `rest-lit translate` prints them.  The texts live in the arena.
+ * -1 and *e: 403 (virtual cluster), 404 (storage), 413 (too large), 400.
+ */
+int job_build(const struct translator *t, const struct job *job, const struct facts *f,
+	      const struct mark *m, struct arena *a, struct objects *out, struct err *e);
+
+/* Short facts about a job for replies and the log; borrowed from the job. */
+const char *job_user(const struct job *job);
+struct span job_name(const struct job *job);
+const char *job_hash(const struct job *job); /* metadata.name of the Framework */
+bool job_has_secrets(const struct job *job); /* the arena must be wiped */
+
+/* The generated page docs/TRANSLATION.md. */
+void translation_page(struct str *out);

@@ -8,3 +8,11 @@ int yaml_read(struct span text, const struct budget *b, struct arena *a, struct 
 
 /* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type and value. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);
+
+/*
+ * Write a tree as a YAML document in block style, such that js-yaml, PyYAML (YAML 1.1)
+ * and YAML 1.2 readers all get the same values back: text that any of them would
+ * read as something else is quoted; text of several lines is a literal block.
+ * Ends in a newline.
+ */
+void yaml_write(struct str *out, const struct node *n);

@@ -36,20 +36,20 @@ ifeq ($(FLAVOUR),fuzz)
 override CC := $(CLANG)
 endif
 
-# ---- what must be installed: packages.txt ---------------------------------------------
+# ---- what must be installed: packages.txt (before pkg-config is asked) -----------------
+ifneq ($(filter-out clean help fmt,$(or $(MAKECMDGOALS),all)),)
+DEPS := $(shell tests/tools/deps build >&2 || echo failed)
+ifneq ($(DEPS),)
+$(error packages are missing, see above)
+endif
+endif
+
 # libjwt comes in two flavours; take the one that is there.
 JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := jansson yaml-0.1 nettle
 PKGS_k8s := libcurl
 PKGS_server := libmicrohttpd $(JWT) zlib
 PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
-
-ifneq ($(filter-out clean help fmt deps deps-test,$(or $(MAKECMDGOALS),all)),)
-DEPS := $(shell tests/tools/deps build >&2 || echo failed)
-ifneq ($(DEPS),)
-$(error packages are missing, see above)
-endif
-endif
 
 CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
 CFLAGS := -std=gnu17 $(CFLAGS_$(FLAVOUR)) $(WARN) $(CFLAGS)
@@ -142,6 +142,7 @@ help:
 	@echo 'DEVELOPER=1 turns warnings into errors'
 
 demo: all
+	tests/tools/deps demo
 	tests/tools/demo $(B)/rest-lit
 
 check:

@@ -23,7 +23,7 @@ ifdef DEVELOPER
 WARN += -Werror
 endif
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection
-LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+LINK_HARDEN := -pie -Wl,--as-needed -Wl,-z,relro,-z,now,-z,noexecstack
 
 CFLAGS_release := -O2 -g $(HARDEN) -fPIE -ftrivial-auto-var-init=zero $(WARN_GCC)
 LDFLAGS_release := $(LINK_HARDEN)

@@ -26,6 +26,8 @@ struct role {
 	int64_t instances;
 	int64_t min_failed;      /* effective: default filled in; -1 never */
 	int64_t min_succeeded;
+	bool min_failed_given;   /* written in the job and not null: v1 jobs see it in their environment */
+	bool min_succeeded_given;
 	bool task_fancy_retry;
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;

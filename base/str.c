@@ -59,6 +59,21 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+size_t span_find(struct span s, size_t from, const char *needle)
+{
+	size_t n = strlen(needle);
+	/* Needles are short and their first characters rare: memchr beats memmem here. */
+	for (size_t i = from; n <= s.n && i <= s.n - n; i++) {
+		const char *p = memchr(s.p + i, needle[0], s.n - i);
+		if (p == NULL)
+			break;
+		i = (size_t)(p - s.p);
+		if (i + n <= s.n && memcmp(p, needle, n) == 0)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
 struct span span_trim(struct span s)
 {
 	while (s.n && is_blank(s.p[0])) {

@@ -38,6 +38,9 @@ static inline bool span_starts(struct span a, const char *s)
 	return a.n >= n && memcmp(a.p, s, n) == 0;
 }
 
+/* Offset of a text, which is not empty, at or behind `from`; SIZE_MAX if it is not there. */
+size_t span_find(struct span s, size_t from, const char *needle);
+
 /* Without the white space (blank, tab, CR, LF, VT, FF) at both ends. */
 struct span span_trim(struct span s);
 

@@ -8,3 +8,5 @@
 
 /* The text as it must stand in an env value; the very same span if nothing changes. */
 struct span dollar_escape(struct arena *a, struct span t);
+/* Its length, without making it. */
+size_t dollar_escaped_size(struct span t);

@@ -1,0 +1,42 @@
+#pragma once
+/*
+ * Names and references as they may stand in Kubernetes objects, URLs, paths and
+ * variable names.  The API server lets most of them through and the pod fails
+ * hours later, so they are checked here.  Pure; no thread rule.
+ */
+#include "base/arena.h"
+#include "base/str.h"
+
+enum {
+	LABEL_MAX = 63,       /* of a label value, and of role names in a Framework */
+	IMAGE_MAX = 512,
+	STORAGE_NAME_MAX = 253,
+	MOUNT_PATH_MAX = 512,
+	REGISTRY_MAX = 512
+};
+
+/* user~job, and its MD5, which is the Framework's name. */
+struct span names_job_id(struct arena *a, const char *user, struct span job);
+
+/* A role's name in the Framework: lower case, only [a-z0-9].  May be empty or too long. */
+const char *names_role_object(struct arena *a, struct span role);
+
+/* A name as a part of variable names: what is no letter, digit or underscore becomes `_`. */
+const char *names_variable(struct arena *a, struct span name);
+
+/* [A-Za-z_][A-Za-z0-9_]* */
+bool names_identifier_ok(struct span name);
+
+/* A label value of Kubernetes that is not empty. */
+bool names_label_value_ok(struct span v);
+
+/* DNS-1123 subdomain: the name of a volume claim. */
+bool names_storage_ok(struct span name);
+
+/* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ". */
+const char *names_image_problem(struct span image);
+const char *names_registry_problem(struct span registry);
+const char *names_mount_path_problem(struct span path);
+
+/* The path without a final slash: two mounts are the same if these are equal. */
+struct span names_mount_path(struct span path);

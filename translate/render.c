@@ -1,0 +1,343 @@
+/*
+ * Placeholders; see render.h.  One pass over the text.  Like the original, a comment,
+ * section or partial that stands alone on its line takes the line with it.
+ */
+#include "translate/render.h"
+
+#include "base/enc.h"
+
+enum { SECTIONS_MAX = 64 };
+
+/* Where the scan of one text is. */
+struct scan {
+	struct render *r;
+	struct span text;
+	size_t pos;
+	struct str *out;
+	/* the line so far: */
+	size_t line_start; /* in out */
+	bool has_tag, has_other;
+	/* open sections, innermost last */
+	struct span sections[SECTIONS_MAX];
+	size_t section_at[SECTIONS_MAX];
+	size_t n_sections;
+};
+
+/* One tag: `<%`, type, content, `%>`. */
+struct tag {
+	size_t start, end; /* in the text; end is behind `%>` */
+	char type;         /* one of #^/>{&=! or 'n' for a plain name */
+	struct span content; /* trimmed */
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* ---- looking up ----------------------------------------------------------------------- */
+
+static const struct node *root_value(const struct render *r, struct span name)
+{
+	for (size_t i = 0; i < r->n_roots; i++) {
+		if (span_is(name, r->roots[i].name))
+			return r->roots[i].value;
+	}
+	return NULL;
+}
+
+static const struct node *list_item(const struct node *list, struct span key)
+{
+	int64_t i;
+	if ((key.n > 1 && key.p[0] == '0') || parse_i64(key, 0, UINT32_MAX, &i) || i >= list->n)
+		return NULL;
+	return list->item + i;
+}
+
+static const struct node *child(struct render *r, const struct node *n, struct span key)
+{
+	if (node_is(n, NODE_LIST))
+		return list_item(n, key);
+	if (!node_is(n, NODE_MAP))
+		return NULL;
+	r->lookups += n->n;
+	const struct member *m = node_member(n, key);
+	return m ? &m->value : NULL;
+}
+
+/* The end of the digits of `[digits]` at the start of s, or 0: what the brackets enclose. */
+static size_t index_digits(struct span s)
+{
+	if (s.n < 3 || s.p[0] != '[')
+		return 0;
+	size_t i = 1;
+	while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
+		i++;
+	return i > 1 && i < s.n && s.p[i] == ']' ? i : 0;
+}
+
+/*
+ * Cut the next part off a name: `a.b[0].c` has the parts a, b, 0, c.  (`x[0]y` has x and
+ * `0y`, as in the original, but there is no such member anywhere, so "" does.)
+ */
+static struct span next_part(struct span *name)
+{
+	size_t digits = index_digits(*name);
+	if (digits) {
+		struct span part = { name->p + 1, digits - 1 };
+		size_t used = digits + 1;
+		bool more = used < name->n && (name->p[used] == '.' || name->p[used] == '[');
+		if (used < name->n && !more)
+			part.n = 0;
+		used += used < name->n && name->p[used] == '.';
+		*name = (struct span){ name->p + used, name->n - used };
+		return part;
+	}
+	size_t i = 0;
+	while (i < name->n && name->p[i] != '.' &&
+	       index_digits((struct span){ name->p + i, name->n - i }) == 0)
+		i++;
+	struct span part = { name->p, i };
+	i += i < name->n && name->p[i] == '.';
+	*name = (struct span){ name->p + i, name->n - i };
+	return part;
+}
+
+/* The node that a name leads to.  If the last part is `length` of a list or text, *length is
+ * set and the node is that list or text. */
+static const struct node *find(struct render *r, struct span name, bool *length)
+{
+	*length = false;
+	if (name.n == 0 || name.p[name.n - 1] == '.')
+		return NULL;
+	const struct node *n = root_value(r, next_part(&name));
+	while (n && name.n) {
+		struct span part = next_part(&name);
+		if (name.n == 0 && span_is(part, "length") &&
+		    (node_is(n, NODE_LIST) || node_is(n, NODE_TEXT))) {
+			*length = true;
+			return n;
+		}
+		n = child(r, n, part);
+	}
+	return n;
+}
+
+const struct node *render_find(struct render *r, struct span name)
+{
+	bool length;
+	const struct node *n = find(r, name, &length);
+	return length ? NULL : n;
+}
+
+/* ---- values as text --------------------------------------------------------------------- */
+
+/* Length as JavaScript counts it: in units of UTF-16. */
+static int64_t text_length(struct span s)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		n += (c & 0xc0) != 0x80; /* first byte of a character */
+		n += c >= 0xf0;          /* two units */
+	}
+	return n;
+}
+
+static void put_number(struct str *out, double v)
+{
+	char buf[NUMBER_MAX];
+	str_put(out, buf, number_text(buf, v));
+}
+
+/* Lists nest no deeper than the reader's budget allows. */
+static void put_value(struct str *out, const struct node *n)
+{
+	switch ((enum node_type)n->type) {
+	case NODE_NULL:
+		break;
+	case NODE_BOOL:
+		str_puts(out, n->boolean ? "true" : "false");
+		break;
+	case NODE_INT:
+		str_int(out, n->integer);
+		break;
+	case NODE_REAL:
+		put_number(out, n->real);
+		break;
+	case NODE_TEXT:
+	case NODE_DATE:
+		str_span(out, node_span(n));
+		break;
+	case NODE_LIST:
+		for (uint32_t i = 0; i < n->n && !out->full; i++) {
+			if (i)
+				str_char(out, ',');
+			put_value(out, n->item + i);
+		}
+		break;
+	case NODE_MAP:
+		str_puts(out, "[object Object]");
+		break;
+	case NODE_TYPE_MAX:
+		break;
+	}
+}
+
+/* ---- tags --------------------------------------------------------------------------------- */
+
+static int problem(struct scan *s, enum render_problem p, size_t at)
+{
+	s->r->problem = p;
+	s->r->problem_at = at;
+	return -1;
+}
+
+/* Text that is not in any tag. */
+static void put_text(struct scan *s, struct span t)
+{
+	for (size_t i = 0; i < t.n;) {
+		const char *newline = memchr(t.p + i, '\n', t.n - i);
+		size_t end = newline ? (size_t)(newline - t.p) + 1 : t.n;
+		for (size_t k = i; k < end && !s->has_other; k++)
+			s->has_other = !is_space(t.p[k]);
+		if (s->n_sections == 0)
+			str_put(s->out, t.p + i, end - i);
+		i = end;
+		if (newline == NULL)
+			return;
+		if (s->has_tag && !s->has_other && s->out->n > s->line_start) {
+			s->out->n = s->line_start;
+			s->out->p[s->out->n] = '\0';
+		}
+		s->line_start = s->out->n;
+		s->has_tag = s->has_other = false;
+	}
+}
+
+/* The tag that starts at `start`.  -1: it has no end. */
+static int read_tag(struct span text, size_t start, struct tag *tag)
+{
+	*tag = (struct tag){ .start = start, .type = 'n' };
+	size_t i = start + 2;
+	while (i < text.n && is_space(text.p[i]))
+		i++;
+	if (i < text.n && text.p[i] != '\0' && strchr("#^/>{&=!", text.p[i]))
+		tag->type = text.p[i++];
+	size_t end = span_find(text, i, "%>");
+	if (end == SIZE_MAX)
+		return -1;
+	tag->content = span_trim((struct span){ text.p + i, end - i });
+	tag->end = end + 2;
+	return 0;
+}
+
+static int put_name(struct scan *s, const struct tag *tag)
+{
+	struct render *r = s->r;
+	bool length;
+	const struct node *n = find(r, tag->content, &length);
+	if (r->lookups > LOOKUPS_MAX)
+		return problem(s, RENDER_LOOKUPS, tag->start);
+	if (n && length)
+		str_int(s->out, n->type == NODE_LIST ? n->n : text_length(node_span(n)));
+	else if (n && n->type != NODE_NULL)
+		put_value(s->out, n);
+	else {
+		struct span whole = { s->text.p + tag->start, tag->end - tag->start };
+		str_span(s->out, whole);
+		if (r->n_unresolved < UNRESOLVED_MAX)
+			r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
+		r->n_unresolved++;
+	}
+	return 0;
+}
+
+static int open_section(struct scan *s, const struct tag *tag)
+{
+	if (s->n_sections == SECTIONS_MAX)
+		return problem(s, RENDER_SECTION, tag->start);
+	s->section_at[s->n_sections] = tag->start;
+	s->sections[s->n_sections++] = tag->content;
+	return 0;
+}
+
+static int close_section(struct scan *s, const struct tag *tag)
+{
+	if (s->n_sections == 0 || !span_eq(s->sections[s->n_sections - 1], tag->content))
+		return problem(s, RENDER_SECTION, tag->start);
+	s->n_sections--;
+	return 0;
+}
+
+static int put_tag(struct scan *s, const struct tag *tag)
+{
+	s->has_tag = true;
+	switch (tag->type) {
+	case 'n':
+		s->has_other = true;
+		return s->n_sections ? 0 : put_name(s, tag);
+	case '&':
+	case '{':
+		s->has_other = true;
+		return 0;
+	case '#':
+	case '^':
+		return open_section(s, tag);
+	case '/':
+		return close_section(s, tag);
+	case '=':
+		return problem(s, RENDER_DELIMITER, tag->start);
+	default: /* a comment or a partial */
+		return 0;
+	}
+}
+
+int render_text(struct render *r, struct span text, struct str *out)
+{
+	struct scan s = { .r = r, .text = text, .out = out, .line_start = out->n };
+	r->problem = RENDER_OK;
+	r->n_unresolved = 0;
+	while (s.pos < text.n && !out->full) {
+		size_t start = span_find(text, s.pos, "<%");
+		size_t end = start == SIZE_MAX ? text.n : start;
+		put_text(&s, (struct span){ text.p + s.pos, end - s.pos });
+		if (start == SIZE_MAX)
+			break;
+		struct tag tag;
+		if (read_tag(text, start, &tag))
+			return problem(&s, RENDER_UNCLOSED, start);
+		if (put_tag(&s, &tag))
+			return -1;
+		s.pos = tag.end;
+	}
+	if (s.n_sections && !out->full)
+		return problem(&s, RENDER_SECTION, s.section_at[s.n_sections - 1]);
+	return 0;
+}
+
+struct span render_only_name(struct span text)
+{
+	text = span_trim(text);
+	struct tag tag;
+	bool is_tag = span_starts(text, "<%") && read_tag(text, 0, &tag) == 0 &&
+		      tag.end == text.n && tag.type == 'n';
+	return is_tag ? tag.content : (struct span){ "", 0 };
+}
+
+const char *render_problem_text(enum render_problem p)
+{
+	switch (p) {
+	case RENDER_UNCLOSED:
+		return "`<%` is not closed by `%>`";
+	case RENDER_DELIMITER:
+		return "the delimiters of placeholders cannot be changed (`<%=`)";
+	case RENDER_SECTION:
+		return "this section is not opened and closed in order";
+	case RENDER_LOOKUPS:
+		return "too many placeholders in too large mappings";
+	case RENDER_OK:
+		break;
+	}
+	return "";
+}

@@ -108,17 +108,24 @@ endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
 
-# ---- golden, hostile, bench: programs that link translate only -----------------------------
-$(B)/tests/%: tests/%.c $(call archives,translate) Makefile
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $@.d -o $@ $< $(call archives,translate) $(LINK_translate)
-TEST_TOOLS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/golden/*.c tests/hostile/*.c tests/bench/*.c))
+# ---- golden, hostile, bench: a program per folder, linked with translate only ---------------
+# tests/lib is what they share.
+$(B)/libtest.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
+	@rm -f $@
+	ar rcs $@ $^
+TEST_PROGRAMS := golden hostile bench
+define TEST_PROGRAM
+$(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/libtest.a $(call archives,translate)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate)
+endef
+$(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
+TEST_TOOLS := $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
-build/fuzz/bin/%: tests/fuzz/%.c $(call archives,server) Makefile
+build/fuzz/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,server) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(call archives,server) $(LINK_server)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(B)/libtest.a $(call archives,server) $(LINK_server)
 
 tests: $(UNIT_TESTS) $(TEST_TOOLS)
 fuzzers: $(FUZZERS)
@@ -154,6 +161,11 @@ unit: all tests
 golden hostile http e2e lint: all tests
 	tests/tools/suites $@
 
+# Write what the examples become anew, and show what changed.
+golden-update: all tests
+	$(B)/tests/golden/golden --update
+	git --no-pager diff --stat -p -- tests/golden/examples
+
 layers:
 	tests/tools/layers
 
@@ -178,6 +190,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: help demo check unit golden hostile http e2e lint layers fmt fuzz bench pages install clean
+.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz bench pages install clean
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

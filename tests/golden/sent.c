@@ -1,0 +1,158 @@
+/*
+ * What must hold for every job, whatever OpenPAI does: what is stored gives the same job
+ * when it is read again, no secret is in the Framework, and what is sent differs from what is
+ * printed only by its marks.
+ */
+#include <stdlib.h>
+
+#include "base/object.h"
+#include "tests/golden/golden.h"
+#include "tests/lib/jsondiff.h"
+#include "tests/lib/outcome.h"
+
+static const struct mark MARK = { "00112233445566778899aabbccddeeff", "test" };
+
+/* Where the marks of a submission may stand. */
+static bool is_mark(const char *at)
+{
+	static const char *const PLACES[] = { "/metadata/ownerReferences", "/metadata/labels",
+					      "/metadata/annotations", "/spec/executionType" };
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+		const char *found = strstr(at, PLACES[i]);
+		/* of the object itself, not of a pod template */
+		if (found && !strstr(at, "/pod/"))
+			return true;
+	}
+	return false;
+}
+
+static char *compare_marked(const struct setting *s, struct span text)
+{
+	json_t *plain = outcome_of(s, DIALECT_AUTO, text, NULL);
+	json_t *sent = outcome_of(s, DIALECT_AUTO, text, &MARK);
+	struct differences d = { 0 };
+	json_differences(plain, sent, &d);
+	STR_AUTO wrong = STR_INIT(4096);
+	for (size_t i = 0; i < d.n; i++)
+		if (!is_mark(d.v[i].at))
+			str_printf(&wrong, "as sent it differs at %s; ", d.v[i].at);
+	if (d.n == 0)
+		str_puts(&wrong, "as sent it carries no mark; ");
+	differences_done(&d);
+	json_decref(plain);
+	json_decref(sent);
+	return str_take(&wrong);
+}
+
+/* Every uid goes where it belongs: the object is JSON with it, and owned. */
+static void check_uid(const struct object *o, struct str *wrong)
+{
+	if (o->kind == KIND_FRAMEWORK || o->kind == KIND_PRIORITYCLASS) {
+		if (o->uid_at)
+			str_printf(wrong, "%s waits for an owner; ", o->name);
+		return;
+	}
+	STR_AUTO text = STR_INIT(4 << 20);
+	str_put(&text, o->body.p, o->uid_at);
+	str_puts(&text, "U-I-D");
+	str_put(&text, o->body.p + o->uid_at, o->body.n - o->uid_at);
+	json_t *v = json_loadb(str_c(&text), text.n, 0, NULL);
+	const json_t *owner = json_array_get(
+		json_object_get(json_object_get(v, "metadata"), "ownerReferences"), 0);
+	const char *uid = json_string_value(json_object_get(owner, "uid"));
+	if (!uid || strcmp(uid, "U-I-D") != 0)
+		str_printf(wrong, "%s has no place for its owner's uid; ", o->name);
+	json_decref(v);
+}
+
+/* All texts below a value of the job's `secrets` that are long enough to be recognised. */
+static void look_for_secrets(const struct node *n, struct span framework, struct span outside,
+			     struct str *wrong)
+{
+	if (node_is(n, NODE_MAP)) {
+		for (uint32_t i = 0; i < n->n; i++)
+			look_for_secrets(&n->member[i].value, framework, outside, wrong);
+	} else if (node_is(n, NODE_LIST)) {
+		for (uint32_t i = 0; i < n->n; i++)
+			look_for_secrets(&n->item[i], framework, outside, wrong);
+	} else if (node_is(n, NODE_TEXT) && n->n >= 6 &&
+		   memmem(framework.p, framework.n, n->text, n->n) &&
+		   !memmem(outside.p, outside.n, n->text, n->n)) {
+		str_printf(wrong, "a secret of line %u is in the Framework; ", n->line);
+	}
+}
+
+/* The submitted text without its secrets. */
+static struct span without(struct arena *a, struct span text, struct span cut)
+{
+	if (!cut.n)
+		return text;
+	size_t before = (size_t)(cut.p - text.p);
+	return span_of(arena_printf(a, "%.*s%.*s", (int)before, text.p,
+				    (int)(text.n - before - cut.n), cut.p + cut.n));
+}
+
+/* The stored config has all members of the job, but for the value of `secrets`. */
+static void check_config(const struct doc *doc, const json_t *framework, struct arena *a,
+			 struct str *wrong)
+{
+	const json_t *config = json_object_get(
+		json_object_get(json_object_get(framework, "metadata"), "annotations"), "config");
+	struct span text = { json_string_value(config), json_string_length(config) };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc stored = { 0 };
+	if (!config || doc_read(text, &BUDGET_DEFAULT, a, &stored, &warnings, &e)) {
+		str_printf(wrong, "the stored config cannot be read: %s; ", err_msg(&e));
+		return;
+	}
+	if (stored.root.n != doc->root.n)
+		str_puts(wrong, "the stored config has other members; ");
+	for (uint32_t i = 0; i < doc->root.n; i++) {
+		const struct member *m = &doc->root.member[i];
+		const struct node *other = node_get(&stored.root, m->key);
+		bool same = strcmp(m->key, "secrets") == 0
+				    ? node_is(other, NODE_TEXT) && span_is(node_span(other), "******")
+				    : other && node_equal(&m->value, other);
+		/* Literal passwords of images are masked as well. */
+		if (!same && strcmp(m->key, "prerequisites") != 0)
+			str_printf(wrong, "the stored config has another `%s`; ", m->key);
+	}
+}
+
+static void check_stored(const struct setting *s, struct span text, struct arena *a,
+			 struct str *wrong)
+{
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct objects objects = { 0 };
+	struct doc doc = { 0 };
+	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, a, &warnings, &e);
+	if (!job || job_build(s->translator, job, &s->facts, &MARK, a, &objects, &e) ||
+	    doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e)) {
+		str_printf(wrong, "not accepted with a mark: %s; ", err_msg(&e));
+		return;
+	}
+	for (size_t i = 0; i < objects.n; i++)
+		check_uid(&objects.v[i], wrong);
+	struct span framework = objects_framework(&objects)->body;
+	json_t *v = json_loadb(framework.p, framework.n, JSON_REJECT_DUPLICATES, NULL);
+	/* Config of a v1 job may be written anew. */
+	if (doc.json || node_get(&doc.root, "protocolVersion"))
+		check_config(&doc, v, a, wrong);
+	const struct node *secrets = node_get(&doc.root, "secrets");
+	if (secrets)
+		look_for_secrets(secrets, framework, without(a, text, doc.secrets), wrong);
+	json_decref(v);
+}
+
+char *golden_sent(const struct setting *s, struct span text)
+{
+	STR_AUTO wrong = STR_INIT(8192);
+	ARENA_AUTO a = { 0 };
+	FREE_AUTO char *marked = compare_marked(s, text);
+	str_puts(&wrong, marked);
+	check_stored(s, text, &a, &wrong);
+	str_puts(&wrong, "");
+	return str_take(&wrong);
+}

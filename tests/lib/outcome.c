@@ -1,0 +1,133 @@
+#include "tests/lib/outcome.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/object.h"
+
+enum { JSON_TEXT_MAX = 64 << 20 };
+
+json_t *node_to_json(const struct node *n)
+{
+	STR_AUTO text = STR_INIT(JSON_TEXT_MAX);
+	node_json(&text, n);
+	return json_loadb(str_c(&text), text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+}
+
+/* YAML or JSON as a value, anything else as its text. */
+static json_t *parse(struct span text)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc = { 0 };
+	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e))
+		return json_stringn(text.p, text.n);
+	return node_to_json(&doc.root);
+}
+
+static void decode_secret(json_t *secret)
+{
+	const char *key;
+	void *next;
+	json_t *value, *data = json_object_get(secret, "data");
+	json_object_foreach_safe(data, next, key, value) {
+		ARENA_AUTO a = { 0 };
+		struct span bytes;
+		struct span text = { json_string_value(value), json_string_length(value) };
+		if (base64_decode(&a, text, &bytes) == 0)
+			(void)json_object_set_new(data, key, parse(bytes));
+	}
+}
+
+void outcome_decode(json_t *outcome)
+{
+	const char *key;
+	json_t *secret;
+	json_object_foreach(json_object_get(outcome, "secrets"), key, secret)
+		decode_secret(secret);
+}
+
+/* "0b61...-regcred" -> "regcred" */
+static const char *role_of(const struct object *o)
+{
+	const char *dash = strchr(o->name, '-');
+	return dash ? dash + 1 : o->name;
+}
+
+static json_t *collect(const struct objects *objects)
+{
+	json_t *out = json_pack("{s:b,s:{},s:{},s:n}", "accepted", 1, "secrets", "configmaps",
+				"priorityClass");
+	for (size_t i = 0; i < objects->n; i++) {
+		const struct object *o = &objects->v[i];
+		json_t *v = json_loadb(o->body.p, o->body.n, JSON_REJECT_DUPLICATES, NULL);
+		assert(v);
+		switch (o->kind) {
+		case KIND_FRAMEWORK:
+			(void)json_object_set_new(out, "framework", v);
+			break;
+		case KIND_SECRET:
+			(void)json_object_set_new(json_object_get(out, "secrets"), role_of(o), v);
+			break;
+		case KIND_CONFIGMAP:
+			(void)json_object_set_new(json_object_get(out, "configmaps"), role_of(o), v);
+			break;
+		case KIND_PRIORITYCLASS:
+			(void)json_object_set_new(out, "priorityClass", v);
+			break;
+		case KIND_MAX:
+			break;
+		}
+	}
+	return out;
+}
+
+static json_t *refusal(const struct err *e)
+{
+	json_t *notes = json_array();
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		json_t *note = json_pack("{s:s?,s:i,s:i,s:s}", "at", n->at, "line", (int)n->line,
+					 "column", (int)n->column, "message", n->msg);
+		assert(note); /* the message is UTF-8 */
+		(void)json_array_append_new(notes, note);
+	}
+	return json_pack("{s:b,s:i,s:s?,s:o}", "accepted", 0, "status", e->http, "code", e->code,
+			 "notes", notes);
+}
+
+json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
+		   const struct mark *mark)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct objects objects = { 0 };
+	struct job *job = job_read(s->translator, d, text, TEST_USER, &a, &warnings, &e);
+	if (!job || job_build(s->translator, job, &s->facts, mark, &a, &objects, &e))
+		return refusal(&e);
+	json_t *out = collect(&objects);
+	outcome_decode(out);
+	return out;
+}
+
+json_t *outcome_objects(const struct setting *s, struct span text)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct objects objects = { 0 };
+	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, &a, &warnings, &e);
+	if (!job || job_build(s->translator, job, &s->facts, NULL, &a, &objects, &e))
+		return NULL;
+	json_t *out = json_array();
+	for (size_t i = 0; i < objects.n; i++) {
+		struct span body = objects.v[i].body;
+		json_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
+		assert(v);
+		(void)json_array_append_new(out, v);
+	}
+	return out;
+}

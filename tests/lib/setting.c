@@ -1,0 +1,97 @@
+#include "tests/lib/setting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schema/check.h"
+
+static const struct storage_fact STORAGES[] = {
+	/* clang-format off */
+	{ .name = { "confignfs", 9 }, .share = true, .is_default = true },
+	{ .name = { "nfs", 3 }, .share = true },
+	{ .name = { "nfs-storage1", 12 }, .share = true },
+	{ .name = { "nfs-storage2", 12 }, .share = true },
+	{ .name = { "azure-file-storage", 18 }, .share = true },
+	{ .name = { "azurefile", 9 }, .share = true },
+	{ .name = { "azureblob", 9 }, .share = true },
+	{ .name = { "storage1", 8 }, .share = true },
+	{ .name = { "storage2", 8 }, .share = true },
+	{ .name = { "privatenfs", 10 }, .share = false },
+	{ .name = { "readonlynfs", 11 }, .share = true, .read_only = true },
+	{ .name = { "PAI_SHARE", 9 }, .share = true },
+	{ .name = { "TEST_CONFIG", 11 }, .share = true },
+	/* of examples/taskrole_1.yaml */
+	{ .name = { "share", 5 }, .share = true },
+	/* clang-format on */
+};
+
+static const char EXTENSION[] = "sshKeys:\n"
+				"  - title: k1\n"
+				"    value: ssh-rsa AAAAB3NzaC1yc2E alice@x\n"
+				"jobSSH:\n"
+				"  key: |-\n"
+				"    -----BEGIN RSA PRIVATE KEY-----\n"
+				"    MIIE\n"
+				"    -----END RSA PRIVATE KEY-----\n"
+				"  pubKey: ssh-rsa AAAAB3 pai-job-ssh\n";
+
+/* 2026-11-20T10:25:38Z */
+static const int64_t SUBMITTED_MS = 1795170338000;
+
+static void give_up(const struct err *e)
+{
+	(void)printf("%s\n0 passed, 1 failed\n", err_msg(e));
+	exit(1);
+}
+
+static const struct node *extension(struct arena *a)
+{
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	if (doc_read(span_of(EXTENSION), &BUDGET_DEFAULT, a, doc, &warnings, &e))
+		give_up(&e);
+	return &doc->root;
+}
+
+static struct translator *translator(enum setting_name name)
+{
+	struct settings s;
+	translate_settings_default(&s);
+	s.profile = name == SETTING_PLAIN ? PROFILE_PLAIN : PROFILE_OPENPAI;
+	s.priority_class = name != SETTING_EXT;
+	s.runtime_image = "openpai/openpai-runtime:v1.8.0";
+	s.runtime_pull_secret = "pai-secret";
+	s.apiserver_uri = "http://127.0.0.1:8080";
+	s.rest_server_uri = "http://127.0.0.1:9186";
+	s.device = "nvidia.com/gpu";
+	s.fs_uri = "hdfs://127.0.0.1:9000";
+	s.port_start = 15000;
+	s.port_end = 40000;
+	ERR_AUTO e = { 0 };
+	struct translator *t = translator_new(&s, NULL, &e);
+	if (!t)
+		give_up(&e);
+	return t;
+}
+
+void setting_init(struct setting *s, enum setting_name name)
+{
+	*s = (struct setting){ 0 };
+	schema_init();
+	s->translator = translator(name);
+	s->facts = (struct facts){
+		.any_virtual_cluster = true,
+		.storages = STORAGES,
+		.n_storages = sizeof(STORAGES) / sizeof(*STORAGES),
+		.submitted_ms = SUBMITTED_MS,
+	};
+	if (name == SETTING_EXT)
+		s->facts.extension = extension(&s->arena);
+}
+
+void setting_done(struct setting *s)
+{
+	translator_free(s->translator);
+	arena_done(&s->arena);
+}

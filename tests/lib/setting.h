@@ -1,0 +1,27 @@
+#pragma once
+/*
+ * The cluster that the recorded results of OpenPAI came from (tests/corpus/README.md), in
+ * the settings that tests run in.
+ */
+#include "translate/translate.h"
+
+enum setting_name {
+	SETTING_BASE,  /* profile openpai, priority class, no user extension */
+	SETTING_EXT,   /* profile openpai, no priority class, user extension with ssh keys */
+	SETTING_PLAIN, /* profile plain, priority class, no user extension */
+	SETTING_MAX
+};
+
+struct setting {
+	struct translator *translator;
+	struct facts facts;
+	struct arena arena; /* of the facts */
+};
+
+/* The user of all tests, and the time at which every job is submitted. */
+#define TEST_USER "alice"
+enum { TEST_PRIORITY = -2125464066 }; /* what OpenPAI computes for that time */
+
+/* Ends the program if the templates do not compile.  Free with setting_done. */
+void setting_init(struct setting *s, enum setting_name name);
+void setting_done(struct setting *s);

@@ -103,6 +103,27 @@ void notes_done(struct notes *n)
 	*n = (struct notes){ 0 };
 }
 
+void notes_move(struct notes *n, struct notes *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct note *note = &from->v[i];
+		struct place where = { note->at, note->line, note->column };
+		notes_take(n, where, TAKE(note->msg));
+	}
+	n->dropped += from->dropped;
+	notes_done(from);
+}
+
+void err_move(struct err *e, struct err *from)
+{
+	if (e->http == 0) {
+		e->http = from->http;
+		e->code = from->code;
+	}
+	notes_move(&e->notes, &from->notes);
+	err_done(from);
+}
+
 static bool plain_name(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++) {

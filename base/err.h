@@ -79,6 +79,9 @@ void err_done(struct err *e);
 void notes_add(struct notes *n, struct place where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void notes_done(struct notes *n);
+/* Move what is in `from` to the end of the other; `from` is empty afterwards. */
+void notes_move(struct notes *n, struct notes *from);
+void err_move(struct err *e, struct err *from);
 
 /* The sentence for people: "taskRoles.worker.instances: must be at least 1, is 0".
  * Members that are not plain names stand quoted: taskRoles["a;b"].ports[0]. */

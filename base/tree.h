@@ -84,9 +84,9 @@ struct doc {
 };
 
 /*
- * Read a document.  Text whose first byte (after a byte-order mark and white
- * space) is `{` is read as JSON with comments, and as YAML only if it is no
- * JSON; all other text as YAML with the scalar rules of js-yaml 3.  UTF-8 is
+ * Read a document.  Text whose first byte (after a byte-order mark, white space
+ * and comments of JSON) is `{` is read as JSON with comments, and as YAML only if
+ * it is no JSON; all other text as YAML with the scalar rules of js-yaml 3.  UTF-8 is
  * checked first.  The tree lives in the arena and does not refer to the text;
  * doc->secrets does.  Warnings (comments in JSON, values that other readers of
  * YAML take differently) go to `warnings`.  -1 and *e: 400 InvalidProtocolError
@@ -144,3 +144,7 @@ struct path {
 struct place path_place(struct arena *a, const struct path *p, const struct node *n);
 /* The same, at the key of a member. */
 struct place path_place_key(struct arena *a, const struct path *p, const struct member *m);
+
+/* Append one reference token to a JSON pointer, escaped. */
+void pointer_key(struct str *out, struct span key);
+void pointer_index(struct str *out, size_t index);

@@ -1,0 +1,289 @@
+/* What both readers share; see build.h. */
+#include "base/build.h"
+
+#include <stdlib.h>
+
+enum { STACK_FIRST = 64, PAIRWISE_MAX = 16 };
+
+void build_init(struct build *b, const struct budget *budget, struct arena *a, struct err *e)
+{
+	*b = (struct build){ .arena = a, .budget = budget, .e = e };
+	b->frame = arena_alloc(a, budget->depth * sizeof(*b->frame));
+	b->cap = STACK_FIRST;
+	b->v = arena_alloc(a, b->cap * sizeof(*b->v));
+}
+
+struct place text_place(struct span text, size_t offset)
+{
+	struct place at = { NULL, 1, 1 };
+	for (size_t i = 0; i < offset && i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+		bool crlf = c == '\r' && i + 1 < text.n && text.p[i + 1] == '\n';
+		if (c == '\n' || (c == '\r' && !crlf)) {
+			at.line++;
+			at.column = 1;
+		} else if ((c & 0xc0) != 0x80) {
+			at.column++;
+		}
+	}
+	return at;
+}
+
+struct place build_place(const struct build *b, uint32_t line, uint32_t column)
+{
+	STR_AUTO at = STR_INIT(64 * 1024);
+	for (size_t i = 0; i < b->depth; i++) {
+		const struct frame *f = &b->frame[i];
+		size_t end = i + 1 < b->depth ? f[1].first : b->n;
+		if (!f->map)
+			pointer_index(&at, end - f->first);
+		else if (f->key.key)
+			pointer_key(&at, member_key(&f->key));
+	}
+	return (struct place){ arena_dup(b->arena, str_view(&at)), line, column };
+}
+
+bool build_sensitive(const struct build *b)
+{
+	for (size_t i = 0; i < b->depth; i++) {
+		const struct member *k = &b->frame[i].key;
+		if (!b->frame[i].map || k->key == NULL)
+			continue;
+		struct span key = member_key(k);
+		if (span_is(key, "secrets") || span_is(key, "auth") || span_is(key, "password"))
+			return true;
+	}
+	return false;
+}
+
+int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
+{
+	b->nodes += nodes;
+	b->text += text;
+	if (b->nodes > b->budget->nodes) {
+		return err_at(b->e, INVALID_PROTOCOL, where,
+		              "the document has more than %zu values (aliases count as what they "
+		              "stand for)",
+		              b->budget->nodes);
+	}
+	if (b->text > b->budget->text) {
+		return err_at(b->e, INVALID_PROTOCOL, where,
+		              "the document has more than %zu bytes of text (aliases count as "
+		              "what they stand for)",
+		              b->budget->text);
+	}
+	return 0;
+}
+
+static struct member *stack_push(struct build *b)
+{
+	if (b->n == b->cap) {
+		struct member *v = arena_alloc(b->arena, 2 * b->cap * sizeof(*v));
+		memcpy(v, b->v, b->n * sizeof(*v));
+		b->v = v;
+		b->cap *= 2;
+	}
+	return &b->v[b->n++];
+}
+
+void build_push(struct build *b, const struct node *n)
+{
+	struct frame *f = build_top(b);
+	if (f == NULL) {
+		b->root = *n;
+		return;
+	}
+	struct member *m = stack_push(b);
+	if (f->map) {
+		*m = f->key;
+		f->key.key = NULL;
+	}
+	m->value = *n;
+}
+
+int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t column)
+{
+	if (b->depth >= b->budget->depth) {
+		return err_at(b->e, INVALID_PROTOCOL, (struct place){ NULL, line, column },
+		              "lists and mappings are nested more than %zu levels deep",
+		              b->budget->depth);
+	}
+	b->nodes++;
+	if (b->nodes > b->budget->nodes)
+		return build_spend(b, 0, 0, (struct place){ NULL, line, column });
+	b->frame[b->depth++] = (struct frame){
+		.first = b->n, .line = line, .column = column, .map = type == NODE_MAP
+	};
+	return 0;
+}
+
+static uint64_t load(const char *p, size_t n)
+{
+	uint64_t v = 0;
+	memcpy(&v, p, n);
+	return v;
+}
+
+/* Only to tell most keys apart quickly: nothing here becomes slow when hashes are equal. */
+static uint32_t key_hash(struct span k)
+{
+	uint64_t h = 0;
+	if (k.n >= 8)
+		h = load(k.p, 8) * 0x9e3779b97f4a7c15u ^ load(k.p + k.n - 8, 8);
+	else
+		h = load(k.p, k.n);
+	h = (h ^ k.n) * 0xd6e8feb86659fd93u;
+	return (uint32_t)(h >> 32);
+}
+
+int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
+{
+	struct frame *f = build_top(b);
+	if (key.n > b->budget->key) {
+		return err_at(b->e, INVALID_PROTOCOL, (struct place){ NULL, line, column },
+		              "this key is longer than %zu bytes", b->budget->key);
+	}
+	f->key = (struct member){
+		.key = key.p,
+		.key_n = (uint32_t)key.n,
+		.key_line = line,
+		.key_column = column,
+		.hash = key_hash(key),
+	};
+	b->text += key.n;
+	return b->text > b->budget->text
+	           ? build_spend(b, 0, 0, (struct place){ NULL, line, column })
+	           : 0;
+}
+
+static int duplicate(struct build *b, const struct member *first, const struct member *again)
+{
+	char buf[4 * QUOTE_MAX];
+	struct frame *f = build_top(b);
+	f->key = *again;
+	struct place at = build_place(b, again->key_line, again->key_column);
+	return err_at(b->e, INVALID_PROTOCOL, at,
+	              "duplicate key \"%s\": it stands on line %u and again on line %u",
+	              quote(buf, member_key(again)), first->key_line, again->key_line);
+}
+
+/*
+ * Two members with the same key, in the order of the text: what the map itself
+ * says wins over what was merged into it, and the first merge over later ones.
+ * The place in the map is that of the first.
+ */
+static int settle(struct build *b, struct member *first, struct member *later)
+{
+	if (!(later->value.flags & NODE_MERGED)) {
+		if (!(first->value.flags & NODE_MERGED))
+			return duplicate(b, first, later);
+		*first = *later;
+	}
+	later->key = NULL;
+	return 0;
+}
+
+static bool same_key(const struct member *x, const struct member *y)
+{
+	return x->hash == y->hash && span_eq(member_key(x), member_key(y));
+}
+
+static int unique_few(struct build *b, struct member *m, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		for (size_t k = 0; k < i && m[i].key; k++) {
+			if (m[k].key && same_key(&m[k], &m[i]) && settle(b, &m[k], &m[i]) < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* By hash, then key, then place: whatever the keys, sorting takes n log n steps. */
+static int compare_keys(const void *x, const void *y)
+{
+	const struct member *a = *(struct member *const *)x;
+	const struct member *b = *(struct member *const *)y;
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	if (a->key_n != b->key_n)
+		return a->key_n < b->key_n ? -1 : 1;
+	int order = memcmp(a->key, b->key, a->key_n);
+	if (order)
+		return order;
+	return a < b ? -1 : a > b;
+}
+
+static int unique_many(struct build *b, struct member *m, size_t n)
+{
+	FREE_AUTO struct member **sorted = xcalloc(n, sizeof(struct member *));
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &m[i];
+	qsort(sorted, n, sizeof(struct member *), compare_keys);
+	struct member *first = sorted[0];
+	for (size_t i = 1; i < n; i++) {
+		if (!same_key(first, sorted[i]))
+			first = sorted[i];
+		else if (settle(b, first, sorted[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Without the members that lost, and without the marks. */
+static size_t compact(struct member *m, size_t n)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (m[i].key == NULL)
+			continue;
+		m[kept] = m[i];
+		m[kept++].value.flags &= (uint8_t)~NODE_MERGED;
+	}
+	return kept;
+}
+
+static int close_map(struct build *b, struct frame *f, struct node *node)
+{
+	struct member *m = b->v + f->first;
+	size_t n = b->n - f->first;
+	f->key.key = NULL;
+	if ((n > PAIRWISE_MAX ? unique_many : unique_few)(b, m, n) < 0)
+		return -1;
+	if (f->merges)
+		n = compact(m, n);
+	struct member *all = arena_alloc(b->arena, n * sizeof(*all));
+	if (n)
+		memcpy(all, m, n * sizeof(*all));
+	node->type = NODE_MAP;
+	node->n = (uint32_t)n;
+	node->member = all;
+	return 0;
+}
+
+static void close_list(struct build *b, const struct frame *f, struct node *node)
+{
+	size_t n = b->n - f->first;
+	struct node *all = arena_alloc(b->arena, n * sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		all[i] = b->v[f->first + i].value;
+	node->type = NODE_LIST;
+	node->n = (uint32_t)n;
+	node->item = all;
+}
+
+int build_close(struct build *b, struct node *n)
+{
+	struct frame *f = build_top(b);
+	*n = (struct node){ .line = f->line, .column = f->column };
+	if (!f->map)
+		close_list(b, f, n);
+	else if (close_map(b, f, n) < 0)
+		return -1;
+	b->n = f->first;
+	b->depth--;
+	struct frame *up = build_top(b);
+	if (up && up->height < f->height + 1)
+		up->height = f->height + 1;
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* Trees of job documents: look-up, comparison, JSON, places; see tree.h. */
+#include "base/tree.h"
+
+#include <math.h>
+
+#include "base/enc.h"
+
+enum { POINTER_MAX = 64 * 1024 };
+
+const struct member *node_member(const struct node *map, struct span key)
+{
+	if (!node_is(map, NODE_MAP))
+		return NULL;
+	for (uint32_t i = 0; i < map->n; i++) {
+		const struct member *m = &map->member[i];
+		if (m->key_n == key.n && memcmp(m->key, key.p, key.n) == 0)
+			return m;
+	}
+	return NULL;
+}
+
+const struct node *node_get(const struct node *map, const char *key)
+{
+	const struct member *m = node_member(map, span_of(key));
+	return m ? &m->value : NULL;
+}
+
+const char *node_type_name(const struct node *n)
+{
+	static const char *const NAMES[NODE_TYPE_MAX] = {
+		[NODE_NULL] = "null",     [NODE_BOOL] = "a boolean", [NODE_INT] = "an integer",
+		[NODE_REAL] = "a number", [NODE_TEXT] = "text",      [NODE_DATE] = "a date",
+		[NODE_LIST] = "a list",   [NODE_MAP] = "a mapping",
+	};
+	return NAMES[n->type];
+}
+
+static bool equal_lists(const struct node *a, const struct node *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		if (!node_equal(&a->item[i], &b->item[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool equal_maps(const struct node *a, const struct node *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		/* Members mostly come in the same order: look there first. */
+		const struct member *m = &a->member[i];
+		const struct member *other = &b->member[i];
+		if (!span_eq(member_key(m), member_key(other)))
+			other = node_member(b, member_key(m));
+		if (other == NULL || !node_equal(&m->value, &other->value))
+			return false;
+	}
+	return true;
+}
+
+static double number_of(const struct node *n)
+{
+	return n->type == NODE_INT ? (double)n->integer : n->real;
+}
+
+static bool equal_numbers(const struct node *a, const struct node *b)
+{
+	double x = number_of(a);
+	double y = number_of(b);
+	return x == y || (isnan(x) && isnan(y));
+}
+
+static bool is_number(const struct node *n)
+{
+	return n->type == NODE_INT || n->type == NODE_REAL;
+}
+
+bool node_equal(const struct node *a, const struct node *b)
+{
+	if (is_number(a) && is_number(b))
+		return equal_numbers(a, b);
+	if (a->type != b->type)
+		return false;
+	switch ((enum node_type)a->type) {
+	case NODE_NULL:
+		return true;
+	case NODE_BOOL:
+		return a->boolean == b->boolean;
+	case NODE_TEXT:
+	case NODE_DATE:
+		return span_eq(node_span(a), node_span(b));
+	case NODE_LIST:
+		return a->n == b->n && equal_lists(a, b);
+	case NODE_MAP:
+		return a->n == b->n && equal_maps(a, b);
+	case NODE_INT:
+	case NODE_REAL:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return false;
+}
+
+static void json_real(struct str *out, double v)
+{
+	char text[NUMBER_MAX];
+	if (isfinite(v))
+		str_put(out, text, number_text(text, v));
+	else
+		str_puts(out, "null");
+}
+
+static void json_list(struct str *out, const struct node *n)
+{
+	str_char(out, '[');
+	for (uint32_t i = 0; i < n->n; i++) {
+		if (i)
+			str_char(out, ',');
+		node_json(out, &n->item[i]);
+	}
+	str_char(out, ']');
+}
+
+static void json_map(struct str *out, const struct node *n)
+{
+	str_char(out, '{');
+	for (uint32_t i = 0; i < n->n; i++) {
+		if (i)
+			str_char(out, ',');
+		str_json(out, member_key(&n->member[i]));
+		str_char(out, ':');
+		node_json(out, &n->member[i].value);
+	}
+	str_char(out, '}');
+}
+
+void node_json(struct str *out, const struct node *n)
+{
+	switch ((enum node_type)n->type) {
+	case NODE_NULL:
+	case NODE_TYPE_MAX:
+		str_puts(out, "null");
+		break;
+	case NODE_BOOL:
+		str_puts(out, n->boolean ? "true" : "false");
+		break;
+	case NODE_INT:
+		str_int(out, n->integer);
+		break;
+	case NODE_REAL:
+		json_real(out, n->real);
+		break;
+	case NODE_TEXT:
+	case NODE_DATE:
+		str_json(out, node_span(n));
+		break;
+	case NODE_LIST:
+		json_list(out, n);
+		break;
+	case NODE_MAP:
+		json_map(out, n);
+		break;
+	}
+}
+
+void pointer_key(struct str *out, struct span key)
+{
+	str_char(out, '/');
+	for (size_t i = 0; i < key.n; i++) {
+		if (key.p[i] == '~')
+			str_puts(out, "~0");
+		else if (key.p[i] == '/')
+			str_puts(out, "~1");
+		else
+			str_char(out, key.p[i]);
+	}
+}
+
+void pointer_index(struct str *out, size_t index)
+{
+	str_char(out, '/');
+	str_int(out, (int64_t)index);
+}
+
+static void put_path(struct str *out, const struct path *p)
+{
+	if (p == NULL)
+		return;
+	put_path(out, p->up);
+	if (p->key.p)
+		pointer_key(out, p->key);
+	else
+		pointer_index(out, p->index);
+}
+
+static const char *path_pointer(struct arena *a, const struct path *p)
+{
+	STR_AUTO at = STR_INIT(POINTER_MAX);
+	put_path(&at, p);
+	return arena_dup(a, str_view(&at));
+}
+
+struct place path_place(struct arena *a, const struct path *p, const struct node *n)
+{
+	return (struct place){ path_pointer(a, p), n ? n->line : 0, n ? n->column : 0 };
+}
+
+struct place path_place_key(struct arena *a, const struct path *p, const struct member *m)
+{
+	struct path at = PATH_KEY(p, member_key(m));
+	return (struct place){ path_pointer(a, &at), m->key_line, m->key_column };
+}

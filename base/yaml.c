@@ -1,0 +1,563 @@
+/*
+ * YAML into a tree, by the events of libyaml.  libyaml itself knows no budget, no
+ * duplicate keys, no aliases and no types: those are here.  Never yaml_parser_load:
+ * it recurses, and is quadratic on deep input.
+ */
+#include "base/yaml.h"
+
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/yaml_plain.h"
+#include "base/yaml_reader.h"
+
+/* What stands behind `&name`, as far as it is read. */
+struct anchor {
+	struct span name;
+	struct node node;
+	size_t nodes, text; /* what it costs; before it ends, what was spent when it began */
+	uint32_t height;    /* levels of containers in it */
+	bool open;          /* still being read: an alias to it would be a cycle */
+};
+
+size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
+{
+	if (y->ascii)
+		return m->index < y->text.n ? m->index : y->text.n;
+	if (m->index < y->chars)
+		y->chars = y->bytes = 0;
+	while (y->chars < m->index && y->bytes < y->text.n) {
+		y->bytes++;
+		while (y->bytes < y->text.n && ((unsigned char)y->text.p[y->bytes] & 0xc0) == 0x80)
+			y->bytes++;
+		y->chars++;
+	}
+	return y->bytes;
+}
+
+static struct place event_place(const struct yaml_reader *y, const yaml_event_t *ev)
+{
+	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
+}
+
+static int compare_anchors(const void *x, const void *y)
+{
+	const struct anchor *a = x;
+	const struct anchor *b = y;
+	if (a->name.n != b->name.n)
+		return a->name.n < b->name.n ? -1 : 1;
+	return memcmp(a->name.p, b->name.p, a->name.n);
+}
+
+/* A new meaning for the name, from here on.  Not a value yet. */
+static struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
+{
+	if (name == NULL)
+		return NULL;
+	struct anchor key = { .name = span_of((const char *)name) };
+	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
+	struct anchor *a = found ? *found : ARENA_NEW(y->b.arena, struct anchor, 1);
+	if (!found) {
+		a->name = arena_span(y->b.arena, key.name);
+		if (tsearch(a, &y->anchors, compare_anchors) == NULL)
+			abort();
+	} else {
+		/* Whoever holds the old one must not take the new one's end for its own. */
+		struct anchor *again = ARENA_NEW(y->b.arena, struct anchor, 1);
+		again->name = a->name;
+		(void)tdelete(a, &y->anchors, compare_anchors);
+		if (tsearch(again, &y->anchors, compare_anchors) == NULL)
+			abort();
+		a = again;
+	}
+	a->open = true;
+	a->nodes = y->b.nodes;
+	a->text = y->b.text;
+	return a;
+}
+
+static void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n,
+                       uint32_t height)
+{
+	if (a == NULL)
+		return;
+	a->node = *n;
+	a->height = height;
+	a->nodes = y->b.nodes - a->nodes;
+	a->text = y->b.text - a->text;
+	a->open = false;
+}
+
+static int unknown_alias(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	char buf[4 * QUOTE_MAX];
+	const char *name = (const char *)ev->data.alias.anchor;
+	if (build_sensitive(&y->b)) { /* a password that begins with `*` */
+		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+		              "unknown alias (text that begins with `*` needs quotes)");
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+	              "unknown alias `%s`: there is no anchor `&%s` before it",
+	              quote(buf, span_of(name)), buf);
+}
+
+/* What the alias stands for, NULL and the error if nothing. */
+static const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct anchor key = { .name = span_of((const char *)ev->data.alias.anchor) };
+	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
+	if (found == NULL) {
+		(void)unknown_alias(y, ev);
+		return NULL;
+	}
+	const struct anchor *a = *found;
+	if (a->open) {
+		const struct frame *f = build_top(&y->b);
+		(void)err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev), "%s",
+		             f && f->merge ? "the merge key refers to its own mapping"
+		                           : "the alias refers to a value that contains it");
+		return NULL;
+	}
+	if (build_spend(&y->b, a->nodes, a->text, event_place(y, ev)) < 0)
+		return NULL;
+	if (a->height + y->b.depth > y->b.budget->depth) {
+		(void)err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+		             "with this alias, lists and mappings are nested more than %zu levels "
+		             "deep",
+		             y->b.budget->depth);
+		return NULL;
+	}
+	return a;
+}
+
+/* The members of the map take their place among those of the innermost one. */
+static void merge_map(struct yaml_reader *y, const struct node *source)
+{
+	for (uint32_t i = 0; i < source->n; i++) {
+		const struct member *m = &source->member[i];
+		struct node value = m->value;
+		value.flags |= NODE_MERGED | (source->flags & NODE_ALIASED);
+		build_top(&y->b)->key = *m;
+		build_push(&y->b, &value);
+	}
+}
+
+static int merge(struct yaml_reader *y, const struct node *n)
+{
+	struct frame *f = build_top(&y->b);
+	f->merge = false;
+	bool good = n->type == NODE_MAP;
+	if (n->type == NODE_LIST) {
+		good = true;
+		for (uint32_t i = 0; i < n->n; i++)
+			good = good && n->item[i].type == NODE_MAP;
+	}
+	if (!good) {
+		return err_at(y->b.e, INVALID_PROTOCOL, build_place(&y->b, n->line, n->column),
+		              "the merge key `<<` needs a mapping or a list of mappings");
+	}
+	if (n->type == NODE_MAP)
+		merge_map(y, n);
+	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++)
+		merge_map(y, &n->item[i]);
+	f->key.key = NULL;
+	return 0;
+}
+
+/* A value is complete: into its container. */
+static int finish(struct yaml_reader *y, const struct node *n)
+{
+	const struct frame *f = build_top(&y->b);
+	if (f && f->merge)
+		return merge(y, n);
+	build_push(&y->b, n);
+	return 0;
+}
+
+/* `! text`: libyaml hides a tag without a name before a plain scalar, js-yaml makes it text. */
+static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t i = yaml_byte(y, &ev->start_mark);
+	size_t end = yaml_byte(y, &ev->end_mark);
+	if (y->text.p[i] == '&') {
+		while (i < end && !strchr(" \t\r\n", y->text.p[i]))
+			i++;
+		/* Between anchor and tag there may be lines and comments. */
+		while (i < end && strchr(" \t\r\n#", y->text.p[i])) {
+			bool comment = y->text.p[i] == '#';
+			while (comment && i < end && !strchr("\r\n", y->text.p[i]))
+				i++;
+			i += i < end && !comment;
+		}
+	}
+	return i < y->text.n && y->text.p[i] == '!' && i < end;
+}
+
+static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text)
+{
+	notes_add(y->warnings, event_place(y, ev), "%s", text);
+}
+
+/* Numbers and dates that other readers of YAML take for something else. */
+static void warn_plain(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
+{
+	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
+	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
+	if (n->type == NODE_DATE) {
+		warn(y, ev,
+		     "this looks like a date, and is taken as the text that it is; quote it");
+	} else if (t.n > sign + 1 && t.p[sign] == '0' && t.p[sign + 1] >= '0' &&
+	           t.p[sign + 1] <= '7' && n->type == NODE_INT) {
+		warn(y, ev, "a number that begins with 0 is octal here, but decimal in YAML 1.2");
+	} else if (memchr(t.p, ':', t.n)) {
+		warn(y, ev, "numbers with `:` are taken to base 60; quote it if it is text");
+	} else if (n->type == NODE_REAL && isfinite(n->real) && fabs(n->real) > 0x1p53 &&
+	           !memchr(t.p, '.', t.n)) {
+		warn(y, ev, "this number is beyond 2^53 and was rounded");
+	}
+}
+
+/* Text with an escaped NUL, or with a line break that only some readers see. */
+static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	const char *value = (const char *)ev->data.scalar.value;
+	if (ev->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE &&
+	    memchr(value, '\0', ev->data.scalar.length)) {
+		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+		              "the character U+0000 (NUL) is not allowed in text");
+	}
+	if (!y->has_breaks)
+		return 0;
+	size_t from = yaml_byte(y, &ev->start_mark);
+	size_t to = yaml_byte(y, &ev->end_mark);
+	for (size_t i = from; i < to; i++) {
+		const char *p = y->text.p + i;
+		if ((to - i >= 2 && memcmp(p, "\xc2\x85", 2) == 0) ||
+		    (to - i >= 3 &&
+		     (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))) {
+			return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, i),
+			              "the line break U+%s is not allowed: readers of YAML do not "
+			              "agree on it (in double quotes, write it as an escape)",
+			              p[0] == '\xc2'   ? "0085"
+			              : p[2] == '\xa8' ? "2028"
+			                               : "2029");
+		}
+	}
+	return 0;
+}
+
+/* Type and value of a scalar. */
+static int scalar_value(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
+{
+	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
+	const char *tag = (const char *)ev->data.scalar.tag;
+	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	*n = (struct node){ .line = mark_line(&ev->start_mark),
+		            .column = mark_column(&ev->start_mark) };
+	if (check_scalar(y, ev) < 0)
+		return -1;
+	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
+		return yaml_tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
+	if (plain) {
+		n->plain = true;
+		yaml_resolve_plain(n, t, y->b.arena);
+		if (n->type >= NODE_INT && n->type != NODE_TEXT)
+			warn_plain(y, ev, n);
+		return 0;
+	}
+	n->type = NODE_TEXT;
+	n->text = arena_dup(y->b.arena, t);
+	n->n = (uint32_t)t.n;
+	return 0;
+}
+
+/* The text of a key, which must be text or a number. */
+static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
+                    struct span *key)
+{
+	char text[NUMBER_MAX];
+	switch ((enum node_type)n->type) {
+	case NODE_TEXT:
+	case NODE_DATE:
+		*key = node_span(n);
+		return 0;
+	case NODE_INT:
+	case NODE_REAL: {
+		double v = n->type == NODE_INT ? (double)n->integer : n->real;
+		*key = arena_span(y->b.arena, (struct span){ text, number_text(text, v) });
+		return 0;
+	}
+	case NODE_NULL:
+	case NODE_BOOL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+	              "keys must be text or numbers, this is %s (quote it if it is text)",
+	              node_type_name(n));
+}
+
+static bool awaits_key(const struct yaml_reader *y)
+{
+	const struct frame *f = build_top(&y->b);
+	return f && f->map && f->key.key == NULL && !f->merge;
+}
+
+static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
+{
+	struct span key = { NULL, 0 };
+	if (key_text(y, ev, n, &key) < 0)
+		return -1;
+	cut_key(y, ev, key);
+	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
+}
+
+static bool is_merge_key(const yaml_event_t *ev)
+{
+	return ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && ev->data.scalar.length == 2 &&
+	       ev->data.scalar.tag == NULL && memcmp(ev->data.scalar.value, "<<", 2) == 0;
+}
+
+static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
+	struct node n;
+	if (scalar_value(y, ev, &n) < 0)
+		return -1;
+	if (n.plain && is_merge_key(ev)) {
+		struct frame *f = build_top(&y->b);
+		cut_merge(y, ev);
+		if (f->merges++)
+			warn(y, ev,
+			     "`<<` stands twice in this mapping: the first one wins here, "
+			     "the last one elsewhere");
+		f->merge = true;
+		f->key = (struct member){ .key = "<<", .key_n = 2 };
+		return 0;
+	}
+	if (set_key(y, ev, &n) < 0)
+		return -1;
+	anchor_end(y, anchor, &n, 0);
+	return 0;
+}
+
+static int on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	if (awaits_key(y))
+		return on_key(y, ev);
+	struct node n;
+	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
+	cut_value(y, ev);
+	if (scalar_value(y, ev, &n) < 0 ||
+	    build_spend(&y->b, 1, ev->data.scalar.length,
+	                (struct place){ NULL, n.line, n.column }) < 0)
+		return -1;
+	anchor_end(y, anchor, &n, 0);
+	return finish(y, &n);
+}
+
+static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	bool key = awaits_key(y);
+	if (!key)
+		cut_value(y, ev);
+	const struct anchor *a = alias_find(y, ev);
+	if (a == NULL)
+		return -1;
+	if (key)
+		return set_key(y, ev, &a->node);
+	struct node n = a->node;
+	n.line = mark_line(&ev->start_mark);
+	n.column = mark_column(&ev->start_mark);
+	n.flags |= NODE_ALIASED;
+	struct frame *f = build_top(&y->b);
+	if (f && f->height < a->height)
+		f->height = a->height;
+	return finish(y, &n);
+}
+
+static int on_start(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	bool map = ev->type == YAML_MAPPING_START_EVENT;
+	if (awaits_key(y)) {
+		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+		              "keys must be text or numbers, this is %s",
+		              map ? "a mapping (if it is a placeholder in braces, quote it)"
+		                  : "a list");
+	}
+	cut_value(y, ev);
+	struct anchor *anchor =
+	    anchor_new(y, map ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor);
+	if (yaml_collection_tag(y, ev) < 0 ||
+	    build_open(&y->b, map ? NODE_MAP : NODE_LIST, mark_line(&ev->start_mark),
+	               mark_column(&ev->start_mark)) < 0)
+		return -1;
+	build_top(&y->b)->anchor = anchor;
+	return 0;
+}
+
+static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct node n;
+	struct anchor *anchor = build_top(&y->b)->anchor;
+	uint32_t height = build_top(&y->b)->height + 1;
+	cut_end(y, ev);
+	if (build_close(&y->b, &n) < 0)
+		return -1;
+	anchor_end(y, anchor, &n, height);
+	return finish(y, &n);
+}
+
+static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	switch (ev->type) {
+	case YAML_SCALAR_EVENT:
+		return on_scalar(y, ev);
+	case YAML_ALIAS_EVENT:
+		return on_alias(y, ev);
+	case YAML_SEQUENCE_START_EVENT:
+	case YAML_MAPPING_START_EVENT:
+		return on_start(y, ev);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		return on_end(y, ev);
+	default:
+		return 0;
+	}
+}
+
+static void event_done(yaml_event_t *ev)
+{
+	if (ev->type == YAML_SCALAR_EVENT)
+		explicit_bzero(ev->data.scalar.value, ev->data.scalar.length);
+	yaml_event_delete(ev);
+}
+
+static int empty_document(struct yaml_reader *y)
+{
+	return err_at(y->b.e, INVALID_PROTOCOL, (struct place){ "", 1, 1 },
+	              "empty document: there is no job in it");
+}
+
+/* All events of the one document. */
+static int read_events(struct yaml_reader *y)
+{
+	unsigned documents = 0;
+	size_t written = 0; /* something that is not an empty plain scalar */
+	for (bool more = true; more;) {
+		yaml_event_t ev;
+		if (!yaml_parser_parse(&y->parser, &ev))
+			return yaml_problem(y);
+		int bad = 0;
+		if (ev.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
+			bad = err_at(y->b.e, INVALID_PROTOCOL,
+			             (struct place){ NULL, mark_line(&ev.start_mark),
+			                             mark_column(&ev.start_mark) },
+			             "a second document begins here; a job is one document");
+		} else {
+			bad = on_event(y, &ev);
+		}
+		written |=
+		    ev.type == YAML_SCALAR_EVENT
+			? ev.data.scalar.length || ev.data.scalar.style != YAML_PLAIN_SCALAR_STYLE
+			: ev.type == YAML_SEQUENCE_START_EVENT ||
+			      ev.type == YAML_MAPPING_START_EVENT;
+		more = ev.type != YAML_STREAM_END_EVENT;
+		event_done(&ev);
+		if (bad)
+			return -1;
+	}
+	return written ? 0 : empty_document(y);
+}
+
+/* libyaml frees its buffers with what was read still in them. */
+static void wipe_parser(yaml_parser_t *p, size_t n)
+{
+	size_t raw = (size_t)(p->raw_buffer.end - p->raw_buffer.start);
+	size_t buffer = (size_t)(p->buffer.end - p->buffer.start);
+	n++; /* a final NUL */
+	explicit_bzero(p->raw_buffer.start, raw < n ? raw : n);
+	explicit_bzero(p->buffer.start, buffer < n ? buffer : n);
+	for (yaml_token_t *t = p->tokens.head; t != p->tokens.tail; t++) {
+		if (t->type == YAML_SCALAR_TOKEN)
+			explicit_bzero(t->data.scalar.value, t->data.scalar.length);
+	}
+}
+
+static void no_free(void *p)
+{
+	(void)p; /* anchors live in the arena */
+}
+
+/*
+ * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.
+ * So libyaml gets ordinary characters of the same size in their place, and scalars
+ * with one of them are refused.
+ */
+static struct span without_breaks(struct yaml_reader *y)
+{
+	static const struct {
+		const char *from, *to;
+	} BREAKS[] = {
+		{ "\xc2\x85", "\xc2\xa0" },
+		{ "\xe2\x80\xa8", "\xe2\x80\xa7" },
+		{ "\xe2\x80\xa9", "\xe2\x80\xa7" },
+	};
+	char *copy = NULL;
+	for (size_t i = 0; i < sizeof(BREAKS) / sizeof(BREAKS[0]); i++) {
+		size_t n = strlen(BREAKS[i].from);
+		const char *at = y->text.p;
+		const char *end = y->text.p + y->text.n;
+		while ((at = memmem(at, (size_t)(end - at), BREAKS[i].from, n))) {
+			if (copy == NULL)
+				copy = arena_dup(y->b.arena, y->text);
+			memcpy(copy + (at - y->text.p), BREAKS[i].to, n);
+			at += n;
+		}
+	}
+	y->has_breaks = copy != NULL;
+	return copy ? (struct span){ copy, y->text.n } : y->text;
+}
+
+static bool is_ascii(struct span t)
+{
+	size_t i = 0;
+	uint64_t all = 0;
+	for (; i + 8 <= t.n; i += 8) {
+		uint64_t word = 0;
+		memcpy(&word, t.p + i, 8);
+		all |= word;
+	}
+	for (; i < t.n; i++)
+		all |= (unsigned char)t.p[i];
+	return (all & 0x8080808080808080u) == 0;
+}
+
+int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+              struct notes *warnings, struct err *e)
+{
+	struct yaml_reader *y = ARENA_NEW(a, struct yaml_reader, 1);
+	build_init(&y->b, budget, a, e);
+	y->text = text;
+	y->warnings = warnings;
+	y->ascii = is_ascii(text);
+	y->has_bang = text.n && memchr(text.p, '!', text.n);
+	struct span input = y->ascii ? text : without_breaks(y);
+	if (!yaml_parser_initialize(&y->parser))
+		abort();
+	yaml_parser_set_encoding(&y->parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&y->parser, (const unsigned char *)input.p, input.n);
+	int bad = read_events(y);
+	wipe_parser(&y->parser, text.n);
+	yaml_parser_delete(&y->parser);
+	tdestroy(y->anchors, no_free);
+	if (bad)
+		return -1;
+	*doc = (struct doc){ .root = y->b.root };
+	cut_finish(y, doc);
+	return 0;
+}

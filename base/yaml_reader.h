@@ -1,0 +1,61 @@
+#pragma once
+/* The state of one run of the YAML reader, and its parts; for base/yaml*.c only. */
+#include <yaml.h>
+
+#include "base/build.h"
+
+/* How the bytes of the top-level `secrets` are found while the events go by. */
+struct cut {
+	bool seen;       /* the key was there, written literally at the top level */
+	bool inside;     /* its value is being read */
+	bool open;       /* the end of the span is not known yet */
+	bool block;      /* the top-level mapping is in block style */
+	unsigned column; /* of the key */
+	size_t from, to; /* the span, as bytes */
+	const char *unsafe;
+	struct place at;
+};
+
+struct yaml_reader {
+	struct build b;
+	yaml_parser_t parser;
+	struct span text;    /* as it came */
+	bool ascii;          /* all of it: then characters are bytes */
+	bool has_bang;       /* there is a `!` in it: perhaps a tag */
+	bool has_breaks;     /* there are line breaks of Unicode in it (NEL, LS, PS) */
+	size_t chars, bytes; /* up to here characters were counted */
+	void *anchors;       /* tree of struct anchor, by name */
+	struct cut cut;
+	struct notes *warnings;
+};
+
+static inline uint32_t mark_line(const yaml_mark_t *m)
+{
+	return (uint32_t)m->line + 1;
+}
+
+static inline uint32_t mark_column(const yaml_mark_t *m)
+{
+	return (uint32_t)m->column + 1;
+}
+
+/* The byte that a mark of libyaml, which counts characters, stands at. */
+size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
+
+/* The error in libyaml's parser, as a sentence for people. */
+int yaml_problem(struct yaml_reader *y);
+
+/* Give a scalar that carries a tag its value; `tag` NULL is the `!` without a name. */
+int yaml_tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag, struct node *n);
+/* Refuse a list or a map for its tag, if it has one that is not its own. */
+int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev);
+
+/* What the cut learns from the events.  Keys and the end of the top-level mapping: */
+void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);
+void cut_end(struct yaml_reader *y, const yaml_event_t *ev);
+/* The start of any value (before it is pushed). */
+void cut_value(struct yaml_reader *y, const yaml_event_t *ev);
+/* A `<<` at this place. */
+void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
+/* All is read: fill the fields of *doc. */
+void cut_finish(struct yaml_reader *y, struct doc *doc);

@@ -33,11 +33,11 @@ enum store_outcome {
 /* Borrowed by the callback, gone when it returns. */
 struct store_reply {
 	enum store_outcome outcome;
-	int status;              /* HTTP status of the API server, 0 if none */
-	struct span body;        /* the object, or the Status */
+	int status;                        /* HTTP status of the API server, 0 if none */
+	struct span body;                  /* the object, or the Status */
 	struct span uid, resource_version; /* of the object, "" if none */
-	struct span message;     /* for people; never with a secret in it */
-	int retry_after_s;       /* 0 if not said */
+	struct span message;               /* for people; never with a secret in it */
+	int retry_after_s;                 /* 0 if not said */
 };
 
 typedef void store_callback(void *arg, const struct store_reply *reply);
@@ -51,8 +51,9 @@ struct store_request {
 	/* DELETE: preconditions; PATCH: metadata.uid is in the body.  NULL for none. */
 	const char *uid, *resource_version;
 	bool dry_run;
-	bool urgent;        /* continuation of a job under way: before all that is new */
-	int64_t deadline_ms; /* by store_now_ms: given up then; never later than that */
+	bool urgent;           /* continuation of a job under way: before all that is new */
+	int64_t not_before_ms; /* by store_now_ms: wait till then in the queue; 0: at once */
+	int64_t deadline_ms;   /* by store_now_ms: given up then; never later than that */
 	store_callback *done;
 	void *arg;
 };
@@ -81,9 +82,9 @@ void store_free(struct store *s);
 struct login;
 
 struct login_options {
-	const char *kubeconfig;   /* file, or NULL */
-	const char *context;      /* of the kubeconfig; NULL: its current-context */
-	const char *apiserver;    /* URL, or NULL */
+	const char *kubeconfig; /* file, or NULL */
+	const char *context;    /* of the kubeconfig; NULL: its current-context */
+	const char *apiserver;  /* URL, or NULL */
 	const char *ca_file, *token_file, *namespace_name; /* may be NULL */
 	/* none of kubeconfig and apiserver: the service account of the pod */
 };
@@ -106,7 +107,7 @@ struct store_limits {
 #define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20 })
 
 struct store *store_api_new(struct login *l, const char *namespace_name,
-			    const struct store_limits *limits, struct err *e);
+                            const struct store_limits *limits, struct err *e);
 
 /* A directory: one file per object.  The directory is shared by all loops of this process
  * (one lock, one writer thread) and by no other process.  *e: 500. */
@@ -114,4 +115,4 @@ struct local;
 struct local *local_open(const char *dir, struct err *e);
 void local_close(struct local *l);
 struct store *store_local_new(struct local *l, const char *namespace_name,
-			      const struct store_limits *limits, struct err *e);
+                              const struct store_limits *limits, struct err *e);

@@ -21,15 +21,15 @@ struct submission;
 typedef void submission_callback(void *arg, const struct err *e);
 
 struct submission_options {
-	const char *submission_id;    /* 32 hex digits; also in the Framework */
-	const char *display_name;     /* user~job, for messages */
-	int64_t deadline_ms;          /* by store_now_ms */
-	bool dry_run;                 /* each object with ?dryRun=All, nothing stays */
+	const char *submission_id; /* 32 hex digits; also in the Framework */
+	const char *display_name;  /* user~job, for messages */
+	int64_t deadline_ms;       /* by store_now_ms */
+	bool dry_run;              /* each object with ?dryRun=All, nothing stays */
 };
 
 /*
  * Start.  Objects and options are borrowed until the callback, which is called exactly
  * once, later, from store_reap (or store_free) of this store.
  */
-void submission_start(struct store *s, const struct objects *o, const struct submission_options *opt,
-		      submission_callback *done, void *arg);
+void submission_start(struct store *s, const struct objects *o,
+                      const struct submission_options *opt, submission_callback *done, void *arg);

@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * A directory as a store of texts, one file per object: DIR/<resource>/<name>.json.
+ * A file is always whole: the old text or the new one, whenever the machine stops.
+ * Private to k8s/.  One thread at a time; blocks.
+ */
+#include "base/err.h"
+#include "base/object.h"
+
+enum { FILE_SIZE_MAX = 4 << 20 };
+
+struct files {
+	int root;
+	int dir[KIND_MAX];
+};
+#define FILES_CLOSED ((struct files){ -1, { -1, -1, -1, -1 } })
+
+/*
+ * Open, and make if need be, the directory; take its lock; remove what a crash left
+ * behind.  It must be ours and for nobody else (mode 0700): else, and if another
+ * process holds the lock, -1 and *e (500).
+ */
+int files_open(struct files *f, const char *path, struct err *e);
+void files_close(struct files *f);
+
+/* These return 0 or a negative errno: -ENOENT if there is no such object, -EINVAL if the
+ * name cannot be a file name, -EFBIG. */
+int files_read(const struct files *f, enum object_kind kind, const char *name, struct str *out);
+int files_write(const struct files *f, enum object_kind kind, const char *name, struct span text);
+int files_remove(const struct files *f, enum object_kind kind, const char *name);
+
+/* Call back for each object of a kind, in no order. */
+typedef void files_visit(void *arg, enum object_kind kind, const char *name);
+int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg);

@@ -1,0 +1,31 @@
+#pragma once
+/* Where each kind of object lives in the API.  Pure. */
+#include <stdbool.h>
+
+#include "base/object.h"
+#include "base/str.h"
+
+struct resource {
+	const char *kind;   /* "Framework" */
+	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group */
+	const char *api;    /* "/apis/frameworkcontroller.microsoft.com/v1" */
+	const char *plural; /* "frameworks" */
+	bool namespaced;
+};
+
+const struct resource *resource_of(enum object_kind kind);
+
+/* "frameworks.frameworkcontroller.microsoft.com", as RBAC messages and `kubectl auth can-i`
+ * name a resource; appended to out. */
+void resource_name(struct str *out, enum object_kind kind);
+
+/* A name as Kubernetes takes it, and as a path segment or a file name may hold it:
+ * [a-z0-9] first and last, [a-z0-9.-] between, no "..", at most 253 bytes. */
+bool segment_ok(const char *name);
+
+/*
+ * Append the path of an object, or of its collection if name is NULL, percent-encoded.
+ * -1, and nothing is appended, if namespace_name or name is not segment_ok.
+ */
+int path_write(struct str *out, enum object_kind kind, const char *namespace_name,
+               const char *name);

@@ -1,0 +1,82 @@
+#pragma once
+/* What the tests of a store share: run it, wait for one answer, keep a copy of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants these four first */
+#include <cmocka.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "k8s/store.h"
+
+struct kept {
+	int calls;
+	enum store_outcome outcome;
+	int status, retry_after_s;
+	char uid[64], version[64], message[512];
+	char body[65536];
+};
+
+__attribute__((unused)) static void kept_copy(char *to, size_t room, struct span from)
+{
+	size_t n = from.n < room ? from.n : room - 1;
+	memcpy(to, from.p, n);
+	to[n] = '\0';
+}
+
+__attribute__((unused)) static void keep(void *arg, const struct store_reply *r)
+{
+	struct kept *k = arg;
+	k->calls++;
+	k->outcome = r->outcome;
+	k->status = r->status;
+	k->retry_after_s = r->retry_after_s;
+	kept_copy(k->uid, sizeof(k->uid), r->uid);
+	kept_copy(k->version, sizeof(k->version), r->resource_version);
+	kept_copy(k->message, sizeof(k->message), r->message);
+	kept_copy(k->body, sizeof(k->body), r->body);
+}
+
+/* One turn of a loop, waiting at most wait_ms. */
+__attribute__((unused)) static void turn(struct store *s, int wait_ms)
+{
+	store_reap(s);
+	store_start(s);
+	if (store_pending(s) == 0)
+		return;
+	int ms = store_timeout_ms(s);
+	if (ms < 0 || ms > wait_ms)
+		ms = wait_ms;
+	struct pollfd p = { .fd = store_fd(s), .events = POLLIN };
+	(void)poll(&p, 1, ms);
+}
+
+/* Run the store until all has been answered. */
+__attribute__((unused)) static void settle(struct store *s)
+{
+	int64_t stop = store_now_ms() + 30000;
+	while (store_pending(s) > 0) {
+		assert_true(store_now_ms() < stop);
+		turn(s, 1000);
+	}
+}
+
+__attribute__((unused)) static struct kept ask(struct store *s, struct store_request r)
+{
+	struct kept *k = calloc(1, sizeof(*k));
+	assert_non_null(k);
+	r.done = keep;
+	r.arg = k;
+	if (r.deadline_ms == 0)
+		r.deadline_ms = store_now_ms() + 10000;
+	store_request(s, &r);
+	assert_int_equal(k->calls, 0);
+	settle(s);
+	assert_int_equal(k->calls, 1);
+	struct kept result = *k;
+	free(k);
+	return result;
+}

@@ -1,0 +1,482 @@
+/* The standalone store: an API server's manners, and files that survive. */
+#include "tests/unit/k8s/kit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char top[64];  /* a directory of this test's own */
+static char dir[128]; /* the store's, below it */
+static struct local *local;
+static struct store *store;
+
+static void open_store(void)
+{
+	ERR_AUTO e = { 0 };
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	local = local_open(dir, &e);
+	assert_string_equal(err_msg(&e), "");
+	store = store_local_new(local, "jobs", &limits, &e);
+	assert_non_null(store);
+}
+
+static void close_store(void)
+{
+	store_free(store);
+	local_close(local);
+	store = NULL;
+	local = NULL;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	(void)snprintf(dir, sizeof(dir), "%s/store", top);
+	open_store();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close_store();
+	char command[256];
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", top);
+	return system(command);
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+static const char FRAMEWORK[] =
+    "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":\"Framework\","
+    "\"metadata\":{\"name\":\"f\"},\"spec\":{\"executionType\":\"Create\"}}";
+
+static struct kept create(enum object_kind kind, const char *name, const char *body)
+{
+	return ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                          .kind = kind,
+	                                          .name = name,
+	                                          .body = { span_of(body) } });
+}
+
+static struct kept create_owned(const char *name, const char *uid)
+{
+	char head[256];
+	(void)snprintf(head, sizeof(head),
+	               "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
+	               "\"ownerReferences\":[{\"uid\":\"",
+	               name);
+	return ask(store, (struct store_request){
+			      .verb = STORE_CREATE,
+			      .kind = KIND_SECRET,
+			      .name = name,
+			      .body = { span_of(head), span_of(uid), SPAN("\"}]}}") } });
+}
+
+static struct kept get(enum object_kind kind, const char *name)
+{
+	return ask(store, (struct store_request){ .verb = STORE_GET, .kind = kind, .name = name });
+}
+
+static struct kept patch(const char *body)
+{
+	return ask(store, (struct store_request){ .verb = STORE_PATCH,
+	                                          .kind = KIND_FRAMEWORK,
+	                                          .name = "f",
+	                                          .body = { span_of(body) } });
+}
+
+static struct kept delete (const char *name, const char *uid, const char *version)
+{
+	return ask(store, (struct store_request){ .verb = STORE_DELETE,
+	                                          .kind = KIND_FRAMEWORK,
+	                                          .name = name,
+	                                          .uid = uid,
+	                                          .resource_version = version });
+}
+
+static bool file_exists(const char *relative)
+{
+	char path[256];
+	struct stat st;
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, relative);
+	return stat(path, &st) == 0;
+}
+
+static void reason_is(const struct kept *k, const char *reason)
+{
+	json_t *status = json_loads(k->body, JSON_REJECT_DUPLICATES, NULL);
+	assert_string_equal(json_string_value(json_object_get(status, "kind")), "Status");
+	assert_string_equal(json_string_value(json_object_get(status, "reason")), reason);
+	assert_int_equal(json_integer_value(json_object_get(status, "code")), k->status);
+	json_decref(status);
+}
+
+/* ---- create ------------------------------------------------------------------------------ */
+
+static void test_create_answers_as_api_server(void **state)
+{
+	(void)state;
+	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(k.outcome, STORE_OK);
+	assert_int_equal(k.status, 201);
+	json_t *object = json_loads(k.body, 0, NULL);
+	json_t *meta = json_object_get(object, "metadata");
+	assert_string_equal(json_string_value(json_object_get(meta, "uid")), k.uid);
+	assert_string_equal(json_string_value(json_object_get(meta, "namespace")), "jobs");
+	assert_int_equal(strlen(json_string_value(json_object_get(meta, "creationTimestamp"))), 20);
+	assert_string_equal(json_string_value(json_object_get(meta, "resourceVersion")), "1");
+	json_decref(object);
+	assert_int_equal(strlen(k.uid), 36);
+	assert_int_equal(k.uid[14], '4');
+}
+
+static void test_create_twice_is_409(void **state)
+{
+	(void)state;
+	struct kept first = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(k.outcome, STORE_EXISTS);
+	assert_int_equal(k.status, 409);
+	reason_is(&k, "AlreadyExists");
+	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, first.uid);
+}
+
+static void test_create_refuses_bad_bodies(void **state)
+{
+	(void)state;
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "{").status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "[]").status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "{\"a\":1,\"a\":2}").status, 400);
+	assert_int_equal(create(KIND_SECRET, "f", FRAMEWORK).status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "g", FRAMEWORK).status, 422);
+}
+
+static void test_create_refuses_names_that_leave_the_directory(void **state)
+{
+	(void)state;
+	struct kept k = create(KIND_FRAMEWORK, "../x",
+	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"../x\"}}");
+	assert_int_equal(k.status, 422);
+	assert_int_equal(get(KIND_FRAMEWORK, "../x").status, 422);
+}
+
+static void test_create_refuses_another_namespace(void **state)
+{
+	(void)state;
+	struct kept k = create(KIND_FRAMEWORK, "f",
+	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\","
+	                       "\"namespace\":\"kube-system\"}}");
+	assert_int_equal(k.status, 400);
+}
+
+static void test_create_dry_run_leaves_nothing(void **state)
+{
+	(void)state;
+	struct kept k = ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                                   .kind = KIND_FRAMEWORK,
+	                                                   .name = "f",
+	                                                   .body = { span_of(FRAMEWORK) },
+	                                                   .dry_run = true });
+	assert_int_equal(k.status, 201);
+	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+}
+
+static void test_create_makes_private_files(void **state)
+{
+	(void)state;
+	char path[256];
+	struct stat st;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+/* ---- get, patch, delete ----------------------------------------------------------------- */
+
+static void test_get_not_found(void **state)
+{
+	(void)state;
+	struct kept k = get(KIND_FRAMEWORK, "nothing");
+	assert_int_equal(k.outcome, STORE_NOT_FOUND);
+	reason_is(&k, "NotFound");
+}
+
+static void test_patch_merges(void **state)
+{
+	(void)state;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}},"
+	                      "\"spec\":{\"executionType\":\"Start\",\"x\":null}}");
+	assert_int_equal(k.status, 200);
+	assert_string_equal(k.version, "2");
+	assert_non_null(strstr(k.body, "\"executionType\":\"Start\""));
+	assert_non_null(strstr(k.body, "\"labels\":{\"a\":\"b\"}"));
+	k = patch("{\"metadata\":{\"labels\":null}}");
+	assert_null(strstr(k.body, "labels"));
+}
+
+static void test_patch_that_changes_nothing_keeps_the_version(void **state)
+{
+	(void)state;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_string_equal(patch("{\"spec\":{\"executionType\":\"Create\"}}").version, "1");
+}
+
+static void test_patch_preconditions(void **state)
+{
+	(void)state;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = patch("{\"metadata\":{\"uid\":\"other\"}}");
+	assert_int_equal(k.outcome, STORE_REFUSED);
+	assert_int_equal(k.status, 422);
+	k = patch("{\"metadata\":{\"resourceVersion\":\"7\"}}");
+	assert_int_equal(k.outcome, STORE_CONFLICT);
+	assert_int_equal(k.status, 409);
+	assert_int_equal(patch("{\"metadata\":{\"name\":\"g\"}}").status, 400);
+	assert_int_equal(patch("[]").status, 400);
+}
+
+static void test_delete_preconditions(void **state)
+{
+	(void)state;
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(delete ("f", "other", NULL).outcome, STORE_CONFLICT);
+	assert_int_equal(delete ("f", made.uid, "9").outcome, STORE_CONFLICT);
+	assert_int_equal(delete ("f", made.uid, "1").outcome, STORE_OK);
+	assert_int_equal(delete ("f", NULL, NULL).outcome, STORE_NOT_FOUND);
+}
+
+static void test_delete_takes_dependents_along(void **state)
+{
+	(void)state;
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("mine", made.uid);
+	create(KIND_SECRET, "free", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"free\"}}");
+	delete ("f", made.uid, NULL);
+	assert_int_equal(get(KIND_SECRET, "mine").outcome, STORE_NOT_FOUND);
+	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
+}
+
+static void test_create_of_an_orphan_does_not_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(create_owned("s", "no-such-uid").status, 201);
+	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
+}
+
+/* ---- opening again -------------------------------------------------------------------------- */
+
+static void test_open_keeps_objects_and_goes_on_counting(void **state)
+{
+	(void)state;
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	close_store();
+	open_store();
+	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, made.uid);
+	struct kept k =
+	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	assert_string_equal(k.version, "2");
+}
+
+static void test_open_removes_leftovers(void **state)
+{
+	(void)state;
+	char path[256];
+	close_store();
+	(void)snprintf(path, sizeof(path), "%s/secrets/.new-0123", dir);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	open_store();
+	assert_false(file_exists("secrets/.new-0123"));
+}
+
+static void test_open_sweeps_orphans(void **state)
+{
+	(void)state;
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("mine", made.uid);
+	close_store();
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	assert_int_equal(unlink(path), 0); /* killed before the dependents went */
+	open_store();
+	assert_false(file_exists("secrets/mine.json"));
+}
+
+static void open_fails(const char *path, const char *why)
+{
+	ERR_AUTO e = { 0 };
+	assert_null(local_open(path, &e));
+	assert_int_equal(e.http, 500);
+	assert_non_null(strstr(err_msg(&e), why));
+}
+
+static void test_open_refuses_a_second_process(void **state)
+{
+	(void)state;
+	open_fails(dir, "in use");
+}
+
+static void test_open_refuses_what_others_can_read(void **state)
+{
+	(void)state;
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/open", top);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0750), 0);
+	open_fails(path, "0700");
+}
+
+static void test_open_refuses_a_link(void **state)
+{
+	(void)state;
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/link", top);
+	assert_int_equal(symlink("/tmp", path), 0);
+	open_fails(path, "no directory");
+}
+
+static void test_open_refuses_a_broken_file(void **state)
+{
+	(void)state;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	close_store();
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	assert_int_equal(truncate(path, 10), 0);
+	open_fails(dir, "frameworks/f.json");
+	assert_int_equal(unlink(path), 0);
+	open_store();
+}
+
+static void test_get_does_not_follow_links(void **state)
+{
+	(void)state;
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/secrets/passwd.json", dir);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	struct kept k = get(KIND_SECRET, "passwd");
+	assert_int_equal(k.status, 500);
+	assert_null(strstr(k.body, "root:"));
+	assert_int_equal(unlink(path), 0);
+}
+
+/* ---- the queue ------------------------------------------------------------------------------ */
+
+static void test_store_request_refuses_beyond_the_bound(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct store_limits limits = { 1, 2, 1 << 20 };
+	struct store *small = store_local_new(local, "jobs", &limits, &e);
+	struct kept *k = calloc(3, sizeof(*k));
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(store_has_room(small), i < 2);
+		struct store_request r = { .verb = STORE_GET,
+			                   .kind = KIND_SECRET,
+			                   .name = "x",
+			                   .deadline_ms = store_now_ms() + 5000,
+			                   .done = keep,
+			                   .arg = &k[i] };
+		store_request(small, &r);
+	}
+	assert_int_equal(store_pending(small), 3);
+	settle(small);
+	assert_int_equal(k[0].outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[1].outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[2].outcome, STORE_FULL);
+	free(k);
+	store_free(small);
+}
+
+static void test_store_request_waits_for_its_time(void **state)
+{
+	(void)state;
+	int64_t from = store_now_ms();
+	struct kept k = ask(
+	    store,
+	    (struct store_request){ .verb = STORE_READY, .name = "", .not_before_ms = from + 50 });
+	assert_int_equal(k.outcome, STORE_OK);
+	assert_in_range(store_now_ms() - from, 50, 1000);
+}
+
+static void test_store_request_gives_up_at_the_deadline(void **state)
+{
+	(void)state;
+	int64_t from = store_now_ms();
+	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
+	                                                   .name = "",
+	                                                   .deadline_ms = from + 50,
+	                                                   .not_before_ms = from + 5000 });
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_in_range(store_now_ms() - from, 50, 1000);
+}
+
+static void test_store_free_answers_everything(void **state)
+{
+	(void)state;
+	struct kept *k = calloc(5, sizeof(*k));
+	for (size_t i = 0; i < 5; i++) {
+		struct store_request r = { .verb = STORE_GET,
+			                   .kind = KIND_SECRET,
+			                   .name = "x",
+			                   .deadline_ms = store_now_ms() + 5000,
+			                   .not_before_ms = i > 2 ? store_now_ms() + 4000 : 0,
+			                   .done = keep,
+			                   .arg = &k[i] };
+		store_request(store, &r);
+		if (i == 1)
+			store_start(store);
+	}
+	close_store();
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(k[i].calls, 1);
+		assert_int_equal(k[i].outcome, i < 2 ? STORE_NOT_FOUND : STORE_BUSY);
+	}
+	free(k);
+	open_store();
+}
+
+/* clang-format off */
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* clang-format on */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_create_answers_as_api_server),
+		TEST(test_create_twice_is_409),
+		TEST(test_create_refuses_bad_bodies),
+		TEST(test_create_refuses_names_that_leave_the_directory),
+		TEST(test_create_refuses_another_namespace),
+		TEST(test_create_dry_run_leaves_nothing),
+		TEST(test_create_makes_private_files),
+		TEST(test_get_not_found),
+		TEST(test_patch_merges),
+		TEST(test_patch_that_changes_nothing_keeps_the_version),
+		TEST(test_patch_preconditions),
+		TEST(test_delete_preconditions),
+		TEST(test_delete_takes_dependents_along),
+		TEST(test_create_of_an_orphan_does_not_stay),
+		TEST(test_open_keeps_objects_and_goes_on_counting),
+		TEST(test_open_removes_leftovers),
+		TEST(test_open_sweeps_orphans),
+		TEST(test_open_refuses_a_second_process),
+		TEST(test_open_refuses_what_others_can_read),
+		TEST(test_open_refuses_a_link),
+		TEST(test_open_refuses_a_broken_file),
+		TEST(test_get_does_not_follow_links),
+		TEST(test_store_request_refuses_beyond_the_bound),
+		TEST(test_store_request_waits_for_its_time),
+		TEST(test_store_request_gives_up_at_the_deadline),
+		TEST(test_store_free_answers_everything),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

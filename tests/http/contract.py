@@ -1,0 +1,324 @@
+"""What clients rely on: routes, content types, status codes, bodies, headers."""
+import json
+import re
+
+from harness import Server, framework_name, job_v1, job_v2, job_v2_secret
+
+JSON_TYPE = "application/json; charset=utf-8"
+YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
+              "application/json", "application/json; charset=utf-8", "application/yaml",
+              "application/x-yaml", "TEXT/YAML"]
+OTHER_TYPES = ["application/octet-stream", "multipart/form-data; boundary=x", "image/png",
+               "text", "text/", "/", "a b/c"]
+HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store",
+           "referrer-policy": "no-referrer"}
+
+
+class Contract:
+    def __init__(self, server):
+        self.server = server
+        self.count = 0
+
+    def name(self):
+        self.count += 1
+        return f"contract-{self.count}"
+
+    def error(self, check, what, reply, status, code, *words):
+        """An error as people and programs read it."""
+        if not check.ok(f"{what}: is answered", reply is not None):
+            return
+        check.equal(f"{what}: status", reply.status, status)
+        check.equal(f"{what}: content type", reply.headers.get("content-type"), JSON_TYPE)
+        if code is not None:
+            check.equal(f"{what}: code", reply.code, code)
+        check.ok(f"{what}: has a message", reply.message, reply)
+        for word in words:
+            check.ok(f"{what}: message has {word}", word in reply.message, reply.message)
+
+    # ---- accepted -----------------------------------------------------------------------
+    def test_submit_v2(self, check):
+        name = self.name()
+        reply = self.server.submit(job_v2(name))
+        check.equal("v2: status", reply.status, 202)
+        check.equal("v2: content type", reply.headers.get("content-type"), JSON_TYPE)
+        check.equal("v2: body", {k: (reply.json or {}).get(k) for k in ("status", "message")},
+                    {"status": 202, "message": f"Update job {name} for user alice successfully."})
+
+    def test_submit_v1(self, check):
+        for method, path in (("PUT", "/api/v1/user/alice/jobs/{}"),
+                             ("POST", "/api/v1/user/alice/jobs"), ("POST", "/api/v1/jobs")):
+            name = self.name()
+            reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"},
+                                       path.format(name), method)
+            check.equal(f"{method} {path}: status", reply.status, 202)
+            body = reply.json or {}
+            check.equal(f"{method} {path}: message", body.get("message"),
+                        f"update job {name} successfully")
+            check.equal(f"{method} {path}: success", body.get("success"), True)
+
+    def test_prefix(self, check):
+        for prefix in ("", "/rest-server"):
+            reply = self.server.submit(job_v2(self.name()), path=prefix + "/api/v2/jobs")
+            check.equal(f"prefix '{prefix}'", reply.status, 202)
+        reply = self.server.submit(job_v2(self.name()), path="/rest-server/rest-server/api/v2/jobs")
+        check.equal("the prefix counts once", reply.status, 404)
+
+    def test_trailing_slash(self, check):
+        check.equal("trailing slash", self.server.submit(job_v2(self.name()),
+                                                         path="/api/v2/jobs/").status, 202)
+
+    def test_content_types(self, check):
+        # None at all: how Python's requests sends a text.
+        for kind in YAML_TYPES + [None]:
+            reply = self.server.submit(job_v2(self.name()), {"Content-Type": kind})
+            check.equal(f"content type {kind}", reply.status, 202)
+        for kind in OTHER_TYPES:
+            reply = self.server.submit(job_v2(self.name()), {"Content-Type": kind})
+            check.ok(f"content type {kind} is refused", reply.status in (400, 415), reply)
+            check.ok(f"content type {kind}: message", reply.message, reply)
+
+    def test_encoded_name_in_path(self, check):
+        name = self.name()
+        path = "/api/v1/user/%61lice/jobs/" + name.replace("-", "%2d")
+        reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, path, "PUT")
+        check.equal("percent-encoded names", reply.status, 202)
+
+    def test_chunked(self, check):
+        name = self.name()
+        body = job_v2(name).encode()
+        with self.server.connect() as c:
+            c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+                   b"Transfer-Encoding: chunked\r\n\r\n" % self.server.port)
+            for i in range(0, len(body), 100):
+                piece = body[i:i + 100]
+                c.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+            c.send(b"0\r\n\r\n")
+            reply = c.reply()
+        check.equal("chunked body", reply and reply.status, 202)
+
+    # ---- refused ------------------------------------------------------------------------
+    def test_duplicate(self, check):
+        name = self.name()
+        self.server.submit(job_v2(name))
+        self.error(check, "v2 twice", self.server.submit(job_v2(name)), 409, "ConflictJobError",
+                   name)
+        self.error(check, "v1 of the same name", self.server.submit(
+            job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs"), 409,
+            "ConflictJobError", name)
+
+    def test_unknown_routes(self, check):
+        for method, path in (("GET", "/nothing"), ("GET", "/api/v3/jobs"), ("POST", "/api/v2/job"),
+                             ("POST", "/api/v2/jobs/x/y"), ("DELETE", "/api/v2/jobs"),
+                             ("PATCH", "/healthz"), ("POST", "/healthz"), ("BREW", "/api/v2/jobs"),
+                             ("POST", "/API/v2/jobs"), ("PUT", "/api/v1/user/alice/jobs")):
+            body = job_v2("never") if method in ("POST", "PUT") else None
+            self.error(check, f"{method} {path}",
+                       self.server.request(method, path, body), 404, "NoApiError")
+
+    def test_other_user(self, check):
+        self.error(check, "job for bob", self.server.submit(
+            job_v1(self.name()), {"Content-Type": "application/json"},
+            "/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
+
+    def test_name_differs(self, check):
+        reply = self.server.submit(job_v1(self.name()), {"Content-Type": "application/json"},
+                                   "/api/v1/user/alice/jobs/another", "PUT")
+        self.error(check, "name in path differs", reply, 400, "InvalidParametersError", "another")
+
+    def test_places(self, check):
+        text = "\n".join([
+            "protocolVersion: 2", "name: placed", "type: job", "prerequisites:",
+            "  - {name: image, type: dockerimage, uri: 'ubuntu:22.04'}", "taskRoles:",
+            "  worker:", "    intances: 1", "    dockerImage: image",
+            "    resourcePerInstance: {cpu: 0, memoryMB: 100, gpu: x}", "    commands: ['true']"])
+        reply = self.server.submit(text)
+        self.error(check, "three mistakes", reply, 400, "InvalidProtocolError", "intances",
+                   "instances")
+        errors = (reply.json or {}).get("errors") or []
+        check.ok("three mistakes: at least two are listed", len(errors) >= 2, reply)
+        check.ok("each has pointer, line, column and message", errors and all(
+            isinstance(e.get("pointer"), str) and isinstance(e.get("line"), int) and
+            isinstance(e.get("column"), int) and e.get("message") for e in errors), reply)
+        check.ok("the misspelt key is at line 8, column 5",
+                 any(e.get("line") == 8 and e.get("column") == 5 for e in errors), errors)
+        check.ok("the gpu is at line 10", any(
+            e.get("line") == 10 and e.get("pointer") == "/taskRoles/worker/resourcePerInstance/gpu"
+            for e in errors), errors)
+
+    def test_malformed(self, check):
+        for what, text, word in (
+                ("open bracket", "name: [a, b\ntype: job\n", "line"),
+                ("tab", "name: x\n\ttype: job\n", "line"),
+                ("a list", "- a\n- b\n", ""), ("a word", "hello", ""), ("nothing", "", ""),
+                ("blanks", "  \n\n", ""), ("two documents", "a: 1\n---\nb: 2\n", ""),
+                ("open brace", '{"name": "x"', ""), ("twice", "name: x\nname: y\n", "name"),
+                ("NUL", "name: x\0y\n", ""), ("UTF-16", "name: x\n".encode("utf-16"), ""),
+                ("bad UTF-8", b"name: \xff\xfe\n", "")):
+            self.error(check, f"malformed ({what})", self.server.submit(text), 400,
+                       "InvalidProtocolError", word)
+        for what, text in (("open brace", '{"jobName": "x"'), ("a list", "[]"), ("nothing", ""),
+                           ("twice", '{"jobName": "x", "jobName": "y"}'), ("no roles",
+                           '{"jobName": "x", "image": "y"}')):
+            self.error(check, f"malformed v1 ({what})", self.server.submit(
+                text, {"Content-Type": "application/json"}, "/api/v1/jobs"), 400,
+                "InvalidParametersError")
+
+    def test_too_large(self, check):
+        full = job_v2("limit").encode()
+        full += b" " * (100 * 1024 - len(full))
+        for what, body, status in (("100 KiB", full, 202), ("100 KiB and a byte", full + b" ", 413),
+                                   ("101 KiB", full + b" " * 1024, 413),
+                                   ("10 MiB", full + b" " * (10 << 20), 413)):
+            reply = self.server.submit(body)
+            check.equal(what, reply and reply.status, status)
+            if status == 413:
+                self.error(check, what, reply, 413, None, "large")
+
+    def test_too_large_chunked(self, check):
+        with self.server.connect() as c:
+            c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+                   b"Transfer-Encoding: chunked\r\n\r\n" % self.server.port)
+            piece = b"#" * 1023 + b"\n"
+            for _ in range(101):
+                c.send(b"400\r\n" + piece + b"\r\n")
+            c.send(b"0\r\n\r\n")
+            reply = c.reply()
+        self.error(check, "101 KiB in chunks", reply, 413, None, "large")
+
+    def test_too_large_unasked(self, check):
+        with self.server.connect() as c:
+            c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+                   b"Expect: 100-continue\r\nContent-Length: 1000000000\r\n\r\n" % self.server.port)
+            data, _ = c.read(5, lambda d: b"\r\n\r\n" in d)
+        check.ok("a gigabyte is refused before it is sent", data.startswith(b"HTTP/1.1 413"),
+                 data[:80])
+
+    def test_expect(self, check):
+        body = job_v2(self.name()).encode()
+        with self.server.connect() as c:
+            c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+                   b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" %
+                   (self.server.port, len(body)))
+            data, _ = c.read(5, lambda d: b"\r\n\r\n" in d)
+            check.ok("Expect: 100-continue is answered", data.startswith(b"HTTP/1.1 100"), data)
+            c.send(body)
+            reply = c.reply()
+        check.equal("... and then the body is taken", reply and reply.status, 202)
+
+    def test_content_encoding(self, check):
+        self.error(check, "gzip", self.server.submit(
+            job_v2(self.name()), {"Content-Encoding": "gzip"}), 415, None)
+        check.equal("identity", self.server.submit(
+            job_v2(self.name()), {"Content-Encoding": "identity"}).status, 202)
+
+    def test_secret_not_quoted(self, check):
+        marker = "Marker-of-a-secret-4711"
+        for what, text in (
+                ("wrong place", job_v2("s", secrets=[marker])),
+                ("role", job_v2_secret("s", marker).replace('"commands"', '"comands"')),
+                ("cut off", job_v2_secret("s", marker)[:-5]),
+                ("bad auth", job_v2_secret("s", marker).replace("$secrets.password", "$secrets.no")),
+                ("marker is a key", "secrets:\n  ? [" + marker + "]\n  : 1\n"),
+                ("marker unclosed", "name: x\nsecrets:\n  key: '" + marker)):
+            reply = self.server.submit(text)
+            check.ok(f"secret ({what}): refused", reply.status == 400, reply)
+            check.ok(f"secret ({what}): not in the answer", marker.encode() not in reply.body, reply)
+
+    # ---- everything else ----------------------------------------------------------------
+    def test_health(self, check):
+        for path in ("/healthz", "/readyz", "/healthz/"):
+            check.equal(f"GET {path}", self.server.request("GET", path).status, 200)
+            reply = self.server.request("HEAD", path)
+            check.equal(f"HEAD {path}", reply and reply.status, 200)
+        reply = self.server.request("GET", "/healthz", b"{}", {"Content-Type": "application/json"})
+        check.equal("GET with a body", reply.status, 200)
+
+    def test_page(self, check):
+        reply = self.server.request("GET", "/")
+        check.equal("page: status", reply.status, 200)
+        check.ok("page: HTML", reply.headers.get("content-type", "").startswith("text/html"), reply)
+        check.ok("page: says what this is", b"rest-lit" in reply.body, reply)
+        check.ok("page: no scripts", b"<script" not in reply.body.lower(), reply)
+
+    def test_headers_everywhere(self, check):
+        name = self.name()
+        requests = [("GET", "/", None), ("GET", "/healthz", None), ("GET", "/readyz", None),
+                    ("GET", "/nothing", None), ("OPTIONS", "/api/v2/jobs", None),
+                    ("OPTIONS", "/nothing", None), ("HEAD", "/healthz", None),
+                    ("POST", "/api/v2/jobs", job_v2(name)), ("POST", "/api/v2/jobs", job_v2(name)),
+                    ("POST", "/api/v2/jobs", "x"), ("POST", "/api/v2/jobs", "x" * 200000),
+                    ("PUT", "/api/v1/user/bob/jobs/x", job_v1("x"))]
+        for method, path, body in requests:
+            reply = self.server.request(method, path, body)
+            what = f"{method} {path} ({reply and reply.status})"
+            if not check.ok(f"{what}: is answered", reply is not None):
+                continue
+            for header, value in HEADERS.items():
+                check.equal(f"{what}: {header}", reply.headers.get(header), value)
+            cors = [h for h in reply.headers if h.startswith("access-control")]
+            check.ok(f"{what}: no CORS header with --no-auth", not cors, cors)
+            check.ok(f"{what}: no version of the HTTP library",
+                     "microhttpd" not in str(reply.headers).lower(), reply)
+
+    def test_options(self, check):
+        reply = self.server.request("OPTIONS", "/api/v2/jobs", headers={
+            "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"})
+        check.ok("OPTIONS is answered, without leave", reply.status in (204, 403, 404) and not any(
+            h.startswith("access-control") for h in reply.headers), reply)
+
+    def test_keep_alive(self, check):
+        with self.server.connect() as c:
+            fine = 0
+            for i in range(200):
+                c.send(b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\n" % self.server.port + b"".join(
+                    b"H%d: %s\r\n" % (j, b"v" * (i * j % 60)) for j in range(40)) + b"\r\n")
+                reply = c.reply(5)
+                fine += bool(reply and reply.status == 200)
+        check.equal("200 requests of 41 headers on one connection", fine, 200)
+
+    def test_long_heads(self, check):
+        for what, head in (("URI", b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                           ("header", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " +
+                            b"a" * 40000 + b"\r\n\r\n"),
+                           ("many headers", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" +
+                            b"X: y\r\n" * 10000 + b"\r\n")):
+            replies, closed = self.server.raw(head, 5)
+            refused = closed and (not replies or replies[0].status in (400, 413, 414, 431))
+            check.ok(f"long {what} is refused", refused, replies)
+        check.equal("... and the server lives", self.server.request("GET", "/healthz").status, 200)
+
+    def test_log(self, check):
+        name = self.name()
+        self.server.submit(job_v2(name), {"User-Agent": 'a"b\\c'})
+        lines = [line for line in self.server.log().splitlines() if name in line]
+        check.equal("one log line per request", len(lines), 1)
+        try:
+            line = json.loads(lines[0]) if lines else {}
+        except ValueError:
+            line = {}
+        check.ok("the log line is JSON and has the status", 202 in line.values(), lines)
+        self.server.raw(b"GET /inject%0aline\x1b[31m HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" %
+                        self.server.port)
+        check.ok("no control characters in the log",
+                 not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", self.server.log()))
+
+
+def test_contract(check):
+    with Server("--standalone", "jobs") as server:
+        contract = Contract(server)
+        check.run(*(getattr(contract, n) for n in dir(contract) if n.startswith("test_")))
+        check.equal("exit status", server.stop(), 0)
+
+
+def test_framework_name(check):
+    """The name of the stored object is the one that clients compute."""
+    import os
+    with Server("--standalone", "jobs") as server:
+        server.submit(job_v2("hello"))
+        stored = []
+        for _, _, files in os.walk(os.path.join(server.directory, "jobs")):
+            stored += files
+        check.ok("md5 of user~job", any(framework_name("hello") in f for f in stored), stored)
+
+
+TESTS = [test_contract, test_framework_name]

@@ -1,0 +1,189 @@
+"""The store of `--standalone DIR`, and what `serve` refuses to start with."""
+import json
+import os
+import shutil
+import stat
+import tempfile
+
+from harness import Server, framework_name, free_port, job_v2, job_v2_secret, run
+
+
+def files_below(directory):
+    return {os.path.relpath(os.path.join(d, f), directory): os.path.join(d, f)
+            for d, _, files in os.walk(directory) for f in files}
+
+
+def modes(directory, wanted_file=0o600, wanted_directory=0o700):
+    """What has other permissions than these."""
+    wrong = []
+    for d, _, files in os.walk(directory):
+        if stat.S_IMODE(os.lstat(d).st_mode) != wanted_directory:
+            wrong.append((d, oct(os.lstat(d).st_mode)))
+        wrong += [(f, oct(os.lstat(os.path.join(d, f)).st_mode)) for f in files
+                  if stat.S_IMODE(os.lstat(os.path.join(d, f)).st_mode) != wanted_file]
+    return wrong
+
+
+def test_directory(check):
+    """A job, with its Secrets owned by it; after a restart it is still there."""
+    marker = "Marker-in-a-secret-0815"
+    with Server("--standalone", "jobs") as server:
+        where = os.path.join(server.directory, "jobs")
+        check.equal("submitted", server.submit(job_v2_secret("kept", marker)).status, 202)
+        objects = {}
+        for name, path in files_below(where).items():
+            if framework_name("kept") in name:
+                with open(path, encoding="utf-8") as f:
+                    value = json.load(f)
+                objects[value["kind"], value["metadata"]["name"]] = value
+        framework = objects.get(("Framework", framework_name("kept"))) or {}
+        check.ok("there is a Framework", framework, sorted(objects))
+        check.equal("... which is started", framework.get("spec", {}).get("executionType"), "Start")
+        metadata = framework.get("metadata", {})
+        check.ok("... with uid, version and time", all(metadata.get(k) for k in (
+            "uid", "resourceVersion", "creationTimestamp")), metadata)
+        secrets = [v for (kind, _), v in objects.items() if kind == "Secret"]
+        check.equal("there are two Secrets", len(secrets), 2)
+        check.ok("... owned by the Framework", secrets and all(
+            [o.get("uid") for o in s["metadata"].get("ownerReferences", [])] == [metadata.get("uid")]
+            for s in secrets), secrets and secrets[0]["metadata"])
+        check.ok("the secret is not in the Framework", marker not in json.dumps(framework))
+        check.equal("permissions", modes(where), [])
+        check.ok("the secret is not in the log", marker not in server.log())
+
+        check.equal("stopped", server.stop(), 0)
+        with Server("--standalone", where) as again:
+            check.equal("still there after a restart", again.submit(job_v2("kept")).status, 409)
+
+
+def test_one_server_only(check):
+    with Server("--standalone", "jobs") as server:
+        where = os.path.join(server.directory, "jobs")
+        second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice",
+                     "--standalone", where)
+        check.ok("a second server on the same directory is refused", second.returncode != 0)
+        check.ok("... and says why", b"jobs" in second.stderr, second.stderr)
+
+
+def refuse(check, what, *arguments, word="", environment=None):
+    """`serve` with these must not start, and say what is wrong."""
+    try:
+        result = run("serve", *arguments, seconds=5)
+    except Exception as e:
+        check.ok(f"{what}: does not start", False, repr(e))
+        return
+    text = result.stderr.decode("utf-8", "replace")
+    check.ok(f"{what}: does not start", result.returncode not in (0, -6, -11), result)
+    check.ok(f"{what}: says {word or 'why'}", word in text and text.strip(), text)
+
+
+def test_directories_refused(check):
+    base = tempfile.mkdtemp(prefix="rest-lit-test.")
+    listen = ["--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice", "--standalone"]
+    real = os.path.join(base, "real")
+    os.mkdir(real, 0o700)
+    os.symlink(real, os.path.join(base, "link"))
+    refuse(check, "directory is a symlink", *listen, os.path.join(base, "link"), word="link")
+    opened = os.path.join(base, "open")
+    os.mkdir(opened)
+    os.chmod(opened, 0o777)
+    refuse(check, "directory open to all", *listen, opened, word="open")
+    plain = os.path.join(base, "file")
+    with open(plain, "w"):
+        pass
+    refuse(check, "directory is a file", *listen, plain, word="file")
+    refuse(check, "parent does not exist", *listen, os.path.join(base, "no", "such"), word="such")
+    shutil.rmtree(base)
+
+
+def test_planted_links(check):
+    """What another user of the machine may have put where our files go."""
+    with Server("--standalone", "jobs") as server:
+        where = os.path.join(server.directory, "jobs")
+        server.submit(job_v2("first"))
+        path = [p for n, p in files_below(where).items() if framework_name("first") in n][0]
+        target = os.path.join(server.directory, "victim")
+        with open(target, "w") as f:
+            f.write("precious")
+        planted = os.path.join(os.path.dirname(path),
+                               os.path.basename(path).replace(framework_name("first"),
+                                                              framework_name("second")))
+        os.symlink(target, planted)
+        reply = server.submit(job_v2("second"))
+        check.ok("a link where the file would be: no success", reply.status in (409, 500, 503), reply)
+        with open(target) as f:
+            check.equal("... and what it points at is untouched", f.read(), "precious")
+
+
+def test_start_refused(check):
+    base = tempfile.mkdtemp(prefix="rest-lit-test.")
+    where = os.path.join(base, "jobs")
+    port = free_port()
+    here = f"127.0.0.1:{port}"
+    alice = ["--no-auth", "--user", "alice"]
+    for address in (f"0.0.0.0:{port}", f"[::]:{port}", f"192.0.2.1:{port}"):
+        refuse(check, f"no logins on {address}", "--listen", address, *alice, "--standalone", where,
+               word="loopback")
+    refuse(check, "no way to log in", "--listen", here, "--standalone", where, word="--no-auth")
+    refuse(check, "no user", "--listen", here, "--no-auth", "--standalone", where, word="--user")
+    for user in ("", "a b", "-a", "a/b", "..", "x" * 64, "a\n"):
+        refuse(check, f"user {user!r}", "--listen", here, "--no-auth", "--user", user,
+               "--standalone", where, word="user")
+    refuse(check, "two stores", "--listen", here, *alice, "--standalone", where, "--apiserver",
+           "http://127.0.0.1:1", word="standalone")
+    refuse(check, "unknown option", "--listne", here, word="listne")
+    refuse(check, "unknown profile", "--listen", here, *alice, "--standalone", where, "--profile",
+           "fancy", word="fancy")
+    refuse(check, "no such facts", "--listen", here, *alice, "--standalone", where, "--facts",
+           os.path.join(base, "none"), word="none")
+    refuse(check, "plain HTTP to another host", "--listen", here, *alice, "--apiserver",
+           "http://192.0.2.1:8080", word="http")
+    with Server("--standalone", "jobs") as server:
+        refuse(check, "the port is taken", "--listen", f"127.0.0.1:{server.port}", *alice,
+               "--standalone", where, word=str(server.port))
+    config = os.path.join(base, "config.yaml")
+    for text, word in (("lisen: x\n", "lisen"), ("listen: [\n", "config.yaml"), ("loops: many\n", "loops"),
+                       ("loops: 65\n", "loops"), ("- a\n", "config.yaml")):
+        with open(config, "w") as f:
+            f.write(text)
+        refuse(check, f"configuration {text!r}", "--config", config, *alice, "--standalone", where,
+               word=word)
+    shutil.rmtree(base)
+
+
+KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{{name: c, cluster: {{server: "{server}"{cluster}}}}}]
+users: [{{name: u, user: {{{user}}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+"""
+KUBECONFIGS = [
+    ("exec", "exec", "https://127.0.0.1:1", "", "exec: {command: /bin/true, apiVersion: v1}"),
+    ("auth-provider", "auth-provider", "https://127.0.0.1:1", "", "auth-provider: {name: gcp}"),
+    ("insecure", "insecure-skip-tls-verify", "https://127.0.0.1:1",
+     ", insecure-skip-tls-verify: true", "token: t"),
+    ("proxy", "proxy-url", "https://127.0.0.1:1", ', proxy-url: "http://127.0.0.1:2"', "token: t"),
+    ("http", "http", "http://192.0.2.1:1", "", "token: t"),
+    ("password", "username", "https://127.0.0.1:1", "", "username: a, password: b"),
+    ("impersonation", "as", "https://127.0.0.1:1", "", "token: t, as: admin"),
+    ("no such file", "nowhere", "https://127.0.0.1:1", "", "tokenFile: nowhere"),
+    ("header in a token", "token", "https://127.0.0.1:1", "",
+     'token: "t\\r\\nImpersonate-User: admin"'),
+]
+
+
+def test_kubeconfigs_refused(check):
+    base = tempfile.mkdtemp(prefix="rest-lit-test.")
+    path = os.path.join(base, "kubeconfig")
+    for what, word, server, cluster, user in KUBECONFIGS:
+        with open(path, "w") as f:
+            f.write(KUBECONFIG.format(server=server, cluster=cluster, user=user))
+        os.chmod(path, 0o600)
+        refuse(check, f"kubeconfig with {what}", "--listen", f"127.0.0.1:{free_port()}", "--no-auth",
+               "--user", "alice", "--kubeconfig", path, word=word)
+    shutil.rmtree(base)
+
+
+TESTS = [test_directory, test_one_server_only, test_directories_refused, test_planted_links,
+         test_start_refused, test_kubeconfigs_refused]

@@ -1,0 +1,315 @@
+"""A make-believe Kubernetes API server, in a thread of the test itself, that goes wrong when
+told to.  It keeps objects, knows 409, ownerReferences (what a deleted Framework owned goes
+with it, as the garbage collector would do), merge patches, and dryRun; nothing else."""
+import json
+import re
+import socket
+import struct
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+PATHS = re.compile(
+    r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
+    r"|api/v1/namespaces/[^/]+/(?P<c>secrets|configmaps)"
+    r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses))(?:/(?P<name>[^/]+))?$")
+
+
+class Fault:
+    """What to do instead of the ordinary, for requests that match; `times` of them.
+
+    delay        seconds to wait first
+    status       answer this, without doing anything
+    status_done  do it, then answer this
+    cut          "before": close when the head has been read; "body": when the body has,
+                 not done; "done": do it and close; "half": do it and send half of the answer
+    hang         never answer: "before" without having done it, "done" after
+    raw          send these bytes as they are
+    """
+
+    def __init__(self, method, kind, name="", times=None, **what):
+        self.method, self.kind, self.name, self.times = method, kind, name, times
+        self.what = what
+        self.seen = 0
+
+    def matches(self, method, kind, name):
+        return (method == self.method and kind == self.kind and
+                (name or "").startswith(self.name) and
+                (self.times is None or self.seen < self.times))
+
+
+class FakeApi:
+    def __init__(self, token="the-token"):
+        self.token = token
+        self.lock = threading.RLock()
+        self.objects = {}
+        self.faults = []
+        self.requests = []     # (method, path, query, headers, body)
+        self.all_faults = {}   # faults of every request: hang, status, delay
+        self.version = 100
+        self.open = threading.Event()
+        self.open.set()
+        api = self
+
+        class Handler(_Handler):
+            server_api = api
+
+        class Threads(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 1024
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Threads(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    # What the tests say and ask.
+    def fault(self, *arguments, **what):
+        with self.lock:
+            self.faults.append(Fault(*arguments, **what))
+
+    def every(self, **what):
+        """The same for each and every request, readiness included; nothing: all is well."""
+        self.all_faults = what
+
+    def clear(self):
+        with self.lock:
+            self.faults.clear()
+            self.objects.clear()
+            self.requests.clear()
+            self.all_faults = {}
+
+    def of(self, framework):
+        """The objects of one job: {(kind, name): object}."""
+        with self.lock:
+            return {k: v for k, v in self.objects.items() if k[1].startswith(framework)}
+
+    def put(self, kind, body):
+        with self.lock:
+            return self.store(kind, body)
+
+    def count(self, method, kind):
+        with self.lock:
+            return sum(1 for r in self.requests if r[0] == method and f"/{kind}" in r[1])
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    # What an API server does.
+    def store(self, kind, body):
+        self.version += 1
+        body.setdefault("metadata", {}).update(
+            uid=str(uuid.uuid4()), resourceVersion=str(self.version),
+            creationTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        self.objects[kind, body["metadata"]["name"]] = body
+        return body
+
+    def remove(self, kind, name):
+        uid = self.objects.pop((kind, name))["metadata"]["uid"]
+        for key, value in list(self.objects.items()):
+            owners = value["metadata"].get("ownerReferences", [])
+            if any(owner.get("uid") == uid for owner in owners):
+                del self.objects[key]
+
+    def execute(self, method, kind, name, query, body):
+        """(status, object) of one request, done."""
+        with self.lock:
+            dry = query.get("dryRun") == ["All"]
+            if method == "GET" and not name:
+                return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)},
+                             "items": [v for k, v in self.objects.items() if k[0] == kind]}
+            if method == "POST":
+                name = body["metadata"]["name"]
+                if (kind, name) in self.objects:
+                    return status(409, "AlreadyExists", kind, name)
+                if dry:
+                    return 201, {**body, "metadata": {**body["metadata"], "uid": "dry"}}
+                return 201, self.store(kind, body)
+            if (kind, name) not in self.objects:
+                return status(404, "NotFound", kind, name)
+            there = self.objects[kind, name]
+            if method == "GET":
+                return 200, there
+            if method == "DELETE":
+                wanted = (body or {}).get("preconditions") or {}
+                for field in ("uid", "resourceVersion"):
+                    if wanted.get(field, there["metadata"][field]) != there["metadata"][field]:
+                        return status(409, "Conflict", kind, name)
+                self.remove(kind, name)
+                return 200, {"kind": "Status", "status": "Success"}
+            if method == "PATCH":
+                uid = body.get("metadata", {}).get("uid", there["metadata"]["uid"])
+                if uid != there["metadata"]["uid"]:
+                    return status(422, "Invalid", kind, name)
+                merge(there, body)
+                self.version += 1
+                there["metadata"]["resourceVersion"] = str(self.version)
+                return 200, there
+            return status(405, "MethodNotAllowed", kind, name)
+
+
+def merge(into, patch):
+    for key, value in patch.items():
+        if value is None:
+            into.pop(key, None)
+        elif isinstance(value, dict) and isinstance(into.get(key), dict):
+            merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def status(code, reason, kind="", name="", message=None):
+    """A Status, as the API server words its refusals."""
+    return code, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                  "message": message or f'{kind} "{name}" {reason}', "reason": reason,
+                  "details": {"name": name, "kind": kind}, "code": code}
+
+
+REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound",
+           409: "AlreadyExists", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
+           503: "ServiceUnavailable", 504: "Timeout"}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_api = None
+
+    def log_message(self, *_):
+        pass
+
+    def cut(self, reset=False):
+        """Close the connection, with or without an RST."""
+        if reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                       struct.pack("ii", 1, 0))
+        self.close_connection = True
+        try:
+            self.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def answer(self, code, body, retry_after=None):
+        data = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if retry_after is not None:
+            self.send_header("Retry-After", str(retry_after))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def handle_one(self):
+        api = self.server_api
+        url = urlsplit(self.path)
+        query = parse_qs(url.query)
+        length = int(self.headers.get("Content-Length") or 0)
+        found = PATHS.match(url.path)
+        kind = found and (found["f"] or found["c"] or found["p"])
+        name = found and found["name"]
+
+        early = self.find_fault(kind, name) if self.command != "POST" else None
+        if self.command == "POST" and self.any_cut_before(kind):
+            return self.cut(reset=True)
+        body = self.rfile.read(length) if length else b""
+        if len(body) < length:
+            return self.cut()
+        value = json.loads(body) if body else None
+        with api.lock:
+            api.requests.append((self.command, url.path, query, dict(self.headers), body))
+        if self.headers.get("Authorization") != f"Bearer {api.token}":
+            return self.answer(*status(401, "Unauthorized", message="Unauthorized"))
+        if not kind:
+            return self.other(url.path)
+        if self.command == "POST":
+            name = value["metadata"]["name"]
+            early = self.find_fault(kind, name)
+        what = {**api.all_faults, **(early.what if early else {})}
+        return self.act(what, kind, found["name"], query, value)
+
+    def other(self, path):
+        """Readiness and discovery."""
+        what = self.server_api.all_faults
+        if self.wait(what) or what.get("cut"):
+            return self.cut()
+        if what.get("status"):
+            return self.refuse(what, "", "")
+        if path in ("/readyz", "/healthz", "/livez", "/version", "/api", "/apis"):
+            return self.answer(200, {"major": "1", "minor": "20", "gitVersion": "v1.20.2"})
+        return self.answer(*status(404, "NotFound"))
+
+    def any_cut_before(self, kind):
+        """A POST's name is in its body: faults that strike before go by kind and count only."""
+        with self.server_api.lock:
+            for fault in self.server_api.faults:
+                if fault.what.get("cut") == "before" and fault.matches("POST", kind, fault.name):
+                    fault.seen += 1
+                    return True
+        return self.server_api.all_faults.get("cut") == "before"
+
+    def find_fault(self, kind, name):
+        with self.server_api.lock:
+            for fault in self.server_api.faults:
+                if fault.matches(self.command, kind, name):
+                    fault.seen += 1
+                    return fault
+        return None
+
+    def wait(self, what):
+        """Wait as told; True if the request is to be given up without an answer."""
+        if what.get("hang") == "before":
+            # Until the other side goes away.
+            self.connection.settimeout(120)
+            try:
+                self.connection.recv(1)
+            except OSError:
+                pass
+            return True
+        time.sleep(what.get("delay", 0))
+        return False
+
+    def refuse(self, what, kind, name):
+        code = what["status"]
+        body = status(code, what.get("reason", REASONS.get(code, "Unknown")), kind, name or "",
+                      what.get("message"))[1]
+        return self.answer(code, body, what.get("retry_after"))
+
+    def act(self, what, kind, name, query, value):
+        api = self.server_api
+        if self.wait(what):
+            return self.cut()
+        if "status" in what:
+            return self.refuse(what, kind, name)
+        if what.get("cut") == "body":
+            return self.cut(reset=True)
+        code, body = api.execute(self.command, kind, name, query, value)
+        if what.get("hang") == "done":
+            self.wait({"hang": "before"})
+            return self.cut()
+        if what.get("cut") == "done":
+            return self.cut()
+        if what.get("cut") == "half":
+            data = json.dumps(body).encode()
+            self.wfile.write(b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\n"
+                             b"Content-Length: %d\r\n\r\n" % (code, len(data)) +
+                             data[:len(data) // 2])
+            return self.cut()
+        if "raw" in what:
+            self.wfile.write(what["raw"])
+            return self.cut()
+        if "status_done" in what:
+            return self.refuse({"status": what["status_done"]}, kind, name)
+        return self.answer(code, body)
+
+    def do_any(self):
+        try:
+            self.handle_one()
+        except (OSError, ValueError):
+            self.close_connection = True
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_any

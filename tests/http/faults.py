@@ -1,0 +1,281 @@
+"""The API server goes wrong at each step of the making of a job, in each way.
+
+Whatever happens: 202 means that everything exists and the job is started; any other answer
+means that nothing is left, but for 504, which says that it is not known; and a Framework that
+is started has all that it needs."""
+import threading
+import time
+
+from fakeapi import FakeApi
+from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms
+from slow import fake_server, in_threads
+
+MARKER = "Marker-of-a-secret-1729"
+DEADLINE = 5
+
+# Each request by which a job with secrets and a private image is made: method, kind, and how
+# the object's name goes on after the Framework's.
+STEPS = [("POST", "frameworks", ""), ("POST", "secrets", "-configcred"),
+         ("POST", "secrets", "-regcred"), ("POST", "priorityclasses", "-priority"),
+         ("PATCH", "frameworks", "")]
+
+# name, the fault, what may be answered.  `times` of them, then all is well; 0: for ever.
+GOES_ON = {202}
+GIVES_UP = {500, 502, 503, 504}
+REFUSES = {400, 403, 409, 413, 422, 500, 502, 503}
+FAULTS = [
+    ("slow", {"delay": 0.7}, 0, GOES_ON),
+    ("429 once", {"status": 429, "retry_after": 1}, 1, GOES_ON),
+    ("429 without Retry-After", {"status": 429}, 2, GOES_ON),
+    ("429 for ever", {"status": 429, "retry_after": 1}, 0, GIVES_UP),
+    ("503 once", {"status": 503}, 1, GOES_ON),
+    ("503 for ever", {"status": 503}, 0, GIVES_UP),
+    ("500 once, not done", {"status": 500}, 1, GOES_ON),
+    ("500 once, done", {"status_done": 500}, 1, GOES_ON),
+    ("500 for ever, not done", {"status": 500}, 0, GIVES_UP),
+    ("504 once, done", {"status_done": 504}, 1, GOES_ON),
+    ("cut after the body, not done", {"cut": "body"}, 1, GOES_ON),
+    ("cut after the body, done", {"cut": "done"}, 1, GOES_ON),
+    ("half an answer", {"cut": "half"}, 1, GOES_ON),
+    ("cut for ever, done", {"cut": "done"}, 0, GOES_ON | GIVES_UP),
+    ("cut for ever, not done", {"cut": "body"}, 0, GIVES_UP),
+    ("hangs, not done", {"hang": "before"}, 0, GIVES_UP),
+    ("hangs, done", {"hang": "done"}, 0, GOES_ON | GIVES_UP),
+    ("403", {"status": 403}, 0, REFUSES),
+    ("422", {"status": 422, "message": f"Secret in version v1 cannot be handled: ...|{MARKER}|..."},
+     0, REFUSES),
+    ("401", {"status": 401}, 0, GIVES_UP | REFUSES),
+    ("redirect", {"status": 302}, 0, GIVES_UP | REFUSES),
+    ("not JSON", {"raw": b"HTTP/1.1 201 Created\r\nContent-Length: 6\r\n\r\n<html>"}, 1,
+     GOES_ON | GIVES_UP),
+    ("an answer without end", {"raw": b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                               (b"10000\r\n" + b" " * 65536 + b"\r\n") * 100}, 1,
+     GOES_ON | GIVES_UP),
+    ("not HTTP", {"raw": b"SSH-2.0-OpenSSH_9.2\r\n"}, 1, GOES_ON | GIVES_UP),
+]
+
+
+def collect(api):
+    """What a garbage collector does: remove what has no owner any more."""
+    with api.lock:
+        uids = {o["metadata"]["uid"] for o in api.objects.values()}
+        for key, value in list(api.objects.items()):
+            owners = value["metadata"].get("ownerReferences", [])
+            if owners and not any(o.get("uid") in uids for o in owners):
+                del api.objects[key]
+
+
+def complete(objects, name):
+    """What is missing of the job, or wrong with it; None if all is well."""
+    framework = objects.get(("frameworks", name))
+    if not framework:
+        return "no Framework"
+    if framework["spec"].get("executionType") != "Start":
+        return "not started"
+    for _, kind, suffix in STEPS[1:4]:
+        value = objects.get((kind, name + suffix))
+        if not value:
+            return f"no {kind} {suffix}"
+        owners = [o.get("uid") for o in value["metadata"].get("ownerReferences", [])]
+        if kind == "secrets" and owners != [framework["metadata"]["uid"]]:
+            return f"{suffix} is owned by {owners}"
+    return None
+
+
+def judge(check, what, api, job, reply, allowed):
+    """The promise of the head of this file."""
+    if not check.ok(f"{what}: is answered", reply is not None):
+        return
+    check.ok(f"{what}: status", reply.status in allowed, f"{reply.status}, not {sorted(allowed)}: "
+             f"{reply.message}")
+    name = framework_name(job)
+    collect(api)
+    objects = api.of(name)
+    framework = objects.get(("frameworks", name))
+    if reply.status == 202:
+        check.ok(f"{what}: 202 and everything exists", complete(objects, name) is None,
+                 complete(objects, name))
+    elif reply.status == 504:
+        check.equal(f"{what}: 504 has the code", reply.code, "OutcomeUnknown")
+        check.ok(f"{what}: a started Framework is complete", not framework or
+                 framework["spec"].get("executionType") != "Start" or not complete(objects, name),
+                 complete(objects, name))
+    else:
+        check.ok(f"{what}: {reply.status} and nothing is left", not objects, sorted(objects))
+    check.ok(f"{what}: an answer for people", reply.status == 202 or len(reply.message) > 10, reply)
+    check.ok(f"{what}: no secret in the answer",
+             not any(form in reply.body for form in secret_forms(MARKER)), reply)
+
+
+def one_fault(check, lock, number, row):
+    """One kind of fault at every step, each for a job of its own, all at once."""
+    what, fault, times, allowed = row
+    api = FakeApi()
+    with fake_server(api, "--deadline", str(DEADLINE), "--priority-class", "--loops", "1") as server:
+        jobs = [f"fault-{number}-{i}" for i in range(len(STEPS))]
+        for job, (method, kind, suffix) in zip(jobs, STEPS):
+            api.fault(method, kind, framework_name(job) + suffix, times or None, **fault)
+        start = time.monotonic()
+        replies = in_threads(len(jobs), lambda i: server.submit(job_v2_secret(jobs[i], MARKER)))
+        took = time.monotonic() - start
+        with lock:
+            for job, (method, kind, suffix), reply in zip(jobs, STEPS, replies):
+                judge(check, f"{what} at {method} {kind}{suffix}", api, job, reply, allowed)
+            check.ok(f"{what}: answered in time", took < (DEADLINE * 3 + 10) * SLOW, took)
+            check.equal(f"{what}: alive", server.request("GET", "/healthz").status, 200)
+            log = server.log().encode()
+            check.ok(f"{what}: no secret in the log",
+                     not any(form in log for form in secret_forms(MARKER)))
+            check.equal(f"{what}: exit status", server.stop(), 0)
+    api.close()
+
+
+def test_faults(check):
+    lock = threading.Lock()
+    rows = list(enumerate(FAULTS))
+
+    def worker(_):
+        while rows:
+            try:
+                number, row = rows.pop()
+            except IndexError:
+                return
+            try:
+                one_fault(check, lock, number, row)
+            except Exception as e:
+                with lock:
+                    check.ok(row[0], False, repr(e))
+    in_threads(6, worker)
+
+
+def test_cut_before_body(check):
+    """The connection is reset as soon as the head of a POST has come."""
+    for _, kind, _ in STEPS[:4]:
+        api = FakeApi()
+        with fake_server(api, "--deadline", str(DEADLINE), "--priority-class") as server:
+            api.fault("POST", kind, times=1, cut="before")
+            reply = server.submit(job_v2_secret("cut", MARKER))
+            judge(check, f"cut before the body of {kind}", api, "cut", reply, GOES_ON)
+        api.close()
+
+
+def test_undo_fails(check):
+    """The way back is blocked as well: then, and only then, something may be left, and 504 says
+    so."""
+    for what, fault, times, allowed in (
+            ("once", {"status": 500}, 1, {403, 500, 502, 503}),
+            ("cut once, done", {"cut": "done"}, 1, {403, 500, 502, 503}),
+            ("429 once", {"status": 429, "retry_after": 1}, 1, {403, 500, 502, 503}),
+            ("for ever", {"status": 500}, None, {504})):
+        api = FakeApi()
+        with fake_server(api, "--deadline", str(DEADLINE)) as server:
+            name = framework_name("undo")
+            api.fault("POST", "secrets", name, status=403)
+            api.fault("DELETE", "frameworks", name, times, **fault)
+            reply = server.submit(job_v2_secret("undo", MARKER))
+            judge(check, f"DELETE fails {what}", api, "undo", reply, allowed)
+            check.ok(f"DELETE fails {what}: never started", all(
+                o["spec"]["executionType"] == "Create" for k, o in api.objects.items()
+                if k[0] == "frameworks"))
+        api.close()
+
+
+def test_foreign_objects(check):
+    """What is there already and is not ours is neither taken over nor removed."""
+    api = FakeApi()
+    with fake_server(api, "--deadline", "8") as server:
+        for i, (_, kind, suffix) in enumerate(STEPS[:3]):
+            job = f"foreign-{i}"
+            name = framework_name(job) + suffix
+            api.put(kind, {"metadata": {"name": name}, "data": {"theirs": "eA=="},
+                           "spec": {"executionType": "Start"}})
+            reply = server.submit(job_v2_secret(job, MARKER))
+            check.equal(f"a foreign {kind}{suffix}: status", reply.status, 409)
+            check.equal(f"a foreign {kind}{suffix}: code", reply.code, "ConflictJobError")
+            collect(api)
+            left = api.of(framework_name(job))
+            check.equal(f"a foreign {kind}{suffix}: alone is left", sorted(left), [(kind, name)])
+            check.equal(f"a foreign {kind}{suffix}: as it was",
+                        left and left[kind, name].get("data"), {"theirs": "eA=="})
+    api.close()
+
+
+def test_collector_is_slow(check):
+    """A Secret of the older job of that name goes away while we wait: then the job is made."""
+    api = FakeApi()
+    with fake_server(api, "--deadline", "20") as server:
+        name = framework_name("again")
+        api.put("secrets", {"metadata": {"name": name + "-configcred"}, "data": {}})
+
+        def later():
+            time.sleep(1.5)
+            with api.lock:
+                api.remove("secrets", name + "-configcred")
+        threading.Thread(target=later).start()
+        reply = server.submit(job_v2_secret("again", MARKER))
+        check.equal("the older job's Secret goes in time", reply.status, 202)
+    api.close()
+
+
+def test_twice_at_once(check):
+    """The same job from many clients: one of them gets it."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        replies = in_threads(16, lambda _: server.submit(job_v2_secret("race", MARKER)))
+        statuses = sorted(r.status for r in replies)
+        check.equal("one is taken, 15 are told 409", statuses, [202] + [409] * 15)
+        check.ok("... and it is whole", len(api.of(framework_name("race"))) == 3)
+    api.close()
+
+
+def test_forbidden_names_the_right(check):
+    """What the administrator has to grant is in the message."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        api.fault("POST", "frameworks", status=403)
+        reply = server.submit(job_v2("forbidden"))
+        check.ok("verb and resource are named", "create" in reply.message and
+                 "frameworks" in reply.message, reply)
+    api.close()
+
+
+def test_one_post_only(check):
+    """A job without Secrets is a single request, started at once."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        check.equal("submitted", server.submit(job_v2("plain")).status, 202)
+        made = [(r[0], r[1]) for r in api.requests if r[0] != "GET"]
+        check.equal("requests", len(made), 1)
+        framework = api.of(framework_name("plain")).get(("frameworks", framework_name("plain")), {})
+        check.equal("started", framework.get("spec", {}).get("executionType"), "Start")
+    api.close()
+
+
+def test_token_is_read_again(check):
+    """A token file that is replaced, as kubelet does."""
+    import os
+    api = FakeApi()
+    with fake_server(api) as server:
+        check.equal("first token", server.submit(job_v2("token-1")).status, 202)
+        token = os.path.join(server.directory, "token")
+        with open(token + ".new", "w") as f:
+            f.write("another-token")
+        os.chmod(token + ".new", 0o600)
+        os.rename(token + ".new", token)
+        api.token = "another-token"
+        end = time.monotonic() + 90 * SLOW
+        i = 1
+        while time.monotonic() < end:
+            i += 1
+            if server.submit(job_v2(f"token-{i}")).status == 202:
+                break
+            time.sleep(1)
+        else:
+            i = 0
+        check.ok("second token, within a minute", i)
+    api.close()
+
+
+TESTS = [test_faults, test_cut_before_body, test_undo_fails, test_foreign_objects,
+         test_collector_is_slow, test_twice_at_once, test_forbidden_names_the_right,
+         test_one_post_only, test_token_is_read_again]

@@ -1,0 +1,338 @@
+"""What the HTTP and end-to-end tests share: the server under test, an HTTP client that
+can also send what no client would, and counting.
+
+The program is build/rest-lit, or what the environment variable REST_LIT names."""
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BINARY = os.path.abspath(os.environ.get("REST_LIT", os.path.join(ROOT, "build", "rest-lit")))
+# Sanitizers and valgrind are slow; every bound of time in the tests is multiplied.
+SLOW = float(os.environ.get("TEST_SLOW", "1"))
+USER = "alice"
+
+
+# ---- counting ---------------------------------------------------------------------------
+class Checks:
+    """Counts facts; a failed one is printed at once, with what was seen instead."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def ok(self, name, fact, seen=""):
+        if fact:
+            self.passed += 1
+        else:
+            self.failed += 1
+            text = seen if isinstance(seen, str) else repr(seen)
+            print(f"FAIL {name}" + (f": {text[:600]}" if text else ""), flush=True)
+        return bool(fact)
+
+    def equal(self, name, seen, wanted):
+        return self.ok(name, seen == wanted, f"{seen!r}, not {wanted!r}")
+
+    def run(self, *functions):
+        """Call each; one that throws is a failure by its own name."""
+        for function in functions:
+            try:
+                function(self)
+            except Exception:
+                self.ok(function.__name__, False, traceback.format_exc()[-900:])
+
+    def finish(self):
+        print(f"{self.passed} passed, {self.failed} failed")
+        sys.exit(1 if self.failed else 0)
+
+
+# ---- small things -----------------------------------------------------------------------
+def free_port():
+    """A port on which nothing listens, below the range that clients' ends are taken from."""
+    import random
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+def wait_until(condition, seconds=10):
+    """Whether `condition` came true in time."""
+    end = time.monotonic() + seconds * SLOW
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return bool(condition())
+
+
+def framework_name(job, user=USER):
+    return hashlib.md5(f"{user}~{job}".encode()).hexdigest()
+
+
+def job_v2(name, **more):
+    """A small valid job; as JSON text, which is YAML as well."""
+    job = {
+        "protocolVersion": 2, "name": name, "type": "job",
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "ubuntu:22.04"}],
+        "taskRoles": {"worker": {
+            "instances": 1, "dockerImage": "image",
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 0},
+            "commands": ["true"]}},
+    }
+    job.update(more)
+    return json.dumps(job)
+
+
+def job_v2_secret(name, marker):
+    """A job with a `secrets` section and an image behind a password: two Secrets."""
+    job = json.loads(job_v2(name, secrets={"key": marker, "password": marker}))
+    job["prerequisites"][0]["auth"] = {
+        "username": "robot", "password": "<% $secrets.password %>",
+        "registryuri": "registry.example.com"}
+    return json.dumps(job)
+
+
+def job_v1(name, **more):
+    job = {"jobName": name, "image": "ubuntu:22.04",
+           "taskRoles": [{"name": "main", "taskNumber": 1, "command": "true"}]}
+    job.update(more)
+    return json.dumps(job)
+
+
+# ---- replies ----------------------------------------------------------------------------
+class Reply:
+    """One HTTP answer.  Header names in lower case, the last of equal ones wins."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @property
+    def code(self):
+        return self.json.get("code") if isinstance(self.json, dict) else None
+
+    @property
+    def message(self):
+        text = self.json.get("message") if isinstance(self.json, dict) else None
+        return text if isinstance(text, str) else ""
+
+    def __repr__(self):
+        return f"{self.status} {self.headers} {self.body[:400]!r}"
+
+
+def parse_replies(data):
+    """All answers in the bytes of one connection, as clients that trust their framing see
+    them; ends at the first that is cut short."""
+    replies = []
+    while True:
+        head, found, rest = data.partition(b"\r\n\r\n")
+        match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
+        if not found or not match:
+            return replies
+        headers = {}
+        for line in head.split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            headers[name.decode("latin-1").strip().lower()] = value.decode("latin-1").strip()
+        status = int(match.group(1))
+        length = int(headers.get("content-length", 0))
+        if status < 200 or status in (204, 304):
+            length = 0
+        if len(rest) < length:
+            return replies
+        if status >= 200:
+            replies.append(Reply(status, headers, rest[:length]))
+        data = rest[length:]
+
+
+class Connection:
+    """A TCP connection to which anything can be written."""
+
+    def __init__(self, port, timeout=20):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout * SLOW)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, data):
+        """False if the other side no longer listens."""
+        try:
+            self.socket.sendall(data)
+            return True
+        except OSError:
+            return False
+
+    def send_slowly(self, data, pause=0.0):
+        for i in range(len(data)):
+            if not self.send(data[i:i + 1]):
+                return False
+            if pause:
+                time.sleep(pause)
+        return True
+
+    def read(self, seconds, until=None):
+        """What arrives in `seconds`, or until `until(data)`; and whether the other side has
+        closed."""
+        data, end = b"", time.monotonic() + seconds * SLOW
+        while not (until and until(data)):
+            left = end - time.monotonic()
+            if left <= 0:
+                return data, False
+            self.socket.settimeout(left)
+            try:
+                piece = self.socket.recv(65536)
+            except socket.timeout:
+                return data, False
+            except OSError:
+                return data, True
+            if not piece:
+                return data, True
+            data += piece
+        return data, False
+
+    def reply(self, seconds=20):
+        """The next answer, or None."""
+        data, _ = self.read(seconds, lambda d: parse_replies(d))
+        replies = parse_replies(data)
+        return replies[0] if replies else None
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1"):
+    lines = {"Host": f"127.0.0.1:{port}"}
+    if body is not None:
+        lines["Content-Length"] = str(len(body))
+        lines["Content-Type"] = "text/yaml"
+    lines.update(headers or {})
+    head = f"{method} {path} {version}\r\n" + "".join(
+        f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
+    return head.encode("latin-1") + b"\r\n" + (body or b"")
+
+
+# ---- the server -------------------------------------------------------------------------
+class Server:
+    """`rest-lit serve` with these arguments, on a free port of loopback, for `alice`."""
+
+    def __init__(self, *arguments, user=USER, environment=None, wait=True, port=None,
+                 directory=None):
+        self.port = port or free_port()
+        self.directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
+        self.log_file = os.path.join(self.directory, "server.log")
+        self.command = [BINARY, "serve", "--listen", f"127.0.0.1:{self.port}", "--no-auth",
+                        "--user", user, *arguments]
+        self.log_stream = open(self.log_file, "ab")
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
+            stderr=subprocess.STDOUT, cwd=self.directory,
+            env={**os.environ, **(environment or {})})
+        if wait and not wait_until(self.answers, 15):
+            self.kill()
+            raise RuntimeError(f"does not come up: {' '.join(self.command)}\n{self.log()}")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            return False
+        try:
+            return self.request("GET", "/healthz", seconds=2).status == 200
+        except (OSError, AttributeError):
+            return False
+
+    def connect(self):
+        return Connection(self.port)
+
+    def request(self, method, path, body=None, headers=None, seconds=40):
+        """One request on a connection of its own."""
+        if isinstance(body, str):
+            body = body.encode()
+        with self.connect() as c:
+            c.send(request_bytes(self.port, method, path, body,
+                                 {"Connection": "close", **(headers or {})}))
+            if method == "HEAD":
+                # A HEAD answer says how long the body would be.
+                data, _ = c.read(seconds, lambda d: b"\r\n\r\n" in d)
+                data = re.sub(rb"(?i)\r\ncontent-length:[^\r]*", b"", data, count=1)
+                return parse_replies(data)[0] if parse_replies(data) else None
+            return c.reply(seconds)
+
+    def submit(self, body, headers=None, path="/api/v2/jobs", method="POST", seconds=60):
+        return self.request(method, path, body, headers, seconds)
+
+    def raw(self, data, seconds=3):
+        """Send bytes as they are: the answers, and whether the server has closed."""
+        with self.connect() as c:
+            c.send(data)
+            got, closed = c.read(seconds)
+            return parse_replies(got), closed
+
+    def log(self):
+        self.log_stream.flush()
+        with open(self.log_file, "rb") as f:
+            return f.read().decode("utf-8", "replace")
+
+    def rss_kib(self):
+        with open(f"/proc/{self.process.pid}/status") as f:
+            return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+
+    def stop(self, seconds=45):
+        """SIGTERM; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def remove(self):
+        self.stop()
+        self.log_stream.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+def run(*arguments, text=None, seconds=60):
+    """rest-lit with these arguments, to its end."""
+    return subprocess.run([BINARY, *arguments], input=text, capture_output=True,
+                          timeout=seconds * SLOW, cwd=ROOT, check=False)
+
+
+def secret_forms(marker):
+    """The ways in which a marker could be written, to be searched for in outputs."""
+    plain = marker.encode()
+    return {plain, base64.b64encode(plain), plain.hex().encode()}

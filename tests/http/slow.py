@@ -1,0 +1,310 @@
+"""Slow clients, many clients, clients that leave; a store that hangs; going down in order.
+
+No bound of time here is tight: they tell "soon" from "never"."""
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+
+from fakeapi import FakeApi
+from harness import SLOW, Server, framework_name, job_v2, request_bytes, wait_until
+
+SOON = 5
+
+
+def fake_server(api, *arguments, directory=None, **more):
+    """rest-lit with this make-believe API server as its store."""
+    import tempfile
+    directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
+    token = os.path.join(directory, "token")
+    with open(token, "w") as f:
+        f.write(api.token + "\n")
+    os.chmod(token, 0o600)
+    return Server("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
+                  directory=directory, **more)
+
+
+def in_threads(count, function):
+    """The results of `function(i)`, called at once."""
+    results = [None] * count
+
+    def one(i):
+        try:
+            results[i] = function(i)
+        except OSError as e:
+            results[i] = e
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return results
+
+
+def test_slow_clients(check):
+    with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", "3") as server:
+        drip = request_bytes(server.port, "GET", "/healthz", headers={"X": "y" * 1000})
+        body = request_bytes(server.port, "POST", "/api/v2/jobs", b"x" * 1000)
+        half = request_bytes(server.port, "POST", "/api/v2/jobs", b"x" * 1000)[:-500]
+
+        def slowly(data):
+            start = time.monotonic()
+            with server.connect() as c:
+                alive = True
+                for i in range(len(data)):
+                    alive = c.send(data[i:i + 1])
+                    _, closed = c.read(0.2 / SLOW)
+                    if not alive or closed or time.monotonic() - start > 20 * SLOW:
+                        break
+            return time.monotonic() - start
+
+        def silent(data):
+            start = time.monotonic()
+            with server.connect() as c:
+                c.send(data)
+                c.read(20, lambda d: False)
+            return time.monotonic() - start
+
+        # Five bytes a second; half a body and then silence; nothing at all; one request, then
+        # silence.
+        jobs = [lambda: slowly(drip), lambda: slowly(body), lambda: silent(half),
+                lambda: silent(b""), lambda: silent(drip)]
+        names = ["head in drops", "body in drops", "half a body", "silence", "idle after a request"]
+        for name, took in zip(names, in_threads(5, lambda i: jobs[i]())):
+            check.ok(f"{name}: cut off in time", isinstance(took, float) and 1 < took < 15 * SLOW, took)
+        check.equal("others are served", server.request("GET", "/healthz").status, 200)
+
+
+def test_many_connections(check):
+    """A thousand half-sent requests harm nobody else."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(
+        8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    with Server("--standalone", "jobs", "--read-timeout", "60") as server:
+        crowd = [server.connect() for _ in range(1000)]
+        for c in crowd:
+            c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Le" % server.port)
+        start = time.monotonic()
+        fine = sum(server.request("GET", "/healthz").status == 200 for _ in range(20))
+        took = time.monotonic() - start
+        check.equal("served beside 1000 half-sent requests", fine, 20)
+        check.ok("... soon", took < SOON * SLOW, took)
+        check.equal("... and so is a job", server.submit(job_v2("crowd")).status, 202)
+        for c in crowd:
+            c.close()
+        check.equal("... and after they left", server.request("GET", "/healthz").status, 200)
+
+
+def test_connection_limit(check):
+    with Server("--standalone", "jobs", "--loops", "1", "--connections", "10", "--idle-timeout", "2",
+                "--read-timeout", "2") as server:
+        crowd = [server.connect() for _ in range(30)]
+        # Whoever is beyond the limit may be refused or have to wait, but not for ever.
+        def served():
+            try:
+                reply = server.request("GET", "/healthz", seconds=1)
+                return bool(reply) and reply.status == 200
+            except OSError:
+                return False
+        check.ok("beyond the connection limit: served once idle ones are cut",
+                 wait_until(served, 20))
+        for c in crowd:
+            c.close()
+        check.equal("... and after they left", server.request("GET", "/healthz").status, 200)
+
+
+def test_pipelining(check):
+    with Server("--standalone", "jobs") as server:
+        get = request_bytes(server.port, "GET", "/healthz")
+        post = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("pipelined").encode())
+        lost = request_bytes(server.port, "GET", "/nothing")
+        replies, _ = server.raw(get + post + lost + post + get, 2)
+        check.equal("five requests in one packet, answered in order", [r.status for r in replies],
+                    [200, 202, 404, 409, 200])
+
+
+def test_half_close(check):
+    api = FakeApi()
+    with fake_server(api) as server:
+        def submit(name, delay):
+            api.fault("POST", "frameworks", framework_name(name), delay=delay)
+            with server.connect() as c:
+                c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2(name).encode()))
+                c.socket.shutdown(socket.SHUT_WR)
+                return c.reply(10)
+        for delay in (0, 0.5):
+            reply = submit(f"half-{delay}".replace(".", ""), delay)
+            check.ok(f"half-closed by the client, store takes {delay} s: answered",
+                     reply and reply.status == 202, reply)
+        check.equal("alive", server.request("GET", "/healthz").status, 200)
+    api.close()
+
+
+def test_clients_that_leave(check):
+    """A client that goes away while its job is made: the job is made, or it is not."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        names = [f"gone-{i}" for i in range(20)]
+        for name in names:
+            api.fault("POST", "frameworks", framework_name(name), delay=0.5)
+            c = server.connect()
+            c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2(name).encode()))
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            c.close()
+        check.equal("alive", server.request("GET", "/healthz").status, 200)
+        api.faults.clear()
+        check.equal("others are served", server.submit(job_v2("stays")).status, 202)
+        check.equal("drains", server.stop(), 0)
+    api.close()
+
+
+def test_store_hangs(check):
+    """64 clients wait for an API server that says nothing: /healthz goes on, and each of
+    them is answered at the deadline."""
+    api = FakeApi()
+    with fake_server(api, "--deadline", "4") as server:
+        api.every(hang="before")
+        slowest = [0.0]
+        done = threading.Event()
+
+        def probe():
+            while not done.is_set():
+                start = time.monotonic()
+                reply = server.request("GET", "/healthz", seconds=10)
+                slowest[0] = max(slowest[0], time.monotonic() - start if reply else 99)
+                time.sleep(0.02)
+
+        prober = threading.Thread(target=probe)
+        prober.start()
+
+        def submit(i):
+            start = time.monotonic()
+            reply = server.submit(job_v2(f"hang-{i}"), seconds=40)
+            return reply, time.monotonic() - start
+        results = in_threads(64, submit)
+        done.set()
+        prober.join()
+        statuses = sorted({r[0].status if isinstance(r, tuple) and r[0] else 0 for r in results})
+        check.ok("hanging store: 503 or 504", set(statuses) <= {503, 504}, statuses)
+        times = [r[1] for r in results if isinstance(r, tuple)]
+        check.ok("hanging store: answered about the deadline", len(times) == 64 and
+                 max(times) < 15 * SLOW, times and max(times))
+        check.ok("hanging store: every answer says why", all(
+            isinstance(r, tuple) and r[0] and r[0].message for r in results))
+        check.ok("/healthz meanwhile", slowest[0] < 1 * SLOW, slowest[0])
+        print(f"     /healthz while 64 clients wait: at most {slowest[0] * 1000:.1f} ms")
+        check.ok("/readyz says no", wait_until(
+            lambda: server.request("GET", "/readyz").status == 503, 10))
+        api.clear()
+        check.ok("/readyz says yes again", wait_until(
+            lambda: server.request("GET", "/readyz").status == 200, 20))
+        check.equal("jobs go through again", server.submit(job_v2("after")).status, 202)
+        check.equal("nothing left behind", sorted(n for _, n in api.objects), [framework_name("after")])
+    api.close()
+
+
+def test_queue_full(check):
+    api = FakeApi()
+    with fake_server(api, "--deadline", "4", "--loops", "1", "--in-flight", "1", "--queue", "4") as server:
+        api.every(hang="before")
+
+        def submit(i):
+            start = time.monotonic()
+            return server.submit(job_v2(f"full-{i}")), time.monotonic() - start
+        results = in_threads(20, submit)
+        early = [r for r, took in results if took < 2 * SLOW]
+        check.ok("a full queue answers at once", len(early) >= 10, len(early))
+        check.ok("... with 503 and Retry-After", all(
+            r and r.status == 503 and int(r.headers.get("retry-after", 0)) > 0 for r in early), early)
+        check.ok("... and a message", all(r and r.message for r in early))
+    api.close()
+
+
+def test_store_is_down(check):
+    api = FakeApi()
+    api.close()  # nothing listens there any more
+    with fake_server(api, "--deadline", "3", wait=True) as server:
+        check.equal("/healthz without a store", server.request("GET", "/healthz").status, 200)
+        check.equal("/readyz without a store", server.request("GET", "/readyz").status, 503)
+        start = time.monotonic()
+        reply = server.submit(job_v2("down"))
+        took = time.monotonic() - start
+        check.equal("job without a store", reply and reply.status, 503)
+        check.ok("... within the deadline", took < 8 * SLOW, took)
+        check.ok("... with Retry-After", reply and "retry-after" in reply.headers, reply)
+        check.ok("... says that it is the API server", "API server" in reply.message, reply.message)
+
+
+def test_drain(check):
+    """SIGTERM: what is under way is finished, nothing new is taken, exit status 0."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        api.fault("POST", "frameworks", framework_name("last"), delay=2)
+        answers = []
+        t = threading.Thread(target=lambda: answers.append(server.submit(job_v2("last"))))
+        t.start()
+        check.ok("the request is under way", wait_until(lambda: api.count("POST", "frameworks") == 1))
+        idle = server.connect()
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        try:
+            refused = server.request("GET", "/readyz", seconds=5)
+            check.ok("draining: no new work", refused is None or refused.status == 503, refused)
+        except OSError:
+            check.ok("draining: refused", True)
+        t.join()
+        check.equal("the request under way gets its answer", answers and answers[0] and
+                    answers[0].status, 202)
+        check.equal("exit status", server.stop(20), 0)
+        idle.close()
+    api.close()
+
+
+def test_drain_delay(check):
+    with Server("--standalone", "jobs", "--drain-delay", "3") as server:
+        server.process.send_signal(signal.SIGTERM)
+        check.ok("/readyz says 503 while the load balancer notices", wait_until(
+            lambda: server.request("GET", "/readyz").status == 503, 2))
+        check.equal("... and jobs are still taken", server.submit(job_v2("late")).status, 202)
+        check.equal("exit status", server.stop(20), 0)
+
+
+def test_second_signal(check):
+    api = FakeApi()
+    with fake_server(api) as server:
+        api.every(hang="before")
+        c = server.connect()
+        c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("stuck").encode()))
+        check.ok("the request is under way", wait_until(lambda: api.count("POST", "frameworks") == 1))
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        check.ok("one signal: waits", server.process.poll() is None)
+        start = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            server.process.wait(10 * SLOW)
+        except Exception:
+            pass
+        check.ok("two signals: goes at once", time.monotonic() - start < 3 * SLOW)
+        c.close()
+    api.close()
+
+
+def test_no_core(check):
+    """Job secrets are in the process: it must leave none behind when it dies."""
+    with Server("--standalone", "jobs") as server:
+        with open(f"/proc/{server.process.pid}/limits") as f:
+            core = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
+        check.equal("limit of the core file", core, [["0", "0"]])
+        server.submit(job_v2("core"))
+        server.process.send_signal(signal.SIGABRT)
+        server.process.wait(20)
+        check.ok("no core file", not any("core" in f for f in os.listdir(server.directory)),
+                 os.listdir(server.directory))
+
+
+TESTS = [test_slow_clients, test_many_connections, test_connection_limit, test_pipelining,
+         test_half_close, test_clients_that_leave, test_store_hangs, test_queue_full,
+         test_store_is_down, test_drain, test_drain_delay, test_second_signal, test_no_core]

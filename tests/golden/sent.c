@@ -9,6 +9,7 @@
 #include "tests/golden/golden.h"
 #include "tests/lib/jsondiff.h"
 #include "tests/lib/outcome.h"
+#include "tests/lib/secrets.h"
 
 static const struct mark MARK = { "00112233445566778899aabbccddeeff", "test" };
 
@@ -65,33 +66,6 @@ static void check_uid(const struct object *o, struct str *wrong)
 	json_decref(v);
 }
 
-/* All texts below a value of the job's `secrets` that are long enough to be recognised. */
-static void look_for_secrets(const struct node *n, struct span framework, struct span outside,
-			     struct str *wrong)
-{
-	if (node_is(n, NODE_MAP)) {
-		for (uint32_t i = 0; i < n->n; i++)
-			look_for_secrets(&n->member[i].value, framework, outside, wrong);
-	} else if (node_is(n, NODE_LIST)) {
-		for (uint32_t i = 0; i < n->n; i++)
-			look_for_secrets(&n->item[i], framework, outside, wrong);
-	} else if (node_is(n, NODE_TEXT) && n->n >= 6 &&
-		   memmem(framework.p, framework.n, n->text, n->n) &&
-		   !memmem(outside.p, outside.n, n->text, n->n)) {
-		str_printf(wrong, "a secret of line %u is in the Framework; ", n->line);
-	}
-}
-
-/* The submitted text without its secrets. */
-static struct span without(struct arena *a, struct span text, struct span cut)
-{
-	if (!cut.n)
-		return text;
-	size_t before = (size_t)(cut.p - text.p);
-	return span_of(arena_printf(a, "%.*s%.*s", (int)before, text.p,
-				    (int)(text.n - before - cut.n), cut.p + cut.n));
-}
-
 /* The stored config has all members of the job, but for the value of `secrets`. */
 static void check_config(const struct doc *doc, const json_t *framework, struct arena *a,
 			 struct str *wrong)
@@ -140,9 +114,9 @@ static void check_stored(const struct setting *s, struct span text, struct arena
 	/* Config of a v1 job may be written anew. */
 	if (doc.json || node_get(&doc.root, "protocolVersion"))
 		check_config(&doc, v, a, wrong);
-	const struct node *secrets = node_get(&doc.root, "secrets");
-	if (secrets)
-		look_for_secrets(secrets, framework, without(a, text, doc.secrets), wrong);
+	unsigned line = secret_found(text, framework);
+	if (line)
+		str_printf(wrong, "a secret of line %u is in the Framework; ", line);
 	json_decref(v);
 }
 

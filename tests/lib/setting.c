@@ -22,6 +22,11 @@ static const struct storage_fact STORAGES[] = {
 	{ .name = { "TEST_CONFIG", 11 }, .share = true },
 	/* of examples/taskrole_1.yaml */
 	{ .name = { "share", 5 }, .share = true },
+	/* of tests/hostile/cases */
+	{ .name = { "pv", 2 }, .share = true },
+	{ .name = { "p1", 2 }, .share = true },
+	{ .name = { "p2", 2 }, .share = true },
+	{ .name = { "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp", 60 }, .share = true },
 	/* clang-format on */
 };
 

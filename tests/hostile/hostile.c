@@ -1,0 +1,250 @@
+/*
+ * Malicious and broken input: tests/hostile/cases with the verdicts of expect.tsv, and the
+ * refused files of the corpus.  For each: in time, in little memory, and with a message that
+ * points at the right place, can be shown anywhere, and gives nothing away.
+ *
+ * Run in the top folder of the source tree.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/enc.h"
+#include "tests/hostile/child.h"
+#include "tests/lib/files.h"
+#include "tests/lib/secrets.h"
+#include "tests/lib/tally.h"
+
+/* The promise is 1 s and 64 MiB for a job; a test must not fail on a busy machine, nor for
+ * what a sanitizer needs. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { CPU_MAX_S = 15, PEAK_MAX_KB = 1024 << 10 };
+#else
+enum { CPU_MAX_S = 3, PEAK_MAX_KB = 64 << 10 };
+#endif
+
+/* One line of expect.tsv. */
+struct expectation {
+	const char *file, *status, *at, *says;
+};
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+	return text ? text : "";
+}
+
+/* ---- what holds for every message ------------------------------------------------------ */
+
+static bool printable(struct span text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+			return false;
+	return utf8_check(text) == text.n;
+}
+
+/* Does the message repeat more of the input than may be quoted? */
+static bool quotes_much(struct span message, struct span input)
+{
+	for (size_t i = 0; i + QUOTE_MAX < message.n; i++)
+		if (memmem(input.p, input.n, message.p + i, QUOTE_MAX + 1))
+			return true;
+	return false;
+}
+
+static void check_messages(struct tally *t, const char *file, struct span input,
+			   const json_t *outcome)
+{
+	const json_t *notes = json_object_get(outcome, "notes");
+	(void)tally_check(t, json_array_size(notes) > 0, "%s: refused without a word", file);
+	size_t i;
+	json_t *note;
+	json_array_foreach((json_t *)(uintptr_t)notes, i, note) {
+		struct span message = span_of(text_of(note, "message"));
+		(void)tally_check(t, message.n > 0 && printable(message), "%s: message is not printable: %s",
+				  file, message.p);
+		(void)tally_check(t, !quotes_much(message, input), "%s: quotes too much: %s", file,
+				  message.p);
+		(void)tally_check(t, secret_found(input, message) == 0 && !strstr(message.p, "TOPSECRET123"),
+				  "%s: shows a secret: %s", file, message.p);
+	}
+}
+
+static void check_cost(struct tally *t, const char *file, const struct measured *m)
+{
+	(void)tally_check(t, m->outcome, "%s: died of signal %d", file, m->signal);
+	(void)tally_check(t, m->cpu_s < CPU_MAX_S, "%s: took %.2f s", file, m->cpu_s);
+	(void)tally_check(t, m->peak_kb < PEAK_MAX_KB, "%s: took %ld KiB", file, m->peak_kb);
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------ */
+
+/* "line:12", a pointer (or what is below it), or * */
+static bool is_place(const json_t *note, const char *at)
+{
+	int64_t line;
+	if (strcmp(at, "*") == 0)
+		return true;
+	if (strncmp(at, "line:", 5) == 0)
+		return parse_i64(span_of(at + 5), 1, 1 << 24, &line) == 0 &&
+		       json_integer_value(json_object_get(note, "line")) == line;
+	const char *ours = text_of(note, "at");
+	size_t n = strlen(at);
+	return strncmp(ours, at, n) == 0 && (ours[n] == '\0' || ours[n] == '/');
+}
+
+static bool says(const json_t *note, const char *word)
+{
+	return strcmp(word, "*") == 0 || strcasestr(text_of(note, "message"), word);
+}
+
+static void check_refusal(struct tally *t, const struct expectation *x, const json_t *outcome)
+{
+	size_t i;
+	json_t *note;
+	bool found = false;
+	const json_t *notes = json_object_get(outcome, "notes");
+	json_array_foreach((json_t *)(uintptr_t)notes, i, note)
+		found = found || (is_place(note, x->at) && says(note, x->says));
+	FREE_AUTO char *all = json_dumps(notes, JSON_COMPACT);
+	(void)tally_check(t, found, "%s: nothing at %s says \"%s\": %.600s", x->file, x->at, x->says, all);
+}
+
+/* Follow a JSON pointer without escapes. */
+static const json_t *follow(const json_t *v, const char *pointer)
+{
+	FREE_AUTO char *copy = xstrdup(pointer);
+	char *rest = NULL;
+	for (char *key = strtok_r(copy, "/", &rest); v && key; key = strtok_r(NULL, "/", &rest)) {
+		int64_t i = 0;
+		v = parse_i64(span_of(key), 0, 1000, &i) == 0 ? json_array_get(v, (size_t)i)
+							    : json_object_get(v, key);
+	}
+	return v;
+}
+
+static const json_t *variable(const json_t *framework, const char *container, const char *name)
+{
+	FREE_AUTO char *path = xasprintf("/spec/taskRoles/0/task/pod/spec/%s/0/env", container);
+	size_t i;
+	json_t *e;
+	json_array_foreach((json_t *)(uintptr_t)follow(framework, path), i, e)
+		if (strcmp(text_of(e, "name"), name) == 0)
+			return json_object_get(e, "value");
+	return NULL;
+}
+
+static void check_acceptance(struct tally *t, const struct expectation *x, const json_t *outcome)
+{
+	if (strcmp(x->at, "*") == 0 || strcmp(x->says, "*") == 0)
+		return;
+	const json_t *framework = json_object_get(outcome, "framework"), *got;
+	if (strcmp(x->at, "USER_CMD") == 0)
+		got = variable(framework, "initContainers", "USER_CMD");
+	else if (strncmp(x->at, "env:", 4) == 0)
+		got = variable(framework, "containers", x->at + 4);
+	else
+		got = follow(framework, x->at);
+	json_t *want = json_loads(x->says, JSON_DECODE_ANY, NULL);
+	FREE_AUTO char *shown = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT);
+	(void)tally_check(t, want && got && json_equal(want, got), "%s: %s is %s", x->file, x->at,
+			  shown ? shown : "missing");
+	json_decref(want);
+}
+
+static void check_verdict(struct tally *t, const struct expectation *x, const json_t *outcome)
+{
+	bool accepted = json_is_true(json_object_get(outcome, "accepted"));
+	int status = accepted ? 202 : (int)json_integer_value(json_object_get(outcome, "status"));
+	FREE_AUTO char *text = xasprintf("%d", status);
+	FREE_AUTO char *notes = json_dumps(json_object_get(outcome, "notes"), JSON_COMPACT);
+	if (!tally_check(t, strstr(x->status, text), "%s: %d instead of %s: %.400s", x->file, status,
+			 x->status, notes ? notes : ""))
+		return;
+	if (accepted)
+		check_acceptance(t, x, outcome);
+	else
+		check_refusal(t, x, outcome);
+}
+
+/* ---- all files -------------------------------------------------------------------------------- */
+
+/* Cut a line at its tabs, and turn \n in `at` into a line feed.  false: a comment. */
+static bool expectation_read(char *line, struct expectation *x)
+{
+	char *rest = NULL;
+	if (*line == '#' || *line == '\n')
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	x->file = strtok_r(line, "\t", &rest);
+	x->status = strtok_r(NULL, "\t", &rest);
+	char *at = strtok_r(NULL, "\t", &rest);
+	x->at = at;
+	x->says = strtok_r(NULL, "\t", &rest);
+	char *feed = at ? strstr(at, "\\n") : NULL;
+	if (feed) {
+		*feed = '\n';
+		(void)memmove(feed + 1, feed + 2, strlen(feed + 2) + 1);
+	}
+	return x->says != NULL;
+}
+
+static void run_cases(struct tally *t, const struct setting *s)
+{
+	FILE *f = fopen("tests/hostile/expect.tsv", "re");
+	char *line = NULL;
+	size_t cap = 0, lines = 0;
+	while (f && getline(&line, &cap, f) > 0) {
+		struct expectation x;
+		if (!expectation_read(line, &x))
+			continue;
+		lines++;
+		FREE_AUTO char *path = xasprintf("tests/hostile/cases/%s", x.file);
+		struct span text = file_load(path);
+		struct measured m = child_run(s, text);
+		check_cost(t, x.file, &m);
+		if (m.outcome) {
+			check_verdict(t, &x, m.outcome);
+			if (!json_is_true(json_object_get(m.outcome, "accepted")))
+				check_messages(t, x.file, text, m.outcome);
+		}
+		json_decref(m.outcome);
+		free((char *)(uintptr_t)text.p);
+	}
+	free(line);
+	(void)tally_check(t, lines > 0, "expect.tsv is empty or missing");
+	if (f)
+		(void)fclose(f);
+}
+
+/* The verdicts on the corpus are the golden test's; here only what holds for every message. */
+static void run_corpus(struct tally *t, const struct setting *s, const char *dir)
+{
+	static const char *const SUFFIXES[] = { ".yaml", ".json", NULL };
+	char **names = folder_list(dir, SUFFIXES);
+	for (char **name = names; *name; name++) {
+		FREE_AUTO char *path = xasprintf("%s/%s", dir, *name);
+		struct span text = file_load(path);
+		struct measured m = child_run(s, text);
+		check_cost(t, path, &m);
+		if (m.outcome && !json_is_true(json_object_get(m.outcome, "accepted")))
+			check_messages(t, path, text, m.outcome);
+		json_decref(m.outcome);
+		free((char *)(uintptr_t)text.p);
+	}
+	folder_free(names);
+}
+
+int main(void)
+{
+	struct tally t = { 0 };
+	struct setting s;
+	setting_init(&s, SETTING_PLAIN);
+	run_cases(&t, &s);
+	run_corpus(&t, &s, "tests/corpus/v2-invalid");
+	run_corpus(&t, &s, "tests/corpus/v2-edge");
+	run_corpus(&t, &s, "tests/corpus/v1-valid");
+	setting_done(&s);
+	return tally_end(&t);
+}

@@ -29,16 +29,24 @@ struct place text_place(struct span text, size_t offset)
 	return at;
 }
 
+static bool is_sensitive(struct span key)
+{
+	return span_is(key, "secrets") || span_is(key, "auth") || span_is(key, "password");
+}
+
 struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 {
 	STR_AUTO at = STR_INIT(64 * 1024);
 	for (size_t i = 0; i < b->depth; i++) {
 		const struct frame *f = &b->frame[i];
 		size_t end = i + 1 < b->depth ? f[1].first : b->n;
-		if (!f->map)
+		if (!f->map) {
 			pointer_index(&at, end - f->first);
-		else if (f->key.key)
+		} else if (f->key.key) {
 			pointer_key(&at, member_key(&f->key));
+			if (is_sensitive(member_key(&f->key)))
+				break; /* in {pw:hunter2}, the key is the secret */
+		}
 	}
 	return (struct place){ arena_dup(b->arena, str_view(&at)), line, column };
 }
@@ -46,11 +54,8 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 bool build_sensitive(const struct build *b)
 {
 	for (size_t i = 0; i < b->depth; i++) {
-		const struct member *k = &b->frame[i].key;
-		if (!b->frame[i].map || k->key == NULL)
-			continue;
-		struct span key = member_key(k);
-		if (span_is(key, "secrets") || span_is(key, "auth") || span_is(key, "password"))
+		const struct frame *f = &b->frame[i];
+		if (f->map && f->key.key && is_sensitive(member_key(&f->key)))
 			return true;
 	}
 	return false;
@@ -159,9 +164,14 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 static int duplicate(struct build *b, const struct member *first, const struct member *again)
 {
 	char buf[4 * QUOTE_MAX];
-	struct frame *f = build_top(b);
-	f->key = *again;
+	bool sensitive = build_sensitive(b);
+	build_top(b)->key = *again;
 	struct place at = build_place(b, again->key_line, again->key_column);
+	if (sensitive) {
+		return err_at(b->e, INVALID_PROTOCOL, at,
+		              "duplicate key: it stands on line %u and again on line %u",
+		              first->key_line, again->key_line);
+	}
 	return err_at(b->e, INVALID_PROTOCOL, at,
 	              "duplicate key \"%s\": it stands on line %u and again on line %u",
 	              quote(buf, member_key(again)), first->key_line, again->key_line);

@@ -5,22 +5,11 @@
  */
 #include "base/yaml.h"
 
-#include <math.h>
-#include <search.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
 #include "base/yaml_plain.h"
 #include "base/yaml_reader.h"
-
-/* What stands behind `&name`, as far as it is read. */
-struct anchor {
-	struct span name;
-	struct node node;
-	size_t nodes, text; /* what it costs; before it ends, what was spent when it began */
-	uint32_t height;    /* levels of containers in it */
-	bool open;          /* still being read: an alias to it would be a cycle */
-};
 
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 {
@@ -37,99 +26,9 @@ size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 	return y->bytes;
 }
 
-static struct place event_place(const struct yaml_reader *y, const yaml_event_t *ev)
+struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev)
 {
 	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
-}
-
-static int compare_anchors(const void *x, const void *y)
-{
-	const struct anchor *a = x;
-	const struct anchor *b = y;
-	if (a->name.n != b->name.n)
-		return a->name.n < b->name.n ? -1 : 1;
-	return memcmp(a->name.p, b->name.p, a->name.n);
-}
-
-/* A new meaning for the name, from here on.  Not a value yet. */
-static struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
-{
-	if (name == NULL)
-		return NULL;
-	struct anchor key = { .name = span_of((const char *)name) };
-	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
-	struct anchor *a = found ? *found : ARENA_NEW(y->b.arena, struct anchor, 1);
-	if (!found) {
-		a->name = arena_span(y->b.arena, key.name);
-		if (tsearch(a, &y->anchors, compare_anchors) == NULL)
-			abort();
-	} else {
-		/* Whoever holds the old one must not take the new one's end for its own. */
-		struct anchor *again = ARENA_NEW(y->b.arena, struct anchor, 1);
-		again->name = a->name;
-		(void)tdelete(a, &y->anchors, compare_anchors);
-		if (tsearch(again, &y->anchors, compare_anchors) == NULL)
-			abort();
-		a = again;
-	}
-	a->open = true;
-	a->nodes = y->b.nodes;
-	a->text = y->b.text;
-	return a;
-}
-
-static void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n,
-                       uint32_t height)
-{
-	if (a == NULL)
-		return;
-	a->node = *n;
-	a->height = height;
-	a->nodes = y->b.nodes - a->nodes;
-	a->text = y->b.text - a->text;
-	a->open = false;
-}
-
-static int unknown_alias(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	char buf[4 * QUOTE_MAX];
-	const char *name = (const char *)ev->data.alias.anchor;
-	if (build_sensitive(&y->b)) { /* a password that begins with `*` */
-		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
-		              "unknown alias (text that begins with `*` needs quotes)");
-	}
-	return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
-	              "unknown alias `%s`: there is no anchor `&%s` before it",
-	              quote(buf, span_of(name)), buf);
-}
-
-/* What the alias stands for, NULL and the error if nothing. */
-static const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	struct anchor key = { .name = span_of((const char *)ev->data.alias.anchor) };
-	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
-	if (found == NULL) {
-		(void)unknown_alias(y, ev);
-		return NULL;
-	}
-	const struct anchor *a = *found;
-	if (a->open) {
-		const struct frame *f = build_top(&y->b);
-		(void)err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev), "%s",
-		             f && f->merge ? "the merge key refers to its own mapping"
-		                           : "the alias refers to a value that contains it");
-		return NULL;
-	}
-	if (build_spend(&y->b, a->nodes, a->text, event_place(y, ev)) < 0)
-		return NULL;
-	if (a->height + y->b.depth > y->b.budget->depth) {
-		(void)err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
-		             "with this alias, lists and mappings are nested more than %zu levels "
-		             "deep",
-		             y->b.budget->depth);
-		return NULL;
-	}
-	return a;
 }
 
 /* The members of the map take their place among those of the innermost one. */
@@ -176,103 +75,6 @@ static int finish(struct yaml_reader *y, const struct node *n)
 	return 0;
 }
 
-/* `! text`: libyaml hides a tag without a name before a plain scalar, js-yaml makes it text. */
-static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	size_t i = yaml_byte(y, &ev->start_mark);
-	size_t end = yaml_byte(y, &ev->end_mark);
-	if (y->text.p[i] == '&') {
-		while (i < end && !strchr(" \t\r\n", y->text.p[i]))
-			i++;
-		/* Between anchor and tag there may be lines and comments. */
-		while (i < end && strchr(" \t\r\n#", y->text.p[i])) {
-			bool comment = y->text.p[i] == '#';
-			while (comment && i < end && !strchr("\r\n", y->text.p[i]))
-				i++;
-			i += i < end && !comment;
-		}
-	}
-	return i < y->text.n && y->text.p[i] == '!' && i < end;
-}
-
-static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text)
-{
-	notes_add(y->warnings, event_place(y, ev), "%s", text);
-}
-
-/* Numbers and dates that other readers of YAML take for something else. */
-static void warn_plain(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
-{
-	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
-	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
-	if (n->type == NODE_DATE) {
-		warn(y, ev,
-		     "this looks like a date, and is taken as the text that it is; quote it");
-	} else if (t.n > sign + 1 && t.p[sign] == '0' && t.p[sign + 1] >= '0' &&
-	           t.p[sign + 1] <= '7' && n->type == NODE_INT) {
-		warn(y, ev, "a number that begins with 0 is octal here, but decimal in YAML 1.2");
-	} else if (memchr(t.p, ':', t.n)) {
-		warn(y, ev, "numbers with `:` are taken to base 60; quote it if it is text");
-	} else if (n->type == NODE_REAL && isfinite(n->real) && fabs(n->real) > 0x1p53 &&
-	           !memchr(t.p, '.', t.n)) {
-		warn(y, ev, "this number is beyond 2^53 and was rounded");
-	}
-}
-
-/* Text with an escaped NUL, or with a line break that only some readers see. */
-static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	const char *value = (const char *)ev->data.scalar.value;
-	if (ev->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE &&
-	    memchr(value, '\0', ev->data.scalar.length)) {
-		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
-		              "the character U+0000 (NUL) is not allowed in text");
-	}
-	if (!y->has_breaks)
-		return 0;
-	size_t from = yaml_byte(y, &ev->start_mark);
-	size_t to = yaml_byte(y, &ev->end_mark);
-	for (size_t i = from; i < to; i++) {
-		const char *p = y->text.p + i;
-		if ((to - i >= 2 && memcmp(p, "\xc2\x85", 2) == 0) ||
-		    (to - i >= 3 &&
-		     (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))) {
-			return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, i),
-			              "the line break U+%s is not allowed: readers of YAML do not "
-			              "agree on it (in double quotes, write it as an escape)",
-			              p[0] == '\xc2'   ? "0085"
-			              : p[2] == '\xa8' ? "2028"
-			                               : "2029");
-		}
-	}
-	return 0;
-}
-
-/* Type and value of a scalar. */
-static int scalar_value(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
-{
-	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
-	const char *tag = (const char *)ev->data.scalar.tag;
-	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	*n = (struct node){ .line = mark_line(&ev->start_mark),
-		            .column = mark_column(&ev->start_mark) };
-	if (check_scalar(y, ev) < 0)
-		return -1;
-	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
-		return yaml_tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
-	if (plain) {
-		n->plain = true;
-		yaml_resolve_plain(n, t, y->b.arena);
-		if (n->type >= NODE_INT && n->type != NODE_TEXT)
-			warn_plain(y, ev, n);
-		return 0;
-	}
-	n->type = NODE_TEXT;
-	n->text = arena_dup(y->b.arena, t);
-	n->n = (uint32_t)t.n;
-	return 0;
-}
-
 /* The text of a key, which must be text or a number. */
 static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
                     struct span *key)
@@ -296,7 +98,7 @@ static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct 
 	case NODE_TYPE_MAX:
 		break;
 	}
-	return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+	return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 	              "keys must be text or numbers, this is %s (quote it if it is text)",
 	              node_type_name(n));
 }
@@ -326,15 +128,15 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
 	struct node n;
-	if (scalar_value(y, ev, &n) < 0)
+	if (yaml_scalar(y, ev, &n) < 0)
 		return -1;
 	if (n.plain && is_merge_key(ev)) {
 		struct frame *f = build_top(&y->b);
 		cut_merge(y, ev);
 		if (f->merges++)
-			warn(y, ev,
-			     "`<<` stands twice in this mapping: the first one wins here, "
-			     "the last one elsewhere");
+			notes_add(y->warnings, yaml_place(y, ev),
+			          "`<<` stands twice in this mapping: the first one wins here, "
+			          "the last one elsewhere");
 		f->merge = true;
 		f->key = (struct member){ .key = "<<", .key_n = 2 };
 		return 0;
@@ -352,9 +154,8 @@ static int on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	struct node n;
 	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
 	cut_value(y, ev);
-	if (scalar_value(y, ev, &n) < 0 ||
-	    build_spend(&y->b, 1, ev->data.scalar.length,
-	                (struct place){ NULL, n.line, n.column }) < 0)
+	if (yaml_scalar(y, ev, &n) < 0 || build_spend(&y->b, 1, ev->data.scalar.length,
+	                                              (struct place){ NULL, n.line, n.column }) < 0)
 		return -1;
 	anchor_end(y, anchor, &n, 0);
 	return finish(y, &n);
@@ -384,7 +185,7 @@ static int on_start(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	bool map = ev->type == YAML_MAPPING_START_EVENT;
 	if (awaits_key(y)) {
-		return err_at(y->b.e, INVALID_PROTOCOL, event_place(y, ev),
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 		              "keys must be text or numbers, this is %s",
 		              map ? "a mapping (if it is a placeholder in braces, quote it)"
 		                  : "a list");
@@ -488,11 +289,6 @@ static void wipe_parser(yaml_parser_t *p, size_t n)
 	}
 }
 
-static void no_free(void *p)
-{
-	(void)p; /* anchors live in the arena */
-}
-
 /*
  * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.
  * So libyaml gets ordinary characters of the same size in their place, and scalars
@@ -523,6 +319,16 @@ static struct span without_breaks(struct yaml_reader *y)
 	return copy ? (struct span){ copy, y->text.n } : y->text;
 }
 
+/* A byte-order mark is part of a key for one reader and nothing for the next. */
+static int refuse_mark(struct yaml_reader *y)
+{
+	const char *mark = memmem(y->text.p, y->text.n, "\xef\xbb\xbf", 3);
+	if (mark == NULL)
+		return 0;
+	return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, (size_t)(mark - y->text.p)),
+	              "a byte-order mark (U+FEFF) may only be at the start");
+}
+
 static bool is_ascii(struct span t)
 {
 	size_t i = 0;
@@ -546,6 +352,8 @@ int yaml_read(struct span text, const struct budget *budget, struct arena *a, st
 	y->warnings = warnings;
 	y->ascii = is_ascii(text);
 	y->has_bang = text.n && memchr(text.p, '!', text.n);
+	if (!y->ascii && refuse_mark(y) < 0)
+		return -1;
 	struct span input = y->ascii ? text : without_breaks(y);
 	if (!yaml_parser_initialize(&y->parser))
 		abort();
@@ -554,7 +362,7 @@ int yaml_read(struct span text, const struct budget *budget, struct arena *a, st
 	int bad = read_events(y);
 	wipe_parser(&y->parser, text.n);
 	yaml_parser_delete(&y->parser);
-	tdestroy(y->anchors, no_free);
+	anchors_done(y);
 	if (bad)
 		return -1;
 	*doc = (struct doc){ .root = y->b.root };

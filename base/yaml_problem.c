@@ -47,7 +47,7 @@ static const struct sentence {
 	  "there is text after the end of the document" },
 	{ "found undefined tag handle", NULL, AT_PROBLEM,
 	  "the prefix of this tag is not defined (text that begins with `!` needs quotes)" },
-	{ "found unknown directive name", NULL, AT_PROBLEM,
+	{ "found unknown directive name", NULL, AT_CONTEXT,
 	  "unknown directive: a line that begins with `%` can only be %YAML or %TAG" },
 	{ "found incompatible YAML document", NULL, AT_PROBLEM,
 	  "only %YAML 1.1 and 1.2 can be read" },

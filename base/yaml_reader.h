@@ -4,6 +4,15 @@
 
 #include "base/build.h"
 
+/* What stands behind `&name`, as far as it is read. */
+struct anchor {
+	struct span name;
+	struct node node;
+	size_t nodes, text; /* what it costs; before it ends, what was spent when it began */
+	uint32_t height;    /* levels of containers in it */
+	bool open;          /* still being read: an alias to it would be a cycle */
+};
+
 /* How the bytes of the top-level `secrets` are found while the events go by. */
 struct cut {
 	bool seen;       /* the key was there, written literally at the top level */
@@ -45,10 +54,20 @@ size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
 /* The error in libyaml's parser, as a sentence for people. */
 int yaml_problem(struct yaml_reader *y);
 
-/* Give a scalar that carries a tag its value; `tag` NULL is the `!` without a name. */
-int yaml_tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag, struct node *n);
+struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev);
+
+/* Line, column, type and value of a scalar. */
+int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n);
 /* Refuse a list or a map for its tag, if it has one that is not its own. */
 int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev);
+
+/* A new meaning for the name, from here on; it is open.  NULL if name is NULL. */
+struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name);
+/* Its value is complete, with so many levels of containers.  The anchor may be NULL. */
+void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, uint32_t height);
+/* What the alias stands for, paid from the budget; NULL and the error if it may not be. */
+const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev);
+void anchors_done(struct yaml_reader *y);
 
 /* What the cut learns from the events.  Keys and the end of the top-level mapping: */
 void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);

@@ -1,0 +1,31 @@
+/* rest-lit page NAME: documentation out of the tables. */
+#include "server/commands.h"
+#include "server/routes.h"
+#include "translate/translate.h"
+
+enum { PAGE_MAX = 1 << 20 };
+
+static const struct {
+	const char *name;
+	void (*write)(struct str *out);
+} PAGES[] = {
+	{ "options", options_page },
+	{ "routes", routes_page },
+	{ "translation", translation_page },
+	{ "config-schema", options_schema },
+};
+
+int cmd_page(const struct command *c, int argc, char **argv)
+{
+	int done = command_plain(c, argc, argv);
+	if (done >= 0)
+		return done;
+	for (size_t i = 0; argc == 2 && i < sizeof(PAGES) / sizeof(PAGES[0]); i++) {
+		if (strcmp(argv[1], PAGES[i].name) != 0)
+			continue;
+		STR_AUTO out = STR_INIT(PAGE_MAX);
+		PAGES[i].write(&out);
+		return command_print(str_view(&out));
+	}
+	return command_usage(c, "there is no such page");
+}

@@ -1,0 +1,163 @@
+#include "server/framing.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+/* The value of a header follows its name at once; the name of a folded one was moved away by
+ * libmicrohttpd.  More than this many blanks before a value is refused with it. */
+enum { GAP_MAX = 64, AUTHORITY_MAX = 64 };
+
+static const struct known {
+	const char *name;
+	bool once; /* two of them are refused */
+} KNOWN[HEADER_MAX] = {
+	[HEADER_CONTENT_LENGTH] = { "content-length", true },
+	[HEADER_TRANSFER_ENCODING] = { "transfer-encoding", true },
+	[HEADER_HOST] = { "host", true },
+	[HEADER_AUTHORIZATION] = { "authorization", true },
+	[HEADER_CONTENT_TYPE] = { "content-type", true },
+	[HEADER_CONTENT_ENCODING] = { "content-encoding", true },
+	[HEADER_ORIGIN] = { "origin", true },
+	[HEADER_FETCH_SITE] = { "sec-fetch-site", true },
+	[HEADER_REQUEST_ID] = { "x-request-id", false },
+	[HEADER_EXPECT] = { "expect", false },
+};
+
+static bool is_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+/* RFC 9110 token */
+static bool is_token(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
+			return false;
+	return s.n > 0;
+}
+
+static bool has_control(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static bool same_word(struct span s, const char *word)
+{
+	return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
+}
+
+static void wrong(struct framing *f, const char *what)
+{
+	if (!f->wrong)
+		f->wrong = what;
+}
+
+void framing_header(struct framing *f, struct span name, struct span value)
+{
+	intptr_t gap = (intptr_t)value.p - (intptr_t)(name.p + name.n);
+	if (!value.p || gap < 1 || gap > GAP_MAX)
+		wrong(f, "a header is folded over several lines");
+	else if (!is_token(name))
+		wrong(f, "a header's name is not a name");
+	else if (has_control(value))
+		wrong(f, "a header holds a control character");
+	if (f->wrong)
+		return;
+	for (enum header h = 0; h < HEADER_MAX; h++) {
+		if (!same_word(name, KNOWN[h].name))
+			continue;
+		if (f->value[h].p && KNOWN[h].once)
+			wrong(f, "a header is there twice that may be there once");
+		f->value[h] = value;
+	}
+}
+
+static void check_length(struct framing *f)
+{
+	int64_t n = 0;
+	struct span length = f->value[HEADER_CONTENT_LENGTH];
+	if (!length.p)
+		return;
+	if (length.n > 18 || parse_i64(length, 0, INT64_MAX, &n) < 0 || length.p[0] == '-')
+		wrong(f, "Content-Length is not a number");
+	f->length = (uint64_t)n;
+}
+
+static void check_encoding(struct framing *f, const char *version)
+{
+	if (!f->value[HEADER_TRANSFER_ENCODING].p)
+		return;
+	f->chunked = true;
+	if (f->value[HEADER_CONTENT_LENGTH].p)
+		wrong(f, "Content-Length and Transfer-Encoding together");
+	else if (!same_word(f->value[HEADER_TRANSFER_ENCODING], "chunked"))
+		wrong(f, "Transfer-Encoding must be chunked");
+	else if (strcmp(version, "HTTP/1.1") != 0)
+		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
+}
+
+const char *framing_check(struct framing *f, const char *version)
+{
+	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
+		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
+	check_length(f);
+	check_encoding(f, version);
+	return f->wrong;
+}
+
+static bool is_local(struct span authority, const char *prefix, uint16_t port)
+{
+	static const char *const NAMES[] = { "localhost", "127.0.0.1", "[::1]" };
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+		STR_AUTO own = STR_INIT(AUTHORITY_MAX);
+		str_printf(&own, "%s%s:%u", prefix, NAMES[i], port);
+		if (same_word(authority, str_c(&own)))
+			return true;
+	}
+	return false;
+}
+
+const char *framing_local(const struct framing *f, uint16_t port)
+{
+	struct span origin = f->value[HEADER_ORIGIN], site = f->value[HEADER_FETCH_SITE];
+	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
+		return "without logins, this server answers to localhost only: the Host header "
+		       "must be localhost, 127.0.0.1 or [::1], with the port";
+	if (origin.p && !is_local(origin, "http://", port))
+		return "without logins, this server answers no web page but its own (Origin)";
+	if (site.p && !same_word(site, "same-origin") && !same_word(site, "none"))
+		return "without logins, this server answers no web page but its own "
+		       "(Sec-Fetch-Site)";
+	return NULL;
+}
+
+enum body_type framing_body_type(const struct framing *f)
+{
+	struct span type = f->value[HEADER_CONTENT_TYPE], how = f->value[HEADER_CONTENT_ENCODING];
+	if (how.p && !same_word(span_trim(how), "identity"))
+		return BODY_ENCODING_REFUSED;
+	if (!type.p)
+		return BODY_TYPE_OK; /* Python's requests sends text so */
+	const char *end = memchr(type.p, ';', type.n);
+	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
+	static const char *const TYPES[] = { "application/json", "application/yaml",
+		                             "application/x-yaml" };
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
+		if (same_word(type, TYPES[i]))
+			return BODY_TYPE_OK;
+	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
+	return text && is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_OK
+	                                                                 : BODY_TYPE_REFUSED;
+}
+
+bool request_id_ok(struct span id)
+{
+	for (size_t i = 0; i < id.n; i++)
+		if (!is_alnum(id.p[i]) && id.p[i] != '-')
+			return false;
+	return id.n >= 1 && id.n <= 64;
+}

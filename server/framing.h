@@ -1,0 +1,52 @@
+#pragma once
+/*
+ * Is this request framed as one request only, and may it have come from a web page?
+ * libmicrohttpd lets pass what a proxy before us may read otherwise (two lengths, length
+ * and chunks, folded headers), which would smuggle a second request in; so every
+ * header is looked at before anything else happens.  Pure.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+/* Headers that something is decided by. */
+enum header {
+	HEADER_CONTENT_LENGTH,
+	HEADER_TRANSFER_ENCODING,
+	HEADER_HOST,
+	HEADER_AUTHORIZATION,
+	HEADER_CONTENT_TYPE,
+	HEADER_CONTENT_ENCODING,
+	HEADER_ORIGIN,
+	HEADER_FETCH_SITE,
+	HEADER_REQUEST_ID,
+	HEADER_EXPECT,
+	HEADER_MAX
+};
+
+struct framing {
+	struct span value[HEADER_MAX]; /* borrowed; p is NULL if absent */
+	const char *wrong;             /* the first thing found, static text; NULL if none */
+	uint64_t length;               /* of the body; 0 if not said */
+	bool chunked;
+};
+
+/* Take one header as the library holds it: name and value must lie in one buffer. */
+void framing_header(struct framing *f, struct span name, struct span value);
+/* After all headers: what is wrong with them (static text), or NULL. */
+const char *framing_check(struct framing *f, const char *version);
+
+/*
+ * Without logins, the port itself is the right to submit, so a web page in the user's browser must
+ * not reach it: the Host must be this machine's own name, and an Origin, if any, our own
+ * page.  What is wrong (static text), or NULL.
+ */
+const char *framing_local(const struct framing *f, uint16_t port);
+
+enum body_type { BODY_TYPE_OK, BODY_TYPE_REFUSED, BODY_ENCODING_REFUSED };
+/* May a job come with these Content-Type and Content-Encoding? */
+enum body_type framing_body_type(const struct framing *f);
+
+/* [A-Za-z0-9-]{1,64} */
+bool request_id_ok(struct span id);

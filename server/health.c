@@ -1,0 +1,79 @@
+/* The page at /, and the two questions that a supervisor asks. */
+#include "base/embed.h"
+#include "k8s/store.h"
+#include "server/handlers.h"
+#include "server/loop.h"
+#include "server/reply.h"
+
+EMBED(index_html, "server/index.html");
+
+/* Readiness is asked of the store at most so often, and waited for so long. */
+enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
+
+void index_get(struct request *r)
+{
+	struct span page = EMBEDDED(index_html);
+	reply_header(r, "Content-Security-Policy",
+	             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+	             "form-action 'none'; frame-ancestors 'none'");
+	r->reply.status = 200;
+	r->reply.type = "text/html; charset=utf-8";
+	str_span(&r->reply.body, page);
+	request_answer(r);
+}
+
+void healthz_get(struct request *r)
+{
+	reply_text(r, 200, "ok\n");
+}
+
+static void say_ready(struct request *r, bool ready)
+{
+	if (ready)
+		reply_text(r, 200, "ok\n");
+	else
+		reply_refuse(r, UNAVAILABLE, "the store does not answer");
+}
+
+static void probed(void *arg, const struct store_reply *reply)
+{
+	struct loop *l = arg;
+	l->probing = false;
+	l->ready = reply->outcome == STORE_OK;
+	l->ready_until_ms = store_now_ms() + READY_CACHE_MS;
+	for (size_t i = 0; i < l->n_asking; i++)
+		say_ready(l->asking[i], l->ready);
+	l->n_asking = 0;
+}
+
+static void probe(struct loop *l)
+{
+	l->probing = true;
+	store_request(l->store, &(struct store_request){
+				    .verb = STORE_READY,
+				    .kind = KIND_FRAMEWORK,
+				    .name = "",
+				    .urgent = true,
+				    .deadline_ms = store_now_ms() + READY_WAIT_MS,
+				    .done = probed,
+				    .arg = l,
+				});
+}
+
+void readyz_get(struct request *r)
+{
+	struct loop *l = r->loop;
+	if (atomic_load(&l->server->phase) != PHASE_RUN) {
+		reply_refuse(r, UNAVAILABLE, "shutting down");
+		return;
+	}
+	bool fresh = store_now_ms() < l->ready_until_ms;
+	if (fresh || l->n_asking == sizeof(l->asking) / sizeof(l->asking[0])) {
+		say_ready(r, l->ready);
+		return;
+	}
+	l->asking[l->n_asking++] = r;
+	request_wait(r);
+	if (!l->probing)
+		probe(l);
+}

@@ -1,0 +1,123 @@
+#include "server/log.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* PIPE_BUF: a pipe takes so much at once or not at all. */
+enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
+
+static enum log_format format_used;
+static int log_fd = STDERR_FILENO;
+static atomic_long dropped;
+
+void log_init(enum log_format format, int fd)
+{
+	format_used = format;
+	log_fd = fd;
+}
+
+static void key_text(struct line *l, const char *key)
+{
+	if (format_used == LOG_JSON)
+		str_printf(&l->text, "%s\"%s\":", l->text.n > 1 ? "," : "", key);
+	else
+		str_printf(&l->text, "%s%s=", l->text.n ? " " : "", key);
+}
+
+static bool is_bare(struct span value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if (value.p[i] <= ' ' || value.p[i] > '~' || strchr("\"=\\", value.p[i]))
+			return false;
+	return value.n > 0;
+}
+
+/* A field that does not fit is left out as a whole. */
+static void keep_whole(struct line *l, size_t before)
+{
+	if (!l->text.full)
+		return;
+	l->text.n = before;
+	l->text.full = false;
+}
+
+void log_text(struct line *l, const char *key, struct span value)
+{
+	size_t before = l->text.n;
+	key_text(l, key);
+	if (format_used == LOG_LOGFMT && is_bare(value)) {
+		str_span(&l->text, value);
+	} else {
+		/* It may be no UTF-8, and is not worth more than this. */
+		STR_AUTO safe = STR_INIT(VALUE_MAX);
+		for (size_t i = 0; i < value.n && i < VALUE_MAX; i++)
+			str_char(&safe, (value.p[i] & 0x80) != 0 ? '?' : value.p[i]);
+		str_json(&l->text, str_view(&safe));
+	}
+	keep_whole(l, before);
+}
+
+void log_int(struct line *l, const char *key, int64_t value)
+{
+	key_text(l, key);
+	str_int(&l->text, value);
+}
+
+void log_ms(struct line *l, const char *key, int64_t us)
+{
+	key_text(l, key);
+	str_printf(&l->text, "%ld.%03ld", (long)(us / 1000), (long)(us % 1000));
+}
+
+static void time_text(struct line *l)
+{
+	struct timespec now;
+	struct tm utc;
+	char text[32];
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+	(void)gmtime_r(&now.tv_sec, &utc);
+	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+	key_text(l, "time");
+	if (format_used == LOG_JSON)
+		str_printf(&l->text, "\"%.*s.%03ldZ\"", (int)n, text, now.tv_nsec / 1000000);
+	else
+		str_printf(&l->text, "%.*s.%03ldZ", (int)n, text, now.tv_nsec / 1000000);
+}
+
+struct line log_begin(enum log_level level, const char *message)
+{
+	static const char *const LEVELS[] = { "info", "warn", "error" };
+	struct line l = { STR_INIT(LINE_MAX_BYTES - 2) };
+	if (format_used == LOG_JSON)
+		str_char(&l.text, '{');
+	time_text(&l);
+	log_text(&l, "level", span_of(LEVELS[level]));
+	log_text(&l, "msg", span_of(message));
+	return l;
+}
+
+void log_end(struct line *l)
+{
+	long missed = atomic_exchange(&dropped, 0);
+	if (missed)
+		log_int(l, "dropped_lines", missed);
+	l->text.max += 2; /* held back for the end */
+	l->text.full = false;
+	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
+	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
+	if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT) ||
+	    write(log_fd, str_c(&l->text), l->text.n) < 0)
+		atomic_fetch_add(&dropped, missed + 1);
+	str_done(&l->text);
+}
+
+void log_event(enum log_level level, const char *message, const char *key, const char *value)
+{
+	struct line l = log_begin(level, message);
+	if (key)
+		log_text(&l, key, span_of(value));
+	log_end(&l);
+}

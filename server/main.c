@@ -1,0 +1,68 @@
+/* rest-lit: the table of commands, and nothing else. */
+#include <stdio.h>
+
+#include "server/commands.h"
+
+/* clang-format off */
+static const struct command COMMANDS[] = {
+	{ "serve", cmd_serve, FOR_SERVE, NULL, "take jobs over HTTP",
+	  "Take jobs over HTTP and put them into a cluster, or into a directory.\n",
+	  "Example:\n"
+	  "  rest-lit serve --standalone jobs --no-auth --user alice\n"
+	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
+	  "       localhost:9186/api/v2/jobs\n" },
+	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
+	  "Print what a job becomes: one Kubernetes List, fit for kubectl create -f -\n",
+	  "Example:\n"
+	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
+	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
+	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
+	  "Exit status: 0 all are valid, 1 one is refused, 2 wrong usage.\n",
+	  "Example:\n"
+	  "  rest-lit validate examples/*\n" },
+	{ "schema", cmd_schema, 0, "v1|v2|facts|config", "print a JSON Schema",
+	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), or the\n"
+	  "configuration file (--config).\n",
+	  "Example:\n"
+	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
+	{ "version", cmd_version, 0, NULL, "print the version",
+	  "Print the version of rest-lit and of the libraries that it runs with.\n",
+	  "Example:\n"
+	  "  rest-lit version\n" },
+	{ "page", cmd_page, 0, "options|routes|translation|config-schema", NULL,
+	  "Print a page of the documentation that is made from the tables in the code.\n",
+	  "Example:\n"
+	  "  rest-lit page routes > docs/ROUTES.md\n" },
+};
+/* clang-format on */
+
+enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
+
+static void usage(FILE *out)
+{
+	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"
+	            "Deep-learning jobs, as people write them, into Kubernetes.\n\n",
+	            out);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (COMMANDS[i].summary)
+			(void)fprintf(out, "  %-11s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+	(void)fputs("\nrest-lit COMMAND --help says more, with an example.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	if (strcmp(name, "--version") == 0)
+		name = "version";
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(name, COMMANDS[i].name) == 0)
+			return COMMANDS[i].run(&COMMANDS[i], argc - 1, argv + 1);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		usage(stdout);
+		return EXIT_OK;
+	}
+	if (name[0])
+		(void)fprintf(stderr, "rest-lit: there is no command %s\n\n", name);
+	usage(stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,190 @@
+/* The table of options, and what is read off a single row. */
+#include "server/options.h"
+
+#include <stddef.h>
+
+#define AT(field)            .at = offsetof(struct options, field)
+#define TEXT(f, def)         .type = OPTION_TEXT, AT(f), .text = (def)
+#define CHOICE(f, def, list) .type = OPTION_CHOICE, AT(f), .text = (def), .choices = (list)
+#define NUMBER(f, def, lo, hi)                                                                     \
+	.type = OPTION_NUMBER, AT(f), .number = (def), .min = (lo), .max = (hi)
+#define BYTES(f, def, lo, hi) .type = OPTION_BYTES, AT(f), .number = (def), .min = (lo), .max = (hi)
+#define SWITCH(f)             .type = OPTION_SWITCH, AT(f)
+
+enum { KIB = 1024, MIB = 1024 * 1024, ALL = FOR_SERVE | FOR_TRANSLATE | FOR_VALIDATE };
+enum { MAKES = FOR_SERVE | FOR_TRANSLATE };
+
+static const char *const PROFILES[] = { "plain", "openpai", NULL };
+static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
+static const char *const OUTPUTS[] = { "json", "yaml", NULL };
+
+const char *const OPTION_GROUPS[GROUP_MAX] = {
+	[GROUP_SERVER] = "Server",
+	[GROUP_STORE] =
+	    "Where objects are kept (in a pod, and with none of these: its service account)",
+	[GROUP_WHO] = "Who may submit",
+	[GROUP_PODS] = "What pods look like",
+	[GROUP_OUTPUT] = "Output",
+	[GROUP_LIMITS] = "Limits",
+};
+
+/* clang-format off */
+const struct option OPTIONS[] = {
+	{ "config", GROUP_SERVER, ALL, true, TEXT(config, ""), .value = "FILE",
+	  .help = "read options from this YAML file" },
+	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
+	  .help = "where to listen; port 0 takes a free one" },
+	{ "loops", GROUP_SERVER, FOR_SERVE, false, NUMBER(loops, 0, 0, 64), .value = "N",
+	  .help = "threads that serve; 0: one per core, at most 4" },
+	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",
+	  .help = "after SIGTERM, go on for so long with /readyz saying 503; in a pod about 5" },
+	{ "drain-timeout", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_timeout_s, 35, 0, 3600), .unit = "seconds", .value = "N",
+	  .help = "then wait at most so long for requests under way" },
+	{ "log-format", GROUP_SERVER, FOR_SERVE, true, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
+	  .help = "json or logfmt, on standard error" },
+	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .value = "NAME",
+	  .help = "name of this installation, marked on its objects (annotation rest-lit/instance)" },
+
+	{ "standalone", GROUP_STORE, FOR_SERVE, true, TEXT(standalone, ""), .value = "DIR",
+	  .help = "a directory: one JSON file per object, no cluster" },
+	{ "kubeconfig", GROUP_STORE, FOR_SERVE, true, TEXT(kubeconfig, ""), .value = "FILE",
+	  .help = "the API server named in a kubeconfig file" },
+	{ "context", GROUP_STORE, FOR_SERVE, false, TEXT(context, ""), .value = "NAME",
+	  .help = "context in that file; default: its current-context" },
+	{ "apiserver", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver, ""), .value = "URL",
+	  .help = "the API server at this address" },
+	{ "apiserver-ca", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_ca, ""), .value = "FILE",
+	  .help = "its certificate authority (PEM)" },
+	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_token_file, ""), .value = "FILE",
+	  .help = "bearer token for it; read again when it changes" },
+	{ "namespace", GROUP_STORE, MAKES, true, TEXT(namespace_name, ""), .value = "NAME",
+	  .help = "of the jobs; default: that of the login, else default" },
+
+	{ "no-auth", GROUP_WHO, FOR_SERVE, true, SWITCH(no_auth),
+	  .help = "whoever reaches the port is --user; loopback only" },
+	{ "user", GROUP_WHO, ALL, true, TEXT(user, ""), .value = "NAME",
+	  .help = "owner of the jobs; translate, validate: default $USER" },
+
+	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILES), .value = "NAME",
+	  .help = "plain or openpai (there job authors are root on nodes)" },
+	{ "templates", GROUP_PODS, ALL, true, TEXT(templates, ""), .value = "DIR",
+	  .help = "templates of the same name replace those shipped" },
+	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
+	  .help = "users' virtual clusters, storages, extensions (schema facts)" },
+	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, "rest-lit/pai-runtime:0.1.0"), .value = "IMAGE",
+	  .help = "image of the init container" },
+	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .value = "NAME",
+	  .help = "Secret with which pods pull that image" },
+	{ "service-account", GROUP_PODS, MAKES, false, TEXT(service_account, "runtime-account"), .value = "NAME",
+	  .help = "service account of the pods" },
+	{ "apiserver-uri", GROUP_PODS, MAKES, false, TEXT(apiserver_uri, ""), .value = "URL",
+	  .help = "KUBE_APISERVER_ADDRESS in pods of the profile openpai" },
+	{ "rest-server-uri", GROUP_PODS, MAKES, false, TEXT(rest_server_uri, ""), .value = "URL",
+	  .help = "REST_SERVER_URI in pods" },
+	{ "device", GROUP_PODS, MAKES, false, TEXT(device, "nvidia.com/gpu"), .value = "NAME",
+	  .help = "Kubernetes resource that a `gpu` of a job is" },
+	{ "fs-uri", GROUP_PODS, MAKES, false, TEXT(fs_uri, ""), .value = "URL",
+	  .help = "PAI_DEFAULT_FS_URI of v1 jobs" },
+	{ "port-start", GROUP_PODS, MAKES, false, NUMBER(port_start, 15000, 1, 65535), .value = "N",
+	  .help = "ports of tasks are taken from here" },
+	{ "port-end", GROUP_PODS, MAKES, false, NUMBER(port_end, 40000, 2, 65536), .value = "N",
+	  .help = "... to below here" },
+	{ "priority-class", GROUP_PODS, MAKES, false, SWITCH(priority_class),
+	  .help = "make a PriorityClass for each job, so that older jobs go first" },
+	{ "fetch-code", GROUP_PODS, MAKES, false, SWITCH(fetch_code),
+	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
+
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE, true, CHOICE(output, "json", OUTPUTS), .value = "FORMAT",
+	  .help = "json or yaml; also -o" },
+
+	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
+	  .help = "body of a request; more is answered 413" },
+	{ "max-depth", GROUP_LIMITS, ALL, false, NUMBER(max_depth, 64, 8, 256), .value = "N",
+	  .help = "nesting of lists and mappings in a job" },
+	{ "max-nodes", GROUP_LIMITS, ALL, false, NUMBER(max_nodes, 100000, 100, 10000000), .value = "N",
+	  .help = "values in a job, aliases followed" },
+	{ "max-text", GROUP_LIMITS, ALL, false, BYTES(max_text, 8 * MIB, KIB, 256 * MIB), .value = "N",
+	  .help = "text of all scalars of a job, aliases followed" },
+	{ "max-key", GROUP_LIMITS, ALL, false, BYTES(max_key, KIB, 64, 64 * KIB), .value = "N",
+	  .help = "one key of a mapping in a job" },
+	{ "max-rendered", GROUP_LIMITS, ALL, false, BYTES(max_rendered, MIB, KIB, 64 * MIB), .value = "N",
+	  .help = "all commands of a job after rendering" },
+	{ "max-roles", GROUP_LIMITS, ALL, false, NUMBER(max_roles, 256, 1, 10000), .value = "N",
+	  .help = "task roles of a job" },
+	{ "max-instances", GROUP_LIMITS, ALL, false, NUMBER(max_instances, 10000, 1, 1000000), .value = "N",
+	  .help = "tasks of one task role" },
+	{ "max-tasks", GROUP_LIMITS, ALL, false, NUMBER(max_tasks, 20000, 1, 1000000), .value = "N",
+	  .help = "tasks of a job" },
+	{ "max-command", GROUP_LIMITS, ALL, false, BYTES(max_command, 131062, KIB, 131062), .value = "N",
+	  .help = "command of a task after escaping; Linux allows 131071 with the name USER_CMD" },
+	{ "max-annotations", GROUP_LIMITS, ALL, false, BYTES(max_annotations, 256 * KIB, KIB, 256 * KIB), .value = "N",
+	  .help = "all annotations of a Framework" },
+	{ "max-object", GROUP_LIMITS, ALL, false, BYTES(max_object, 1536 * KIB, KIB, 64 * MIB), .value = "N",
+	  .help = "one object; etcd takes 1.5 MiB by default" },
+	{ "max-env-inline", GROUP_LIMITS, ALL, false, BYTES(max_env_inline, 256 * KIB, 0, 64 * MIB), .value = "N",
+	  .help = "environment above which the common part moves to a ConfigMap" },
+	{ "connections", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections, 2000, 1, 100000), .value = "N",
+	  .help = "clients connected, per loop" },
+	{ "connections-per-address", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections_per_address, 64, 0, 100000), .value = "N",
+	  .help = "of one client address, per loop; 0: no limit; not for loopback" },
+	{ "read-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(read_timeout_s, 10, 1, 3600), .unit = "seconds", .value = "N",
+	  .help = "for a client to send a whole request" },
+	{ "idle-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(idle_timeout_s, 60, 1, 3600), .unit = "seconds", .value = "N",
+	  .help = "for a connection without a request" },
+	{ "deadline", GROUP_LIMITS, FOR_SERVE, false, NUMBER(deadline_s, 30, 1, 3600), .unit = "seconds", .value = "N",
+	  .help = "for the store to take a job" },
+	{ "in-flight", GROUP_LIMITS, FOR_SERVE, false, NUMBER(in_flight, 16, 1, 1000), .value = "N",
+	  .help = "requests to the API server at once, per loop" },
+	{ "queue", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue, 1000, 0, 100000), .value = "N",
+	  .help = "requests waiting for that, per loop; more are answered 503" },
+	{ "max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
+	  .help = "one answer of the API server" },
+};
+/* clang-format on */
+const size_t N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]);
+
+const struct option *option_find(struct span name)
+{
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		if (span_is(name, OPTIONS[i].name))
+			return &OPTIONS[i];
+	return NULL;
+}
+
+void option_variable(struct str *out, const struct option *o)
+{
+	str_puts(out, "REST_LIT_");
+	for (const char *p = o->name; *p; p++)
+		str_char(out, *p == '-' ? '_' : (char)(*p - 'a' + 'A'));
+}
+
+static void bytes_text(struct str *out, int64_t n)
+{
+	if (n >= MIB && n % MIB == 0)
+		str_printf(out, "%ldMiB", (long)(n / MIB));
+	else if (n >= KIB && n % KIB == 0)
+		str_printf(out, "%ldKiB", (long)(n / KIB));
+	else
+		str_int(out, n);
+}
+
+void option_default(struct str *out, const struct option *o)
+{
+	switch (o->type) {
+	case OPTION_TEXT:
+	case OPTION_CHOICE:
+		str_puts(out, o->text);
+		break;
+	case OPTION_NUMBER:
+		str_int(out, o->number);
+		break;
+	case OPTION_BYTES:
+		bytes_text(out, o->number);
+		break;
+	case OPTION_SWITCH:
+		str_puts(out, "false");
+		break;
+	case OPTION_TYPE_MAX:
+		break;
+	}
+}

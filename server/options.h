@@ -1,0 +1,100 @@
+#pragma once
+/*
+ * Every option of every command, in one table (options.c).  The parser, the help
+ * texts, docs/OPTIONS.md and schema/config.schema.json are made from it.
+ *
+ * An option is given as a flag (--max-body 64KiB or --max-body=64KiB), in the
+ * environment (REST_LIT_MAX_BODY=64KiB) or in the file named by --config
+ * (max-body: 64KiB): the first of these that says something wins.  No option holds
+ * a secret: secrets come in files that options name.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* Which commands take an option; a set. */
+enum { FOR_SERVE = 1, FOR_TRANSLATE = 2, FOR_VALIDATE = 4 };
+
+enum option_type {
+	OPTION_TEXT,
+	OPTION_CHOICE,
+	OPTION_NUMBER,
+	OPTION_BYTES,  /* a number that may end in KiB or MiB */
+	OPTION_SWITCH, /* a flag without a value; true or false in file and environment */
+	OPTION_TYPE_MAX
+};
+
+enum option_group {
+	GROUP_SERVER,
+	GROUP_STORE,
+	GROUP_WHO,
+	GROUP_PODS,
+	GROUP_OUTPUT,
+	GROUP_LIMITS,
+	GROUP_MAX
+};
+
+/* The values.  Texts are "" if not given; they are borrowed from argv, the environment or
+ * the arena.  Numbers have the unit that the table names. */
+struct options {
+	const char *listen, *log_format, *facts, *templates, *config;
+	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
+	const char *standalone, *namespace_name, *instance;
+	const char *user, *profile, *output;
+	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
+	const char *rest_server_uri, *device, *fs_uri;
+	bool no_auth, priority_class, fetch_code;
+	int64_t loops, drain_delay_s, drain_timeout_s;
+	int64_t port_start, port_end;
+	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;
+	int64_t max_instances, max_tasks, max_command, max_annotations, max_object, max_env_inline;
+	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
+	int64_t deadline_s, in_flight, queue, max_answer;
+
+	const char **files; /* what is no option, in order */
+	size_t n_files;
+	bool help, help_all;
+	struct arena arena;
+};
+
+struct option {
+	const char *name; /* in the file; the flag and the variable are made from it */
+	enum option_group group;
+	unsigned commands;
+	bool main; /* in --help; the others only in --help-all */
+	enum option_type type;
+	size_t at;                  /* offset into struct options */
+	const char *text;           /* default of a text or choice; NULL: "" */
+	int64_t number, min, max;   /* default and bounds of a number */
+	const char *const *choices; /* NULL-terminated */
+	const char *unit;           /* of a number; NULL if it is a count */
+	const char *value;          /* how the value is called in help: FILE */
+	const char *help;           /* one sentence, no full stop */
+};
+
+extern const struct option OPTIONS[];
+extern const size_t N_OPTIONS;
+extern const char *const OPTION_GROUPS[GROUP_MAX];
+
+/* The option of that name, or NULL. */
+const struct option *option_find(struct span name);
+/* "REST_LIT_MAX_BODY" for "max-body". */
+void option_variable(struct str *out, const struct option *o);
+/* Its default as text: "100KiB", "plain", "false", "". */
+void option_default(struct str *out, const struct option *o);
+
+/*
+ * Fill in the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
+ * environment, the configuration file, and the defaults.  -1 and *e: what is wrong, with a place
+ * in the file if it is there.  Call options_done in any case.
+ */
+int options_parse(struct options *o, unsigned command, int argc, char **argv, struct err *e);
+void options_done(struct options *o);
+
+/* The option part of a command's help: the main ones, or all. */
+void options_help(struct str *out, unsigned command, bool all);
+/* docs/OPTIONS.md and schema/config.schema.json. */
+void options_page(struct str *out);
+void options_schema(struct str *out);

@@ -1,0 +1,205 @@
+/* What is generated from the table of options: help, a page, a schema. */
+#include "server/options.h"
+
+enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
+
+/* Text in lines of at most WIDTH, the first of which has `column` already. */
+static void wrap(struct str *out, const char *text, size_t column)
+{
+	while (*text) {
+		size_t n = strcspn(text, " ");
+		if (column + n > WIDTH && column > INDENT) {
+			str_printf(out, "\n%*s", INDENT, "");
+			column = INDENT;
+		}
+		str_put(out, text, n);
+		column += n;
+		text += n;
+		if (*text == ' ') {
+			if (column < WIDTH)
+				str_char(out, ' ');
+			column++;
+			text++;
+		}
+	}
+	str_char(out, '\n');
+}
+
+static void option_help(struct str *out, const struct option *o)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	STR_AUTO flag = STR_INIT(TEXT_MAX);
+	STR_AUTO value = STR_INIT(TEXT_MAX);
+	str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+	option_default(&value, o);
+	str_puts(&text, o->help);
+	if (value.n && o->type != OPTION_SWITCH)
+		str_printf(&text, " [%s]", str_c(&value));
+	str_printf(out, "%-*s", INDENT, str_c(&flag));
+	if (flag.n >= INDENT)
+		str_printf(out, "\n%*s", INDENT, "");
+	wrap(out, str_c(&text), INDENT);
+}
+
+static bool is_shown(const struct option *o, unsigned command, bool all)
+{
+	return (o->commands & command) && (all || o->main);
+}
+
+void options_help(struct str *out, unsigned command, bool all)
+{
+	bool hidden = false;
+	for (enum option_group g = 0; g < GROUP_MAX; g++) {
+		bool title = false;
+		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
+			hidden |= (o->commands & command) && !is_shown(o, command, all);
+			if (o->group != g || !is_shown(o, command, all))
+				continue;
+			if (!title)
+				str_printf(out, "%s:\n", OPTION_GROUPS[g]);
+			title = true;
+			option_help(out, o);
+		}
+	}
+	if (hidden)
+		str_puts(out, "  --help-all                   all options\n");
+}
+
+static void commands_text(struct str *out, unsigned commands)
+{
+	static const char *const NAMES[] = { "serve", "translate", "validate" };
+	const char *between = "";
+	for (size_t i = 0; i < 3; i++) {
+		if (!(commands & 1u << i))
+			continue;
+		str_printf(out, "%s%s", between, NAMES[i]);
+		between = ", ";
+	}
+}
+
+static void bounds_text(struct str *out, const struct option *o)
+{
+	if (o->type == OPTION_NUMBER || o->type == OPTION_BYTES)
+		str_printf(out, "%ld to %ld%s%s", (long)o->min, (long)o->max, o->unit ? " " : "",
+		           o->unit                   ? o->unit
+		           : o->type == OPTION_BYTES ? " bytes"
+		                                     : "");
+	else if (o->type == OPTION_SWITCH)
+		str_puts(out, "true, false");
+	for (const char *const *c = o->choices; c && *c; c++)
+		str_printf(out, "%s%s", c == o->choices ? "" : ", ", *c);
+}
+
+static void page_row(struct str *out, const struct option *o)
+{
+	str_printf(out, "| `--%s` | `", o->name);
+	option_variable(out, o);
+	str_puts(out, "` | ");
+	STR_AUTO value = STR_INIT(TEXT_MAX);
+	option_default(&value, o);
+	if (value.n)
+		str_printf(out, "`%s`", str_c(&value));
+	str_puts(out, " | ");
+	bounds_text(out, o);
+	str_puts(out, " | ");
+	commands_text(out, o->commands);
+	str_printf(out, " | %s |\n", o->help);
+}
+
+static const char PAGE_HEAD[] =
+    "# Options\n"
+    "\n"
+    "Generated from the table in `server/options.c`; `make pages` writes it anew.\n"
+    "\n"
+    "An option is a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment variable\n"
+    "(`REST_LIT_MAX_BODY=64KiB`) or a line of the YAML file that `--config` names\n"
+    "(`max-body: 64KiB`). A flag wins over the environment, the environment over the file. An\n"
+    "unknown key in the file is an error, with its line; options of another command are passed\n"
+    "over, so that one file serves all. Secrets are never options: options name the files that\n"
+    "hold them. `rest-lit schema config` prints a JSON Schema of the file.\n";
+
+void options_page(struct str *out)
+{
+	str_puts(out, PAGE_HEAD);
+	for (enum option_group g = 0; g < GROUP_MAX; g++) {
+		str_printf(out, "\n## %s\n\n", OPTION_GROUPS[g]);
+		str_puts(out, "| flag | variable | default | values | commands | |\n"
+		              "|---|---|---|---|---|---|\n");
+		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
+			if (o->group == g)
+				page_row(out, o);
+	}
+}
+
+static void number_schema(struct str *out, const struct option *o)
+{
+	str_printf(out, "\"type\": \"integer\", \"minimum\": %ld, \"maximum\": %ld", (long)o->min,
+	           (long)o->max);
+}
+
+static void type_schema(struct str *out, const struct option *o)
+{
+	switch (o->type) {
+	case OPTION_TEXT:
+		str_puts(out, "\"type\": \"string\"");
+		break;
+	case OPTION_CHOICE:
+		str_puts(out, "\"enum\": [");
+		for (const char *const *c = o->choices; *c; c++)
+			str_printf(out, "%s\"%s\"", c == o->choices ? "" : ", ", *c);
+		str_char(out, ']');
+		break;
+	case OPTION_NUMBER:
+		number_schema(out, o);
+		break;
+	case OPTION_BYTES:
+		str_puts(out, "\"anyOf\": [{ ");
+		number_schema(out, o);
+		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KM]iB)?$\" }]");
+		break;
+	case OPTION_SWITCH:
+		str_puts(out, "\"type\": \"boolean\"");
+		break;
+	case OPTION_TYPE_MAX:
+		break;
+	}
+}
+
+/* The default as JSON: bare for numbers and switches. */
+static void default_schema(struct str *out, const struct option *o)
+{
+	STR_AUTO value = STR_INIT(TEXT_MAX);
+	if (o->type == OPTION_BYTES)
+		str_int(&value, o->number);
+	else
+		option_default(&value, o);
+	if (o->type == OPTION_TEXT || o->type == OPTION_CHOICE)
+		str_json(out, str_view(&value));
+	else
+		str_span(out, str_view(&value));
+}
+
+void options_schema(struct str *out)
+{
+	str_puts(out, "{\n"
+	              "\t\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
+	              "\t\"title\": \"The file that rest-lit reads with --config\",\n"
+	              "\t\"$comment\": \"Generated from the table in server/options.c\",\n"
+	              "\t\"type\": \"object\",\n"
+	              "\t\"additionalProperties\": false,\n"
+	              "\t\"properties\": {");
+	const char *between = "";
+	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
+		if (strcmp(o->name, "config") == 0)
+			continue;
+		str_printf(out, "%s\n\t\t\"%s\": { ", between, o->name);
+		type_schema(out, o);
+		str_puts(out, ", \"default\": ");
+		default_schema(out, o);
+		str_puts(out, ", \"description\": ");
+		str_json(out, span_of(o->help));
+		str_puts(out, " }");
+		between = ",";
+	}
+	str_puts(out, "\n\t}\n}\n");
+}

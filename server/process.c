@@ -1,0 +1,46 @@
+#include "server/process.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* libcurl would write TLS keys to the first and send tokens through the proxies; the rest change
+ * whom OpenSSL trusts. */
+static const char *const SCRUBBED[] = {
+	"SSLKEYLOGFILE",   "http_proxy",    "https_proxy",  "HTTP_PROXY", "HTTPS_PROXY",
+	"all_proxy",       "ALL_PROXY",     "no_proxy",     "NO_PROXY",   "OPENSSL_CONF",
+	"OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR",
+};
+
+const char *process_scrub(void)
+{
+	const char *first = NULL;
+	for (size_t i = 0; i < sizeof(SCRUBBED) / sizeof(SCRUBBED[0]); i++) {
+		if (!getenv(SCRUBBED[i])) /* NOLINT(concurrency-mt-unsafe): no threads yet */
+			continue;
+		first = first ? first : SCRUBBED[i];
+		(void)unsetenv(SCRUBBED[i]); /* NOLINT(concurrency-mt-unsafe): its name is fine */
+	}
+	return first;
+}
+
+void process_harden(void)
+{
+	/* Each is a second line of defence: where the kernel refuses, go on. */
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+	(void)umask(077);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+void process_allow_files(size_t n)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n)
+		return;
+	limit.rlim_cur = limit.rlim_max < n ? limit.rlim_max : n;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* within the hard limit */
+}

@@ -1,0 +1,108 @@
+#include "server/reply.h"
+
+enum { MESSAGE_NOTES = 3, NOTE_TEXT_MAX = 4096, HEADER_TEXT_MAX = 1000 };
+
+void notes_text(struct str *out, const struct notes *n)
+{
+	size_t shown = n->n > MESSAGE_NOTES ? MESSAGE_NOTES : n->n;
+	for (size_t i = 0; i < shown; i++) {
+		if (i)
+			str_puts(out, "; ");
+		note_text(out, &n->v[i]);
+	}
+	size_t rest = n->n - shown + n->dropped;
+	if (rest)
+		str_printf(out, "; and %zu more", rest);
+}
+
+static void note_json(struct str *out, const struct note *n)
+{
+	str_char(out, '{');
+	if (n->at) {
+		str_puts(out, "\"pointer\":");
+		str_json(out, span_of(n->at));
+		str_char(out, ',');
+	}
+	if (n->line)
+		str_printf(out, "\"line\":%u,\"column\":%u,", n->line, n->column);
+	STR_AUTO text = STR_INIT(NOTE_TEXT_MAX);
+	note_text(&text, n);
+	str_puts(out, "\"message\":");
+	str_json(out, str_view(&text));
+	str_char(out, '}');
+}
+
+void notes_json(struct str *out, const struct notes *n)
+{
+	str_char(out, '[');
+	for (size_t i = 0; i < n->n; i++) {
+		if (i)
+			str_char(out, ',');
+		note_json(out, &n->v[i]);
+	}
+	str_char(out, ']');
+}
+
+static bool has_places(const struct notes *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (n->v[i].at || n->v[i].line)
+			return true;
+	return false;
+}
+
+void error_json(struct str *out, const struct err *e)
+{
+	STR_AUTO text = STR_INIT((size_t)NOTE_TEXT_MAX * (MESSAGE_NOTES + 1));
+	notes_text(&text, &e->notes);
+	str_char(out, '{');
+	if (e->code) {
+		str_puts(out, "\"code\":");
+		str_json(out, span_of(e->code));
+		str_char(out, ',');
+	}
+	str_puts(out, "\"message\":");
+	str_json(out, str_view(&text));
+	if (has_places(&e->notes)) {
+		str_puts(out, ",\"errors\":");
+		notes_json(out, &e->notes);
+	}
+	str_puts(out, "}\n");
+}
+
+void header_text(struct str *out, struct span text)
+{
+	for (size_t i = 0; i < text.n && i < HEADER_TEXT_MAX; i++)
+		str_char(out, text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '?');
+}
+
+void reply_json(struct request *r, int status)
+{
+	r->reply.status = status;
+	r->reply.type = "application/json; charset=utf-8";
+	request_answer(r);
+}
+
+void reply_error(struct request *r, const struct err *e)
+{
+	r->reply.code = e->code;
+	if (e->http == 503)
+		reply_header(r, "Retry-After", "2");
+	error_json(&r->reply.body, e);
+	reply_json(r, e->http);
+}
+
+void reply_refuse(struct request *r, int status, const char *code, const char *message)
+{
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, status, code, "%s", message);
+	reply_error(r, &e);
+}
+
+void reply_text(struct request *r, int status, const char *text)
+{
+	r->reply.status = status;
+	r->reply.type = "text/plain; charset=utf-8";
+	str_puts(&r->reply.body, text);
+	request_answer(r);
+}

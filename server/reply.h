@@ -1,0 +1,19 @@
+#pragma once
+/* The bodies of answers, as the REST contract of OpenPAI has them. */
+#include "base/err.h"
+#include "server/request.h"
+
+/* {"code", "message", "errors"}: the first notes in words, all notes with places. */
+void error_json(struct str *out, const struct err *e);
+/* "a: must be ...; b: ...; and 3 more", at most MESSAGE_NOTES of them. */
+void notes_text(struct str *out, const struct notes *n);
+/* [{"pointer", "line", "column", "message"}, ...] */
+void notes_json(struct str *out, const struct notes *n);
+/* Text as it may stand in a header: printable ASCII, at most 1000 bytes. */
+void header_text(struct str *out, struct span text);
+
+/* Answer with an error, a text, or JSON that was written to r->reply.body. */
+void reply_error(struct request *r, const struct err *e);
+void reply_refuse(struct request *r, int status, const char *code, const char *message);
+void reply_text(struct request *r, int status, const char *text);
+void reply_json(struct request *r, int status);

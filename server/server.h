@@ -1,0 +1,26 @@
+#pragma once
+/* What all loops of one server share: made before the threads start, then only read. */
+#include <stdatomic.h>
+
+#include "server/options.h"
+#include "translate/translate.h"
+
+struct login;
+struct local;
+
+enum phase {
+	PHASE_RUN,
+	PHASE_DRAIN, /* /readyz says 503, all else goes on */
+	PHASE_STOP   /* no new connections; what is under way is finished */
+};
+
+struct server {
+	const struct options *options;
+	struct translator *translator;
+	struct facts facts;  /* of options->user; submitted_ms is set for each job */
+	struct login *login; /* one of these two */
+	struct local *local;
+	const char *namespace_name;
+	uint16_t port;
+	atomic_int phase;
+};

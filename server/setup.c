@@ -1,0 +1,130 @@
+#include "server/setup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/file.h"
+
+enum { TEMPLATE_MAX = 1 << 20, TEMPLATES_MAX = 64, FACTS_MAX = 16 << 20, LINE_LIMIT = 8192 };
+
+int complain(const struct err *e, const char *file, int code)
+{
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		STR_AUTO text = STR_INIT(LINE_LIMIT);
+		if (file && n->line)
+			str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
+		note_text(&text, n);
+		(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
+	}
+	return code;
+}
+
+static void settings_from(struct settings *s, const struct options *o)
+{
+	translate_settings_default(s);
+	s->profile = strcmp(o->profile, "openpai") == 0 ? PROFILE_OPENPAI : PROFILE_PLAIN;
+	if (o->namespace_name[0])
+		s->namespace_name = o->namespace_name;
+	s->runtime_image = o->runtime_image;
+	s->runtime_pull_secret = o->runtime_pull_secret;
+	s->service_account = o->service_account;
+	s->apiserver_uri = o->apiserver_uri;
+	s->rest_server_uri = o->rest_server_uri;
+	s->device = o->device;
+	s->fs_uri = o->fs_uri;
+	s->port_start = o->port_start;
+	s->port_end = o->port_end;
+	s->priority_class = o->priority_class;
+	s->fetch_code = o->fetch_code;
+	s->max_command = (size_t)o->max_command;
+	s->max_rendered = (size_t)o->max_rendered;
+	s->max_object = (size_t)o->max_object;
+	s->max_annotations = (size_t)o->max_annotations;
+	s->max_env_inline = (size_t)o->max_env_inline;
+	s->max_roles = o->max_roles;
+	s->max_instances = o->max_instances;
+	s->max_tasks = o->max_tasks;
+	s->budget = (struct budget){ .depth = (size_t)o->max_depth,
+		                     .nodes = (size_t)o->max_nodes,
+		                     .text = (size_t)o->max_text,
+		                     .key = (size_t)o->max_key };
+}
+
+static bool is_template(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	return name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
+}
+
+static int read_template(const char *dir, const char *name, struct arena *a,
+                         struct template_file *out, struct err *e)
+{
+	FREE_AUTO char *path = xasprintf("%s/%s", dir, name);
+	FREE_AUTO char *text = NULL;
+	size_t n;
+	if (file_read(path, TEMPLATE_MAX, &text, &n, e) < 0)
+		return -1;
+	out->name = arena_dup(a, span_of(name));
+	out->text = arena_span(a, (struct span){ text, n });
+	return 0;
+}
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir); /* it was only read */
+}
+
+/* The *.yaml files of a directory; NULL-terminated. */
+static int read_templates(const char *dir, struct arena *a, struct template_file *files,
+                          struct err *e)
+{
+	__attribute__((cleanup(close_dir))) DIR *d = opendir(dir);
+	char text[128];
+	if (!d)
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir,
+		               strerror_r(errno, text, sizeof(text)));
+	size_t n = 0;
+	for (const struct dirent *entry;
+	     (entry = readdir(d));) { /* NOLINT(concurrency-mt-unsafe) */
+		if (!is_template(entry->d_name))
+			continue;
+		if (n == TEMPLATES_MAX)
+			return err_set(e, UNKNOWN_ERROR, "%s: too many templates", dir);
+		if (read_template(dir, entry->d_name, a, &files[n++], e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct translator *setup_translator(const struct options *o, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct settings settings;
+	struct template_file files[TEMPLATES_MAX + 1] = { 0 };
+	settings_from(&settings, o);
+	if (o->templates[0] && read_templates(o->templates, &a, files, e) < 0)
+		return NULL;
+	return translator_new(&settings, o->templates[0] ? files : NULL, e);
+}
+
+int setup_facts(const struct options *o, struct arena *a, struct facts *f, struct err *e)
+{
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	if (o->facts[0] && file_read(o->facts, FACTS_MAX, &text, &n, e) < 0)
+		return -1;
+	struct span span = arena_span(a, (struct span){ text ? text : "", n });
+	return facts_read(span, setup_user(o), a, f, e);
+}
+
+const char *setup_user(const struct options *o)
+{
+	if (o->user[0])
+		return o->user;
+	const char *user = getenv("USER"); /* NOLINT(concurrency-mt-unsafe): at start */
+	return user && user_name_ok(span_of(user)) ? user : "user";
+}

@@ -1,0 +1,18 @@
+#pragma once
+/* From options to the things that commands work with.  At start only: reads files. */
+#include "server/options.h"
+#include "translate/translate.h"
+
+/* A translator with the settings and templates of the options; free with translator_free.
+ * NULL and *e naming file and line. */
+struct translator *setup_translator(const struct options *o, struct err *e);
+
+/* The facts of --facts for options->user, or the defaults; the texts live in the arena. */
+int setup_facts(const struct options *o, struct arena *a, struct facts *f, struct err *e);
+
+/* options->user, else $USER if that is a user name, else "user". */
+const char *setup_user(const struct options *o);
+
+/* Print an error as commands do: "rest-lit: FILE:LINE:COLUMN: text", each note on a line of
+ * its own, on standard error; file may be NULL.  Returns `code`. */
+int complain(const struct err *e, const char *file, int code);

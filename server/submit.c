@@ -1,0 +1,135 @@
+/* A job, from its body to the answer. */
+#include <time.h>
+
+#include "base/enc.h"
+#include "k8s/submission.h"
+#include "server/handlers.h"
+#include "server/loop.h"
+#include "server/reply.h"
+
+enum { ID_BYTES = 16 };
+
+static const char *who(const struct request *r)
+{
+	return r->loop->server->options->user;
+}
+
+void submit_may(struct request *r)
+{
+	if (!span_is(r->args[0], who(r)))
+		reply_refuse(r, FORBIDDEN,
+		             "jobs can be submitted for oneself only: the user in the path is "
+		             "not the one who is logged in");
+}
+
+/* What the author should know; in the body, and for clients of v1 in a header. */
+static void put_warnings(struct request *r)
+{
+	if (r->warnings.n == 0)
+		return;
+	str_puts(&r->reply.body, ",\"warnings\":");
+	notes_json(&r->reply.body, &r->warnings);
+	if (!r->v1)
+		return;
+	STR_AUTO text = STR_INIT(REPLY_MAX);
+	STR_AUTO safe = STR_INIT(REPLY_MAX);
+	notes_text(&text, &r->warnings);
+	header_text(&safe, str_view(&text));
+	reply_header(r, "X-Warning", str_c(&safe));
+}
+
+static void accepted(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	struct span name = job_name(r->job);
+	if (r->v1) {
+		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
+		str_json_text(out, name);
+		str_puts(out, " successfully\"");
+	} else {
+		str_puts(out, "{\"status\":202,\"message\":\"Update job ");
+		str_json_text(out, name);
+		str_puts(out, " for user ");
+		str_json_text(out, span_of(job_user(r->job)));
+		str_puts(out, " successfully.\"");
+	}
+	put_warnings(r);
+	str_puts(out, "}\n");
+	reply_json(r, 202);
+}
+
+static void submitted(void *arg, const struct err *e)
+{
+	struct request *r = arg;
+	if (e->http)
+		reply_error(r, e);
+	else
+		accepted(r);
+}
+
+static int64_t wall_clock_ms(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int read_job(struct request *r, enum dialect d, struct err *e)
+{
+	/* Until it is known what the document holds. */
+	r->secret = true;
+	r->job = job_read(r->loop->server->translator, d, str_view(&r->body), who(r), &r->arena,
+	                  &r->warnings, e);
+	if (!r->job)
+		return -1;
+	r->secret = job_has_secrets(r->job);
+	if (r->args[1].p && !span_eq(r->args[1], job_name(r->job)))
+		return err_set(
+		    e, INVALID_PARAMETERS,
+		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
+		    r->args[1].p, (int)job_name(r->job).n, job_name(r->job).p);
+	return 0;
+}
+
+static int start(struct request *r, struct err *e)
+{
+	struct server *s = r->loop->server;
+	char *id = arena_alloc(&r->arena, (size_t)2 * ID_BYTES + 1);
+	random_hex(id, ID_BYTES);
+	struct facts facts = s->facts;
+	facts.submitted_ms = wall_clock_ms();
+	struct mark mark = { id, s->options->instance };
+	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
+	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
+		return -1;
+	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
+	struct span name = job_name(r->job);
+	options->submission_id = id;
+	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
+	options->deadline_ms = store_now_ms() + s->options->deadline_s * 1000;
+	request_wait(r);
+	submission_start(r->loop->store, objects, options, submitted, r);
+	return 0;
+}
+
+static void submit(struct request *r, enum dialect d)
+{
+	ERR_AUTO e = { 0 };
+	if (!store_has_room(r->loop->store)) {
+		reply_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
+		return;
+	}
+	if (read_job(r, d, &e) < 0 || start(r, &e) < 0)
+		reply_error(r, &e);
+}
+
+void submit_v2(struct request *r)
+{
+	submit(r, DIALECT_V2);
+}
+
+void submit_v1(struct request *r)
+{
+	r->v1 = true;
+	submit(r, DIALECT_AUTO);
+}

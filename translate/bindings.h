@@ -1,0 +1,115 @@
+#pragma once
+/*
+ * What the functions of the holes see, and the tables they stand in.  Internal to
+ * translate/: a file per subject (framework.c, role.c, env.c, ...), each with short
+ * functions and one table; translator.c has the list of tables.
+ */
+#include "translate/job.h"
+#include "translate/template.h"
+
+/* One mount of a storage.  The first mount of a storage stands for its volume. */
+struct mount {
+	const struct storage_fact *storage;
+	const char *volume; /* name in the pod */
+	struct span path;
+	bool first;
+};
+
+/*
+ * One job being written.  Where something is repeated (roles, mounts, variables), a copy
+ * is made with the current one filled in.
+ */
+struct scope {
+	const struct translator *t;
+	const struct settings *set;
+	const struct job *job;
+	const struct facts *facts;
+	const struct mark *mark; /* NULL: none */
+	struct arena *a;
+	const struct mount *mounts;
+	size_t n_mounts;
+	bool owned;          /* there are objects besides the Framework */
+	bool env_moved;      /* the common environment is in a ConfigMap */
+	bool env_map;        /* ... and is being written there: no doubling of dollars */
+	struct span env_job; /* the common environment as elements, each with its comma */
+	size_t *uid_at;      /* where owner.uid stands in what is written; or NULL */
+	/* the current one of what is repeated */
+	const struct role *role;
+	struct span suffix;
+	const struct env_var *var;
+	const struct mount *mount;
+};
+
+extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, ENV_HOLES, STORAGE_HOLES, SECRET_HOLES;
+
+/* ---- templates --------------------------------------------------------------------------- */
+
+enum unit {
+	UNIT_FRAMEWORK,
+	UNIT_TASKROLE,
+	UNIT_ENV_JOB,     /* elements */
+	UNIT_ENV_JOB_MAP, /* the same as members of a ConfigMap */
+	UNIT_ENV_JOB_ROLE,
+	UNIT_ENV_JOB_ROLE_MAP,
+	UNIT_ENV_ROLE,
+	UNIT_ENV_USER,
+	UNIT_STORAGE_MOUNT,
+	UNIT_STORAGE_VOLUME,
+	UNIT_SECRET_REGISTRY,
+	UNIT_SECRET_JOB,
+	UNIT_SECRET_USER,
+	UNIT_CONFIGMAP_ENV,
+	UNIT_PRIORITYCLASS,
+	UNIT_MAX
+};
+
+/* What a template is compiled to. */
+struct unit_row {
+	const char *file;
+	enum prog_shape shape;
+	const char *doc;
+};
+extern const struct unit_row UNITS[UNIT_MAX];
+
+/* An overlay and when it applies. */
+struct overlay {
+	const char *file;
+	bool (*when)(const struct scope *s);
+	const char *doc;    /* the condition in words */
+	enum unit units[9]; /* of which templates; ends with UNIT_MAX */
+};
+extern const struct overlay OVERLAYS[];
+extern const size_t N_OVERLAYS;
+
+/* The shipped text of a template; p is NULL if there is none. */
+struct span template_text(enum profile p, const char *file);
+/* All shipped files one after the other, NULL at the end; *profile is -1 for common ones. */
+const char *template_nth(size_t i, int *profile, struct span *text);
+
+extern const struct constant CONSTANTS[];
+extern const size_t N_CONSTANTS;
+
+/* Write one template with the overlays that apply. */
+void unit_write(const struct scope *s, enum unit u, struct str *out);
+
+/* ---- helpers across files ----------------------------------------------------------------- */
+
+/* Which storages are mounted where.  -1 and *e: 404, 400. */
+int storages_resolve(struct scope *s, struct err *e);
+/* 403 if the job's virtual cluster is not granted. */
+int virtual_cluster_check(const struct scope *s, struct err *e);
+
+/* Shared memory of the pod, in MB. */
+int64_t role_shm_mb(const struct scope *s);
+
+/* Value of the job's PriorityClass: later jobs get lower ones. */
+int64_t priority_value(int64_t submitted_ms);
+
+/* Variables of the environment, for the generated page and its test. */
+struct env_row {
+	const char *name;        /* as in the template; a role's name stands as $role */
+	const char *generations; /* "1" the first guide, "2" kube-runtime, "3" protocol 2 */
+	const char *doc;
+};
+extern const struct env_row ENV_ROWS[];
+extern const size_t N_ENV_ROWS;

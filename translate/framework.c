@@ -1,0 +1,151 @@
+/* Holes of the Framework, and of whatever else speaks of the job as a whole. */
+#include "translate/bindings.h"
+
+static bool hash(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->job->hash);
+	return true;
+}
+
+static bool id(const struct scope *s, struct out *o)
+{
+	out_text(o, s->job->id);
+	return true;
+}
+
+static bool user(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->job->user);
+	return true;
+}
+
+static bool name(const struct scope *s, struct out *o)
+{
+	out_text(o, s->job->name);
+	return true;
+}
+
+static bool virtual_cluster(const struct scope *s, struct out *o)
+{
+	out_text(o, s->job->virtual_cluster);
+	return true;
+}
+
+static bool config(const struct scope *s, struct out *o)
+{
+	out_text(o, s->job->config);
+	return true;
+}
+
+static bool total_gpu(const struct scope *s, struct out *o)
+{
+	out_int(o, s->job->total_gpu);
+	return true;
+}
+
+static bool total_tasks(const struct scope *s, struct out *o)
+{
+	out_int(o, s->job->total_tasks);
+	return true;
+}
+
+static bool execution_type(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->mark && s->owned ? "Create" : "Start");
+	return true;
+}
+
+static bool fancy_retry(const struct scope *s, struct out *o)
+{
+	out_bool(o, s->job->fancy_retry);
+	return true;
+}
+
+static bool retry_max(const struct scope *s, struct out *o)
+{
+	out_int(o, s->job->retry_max);
+	return true;
+}
+
+static bool gang(const struct scope *s, struct out *o)
+{
+	out_bool(o, s->job->gang);
+	return true;
+}
+
+static bool task_roles(const struct scope *s, struct out *o)
+{
+	struct scope in = *s;
+	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
+		in.role = &s->job->roles[i];
+		unit_write(&in, UNIT_TASKROLE, o->s);
+		str_char(o->s, ',');
+	}
+	return true;
+}
+
+static bool priority_class(const struct scope *s, struct out *o)
+{
+	char text[48];
+	struct str t = { .p = text, .cap = sizeof(text), .max = sizeof(text) - 1 };
+	if (s->set->priority_class) {
+		str_puts(&t, s->job->hash);
+		str_puts(&t, "-priority");
+	} else if (s->set->profile == PROFILE_OPENPAI) {
+		str_puts(&t, "pai-job-minimal-priority");
+	} else {
+		return false;
+	}
+	out_text(o, str_view(&t));
+	return true;
+}
+
+static bool priority(const struct scope *s, struct out *o)
+{
+	out_int(o, priority_value(s->facts->submitted_ms));
+	return true;
+}
+
+static bool mark_submission(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->mark->submission);
+	return true;
+}
+
+static bool mark_instance(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->mark->instance);
+	return true;
+}
+
+static bool owner_uid(const struct scope *s, struct out *o)
+{
+	if (s->uid_at)
+		*s->uid_at = o->s->n;
+	return true;
+}
+
+/* clang-format off */
+static const struct hole HOLES[] = {
+	{ "job.hash",           HOLE_TEXT,   false, hash,            "OpenPAI", "MD5 of user~name in hex: the name of the Framework and the start of all other names. Users whose name begins with `unknown` are no exception (OpenPAI: not hashed)." },
+	{ "job.id",             HOLE_TEXT,   false, id,              "OpenPAI", "user~name." },
+	{ "job.user",           HOLE_TEXT,   false, user,            "OpenPAI", "The user who submits." },
+	{ "job.name",           HOLE_TEXT,   false, name,            "OpenPAI", "The job's name, as written." },
+	{ "job.virtualCluster", HOLE_TEXT,   false, virtual_cluster, "OpenPAI", "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
+	{ "job.config",         HOLE_TEXT,   false, config,          "ours",    "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
+	{ "job.totalGpu",       HOLE_NUMBER, false, total_gpu,       "OpenPAI", "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
+	{ "job.totalTasks",     HOLE_NUMBER, false, total_tasks,     "OpenPAI", "Sum of all instances." },
+	{ "job.executionType",  HOLE_TEXT,   false, execution_type,  "ours",    "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
+	{ "job.fancyRetry",     HOLE_BOOL,   false, fancy_retry,     "OpenPAI", "True; false only for v1 jobs with retryCount -2." },
+	{ "job.retryMax",       HOLE_NUMBER, false, retry_max,       "OpenPAI", "`jobRetryCount` (v1: `retryCount`), or 0." },
+	{ "job.gang",           HOLE_BOOL,   false, gang,            "OpenPAI", "False only if `extras.gangAllocation` is the boolean false." },
+	{ "job.taskRoles",      HOLE_LIST,   false, task_roles,      "OpenPAI", "taskrole.yaml, once for every role, in the order of the job file." },
+	{ "job.priorityClass",  HOLE_TEXT,   true,  priority_class,  "OpenPAI", "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },
+	{ "job.priority",       HOLE_NUMBER, false, priority,        "OpenPAI", "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
+	{ "mark.submission",    HOLE_TEXT,   false, mark_submission, "ours",    "32 random hex digits: by which submission an object was made." },
+	{ "mark.instance",      HOLE_TEXT,   false, mark_instance,   "ours",    "Name of the installation that made an object." },
+	{ "owner.uid",          HOLE_TEXT,   false, owner_uid,       "ours",    "Uid of the Framework; put in when it is known." },
+};
+/* clang-format on */
+
+const struct hole_group FRAMEWORK_HOLES = { "Job", HOLES, sizeof(HOLES) / sizeof(*HOLES) };

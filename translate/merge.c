@@ -1,0 +1,207 @@
+/* Overlays: putting one tree over another, without changing either. */
+#include "translate/template.h"
+
+/* In node.flags of a merged tree: this scalar was set by an overlay. */
+enum { SET_BY_OVERLAY = 0x80 };
+
+struct merge {
+	const char *file;
+	struct arena *a;
+	struct err *e;
+};
+
+static int fail(const struct merge *m, unsigned line, const char *text, struct span about)
+{
+	char shown[4 * QUOTE_MAX];
+	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: %s", m->file, line, text,
+	               quote(shown, about));
+}
+
+static bool is_container(const struct node *n)
+{
+	return n->type == NODE_LIST || n->type == NODE_MAP;
+}
+
+/* Everything that comes from an overlay is marked, so that a second one cannot set it too. */
+static struct node adopt(const struct merge *m, const struct node *n)
+{
+	struct node copy = *n;
+	if (!is_container(n)) {
+		copy.flags |= SET_BY_OVERLAY;
+	} else if (n->type == NODE_LIST) {
+		struct node *item = arena_alloc(m->a, n->n * sizeof(*item));
+		for (size_t i = 0; i < n->n; i++)
+			item[i] = adopt(m, &n->item[i]);
+		copy.item = item;
+	} else {
+		struct member *member = arena_alloc(m->a, n->n * sizeof(*member));
+		for (size_t i = 0; i < n->n; i++) {
+			member[i] = n->member[i];
+			member[i].value = adopt(m, &n->member[i].value);
+		}
+		copy.member = member;
+	}
+	return copy;
+}
+
+static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
+                      struct node *out);
+
+static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
+                     struct node *out);
+
+static size_t find(const struct member *v, size_t n, struct span key)
+{
+	size_t i = 0;
+	while (i < n && !span_eq(member_key(&v[i]), key))
+		i++;
+	return i;
+}
+
+static struct node append(const struct merge *m, const struct node *base, const struct node *over)
+{
+	struct node out = *base;
+	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
+	for (size_t i = 0; i < base->n; i++)
+		item[i] = base->item[i];
+	for (size_t i = 0; i < over->n; i++)
+		item[base->n + i] = adopt(m, &over->item[i]);
+	out.item = item;
+	out.n = base->n + over->n;
+	return out;
+}
+
+/* The element of that name, or n. */
+static size_t find_named(const struct node *item, size_t n, const struct node *name)
+{
+	size_t i = 0;
+	while (i < n && !span_eq(node_span(node_get(&item[i], "name")), node_span(name)))
+		i++;
+	return i;
+}
+
+/* Without `name`, which is the same in both. */
+static struct node without_name(const struct merge *m, const struct node *over)
+{
+	struct node out = *over;
+	struct member *v = arena_alloc(m->a, over->n * sizeof(*v));
+	size_t n = 0;
+	for (size_t i = 0; i < over->n; i++)
+		if (!span_is(member_key(&over->member[i]), "name"))
+			v[n++] = over->member[i];
+	out.member = v;
+	out.n = (uint32_t)n;
+	return out;
+}
+
+/* Containers by name; one that the base does not have must be whole, that is, have an image. */
+static int merge_named(const struct merge *m, const struct node *base, const struct node *over,
+                       struct node *out)
+{
+	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
+	size_t n = base->n;
+	for (size_t i = 0; i < base->n; i++)
+		item[i] = base->item[i];
+	for (size_t i = 0; i < over->n; i++) {
+		const struct node *add = &over->item[i];
+		const struct node *name = node_get(add, "name");
+		size_t k = find_named(item, n, name);
+		struct node rest = without_name(m, add);
+		if (k < n) {
+			if (merge_map(m, &item[k], &rest, &item[k]) < 0)
+				return -1;
+		} else if (node_get(add, "image")) {
+			item[n++] = adopt(m, add);
+		} else {
+			return fail(m, add->line, "no such container to add to, and no image",
+			            node_span(name));
+		}
+	}
+	*out = *base;
+	out->item = item;
+	out->n = (uint32_t)n;
+	return 0;
+}
+
+static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
+                      struct node *out)
+{
+	const struct node *value = &over->value;
+	struct span key = member_key(over);
+	if (base->type == NODE_MAP && value->type == NODE_MAP)
+		return merge_map(m, base, value, out);
+	if (base->type == NODE_LIST && value->type == NODE_LIST) {
+		if (span_is(key, "containers") || span_is(key, "initContainers"))
+			return merge_named(m, base, value, out);
+		*out = append(m, base, value);
+		return 0;
+	}
+	if (is_container(base) || is_container(value))
+		return fail(m, value->line, "the base has something of another kind here", key);
+	if (base->flags & SET_BY_OVERLAY)
+		return fail(m, value->line, "two overlays set this", key);
+	*out = adopt(m, value);
+	return 0;
+}
+
+static int merge_member(const struct merge *m, struct member *v, size_t *n,
+                        const struct member *over)
+{
+	size_t i = find(v, *n, member_key(over));
+	if (over->value.type == NODE_NULL) {
+		if (i == *n)
+			return fail(m, over->key_line, "nothing to delete", member_key(over));
+		(*n)--;
+		for (; i < *n; i++)
+			v[i] = v[i + 1];
+		return 0;
+	}
+	if (i < *n)
+		return merge_node(m, &v[i].value, over, &v[i].value);
+	v[*n] = *over;
+	v[*n].value = adopt(m, &over->value);
+	(*n)++;
+	return 0;
+}
+
+static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
+                     struct node *out)
+{
+	struct member *v = arena_alloc(m->a, (base->n + over->n) * sizeof(*v));
+	size_t n = base->n;
+	for (size_t i = 0; i < base->n; i++)
+		v[i] = base->member[i];
+	for (size_t i = 0; i < over->n; i++)
+		if (merge_member(m, v, &n, &over->member[i]) < 0)
+			return -1;
+	*out = *base;
+	out->member = v;
+	out->n = (uint32_t)n;
+	return 0;
+}
+
+/* A misspelt first key would otherwise put all of the overlay where nobody looks. */
+static int check_place(const struct merge *m, const struct node *base, const struct node *over)
+{
+	for (size_t i = 0; i < over->n; i++)
+		if (node_member(base, member_key(&over->member[i])) == NULL)
+			return fail(m, over->member[i].key_line, "the base has no such place",
+			            member_key(&over->member[i]));
+	return 0;
+}
+
+int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
+                   struct err *e)
+{
+	struct merge m = { overlay->file, a, e };
+	const struct node *base = *root;
+	struct member top = { .value = *overlay->root };
+	struct node *out = ARENA_NEW(a, struct node, 1);
+	if (base->type == NODE_MAP && overlay->root->type == NODE_MAP &&
+	    check_place(&m, base, overlay->root) < 0)
+		return -1;
+	if (merge_node(&m, base, &top, out) < 0)
+		return -1;
+	*root = out;
+	return 0;
+}

@@ -1,0 +1,293 @@
+/*
+ * Settings and templates, compiled once.  After translator_new nothing changes but the
+ * cache of merged templates: one slot per combination of overlays, filled at first use,
+ * published by compare-and-swap, never replaced.
+ */
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "translate/bindings.h"
+
+enum { OVERLAYS_PER_UNIT = 10 };
+
+struct compiled {
+	const struct node *base;
+	struct manifest overlay[OVERLAYS_PER_UNIT];
+	const struct overlay *row[OVERLAYS_PER_UNIT];
+	size_t n;
+	_Atomic(struct prog *) *cache; /* 1 << n */
+};
+
+struct translator {
+	struct settings set;
+	struct arena arena; /* trees and texts */
+	struct constant *constants;
+	struct vocabulary words;
+	struct compiled unit[UNIT_MAX];
+};
+
+static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
+	                                           &STORAGE_HOLES, &SECRET_HOLES };
+enum { N_GROUPS = sizeof(GROUPS) / sizeof(*GROUPS) };
+
+/* ---- settings ----------------------------------------------------------------------------- */
+
+void translate_settings_default(struct settings *s)
+{
+	*s = (struct settings){
+		.profile = PROFILE_PLAIN,
+		.namespace_name = "default",
+		.runtime_image = "openpai/openpai-runtime:v1.8.0",
+		.runtime_pull_secret = "",
+		.service_account = "runtime-account",
+		.apiserver_uri = "",
+		.rest_server_uri = "",
+		.device = "nvidia.com/gpu",
+		.fs_uri = "",
+		.port_start = 15000,
+		.port_end = 40000,
+		.max_command = 131071 - (sizeof("USER_CMD=") - 1),
+		.max_rendered = 1u << 20,
+		.max_object = 3u << 19,
+		.max_annotations = 256u << 10,
+		.max_env_inline = 256u << 10,
+		.max_roles = 256,
+		.max_instances = 10000,
+		.max_tasks = 20000,
+		.budget = BUDGET_DEFAULT,
+	};
+}
+
+static const char *keep(struct arena *a, const char *text)
+{
+	return arena_dup(a, span_of(text ? text : ""));
+}
+
+static void keep_settings(struct translator *t, const struct settings *s)
+{
+	t->set = *s;
+	t->set.namespace_name = keep(&t->arena, s->namespace_name);
+	t->set.runtime_image = keep(&t->arena, s->runtime_image);
+	t->set.runtime_pull_secret = keep(&t->arena, s->runtime_pull_secret);
+	t->set.service_account = keep(&t->arena, s->service_account);
+	t->set.apiserver_uri = keep(&t->arena, s->apiserver_uri);
+	t->set.rest_server_uri = keep(&t->arena, s->rest_server_uri);
+	t->set.device = keep(&t->arena, s->device);
+	t->set.fs_uri = keep(&t->arena, s->fs_uri);
+}
+
+static int check_settings(const struct settings *s, struct err *e)
+{
+	if (s->port_start < 1 || s->port_end > 65536 || s->port_start >= s->port_end)
+		return err_set(e, UNKNOWN_ERROR,
+		               "ports: the range must lie within 1 and 65536 and not be empty");
+	if (s->runtime_image[0] == '\0')
+		return err_set(e, UNKNOWN_ERROR, "the image of the init container is not set");
+	if (s->device[0] == '\0')
+		return err_set(e, UNKNOWN_ERROR, "the resource name of the accelerator is not set");
+	return 0;
+}
+
+/* Values are filled in by set_constants, in this order. */
+/* clang-format off */
+const struct constant CONSTANTS[] = {
+	{ "config.namespace",         { NULL, 0 }, "Namespace of the jobs." },
+	{ "config.runtimeImage",      { NULL, 0 }, "Image of the init container." },
+	{ "config.runtimePullSecret", { NULL, 0 }, "Secret with the login for that image; empty for none." },
+	{ "config.serviceAccount",    { NULL, 0 }, "Service account of the pods." },
+	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it; https://kubernetes.default.svc if not set." },
+	{ "config.restServerUri",     { NULL, 0 }, "This server as pods see it." },
+	{ "config.device",            { NULL, 0 }, "Resource name of the accelerator." },
+};
+/* clang-format on */
+const size_t N_CONSTANTS = sizeof(CONSTANTS) / sizeof(*CONSTANTS);
+
+static void set_constants(struct translator *t)
+{
+	const struct settings *s = &t->set;
+	const char *apiserver =
+	    s->apiserver_uri[0] ? s->apiserver_uri : "https://kubernetes.default.svc";
+	const char *values[] = { s->namespace_name,  s->runtime_image, s->runtime_pull_secret,
+		                 s->service_account, apiserver,        s->rest_server_uri,
+		                 s->device };
+	_Static_assert(sizeof(values) / sizeof(*values) == sizeof(CONSTANTS) / sizeof(*CONSTANTS),
+	               "a value for every constant");
+	t->constants = ARENA_NEW(&t->arena, struct constant, N_CONSTANTS);
+	for (size_t i = 0; i < N_CONSTANTS; i++) {
+		t->constants[i] = CONSTANTS[i];
+		t->constants[i].value = span_of(values[i]);
+	}
+}
+
+static void set_words(struct translator *t)
+{
+	struct hole_group *groups = ARENA_NEW(&t->arena, struct hole_group, N_GROUPS);
+	for (size_t i = 0; i < N_GROUPS; i++)
+		groups[i] = *GROUPS[i];
+	t->words = (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS };
+}
+
+/* ---- templates ------------------------------------------------------------------------------ */
+
+static struct span find_text(const struct translator *t, const struct template_file *replace,
+                             const char *file)
+{
+	for (; replace && replace->name; replace++)
+		if (strcmp(replace->name, file) == 0)
+			return replace->text;
+	return template_text(t->set.profile, file);
+}
+
+static bool applies_to(const struct overlay *o, enum unit u)
+{
+	for (size_t i = 0; o->units[i] != UNIT_MAX; i++)
+		if (o->units[i] == u)
+			return true;
+	return false;
+}
+
+static int read_unit(struct translator *t, enum unit u, const struct template_file *replace,
+                     struct err *e)
+{
+	struct compiled *c = &t->unit[u];
+	struct manifest base = { UNITS[u].file, NULL };
+	if (manifest_read(&base, MANIFEST_BASE, find_text(t, replace, base.file), &t->words,
+	                  &t->arena, e) < 0)
+		return -1;
+	c->base = base.root;
+	for (size_t i = 0; i < N_OVERLAYS; i++) {
+		if (!applies_to(&OVERLAYS[i], u))
+			continue;
+		assert(c->n < OVERLAYS_PER_UNIT);
+		struct manifest *m = &c->overlay[c->n];
+		m->file = OVERLAYS[i].file;
+		if (manifest_read(m, MANIFEST_OVERLAY, find_text(t, replace, m->file), &t->words,
+		                  &t->arena, e) < 0)
+			return -1;
+		c->row[c->n++] = &OVERLAYS[i];
+	}
+	c->cache = xcalloc((size_t)1 << c->n, sizeof(*c->cache));
+	return 0;
+}
+
+static struct prog *compile(const struct translator *t, enum unit u, size_t mask, struct err *e)
+{
+	const struct compiled *c = &t->unit[u];
+	ARENA_AUTO scratch = { 0 };
+	const struct node *root = c->base;
+	for (size_t i = 0; i < c->n; i++)
+		if (mask & (size_t)1 << i && manifest_merge(&root, &c->overlay[i], &scratch, e) < 0)
+			return NULL;
+	struct prog *p = prog_new(root, UNITS[u].shape, &t->words, e);
+	if (p == NULL)
+		(void)err_wrap(e, "%s", UNITS[u].file);
+	return p;
+}
+
+static int try_compile(const struct translator *t, enum unit u, size_t mask, struct err *e)
+{
+	struct prog *p = compile(t, u, mask, e);
+	prog_free(p);
+	return p ? 0 : -1;
+}
+
+/*
+ * The base, each overlay, each two of them, and all together.  What goes wrong in a
+ * merge goes wrong between two: no other combination can fail afterwards.
+ */
+static int check_unit(const struct translator *t, enum unit u, struct err *e)
+{
+	size_t n = t->unit[u].n;
+	if (try_compile(t, u, 0, e) < 0 || try_compile(t, u, ((size_t)1 << n) - 1, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k <= i; k++)
+			if (try_compile(t, u, (size_t)1 << i | (size_t)1 << k, e) < 0)
+				return -1;
+	return 0;
+}
+
+static bool is_template(const char *name)
+{
+	int profile = 0;
+	struct span text;
+	const char *file = NULL;
+	for (size_t i = 0; (file = template_nth(i, &profile, &text)) != NULL; i++)
+		if (strcmp(file, name) == 0)
+			return true;
+	return false;
+}
+
+static int read_templates(struct translator *t, const struct template_file *replace, struct err *e)
+{
+	for (const struct template_file *r = replace; r && r->name; r++)
+		if (!is_template(r->name))
+			return err_set(e, UNKNOWN_ERROR, "template %s: there is none of this name",
+			               r->name);
+	for (enum unit u = 0; u < UNIT_MAX; u++)
+		if (read_unit(t, u, replace, e) < 0 || check_unit(t, u, e) < 0)
+			return -1;
+	return 0;
+}
+
+struct translator *translator_new(const struct settings *s, const struct template_file *replace,
+                                  struct err *e)
+{
+	struct translator *t = xcalloc(1, sizeof(*t));
+	keep_settings(t, s);
+	set_constants(t);
+	set_words(t);
+	if (check_settings(&t->set, e) < 0 || read_templates(t, replace, e) < 0) {
+		translator_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void translator_free(struct translator *t)
+{
+	if (t == NULL)
+		return;
+	for (enum unit u = 0; u < UNIT_MAX; u++) {
+		struct compiled *c = &t->unit[u];
+		for (size_t i = 0; c->cache && i < (size_t)1 << c->n; i++)
+			prog_free(atomic_load(&c->cache[i]));
+		free(c->cache);
+	}
+	arena_done(&t->arena);
+	free(t);
+}
+
+const struct settings *translator_settings(const struct translator *t)
+{
+	return &t->set;
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+static const struct prog *compile_first(const struct translator *t, enum unit u, size_t mask)
+{
+	_Atomic(struct prog *) *slot = &t->unit[u].cache[mask];
+	ERR_AUTO e = { 0 };
+	struct prog *mine = compile(t, u, mask, &e);
+	assert(mine); /* see check_unit */
+	struct prog *theirs = NULL;
+	if (atomic_compare_exchange_strong(slot, &theirs, mine))
+		return mine;
+	prog_free(mine);
+	return theirs;
+}
+
+void unit_write(const struct scope *s, enum unit u, struct str *out)
+{
+	const struct compiled *c = &s->t->unit[u];
+	size_t mask = 0;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->row[i]->when(s))
+			mask |= (size_t)1 << i;
+	const struct prog *p = atomic_load_explicit(&c->cache[mask], memory_order_acquire);
+	if (p == NULL)
+		p = compile_first(s->t, u, mask);
+	prog_run(p, s, out);
+}

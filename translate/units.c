@@ -1,0 +1,86 @@
+/* What is compiled from which template, and which overlays apply when: two tables. */
+#include "translate/bindings.h"
+
+/* clang-format off */
+const struct unit_row UNITS[UNIT_MAX] = {
+	[UNIT_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   "the Framework" },
+	[UNIT_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   "a task role and its pod" },
+	[UNIT_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   "environment common to all containers" },
+	[UNIT_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, "the same, in a ConfigMap" },
+	[UNIT_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   "one role in the common environment" },
+	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, "the same, in a ConfigMap" },
+	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   "environment of the own role" },
+	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   "one variable from the job" },
+	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   "one mount of a storage" },
+	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   "the volume of a storage" },
+	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   "logins for registries" },
+	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   "the job's secrets" },
+	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   "the user's keys" },
+	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   "common environment that is too large to repeat" },
+	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   "the job's priority class" },
+};
+/* clang-format on */
+
+static bool is_v1(const struct scope *s)
+{
+	return s->job->dialect == DIALECT_V1;
+}
+
+static bool is_marked(const struct scope *s)
+{
+	return s->mark != NULL;
+}
+
+static bool is_cpu_only(const struct scope *s)
+{
+	return s->role->gpu == 0;
+}
+
+static bool has_infiniband(const struct scope *s)
+{
+	return s->role->infiniband;
+}
+
+static bool has_pull_secret(const struct scope *s)
+{
+	return s->set->runtime_pull_secret[0] != '\0';
+}
+
+static bool has_image_auth(const struct scope *s)
+{
+	return s->role->image_auth;
+}
+
+static bool has_secrets(const struct scope *s)
+{
+	return s->job->secrets != NULL;
+}
+
+static bool has_extension(const struct scope *s)
+{
+	return s->facts->extension != NULL;
+}
+
+static bool has_env_configmap(const struct scope *s)
+{
+	return s->env_moved;
+}
+
+/* In this order: what appends to a list appends in the order of the table. */
+/* clang-format off */
+const struct overlay OVERLAYS[] = {
+	{ "cpu-only.yaml",        is_cpu_only,       "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
+	{ "infiniband.yaml",      has_infiniband,    "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
+	{ "pull-secret.yaml",     has_pull_secret,   "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "image-auth.yaml",      has_image_auth,    "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
+	{ "job-secrets.yaml",     has_secrets,       "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
+	{ "user-extension.yaml",  has_extension,     "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-configmap.yaml",   has_env_configmap, "the common environment, in all containers together, is larger than the limit (256 KiB)", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-job-v1.yaml",      is_v1,             "a v1 job",                                { UNIT_ENV_JOB, UNIT_ENV_JOB_MAP, UNIT_MAX } },
+	{ "env-job-role-v1.yaml", is_v1,             "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
+	{ "env-role-v1.yaml",     is_v1,             "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
+	{ "submission.yaml",      is_marked,         "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
+	{ "owner.yaml",           is_marked,         "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
+};
+/* clang-format on */
+const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);

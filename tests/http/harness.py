@@ -240,11 +240,11 @@ class Server:
     """`rest-lit serve` with these arguments, on a free port of loopback, for `alice`."""
 
     def __init__(self, *arguments, user=USER, environment=None, wait=True, port=None,
-                 directory=None):
+                 directory=None, program=None):
         self.port = port or free_port()
         self.directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
         self.log_file = os.path.join(self.directory, "server.log")
-        self.command = [BINARY, "serve", "--listen", f"127.0.0.1:{self.port}", "--no-auth",
+        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}", "--no-auth",
                         "--user", user, *arguments]
         self.log_stream = open(self.log_file, "ab")
         self.process = subprocess.Popen(

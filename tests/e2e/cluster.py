@@ -1,0 +1,139 @@
+"""A real kube-apiserver with etcd (apiserver.sh), and an administrator's view of it."""
+import http.client
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from urllib.parse import urlsplit
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
+PATHS = {
+    "Framework": FRAMEWORKS,
+    "Secret": "/api/v1/namespaces/default/secrets",
+    "ConfigMap": "/api/v1/namespaces/default/configmaps",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Pod": "/api/v1/namespaces/default/pods",
+    "PodTemplate": "/api/v1/namespaces/default/podtemplates",
+}
+
+
+class Cluster:
+    def __init__(self, tools):
+        self.environment = {**os.environ, "KUBEBUILDER_ASSETS": tools}
+        # etcd waits for the disk at every write; in memory it need not.
+        if os.access("/dev/shm", os.W_OK):
+            self.environment["TMPDIR"] = "/dev/shm"
+        self.kubectl_program = os.path.join(tools, "kubectl")
+        # No pipe: the two servers would inherit it, and it would never end.
+        text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
+                              stdout=subprocess.PIPE, env=self.environment).stdout.decode()
+        self.settings = dict(line.split("=", 1) for line in text.splitlines())
+        self.directory = self.settings["KIT_DIR"]
+        self.url = self.settings["APISERVER"]
+        self.ca = self.settings["CA_FILE"]
+        self.kubeconfig = self.settings["KUBECONFIG"]
+        self.user_token = self.settings["USER_TOKEN_FILE"]
+        with open(self.settings["TOKEN_FILE"], encoding="utf-8") as f:
+            self.token = f.read().strip()
+        self.local = threading.local()
+        with open(os.path.join(self.directory, "kube-apiserver.pid"), encoding="utf-8") as f:
+            self.pid = int(f.read())
+        with open(f"/proc/{self.pid}/cmdline", "rb") as f:
+            self.command = f.read().decode().split("\0")[:-1]
+        self.child = None
+
+    def close(self):
+        subprocess.run([os.path.join(HERE, "apiserver.sh"), "stop", self.directory], check=False,
+                       env=self.environment, stderr=sys.stderr)
+        if self.child:
+            self.child.wait()
+
+    # ---- the administrator --------------------------------------------------------------
+    def api(self, method, path, body=None, kind="application/json", token=None):
+        """(status, object) of one request."""
+        for attempt in (1, 2):
+            connection = getattr(self.local, "connection", None)
+            if connection is None:
+                address = urlsplit(self.url)
+                connection = http.client.HTTPSConnection(
+                    address.hostname, address.port, timeout=60,
+                    context=ssl.create_default_context(cafile=self.ca))
+                self.local.connection = connection
+            try:
+                connection.request(method, path, json.dumps(body) if body is not None else None,
+                                   {"Authorization": f"Bearer {token or self.token}",
+                                    "Content-Type": kind})
+                reply = connection.getresponse()
+                return reply.status, json.loads(reply.read() or b"null")
+            except (http.client.HTTPException, OSError):
+                connection.close()
+                self.local.connection = None
+                if attempt == 2:
+                    raise
+        return None
+
+    def get(self, kind, name):
+        """The object, or None."""
+        status, value = self.api("GET", f"{PATHS[kind]}/{name}")
+        return value if status == 200 else None
+
+    def names(self, kind):
+        return {o["metadata"]["name"] for o in self.api("GET", PATHS[kind])[1].get("items", [])}
+
+    def delete(self, kind, name):
+        return self.api("DELETE", f"{PATHS[kind]}/{name}")[0]
+
+    def dry_run(self, kind, body):
+        """None if the API server would take it, else what it says."""
+        status, value = self.api("POST", PATHS[kind] + "?dryRun=All", body)
+        return None if status == 201 else f"{status} {value.get('message')}"
+
+    def kubectl(self, *arguments, text=None):
+        return subprocess.run([self.kubectl_program, "--kubeconfig", self.kubeconfig, "--cache-dir",
+                               os.path.join(self.directory, "cache"), *arguments], input=text,
+                              capture_output=True, timeout=60, check=False)
+
+    # ---- its health ---------------------------------------------------------------------
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        if self.child:
+            self.child.wait()
+        while os.path.exists(f"/proc/{self.pid}/exe") and self.running():
+            time.sleep(0.05)
+
+    def running(self):
+        try:
+            os.kill(self.pid, 0)
+            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def start_again(self):
+        with open(os.path.join(self.directory, "kube-apiserver.log"), "ab") as log:
+            self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
+                                          stderr=log, start_new_session=True)
+        self.pid = self.child.pid
+        with open(os.path.join(self.directory, "kube-apiserver.pid"), "w", encoding="utf-8") as f:
+            f.write(str(self.pid))
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                # Ready, and the CRD is served again.
+                if self.api("GET", "/readyz/ping")[0] and self.api("GET", FRAMEWORKS)[0] == 200:
+                    return
+            except (OSError, ValueError, http.client.HTTPException):
+                pass
+            time.sleep(0.2)
+        raise RuntimeError("the API server does not come up again")
+
+    def freeze(self):
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        os.kill(self.pid, signal.SIGCONT)

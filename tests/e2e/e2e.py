@@ -1,0 +1,403 @@
+"""From a job file to a Framework in a real API server, with TLS and RBAC.
+
+    tests/e2e/run [NAME...]     all, or the tests whose names contain NAME"""
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
+
+from cluster import FRAMEWORKS, Cluster
+from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
+                     wait_until)
+from jobs import submit_all
+
+MARKER = "Marker-of-a-secret-271828"
+RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
+DEPENDENTS = ("-configcred", "-regcred")
+
+# The user `rest-lit` of apiserver.sh gets the roles of k8s/rbac.yaml, and nothing besides.
+BINDINGS = """
+{"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+  "metadata": {"name": "e2e", "namespace": "default"},
+  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rest-lit"},
+  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]},
+ {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+  "metadata": {"name": "e2e"},
+  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+              "name": "rest-lit-priority-classes"},
+  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
+"""
+ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
+
+
+def serve(cluster, *arguments, **more):
+    """A server that is the user `rest-lit` of the cluster."""
+    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
+                  "--apiserver-token-file", cluster.user_token, *arguments, **more)
+
+
+def objects_of(cluster, job):
+    """Names of what there is of a job."""
+    name = framework_name(job)
+    return sorted(f"{kind}{n[32:]}" for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass")
+                  for n in cluster.names(kind) if n.startswith(name))
+
+
+def remove(cluster, job):
+    name = framework_name(job)
+    cluster.delete("Framework", name)
+    for suffix in DEPENDENTS:
+        cluster.delete("Secret", name + suffix)
+
+
+def orphans(cluster, job):
+    """What the garbage collector, which is not there, would not remove either."""
+    found = []
+    for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass"):
+        for n in cluster.names(kind):
+            value = cluster.get(kind, n) if n.startswith(framework_name(job)) else None
+            if value and not value["metadata"].get("ownerReferences"):
+                found.append(f"{kind} {n}")
+    return found
+
+
+# ---- rights -----------------------------------------------------------------------------
+def test_no_rights(check, cluster):
+    """Before any role is bound: the message says what is needed."""
+    with serve(cluster, "--deadline", "5") as server:
+        reply = server.submit(job_v2("no-rights"))
+        check.ok("no rights: refused", reply.status in (403, 500, 502, 503), reply)
+        check.ok("no rights: names verb and resource", "create" in reply.message and
+                 "frameworks.frameworkcontroller.microsoft.com" in reply.message, reply)
+        check.equal("no rights: nothing is left", objects_of(cluster, "no-rights"), [])
+
+
+def bind(check, cluster):
+    for what, arguments, text in (("rbac.yaml", ("-f", RBAC), None),
+                                  ("bindings", ("-f", "-"), BINDINGS.encode())):
+        result = cluster.kubectl("apply", *arguments, text=text)
+        check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
+        "resourceAttributes": {"namespace": "default", "verb": "patch", "resource": "frameworks",
+                               "group": "frameworkcontroller.microsoft.com"}}}
+    with open(cluster.user_token, encoding="utf-8") as f:
+        token = f.read().strip()
+    check.ok("the role is in force", wait_until(lambda: cluster.api(
+        "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review,
+        token=token)[1].get("status", {}).get("allowed"), 10))
+    for path in ("/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/pods",
+                 FRAMEWORKS, "/api/v1/nodes"):
+        check.equal(f"the role does not reach to list {path}",
+                    cluster.api("GET", path, token=token)[0], 403)
+
+
+def test_missing_verb(check, cluster):
+    """A role without one of its verbs: the message names it, and the way back works."""
+    whole = cluster.api("GET", ROLE)[1]["rules"]
+    with serve(cluster, "--deadline", "5") as server:
+        for verb, resource in (("create", "secrets"), ("patch", "frameworks")):
+            job = f"without-{verb}-{resource}"
+            rules = json.loads(json.dumps(whole))
+            for rule in rules:
+                if resource in rule["resources"]:
+                    rule["verbs"] = [v for v in rule["verbs"] if v != verb] or ["watch"]
+            cluster.api("PATCH", ROLE, {"rules": rules}, "application/merge-patch+json")
+            time.sleep(1)
+            reply = server.submit(job_v2_secret(job, MARKER))
+            check.ok(f"without {verb} on {resource}: refused", reply.status >= 400, reply)
+            check.ok(f"without {verb} on {resource}: is named", verb in reply.message and
+                     resource in reply.message, reply)
+            check.equal(f"without {verb} on {resource}: nothing is left but for the garbage collector",
+                        orphans(cluster, job), [])
+            check.ok(f"without {verb} on {resource}: no secret in the answer",
+                     MARKER.encode() not in reply.body)
+        cluster.api("PATCH", ROLE, {"rules": whole}, "application/merge-patch+json")
+        time.sleep(1)
+        check.equal("with all verbs again", server.submit(job_v2_secret("whole", MARKER)).status, 202)
+        check.equal("... all is there", objects_of(cluster, "whole"),
+                    ["Framework", "Secret-configcred", "Secret-regcred"])
+        secret = cluster.get("Secret", framework_name("whole") + "-configcred")
+        check.ok("... and the secret is in the Secret", MARKER.encode() in b"".join(
+            base64.b64decode(v) for v in secret["data"].values()))
+        framework = json.dumps(cluster.get("Framework", framework_name("whole")))
+        check.ok("... and not in the Framework", MARKER not in framework)
+        check.ok("... and not in the log", MARKER not in server.log())
+        remove(cluster, "whole")
+
+
+# ---- logins -----------------------------------------------------------------------------
+def submit_one(check, cluster, what, server):
+    job = "login-" + "".join(c if c.isalnum() else "-" for c in what)
+    reply = server.submit(job_v2_secret(job, MARKER))
+    check.ok(f"{what}: job is taken", reply and reply.status == 202, reply)
+    check.equal(f"{what}: job is there", len(objects_of(cluster, job)), 3)
+    check.equal(f"{what}: /readyz", server.request("GET", "/readyz").status, 200)
+    remove(cluster, job)
+
+
+def read64(path):
+    with open(path, "rb") as f:
+        return base64.b64encode(f.read()).decode()
+
+
+def test_kubeconfig(check, cluster):
+    """Each way in which a kubeconfig can say who we are."""
+    with Server("--kubeconfig", cluster.kubeconfig) as server:
+        submit_one(check, cluster, "kubeconfig, token file", server)
+    with Server("--kubeconfig", cluster.kubeconfig, "--context", "kit-cert") as server:
+        submit_one(check, cluster, "kubeconfig, client certificate", server)
+    pki = os.path.join(cluster.directory, "pki")
+    for what, user in (("inline token", {"token": cluster.token}),
+                       ("inline certificate", {
+                           "client-certificate-data": read64(f"{pki}/admin.crt"),
+                           "client-key-data": read64(f"{pki}/admin.key")})):
+        path = os.path.join(cluster.directory, "inline.kubeconfig")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                       "clusters": [{"name": "k", "cluster": {
+                           "server": cluster.url,
+                           "certificate-authority-data": read64(cluster.ca)}}],
+                       "users": [{"name": "u", "user": user}],
+                       "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}]}, f)
+        with Server("--kubeconfig", path) as server:
+            submit_one(check, cluster, f"kubeconfig, {what}", server)
+
+
+def test_in_cluster(check, cluster):
+    """As in a pod: service account, token by TokenRequest, address from the environment.  The
+    files are where a pod has them, in a mount namespace of our own."""
+    status, token = cluster.api("POST", "/api/v1/namespaces/rest-lit/serviceaccounts/rest-lit/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600}})
+    if not check.equal("token of the service account", status, 201):
+        return
+    mount = os.path.join(cluster.directory, "serviceaccount")
+    os.makedirs(mount, exist_ok=True)
+    with open(cluster.ca, encoding="utf-8") as f:
+        ca = f.read()
+    for name, text in (("token", token["status"]["token"]), ("ca.crt", ca), ("namespace", "rest-lit")):
+        with open(os.path.join(mount, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    script = os.path.join(cluster.directory, "in-pod")
+    with open(script, "w", encoding="utf-8") as f:
+        # /run is hidden behind an empty one, so that nothing is made on the machine itself.
+        f.write('#!/bin/sh\nset -e\nmount -t tmpfs tmpfs /run\n'
+                'mkdir -p /run/secrets/kubernetes.io/serviceaccount\n'
+                f'mount --bind "{mount}" /run/secrets/kubernetes.io/serviceaccount\n'
+                f'exec "{BINARY}" "$@"\n')
+    os.chmod(script, 0o700)
+    if os.getuid() != 0 or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/run"],
+                                          capture_output=True, check=False).returncode != 0:
+        print("     in-cluster login: skipped, may not mount here")
+        return
+    host, port = cluster.url.split("//")[1].split(":")
+    with Server("--namespace", "default", program=["unshare", "-m", script], environment={
+            "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}) as server:
+        submit_one(check, cluster, "service account", server)
+
+
+def test_wrong_logins(check, cluster):
+    """What is wrong is said, and no job is taken."""
+    other = os.path.join(cluster.directory, "other-ca.crt")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=other",
+                    "-keyout", "/dev/null", "-out", other], check=True, capture_output=True)
+    stale = os.path.join(cluster.directory, "stale.token")
+    with open(stale, "w", encoding="utf-8") as f:
+        f.write("nobody-knows-this")
+    os.chmod(stale, 0o600)
+    for what, ca, token, word in (("another CA", other, cluster.user_token, "certificate"),
+                                  ("unknown token", cluster.ca, stale, "401")):
+        with Server("--apiserver", cluster.url, "--apiserver-ca", ca, "--apiserver-token-file", token,
+                    "--deadline", "3") as server:
+            reply = server.submit(job_v2("wrong-login"))
+            check.ok(f"{what}: refused", reply.status in (500, 502, 503), reply)
+            check.ok(f"{what}: says so", word in reply.message, reply)
+            check.equal(f"{what}: nothing is left", objects_of(cluster, "wrong-login"), [])
+
+
+def test_environment(check, cluster):
+    """Variables that libcurl and its TLS library would obey: keys on disk, tokens to a proxy."""
+    keys = os.path.join(cluster.directory, "keys.log")
+    with serve(cluster, environment={
+            "SSLKEYLOGFILE": keys, "https_proxy": "http://127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:1",
+            "ALL_PROXY": "http://127.0.0.1:1", "http_proxy": "http://127.0.0.1:1"}) as server:
+        submit_one(check, cluster, "hostile environment", server)
+    check.ok("no TLS keys on disk", not os.path.exists(keys))
+
+
+# ---- trouble ----------------------------------------------------------------------------
+def test_down(check, cluster):
+    with serve(cluster, "--deadline", "4") as server:
+        check.equal("up: /readyz", server.request("GET", "/readyz").status, 200)
+        cluster.kill()
+        start = time.monotonic()
+        reply = server.submit(job_v2_secret("down", MARKER))
+        took = time.monotonic() - start
+        check.equal("down: status", reply and reply.status, 503)
+        check.ok("down: within the deadline", took < 12 * SLOW, took)
+        check.ok("down: says that it is the API server", "API server" in reply.message, reply)
+        check.ok("down: /readyz", wait_until(
+            lambda: server.request("GET", "/readyz").status == 503, 10))
+        check.equal("down: /healthz", server.request("GET", "/healthz").status, 200)
+        cluster.start_again()
+        check.equal("up again: nothing is left", objects_of(cluster, "down"), [])
+        check.equal("up again: the same job is taken",
+                    server.submit(job_v2_secret("down", MARKER)).status, 202)
+        check.ok("up again: /readyz", wait_until(
+            lambda: server.request("GET", "/readyz").status == 200, 10))
+        remove(cluster, "down")
+
+
+def kept_promise(check, cluster, what, job, reply):
+    """202: there and started; 504: not known; else: nothing."""
+    framework = cluster.get("Framework", framework_name(job))
+    if reply is None:
+        check.ok(f"{what}: {job} is answered", False)
+    elif reply.status == 202:
+        check.ok(f"{what}: {job}: 202 and started", framework and
+                 framework["spec"]["executionType"] == "Start", framework and framework["spec"])
+        check.equal(f"{what}: {job}: 202 and all is there", len(objects_of(cluster, job)), 3)
+    elif reply.status == 504:
+        check.equal(f"{what}: {job}: 504", reply.code, "OutcomeUnknown")
+        if framework and framework["spec"]["executionType"] == "Start":
+            check.equal(f"{what}: {job}: started, so complete", len(objects_of(cluster, job)), 3)
+    else:
+        check.ok(f"{what}: {job}: {reply.status} and no Framework", framework is None, reply)
+        check.equal(f"{what}: {job}: nothing without an owner", orphans(cluster, job), [])
+
+
+def submit_many(server, jobs):
+    """Replies by job, filled in as they come; and the threads."""
+    replies = {}
+
+    def one(job):
+        try:
+            replies[job] = server.submit(job_v2_secret(job, MARKER))
+        except OSError:
+            replies[job] = None
+    threads = [threading.Thread(target=one, args=(job,)) for job in jobs]
+    for t in threads:
+        t.start()
+    return replies, threads
+
+
+def test_killed_amidst(check, cluster):
+    """The API server is killed while it makes jobs, and comes back."""
+    jobs = [f"amidst-{i}" for i in range(40)]
+    with serve(cluster, "--deadline", "30") as server:
+        replies, threads = submit_many(server, jobs)
+        wait_until(lambda: len(replies) >= 5, 20)
+        cluster.kill()
+        time.sleep(1)
+        cluster.start_again()
+        for t in threads:
+            t.join()
+        for job in jobs:
+            kept_promise(check, cluster, "killed", job, replies.get(job))
+        statuses = [r.status for r in replies.values() if r]
+        print("     API server killed amidst:", {s: statuses.count(s) for s in sorted(set(statuses))})
+        for job in jobs:
+            remove(cluster, job)
+
+
+def test_frozen(check, cluster):
+    """The API server stops dead with requests in its hands, and goes on later."""
+    jobs = [f"frozen-{i}" for i in range(20)]
+    with serve(cluster, "--deadline", "4") as server:
+        check.equal("warm", server.submit(job_v2_secret("warm", MARKER)).status, 202)
+        replies, threads = submit_many(server, jobs[:10])
+        wait_until(lambda: len(replies) >= 2, 20)
+        cluster.freeze()
+        more, more_threads = submit_many(server, jobs[10:])
+        start = time.monotonic()
+        for t in threads + more_threads:
+            t.join()
+        took = time.monotonic() - start
+        cluster.thaw()
+        check.ok("frozen: all are answered in time", took < 20 * SLOW, took)
+        time.sleep(3)
+        replies.update(more)
+        for job in jobs:
+            kept_promise(check, cluster, "frozen", job, replies.get(job))
+        statuses = [r.status for r in replies.values() if r]
+        print("     API server frozen amidst:", {s: statuses.count(s) for s in sorted(set(statuses))})
+        for job in jobs + ["warm"]:
+            remove(cluster, job)
+
+
+def test_server_killed(check, cluster):
+    """rest-lit itself is killed amidst: no job runs that lacks its Secrets."""
+    jobs = [f"suicide-{i}" for i in range(40)]
+    server = serve(cluster)
+    replies, threads = submit_many(server, jobs)
+    wait_until(lambda: len(replies) >= 5, 20)
+    server.kill()
+    for t in threads:
+        t.join()
+    server.remove()
+    time.sleep(1)
+    for job in jobs:
+        framework = cluster.get("Framework", framework_name(job))
+        if framework and framework["spec"]["executionType"] == "Start":
+            check.equal(f"killed: {job} is started, so complete", len(objects_of(cluster, job)), 3)
+        if replies.get(job) and replies[job].status == 202:
+            check.ok(f"killed: {job} was 202, so started", framework and
+                     framework["spec"]["executionType"] == "Start")
+        if not framework:
+            check.equal(f"killed: {job}: nothing without an owner", orphans(cluster, job), [])
+        remove(cluster, job)
+
+
+def test_kubectl(check, cluster):
+    """`rest-lit translate FILE | kubectl create -f -`"""
+    for example in ("examples/tfDemo.json", "examples/distributed.yaml"):
+        translated = run("translate", "--user", "alice", os.path.join(ROOT, example))
+        result = cluster.kubectl("create", "--dry-run=server", "-f", "-", text=translated.stdout)
+        check.ok(f"translate {example} | kubectl create", result.returncode == 0,
+                 result.stderr.decode() + translated.stderr.decode())
+
+
+def main():
+    if not os.access(BINARY, os.X_OK):
+        sys.exit(f"{BINARY} is not there: make")
+    wanted = sys.argv[1:]
+    tools = subprocess.run([os.path.join(ROOT, "tests/tools/kit")], check=True,
+                           stdout=subprocess.PIPE).stdout.decode().strip()
+    check = Checks()
+    cluster = Cluster(tools)
+
+    def plain(check, cluster):
+        submit_all(check, cluster, "plain", [])
+
+    def openpai(check, cluster):
+        submit_all(check, cluster, "openpai", ["--priority-class"])
+
+    tests = [plain, openpai, test_missing_verb, test_kubeconfig, test_in_cluster, test_wrong_logins,
+             test_environment, test_kubectl, test_down, test_killed_amidst, test_frozen,
+             test_server_killed]
+
+    def step(function):
+        def call(check):
+            start = time.monotonic()
+            function(check, cluster)
+            print(f"     {function.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+        call.__name__ = function.__name__
+        return call
+    try:
+        check.run(step(test_no_rights), step(bind))
+        check.run(*(step(t) for t in tests if not wanted or any(w in t.__name__ for w in wanted)))
+    finally:
+        cluster.close()
+    check.finish()
+
+
+main()

@@ -22,7 +22,7 @@ void schema_free(struct schema *s);
  * 0 if valid; -1 and *e with `code` otherwise.  The places live in *e.
  */
 int schema_check(const struct schema *s, const struct node *doc, const char *code,
-		 const char *const *secret, struct err *e);
+                 const char *const *secret, struct err *e);
 
 /* The embedded schemas by name: "v1", "v2", "facts", "config".  Their text (p is NULL if there
  * is no such schema), and compiled: made at the first call, shared and never freed;

@@ -1,0 +1,220 @@
+/* Regular expressions of schemas; see pattern.h. */
+#include "schema/pattern.h"
+
+#include <regex.h>
+
+enum { WORDS_MAX = 500, SOURCE_MAX = 1000 };
+
+struct class
+{
+	uint64_t bits[2]; /* of ASCII */
+};
+
+struct pattern {
+	struct pattern *next;
+	const char *words;
+	bool simple; /* first, then any number of rest */
+	bool one;    /* simple: first alone */
+	struct class first, rest;
+	regex_t regex;
+};
+
+static bool class_has(const struct class *c, unsigned char b)
+{
+	return b < 128 && (c->bits[b >> 6] >> (b & 63) & 1);
+}
+
+static void class_add(struct class *c, unsigned char from, unsigned char to)
+{
+	for (unsigned b = from; b <= to; b++)
+		c->bits[b >> 6] |= (uint64_t)1 << (b & 63);
+}
+
+/* A character that means itself inside brackets, and is no letter beyond ASCII. */
+static bool plain_in_class(char c)
+{
+	return (unsigned char)c < 128 && c != '\0' && strchr("\\[]^", c) == NULL;
+}
+
+/* Read `[A-Za-z_]` at *s, without negation and escapes; false if it is anything else. */
+static bool read_class(const char **s, struct class *c)
+{
+	const char *p = *s;
+	*c = (struct class){ { 0, 0 } };
+	if (*p++ != '[' || *p == ']')
+		return false;
+	while (*p != ']') {
+		if (!plain_in_class(*p))
+			return false;
+		if (p[1] == '-' && p[2] != ']') {
+			if (!plain_in_class(p[2]) || p[2] < p[0])
+				return false;
+			class_add(c, (unsigned char)p[0], (unsigned char)p[2]);
+			p += 3;
+		} else {
+			class_add(c, (unsigned char)*p, (unsigned char)*p);
+			p++;
+		}
+	}
+	*s = p + 1;
+	return true;
+}
+
+/* ^[A]+$, ^[A]$ or ^[A][B]*$ */
+static bool read_simple(struct pattern *p, const char *s)
+{
+	if (*s++ != '^' || !read_class(&s, &p->first))
+		return false;
+	p->rest = p->first;
+	if (*s == '[') {
+		if (!read_class(&s, &p->rest) || *s++ != '*')
+			return false;
+	} else if (*s == '+') {
+		s++;
+	} else {
+		p->one = true;
+	}
+	return strcmp(s, "$") == 0;
+}
+
+static bool matches_simple(const struct pattern *p, struct span t)
+{
+	if (t.n == 0 || !class_has(&p->first, (unsigned char)t.p[0]) || (p->one && t.n > 1))
+		return false;
+	for (size_t i = 1; i < t.n; i++) {
+		if (!class_has(&p->rest, (unsigned char)t.p[i]))
+			return false;
+	}
+	return true;
+}
+
+bool pattern_matches(const struct pattern *p, struct span text)
+{
+	if (p->simple)
+		return matches_simple(p, text);
+	return regexec(&p->regex, text.p, 0, NULL, 0) == 0;
+}
+
+/* A well-known range of characters, as a part of a sentence. */
+struct range {
+	unsigned char from, to;
+	const char *many, *one;
+};
+
+static const struct range RANGES[] = {
+	{ 'A', 'Z', "capital letters", "a capital letter" },
+	{ 'a', 'z', "small letters", "a small letter" },
+	{ '0', '9', "digits", "a digit" },
+};
+
+static bool class_has_range(const struct class *c, const struct range *r)
+{
+	for (unsigned b = r->from; b <= r->to; b++) {
+		if (!class_has(c, (unsigned char)b))
+			return false;
+	}
+	return true;
+}
+
+enum { ITEMS_MAX = 128 };
+
+/* The parts of the sentence for one class: ranges, then single characters. */
+static size_t class_items(const struct class *c, bool one, char buf[ITEMS_MAX][2],
+                          const char *items[ITEMS_MAX])
+{
+	struct class left = *c;
+	size_t n = 0;
+	bool letters = class_has_range(c, &RANGES[0]) && class_has_range(c, &RANGES[1]);
+	if (letters)
+		items[n++] = one ? "a letter" : "letters";
+	for (size_t i = 0; i < sizeof(RANGES) / sizeof(RANGES[0]); i++) {
+		if (!class_has_range(c, &RANGES[i]))
+			continue;
+		if (!letters || i == 2)
+			items[n++] = one ? RANGES[i].one : RANGES[i].many;
+		for (unsigned b = RANGES[i].from; b <= RANGES[i].to; b++)
+			left.bits[b >> 6] &= ~((uint64_t)1 << (b & 63));
+	}
+	for (unsigned b = 1; b < 128 && n < ITEMS_MAX; b++) {
+		if (!class_has(&left, (unsigned char)b))
+			continue;
+		buf[n][0] = (char)b;
+		buf[n][1] = '\0';
+		items[n] = buf[n];
+		n++;
+	}
+	return n;
+}
+
+/* "letters, digits and _", or "a letter, a digit or _". */
+static void put_class(struct str *out, const struct class *c, bool one)
+{
+	char buf[ITEMS_MAX][2];
+	const char *items[ITEMS_MAX];
+	size_t n = class_items(c, one, buf, items);
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			str_puts(out, i + 1 < n ? ", " : one ? " or " : " and ");
+		str_puts(out, items[i]);
+	}
+}
+
+static bool class_eq(const struct class *a, const struct class *b)
+{
+	return a->bits[0] == b->bits[0] && a->bits[1] == b->bits[1];
+}
+
+static char *describe(struct arena *a, const struct pattern *p, struct span source)
+{
+	STR_AUTO out = STR_INIT(WORDS_MAX);
+	if (!p->simple) {
+		str_puts(&out, "must match the pattern ");
+		str_span(&out, source);
+	} else {
+		str_puts(&out, p->one ? "must be " : "may only have ");
+		put_class(&out, &p->rest, p->one);
+		if (!class_eq(&p->first, &p->rest)) {
+			str_puts(&out, ", and must begin with ");
+			put_class(&out, &p->first, true);
+		}
+	}
+	return arena_dup(a, str_view(&out));
+}
+
+struct pattern *pattern_new(struct arena *a, struct span source, struct pattern *next,
+                            struct err *e)
+{
+	struct pattern *p = ARENA_NEW(a, struct pattern, 1);
+	const char *text = arena_dup(a, source);
+	p->simple = read_simple(p, text);
+	if (!p->simple &&
+	    (source.n > SOURCE_MAX || regcomp(&p->regex, text, REG_EXTENDED | REG_NOSUB))) {
+		char buf[4 * QUOTE_MAX];
+		err_set(e, UNKNOWN_ERROR, "no regular expression: %s", quote(buf, source));
+		return NULL;
+	}
+	p->words = describe(a, p, source);
+	p->next = next;
+	return p;
+}
+
+struct pattern *pattern_next(const struct pattern *p)
+{
+	return p->next;
+}
+
+void pattern_done(struct pattern *p)
+{
+	if (!p->simple)
+		regfree(&p->regex);
+}
+
+const char *pattern_words(const struct pattern *p)
+{
+	return p->words;
+}
+
+void pattern_say(struct pattern *p, const char *words)
+{
+	p->words = words;
+}

@@ -1,0 +1,259 @@
+/* Violations in words. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "schema/walk.h"
+
+enum { SECRET_PART_MIN = 4 }; /* texts of secrets this long are looked for inside others */
+
+/* ---- what may be shown -------------------------------------------------------------------- */
+
+static bool is_secret_member(const struct walk *w, struct span key)
+{
+	for (size_t i = 0; w->secret && w->secret[i]; i++) {
+		if (span_is(key, w->secret[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_below_secret(const struct walk *w, const struct path *at)
+{
+	for (; at; at = at->up) {
+		if (at->key.p && span_is(at->key, "auth"))
+			return true;
+		if (at->key.p && at->up == NULL && is_secret_member(w, at->key))
+			return true;
+	}
+	return false;
+}
+
+static bool has_part(struct span whole, struct span part)
+{
+	if (span_eq(whole, part))
+		return true;
+	return part.n >= SECRET_PART_MIN && memmem(whole.p, whole.n, part.p, part.n) != NULL;
+}
+
+/* Is the value, or a part of it, the same as a secret of the document?  Aliases of YAML
+ * bring secrets to other places. */
+static bool repeats_secret(const struct node *n, const struct node *secret)
+{
+	if (secret->type == NODE_LIST) {
+		for (uint32_t i = 0; i < secret->n; i++) {
+			if (repeats_secret(n, &secret->item[i]))
+				return true;
+		}
+		return false;
+	}
+	if (secret->type == NODE_MAP) {
+		for (uint32_t i = 0; i < secret->n; i++) {
+			if (repeats_secret(n, &secret->member[i].value))
+				return true;
+		}
+		return false;
+	}
+	if (secret->type == NODE_NULL || secret->type == NODE_BOOL)
+		return false;
+	if (secret->type == NODE_TEXT && n->type == NODE_TEXT)
+		return has_part(node_span(n), node_span(secret));
+	return node_equal(n, secret);
+}
+
+/* The same for all secrets below a node: members called auth, and the secret
+ * members of the root. */
+static bool repeats_any(const struct walk *w, const struct node *n, const struct node *in)
+{
+	for (uint32_t i = 0; in->type == NODE_LIST && i < in->n; i++) {
+		if (repeats_any(w, n, &in->item[i]))
+			return true;
+	}
+	for (uint32_t i = 0; in->type == NODE_MAP && i < in->n; i++) {
+		const struct member *m = &in->member[i];
+		bool secret = span_is(member_key(m), "auth") ||
+		              (in == w->root && is_secret_member(w, member_key(m)));
+		if (secret ? repeats_secret(n, &m->value) : repeats_any(w, n, &m->value))
+			return true;
+	}
+	return false;
+}
+
+static bool is_hidden(const struct walk *w, const struct node *n, const struct path *at)
+{
+	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
+	return is_below_secret(w, at) || (scalar && repeats_any(w, n, w->root));
+}
+
+/* ---- words for values and types ------------------------------------------------------------- */
+
+static void put_text(struct str *out, struct span text)
+{
+	char buf[4 * QUOTE_MAX];
+	str_printf(out, "\"%s\"", quote(buf, text));
+}
+
+/* A value of which all may be seen. */
+static void put_value(struct str *out, const struct node *n)
+{
+	switch ((enum node_type)n->type) {
+	case NODE_BOOL:
+	case NODE_INT:
+		node_json(out, n);
+		break;
+	case NODE_REAL: {
+		char text[NUMBER_MAX];
+		str_put(out, text, number_text(text, n->real));
+		break;
+	}
+	case NODE_TEXT:
+	case NODE_DATE:
+		put_text(out, node_span(n));
+		break;
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		str_puts(out, node_type_name(n));
+		break;
+	}
+}
+
+void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at)
+{
+	if (is_hidden(w, n, at))
+		str_puts(out, node_type_name(n));
+	else
+		put_value(out, n);
+}
+
+/* The value where its type is what is wrong: `text "abc"`, `the number 5`. */
+static void put_typed_value(struct str *out, const struct walk *w, const struct node *n,
+                            const struct path *at)
+{
+	if (is_hidden(w, n, at)) {
+		str_puts(out, node_type_name(n));
+		return;
+	}
+	if (n->type == NODE_TEXT)
+		str_puts(out, "text ");
+	else if (n->type == NODE_DATE)
+		str_puts(out, "a date, ");
+	else if (node_is_number(n))
+		str_puts(out, "the number ");
+	put_value(out, n);
+}
+
+struct type_words {
+	unsigned bit;
+	const char *words;
+};
+
+static const struct type_words TYPES[] = {
+	{ BIT_TEXT, "text" },          { BIT_BOOL, "a boolean" }, { BIT_NUMBER, "a number" },
+	{ BIT_INTEGER, "an integer" }, { BIT_LIST, "a list" },    { BIT_MAP, "a mapping" },
+	{ BIT_NULL, "null" },
+};
+
+static void put_types(struct str *out, unsigned types)
+{
+	if (types & BIT_NUMBER)
+		types &= ~(unsigned)BIT_INTEGER;
+	if (types & ~(unsigned)BIT_NULL)
+		types &= ~(unsigned)BIT_NULL; /* who has null there may as well leave it out */
+	bool first = true;
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
+		if (!(types & TYPES[i].bit))
+			continue;
+		types &= ~TYPES[i].bit;
+		str_puts(out, first ? "" : types & BIT_ANY ? ", " : " or ");
+		str_puts(out, TYPES[i].words);
+		first = false;
+	}
+}
+
+/* ---- sentences ----------------------------------------------------------------------------------
+ */
+
+static bool report(struct walk *w, struct place where, const char *fmt, va_list ap)
+{
+	char *msg = NULL;
+	if (vasprintf(&msg, fmt, ap) < 0)
+		abort();
+	(void)err_at(w->e, 400, w->code, where, "%s", msg);
+	free(msg);
+	return false;
+}
+
+bool fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
+{
+	if (w->quiet)
+		return false;
+	va_list ap;
+	va_start(ap, fmt);
+	bool no = report(w, path_place(w->arena, at, n), fmt, ap);
+	va_end(ap);
+	return no;
+}
+
+bool fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt, ...)
+{
+	if (w->quiet)
+		return false;
+	va_list ap;
+	va_start(ap, fmt);
+	bool no = report(w, path_place_key(w->arena, map, m), fmt, ap);
+	va_end(ap);
+	return no;
+}
+
+/* What helps with some common mistakes of type. */
+static const char *type_advice(unsigned types, const struct node *n)
+{
+	static const char *const SWITCHES[] = { "yes", "no", "on", "off", "true", "false" };
+	bool scalar = n->type == NODE_BOOL || node_is_number(n);
+	if (n->plain && scalar && (types & BIT_TEXT))
+		return "; put it in quotes";
+	for (size_t i = 0; i < sizeof(SWITCHES) / sizeof(SWITCHES[0]); i++) {
+		if (n->type == NODE_TEXT && (types & BIT_BOOL) &&
+		    strcasecmp(n->text, SWITCHES[i]) == 0)
+			return "; write true or false";
+	}
+	return "";
+}
+
+bool fail_type(struct walk *w, const struct rule *r, const struct node *n, const struct path *at)
+{
+	if (w->quiet)
+		return false;
+	if (node_bits(n) & BIT_INFINITE)
+		return fail(w, n, at, "is not a finite number");
+	if (n->type == NODE_DATE && (r->types & BIT_TEXT))
+		return fail(w, n, at, "looks like a date; quote it to make it text");
+	STR_AUTO text = STR_INIT(SENTENCE_MAX);
+	str_puts(&text, "must be ");
+	put_types(&text, r->types);
+	str_puts(&text, ", is ");
+	put_typed_value(&text, w, n, at);
+	str_puts(&text, type_advice(r->types, n));
+	if (r->hint.p)
+		str_printf(&text, "; %s", r->hint.p);
+	return fail(w, n, at, "%s", str_c(&text));
+}
+
+bool fail_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+{
+	if (w->quiet)
+		return false;
+	STR_AUTO text = STR_INIT(SENTENCE_MAX);
+	str_puts(&text, t->n > 2 ? "must be one of " : "must be ");
+	for (size_t i = 0; i < t->n; i++) {
+		str_puts(&text, i == 0 ? "" : i + 1 == t->n ? " or " : ", ");
+		put_value(&text, &t->values[i]);
+	}
+	str_puts(&text, ", is ");
+	value_text(&text, w, n, at);
+	return fail(w, n, at, "%s", str_c(&text));
+}

@@ -1,0 +1,11 @@
+#pragma once
+/* "Did you mean ...?"  For schema/ only. */
+#include "base/str.h"
+
+/* How many letters must be inserted, deleted, replaced or swapped with their
+ * neighbour to turn a into b; `limit` + 1 if more than limit.  Case counts half:
+ * returned are halves of such steps. */
+unsigned edit_distance(struct span a, struct span b, unsigned limit);
+
+/* The largest distance at which a key of n bytes is taken for a misspelt one. */
+unsigned edit_limit(size_t n);

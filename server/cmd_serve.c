@@ -132,6 +132,9 @@ static int open_signals(struct process *p)
 static int start(struct process *p, struct err *e)
 {
 	p->server.options = &p->options;
+	/* Before there are threads, which would take signals otherwise. */
+	if (open_signals(p) < 0)
+		return err_set(e, UNKNOWN_ERROR, "signalfd failed");
 	if (address_parse(p->options.listen, &p->address, e) < 0 || check_who(p, e) < 0 ||
 	    check_store(&p->options, e) < 0 || open_store(p, e) < 0)
 		return -1;
@@ -141,8 +144,6 @@ static int start(struct process *p, struct err *e)
 		return -1;
 	if (setup_facts(&p->options, &p->arena, &p->server.facts, e) < 0)
 		return -1;
-	if (open_signals(p) < 0)
-		return err_set(e, UNKNOWN_ERROR, "signalfd failed");
 	return open_loops(p, e);
 }
 

@@ -1,9 +1,9 @@
 /* The page at /, and the two questions that a supervisor asks. */
 #include "base/embed.h"
 #include "k8s/store.h"
+#include "server/answer.h"
 #include "server/handlers.h"
 #include "server/loop.h"
-#include "server/reply.h"
 
 EMBED(index_html, "server/index.html");
 
@@ -13,26 +13,26 @@ enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 void index_get(struct request *r)
 {
 	struct span page = EMBEDDED(index_html);
-	reply_header(r, "Content-Security-Policy",
-	             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-	             "form-action 'none'; frame-ancestors 'none'");
+	answer_header(r, "Content-Security-Policy",
+	              "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+	              "form-action 'none'; frame-ancestors 'none'");
 	r->reply.status = 200;
 	r->reply.type = "text/html; charset=utf-8";
 	str_span(&r->reply.body, page);
-	request_answer(r);
+	answer_send(r);
 }
 
 void healthz_get(struct request *r)
 {
-	reply_text(r, 200, "ok\n");
+	answer_text(r, 200, "ok\n");
 }
 
 static void say_ready(struct request *r, bool ready)
 {
 	if (ready)
-		reply_text(r, 200, "ok\n");
+		answer_text(r, 200, "ok\n");
 	else
-		reply_refuse(r, UNAVAILABLE, "the store does not answer");
+		answer_refuse(r, UNAVAILABLE, "the store does not answer");
 }
 
 static void probed(void *arg, const struct store_reply *reply)
@@ -64,7 +64,7 @@ void readyz_get(struct request *r)
 {
 	struct loop *l = r->loop;
 	if (atomic_load(&l->server->phase) != PHASE_RUN) {
-		reply_refuse(r, UNAVAILABLE, "shutting down");
+		answer_refuse(r, UNAVAILABLE, "shutting down");
 		return;
 	}
 	bool fresh = store_now_ms() < l->ready_until_ms;

@@ -17,9 +17,9 @@
 
 #include "base/enc.h"
 #include "k8s/store.h"
+#include "server/answer.h"
 #include "server/framing.h"
 #include "server/log.h"
-#include "server/reply.h"
 #include "server/routes.h"
 
 enum {
@@ -112,7 +112,7 @@ void http_cut(struct loop *l)
 
 /* ---- answers ---- */
 
-void reply_header(struct request *r, const char *name, const char *value)
+void answer_header(struct request *r, const char *name, const char *value)
 {
 	if (r->reply.n_headers == REPLY_HEADERS)
 		return;
@@ -140,6 +140,7 @@ static struct MHD_Response *make_response(struct request *r)
 	add_header(response, "X-Content-Type-Options", "nosniff");
 	add_header(response, "X-Request-Id", r->id);
 	add_header(response, "Cache-Control", "no-store");
+	add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
 		add_header(response, reply->headers[i].name, reply->headers[i].value);
 	if (reply->close || atomic_load(&r->loop->server->phase) != PHASE_RUN)
@@ -147,7 +148,7 @@ static struct MHD_Response *make_response(struct request *r)
 	return response;
 }
 
-void request_answer(struct request *r)
+void answer_send(struct request *r)
 {
 	struct MHD_Response *response = make_response(r);
 	r->answered = true;
@@ -197,7 +198,7 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 static void refuse_framing(struct request *r, const char *why)
 {
 	r->reply.close = true;
-	reply_refuse(r, 400, "InvalidRequestError", why);
+	answer_refuse(r, 400, "InvalidRequestError", why);
 }
 
 static void options_reply(struct request *r, struct span path)
@@ -205,9 +206,9 @@ static void options_reply(struct request *r, struct span path)
 	STR_AUTO methods = STR_INIT(256);
 	route_methods(&methods, path, &r->arena);
 	if (methods.n)
-		reply_header(r, "Allow", str_c(&methods));
+		answer_header(r, "Allow", str_c(&methods));
 	r->reply.status = 204;
-	request_answer(r);
+	answer_send(r);
 }
 
 static const char WRONG_TYPE[] =
@@ -220,11 +221,11 @@ static void check_body(struct request *r, const struct framing *f)
 	int64_t max = r->loop->server->options->max_body;
 	switch (framing_body_type(f)) {
 	case BODY_ENCODING_REFUSED:
-		reply_refuse(r, 415, "UnsupportedMediaTypeError",
-		             "a job must come as it is, without Content-Encoding");
+		answer_refuse(r, 415, "UnsupportedMediaTypeError",
+		              "a job must come as it is, without Content-Encoding");
 		return;
 	case BODY_TYPE_REFUSED:
-		reply_refuse(r, 415, "UnsupportedMediaTypeError", WRONG_TYPE);
+		answer_refuse(r, 415, "UnsupportedMediaTypeError", WRONG_TYPE);
 		return;
 	case BODY_TYPE_OK:
 		break;
@@ -241,7 +242,7 @@ static void refuse_large(struct request *r)
 	(void)err_set(&e, TOO_LARGE, "request entity too large: a job may have %ld bytes",
 	              (long)r->loop->server->options->max_body);
 	r->reply.close = true;
-	reply_error(r, &e);
+	answer_error(r, &e);
 }
 
 /* A request line with a NUL in it is longer than the text that the library hands out. */
@@ -269,13 +270,13 @@ static void look_at_header(struct request *r, const char *url, const char *versi
 	const char *foreign = s->options->no_auth ? framing_local(&f, s->port) : NULL;
 	struct span path = span_of(r->path);
 	if (foreign) {
-		reply_refuse(r, FORBIDDEN, foreign);
+		answer_refuse(r, FORBIDDEN, foreign);
 	} else if (strcmp(r->method, "OPTIONS") == 0) {
 		options_reply(r, path);
 	} else if (!(r->route = route_find(r->method, path, &r->arena, r->args))) {
-		reply_refuse(r, 404, "NoApiError",
-		             "there is no such route; docs/ROUTES.md "
-		             "lists them");
+		answer_refuse(r, 404, "NoApiError",
+		              "there is no such route; docs/ROUTES.md "
+		              "lists them");
 	} else {
 		if (r->route->before)
 			r->route->before(r);
@@ -341,8 +342,10 @@ static void log_request(const struct request *r)
 	log_ms(&line, "ms", now_us() - r->started_us);
 	if (r->route && r->route->auth == AUTH_USER)
 		log_text(&line, "user", span_of(r->loop->server->options->user));
-	if (r->job)
-		log_text(&line, "job", span_of(job_hash(r->job)));
+	if (r->job) {
+		log_text(&line, "job", job_name(r->job));
+		log_text(&line, "framework", span_of(job_hash(r->job)));
+	}
 	if (!r->answered)
 		log_text(&line, "code", SPAN("ClientGone"));
 	else if (r->reply.code)

@@ -3,24 +3,22 @@
 
 enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
 
-/* Text in lines of at most WIDTH, the first of which has `column` already. */
-static void wrap(struct str *out, const char *text, size_t column)
+/* Text in lines of at most WIDTH, the first of which has INDENT columns already. */
+static void wrap(struct str *out, const char *text)
 {
+	size_t column = INDENT;
 	while (*text) {
 		size_t n = strcspn(text, " ");
-		if (column + n > WIDTH && column > INDENT) {
+		if (column > INDENT && column + 1 + n > WIDTH) {
 			str_printf(out, "\n%*s", INDENT, "");
 			column = INDENT;
+		} else if (column > INDENT) {
+			str_char(out, ' ');
+			column++;
 		}
 		str_put(out, text, n);
 		column += n;
-		text += n;
-		if (*text == ' ') {
-			if (column < WIDTH)
-				str_char(out, ' ');
-			column++;
-			text++;
-		}
+		text += n + (text[n] == ' ');
 	}
 	str_char(out, '\n');
 }
@@ -38,7 +36,7 @@ static void option_help(struct str *out, const struct option *o)
 	str_printf(out, "%-*s", INDENT, str_c(&flag));
 	if (flag.n >= INDENT)
 		str_printf(out, "\n%*s", INDENT, "");
-	wrap(out, str_c(&text), INDENT);
+	wrap(out, str_c(&text));
 }
 
 static bool is_shown(const struct option *o, unsigned command, bool all)

@@ -2,7 +2,7 @@
 /*
  * One HTTP request, from its first line to its log line, and what a handler may do
  * with it.  A handler runs on the loop's thread when the request is there as a whole
- * and either answers at once (reply_*), or calls request_wait, keeps the pointer and
+ * and either answers at once (answer_*), or calls request_wait, keeps the pointer and
  * answers later, from that same thread.
  */
 #include <stdbool.h>
@@ -65,6 +65,6 @@ struct request {
 /* The connection sleeps until an answer is given. */
 void request_wait(struct request *r);
 /* Give the answer that r->reply holds; wakes the connection if it waits. */
-void request_answer(struct request *r);
+void answer_send(struct request *r);
 /* Add a header to the reply; the value is copied. */
-void reply_header(struct request *r, const char *name, const char *value);
+void answer_header(struct request *r, const char *name, const char *value);

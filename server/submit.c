@@ -3,9 +3,9 @@
 
 #include "base/enc.h"
 #include "k8s/submission.h"
+#include "server/answer.h"
 #include "server/handlers.h"
 #include "server/loop.h"
-#include "server/reply.h"
 
 enum { ID_BYTES = 16 };
 
@@ -17,9 +17,9 @@ static const char *who(const struct request *r)
 void submit_may(struct request *r)
 {
 	if (!span_is(r->args[0], who(r)))
-		reply_refuse(r, FORBIDDEN,
-		             "jobs can be submitted for oneself only: the user in the path is "
-		             "not the one who is logged in");
+		answer_refuse(r, FORBIDDEN,
+		              "jobs can be submitted for oneself only: the user in the path is "
+		              "not the one who is logged in");
 }
 
 /* What the author should know; in the body, and for clients of v1 in a header. */
@@ -35,7 +35,7 @@ static void put_warnings(struct request *r)
 	STR_AUTO safe = STR_INIT(REPLY_MAX);
 	notes_text(&text, &r->warnings);
 	header_text(&safe, str_view(&text));
-	reply_header(r, "X-Warning", str_c(&safe));
+	answer_header(r, "X-Warning", str_c(&safe));
 }
 
 static void accepted(struct request *r)
@@ -55,14 +55,14 @@ static void accepted(struct request *r)
 	}
 	put_warnings(r);
 	str_puts(out, "}\n");
-	reply_json(r, 202);
+	answer_json(r, 202);
 }
 
 static void submitted(void *arg, const struct err *e)
 {
 	struct request *r = arg;
 	if (e->http)
-		reply_error(r, e);
+		answer_error(r, e);
 	else
 		accepted(r);
 }
@@ -116,11 +116,11 @@ static void submit(struct request *r, enum dialect d)
 {
 	ERR_AUTO e = { 0 };
 	if (!store_has_room(r->loop->store)) {
-		reply_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
+		answer_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
 		return;
 	}
 	if (read_job(r, d, &e) < 0 || start(r, &e) < 0)
-		reply_error(r, &e);
+		answer_error(r, &e);
 }
 
 void submit_v2(struct request *r)

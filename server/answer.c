@@ -1,4 +1,4 @@
-#include "server/reply.h"
+#include "server/answer.h"
 
 enum { MESSAGE_NOTES = 3, NOTE_TEXT_MAX = 4096, HEADER_TEXT_MAX = 1000 };
 
@@ -76,33 +76,33 @@ void header_text(struct str *out, struct span text)
 		str_char(out, text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '?');
 }
 
-void reply_json(struct request *r, int status)
+void answer_json(struct request *r, int status)
 {
 	r->reply.status = status;
 	r->reply.type = "application/json; charset=utf-8";
-	request_answer(r);
+	answer_send(r);
 }
 
-void reply_error(struct request *r, const struct err *e)
+void answer_error(struct request *r, const struct err *e)
 {
 	r->reply.code = e->code;
 	if (e->http == 503)
-		reply_header(r, "Retry-After", "2");
+		answer_header(r, "Retry-After", "2");
 	error_json(&r->reply.body, e);
-	reply_json(r, e->http);
+	answer_json(r, e->http);
 }
 
-void reply_refuse(struct request *r, int status, const char *code, const char *message)
+void answer_refuse(struct request *r, int status, const char *code, const char *message)
 {
 	ERR_AUTO e = { 0 };
 	(void)err_set(&e, status, code, "%s", message);
-	reply_error(r, &e);
+	answer_error(r, &e);
 }
 
-void reply_text(struct request *r, int status, const char *text)
+void answer_text(struct request *r, int status, const char *text)
 {
 	r->reply.status = status;
 	r->reply.type = "text/plain; charset=utf-8";
 	str_puts(&r->reply.body, text);
-	request_answer(r);
+	answer_send(r);
 }

@@ -13,7 +13,7 @@ void notes_json(struct str *out, const struct notes *n);
 void header_text(struct str *out, struct span text);
 
 /* Answer with an error, a text, or JSON that was written to r->reply.body. */
-void reply_error(struct request *r, const struct err *e);
-void reply_refuse(struct request *r, int status, const char *code, const char *message);
-void reply_text(struct request *r, int status, const char *text);
-void reply_json(struct request *r, int status);
+void answer_error(struct request *r, const struct err *e);
+void answer_refuse(struct request *r, int status, const char *code, const char *message);
+void answer_text(struct request *r, int status, const char *text);
+void answer_json(struct request *r, int status);

@@ -260,7 +260,7 @@ static size_t tag_colon(struct span s)
 const char *names_image_problem(struct span image)
 {
 	static const char BAD[] =
-		"is not an image reference ([HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST])";
+	    "is not an image reference ([HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST])";
 	if (image.n == 0)
 		return "is empty; it must name a container image";
 	if (image.n > IMAGE_MAX)
@@ -280,7 +280,7 @@ const char *names_image_problem(struct span image)
 const char *names_registry_problem(struct span registry)
 {
 	static const char BAD[] =
-		"is not the address of a registry (HOST[:PORT][/PATH] or https://...)";
+	    "is not the address of a registry (HOST[:PORT][/PATH] or https://...)";
 	static const char HTTPS[] = "https://";
 	if (registry.n > REGISTRY_MAX)
 		return "is longer than 512 bytes";

@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 enum {
-	LABEL_MAX = 63,       /* of a label value, and of role names in a Framework */
+	LABEL_MAX = 63, /* of a label value, and of role names in a Framework */
 	IMAGE_MAX = 512,
 	STORAGE_NAME_MAX = 253,
 	MOUNT_PATH_MAX = 512,

@@ -25,8 +25,8 @@ struct scan {
 
 /* One tag: `<%`, type, content, `%>`. */
 struct tag {
-	size_t start, end; /* in the text; end is behind `%>` */
-	char type;         /* one of #^/>{&=! or 'n' for a plain name */
+	size_t start, end;   /* in the text; end is behind `%>` */
+	char type;           /* one of #^/>{&=! or 'n' for a plain name */
 	struct span content; /* trimmed */
 };
 
@@ -321,7 +321,7 @@ struct span render_only_name(struct span text)
 	text = span_trim(text);
 	struct tag tag;
 	bool is_tag = span_starts(text, "<%") && read_tag(text, 0, &tag) == 0 &&
-		      tag.end == text.n && tag.type == 'n';
+	              tag.end == text.n && tag.type == 'n';
 	return is_tag ? tag.content : (struct span){ "", 0 };
 }
 

@@ -23,15 +23,15 @@ enum { LOOKUPS_MAX = 20000000, UNRESOLVED_MAX = 8 };
 
 enum render_problem {
 	RENDER_OK,
-	RENDER_UNCLOSED,   /* `<%` without `%>` */
-	RENDER_DELIMITER,  /* `<%= ... =%>` */
-	RENDER_SECTION,    /* a section that is not opened or not closed, or not in order */
-	RENDER_LOOKUPS     /* too many look-ups */
+	RENDER_UNCLOSED,  /* `<%` without `%>` */
+	RENDER_DELIMITER, /* `<%= ... =%>` */
+	RENDER_SECTION,   /* a section that is not opened or not closed, or not in order */
+	RENDER_LOOKUPS    /* too many look-ups */
 };
 
 /* A placeholder that was kept as written. */
 struct unresolved {
-	struct span tag; /* within the text: "<% $parameters.x %>" */
+	struct span tag;  /* within the text: "<% $parameters.x %>" */
 	struct span name; /* "$parameters.x" */
 };
 
@@ -42,7 +42,7 @@ struct render {
 	size_t lookups; /* spent so far */
 	/* of the last text: */
 	enum render_problem problem;
-	size_t problem_at; /* offset of the tag */
+	size_t problem_at;                            /* offset of the tag */
 	struct unresolved unresolved[UNRESOLVED_MAX]; /* the first ones */
 	size_t n_unresolved;                          /* of all */
 };

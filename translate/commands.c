@@ -1,0 +1,238 @@
+/*
+ * v2: the command of a role.  The lines of the deployment that is on, before and
+ * behind the role's own, each trimmed, joined by newlines, then rendered as one text.
+ */
+#include "translate/reading.h"
+#include "translate/render.h"
+
+enum { PARAMETERS, SCRIPT, OUTPUT, DATA, ROOTS };
+
+struct commands {
+	struct reading *r;
+	struct root roots[ROOTS];
+	struct render render;
+	struct root secrets_root;
+	struct render secrets; /* to see whether a secret exists; they are filled in later */
+	const struct node *deployments;
+};
+
+/* Up to three lists of lines, with the paths that lead to them. */
+struct lines {
+	const struct node *list[3];
+	struct path path[3];
+	size_t n;
+};
+
+/* A line of the command: which, and how far into it. */
+struct spot {
+	size_t list;
+	uint32_t item;
+	size_t offset;
+};
+
+struct commands *commands_new(struct reading *r)
+{
+	struct commands *c = ARENA_NEW(r->a, struct commands, 1);
+	c->r = r;
+	c->roots[PARAMETERS] = (struct root){ "$parameters", node_get(r->root, "parameters") };
+	c->roots[SCRIPT].name = "$script";
+	c->roots[OUTPUT].name = "$output";
+	c->roots[DATA].name = "$data";
+	c->render.roots = c->roots;
+	c->render.n_roots = ROOTS;
+	c->secrets_root = (struct root){ "$secrets", node_get(r->root, "secrets") };
+	c->secrets.roots = &c->secrets_root;
+	c->secrets.n_roots = 1;
+	c->deployments = node_get(r->root, "deployments");
+	return c;
+}
+
+static void add_lines(struct lines *l, const struct node *map, const struct path *up,
+                      const char *key)
+{
+	const struct node *list = node_get(map, key);
+	if (!node_is(list, NODE_LIST))
+		return;
+	l->list[l->n] = list;
+	l->path[l->n++] = PATH_KEY(up, span_of(key));
+}
+
+static struct span line_text(const struct node *n)
+{
+	return node_is(n, NODE_TEXT) ? span_trim(node_span(n)) : (struct span){ "", 0 };
+}
+
+static struct span join(struct arena *a, const struct lines *l)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		for (uint32_t k = 0; k < l->list[i]->n; k++)
+			size += line_text(l->list[i]->item + k).n + 1;
+	}
+	char *out = arena_alloc(a, size + 1);
+	char *w = out;
+	for (size_t i = 0; i < l->n; i++) {
+		for (uint32_t k = 0; k < l->list[i]->n; k++) {
+			struct span t = line_text(l->list[i]->item + k);
+			memcpy(w, t.p, t.n);
+			w += t.n;
+			*w++ = '\n';
+		}
+	}
+	*w = '\0';
+	return (struct span){ out, size ? size - 1 : 0 };
+}
+
+/* Back from an offset into the joined text to a line. */
+static struct spot find_spot(const struct lines *l, size_t offset)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		for (uint32_t k = 0; k < l->list[i]->n; k++) {
+			size_t n = line_text(l->list[i]->item + k).n;
+			if (offset <= n)
+				return (struct spot){ i, k, offset };
+			offset -= n + 1;
+		}
+	}
+	return (struct spot){ 0, 0, 0 };
+}
+
+static void say_problem(struct commands *c, const struct lines *l)
+{
+	struct spot s = find_spot(l, c->render.problem_at);
+	struct path p = PATH_INDEX(&l->path[s.list], s.item);
+	reading_refuse(c->r, &p, l->list[s.list]->item + s.item, "%s, at character %zu",
+	               render_problem_text(c->render.problem), s.offset + 1);
+}
+
+static bool is_secret(struct commands *c, struct span name)
+{
+	return span_starts(name, "$secrets.") && render_find(&c->secrets, name);
+}
+
+static void say_unresolved(struct commands *c, const struct lines *l, struct span text)
+{
+	for (size_t i = 0; i < c->render.n_unresolved && i < UNRESOLVED_MAX; i++) {
+		struct unresolved *u = &c->render.unresolved[i];
+		if (is_secret(c, u->name))
+			continue; /* the runtime fills it in */
+		struct spot s = find_spot(l, (size_t)(u->tag.p - text.p));
+		struct path p = PATH_INDEX(&l->path[s.list], s.item);
+		char buf[4 * QUOTE_MAX];
+		reading_warn(c->r, &p, l->list[s.list]->item + s.item,
+		             "%s leads to nothing and is left as it is", quote(buf, u->tag));
+	}
+}
+
+/* The whole command with its placeholders filled in. */
+static struct span render(struct commands *c, const struct lines *l, struct span text,
+                          const struct command_source *source)
+{
+	struct reading *r = c->r;
+	if (span_find(text, 0, "<%") == SIZE_MAX)
+		return text;
+	for (size_t i = 0; i < 3; i++)
+		c->roots[SCRIPT + i].value = source->values[i];
+	size_t room = r->rendered < r->set->max_rendered ? r->set->max_rendered - r->rendered : 0;
+	STR_AUTO out = STR_INIT(room);
+	if (render_text(&c->render, text, &out)) {
+		say_problem(c, l);
+		return text;
+	}
+	if (out.full) {
+		struct path p = PATH_KEY(source->path, SPAN("commands"));
+		const struct node *n = node_get(source->role, "commands");
+		if (room > r->set->max_command)
+			reading_refuse(r, &p, n, "the command is longer than %zu bytes",
+			               r->set->max_command);
+		else
+			reading_refuse(r, &p, n, "all commands together are longer than %zu bytes",
+			               r->set->max_rendered);
+		return (struct span){ "", 0 };
+	}
+	say_unresolved(c, l, text);
+	return arena_span(r->a, str_view(&out));
+}
+
+void commands_read(struct commands *c, const struct command_source *source, struct role *role)
+{
+	const struct member *m =
+	    source->deployment.roles ? node_member(source->deployment.roles, source->name) : NULL;
+	struct path deployments = PATH_KEY(NULL, SPAN("deployments"));
+	struct path deployment = PATH_INDEX(&deployments, source->deployment.index);
+	struct path roles = PATH_KEY(&deployment, SPAN("taskRoles"));
+	struct path mine = PATH_KEY(&roles, source->name);
+	struct lines l = { .n = 0 };
+	if (m)
+		add_lines(&l, &m->value, &mine, "preCommands");
+	add_lines(&l, source->role, source->path, "commands");
+	if (m)
+		add_lines(&l, &m->value, &mine, "postCommands");
+	role->command = span_trim(render(c, &l, join(c->r->a, &l), source));
+	struct path p = PATH_KEY(source->path, SPAN("commands"));
+	reading_command(c->r, role, &p, node_get(source->role, "commands"));
+}
+
+/* ---- deployments
+ * ------------------------------------------------------------------------------------ */
+
+static void warn_unknown_roles(struct reading *r, const struct path *deployment,
+                               const struct node *roles)
+{
+	const struct node *known = node_get(r->root, "taskRoles");
+	struct path p = PATH_KEY(deployment, SPAN("taskRoles"));
+	if (!node_is(known, NODE_MAP) || known->n > r->set->max_roles)
+		return;
+	for (uint32_t i = 0; i < roles->n; i++) {
+		const struct member *m = &roles->member[i];
+		if (node_member(known, member_key(m)))
+			continue;
+		struct path at = PATH_KEY(&p, member_key(m));
+		reading_warn(r, &at, &m->value, "there is no such task role");
+	}
+}
+
+static void check_repeated(struct reading *r, const struct path *list, const struct node *all,
+                           uint32_t i)
+{
+	struct span name = reading_text(all->item + i, "name");
+	for (uint32_t k = 0; name.n && k < i; k++) {
+		if (!span_eq(name, reading_text(all->item + k, "name")))
+			continue;
+		struct path p = PATH_INDEX(list, i);
+		char buf[4 * QUOTE_MAX];
+		reading_refuse(r, &p, all->item + i, "repeats deployment %s", quote(buf, name));
+		return;
+	}
+}
+
+struct deployment deployments_read(struct reading *r)
+{
+	struct deployment on = { NULL, 0 };
+	struct path p = PATH_KEY(NULL, SPAN("deployments"));
+	const struct node *all = node_get(r->root, "deployments");
+	const struct node *wanted = node_get(node_get(r->root, "defaults"), "deployment");
+	bool found = false;
+	for (uint32_t i = 0; node_is(all, NODE_LIST) && i < all->n; i++) {
+		const struct node *n = all->item + i;
+		const struct node *roles = node_get(n, "taskRoles");
+		struct path one = PATH_INDEX(&p, i);
+		check_repeated(r, &p, all, i);
+		if (!node_is(roles, NODE_MAP))
+			continue;
+		warn_unknown_roles(r, &one, roles);
+		if (found || !node_is(wanted, NODE_TEXT) ||
+		    !span_eq(node_span(wanted), reading_text(n, "name")))
+			continue;
+		found = true;
+		on = (struct deployment){ roles, i };
+	}
+	if (node_is(wanted, NODE_TEXT) && !found) {
+		struct path defaults = PATH_KEY(NULL, SPAN("defaults"));
+		struct path at = PATH_KEY(&defaults, SPAN("deployment"));
+		char buf[4 * QUOTE_MAX];
+		reading_refuse(r, &at, wanted, "there is no deployment \"%s\"",
+		               quote(buf, node_span(wanted)));
+	}
+	return on;
+}

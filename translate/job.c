@@ -1,0 +1,139 @@
+/*
+ * From text to struct job: read the document, tell its dialect, check it against the
+ * schema, let the dialect fill the job, mask the secrets.  Stages go on as long as
+ * that makes sense, so that people see all that is wrong at once.
+ */
+#include "translate/job.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/enc.h"
+#include "schema/check.h"
+#include "translate/names.h"
+#include "translate/reading.h"
+
+struct dialect_rule {
+	enum dialect dialect;
+	enum schema_name schema;
+	int http;
+	const char *code;
+	const char *name_key;
+	void (*read)(struct reading *r);
+};
+
+static const struct dialect_rule RULES[] = {
+	[DIALECT_V1] = { DIALECT_V1, SCHEMA_V1, INVALID_PARAMETERS, "jobName", pai_v1_read },
+	[DIALECT_V2] = { DIALECT_V2, SCHEMA_V2, INVALID_PROTOCOL, "name", pai_v2_read },
+};
+
+/* What a document is, by one rule: kind, else protocolVersion, else jobName. */
+static enum dialect dialect_of(const struct node *root)
+{
+	if (node_get(root, "protocolVersion"))
+		return DIALECT_V2;
+	return node_get(root, "jobName") ? DIALECT_V1 : DIALECT_AUTO;
+}
+
+static int refuse_unknown(struct arena *a, const struct node *root, struct err *e)
+{
+	struct path p = PATH_KEY(NULL, SPAN("kind"));
+	const struct node *kind = node_get(root, "kind");
+	if (kind)
+		return err_at(e, INVALID_PROTOCOL, path_place(a, &p, kind),
+		              "Kubernetes objects are not taken as jobs; write an OpenPAI job");
+	return err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
+	              "this is no job: it has neither `protocolVersion` (v2) nor `jobName` (v1)");
+}
+
+static const struct dialect_rule *decide(enum dialect wanted, struct arena *a,
+                                         const struct node *root, struct err *e)
+{
+	if (!node_is(root, NODE_MAP)) {
+		(void)err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
+		             "the document must be a mapping, is %s", node_type_name(root));
+		return NULL;
+	}
+	enum dialect d = wanted;
+	if (d == DIALECT_AUTO && node_get(root, "kind") == NULL)
+		d = dialect_of(root);
+	if (d == DIALECT_AUTO) {
+		(void)refuse_unknown(a, root, e);
+		return NULL;
+	}
+	return &RULES[d];
+}
+
+/* Name, id and hash. */
+static void read_name(struct reading *r, const char *key)
+{
+	struct job *job = r->job;
+	job->name = reading_text(r->root, key);
+	job->id = names_job_id(r->a, job->user, job->name);
+	md5_hex(job->hash, job->id);
+}
+
+static int read_job(struct reading *r, const struct dialect_rule *rule, const struct doc *doc,
+                    struct span text)
+{
+	static const char *const SECRET[] = { "secrets", NULL };
+	r->code = rule->code;
+	r->job->dialect = rule->dialect;
+	if (rule->dialect == DIALECT_V1)
+		r->root = pai_v1_numbers(r);
+	if (schema_check(schema_get(rule->schema), r->root, rule->code, SECRET, r->e))
+		r->schema_notes = r->e->notes.n;
+	read_name(r, rule->name_key);
+	rule->read(r);
+	if (r->e->http)
+		return -1;
+	return mask_config(r, doc, text);
+}
+
+struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
+                     struct arena *a, struct notes *warnings, struct err *e)
+{
+	assert(user_name_ok(span_of(user)));
+	struct doc doc = { 0 };
+	ERR_AUTO err = { 0 }; /* *e may hold something already */
+	struct reading r = {
+		.set = translator_settings(t),
+		.a = a,
+		.job = ARENA_NEW(a, struct job, 1),
+		.root = &doc.root,
+		.e = &err,
+		.warnings = warnings,
+	};
+	r.job->user = arena_dup(a, span_of(user));
+	const struct dialect_rule *rule = NULL;
+	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0)
+		rule = decide(d, a, &doc.root, &err);
+	if (rule && read_job(&r, rule, &doc, text) == 0)
+		return r.job;
+	if (d == DIALECT_V1 && err.http == 400)
+		err.code = RULES[d].code;
+	err_done(e);
+	*e = err;
+	err = (struct err){ 0 };
+	return NULL;
+}
+
+const char *job_user(const struct job *job)
+{
+	return job->user;
+}
+
+struct span job_name(const struct job *job)
+{
+	return job->name;
+}
+
+const char *job_hash(const struct job *job)
+{
+	return job->hash;
+}
+
+bool job_has_secrets(const struct job *job)
+{
+	return job->secrets || job->n_logins;
+}

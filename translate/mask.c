@@ -1,0 +1,345 @@
+/*
+ * The job's text as it is stored: for everybody to read, so without its secrets.
+ *
+ * The value of `secrets` and literal members of `auth` are cut out by their position
+ * in the text; all else stays byte for byte.  Whether that was right is not argued but
+ * tried: the result is read again and compared.  Text without secrets costs nothing.
+ */
+#include <stdlib.h>
+
+#include "translate/reading.h"
+#include "translate/render.h"
+
+/* Bytes of the text that become `as`. */
+struct edit {
+	size_t from, to;
+	const char *as;
+};
+
+struct mask {
+	struct reading *r;
+	const struct doc *doc;
+	struct span text;
+	struct edit *edit;
+	size_t n, max;
+};
+
+/* ---- places -> bytes ------------------------------------------------------------------------ */
+
+/* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
+static size_t byte_at(struct span text, unsigned line, unsigned column)
+{
+	size_t i = span_starts(text, "\xef\xbb\xbf") ? 3 : 0;
+	for (unsigned at = 1; at < line; at++) {
+		while (i < text.n && text.p[i] != '\n' && text.p[i] != '\r')
+			i++;
+		if (i >= text.n)
+			return SIZE_MAX;
+		i += text.p[i] == '\r' && i + 1 < text.n && text.p[i + 1] == '\n' ? 2 : 1;
+	}
+	for (unsigned at = 1; at < column && i < text.n; at++) {
+		i++;
+		while (i < text.n && ((unsigned char)text.p[i] & 0xc0) == 0x80)
+			i++;
+	}
+	return i < text.n ? i : SIZE_MAX;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Is the top-level mapping written with braces?  Tags and anchors may stand before it. */
+static bool is_flow(const struct mask *m)
+{
+	if (m->doc->json)
+		return true;
+	struct span t = m->text;
+	size_t i = byte_at(t, m->doc->root.line, m->doc->root.column);
+	while (i < t.n && (is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
+		bool property = !is_blank(t.p[i++]);
+		while (property && i < t.n && !is_blank(t.p[i]))
+			i++;
+	}
+	return i < t.n && t.p[i] == '{';
+}
+
+/* The end of a quoted scalar that starts at i, or SIZE_MAX. */
+static size_t quoted_end(struct span t, size_t i)
+{
+	char q = t.p[i++];
+	for (; i < t.n; i++) {
+		bool doubled = q == '\'' && t.p[i] == q && i + 1 < t.n && t.p[i + 1] == q;
+		if (doubled || (q == '"' && t.p[i] == '\\'))
+			i++;
+		else if (t.p[i] == q)
+			return i + 1;
+	}
+	return SIZE_MAX;
+}
+
+/* The end of a scalar that starts at i, or SIZE_MAX if it is written in a way in which this
+ * cannot be told for sure. */
+static size_t scalar_end(struct span t, size_t i, struct span value)
+{
+	if (i >= t.n)
+		return SIZE_MAX;
+	if (t.p[i] == '"' || t.p[i] == '\'')
+		return quoted_end(t, i);
+	bool same = value.n && t.n - i >= value.n && memcmp(t.p + i, value.p, value.n) == 0;
+	return same ? i + value.n : SIZE_MAX;
+}
+
+/* ---- edits ---------------------------------------------------------------------------------- */
+
+static void add_edit(struct mask *m, size_t from, size_t to, const char *as)
+{
+	if (m->n == m->max) {
+		m->max = m->max ? 2 * m->max : 8;
+		m->edit = xrealloc(m->edit, m->max * sizeof(*m->edit));
+	}
+	m->edit[m->n++] = (struct edit){ from, to, as };
+}
+
+/* `secrets`: from the end of its key to the start of the next one. */
+static void edit_secrets(struct mask *m)
+{
+	struct span cut = m->doc->secrets;
+	size_t from = (size_t)(cut.p - m->text.p);
+	size_t to = from + cut.n;
+	bool last = to >= m->text.n;
+	if (is_flow(m)) {
+		bool more = !last && m->text.p[to] != '}';
+		add_edit(m, from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"");
+		return;
+	}
+	size_t indent = to;
+	while (!last && indent > from && m->text.p[indent - 1] == ' ')
+		indent--;
+	add_edit(m, from, indent, last ? ": \"" MASK "\"" : ": \"" MASK "\"\n");
+}
+
+/* Text that shows nothing: one reference to a secret, or nothing at all. */
+static bool is_reference(struct span text)
+{
+	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
+}
+
+static void edit_auth_member(struct mask *m, const struct path *auth, const struct member *member,
+                             bool shared)
+{
+	const struct node *n = &member->value;
+	bool harmless = span_is(member_key(member), "registryuri") || !node_is(n, NODE_TEXT) ||
+	                is_reference(node_span(n));
+	if (harmless)
+		return;
+	size_t from = byte_at(m->text, n->line, n->column);
+	size_t to = scalar_end(m->text, from, node_span(n));
+	shared = shared || (n->flags & NODE_ALIASED);
+	if (!shared && to != SIZE_MAX) {
+		add_edit(m, from, to, "\"" MASK "\"");
+		return;
+	}
+	struct path p = PATH_KEY(auth, member_key(member));
+	reading_refuse(m->r, &p, n,
+	               "cannot be hidden in the stored job: write it in quotes, without an anchor "
+	               "or alias, or use <%% $secrets.NAME %%>");
+}
+
+static void edit_auth(struct mask *m)
+{
+	const struct node *list = node_get(m->r->root, "prerequisites");
+	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
+	if (!m->r->job->has_auth)
+		return;
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+		const struct node *auth = node_get(list->item + i, "auth");
+		struct path one = PATH_INDEX(&p, i);
+		struct path at = PATH_KEY(&one, SPAN("auth"));
+		if (!node_is(auth, NODE_MAP))
+			continue;
+		bool shared = (list->flags | list->item[i].flags | auth->flags) & NODE_ALIASED;
+		for (uint32_t k = 0; k < auth->n; k++)
+			edit_auth_member(m, &at, &auth->member[k], shared);
+	}
+}
+
+static int compare_edits(const void *a, const void *b)
+{
+	const struct edit *x = a;
+	const struct edit *y = b;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+static void apply(struct mask *m, struct str *out)
+{
+	size_t at = 0;
+	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
+	for (size_t i = 0; i < m->n; i++) {
+		const struct edit *e = &m->edit[i];
+		if (e->from < at) {
+			out->full = true; /* they overlap: cannot be right */
+			return;
+		}
+		str_put(out, m->text.p + at, e->from - at);
+		str_puts(out, e->as);
+		at = e->to;
+	}
+	str_put(out, m->text.p + at, m->text.n - at);
+}
+
+/* ---- is the result right? ------------------------------------------------------------------- */
+
+static bool is_mask(const struct node *n)
+{
+	return node_is(n, NODE_TEXT) && span_is(node_span(n), MASK);
+}
+
+static bool same_auth(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
+		return false;
+	for (uint32_t i = 0; i < was->n; i++) {
+		const struct node *now = node_get(is, was->member[i].key);
+		if (now == NULL || (!is_mask(now) && !node_equal(&was->member[i].value, now)))
+			return false;
+	}
+	return true;
+}
+
+static bool same_image(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
+		return node_equal(was, is);
+	for (uint32_t i = 0; i < was->n; i++) {
+		const struct member *m = &was->member[i];
+		const struct node *now = node_get(is, m->key);
+		bool auth = span_is(member_key(m), "auth") && m->value.type == NODE_MAP;
+		if (now == NULL ||
+		    (auth ? !same_auth(&m->value, now) : !node_equal(&m->value, now)))
+			return false;
+	}
+	return true;
+}
+
+static bool same_images(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_LIST) || !node_is(is, NODE_LIST) || was->n != is->n)
+		return node_equal(was, is);
+	for (uint32_t i = 0; i < was->n; i++) {
+		if (!same_image(was->item + i, is->item + i))
+			return false;
+	}
+	return true;
+}
+
+/* Every member the same, but for what was to be masked. */
+static bool same_document(const struct node *was, const struct node *is)
+{
+	if (!node_is(is, NODE_MAP) || was->n != is->n)
+		return false;
+	for (uint32_t i = 0; i < was->n; i++) {
+		const struct member *m = &was->member[i];
+		const struct node *now = node_get(is, m->key);
+		bool good = false;
+		if (now && span_is(member_key(m), "secrets"))
+			good = is_mask(now);
+		else if (now && span_is(member_key(m), "prerequisites"))
+			good = same_images(&m->value, now);
+		else if (now)
+			good = node_equal(&m->value, now);
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
+static bool read_again(const struct mask *m, struct span masked)
+{
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO err = { 0 };
+	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
+	       same_document(m->r->root, &doc.root);
+}
+
+static int mask(struct mask *m)
+{
+	struct reading *r = m->r;
+	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
+	apply(m, &out);
+	r->job->config = arena_span(r->a, str_view(&out));
+	if (!out.full && read_again(m, r->job->config))
+		return 0;
+	r->job->config = (struct span){ "", 0 };
+	return err_set(
+	    r->e, UNKNOWN_ERROR,
+	    "the secrets of this job cannot be hidden safely; write `secrets` as a plain "
+	    "mapping at the end of the file");
+}
+
+/* ---- the size, and passwords elsewhere ------------------------------------------------------- */
+
+static unsigned line_of(struct span text, size_t offset)
+{
+	unsigned line = 1;
+	for (size_t i = 0; i < offset; i++)
+		line += text.p[i] == '\n';
+	return line;
+}
+
+/* scheme://user:password@host, with a password that is no placeholder. */
+static bool has_password(struct span t, size_t i)
+{
+	bool colon = false;
+	for (; i < t.n && t.p[i] > ' ' && !strchr("/\"'<>$", t.p[i]); i++) {
+		if (t.p[i] == '@')
+			return colon;
+		colon = colon || t.p[i] == ':';
+	}
+	return false;
+}
+
+/* Such a URL stays as it is, since the runtime needs it. */
+static void warn_passwords(struct reading *r)
+{
+	struct span t = r->job->config;
+	for (size_t i = 0; (i = span_find(t, i, "://")) != SIZE_MAX;) {
+		i += 3;
+		if (!has_password(t, i))
+			continue;
+		struct place where = { NULL, line_of(t, i), 0 };
+		notes_add(r->warnings, where,
+		          "others can read the password in this URL; use <%% $secrets.NAME %%>");
+		return;
+	}
+}
+
+int mask_config(struct reading *r, const struct doc *doc, struct span text)
+{
+	struct mask m = { .r = r, .doc = doc, .text = text };
+	int status = 0;
+	r->job->config = text;
+	if (r->job->dialect == DIALECT_V2 && node_get(r->root, "secrets")) {
+		if (doc->secrets_unsafe)
+			return err_at(r->e, 400, r->code, doc->secrets_at,
+			              "%s, so it cannot be hidden in the stored job",
+			              doc->secrets_unsafe);
+		edit_secrets(&m);
+	}
+	if (r->job->dialect == DIALECT_V2)
+		edit_auth(&m);
+	if (r->e->http == 0 && m.n)
+		status = mask(&m);
+	free(m.edit);
+	if (r->e->http || status)
+		return -1;
+	warn_passwords(r);
+	if (r->job->config.n > r->set->max_annotations)
+		return err_at(r->e, 400, r->code, path_place(r->a, NULL, r->root),
+		              "the job file is larger than %zu bytes and cannot be stored as an "
+		              "annotation",
+		              r->set->max_annotations);
+	return 0;
+}

@@ -1,0 +1,206 @@
+/*
+ * v2: prerequisites by name and type, image references, and logins for registries,
+ * whose placeholders are filled from `secrets` alone.
+ */
+#include <stdlib.h>
+
+#include "translate/names.h"
+#include "translate/reading.h"
+#include "translate/render.h"
+
+enum { LOGIN_MAX = 16384 };
+
+struct prerequisite {
+	struct span name, type;
+	const struct node *node;
+	size_t index; /* in the document */
+};
+
+/* Sorted by name, type and index. */
+struct prerequisites {
+	struct prerequisite *v;
+	size_t n;
+};
+
+static int compare_span(struct span a, struct span b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int c = n ? memcmp(a.p, b.p, n) : 0;
+	return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct prerequisite *x = a;
+	const struct prerequisite *y = b;
+	int c = compare_span(x->name, y->name);
+	c = c ? c : compare_span(x->type, y->type);
+	return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Offset of the first one that is not below (name, type). */
+static size_t lower_bound(const struct prerequisites *all, struct span name, struct span type)
+{
+	struct prerequisite key = { .name = name, .type = type };
+	size_t low = 0;
+	for (size_t high = all->n; low < high;) {
+		size_t mid = low + (high - low) / 2;
+		if (compare(&all->v[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+const struct node *prerequisites_find(const struct prerequisites *all, struct span name,
+                                      const char *type)
+{
+	size_t i = lower_bound(all, name, span_of(type));
+	bool found = i < all->n && span_eq(all->v[i].name, name) && span_is(all->v[i].type, type);
+	return found ? all->v[i].node : NULL;
+}
+
+bool prerequisites_has(const struct prerequisites *all, struct span name)
+{
+	size_t i = lower_bound(all, name, (struct span){ "", 0 });
+	return i < all->n && span_eq(all->v[i].name, name);
+}
+
+static void check_repeated(struct reading *r, const struct path *list,
+                           const struct prerequisites *all)
+{
+	char name[4 * QUOTE_MAX];
+	for (size_t i = 1; i < all->n; i++) {
+		const struct prerequisite *one = &all->v[i - 1];
+		const struct prerequisite *two = &all->v[i];
+		if (!span_eq(one->name, two->name) || !span_eq(one->type, two->type))
+			continue;
+		struct path p = PATH_INDEX(list, two->index);
+		reading_refuse(r, &p, two->node, "repeats %.*s %s", (int)two->type.n, two->type.p,
+		               quote(name, two->name));
+	}
+}
+
+/* ---- logins ------------------------------------------------------------------------------------
+ */
+
+struct login_reader {
+	struct reading *r;
+	struct render render;
+	struct registry_login *v;
+};
+
+/* One member of `auth`, filled in. */
+static struct span auth_text(struct login_reader *l, const struct path *auth,
+                             const struct member *m)
+{
+	struct reading *r = l->r;
+	struct path p = PATH_KEY(auth, member_key(m));
+	struct str out = STR_INIT(LOGIN_MAX);
+	struct span none = { "", 0 };
+	if (!node_is(&m->value, NODE_TEXT)) {
+		reading_refuse(r, &p, &m->value, "must be text, is %s", node_type_name(&m->value));
+		return none;
+	}
+	if (span_is(node_span(&m->value), MASK)) {
+		reading_refuse(r, &p, &m->value, "is masked; put the value in again");
+		return none;
+	}
+	if (render_text(&l->render, node_span(&m->value), &out)) {
+		reading_refuse(r, &p, &m->value, "%s", render_problem_text(l->render.problem));
+	} else if (l->render.n_unresolved) {
+		char buf[4 * QUOTE_MAX];
+		reading_refuse(r, &p, &m->value, "there is no %s to fill in",
+		               quote(buf, l->render.unresolved[0].name));
+	} else if (out.full) {
+		reading_refuse(r, &p, &m->value, "is longer than %d bytes", LOGIN_MAX);
+	}
+	struct span text = arena_span(r->a, str_view(&out));
+	str_wipe(&out);
+	return text;
+}
+
+/* The later of two logins for one registry wins. */
+static void add_login(struct login_reader *l, struct registry_login login)
+{
+	struct job *job = l->r->job;
+	size_t i = 0;
+	while (i < job->n_logins && !span_eq(l->v[i].registry, login.registry))
+		i++;
+	l->v[i] = login;
+	job->n_logins += i == job->n_logins;
+}
+
+static void read_auth(struct login_reader *l, const struct path *image, const struct node *auth)
+{
+	struct registry_login login = { SPAN("https://index.docker.io/v1/"), SPAN(""), SPAN("") };
+	struct path p = PATH_KEY(image, SPAN("auth"));
+	for (uint32_t i = 0; i < auth->n; i++) {
+		const struct member *m = &auth->member[i];
+		struct path at = PATH_KEY(&p, member_key(m));
+		struct span text = auth_text(l, &p, m);
+		const char *problem = NULL;
+		if (span_is(member_key(m), "registryuri")) {
+			login.registry = text;
+			problem = text.n ? names_registry_problem(text) : NULL;
+		} else if (span_is(member_key(m), "username")) {
+			login.username = text;
+			problem =
+			    span_find(text, 0, ":") != SIZE_MAX ? "must not contain a colon" : NULL;
+		} else if (span_is(member_key(m), "password")) {
+			login.password = text;
+		}
+		if (problem)
+			reading_refuse(l->r, &at, &m->value, "%s", problem);
+	}
+	add_login(l, login);
+}
+
+static void read_image(struct login_reader *l, const struct path *image, const struct node *n)
+{
+	struct path p = PATH_KEY(image, SPAN("uri"));
+	const struct node *uri = node_get(n, "uri");
+	if (node_is(uri, NODE_TEXT)) {
+		char buf[4 * QUOTE_MAX];
+		const char *problem = names_image_problem(node_span(uri));
+		if (problem)
+			reading_refuse(l->r, &p, uri, "%s%s%s%s", uri->n ? "\"" : "",
+			               quote(buf, node_span(uri)), uri->n ? "\" " : "", problem);
+	}
+	const struct node *auth = node_get(n, "auth");
+	if (node_is(auth, NODE_MAP)) {
+		l->r->job->has_auth = true;
+		read_auth(l, image, auth);
+	}
+}
+
+/* ---- all of them
+ * --------------------------------------------------------------------------------- */
+
+struct prerequisites *prerequisites_read(struct reading *r)
+{
+	struct prerequisites *all = ARENA_NEW(r->a, struct prerequisites, 1);
+	const struct node *list = node_get(r->root, "prerequisites");
+	if (!node_is(list, NODE_LIST))
+		return all;
+	struct root roots[] = { { "$secrets", node_get(r->root, "secrets") } };
+	struct login_reader l = { .r = r, .render = { .roots = roots, .n_roots = 1 } };
+	l.v = ARENA_NEW(r->a, struct registry_login, list->n + 1);
+	all->v = ARENA_NEW(r->a, struct prerequisite, list->n + 1);
+	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *n = list->item + i;
+		struct path one = PATH_INDEX(&p, i);
+		struct span type = reading_text(n, "type");
+		if (span_is(type, "dockerimage"))
+			read_image(&l, &one, n);
+		if (node_is(node_get(n, "name"), NODE_TEXT))
+			all->v[all->n++] =
+			    (struct prerequisite){ reading_text(n, "name"), type, n, i };
+	}
+	qsort(all->v, all->n, sizeof(*all->v), compare);
+	check_repeated(r, &p, all);
+	r->job->logins = l.v;
+	return all;
+}

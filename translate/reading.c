@@ -1,0 +1,253 @@
+/* What the dialects share; see reading.h. */
+#include "translate/reading.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "translate/dollar.h"
+#include "translate/names.h"
+
+/* ---- violations and warnings -------------------------------------------------------------- */
+
+/* The schema already complained about this very place. */
+static bool said(const struct reading *r, const char *at)
+{
+	for (size_t i = 0; i < r->schema_notes; i++) {
+		const char *other = r->e->notes.v[i].at;
+		if (other && strcmp(other, at) == 0)
+			return true;
+	}
+	return false;
+}
+
+__attribute__((format(printf, 3, 0))) static void refuse(struct reading *r, struct place where,
+                                                         const char *fmt, va_list ap)
+{
+	if (said(r, where.at))
+		return;
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	(void)err_at(r->e, 400, r->code, where, "%s", text); /* its -1 is for callers that stop */
+}
+
+void reading_refuse(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
+                    ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	refuse(r, path_place(r->a, p, n), fmt, ap);
+	va_end(ap);
+}
+
+void reading_refuse_key(struct reading *r, const struct path *p, const struct member *m,
+                        const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	refuse(r, path_place_key(r->a, p, m), fmt, ap);
+	va_end(ap);
+}
+
+void reading_warn(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
+                  ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	notes_add(r->warnings, path_place(r->a, p, n), "%s", text);
+}
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+static void say_real(struct reading *r, const struct path *p, const struct node *n,
+                     const struct int_field *f)
+{
+	char buf[NUMBER_MAX];
+	(void)number_text(buf, n->real); /* the length is not needed */
+	if (!isfinite(n->real))
+		reading_refuse(r, p, n, "is not a finite number");
+	else if (n->real < (double)f->min)
+		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %s", f->min, buf);
+	else if (n->real > (double)f->max)
+		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %s", f->max, buf);
+}
+
+int64_t reading_number(struct reading *r, const struct path *p, const struct node *n,
+                       const struct int_field *f)
+{
+	if (node_is(n, NODE_REAL))
+		say_real(r, p, n, f);
+	if (!node_is(n, NODE_INT))
+		return f->absent;
+	if (n->integer < f->min)
+		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %" PRId64, f->min,
+		               n->integer);
+	else if (n->integer > f->max)
+		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %" PRId64, f->max,
+		               n->integer);
+	else
+		return n->integer;
+	return f->absent;
+}
+
+int64_t reading_int(struct reading *r, const struct path *up, const struct node *map,
+                    const struct int_field *f)
+{
+	struct path p = PATH_KEY(up, span_of(f->name));
+	return reading_number(r, &p, node_get(map, f->name), f);
+}
+
+struct span reading_text(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
+}
+
+void reading_virtual_cluster(struct reading *r, const struct path *p, const struct node *n)
+{
+	struct job *job = r->job;
+	bool absent = n == NULL || n->type == NODE_NULL;
+	bool empty = node_is(n, NODE_TEXT) && n->n == 0;
+	job->virtual_cluster = SPAN("default");
+	job->virtual_cluster_where = path_place(r->a, p, n);
+	if (absent || empty || n->type != NODE_TEXT)
+		return;
+	struct span vc = node_span(n);
+	char buf[4 * QUOTE_MAX];
+	if (vc.n > LABEL_MAX)
+		reading_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX,
+		               vc.n);
+	else if (!names_label_value_ok(vc))
+		reading_refuse(r, p, n,
+		               "\"%s\" is not a Kubernetes label value (letters, digits and "
+		               "-_. in between)",
+		               quote(buf, vc));
+	else
+		job->virtual_cluster = vc;
+}
+
+/* ---- roles ----------------------------------------------------------------------------------- */
+
+void reading_role_name(struct reading *r, struct role *role, const struct path *p,
+                       const struct node *n, struct span name)
+{
+	char buf[4 * QUOTE_MAX];
+	role->name = name;
+	role->where = path_place(r->a, p, n);
+	role->object_name = names_role_object(r->a, name);
+	role->variable = names_variable(r->a, name);
+	size_t len = strlen(role->object_name);
+	if (len == 0)
+		reading_refuse(r, p, n,
+		               "the name \"%s\" becomes empty: Kubernetes takes only lower case "
+		               "letters and digits of it",
+		               quote(buf, name));
+	else if (len > LABEL_MAX)
+		reading_refuse(r, p, n,
+		               "the name \"%s\" has %zu letters and digits; at most %d are "
+		               "allowed",
+		               quote(buf, name), len, LABEL_MAX);
+}
+
+/* Two names that become one, in the Framework or in names of variables. */
+static void check_pair(struct reading *r, const struct role *one, const struct role *two)
+{
+	char a[4 * QUOTE_MAX];
+	char b[4 * QUOTE_MAX];
+	const char *same = NULL;
+	if (strcmp(one->object_name, two->object_name) == 0)
+		same = one->object_name;
+	else if (strcmp(one->variable, two->variable) == 0)
+		same = one->variable;
+	if (same == NULL || *same == '\0' || said(r, two->where.at))
+		return;
+	(void)err_at(r->e, 400, r->code, two->where, "roles %s and %s both become %s",
+	             quote(a, one->name), quote(b, two->name), same);
+}
+
+static void check_names(struct reading *r)
+{
+	const struct job *job = r->job;
+	for (size_t i = 1; i < job->n_roles; i++) {
+		for (size_t k = 0; k < i; k++)
+			check_pair(r, &job->roles[k], &job->roles[i]);
+	}
+}
+
+void reading_roles_done(struct reading *r)
+{
+	struct job *job = r->job;
+	check_names(r);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct role *role = &job->roles[i];
+		job->total_tasks += role->instances;
+		job->total_gpu += role->gpu * role->instances; /* below 2^31 * 10000 * 256 */
+	}
+	if (job->total_tasks > r->set->max_tasks) {
+		struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
+		reading_refuse(r, &p, node_get(r->root, "taskRoles"),
+		               "at most %" PRId64 " tasks in all, here are %" PRId64,
+		               r->set->max_tasks, job->total_tasks);
+	}
+}
+
+bool reading_roles_fit(struct reading *r, const struct path *p, const struct node *roles)
+{
+	if (roles->n <= r->set->max_roles)
+		return true;
+	reading_refuse(r, p, roles, "at most %" PRId64 " task roles, here are %u",
+	               r->set->max_roles, roles->n);
+	return false;
+}
+
+void reading_command(struct reading *r, struct role *role, const struct path *p,
+                     const struct node *n)
+{
+	r->rendered += role->command.n;
+	if (dollar_escaped_size(role->command) > r->set->max_command)
+		reading_refuse(r, p, n, "the command is longer than %zu bytes",
+		               r->set->max_command);
+	else if (r->rendered > r->set->max_rendered)
+		reading_refuse(r, p, n, "all commands together are longer than %zu bytes",
+		               r->set->max_rendered);
+	if (span_find(role->command, 0, "{{FC_") != SIZE_MAX)
+		reading_warn(r, p, n,
+		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
+		             "escaped");
+}
+
+/* ---- ports -------------------------------------------------------------------------------------
+ */
+
+void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
+                        const struct node *n, struct port_request *ports)
+{
+	static const char *const ALWAYS[] = { "ssh", "http" };
+	size_t count = role->n_ports;
+	for (size_t k = 0; k < 2; k++) {
+		bool found = false;
+		for (size_t i = 0; i < role->n_ports && !found; i++)
+			found = span_is(ports[i].label, ALWAYS[k]);
+		if (!found)
+			ports[count++] = (struct port_request){ span_of(ALWAYS[k]), 1 };
+	}
+	int64_t sum = 0;
+	int64_t range = r->set->port_end - r->set->port_start;
+	for (size_t i = 0; i < count; i++)
+		sum += ports[i].count;
+	if (sum > range)
+		reading_refuse(r, p, n,
+		               "at most %" PRId64 " ports per task, here are %" PRId64
+		               " with ssh and http",
+		               range, sum);
+	role->ports = ports;
+	role->n_ports = count;
+}

@@ -1,0 +1,285 @@
+/*
+ * v1: what goes into the container besides the command.  Environment of the job and
+ * the role, directories, and the lines before the command.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/enc.h"
+#include "translate/dollar.h"
+#include "translate/names.h"
+#include "translate/v1.h"
+
+enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
+
+/* Names that the job must not set: they decide about the pod. */
+static const char *const RESERVED[] = {
+	"FC_*",
+	"KUBERNETES_*",
+	"NVIDIA_VISIBLE_DEVICES",
+	"NVIDIA_DRIVER_CAPABILITIES",
+	"HIVED_VISIBLE_DEVICES",
+	"ROCR_VISIBLE_DEVICES",
+	"HIP_VISIBLE_DEVICES",
+	"AMD_VISIBLE_DEVICES",
+	NULL,
+};
+
+/* Names that the server and the runtime set: what the job says is ignored. */
+static const char *const OURS[] = {
+	"PAI_FRAMEWORK_NAME",  "PAI_JOB_*",
+	"PAI_USER_NAME",       "PAI_USERNAME",
+	"PAI_DEFAULT_FS_URI",  "PAI_DATA_DIR",
+	"PAI_OUTPUT_DIR",      "PAI_CODE_DIR",
+	"PAI_VIRTUAL_CLUSTER", "PAI_TASK_*",
+	"PAI_TASKS_NUM",       "PAI_RESOURCE_*",
+	"PAI_MIN_*",           "PAI_PORT_LIST_*",
+	"PAI_HOST_IP_*",       "PAI_CURRENT_*",
+	"PAI_CONTAINER_*",     "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM",
+	"PAI_WORK_DIR",        NULL,
+};
+
+/* Is the name in the list, where a final `*` stands for anything? */
+static bool matches(const char *const *list, struct span name)
+{
+	for (; *list; list++) {
+		size_t n = strlen(*list);
+		bool prefix = (*list)[n - 1] == '*';
+		n -= prefix;
+		if (name.n >= n && memcmp(name.p, *list, n) == 0 && (prefix || name.n == n))
+			return true;
+	}
+	return false;
+}
+
+/* ---- environment -------------------------------------------------------------------------- */
+
+struct env_reader {
+	struct reading *r;
+	struct env_var *v;
+	size_t n;
+};
+
+/* A value as text: numbers and booleans as JSON has them.  p is NULL for other types. */
+static struct span value_text(struct arena *a, const struct node *n)
+{
+	char buf[NUMBER_MAX];
+	switch ((enum node_type)n->type) {
+	case NODE_BOOL:
+		return n->boolean ? SPAN("true") : SPAN("false");
+	case NODE_INT:
+		return span_of(arena_printf(a, "%" PRId64, n->integer));
+	case NODE_REAL:
+		if (!isfinite(n->real))
+			break;
+		return arena_span(a, (struct span){ buf, number_text(buf, n->real) });
+	case NODE_TEXT:
+	case NODE_DATE:
+		return node_span(n);
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return (struct span){ NULL, 0 };
+}
+
+static bool name_allowed(struct reading *r, const struct path *p, const struct member *m)
+{
+	struct span name = member_key(m);
+	if (!names_identifier_ok(name)) {
+		reading_refuse_key(r, p, m, "is not a name of an environment variable");
+		return false;
+	}
+	if (matches(RESERVED, name)) {
+		reading_refuse_key(r, p, m, "is reserved and cannot be set");
+		return false;
+	}
+	if (matches(OURS, name)) {
+		reading_warn(r, p, &m->value, "is set by the system; this value is ignored");
+		return false;
+	}
+	if (span_starts(name, "PAI_") && !span_is(name, "PAI_SSH_PUB_KEY"))
+		reading_warn(r, p, &m->value, "names that start with PAI_ belong to the system");
+	return true;
+}
+
+static void add_variable(struct env_reader *e, const struct path *p, const struct member *m)
+{
+	struct reading *r = e->r;
+	struct span value = value_text(r->a, &m->value);
+	if (!name_allowed(r, p, m))
+		return;
+	if (value.p == NULL) {
+		reading_refuse(r, p, &m->value, "must be text, a number or a boolean");
+		return;
+	}
+	if (dollar_escaped_size(value) + m->key_n + 1 > VALUE_MAX)
+		reading_refuse(r, p, &m->value, "is longer than %d bytes", VALUE_MAX);
+	if (span_find(value, 0, "{{FC_") != SIZE_MAX)
+		reading_warn(r, p, &m->value,
+		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
+		             "escaped");
+	size_t i = 0;
+	while (i < e->n && !span_eq(e->v[i].name, member_key(m)))
+		i++;
+	e->v[i] = (struct env_var){ member_key(m), value };
+	e->n += i == e->n;
+}
+
+static void add_map(struct env_reader *e, const struct path *p, const struct node *map)
+{
+	for (uint32_t i = 0; i < map->n; i++) {
+		struct path one = PATH_KEY(p, member_key(&map->member[i]));
+		add_variable(e, &one, &map->member[i]);
+	}
+}
+
+void v1_env_read(struct reading *r, struct role *role, const struct path *p, const struct node *n)
+{
+	struct path paths[SOURCES] = {
+		PATH_KEY(NULL, SPAN("jobEnvs")),
+		PATH_KEY(NULL, SPAN("env")),
+		PATH_KEY(p, SPAN("env")),
+	};
+	const struct node *maps[SOURCES] = {
+		node_get(r->root, "jobEnvs"),
+		node_get(r->root, "env"),
+		node_get(n, "env"),
+	};
+	struct env_reader e = { .r = r };
+	e.v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX);
+	/* What is wrong with the job's own is said once, with the first role. */
+	struct err *err = r->e;
+	struct notes *warnings = r->warnings;
+	ERR_AUTO unheard = { 0 };
+	NOTES_AUTO unread = { 0 };
+	for (size_t i = 0; i < SOURCES; i++) {
+		bool again = i < 2 && role->index > 0;
+		r->e = again ? &unheard : err;
+		r->warnings = again ? &unread : warnings;
+		if (node_is(maps[i], NODE_MAP) && maps[i]->n > ENV_MAX)
+			reading_refuse(r, &paths[i], maps[i], "at most %d variables, here are %u",
+			               ENV_MAX, maps[i]->n);
+		else if (node_is(maps[i], NODE_MAP))
+			add_map(&e, &paths[i], maps[i]);
+	}
+	r->e = err;
+	r->warnings = warnings;
+	role->env = e.v;
+	role->n_env = e.n;
+}
+
+/* ---- directories ------------------------------------------------------------------------------
+ */
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+/* A name of $PAI_..., and what it becomes. */
+struct substitution {
+	const char *name;
+	struct span value;
+	bool once; /* only the first one in the text */
+	bool done;
+};
+
+static struct substitution *find_name(struct substitution *s, size_t n, struct span t, size_t at)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(s[i].name);
+		struct span rest = { t.p + at, t.n - at };
+		if (!s[i].done && span_starts(rest, s[i].name) &&
+		    (rest.n == len || !is_word(rest.p[len])))
+			return &s[i];
+	}
+	return NULL;
+}
+
+static struct span substitute(struct reading *r, struct span t, struct str *out)
+{
+	struct substitution names[] = {
+		{ "$PAI_DEFAULT_FS_URI", span_of(r->set->fs_uri ? r->set->fs_uri : ""), true,
+		  false },
+		{ "$PAI_JOB_NAME", r->job->name, false, false },
+		{ "$PAI_USER_NAME", span_of(r->job->user), false, false },
+		{ "$PAI_USERNAME", span_of(r->job->user), false, false },
+	};
+	for (size_t i = 0; i < t.n;) {
+		struct substitution *s =
+		    t.p[i] == '$' ? find_name(names, sizeof(names) / sizeof(names[0]), t, i) : NULL;
+		if (s == NULL) {
+			str_char(out, t.p[i++]);
+			continue;
+		}
+		str_span(out, s->value);
+		s->done = s->once;
+		i += strlen(s->name);
+	}
+	return arena_span(r->a, str_view(out));
+}
+
+static struct span read_directory(struct reading *r, const char *key)
+{
+	const struct node *n = node_get(r->root, key);
+	struct path p = PATH_KEY(NULL, span_of(key));
+	STR_AUTO out = STR_INIT(VALUE_MAX);
+	if (!node_is(n, NODE_TEXT))
+		return (struct span){ "", 0 };
+	for (uint32_t i = 0; i < n->n; i++) {
+		if ((unsigned char)n->text[i] < ' ' || n->text[i] == '\x7f') {
+			reading_refuse(r, &p, n, "must be one line, without control characters");
+			break;
+		}
+	}
+	if (span_find(node_span(n), 0, "{{FC_") != SIZE_MAX)
+		reading_warn(r, &p, n,
+		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
+		             "escaped");
+	struct span text = substitute(r, node_span(n), &out);
+	if (out.full || dollar_escaped_size(text) > VALUE_MAX)
+		reading_refuse(r, &p, n, "is longer than %d bytes", VALUE_MAX);
+	return text;
+}
+
+void v1_directories_read(struct reading *r)
+{
+	r->job->data_dir = read_directory(r, "dataDir");
+	r->job->output_dir = read_directory(r, "outputDir");
+	r->job->code_dir = read_directory(r, "codeDir");
+}
+
+/* ---- before the command
+ * --------------------------------------------------------------------------- */
+
+/* A role whose name is that number: then the runtime sets PAI_TASK_ROLE_<number>_HOST_LIST. */
+static bool is_named(const struct job *job, const char *number)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		if (strcmp(job->roles[i].object_name, number) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct span v1_command_prefix(struct reading *r)
+{
+	const struct job *job = r->job;
+	STR_AUTO out = STR_INIT(r->set->max_command);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const char *number = arena_printf(r->a, "%zu", i);
+		if (!is_named(job, number))
+			str_printf(&out,
+			           "export PAI_TASK_ROLE_%s_HOST_LIST=\"$PAI_TASK_ROLE_%s_HOST_LIST"
+			           "\"\n",
+			           number, job->roles[i].object_name);
+	}
+	if (r->set->fetch_code && job->code_dir.n)
+		str_puts(&out, "if [ -n \"$PAI_CODE_DIR\" ]; then "
+		               "hdfs dfs -copyToLocal \"$PAI_CODE_DIR\" code && cd code; fi\n");
+	return arena_span(r->a, str_view(&out));
+}

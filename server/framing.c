@@ -56,17 +56,26 @@ static void wrong(struct framing *f, const char *what)
 		f->wrong = what;
 }
 
+/* Where CR LF stood, or a NUL of the client's and what followed it. */
+static bool is_line_end(const char *p)
+{
+	return p[0] == '\0' && p[1] == '\0';
+}
+
 void framing_header(struct framing *f, struct span name, struct span value)
 {
 	intptr_t gap = (intptr_t)value.p - (intptr_t)(name.p + name.n);
 	if (!value.p || gap < 1 || gap > GAP_MAX)
 		wrong(f, "a header is folded over several lines");
+	else if (!is_line_end(value.p + value.n))
+		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
 	else if (!is_token(name))
 		wrong(f, "a header's name is not a name");
 	else if (has_control(value))
 		wrong(f, "a header holds a control character");
 	if (f->wrong)
 		return;
+	f->end = value.p + value.n;
 	for (enum header h = 0; h < HEADER_MAX; h++) {
 		if (!same_word(name, KNOWN[h].name))
 			continue;
@@ -102,6 +111,11 @@ static void check_encoding(struct framing *f, const char *version)
 
 const char *framing_check(struct framing *f, const char *version)
 {
+	/* The library takes a line that begins with a colon for the empty one that ends the header.
+	 */
+	const char *end = f->end ? f->end : version + strlen(version);
+	if (!f->wrong && (!is_line_end(end) || !is_line_end(end + 2)))
+		wrong(f, "the header does not end in an empty line");
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
 	check_length(f);

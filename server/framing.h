@@ -27,14 +27,17 @@ enum header {
 
 struct framing {
 	struct span value[HEADER_MAX]; /* borrowed; p is NULL if absent */
+	const char *end;               /* of the last header's value */
 	const char *wrong;             /* the first thing found, static text; NULL if none */
 	uint64_t length;               /* of the body; 0 if not said */
 	bool chunked;
 };
 
-/* Take one header as the library holds it: name and value must lie in one buffer. */
+/* Take one header where the library holds it: in its buffer of the request, in which it has
+ * made the ends of lines to NULs. */
 void framing_header(struct framing *f, struct span name, struct span value);
-/* After all headers: what is wrong with them (static text), or NULL. */
+/* After all headers: what is wrong with them (static text), or NULL.  The version lies in
+ * that buffer too. */
 const char *framing_check(struct framing *f, const char *version);
 
 /*

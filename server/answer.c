@@ -8,6 +8,8 @@ void notes_text(struct str *out, const struct notes *n)
 	for (size_t i = 0; i < shown; i++) {
 		if (i)
 			str_puts(out, "; ");
+		if (n->v[i].line)
+			str_printf(out, "line %u: ", n->v[i].line);
 		note_text(out, &n->v[i]);
 	}
 	size_t rest = n->n - shown + n->dropped;

@@ -5,7 +5,7 @@
 
 /* {"code", "message", "errors"}: the first notes in words, all notes with places. */
 void error_json(struct str *out, const struct err *e);
-/* "a: must be ...; b: ...; and 3 more", at most MESSAGE_NOTES of them. */
+/* "line 2: a: must be ...; line 7: b: ...; and 3 more". */
 void notes_text(struct str *out, const struct notes *n);
 /* [{"pointer", "line", "column", "message"}, ...] */
 void notes_json(struct str *out, const struct notes *n);

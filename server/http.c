@@ -215,10 +215,26 @@ static const char WRONG_TYPE[] =
     "the Content-Type of a job must be text/yaml (or any other text/*), application/yaml, "
     "application/x-yaml or application/json; with curl: -H 'Content-Type: text/yaml'";
 
+static void refuse_large(struct request *r)
+{
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, TOO_LARGE, "request entity too large: a job may have %ld bytes",
+	              (long)r->loop->server->options->max_body);
+	r->reply.close = true;
+	answer_error(r, &e);
+}
+
+/* A client that is still sending does not see an answer: so what is too large is taken and
+ * thrown away, up to here. */
+static size_t swallow_max(const struct request *r)
+{
+	return r->body.max * 2 + SWALLOW;
+}
+
 /* Of a route that takes a job, by the header alone. */
 static void check_body(struct request *r, const struct framing *f)
 {
-	int64_t max = r->loop->server->options->max_body;
+	uint64_t max = (uint64_t)r->loop->server->options->max_body;
 	switch (framing_body_type(f)) {
 	case BODY_ENCODING_REFUSED:
 		answer_refuse(r, 415, "UnsupportedMediaTypeError",
@@ -230,19 +246,11 @@ static void check_body(struct request *r, const struct framing *f)
 	case BODY_TYPE_OK:
 		break;
 	}
-	if (f->length > (uint64_t)max)
-		r->too_large = true;
-	else
+	r->too_large = f->length > max;
+	if (!r->too_large)
 		(void)str_reserve(&r->body, f->length); /* at once, so that no copy is left */
-}
-
-static void refuse_large(struct request *r)
-{
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, TOO_LARGE, "request entity too large: a job may have %ld bytes",
-	              (long)r->loop->server->options->max_body);
-	r->reply.close = true;
-	answer_error(r, &e);
+	else if (f->value[HEADER_EXPECT].p || f->length > swallow_max(r))
+		refuse_large(r); /* before the body is sent, or for want of a better moment */
 }
 
 /* A request line with a NUL in it is longer than the text that the library hands out. */
@@ -285,12 +293,10 @@ static void look_at_header(struct request *r, const char *url, const char *versi
 	}
 }
 
-/* A part of the body.  What is too large is swallowed up to a bound, so that the client gets to
- * read the answer. */
 static enum MHD_Result take_part(struct request *r, const char *data, size_t n)
 {
 	r->received += n;
-	if (r->received > r->body.max * 2 + SWALLOW)
+	if (r->received > swallow_max(r))
 		return MHD_NO;
 	if (r->route->body && !r->too_large)
 		str_put(&r->body, data, n);

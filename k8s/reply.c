@@ -1,7 +1,7 @@
 /* Reading what an API server answers; see reply.h. */
 #include "k8s/reply.h"
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
 
 static const char SUBMISSION[] = "rest-lit/submission";
 
@@ -44,6 +44,41 @@ const char *reply_text(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "";
+}
+
+/* A word or a field path, as far as it has nothing else in it. */
+static bool is_harmless(const char *text)
+{
+	size_t n = strlen(text);
+	return n > 0 && n <= WORD_MAX &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	                    "._-/[]") == n;
+}
+
+void reply_digest(struct str *out, const json_t *status)
+{
+	if (strcmp(reply_text(status, "kind"), "Status") != 0)
+		return;
+	const char *reason = reply_text(status, "reason");
+	str_puts(out, is_harmless(reason) ? reason : "no reason given");
+	json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
+	size_t named = 0;
+	size_t i;
+	json_t *cause;
+	json_array_foreach (causes, i, cause) {
+		const char *field = reply_text(cause, "field");
+		if (named == FIELDS_MAX || !is_harmless(field))
+			continue;
+		str_printf(out, "%s%s", named++ ? ", " : ": ", field);
+	}
+}
+
+bool reply_is_not_found(const json_t *status, const char *name)
+{
+	const json_t *details = json_object_get(status, "details");
+	return strcmp(reply_text(status, "kind"), "Status") == 0 &&
+	       strcmp(reply_text(status, "reason"), "NotFound") == 0 &&
+	       strcmp(reply_text(details, "name"), name) == 0;
 }
 
 bool reply_is_ours(struct span body, const char *submission_id)

@@ -19,5 +19,13 @@ json_t *reply_parse(struct span body);
 /* A text member, "" if it is absent or no text.  Borrowed. */
 const char *reply_text(const json_t *object, const char *key);
 
+/* What a Status says in words that are safe to pass on: "Invalid: spec.x, spec.y".  Its
+ * sentences are not: they quote the body.  Nothing if this is no Status. */
+void reply_digest(struct str *out, const json_t *status);
+
+/* A Status which says that the object of this name does not exist (rather than its
+ * namespace, its resource, or the path that a proxy was asked for). */
+bool reply_is_not_found(const json_t *status, const char *name);
+
 /* The object carries this submission id, as an annotation or as a label. */
 bool reply_is_ours(struct span body, const char *submission_id);

@@ -1,0 +1,113 @@
+/*
+ * What is set on every handle, and why: libcurl's defaults are made for a person at a
+ * terminal.  They read proxies from the environment, trust every CA of the machine beside the
+ * one that is given, speak two dozen protocols and negotiate HTTP/2.
+ */
+#include "k8s/curl.h"
+
+#define NUMBER(option, value)                                                                      \
+	{                                                                                          \
+		option, #option, false, value, NULL                                                \
+	}
+#define TEXT(option, value)                                                                        \
+	{                                                                                          \
+		option, #option, true, 0, value                                                    \
+	}
+
+/* clang-format off */
+const struct curl_setting CURL_SETTINGS[] = {
+	/* where it may go */
+	TEXT(CURLOPT_REDIR_PROTOCOLS_STR, "https"),
+	TEXT(CURLOPT_DEFAULT_PROTOCOL, "https"),
+	NUMBER(CURLOPT_FOLLOWLOCATION, 0), /* a redirect is an error */
+	TEXT(CURLOPT_PROXY, ""),           /* none, whatever the environment says */
+	TEXT(CURLOPT_NOPROXY, "*"),
+	NUMBER(CURLOPT_PATH_AS_IS, 1),     /* never rewrite ../ */
+
+	/* whom it trusts */
+	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
+	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
+	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
+	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count too */
+
+	/* what it tells */
+	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
+	NUMBER(CURLOPT_HTTPAUTH, CURLAUTH_NONE), /* the header is ours */
+	NUMBER(CURLOPT_UNRESTRICTED_AUTH, 0),
+	NUMBER(CURLOPT_VERBOSE, 0),        /* would print the token */
+
+	/* what it understands */
+	NUMBER(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
+	NUMBER(CURLOPT_HTTP09_ALLOWED, 0),
+	NUMBER(CURLOPT_TRANSFER_ENCODING, 0),
+	TEXT(CURLOPT_ACCEPT_ENCODING, NULL), /* nothing is inflated */
+	NUMBER(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
+
+	/* how long it waits */
+	NUMBER(CURLOPT_CONNECTTIMEOUT_MS, 5000),
+	NUMBER(CURLOPT_DNS_CACHE_TIMEOUT, 60),
+	NUMBER(CURLOPT_MAXAGE_CONN, 90),
+	NUMBER(CURLOPT_TCP_KEEPALIVE, 1),
+	NUMBER(CURLOPT_TCP_NODELAY, 1),
+	NUMBER(CURLOPT_NOSIGNAL, 1),       /* there are threads */
+};
+/* clang-format on */
+const size_t CURL_SETTINGS_N = sizeof(CURL_SETTINGS) / sizeof(CURL_SETTINGS[0]);
+
+int curl_start(struct err *e)
+{
+	CURLcode bad = curl_global_init(CURL_GLOBAL_DEFAULT); /* counts its calls */
+	if (bad)
+		return err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_easy_strerror(bad));
+	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+	if (v->ssl_version == NULL)
+		return err_set(e, UNKNOWN_ERROR, "this libcurl has no TLS");
+	if (!(v->features & CURL_VERSION_ASYNCHDNS))
+		return err_set(e, UNKNOWN_ERROR, "this libcurl has no asynchronous resolver");
+	return 0;
+}
+
+static CURLcode set(CURL *h, const struct curl_setting *s)
+{
+	if (s->is_text)
+		return curl_easy_setopt(h, s->option, s->text);
+	return curl_easy_setopt(h, s->option, s->number);
+}
+
+static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		CURLcode bad = set(h, &s[i]);
+		if (bad)
+			return err_set(e, UNKNOWN_ERROR, "libcurl: %s: %s", s[i].name,
+			               curl_easy_strerror(bad));
+	}
+	return 0;
+}
+
+CURL *curl_handle(const struct login *l, struct err *e)
+{
+	/* login_new has made sure that http is for loopback only. */
+	bool plain = span_starts(span_of(l->url), "http://");
+	const struct curl_setting ours[] = {
+		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
+		TEXT(CURLOPT_CAINFO, l->ca),
+		TEXT(CURLOPT_SSLCERT, l->cert),
+		TEXT(CURLOPT_SSLKEY, l->key),
+	};
+	CURL *h = curl_easy_init();
+	if (h == NULL) {
+		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
+		return NULL;
+	}
+	if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0) {
+		/* Without a CA of the cluster the machine's own bundle stands. */
+		size_t n = sizeof(ours) / sizeof(ours[0]);
+		const struct curl_setting *first = l->ca ? &ours[1] : &ours[2];
+		if (set_all(h, ours, 1, e) == 0 &&
+		    set_all(h, first, n - (size_t)(first - ours), e) == 0)
+			return h;
+	}
+	curl_easy_cleanup(h);
+	return NULL;
+}

@@ -1,0 +1,212 @@
+/*
+ * One request by libcurl.  libcurl does not tell what was sent from what was not, and
+ * repeats a POST by itself when a connection that it keeps turns out to be dead.  So the
+ * body goes out through read_body, which notes when its last byte is handed over, and
+ * from then on rewind_body refuses to start again.
+ */
+#include "k8s/transfer.h"
+
+#include <assert.h>
+
+#include "base/enc.h"
+#include "k8s/curl.h"
+#include "k8s/paths.h"
+
+enum { URL_MAX = 2048, PRECONDITION_MAX = 1024 };
+
+/* A failing setopt is a mistake of ours or the end of memory. */
+#define SET(handle, option, value)                                                                 \
+	do {                                                                                       \
+		CURLcode bad_ = curl_easy_setopt((handle), (option), (value));                     \
+		assert(bad_ == CURLE_OK);                                                          \
+	} while (0)
+
+/* ---- what libcurl calls -------------------------------------------------------------------- */
+
+static size_t read_body(char *to, size_t size, size_t count, void *arg)
+{
+	struct transfer *t = arg;
+	size_t room = size * count;
+	size_t given = 0;
+	while (t->now_piece < 3 && given < room) {
+		struct span p = t->piece[t->now_piece];
+		size_t n = p.n - t->now_at < room - given ? p.n - t->now_at : room - given;
+		if (n > 0)
+			memcpy(to + given, p.p + t->now_at, n);
+		given += n;
+		t->now_at += n;
+		if (t->now_at == p.n) {
+			t->now_piece++;
+			t->now_at = 0;
+		}
+	}
+	while (t->now_piece < 3 && t->piece[t->now_piece].n == 0)
+		t->now_piece++;
+	if (t->now_piece == 3)
+		t->whole = true;
+	return given;
+}
+
+static int rewind_body(void *arg, curl_off_t offset, int origin)
+{
+	struct transfer *t = arg;
+	if (t->whole || offset != 0 || origin != SEEK_SET)
+		return CURL_SEEKFUNC_FAIL;
+	t->now_piece = t->now_at = 0;
+	return CURL_SEEKFUNC_OK;
+}
+
+static size_t write_answer(char *from, size_t size, size_t count, void *arg)
+{
+	struct transfer *t = arg;
+	size_t n = size * count;
+	str_put(&t->answer, from, n);
+	return t->answer.full ? 0 : n; /* 0 ends the transfer */
+}
+
+/* ---- a handle ------------------------------------------------------------------------------- */
+
+int transfer_init(struct transfer *t, const struct login *l, struct err *e)
+{
+	*t = (struct transfer){ .easy = curl_handle(l, e) };
+	if (t->easy == NULL)
+		return -1;
+	SET(t->easy, CURLOPT_READFUNCTION, read_body);
+	SET(t->easy, CURLOPT_READDATA, t);
+	SET(t->easy, CURLOPT_SEEKFUNCTION, rewind_body);
+	SET(t->easy, CURLOPT_SEEKDATA, t);
+	SET(t->easy, CURLOPT_WRITEFUNCTION, write_answer);
+	SET(t->easy, CURLOPT_WRITEDATA, t);
+	SET(t->easy, CURLOPT_PRIVATE, t);
+	SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+	return 0;
+}
+
+void transfer_clear(struct transfer *t)
+{
+	for (struct curl_slist *h = t->headers; h != NULL; h = h->next)
+		wipe(h->data, strlen(h->data)); /* the token */
+	SET(t->easy, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(t->headers);
+	t->headers = NULL;
+	str_wipe(&t->answer);
+	str_done(&t->precondition);
+}
+
+void transfer_done(struct transfer *t)
+{
+	if (t->easy == NULL)
+		return;
+	transfer_clear(t);
+	curl_easy_cleanup(t->easy);
+	t->easy = NULL;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static int set_url(struct transfer *t, const struct store_request *r,
+                   const struct transfer_common *c)
+{
+	STR_AUTO url = STR_INIT(URL_MAX);
+	const char *name = r->verb == STORE_CREATE ? NULL : r->name;
+	str_puts(&url, c->url);
+	if (!segment_ok(r->name) || path_write(&url, r->kind, c->namespace_name, name) != 0)
+		return -1;
+	if (r->dry_run)
+		str_puts(&url, "?dryRun=All");
+	if (url.full)
+		return -1;
+	SET(t->easy, CURLOPT_URL, str_c(&url));
+	return 0;
+}
+
+static void add_header(struct transfer *t, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(t->headers, line);
+	assert(longer != NULL);
+	t->headers = longer;
+}
+
+static void set_headers(struct transfer *t, const struct store_request *r,
+                        const struct transfer_common *c)
+{
+	bool writing = r->verb == STORE_CREATE || r->verb == STORE_PATCH;
+	if (writing && !c->whole_objects)
+		add_header(t,
+		           "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+	else
+		add_header(t, "Accept: application/json");
+	add_header(t, r->verb == STORE_PATCH ? "Content-Type: application/merge-patch+json"
+	                                     : "Content-Type: application/json");
+	add_header(t, "Expect:");
+	if (c->authorization.n > 0)
+		add_header(t, c->authorization.p); /* of a str: it ends in NUL */
+	SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
+}
+
+static void put_condition(struct str *out, const char *key, const char *value)
+{
+	if (value == NULL)
+		return;
+	str_puts(out, out->p[out->n - 1] == '{' ? "\"" : ",\"");
+	str_printf(out, "%s\":", key);
+	str_json(out, span_of(value));
+}
+
+static void set_precondition(struct transfer *t, const struct store_request *r)
+{
+	struct str *out = &t->precondition;
+	*out = STR_INIT(PRECONDITION_MAX);
+	str_puts(out, "{\"preconditions\":{");
+	put_condition(out, "uid", r->uid);
+	put_condition(out, "resourceVersion", r->resource_version);
+	str_puts(out, "}}");
+	assert(!out->full); /* both come from objects that were read with a bound */
+	t->piece[0] = str_view(out);
+}
+
+static void set_method(struct transfer *t, const struct store_request *r)
+{
+	static const char *const METHODS[] = {
+		[STORE_CREATE] = NULL, /* as CURLOPT_POST has it */
+		[STORE_GET] = NULL,        [STORE_PATCH] = "PATCH",
+		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
+	};
+	memset(t->piece, 0, sizeof(t->piece));
+	t->now_piece = t->now_at = 0;
+	t->whole = false;
+	if (r->verb == STORE_CREATE || r->verb == STORE_PATCH)
+		memcpy(t->piece, r->body, sizeof(t->piece));
+	else if (r->verb == STORE_DELETE)
+		set_precondition(t, r);
+	size_t n = t->piece[0].n + t->piece[1].n + t->piece[2].n;
+	if (n > 0) {
+		SET(t->easy, CURLOPT_POST, 1L);
+		SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+	} else {
+		SET(t->easy, CURLOPT_HTTPGET, 1L);
+		t->whole = true;
+	}
+	SET(t->easy, CURLOPT_CUSTOMREQUEST, METHODS[r->verb]);
+}
+
+int transfer_prepare(struct transfer *t, const struct store_request *r,
+                     const struct transfer_common *c)
+{
+	if (set_url(t, r, c) != 0)
+		return -1;
+	set_method(t, r);
+	set_headers(t, r, c);
+	int64_t left = r->deadline_ms - store_now_ms();
+	SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
+	SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
+	t->answer = STR_INIT(c->answer_max);
+	t->error[0] = '\0';
+	return 0;
+}
+
+bool transfer_handed_over(const struct transfer *t)
+{
+	return t->whole;
+}

@@ -29,9 +29,16 @@ struct place text_place(struct span text, size_t offset)
 	return at;
 }
 
+/* Keys of jobs and of kubeconfigs whose values are nobody's business. */
 static bool is_sensitive(struct span key)
 {
-	return span_is(key, "secrets") || span_is(key, "auth") || span_is(key, "password");
+	static const char *const KEYS[] = { "secrets", "auth", "password", "token",
+		                            "client-key-data" };
+	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+		if (span_is(key, KEYS[i]))
+			return true;
+	}
+	return false;
 }
 
 struct place build_place(const struct build *b, uint32_t line, uint32_t column)

@@ -52,9 +52,9 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column);
 int build_close(struct build *b, struct node *n);
 
 /* The place of the value that comes next, or stands open, with its JSON pointer, which
- * does not go into `secrets`, `auth` and `password`. */
+ * ends at what is sensitive. */
 struct place build_place(const struct build *b, uint32_t line, uint32_t column);
-/* The value that comes next belongs to `secrets`, `auth` or `password`: do not quote it. */
+/* The value that comes next belongs to `secrets`, `auth`, a password or token: do not quote it. */
 bool build_sensitive(const struct build *b);
 
 /* Line and column (from 1, in characters) of a byte of the text. */

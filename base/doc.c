@@ -83,16 +83,18 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
 		return -1;
 	if (!looks_like_json(text))
 		return yaml_read(text, b, a, doc, warnings, e);
-	bool syntax = false;
+	bool no_json = false;
+	bool no_yaml = true;
 	ERR_AUTO json = { 0 };
-	if (json_read(text, b, a, doc, warnings, &syntax, &json) == 0)
+	if (json_read(text, b, a, doc, warnings, &no_json, &json) == 0)
 		return 0;
 	ERR_AUTO yaml = { 0 };
 	NOTES_AUTO yaml_warnings = { 0 };
-	if (syntax && yaml_read(text, b, a, doc, &yaml_warnings, &yaml) == 0) {
+	if (no_json && yaml_try(text, b, a, doc, &yaml_warnings, &no_yaml, &yaml) == 0) {
 		notes_move(warnings, &yaml_warnings);
 		return 0;
 	}
-	err_move(e, &json);
+	/* Neither: what begins with a brace was most likely meant to be JSON. */
+	err_move(e, no_yaml ? &json : &yaml);
 	return -1;
 }

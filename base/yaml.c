@@ -38,6 +38,7 @@ static void merge_map(struct yaml_reader *y, const struct node *source)
 		const struct member *m = &source->member[i];
 		struct node value = m->value;
 		value.flags |= NODE_MERGED | (source->flags & NODE_ALIASED);
+		cut_merged(y, m);
 		build_top(&y->b)->key = *m;
 		build_push(&y->b, &value);
 	}
@@ -138,6 +139,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 			          "`<<` stands twice in this mapping: the first one wins here, "
 			          "the last one elsewhere");
 		f->merge = true;
+		anchor_end(y, anchor, &n, 0);
 		f->key = (struct member){ .key = "<<", .key_n = 2 };
 		return 0;
 	}
@@ -343,10 +345,11 @@ static bool is_ascii(struct span t)
 	return (all & 0x8080808080808080u) == 0;
 }
 
-int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
-              struct notes *warnings, struct err *e)
+int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+             struct notes *warnings, bool *syntax, struct err *e)
 {
 	struct yaml_reader *y = ARENA_NEW(a, struct yaml_reader, 1);
+	*syntax = false;
 	build_init(&y->b, budget, a, e);
 	y->text = text;
 	y->warnings = warnings;
@@ -360,6 +363,7 @@ int yaml_read(struct span text, const struct budget *budget, struct arena *a, st
 	yaml_parser_set_encoding(&y->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&y->parser, (const unsigned char *)input.p, input.n);
 	int bad = read_events(y);
+	*syntax = y->parser.error != YAML_NO_ERROR;
 	wipe_parser(&y->parser, text.n);
 	yaml_parser_delete(&y->parser);
 	anchors_done(y);
@@ -368,4 +372,11 @@ int yaml_read(struct span text, const struct budget *budget, struct arena *a, st
 	*doc = (struct doc){ .root = y->b.root };
 	cut_finish(y, doc);
 	return 0;
+}
+
+int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+              struct notes *warnings, struct err *e)
+{
+	bool syntax = false;
+	return yaml_try(text, budget, a, doc, warnings, &syntax, e);
 }

@@ -4,7 +4,12 @@
 
 /* See doc_read.  The text must be UTF-8. */
 int yaml_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
-	      struct notes *warnings, struct err *e);
+              struct notes *warnings, struct err *e);
+
+/* The same; *syntax is set if the text is no YAML at all, and left false for YAML that
+ * may not be: budgets, duplicate keys, unknown aliases, tags. */
+int yaml_try(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
+             struct notes *warnings, bool *syntax, struct err *e);
 
 /* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type and value. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);

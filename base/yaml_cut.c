@@ -55,22 +55,6 @@ static void close_span(struct yaml_reader *y, const yaml_event_t *ev)
 		unsafe(y, "the key after `secrets` does not start in the same column", ev);
 }
 
-void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
-{
-	struct cut *c = &y->cut;
-	if (y->b.depth != 1)
-		return;
-	c->inside = false;
-	if (c->open)
-		close_span(y, ev);
-	if (!span_is(key, "secrets"))
-		return;
-	c->seen = c->inside = c->open = true;
-	c->column = (unsigned)ev->start_mark.column;
-	c->from = c->to = yaml_byte(y, &ev->end_mark);
-	check_key(y, ev);
-}
-
 void cut_end(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->b.depth != 1)
@@ -96,6 +80,24 @@ void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
 		unsafe(y, "`secrets` has a tag", ev);
 }
 
+void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
+{
+	struct cut *c = &y->cut;
+	if (y->b.depth != 1) {
+		cut_value(y, ev); /* keys, too, can be aliases and have anchors */
+		return;
+	}
+	c->inside = false;
+	if (c->open)
+		close_span(y, ev);
+	if (!span_is(key, "secrets"))
+		return;
+	c->seen = c->inside = c->open = true;
+	c->column = (unsigned)ev->start_mark.column;
+	c->from = c->to = yaml_byte(y, &ev->end_mark);
+	check_key(y, ev);
+}
+
 void cut_merge(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->b.depth == 1) {
@@ -106,19 +108,21 @@ void cut_merge(struct yaml_reader *y, const yaml_event_t *ev)
 		unsafe(y, "there is a merge key in `secrets`", ev);
 }
 
+void cut_merged(struct yaml_reader *y, const struct member *m)
+{
+	if (y->b.depth != 1 || y->cut.unsafe || !span_is(member_key(m), "secrets"))
+		return;
+	y->cut.unsafe = "`secrets` is merged in by `<<`";
+	y->cut.at = (struct place){ "/secrets", m->key_line, m->key_column };
+}
+
 void cut_finish(struct yaml_reader *y, struct doc *doc)
 {
 	const struct cut *c = &y->cut;
-	const struct member *m = node_member(&y->b.root, SPAN("secrets"));
-	if (m == NULL)
-		return;
 	doc->secrets_unsafe = c->unsafe;
 	doc->secrets_at = c->at;
 	if (c->seen) {
-		doc->secrets_member = m;
+		doc->secrets_member = node_member(&y->b.root, SPAN("secrets"));
 		doc->secrets = (struct span){ y->text.p + c->from, c->to - c->from };
-	} else {
-		doc->secrets_unsafe = "`secrets` is merged in by `<<`";
-		doc->secrets_at = (struct place){ "/secrets", m->key_line, m->key_column };
 	}
 }

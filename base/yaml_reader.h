@@ -69,12 +69,14 @@ void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, u
 const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev);
 void anchors_done(struct yaml_reader *y);
 
-/* What the cut learns from the events.  Keys and the end of the top-level mapping: */
+/* What the cut learns from the events.  All keys but `<<`, and the ends of mappings: */
 void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);
 void cut_end(struct yaml_reader *y, const yaml_event_t *ev);
 /* The start of any value (before it is pushed). */
 void cut_value(struct yaml_reader *y, const yaml_event_t *ev);
 /* A `<<` at this place. */
 void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
+/* A member that `<<` brings. */
+void cut_merged(struct yaml_reader *y, const struct member *m);
 /* All is read: fill the fields of *doc. */
 void cut_finish(struct yaml_reader *y, struct doc *doc);

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/enc.h"
 #include "base/yaml.h"
 #include "base/yaml_plain.h"
 #include "base/yaml_reader.h"
@@ -113,6 +114,19 @@ static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text
 	notes_add(y->warnings, yaml_place(y, ev), "%s", text);
 }
 
+/* Written without point and exponent, and perhaps not exact any more. */
+static bool is_large_integer(struct span t, const struct node *n)
+{
+	char text[NUMBER_MAX];
+	double v = n->type == NODE_INT ? (double)n->integer : n->real;
+	if (!isfinite(v) || fabs(v) < 0x1p53 || memchr(t.p, '.', t.n))
+		return false;
+	bool hex = t.n > 2 && (t.p[1] == 'x' || t.p[2] == 'x');
+	if (!hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n)))
+		return false;
+	return !span_eq(t, (struct span){ text, number_text(text, v) });
+}
+
 /* Numbers and dates that other readers of YAML take for something else. */
 static void warn_plain(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
 {
@@ -126,9 +140,9 @@ static void warn_plain(struct yaml_reader *y, const yaml_event_t *ev, const stru
 		warn(y, ev, "a number that begins with 0 is octal here, but decimal in YAML 1.2");
 	} else if (memchr(t.p, ':', t.n)) {
 		warn(y, ev, "numbers with `:` are taken to base 60; quote it if it is text");
-	} else if (n->type == NODE_REAL && isfinite(n->real) && fabs(n->real) > 0x1p53 &&
-	           !memchr(t.p, '.', t.n)) {
-		warn(y, ev, "this number is beyond 2^53 and was rounded");
+	} else if (is_large_integer(t, n)) {
+		warn(y, ev,
+		     "integers beyond 2^53 are rounded to the nearest one that a double holds");
 	}
 }
 

@@ -13,26 +13,32 @@
 
 /* ---- violations and warnings -------------------------------------------------------------- */
 
-/* The schema already complained about this very place. */
-static bool said(const struct reading *r, const char *at)
+/* The schema's note about this very place, or NULL. */
+static struct note *schema_note(const struct reading *r, const char *at)
 {
 	for (size_t i = 0; i < r->schema_notes; i++) {
-		const char *other = r->e->notes.v[i].at;
-		if (other && strcmp(other, at) == 0)
-			return true;
+		struct note *n = &r->e->notes.v[i];
+		if (n->at && strcmp(n->at, at) == 0)
+			return n;
 	}
-	return false;
+	return NULL;
 }
 
+/* One place, one sentence: what is said here knows more than the schema did. */
 __attribute__((format(printf, 3, 0))) static void refuse(struct reading *r, struct place where,
                                                          const char *fmt, va_list ap)
 {
-	if (said(r, where.at))
-		return;
 	FREE_AUTO char *text = NULL;
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
-	(void)err_at(r->e, 400, r->code, where, "%s", text); /* its -1 is for callers that stop */
+	struct note *said = schema_note(r, where.at);
+	if (said == NULL) {
+		(void)err_at(r->e, 400, r->code, where, "%s",
+		             text); /* its -1: for those who stop */
+		return;
+	}
+	free(said->msg);
+	said->msg = TAKE(text);
 }
 
 void reading_refuse(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
@@ -167,7 +173,7 @@ static void check_pair(struct reading *r, const struct role *one, const struct r
 		same = one->object_name;
 	else if (strcmp(one->variable, two->variable) == 0)
 		same = one->variable;
-	if (same == NULL || *same == '\0' || said(r, two->where.at))
+	if (same == NULL || *same == '\0' || schema_note(r, two->where.at))
 		return;
 	(void)err_at(r->e, 400, r->code, two->where, "roles %s and %s both become %s",
 	             quote(a, one->name), quote(b, two->name), same);

@@ -103,31 +103,61 @@ static struct span next_part(struct span *name)
 	return part;
 }
 
-/* The node that a name leads to.  If the last part is `length` of a list or text, *length is
- * set and the node is that list or text. */
-static const struct node *find(struct render *r, struct span name, bool *length)
+/* What a name leads to: a node, the length of one, or one character of a text. */
+struct found {
+	const struct node *node; /* NULL: nothing */
+	bool length;
+	struct span character; /* p is NULL if not */
+};
+
+/* The character at an offset that counts as JavaScript does, in units of UTF-16. */
+static struct span character_at(struct span text, struct span key)
 {
-	*length = false;
-	if (name.n == 0 || name.p[name.n - 1] == '.')
-		return NULL;
-	const struct node *n = root_value(r, next_part(&name));
-	while (n && name.n) {
-		struct span part = next_part(&name);
-		if (name.n == 0 && span_is(part, "length") &&
-		    (node_is(n, NODE_LIST) || node_is(n, NODE_TEXT))) {
-			*length = true;
-			return n;
-		}
-		n = child(r, n, part);
+	int64_t want;
+	if ((key.n > 1 && key.p[0] == '0') || parse_i64(key, 0, UINT32_MAX, &want))
+		return (struct span){ NULL, 0 };
+	for (size_t i = 0; i < text.n && want >= 0;) {
+		unsigned char c = (unsigned char)text.p[i];
+		size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+		if (want == 0 && n < 4) /* no half of a character */
+			return (struct span){ text.p + i, n };
+		want -= n < 4 ? 1 : 2;
+		i += n;
 	}
-	return n;
+	return (struct span){ NULL, 0 };
+}
+
+/* The last part of a name may be something that no node is. */
+static bool find_special(struct render *r, struct span part, struct found *f)
+{
+	bool text = node_is(f->node, NODE_TEXT);
+	if (span_is(part, "length") && (text || node_is(f->node, NODE_LIST)))
+		f->length = true;
+	else if (text)
+		f->character = character_at(node_span(f->node), part);
+	r->lookups += text ? f->node->n : 0;
+	return f->length || f->character.p;
+}
+
+static struct found find(struct render *r, struct span name)
+{
+	struct found f = { NULL, false, { NULL, 0 } };
+	if (name.n == 0 || name.p[name.n - 1] == '.')
+		return f;
+	f.node = root_value(r, next_part(&name));
+	while (f.node && name.n) {
+		struct span part = next_part(&name);
+		if (name.n == 0 && find_special(r, part, &f))
+			break;
+		f.node = child(r, f.node, part);
+	}
+	return f;
 }
 
 const struct node *render_find(struct render *r, struct span name)
 {
-	bool length;
-	const struct node *n = find(r, name, &length);
-	return length ? NULL : n;
+	struct found f = find(r, name);
+	return f.length || f.character.p ? NULL : f.node;
 }
 
 /* ---- values as text --------------------------------------------------------------------- */
@@ -235,14 +265,16 @@ static int read_tag(struct span text, size_t start, struct tag *tag)
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
-	bool length;
-	const struct node *n = find(r, tag->content, &length);
+	struct found f = find(r, tag->content);
 	if (r->lookups > LOOKUPS_MAX)
 		return problem(s, RENDER_LOOKUPS, tag->start);
-	if (n && length)
-		str_int(s->out, n->type == NODE_LIST ? n->n : text_length(node_span(n)));
-	else if (n && n->type != NODE_NULL)
-		put_value(s->out, n);
+	if (f.length)
+		str_int(s->out,
+		        f.node->type == NODE_LIST ? f.node->n : text_length(node_span(f.node)));
+	else if (f.character.p)
+		str_span(s->out, f.character);
+	else if (f.node && f.node->type != NODE_NULL)
+		put_value(s->out, f.node);
 	else {
 		struct span whole = { s->text.p + tag->start, tag->end - tag->start };
 		str_span(s->out, whole);
@@ -329,7 +361,7 @@ const char *render_problem_text(enum render_problem p)
 {
 	switch (p) {
 	case RENDER_UNCLOSED:
-		return "`<%` is not closed by `%>`";
+		return "unclosed `<%`";
 	case RENDER_DELIMITER:
 		return "the delimiters of placeholders cannot be changed (`<%=`)";
 	case RENDER_SECTION:

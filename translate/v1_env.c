@@ -12,8 +12,9 @@
 
 enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
 
-/* Names that the job must not set: they decide about the pod. */
+/* Names that the job must not set: the server and the runtime do, or they decide about the pod. */
 static const char *const RESERVED[] = {
+	"PAI_*",
 	"FC_*",
 	"KUBERNETES_*",
 	"NVIDIA_VISIBLE_DEVICES",
@@ -25,19 +26,8 @@ static const char *const RESERVED[] = {
 	NULL,
 };
 
-/* Names that the server and the runtime set: what the job says is ignored. */
-static const char *const OURS[] = {
-	"PAI_FRAMEWORK_NAME",  "PAI_JOB_*",
-	"PAI_USER_NAME",       "PAI_USERNAME",
-	"PAI_DEFAULT_FS_URI",  "PAI_DATA_DIR",
-	"PAI_OUTPUT_DIR",      "PAI_CODE_DIR",
-	"PAI_VIRTUAL_CLUSTER", "PAI_TASK_*",
-	"PAI_TASKS_NUM",       "PAI_RESOURCE_*",
-	"PAI_MIN_*",           "PAI_PORT_LIST_*",
-	"PAI_HOST_IP_*",       "PAI_CURRENT_*",
-	"PAI_CONTAINER_*",     "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM",
-	"PAI_WORK_DIR",        NULL,
-};
+/* The one of them that jobs have always set: the runtime of 2019 took a key from it. */
+static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
 
 /* Is the name in the list, where a final `*` stands for anything? */
 static bool matches(const char *const *list, struct span name)
@@ -92,16 +82,10 @@ static bool name_allowed(struct reading *r, const struct path *p, const struct m
 		reading_refuse_key(r, p, m, "is not a name of an environment variable");
 		return false;
 	}
-	if (matches(RESERVED, name)) {
+	if (matches(RESERVED, name) && !span_is(name, SSH_KEY)) {
 		reading_refuse_key(r, p, m, "is reserved and cannot be set");
 		return false;
 	}
-	if (matches(OURS, name)) {
-		reading_warn(r, p, &m->value, "is set by the system; this value is ignored");
-		return false;
-	}
-	if (span_starts(name, "PAI_") && !span_is(name, "PAI_SSH_PUB_KEY"))
-		reading_warn(r, p, &m->value, "names that start with PAI_ belong to the system");
 	return true;
 }
 

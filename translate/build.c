@@ -150,7 +150,8 @@ static int framework_too_large(const struct scope *s, struct err *e)
 	(void)too_large(s, "the Framework of this job", max, e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		char shown[4 * QUOTE_MAX];
-		(void)err_at(e, TOO_LARGE, top[i].role->where, "task role %s takes %zu bytes of it",
+		(void)err_at(e, TOO_LARGE, top[i].role->where,
+		             "task role `%s` takes %zu bytes of it",
 		             quote(shown, top[i].role->name), top[i].bytes);
 	}
 	return -1;

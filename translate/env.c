@@ -69,47 +69,37 @@ static bool suffix(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* The number, or "" (or another word) if it was not written down. */
-static void out_given(struct out *o, bool given, int64_t v, const char *otherwise)
+/* The number, or "" if it was not written down. */
+static void out_given(struct out *o, bool given, int64_t v)
 {
 	char digits[24];
 	struct str t = { .p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1 };
 	if (given)
 		str_int(&t, v);
-	else
-		str_puts(&t, otherwise);
 	out_text(o, str_view(&t));
 }
 
 static bool min_failed_given(const struct scope *s, struct out *o)
 {
-	out_given(o, s->role->min_failed_given, s->role->min_failed, "");
+	out_given(o, s->role->min_failed_given, s->role->min_failed);
 	return true;
 }
 
 static bool min_succeeded_given(const struct scope *s, struct out *o)
 {
-	out_given(o, s->role->min_succeeded_given, s->role->min_succeeded, "");
+	out_given(o, s->role->min_succeeded_given, s->role->min_succeeded);
 	return true;
 }
 
-static bool shm_given(const struct scope *s, struct out *o)
+static void resource_v1(const struct scope *s, struct str *t)
 {
-	out_given(o, s->role->shm_mb != 0, s->role->shm_mb, "");
-	return true;
-}
-
-static void resource_v1(const struct role *r, struct str *t)
-{
+	const struct role *r = s->role;
 	str_puts(t, "cpu_count:");
 	str_int(t, r->cpu);
 	str_puts(t, ",memMB:");
 	str_int(t, r->memory_mb);
 	str_puts(t, ",shmMB:");
-	if (r->shm_mb)
-		str_int(t, r->shm_mb);
-	else
-		str_puts(t, "None");
+	str_int(t, role_shm_mb(s));
 	str_puts(t, ",gpu_count:");
 	str_int(t, r->gpu);
 }
@@ -129,7 +119,7 @@ static bool resource(const struct scope *s, struct out *o)
 	char text[160];
 	struct str t = { .p = text, .cap = sizeof(text), .max = sizeof(text) - 1 };
 	if (s->job->dialect == DIALECT_V1)
-		resource_v1(s->role, &t);
+		resource_v1(s, &t);
 	else
 		resource_v2(s->role, &t);
 	out_text(o, str_view(&t));
@@ -216,10 +206,9 @@ static const struct hole HOLES[] = {
 	{ "job.codeDir",            HOLE_TEXT,   false, code_dir,            "v1",      "`codeDir`, likewise." },
 	{ "job.killAll",            HOLE_NUMBER, false, kill_all,            "v1",      "`killAllOnCompletedTaskNumber`, or 0." },
 	{ "role.suffix",            HOLE_TEXT,   false, suffix,              "OpenPAI", "The role's name as part of a variable's name; in v1 jobs `-`, `.` and `~` become `_`." },
-	{ "role.resource",          HOLE_TEXT,   false, resource,            "OpenPAI", "gpu,cpu,memoryMB,shmMB as declared (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..`, `None` for no shmMB)." },
+	{ "role.resource",          HOLE_TEXT,   false, resource,            "OpenPAI", "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
 	{ "role.minFailedGiven",    HOLE_TEXT,   false, min_failed_given,    "v1",      "`minFailedTaskCount` as written, or empty." },
 	{ "role.minSucceededGiven", HOLE_TEXT,   false, min_succeeded_given, "v1",      "`minSucceededTaskCount` as written, or empty." },
-	{ "role.shmGiven",          HOLE_TEXT,   false, shm_given,           "v1",      "`shmMB` as written, or empty." },
 	{ "var.name",               HOLE_TEXT,   false, var_name,            "v1",      "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
 	{ "var.value",              HOLE_TEXT,   false, var_value,           "v1",      "Its value; `$` doubled where Kubernetes would take it for its own." },
 };
@@ -258,10 +247,10 @@ const struct env_row ENV_ROWS[] = {
 	{ "PAI_CURRENT_TASK_ROLE_TASK_COUNT", "2", "v1: tasks of the own role" },
 	{ "PAI_CURRENT_TASK_ROLE_CPU_COUNT", "2", "v1: its CPUs" },
 	{ "PAI_CURRENT_TASK_ROLE_MEM_MB", "2", "v1: its memory" },
-	{ "PAI_CURRENT_TASK_ROLE_SHM_MB", "2", "v1: its shared memory, empty if not declared" },
+	{ "PAI_CURRENT_TASK_ROLE_SHM_MB", "2", "v1: its shared memory" },
 	{ "PAI_CURRENT_TASK_ROLE_GPU_COUNT", "2", "v1: its accelerators" },
-	{ "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT", "2", "v1: as written, or empty" },
-	{ "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT", "2", "v1: as written, or empty" },
+	{ "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT", "2", "v1: effective number" },
+	{ "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT", "2", "v1: effective number" },
 	{ "PAI_TASK_ROLE_NAME", "1", "v1: name of the own role" },
 	{ "PAI_TASK_ROLE_NUM", "1", "v1: its tasks" },
 	{ "PAI_TASK_CPU_NUM", "1", "v1: its CPUs" },

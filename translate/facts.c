@@ -55,7 +55,7 @@ static int check_granted(const struct node *granted, const struct node *all, str
 		struct span name = node_span(&granted->item[i]);
 		if (!storage_exists(all, name))
 			return err_set(e, UNKNOWN_ERROR,
-			               "facts, line %u: storage %s is granted but not listed",
+			               "facts, line %u: storage `%s` is granted but not listed",
 			               granted->item[i].line, quote(shown, name));
 	}
 	return 0;

@@ -13,7 +13,7 @@ struct merge {
 static int fail(const struct merge *m, unsigned line, const char *text, struct span about)
 {
 	char shown[4 * QUOTE_MAX];
-	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: %s", m->file, line, text,
+	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
 	               quote(shown, about));
 }
 

@@ -71,7 +71,7 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 		if (span_eq(without_last_slash(v[i].path), without_last_slash(m.path))) {
 			char shown[4 * QUOTE_MAX];
 			return err_at(e, INVALID_PROTOCOL, r ? r->mount_where : NOWHERE,
-			              "two storages are mounted at %s", quote(shown, m.path));
+			              "two storages are mounted at `%s`", quote(shown, m.path));
 		}
 	}
 	if (m.first)
@@ -98,7 +98,7 @@ static int resolve_named(struct scope *s, struct mount *v, struct err *e)
 		if (f == NULL) {
 			char shown[4 * QUOTE_MAX];
 			return err_at(e, NO_STORAGE, r->where,
-			              "storage %s does not exist, or is not granted to %s",
+			              "storage `%s` does not exist, or is not granted to %s",
 			              quote(shown, r->name), s->job->user);
 		}
 		if (add_mount(s, v, f, r, e) < 0)
@@ -128,7 +128,7 @@ int virtual_cluster_check(const struct scope *s, struct err *e)
 			return 0;
 	char shown[4 * QUOTE_MAX];
 	return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
-	              "virtual cluster %s is not granted to %s",
+	              "virtual cluster `%s` is not granted to %s",
 	              quote(shown, s->job->virtual_cluster), s->job->user);
 }
 

@@ -24,7 +24,7 @@ static const char *const NAMED_LISTS[] = { "containers", "initContainers" };
 static int fail(const struct reader *r, unsigned line, const char *text, struct span about)
 {
 	char shown[4 * QUOTE_MAX];
-	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: %s", r->file, line, text,
+	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", r->file, line, text,
 	               quote(shown, about));
 }
 

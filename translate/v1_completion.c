@@ -23,6 +23,8 @@ static void fill_defaults(struct job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
 		struct role *role = &job->roles[i];
+		role->min_failed_given = role->min_failed != V1_NOT_GIVEN;
+		role->min_succeeded_given = role->min_succeeded != V1_NOT_GIVEN;
 		if (role->min_failed == V1_NOT_GIVEN)
 			role->min_failed = 1;
 		if (role->min_succeeded == V1_NOT_GIVEN)

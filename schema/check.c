@@ -77,12 +77,12 @@ bool rule_check(struct walk *w, const struct rule *r, const struct node *n, cons
 	if (w->lost)
 		return false;
 	if (r->never)
-		return fail(w, n, at, "is not allowed here");
+		return walk_fail(w, n, at, "is not allowed here");
 	if (!(r->types & bits))
-		return fail_type(w, r, n, at);
+		return walk_fail_type(w, r, n, at);
 	if (w->depth == WALK_DEPTH_MAX) {
 		w->lost = true;
-		return fail(w, n, at, "cannot be checked: the schema leads in circles");
+		return walk_fail(w, n, at, "cannot be checked: the schema leads in circles");
 	}
 	w->depth++;
 	bool ok = check_tests(w, r, bits, n, at);

@@ -92,7 +92,7 @@ static bool fail_choice(struct walk *w, const struct test *t, const struct node 
 		memcpy(all + sum.n, branch->values, branch->n * sizeof(*all));
 		sum.n += branch->n;
 	}
-	return fail_values(w, &sum, v, at);
+	return walk_fail_values(w, &sum, v, at);
 }
 
 static bool check_choice(struct walk *w, const struct test *t, const struct node *n,
@@ -100,7 +100,7 @@ static bool check_choice(struct walk *w, const struct test *t, const struct node
 {
 	const struct member *m = node_member(n, t->choice->key);
 	if (m == NULL)
-		return fail(w, n, at, "misses the key `%s`", t->choice->key.p);
+		return walk_fail(w, n, at, "misses the key `%s`", t->choice->key.p);
 	for (size_t i = 0; i < t->n; i++) {
 		if (has_value(t->choice->tests[i], &m->value))
 			return rule_check(w, t->rules[i], n, at);
@@ -130,8 +130,8 @@ static bool fail_branches(struct walk *w, const struct test *t, const struct nod
 	if (candidates == 1)
 		return rule_check(w, candidate, n, at);
 	if (candidates == 0 && types.types)
-		return fail_type(w, &types, n, at);
-	return fail(w, n, at, "fits none of the forms that are possible here");
+		return walk_fail_type(w, &types, n, at);
+	return walk_fail(w, n, at, "fits none of the forms that are possible here");
 }
 
 /* How many branches fit; counts no further than `enough`. */
@@ -160,7 +160,7 @@ bool check_one_of(struct walk *w, const struct test *t, const struct node *n, co
 		return true;
 	if (fits == 0)
 		return fail_branches(w, t, n, at);
-	return fail(w, n, at, "fits more than one of the forms that are possible here");
+	return walk_fail(w, n, at, "fits more than one of the forms that are possible here");
 }
 
 /* ---- allOf, not, if ----------------------------------------------------------------------------
@@ -180,10 +180,10 @@ bool check_not(struct walk *w, const struct test *t, const struct node *n, const
 		return !w->lost;
 	const struct test *values = rule_values(t->rules[0]);
 	if (w->quiet || values == NULL)
-		return fail(w, n, at, "is what is not allowed here");
+		return walk_fail(w, n, at, "is what is not allowed here");
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
 	value_text(&text, w, n, at);
-	return fail(w, n, at, "must not be %s", str_c(&text));
+	return walk_fail(w, n, at, "must not be %s", str_c(&text));
 }
 
 bool check_if(struct walk *w, const struct test *t, const struct node *n, const struct path *at)

@@ -95,6 +95,14 @@ static int read_count(struct compiler *c, struct rule *r, const struct keyword *
 	return read_number(c, r, k, v, at);
 }
 
+/* Sentences for people stand in the schema, where our own would be poor. */
+static void use_words(struct compiler *c, struct pattern *p)
+{
+	const struct node *words = node_get(c->schema, "patternErrorMessage");
+	if (node_is(words, NODE_TEXT))
+		pattern_say(p, words->text);
+}
+
 static int read_pattern(struct compiler *c, struct rule *r, const struct keyword *k,
                         const struct node *v, const struct path *at)
 {
@@ -104,9 +112,7 @@ static int read_pattern(struct compiler *c, struct rule *r, const struct keyword
 	p = compile_pattern(c, node_span(v), at);
 	if (p == NULL)
 		return -1;
-	const struct node *words = node_get(c->schema, "patternErrorMessage");
-	if (node_is(words, NODE_TEXT))
-		pattern_say(p, words->text);
+	use_words(c, p);
 	compile_test(c, r, k)->pattern = p;
 	return 0;
 }
@@ -193,8 +199,11 @@ static int read_patterns(struct compiler *c, struct rule *r, const struct keywor
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct path here = PATH_KEY(at, member_key(&v->member[i]));
 		struct pattern_property *p = &m->patterns[m->n_patterns++];
-		p->pattern = compile_pattern(c, member_key(&v->member[i]), &here);
-		p->rule = p->pattern ? compile_rule(c, &v->member[i].value, &here) : NULL;
+		struct pattern *compiled = compile_pattern(c, member_key(&v->member[i]), &here);
+		if (compiled)
+			use_words(c, compiled);
+		p->pattern = compiled;
+		p->rule = compiled ? compile_rule(c, &v->member[i].value, &here) : NULL;
 		if (p->rule == NULL)
 			return -1;
 	}
@@ -307,7 +316,7 @@ static bool check_values(struct walk *w, const struct test *t, const struct node
 		if (node_equal(&t->values[i], n))
 			return true;
 	}
-	return fail_values(w, t, n, at);
+	return walk_fail_values(w, t, n, at);
 }
 
 /* A number outside its bounds; `what` has the bound in words. */
@@ -320,7 +329,7 @@ static bool fail_bound(struct walk *w, const struct test *t, const struct node *
 	STR_AUTO value = STR_INIT(SENTENCE_MAX);
 	number_text(bound, t->number);
 	value_text(&value, w, n, at);
-	return fail(w, n, at, "must be %s %s, is %s", what, bound, str_c(&value));
+	return walk_fail(w, n, at, "must be %s %s, is %s", what, bound, str_c(&value));
 }
 
 static bool check_minimum(struct walk *w, const struct test *t, const struct node *n,
@@ -374,10 +383,10 @@ static bool fail_count(struct walk *w, const struct test *t, const struct node *
 	};
 	char limit[NUMBER_MAX];
 	if (t->number == 1)
-		return fail(w, n, at, "must have %s one %s", bound, THINGS[n->type][0]);
+		return walk_fail(w, n, at, "must have %s one %s", bound, THINGS[n->type][0]);
 	number_text(limit, t->number);
-	return fail(w, n, at, "must have %s %s %s, has %zu", bound, limit, THINGS[n->type][1],
-	            n->type == NODE_TEXT ? characters(n) : n->n);
+	return walk_fail(w, n, at, "must have %s %s %s, has %zu", bound, limit, THINGS[n->type][1],
+	                 n->type == NODE_TEXT ? characters(n) : n->n);
 }
 
 static bool check_min_length(struct walk *w, const struct test *t, const struct node *n,
@@ -385,7 +394,8 @@ static bool check_min_length(struct walk *w, const struct test *t, const struct 
 {
 	if (n->n >= t->number && (double)characters(n) >= t->number)
 		return true;
-	return n->n ? fail_count(w, t, n, at, "at least") : fail(w, n, at, "must not be empty");
+	return n->n ? fail_count(w, t, n, at, "at least")
+	            : walk_fail(w, n, at, "must not be empty");
 }
 
 static bool check_max_length(struct walk *w, const struct test *t, const struct node *n,
@@ -415,10 +425,10 @@ static bool check_pattern(struct walk *w, const struct test *t, const struct nod
 	if (w->quiet)
 		return false;
 	if (n->n == 0)
-		return fail(w, n, at, "must not be empty");
+		return walk_fail(w, n, at, "must not be empty");
 	STR_AUTO value = STR_INIT(SENTENCE_MAX);
 	value_text(&value, w, n, at);
-	return fail(w, n, at, "%s, is %s", pattern_words(t->pattern), str_c(&value));
+	return walk_fail(w, n, at, "%s, is %s", pattern_words(t->pattern), str_c(&value));
 }
 
 /* ---- the table
@@ -453,7 +463,7 @@ static const struct keyword KEYWORDS[] = {
 	{ "if",                   BIT_ANY,  read_if,          check_if },
 	/* What editors show for a wrong type, and for a pattern that does not match. */
 	{ "errorMessage",         0,        read_hint,        NULL },
-	{ "patternErrorMessage",  0,        NULL,             NULL }, /* with pattern */
+	{ "patternErrorMessage",  0,        NULL,             NULL }, /* with pattern, patternProperties */
 	{ "then",                 0,        NULL,             NULL }, /* with if */
 	{ "else",                 0,        NULL,             NULL },
 	{ "additionalItems",      0,        NULL,             NULL }, /* with items */

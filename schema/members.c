@@ -55,21 +55,21 @@ static bool fail_unknown(struct walk *w, const struct members *m, const struct n
                          const struct member *key, const struct path *at, struct suggested *s)
 {
 	if (w->quiet || w->e->notes.n == NOTES_MAX)
-		return fail_key(w, key, at, "unknown key");
+		return walk_fail_key(w, key, at, "unknown key");
 	char shown[4 * QUOTE_MAX];
 	quote(shown, member_key(key));
 	if (m->n == 0 && m->n_patterns == 1)
-		return fail_key(w, key, at, "bad name \"%s\": %s", shown,
-		                pattern_words(m->patterns[0].pattern));
+		return walk_fail_key(w, key, at, "bad name \"%s\": %s", shown,
+		                     pattern_words(m->patterns[0].pattern));
 	const struct property *meant = nearest(m, map, member_key(key));
 	if (meant) {
 		s->v[s->n++] = meant; /* not more than there are notes */
-		return fail_key(w, key, at, "unknown key `%s`, did you mean `%s`?", shown,
-		                meant->key.p);
+		return walk_fail_key(w, key, at, "unknown key `%s`, did you mean `%s`?", shown,
+		                     meant->key.p);
 	}
 	STR_AUTO list = STR_INIT(SENTENCE_MAX);
 	list_keys(&list, m);
-	return fail_key(w, key, at, "unknown key `%s`%s", shown, str_c(&list));
+	return walk_fail_key(w, key, at, "unknown key `%s`%s", shown, str_c(&list));
 }
 
 static bool was_suggested(const struct suggested *s, const struct property *p)
@@ -87,7 +87,7 @@ static bool fail_missing(struct walk *w, const struct members *m, const struct n
 	for (size_t i = 0; i < m->n && !w->quiet; i++) {
 		const struct property *p = &m->property[i];
 		if (p->required && !has_key(map, p->key) && !was_suggested(s, p))
-			fail(w, map, at, "misses the key `%s`", p->key.p);
+			walk_fail(w, map, at, "misses the key `%s`", p->key.p);
 	}
 	return false;
 }

@@ -33,13 +33,16 @@ static bool is_below_secret(const struct walk *w, const struct path *at)
 
 static bool has_part(struct span whole, struct span part)
 {
-	if (span_eq(whole, part))
-		return true;
 	return part.n >= SECRET_PART_MIN && memmem(whole.p, whole.n, part.p, part.n) != NULL;
 }
 
-/* Is the value, or a part of it, the same as a secret of the document?  Aliases of YAML
- * bring secrets to other places. */
+static bool same_text(struct span a, struct span b)
+{
+	return span_eq(a, b) || has_part(a, b) || has_part(b, a);
+}
+
+/* Is the value the same as a secret of the document, a part of one, or has it one in it?
+ * Aliases of YAML bring secrets to other places. */
 static bool repeats_secret(const struct node *n, const struct node *secret)
 {
 	if (secret->type == NODE_LIST) {
@@ -59,7 +62,7 @@ static bool repeats_secret(const struct node *n, const struct node *secret)
 	if (secret->type == NODE_NULL || secret->type == NODE_BOOL)
 		return false;
 	if (secret->type == NODE_TEXT && n->type == NODE_TEXT)
-		return has_part(node_span(n), node_span(secret));
+		return same_text(node_span(n), node_span(secret));
 	return node_equal(n, secret);
 }
 
@@ -187,7 +190,7 @@ static bool report(struct walk *w, struct place where, const char *fmt, va_list 
 	return false;
 }
 
-bool fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
+bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
 {
 	if (w->quiet)
 		return false;
@@ -198,7 +201,8 @@ bool fail(struct walk *w, const struct node *n, const struct path *at, const cha
 	return no;
 }
 
-bool fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt, ...)
+bool walk_fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt,
+                   ...)
 {
 	if (w->quiet)
 		return false;
@@ -224,14 +228,15 @@ static const char *type_advice(unsigned types, const struct node *n)
 	return "";
 }
 
-bool fail_type(struct walk *w, const struct rule *r, const struct node *n, const struct path *at)
+bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
+                    const struct path *at)
 {
 	if (w->quiet)
 		return false;
 	if (node_bits(n) & BIT_INFINITE)
-		return fail(w, n, at, "is not a finite number");
+		return walk_fail(w, n, at, "is not a finite number");
 	if (n->type == NODE_DATE && (r->types & BIT_TEXT))
-		return fail(w, n, at, "looks like a date; quote it to make it text");
+		return walk_fail(w, n, at, "looks like a date; quote it to make it text");
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
 	str_puts(&text, "must be ");
 	put_types(&text, r->types);
@@ -240,10 +245,11 @@ bool fail_type(struct walk *w, const struct rule *r, const struct node *n, const
 	str_puts(&text, type_advice(r->types, n));
 	if (r->hint.p)
 		str_printf(&text, "; %s", r->hint.p);
-	return fail(w, n, at, "%s", str_c(&text));
+	return walk_fail(w, n, at, "%s", str_c(&text));
 }
 
-bool fail_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
+                      const struct path *at)
 {
 	if (w->quiet)
 		return false;
@@ -255,5 +261,5 @@ bool fail_values(struct walk *w, const struct test *t, const struct node *n, con
 	}
 	str_puts(&text, ", is ");
 	value_text(&text, w, n, at);
-	return fail(w, n, at, "%s", str_c(&text));
+	return walk_fail(w, n, at, "%s", str_c(&text));
 }

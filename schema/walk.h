@@ -28,14 +28,16 @@ bool members_check(struct walk *w, const struct members *m, const struct node *m
                    const struct path *at);
 
 /* Report one violation at a value, at a member's key; always false. */
-bool fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
+bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-bool fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+bool walk_fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt,
+                   ...) __attribute__((format(printf, 4, 5)));
 /* The type is not among those allowed. */
-bool fail_type(struct walk *w, const struct rule *r, const struct node *n, const struct path *at);
+bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
+                    const struct path *at);
 /* The value is none of those allowed. */
-bool fail_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at);
+bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
+                      const struct path *at);
 
 /* The value as it may be shown: `"abc"`, `5`, `a list`; never a hidden one. */
 void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at);

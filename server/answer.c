@@ -75,7 +75,7 @@ void error_json(struct str *out, const struct err *e)
 void header_text(struct str *out, struct span text)
 {
 	for (size_t i = 0; i < text.n && i < HEADER_TEXT_MAX; i++)
-		str_char(out, text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '?');
+		str_put(out, text.p[i] >= ' ' && text.p[i] <= '~' ? text.p + i : "?", 1);
 }
 
 void answer_json(struct request *r, int status)

@@ -17,7 +17,8 @@ struct finding {
 
 static int by_place(const void *a, const void *b)
 {
-	const struct finding *x = a, *y = b;
+	const struct finding *x = a;
+	const struct finding *y = b;
 	if (x->note->line != y->note->line)
 		return x->note->line < y->note->line ? -1 : 1;
 	if (x->note->column != y->note->column)

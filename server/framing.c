@@ -137,7 +137,8 @@ static bool is_local(struct span authority, const char *prefix, uint16_t port)
 
 const char *framing_local(const struct framing *f, uint16_t port)
 {
-	struct span origin = f->value[HEADER_ORIGIN], site = f->value[HEADER_FETCH_SITE];
+	struct span origin = f->value[HEADER_ORIGIN];
+	struct span site = f->value[HEADER_FETCH_SITE];
 	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
 		return "without logins, this server answers to localhost only: the Host header "
 		       "must be localhost, 127.0.0.1 or [::1], with the port";
@@ -151,7 +152,8 @@ const char *framing_local(const struct framing *f, uint16_t port)
 
 enum body_type framing_body_type(const struct framing *f)
 {
-	struct span type = f->value[HEADER_CONTENT_TYPE], how = f->value[HEADER_CONTENT_ENCODING];
+	struct span type = f->value[HEADER_CONTENT_TYPE];
+	struct span how = f->value[HEADER_CONTENT_ENCODING];
 	if (how.p && !same_word(span_trim(how), "identity"))
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)

@@ -1,26 +1,22 @@
 /*
- * From libmicrohttpd's callbacks to a request.  For each connection: http_connected; for each
+ * From libmicrohttpd's callbacks to a request.  For each connection: connection_begin; for each
  * request on it: request_begin (first line), request_step (header; then each part of the
- * body; then the end), request_end.  What the library does not do stands in
- * framing.c; deadlines are ours too, since its timeout starts anew with each byte.
+ * body; then the end), request_end.  What is decided there stands in intake.c; deadlines are ours
+ * too, since its timeout starts anew with each byte.
  */
 #include "server/http.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/enc.h"
 #include "k8s/store.h"
 #include "server/answer.h"
-#include "server/framing.h"
+#include "server/intake.h"
 #include "server/log.h"
-#include "server/routes.h"
 
 enum {
 	POOL_BYTES = 16 * 1024, /* of a connection: line, header and part of the body */
@@ -34,13 +30,6 @@ struct connection {
 	int fd;
 	int64_t cut_ms; /* by store_now_ms; 0: not now */
 };
-
-static int64_t now_us(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
 
 /* ---- connections ---- */
 
@@ -176,7 +165,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	struct request *r = xcalloc(1, sizeof(*r));
 	r->loop = l;
 	r->connection = m;
-	r->started_us = now_us();
+	r->started_us = log_clock_us();
 	r->line_n = strlen(uri);
 	r->path = arena_dup(&r->arena, (struct span){ uri, strcspn(uri, "?") });
 	r->reply.body = STR_INIT(REPLY_MAX);
@@ -195,118 +184,6 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 	return MHD_YES;
 }
 
-static void refuse_framing(struct request *r, const char *why)
-{
-	r->reply.close = true;
-	answer_refuse(r, 400, "InvalidRequestError", why);
-}
-
-static void options_reply(struct request *r, struct span path)
-{
-	STR_AUTO methods = STR_INIT(256);
-	route_methods(&methods, path, &r->arena);
-	if (methods.n)
-		answer_header(r, "Allow", str_c(&methods));
-	r->reply.status = 204;
-	answer_send(r);
-}
-
-static const char WRONG_TYPE[] =
-    "the Content-Type of a job must be text/yaml (or any other text/*), application/yaml, "
-    "application/x-yaml or application/json; with curl: -H 'Content-Type: text/yaml'";
-
-static void refuse_large(struct request *r)
-{
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, TOO_LARGE, "request entity too large: a job may have %ld bytes",
-	              (long)r->loop->server->options->max_body);
-	r->reply.close = true;
-	answer_error(r, &e);
-}
-
-/* A client that is still sending does not see an answer: so what is too large is taken and
- * thrown away, up to here. */
-static size_t swallow_max(const struct request *r)
-{
-	return r->body.max * 2 + SWALLOW;
-}
-
-/* Of a route that takes a job, by the header alone. */
-static void check_body(struct request *r, const struct framing *f)
-{
-	uint64_t max = (uint64_t)r->loop->server->options->max_body;
-	switch (framing_body_type(f)) {
-	case BODY_ENCODING_REFUSED:
-		answer_refuse(r, 415, "UnsupportedMediaTypeError",
-		              "a job must come as it is, without Content-Encoding");
-		return;
-	case BODY_TYPE_REFUSED:
-		answer_refuse(r, 415, "UnsupportedMediaTypeError", WRONG_TYPE);
-		return;
-	case BODY_TYPE_OK:
-		break;
-	}
-	r->too_large = f->length > max;
-	if (!r->too_large)
-		(void)str_reserve(&r->body, f->length); /* at once, so that no copy is left */
-	else if (f->value[HEADER_EXPECT].p || f->length > swallow_max(r))
-		refuse_large(r); /* before the body is sent, or for want of a better moment */
-}
-
-/* A request line with a NUL in it is longer than the text that the library hands out. */
-static bool line_is_cut(const struct request *r, const char *url, const char *version)
-{
-	return (intptr_t)version - (intptr_t)url != (intptr_t)r->line_n + 1;
-}
-
-static void look_at_header(struct request *r, const char *url, const char *version)
-{
-	struct framing f = { 0 };
-	(void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_header, &f);
-	const char *wrong = framing_check(&f, version);
-	if (!wrong && request_id_ok(f.value[HEADER_REQUEST_ID])) {
-		memcpy(r->id, f.value[HEADER_REQUEST_ID].p, f.value[HEADER_REQUEST_ID].n);
-		r->id[f.value[HEADER_REQUEST_ID].n] = '\0';
-	}
-	if (!wrong && line_is_cut(r, url, version))
-		wrong = "the request line is malformed";
-	if (wrong) {
-		refuse_framing(r, wrong);
-		return;
-	}
-	const struct server *s = r->loop->server;
-	const char *foreign = s->options->no_auth ? framing_local(&f, s->port) : NULL;
-	struct span path = span_of(r->path);
-	if (foreign) {
-		answer_refuse(r, FORBIDDEN, foreign);
-	} else if (strcmp(r->method, "OPTIONS") == 0) {
-		options_reply(r, path);
-	} else if (!(r->route = route_find(r->method, path, &r->arena, r->args))) {
-		answer_refuse(r, 404, "NoApiError",
-		              "there is no such route; docs/ROUTES.md "
-		              "lists them");
-	} else {
-		if (r->route->before)
-			r->route->before(r);
-		if (r->route->body && !r->answered)
-			check_body(r, &f);
-	}
-}
-
-static enum MHD_Result take_part(struct request *r, const char *data, size_t n)
-{
-	r->received += n;
-	if (r->received > swallow_max(r))
-		return MHD_NO;
-	if (r->route->body && !r->too_large)
-		str_put(&r->body, data, n);
-	if (r->body.full) {
-		r->too_large = true;
-		str_wipe(&r->body);
-	}
-	return MHD_YES;
-}
-
 static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const char *url,
                                     const char *method, const char *version, const char *data,
                                     size_t *n, void **context) /* NOLINT: the library's shape */
@@ -318,45 +195,19 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	if (!r->seen) {
 		r->seen = true;
 		r->method = arena_dup(&r->arena, span_of(method));
-		look_at_header(r, url, version);
+		struct framing f = { 0 };
+		(void)MHD_get_connection_values_n(m, MHD_HEADER_KIND, take_header, &f);
+		intake_header(r, &f, url, version);
 		return MHD_YES;
 	}
 	if (*n) {
 		size_t part = *n;
 		*n = 0;
-		return take_part(r, data, part);
+		return intake_part(r, data, part) ? MHD_YES : MHD_NO;
 	}
 	cut_after(connection_of(m), 0);
-	if (r->too_large)
-		refuse_large(r);
-	else
-		r->route->handle(r);
+	intake_end(r);
 	return MHD_YES;
-}
-
-static void log_request(const struct request *r)
-{
-	struct line line = log_begin(LOG_INFO, "request");
-	log_text(&line, "id", span_of(r->id));
-	log_text(&line, "method", span_of(r->method ? r->method : "-"));
-	struct span path = span_of(r->path);
-	path.n = path.n > PATH_SHOWN ? PATH_SHOWN : path.n;
-	log_text(&line, "path", path);
-	log_int(&line, "status", r->answered ? r->reply.status : 0);
-	log_int(&line, "in", (int64_t)r->received);
-	log_int(&line, "out", r->answered ? (int64_t)r->reply.body.n : 0);
-	log_ms(&line, "ms", now_us() - r->started_us);
-	if (r->route && r->route->auth == AUTH_USER)
-		log_text(&line, "user", span_of(r->loop->server->options->user));
-	if (r->job) {
-		log_text(&line, "job", job_name(r->job));
-		log_text(&line, "framework", span_of(job_hash(r->job)));
-	}
-	if (!r->answered)
-		log_text(&line, "code", SPAN("ClientGone"));
-	else if (r->reply.code)
-		log_text(&line, "code", span_of(r->reply.code));
-	log_end(&line);
 }
 
 static void request_end(void *cls, struct MHD_Connection *m, void **context,
@@ -368,7 +219,7 @@ static void request_end(void *cls, struct MHD_Connection *m, void **context,
 	if (!r)
 		return;
 	*context = NULL;
-	log_request(r);
+	intake_log(r);
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);
@@ -397,7 +248,7 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 __attribute__((format(printf, 2, 0))) static void complain(void *cls, const char *fmt, va_list ap)
 {
 	struct loop *l = cls;
-	int64_t second = now_us() / 1000000;
+	int64_t second = log_clock_us() / 1000000;
 	if (second != l->complained_s)
 		l->complaints = 0;
 	l->complained_s = second;

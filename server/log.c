@@ -54,7 +54,7 @@ void log_text(struct line *l, const char *key, struct span value)
 		/* It may be no UTF-8, and is not worth more than this. */
 		STR_AUTO safe = STR_INIT(VALUE_MAX);
 		for (size_t i = 0; i < value.n && i < VALUE_MAX; i++)
-			str_char(&safe, (value.p[i] & 0x80) != 0 ? '?' : value.p[i]);
+			str_put(&safe, (value.p[i] & 0x80) != 0 ? "?" : value.p + i, 1);
 		str_json(&l->text, str_view(&safe));
 	}
 	keep_whole(l, before);
@@ -120,4 +120,11 @@ void log_event(enum log_level level, const char *message, const char *key, const
 	if (key)
 		log_text(&l, key, span_of(value));
 	log_end(&l);
+}
+
+int64_t log_clock_us(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }

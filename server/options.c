@@ -11,8 +11,10 @@
 #define BYTES(f, def, lo, hi) .type = OPTION_BYTES, AT(f), .number = (def), .min = (lo), .max = (hi)
 #define SWITCH(f)             .type = OPTION_SWITCH, AT(f)
 
-enum { KIB = 1024, MIB = 1024 * 1024, ALL = FOR_SERVE | FOR_TRANSLATE | FOR_VALIDATE };
-enum { MAKES = FOR_SERVE | FOR_TRANSLATE };
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+
+enum { MAKES = FOR_SERVE | FOR_TRANSLATE, ALL = MAKES | FOR_VALIDATE };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
@@ -151,11 +153,17 @@ const struct option *option_find(struct span name)
 	return NULL;
 }
 
+static char upper(char c)
+{
+	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	return c >= 'a' && c <= 'z' ? LETTERS[c - 'a'] : '_';
+}
+
 void option_variable(struct str *out, const struct option *o)
 {
 	str_puts(out, "REST_LIT_");
 	for (const char *p = o->name; *p; p++)
-		str_char(out, *p == '-' ? '_' : (char)(*p - 'a' + 'A'));
+		str_char(out, upper(*p));
 }
 
 static void bytes_text(struct str *out, int64_t n)

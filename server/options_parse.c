@@ -46,11 +46,11 @@ static int number_of(struct span text, bool bytes, int64_t *out)
 	int64_t unit = 1;
 	if (bytes && text.n > 3 && memcmp(text.p + text.n - 2, "iB", 2) == 0) {
 		char c = text.p[text.n - 3];
-		unit = c == 'K' ? 1024 : c == 'M' ? 1024 * 1024 : 0;
+		unit = c == 'K' ? 1024 : c == 'M' ? INT64_C(1) << 20 : 0;
 		text.n -= 3;
 	}
 	int64_t n;
-	if (unit == 0 || parse_i64(text, 0, INT64_MAX / (1024 * 1024), &n) < 0)
+	if (unit == 0 || parse_i64(text, 0, INT64_MAX >> 20, &n) < 0)
 		return -1;
 	*out = n * unit;
 	return 0;

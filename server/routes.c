@@ -54,7 +54,8 @@ static bool decode(struct span in, struct arena *a, struct span *out)
 		if (c == '%') {
 			if (in.n - i < 3)
 				return false;
-			int high = hex_value(in.p[i + 1]), low = hex_value(in.p[i + 2]);
+			int high = hex_value(in.p[i + 1]);
+			int low = hex_value(in.p[i + 2]);
 			if (high < 0 || low < 0)
 				return false;
 			c = (char)(high * 16 + low);

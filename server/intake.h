@@ -1,0 +1,16 @@
+#pragma once
+/*
+ * What a request must pass before its handler runs: framing, origin, route, type and size of
+ * the body.  Called by http.c as the request comes in; each step may answer.
+ */
+#include "server/framing.h"
+#include "server/request.h"
+
+/* All headers are there, and in *f.  url and version as the library holds them. */
+void intake_header(struct request *r, struct framing *f, const char *url, const char *version);
+/* Some of the body.  false: the client sends too much to be answered. */
+bool intake_part(struct request *r, const char *data, size_t n);
+/* All of the body: run the handler. */
+void intake_end(struct request *r);
+/* The line in the log, when the answer is out or the client gone. */
+void intake_log(const struct request *r);

@@ -189,9 +189,8 @@ static void hived_read(struct reading *r, const struct path *extras, const struc
 		return;
 	bool few = mine && mine->n <= r->set->max_roles;
 	for (uint32_t i = 0; few && node_is(roles, NODE_MAP) && i < roles->n; i++) {
-		struct path one = PATH_KEY(&list, member_key(&roles->member[i]));
 		if (!role_exists(mine, member_key(&roles->member[i])))
-			reading_refuse_key(r, &one, &roles->member[i], "no such role");
+			reading_refuse_key(r, &list, &roles->member[i], "no such role");
 	}
 	reading_warn(r, &p, hived, "is ignored: the scheduler here is not HiveD");
 }

@@ -93,7 +93,7 @@ static void add_variable(struct env_reader *e, const struct path *p, const struc
 {
 	struct reading *r = e->r;
 	struct span value = value_text(r->a, &m->value);
-	if (!name_allowed(r, p, m))
+	if (!name_allowed(r, p->up, m))
 		return;
 	if (value.p == NULL) {
 		reading_refuse(r, p, &m->value, "must be text, a number or a boolean");

@@ -6,9 +6,9 @@
 #include "tests/lib/files.h"
 
 struct deviations {
-	json_t *names;    /* the file */
-	json_t *used;     /* {"name\nfile": true} */
-	struct span page; /* docs/DEVIATIONS.md */
+	json_t *names;   /* the file */
+	json_t *used;    /* {"name\nfile": true} */
+	struct str page; /* docs/DEVIATIONS.md */
 };
 
 struct deviations *deviations_load(const char *path)
@@ -37,7 +37,7 @@ json_t *deviations_of(struct deviations *d, const char *file)
 	json_t *all = json_object();
 	const char *name;
 	json_t *files;
-	json_object_foreach(d->names, name, files) {
+	json_object_foreach (d->names, name, files) {
 		json_t *entry = json_object_get(files, file);
 		if (!entry)
 			continue;
@@ -59,22 +59,24 @@ void deviations_name(struct deviations *d, struct tally *t, const char *name)
 	if (is_used(d, name, ""))
 		return;
 	use(d, name, "");
-	(void)tally_check(t, is_heading(d, name), "deviation %s is no heading of docs/DEVIATIONS.md",
-			  name);
+	(void)tally_check(t, is_heading(d, name),
+	                  "deviation %s is no heading of docs/DEVIATIONS.md", name);
 }
 
 void deviations_end(struct deviations *d, struct tally *t)
 {
-	const char *name, *file;
-	json_t *files, *entry;
-	json_object_foreach(d->names, name, files) {
+	const char *name;
+	const char *file;
+	json_t *files;
+	json_t *entry;
+	json_object_foreach (d->names, name, files) {
 		deviations_name(d, t, name);
-		json_object_foreach(files, file, entry)
+		json_object_foreach (files, file, entry)
 			(void)tally_check(t, is_used(d, name, file),
-					  "deviation %s: %s is listed, but no case", name, file);
+			                  "deviation %s: %s is listed, but no case", name, file);
 	}
 	json_decref(d->names);
 	json_decref(d->used);
-	free((char *)(uintptr_t)d->page.p);
+	str_done(&d->page);
 	free(d);
 }

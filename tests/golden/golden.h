@@ -11,8 +11,8 @@
 struct deviations;
 
 struct deviations *deviations_load(const char *path);
-/* What is listed for a file under any name: {"/pointer": our value, ...}; {"refused": "/pointer"} for a
- * job that OpenPAI takes.  Notes the use.  New reference. */
+/* What is listed for a file under any name: {"/pointer": our value, ...}; {"refused": "/pointer"}
+ * for a job that OpenPAI takes.  Notes the use.  New reference. */
 json_t *deviations_of(struct deviations *d, const char *file);
 /* Is this name a heading of docs/DEVIATIONS.md?  Notes the use. */
 void deviations_name(struct deviations *d, struct tally *t, const char *name);

@@ -17,7 +17,7 @@ static const struct mark MARK = { "00112233445566778899aabbccddeeff", "test" };
 static bool is_mark(const char *at)
 {
 	static const char *const PLACES[] = { "/metadata/ownerReferences", "/metadata/labels",
-					      "/metadata/annotations", "/spec/executionType" };
+		                              "/metadata/annotations", "/spec/executionType" };
 	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
 		const char *found = strstr(at, PLACES[i]);
 		/* of the object itself, not of a pod template */
@@ -58,8 +58,8 @@ static void check_uid(const struct object *o, struct str *wrong)
 	str_puts(&text, "U-I-D");
 	str_put(&text, o->body.p + o->uid_at, o->body.n - o->uid_at);
 	json_t *v = json_loadb(str_c(&text), text.n, 0, NULL);
-	const json_t *owner = json_array_get(
-		json_object_get(json_object_get(v, "metadata"), "ownerReferences"), 0);
+	const json_t *owner =
+	    json_array_get(json_object_get(json_object_get(v, "metadata"), "ownerReferences"), 0);
 	const char *uid = json_string_value(json_object_get(owner, "uid"));
 	if (!uid || strcmp(uid, "U-I-D") != 0)
 		str_printf(wrong, "%s has no place for its owner's uid; ", o->name);
@@ -68,10 +68,10 @@ static void check_uid(const struct object *o, struct str *wrong)
 
 /* The stored config has all members of the job, but for the value of `secrets`. */
 static void check_config(const struct doc *doc, const json_t *framework, struct arena *a,
-			 struct str *wrong)
+                         struct str *wrong)
 {
 	const json_t *config = json_object_get(
-		json_object_get(json_object_get(framework, "metadata"), "annotations"), "config");
+	    json_object_get(json_object_get(framework, "metadata"), "annotations"), "config");
 	struct span text = { json_string_value(config), json_string_length(config) };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -86,8 +86,8 @@ static void check_config(const struct doc *doc, const json_t *framework, struct 
 		const struct member *m = &doc->root.member[i];
 		const struct node *other = node_get(&stored.root, m->key);
 		bool same = strcmp(m->key, "secrets") == 0
-				    ? node_is(other, NODE_TEXT) && span_is(node_span(other), "******")
-				    : other && node_equal(&m->value, other);
+		                ? node_is(other, NODE_TEXT) && span_is(node_span(other), "******")
+		                : other && node_equal(&m->value, other);
 		/* Literal passwords of images are masked as well. */
 		if (!same && strcmp(m->key, "prerequisites") != 0)
 			str_printf(wrong, "the stored config has another `%s`; ", m->key);
@@ -95,7 +95,7 @@ static void check_config(const struct doc *doc, const json_t *framework, struct 
 }
 
 static void check_stored(const struct setting *s, struct span text, struct arena *a,
-			 struct str *wrong)
+                         struct str *wrong)
 {
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };

@@ -36,7 +36,7 @@ struct measured child_run(const struct setting *s, struct span text)
 		;
 	m.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	m.cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-		  (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+	          (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 	m.peak_kb = used.ru_maxrss;
 	rewind(out);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

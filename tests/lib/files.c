@@ -9,15 +9,15 @@ enum { FILE_MAX_BYTES = 64 << 20 };
 static void give_up(const char *what, const char *path)
 {
 	(void)printf("%s: %s\n0 passed, 1 failed\n", path, what);
-	exit(1);
+	exit(1); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
-struct span file_load(const char *path)
+struct str file_load(const char *path)
 {
 	FILE *f = fopen(path, "rbe");
 	if (!f)
 		give_up("cannot be opened", path);
-	STR_AUTO text = STR_INIT(FILE_MAX_BYTES);
+	struct str text = STR_INIT(FILE_MAX_BYTES);
 	char piece[65536];
 	size_t n;
 	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
@@ -25,15 +25,15 @@ struct span file_load(const char *path)
 	if (ferror(f) || text.full)
 		give_up("cannot be read", path);
 	(void)fclose(f);
-	size_t length = text.n;
-	return (struct span){ str_take(&text), length };
+	return text;
 }
 
 json_t *jsonl_load(const char *path)
 {
-	struct span text = file_load(path);
+	STR_AUTO text = file_load(path);
 	json_t *rows = json_array();
-	for (const char *p = text.p, *end = text.p + text.n; p < end;) {
+	const char *end = str_c(&text) + text.n;
+	for (const char *p = str_c(&text); p < end;) {
 		const char *eol = memchr(p, '\n', (size_t)(end - p));
 		size_t n = (size_t)((eol ? eol : end) - p);
 		json_t *row = json_loadb(p, n, JSON_ALLOW_NUL, NULL);
@@ -42,7 +42,6 @@ json_t *jsonl_load(const char *path)
 		(void)json_array_append_new(rows, row);
 		p += n + 1;
 	}
-	free((char *)(uintptr_t)text.p);
 	return rows;
 }
 
@@ -54,33 +53,24 @@ json_t *json_load_path(const char *path)
 	return v;
 }
 
-static bool ends_in(const char *name, const char *const *suffixes)
+static int is_job(const struct dirent *entry)
 {
-	for (; *suffixes; suffixes++) {
-		size_t n = strlen(name), k = strlen(*suffixes);
-		if (n > k && strcmp(name + n - k, *suffixes) == 0)
-			return true;
-	}
-	return false;
+	const char *dot = strrchr(entry->d_name, '.');
+	return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".json") == 0);
 }
 
-static int by_name(const void *a, const void *b)
+char **folder_list(const char *dir)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-char **folder_list(const char *dir, const char *const *suffixes)
-{
-	DIR *d = opendir(dir);
-	if (!d)
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, is_job, alphasort);
+	if (n < 0)
 		give_up("no such folder", dir);
-	char **names = xcalloc(4096, sizeof(*names));
-	size_t n = 0;
-	for (struct dirent *entry; (entry = readdir(d)) != NULL && n < 4095;)
-		if (ends_in(entry->d_name, suffixes))
-			names[n++] = xstrdup(entry->d_name);
-	(void)closedir(d);
-	qsort(names, n, sizeof(*names), by_name);
+	char **names = xcalloc((size_t)n + 1, sizeof(*names));
+	for (int i = 0; i < n; i++) {
+		names[i] = xstrdup(entries[i]->d_name);
+		free(entries[i]);
+	}
+	free((void *)entries);
 	return names;
 }
 
@@ -88,5 +78,5 @@ void folder_free(char **names)
 {
 	for (char **name = names; *name; name++)
 		free(*name);
-	free(names);
+	free((void *)names);
 }

@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 
-/* The bytes of a file; free() p.  Ends the program if it cannot be read. */
-struct span file_load(const char *path);
+/* The bytes of a file; str_done.  Ends the program if it cannot be read. */
+struct str file_load(const char *path);
 
 /* A file of one JSON value per line, as a list; new reference.  Ends the program if it is none. */
 json_t *jsonl_load(const char *path);
@@ -13,7 +13,6 @@ json_t *jsonl_load(const char *path);
 /* A JSON file; new reference.  Ends the program if it is none. */
 json_t *json_load_path(const char *path);
 
-/* Sorted names of the files in a folder that end in one of the suffixes; NULL-terminated list,
- * free each name and the list. */
-char **folder_list(const char *dir, const char *const *suffixes);
+/* Names of the .yaml and .json files of a folder, sorted, NULL-terminated; folder_free. */
+char **folder_list(const char *dir);
 void folder_free(char **names);

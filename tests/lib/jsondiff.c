@@ -6,7 +6,7 @@
 
 enum { POINTER_MAX = 4096 };
 
-static void add(struct differences *d, const char *at, const json_t *want, const json_t *got)
+static void add(struct differences *d, const char *at, json_t *want, json_t *got)
 {
 	if (d->n == d->cap) {
 		d->cap = d->cap ? 2 * d->cap : 16;
@@ -32,24 +32,17 @@ static char *below(const char *at, const char *key)
 	return str_take(&s);
 }
 
-static void compare(const char *at, const json_t *want, const json_t *got, struct differences *d);
+static void compare(const char *at, json_t *want, json_t *got, struct differences *d);
 
-/* jansson takes no const where it only reads. */
-static json_t *mutable(const json_t *v)
-{
-	return (json_t *)(uintptr_t)v;
-}
-
-static void compare_maps(const char *at, const json_t *want, const json_t *got,
-			 struct differences *d)
+static void compare_maps(const char *at, json_t *want, json_t *got, struct differences *d)
 {
 	const char *key;
 	json_t *value;
-	json_object_foreach(mutable(want), key, value) {
+	json_object_foreach (want, key, value) {
 		FREE_AUTO char *path = below(at, key);
 		compare(path, value, json_object_get(got, key), d);
 	}
-	json_object_foreach(mutable(got), key, value) {
+	json_object_foreach (got, key, value) {
 		if (json_object_get(want, key))
 			continue;
 		FREE_AUTO char *path = below(at, key);
@@ -57,10 +50,10 @@ static void compare_maps(const char *at, const json_t *want, const json_t *got,
 	}
 }
 
-static void compare_lists(const char *at, const json_t *want, const json_t *got,
-			  struct differences *d)
+static void compare_lists(const char *at, json_t *want, json_t *got, struct differences *d)
 {
-	size_t n = json_array_size(want), m = json_array_size(got);
+	size_t n = json_array_size(want);
+	size_t m = json_array_size(got);
 	for (size_t i = 0; i < n || i < m; i++) {
 		FREE_AUTO char *index = xasprintf("%zu", i);
 		FREE_AUTO char *path = below(at, index);
@@ -68,7 +61,7 @@ static void compare_lists(const char *at, const json_t *want, const json_t *got,
 	}
 }
 
-static void compare(const char *at, const json_t *want, const json_t *got, struct differences *d)
+static void compare(const char *at, json_t *want, json_t *got, struct differences *d)
 {
 	if (json_is_object(want) && json_is_object(got))
 		compare_maps(at, want, got, d);
@@ -78,7 +71,7 @@ static void compare(const char *at, const json_t *want, const json_t *got, struc
 		add(d, at, want, got);
 }
 
-void json_differences(const json_t *want, const json_t *got, struct differences *out)
+void json_differences(json_t *want, json_t *got, struct differences *out)
 {
 	compare("", want, got, out);
 }

@@ -15,5 +15,5 @@ struct differences {
 };
 
 /* All differences; members of maps in any order, elements of lists in theirs. */
-void json_differences(const json_t *want, const json_t *got, struct differences *out);
+void json_differences(json_t *want, json_t *got, struct differences *out);
 void differences_done(struct differences *d);

@@ -31,8 +31,10 @@ static void decode_secret(json_t *secret)
 {
 	const char *key;
 	void *next;
-	json_t *value, *data = json_object_get(secret, "data");
-	json_object_foreach_safe(data, next, key, value) {
+	json_t *value;
+	json_t *data = json_object_get(secret, "data");
+	json_object_foreach_safe(data, next, key, value)
+	{
 		ARENA_AUTO a = { 0 };
 		struct span bytes;
 		struct span text = { json_string_value(value), json_string_length(value) };
@@ -45,7 +47,7 @@ void outcome_decode(json_t *outcome)
 {
 	const char *key;
 	json_t *secret;
-	json_object_foreach(json_object_get(outcome, "secrets"), key, secret)
+	json_object_foreach (json_object_get(outcome, "secrets"), key, secret)
 		decode_secret(secret);
 }
 
@@ -59,7 +61,7 @@ static const char *role_of(const struct object *o)
 static json_t *collect(const struct objects *objects)
 {
 	json_t *out = json_pack("{s:b,s:{},s:{},s:n}", "accepted", 1, "secrets", "configmaps",
-				"priorityClass");
+	                        "priorityClass");
 	for (size_t i = 0; i < objects->n; i++) {
 		const struct object *o = &objects->v[i];
 		json_t *v = json_loadb(o->body.p, o->body.n, JSON_REJECT_DUPLICATES, NULL);
@@ -72,7 +74,8 @@ static json_t *collect(const struct objects *objects)
 			(void)json_object_set_new(json_object_get(out, "secrets"), role_of(o), v);
 			break;
 		case KIND_CONFIGMAP:
-			(void)json_object_set_new(json_object_get(out, "configmaps"), role_of(o), v);
+			(void)json_object_set_new(json_object_get(out, "configmaps"), role_of(o),
+			                          v);
 			break;
 		case KIND_PRIORITYCLASS:
 			(void)json_object_set_new(out, "priorityClass", v);
@@ -90,16 +93,16 @@ static json_t *refusal(const struct err *e)
 	for (size_t i = 0; i < e->notes.n; i++) {
 		const struct note *n = &e->notes.v[i];
 		json_t *note = json_pack("{s:s?,s:i,s:i,s:s}", "at", n->at, "line", (int)n->line,
-					 "column", (int)n->column, "message", n->msg);
+		                         "column", (int)n->column, "message", n->msg);
 		assert(note); /* the message is UTF-8 */
 		(void)json_array_append_new(notes, note);
 	}
 	return json_pack("{s:b,s:i,s:s?,s:o}", "accepted", 0, "status", e->http, "code", e->code,
-			 "notes", notes);
+	                 "notes", notes);
 }
 
 json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
-		   const struct mark *mark)
+                   const struct mark *mark)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };

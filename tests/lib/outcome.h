@@ -16,7 +16,7 @@
 
 /* New reference.  `mark` as for job_build. */
 json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
-		   const struct mark *mark);
+                   const struct mark *mark);
 
 /* Decode the data of the secrets in a recorded result in place. */
 void outcome_decode(json_t *outcome);

@@ -19,7 +19,7 @@ static unsigned search(const struct node *n, struct span outside, struct span ou
 		for (uint32_t i = 0; i < n->n && !line; i++)
 			line = search(&n->item[i], outside, out);
 	} else if (node_is(n, NODE_TEXT) && n->n >= RECOGNISABLE && contains(out, n) &&
-		   !contains(outside, n)) {
+	           !contains(outside, n)) {
 		line = n->line;
 	}
 	return line;
@@ -40,7 +40,8 @@ unsigned secret_found(struct span job, struct span out)
 	struct span cut = doc.secrets;
 	if (cut.n) {
 		str_put(&outside, job.p, (size_t)(cut.p - job.p));
-		str_put(&outside, cut.p + cut.n, (size_t)(job.p + job.n - cut.p - (ptrdiff_t)cut.n));
+		str_put(&outside, cut.p + cut.n,
+		        (size_t)(job.p + job.n - cut.p - (ptrdiff_t)cut.n));
 	}
 	return search(secrets, str_view(&outside), out);
 }

@@ -46,7 +46,7 @@ static const int64_t SUBMITTED_MS = 1795170338000;
 static void give_up(const struct err *e)
 {
 	(void)printf("%s\n0 passed, 1 failed\n", err_msg(e));
-	exit(1);
+	exit(1); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
 static const struct node *extension(struct arena *a)

@@ -9,7 +9,7 @@ struct tally {
 
 /* One fact: passed if `ok`; if not, the line "FAIL " and the text is printed.  Returns ok. */
 bool tally_check(struct tally *t, bool ok, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 
 /* Print the last line.  The exit status: 0 if something passed and nothing failed. */
 int tally_end(const struct tally *t);

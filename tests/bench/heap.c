@@ -1,0 +1,66 @@
+#include "tests/bench/heap.h"
+
+#include <malloc.h>
+
+static size_t calls, now, start, peak;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+/* The allocator of glibc under its other names: ours stand in front of it.
+ * NOLINTBEGIN(cert-dcl37-c,cert-dcl51-cpp,bugprone-reserved-identifier) */
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+extern void __libc_free(void *p);
+/* NOLINTEND(cert-dcl37-c,cert-dcl51-cpp,bugprone-reserved-identifier) */
+
+static void *took(void *p)
+{
+	calls++;
+	if (p)
+		now += malloc_usable_size(p);
+	if (now > peak)
+		peak = now;
+	return p;
+}
+
+static void gave(void *p)
+{
+	if (p)
+		now -= malloc_usable_size(p);
+}
+
+void *malloc(size_t n)
+{
+	return took(__libc_malloc(n));
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return took(__libc_calloc(n, size));
+}
+
+void *realloc(void *p, size_t n)
+{
+	gave(p);
+	return took(__libc_realloc(p, n));
+}
+
+void free(void *p)
+{
+	gave(p);
+	__libc_free(p);
+}
+
+#endif
+
+void heap_begin(void)
+{
+	calls = 0;
+	start = peak = now;
+}
+
+struct heap_use heap_end(void)
+{
+	return (struct heap_use){ calls, peak - start };
+}

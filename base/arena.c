@@ -25,8 +25,9 @@ static size_t block_size(const struct arena *a, size_t n)
 
 void *arena_alloc_slow(struct arena *a, size_t n)
 {
+	assert(n < SIZE_MAX / 2); /* sizes from outside are capped before */
+	n = (n + 7) & ~(size_t)7;
 	size_t size = block_size(a, n);
-	assert(size < SIZE_MAX - sizeof(struct arena_block));
 	struct arena_block *b = xmalloc(sizeof(*b) + size);
 	b->size = size;
 	b->next = a->block;
@@ -79,7 +80,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 void arena_wipe(struct arena *a)
 {
 	for (struct arena_block *b = a->block; b; b = b->next)
-		explicit_bzero(b->data, b->size);
+		explicit_bzero(b->data, b == a->block ? (size_t)(a->next - b->data) : b->size);
 	arena_done(a);
 }
 

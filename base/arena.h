@@ -23,9 +23,10 @@ void *arena_alloc_slow(struct arena *a, size_t n);
 /* n bytes, aligned to 8, not initialised. */
 static inline void *arena_alloc(struct arena *a, size_t n)
 {
-	n = (n + 7) & ~(size_t)7;
+	/* What is left is a multiple of 8: if n fits, n rounded up does. */
 	if ((size_t)(a->end - a->next) < n || a->next == NULL)
 		return arena_alloc_slow(a, n);
+	n = (n + 7) & ~(size_t)7;
 	void *p = a->next;
 	a->next += n;
 	a->used += n;

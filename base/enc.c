@@ -40,9 +40,21 @@ void str_base64(struct str *out, struct span bytes)
 	out->p[out->n] = '\0';
 }
 
+/* nettle skips white space; we do not. */
+static bool has_space(struct span text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		if ((unsigned char)text.p[i] <= ' ')
+			return true;
+	}
+	return false;
+}
+
 int base64_decode(struct arena *a, struct span text, struct span *bytes)
 {
 	struct base64_decode_ctx ctx;
+	if (has_space(text))
+		return -1;
 	size_t n = BASE64_DECODE_LENGTH(text.n);
 	uint8_t *p = arena_alloc(a, n + 1);
 	base64_decode_init(&ctx);
@@ -104,7 +116,7 @@ static void put_digits(struct str *out, const char *digits, int n)
 		str_printf(out, "0.%.*s%s", -n, "000000", digits);
 	} else {
 		str_printf(out, "%c%s%se%c%d", digits[0], k > 1 ? "." : "", digits + 1,
-			   n > 0 ? '+' : '-', n > 0 ? n - 1 : 1 - n);
+		           n > 0 ? '+' : '-', n > 0 ? n - 1 : 1 - n);
 	}
 }
 
@@ -163,6 +175,13 @@ size_t utf8_check(struct span text)
 	const unsigned char *p = (const unsigned char *)text.p;
 	size_t i = 0;
 	while (i < text.n) {
+		uint64_t eight = 0;
+		if (text.n - i >= 8)
+			memcpy(&eight, p + i, 8);
+		if (text.n - i >= 8 && (eight & 0x8080808080808080u) == 0) {
+			i += 8;
+			continue;
+		}
 		if (p[i] < 0x80) {
 			i++;
 			continue;

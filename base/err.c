@@ -184,20 +184,41 @@ static size_t char_len(unsigned char c)
 	return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 }
 
+/* Characters of two or three bytes that act on a terminal, or turn the direction of
+ * text: C1 controls, the marks U+200E to U+200F and U+2028 to U+202E, U+2066 to U+2069. */
+static bool acts(const unsigned char *p, size_t n)
+{
+	if (n == 2)
+		return p[0] == 0xc2 && p[1] < 0xa0;
+	if (n != 3 || p[0] != 0xe2)
+		return false;
+	return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+	       (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
+}
+
+static void quote_one(struct str *out, struct span one)
+{
+	const unsigned char *p = (const unsigned char *)one.p;
+	if (acts(p, one.n)) {
+		unsigned c = one.n == 2 ? (p[0] & 31u) << 6 | (p[1] & 63u)
+		                        : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+		str_printf(out, "\\u%04x", c);
+	} else if (one.p[0] == '"' || one.p[0] == '\\') {
+		str_char(out, one.p[0]); /* quotes stay as they are: this is for reading */
+	} else {
+		str_json_text(out, one);
+	}
+}
+
 const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 {
-	STR_AUTO out = STR_INIT(4 * QUOTE_MAX);
+	STR_AUTO out = STR_INIT(4 * QUOTE_MAX - 1);
 	size_t i = 0;
 	while (i < text.n) {
 		size_t n = char_len((unsigned char)text.p[i]);
 		if (i + n > text.n || out.n + n > QUOTE_MAX - 3)
 			break;
-		struct span one = { text.p + i, n };
-		/* JSON's escapes, but quotes stay as they are: this is for reading. */
-		if (one.p[0] == '"' || one.p[0] == '\\')
-			str_char(&out, one.p[0]);
-		else
-			str_json_text(&out, one);
+		quote_one(&out, (struct span){ text.p + i, n });
 		i += n;
 	}
 	if (i < text.n)

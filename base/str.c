@@ -1,7 +1,7 @@
 /* Text that grows up to a maximum; see str.h. */
 #include "base/str.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +85,21 @@ struct span span_trim(struct span s)
 	return s;
 }
 
+/* realloc would leave what it moves behind in freed memory. */
+static char *move_secret(char *p, size_t n, size_t cap)
+{
+	char *to = xmalloc(cap);
+	if (p) {
+		memcpy(to, p, n + 1);
+		explicit_bzero(p, n + 1);
+		free(p);
+	}
+	return to;
+}
+
 bool str_reserve_slow(struct str *s, size_t n)
 {
+	assert(s->max < SIZE_MAX / 4);
 	if (s->full || n > s->max - s->n) {
 		s->full = true;
 		return false;
@@ -97,7 +110,7 @@ bool str_reserve_slow(struct str *s, size_t n)
 		cap += cap;
 	if (cap > s->max + 1)
 		cap = s->max + 1;
-	s->p = xrealloc(s->p, cap);
+	s->p = s->secret ? move_secret(s->p, s->n, cap) : xrealloc(s->p, cap);
 	s->cap = cap;
 	return true;
 }
@@ -182,14 +195,16 @@ void str_json(struct str *s, struct span t)
 char *str_take(struct str *s)
 {
 	char *p = s->p ? s->p : xstrdup("");
-	*s = STR_INIT(s->max);
+	*s = (struct str){ .max = s->max, .secret = s->secret };
 	return p;
 }
 
 void str_done(struct str *s)
 {
+	if (s->p && s->secret)
+		explicit_bzero(s->p, s->cap);
 	free(s->p);
-	*s = STR_INIT(s->max);
+	*s = (struct str){ .max = s->max, .secret = s->secret };
 }
 
 void str_wipe(struct str *s)

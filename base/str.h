@@ -47,12 +47,15 @@ struct span span_trim(struct span s);
 struct str {
 	char *p; /* always NUL-terminated once something was written; NULL before */
 	size_t n, cap, max;
-	bool full; /* something did not fit */
+	bool full;   /* something did not fit */
+	bool secret; /* wipe what is given back, also when the text moves as it grows */
 };
 
 #define STR_AUTO __attribute__((cleanup(str_done))) struct str
 /* STR_AUTO out = STR_INIT(max): at most `max` bytes, not counting the final NUL. */
 #define STR_INIT(maximum) ((struct str){ .max = (maximum) })
+/* For text with secrets in it (but not through str_printf, which has memory of its own). */
+#define STR_SECRET(maximum) ((struct str){ .max = (maximum), .secret = true })
 
 /* Make room for n more bytes.  false, and full, if that exceeds the maximum. */
 bool str_reserve_slow(struct str *s, size_t n);

@@ -95,7 +95,7 @@ static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	size_t i = yaml_byte(y, &ev->start_mark);
 	size_t end = yaml_byte(y, &ev->end_mark);
-	if (y->text.p[i] == '&') {
+	if (i < end && y->text.p[i] == '&') {
 		while (i < end && !strchr(" \t\r\n", y->text.p[i]))
 			i++;
 		/* Between anchor and tag there may be lines and comments. */
@@ -106,7 +106,7 @@ static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
 			i += i < end && !comment;
 		}
 	}
-	return i < y->text.n && y->text.p[i] == '!' && i < end;
+	return i < end && y->text.p[i] == '!';
 }
 
 static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text)

@@ -47,9 +47,18 @@ static bool is_reserved(struct span t)
 	return false;
 }
 
+/* `e5` is a number without digits for some readers. */
+static bool is_exponent(struct span t)
+{
+	size_t i = 1;
+	while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
+		i++;
+	return (t.p[0] == 'e' || t.p[0] == 'E') && i == t.n;
+}
+
 static bool may_be_plain(struct span t)
 {
-	if (t.n == 0 || !is_harmless_start(t.p[0]) || is_reserved(t))
+	if (t.n == 0 || is_exponent(t) || !is_harmless_start(t.p[0]) || is_reserved(t))
 		return false;
 	for (size_t i = 1; i < t.n; i++) {
 		char c = t.p[i];

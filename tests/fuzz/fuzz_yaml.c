@@ -1,0 +1,72 @@
+/*
+ * Any text through the YAML reader.  What it accepts must survive yaml_write and
+ * a second reading; the secrets must be a span of the text.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/enc.h"
+#include "base/tree.h"
+#include "base/yaml.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_error(const struct err *e)
+{
+	assert(e->http == 400 && e->notes.n >= 1);
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		assert(n->line >= 1 && n->column >= 1);
+		assert(utf8_check(span_of(n->msg)) == strlen(n->msg));
+		assert(n->at == NULL || utf8_check(span_of(n->at)) == strlen(n->at));
+	}
+}
+
+static void check_secrets(struct span text, const struct doc *doc)
+{
+	assert(doc->secrets.n == 0 ||
+	       (doc->secrets.p >= text.p && doc->secrets.p + doc->secrets.n <= text.p + text.n));
+	bool has = node_get(&doc->root, "secrets") != NULL;
+	assert(has || (doc->secrets.n == 0 && doc->secrets_member == NULL));
+	assert(!has || doc->secrets_member || doc->secrets_unsafe);
+}
+
+/* Dates become text, so it is the JSON that must be equal. */
+static void check_written(const struct node *root)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO w = { 0 };
+	STR_AUTO before = STR_INIT(64 << 20);
+	STR_AUTO yaml = STR_INIT(64 << 20);
+	STR_AUTO after = STR_INIT(64 << 20);
+	struct doc doc;
+	struct budget b = { 64, 1000000, 64 << 20, 1024 };
+	node_json(&before, root);
+	yaml_write(&yaml, root);
+	int failed = yaml_read(str_view(&yaml), &b, &a, &doc, &w, &e);
+	assert(failed == 0);
+	assert(w.n == 0);
+	node_json(&after, &doc.root);
+	assert(span_eq(str_view(&before), str_view(&after)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO w = { 0 };
+	struct doc doc;
+	struct budget b = { 64, 20000, 200000, 1024 };
+	struct span text = { (const char *)data, size };
+	if (doc_read(text, &b, &a, &doc, &w, &e) < 0) {
+		check_error(&e);
+		return 0;
+	}
+	assert(e.http == 0);
+	assert(node_equal(&doc.root, &doc.root));
+	check_secrets(text, &doc);
+	check_written(&doc.root);
+	return 0;
+}

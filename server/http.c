@@ -176,6 +176,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	return r;
 }
 
+/* The library decides about these parameters. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t n,
                                    const char *value, size_t value_n)
 {
@@ -184,9 +185,10 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 	return MHD_YES;
 }
 
+/* And about these. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const char *url,
                                     const char *method, const char *version, const char *data,
-                                    size_t *n, void **context) /* NOLINT: the library's shape */
+                                    size_t *n, void **context)
 {
 	(void)cls;
 	struct request *r = *context;

@@ -156,7 +156,9 @@ const struct option *option_find(struct span name)
 static char upper(char c)
 {
 	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	return c >= 'a' && c <= 'z' ? LETTERS[c - 'a'] : '_';
+	if (c == '-')
+		return '_';
+	return LETTERS[c - 'a'];
 }
 
 void option_variable(struct str *out, const struct option *o)

@@ -2,6 +2,7 @@
 #include "k8s/explain.h"
 
 #include "k8s/paths.h"
+#include "k8s/reply.h"
 
 enum { ETCD_LIMIT = 1 << 20 }; /* etcd takes about 1.5 MB after the API server's own form */
 
@@ -33,14 +34,22 @@ static void forbidden(struct err *e, const struct store_request *r)
 	        VERBS[r->verb], str_c(&name));
 }
 
-static void not_served(struct err *e, const struct store_request *r)
+/* 404 to a POST, or to something that is not there for another reason than its name. */
+static void not_served(struct err *e, const struct store_request *r, struct span body)
 {
 	STR_AUTO name = STR_INIT(256);
+	JSON_AUTO *status = reply_parse(body);
+	const char *what = reply_text(json_object_get(status, "details"), "kind");
 	resource_name(&name, r->kind);
-	err_set(e, UNKNOWN_ERROR,
-	        "the API server answered 404 to %s of %s: the namespace does not exist, or the "
-	        "resource is not installed (for frameworks: the CRD of FrameworkController)",
-	        VERBS[r->verb], str_c(&name));
+	if (strcmp(what, "namespaces") == 0)
+		err_set(e, UNKNOWN_ERROR,
+		        "the API server answered 404 Not Found: the namespace of the jobs does not "
+		        "exist");
+	else
+		err_set(e, UNKNOWN_ERROR,
+		        "the API server answered 404 Not Found: it has no %s (for frameworks: "
+		        "the CRD of FrameworkController is not installed)",
+		        str_c(&name));
 }
 
 void explain(struct err *e, const struct store_request *r, const struct store_reply *reply)
@@ -59,7 +68,7 @@ void explain(struct err *e, const struct store_request *r, const struct store_re
 		forbidden(e, r);
 		break;
 	case 404:
-		not_served(e, r);
+		not_served(e, r, reply->body);
 		break;
 	case 413:
 		too_large(e, r);

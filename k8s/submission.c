@@ -217,8 +217,12 @@ static void not_undone(struct submission *b, const struct store_reply *reply)
 static void sought(struct submission *b, const struct store_reply *reply)
 {
 	struct made *m = &b->made[b->step];
+	if (reply->uid.n == 0 || reply->uid.n >= UID_ROOM) {
+		not_undone(b, reply);
+		return;
+	}
 	m->lost = false;
-	if (reply_is_ours(reply->body, b->opt->submission_id) && reply->uid.n < UID_ROOM)
+	if (reply_is_ours(reply->body, b->opt->submission_id))
 		memcpy(m->uid, reply->uid.p, reply->uid.n);
 	undo(b);
 }
@@ -344,14 +348,6 @@ static void exists(struct submission *b, const struct store_reply *reply)
 		compare(b, 0); /* it may be ours: something on the way may have repeated the POST */
 }
 
-static void compared(struct submission *b, const struct store_reply *reply)
-{
-	if (reply->uid.n > 0 && reply_is_ours(reply->body, b->opt->submission_id))
-		is_made(b, reply);
-	else
-		is_foreign(b);
-}
-
 /* Not there.  To POST again is the better proof: it makes it or meets it. */
 static void is_absent(struct submission *b, const struct store_reply *reply)
 {
@@ -390,6 +386,16 @@ static void not_compared(struct submission *b, const struct store_reply *reply)
 		unknown(b, "the API server did not answer in time");
 	else
 		unavailable(b, reply);
+}
+
+static void compared(struct submission *b, const struct store_reply *reply)
+{
+	if (reply->uid.n == 0)
+		not_compared(b, reply); /* no object: not an answer of an API server */
+	else if (reply_is_ours(reply->body, b->opt->submission_id))
+		is_made(b, reply);
+	else
+		is_foreign(b);
 }
 
 static void started(struct submission *b, const struct store_reply *reply)

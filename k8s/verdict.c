@@ -48,8 +48,8 @@ static struct verdict not_found(const struct store_request *r, const struct exch
 {
 	if (r->verb != STORE_CREATE && reply_is_not_found(x->answer, r->name))
 		return (struct verdict){ STORE_NOT_FOUND, false };
-	/* Of the namespace or the resource; or from somebody who is no API server. */
-	return (struct verdict){ STORE_REFUSED, x->just_connected };
+	/* A Status names the namespace; else the resource is not served, or not yet. */
+	return (struct verdict){ STORE_REFUSED, x->answer == NULL && x->just_connected };
 }
 
 static struct verdict refused(const struct store_request *r, const struct exchange *x)

@@ -23,7 +23,8 @@ struct kept {
 __attribute__((unused)) static void kept_copy(char *to, size_t room, struct span from)
 {
 	size_t n = from.n < room ? from.n : room - 1;
-	memcpy(to, from.p, n);
+	if (n > 0)
+		memcpy(to, from.p, n);
 	to[n] = '\0';
 }
 

@@ -1,0 +1,606 @@
+/*
+ * The creation of a job, against a small API server in memory that fails where it is told to.
+ * The rule that all of these tests look at: when it went well everything is there and
+ * started; when it did not nothing is left, unless the error is OutcomeUnknown.
+ */
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/backend.h"
+#include "k8s/paths.h"
+#include "k8s/submission.h"
+
+#define ID       "0123456789abcdef0123456789abcdef"
+#define OTHER_ID "ffffffffffffffffffffffffffffffff"
+
+enum fault {
+	FINE,
+	NOT_SENT,    /* never arrived */
+	LOST,        /* executed, but no answer came */
+	LOST_BEFORE, /* not executed, and no answer came */
+	ERROR_500,   /* not executed, as it turns out */
+	NO_RIGHT,
+	INVALID,
+	NO_UID, /* executed; the answer is no object */
+	FAULT_MAX
+};
+
+/* An object that exists in the world of the test. */
+struct thing {
+	enum object_kind kind;
+	char name[32], uid[16], id[40], owner[16];
+	bool exists, started;
+};
+
+enum { THINGS = 8, PLAN = 16 };
+
+struct world {
+	struct store s; /* first */
+	struct thing things[THINGS];
+	int uids;
+	size_t requests;
+	enum fault plan[PLAN]; /* what happens to each request; the last one to all further */
+	size_t busy_gets; /* foreign things vanish after so many POSTs that met them; 0: never */
+	size_t verbs[STORE_READY + 1];
+	struct {
+		struct pending *p;
+		struct store_reply reply;
+	} answered[4];
+	size_t n_answered;
+	char text[512];
+};
+
+/* ---- the world ------------------------------------------------------------------------------ */
+
+static struct thing *find(struct world *w, enum object_kind kind, const char *name)
+{
+	for (size_t i = 0; i < THINGS; i++) {
+		struct thing *t = &w->things[i];
+		if (t->exists && t->kind == kind && strcmp(t->name, name) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+static struct thing *add(struct world *w, enum object_kind kind, const char *name, const char *id)
+{
+	struct thing *t = w->things;
+	while (t->exists)
+		t++;
+	*t = (struct thing){ .kind = kind, .exists = true };
+	(void)snprintf(t->name, sizeof(t->name), "%s", name);
+	(void)snprintf(t->uid, sizeof(t->uid), "uid-%d", ++w->uids);
+	(void)snprintf(t->id, sizeof(t->id), "%s", id);
+	return t;
+}
+
+static size_t count(const struct world *w)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < THINGS; i++)
+		n += w->things[i].exists;
+	return n;
+}
+
+static void answer_with(struct world *w, struct store_reply *r, const struct thing *t)
+{
+	(void)snprintf(w->text, sizeof(w->text),
+	               "{\"metadata\":{\"annotations\":{\"rest-lit/submission\":\"%s\"}}}", t->id);
+	r->body = span_of(w->text);
+	r->uid = span_of(t->uid);
+	r->outcome = STORE_OK;
+	r->status = 200;
+}
+
+static void create(struct world *w, const struct store_request *q, struct store_reply *r)
+{
+	struct thing *t = find(w, q->kind, q->name);
+	if (t != NULL && strcmp(t->id, ID) != 0 && w->busy_gets > 0 && --w->busy_gets == 0)
+		t->exists = false; /* the garbage collector came by */
+	if (t != NULL) {
+		r->outcome = STORE_EXISTS;
+		r->status = 409;
+		return;
+	}
+	struct thing made = { .uid = "dry" };
+	t = q->dry_run ? &made : add(w, q->kind, q->name, ID);
+	kept_copy(t->owner, sizeof(t->owner), q->body[1]);
+	answer_with(w, r, t);
+}
+
+static void get(struct world *w, const struct store_request *q, struct store_reply *r)
+{
+	struct thing *t = find(w, q->kind, q->name);
+	r->outcome = STORE_NOT_FOUND;
+	if (t != NULL)
+		answer_with(w, r, t);
+}
+
+static void patch(struct world *w, const struct store_request *q, struct store_reply *r)
+{
+	struct thing *t = find(w, q->kind, q->name);
+	r->outcome = STORE_NOT_FOUND;
+	if (t == NULL)
+		return;
+	assert_non_null(strstr(q->body[0].p, t->uid));
+	assert_non_null(strstr(q->body[0].p, "\"executionType\":\"Start\""));
+	t->started = true;
+	answer_with(w, r, t);
+}
+
+static void delete (struct world *w, const struct store_request *q, struct store_reply *r)
+{
+	struct thing *t = find(w, q->kind, q->name);
+	r->outcome = STORE_NOT_FOUND;
+	if (t == NULL)
+		return;
+	assert_non_null(q->uid);
+	r->outcome = strcmp(t->uid, q->uid) == 0 ? STORE_OK : STORE_CONFLICT;
+	if (r->outcome == STORE_CONFLICT)
+		return;
+	t->exists = false;
+	for (size_t i = 0; i < THINGS; i++) { /* as the garbage collector does */
+		if (strcmp(w->things[i].owner, t->uid) == 0)
+			w->things[i].exists = false;
+	}
+}
+
+static void execute(struct world *w, const struct store_request *q, struct store_reply *r)
+{
+	static void (*const VERBS[])(struct world *, const struct store_request *,
+	                             struct store_reply *) = {
+		[STORE_CREATE] = create,
+		[STORE_GET] = get,
+		[STORE_PATCH] = patch,
+		[STORE_DELETE] = delete,
+	};
+	VERBS[q->verb](w, q, r);
+}
+
+static void apply(struct world *w, enum fault fault, const struct store_request *q,
+                  struct store_reply *r)
+{
+	if (fault == FINE || fault == LOST || fault == NO_UID)
+		execute(w, q, r);
+	if (fault == FINE)
+		return;
+	bool reads = q->verb == STORE_GET;
+	*r = (struct store_reply){ .body = SPAN(""), .uid = SPAN(""), .message = SPAN("fault") };
+	switch (fault) {
+	case NOT_SENT:
+		r->outcome = STORE_BUSY;
+		break;
+	case LOST:
+	case LOST_BEFORE:
+		r->outcome = reads ? STORE_BUSY : STORE_AMBIGUOUS;
+		break;
+	case ERROR_500:
+		r->outcome = STORE_AMBIGUOUS;
+		r->status = 500;
+		break;
+	case NO_RIGHT:
+	case INVALID:
+		r->outcome = STORE_REFUSED;
+		r->status = fault == NO_RIGHT ? 403 : 422;
+		break;
+	case NO_UID:
+	case FINE:
+	case FAULT_MAX:
+		r->outcome = STORE_OK;
+		break;
+	}
+}
+
+static void world_begin(struct store *s, struct pending *p)
+{
+	struct world *w = (struct world *)s;
+	size_t i = w->requests < PLAN ? w->requests : PLAN - 1;
+	struct store_reply *r = &w->answered[w->n_answered].reply;
+	*r = (struct store_reply){ .body = SPAN(""), .uid = SPAN(""), .message = SPAN("") };
+	w->requests++;
+	w->verbs[p->r.verb]++;
+	assert_true(w->requests < 200);
+	assert_true(segment_ok(p->r.name));
+	apply(w, w->plan[i], &p->r, r);
+	w->answered[w->n_answered++].p = p;
+}
+
+static void world_poll(struct store *s)
+{
+	struct world *w = (struct world *)s;
+	while (w->n_answered > 0) {
+		w->n_answered--;
+		store_finish(s, w->answered[w->n_answered].p, &w->answered[w->n_answered].reply);
+	}
+}
+
+static int world_fd(const struct store *s)
+{
+	(void)s;
+	return -1;
+}
+
+static void world_free(struct store *s)
+{
+	store_done(s);
+}
+
+static void world_init(struct world *w)
+{
+	static const struct store_ops OPS = {
+		.begin = world_begin,
+		.poll = world_poll,
+		.fd = world_fd,
+		.timeout_ms = world_fd,
+		.abort = world_poll,
+		.free = world_free,
+	};
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	*w = (struct world){ .uids = 0 };
+	store_init(&w->s, &OPS, "jobs", &limits);
+}
+
+/* ---- a submission -----------------------------------------------------------------------------
+ */
+
+static struct object OBJECTS[] = {
+	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
+	{ KIND_PRIORITYCLASS, "f-priority", { "{}", 2 }, 0 },
+	{ KIND_CONFIGMAP, "f-env", { "{\"owner\":\"\"}", 12 }, 10 },
+	{ KIND_FRAMEWORK, "f", { "{}", 2 }, 0 },
+};
+static const struct objects FOUR = { OBJECTS, 4 };
+static const struct objects ONE = { OBJECTS + 3, 1 };
+
+struct end {
+	int calls, http;
+	char code[32], text[512];
+};
+
+static void ended(void *arg, const struct err *e)
+{
+	struct end *end = arg;
+	end->calls++;
+	end->http = e->http;
+	(void)snprintf(end->code, sizeof(end->code), "%s", e->code ? e->code : "");
+	(void)snprintf(end->text, sizeof(end->text), "%s", err_msg(e));
+}
+
+/* What waits for its time does not wait in these tests. */
+static void hurry(struct world *w)
+{
+	for (struct pending *p = w->s.later.head; p != NULL; p = p->next)
+		p->due_ms = 0;
+	w->s.wake_ms = 0;
+}
+
+static struct end submit(struct world *w, const struct objects *o, int64_t ms, bool dry_run)
+{
+	struct end end = { 0 };
+	struct submission_options opt = { ID, "alice~x", store_now_ms() + ms, dry_run };
+	submission_start(&w->s, o, &opt, ended, &end);
+	assert_int_equal(end.calls, 0);
+	while (end.calls == 0) {
+		store_reap(&w->s);
+		store_start(&w->s);
+		hurry(w);
+	}
+	assert_int_equal(end.calls, 1);
+	assert_int_equal(store_pending(&w->s), 0);
+	return end;
+}
+
+static void check_rule(struct world *w, const struct objects *o, const struct end *end)
+{
+	struct thing *f = find(w, KIND_FRAMEWORK, "f");
+	if (end->http == 0) {
+		assert_int_equal(count(w), o->n);
+		assert_non_null(f);
+		assert_int_equal(f->started, o->n > 1);
+	} else if (end->http != 504) {
+		assert_int_equal(count(w), 0);
+	} else {
+		assert_string_equal(end->code, "OutcomeUnknown");
+		assert_non_null(strstr(end->text, ID));
+	}
+}
+
+/* Run a plan from a clean world and check the rule. */
+static struct end run_plan(const enum fault *plan, size_t n, const struct objects *o)
+{
+	struct world w;
+	world_init(&w);
+	for (size_t i = 0; i < PLAN; i++)
+		w.plan[i] = i < n ? plan[i] : FINE;
+	struct end end = submit(&w, o, 100000, false);
+	check_rule(&w, o, &end);
+	store_free(&w.s);
+	return end;
+}
+
+/* ---- every fault, everywhere --------------------------------------------------------------------
+ */
+
+static void test_submission_one_fault_at_each_request(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 8; at++) {
+		for (enum fault f = FINE; f < FAULT_MAX; f++) {
+			enum fault plan[8] = { 0 };
+			plan[at] = f;
+			run_plan(plan, 8, &FOUR);
+			run_plan(plan, 8, &ONE);
+		}
+	}
+}
+
+static void test_submission_two_faults_anywhere(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 8 * 8; at++) {
+		for (size_t f = 0; f < FAULT_MAX * FAULT_MAX; f++) {
+			enum fault plan[8] = { 0 };
+			plan[at / 8] = (enum fault)(f / FAULT_MAX);
+			plan[at % 8] = (enum fault)(f % FAULT_MAX);
+			run_plan(plan, 8, &FOUR);
+		}
+	}
+}
+
+static void test_submission_three_faults_in_a_row(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 6; at++) {
+		for (size_t f = 0; f < FAULT_MAX * FAULT_MAX * FAULT_MAX; f++) {
+			enum fault plan[9] = { 0 };
+			plan[at] = (enum fault)(f / FAULT_MAX / FAULT_MAX);
+			plan[at + 1] = (enum fault)(f / FAULT_MAX % FAULT_MAX);
+			plan[at + 2] = (enum fault)(f % FAULT_MAX);
+			run_plan(plan, 9, &FOUR);
+		}
+	}
+}
+
+/* From some request on nothing works any more. */
+static void test_submission_lasting_fault_from_each_request_on(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 8; at++) {
+		for (enum fault f = NOT_SENT; f < FAULT_MAX; f++) {
+			struct world w;
+			world_init(&w);
+			for (size_t i = at; i < PLAN; i++)
+				w.plan[i] = f;
+			struct end end = submit(&w, &FOUR, 200, false);
+			check_rule(&w, &FOUR, &end);
+			store_free(&w.s);
+		}
+	}
+}
+
+/* ---- what is said
+ * ---------------------------------------------------------------------------------- */
+
+/* The fault at one request, and all is well otherwise. */
+static struct end fault_at(size_t at, enum fault f, const struct objects *o)
+{
+	enum fault plan[PLAN] = { 0 };
+	plan[at] = f;
+	return run_plan(plan, PLAN, o);
+}
+
+static void test_submission_fine(void **state)
+{
+	(void)state;
+	assert_int_equal(fault_at(0, FINE, &FOUR).http, 0);
+	assert_int_equal(fault_at(0, FINE, &ONE).http, 0);
+}
+
+static void test_submission_settles_lost_answers(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 4; at++) {
+		assert_int_equal(fault_at(at, LOST, &FOUR).http, 0);
+		assert_int_equal(fault_at(at, LOST_BEFORE, &FOUR).http, 0);
+		assert_int_equal(fault_at(at, ERROR_500, &FOUR).http, 0);
+		assert_int_equal(fault_at(at, NO_UID, &FOUR).http, 0);
+	}
+	assert_int_equal(fault_at(0, LOST, &ONE).http, 0);
+}
+
+static void test_submission_unreachable_is_503(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 5; at++) {
+		struct end end = fault_at(at, NOT_SENT, &FOUR);
+		assert_int_equal(end.http, 503);
+		assert_string_equal(end.code, "UnavailableError");
+	}
+}
+
+static void test_submission_forbidden_names_verb_and_resource(void **state)
+{
+	(void)state;
+	struct end end = fault_at(1, NO_RIGHT, &FOUR);
+	assert_int_equal(end.http, 500);
+	assert_non_null(strstr(end.text, "\"create\" on secrets"));
+	end = fault_at(4, NO_RIGHT, &FOUR);
+	assert_non_null(strstr(end.text, "\"patch\" on frameworks.frameworkcontroller"));
+}
+
+static void test_submission_invalid_is_400(void **state)
+{
+	(void)state;
+	struct end end = fault_at(0, INVALID, &ONE);
+	assert_int_equal(end.http, 400);
+	assert_string_equal(end.code, "InvalidProtocolError");
+}
+
+static void test_submission_500_for_ever_is_500(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	for (size_t i = 0; i < PLAN; i += 2)
+		w.plan[i] = ERROR_500;
+	struct end end = submit(&w, &ONE, 100000, false);
+	assert_int_equal(end.http, 500);
+	assert_int_equal(w.verbs[STORE_CREATE], 3);
+	check_rule(&w, &ONE, &end);
+	store_free(&w.s);
+}
+
+static void test_submission_lost_and_no_get_is_504(void **state)
+{
+	(void)state;
+	enum fault plan[] = { LOST, NOT_SENT };
+	struct end end = run_plan(plan, 2, &FOUR);
+	assert_int_equal(end.http, 504);
+}
+
+static void test_submission_failed_rollback_is_504(void **state)
+{
+	(void)state;
+	enum fault plan[] = { FINE, INVALID, NO_RIGHT };
+	struct end end = run_plan(plan, 3, &FOUR);
+	assert_int_equal(end.http, 504);
+	assert_non_null(strstr(end.text, ID));
+}
+
+/* ---- names that are taken
+ * --------------------------------------------------------------------------- */
+
+static void test_submission_conflict(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
+	struct end end = submit(&w, &FOUR, 1000, false);
+	assert_int_equal(end.http, 409);
+	assert_string_equal(end.code, "ConflictJobError");
+	assert_string_equal(end.text, "Job alice~x already exists.");
+	assert_int_equal(count(&w), 1);
+	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before that was said */
+	assert_int_equal(w.verbs[STORE_DELETE], 0);
+	store_free(&w.s);
+}
+
+static void test_submission_409_of_our_own_is_no_conflict(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	add(&w, KIND_FRAMEWORK, "f", ID); /* something on the way repeated the POST */
+	assert_int_equal(submit(&w, &ONE, 1000, false).http, 0);
+	store_free(&w.s);
+}
+
+static void test_submission_waits_for_the_collector(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
+	w.busy_gets = 3;
+	struct end end = submit(&w, &FOUR, 4000, false);
+	assert_int_equal(end.http, 0);
+	check_rule(&w, &FOUR, &end);
+	store_free(&w.s);
+}
+
+static void test_submission_never_adopts_a_dependent(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
+	struct end end = submit(&w, &FOUR, 400, false);
+	assert_int_equal(end.http, 409);
+	assert_non_null(strstr(end.text, "being deleted"));
+	assert_int_equal(count(&w), 1); /* the foreign one */
+	store_free(&w.s);
+}
+
+/* ---- dry run, deadline, shutdown
+ * ----------------------------------------------------------------------- */
+
+static void test_submission_dry_run_leaves_nothing(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 0);
+	assert_int_equal(count(&w), 0);
+	assert_int_equal(w.verbs[STORE_CREATE], 4);
+	assert_int_equal(w.verbs[STORE_PATCH], 0);
+	store_free(&w.s);
+}
+
+static void test_submission_dry_run_says_what_is_wrong(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.plan[2] = INVALID;
+	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 400);
+	assert_int_equal(w.verbs[STORE_DELETE], 0);
+	store_free(&w.s);
+}
+
+static void test_submission_too_late_is_503(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	struct end end = submit(&w, &FOUR, -1, false);
+	assert_int_equal(end.http, 503);
+	assert_int_equal(w.requests, 0);
+	store_free(&w.s);
+}
+
+static void test_submission_ends_when_the_store_is_freed(void **state)
+{
+	(void)state;
+	for (int turns = 0; turns < 6; turns++) {
+		struct world w;
+		world_init(&w);
+		struct end end = { 0 };
+		struct submission_options opt = { ID, "alice~x", store_now_ms() + 9000, false };
+		submission_start(&w.s, &FOUR, &opt, ended, &end);
+		for (int i = 0; i < turns; i++) {
+			store_start(&w.s);
+			if (i + 1 < turns)
+				store_reap(&w.s);
+		}
+		store_free(&w.s);
+		assert_int_equal(end.calls, 1);
+		assert_int_equal(end.http, turns == 0 ? 503 : turns == 5 ? 0 : 504);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_submission_one_fault_at_each_request),
+		cmocka_unit_test(test_submission_two_faults_anywhere),
+		cmocka_unit_test(test_submission_three_faults_in_a_row),
+		cmocka_unit_test(test_submission_lasting_fault_from_each_request_on),
+		cmocka_unit_test(test_submission_fine),
+		cmocka_unit_test(test_submission_settles_lost_answers),
+		cmocka_unit_test(test_submission_unreachable_is_503),
+		cmocka_unit_test(test_submission_forbidden_names_verb_and_resource),
+		cmocka_unit_test(test_submission_invalid_is_400),
+		cmocka_unit_test(test_submission_500_for_ever_is_500),
+		cmocka_unit_test(test_submission_lost_and_no_get_is_504),
+		cmocka_unit_test(test_submission_failed_rollback_is_504),
+		cmocka_unit_test(test_submission_conflict),
+		cmocka_unit_test(test_submission_409_of_our_own_is_no_conflict),
+		cmocka_unit_test(test_submission_waits_for_the_collector),
+		cmocka_unit_test(test_submission_never_adopts_a_dependent),
+		cmocka_unit_test(test_submission_dry_run_leaves_nothing),
+		cmocka_unit_test(test_submission_dry_run_says_what_is_wrong),
+		cmocka_unit_test(test_submission_too_late_is_503),
+		cmocka_unit_test(test_submission_ends_when_the_store_is_freed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

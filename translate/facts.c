@@ -114,12 +114,26 @@ static int64_t time_ms(struct span t)
 	return (86400 * days + s) * 1000;
 }
 
+/* In YAML a time without quotes is a date, which the schema takes nowhere: here it is meant. */
+static void unquoted_time(struct node *root, struct arena *a)
+{
+	if (!node_is(node_get(root, "submittedAt"), NODE_DATE))
+		return;
+	struct member *v = ARENA_NEW(a, struct member, root->n);
+	for (size_t i = 0; i < root->n; i++) {
+		v[i] = root->member[i];
+		if (span_is(member_key(&v[i]), "submittedAt"))
+			v[i].value.type = NODE_TEXT;
+	}
+	root->member = v;
+}
+
 static void read_time(const struct facts_file *in, struct facts *f)
 {
 	const struct node *at = node_get(in->root, "submittedAt");
 	if (node_is(at, NODE_INT))
 		f->submitted_ms = at->integer;
-	else if (at && (at->type == NODE_TEXT || at->type == NODE_DATE))
+	else if (at)
 		f->submitted_ms = time_ms(node_span(at));
 }
 
@@ -143,6 +157,7 @@ int facts_read(struct span text, const char *user, struct arena *a, struct facts
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
 	if (doc_read(text, &budget, a, doc, &warnings, e) < 0)
 		return refuse(e);
+	unquoted_time(&doc->root, a);
 	if (schema_check(schema_get(SCHEMA_FACTS), &doc->root, "UnknownError", NULL, e) < 0)
 		return refuse(e);
 	struct facts_file in = { &doc->root, NULL, a };

@@ -23,10 +23,10 @@ struct lines {
 	size_t n;
 };
 
-/* A line of the command: which, and how far into it. */
+/* A line of the command, and how far into it. */
 struct spot {
-	size_t list;
-	uint32_t item;
+	struct path path;
+	const struct node *node;
 	size_t offset;
 };
 
@@ -88,20 +88,20 @@ static struct spot find_spot(const struct lines *l, size_t offset)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		for (uint32_t k = 0; k < l->list[i]->n; k++) {
-			size_t n = line_text(l->list[i]->item + k).n;
-			if (offset <= n)
-				return (struct spot){ i, k, offset };
-			offset -= n + 1;
+			const struct node *n = l->list[i]->item + k;
+			size_t size = line_text(n).n;
+			if (offset <= size)
+				return (struct spot){ PATH_INDEX(&l->path[i], k), n, offset };
+			offset -= size + 1;
 		}
 	}
-	return (struct spot){ 0, 0, 0 };
+	return (struct spot){ PATH_KEY(NULL, SPAN("taskRoles")), NULL, 0 }; /* there are no lines */
 }
 
 static void say_problem(struct commands *c, const struct lines *l)
 {
 	struct spot s = find_spot(l, c->render.problem_at);
-	struct path p = PATH_INDEX(&l->path[s.list], s.item);
-	reading_refuse(c->r, &p, l->list[s.list]->item + s.item, "%s, at character %zu",
+	reading_refuse(c->r, &s.path, s.node, "%s, at character %zu",
 	               render_problem_text(c->render.problem), s.offset + 1);
 }
 
@@ -117,10 +117,9 @@ static void say_unresolved(struct commands *c, const struct lines *l, struct spa
 		if (is_secret(c, u->name))
 			continue; /* the runtime fills it in */
 		struct spot s = find_spot(l, (size_t)(u->tag.p - text.p));
-		struct path p = PATH_INDEX(&l->path[s.list], s.item);
 		char buf[4 * QUOTE_MAX];
-		reading_warn(c->r, &p, l->list[s.list]->item + s.item,
-		             "%s leads to nothing and is left as it is", quote(buf, u->tag));
+		reading_warn(c->r, &s.path, s.node, "%s leads to nothing and is left as it is",
+		             quote(buf, u->tag));
 	}
 }
 

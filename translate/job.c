@@ -90,6 +90,7 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	return mask_config(r, doc, text);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
 struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e)
 {

@@ -262,26 +262,34 @@ static int read_tag(struct span text, size_t start, struct tag *tag)
 	return 0;
 }
 
+/* false: there is nothing to put. */
+static bool put_found(struct str *out, const struct found *f)
+{
+	const struct node *n = f->node;
+	if (n == NULL || n->type == NODE_NULL)
+		return false;
+	if (f->length)
+		str_int(out, n->type == NODE_LIST ? n->n : text_length(node_span(n)));
+	else if (f->character.p)
+		str_span(out, f->character);
+	else
+		put_value(out, n);
+	return true;
+}
+
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
 	struct found f = find(r, tag->content);
 	if (r->lookups > LOOKUPS_MAX)
 		return problem(s, RENDER_LOOKUPS, tag->start);
-	if (f.length)
-		str_int(s->out,
-		        f.node->type == NODE_LIST ? f.node->n : text_length(node_span(f.node)));
-	else if (f.character.p)
-		str_span(s->out, f.character);
-	else if (f.node && f.node->type != NODE_NULL)
-		put_value(s->out, f.node);
-	else {
-		struct span whole = { s->text.p + tag->start, tag->end - tag->start };
-		str_span(s->out, whole);
-		if (r->n_unresolved < UNRESOLVED_MAX)
-			r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
-		r->n_unresolved++;
-	}
+	if (put_found(s->out, &f))
+		return 0;
+	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
+	str_span(s->out, whole);
+	if (r->n_unresolved < UNRESOLVED_MAX)
+		r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
+	r->n_unresolved++;
 	return 0;
 }
 

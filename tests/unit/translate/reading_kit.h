@@ -1,0 +1,123 @@
+#pragma once
+/* Reading a job in a test: `struct run r = run_job(TEXT); ... run_done(&r);` */
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "translate/job.h"
+
+/* The smallest job of the second generation, in pieces and whole. */
+#define HEAD  "protocolVersion: 2\nname: j\ntype: job\n"
+#define IMAGE "prerequisites: [{name: i, type: dockerimage, uri: ubuntu}]\n"
+#define ROLE                                                                                       \
+	"taskRoles:\n  w:\n    dockerImage: i\n"                                                   \
+	"    resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}\n"
+#define COMMANDS(list) "    commands: [" list "]\n"
+#define V2(more)       HEAD IMAGE ROLE COMMANDS("echo") more
+/* More members of its role. */
+#define V2_ROLE(more) HEAD IMAGE ROLE more COMMANDS("echo")
+/* Of the first generation: members of the job, and of its only role. */
+#define V1(job, role)                                                                              \
+	"{\"jobName\":\"j\",\"image\":\"i\"," job                                                  \
+	"\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"" role "}]}"
+
+struct run {
+	struct translator *translator;
+	struct arena arena;
+	struct err err;
+	struct notes warnings;
+	struct job *job;
+	struct str text;
+};
+
+static inline struct run run_settings(const struct settings *s, const char *text)
+{
+	struct run r = { .text = STR_INIT(1 << 20) };
+	ERR_AUTO err = { 0 };
+	r.translator = translator_new(s, NULL, &err);
+	if (r.translator == NULL)
+		fail_msg("%s", err_msg(&err));
+	r.job = job_read(r.translator, DIALECT_AUTO, span_of(text), "alice", &r.arena, &r.warnings,
+	                 &r.err);
+	return r;
+}
+
+static inline struct run run_job(const char *text)
+{
+	struct settings s;
+	translate_settings_default(&s);
+	return run_settings(&s, text);
+}
+
+static inline void run_done(struct run *r)
+{
+	str_done(&r->text);
+	err_done(&r->err);
+	notes_done(&r->warnings);
+	arena_done(&r->arena);
+	translator_free(r->translator);
+}
+
+/* All notes, one per line as LINE:COLUMN: SENTENCE. */
+static inline const char *notes_lines(struct run *r, const struct notes *notes)
+{
+	for (size_t i = 0; i < notes->n; i++) {
+		str_printf(&r->text, "%u:%u: ", notes->v[i].line, notes->v[i].column);
+		note_text(&r->text, &notes->v[i]);
+		str_char(&r->text, '\n');
+	}
+	return str_c(&r->text);
+}
+
+static inline void assert_within(const char *all, const char *part)
+{
+	if (strstr(all, part) == NULL)
+		fail_msg("expected \"%s\" in \"%s\"", part, all);
+}
+
+/* A run that gave a job. */
+static inline struct run run_good(const char *text)
+{
+	struct run r = run_job(text);
+	if (r.job == NULL)
+		fail_msg("refused: %s", notes_lines(&r, &r.err.notes));
+	return r;
+}
+
+/* Refused, with this line (LINE:COLUMN: SENTENCE) among what is said. */
+static inline void assert_refused(const char *text, const char *line)
+{
+	struct run r = run_job(text);
+	assert_null(r.job);
+	assert_int_equal(r.err.http, 400);
+	assert_within(notes_lines(&r, &r.err.notes), line);
+	run_done(&r);
+}
+
+/* Accepted, with this line among the warnings. */
+static inline void assert_warned(const char *text, const char *line)
+{
+	struct run r = run_good(text);
+	assert_within(notes_lines(&r, &r.warnings), line);
+	run_done(&r);
+}
+
+/* Accepted without a warning. */
+static inline void assert_quiet(const char *text)
+{
+	struct run r = run_good(text);
+	assert_string_equal(notes_lines(&r, &r.warnings), "");
+	run_done(&r);
+}
+
+static inline void assert_span(struct span got, const char *want)
+{
+	char *text = xstrndup(got.p, got.n);
+	assert_string_equal(text, want);
+	free(text);
+}

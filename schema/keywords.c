@@ -359,9 +359,10 @@ static bool check_below(struct walk *w, const struct test *t, const struct node 
 static bool check_multiple(struct walk *w, const struct test *t, const struct node *n,
                            const struct path *at)
 {
-	double q = node_number(n) / t->number;
-	/* 0.0075 is a multiple of 0.0001, though the quotient is 74.99999999999999. */
-	bool whole = isfinite(q) && fabs(q - round(q)) <= 1e-9 * fmax(1, fabs(q));
+	double v = node_number(n);
+	/* 0.0075 is a multiple of 0.0001, though computed not quite. */
+	double slack = fmin(t->number * 1e-6, fmax(t->number * 1e-9, fabs(v) * 1e-15));
+	bool whole = fabs(remainder(v, t->number)) <= slack;
 	return whole || fail_bound(w, t, n, at, "a multiple of");
 }
 

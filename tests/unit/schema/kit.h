@@ -1,0 +1,76 @@
+#pragma once
+/* Checking small documents in a test: assert_says(schema, document, sentences). */
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schema/check.h"
+
+enum { FILE_MAX = 4 << 20 };
+
+static const char *const SECRET[] = { "secrets", NULL };
+
+static inline struct str load_file(const char *path)
+{
+	struct str out = STR_INIT(FILE_MAX);
+	char buf[4096];
+	FILE *f = fopen(path, "re");
+	if (f == NULL)
+		fail_msg("cannot open %s", path);
+	for (size_t n = fread(buf, 1, sizeof(buf), f); n; n = fread(buf, 1, sizeof(buf), f))
+		str_put(&out, buf, n);
+	(void)fclose(f);
+	return out;
+}
+
+/* Read a document and check it; what is wrong stands in *e.  0 or -1. */
+static inline int check_text(const struct schema *s, struct span text, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc;
+	const struct budget budget = BUDGET_DEFAULT;
+	if (doc_read(text, &budget, &arena, &doc, &warnings, e) < 0)
+		return -1;
+	return schema_check(s, &doc.root, "InvalidProtocolError", SECRET, e);
+}
+
+/* All notes, one per line: "LINE:COLUMN: SENTENCE\n". */
+static inline void put_notes(struct str *out, const struct err *e)
+{
+	for (size_t i = 0; i < e->notes.n; i++) {
+		str_printf(out, "%u:%u: ", e->notes.v[i].line, e->notes.v[i].column);
+		note_text(out, &e->notes.v[i]);
+		str_char(out, '\n');
+	}
+}
+
+/* The document gets exactly these notes; "" if it is valid. */
+static inline void assert_notes(const struct schema *s, const char *doc, const char *notes)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO got = STR_INIT(FILE_MAX);
+	int result = check_text(s, span_of(doc), &e);
+	put_notes(&got, &e);
+	assert_string_equal(str_c(&got), notes);
+	assert_int_equal(result, notes[0] ? -1 : 0);
+	assert_int_equal(e.http, notes[0] ? 400 : 0);
+}
+
+static inline void assert_says(const char *schema, const char *doc, const char *notes)
+{
+	ERR_AUTO e = { 0 };
+	struct schema *s = schema_compile(span_of(schema), &e);
+	if (s == NULL)
+		fail_msg("%s", err_msg(&e));
+	assert_notes(s, doc, notes);
+	schema_free(s);
+}

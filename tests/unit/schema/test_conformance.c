@@ -1,0 +1,91 @@
+/*
+ * Cases of the JSON Schema Test Suite, and more of our own in the same form.
+ * Prints each case that has another verdict.
+ */
+#include "base/json.h"
+#include "kit.h"
+
+struct tally {
+	unsigned cases, wrong;
+};
+
+static struct schema *compile_node(const struct node *schema)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO text = STR_INIT(FILE_MAX);
+	node_json(&text, schema);
+	struct schema *s = schema_compile(str_view(&text), &e);
+	if (s == NULL)
+		print_error("%s: %s\n", str_c(&text), err_msg(&e));
+	return s;
+}
+
+static void run_case(const struct schema *s, const struct node *group, const struct node *test,
+                     struct tally *t)
+{
+	ERR_AUTO e = { 0 };
+	bool valid = node_get(test, "valid")->boolean;
+	bool got = s && schema_check(s, node_get(test, "data"), "X", NULL, &e) == 0;
+	t->cases++;
+	if (s && got == valid && (got ? e.notes.n == 0 : e.notes.n > 0))
+		return;
+	t->wrong++;
+	print_error("%s: %s: should be %s: %s\n", node_get(group, "description")->text,
+	            node_get(test, "description")->text, valid ? "valid" : "invalid", err_msg(&e));
+}
+
+static void run_group(const struct node *group, struct tally *t)
+{
+	struct schema *s = compile_node(node_get(group, "schema"));
+	const struct node *tests = node_get(group, "tests");
+	for (uint32_t i = 0; i < tests->n; i++)
+		run_case(s, group, &tests->item[i], t);
+	schema_free(s);
+}
+
+static struct tally run_suite(const char *path)
+{
+	ARENA_AUTO arena = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc;
+	struct tally t = { 0, 0 };
+	bool syntax = false;
+	const struct budget budget = BUDGET_DEFAULT;
+	STR_AUTO text = load_file(path);
+	if (json_read(str_view(&text), &budget, &arena, &doc, &warnings, &syntax, &e) < 0)
+		fail_msg("%s: %s", path, err_msg(&e));
+	const struct node *files = node_get(&doc.root, "files");
+	for (uint32_t i = 0; i < files->n; i++) {
+		const struct node *groups = node_get(&files->item[i], "groups");
+		for (uint32_t j = 0; j < groups->n; j++)
+			run_group(&groups->item[j], &t);
+	}
+	print_message("%s: %u cases\n", path, t.cases);
+	return t;
+}
+
+static void test_conformance_suite(void **state)
+{
+	(void)state;
+	struct tally t = run_suite("tests/data/schema/suite.json");
+	assert_int_equal(t.wrong, 0);
+	assert_int_equal(t.cases, 336);
+}
+
+static void test_conformance_own(void **state)
+{
+	(void)state;
+	struct tally t = run_suite("tests/data/schema/own.json");
+	assert_int_equal(t.wrong, 0);
+	assert_int_equal(t.cases, 620);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_conformance_suite),
+		cmocka_unit_test(test_conformance_own),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

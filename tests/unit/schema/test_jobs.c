@@ -1,0 +1,199 @@
+/* The schemas of jobs and facts against real files. */
+#include "kit.h"
+
+static void test_schema_get_all_compile(void **state)
+{
+	(void)state;
+	schema_init();
+	for (int i = 0; i < SCHEMA_NAME_MAX; i++) {
+		assert_non_null(schema_get((enum schema_name)i));
+		assert_non_null(schema_text((enum schema_name)i).p);
+	}
+}
+
+static void test_schema_text_unknown(void **state)
+{
+	(void)state;
+	assert_null(schema_text(SCHEMA_NAME_MAX).p);
+}
+
+/* Which files of a folder the schema refuses, as names with a blank before each. */
+static struct str refused_files(enum schema_name schema, const char *folder, unsigned *files)
+{
+	struct str names = STR_INIT(FILE_MAX);
+	DIR *d = opendir(folder);
+	if (d == NULL)
+		fail_msg("cannot open %s", folder);
+	*files = 0;
+	for (struct dirent *f = readdir(d); f; f = readdir(d)) {
+		ERR_AUTO e = { 0 };
+		STR_AUTO path = STR_INIT(4096);
+		if (f->d_name[0] == '.')
+			continue;
+		str_printf(&path, "%s/%s", folder, f->d_name);
+		STR_AUTO text = load_file(str_c(&path));
+		++*files;
+		if (check_text(schema_get(schema), str_view(&text), &e) < 0)
+			str_printf(&names, " %s", f->d_name);
+	}
+	(void)closedir(d);
+	return names;
+}
+
+static void test_v2_valid_files_are_accepted(void **state)
+{
+	(void)state;
+	unsigned files;
+	STR_AUTO refused = refused_files(SCHEMA_V2, "tests/corpus/v2-valid", &files);
+	assert_string_equal(str_c(&refused), "");
+	assert_int_equal(files, 265);
+}
+
+/* Every file but one, which refers to a prerequisite that it lacks: no schema can say that. */
+static void test_v2_invalid_files_are_refused(void **state)
+{
+	(void)state;
+	unsigned files;
+	size_t refused = 0;
+	STR_AUTO names = refused_files(SCHEMA_V2, "tests/corpus/v2-invalid", &files);
+	for (const char *p = str_c(&names); *p; p++)
+		refused += *p == ' ';
+	assert_int_equal(files, 82);
+	assert_int_equal(refused, 81);
+	assert_null(strstr(str_c(&names), " rt-git_repo_test_job.yaml"));
+}
+
+/* Two files misspell a key, two have a number as text, which is converted before the check. */
+static void test_v1_valid_files_are_accepted(void **state)
+{
+	(void)state;
+	static const char *const REFUSED[] = {
+		" pai-doc-job-tutorial-readme-b5-r5.json",
+		" pai-doc-job-tutorial-readme-b5-r6.json",
+		" pai-doc-serving-readme-b2.json",
+		" pai-serving.tensorflow-r3.json",
+	};
+	unsigned files;
+	size_t length = 0;
+	STR_AUTO names = refused_files(SCHEMA_V1, "tests/corpus/v1-valid", &files);
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+		assert_non_null(strstr(str_c(&names), REFUSED[i]));
+		length += strlen(REFUSED[i]);
+	}
+	assert_int_equal(names.n, length);
+	assert_int_equal(files, 190);
+}
+
+#define JOB_HEAD "protocolVersion: 2\nname: a\ntype: job\n"
+#define JOB_ROLE                                                                                   \
+	"taskRoles:\n  w:\n    dockerImage: i\n    commands: [x]\n"                                \
+	"    resourcePerInstance: {cpu: 1, gpu: 0, memoryMB: 1}\n"
+
+static void test_v2_masked_secrets(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "secrets: \"******\"\n",
+	             "9:10: secrets: must be a mapping, is text; the masked text of a downloaded "
+	             "job cannot be submitted again: put the secrets back in\n");
+}
+
+static void test_v2_prerequisite_of_unknown_type(void **state)
+{
+	(void)state;
+	assert_notes(
+	    schema_get(SCHEMA_V2),
+	    JOB_HEAD JOB_ROLE "prerequisites: [{name: p, type: image, uri: x}]\n",
+	    "9:33: prerequisites[0].type: must be one of \"script\", \"output\", \"data\" or "
+	    "\"dockerimage\", is \"image\"\n");
+}
+
+static void test_v2_prerequisite_says_only_what_its_type_asks(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_V2),
+	             JOB_HEAD JOB_ROLE "prerequisites: [{name: p, type: dockerimage, url: x}]\n",
+	             "9:46: prerequisites[0].url: unknown key `url`, did you mean `uri`?\n");
+}
+
+static void test_v2_misspelt_key_of_a_role(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "    intances: 2\n",
+	             "9:5: taskRoles.w.intances: unknown key `intances`, did you mean "
+	             "`instances`?\n");
+}
+
+static void test_v2_bad_role_name(void **state)
+{
+	(void)state;
+	assert_notes(
+	    schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "  a b: {}\n",
+	    "9:3: taskRoles[\"a b\"]: bad name \"a b\": may only have letters, digits and _, "
+	    "and must begin with a letter or _\n");
+}
+
+static void test_v2_plugin_parameters(void **state)
+{
+	(void)state;
+	assert_notes(
+	    schema_get(SCHEMA_V2),
+	    JOB_HEAD JOB_ROLE "extras:\n  com.microsoft.pai.runtimeplugin:\n"
+			      "  - plugin: cmd\n    parameters: {preCommands: x}\n",
+	    "12:31: extras[\"com.microsoft.pai.runtimeplugin\"][0].parameters.preCommands: "
+	    "must be a list, is text \"x\"\n");
+}
+
+static void test_v1_never_zero(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_V1),
+	             "{\"jobName\":\"a\",\"image\":\"i\",\"taskRoles\":[\n"
+	             "{\"name\":\"w\",\"command\":\"x\",\"minFailedTaskCount\":0}]}",
+	             "2:48: taskRoles[0].minFailedTaskCount: must not be 0\n");
+}
+
+static void test_facts_accepted(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_FACTS),
+	             "{\"virtualClusters\":[\"default\"],\"storages\":[{\"name\":\"nfs\","
+	             "\"default\":true,\"share\":false,\"readOnly\":true}],"
+	             "\"users\":{\"alice\":{\"virtualClusters\":[],\"storages\":[\"nfs\"],"
+	             "\"extension\":{\"a\":1}}},\"submittedAt\":\"2026-11-20T10:25:38Z\"}",
+	             "");
+	assert_notes(schema_get(SCHEMA_FACTS), "{\"submittedAt\":1795170338000}", "");
+	assert_notes(schema_get(SCHEMA_FACTS), "{}", "");
+}
+
+static void test_facts_refused(void **state)
+{
+	(void)state;
+	assert_notes(schema_get(SCHEMA_FACTS), "{\"submittedAt\":\"today\"}",
+	             "1:16: submittedAt: must be a time in UTC such as 2026-11-20T10:25:38Z, is "
+	             "\"today\"\n");
+	assert_notes(
+	    schema_get(SCHEMA_FACTS), "{\"users\":{\"a b\":{}}}",
+	    "1:11: users[\"a b\"]: bad name \"a b\": user names have letters, digits, _, . "
+	    "and -, a letter or digit at both ends, 63 characters at most\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_schema_get_all_compile),
+		cmocka_unit_test(test_schema_text_unknown),
+		cmocka_unit_test(test_v2_valid_files_are_accepted),
+		cmocka_unit_test(test_v2_invalid_files_are_refused),
+		cmocka_unit_test(test_v1_valid_files_are_accepted),
+		cmocka_unit_test(test_v2_masked_secrets),
+		cmocka_unit_test(test_v2_prerequisite_of_unknown_type),
+		cmocka_unit_test(test_v2_prerequisite_says_only_what_its_type_asks),
+		cmocka_unit_test(test_v2_misspelt_key_of_a_role),
+		cmocka_unit_test(test_v2_bad_role_name),
+		cmocka_unit_test(test_v2_plugin_parameters),
+		cmocka_unit_test(test_v1_never_zero),
+		cmocka_unit_test(test_facts_accepted),
+		cmocka_unit_test(test_facts_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

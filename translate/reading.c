@@ -164,7 +164,7 @@ void reading_role_name(struct reading *r, struct role *role, const struct path *
 }
 
 /* Two names that become one, in the Framework or in names of variables. */
-static void check_pair(struct reading *r, const struct role *one, const struct role *two)
+static void refuse_pair(struct reading *r, const struct role *one, const struct role *two)
 {
 	char a[4 * QUOTE_MAX];
 	char b[4 * QUOTE_MAX];
@@ -179,12 +179,27 @@ static void check_pair(struct reading *r, const struct role *one, const struct r
 	             quote(a, one->name), quote(b, two->name), same);
 }
 
+/* Equal names have equal digests. */
+static uint32_t digest(const char *name)
+{
+	uint32_t h = 2166136261U;
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619U;
+	return h;
+}
+
 static void check_names(struct reading *r)
 {
+	/* All pairs: with 256 roles that is 32640, so numbers are compared, not texts. */
 	const struct job *job = r->job;
-	for (size_t i = 1; i < job->n_roles; i++) {
+	uint32_t *object = ARENA_NEW(r->a, uint32_t, job->n_roles);
+	uint32_t *variable = ARENA_NEW(r->a, uint32_t, job->n_roles);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		object[i] = digest(job->roles[i].object_name);
+		variable[i] = digest(job->roles[i].variable);
 		for (size_t k = 0; k < i; k++)
-			check_pair(r, &job->roles[k], &job->roles[i]);
+			if (object[k] == object[i] || variable[k] == variable[i])
+				refuse_pair(r, &job->roles[k], &job->roles[i]);
 	}
 }
 

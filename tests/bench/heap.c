@@ -1,8 +1,13 @@
 #include "tests/bench/heap.h"
 
 #include <malloc.h>
+#include <stdbool.h>
 
-static size_t calls, now, start, peak;
+/* Counted only between begin and end: otherwise the bench would time its own counting. */
+static bool counting;
+static size_t calls;
+static ptrdiff_t now;
+static ptrdiff_t peak;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
@@ -16,9 +21,11 @@ extern void __libc_free(void *p);
 
 static void *took(void *p)
 {
+	if (!counting)
+		return p;
 	calls++;
 	if (p)
-		now += malloc_usable_size(p);
+		now += (ptrdiff_t)malloc_usable_size(p);
 	if (now > peak)
 		peak = now;
 	return p;
@@ -26,8 +33,8 @@ static void *took(void *p)
 
 static void gave(void *p)
 {
-	if (p)
-		now -= malloc_usable_size(p);
+	if (p && counting)
+		now -= (ptrdiff_t)malloc_usable_size(p);
 }
 
 void *malloc(size_t n)
@@ -57,10 +64,12 @@ void free(void *p)
 void heap_begin(void)
 {
 	calls = 0;
-	start = peak = now;
+	now = peak = 0;
+	counting = true;
 }
 
 struct heap_use heap_end(void)
 {
-	return (struct heap_use){ calls, peak - start };
+	counting = false;
+	return (struct heap_use){ calls, (size_t)peak };
 }

@@ -115,7 +115,7 @@ static void test_read_refuses(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		struct facts f;
-		if (read_facts(CASES[i], "alice", &a, &f) == 0)
+		if (read_facts(CASES[i], "bob", &a, &f) == 0)
 			fail_msg("taken: %s", CASES[i]);
 	}
 }

@@ -1,0 +1,235 @@
+/* Marks, side objects, the common environment, limits. */
+#include "tests/unit/translate/build_kit.h"
+
+/* ---- marks and side objects ------------------------------------------------------------------ */
+
+static void make_owned(struct bench *b, enum profile profile)
+{
+	static const struct registry_login LOGINS[] = {
+		{ { "r.io", 4 }, { "u", 1 }, { "p", 1 } },
+		{ { "q.io", 4 }, { "", 0 }, { "", 0 } },
+		{ { "r.io", 4 }, { "u2", 2 }, { "p2", 2 } }
+	};
+	set_up(b, profile);
+	give_secrets(b);
+	b->job.has_auth = true;
+	b->job.logins = LOGINS;
+	b->job.n_logins = 3;
+	b->set.priority_class = true;
+	b->mark = &MARK;
+	built(b);
+}
+
+static void test_build_mark_makes_create_and_owners(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	assert_int_equal(b.out.n, 4);
+	json_t *f = object(&b, 3);
+	assert_text(f, "spec/executionType", "Create");
+	assert_int_equal(b.out.v[3].uid_at, 0);
+	json_decref(f);
+	for (size_t i = 0; i < b.out.n; i++) {
+		json_t *v = object(&b, i);
+		json_t *meta = at(v, "metadata");
+		assert_string_equal(json_string_value(json_object_get(
+					json_object_get(meta, "labels"), "rest-lit/instance")),
+		                    "here");
+		assert_string_equal(
+		    json_string_value(json_object_get(json_object_get(meta, "annotations"),
+		                                      "rest-lit/submission")),
+		    MARK.submission);
+		json_decref(v);
+	}
+}
+
+static void test_build_uid_belongs_at_uid_at(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_OPENPAI);
+	for (size_t i = 0; i < 2; i++) {
+		const struct object *o = &b.out.v[i];
+		FREE_AUTO char *text =
+		    xasprintf("%.*sUID%s", (int)o->uid_at, o->body.p, o->body.p + o->uid_at);
+		json_t *v = json_loads(text, 0, NULL);
+		assert_text(v, "metadata/ownerReferences/0/uid", "UID");
+		assert_text(v, "metadata/ownerReferences/0/name", HASH);
+		assert_int_equal(json_object_size(at(v, "metadata/ownerReferences/0")), 4);
+		json_decref(v);
+	}
+	assert_int_equal(b.out.v[2].kind, KIND_PRIORITYCLASS);
+	assert_int_equal(b.out.v[2].uid_at, 0);
+}
+
+static void test_build_mark_alone_still_starts(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	b.mark = &MARK;
+	built(&b);
+	json_t *f = object(&b, 0);
+	assert_text(f, "spec/executionType", "Start");
+	json_decref(f);
+}
+
+static void test_build_registry_secret_keeps_the_later_login(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	json_t *v = object(&b, 0);
+	const char *data = json_string_value(json_object_get(at(v, "data"), ".dockerconfigjson"));
+	struct span bytes;
+	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
+	assert_true(span_is(
+	    bytes, "{\"auths\":{\"q.io\":{\"auth\":\"Og==\"},\"r.io\":{\"auth\":\"dTI6cDI=\"}}}"));
+	json_decref(v);
+}
+
+static void test_build_job_secrets_are_yaml(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	json_t *v = object(&b, 1);
+	struct span bytes;
+	const char *data = json_string_value(json_object_get(at(v, "data"), "secrets.yaml"));
+	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
+	assert_true(span_is(bytes, "password: p\n"));
+	json_decref(v);
+}
+
+static void test_build_extension_keeps_only_keys(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	struct doc *doc = ARENA_NEW(&b.a, struct doc, 1);
+	NOTES_AUTO w = { 0 };
+	assert_int_equal(yaml_read(SPAN("githubPAT: secret\nsshKeys: []\n"), &BUDGET_DEFAULT, &b.a,
+	                           doc, &w, &b.e),
+	                 0);
+	b.facts.extension = &doc->root;
+	built(&b);
+	json_t *v = object(&b, 0);
+	struct span bytes;
+	const char *data =
+	    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
+	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
+	assert_true(span_is(bytes, "sshKeys: []\n"));
+	json_decref(v);
+}
+
+/* ---- the common environment moves -------------------------------------------------------------
+ */
+
+static void test_build_environment_moves_whole(void **state)
+{
+	(void)state;
+	BENCH_AUTO inside, moved;
+	set_up(&inside, PROFILE_PLAIN);
+	set_up(&moved, PROFILE_PLAIN);
+	inside.job.n_roles = moved.job.n_roles = 5;
+	inside.job.dialect = moved.job.dialect = DIALECT_V1;
+	inside.job.code_dir = moved.job.code_dir = SPAN("$$(a)");
+	moved.set.max_env_inline = 100;
+	built(&inside);
+	built(&moved);
+	assert_int_equal(moved.out.v[0].kind, KIND_CONFIGMAP);
+	json_t *whole = object(&inside, 0), *f = object(&moved, 1), *map = object(&moved, 0);
+	size_t i = 0, found = 0;
+	json_t *v = NULL;
+	json_array_foreach (at(whole, APP "env"), i, v) {
+		const char *name = json_string_value(json_object_get(v, "name"));
+		if (named(at(f, APP "env"), name))
+			continue;
+		const char *value = json_string_value(json_object_get(at(map, "data"), name));
+		assert_non_null(value);
+		found++;
+		/* Nothing expands dollars in a ConfigMap. */
+		assert_string_equal(value, strcmp(name, "PAI_CODE_DIR") == 0
+		                               ? "$$(a)"
+		                               : json_string_value(json_object_get(v, "value")));
+	}
+	assert_int_equal(found, json_object_size(at(map, "data")));
+	assert_text(f, APP "envFrom/0/configMapRef/name", HASH "-env");
+	assert_text(f, INIT "envFrom/0/configMapRef/name", HASH "-env");
+	json_decref(whole);
+	json_decref(f);
+	json_decref(map);
+}
+
+static void test_build_many_roles_stay_small(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_OPENPAI);
+	b.job.n_roles = 120;
+	built(&b);
+	assert_int_equal(b.out.n, 2);
+	assert_true(b.out.v[1].body.n < 120 * 4096);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------
+ */
+
+static void test_build_too_large_names_the_heaviest_roles(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	b.job.n_roles = 10;
+	b.set.max_object = 60000;
+	char *long_command = arena_alloc(&b.a, 20000);
+	memset(long_command, 'x', 20000);
+	b.role[4].command = (struct span){ long_command, 20000 };
+	assert_int_equal(build(&b), -1);
+	assert_int_equal(b.e.http, 413);
+	assert_int_equal(b.e.notes.n, 4);
+	assert_non_null(strstr(b.e.notes.v[1].msg, "role_4"));
+	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x");
+}
+
+static void test_build_fits_exactly(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	built(&b);
+	b.set.max_object = b.out.v[0].body.n;
+	built(&b);
+	b.set.max_object--;
+	assert_int_equal(build(&b), -1);
+}
+
+static void test_build_refuses_what_annotations_cannot_hold(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	b.set.max_annotations = 520;
+	assert_int_equal(build(&b), -1);
+	assert_int_equal(b.e.http, 400);
+	assert_string_equal(b.e.notes.v[0].at, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_build_mark_makes_create_and_owners),
+		cmocka_unit_test(test_build_uid_belongs_at_uid_at),
+		cmocka_unit_test(test_build_mark_alone_still_starts),
+		cmocka_unit_test(test_build_registry_secret_keeps_the_later_login),
+		cmocka_unit_test(test_build_job_secrets_are_yaml),
+		cmocka_unit_test(test_build_extension_keeps_only_keys),
+		cmocka_unit_test(test_build_environment_moves_whole),
+		cmocka_unit_test(test_build_many_roles_stay_small),
+		cmocka_unit_test(test_build_too_large_names_the_heaviest_roles),
+		cmocka_unit_test(test_build_fits_exactly),
+		cmocka_unit_test(test_build_refuses_what_annotations_cannot_hold),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* Templates as shipped, and as an administrator replaces them. */
+#include "tests/unit/translate/build_kit.h"
+
+/* ---- templates ----------------------------------------------------------------------------- */
+
+static void test_translator_every_hole_is_used(void **state)
+{
+	(void)state;
+	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
+		                                        &STORAGE_HOLES, &SECRET_HOLES };
+	for (size_t g = 0; g < sizeof(ALL) / sizeof(*ALL); g++)
+		for (size_t i = 0; i < ALL[g]->n; i++) {
+			const struct hole *h = &ALL[g]->v[i];
+			FREE_AUTO char *hole =
+			    xasprintf(h->type == HOLE_LIST ? "${*%s}" : "${%s}", h->name);
+			bool used = false;
+			int profile = 0;
+			struct span text;
+			for (size_t k = 0; template_nth(k, &profile, &text); k++)
+				used |= memmem(text.p, text.n, hole, strlen(hole)) != NULL;
+			if (!used)
+				fail_msg("no template has %s", hole);
+		}
+}
+
+static void test_translator_every_combination_compiles(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits < 1 << 8; bits++) {
+		BENCH_AUTO b;
+		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		b.set.runtime_pull_secret = bits & 2 ? "pull" : "";
+		b.role[0].gpu = bits & 4 ? 0 : 1;
+		b.role[0].infiniband = bits & 8;
+		b.role[0].image_auth = b.job.has_auth = bits & 16;
+		b.set.max_env_inline = bits & 32 ? 10 : 1 << 20;
+		if (bits & 64)
+			give_secrets(&b);
+		b.facts.extension = bits & 128 ? b.job.secrets : NULL;
+		b.job.dialect = bits % 3 ? DIALECT_V2 : DIALECT_V1;
+		b.mark = bits % 5 ? &MARK : NULL;
+		built(&b);
+		for (size_t i = 0; i < b.out.n; i++) {
+			assert_null(memmem(b.out.v[i].body.p, b.out.v[i].body.n, "${", 2));
+			json_decref(object(&b, i));
+		}
+	}
+}
+
+static void test_translator_environment_is_documented(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_ENV_ROWS; i++) {
+		STR_AUTO name = STR_INIT(256);
+		const char *role = strstr(ENV_ROWS[i].name, "$role");
+		size_t n = role ? (size_t)(role - ENV_ROWS[i].name) : strlen(ENV_ROWS[i].name);
+		str_puts(&name, "- name: ");
+		str_put(&name, ENV_ROWS[i].name, n);
+		str_puts(&name, role ? "${role.suffix}\n" : "\n");
+		bool used = false;
+		int profile = 0;
+		struct span text;
+		for (size_t k = 0; template_nth(k, &profile, &text); k++)
+			used |= memmem(text.p, text.n, name.p, name.n) != NULL;
+		if (!used)
+			fail_msg("no template has %s", ENV_ROWS[i].name);
+	}
+}
+
+static void test_translator_refuses_unknown_template(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	const struct template_file replace[] = { { "taskrol.yaml", SPAN("a: 1") }, { 0 } };
+	assert_null(translator_new(&set, replace, &e));
+	assert_non_null(strstr(err_msg(&e), "taskrol.yaml"));
+}
+
+static void test_translator_names_file_and_line_of_a_replaced_template(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	const struct template_file replace[] = {
+		{ "priorityclass.yaml", SPAN("kind: X\nvalue: ${job.prio}\n") }, { 0 }
+	};
+	assert_null(translator_new(&set, replace, &e));
+	assert_int_equal(e.http, 500);
+	assert_non_null(strstr(err_msg(&e), "priorityclass.yaml, line 2"));
+	assert_non_null(strstr(err_msg(&e), "job.prio"));
+}
+
+static void test_translator_checks_overlays_against_a_replaced_base(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	const struct template_file replace[] = {
+		{ "taskrole.yaml",
+		  SPAN("name: ${role.objectName}\ntask:\n  pod: {spec: {containers: []}}\n") },
+		{ 0 }
+	};
+	assert_null(translator_new(&set, replace, &e));
+	assert_non_null(strstr(err_msg(&e), "cpu-only.yaml"));
+}
+
+static void test_translator_refuses_empty_port_range(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	set.port_end = set.port_start;
+	assert_null(translator_new(&set, NULL, &e));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_translator_every_hole_is_used),
+		cmocka_unit_test(test_translator_every_combination_compiles),
+		cmocka_unit_test(test_translator_environment_is_documented),
+		cmocka_unit_test(test_translator_refuses_unknown_template),
+		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
+		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
+		cmocka_unit_test(test_translator_refuses_empty_port_range),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -216,6 +216,16 @@ static void test_build_refuses_what_annotations_cannot_hold(void **state)
 	assert_string_equal(b.e.notes.v[0].at, "");
 }
 
+static void test_build_is_the_same_twice(void **state)
+{
+	(void)state;
+	BENCH_AUTO b, c;
+	make_owned(&b, PROFILE_PLAIN);
+	make_owned(&c, PROFILE_PLAIN);
+	for (size_t i = 0; i < b.out.n; i++)
+		assert_true(span_eq(b.out.v[i].body, c.out.v[i].body));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_build_too_large_names_the_heaviest_roles),
 		cmocka_unit_test(test_build_fits_exactly),
 		cmocka_unit_test(test_build_refuses_what_annotations_cannot_hold),
+		cmocka_unit_test(test_build_is_the_same_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,16 @@ static void test_translator_refuses_empty_port_range(void **state)
 	assert_null(translator_new(&set, NULL, &e));
 }
 
+static void test_translation_page_names_every_hole(void **state)
+{
+	(void)state;
+	STR_AUTO page = STR_INIT(1 << 20);
+	translation_page(&page);
+	assert_false(page.full);
+	assert_non_null(strstr(page.p, "| `role.shmMB` | number | OpenPAI |"));
+	assert_non_null(strstr(page.p, "PAI_TASK_ROLE_NO"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +138,7 @@ int main(void)
 		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
 		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
 		cmocka_unit_test(test_translator_refuses_empty_port_range),
+		cmocka_unit_test(test_translation_page_names_every_hole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ static void connection_end(struct loop *l, void **context)
 		c->prev->next = c->next;
 	else
 		l->connections = c->next;
+	l->ended = true;
 	free(c);
 	*context = NULL;
 }
@@ -311,7 +312,12 @@ int http_fd(const struct loop *l)
 
 void http_run(struct loop *l)
 {
-	(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
+	/* At its limit of connections the library does not listen, and begins again only when it
+	 * runs once more after one of them has ended: nothing else might ever wake it. */
+	do {
+		l->ended = false;
+		(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
+	} while (l->ended);
 }
 
 int http_timeout_ms(const struct loop *l)

@@ -22,6 +22,7 @@ struct loop {
 	struct connection *connections; /* a list */
 	int64_t next_cut_ms;            /* when the first of them may be over its time */
 	size_t requests;                /* under way */
+	bool ended;                     /* a connection ended in this round */
 	/* What is known of the store, for /readyz. */
 	bool ready, probing;
 	int64_t ready_until_ms;

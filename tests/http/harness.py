@@ -246,6 +246,7 @@ class Server:
         self.log_file = os.path.join(self.directory, "server.log")
         self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}", "--no-auth",
                         "--user", user, *arguments]
+        self.terminated = False
         self.log_stream = open(self.log_file, "ab")
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
@@ -299,10 +300,15 @@ class Server:
         with open(f"/proc/{self.process.pid}/status") as f:
             return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
 
-    def stop(self, seconds=45):
-        """SIGTERM; the exit status."""
-        if self.process.poll() is None:
+    def terminate(self):
+        """SIGTERM, once: a second one would mean "at once"."""
+        if not self.terminated and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
+        self.terminated = True
+
+    def stop(self, seconds=45):
+        """SIGTERM, unless it had one; the exit status."""
+        self.terminate()
         try:
             return self.process.wait(seconds * SLOW)
         except subprocess.TimeoutExpired:

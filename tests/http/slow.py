@@ -120,9 +120,12 @@ def test_pipelining(check):
         get = request_bytes(server.port, "GET", "/healthz")
         post = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("pipelined").encode())
         lost = request_bytes(server.port, "GET", "/nothing")
-        replies, _ = server.raw(get + post + lost + post + get, 2)
+        replies, _ = server.raw(get + post + get + post + lost, 2)
         check.equal("five requests in one packet, answered in order", [r.status for r in replies],
-                    [200, 202, 404, 409, 200])
+                    [200, 202, 200, 409, 404])
+        replies, closed = server.raw(lost + post, 2)
+        check.ok("what is refused by its head ends the connection", [r.status for r in replies] == [404]
+                 and closed, replies)
 
 
 def test_half_close(check):
@@ -247,7 +250,7 @@ def test_drain(check):
         t.start()
         check.ok("the request is under way", wait_until(lambda: api.count("POST", "frameworks") == 1))
         idle = server.connect()
-        server.process.send_signal(signal.SIGTERM)
+        server.terminate()
         time.sleep(0.5)
         try:
             refused = server.request("GET", "/readyz", seconds=5)
@@ -264,7 +267,7 @@ def test_drain(check):
 
 def test_drain_delay(check):
     with Server("--standalone", "jobs", "--drain-delay", "3") as server:
-        server.process.send_signal(signal.SIGTERM)
+        server.terminate()
         check.ok("/readyz says 503 while the load balancer notices", wait_until(
             lambda: server.request("GET", "/readyz").status == 503, 2))
         check.equal("... and jobs are still taken", server.submit(job_v2("late")).status, 202)

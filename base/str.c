@@ -146,41 +146,54 @@ void str_printf(struct str *s, const char *fmt, ...)
 	free(p);
 }
 
-/* What stands behind the backslash for each byte that JSON escapes; 'u': \u00XX. */
-static char json_escape(unsigned char c)
+/* What stands behind the backslash for each byte that JSON escapes; 'u': \u00XX; 0: nothing. */
+static const char JSON_ESCAPE[256] = {
+	/* clang-format off */
+	[0x00 ... 0x07] = 'u', ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', [0x0b] = 'u',
+	['\f'] = 'f', ['\r'] = 'r', [0x0e ... 0x1f] = 'u',
+	['"'] = '"', ['\\'] = '\\', [0x7f] = 'u',
+	/* clang-format on */
+};
+
+/* The high bit of each byte of w that is below n (n up to 128), and perhaps of bytes above such a one. */
+static uint64_t bytes_below(uint64_t w, uint64_t n)
 {
-	switch (c) {
-	case '"':
-	case '\\':
-		return (char)c;
-	case '\b':
-		return 'b';
-	case '\t':
-		return 't';
-	case '\n':
-		return 'n';
-	case '\f':
-		return 'f';
-	case '\r':
-		return 'r';
-	default:
-		return c < 0x20 || c == 0x7f ? 'u' : 0;
+	return (w - 0x0101010101010101U * n) & ~w & 0x8080808080808080U;
+}
+
+static uint64_t bytes_equal(uint64_t w, unsigned char c)
+{
+	return bytes_below(w ^ (0x0101010101010101U * c), 1);
+}
+
+/* How many bytes from p on need no escape, in steps of eight: most of a manifest. */
+static size_t json_plain(const char *p, size_t n)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8) {
+		uint64_t w;
+		memcpy(&w, p + i, 8);
+		if (bytes_below(w, 0x20) | bytes_equal(w, '"') | bytes_equal(w, '\\') |
+		    bytes_equal(w, 0x7f))
+			break;
 	}
+	return i;
 }
 
 void str_json_text(struct str *s, struct span t)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t from = 0;
-	for (size_t i = 0; i < t.n; i++) {
+	for (size_t i = json_plain(t.p, t.n); i < t.n; i++) {
 		unsigned char c = (unsigned char)t.p[i];
-		char esc = json_escape(c);
+		char esc = JSON_ESCAPE[c];
 		if (esc == 0)
 			continue;
 		str_put(s, t.p + from, i - from);
 		from = i + 1;
 		char code[6] = { '\\', esc, '0', '0', hex[c >> 4], hex[c & 15] };
 		str_put(s, code, esc == 'u' ? 6 : 2);
+		i += json_plain(t.p + from, t.n - from);
 	}
 	str_put(s, t.n ? t.p + from : "", t.n - from);
 }

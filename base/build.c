@@ -68,22 +68,21 @@ bool build_sensitive(const struct build *b)
 	return false;
 }
 
+COLD static int over_budget(const struct build *b, struct place where)
+{
+	bool nodes = b->nodes > b->budget->nodes;
+	return err_at(b->e, INVALID_PROTOCOL, where,
+	              "the document has more than %zu %s (aliases count as what they stand for)",
+	              nodes ? b->budget->nodes : b->budget->text,
+	              nodes ? "values" : "bytes of text");
+}
+
 int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
 {
 	b->nodes += nodes;
 	b->text += text;
-	if (b->nodes > b->budget->nodes) {
-		return err_at(b->e, INVALID_PROTOCOL, where,
-		              "the document has more than %zu values (aliases count as what they "
-		              "stand for)",
-		              b->budget->nodes);
-	}
-	if (b->text > b->budget->text) {
-		return err_at(b->e, INVALID_PROTOCOL, where,
-		              "the document has more than %zu bytes of text (aliases count as "
-		              "what they stand for)",
-		              b->budget->text);
-	}
+	if (b->nodes > b->budget->nodes || b->text > b->budget->text)
+		return over_budget(b, where);
 	return 0;
 }
 
@@ -120,9 +119,8 @@ int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t col
 		              "lists and mappings are nested more than %zu levels deep",
 		              b->budget->depth);
 	}
-	b->nodes++;
-	if (b->nodes > b->budget->nodes)
-		return build_spend(b, 0, 0, (struct place){ NULL, line, column });
+	if (build_spend(b, 1, 0, (struct place){ NULL, line, column }) < 0)
+		return -1;
 	b->frame[b->depth++] = (struct frame){
 		.first = b->n, .line = line, .column = column, .map = type == NODE_MAP
 	};
@@ -162,13 +160,10 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 		.key_column = column,
 		.hash = key_hash(key),
 	};
-	b->text += key.n;
-	return b->text > b->budget->text
-	           ? build_spend(b, 0, 0, (struct place){ NULL, line, column })
-	           : 0;
+	return build_spend(b, 0, key.n, (struct place){ NULL, line, column });
 }
 
-static int duplicate(struct build *b, const struct member *first, const struct member *again)
+COLD static int duplicate(struct build *b, const struct member *first, const struct member *again)
 {
 	char buf[4 * QUOTE_MAX];
 	bool sensitive = build_sensitive(b);

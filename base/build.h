@@ -6,6 +6,9 @@
  */
 #include "base/tree.h"
 
+/* What is not on the way of good documents: its buffers must not cost them anything. */
+#define COLD __attribute__((cold, noinline))
+
 enum { NODE_MERGED = 0x80 }; /* a flag of values while their map is open: came by `<<` */
 
 struct anchor;

@@ -155,7 +155,8 @@ static const char JSON_ESCAPE[256] = {
 	/* clang-format on */
 };
 
-/* The high bit of each byte of w that is below n (n up to 128), and perhaps of bytes above such a one. */
+/* The high bit of each byte of w that is below n (n up to 128), and perhaps of bytes above such a
+ * one. */
 static uint64_t bytes_below(uint64_t w, uint64_t n)
 {
 	return (w - 0x0101010101010101U * n) & ~w & 0x8080808080808080U;

@@ -76,22 +76,26 @@ static int finish(struct yaml_reader *y, const struct node *n)
 	return 0;
 }
 
+COLD static struct span number_key(struct yaml_reader *y, const struct node *n)
+{
+	char text[NUMBER_MAX];
+	double v = n->type == NODE_INT ? (double)n->integer : n->real;
+	return arena_span(y->b.arena, (struct span){ text, number_text(text, v) });
+}
+
 /* The text of a key, which must be text or a number. */
 static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
                     struct span *key)
 {
-	char text[NUMBER_MAX];
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
 	case NODE_DATE:
 		*key = node_span(n);
 		return 0;
 	case NODE_INT:
-	case NODE_REAL: {
-		double v = n->type == NODE_INT ? (double)n->integer : n->real;
-		*key = arena_span(y->b.arena, (struct span){ text, number_text(text, v) });
+	case NODE_REAL:
+		*key = number_key(y, n);
 		return 0;
-	}
 	case NODE_NULL:
 	case NODE_BOOL:
 	case NODE_LIST:
@@ -246,31 +250,35 @@ static int empty_document(struct yaml_reader *y)
 	              "empty document: there is no job in it");
 }
 
+COLD static int second_document(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct place at = { NULL, mark_line(&ev->start_mark), mark_column(&ev->start_mark) };
+	return err_at(y->b.e, INVALID_PROTOCOL, at,
+	              "a second document begins here; a job is one document");
+}
+
+/* Is there anything: a container, or a scalar that is written down? */
+static bool is_written(const yaml_event_t *ev)
+{
+	if (ev->type == YAML_SCALAR_EVENT)
+		return ev->data.scalar.length || ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	return ev->type == YAML_SEQUENCE_START_EVENT || ev->type == YAML_MAPPING_START_EVENT;
+}
+
 /* All events of the one document. */
 static int read_events(struct yaml_reader *y)
 {
+	yaml_event_t *ev = &y->event;
 	unsigned documents = 0;
-	size_t written = 0; /* something that is not an empty plain scalar */
+	bool written = false;
 	for (bool more = true; more;) {
-		yaml_event_t ev;
-		if (!yaml_parser_parse(&y->parser, &ev))
+		if (!yaml_parser_parse(&y->parser, ev))
 			return yaml_problem(y);
-		int bad = 0;
-		if (ev.type == YAML_DOCUMENT_START_EVENT && ++documents > 1) {
-			bad = err_at(y->b.e, INVALID_PROTOCOL,
-			             (struct place){ NULL, mark_line(&ev.start_mark),
-			                             mark_column(&ev.start_mark) },
-			             "a second document begins here; a job is one document");
-		} else {
-			bad = on_event(y, &ev);
-		}
-		written |=
-		    ev.type == YAML_SCALAR_EVENT
-			? ev.data.scalar.length || ev.data.scalar.style != YAML_PLAIN_SCALAR_STYLE
-			: ev.type == YAML_SEQUENCE_START_EVENT ||
-			      ev.type == YAML_MAPPING_START_EVENT;
-		more = ev.type != YAML_STREAM_END_EVENT;
-		event_done(&ev);
+		bool second = ev->type == YAML_DOCUMENT_START_EVENT && ++documents > 1;
+		int bad = second ? second_document(y, ev) : on_event(y, ev);
+		written = written || is_written(ev);
+		more = ev->type != YAML_STREAM_END_EVENT;
+		event_done(ev);
 		if (bad)
 			return -1;
 	}

@@ -51,7 +51,7 @@ void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, u
 	a->open = false;
 }
 
-static int unknown_alias(struct yaml_reader *y, const yaml_event_t *ev)
+COLD static int unknown_alias(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	char buf[4 * QUOTE_MAX];
 	const char *name = (const char *)ev->data.alias.anchor;

@@ -192,8 +192,7 @@ static bool int_value(struct span t, double *v)
 	return power_of_two_base((struct span){ t.p + 1, t.n - 1 }, 3, v);
 }
 
-/* Nearly all numbers of jobs: up to 15 decimal digits, nothing else. */
-static bool small_int(struct node *n, struct span t)
+bool plain_small_int(struct node *n, struct span t)
 {
 	int64_t v = 0;
 	if (t.n == 0 || t.n > 15 || (t.p[0] == '0' && t.n > 1))
@@ -212,7 +211,7 @@ bool plain_int(struct node *n, struct span t)
 {
 	double sign = 1;
 	double v = 0;
-	if (small_int(n, t))
+	if (plain_small_int(n, t))
 		return true;
 	if (!int_value(without_sign(t, &sign), &v))
 		return false;
@@ -375,17 +374,20 @@ static void set_text(struct node *n, enum node_type type, struct span text, stru
 
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 {
+	enum { WORD = 1, NUMBER = 2 };
 	/* First characters of what may be anything but text. */
-	static const char SPECIAL[256] = {
-		['~'] = 1, ['n'] = 1, ['N'] = 1, ['t'] = 1, ['T'] = 1, ['f'] = 1, ['F'] = 1,
-		['+'] = 1, ['-'] = 1, ['.'] = 1, ['0'] = 1, ['1'] = 1, ['2'] = 1, ['3'] = 1,
-		['4'] = 1, ['5'] = 1, ['6'] = 1, ['7'] = 1, ['8'] = 1, ['9'] = 1,
+	static const char FIRST[256] = {
+		['~'] = WORD,   ['n'] = WORD,   ['N'] = WORD,   ['t'] = WORD,   ['T'] = WORD,
+		['f'] = WORD,   ['F'] = WORD,   ['+'] = NUMBER, ['-'] = NUMBER, ['.'] = NUMBER,
+		['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER,
+		['5'] = NUMBER, ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER,
 	};
-	if (text.n && !SPECIAL[(unsigned char)text.p[0]])
-		set_text(n, NODE_TEXT, text, a);
-	else if (plain_null(n, text) || plain_bool(n, text) || plain_int(n, text) ||
-	         plain_float(n, text))
+	char first = text.n ? FIRST[(unsigned char)text.p[0]] : (char)WORD;
+	bool word = first == WORD && text.n <= 5;
+	if (word && (plain_null(n, text) || plain_bool(n, text)))
 		return;
-	else
-		set_text(n, plain_is_date(text) ? NODE_DATE : NODE_TEXT, text, a);
+	if (first == NUMBER && (plain_int(n, text) || plain_float(n, text)))
+		return;
+	bool date = first == NUMBER && plain_is_date(text);
+	set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
 }

@@ -5,6 +5,8 @@
 /* Each: true, and *n of that type, if the text is one; else *n is untouched. */
 bool plain_null(struct node *n, struct span t);
 bool plain_bool(struct node *n, struct span t);
+/* Nearly all numbers of jobs: up to 15 decimal digits without a 0 before them. */
+bool plain_small_int(struct node *n, struct span t);
 bool plain_int(struct node *n, struct span t);
 bool plain_float(struct node *n, struct span t);
 /* Looks like a date, or date and time. */

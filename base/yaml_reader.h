@@ -28,6 +28,7 @@ struct cut {
 struct yaml_reader {
 	struct build b;
 	yaml_parser_t parser;
+	yaml_event_t event;  /* here, since what is on the stack gets zeroed each time */
 	struct span text;    /* as it came */
 	bool ascii;          /* all of it: then characters are bytes */
 	bool has_bang;       /* there is a `!` in it: perhaps a tag */

@@ -22,7 +22,7 @@ static struct place here(struct yaml_reader *y, const yaml_event_t *ev)
 	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
-static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
+COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
 {
 	char buf[4 * QUOTE_MAX];
 	/* A password that begins with `!` is a tag, too. */
@@ -61,7 +61,8 @@ static const struct scalar_tag {
 /* clang-format on */
 
 /* Give a scalar that carries a tag its value; `tag` NULL is the `!` without a name. */
-static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag, struct node *n)
+COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
+                       struct node *n)
 {
 	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -115,7 +116,7 @@ static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text
 }
 
 /* Written without point and exponent, and perhaps not exact any more. */
-static bool is_large_integer(struct span t, const struct node *n)
+COLD static bool is_large_integer(struct span t, const struct node *n)
 {
 	char text[NUMBER_MAX];
 	double v = n->type == NODE_INT ? (double)n->integer : n->real;
@@ -189,6 +190,8 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
 	if (plain) {
 		n->plain = true;
+		if (plain_small_int(n, t))
+			return 0;
 		yaml_resolve_plain(n, t, y->b.arena);
 		if (n->type >= NODE_INT && n->type != NODE_TEXT)
 			warn_plain(y, ev, n);

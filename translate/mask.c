@@ -102,6 +102,18 @@ static void add_edit(struct mask *m, size_t from, size_t to, const char *as)
 	m->edit[m->n++] = (struct edit){ from, to, as };
 }
 
+/* Back over blanks and one line break. */
+static size_t line_break_before(struct span t, size_t from, size_t to)
+{
+	while (to > from && t.p[to - 1] == ' ')
+		to--;
+	if (to > from && t.p[to - 1] == '\n')
+		to--;
+	if (to > from && t.p[to - 1] == '\r')
+		to--;
+	return to;
+}
+
 /* `secrets`: from the end of its key to the start of the next one. */
 static void edit_secrets(struct mask *m)
 {
@@ -114,10 +126,9 @@ static void edit_secrets(struct mask *m)
 		add_edit(m, from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"");
 		return;
 	}
-	size_t indent = to;
-	while (!last && indent > from && m->text.p[indent - 1] == ' ')
-		indent--;
-	add_edit(m, from, indent, last ? ": \"" MASK "\"" : ": \"" MASK "\"\n");
+	if (!last) /* what stays: the last line break, and the next key's indentation */
+		to = line_break_before(m->text, from, to);
+	add_edit(m, from, to, ": \"" MASK "\"");
 }
 
 /* Text that shows nothing: one reference to a secret, or nothing at all. */

@@ -192,4 +192,4 @@ clean:
 
 .PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz bench pages install clean
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -205,13 +205,18 @@ static void enter(struct process *p, enum phase phase)
 /* A second signal is a user who has waited long enough. */
 static void *wait_for_second(void *arg)
 {
-	const struct process *p = arg;
+	struct process *p = arg;
 	for (;;) {
 		uint32_t signo = next_signal(p, -1);
-		if (signo == SIGTERM || signo == SIGINT) {
-			log_event(LOG_WARN, "second signal: stopping at once", NULL, NULL);
-			_exit(EXIT_REFUSED);
-		}
+		if (signo != SIGTERM && signo != SIGINT)
+			continue;
+		size_t lost = 0;
+		for (size_t i = 0; i < p->n_loops; i++)
+			lost += atomic_load(&p->loops[i].requests);
+		struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
+		log_int(&line, "requests_lost", (int64_t)lost);
+		log_end(&line);
+		_exit(lost ? EXIT_REFUSED : EXIT_OK);
 	}
 	return NULL;
 }
@@ -220,8 +225,8 @@ static void stop(struct process *p)
 {
 	log_event(LOG_INFO, "stopping", NULL, NULL);
 	enter(p, PHASE_DRAIN);
-	if (p->options.drain_delay_s && next_signal(p, (int)p->options.drain_delay_s * 1000) != 0)
-		_exit(EXIT_REFUSED);
+	/* Another signal ends the delay, but not what is under way. */
+	(void)next_signal(p, (int)p->options.drain_delay_s * 1000);
 	pthread_t watcher;
 	bool watched = pthread_create(&watcher, NULL, wait_for_second, p) == 0;
 	enter(p, PHASE_STOP);

@@ -198,9 +198,12 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	if (!r->seen) {
 		r->seen = true;
 		r->method = arena_dup(&r->arena, span_of(method));
-		struct framing f = { 0 };
-		(void)MHD_get_connection_values_n(m, MHD_HEADER_KIND, take_header, &f);
-		intake_header(r, &f, url, version);
+		(void)MHD_get_connection_values_n(m, MHD_HEADER_KIND, take_header, &r->framing);
+		intake_framing(r, url, version);
+		/* An answer before the end of the request closes the connection, which only a
+		 * request with a body is worth. */
+		if (!r->answered && (r->framing.length || r->framing.chunked))
+			intake_header(r);
 		return MHD_YES;
 	}
 	if (*n) {
@@ -209,7 +212,10 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 		return intake_part(r, data, part) ? MHD_YES : MHD_NO;
 	}
 	cut_after(connection_of(m), 0);
-	intake_end(r);
+	if (!r->looked_at)
+		intake_header(r);
+	if (!r->answered)
+		intake_end(r);
 	return MHD_YES;
 }
 

@@ -5,12 +5,6 @@
 #include "server/loop.h"
 #include "server/routes.h"
 
-static void refuse_framing(struct request *r, const char *why)
-{
-	r->reply.close = true;
-	answer_refuse(r, 400, "InvalidRequestError", why);
-}
-
 static void options_reply(struct request *r, struct span path)
 {
 	STR_AUTO methods = STR_INIT(256);
@@ -69,22 +63,27 @@ static bool line_is_cut(const struct request *r, const char *url, const char *ve
 	return (intptr_t)version - (intptr_t)url != (intptr_t)r->line_n + 1;
 }
 
-void intake_header(struct request *r, struct framing *f, const char *url, const char *version)
+void intake_framing(struct request *r, const char *url, const char *version)
 {
-	const char *wrong = framing_check(f, version);
-	if (!wrong && request_id_ok(f->value[HEADER_REQUEST_ID])) {
-		memcpy(r->id, f->value[HEADER_REQUEST_ID].p, f->value[HEADER_REQUEST_ID].n);
-		r->id[f->value[HEADER_REQUEST_ID].n] = '\0';
-	}
+	const char *wrong = framing_check(&r->framing, version);
 	if (!wrong && line_is_cut(r, url, version))
 		wrong = "the request line is malformed";
+	struct span id = r->framing.value[HEADER_REQUEST_ID];
 	if (wrong) {
-		refuse_framing(r, wrong);
-		return;
+		r->reply.close = true;
+		answer_refuse(r, 400, "InvalidRequestError", wrong);
+	} else if (request_id_ok(id)) {
+		memcpy(r->id, id.p, id.n);
+		r->id[id.n] = '\0';
 	}
+}
+
+void intake_header(struct request *r)
+{
 	const struct server *s = r->loop->server;
-	const char *foreign = s->options->no_auth ? framing_local(f, s->port) : NULL;
+	const char *foreign = s->options->no_auth ? framing_local(&r->framing, s->port) : NULL;
 	struct span path = span_of(r->path);
+	r->looked_at = true;
 	if (foreign) {
 		answer_refuse(r, FORBIDDEN, foreign);
 	} else if (strcmp(r->method, "OPTIONS") == 0) {
@@ -96,7 +95,7 @@ void intake_header(struct request *r, struct framing *f, const char *url, const 
 		if (r->route->before)
 			r->route->before(r);
 		if (r->route->body && !r->answered)
-			check_body(r, f);
+			check_body(r, &r->framing);
 	}
 }
 

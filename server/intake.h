@@ -6,8 +6,11 @@
 #include "server/framing.h"
 #include "server/request.h"
 
-/* All headers are there, and in *f.  url and version as the library holds them. */
-void intake_header(struct request *r, struct framing *f, const char *url, const char *version);
+/* All headers are there, in r->framing: is this one request?  url and version as the library
+ * holds them. */
+void intake_framing(struct request *r, const char *url, const char *version);
+/* Who asks for what, and may it come? */
+void intake_header(struct request *r);
 /* Some of the body.  false: the client sends too much to be answered. */
 bool intake_part(struct request *r, const char *data, size_t n);
 /* All of the body: run the handler. */

@@ -21,7 +21,7 @@ struct loop {
 	int listen_fd, epoll_fd, wake_fd;
 	struct connection *connections; /* a list */
 	int64_t next_cut_ms;            /* when the first of them may be over its time */
-	size_t requests;                /* under way */
+	atomic_size_t requests;         /* under way; written by this loop only */
 	bool ended;                     /* a connection ended in this round */
 	/* What is known of the store, for /readyz. */
 	bool ready, probing;

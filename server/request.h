@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "server/framing.h"
 
 struct MHD_Connection;
 struct MHD_Response;
@@ -45,13 +46,15 @@ struct request {
 	struct MHD_Connection *connection;
 	char id[REQUEST_ID_MAX + 1];
 	const char *method, *path; /* path as sent, without the query; in the arena */
+	struct framing framing;    /* valid while the header is looked at */
 	const struct route *route;
 	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
 	int64_t started_us;
 	struct str body; /* may hold secrets */
 	size_t received; /* bytes of body that came, kept or not */
 	size_t line_n;   /* bytes of path and query in the request line */
-	bool seen;       /* the header was looked at */
+	bool seen;       /* the header is there */
+	bool looked_at;  /* ... and was judged */
 	bool too_large, answered, waiting;
 	bool secret; /* wipe the arena */
 	struct reply reply;

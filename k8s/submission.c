@@ -351,6 +351,7 @@ static void exists(struct submission *b, const struct store_reply *reply)
 /* Not there.  To POST again is the better proof: it makes it or meets it. */
 static void is_absent(struct submission *b, const struct store_reply *reply)
 {
+	(void)reply;
 	int64_t again = store_now_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
 	if (b->internal >= INTERNAL_MAX) {
 		struct store_reply said = { .status = 500,
@@ -363,7 +364,8 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 		compare(b, store_now_ms() + PAUSE_MS);
 	} else {
 		b->made[b->step].lost = false;
-		unavailable(b, reply);
+		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time");
+		roll_back(b);
 	}
 }
 

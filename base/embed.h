@@ -10,6 +10,7 @@
  */
 #include "base/str.h"
 
+/* clang-format off */
 #define EMBED(name, path)                                                                          \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".balign 16\n"                                                                     \
@@ -20,6 +21,9 @@
 		".popsection\n");                                                                  \
 	extern const char embed_##name[] __attribute__((visibility("hidden")));                    \
 	extern const char embed_##name##_end[] __attribute__((visibility("hidden")))
+/* clang-format on */
 
+/* By numbers: for the compiler these are two objects, whose distance has no meaning. */
 #define EMBEDDED(name)                                                                             \
-	((struct span){ embed_##name, (size_t)(embed_##name##_end - embed_##name) })
+	((struct span){ embed_##name,                                                              \
+			(size_t)((uintptr_t)embed_##name##_end - (uintptr_t)embed_##name) })

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "base/json.h"
 #include "schema/keywords.h"
 
@@ -45,7 +46,7 @@ static size_t key_hash(const char *key, size_t n)
 	const unsigned char *k = (const unsigned char *)key;
 	if (n == 0)
 		return 0;
-	return n * 7 + k[0] * 31u + k[n / 2] * 131u + k[n - 1] * 17u;
+	return n * 7 + k[0] * (size_t)31 + k[n / 2] * (size_t)131 + k[n - 1] * (size_t)17;
 }
 
 const struct property *property_find(const struct members *m, const char *key, size_t n)
@@ -116,21 +117,38 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+/* The byte that the three characters `%2F` stand for, or -1. */
+static int percent(struct span t, size_t i)
+{
+	if (t.p[i] != '%' || i + 2 >= t.n)
+		return -1;
+	int high = hex_digit(t.p[i + 1]);
+	int low = hex_digit(t.p[i + 2]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 /* One token of a pointer in a URI fragment, its %XX and ~0 ~1 undone. */
 static void unescape_token(struct str *out, struct span t)
 {
 	STR_AUTO plain = STR_INIT(t.n);
 	for (size_t i = 0; i < t.n; i++) {
-		int high = i + 2 < t.n ? hex_digit(t.p[i + 1]) : -1;
-		int low = i + 2 < t.n ? hex_digit(t.p[i + 2]) : -1;
-		bool escaped = t.p[i] == '%' && high >= 0 && low >= 0;
-		str_char(&plain, escaped ? (char)(high * 16 + low) : t.p[i]);
-		i += escaped ? 2 : 0;
+		int byte = percent(t, i);
+		if (byte >= 0)
+			i += 2;
+		char c = t.p[i];
+		if (byte >= 0)
+			c = (char)byte;
+		str_char(&plain, c);
 	}
 	for (size_t i = 0; i < plain.n; i++) {
-		bool tilde = plain.p[i] == '~' && i + 1 < plain.n;
-		char c = tilde ? plain.p[++i] : plain.p[i];
-		str_char(out, !tilde ? c : c == '1' ? '/' : '~');
+		char c = plain.p[i];
+		if (c == '~' && i + 1 < plain.n) {
+			i++;
+			c = '~';
+			if (plain.p[i] == '1')
+				c = '/';
+		}
+		str_char(out, c);
 	}
 }
 
@@ -233,6 +251,10 @@ static struct schema *compile_doc(struct schema *s, struct span text, struct err
 {
 	NOTES_AUTO warnings = { 0 };
 	bool syntax = false;
+	if (utf8_check(text) != text.n) {
+		(void)err_set(e, UNKNOWN_ERROR, "schema: not UTF-8");
+		return NULL;
+	}
 	const struct budget budget = BUDGET_DEFAULT;
 	if (json_read(text, &budget, &s->arena, &s->doc, &warnings, &syntax, e) < 0) {
 		e->http = 500; /* our own text is wrong, not that of a user */

@@ -4,10 +4,15 @@
 
 enum { LIST_MAX = 8 }; /* this many allowed keys are listed */
 
-/* Keys that were suggested for unknown ones: those are not missing, but misspelt. */
-struct suggested {
-	const struct property *v[NOTES_MAX];
-	size_t n;
+/* One mapping while it is checked. */
+struct visit {
+	struct walk *w;
+	const struct members *m;
+	const struct node *map;
+	const struct path *at;
+	/* Keys that were suggested for unknown ones: those are not missing, but misspelt. */
+	const struct property *suggested[NOTES_MAX];
+	size_t n_suggested;
 };
 
 static bool has_key(const struct node *map, struct span key)
@@ -16,15 +21,15 @@ static bool has_key(const struct node *map, struct span key)
 }
 
 /* The described key that was probably meant and is not there yet, or NULL. */
-static const struct property *nearest(const struct members *m, const struct node *map,
-                                      struct span key)
+static const struct property *nearest(const struct visit *v, struct span key)
 {
+	const struct members *m = v->m;
 	const struct property *best = NULL;
 	unsigned limit = edit_limit(key.n);
 	for (size_t i = 0; i < m->n && limit; i++) {
 		const struct property *p = &m->property[i];
 		unsigned d = p->rule ? edit_distance(key, p->key, limit) : limit + 1;
-		if (d <= limit && !has_key(map, p->key)) {
+		if (d <= limit && !has_key(v->map, p->key)) {
 			best = p;
 			limit = d - 1; /* the next must be nearer */
 		}
@@ -51,95 +56,95 @@ static void list_keys(struct str *out, const struct members *m)
 }
 
 /* A key that is not allowed. */
-static bool fail_unknown(struct walk *w, const struct members *m, const struct node *map,
-                         const struct member *key, const struct path *at, struct suggested *s)
+static bool fail_unknown(struct visit *v, const struct member *key)
 {
+	struct walk *w = v->w;
 	if (w->quiet || w->e->notes.n == NOTES_MAX)
-		return walk_fail_key(w, key, at, "unknown key");
+		return walk_fail_key(w, key, v->at, "unknown key");
 	char shown[4 * QUOTE_MAX];
 	quote(shown, member_key(key));
-	if (m->n == 0 && m->n_patterns == 1)
-		return walk_fail_key(w, key, at, "bad name \"%s\": %s", shown,
-		                     pattern_words(m->patterns[0].pattern));
-	const struct property *meant = nearest(m, map, member_key(key));
+	if (v->m->n == 0 && v->m->n_patterns == 1)
+		return walk_fail_key(w, key, v->at, "bad name \"%s\": %s", shown,
+		                     pattern_words(v->m->patterns[0].pattern));
+	const struct property *meant = nearest(v, member_key(key));
 	if (meant) {
-		s->v[s->n++] = meant; /* not more than there are notes */
-		return walk_fail_key(w, key, at, "unknown key `%s`, did you mean `%s`?", shown,
+		v->suggested[v->n_suggested++] = meant; /* not more than there are notes */
+		return walk_fail_key(w, key, v->at, "unknown key `%s`, did you mean `%s`?", shown,
 		                     meant->key.p);
 	}
 	STR_AUTO list = STR_INIT(SENTENCE_MAX);
-	list_keys(&list, m);
-	return walk_fail_key(w, key, at, "unknown key `%s`%s", shown, str_c(&list));
+	list_keys(&list, v->m);
+	return walk_fail_key(w, key, v->at, "unknown key `%s`%s", shown, str_c(&list));
 }
 
-static bool was_suggested(const struct suggested *s, const struct property *p)
+static bool was_suggested(const struct visit *v, const struct property *p)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->v[i] == p)
+	for (size_t i = 0; i < v->n_suggested; i++) {
+		if (v->suggested[i] == p)
 			return true;
 	}
 	return false;
 }
 
-static bool fail_missing(struct walk *w, const struct members *m, const struct node *map,
-                         const struct path *at, const struct suggested *s)
+static bool fail_missing(const struct visit *v)
 {
-	for (size_t i = 0; i < m->n && !w->quiet; i++) {
-		const struct property *p = &m->property[i];
-		if (p->required && !has_key(map, p->key) && !was_suggested(s, p))
-			walk_fail(w, map, at, "misses the key `%s`", p->key.p);
+	for (size_t i = 0; i < v->m->n && !v->w->quiet; i++) {
+		const struct property *p = &v->m->property[i];
+		if (p->required && !has_key(v->map, p->key) && !was_suggested(v, p))
+			walk_fail(v->w, v->map, v->at, "misses the key `%s`", p->key.p);
 	}
 	return false;
 }
 
-/* The members whose names match a pattern; *known is set if there is one. */
-static bool check_patterns(struct walk *w, const struct members *m, const struct member *member,
+/* The member against the rules of all patterns that match its name; *known is set if there is one.
+ */
+static bool check_patterns(const struct visit *v, const struct member *member,
                            const struct path *here, bool *known)
 {
 	bool ok = true;
-	for (size_t i = 0; i < m->n_patterns; i++) {
-		if (!pattern_matches(m->patterns[i].pattern, member_key(member)))
+	for (size_t i = 0; i < v->m->n_patterns; i++) {
+		if (!pattern_matches(v->m->patterns[i].pattern, member_key(member)))
 			continue;
 		*known = true;
-		ok &= rule_check(w, m->patterns[i].rule, &member->value, here);
+		ok &= rule_check(v->w, v->m->patterns[i].rule, &member->value, here);
 	}
 	return ok;
 }
 
-static bool check_member(struct walk *w, const struct members *m, const struct property *p,
-                         const struct member *member, const struct path *at, bool *known)
+static bool check_member(struct visit *v, const struct property *p, const struct member *member)
 {
-	const struct path here = PATH_KEY(at, member_key(member));
-	bool ok = true;
-	if (p && p->rule) {
-		*known = true;
-		ok = rule_check(w, p->rule, &member->value, &here);
-	}
+	const struct members *m = v->m;
+	const struct path here = PATH_KEY(v->at, member_key(member));
+	bool known = p && p->rule;
+	bool ok = !known || rule_check(v->w, p->rule, &member->value, &here);
 	if (m->n_patterns)
-		ok &= check_patterns(w, m, member, &here, known);
-	if (!*known && m->additional && !m->additional->never) {
-		*known = true;
-		ok &= rule_check(w, m->additional, &member->value, &here);
-	}
-	return ok;
+		ok &= check_patterns(v, member, &here, &known);
+	if (known || m->additional == NULL)
+		return ok;
+	if (m->additional->never)
+		return fail_unknown(v, member);
+	return ok & rule_check(v->w, m->additional, &member->value, &here);
 }
 
 bool members_check(struct walk *w, const struct members *m, const struct node *map,
                    const struct path *at)
 {
-	struct suggested s = { .n = 0 };
+	/* Not `= {}`: that would clear the suggestions, which few documents need. */
+	struct visit v;
+	v.w = w;
+	v.m = m;
+	v.map = map;
+	v.at = at;
+	v.n_suggested = 0;
 	size_t required = 0;
 	bool ok = true;
 	for (uint32_t i = 0; i < map->n && (ok || !w->quiet); i++) {
 		const struct member *member = &map->member[i];
 		const struct property *p = property_find(m, member->key, member->key_n);
-		bool known = m->additional == NULL;
 		required += p && p->required;
-		ok &= check_member(w, m, p, member, at, &known);
-		if (!known)
-			ok = fail_unknown(w, m, map, member, at, &s);
+		ok &= check_member(&v, p, member);
 	}
 	if (required < m->n_required)
-		ok = fail_missing(w, m, map, at, &s);
+		ok = fail_missing(&v);
 	return ok;
 }

@@ -180,7 +180,8 @@ static void put_types(struct str *out, unsigned types)
 /* ---- sentences ----------------------------------------------------------------------------------
  */
 
-static bool report(struct walk *w, struct place where, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct place where,
+                                                         const char *fmt, va_list ap)
 {
 	char *msg = NULL;
 	if (vasprintf(&msg, fmt, ap) < 0)

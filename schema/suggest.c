@@ -3,9 +3,9 @@
 
 enum { STEP = 2, CASE = 1, KEY_MAX = 64 };
 
-static char lower(char c)
+static int lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
 static unsigned replace_cost(char a, char b)

@@ -26,4 +26,4 @@
 /* By numbers: for the compiler these are two objects, whose distance has no meaning. */
 #define EMBEDDED(name)                                                                             \
 	((struct span){ embed_##name,                                                              \
-			(size_t)((uintptr_t)embed_##name##_end - (uintptr_t)embed_##name) })
+	                (size_t)((uintptr_t)embed_##name##_end - (uintptr_t)embed_##name) })

@@ -124,6 +124,10 @@ void str_int(struct str *s, int64_t v)
 {
 	char digits[20];
 	size_t i = sizeof(digits);
+	if (v >= 0 && v < 10) {
+		str_char(s, (char)('0' + v));
+		return;
+	}
 	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 	do {
 		digits[--i] = (char)('0' + u % 10);
@@ -167,40 +171,82 @@ static uint64_t bytes_equal(uint64_t w, unsigned char c)
 	return bytes_below(w ^ (0x0101010101010101U * c), 1);
 }
 
-/* How many bytes from p on need no escape, in steps of eight: most of a manifest. */
+static uint64_t load32(const char *p)
+{
+	uint32_t w;
+	memcpy(&w, p, 4);
+	return le32toh(w);
+}
+
+/* Up to eight bytes as one number, the first one lowest; what is missing is a blank. */
+static uint64_t load_bytes(const char *p, size_t n)
+{
+	const unsigned char *b = (const unsigned char *)p;
+	uint64_t w;
+	if (n >= 8) {
+		memcpy(&w, p, 8);
+		return le64toh(w);
+	}
+	if (n >= 4)
+		w = load32(p) | load32(p + n - 4) << 8 * (n - 4);
+	else
+		w = b[0] | (uint64_t)b[n / 2] << 8 * (n / 2) | (uint64_t)b[n - 1] << 8 * (n - 1);
+	return w | (uint64_t)0x2020202020202020 << 8 * n;
+}
+
+/* The first of eight bytes that JSON escapes, or 8. */
+static size_t first_escaped(uint64_t w)
+{
+	uint64_t hit = bytes_below(w, 0x20) | bytes_equal(w, '"') | bytes_equal(w, '\\') |
+	               bytes_equal(w, 0x7f);
+	return hit ? (size_t)__builtin_ctzll(hit) / 8 : 8;
+}
+
+/* How many bytes from p on need no escape: eight at a time, most of a manifest. */
 static size_t json_plain(const char *p, size_t n)
 {
 	size_t i = 0;
-	for (; i + 8 <= n; i += 8) {
-		uint64_t w;
-		memcpy(&w, p + i, 8);
-		if (bytes_below(w, 0x20) | bytes_equal(w, '"') | bytes_equal(w, '\\') |
-		    bytes_equal(w, 0x7f))
-			break;
+	while (i < n) {
+		size_t k = first_escaped(load_bytes(p + i, n - i));
+		if (k < 8)
+			return i + k;
+		i += 8;
 	}
-	return i;
+	return n;
 }
 
 void str_json_text(struct str *s, struct span t)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t from = 0;
-	for (size_t i = json_plain(t.p, t.n); i < t.n; i++) {
-		unsigned char c = (unsigned char)t.p[i];
-		char esc = JSON_ESCAPE[c];
-		if (esc == 0)
-			continue;
-		str_put(s, t.p + from, i - from);
-		from = i + 1;
-		char code[6] = { '\\', esc, '0', '0', hex[c >> 4], hex[c & 15] };
-		str_put(s, code, esc == 'u' ? 6 : 2);
-		i += json_plain(t.p + from, t.n - from);
+	for (;;) {
+		size_t n = json_plain(t.p, t.n);
+		str_put(s, n ? t.p : "", n);
+		if (n == t.n)
+			return;
+		unsigned char c = (unsigned char)t.p[n];
+		str_char(s, '\\');
+		str_char(s, JSON_ESCAPE[c]);
+		if (JSON_ESCAPE[c] == 'u') {
+			char code[4] = { '0', '0', hex[c >> 4], hex[c & 15] };
+			str_put(s, code, 4);
+		}
+		t = (struct span){ t.p + n + 1, t.n - n - 1 };
 	}
-	str_put(s, t.n ? t.p + from : "", t.n - from);
 }
 
 void str_json(struct str *s, struct span t)
 {
+	/* Mostly short names and numbers without anything to escape: one step for those. */
+	if (json_plain(t.p, t.n) == t.n && str_reserve(s, t.n + 2)) {
+		char *p = s->p + s->n;
+		p[0] = '"';
+		if (t.n)
+			memcpy(p + 1, t.p, t.n);
+		p[t.n + 1] = '"';
+		p[t.n + 2] = '\0';
+		s->n += t.n + 2;
+		return;
+	}
 	str_char(s, '"');
 	str_json_text(s, t);
 	str_char(s, '"');

@@ -53,7 +53,7 @@ static bool is_exponent(struct span t)
 	size_t i = 1;
 	while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
 		i++;
-	return (t.p[0] == 'e' || t.p[0] == 'E') && i == t.n;
+	return (t.p[0] == 'e' || t.p[0] == 'E') && i > 1 && i == t.n;
 }
 
 static bool may_be_plain(struct span t)

@@ -1,14 +1,7 @@
 #pragma once
 /* Reading a document in a test: `struct run r = run_doc("..."); ... run_done(&r);` */
-/* clang-format off */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-/* clang-format on */
-
 #include "base/tree.h"
+#include "tests/unit/base/cmocka.h"
 
 struct run {
 	struct arena arena;

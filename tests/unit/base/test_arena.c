@@ -1,0 +1,74 @@
+/* Memory of one request. */
+#include "base/arena.h"
+
+#include "tests/unit/base/cmocka.h"
+
+static void test_arena_alloc_is_aligned_and_apart(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	char *before = arena_alloc(&a, 1);
+	for (size_t n = 0; n < 3000; n++) {
+		char *p = arena_alloc(&a, n);
+		assert_int_equal((uintptr_t)p % 8, 0);
+		memset(p, 'x', n);
+		*before = 'y';
+		before = n ? p : before;
+	}
+}
+
+static void test_arena_alloc_large_block(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	char *p = arena_alloc(&a, 5 << 20);
+	memset(p, 'x', 5 << 20);
+	char *q = arena_alloc(&a, 3);
+	memset(q, 'y', 3);
+	assert_int_equal(p[(5 << 20) - 1], 'x');
+}
+
+static void test_arena_zero(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	memset(arena_alloc(&a, 64), 0xff, 64);
+	const uint64_t *p = ARENA_NEW(&a, uint64_t, 100);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(p[i], 0);
+}
+
+static void test_arena_dup_and_printf(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	assert_string_equal(arena_dup(&a, SPAN("abc")), "abc");
+	assert_string_equal(arena_dup(&a, (struct span){ NULL, 0 }), "");
+	assert_string_equal(arena_printf(&a, "%d-%s", 5, "x"), "5-x");
+	assert_true(span_is(arena_span(&a, SPAN("abc")), "abc"));
+}
+
+static void test_arena_done_can_be_used_again(void **state)
+{
+	(void)state;
+	struct arena a = { 0 };
+	(void)arena_dup(&a, SPAN("abc"));
+	arena_wipe(&a);
+	assert_null(a.block);
+	(void)arena_dup(&a, SPAN("abc"));
+	arena_done(&a);
+	arena_done(&a);
+	arena_wipe(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_arena_alloc_is_aligned_and_apart),
+		cmocka_unit_test(test_arena_alloc_large_block),
+		cmocka_unit_test(test_arena_zero),
+		cmocka_unit_test(test_arena_dup_and_printf),
+		cmocka_unit_test(test_arena_done_can_be_used_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* Encodings, against the vectors of their standards. */
+#include "base/enc.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/unit/base/cmocka.h"
+
+/* RFC 1321, appendix A.5 */
+static void test_md5_hex_rfc1321(void **state)
+{
+	(void)state;
+	static const char *const CASES[][2] = {
+		{ "", "d41d8cd98f00b204e9800998ecf8427e" },
+		{ "a", "0cc175b9c0f1b6a831c399e269772661" },
+		{ "abc", "900150983cd24fb0d6963f7d28e17f72" },
+		{ "message digest", "f96b697d7cb7938d525a2f31aaf161d0" },
+		{ "abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char got[33];
+		md5_hex(got, span_of(CASES[i][0]));
+		assert_string_equal(got, CASES[i][1]);
+	}
+}
+
+/* RFC 4648, section 10 */
+static void test_base64_rfc4648(void **state)
+{
+	(void)state;
+	static const char *const CASES[][2] = {
+		{ "", "" },
+		{ "f", "Zg==" },
+		{ "fo", "Zm8=" },
+		{ "foo", "Zm9v" },
+		{ "foob", "Zm9vYg==" },
+		{ "fooba", "Zm9vYmE=" },
+		{ "foobar", "Zm9vYmFy" },
+		{ "\xff\xfe\xfd", "//79" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO got = STR_INIT(100);
+		struct span back = { NULL, 0 };
+		str_base64(&got, span_of(CASES[i][0]));
+		assert_string_equal(str_c(&got), CASES[i][1]);
+		assert_int_equal(base64_decode(&a, str_view(&got), &back), 0);
+		assert_true(span_is(back, CASES[i][0]));
+	}
+}
+
+static void test_base64_decode_is_strict(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = { "Z",          "Zg",    "Zg=",     "Zg===",
+		                           "Zh==",       "Zm9 v", "Zm9v\n",  "Zm-v",
+		                           "Z\xc3\xbc=", "=Zg=",  "Zg==Zg==" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct span out = { NULL, 0 };
+		if (base64_decode(&a, span_of(BAD[i]), &out) == 0)
+			fail_msg("%s", BAD[i]);
+	}
+}
+
+static void test_str_base64_respects_max(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(3);
+	str_base64(&s, SPAN("abc"));
+	assert_true(s.full);
+	assert_int_equal(s.n, 0);
+}
+
+/* Number.prototype.toString of ECMAScript */
+static void test_number_text_ecmascript(void **state)
+{
+	(void)state;
+	static const struct {
+		double v;
+		const char *text;
+	} CASES[] = {
+		{ 0, "0" },
+		{ -0.0, "0" },
+		{ 1, "1" },
+		{ -1.5, "-1.5" },
+		{ 0.1, "0.1" },
+		{ 0.1 + 0.2, "0.30000000000000004" },
+		{ 1e-6, "0.000001" },
+		{ 1.5e-6, "0.0000015" },
+		{ 1e-7, "1e-7" },
+		{ 1.5e-7, "1.5e-7" },
+		{ 1e20, "100000000000000000000" },
+		{ 123456789012345680000.0, "123456789012345680000" },
+		{ 1e21, "1e+21" },
+		{ 1.5e300, "1.5e+300" },
+		{ 9007199254740993.0, "9007199254740992" },
+		{ 5e-324, "5e-324" },
+		{ 1.7976931348623157e308, "1.7976931348623157e+308" },
+		{ 4.35, "4.35" },
+		{ 100, "100" },
+		{ 1e5, "100000" },
+		{ 123.456, "123.456" },
+		{ -1e-7, "-1e-7" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char got[NUMBER_MAX];
+		assert_int_equal(number_text(got, CASES[i].v), strlen(CASES[i].text));
+		assert_string_equal(got, CASES[i].text);
+	}
+}
+
+static void test_number_text_not_finite(void **state)
+{
+	(void)state;
+	char got[NUMBER_MAX];
+	(void)number_text(got, (double)NAN);
+	assert_string_equal(got, "NaN");
+	(void)number_text(got, -(double)INFINITY);
+	assert_string_equal(got, "-Infinity");
+}
+
+static void test_number_text_reads_back(void **state)
+{
+	(void)state;
+	uint64_t bits = 88172645463325252u;
+	for (int i = 0; i < 20000; i++) {
+		bits ^= bits << 13; /* xorshift */
+		bits ^= bits >> 7;
+		bits ^= bits << 17;
+		double v = 0;
+		char got[NUMBER_MAX];
+		memcpy(&v, &bits, sizeof(v));
+		(void)number_text(got, v);
+		if (isfinite(v) && strtod(got, NULL) != v)
+			fail_msg("%s", got);
+	}
+}
+
+static void test_utf8_check(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		size_t bad;
+	} CASES[] = {
+		{ "", 0 },
+		{ "12345678ü90123456789", 21 },
+		{ "\x7f\xc2\x80\xdf\xbf", 5 },
+		{ "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", 12 },
+		{ "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8 },
+		{ "1234567\x80", 7 },
+		{ "12345678\xc1\xbf", 8 },
+		{ "\xe0\x9f\xbf", 0 },
+		{ "\xed\xa0\x80", 0 },
+		{ "\xf0\x8f\xbf\xbf", 0 },
+		{ "\xf4\x90\x80\x80", 0 },
+		{ "a\xe2\x82", 1 },
+		{ "a\xe2\x82z", 1 },
+		{ "\xff", 0 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		assert_int_equal(utf8_check(span_of(CASES[i].text)), CASES[i].bad);
+}
+
+static void test_random_hex(void **state)
+{
+	(void)state;
+	char a[33];
+	char b[33];
+	random_hex(a, 16);
+	random_hex(b, 16);
+	assert_int_equal(strlen(a), 32);
+	assert_int_equal(strspn(a, "0123456789abcdef"), 32);
+	assert_string_not_equal(a, b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_md5_hex_rfc1321),
+		cmocka_unit_test(test_base64_rfc4648),
+		cmocka_unit_test(test_base64_decode_is_strict),
+		cmocka_unit_test(test_str_base64_respects_max),
+		cmocka_unit_test(test_number_text_ecmascript),
+		cmocka_unit_test(test_number_text_not_finite),
+		cmocka_unit_test(test_number_text_reads_back),
+		cmocka_unit_test(test_utf8_check),
+		cmocka_unit_test(test_random_hex),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* Errors and warnings with places. */
+#include "base/err.h"
+
+#include "tests/unit/base/cmocka.h"
+
+static void test_err_set_replaces(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	assert_int_equal(err_set(&e, INVALID_PROTOCOL, "one"), -1);
+	assert_int_equal(err_set(&e, UNAVAILABLE, "two, not %s", err_msg(&e)), -1);
+	assert_int_equal(e.http, 503);
+	assert_string_equal(e.code, "UnavailableError");
+	assert_int_equal(e.notes.n, 1);
+	assert_string_equal(err_msg(&e), "two, not one");
+}
+
+static void test_err_at_first_decides(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	err_at(&e, INVALID_PROTOCOL, (struct place){ "/a", 1, 2 }, "x");
+	err_at(&e, FORBIDDEN, NOWHERE, "y");
+	assert_int_equal(e.http, 400);
+	assert_int_equal(e.notes.n, 2);
+	assert_string_equal(e.notes.v[0].at, "/a");
+	assert_null(e.notes.v[1].at);
+}
+
+static void test_notes_add_counts_what_does_not_fit(void **state)
+{
+	(void)state;
+	NOTES_AUTO n = { 0 };
+	for (int i = 0; i < 25; i++)
+		notes_add(&n, NOWHERE, "%d", i);
+	assert_int_equal(n.n, NOTES_MAX);
+	assert_int_equal(n.dropped, 5);
+}
+
+static void test_err_wrap_first_note(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	assert_string_equal(err_msg(&e), "");
+	err_wrap(&e, "nothing");
+	err_set(&e, UNKNOWN_ERROR, "broken");
+	err_wrap(&e, "posting %s", "x");
+	assert_string_equal(err_msg(&e), "posting x: broken");
+}
+
+static void test_err_move_appends(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	ERR_AUTO from = { 0 };
+	err_at(&from, INVALID_PROTOCOL, (struct place){ "/a", 1, 2 }, "x");
+	err_move(&e, &from);
+	assert_int_equal(e.http, 400);
+	assert_string_equal(e.notes.v[0].at, "/a");
+	assert_int_equal(from.http, 0);
+	assert_int_equal(from.notes.n, 0);
+	for (int i = 0; i < 25; i++)
+		err_at(&from, FORBIDDEN, NOWHERE, "y");
+	err_move(&e, &from);
+	assert_int_equal(e.http, 400);
+	assert_int_equal(e.notes.n, NOTES_MAX);
+	assert_int_equal(e.notes.dropped, 6);
+}
+
+static void assert_sentence(const char *at, const char *want)
+{
+	char msg[] = "m";
+	char pointer[64];
+	STR_AUTO out = STR_INIT(1000);
+	strncpy(pointer, at ? at : "", sizeof(pointer) - 1);
+	pointer[sizeof(pointer) - 1] = '\0';
+	struct note n = { .msg = msg, .at = at ? pointer : NULL };
+	note_text(&out, &n);
+	assert_string_equal(str_c(&out), want);
+}
+
+static void test_note_text_reads_well(void **state)
+{
+	(void)state;
+	assert_sentence(NULL, "m");
+	assert_sentence("", "m");
+	assert_sentence("/a", "a: m");
+	assert_sentence("/taskRoles/w-1/ports/0/x", "taskRoles.w-1.ports[0].x: m");
+	assert_sentence("/a/b~1c~0d/e f", "a[\"b/c~d\"][\"e f\"]: m");
+	assert_sentence("/", "[\"\"]: m");
+	assert_sentence("/a\nb", "[\"a\\nb\"]: m");
+}
+
+static void assert_quoted(struct span text, const char *want)
+{
+	char buf[4 * QUOTE_MAX];
+	assert_string_equal(quote(buf, text), want);
+}
+
+static void test_quote_escapes_what_acts(void **state)
+{
+	(void)state;
+	assert_quoted(SPAN("a\"b\\c"), "a\"b\\c");
+	assert_quoted(SPAN("\x1b[2J\n\x7f"), "\\u001b[2J\\n\\u007f");
+	assert_quoted(SPAN("\xc2\x9b\xe2\x80\xae\xe2\x81\xa6ü\xe2\x82\xac"),
+	              "\\u009b\\u202e\\u2066ü€");
+	assert_quoted(SPAN(""), "");
+}
+
+static void test_quote_cuts_whole_characters(void **state)
+{
+	(void)state;
+	char text[400];
+	for (size_t i = 0; i < sizeof(text); i += 2)
+		memcpy(text + i, "ü", 2);
+	char buf[4 * QUOTE_MAX];
+	const char *got = quote(buf, (struct span){ text, sizeof(text) });
+	assert_int_equal(strlen(got), 76 + 3);
+	assert_memory_equal(got + 74, "ü...", 6);
+	memset(text, 1, sizeof(text));
+	got = quote(buf, (struct span){ text, sizeof(text) });
+	assert_true(strlen(got) < 90);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_err_set_replaces),
+		cmocka_unit_test(test_err_at_first_decides),
+		cmocka_unit_test(test_notes_add_counts_what_does_not_fit),
+		cmocka_unit_test(test_err_wrap_first_note),
+		cmocka_unit_test(test_err_move_appends),
+		cmocka_unit_test(test_note_text_reads_well),
+		cmocka_unit_test(test_quote_escapes_what_acts),
+		cmocka_unit_test(test_quote_cuts_whole_characters),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/* Trees: look-up, comparison, JSON, places. */
+#include "tests/unit/base/read.h"
+
+static bool same(const char *x, const char *y)
+{
+	struct run a = run_doc(x);
+	struct run b = run_doc(y);
+	bool equal = node_equal(&a.doc.root, &b.doc.root);
+	assert_int_equal(node_equal(&b.doc.root, &a.doc.root), equal);
+	run_done(&a);
+	run_done(&b);
+	return equal;
+}
+
+static void test_node_equal(void **state)
+{
+	(void)state;
+	assert_true(same("{a: 1, b: [x, null]}", "b: ['x', ~]\na: 1.0\n"));
+	assert_true(same("9007199254740994", "9007199254740994.0"));
+	assert_true(same("[.nan, .inf]", "[.NaN, .Inf]"));
+	assert_false(same("{a: 1}", "{b: 1}"));
+	assert_false(same("{a: 1}", "{a: 1, b: 1}"));
+	assert_false(same("[1, 2]", "[2, 1]"));
+	assert_false(same("[1]", "[1, 1]"));
+	assert_false(same("1", "'1'"));
+	assert_false(same("true", "false"));
+	assert_false(same("null", "''"));
+	assert_false(same("[]", "{}"));
+	assert_false(same("2001-01-01", "'2001-01-01'"));
+}
+
+static void test_node_get(void **state)
+{
+	(void)state;
+	struct run r = run_doc("{a: 1, ab: 2, '': 3}");
+	assert_int_equal(node_get(&r.doc.root, "ab")->integer, 2);
+	assert_int_equal(node_get(&r.doc.root, "")->integer, 3);
+	assert_null(node_get(&r.doc.root, "b"));
+	assert_null(node_get(node_get(&r.doc.root, "a"), "a"));
+	assert_null(node_get(NULL, "a"));
+	run_done(&r);
+}
+
+static void test_node_type_name(void **state)
+{
+	(void)state;
+	struct run r = run_doc("[null, true, 1, 1.5, a, 2001-01-01, [], {}]");
+	static const char *const NAMES[] = { "null", "a boolean", "an integer", "a number",
+		                             "text", "a date",    "a list",     "a mapping" };
+	for (size_t i = 0; i < 8; i++)
+		assert_string_equal(node_type_name(&r.doc.root.item[i]), NAMES[i]);
+	run_done(&r);
+}
+
+static void test_node_json(void **state)
+{
+	(void)state;
+	assert_reads(
+	    "[null, true, -1, 1.5, \"a\\\"\\n\", 2001-01-01, .nan, -.inf, {\"b\\\\\": []}]",
+	    "[null,true,-1,1.5,\"a\\\"\\n\",\"2001-01-01\",null,null,{\"b\\\\\":[]}]");
+}
+
+static void test_path_place(void **state)
+{
+	(void)state;
+	struct run r = run_doc("a:\n  - b~/c: 1\n");
+	ARENA_AUTO a = { 0 };
+	const struct node *list = node_get(&r.doc.root, "a");
+	const struct member *m = &list->item[0].member[0];
+	struct path first = PATH_KEY(NULL, SPAN("a"));
+	struct path second = PATH_INDEX(&first, 0);
+	struct path third = PATH_KEY(&second, member_key(m));
+	struct place at = path_place(&a, &third, &m->value);
+	assert_string_equal(at.at, "/a/0/b~0~1c");
+	assert_int_equal(at.line, 2);
+	assert_int_equal(at.column, 11);
+	at = path_place_key(&a, &second, m);
+	assert_string_equal(at.at, "/a/0/b~0~1c");
+	assert_int_equal(at.column, 5);
+	at = path_place(&a, NULL, NULL);
+	assert_string_equal(at.at, "");
+	assert_int_equal(at.line, 0);
+	run_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_node_equal),     cmocka_unit_test(test_node_get),
+		cmocka_unit_test(test_node_type_name), cmocka_unit_test(test_node_json),
+		cmocka_unit_test(test_path_place),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -76,10 +76,11 @@ bool rule_check(struct walk *w, const struct rule *r, const struct node *n, cons
 	unsigned bits = node_bits(n);
 	if (w->lost)
 		return false;
-	if (r->never)
-		return walk_fail(w, n, at, "is not allowed here");
 	if (!(r->types & bits))
-		return walk_fail_type(w, r, n, at);
+		return r->never ? walk_fail(w, n, at, "is not allowed here")
+		                : walk_fail_type(w, r, n, at);
+	if (r->n == 0 && !(bits & (BIT_LIST | BIT_MAP)))
+		return true;
 	if (w->depth == WALK_DEPTH_MAX) {
 		w->lost = true;
 		return walk_fail(w, n, at, "cannot be checked: the schema leads in circles");

@@ -121,8 +121,8 @@ static bool fail_branches(struct walk *w, const struct test *t, const struct nod
 	struct rule types = { .types = 0 };
 	size_t candidates = 0;
 	for (size_t i = 0; i < t->n; i++) {
-		types.types |= t->rules[i]->never ? 0 : t->rules[i]->types;
-		if (!t->rules[i]->never && (t->rules[i]->types & node_bits(n))) {
+		types.types |= t->rules[i]->types;
+		if (t->rules[i]->types & node_bits(n)) {
 			candidate = t->rules[i];
 			candidates++;
 		}

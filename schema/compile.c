@@ -10,7 +10,7 @@
 enum { REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };
 
 static const struct rule ANYTHING = { .types = BIT_ALL };
-static const struct rule NOTHING = { .types = BIT_ALL, .never = true };
+static const struct rule NOTHING = { .types = 0, .never = true };
 
 int compile_fail(struct compiler *c, const struct path *at, const struct node *n, const char *text)
 {
@@ -41,19 +41,26 @@ struct pattern *compile_pattern(struct compiler *c, struct span source, const st
 
 /* ---- look-up of members ------------------------------------------------------------- */
 
-static size_t key_hash(const char *key, size_t n)
+/* Three characters and the length tell the keys of a mapping apart well enough. */
+static uint32_t key_bits(const char *key, size_t n)
 {
 	const unsigned char *k = (const unsigned char *)key;
 	if (n == 0)
 		return 0;
-	return n * 7 + k[0] * (size_t)31 + k[n / 2] * (size_t)131 + k[n - 1] * (size_t)17;
+	return (uint32_t)n << 24 | (uint32_t)k[0] << 16 | (uint32_t)k[n / 2] << 8 | k[n - 1];
+}
+
+static size_t first_slot(const struct members *m, struct span key)
+{
+	return (key_bits(key.p, key.n) * m->seed) >> m->shift;
 }
 
 const struct property *property_find(const struct members *m, const char *key, size_t n)
 {
 	if (m->n == 0)
 		return NULL;
-	for (size_t i = key_hash(key, n) & m->mask; m->slot[i]; i = (i + 1) & m->mask) {
+	const struct span wanted = { key, n };
+	for (size_t i = first_slot(m, wanted); m->slot[i]; i = (i + 1) & m->mask) {
 		const struct property *p = &m->property[m->slot[i] - 1];
 		if (p->key.n == n && memcmp(p->key.p, key, n) == 0)
 			return p;
@@ -61,19 +68,36 @@ const struct property *property_find(const struct members *m, const char *key, s
 	return NULL;
 }
 
-/* All members are known: build the table that property_find looks into. */
-static void index_members(struct arena *a, struct members *m)
+/* Put all members into the table; how many did not get the first slot. */
+static size_t fill_slots(struct members *m)
 {
-	size_t size = 4;
-	while (size < 2 * m->n)
-		size *= 2;
-	m->mask = size - 1;
-	m->slot = ARENA_NEW(a, uint16_t, size);
+	size_t moved = 0;
+	memset(m->slot, 0, (m->mask + 1) * sizeof(*m->slot));
 	for (size_t i = 0; i < m->n; i++) {
-		size_t at = key_hash(m->property[i].key.p, m->property[i].key.n) & m->mask;
+		size_t at = first_slot(m, m->property[i].key);
+		moved += m->slot[at] != 0;
 		while (m->slot[at])
 			at = (at + 1) & m->mask;
 		m->slot[at] = (uint16_t)(i + 1);
+	}
+	return moved;
+}
+
+/* All members are known: build the table that property_find looks into, with a seed
+ * that gives each a slot of its own, if one is found. */
+static void index_members(struct arena *a, struct members *m)
+{
+	size_t size = 4;
+	m->shift = 30;
+	for (; size < 2 * m->n; size *= 2)
+		m->shift--;
+	m->mask = size - 1;
+	m->slot = ARENA_NEW(a, uint16_t, size);
+	uint32_t seed = 0x9e3779b1; /* 2^32 divided by the golden ratio */
+	for (int tries = 0; tries < 1000; tries++, seed += 0x7f4a7c16) {
+		m->seed = seed | 1;
+		if (fill_slots(m) == 0)
+			break;
 	}
 }
 

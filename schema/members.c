@@ -11,7 +11,7 @@ struct visit {
 	const struct node *map;
 	const struct path *at;
 	/* Keys that were suggested for unknown ones: those are not missing, but misspelt. */
-	const struct property *suggested[NOTES_MAX];
+	const struct property **suggested; /* NOTES_MAX of them; NULL before the first */
 	size_t n_suggested;
 };
 
@@ -68,6 +68,8 @@ static bool fail_unknown(struct visit *v, const struct member *key)
 		                     pattern_words(v->m->patterns[0].pattern));
 	const struct property *meant = nearest(v, member_key(key));
 	if (meant) {
+		if (v->suggested == NULL)
+			v->suggested = ARENA_NEW(w->arena, const struct property *, NOTES_MAX);
 		v->suggested[v->n_suggested++] = meant; /* not more than there are notes */
 		return walk_fail_key(w, key, v->at, "unknown key `%s`, did you mean `%s`?", shown,
 		                     meant->key.p);
@@ -129,13 +131,7 @@ static bool check_member(struct visit *v, const struct property *p, const struct
 bool members_check(struct walk *w, const struct members *m, const struct node *map,
                    const struct path *at)
 {
-	/* Not `= {}`: that would clear the suggestions, which few documents need. */
-	struct visit v;
-	v.w = w;
-	v.m = m;
-	v.map = map;
-	v.at = at;
-	v.n_suggested = 0;
+	struct visit v = { .w = w, .m = m, .map = map, .at = at };
 	size_t required = 0;
 	bool ok = true;
 	for (uint32_t i = 0; i < map->n && (ok || !w->quiet); i++) {

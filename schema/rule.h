@@ -75,6 +75,7 @@ struct members {
 	/* Open addressing, index + 1 of property, 0 for free; the size is a power of two. */
 	uint16_t *slot;
 	size_t mask;
+	uint32_t seed, shift; /* of the hash */
 	struct pattern_property *patterns;
 	size_t n_patterns;
 	const struct rule *additional; /* NULL: anything */

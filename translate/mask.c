@@ -22,6 +22,7 @@ struct mask {
 	struct span text;
 	struct edit *edit;
 	size_t n, max;
+	bool auth; /* some edits are in `auth` */
 };
 
 /* ---- places -> bytes ------------------------------------------------------------------------ */
@@ -150,6 +151,7 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
 		add_edit(m, from, to, "\"" MASK "\"");
+		m->auth = true;
 		return;
 	}
 	struct path p = PATH_KEY(auth, member_key(member));
@@ -284,10 +286,11 @@ static int mask(struct mask *m)
 	if (!out.full && read_again(m, r->job->config))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
-	return err_set(
-	    r->e, UNKNOWN_ERROR,
-	    "the secrets of this job cannot be hidden safely; write `secrets` as a plain "
-	    "mapping at the end of the file");
+	if (m->auth) /* by an anchor in `auth`, which leaves no trace in the tree */
+		return err_set(r->e, 400, r->code,
+		               "the passwords in `auth` cannot be hidden in the stored job; use "
+		               "<%% $secrets.NAME %%>");
+	return err_set(r->e, UNKNOWN_ERROR, "the secrets of this job cannot be hidden safely");
 }
 
 /* ---- the size, and passwords elsewhere ------------------------------------------------------- */

@@ -132,25 +132,22 @@ void v1_env_read(struct reading *r, struct role *role, const struct path *p, con
 		node_get(r->root, "env"),
 		node_get(n, "env"),
 	};
-	struct env_reader e = { .r = r };
-	e.v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX);
 	/* What is wrong with the job's own is said once, with the first role. */
-	struct err *err = r->e;
-	struct notes *warnings = r->warnings;
 	ERR_AUTO unheard = { 0 };
 	NOTES_AUTO unread = { 0 };
+	struct reading quiet = *r;
+	quiet.e = &unheard;
+	quiet.schema_notes = 0;
+	quiet.warnings = &unread;
+	struct env_reader e = { .v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX) };
 	for (size_t i = 0; i < SOURCES; i++) {
-		bool again = i < 2 && role->index > 0;
-		r->e = again ? &unheard : err;
-		r->warnings = again ? &unread : warnings;
+		e.r = i < 2 && role->index > 0 ? &quiet : r;
 		if (node_is(maps[i], NODE_MAP) && maps[i]->n > ENV_MAX)
-			reading_refuse(r, &paths[i], maps[i], "at most %d variables, here are %u",
+			reading_refuse(e.r, &paths[i], maps[i], "at most %d variables, here are %u",
 			               ENV_MAX, maps[i]->n);
 		else if (node_is(maps[i], NODE_MAP))
 			add_map(&e, &paths[i], maps[i]);
 	}
-	r->e = err;
-	r->warnings = warnings;
 	role->env = e.v;
 	role->n_env = e.n;
 }

@@ -35,7 +35,7 @@ const struct option OPTIONS[] = {
 	{ "config", GROUP_SERVER, ALL, true, TEXT(config, ""), .value = "FILE",
 	  .help = "read options from this YAML file" },
 	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
-	  .help = "port 0 takes a free one" },
+	  .help = "where to listen; port 0: any" },
 	{ "loops", GROUP_SERVER, FOR_SERVE, false, NUMBER(loops, 0, 0, 64), .value = "N",
 	  .help = "threads that serve; 0: one per core, at most 4" },
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",

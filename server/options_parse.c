@@ -153,6 +153,18 @@ static void set_from_member(struct options *o, unsigned command, const struct me
 		(void)set(o, option, value, &from, e);
 }
 
+/* Only comments and blanks: a file in which all is commented out, which is no document. */
+static bool says_nothing(const char *text)
+{
+	while (*text) {
+		text += strspn(text, " \t\r\n");
+		if (*text && *text != '#')
+			return false;
+		text += strcspn(text, "\n");
+	}
+	return true;
+}
+
 static int read_config(struct options *o, unsigned command, struct err *e)
 {
 	FREE_AUTO char *text = NULL;
@@ -162,13 +174,10 @@ static int read_config(struct options *o, unsigned command, struct err *e)
 	struct doc doc;
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	struct span span = span_trim((struct span){ text, n });
-	if (span.n == 0)
+	if (says_nothing(text))
 		return 0;
 	if (doc_read((struct span){ text, n }, &budget, &o->arena, &doc, &warnings, e) < 0)
 		return -1;
-	if (doc.root.type == NODE_NULL)
-		return 0;
 	if (doc.root.type != NODE_MAP)
 		return err_set(e, 400, "InvalidOption",
 		               "%s: must be a mapping from option to value", o->config);

@@ -1,0 +1,239 @@
+/* Flags, environment, file: who wins, what is refused, what is generated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server/options.h"
+
+enum { ARGS_MAX = 16, HELP_MAX = 65536 };
+
+struct parsed {
+	struct options o;
+	struct err e;
+	char *argv[ARGS_MAX];
+	int argc;
+	int result;
+};
+
+/* Parse arguments NULL-terminated, without the command's name; call done(). */
+static void parse(struct parsed *p, unsigned command, const char *const *args)
+{
+	*p = (struct parsed){ 0 };
+	p->argv[p->argc++] = xstrdup("command");
+	for (; *args; args++)
+		p->argv[p->argc++] = xstrdup(*args);
+	p->result = options_parse(&p->o, command, p->argc, p->argv, &p->e);
+}
+
+static void done(struct parsed *p)
+{
+	options_done(&p->o);
+	err_done(&p->e);
+	for (int i = 0; i < p->argc; i++)
+		free(p->argv[i]);
+}
+
+#define PARSE(p, command, ...) parse((p), (command), (const char *const[]){ __VA_ARGS__, NULL })
+
+static void assert_refused(unsigned command, const char *arg, const char *value, const char *word)
+{
+	struct parsed p;
+	PARSE(&p, command, arg, value);
+	assert_int_equal(p.result, -1);
+	assert_non_null(strstr(err_msg(&p.e), word));
+	done(&p);
+}
+
+static void test_options_parse_defaults(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_int_equal(p.result, 0);
+	assert_string_equal(p.o.listen, "127.0.0.1:9186");
+	assert_int_equal(p.o.max_body, 102400);
+	assert_int_equal(p.o.connections, 2000);
+	assert_false(p.o.no_auth);
+	done(&p);
+}
+
+static void test_options_parse_both_spellings(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth", "--max-text=2MiB");
+	assert_int_equal(p.result, 0);
+	assert_int_equal(p.o.max_body, 65536);
+	assert_int_equal(p.o.max_text, 2 << 20);
+	assert_string_equal(p.o.user, "alice");
+	assert_true(p.o.no_auth);
+	done(&p);
+}
+
+static void test_options_parse_files(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
+	assert_int_equal(p.result, 0);
+	assert_string_equal(p.o.output, "yaml");
+	assert_int_equal(p.o.n_files, 2);
+	assert_string_equal(p.o.files[0], "-");
+	assert_string_equal(p.o.files[1], "--odd");
+	done(&p);
+}
+
+static void test_options_parse_refused(void **state)
+{
+	(void)state;
+	assert_refused(FOR_SERVE, "--nonsense", NULL, "unknown option");
+	assert_refused(FOR_SERVE, "--output", "yaml", "no option of this command");
+	assert_refused(FOR_SERVE, "--max-body", "1", "from 1024 to");
+	assert_refused(FOR_SERVE, "--max-body", "many", "number");
+	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");
+	assert_refused(FOR_SERVE, "--max-roles", "64KiB", "number");
+	assert_refused(FOR_SERVE, "--profile", "other", "plain or openpai");
+	assert_refused(FOR_SERVE, "--no-auth=maybe", NULL, "true or false");
+	assert_refused(FOR_SERVE, "--user", NULL, "needs a value");
+}
+
+static void test_options_parse_environment(void **state)
+{
+	(void)state;
+	struct parsed p;
+	assert_int_equal(setenv("REST_LIT_MAX_BODY", "2KiB", 1), 0);
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_int_equal(p.o.max_body, 2048);
+	done(&p);
+	PARSE(&p, FOR_SERVE, "--max-body=3KiB");
+	assert_int_equal(p.o.max_body, 3072);
+	done(&p);
+	assert_int_equal(setenv("REST_LIT_MAX_BODY", "much", 1), 0);
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_int_equal(p.result, -1);
+	assert_non_null(strstr(err_msg(&p.e), "REST_LIT_MAX_BODY"));
+	done(&p);
+	assert_int_equal(unsetenv("REST_LIT_MAX_BODY"), 0);
+}
+
+/* A file with this text, parsed; its name is removed again. */
+static void parse_file(struct parsed *p, const char *text, const char *flag)
+{
+	char path[] = "/tmp/rest-lit-options.XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	(void)close(fd);
+	PARSE(p, FOR_SERVE, "--config", path, flag);
+	(void)unlink(path);
+}
+
+static void test_options_parse_config(void **state)
+{
+	(void)state;
+	struct parsed p;
+	parse_file(&p, "max-body: 64KiB\nno-auth: true\nmax-roles: 7\nuser: bob\noutput: yaml\n",
+	           "--user=alice");
+	assert_int_equal(p.result, 0);
+	assert_int_equal(p.o.max_body, 65536);
+	assert_true(p.o.no_auth);
+	assert_int_equal(p.o.max_roles, 7);
+	assert_string_equal(p.o.user, "alice");
+	done(&p);
+}
+
+static void test_options_parse_config_empty(void **state)
+{
+	(void)state;
+	struct parsed p;
+	parse_file(&p, "# nothing\n", NULL);
+	assert_int_equal(p.result, 0);
+	done(&p);
+}
+
+static void test_options_parse_config_all_mistakes(void **state)
+{
+	(void)state;
+	struct parsed p;
+	parse_file(&p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nmax-roles: 0\n", NULL);
+	assert_int_equal(p.result, -1);
+	assert_int_equal(p.e.notes.n, 3);
+	assert_int_equal(p.e.notes.v[0].line, 2);
+	assert_int_equal(p.e.notes.v[1].line, 3);
+	assert_int_equal(p.e.notes.v[2].line, 4);
+	done(&p);
+}
+
+static void test_option_names(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		const struct option *o = &OPTIONS[i];
+		assert_ptr_equal(option_find(span_of(o->name)), o);
+		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz-"), strlen(o->name));
+		assert_non_null(o->help);
+		assert_true(o->number >= o->min && o->number <= o->max);
+	}
+}
+
+/* A screen: 80 columns, 40 lines. */
+static void test_options_help_fits(void **state)
+{
+	(void)state;
+	STR_AUTO help = STR_INIT(HELP_MAX);
+	options_help(&help, FOR_SERVE, false);
+	size_t lines = 0;
+	for (const char *p = str_c(&help); *p; lines++) {
+		size_t n = strcspn(p, "\n");
+		assert_true(n <= 80);
+		p += n + 1;
+	}
+	assert_true(lines <= 30);
+}
+
+static void test_options_help_all(void **state)
+{
+	(void)state;
+	STR_AUTO help = STR_INIT(HELP_MAX);
+	options_help(&help, FOR_SERVE, true);
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		bool there = strstr(str_c(&help), OPTIONS[i].name) != NULL;
+		assert_true(there || !(OPTIONS[i].commands & FOR_SERVE));
+	}
+}
+
+static void test_options_schema_is_json(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(HELP_MAX);
+	options_schema(&text);
+	json_auto_t *schema = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(schema);
+	assert_int_equal(json_object_size(json_object_get(schema, "properties")), N_OPTIONS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_options_parse_defaults),
+		cmocka_unit_test(test_options_parse_both_spellings),
+		cmocka_unit_test(test_options_parse_files),
+		cmocka_unit_test(test_options_parse_refused),
+		cmocka_unit_test(test_options_parse_environment),
+		cmocka_unit_test(test_options_parse_config),
+		cmocka_unit_test(test_options_parse_config_empty),
+		cmocka_unit_test(test_options_parse_config_all_mistakes),
+		cmocka_unit_test(test_option_names),
+		cmocka_unit_test(test_options_help_fits),
+		cmocka_unit_test(test_options_help_all),
+		cmocka_unit_test(test_options_schema_is_json),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Which path leads where, and what never does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/routes.h"
+
+/* The path of the route that is found, or NULL; args as "a,b" in *got. */
+static const char *find(const char *method, const char *path, struct str *got)
+{
+	ARENA_AUTO a = { 0 };
+	struct span args[ROUTE_ARGS];
+	const struct route *r = route_find(method, span_of(path), &a, args);
+	for (size_t i = 0; r && got && i < ROUTE_ARGS; i++) {
+		str_puts(got, i ? "," : "");
+		str_span(got, args[i]);
+	}
+	return r ? r->path : NULL;
+}
+
+static void test_route_find_exact(void **state)
+{
+	(void)state;
+	assert_string_equal(find("POST", "/api/v2/jobs", NULL), "/api/v2/jobs");
+	assert_string_equal(find("GET", "/", NULL), "/");
+	assert_string_equal(find("HEAD", "/healthz", NULL), "/healthz");
+}
+
+static void test_route_find_prefix_and_slash(void **state)
+{
+	(void)state;
+	assert_string_equal(find("POST", "/rest-server/api/v2/jobs", NULL), "/api/v2/jobs");
+	assert_string_equal(find("POST", "/rest-server/api/v2/jobs/", NULL), "/api/v2/jobs");
+	assert_null(find("POST", "/rest-server/rest-server/api/v2/jobs", NULL));
+	assert_null(find("GET", "/rest-server", NULL));
+	assert_null(find("GET", "/rest-serverhealthz", NULL));
+}
+
+static void test_route_find_args(void **state)
+{
+	(void)state;
+	STR_AUTO got = STR_INIT(100);
+	assert_string_equal(find("PUT", "/api/v1/user/%61lice/jobs/a%2Db", &got),
+	                    "/api/v1/user/{user}/jobs/{job}");
+	assert_string_equal(str_c(&got), "alice,a-b");
+}
+
+static void test_route_find_decodes_once(void **state)
+{
+	(void)state;
+	STR_AUTO got = STR_INIT(100);
+	assert_non_null(find("POST", "/api/v1/user/%2561/jobs", &got));
+	assert_string_equal(str_c(&got), "%61,");
+}
+
+static void test_route_find_other_method(void **state)
+{
+	(void)state;
+	assert_null(find("DELETE", "/api/v2/jobs", NULL));
+	assert_null(find("POST", "/healthz", NULL));
+	assert_null(find("HEAD", "/api/v2/jobs", NULL));
+}
+
+static void test_route_find_bad_segments(void **state)
+{
+	(void)state;
+	static const char *const PATHS[] = {
+		"/api/v1/user//jobs",
+		"/api/v1/user/./jobs",
+		"/api/v1/user/%2e%2e/jobs",
+		"/api/v1/user/a%2fb/jobs",
+		"/api/v1/user/a%00/jobs",
+		"/api/v1/user/a%/jobs",
+		"/api/v1/user/a%4/jobs",
+		"/api/v1/user/a%zz/jobs",
+		"/api/v1/user/%c3%28/jobs",
+		"//api/v2/jobs",
+		"/api/v2/jobs//",
+		"/api/v2/../v2/jobs",
+		"http://evil/api/v2/jobs",
+		"*",
+		"",
+	};
+	for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++)
+		assert_null(find("POST", PATHS[i], NULL));
+}
+
+static void test_route_methods(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(100);
+	route_methods(&out, SPAN("/healthz"), &a);
+	assert_string_equal(str_c(&out), "GET, HEAD, OPTIONS");
+	STR_AUTO none = STR_INIT(100);
+	route_methods(&none, SPAN("/nothing"), &a);
+	assert_string_equal(str_c(&none), "");
+}
+
+static void test_routes_page_has_all(void **state)
+{
+	(void)state;
+	STR_AUTO page = STR_INIT(65536);
+	routes_page(&page);
+	for (size_t i = 0; i < N_ROUTES; i++)
+		assert_non_null(strstr(str_c(&page), ROUTES[i].path));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_route_find_exact),
+		cmocka_unit_test(test_route_find_prefix_and_slash),
+		cmocka_unit_test(test_route_find_args),
+		cmocka_unit_test(test_route_find_decodes_once),
+		cmocka_unit_test(test_route_find_other_method),
+		cmocka_unit_test(test_route_find_bad_segments),
+		cmocka_unit_test(test_route_methods),
+		cmocka_unit_test(test_routes_page_has_all),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -104,23 +104,31 @@ static void test_options_parse_refused(void **state)
 	assert_refused(FOR_SERVE, "--user", NULL, "needs a value");
 }
 
+/* NULL: take it away.  There is one thread here. */
+static void set_max_body(const char *value)
+{
+	int r = value ? setenv("REST_LIT_MAX_BODY", value, 1) /* NOLINT(concurrency-mt-unsafe) */
+	              : unsetenv("REST_LIT_MAX_BODY");        /* NOLINT(concurrency-mt-unsafe) */
+	assert_int_equal(r, 0);
+}
+
 static void test_options_parse_environment(void **state)
 {
 	(void)state;
 	struct parsed p;
-	assert_int_equal(setenv("REST_LIT_MAX_BODY", "2KiB", 1), 0);
+	set_max_body("2KiB");
 	PARSE(&p, FOR_SERVE, NULL);
 	assert_int_equal(p.o.max_body, 2048);
 	done(&p);
 	PARSE(&p, FOR_SERVE, "--max-body=3KiB");
 	assert_int_equal(p.o.max_body, 3072);
 	done(&p);
-	assert_int_equal(setenv("REST_LIT_MAX_BODY", "much", 1), 0);
+	set_max_body("much");
 	PARSE(&p, FOR_SERVE, NULL);
 	assert_int_equal(p.result, -1);
 	assert_non_null(strstr(err_msg(&p.e), "REST_LIT_MAX_BODY"));
 	done(&p);
-	assert_int_equal(unsetenv("REST_LIT_MAX_BODY"), 0);
+	set_max_body(NULL);
 }
 
 /* A file with this text, parsed; its name is removed again. */

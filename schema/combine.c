@@ -80,7 +80,7 @@ static bool has_value(const struct test *t, const struct node *n)
 static bool fail_choice(struct walk *w, const struct test *t, const struct node *v,
                         const struct path *at)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	size_t total = 0;
 	for (size_t i = 0; i < t->n; i++)
@@ -179,8 +179,10 @@ bool check_not(struct walk *w, const struct test *t, const struct node *n, const
 	if (!rule_accepts(w, t->rules[0], n, at))
 		return !w->lost;
 	const struct test *values = rule_values(t->rules[0]);
-	if (w->quiet || values == NULL)
-		return walk_fail(w, n, at, "is what is not allowed here");
+	if (values == NULL)
+		return walk_fail(w, n, at, "is not allowed here");
+	if (walk_is_mute(w))
+		return false;
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
 	value_text(&text, w, n, at);
 	return walk_fail(w, n, at, "must not be %s", str_c(&text));

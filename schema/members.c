@@ -59,8 +59,8 @@ static void list_keys(struct str *out, const struct members *m)
 static bool fail_unknown(struct visit *v, const struct member *key)
 {
 	struct walk *w = v->w;
-	if (w->quiet || w->e->notes.n == NOTES_MAX)
-		return walk_fail_key(w, key, v->at, "unknown key");
+	if (walk_is_mute(w))
+		return false;
 	char shown[4 * QUOTE_MAX];
 	quote(shown, member_key(key));
 	if (v->m->n == 0 && v->m->n_patterns == 1)

@@ -177,6 +177,14 @@ static void put_types(struct str *out, unsigned types)
 	}
 }
 
+bool walk_is_mute(struct walk *w)
+{
+	if (w->quiet || w->e->notes.n < NOTES_MAX)
+		return w->quiet;
+	w->e->notes.dropped++;
+	return true;
+}
+
 /* ---- sentences ----------------------------------------------------------------------------------
  */
 
@@ -193,7 +201,7 @@ __attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct 
 
 bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	va_list ap;
 	va_start(ap, fmt);
@@ -205,7 +213,7 @@ bool walk_fail(struct walk *w, const struct node *n, const struct path *at, cons
 bool walk_fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt,
                    ...)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	va_list ap;
 	va_start(ap, fmt);
@@ -232,7 +240,7 @@ static const char *type_advice(unsigned types, const struct node *n)
 bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
                     const struct path *at)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	if (node_bits(n) & BIT_INFINITE)
 		return walk_fail(w, n, at, "is not a finite number");
@@ -252,7 +260,7 @@ bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
 bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
                       const struct path *at)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
 	str_puts(&text, t->n > 2 ? "must be one of " : "must be ");

@@ -19,7 +19,7 @@ bool check_values(struct walk *w, const struct test *t, const struct node *n, co
 static bool fail_bound(struct walk *w, const struct test *t, const struct node *n,
                        const struct path *at, const char *what)
 {
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	char bound[NUMBER_MAX];
 	STR_AUTO value = STR_INIT(SENTENCE_MAX);
@@ -117,7 +117,7 @@ bool check_pattern(struct walk *w, const struct test *t, const struct node *n,
 {
 	if (pattern_matches(t->pattern, node_span(n)))
 		return true;
-	if (w->quiet)
+	if (walk_is_mute(w))
 		return false;
 	if (n->n == 0)
 		return walk_fail(w, n, at, "must not be empty");

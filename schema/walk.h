@@ -27,6 +27,9 @@ bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n,
 bool members_check(struct walk *w, const struct members *m, const struct node *map,
                    const struct path *at);
 
+/* Nobody will read the next violation: only the verdict is wanted, or the notes are
+ * full, and then it is counted.  Look here before making up a sentence. */
+bool walk_is_mute(struct walk *w);
 /* Report one violation at a value, at a member's key; always false. */
 bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -237,6 +237,22 @@ static void test_check_counts_beyond_the_limit(void **state)
 	schema_free(s);
 }
 
+static void test_check_many_violations_are_quick(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO doc = STR_INIT(FILE_MAX);
+	str_puts(&doc, "a: [");
+	for (int i = 0; i < 40000; i++)
+		str_puts(&doc, "x,");
+	str_puts(&doc, "]\nsecrets: {a: longer secret}\n");
+	struct schema *s =
+	    schema_compile(SPAN("{\"properties\":{\"a\":{\"items\":{\"enum\":[1]}}}}"), &e);
+	assert_int_equal(check_text(s, str_view(&doc), &e), -1);
+	assert_int_equal(e.notes.dropped, 40000 - NOTES_MAX);
+	schema_free(s);
+}
+
 #define KINDS                                                                                      \
 	"{\"oneOf\":["                                                                             \
 	"{\"properties\":{\"type\":{\"enum\":[\"data\"]},\"uri\":{\"type\":\"array\"}},"           \
@@ -402,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_check_all_violations),
 		cmocka_unit_test(test_check_one_sentence_per_scalar),
 		cmocka_unit_test(test_check_counts_beyond_the_limit),
+		cmocka_unit_test(test_check_many_violations_are_quick),
 		cmocka_unit_test(test_check_branch_by_member),
 		cmocka_unit_test(test_check_branch_unknown),
 		cmocka_unit_test(test_check_branch_by_type),

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { STACK_FIRST = 64, PAIRWISE_MAX = 16 };
+enum { STACK_FIRST = 64, PAIRWISE_MAX = 16, POINTER_MAX = 64 * 1024 };
 
 void build_init(struct build *b, const struct budget *budget, struct arena *a, struct err *e)
 {
@@ -43,7 +43,7 @@ static bool is_sensitive(struct span key)
 
 struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 {
-	STR_AUTO at = STR_INIT(64 * 1024);
+	STR_AUTO at = STR_INIT(POINTER_MAX);
 	for (size_t i = 0; i < b->depth; i++) {
 		const struct frame *f = &b->frame[i];
 		size_t end = i + 1 < b->depth ? f[1].first : b->n;

@@ -56,16 +56,23 @@ static int refuse(struct json *j, size_t offset, const char *what)
 	return err_at(j->b.e, INVALID_PROTOCOL, build_place(&j->b, at.line, at.column), "%s", what);
 }
 
+static char byte_at(const struct json *j, size_t i)
+{
+	if (i >= j->text.n)
+		return '\0';
+	return j->text.p[i];
+}
+
 static char peek(const struct json *j)
 {
-	return j->i < j->text.n ? j->text.p[j->i] : '\0';
+	return byte_at(j, j->i);
 }
 
 /* Skip the comment that begins here with a slash. */
 static int skip_comment(struct json *j)
 {
 	size_t from = j->i;
-	char kind = j->i + 1 < j->text.n ? j->text.p[j->i + 1] : '\0';
+	char kind = byte_at(j, j->i + 1);
 	if (kind != '/' && kind != '*')
 		return bad_syntax(j, from, "a `/` may only begin a comment");
 	if (j->comment.line == 0)
@@ -165,7 +172,7 @@ static int escape(struct json *j, char **out)
 {
 	static const char FROM[] = "\"\\/bfnrt";
 	static const char TO[] = "\"\\/\b\f\n\r\t";
-	char c = j->i + 1 < j->text.n ? j->text.p[j->i + 1] : '\0';
+	char c = byte_at(j, j->i + 1);
 	const char *at = c ? strchr(FROM, c) : NULL;
 	if (c != 'u' && at == NULL)
 		return bad_syntax(j, j->i, "unknown escape after a backslash");
@@ -406,6 +413,7 @@ static int read_all(struct json *j)
 	return 0;
 }
 
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
 int json_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
               struct notes *warnings, bool *syntax, struct err *e)
 {

@@ -353,6 +353,7 @@ static bool is_ascii(struct span t)
 	return (all & 0x8080808080808080u) == 0;
 }
 
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
 int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e)
 {
@@ -382,6 +383,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	return 0;
 }
 
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
 int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
               struct notes *warnings, struct err *e)
 {

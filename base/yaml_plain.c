@@ -376,13 +376,13 @@ void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 {
 	enum { WORD = 1, NUMBER = 2 };
 	/* First characters of what may be anything but text. */
-	static const char FIRST[256] = {
+	static const unsigned char FIRST[256] = {
 		['~'] = WORD,   ['n'] = WORD,   ['N'] = WORD,   ['t'] = WORD,   ['T'] = WORD,
 		['f'] = WORD,   ['F'] = WORD,   ['+'] = NUMBER, ['-'] = NUMBER, ['.'] = NUMBER,
 		['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER,
 		['5'] = NUMBER, ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER,
 	};
-	char first = text.n ? FIRST[(unsigned char)text.p[0]] : (char)WORD;
+	unsigned first = text.n ? FIRST[(unsigned char)text.p[0]] : WORD;
 	bool word = first == WORD && text.n <= 5;
 	if (word && (plain_null(n, text) || plain_bool(n, text)))
 		return;

@@ -93,7 +93,9 @@ static int bad_character(struct yaml_reader *y)
 static int bad_start(struct yaml_reader *y, struct place at)
 {
 	size_t i = yaml_byte(y, &y->parser.problem_mark);
-	char c = i < y->text.n ? y->text.p[i] : '\0';
+	char c = '\0';
+	if (i < y->text.n)
+		c = y->text.p[i];
 	if (c == '\t')
 		return err_at(y->b.e, INVALID_PROTOCOL, at, "tabs cannot be used for indentation");
 	if (c == '%' || c == '@' || c == '`') {

@@ -62,7 +62,9 @@ static bool may_be_plain(struct span t)
 		return false;
 	for (size_t i = 1; i < t.n; i++) {
 		char c = t.p[i];
-		char next = i + 1 < t.n ? t.p[i + 1] : ' ';
+		char next = ' ';
+		if (i + 1 < t.n)
+			next = t.p[i + 1];
 		if (is_harmless(c))
 			continue;
 		if (c == ':' ? next != ' ' && next != ':' : c == ' ' && is_harmless(next))
@@ -96,7 +98,9 @@ static char short_escape(uint32_t c)
 	static const char FROM[] = "\"\\\n\t\r";
 	static const char TO[] = "\"\\ntr";
 	const char *at = c && c < 0x80 ? strchr(FROM, (int)c) : NULL;
-	return at ? TO[at - FROM] : '\0';
+	if (at == NULL)
+		return '\0';
+	return TO[at - FROM];
 }
 
 static void put_quoted(struct str *out, struct span t)

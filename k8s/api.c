@@ -393,7 +393,7 @@ static int set_up_multi(struct api_store *a, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
-		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
 	return 0;
 }
 

@@ -56,7 +56,7 @@ static const char *directory_fault(int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
-		return strerror(errno);
+		return strerrordesc_np(errno);
 	if (st.st_uid != geteuid())
 		return "belongs to another user";
 	if ((st.st_mode & 077) != 0)
@@ -67,19 +67,20 @@ static const char *directory_fault(int fd)
 static int open_directory(int at, const char *path, const char **fault)
 {
 	if (mkdirat(at, path, 0700) != 0 && errno != EEXIST) {
-		*fault = strerror(errno);
+		*fault = strerrordesc_np(errno);
 		return -1;
 	}
-	FD_AUTO fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		*fault = errno == ELOOP || errno == ENOTDIR ? "is no directory" : strerror(errno);
-	else
-		*fault = directory_fault(fd);
-	if (*fault != NULL)
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		bool other = errno == ELOOP || errno == ENOTDIR;
+		*fault = other ? "is no directory" : strerrordesc_np(errno);
 		return -1;
-	int result = fd;
-	fd = -1;
-	return result;
+	}
+	*fault = directory_fault(fd);
+	if (*fault == NULL)
+		return fd;
+	(void)close(fd);
+	return -1;
 }
 
 /* A stream on the directory with a position of its own. */
@@ -117,7 +118,7 @@ static int open_kinds(struct files *f, const char *path, struct err *e)
 		remove_leftovers(f->dir[k]);
 	}
 	if (fsync(f->root) != 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
 	return 0;
 }
 

@@ -211,7 +211,9 @@ static int read_tree(struct reading *r, struct span text, const char *context)
 	r->root = &doc.root;
 	if (context == NULL)
 		context = text_at(&doc.root, "current-context");
-	return take_context(r, context);
+	int bad = take_context(r, context);
+	r->root = NULL;
+	return bad;
 }
 
 int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e)

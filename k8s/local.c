@@ -107,7 +107,7 @@ struct local *local_open(const char *dir, struct err *e)
 	(void)pthread_cond_init(&l->wake, NULL);
 	int bad = pthread_create(&l->worker, NULL, work, l);
 	if (bad) {
-		err_set(e, UNKNOWN_ERROR, "no thread for %s: %s", dir, strerror(bad));
+		err_set(e, UNKNOWN_ERROR, "no thread for %s: %s", dir, strerrordesc_np(bad));
 		shelf_close(shelf);
 		free(l);
 		return NULL;
@@ -226,7 +226,7 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
 	}
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (event < 0) {
-		err_set(e, UNKNOWN_ERROR, "eventfd: %s", strerror(errno));
+		err_set(e, UNKNOWN_ERROR, "eventfd: %s", strerrordesc_np(errno));
 		return NULL;
 	}
 	struct local_store *ls = xcalloc(1, sizeof(*ls));

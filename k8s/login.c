@@ -76,7 +76,7 @@ char *file_text(const char *path, struct err *e)
 	struct stat st;
 	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror(errno));
+		err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_size == 0 || st.st_size > TEXT_MAX) {
@@ -105,7 +105,8 @@ static int memory_file(const char *pem, const char *what, int *fd, char **path, 
 		rest.n -= (size_t)n;
 	}
 	if (*fd < 0 || rest.n > 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: no memory file: %s", what, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "%s: no memory file: %s", what,
+		               strerrordesc_np(errno));
 	*path = xasprintf("/proc/self/fd/%d", *fd);
 	return 0;
 }

@@ -26,17 +26,17 @@ enum fault { FINE, BAD_REQUEST, NOT_FOUND, ALREADY_EXISTS, CONFLICT, INVALID, OV
 
 /* clang-format off */
 static const struct {
-	int status;
 	const char *reason;
+	int status;
 	enum store_outcome outcome;
 } FAULTS[] = {
-	[BAD_REQUEST]    = { 400, "BadRequest",            STORE_REFUSED },
-	[NOT_FOUND]      = { 404, "NotFound",              STORE_NOT_FOUND },
-	[ALREADY_EXISTS] = { 409, "AlreadyExists",         STORE_EXISTS },
-	[CONFLICT]       = { 409, "Conflict",              STORE_CONFLICT },
-	[INVALID]        = { 422, "Invalid",               STORE_REFUSED },
-	[OVERSIZE]      = { 413, "RequestEntityTooLarge", STORE_REFUSED },
-	[INTERNAL]       = { 500, "InternalError",         STORE_AMBIGUOUS },
+	[BAD_REQUEST]    = { "BadRequest",            400, STORE_REFUSED },
+	[NOT_FOUND]      = { "NotFound",              404, STORE_NOT_FOUND },
+	[ALREADY_EXISTS] = { "AlreadyExists",         409, STORE_EXISTS },
+	[CONFLICT]       = { "Conflict",              409, STORE_CONFLICT },
+	[INVALID]        = { "Invalid",               422, STORE_REFUSED },
+	[OVERSIZE]       = { "RequestEntityTooLarge", 413, STORE_REFUSED },
+	[INTERNAL]       = { "InternalError",         500, STORE_AMBIGUOUS },
 };
 /* clang-format on */
 
@@ -97,7 +97,7 @@ static enum fault refuse_errno(struct work *w, int negative)
 		return refuse(w, NOT_FOUND, "not found");
 	if (negative == -EINVAL || negative == -ENAMETOOLONG)
 		return refuse(w, INVALID, "invalid name");
-	return refuse(w, INTERNAL, strerror(-negative));
+	return refuse(w, INTERNAL, strerrordesc_np(-negative));
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -303,13 +303,11 @@ static enum fault do_get(struct work *w)
 }
 
 /* RFC 7396. */
-static void merge(json_t *object, const json_t *patch)
+static void merge(json_t *object, json_t *patch)
 {
 	const char *key;
 	json_t *value;
-	/* json_object_foreach wants a pointer that is not const, and does not write. */
-	json_t *p = json_incref((json_t *)(uintptr_t)patch);
-	json_object_foreach (p, key, value) {
+	json_object_foreach (patch, key, value) {
 		if (json_is_null(value)) {
 			(void)json_object_del(object, key); /* may not be there */
 		} else if (!json_is_object(value)) {
@@ -320,7 +318,6 @@ static void merge(json_t *object, const json_t *patch)
 			merge(json_object_get(object, key), value);
 		}
 	}
-	json_decref(p);
 }
 
 /* What the patch may not change has been changed? */
@@ -429,7 +426,7 @@ static void take_in(void *arg, enum object_kind kind, const char *name)
 	if (bad) {
 		o->failed = true;
 		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
-		        resource_of(kind)->plural, name, strerror(-bad));
+		        resource_of(kind)->plural, name, strerrordesc_np(-bad));
 		return;
 	}
 	const json_t *meta = json_object_get(object, "metadata");

@@ -6,6 +6,7 @@
 #include <stdint.h>
 /* cmocka wants these four first */
 #include <cmocka.h>
+#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,4 +81,41 @@ __attribute__((unused)) static struct kept ask(struct store *s, struct store_req
 	struct kept result = *k;
 	free(k);
 	return result;
+}
+
+/* ---- the surroundings: a test has one thread while it does these ------------------------- */
+
+/* Run a command of the test's own making. */
+__attribute__((unused, format(printf, 1, 2))) static void shell(const char *fmt, ...)
+{
+	char command[2048];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(command, sizeof(command), fmt, ap); // NOLINT(clang-analyzer-valist*)
+	va_end(ap);
+	assert_int_equal(system(command), 0); // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+}
+
+/* Set a variable of the environment, or remove it (NULL). */
+__attribute__((unused)) static void set_env(const char *name, const char *value)
+{
+	// NOLINTNEXTLINE(concurrency-mt-unsafe)
+	assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
+}
+
+__attribute__((unused)) static const char *get_env(const char *name)
+{
+	return getenv(name); // NOLINT(concurrency-mt-unsafe)
+}
+
+/* How many descriptors are open. */
+__attribute__((unused)) static size_t open_files(void)
+{
+	size_t n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	assert_non_null(d);
+	while (readdir(d) != NULL) // NOLINT(concurrency-mt-unsafe)
+		n++;
+	(void)closedir(d);
+	return n;
 }

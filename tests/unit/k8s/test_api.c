@@ -1,7 +1,6 @@
 /* The store behind an API server, against a server that misbehaves. */
 #include "tests/unit/k8s/kit.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include "tests/unit/k8s/fault_server.h"
@@ -9,7 +8,7 @@
 #define HEAD(status, more, length)                                                                 \
 	"HTTP/1.1 " status "\r\nContent-Type: application/json\r\n" more "Content-Length: " length \
 	"\r\n\r\n"
-#define OBJECT        "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"42\"}}"  /* 49 bytes */
+#define OBJECT        "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"42\"}}" /* 49 bytes */
 #define CREATED       HEAD("201 Created", "", "49") OBJECT
 #define FINE          HEAD("200 OK", "", "49") OBJECT
 #define EMPTY(status) HEAD(status, "", "0")
@@ -183,37 +182,37 @@ static void test_outcomes(void **state)
 	(void)state;
 	/* clang-format off */
 	static const struct {
-		enum store_verb verb;
 		const char *answer;
+		enum store_verb verb;
 		enum store_outcome outcome;
 	} T[] = {
-		{ STORE_CREATE, EMPTY("409 Conflict"), STORE_EXISTS },
-		{ STORE_PATCH,  EMPTY("409 Conflict"), STORE_CONFLICT },
-		{ STORE_DELETE, EMPTY("409 Conflict"), STORE_CONFLICT },
-		{ STORE_GET,    NOT_FOUND,             STORE_NOT_FOUND },
-		{ STORE_PATCH,  NOT_FOUND,             STORE_NOT_FOUND },
-		{ STORE_DELETE, NOT_FOUND,             STORE_NOT_FOUND },
-		{ STORE_CREATE, NOT_FOUND,             STORE_REFUSED },
-		{ STORE_GET,    EMPTY("404 Not Found"), STORE_REFUSED },
-		{ STORE_GET,    HEAD("404 Not Found", "", "60") STATUS_404("g"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("400 Bad Request"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("401 Unauthorized"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("403 Forbidden"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("413 Too Large"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("422 Invalid"), STORE_REFUSED },
-		{ STORE_CREATE, EMPTY("500 Error"),   STORE_AMBIGUOUS },
-		{ STORE_CREATE, EMPTY("502 Gateway"), STORE_AMBIGUOUS },
-		{ STORE_CREATE, EMPTY("504 Timeout"), STORE_AMBIGUOUS },
-		{ STORE_PATCH,  EMPTY("500 Error"),   STORE_AMBIGUOUS },
-		{ STORE_CREATE, EMPTY("503 Busy"),    STORE_BUSY },
-		{ STORE_CREATE, EMPTY("429 Busy"),    STORE_BUSY },
-		{ STORE_CREATE, EMPTY("201 Created"), STORE_AMBIGUOUS }, /* no object */
-		{ STORE_CREATE, HEAD("301 Moved", "Location: /elsewhere\r\n", "0"), STORE_REFUSED },
-		{ STORE_READY,  HEAD("404 Not Found", "", "77") STATUS_404("rest-lit-readiness"),
+		{ EMPTY("409 Conflict"), STORE_CREATE, STORE_EXISTS },
+		{ EMPTY("409 Conflict"), STORE_PATCH, STORE_CONFLICT },
+		{ EMPTY("409 Conflict"), STORE_DELETE, STORE_CONFLICT },
+		{ NOT_FOUND, STORE_GET, STORE_NOT_FOUND },
+		{ NOT_FOUND, STORE_PATCH, STORE_NOT_FOUND },
+		{ NOT_FOUND, STORE_DELETE, STORE_NOT_FOUND },
+		{ NOT_FOUND, STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("404 Not Found"), STORE_GET, STORE_REFUSED },
+		{ HEAD("404 Not Found", "", "60") STATUS_404("g"), STORE_GET, STORE_REFUSED },
+		{ EMPTY("400 Bad Request"), STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("401 Unauthorized"), STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("403 Forbidden"), STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("413 Too Large"), STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("422 Invalid"), STORE_CREATE, STORE_REFUSED },
+		{ EMPTY("500 Error"), STORE_CREATE, STORE_AMBIGUOUS },
+		{ EMPTY("502 Gateway"), STORE_CREATE, STORE_AMBIGUOUS },
+		{ EMPTY("504 Timeout"), STORE_CREATE, STORE_AMBIGUOUS },
+		{ EMPTY("500 Error"), STORE_PATCH, STORE_AMBIGUOUS },
+		{ EMPTY("503 Busy"), STORE_CREATE, STORE_BUSY },
+		{ EMPTY("429 Busy"), STORE_CREATE, STORE_BUSY },
+		{ EMPTY("201 Created"), STORE_CREATE, STORE_AMBIGUOUS }, /* no object */
+		{ HEAD("301 Moved", "Location: /elsewhere\r\n", "0"), STORE_CREATE, STORE_REFUSED },
+		{ HEAD("404 Not Found", "", "77") STATUS_404("rest-lit-readiness"), STORE_READY,
 		  STORE_OK },
-		{ STORE_READY,  FINE,                   STORE_OK },
-		{ STORE_READY,  EMPTY("403 Forbidden"), STORE_REFUSED },
-		{ STORE_READY,  EMPTY("503 Busy"),      STORE_BUSY },
+		{ FINE, STORE_READY, STORE_OK },
+		{ EMPTY("403 Forbidden"), STORE_READY, STORE_REFUSED },
+		{ EMPTY("503 Busy"), STORE_READY, STORE_BUSY },
 	};
 	/* clang-format on */
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++)
@@ -465,11 +464,11 @@ static void test_proxy_of_the_environment_is_ignored(void **state)
 {
 	(void)state;
 	START({ ANSWER, FINE });
-	assert_int_equal(setenv("http_proxy", "http://127.0.0.1:1", 1), 0);
-	assert_int_equal(setenv("ALL_PROXY", "http://127.0.0.1:1", 1), 0);
+	set_env("http_proxy", "http://127.0.0.1:1");
+	set_env("ALL_PROXY", "http://127.0.0.1:1");
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
-	assert_int_equal(unsetenv("http_proxy"), 0);
-	assert_int_equal(unsetenv("ALL_PROXY"), 0);
+	set_env("http_proxy", NULL);
+	set_env("ALL_PROXY", NULL);
 	stop();
 }
 
@@ -513,17 +512,6 @@ static void test_free_answers_what_is_under_way(void **state)
 	assert_int_equal(k[0].outcome, STORE_AMBIGUOUS);
 	assert_int_equal(k[1].outcome, STORE_BUSY);
 	free(k);
-}
-
-static size_t open_files(void)
-{
-	size_t n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 static void test_no_descriptor_is_left(void **state)

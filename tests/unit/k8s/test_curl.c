@@ -11,8 +11,6 @@
 
 #include "k8s/curl.h"
 
-extern char **environ;
-
 /* ---- the list ----------------------------------------------------------------------------------
  */
 
@@ -109,14 +107,15 @@ static char dir[64];
 static pid_t server;
 static int port;
 
-static void run(const char *fmt, ...)
+/* sh -c command, in the background. */
+static pid_t spawn(char *command)
 {
-	char command[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(command, sizeof(command), fmt, ap);
-	va_end(ap);
-	assert_int_equal(system(command), 0);
+	char sh[] = "bash";
+	char c[] = "-c";
+	char *argv[] = { sh, c, command, NULL };
+	pid_t pid = -1;
+	assert_int_equal(posix_spawnp(&pid, sh, NULL, NULL, argv, environ), 0);
+	return pid;
 }
 
 static bool server_answers(void)
@@ -124,11 +123,8 @@ static bool server_answers(void)
 	char command[256];
 	(void)snprintf(command, sizeof(command), "exec 2>/dev/null; : </dev/tcp/127.0.0.1/%d",
 	               port);
-	const char *argv[] = { "bash", "-c", command, NULL };
-	pid_t pid;
-	int status;
-	assert_int_equal(
-	    posix_spawnp(&pid, "bash", NULL, NULL, (char *const *)(uintptr_t)argv, environ), 0);
+	int status = -1;
+	pid_t pid = spawn(command);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status == 0;
 }
@@ -142,22 +138,20 @@ static int setup(void **state)
 	port = 20000 + (int)getpid() % 10000;
 	static const char KEY[] = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 	for (int i = 1; i <= 2; i++)
-		run("cd %s && openssl req -x509 %s -subj /CN=ca%d -days 2 -keyout ca%d.key "
-		    "-out ca%d.crt 2>/dev/null",
-		    dir, KEY, i, i, i);
-	run("cd %s && openssl req %s -subj /CN=server -keyout s.key -out s.csr 2>/dev/null && "
-	    "echo subjectAltName=IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca1.crt "
-	    "-CAkey ca1.key -CAcreateserial -days 2 -extfile ext -out s.crt 2>/dev/null",
-	    dir, KEY);
+		shell("cd %s && openssl req -x509 %s -subj /CN=ca%d -days 2 -keyout ca%d.key "
+		      "-out ca%d.crt 2>/dev/null",
+		      dir, KEY, i, i, i);
+	shell("cd %s && openssl req %s -subj /CN=server -keyout s.key -out s.csr 2>/dev/null && "
+	      "echo subjectAltName=IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca1.crt "
+	      "-CAkey ca1.key -CAcreateserial -days 2 -extfile ext -out s.crt 2>/dev/null",
+	      dir, KEY);
 	char command[512];
 	(void)snprintf(
 	    command, sizeof(command),
 	    "cd %s && exec openssl s_server -quiet -www -accept 127.0.0.1:%d -cert s.crt "
 	    "-key s.key >/dev/null 2>&1",
 	    dir, port);
-	const char *argv[] = { "sh", "-c", command, NULL };
-	assert_int_equal(
-	    posix_spawnp(&server, "sh", NULL, NULL, (char *const *)(uintptr_t)argv, environ), 0);
+	server = spawn(command);
 	for (int i = 0; i < 100 && !server_answers(); i++)
 		(void)usleep(50000);
 	return 0;
@@ -168,7 +162,7 @@ static int teardown(void **state)
 	(void)state;
 	(void)kill(server, SIGKILL);
 	(void)waitpid(server, NULL, 0);
-	run("rm -rf '%s'", dir);
+	shell("rm -rf '%s'", dir);
 	return 0;
 }
 

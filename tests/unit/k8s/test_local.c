@@ -1,7 +1,6 @@
 /* The standalone store: an API server's manners, and files that survive. */
 #include "tests/unit/k8s/kit.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -44,9 +43,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	close_store();
-	char command[256];
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", top);
-	return system(command);
+	shell("rm -rf '%s'", top);
+	return 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------- */

@@ -1,13 +1,6 @@
 /* Logging in: what is taken from a kubeconfig, from options, from a pod; what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants these four first */
-#include <cmocka.h>
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/unit/k8s/kit.h"
+
 #include <unistd.h>
 
 #include "k8s/login.h"
@@ -28,9 +21,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	char command[128];
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
+	shell("rm -rf '%s'", dir);
+	return 0;
 }
 
 /* Write a file into the test's directory; its path lives until the next call. */
@@ -268,7 +260,7 @@ static void test_nothing_given_outside_of_a_pod(void **state)
 {
 	(void)state;
 	struct login_options o = { 0 };
-	assert_int_equal(unsetenv("KUBERNETES_SERVICE_HOST"), 0);
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	login_fails(&o, "this is no pod");
 }
 
@@ -278,24 +270,24 @@ static void test_in_cluster(void **state)
 	ERR_AUTO e = { 0 };
 	SOURCE_AUTO s = { 0 };
 	file("namespace", "team\n");
-	assert_int_equal(setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1), 0);
-	assert_int_equal(setenv("KUBERNETES_SERVICE_PORT", "443", 1), 0);
+	set_env("KUBERNETES_SERVICE_HOST", "fd00::1");
+	set_env("KUBERNETES_SERVICE_PORT", "443");
 	assert_int_equal(in_cluster_read(dir, &s, &e), 0);
 	assert_string_equal(s.server, "https://[fd00::1]:443");
 	assert_string_equal(s.namespace_name, "team\n");
 	assert_non_null(strstr(s.token_file, "/token"));
-	assert_int_equal(unsetenv("KUBERNETES_SERVICE_HOST"), 0);
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
 static void test_login_scrubs_the_environment(void **state)
 {
 	(void)state;
-	assert_int_equal(setenv("SSLKEYLOGFILE", "/tmp/keys", 1), 0);
-	assert_int_equal(setenv("https_proxy", "http://p", 1), 0);
+	set_env("SSLKEYLOGFILE", "/tmp/keys");
+	set_env("https_proxy", "http://p");
 	struct login_options o = { .apiserver = "https://h" };
 	login_free(login_ok(&o));
-	assert_null(getenv("SSLKEYLOGFILE"));
-	assert_null(getenv("https_proxy"));
+	assert_null(get_env("SSLKEYLOGFILE"));
+	assert_null(get_env("https_proxy"));
 }
 
 /* ---- the token
@@ -335,17 +327,6 @@ static void test_header_is_written_once_per_token(void **state)
 	login_refresh(l); /* the same token */
 	assert_false(login_header(l, &version, &out));
 	login_free(l);
-}
-
-static size_t open_files(void)
-{
-	size_t n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	(void)closedir(d);
-	return n;
 }
 
 static void test_no_descriptor_is_left(void **state)

@@ -336,8 +336,8 @@ static void test_submission_one_fault_at_each_request(void **state)
 static void test_submission_two_faults_anywhere(void **state)
 {
 	(void)state;
-	for (size_t at = 0; at < 8 * 8; at++) {
-		for (size_t f = 0; f < FAULT_MAX * FAULT_MAX; f++) {
+	for (size_t at = 0; at < (size_t)8 * 8; at++) {
+		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX; f++) {
 			enum fault plan[8] = { 0 };
 			plan[at / 8] = (enum fault)(f / FAULT_MAX);
 			plan[at % 8] = (enum fault)(f % FAULT_MAX);
@@ -350,7 +350,7 @@ static void test_submission_three_faults_in_a_row(void **state)
 {
 	(void)state;
 	for (size_t at = 0; at < 6; at++) {
-		for (size_t f = 0; f < FAULT_MAX * FAULT_MAX * FAULT_MAX; f++) {
+		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX * FAULT_MAX; f++) {
 			enum fault plan[9] = { 0 };
 			plan[at] = (enum fault)(f / FAULT_MAX / FAULT_MAX);
 			plan[at + 1] = (enum fault)(f / FAULT_MAX % FAULT_MAX);

@@ -16,7 +16,8 @@
 /* The schema's note about this very place, or NULL. */
 static struct note *schema_note(const struct reading *r, const char *at)
 {
-	for (size_t i = 0; i < r->schema_notes; i++) {
+	/* r->e is another one while what was said before is said again for nobody. */
+	for (size_t i = 0; i < r->schema_notes && i < r->e->notes.n; i++) {
 		struct note *n = &r->e->notes.v[i];
 		if (n->at && strcmp(n->at, at) == 0)
 			return n;

@@ -27,10 +27,8 @@ static void note_json(struct str *out, const struct note *n)
 	}
 	if (n->line)
 		str_printf(out, "\"line\":%u,\"column\":%u,", n->line, n->column);
-	STR_AUTO text = STR_INIT(NOTE_TEXT_MAX);
-	note_text(&text, n);
 	str_puts(out, "\"message\":");
-	str_json(out, str_view(&text));
+	str_json(out, span_of(n->msg));
 	str_char(out, '}');
 }
 

@@ -160,6 +160,17 @@ void request_wait(struct request *r)
 
 /* ---- a request's life ---- */
 
+static void make_id(struct request *r)
+{
+	static const char HEX[] = "0123456789abcdef";
+	struct loop *l = r->loop;
+	uint32_t n = l->next_id++;
+	memcpy(r->id, l->id_prefix, 8);
+	for (size_t i = 16; i > 8; n >>= 4)
+		r->id[--i] = HEX[n & 15];
+	r->id[16] = '\0';
+}
+
 static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 {
 	struct loop *l = cls;
@@ -171,7 +182,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->path = arena_dup(&r->arena, (struct span){ uri, strcspn(uri, "?") });
 	r->reply.body = STR_INIT(REPLY_MAX);
 	r->body = STR_INIT((size_t)l->server->options->max_body);
-	random_hex(r->id, 8);
+	make_id(r);
 	l->requests++;
 	cut_after(connection_of(m), l->server->options->read_timeout_s);
 	return r;
@@ -293,6 +304,7 @@ int http_start(struct loop *l, struct err *e)
 {
 	const struct options *o = l->server->options;
 	l->next_cut_ms = INT64_MAX;
+	random_hex(l->id_prefix, 4);
 	/* The logger comes first, or it misses what the other options complain about. */
 	l->http = MHD_start_daemon(
 	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,12 +12,21 @@ enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
 
 static enum log_format format_used;
 static int log_fd = STDERR_FILENO;
+static bool may_be_full = true; /* a pipe or terminal, not a file */
 static atomic_long dropped;
 
 void log_init(enum log_format format, int fd)
 {
 	format_used = format;
 	log_fd = fd;
+	struct stat about;
+	may_be_full = fstat(fd, &about) < 0 || !S_ISREG(about.st_mode);
+}
+
+static bool has_room(void)
+{
+	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
+	return !may_be_full || (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT));
 }
 
 static void key_text(struct line *l, const char *key)
@@ -107,9 +117,7 @@ void log_end(struct line *l)
 	l->text.max += 2; /* held back for the end */
 	l->text.full = false;
 	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
-	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
-	if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT) ||
-	    write(log_fd, str_c(&l->text), l->text.n) < 0)
+	if (!has_room() || write(log_fd, str_c(&l->text), l->text.n) < 0)
 		atomic_fetch_add(&dropped, missed + 1);
 	str_done(&l->text);
 }

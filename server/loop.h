@@ -23,6 +23,9 @@ struct loop {
 	int64_t next_cut_ms;            /* when the first of them may be over its time */
 	atomic_size_t requests;         /* under way; written by this loop only */
 	bool ended;                     /* a connection ended in this round */
+	/* Request ids: random digits of this loop, then a number. */
+	char id_prefix[9];
+	uint32_t next_id;
 	/* What is known of the store, for /readyz. */
 	bool ready, probing;
 	int64_t ready_until_ms;

@@ -22,20 +22,25 @@ void submit_may(struct request *r)
 		              "not the one who is logged in");
 }
 
-/* What the author should know; in the body, and for clients of v1 in a header. */
+/* Clients of v1 look for warnings in a header. */
+static void put_warning_header(struct request *r)
+{
+	STR_AUTO text = STR_INIT(REPLY_MAX);
+	STR_AUTO safe = STR_INIT(REPLY_MAX);
+	for (size_t i = 0; i < r->warnings.n; i++)
+		str_printf(&text, "%s%s", i ? "; " : "", r->warnings.v[i].msg);
+	header_text(&safe, str_view(&text));
+	answer_header(r, "X-Warning", str_c(&safe));
+}
+
 static void put_warnings(struct request *r)
 {
 	if (r->warnings.n == 0)
 		return;
 	str_puts(&r->reply.body, ",\"warnings\":");
 	notes_json(&r->reply.body, &r->warnings);
-	if (!r->v1)
-		return;
-	STR_AUTO text = STR_INIT(REPLY_MAX);
-	STR_AUTO safe = STR_INIT(REPLY_MAX);
-	notes_text(&text, &r->warnings);
-	header_text(&safe, str_view(&text));
-	answer_header(r, "X-Warning", str_c(&safe));
+	if (r->v1)
+		put_warning_header(r);
 }
 
 static void accepted(struct request *r)
@@ -119,8 +124,12 @@ static void submit(struct request *r, enum dialect d)
 		answer_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
 		return;
 	}
-	if (read_job(r, d, &e) < 0 || start(r, &e) < 0)
-		answer_error(r, &e);
+	if (read_job(r, d, &e) == 0 && start(r, &e) == 0)
+		return;
+	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
+	    strcmp(e.notes.v[0].at, "/jobName") == 0)
+		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
+	answer_error(r, &e);
 }
 
 void submit_v2(struct request *r)

@@ -85,9 +85,8 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static int too_large(const struct scope *s, const char *what, size_t max, struct err *e)
+static int too_large(const char *what, size_t max, struct err *e)
 {
-	(void)s;
 	return err_at(e, TOO_LARGE, DOCUMENT, "%s would be larger than %zu bytes", what, max);
 }
 
@@ -103,7 +102,7 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	                 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? s->env_job.n : 0), max,
 	                 &o->body))
 		return 0;
-	return too_large(s, UNITS[side->unit].doc, max, e);
+	return too_large(UNITS[side->unit].doc, max, e);
 }
 
 /* ---- the Framework -------------------------------------------------------------------------- */
@@ -147,7 +146,7 @@ static int framework_too_large(const struct scope *s, struct err *e)
 		unit_write(&in, UNIT_TASKROLE, &out);
 		weigh(top, (struct weight){ out.n, in.role });
 	}
-	(void)too_large(s, "the Framework of this job", max, e);
+	(void)too_large("the Framework of this job", max, e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		char shown[4 * QUOTE_MAX];
 		(void)err_at(e, TOO_LARGE, top[i].role->where,
@@ -193,7 +192,7 @@ static int write_common_env(struct scope *s, struct err *e)
 {
 	const struct job *j = s->job;
 	if (!write_within(s, UNIT_ENV_JOB, 2048 + 512 * j->n_roles, ENV_MAX, &s->env_job))
-		return too_large(s, UNITS[UNIT_ENV_JOB].doc, ENV_MAX, e);
+		return too_large(UNITS[UNIT_ENV_JOB].doc, ENV_MAX, e);
 	s->env_moved = s->env_job.n > s->set->max_env_inline / (2 * j->n_roles);
 	return 0;
 }
@@ -219,6 +218,7 @@ static int write_all(struct scope *s, struct objects *out, struct err *e)
 	return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e)
 {

@@ -56,7 +56,7 @@ static void holes(struct str *out)
 	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
 		                                        &STORAGE_HOLES, &SECRET_HOLES };
 	str_puts(out, "\n## Holes\n");
-	for (size_t i = 0; i < sizeof(ALL) / sizeof(*ALL); i++)
+	for (size_t i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
 		hole_rows(out, ALL[i]);
 	str_puts(out, "\n### Constants\n\n| hole | meaning |\n|---|---|\n");
 	for (size_t i = 0; i < N_CONSTANTS; i++) {

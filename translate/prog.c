@@ -58,6 +58,7 @@ static struct op *emit(struct compiler *c, enum op_kind kind)
 		c->cap = c->cap ? 2 * c->cap : 64;
 		c->op = xrealloc(c->op, c->cap * sizeof(*c->op));
 	}
+	assert(c->op);
 	c->barrier = false;
 	struct op *op = &c->op[c->n++];
 	*op = (struct op){ .kind = kind };
@@ -207,17 +208,21 @@ static const struct node *item_at(const struct node *n, size_t i)
 	return n->type == NODE_MAP ? &n->member[i].value : &n->item[i];
 }
 
-/* All items; true if the last one may not be there, so that all have a comma. */
-static bool emit_items(struct compiler *c, const struct node *n)
+/* The last one may not be there, so that all need a comma and OP_CLOSE takes away one. */
+static bool is_open(const struct compiler *c, const struct node *n)
 {
 	const struct node *last = n->n ? item_at(n, n->n - 1) : NULL;
-	bool open = last && (is_splice(c, last) || may_be_absent(c, last));
+	return last && (is_splice(c, last) || may_be_absent(c, last));
+}
+
+static void emit_items(struct compiler *c, const struct node *n, bool open)
+{
 	for (size_t i = 0; i < n->n; i++) {
-		struct span key =
-		    n->type == NODE_MAP ? member_key(&n->member[i]) : (struct span){ NULL, 0 };
+		struct span key = { NULL, 0 };
+		if (n->type == NODE_MAP)
+			key = member_key(&n->member[i]);
 		emit_item(c, key, item_at(n, i), open || i + 1 < n->n);
 	}
-	return open;
 }
 
 static void emit_value(struct compiler *c, const struct node *n)
@@ -227,8 +232,10 @@ static void emit_value(struct compiler *c, const struct node *n)
 		return;
 	}
 	bool map = n->type == NODE_MAP;
+	bool open = is_open(c, n);
 	emit_text(c, map ? "{" : "[");
-	if (emit_items(c, n))
+	emit_items(c, n, open);
+	if (open)
 		emit(c, OP_CLOSE)->at = map ? '}' : ']';
 	else
 		emit_text(c, map ? "}" : "]");
@@ -326,12 +333,24 @@ static void close_container(struct str *s, char bracket)
 		str_char(s, bracket);
 }
 
+/* A value or a piece of text.  Where to go on. */
+static size_t run_hole(const struct op *op, size_t next, size_t mark, const struct scope *s,
+                       struct out *o)
+{
+	if (op->hole->write(s, o))
+		return next;
+	assert(op->hole->optional);
+	truncate_to(o->s, mark);
+	return op->jump;
+}
+
 void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 {
+	struct out value = { out, false };
+	struct out piece = { out, true };
 	size_t mark = out->n;
 	for (size_t i = 0; i < p->n;) {
 		const struct op *op = &p->op[i++];
-		struct out o = { out, op->kind == OP_PIECE };
 		switch ((enum op_kind)op->kind) {
 		case OP_TEXT:
 			str_put(out, p->text + op->at, op->n);
@@ -340,15 +359,13 @@ void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 			mark = out->n;
 			break;
 		case OP_VALUE:
+			i = run_hole(op, i, mark, s, &value);
+			break;
 		case OP_PIECE:
-			if (!op->hole->write(s, &o)) {
-				assert(op->hole->optional);
-				truncate_to(out, mark);
-				i = op->jump;
-			}
+			i = run_hole(op, i, mark, s, &piece);
 			break;
 		case OP_LIST:
-			(void)op->hole->write(s, &o); /* an empty list is as good as none */
+			(void)op->hole->write(s, &value); /* an empty list is as good as none */
 			break;
 		case OP_CLOSE:
 			close_container(out, (char)op->at);

@@ -36,7 +36,7 @@ static const char *volume_name(const struct scope *s, struct span name)
 			c = (char)(c + ('a' - 'A'));
 		bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 		if (good || n)
-			kept[n++] = good ? c : '-';
+			kept[n++] = (char)(good ? c : '-');
 	}
 	return arena_printf(s->a, "%s%s%.8s%s", kept, n ? "-" : "", hex, END);
 }

@@ -289,14 +289,13 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 	return check_scalar(r, n, spot);
 }
 
-int manifest_read(struct manifest *m, enum manifest_role role, struct span text,
-                  const struct vocabulary *v, struct arena *a, struct err *e)
+int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
 {
-	struct reader r = { m->file, role, v, a, e };
+	struct reader r = { m->file, m->role, v, a, e };
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (yaml_read(text, &budget, a, doc, &warnings, e) < 0) {
+	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0) {
 		e->http = 500;
 		e->code = "UnknownError";
 		unsigned line = e->notes.n ? e->notes.v[0].line : 0;

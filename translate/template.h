@@ -112,21 +112,23 @@ int piece_next(struct span *rest, struct piece *p);
 /* There is no hole in it. */
 bool piece_literal(struct span text);
 
-/* A template as read and checked: its constant keys are filled in. */
+enum manifest_role { MANIFEST_BASE, MANIFEST_OVERLAY };
+
+/* A template.  `root` is NULL until it is read and checked; its constant keys are filled in then.
+ */
 struct manifest {
 	const char *file;
+	struct span text;
+	enum manifest_role role;
 	const struct node *root;
 };
 
-enum manifest_role { MANIFEST_BASE, MANIFEST_OVERLAY };
-
 /*
- * Read and check one file; the tree lives in the arena, `file` is borrowed.  -1 and *e (500)
- * naming file, line and hole: unknown holes, `${` without end, a number where
- * Kubernetes wants text, null in a base, containers without a literal name.
+ * Read and check m->text; the tree lives in the arena, `file` and `text` are borrowed.  -1 and *e
+ * (500) naming file, line and hole: unknown holes, `${` without end, a number where Kubernetes
+ * wants text, null in a base, containers without a literal name.
  */
-int manifest_read(struct manifest *m, enum manifest_role role, struct span text,
-                  const struct vocabulary *v, struct arena *a, struct err *e);
+int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e);
 
 /*
  * Put an overlay over *root (of a base, or of an earlier merge), which becomes the new tree.

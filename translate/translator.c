@@ -29,7 +29,7 @@ struct translator {
 
 static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
 	                                           &STORAGE_HOLES, &SECRET_HOLES };
-enum { N_GROUPS = sizeof(GROUPS) / sizeof(*GROUPS) };
+enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
@@ -151,19 +151,19 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
                      struct err *e)
 {
 	struct compiled *c = &t->unit[u];
-	struct manifest base = { UNITS[u].file, NULL };
-	if (manifest_read(&base, MANIFEST_BASE, find_text(t, replace, base.file), &t->words,
-	                  &t->arena, e) < 0)
+	struct manifest base = { UNITS[u].file, find_text(t, replace, UNITS[u].file), MANIFEST_BASE,
+		                 NULL };
+	if (manifest_read(&base, &t->words, &t->arena, e) < 0)
 		return -1;
 	c->base = base.root;
 	for (size_t i = 0; i < N_OVERLAYS; i++) {
 		if (!applies_to(&OVERLAYS[i], u))
 			continue;
 		assert(c->n < OVERLAYS_PER_UNIT);
+		const char *file = OVERLAYS[i].file;
 		struct manifest *m = &c->overlay[c->n];
-		m->file = OVERLAYS[i].file;
-		if (manifest_read(m, MANIFEST_OVERLAY, find_text(t, replace, m->file), &t->words,
-		                  &t->arena, e) < 0)
+		*m = (struct manifest){ file, find_text(t, replace, file), MANIFEST_OVERLAY, NULL };
+		if (manifest_read(m, &t->words, &t->arena, e) < 0)
 			return -1;
 		c->row[c->n++] = &OVERLAYS[i];
 	}

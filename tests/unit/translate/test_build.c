@@ -71,7 +71,8 @@ static void test_build_openpai_has_a_priority_class_if_asked(void **state)
 	assert_int_equal(b.out.n, 2);
 	assert_int_equal(b.out.v[0].kind, KIND_PRIORITYCLASS);
 	assert_string_equal(b.out.v[0].name, HASH "-priority");
-	json_t *p = object(&b, 0), *f = object(&b, 1);
+	json_t *p = object(&b, 0);
+	json_t *f = object(&b, 1);
 	assert_int_equal(json_integer_value(at(p, "value")), -2125464066);
 	assert_text(f, POD "priorityClassName", HASH "-priority");
 	json_decref(p);
@@ -265,7 +266,9 @@ static void test_build_one_storage_twice_is_one_volume(void **state)
 	make_storages(&b, PROFILE_PLAIN, TWICE, 2);
 	built(&b);
 	json_t *f = object(&b, 0);
-	size_t i = 0, mounts = 0, volumes = 0;
+	size_t i = 0;
+	size_t mounts = 0;
+	size_t volumes = 0;
 	json_t *v = NULL;
 	json_array_foreach (at(f, APP "volumeMounts"), i, v)
 		mounts += strcmp(json_string_value(json_object_get(v, "name")), "nfs-volume") == 0;
@@ -308,12 +311,14 @@ static void test_build_volume_names_are_labels_in_plain(void **state)
 {
 	(void)state;
 	static const struct storage_request SHARE[] = { { .name = { "PAI_SHARE", 9 } } };
-	BENCH_AUTO b, o;
+	BENCH_AUTO b;
+	BENCH_AUTO o;
 	make_storages(&b, PROFILE_PLAIN, SHARE, 1);
 	make_storages(&o, PROFILE_OPENPAI, SHARE, 1);
 	built(&b);
 	built(&o);
-	json_t *plain = object(&b, 0), *openpai = object(&o, 0);
+	json_t *plain = object(&b, 0);
+	json_t *openpai = object(&o, 0);
 	json_t *list = at(plain, POD "volumes");
 	const char *name = json_string_value(
 	    json_object_get(json_array_get(list, json_array_size(list) - 1), "name"));

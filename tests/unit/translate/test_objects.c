@@ -129,7 +129,8 @@ static void test_build_extension_keeps_only_keys(void **state)
 static void test_build_environment_moves_whole(void **state)
 {
 	(void)state;
-	BENCH_AUTO inside, moved;
+	BENCH_AUTO inside;
+	BENCH_AUTO moved;
 	set_up(&inside, PROFILE_PLAIN);
 	set_up(&moved, PROFILE_PLAIN);
 	inside.job.n_roles = moved.job.n_roles = 5;
@@ -139,8 +140,11 @@ static void test_build_environment_moves_whole(void **state)
 	built(&inside);
 	built(&moved);
 	assert_int_equal(moved.out.v[0].kind, KIND_CONFIGMAP);
-	json_t *whole = object(&inside, 0), *f = object(&moved, 1), *map = object(&moved, 0);
-	size_t i = 0, found = 0;
+	json_t *whole = object(&inside, 0);
+	json_t *f = object(&moved, 1);
+	json_t *map = object(&moved, 0);
+	size_t i = 0;
+	size_t found = 0;
 	json_t *v = NULL;
 	json_array_foreach (at(whole, APP "env"), i, v) {
 		const char *name = json_string_value(json_object_get(v, "name"));
@@ -170,7 +174,7 @@ static void test_build_many_roles_stay_small(void **state)
 	b.job.n_roles = 120;
 	built(&b);
 	assert_int_equal(b.out.n, 2);
-	assert_true(b.out.v[1].body.n < 120 * 4096);
+	assert_true(b.out.v[1].body.n < (size_t)120 * 4096);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------
@@ -219,7 +223,8 @@ static void test_build_refuses_what_annotations_cannot_hold(void **state)
 static void test_build_is_the_same_twice(void **state)
 {
 	(void)state;
-	BENCH_AUTO b, c;
+	BENCH_AUTO b;
+	BENCH_AUTO c;
 	make_owned(&b, PROFILE_PLAIN);
 	make_owned(&c, PROFILE_PLAIN);
 	for (size_t i = 0; i < b.out.n; i++)

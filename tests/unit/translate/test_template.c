@@ -116,8 +116,9 @@ static int set_up(void **state)
 static struct manifest read_one(const char *text, enum manifest_role role, struct arena *a,
                                 struct err *e)
 {
-	struct manifest m = { role == MANIFEST_BASE ? "base.yaml" : "over.yaml", NULL };
-	(void)manifest_read(&m, role, span_of(text), &WORDS, a, e);
+	const char *file = role == MANIFEST_BASE ? "base.yaml" : "over.yaml";
+	struct manifest m = { file, span_of(text), role, NULL };
+	(void)manifest_read(&m, &WORDS, a, e);
 	return m;
 }
 

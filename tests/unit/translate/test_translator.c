@@ -8,7 +8,7 @@ static void test_translator_every_hole_is_used(void **state)
 	(void)state;
 	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
 		                                        &STORAGE_HOLES, &SECRET_HOLES };
-	for (size_t g = 0; g < sizeof(ALL) / sizeof(*ALL); g++)
+	for (size_t g = 0; g < sizeof(ALL) / sizeof(ALL[0]); g++)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
 			const struct hole *h = &ALL[g]->v[i];
 			FREE_AUTO char *hole =

@@ -7,7 +7,12 @@
 
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
-MAKEFLAGS += --no-builtin-rules
+# As many at once as there are cores.
+MAKEFLAGS += --no-builtin-rules $(if $(filter 0,$(MAKELEVEL)),-j$(shell nproc))
+
+# What is done is shown in short; V=1 shows the commands.
+Q := $(if $(V),,@)
+note = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 
 # ---- flavours: release (build/), asan (build/asan), fuzz (build/fuzz) ----------------
 FLAVOUR ?= release
@@ -81,14 +86,16 @@ all: $(B)/rest-lit
 
 define LAYER
 $(B)/lib$(1).a: $(call objects,$(1))
+	$$(call note,AR,$$@)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	$(Q)ar rcs $$@ $$^
 endef
 $(foreach l,$(LAYERS),$(eval $(call LAYER,$(l))))
 
 $(B)/%.o: %.c Makefile
+	$(call note,CC,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DREST_LIT_VERSION='"$(VERSION)"' $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -DREST_LIT_VERSION='"$(VERSION)"' $(CFLAGS) -c -o $@ $<
 
 # Files that are embedded by EMBED() are not seen by -MMD.
 $(call objects,schema): $(wildcard schema/*.json)
@@ -96,14 +103,16 @@ $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templ
 $(call objects,server): $(wildcard server/*.html)
 
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
 # ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))
 define UNIT
 $(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(call archives,$(1)) Makefile
+	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) -lcmocka
 endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
@@ -116,7 +125,8 @@ $(B)/libtest.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 TEST_PROGRAMS := golden hostile bench
 define TEST_PROGRAM
 $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/libtest.a $(call archives,translate)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate)
+	$$(call note,LD,$$@)
+	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate)
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 TEST_TOOLS := $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
@@ -124,8 +134,9 @@ TEST_TOOLS := $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 build/fuzz/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,server) Makefile
+	$(call note,CC,$@)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(B)/libtest.a $(call archives,server) $(LINK_server)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(B)/libtest.a $(call archives,server) $(LINK_server)
 
 tests: $(UNIT_TESTS) $(TEST_TOOLS)
 fuzzers: $(FUZZERS)
@@ -146,7 +157,7 @@ help:
 	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md'
 	@echo 'make fmt        clang-format everything'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
-	@echo 'DEVELOPER=1 turns warnings into errors'
+	@echo 'DEVELOPER=1 turns warnings into errors;  V=1 shows the commands'
 
 demo: all
 	tests/tools/deps demo

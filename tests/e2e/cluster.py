@@ -124,8 +124,8 @@ class Cluster:
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
-                # Ready, and the CRD is served again.
-                if self.api("GET", "/readyz/ping")[0] and self.api("GET", FRAMEWORKS)[0] == 200:
+                # The CRD is served again, a moment after all else.
+                if self.api("GET", FRAMEWORKS)[0] == 200:
                     return
             except (OSError, ValueError, http.client.HTTPException):
                 pass

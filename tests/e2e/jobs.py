@@ -15,7 +15,7 @@ FACTS = os.path.join(ROOT, "tests/e2e/facts.json")
 THREADS = 3
 # What the API server sets, and what the server adds on the way.
 SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
-              "selfLink", "ownerReferences")
+              "selfLink", "ownerReferences", "namespace")
 # What FrameworkController puts in place of its words before it makes a pod.
 FC_WORDS = {"FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_NAME": "0123456789abcdef",
             "FC_TASKROLE_NAME": "role", "FC_TASK_INDEX": "0", "FC_TASKROLE_UID": "u",
@@ -41,6 +41,8 @@ def normal(value):
     if value.get("kind") == "PriorityClass":
         value.pop("value", None)  # made from the time of submission
         value.pop("preemptionPolicy", None)  # a default of the API server
+        if value.get("globalDefault") is False:
+            value.pop("globalDefault")  # it leaves out what is false
     return value
 
 
@@ -94,6 +96,8 @@ class Jobs:
             reply = self.submit(path)
             self.check.ok(f"{name}: refused by both", reply and 400 <= reply.status < 500,
                           f"{reply}; translate: {translated.stderr[:300]}")
+            if os.environ.get("VERBOSE"):
+                print(f"     {name}: {translated.stderr.decode().strip()[:200]}")
             return
         objects = json.loads(translated.stdout)["items"]
         with self.locks[objects[-1]["metadata"]["name"]]:

@@ -120,10 +120,16 @@ static void put_digits(struct str *out, const char *digits, int n)
 	}
 }
 
+static void put_finite(struct str *out, double v)
+{
+	char digits[20] = "";
+	int exponent = shortest_digits(v, digits);
+	put_digits(out, digits, exponent);
+}
+
 size_t number_text(char out[static NUMBER_MAX], double v)
 {
 	STR_AUTO text = STR_INIT(NUMBER_MAX - 1);
-	char digits[20];
 	if (isnan(v)) {
 		str_puts(&text, "NaN");
 	} else if (v == 0) {
@@ -135,7 +141,7 @@ size_t number_text(char out[static NUMBER_MAX], double v)
 		if (isinf(v))
 			str_puts(&text, "Infinity");
 		else
-			put_digits(&text, digits, shortest_digits(v, digits));
+			put_finite(&text, v);
 	}
 	assert(!text.full);
 	memcpy(out, str_c(&text), text.n + 1);

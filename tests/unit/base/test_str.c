@@ -1,96 +1,150 @@
-/* Texts that grow; here: how they become JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+/* Texts with a length: growing, taking, numbers. */
 #include "base/str.h"
 
-/* Byte by byte, as one would write it without caring for speed. */
-static void escape_slowly(struct str *out, struct span t)
+#include <stdlib.h>
+
+#include "tests/unit/base/cmocka.h"
+
+static void test_str_put_fills_up_to_max(void **state)
 {
-	static const char from[] = "\"\\\b\t\n\f\r";
-	static const char to[] = "\"\\btnfr";
-	for (size_t i = 0; i < t.n; i++) {
-		unsigned char c = (unsigned char)t.p[i];
-		const char *known = c ? strchr(from, c) : NULL;
-		if (known)
-			str_printf(out, "\\%c", to[known - from]);
-		else if (c < 0x20 || c == 0x7f)
-			str_printf(out, "\\u%04x", c);
-		else
-			str_char(out, (char)c);
+	(void)state;
+	STR_AUTO s = STR_INIT(5);
+	str_puts(&s, "abc");
+	str_puts(&s, "de");
+	assert_false(s.full);
+	assert_string_equal(str_c(&s), "abcde");
+}
+
+static void test_str_put_is_full_for_good(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(5);
+	str_puts(&s, "abc");
+	str_puts(&s, "def");
+	assert_true(s.full);
+	str_puts(&s, "");
+	assert_true(s.full);
+	assert_string_equal(str_c(&s), "abc");
+}
+
+static void test_str_c_of_nothing(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(5);
+	assert_string_equal(str_c(&s), "");
+	assert_int_equal(str_view(&s).n, 0);
+	assert_non_null(str_view(&s).p);
+}
+
+static void test_str_take_leaves_empty(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(5);
+	str_puts(&s, "abc");
+	FREE_AUTO char *text = str_take(&s);
+	assert_string_equal(text, "abc");
+	assert_int_equal(s.n, 0);
+	FREE_AUTO char *nothing = str_take(&s);
+	assert_string_equal(nothing, "");
+	str_puts(&s, "abcde");
+	assert_false(s.full);
+}
+
+static void test_str_secret_grows(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_SECRET(1000);
+	for (int i = 0; i < 100; i++)
+		str_puts(&s, "0123456789");
+	assert_false(s.full);
+	assert_int_equal(s.n, 1000);
+	for (size_t i = 0; i < s.n; i++)
+		assert_int_equal(s.p[i], '0' + i % 10);
+}
+
+static void test_str_int_extremes(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t v;
+		const char *text;
+	} CASES[] = {
+		{ 0, "0" },
+		{ -1, "-1" },
+		{ INT64_MAX, "9223372036854775807" },
+		{ INT64_MIN, "-9223372036854775808" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO s = STR_INIT(30);
+		str_int(&s, CASES[i].v);
+		assert_string_equal(str_c(&s), CASES[i].text);
 	}
 }
 
-static void test_json_text_escapes_at_every_place(void **state)
+static void test_str_json_escapes(void **state)
 {
 	(void)state;
-	for (unsigned c = 0; c < 256; c++)
-		for (size_t n = 1; n < 20; n++)
-			for (size_t at = 0; at < n; at++) {
-				char text[20];
-				memset(text, at % 2 ? 0xc3 : 'x', n);
-				text[at] = (char)c;
-				STR_AUTO got = STR_INIT(1000);
-				STR_AUTO want = STR_INIT(1000);
-				str_json_text(&got, (struct span){ text, n });
-				escape_slowly(&want, (struct span){ text, n });
-				assert_string_equal(str_c(&got), str_c(&want));
-			}
+	STR_AUTO s = STR_INIT(100);
+	str_json(&s, SPAN("a\"\\\n\x1f\x7f\xc3\xa9"));
+	assert_string_equal(str_c(&s), "\"a\\\"\\\\\\n\\u001f\\u007f\xc3\xa9\"");
 }
 
-static void test_json_text_escapes_neighbours(void **state)
+static void test_span_trim_all_white_space(void **state)
 {
 	(void)state;
-	STR_AUTO got = STR_INIT(1000);
-	str_json_text(&got, SPAN("\n\n\"\\ab\x01\x7f\t"));
-	assert_string_equal(str_c(&got), "\\n\\n\\\"\\\\ab\\u0001\\u007f\\t");
+	assert_true(span_is(span_trim(SPAN(" \t\r\n\v\fa b\f\v\n\r\t ")), "a b"));
+	assert_int_equal(span_trim(SPAN(" \t\r\n\v\f")).n, 0);
+	assert_int_equal(span_trim(SPAN("")).n, 0);
 }
 
-static void test_json_puts_quotes(void **state)
+static void test_span_starts(void **state)
 {
 	(void)state;
-	STR_AUTO got = STR_INIT(1000);
-	str_json(&got, SPAN(""));
-	str_json(&got, SPAN("plain"));
-	str_json(&got, SPAN("a\"b"));
-	assert_string_equal(str_c(&got), "\"\"\"plain\"\"a\\\"b\"");
+	assert_true(span_starts(SPAN("abc"), "ab"));
+	assert_true(span_starts(SPAN("abc"), ""));
+	assert_false(span_starts(SPAN("ab"), "abc"));
+	assert_false(span_starts(SPAN("xbc"), "ab"));
 }
 
-static void test_json_beyond_the_maximum_is_not_written(void **state)
+static void test_parse_i64_range(void **state)
 {
 	(void)state;
-	STR_AUTO got = STR_INIT(6);
-	str_json(&got, SPAN("1234"));
-	assert_false(got.full);
-	str_json(&got, SPAN(""));
-	assert_true(got.full);
-	assert_string_equal(str_c(&got), "\"1234\"");
-}
-
-static void test_int_all_lengths(void **state)
-{
-	(void)state;
-	STR_AUTO got = STR_INIT(1000);
-	static const int64_t V[] = { 0, 9, 10, -1, -10, INT64_MAX, INT64_MIN };
-	for (size_t i = 0; i < sizeof(V) / sizeof(*V); i++) {
-		str_int(&got, V[i]);
-		str_char(&got, ' ');
+	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
+		                               "1x", "0x1", "101", "-11", "9223372036854775808" };
+	int64_t v = 7;
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+		assert_int_equal(parse_i64(span_of(REFUSED[i]), -10, 100, &v), -1);
+		assert_int_equal(v, 7);
 	}
-	assert_string_equal(str_c(&got), "0 9 10 -1 -10 9223372036854775807 -9223372036854775808 ");
+	assert_int_equal(parse_i64(SPAN("-10"), -10, 100, &v), 0);
+	assert_int_equal(v, -10);
+	assert_int_equal(parse_i64(SPAN("-9223372036854775808"), INT64_MIN, INT64_MAX, &v), 0);
+	assert_true(v == INT64_MIN);
+}
+
+static void test_xstrndup_and_xasprintf(void **state)
+{
+	(void)state;
+	FREE_AUTO char *part = xstrndup("abcdef", 3);
+	FREE_AUTO char *text = xasprintf("%s-%d", part, 4);
+	assert_string_equal(part, "abc");
+	assert_string_equal(text, "abc-4");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json_text_escapes_at_every_place),
-		cmocka_unit_test(test_json_text_escapes_neighbours),
-		cmocka_unit_test(test_json_puts_quotes),
-		cmocka_unit_test(test_json_beyond_the_maximum_is_not_written),
-		cmocka_unit_test(test_int_all_lengths),
+		cmocka_unit_test(test_str_put_fills_up_to_max),
+		cmocka_unit_test(test_str_put_is_full_for_good),
+		cmocka_unit_test(test_str_c_of_nothing),
+		cmocka_unit_test(test_str_take_leaves_empty),
+		cmocka_unit_test(test_str_secret_grows),
+		cmocka_unit_test(test_str_int_extremes),
+		cmocka_unit_test(test_str_json_escapes),
+		cmocka_unit_test(test_span_trim_all_white_space),
+		cmocka_unit_test(test_span_starts),
+		cmocka_unit_test(test_parse_i64_range),
+		cmocka_unit_test(test_xstrndup_and_xasprintf),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void create(struct world *w, const struct store_request *q, struct store_
 		r->status = 409;
 		return;
 	}
-	struct thing made = { .uid = "dry" };
+	static struct thing made = { .uid = "dry" };
 	t = q->dry_run ? &made : add(w, q->kind, q->name, ID);
 	kept_copy(t->owner, sizeof(t->owner), q->body[1]);
 	answer_with(w, r, t);

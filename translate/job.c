@@ -73,6 +73,22 @@ static void read_name(struct reading *r, const char *key)
 	md5_hex(job->hash, job->id);
 }
 
+/*
+ * Secrets that are shared with other parts of the job, or may be: then any message could show
+ * one of them, so this is the only one.  (Masked ones that have come back are no secret.)
+ */
+static int check_secrets(struct reading *r, const struct doc *doc)
+{
+	const struct node *secrets = node_get(r->root, "secrets");
+	bool masked = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), MASK);
+	if (r->job->dialect != DIALECT_V2 || secrets == NULL || masked)
+		return 0;
+	if (doc->secrets_unsafe)
+		return err_at(r->e, 400, r->code, doc->secrets_at,
+		              "%s, so it cannot be hidden in the stored job", doc->secrets_unsafe);
+	return 0;
+}
+
 static int read_job(struct reading *r, const struct dialect_rule *rule, const struct doc *doc,
                     struct span text)
 {
@@ -81,6 +97,8 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	r->job->dialect = rule->dialect;
 	if (rule->dialect == DIALECT_V1)
 		r->root = pai_v1_numbers(r);
+	if (check_secrets(r, doc))
+		return -1;
 	if (schema_check(schema_get(rule->schema), r->root, rule->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
 	read_name(r, rule->name_key);

@@ -316,14 +316,16 @@ static bool has_password(struct span t, size_t i)
 }
 
 /* Such a URL stays as it is, since the runtime needs it. */
-static void warn_passwords(struct reading *r)
+static void warn_passwords(struct reading *r, const struct doc *doc, struct span text)
 {
-	struct span t = r->job->config;
-	for (size_t i = 0; (i = span_find(t, i, "://")) != SIZE_MAX;) {
+	for (size_t i = 0; (i = span_find(text, i, "://")) != SIZE_MAX;) {
 		i += 3;
-		if (!has_password(t, i))
+		const char *p = text.p + i;
+		bool secret =
+		    doc->secrets.n && p >= doc->secrets.p && p < doc->secrets.p + doc->secrets.n;
+		if (secret || !has_password(text, i))
 			continue;
-		struct place where = { NULL, line_of(t, i), 0 };
+		struct place where = { NULL, line_of(text, i), 0 };
 		notes_add(r->warnings, where,
 		          "others can read the password in this URL; use <%% $secrets.NAME %%>");
 		return;
@@ -335,13 +337,8 @@ int mask_config(struct reading *r, const struct doc *doc, struct span text)
 	struct mask m = { .r = r, .doc = doc, .text = text };
 	int status = 0;
 	r->job->config = text;
-	if (r->job->dialect == DIALECT_V2 && node_get(r->root, "secrets")) {
-		if (doc->secrets_unsafe)
-			return err_at(r->e, 400, r->code, doc->secrets_at,
-			              "%s, so it cannot be hidden in the stored job",
-			              doc->secrets_unsafe);
+	if (r->job->secrets)
 		edit_secrets(&m);
-	}
 	if (r->job->dialect == DIALECT_V2)
 		edit_auth(&m);
 	if (r->e->http == 0 && m.n)
@@ -349,7 +346,7 @@ int mask_config(struct reading *r, const struct doc *doc, struct span text)
 	free(m.edit);
 	if (r->e->http || status)
 		return -1;
-	warn_passwords(r);
+	warn_passwords(r, doc, text);
 	if (r->job->config.n > r->set->max_annotations)
 		return err_at(r->e, 400, r->code, path_place(r->a, NULL, r->root),
 		              "the job file is larger than %zu bytes and cannot be stored as an "

@@ -126,6 +126,8 @@ static void read_role(struct reading *r, const struct path *p, const struct node
 	role->instances = reading_int(r, p, n, &tasks);
 	role->min_failed = read_minimum(r, p, n, &MIN_FAILED, role->instances);
 	role->min_succeeded = read_minimum(r, p, n, &MIN_SUCCEEDED, role->instances);
+	role->min_failed_given = role->min_failed != V1_NOT_GIVEN;
+	role->min_succeeded_given = role->min_succeeded != V1_NOT_GIVEN;
 	role->task_fancy_retry = !r->job->gang;
 	role->image = reading_text(r->root, "image");
 	read_resources(r, p, n, role);

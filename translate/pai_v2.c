@@ -36,6 +36,11 @@ static const struct int_field SHM = { "shmMB", 0, INT32_MAX, 0 };
 
 /* ---- one role ------------------------------------------------------------------------------- */
 
+static bool present(const struct node *n)
+{
+	return n && n->type != NODE_NULL;
+}
+
 static void warn_above(struct reading *r, const struct path *up, const struct node *map,
                        const char *key, int64_t instances)
 {
@@ -53,6 +58,8 @@ static void read_completion(struct reading *r, const struct path *role, const st
 	struct path p = PATH_KEY(role, SPAN("completion"));
 	int64_t failed = reading_int(r, &p, c, &MIN_FAILED);
 	int64_t succeeded = reading_int(r, &p, c, &MIN_SUCCEEDED);
+	out->min_failed_given = present(node_get(c, MIN_FAILED.name));
+	out->min_succeeded_given = present(node_get(c, MIN_SUCCEEDED.name));
 	out->min_failed = failed ? failed : 1;
 	out->min_succeeded = succeeded ? succeeded : out->instances;
 	warn_above(r, &p, c, MIN_FAILED.name, out->instances);
@@ -142,9 +149,8 @@ static void read_role(struct v2 *v, const struct path *p, const struct member *m
 	const struct node *n = &m->value;
 	const struct int_field instances = { "instances", 1, r->set->max_instances, 1 };
 	reading_role_name(r, role, p, n, member_key(m));
-	struct place key = path_place_key(r->a, p, m);
-	role->where.line = key.line;
-	role->where.column = key.column;
+	role->where.line = m->key_line;
+	role->where.column = m->key_column;
 	role->instances = reading_int(r, p, n, &instances);
 	read_completion(r, p, n, role);
 	read_retries(r, p, n, role);
@@ -188,7 +194,12 @@ void pai_v2_read(struct reading *r)
 {
 	struct job *job = r->job;
 	const struct node *secrets = node_get(r->root, "secrets");
+	struct path at = PATH_KEY(NULL, SPAN("secrets"));
 	job->secrets = node_is(secrets, NODE_MAP) ? secrets : NULL;
+	if (node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), MASK))
+		reading_refuse(r, &at, secrets,
+		               "must be a mapping; this job was stored without its secrets, put "
+		               "them in again");
 	job->fancy_retry = true;
 	job->retry_max = reading_int(r, NULL, r->root, &RETRIES);
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));

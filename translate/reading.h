@@ -20,7 +20,7 @@ struct reading {
 	size_t rendered; /* bytes of all commands so far */
 };
 
-/* A violation or warning at a value, or at the key of a member. */
+/* A violation or warning at a value, or at the key of a member (p leads to its map). */
 void reading_refuse(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
                     ...) __attribute__((format(printf, 4, 5)));
 void reading_refuse_key(struct reading *r, const struct path *p, const struct member *m,

@@ -11,8 +11,7 @@
 static bool any_given(const struct job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
-		if (job->roles[i].min_failed != V1_NOT_GIVEN ||
-		    job->roles[i].min_succeeded != V1_NOT_GIVEN)
+		if (job->roles[i].min_failed_given || job->roles[i].min_succeeded_given)
 			return true;
 	}
 	return false;

@@ -75,6 +75,7 @@ static struct span value_text(struct arena *a, const struct node *n)
 	return (struct span){ NULL, 0 };
 }
 
+/* p leads to the map. */
 static bool name_allowed(struct reading *r, const struct path *p, const struct member *m)
 {
 	struct span name = member_key(m);

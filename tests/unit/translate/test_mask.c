@@ -141,6 +141,24 @@ static void test_unsafe_secrets_are_refused(void **state)
 	}
 }
 
+static void test_masked_secrets_come_back(void **state)
+{
+	(void)state;
+	assert_refused(HEAD "secrets: \"******\"\n" REST,
+	               "4:10: secrets: must be a mapping; this job was stored without its secrets");
+}
+
+static void test_password_in_a_url_is_warned_about(void **state)
+{
+	(void)state;
+	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
+				"parameters: {a: 'https://u:p@h'}\n" REST;
+	assert_warned(text, "7:0: others can read the password in this URL");
+	assert_quiet(HEAD "secrets: {a: 'https://u:hunter2@h'}\n" REST);
+	assert_quiet(HEAD
+	             "parameters: {a: 'https://u:<% $secrets.a %>@h', b: 'http://h:80/@'}\n" REST);
+}
+
 /* ---- auth ------------------------------------------------------------------------------------ */
 
 #define AUTH(a)                                                                                    \
@@ -230,6 +248,10 @@ static void test_messages_show_no_secret(void **state)
 		AUTH("    password: [hunter2]\n"),
 		AUTH("    password: hunter2\n    username: 'hunter2:hunter2'\n"),
 		AUTH("    registryuri: 'https://u:hunter2@h'\n"),
+		HEAD "secrets: {a: &a hunter2+}\nparameters: *a\n" REST,
+		HEAD "secrets: [&a hunter2+]\ndefaults: {virtualCluster: *a}\n" REST,
+		HEAD
+		"secrets: {a: hunter2}\nparameters: {secrets: {a: 1}}\njobRetryCount: -1\n" REST,
 		AUTH("    password: '<% $secrets.no %>hunter2'\n"),
 		AUTH("    password: '<% hunter2'\n"),
 		AUTH("    registryuri: '<% $secrets.p %>'\n") "secrets: {p: 'a hunter2 b'}\n",
@@ -249,6 +271,8 @@ int main(void)
 		cmocka_unit_test(test_flow_yaml),
 		cmocka_unit_test(test_odd_values_elsewhere_survive),
 		cmocka_unit_test(test_unsafe_secrets_are_refused),
+		cmocka_unit_test(test_masked_secrets_come_back),
+		cmocka_unit_test(test_password_in_a_url_is_warned_about),
 		cmocka_unit_test(test_auth),
 		cmocka_unit_test(test_auth_by_reference_stays),
 		cmocka_unit_test(test_auth_in_json),

@@ -136,6 +136,7 @@ static void test_env_of_the_job_is_judged_once(void **state)
 	                       "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
 	                       "{\"name\":\"n\",\"command\":\"x\"}]}");
 	assert_int_equal(r.err.notes.n, 1);
+	assert_string_equal(r.err.notes.v[0].at, "/env/FC_A");
 	assert_string_equal(r.err.code, "InvalidParametersError");
 	run_done(&r);
 }

@@ -190,6 +190,8 @@ static void wait_for_end(const struct process *p)
 		uint32_t signo = next_signal(p, LOGIN_REFRESH_MS);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
+		if (signo == SIGHUP)
+			log_event(LOG_INFO, "SIGHUP: nothing is read again by it", NULL, NULL);
 		if (p->server.login)
 			login_refresh(p->server.login);
 	}
@@ -275,7 +277,8 @@ static int serve(struct process *p)
 	http_init();
 	int code = EXIT_OK;
 	if (start(p, &e) < 0) {
-		code = complain(&e, NULL, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
+		/* Only mistakes in the facts have a place. */
+		code = complain(&e, p->options.facts, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
 	} else {
 		say_started(p, scrubbed);
 		if (run(p, &e) < 0)

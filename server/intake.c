@@ -52,7 +52,8 @@ static void check_body(struct request *r, const struct framing *f)
 	}
 	r->too_large = f->length > max;
 	if (!r->too_large)
-		(void)str_reserve(&r->body, f->length); /* at once, so that no copy is left */
+		/* At once, so that no copy is left behind as it grows. */
+		(void)str_reserve(&r->body, f->chunked ? max : f->length);
 	else if (f->value[HEADER_EXPECT].p || f->length > swallow_max(r))
 		refuse_large(r); /* before the body is sent, or for want of a better moment */
 }

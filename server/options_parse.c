@@ -133,19 +133,24 @@ static const char *value_text(struct options *o, const struct node *n)
 	return NULL;
 }
 
+static void unknown_key(const struct member *m, struct err *e)
+{
+	char name[4 * QUOTE_MAX];
+	struct place where = { NULL, m->key_line, m->key_column };
+	(void)err_at(e, 400, "InvalidOption", where, "there is no option \"%s\"",
+	             quote(name, member_key(m)));
+}
+
 /* Options that other commands take are let pass, so that one file serves all commands. */
 static void set_from_member(struct options *o, unsigned command, const struct member *m,
                             struct err *e)
 {
-	struct path path = PATH_KEY(NULL, member_key(m));
 	const struct option *option = option_find(member_key(m));
 	if (!option || strcmp(option->name, "config") == 0) {
-		char name[4 * QUOTE_MAX];
-		(void)err_at(e, 400, "InvalidOption", path_place_key(&o->arena, &path, m),
-		             "there is no option %s", quote(name, member_key(m)));
+		unknown_key(m, e);
 		return;
 	}
-	struct origin from = { option->name, path_place(&o->arena, &path, &m->value) };
+	struct origin from = { option->name, { NULL, m->value.line, m->value.column } };
 	const char *value = value_text(o, &m->value);
 	if (!value)
 		(void)wrong(&from, e, "must be one value");

@@ -16,6 +16,8 @@ int complain(const struct err *e, const char *file, int code)
 		STR_AUTO text = STR_INIT(LINE_LIMIT);
 		if (file && n->line)
 			str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
+		else if (file && n->at)
+			str_printf(&text, "%s: ", file);
 		note_text(&text, n);
 		(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
 	}

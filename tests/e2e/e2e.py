@@ -16,7 +16,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 from cluster import FRAMEWORKS, Cluster
 from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
                      wait_until)
-from jobs import submit_all
+from jobs import submit_all, submit_with_configmap
 
 MARKER = "Marker-of-a-secret-271828"
 RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
@@ -381,7 +381,10 @@ def main():
     def openpai(check, cluster):
         submit_all(check, cluster, "openpai", ["--priority-class"])
 
-    tests = [plain, openpai, test_missing_verb, test_kubeconfig, test_in_cluster, test_wrong_logins,
+    def configmap(check, cluster):
+        submit_with_configmap(check, cluster)
+
+    tests = [plain, openpai, configmap, test_missing_verb, test_kubeconfig, test_in_cluster, test_wrong_logins,
              test_environment, test_kubectl, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 

@@ -84,6 +84,7 @@ class Jobs:
         self.profile, self.options = profile, options
         self.accepted = self.refused = self.templates = self.dependents = 0
         self.seen_templates = set()
+        self.kinds = collections.Counter()
         # Files whose jobs have one name take turns.
         self.locks = collections.defaultdict(threading.Lock)
 
@@ -138,6 +139,7 @@ class Jobs:
 
     def dependent(self, name, value, framework):
         self.dependents += 1
+        self.kinds[value["kind"]] += 1
         name = f"{name}: {value['kind']} {value['metadata']['name'][32:]}"
         there = self.cluster.get(value["kind"], value["metadata"]["name"])
         if not self.check.ok(f"{name} is there", there):
@@ -205,6 +207,18 @@ def submit_all(check, cluster, profile, options):
     for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass"):
         left = [n for n in cluster.names(kind) if re.match(r"^[0-9a-f]{32}", n)]
         check.equal(f"{profile}: {kind}s left", left, [])
+
+
+def submit_with_configmap(check, cluster):
+    """The environment moves to a ConfigMap where it is large: here, from a few bytes on."""
+    options = ["--max-env-inline", "64"]
+    with Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+                cluster.user_token, "--facts", FACTS, *options) as server:
+        jobs = Jobs(check, cluster, server, "plain", options)
+        for path in job_files("examples/distributed.yaml", "examples/tfDemo.json"):
+            jobs.one(path)
+        made = jobs.kinds["ConfigMap"]
+        check.ok("there were ConfigMaps", made >= 2, made)
 
 
 def attempt(jobs, path):

@@ -2,7 +2,7 @@
 import json
 import re
 
-from harness import Server, framework_name, job_v1, job_v2, job_v2_secret
+from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, wait_until
 
 JSON_TYPE = "application/json; charset=utf-8"
 YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
@@ -299,6 +299,7 @@ class Contract:
     def test_log(self, check):
         name = self.name()
         self.server.submit(job_v2(name), {"User-Agent": 'a"b\\c'})
+        wait_until(lambda: name in self.server.log(), 5)  # it is written after the answer
         lines = [line for line in self.server.log().splitlines() if name in line]
         check.equal("one log line per request", len(lines), 1)
         try:

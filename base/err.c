@@ -7,7 +7,7 @@
 
 enum { MESSAGE_MAX = 4096 };
 
-static char *vformat(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static char *vformat(const char *fmt, va_list ap)
 {
 	char *p = NULL;
 	if (vasprintf(&p, fmt, ap) < 0)

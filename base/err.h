@@ -61,11 +61,11 @@ struct err {
 
 /* Make *e this one error, whatever it was before.  Returns -1, for `return err_set(...)`. */
 int err_set(struct err *e, int http, const char *code, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+    __attribute__((format(printf, 4, 5)));
 
 /* Add a violation with its place.  The first one decides http and code.  Returns -1. */
 int err_at(struct err *e, int http, const char *code, struct place where, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+    __attribute__((format(printf, 5, 6)));
 
 /* Put "text: " before the first note, e.g. err_wrap(e, "posting secret %s", name).  Returns -1. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -77,7 +77,7 @@ void err_done(struct err *e);
 
 /* Append a note (a warning, say); beyond NOTES_MAX it is only counted. */
 void notes_add(struct notes *n, struct place where, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4)));
 void notes_done(struct notes *n);
 /* Move what is in `from` to the end of the other; `from` is empty afterwards. */
 void notes_move(struct notes *n, struct notes *from);

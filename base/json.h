@@ -7,4 +7,4 @@
  * all (so that YAML may be tried), and left false for what JSON forbids us to
  * take in any syntax: duplicate keys, NUL, lone surrogates, budgets. */
 int json_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
-	      struct notes *warnings, bool *syntax, struct err *e);
+              struct notes *warnings, bool *syntax, struct err *e);

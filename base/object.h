@@ -6,13 +6,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum object_kind {
-	KIND_FRAMEWORK,
-	KIND_SECRET,
-	KIND_CONFIGMAP,
-	KIND_PRIORITYCLASS,
-	KIND_MAX
-};
+enum object_kind { KIND_FRAMEWORK, KIND_SECRET, KIND_CONFIGMAP, KIND_PRIORITYCLASS, KIND_MAX };
 
 struct object {
 	enum object_kind kind;

@@ -56,10 +56,10 @@ struct member {
 
 /* What a reader may spend on one document. */
 struct budget {
-	size_t depth;       /* nesting of lists and maps */
-	size_t nodes;       /* values after aliases are followed */
-	size_t text;        /* bytes of all scalars after aliases are followed */
-	size_t key;         /* bytes of one key */
+	size_t depth; /* nesting of lists and maps */
+	size_t nodes; /* values after aliases are followed */
+	size_t text;  /* bytes of all scalars after aliases are followed */
+	size_t key;   /* bytes of one key */
 };
 #define BUDGET_DEFAULT ((struct budget){ 64, 100000, 8u << 20, 1024 })
 
@@ -93,7 +93,7 @@ struct doc {
  * with line and column.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
-	     struct notes *warnings, struct err *e);
+             struct notes *warnings, struct err *e);
 
 /* The member's value, or NULL if `map` is no map or has no such member. */
 const struct node *node_get(const struct node *map, const char *key);

@@ -13,6 +13,17 @@
 
 struct store;
 
+/*
+ * PATCH is a JSON merge patch (RFC 7396).  A store repeats by itself, with back-off and
+ * until the deadline, what was not executed, and what does no harm when executed twice: GET,
+ * PATCH, and DELETE with a uid.  So of these, STORE_AMBIGUOUS and STORE_BUSY mean that the
+ * deadline has come, and only a CREATE has to be settled by whoever asked for it.
+ *
+ * READY asks once whether jobs could be made now: it GETs a Framework that does not exist,
+ * for /readyz is often forbidden.  STORE_OK (its 404 has come) says that network, TLS, login, the
+ * right to get Frameworks, and the CRD are all in order; it needs no right of its own, and
+ * says nothing about the namespace, nor about the rights to create.  Kind and name are ignored.
+ */
 enum store_verb { STORE_CREATE, STORE_GET, STORE_PATCH, STORE_DELETE, STORE_READY };
 
 /* What became of a request.  The rule behind the words, measured: a request
@@ -75,10 +86,12 @@ int store_timeout_ms(const struct store *s); /* until store_reap must be called;
 size_t store_pending(const struct store *s); /* requests whose callback is due */
 bool store_has_room(const struct store *s);  /* a new job would be queued, not refused */
 
-/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY, and free. */
+/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the directory: with their
+ * answers, where work had begun), and free.  What the callbacks ask for meanwhile is STORE_BUSY. */
 void store_free(struct store *s);
 
-/* Where the API server is and how to log in.  Made once, shared by all loops' stores. */
+/* Where the API server is and how to log in.  Made once, shared by all loops' stores, which
+ * must be freed before it. */
 struct login;
 
 struct login_options {
@@ -90,7 +103,9 @@ struct login_options {
 };
 
 /* NULL and *e (500) naming file and key: what is missing, refused (exec, insecure-skip-tls-verify,
- * proxy-url, plain http to another host) or unreadable.  Reads files: at start only. */
+ * proxy-url, plain http to another host) or unreadable.  Reads files, and removes from the
+ * environment what libcurl and its TLS would obey (SSLKEYLOGFILE, proxies): at start only, before
+ * there are threads. */
 struct login *login_new(const struct login_options *o, struct err *e);
 /* Read the token file again if it changed (at most every `seconds`, by timer); keeps
  * the old token on any error.  Any one thread. */

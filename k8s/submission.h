@@ -10,6 +10,15 @@
  * A lost answer is settled by a GET that compares the submission id.  When the
  * callback says ok, everything exists and the job is started; when it does not,
  * nothing is left behind, except with 504 OutcomeUnknown, which says so.
+ *
+ * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (with
+ * get, a lost answer to one of these is settled without rolling back); and if there are priority
+ * classes, these create, get, delete.
+ *
+ * Errors: 409 ConflictJobError (the name is taken; or a dependent of an older job still is
+ * being deleted, waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413
+ * PayloadTooLargeError, 400 InvalidProtocolError (refused by the API server's validation, naming
+ * the fields), 500 UnknownError (rights, namespace, CRD: the sentence says which).
  */
 #include "base/err.h"
 #include "base/object.h"
@@ -23,7 +32,7 @@ typedef void submission_callback(void *arg, const struct err *e);
 struct submission_options {
 	const char *submission_id; /* 32 hex digits; also in the Framework */
 	const char *display_name;  /* user~job, for messages */
-	int64_t deadline_ms;       /* by store_now_ms */
+	int64_t deadline_ms;       /* by store_now_ms; finding out and undoing may take 5 s more */
 	bool dry_run;              /* each object with ?dryRun=All, nothing stays */
 };
 

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char top[64];  /* a directory of this test's own */
@@ -308,6 +310,49 @@ static void test_open_sweeps_orphans(void **state)
 	assert_false(file_exists("secrets/mine.json"));
 }
 
+/* In a process of its own: objects with dependents, made, changed and deleted until it is killed.
+ */
+static void work_for_ever(int round)
+{
+	char name[32];
+	char body[256];
+	open_store();
+	for (int i = 0;; i++) {
+		(void)snprintf(name, sizeof(name), "f%d-%d", round, i);
+		(void)snprintf(body, sizeof(body),
+		               "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"%s\"}}", name);
+		struct kept made = create(KIND_FRAMEWORK, name, body);
+		char secret[40];
+		(void)snprintf(secret, sizeof(secret), "%s-s", name);
+		create_owned(secret, made.uid);
+		if (i % 2)
+			delete (name, made.uid, NULL);
+	}
+}
+
+static void test_open_after_being_killed_at_any_moment(void **state)
+{
+	(void)state;
+	close_store();
+	for (int round = 0; round < 12; round++) {
+		pid_t pid = fork();
+		if (pid == 0)
+			work_for_ever(round);
+		assert_true(pid > 0);
+		(void)usleep(20000 + 3000 * (unsigned)round);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		open_store(); /* refuses files that are not whole */
+		close_store();
+		shell("! ls -A %s/*/ | grep -q '^.new-'", dir);
+	}
+	shell("ls %s/frameworks | sed 's/.json$//' >%s/frameworks.txt; "
+	      "ls %s/secrets | sed 's/-s.json$//' | "
+	      "while read -r f; do grep -qx \"$f\" %s/frameworks.txt || exit 1; done",
+	      dir, top, dir, top);
+	open_store();
+}
+
 static void open_fails(const char *path, const char *why)
 {
 	ERR_AUTO e = { 0 };
@@ -469,6 +514,7 @@ int main(void)
 		TEST(test_open_keeps_objects_and_goes_on_counting),
 		TEST(test_open_removes_leftovers),
 		TEST(test_open_sweeps_orphans),
+		TEST(test_open_after_being_killed_at_any_moment),
 		TEST(test_open_refuses_a_second_process),
 		TEST(test_open_refuses_what_others_can_read),
 		TEST(test_open_refuses_a_link),

@@ -1,0 +1,117 @@
+/*
+ * Any text as a template, and after a line `===` any text as an overlay: reading, merging,
+ * compiling and running never crash, and what comes out is JSON without a hole in it.
+ */
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "translate/template.h"
+
+enum { TEXT_MAX = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* What is made: a list hole must know. */
+struct scope {
+	enum prog_shape shape;
+};
+
+static bool text_hole(const struct scope *s, struct out *o)
+{
+	(void)s;
+	out_text(o, SPAN("a\"b\n"));
+	return true;
+}
+
+static bool number_hole(const struct scope *s, struct out *o)
+{
+	(void)s;
+	out_int(o, -42);
+	return true;
+}
+
+static bool absent_hole(const struct scope *s, struct out *o)
+{
+	(void)s;
+	(void)o;
+	return false;
+}
+
+static bool list_hole(const struct scope *s, struct out *o)
+{
+	str_puts(o->s, s->shape == PROG_MEMBERS ? "\"k\":\"v\"," : "1,{\"x\":[2]},");
+	return true;
+}
+
+static bool map_hole(const struct scope *s, struct out *o)
+{
+	(void)s;
+	str_puts(o->s, "{}");
+	return true;
+}
+
+static const struct hole HOLES[] = {
+	{ "t", HOLE_TEXT, false, text_hole, "", "" },
+	{ "n", HOLE_NUMBER, false, number_hole, "", "" },
+	{ "a", HOLE_TEXT, true, absent_hole, "", "" },
+	{ "m", HOLE_MAP, false, map_hole, "", "" },
+	{ "l", HOLE_LIST, false, list_hole, "", "" },
+	{ "e", HOLE_LIST, false, absent_hole, "", "" },
+};
+static const struct constant CONSTANTS_HERE[] = { { "c", { "gpu/x", 5 }, "" } };
+static const struct hole_group GROUP = { "", HOLES, sizeof(HOLES) / sizeof(HOLES[0]) };
+static const struct vocabulary WORDS = { &GROUP, 1, CONSTANTS_HERE, 1 };
+
+static void run(const struct node *root, enum prog_shape shape)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	struct prog *p = prog_new(root, shape, &WORDS, &e);
+	if (p == NULL)
+		return;
+	const char *open = shape == PROG_ITEMS ? "[" : "{";
+	if (shape != PROG_VALUE)
+		str_puts(&out, open);
+	prog_run(p, &(struct scope){ shape }, &out);
+	prog_free(p);
+	if (out.full)
+		return;
+	if (shape != PROG_VALUE) {
+		if (out.p[out.n - 1] == ',')
+			out.n--;
+		str_char(&out, shape == PROG_ITEMS ? ']' : '}');
+	}
+	/* Two keys may become one name when holes are filled in: that alone is no reason to fail.
+	 */
+	json_t *v = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	assert(v || memmem(out.p, out.n, "\\u0000", 6));
+	json_decref(v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct span text = { (const char *)data, n };
+	const char *cut = n ? memmem(data, n, "\n===\n", 5) : NULL;
+	struct span over = { NULL, 0 };
+	if (cut) {
+		over = (struct span){ cut + 5, n - (size_t)(cut + 5 - text.p) };
+		text.n = (size_t)(cut + 1 - text.p);
+	}
+	if (utf8_check(text) != text.n || utf8_check(over) != over.n)
+		return 0;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct manifest base = { "base.yaml", text, MANIFEST_BASE, NULL };
+	struct manifest overlay = { "over.yaml", over, MANIFEST_OVERLAY, NULL };
+	if (manifest_read(&base, &WORDS, &a, &e) < 0)
+		return 0;
+	const struct node *root = base.root;
+	if (cut && (manifest_read(&overlay, &WORDS, &a, &e) < 0 ||
+	            manifest_merge(&root, &overlay, &a, &e) < 0))
+		return 0;
+	for (enum prog_shape shape = 0; shape < PROG_SHAPE_MAX; shape++)
+		run(root, shape);
+	return 0;
+}

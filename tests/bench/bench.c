@@ -92,8 +92,9 @@ static void row(const char *name, const struct setting *s, struct span text)
 	(void)printf(" %6.1f / %6.1f |", lowest(&series[STAGE_EVENTS]), floor);
 	for (enum stage i = STAGE_READ; i < STAGE_MAX; i++)
 		(void)printf(" %+6.1f |", median(&series[i]) - median(&series[i - 1]));
-	(void)printf(" %6.1f / %6.1f | **%.2f** |", lowest(&series[STAGE_BUILD]), total,
-	             total / floor);
+	double least = lowest(&series[STAGE_BUILD]);
+	(void)printf(" %6.1f / %6.1f | **%.2f** / %.2f |", least, total,
+	             least / lowest(&series[STAGE_EVENTS]), total / floor);
 	(void)printf(" %6zu | %6zu | %6zu | %8zu |\n", heap.calls, heap.peak_bytes / 1024,
 	             r.arena / 1024, r.out);
 	(void)fflush(stdout);
@@ -102,7 +103,7 @@ static void row(const char *name, const struct setting *s, struct span text)
 static void head(const char *title)
 {
 	(void)printf("\n%s\n\n| job | bytes | libyaml, min / med | read | schema | job | build | "
-	             "total, min / med | x libyaml "
+	             "total, min / med | x libyaml, min / med "
 	             "| mallocs | peak KB | arena KB | bytes out "
 	             "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
 	             title);

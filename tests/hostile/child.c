@@ -23,9 +23,14 @@ struct measured child_run(const struct setting *s, struct span text)
 {
 	struct measured m = { 0 };
 	FILE *out = tmpfile();
-	pid_t pid = out ? fork() : -1;
+	if (!out) {
+		perror("child");
+		return m;
+	}
+	pid_t pid = fork();
 	if (pid < 0) {
 		perror("child");
+		(void)fclose(out);
 		return m;
 	}
 	if (pid == 0)

@@ -23,6 +23,11 @@ SLOW = float(os.environ.get("TEST_SLOW", "1"))
 USER = "alice"
 
 
+# What sanitizers said about servers that were run.
+COMPLAINTS = []
+SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
+
+
 # ---- counting ---------------------------------------------------------------------------
 class Checks:
     """Counts facts; a failed one is printed at once, with what was seen instead."""
@@ -51,6 +56,8 @@ class Checks:
                 self.ok(function.__name__, False, traceback.format_exc()[-900:])
 
     def finish(self):
+        for text in COMPLAINTS:
+            self.ok("sanitizer", False, text)
         print(f"{self.passed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
 
@@ -322,6 +329,9 @@ class Server:
 
     def remove(self):
         self.stop()
+        found = SANITIZERS.search(self.log())
+        if found:
+            COMPLAINTS.append(found.group(0)[:3000])
         self.log_stream.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -124,6 +124,13 @@ static void emit_pieces(struct compiler *c, struct span rest)
 	}
 }
 
+static void emit_string(struct compiler *c, struct span text)
+{
+	emit_text(c, "\"");
+	emit_pieces(c, text);
+	emit_text(c, "\"");
+}
+
 /* The one hole that a plain scalar consists of. */
 static bool lone_hole(const struct compiler *c, const struct node *n, struct piece *p)
 {
@@ -149,9 +156,7 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 	} else if (lone_hole(c, n, &p)) {
 		emit_hole(c, p.list ? OP_LIST : OP_VALUE, p.text);
 	} else {
-		emit_text(c, "\"");
-		emit_pieces(c, node_span(n));
-		emit_text(c, "\"");
+		emit_string(c, node_span(n));
 	}
 }
 
@@ -241,6 +246,15 @@ static void emit_value(struct compiler *c, const struct node *n)
 		emit_text(c, map ? "}" : "]");
 }
 
+/* A text that is always there. */
+static bool is_string(const struct compiler *c, const struct node *n)
+{
+	struct piece p;
+	if (!node_is(n, NODE_TEXT) || may_be_absent(c, n))
+		return false;
+	return !lone_hole(c, n, &p) || hole_find(c->v, p.text)->type < HOLE_MAP;
+}
+
 /* {name: N, value: V} as "N":"V", */
 static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 {
@@ -250,16 +264,15 @@ static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 		emit_scalar(c, n);
 		return 0;
 	}
-	if (n->type != NODE_MAP || n->n != 2 || !node_is(name, NODE_TEXT) ||
-	    !node_is(value, NODE_TEXT) || may_be_absent(c, name) || may_be_absent(c, value))
+	if (n->type != NODE_MAP || n->n != 2 || !is_string(c, name) || !is_string(c, value))
 		return err_set(
 		    e, UNKNOWN_ERROR,
 		    "template, line %u: in a list that may become a ConfigMap every element "
 		    "is {name, value}",
 		    n->line);
-	emit_scalar(c, name);
+	emit_string(c, node_span(name));
 	emit_text(c, ":");
-	emit_scalar(c, value);
+	emit_string(c, node_span(value));
 	emit_text(c, ",");
 	return 0;
 }

@@ -328,6 +328,15 @@ static void test_run_members_are_pairs(void **state)
 	assert_string_equal(got, "\"A_-42\":\"a\\\"b\\n${number}\",");
 }
 
+static void test_run_members_are_texts_whatever_the_hole(void **state)
+{
+	(void)state;
+	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: ${number}\n  value: A\n", NULL);
+	assert_string_equal(got, "\"-42\":\"A\",");
+	FREE_AUTO char *map = run(PROG_MEMBERS, "- name: ${map}\n  value: A\n", NULL);
+	assert_non_null(strstr(map, "{name, value}"));
+}
+
 static void test_new_members_refuses_what_has_no_value(void **state)
 {
 	(void)state;
@@ -468,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_run_doubled_dollar_is_literal),
 		cmocka_unit_test(test_run_items_have_a_comma_each),
 		cmocka_unit_test(test_run_members_are_pairs),
+		cmocka_unit_test(test_run_members_are_texts_whatever_the_hole),
 		cmocka_unit_test(test_new_members_refuses_what_has_no_value),
 		cmocka_unit_test(test_merge_maps_lists_scalars),
 		cmocka_unit_test(test_merge_null_deletes_by_folded_name),

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -126,7 +127,8 @@ static int open_signals(struct process *p)
 	(void)sigaddset(&set, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return p->signal_fd < 0 ? -1 : 0;
+	p->server.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return p->signal_fd < 0 || p->server.ended_fd < 0 ? -1 : 0;
 }
 
 static int start(struct process *p, struct err *e)
@@ -205,50 +207,57 @@ static void enter(struct process *p, enum phase phase)
 }
 
 /* A second signal is a user who has waited long enough. */
-static void *wait_for_second(void *arg)
+static void stop_at_once(struct process *p)
 {
-	struct process *p = arg;
-	for (;;) {
-		uint32_t signo = next_signal(p, -1);
-		if (signo != SIGTERM && signo != SIGINT)
-			continue;
-		size_t lost = 0;
-		for (size_t i = 0; i < p->n_loops; i++)
-			lost += atomic_load(&p->loops[i].requests);
-		struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
-		log_int(&line, "requests_lost", (int64_t)lost);
-		log_end(&line);
-		_exit(lost ? EXIT_REFUSED : EXIT_OK);
-	}
-	return NULL;
+	size_t lost = 0;
+	for (size_t i = 0; i < p->n_loops; i++)
+		lost += atomic_load(&p->loops[i].requests);
+	struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
+	log_int(&line, "requests_lost", (int64_t)lost);
+	log_end(&line);
+	_exit(lost ? EXIT_REFUSED : EXIT_OK);
 }
 
-static void stop(struct process *p)
+/* Until so many loops have ended. */
+static void wait_for_loops(struct process *p, size_t n)
+{
+	while (n) {
+		struct pollfd fds[] = { { .fd = p->signal_fd, .events = POLLIN },
+			                { .fd = p->server.ended_fd, .events = POLLIN } };
+		eventfd_t ended = 0;
+		(void)poll(fds, 2, -1); /* what it says is asked below */
+		uint32_t signo = next_signal(p, 0);
+		if (signo == SIGTERM || signo == SIGINT)
+			stop_at_once(p);
+		if (eventfd_read(p->server.ended_fd, &ended) == 0)
+			n -= ended;
+	}
+}
+
+static void stop(struct process *p, size_t n_running)
 {
 	log_event(LOG_INFO, "stopping", NULL, NULL);
 	enter(p, PHASE_DRAIN);
 	/* Another signal ends the delay, but not what is under way. */
 	(void)next_signal(p, (int)p->options.drain_delay_s * 1000);
-	pthread_t watcher;
-	bool watched = pthread_create(&watcher, NULL, wait_for_second, p) == 0;
 	enter(p, PHASE_STOP);
-	for (size_t i = 0; i < p->n_loops; i++)
+	wait_for_loops(p, n_running);
+	for (size_t i = 0; i < n_running; i++)
 		loop_join(&p->loops[i]);
-	if (watched) {
-		(void)pthread_cancel(watcher); /* it sleeps in poll */
-		(void)pthread_join(watcher, NULL);
-	}
 	log_event(LOG_INFO, "stopped", NULL, NULL);
 }
 
 static int run(struct process *p, struct err *e)
 {
-	for (size_t i = 0; i < p->n_loops; i++)
-		if (loop_start(&p->loops[i], e) < 0)
-			return -1;
-	wait_for_end(p);
-	stop(p);
-	return 0;
+	size_t n = 0;
+	while (n < p->n_loops && loop_start(&p->loops[n], e) == 0)
+		n++;
+	if (n == p->n_loops)
+		wait_for_end(p);
+	else
+		p->options.drain_delay_s = 0;
+	stop(p, n);
+	return e->http ? -1 : 0;
 }
 
 static void done(struct process *p)
@@ -263,13 +272,15 @@ static void done(struct process *p)
 		translator_free(p->server.translator);
 	if (p->signal_fd >= 0)
 		(void)close(p->signal_fd);
+	if (p->server.ended_fd >= 0)
+		(void)close(p->server.ended_fd);
 	arena_wipe(&p->arena); /* facts hold users' extensions */
 }
 
 static int serve(struct process *p)
 {
 	ERR_AUTO e = { 0 };
-	p->signal_fd = -1;
+	p->signal_fd = p->server.ended_fd = -1;
 	process_harden();
 	const char *scrubbed = process_scrub();
 	log_init(strcmp(p->options.log_format, "logfmt") == 0 ? LOG_LOGFMT : LOG_JSON,

@@ -121,6 +121,7 @@ static void *loop_main(void *arg)
 	}
 	drain(l);
 	finish(l);
+	(void)eventfd_write(l->server->ended_fd, 1); /* far from full */
 	return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* rest-lit: the table of commands, and nothing else. */
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "server/commands.h"
 
 /* clang-format off */
@@ -52,6 +53,7 @@ static void usage(FILE *out)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	arena_keep_heap();
 	if (strcmp(name, "--version") == 0)
 		name = "version";
 	for (size_t i = 0; i < N_COMMANDS; i++)

@@ -23,4 +23,5 @@ struct server {
 	const char *namespace_name;
 	uint16_t port;
 	atomic_int phase;
+	int ended_fd; /* an eventfd: each loop adds 1 when it has ended */
 };

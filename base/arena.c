@@ -2,6 +2,7 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct arena_block {
 	char data[] __attribute__((aligned(8)));
 };
 
-enum { BLOCK_FIRST = 16 * 1024, BLOCK_MAX = 1024 * 1024 };
+enum { BLOCK_FIRST = 16 * 1024, BLOCK_MAX = 1024 * 1024, KEEP_MAX = 4 * 1024 * 1024 };
 
 /* Blocks double from 16 KiB to 1 MiB; what is larger than that gets a block of its own. */
 static size_t block_size(const struct arena *a, size_t n)
@@ -36,6 +37,12 @@ void *arena_alloc_slow(struct arena *a, size_t n)
 	a->end = b->data + size;
 	a->used += n;
 	return b->data;
+}
+
+void arena_keep_heap(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX); /* a hint: it works without */
+	(void)mallopt(M_TRIM_THRESHOLD, KEEP_MAX);
 }
 
 void *arena_zero(struct arena *a, size_t n, size_t size)

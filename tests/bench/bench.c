@@ -165,6 +165,7 @@ int main(int argc, char **argv)
 	int64_t n;
 	if (argc > 1 && parse_i64(span_of(argv[1]), 0, 600, &n) == 0)
 		seconds = (double)n;
+	arena_keep_heap(); /* as the server does */
 	struct setting s;
 	setting_init(&s, SETTING_BASE);
 	head("Profile openpai, a priority class per job:");

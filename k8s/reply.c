@@ -1,9 +1,9 @@
 /* Reading what an API server answers; see reply.h. */
 #include "k8s/reply.h"
 
-enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
+#include <stdio.h>
 
-static const char SUBMISSION[] = "rest-lit/submission";
+enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
 
 /* jansson allows 2048 levels; nothing that Kubernetes has needs more than 64. */
 static bool too_deep(struct span text)
@@ -81,12 +81,25 @@ bool reply_is_not_found(const json_t *status, const char *name)
 	       strcmp(reply_text(details, "name"), name) == 0;
 }
 
+const char *reply_mark(const json_t *object, const char *mark)
+{
+	const json_t *meta = json_object_get(object, "metadata");
+	char key[64];
+	(void)snprintf(key, sizeof(key), "rest-lit/%s", mark);
+	const char *text = reply_text(json_object_get(meta, "annotations"), key);
+	return text[0] != '\0' ? text : reply_text(json_object_get(meta, "labels"), key);
+}
+
 bool reply_is_ours(struct span body, const char *submission_id)
 {
 	JSON_AUTO *object = reply_parse(body);
-	const json_t *meta = json_object_get(object, "metadata");
-	const json_t *annotations = json_object_get(meta, "annotations");
-	const json_t *labels = json_object_get(meta, "labels");
-	return strcmp(reply_text(annotations, SUBMISSION), submission_id) == 0 ||
-	       strcmp(reply_text(labels, SUBMISSION), submission_id) == 0;
+	return strcmp(reply_mark(object, "submission"), submission_id) == 0;
+}
+
+bool reply_same_instance(struct span body, struct span other)
+{
+	JSON_AUTO *a = reply_parse(body);
+	JSON_AUTO *b = reply_parse(other);
+	const char *instance = reply_mark(a, "instance");
+	return instance[0] != '\0' && strcmp(instance, reply_mark(b, "instance")) == 0;
 }

@@ -27,5 +27,12 @@ void reply_digest(struct str *out, const json_t *status);
  * namespace, its resource, or the path that a proxy was asked for). */
 bool reply_is_not_found(const json_t *status, const char *name);
 
-/* The object carries this submission id, as an annotation or as a label. */
+/* A mark of ours on an object ("submission", "instance"), as annotation or label
+ * rest-lit/MARK; "" if there is none.  Borrowed. */
+const char *reply_mark(const json_t *object, const char *mark);
+
+/* The object carries this submission id. */
 bool reply_is_ours(struct span body, const char *submission_id);
+
+/* Both objects carry the mark of one and the same installation. */
+bool reply_same_instance(struct span body, struct span other);

@@ -1,7 +1,7 @@
 /*
  * The creation of a job as a state machine; see submission.h.
  *
- * Its phases are the five things that can be under way, and TABLE, near the end, says
+ * Its phases are the six things that can be under way, and TABLE, near the end, says
  * for each of them what to do after each outcome.  Read that first.
  *
  * The rule behind it: what is made first (the Framework) owns all that is made later, so
@@ -30,6 +30,7 @@ enum {
 enum phase {
 	MAKING,    /* POST of the object of this step */
 	COMPARING, /* GET: is the one that is there ours? */
+	REPLACING, /* DELETE of what an older job of this name has left */
 	STARTING,  /* PATCH of the Framework to Start */
 	UNDOING,   /* DELETE of something that was made */
 	SEEKING,   /* GET, while undoing: was it made, and what is its uid? */
@@ -54,6 +55,7 @@ struct submission {
 	struct made *made;                /* by step */
 	struct store_request request;     /* the one under way */
 	struct str patch;                 /* its body */
+	struct str old_uid;               /* or the uid in it, when replacing */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	int64_t collector_ms;             /* wait for the garbage collector till then; 0: not yet */
 	int64_t give_up_ms;               /* of settling and undoing */
@@ -138,6 +140,7 @@ static void finish(struct submission *b)
 	b->done(b->arg, &b->e);
 	err_done(&b->e);
 	str_done(&b->patch);
+	str_done(&b->old_uid);
 	free(b->made);
 	free(b);
 }
@@ -329,6 +332,41 @@ static void wait_for_collector(struct submission *b)
 	roll_back(b);
 }
 
+/*
+ * Nobody collects what has no owner.  A PriorityClass is named after its Framework, so one that
+ * this installation made for an older submission is left over for certain: the Framework
+ * of that name is ours now.
+ */
+static bool is_left_over(const struct submission *b, const struct store_reply *reply)
+{
+	return b->step > 0 && !resource_of(object_of(b)->kind)->namespaced &&
+	       reply->uid.n < UID_ROOM && reply_same_instance(reply->body, object_of(b)->body);
+}
+
+static void replace(struct submission *b, const struct store_reply *reply)
+{
+	b->made[b->step].lost = false;
+	str_done(&b->old_uid);
+	b->old_uid = STR_INIT(UID_ROOM);
+	str_span(&b->old_uid, reply->uid);
+	b->request = (struct store_request){
+		.verb = STORE_DELETE,
+		.uid = str_c(&b->old_uid),
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = true,
+	};
+	send(b, REPLACING, 0);
+}
+
+static void replaced(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	if (b->tries < 3)
+		post(b, 0);
+	else
+		wait_for_collector(b); /* somebody makes them as fast as we remove them */
+}
+
 static void is_foreign(struct submission *b)
 {
 	b->made[b->step].lost = false;
@@ -396,6 +434,8 @@ static void compared(struct submission *b, const struct store_reply *reply)
 		not_compared(b, reply); /* no object: not an answer of an API server */
 	else if (reply_is_ours(reply->body, b->opt->submission_id))
 		is_made(b, reply);
+	else if (is_left_over(b, reply))
+		replace(b, reply);
 	else
 		is_foreign(b);
 }
@@ -442,6 +482,16 @@ static handler *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_BUSY]      = not_compared,
 		[STORE_AMBIGUOUS] = not_compared,
 		[STORE_FULL]      = not_compared,
+	},
+	[REPLACING] = {
+		[STORE_OK]        = replaced,
+		[STORE_EXISTS]    = replaced,
+		[STORE_CONFLICT]  = replaced,
+		[STORE_NOT_FOUND] = replaced,
+		[STORE_REFUSED]   = refused,
+		[STORE_BUSY]      = unavailable,
+		[STORE_AMBIGUOUS] = unavailable,
+		[STORE_FULL]      = unavailable,
 	},
 	[STARTING] = {
 		[STORE_OK]        = started,

@@ -11,6 +11,10 @@
  * callback says ok, everything exists and the job is started; when it does not,
  * nothing is left behind, except with 504 OutcomeUnknown, which says so.
  *
+ * What an older job of the same name has left is never adopted.  A Secret or ConfigMap of it is
+ * waited for, since the garbage collector is at it; a PriorityClass of this installation,
+ * which nobody collects, is replaced.
+ *
  * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (with
  * get, a lost answer to one of these is settled without rolling back); and if there are priority
  * classes, these create, get, delete.

@@ -27,7 +27,7 @@ enum fault {
 /* An object that exists in the world of the test. */
 struct thing {
 	enum object_kind kind;
-	char name[32], uid[16], id[40], owner[16];
+	char name[32], uid[16], id[40], owner[16], instance[16];
 	bool exists, started;
 };
 
@@ -70,6 +70,7 @@ static struct thing *add(struct world *w, enum object_kind kind, const char *nam
 	(void)snprintf(t->name, sizeof(t->name), "%s", name);
 	(void)snprintf(t->uid, sizeof(t->uid), "uid-%d", ++w->uids);
 	(void)snprintf(t->id, sizeof(t->id), "%s", id);
+	(void)snprintf(t->instance, sizeof(t->instance), "here");
 	return t;
 }
 
@@ -84,7 +85,9 @@ static size_t count(const struct world *w)
 static void answer_with(struct world *w, struct store_reply *r, const struct thing *t)
 {
 	(void)snprintf(w->text, sizeof(w->text),
-	               "{\"metadata\":{\"annotations\":{\"rest-lit/submission\":\"%s\"}}}", t->id);
+	               "{\"metadata\":{\"annotations\":{\"rest-lit/submission\":\"%s\"},"
+	               "\"labels\":{\"rest-lit/instance\":\"%s\"}}}",
+	               t->id, t->instance);
 	r->body = span_of(w->text);
 	r->uid = span_of(t->uid);
 	r->outcome = STORE_OK;
@@ -242,9 +245,11 @@ static void world_init(struct world *w)
 /* ---- a submission -----------------------------------------------------------------------------
  */
 
+#define HERE "{\"metadata\":{\"labels\":{\"rest-lit/instance\":\"here\"}}}"
+
 static struct object OBJECTS[] = {
 	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
-	{ KIND_PRIORITYCLASS, "f-priority", { "{}", 2 }, 0 },
+	{ KIND_PRIORITYCLASS, "f-priority", { HERE, sizeof(HERE) - 1 }, 0 },
 	{ KIND_CONFIGMAP, "f-env", { "{\"owner\":\"\"}", 12 }, 10 },
 	{ KIND_FRAMEWORK, "f", { "{}", 2 }, 0 },
 };
@@ -521,6 +526,40 @@ static void test_submission_never_adopts_a_dependent(void **state)
 	store_free(&w.s);
 }
 
+static void test_submission_replaces_a_priority_class_left_over(void **state)
+{
+	(void)state;
+	for (size_t fault = 0; fault < FAULT_MAX; fault++) { /* of its DELETE */
+		struct world w;
+		world_init(&w);
+		add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
+		w.plan[4] = (enum fault)fault;
+		struct end end = submit(&w, &FOUR, 1000, false);
+		if (fault == FINE)
+			assert_int_equal(end.http, 0);
+		struct thing *old = find(&w, KIND_PRIORITYCLASS, "f-priority");
+		if (end.http != 0 && old != NULL) {
+			assert_string_equal(old->id, OTHER_ID);
+			old->exists = false;
+		}
+		check_rule(&w, &FOUR, &end);
+		store_free(&w.s);
+	}
+}
+
+static void test_submission_leaves_the_priority_class_of_others(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	struct thing *other = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
+	(void)snprintf(other->instance, sizeof(other->instance), "elsewhere");
+	assert_int_equal(submit(&w, &FOUR, 400, false).http, 409);
+	assert_true(other->exists);
+	assert_int_equal(count(&w), 1);
+	store_free(&w.s);
+}
+
 /* ---- dry run, deadline, shutdown
  * ----------------------------------------------------------------------- */
 
@@ -597,6 +636,8 @@ int main(void)
 		cmocka_unit_test(test_submission_409_of_our_own_is_no_conflict),
 		cmocka_unit_test(test_submission_waits_for_the_collector),
 		cmocka_unit_test(test_submission_never_adopts_a_dependent),
+		cmocka_unit_test(test_submission_replaces_a_priority_class_left_over),
+		cmocka_unit_test(test_submission_leaves_the_priority_class_of_others),
 		cmocka_unit_test(test_submission_dry_run_leaves_nothing),
 		cmocka_unit_test(test_submission_dry_run_says_what_is_wrong),
 		cmocka_unit_test(test_submission_too_late_is_503),

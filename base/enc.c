@@ -127,8 +127,44 @@ static void put_finite(struct str *out, double v)
 	put_digits(out, digits, exponent);
 }
 
+/*
+ * Most numbers that people write have few digits behind the point: 0.01, 1.5.  The fewest with
+ * which the number comes back are the shortest text.  Returns 0 if v is none of those.
+ */
+static size_t put_short(char out[static NUMBER_MAX], double v)
+{
+	static const double POWERS[] = { 1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6 };
+	double size = fabs(v);
+	if (!(size >= 1e-6 && size < 1e9))
+		return 0;
+	for (int k = 0; k <= 6; k++) {
+		double shifted = rint(size * POWERS[k]); /* below 10^15: exact */
+		if (shifted / POWERS[k] != size)
+			continue;
+		char *p = out + NUMBER_MAX - 1;
+		*p = '\0';
+		uint64_t digits = (uint64_t)shifted;
+		for (int i = 0; i < k; i++, digits /= 10)
+			*--p = (char)('0' + digits % 10);
+		if (k)
+			*--p = '.';
+		do
+			*--p = (char)('0' + digits % 10);
+		while (digits /= 10);
+		if (v < 0)
+			*--p = '-';
+		size_t n = (size_t)(out + NUMBER_MAX - 1 - p);
+		memmove(out, p, n + 1);
+		return n;
+	}
+	return 0;
+}
+
 size_t number_text(char out[static NUMBER_MAX], double v)
 {
+	size_t n = put_short(out, v);
+	if (n)
+		return n;
 	STR_AUTO text = STR_INIT(NUMBER_MAX - 1);
 	if (isnan(v)) {
 		str_puts(&text, "NaN");

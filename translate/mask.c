@@ -303,26 +303,24 @@ static unsigned line_of(struct span text, size_t offset)
 	return line;
 }
 
-/* scheme://user:password@host, with a password that is no placeholder. */
+/* scheme://user:password@host, of which the `@` is at i; a password that is no placeholder. */
 static bool has_password(struct span t, size_t i)
 {
 	bool colon = false;
-	for (; i < t.n && t.p[i] > ' ' && !strchr("/\"'<>$", t.p[i]); i++) {
-		if (t.p[i] == '@')
-			return colon;
+	while (i > 0 && t.p[i - 1] > ' ' && !strchr("/@\"'<>$", t.p[i - 1])) {
+		i--;
 		colon = colon || t.p[i] == ':';
 	}
-	return false;
+	return colon && i >= 3 && memcmp(t.p + i - 3, "://", 3) == 0;
 }
 
 /* Such a URL stays as it is, since the runtime needs it. */
 static void warn_passwords(struct reading *r, const struct doc *doc, struct span text)
 {
-	for (size_t i = 0; (i = span_find(text, i, "://")) != SIZE_MAX;) {
-		i += 3;
+	struct span secrets = doc->secrets;
+	for (size_t i = 0; (i = span_find(text, i, "@")) != SIZE_MAX; i++) {
 		const char *p = text.p + i;
-		bool secret =
-		    doc->secrets.n && p >= doc->secrets.p && p < doc->secrets.p + doc->secrets.n;
+		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
 		if (secret || !has_password(text, i))
 			continue;
 		struct place where = { NULL, line_of(text, i), 0 };

@@ -164,44 +164,47 @@ void reading_role_name(struct reading *r, struct role *role, const struct path *
 		               quote(buf, name), len, LABEL_MAX);
 }
 
-/* Two names that become one, in the Framework or in names of variables. */
-static void refuse_pair(struct reading *r, const struct role *one, const struct role *two)
+/* Names that become one, in the Framework or in names of variables: sorted, they are neighbours. */
+struct spelling {
+	const char *text;
+	const struct role *role;
+};
+
+static int compare(const void *a, const void *b)
 {
-	char a[4 * QUOTE_MAX];
-	char b[4 * QUOTE_MAX];
-	const char *same = NULL;
-	if (strcmp(one->object_name, two->object_name) == 0)
-		same = one->object_name;
-	else if (strcmp(one->variable, two->variable) == 0)
-		same = one->variable;
-	if (same == NULL || *same == '\0' || schema_note(r, two->where.at))
-		return;
-	(void)err_at(r->e, 400, r->code, two->where, "roles %s and %s both become %s",
-	             quote(a, one->name), quote(b, two->name), same);
+	const struct spelling *x = a;
+	const struct spelling *y = b;
+	int c = strcmp(x->text, y->text);
+	return c ? c : (x->role->index > y->role->index) - (x->role->index < y->role->index);
 }
 
-/* Equal names have equal digests. */
-static uint32_t digest(const char *name)
+static void check_spellings(struct reading *r, struct spelling *v, size_t n)
 {
-	uint32_t h = 2166136261U;
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 16777619U;
-	return h;
+	char one[4 * QUOTE_MAX];
+	char two[4 * QUOTE_MAX];
+	qsort(v, n, sizeof(*v), compare);
+	for (size_t i = 1; i < n; i++) {
+		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)
+			continue;
+		(void)err_at(r->e, 400, r->code, v[i].role->where, "roles %s and %s both become %s",
+		             quote(one, v[i - 1].role->name), quote(two, v[i].role->name),
+		             v[i].text);
+	}
 }
 
 static void check_names(struct reading *r)
 {
-	/* All pairs: with 256 roles that is 32640, so numbers are compared, not texts. */
 	const struct job *job = r->job;
-	uint32_t *object = ARENA_NEW(r->a, uint32_t, job->n_roles);
-	uint32_t *variable = ARENA_NEW(r->a, uint32_t, job->n_roles);
-	for (size_t i = 0; i < job->n_roles; i++) {
-		object[i] = digest(job->roles[i].object_name);
-		variable[i] = digest(job->roles[i].variable);
-		for (size_t k = 0; k < i; k++)
-			if (object[k] == object[i] || variable[k] == variable[i])
-				refuse_pair(r, &job->roles[k], &job->roles[i]);
-	}
+	struct spelling *v = ARENA_NEW(r->a, struct spelling, job->n_roles);
+	for (size_t i = 0; i < job->n_roles; i++)
+		v[i] = (struct spelling){ job->roles[i].object_name, &job->roles[i] };
+	int before = r->e->http;
+	check_spellings(r, v, job->n_roles);
+	if (r->e->http != before || job->dialect == DIALECT_V2)
+		return; /* names of v2 are names of variables already */
+	for (size_t i = 0; i < job->n_roles; i++)
+		v[i].text = v[i].role->variable;
+	check_spellings(r, v, job->n_roles);
 }
 
 void reading_roles_done(struct reading *r)

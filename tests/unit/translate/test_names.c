@@ -116,8 +116,8 @@ static void test_image_good(void **state)
 		"userprivateimage.azurecr.io/demo4pai:test",
 		"Registry.Example.com:443/a/b__c/d--e:V1_.x-y",
 		"USER/pai.example.pytorch",
-		"ubuntu@" DIGEST,
-		"a.b/c:tag@" DIGEST,
+		("ubuntu@" DIGEST),
+		("a.b/c:tag@" DIGEST),
 		NULL,
 	};
 	for (const char *const *s = GOOD; *s; s++)
@@ -142,7 +142,7 @@ static void test_image_bad(void **state)
 		"a:",
 		"a:b:c",
 		"a@sha256:0",
-		"a@md5:" DIGEST,
+		("a@md5:" DIGEST),
 		"a___b",
 		"a..b",
 		"-a",
@@ -152,7 +152,7 @@ static void test_image_bad(void **state)
 		"h:65536/a",
 		"https://h/a",
 		"a:\xc3\xa9",
-		"a@" DIGEST "0",
+		("a@" DIGEST "0"),
 		"a/B",
 		".h.x/a",
 		"a:t@",

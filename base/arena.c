@@ -41,8 +41,10 @@ void *arena_alloc_slow(struct arena *a, size_t n)
 
 void arena_keep_heap(void)
 {
-	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX); /* a hint: it works without */
+	/* Hints: everything works without.  NOLINTBEGIN(concurrency-mt-unsafe): no thread yet */
+	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX);
 	(void)mallopt(M_TRIM_THRESHOLD, KEEP_MAX);
+	/* NOLINTEND(concurrency-mt-unsafe) */
 }
 
 void *arena_zero(struct arena *a, size_t n, size_t size)

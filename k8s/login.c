@@ -16,7 +16,7 @@
 #include "base/enc.h"
 #include "k8s/paths.h"
 
-enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, URL_MAX = 512 };
+enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384 };
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -199,63 +199,6 @@ bool login_header(struct login *l, unsigned *version, struct str *out)
 	return changed;
 }
 
-/* ---- the address --------------------------------------------------------------------------- */
-
-static bool is_loopback(struct span host)
-{
-	return span_is(host, "localhost") || span_is(host, "127.0.0.1") || span_is(host, "[::1]");
-}
-
-static bool host_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '.' || c == ':' || c == '[' || c == ']';
-}
-
-/* Host of "host[:port]", empty if that is not what it is. */
-static struct span host_of(struct span authority)
-{
-	size_t n = authority.n;
-	for (size_t i = 0; i < n; i++) {
-		if (!host_char(authority.p[i]))
-			return SPAN("");
-	}
-	const char *bracket = memchr(authority.p, ']', n);
-	const char *from = bracket ? bracket : authority.p;
-	const char *colon = memchr(from, ':', n - (size_t)(from - authority.p));
-	return (struct span){ authority.p, colon ? (size_t)(colon - authority.p) : n };
-}
-
-/* Take "https://host[:port][/path]"; a slash at the end goes. */
-static int take_url(struct login *l, const char *server, struct err *e)
-{
-	struct span url = span_trim(span_of(server));
-	bool plain = span_starts(url, "http://");
-	size_t scheme = plain ? strlen("http://") : strlen("https://");
-	if ((!plain && !span_starts(url, "https://")) || url.n > URL_MAX)
-		return err_set(e, UNKNOWN_ERROR,
-		               "the API server's address must start with https://");
-	while (url.n > scheme && url.p[url.n - 1] == '/')
-		url.n--;
-	struct span rest = { url.p + scheme, url.n - scheme };
-	const char *slash = memchr(rest.p, '/', rest.n);
-	struct span host =
-	    host_of((struct span){ rest.p, slash ? (size_t)(slash - rest.p) : rest.n });
-	for (size_t i = 0; i < rest.n; i++) {
-		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')
-			host = SPAN("");
-	}
-	if (host.n == 0)
-		return err_set(e, UNKNOWN_ERROR,
-		               "the API server's address must be https://HOST[:PORT][/PATH]");
-	if (plain && !is_loopback(host))
-		return err_set(e, UNKNOWN_ERROR,
-		               "the API server's address: http is for this machine only, "
-		               "use https");
-	l->url = xstrndup(url.p, url.n);
-	return 0;
-}
-
 /* ---- where it comes from ----------------------------------------------------------------- */
 
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
@@ -355,7 +298,8 @@ static int fill(struct login *l, const struct login_source *s, struct err *e)
 	l->namespace_name = xstrndup(ns.p, ns.n);
 	if (!segment_ok(l->namespace_name))
 		return err_set(e, UNKNOWN_ERROR, "%s: this is no name of a namespace", s->from);
-	if (take_url(l, s->server, e) != 0)
+	l->url = address_check(s->server, e);
+	if (l->url == NULL)
 		return -1;
 	if (load_pem(s->ca_file, s->ca_data, &l->ca_fd, &l->ca, e) != 0 ||
 	    load_pem(s->cert_file, s->cert_data, &l->cert_fd, &l->cert, e) != 0 ||

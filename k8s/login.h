@@ -44,3 +44,7 @@ bool login_header(struct login *l, unsigned *version, struct str *out);
 /* A whole small file: a regular one, at most 1 MiB.  malloc'ed text without NUL inside, or
  * NULL and *e. */
 char *file_text(const char *path, struct err *e);
+
+/* "https://host[:port][/path]" without white space around it and slashes at the end; http
+ * only to this machine.  malloc'ed, or NULL and *e (500). */
+char *address_check(const char *server, struct err *e);

@@ -1,0 +1,64 @@
+/* Addresses of API servers: https, or http on this machine; nothing that a token could leak
+ * through (user names, queries). */
+#include "k8s/login.h"
+
+enum { URL_MAX = 512 };
+
+static bool is_loopback(struct span host)
+{
+	return span_is(host, "localhost") || span_is(host, "127.0.0.1") || span_is(host, "[::1]");
+}
+
+static bool host_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == ':' || c == '[' || c == ']';
+}
+
+/* Host of "host[:port]", empty if that is not what it is. */
+static struct span host_of(struct span authority)
+{
+	size_t n = authority.n;
+	for (size_t i = 0; i < n; i++) {
+		if (!host_char(authority.p[i]))
+			return SPAN("");
+	}
+	const char *bracket = memchr(authority.p, ']', n);
+	const char *from = bracket ? bracket : authority.p;
+	const char *colon = memchr(from, ':', n - (size_t)(from - authority.p));
+	return (struct span){ authority.p, colon ? (size_t)(colon - authority.p) : n };
+}
+
+/* Why rest (what follows the scheme) is no HOST[:PORT][/PATH], or NULL. */
+static const char *fault_of(struct span rest, bool plain)
+{
+	const char *slash = memchr(rest.p, '/', rest.n);
+	struct span host =
+	    host_of((struct span){ rest.p, slash ? (size_t)(slash - rest.p) : rest.n });
+	for (size_t i = 0; i < rest.n; i++) {
+		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')
+			host = SPAN("");
+	}
+	if (host.n == 0)
+		return "must be https://HOST[:PORT][/PATH]";
+	if (plain && !is_loopback(host))
+		return "http is for this machine only, use https";
+	return NULL;
+}
+
+char *address_check(const char *server, struct err *e)
+{
+	struct span url = span_trim(span_of(server));
+	bool plain = span_starts(url, "http://");
+	size_t scheme = plain ? strlen("http://") : strlen("https://");
+	const char *fault = "must start with https://";
+	if ((plain || span_starts(url, "https://")) && url.n <= URL_MAX) {
+		while (url.n > scheme && url.p[url.n - 1] == '/')
+			url.n--;
+		fault = fault_of((struct span){ url.p + scheme, url.n - scheme }, plain);
+	}
+	if (fault == NULL)
+		return xstrndup(url.p, url.n);
+	err_set(e, UNKNOWN_ERROR, "the API server's address: %s", fault);
+	return NULL;
+}

@@ -59,7 +59,7 @@ static int64_t backoff_ms(unsigned tries)
 	return ms - ms / 4 + noise % (ms / 2);
 }
 
-/* ---- what libcurl calls -------------------------------------------------------------------- */
+/* ---- what libcurl calls ------------------------------------------------------------ */
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
@@ -88,8 +88,7 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 	return 0;
 }
 
-/* ---- sending ------------------------------------------------------------------------------------
- */
+/* ---- sending ----------------------------------------------------------------------- */
 
 static void refresh_authorization(struct api_store *a)
 {
@@ -128,8 +127,7 @@ static void begin(struct store *s, struct pending *p)
 	assert(bad == CURLM_OK);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers ----------------------------------------------------------------------- */
 
 /* Sentences that live on while a request waits to be tried again. */
 static const char *static_reason(CURLcode result, int status)

@@ -27,7 +27,7 @@ static void close_fd(const int *fd)
 }
 #define FD_AUTO __attribute__((cleanup(close_fd))) int
 
-/* ---- file names ----------------------------------------------------------------------- */
+/* ---- file names -------------------------------------------------------------------- */
 
 static int file_name(char out[static NAME_ROOM], const char *name)
 {
@@ -49,7 +49,7 @@ static bool object_name(char name[static NAME_ROOM], const char *file)
 	return segment_ok(name);
 }
 
-/* ---- directories ----------------------------------------------------------------------- */
+/* ---- directories ------------------------------------------------------------------- */
 
 /* Why a directory that is open as fd cannot be used, or NULL. */
 static const char *directory_fault(int fd)
@@ -148,7 +148,7 @@ void files_close(struct files *f)
 	*f = FILES_CLOSED;
 }
 
-/* ---- files ----------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------- */
 
 static int read_all(int fd, struct str *out)
 {

@@ -61,7 +61,7 @@ static struct task *tasks_take(struct tasks *l)
 	return t;
 }
 
-/* ---- the worker -------------------------------------------------------------------------- */
+/* ---- the worker -------------------------------------------------------------------- */
 
 static struct task *next_task(struct local *l)
 {
@@ -130,7 +130,7 @@ void local_close(struct local *l)
 	free(l);
 }
 
-/* ---- a store ------------------------------------------------------------------------------ */
+/* ---- a store ----------------------------------------------------------------------- */
 
 static struct local_store *local_of(struct store *s)
 {

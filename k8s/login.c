@@ -49,7 +49,7 @@ void source_done(struct login_source *s)
 	*s = (struct login_source){ 0 };
 }
 
-/* ---- files ------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------- */
 
 static char *read_fd(int fd, size_t size)
 {
@@ -124,7 +124,7 @@ static int load_pem(const char *file, const char *data, int *fd, char **path, st
 	return bad;
 }
 
-/* ---- the token ---------------------------------------------------------------------------- */
+/* ---- the token --------------------------------------------------------------------- */
 
 /* It becomes a header line: one word of visible characters. */
 static bool token_ok(struct span t)
@@ -199,7 +199,7 @@ bool login_header(struct login *l, unsigned *version, struct str *out)
 	return changed;
 }
 
-/* ---- where it comes from ----------------------------------------------------------------- */
+/* ---- where it comes from ----------------------------------------------------------- */
 
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 {
@@ -255,7 +255,7 @@ static int read_source(const struct login_options *o, struct login_source *s, st
 	return bad;
 }
 
-/* ---- public ------------------------------------------------------------------------------- */
+/* ---- public ------------------------------------------------------------------------ */
 
 /* Variables by which the environment could read or redirect our traffic. */
 static void scrub_environment(void)

@@ -55,7 +55,7 @@ static void free_json(json_t **j)
 #define JSON_OWN  __attribute__((cleanup(free_json))) json_t
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
 
-/* ---- answers --------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------- */
 
 void answer_done(struct answer *a)
 {
@@ -124,7 +124,7 @@ static void answer_object(struct work *w, const json_t *object, int status)
 	put_json(&out->body, object, JSON_COMPACT);
 }
 
-/* ---- the index: who owns whom -------------------------------------------------------- */
+/* ---- the index: who owns whom ------------------------------------------------------ */
 
 static void index_add(struct shelf *s, enum object_kind kind, const json_t *meta)
 {
@@ -175,7 +175,7 @@ static void collect(struct shelf *s)
 	}
 }
 
-/* ---- reading and writing ----------------------------------------------------------------- */
+/* ---- reading and writing ----------------------------------------------------------- */
 
 /* Read an object.  Its name is checked again: it is what the file name was made from. */
 static int load(struct shelf *s, enum object_kind kind, const char *name, json_t **object)
@@ -222,7 +222,7 @@ static enum fault read_body(struct work *w, json_t **object)
 	return FINE;
 }
 
-/* ---- create ------------------------------------------------------------------------------ */
+/* ---- create ------------------------------------------------------------------------ */
 
 static void make_uid(char out[static 40])
 {
@@ -290,7 +290,7 @@ static enum fault do_create(struct work *w)
 	return FINE;
 }
 
-/* ---- get, patch, delete ------------------------------------------------------------------ */
+/* ---- get, patch, delete ------------------------------------------------------------ */
 
 static enum fault do_get(struct work *w)
 {
@@ -410,7 +410,7 @@ void shelf_do(struct shelf *s, const char *namespace_name, const struct store_re
 	(void)VERBS[r->verb](&w); /* what went wrong stands in *out */
 }
 
-/* ---- opening ------------------------------------------------------------------------------ */
+/* ---- opening ----------------------------------------------------------------------- */
 
 struct opening {
 	struct shelf *shelf;

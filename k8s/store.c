@@ -2,11 +2,13 @@
  * The part of the store that is the same for every backend: who waits, who is
  * next, and who has waited too long.
  */
-#include "k8s/backend.h"
+#include "k8s/store.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "k8s/backend.h"
 
 static const int64_t NEVER = INT64_MAX;
 
@@ -50,7 +52,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* ---- for the backends ---------------------------------------------------------------- */
+/* ---- for the backends -------------------------------------------------------------- */
 
 void store_init(struct store *s, const struct store_ops *ops, const char *namespace_name,
                 const struct store_limits *limits)
@@ -110,7 +112,7 @@ void store_pause(struct store *s, int64_t until_ms)
 		s->paused_until_ms = until_ms;
 }
 
-/* ---- the queue ------------------------------------------------------------------------- */
+/* ---- the queue --------------------------------------------------------------------- */
 
 static size_t waiting(const struct store *s)
 {

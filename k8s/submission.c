@@ -67,7 +67,7 @@ typedef void handler(struct submission *b, const struct store_reply *reply);
 
 static store_callback on_reply;
 
-/* ---- requests ----------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------- */
 
 static const struct object *object_of(const struct submission *b)
 {
@@ -133,7 +133,7 @@ static void patch(struct submission *b, int64_t not_before_ms)
 	send(b, STARTING, not_before_ms);
 }
 
-/* ---- the end, and the way back --------------------------------------------------------------- */
+/* ---- the end, and the way back ----------------------------------------------------- */
 
 static void finish(struct submission *b)
 {
@@ -230,8 +230,7 @@ static void sought(struct submission *b, const struct store_reply *reply)
 	undo(b);
 }
 
-/* ---- the way forward ---------------------------------------------------------------------------
- */
+/* ---- the way forward --------------------------------------------------------------- */
 
 static void next(struct submission *b)
 {

@@ -21,7 +21,7 @@ enum { URL_MAX = 2048, PRECONDITION_MAX = 1024 };
 		assert(bad_ == CURLE_OK);                                                          \
 	} while (0)
 
-/* ---- what libcurl calls -------------------------------------------------------------------- */
+/* ---- what libcurl calls ------------------------------------------------------------ */
 
 static size_t read_body(char *to, size_t size, size_t count, void *arg)
 {
@@ -64,7 +64,7 @@ static size_t write_answer(char *from, size_t size, size_t count, void *arg)
 	return t->answer.full ? 0 : n; /* 0 ends the transfer */
 }
 
-/* ---- a handle ------------------------------------------------------------------------------- */
+/* ---- a handle ---------------------------------------------------------------------- */
 
 int transfer_init(struct transfer *t, const struct login *l, struct err *e)
 {
@@ -103,7 +103,7 @@ void transfer_done(struct transfer *t)
 	t->easy = NULL;
 }
 
-/* ---- a request ------------------------------------------------------------------------------- */
+/* ---- a request --------------------------------------------------------------------- */
 
 static int set_url(struct transfer *t, const struct store_request *r,
                    const struct transfer_common *c)

@@ -83,7 +83,7 @@ __attribute__((unused)) static struct kept ask(struct store *s, struct store_req
 	return result;
 }
 
-/* ---- the surroundings: a test has one thread while it does these ------------------------- */
+/* ---- the surroundings: a test has one thread while it does these ------------------- */
 
 /* Run a command of the test's own making. */
 __attribute__((unused, format(printf, 1, 2))) static void shell(const char *fmt, ...)

@@ -102,7 +102,7 @@ static void not_sent(size_t i, const char *text)
 	assert_null(strstr(server.kept[i], text));
 }
 
-/* ---- what is sent --------------------------------------------------------------------------- */
+/* ---- what is sent ------------------------------------------------------------------ */
 
 static void test_create_sends(void **state)
 {
@@ -161,8 +161,7 @@ static void test_bad_name_is_never_sent(void **state)
 	stop();
 }
 
-/* ---- what an answer means ----------------------------------------------------------------------
- */
+/* ---- what an answer means ---------------------------------------------------------- */
 
 static void outcome_is(enum store_verb verb, const char *answer, enum store_outcome expected)
 {
@@ -343,8 +342,7 @@ static void test_large_announced_answer_is_cut(void **state)
 	stop();
 }
 
-/* ---- trying again -------------------------------------------------------------------------------
- */
+/* ---- trying again ------------------------------------------------------------------ */
 
 static void test_busy_is_tried_again(void **state)
 {

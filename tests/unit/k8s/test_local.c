@@ -49,7 +49,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- requests ------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------- */
 
 static const char FRAMEWORK[] =
     "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":\"Framework\","
@@ -116,7 +116,7 @@ static void reason_is(const struct kept *k, const char *reason)
 	json_decref(status);
 }
 
-/* ---- create ------------------------------------------------------------------------------ */
+/* ---- create ------------------------------------------------------------------------ */
 
 static void test_create_answers_as_api_server(void **state)
 {
@@ -197,7 +197,7 @@ static void test_create_makes_private_files(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-/* ---- get, patch, delete ----------------------------------------------------------------- */
+/* ---- get, patch, delete ------------------------------------------------------------ */
 
 static void test_get_not_found(void **state)
 {
@@ -270,7 +270,7 @@ static void test_create_of_an_orphan_does_not_stay(void **state)
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
 }
 
-/* ---- opening again -------------------------------------------------------------------------- */
+/* ---- opening again ----------------------------------------------------------------- */
 
 static void test_open_keeps_objects_and_goes_on_counting(void **state)
 {
@@ -414,7 +414,7 @@ static void test_get_does_not_follow_links(void **state)
 	assert_int_equal(get(KIND_SECRET, "x").status, 200);
 }
 
-/* ---- the queue ------------------------------------------------------------------------------ */
+/* ---- the queue --------------------------------------------------------------------- */
 
 static void test_store_request_refuses_beyond_the_bound(void **state)
 {

@@ -91,7 +91,7 @@ static void header_is(struct login *l, const char *line)
 
 #define SERVER "    server: https://10.0.0.1:6443/\n"
 
-/* ---- kubeconfig ------------------------------------------------------------------------------ */
+/* ---- kubeconfig -------------------------------------------------------------------- */
 
 static void test_kubeconfig_token(void **state)
 {
@@ -230,8 +230,7 @@ static void test_kubeconfig_broken_file(void **state)
 	login_fails(&o, "regular file");
 }
 
-/* ---- options, pod -------------------------------------------------------------------------------
- */
+/* ---- options, pod ------------------------------------------------------------------ */
 
 static void test_options_loopback_may_be_http(void **state)
 {

@@ -346,8 +346,7 @@ static int timeout_ms(const struct store *s)
 	return a->curl_wake_ms - now > INT32_MAX ? INT32_MAX : (int)(a->curl_wake_ms - now);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life -------------------------------------------------------------------------- */
 
 static void abort_all(struct store *s)
 {

@@ -241,8 +241,7 @@ static void test_message_never_quotes_the_server(void **state)
 	stop();
 }
 
-/* ---- answers that do not come
- * -------------------------------------------------------------------- */
+/* ---- answers that do not come ------------------------------------------------------ */
 
 static void test_create_shut_is_ambiguous_and_not_repeated(void **state)
 {
@@ -437,8 +436,7 @@ static void test_dropped_connection_is_tried_again(void **state)
 	stop();
 }
 
-/* ---- the token, the environment, the bounds
- * ---------------------------------------------------------- */
+/* ---- the token, the environment, the bounds ---------------------------------------- */
 
 static void test_token_rotates(void **state)
 {

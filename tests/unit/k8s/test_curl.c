@@ -99,8 +99,7 @@ static void test_handle_speaks_one_protocol(void **state)
 	login_free(l);
 }
 
-/* ---- a TLS server
- * ---------------------------------------------------------------------------------- */
+/* ---- a TLS server ------------------------------------------------------------------ */
 
 static char dir[64];
 static pid_t server;

@@ -289,8 +289,7 @@ static void test_login_scrubs_the_environment(void **state)
 	assert_null(get_env("https_proxy"));
 }
 
-/* ---- the token
- * ------------------------------------------------------------------------------------- */
+/* ---- the token --------------------------------------------------------------------- */
 
 static void test_refresh_keeps_the_old_token_on_errors(void **state)
 {

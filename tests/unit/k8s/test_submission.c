@@ -8,7 +8,6 @@
 #include "k8s/submission.h"
 
 /* ---- a submission ------------------------------------------------------------------ */
- */
 
 #define HERE "{\"metadata\":{\"labels\":{\"rest-lit/instance\":\"here\"}}}"
 
@@ -146,8 +145,7 @@ static void test_submission_lasting_fault_from_each_request_on(void **state)
 	}
 }
 
-/* ---- what is said
- * ---------------------------------------------------------------------------------- */
+/* ---- what is said ------------------------------------------------------------------ */
 
 /* The fault at one request, and all is well otherwise. */
 static struct end fault_at(size_t at, enum fault f, const struct objects *o)
@@ -235,8 +233,7 @@ static void test_submission_failed_rollback_is_504(void **state)
 	assert_non_null(strstr(end.text, ID));
 }
 
-/* ---- names that are taken
- * --------------------------------------------------------------------------- */
+/* ---- names that are taken ---------------------------------------------------------- */
 
 static void test_submission_conflict(void **state)
 {
@@ -324,8 +321,7 @@ static void test_submission_leaves_the_priority_class_of_others(void **state)
 	store_free(&w.s);
 }
 
-/* ---- dry run, deadline, shutdown
- * ----------------------------------------------------------------------- */
+/* ---- dry run, deadline, shutdown --------------------------------------------------- */
 
 static void test_submission_dry_run_leaves_nothing(void **state)
 {

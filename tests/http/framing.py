@@ -6,8 +6,10 @@ name; how the server notices that relies on the inside of that version.  So thes
 whenever the library changes."""
 import time
 
-from harness import Server, job_v1, job_v2
+from harness import SLOW, Server, job_v1, job_v2
 
+# How long to listen for a second answer that must not come.
+SETTLE = 0.4 / SLOW ** 0.8
 INNER = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LENGTH = b"%d" % len(INNER)
 CHUNKED = b"0\r\n\r\n" + INNER
@@ -164,7 +166,7 @@ def read_all(server, data, slowly=False):
             c.send_slowly(data)
         else:
             c.send(data)
-        got, closed = c.read(0.4)
+        got, closed = c.read(SETTLE)
         return parse_replies(got), closed
 
 
@@ -199,7 +201,7 @@ class Framing:
         """A HEAD answer has no body, so its length says nothing about where it ends."""
         with self.server.connect() as c:
             c.send(head(self.server, "HEAD", b"Content-Length: " + LENGTH) + local(self.server, INNER))
-            data, _ = c.read(0.4)
+            data, _ = c.read(SETTLE)
         check.equal("HEAD with a body: one answer", data.count(b"HTTP/1.1 "), 1)
 
     def test_chunks(self, check):

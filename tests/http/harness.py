@@ -291,11 +291,12 @@ class Server:
     def submit(self, body, headers=None, path="/api/v2/jobs", method="POST", seconds=60):
         return self.request(method, path, body, headers, seconds)
 
-    def raw(self, data, seconds=3):
-        """Send bytes as they are: the answers, and whether the server has closed."""
+    def raw(self, data, seconds=3, answers=None):
+        """Send bytes as they are: the answers (that many, if it is known), and whether the server
+        has closed."""
         with self.connect() as c:
             c.send(data)
-            got, closed = c.read(seconds)
+            got, closed = c.read(seconds, answers and (lambda d: len(parse_replies(d)) >= answers))
             return parse_replies(got), closed
 
     def log(self):

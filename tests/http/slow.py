@@ -120,7 +120,7 @@ def test_pipelining(check):
         get = request_bytes(server.port, "GET", "/healthz")
         post = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("pipelined").encode())
         lost = request_bytes(server.port, "GET", "/nothing")
-        replies, _ = server.raw(get + post + get + post + lost, 2)
+        replies, _ = server.raw(get + post + get + post + lost, 2, 5)
         check.equal("five requests in one packet, answered in order", [r.status for r in replies],
                     [200, 202, 200, 409, 404])
         check.equal("a refusal keeps the connection", [r.status for r in server.raw(lost + get, 2)[0]],
@@ -213,7 +213,8 @@ def test_store_hangs(check):
 
 def test_queue_full(check):
     api = FakeApi()
-    with fake_server(api, "--deadline", "4", "--loops", "1", "--in-flight", "1", "--queue", "4") as server:
+    with fake_server(api, "--deadline", str(int(4 * SLOW)), "--loops", "1", "--in-flight", "1",
+                     "--queue", "4") as server:
         api.every(hang="before")
 
         def submit(i):

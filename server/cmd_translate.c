@@ -1,5 +1,6 @@
 /* rest-lit translate FILE: the objects of a job as one Kubernetes List. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -49,8 +50,11 @@ static int print_yaml(struct span list, struct err *e)
 
 static void print_warnings(const struct notes *warnings, const char *file)
 {
-	struct err e = { .notes = *warnings };
-	(void)complain(&e, file, 0);
+	for (size_t i = 0; i < warnings->n; i++) {
+		const struct note *n = &warnings->v[i];
+		(void)fprintf(stderr, "rest-lit: %s:%u:%u: warning: %s\n", file, n->line, n->column,
+		              n->msg);
+	}
 }
 
 static int translate_text(const struct options *o, const struct translator *t, struct span text,

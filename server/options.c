@@ -20,6 +20,26 @@ static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
 static const char *const OUTPUTS[] = { "json", "yaml", NULL };
 
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* What ends up in objects must be taken by the API server, and is not the job's to blame. */
+static const struct form NAMESPACE = { LOWER DIGITS "-", 63, true,
+	                               "must be a namespace's name: a-z, 0-9 and -" };
+static const struct form NAME = { LOWER DIGITS "-.", 253, true,
+	                          "must be an object's name: a-z, 0-9, - and ." };
+static const struct form LABEL = {
+	LOWER UPPER DIGITS "-_.", 63, true,
+	"must be fit for a label: letters, digits, -, _ and ., at most 63"
+};
+static const struct form RESOURCE = { LOWER UPPER DIGITS "-_./", 253, true,
+	                              "must be a resource's name, such as nvidia.com/gpu" };
+static const struct form IMAGE = { LOWER UPPER DIGITS "-_./:@", 512, true,
+	                           "must be an image, such as registry.example/pai-runtime:1" };
+static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
+	                         "must be a URL" };
+
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
 	[GROUP_STORE] =
@@ -44,8 +64,8 @@ const struct option OPTIONS[] = {
 	  .help = "then wait at most so long for requests under way" },
 	{ "log-format", GROUP_SERVER, FOR_SERVE, true, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
 	  .help = "json or logfmt, on standard error" },
-	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .value = "NAME",
-	  .help = "name of this installation, marked on its objects (annotation rest-lit/instance)" },
+	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
+	  .help = "name of this installation, marked on its objects (label rest-lit/instance)" },
 
 	{ "standalone", GROUP_STORE, FOR_SERVE, true, TEXT(standalone, ""), .value = "DIR",
 	  .help = "a directory: one JSON file per object, no cluster" },
@@ -59,7 +79,7 @@ const struct option OPTIONS[] = {
 	  .help = "its certificate authority (PEM)" },
 	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_token_file, ""), .value = "FILE",
 	  .help = "bearer token for it; read again when it changes" },
-	{ "namespace", GROUP_STORE, MAKES, true, TEXT(namespace_name, ""), .value = "NAME",
+	{ "namespace", GROUP_STORE, MAKES, true, TEXT(namespace_name, ""), .form = &NAMESPACE, .value = "NAME",
 	  .help = "of the jobs; default: the login's, else `default`" },
 
 	{ "no-auth", GROUP_WHO, FOR_SERVE, true, SWITCH(no_auth),
@@ -73,19 +93,19 @@ const struct option OPTIONS[] = {
 	  .help = "templates of the same name replace those shipped" },
 	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
 	  .help = "virtual clusters, storages, users: see schema facts" },
-	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, "rest-lit/pai-runtime:0.1.0"), .value = "IMAGE",
+	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, "rest-lit/pai-runtime:0.1.0"), .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the init container" },
-	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .value = "NAME",
+	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
 	  .help = "Secret with which pods pull that image" },
-	{ "service-account", GROUP_PODS, MAKES, false, TEXT(service_account, "runtime-account"), .value = "NAME",
+	{ "service-account", GROUP_PODS, MAKES, false, TEXT(service_account, "runtime-account"), .form = &NAME, .value = "NAME",
 	  .help = "service account of the pods" },
-	{ "apiserver-uri", GROUP_PODS, MAKES, false, TEXT(apiserver_uri, ""), .value = "URL",
+	{ "apiserver-uri", GROUP_PODS, MAKES, false, TEXT(apiserver_uri, ""), .form = &URL, .value = "URL",
 	  .help = "KUBE_APISERVER_ADDRESS in pods of the profile openpai" },
-	{ "rest-server-uri", GROUP_PODS, MAKES, false, TEXT(rest_server_uri, ""), .value = "URL",
+	{ "rest-server-uri", GROUP_PODS, MAKES, false, TEXT(rest_server_uri, ""), .form = &URL, .value = "URL",
 	  .help = "REST_SERVER_URI in pods" },
-	{ "device", GROUP_PODS, MAKES, false, TEXT(device, "nvidia.com/gpu"), .value = "NAME",
+	{ "device", GROUP_PODS, MAKES, false, TEXT(device, "nvidia.com/gpu"), .form = &RESOURCE, .value = "NAME",
 	  .help = "Kubernetes resource that a `gpu` of a job is" },
-	{ "fs-uri", GROUP_PODS, MAKES, false, TEXT(fs_uri, ""), .value = "URL",
+	{ "fs-uri", GROUP_PODS, MAKES, false, TEXT(fs_uri, ""), .form = &URL, .value = "URL",
 	  .help = "PAI_DEFAULT_FS_URI of v1 jobs" },
 	{ "port-start", GROUP_PODS, MAKES, false, NUMBER(port_start, 15000, 1, 65535), .value = "N",
 	  .help = "ports of tasks are taken from here" },
@@ -151,6 +171,17 @@ const struct option *option_find(struct span name)
 		if (span_is(name, OPTIONS[i].name))
 			return &OPTIONS[i];
 	return NULL;
+}
+
+bool option_fits(const struct form *form, struct span text)
+{
+	static const char ALNUM[] = LOWER UPPER DIGITS;
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] == '\0' || !strchr(form->letters, text.p[i]))
+			return false;
+	if (text.n == 0 || !form->alnum_ends)
+		return text.n <= form->max;
+	return text.n <= form->max && strchr(ALNUM, text.p[0]) && strchr(ALNUM, text.p[text.n - 1]);
 }
 
 static char upper(char c)

@@ -69,10 +69,23 @@ struct option {
 	const char *text;           /* default of a text or choice; NULL: "" */
 	int64_t number, min, max;   /* default and bounds of a number */
 	const char *const *choices; /* NULL-terminated */
+	const struct form *form;    /* of a text; NULL: any.  "" always fits */
 	const char *unit;           /* of a number; NULL if it is a count */
 	const char *value;          /* how the value is called in help: FILE */
 	const char *help;           /* one sentence, no full stop */
 };
+
+/* What a text must look like: letters that may stand in it, at most so many, and whether the
+ * first and the last must be letters or digits. */
+struct form {
+	const char *letters;
+	size_t max;
+	bool alnum_ends;
+	const char *must; /* "must be ..." */
+};
+
+/* Whether a text fits; so does "". */
+bool option_fits(const struct form *form, struct span text);
 
 extern const struct option OPTIONS[];
 extern const size_t N_OPTIONS;

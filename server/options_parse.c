@@ -26,6 +26,15 @@ static int wrong(const struct origin *from, struct err *e, const char *text)
 	return err_at(e, 400, "InvalidOption", from->where, "%s: %s", from->what, text);
 }
 
+static int set_text(struct options *o, const struct option *option, const char *value,
+                    const struct origin *from, struct err *e)
+{
+	if (option->form && !option_fits(option->form, span_of(value)))
+		return wrong(from, e, option->form->must);
+	*(const char **)field(o, option) = value;
+	return 0;
+}
+
 static int set_choice(struct options *o, const struct option *option, const char *value,
                       const struct origin *from, struct err *e)
 {
@@ -86,8 +95,7 @@ static int set(struct options *o, const struct option *option, const char *value
 {
 	switch (option->type) {
 	case OPTION_TEXT:
-		*(const char **)field(o, option) = value;
-		return 0;
+		return set_text(o, option, value, from, e);
 	case OPTION_CHOICE:
 		return set_choice(o, option, value, from, e);
 	case OPTION_NUMBER:

@@ -100,6 +100,11 @@ static void test_options_parse_refused(void **state)
 	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");
 	assert_refused(FOR_SERVE, "--max-roles", "64KiB", "number");
 	assert_refused(FOR_SERVE, "--profile", "other", "plain or openpai");
+	assert_refused(FOR_SERVE, "--namespace", "../x", "namespace");
+	assert_refused(FOR_SERVE, "--namespace", "-x", "namespace");
+	assert_refused(FOR_SERVE, "--instance", "a b", "label");
+	assert_refused(FOR_SERVE, "--runtime-image", "a\nb", "image");
+	assert_refused(FOR_SERVE, "--device", "$(x)", "resource");
 	assert_refused(FOR_SERVE, "--no-auth=maybe", NULL, "true or false");
 	assert_refused(FOR_SERVE, "--user", NULL, "needs a value");
 }
@@ -188,6 +193,7 @@ static void test_option_names(void **state)
 		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz-"), strlen(o->name));
 		assert_non_null(o->help);
 		assert_true(o->number >= o->min && o->number <= o->max);
+		assert_true(!o->form || option_fits(o->form, span_of(o->text)));
 	}
 }
 

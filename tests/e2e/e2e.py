@@ -133,6 +133,32 @@ def test_missing_verb(check, cluster):
         remove(cluster, "whole")
 
 
+def test_left_over(check, cluster):
+    """What an older job of the same name has left: a PriorityClass, which nobody collects, is
+    replaced; a Secret is the garbage collector's, and the job has to wait."""
+    name = framework_name("left-over")
+    with serve(cluster, "--priority-class") as server:
+        check.equal("first", server.submit(job_v2_secret("left-over", MARKER)).status, 202)
+        old = cluster.get("PriorityClass", name + "-priority")["metadata"]["uid"]
+        remove(cluster, "left-over")
+        check.equal("after its Framework and Secrets are gone",
+                    server.submit(job_v2_secret("left-over", MARKER)).status, 202)
+        new = cluster.get("PriorityClass", name + "-priority")["metadata"]["uid"]
+        check.ok("the PriorityClass is a new one", old != new)
+        cluster.delete("Framework", name)
+        cluster.delete("PriorityClass", name + "-priority")
+        secret = cluster.get("Secret", name + "-configcred")["metadata"]["uid"]
+        reply = server.submit(job_v2_secret("left-over", MARKER))
+        check.equal("while a Secret is still there", (reply.status, reply.code),
+                    (409, "ConflictJobError"))
+        check.ok("... says why", "deleted" in reply.message, reply)
+        check.equal("... it is not touched",
+                    cluster.get("Secret", name + "-configcred")["metadata"]["uid"], secret)
+        check.equal("... and nothing else is left", objects_of(cluster, "left-over"),
+                    ["Secret-configcred", "Secret-regcred"])
+        remove(cluster, "left-over")
+
+
 # ---- logins -----------------------------------------------------------------------------
 def submit_one(check, cluster, what, server):
     job = "login-" + "".join(c if c.isalnum() else "-" for c in what)
@@ -384,7 +410,7 @@ def main():
     def configmap(check, cluster):
         submit_with_configmap(check, cluster)
 
-    tests = [plain, openpai, configmap, test_missing_verb, test_kubeconfig, test_in_cluster, test_wrong_logins,
+    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              test_environment, test_kubectl, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 

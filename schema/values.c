@@ -1,8 +1,6 @@
 /* Keywords that look at one value alone: enum, bounds, lengths, patterns. */
 #include "schema/values.h"
 
-#include <math.h>
-
 #include "base/enc.h"
 #include "schema/walk.h"
 
@@ -50,14 +48,75 @@ bool check_below(struct walk *w, const struct test *t, const struct node *n, con
 	return node_number(n) < t->number || fail_bound(w, t, n, at, "less than");
 }
 
+/* The amount of a number as it was written: digits x 10^exponent. */
+struct decimal {
+	uint64_t digits;
+	int exponent;
+};
+
+static struct decimal decimal_of_text(const char *text)
+{
+	struct decimal d = { 0, 0 };
+	int zeros = 0; /* not known yet whether they stand at the end */
+	bool fraction = false;
+	const char *p = text + (text[0] == '-');
+	for (; *p != '\0' && *p != 'e'; p++) {
+		if (*p == '.') {
+			fraction = true;
+			continue;
+		}
+		zeros++;
+		d.exponent -= fraction;
+		if (*p == '0')
+			continue;
+		for (; zeros; zeros--)
+			d.digits *= 10;
+		d.digits += (unsigned)(*p - '0');
+	}
+	int64_t e = 0;
+	if (*p == 'e')
+		(void)parse_i64(span_of(p + 1 + (p[1] == '+')), -400, 400, &e);
+	d.exponent += zeros + (int)e;
+	return d;
+}
+
+static struct decimal decimal_of(double v)
+{
+	char text[NUMBER_MAX];
+	number_text(text, v);
+	return decimal_of_text(text);
+}
+
+static struct decimal decimal_of_node(const struct node *n)
+{
+	if (n->type != NODE_INT)
+		return decimal_of(n->real);
+	uint64_t digits = (uint64_t)n->integer;
+	return (struct decimal){ n->integer < 0 ? -digits : digits, 0 };
+}
+
+/* Exactly, in decimal: binary fractions make 0.0075 no multiple of 0.0001, and a
+ * tolerance fails as soon as the quotient is large. */
+static bool is_multiple(struct decimal v, struct decimal of)
+{
+	int shift = v.exponent - of.exponent;
+	for (; shift < 0 && v.digits; shift++) {
+		if (v.digits % 10)
+			return false;
+		v.digits /= 10;
+	}
+	/* A divisor has 17 digits at most: ten times the rest fits. */
+	uint64_t rest = v.digits % of.digits;
+	for (; shift > 0 && rest; shift--)
+		rest = rest * 10 % of.digits;
+	return rest == 0;
+}
+
 bool check_multiple(struct walk *w, const struct test *t, const struct node *n,
                     const struct path *at)
 {
-	double v = node_number(n);
-	/* 0.0075 is a multiple of 0.0001, though computed not quite. */
-	double slack = fmin(t->number * 1e-6, fmax(t->number * 1e-9, fabs(v) * 1e-15));
-	bool whole = fabs(remainder(v, t->number)) <= slack;
-	return whole || fail_bound(w, t, n, at, "a multiple of");
+	return is_multiple(decimal_of_node(n), decimal_of(t->number)) ||
+	       fail_bound(w, t, n, at, "a multiple of");
 }
 
 static size_t characters(const struct node *n)

@@ -66,9 +66,18 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+/* No cluster by option, and this is no pod: jobs go to a directory here. */
+static bool is_alone(const struct options *o)
+{
+	return !o->standalone[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
+	       !getenv("KUBERNETES_SERVICE_HOST"); /* NOLINT(concurrency-mt-unsafe): at start */
+}
+
 static int open_store(struct process *p, struct err *e)
 {
 	struct options *o = &p->options;
+	if (is_alone(o))
+		o->standalone = STANDALONE_DIR;
 	if (o->standalone[0]) {
 		p->server.local = local_open(o->standalone, e);
 		p->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "translate/translate.h"
+
 #define AT(field)            .at = offsetof(struct options, field)
 #define TEXT(f, def)         .type = OPTION_TEXT, AT(f), .text = (def)
 #define CHOICE(f, def, list) .type = OPTION_CHOICE, AT(f), .text = (def), .choices = (list)
@@ -42,8 +44,7 @@ static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, fal
 
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
-	[GROUP_STORE] =
-	    "Where objects are kept (in a pod, and with none of these: its service account)",
+	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
 	[GROUP_WHO] = "Who may submit",
 	[GROUP_PODS] = "What pods look like",
 	[GROUP_OUTPUT] = "Output",
@@ -68,7 +69,7 @@ const struct option OPTIONS[] = {
 	  .help = "name of this installation, marked on its objects (label rest-lit/instance)" },
 
 	{ "standalone", GROUP_STORE, FOR_SERVE, true, TEXT(standalone, ""), .value = "DIR",
-	  .help = "a directory: one JSON file per object, no cluster" },
+	  .help = "a directory, no cluster; default outside of pods: " STANDALONE_DIR },
 	{ "kubeconfig", GROUP_STORE, FOR_SERVE, true, TEXT(kubeconfig, ""), .value = "FILE",
 	  .help = "the API server named in a kubeconfig file" },
 	{ "context", GROUP_STORE, FOR_SERVE, false, TEXT(context, ""), .value = "NAME",
@@ -93,7 +94,7 @@ const struct option OPTIONS[] = {
 	  .help = "templates of the same name replace those shipped" },
 	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
 	  .help = "virtual clusters, storages, users: see schema facts" },
-	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, "rest-lit/pai-runtime:0.1.0"), .form = &IMAGE, .value = "IMAGE",
+	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the init container" },
 	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
 	  .help = "Secret with which pods pull that image" },

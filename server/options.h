@@ -14,6 +14,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+/* Where objects are kept if no cluster is named and this is no pod. */
+#define STANDALONE_DIR "rest-lit-data"
+
 /* Which commands take an option; a set. */
 enum { FOR_SERVE = 1, FOR_TRANSLATE = 2, FOR_VALIDATE = 4 };
 

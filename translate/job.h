@@ -22,25 +22,25 @@ struct port_request {
 struct role {
 	struct span name;        /* as submitted */
 	const char *object_name; /* converted: [a-z0-9]{1,63}, unique in the job */
-	const char *variable;    /* name as it may stand in variable names: [A-Za-z0-9_]+; v2: = name */
+	const char *variable;    /* the name as [A-Za-z0-9_]+, for names of variables */
 	int64_t instances;
-	int64_t min_failed;      /* effective: default filled in; -1 never */
+	int64_t min_failed; /* effective: default filled in; -1 never */
 	int64_t min_succeeded;
-	bool min_failed_given;   /* written in the job and not null: v1 jobs see it in their environment */
+	bool min_failed_given; /* written in the job; v1 jobs see it in their environment */
 	bool min_succeeded_given;
 	bool task_fancy_retry;
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;
-	int64_t shm_mb;          /* as declared; 0 if not (the volume then has 512, v1: 64) */
+	int64_t shm_mb; /* as declared; 0 if not (the volume then has 512, v1: 64) */
 	bool infiniband;
-	const struct port_request *ports; /* ssh and http included, in the order of the annotation */
+	const struct port_request *ports; /* with ssh and http; in the annotation's order */
 	size_t n_ports;
 	struct span image;
-	bool image_auth;         /* the image's prerequisite has `auth` */
-	struct span command;     /* rendered and trimmed; dollars not yet doubled */
+	bool image_auth;           /* the image's prerequisite has `auth` */
+	struct span command;       /* rendered and trimmed; dollars not yet doubled */
 	const struct env_var *env; /* v1: the role's own and the job's; else none */
 	size_t n_env;
-	size_t index;            /* position in the job, from 0 */
+	size_t index; /* position in the job, from 0 */
 	struct place where;
 };
 
@@ -60,8 +60,8 @@ struct job {
 	enum dialect dialect; /* DIALECT_V1 or DIALECT_V2 */
 	const char *user;
 	struct span name;
-	struct span id;       /* user~name */
-	char hash[33];        /* MD5 of id */
+	struct span id; /* user~name */
+	char hash[33];  /* MD5 of id */
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
 	bool fancy_retry;
@@ -75,10 +75,10 @@ struct job {
 	bool has_auth;
 	const struct registry_login *logins; /* one per registry, the later one wins */
 	size_t n_logins;
-	bool storages_given;          /* false: none are mounted */
+	bool storages_given;                    /* false: none are mounted */
 	const struct storage_request *storages; /* given and empty: the user's defaults */
 	size_t n_storages;
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
-	int64_t kill_all;             /* killAllOnCompletedTaskNumber; 0 if absent */
+	int64_t kill_all;                           /* killAllOnCompletedTaskNumber; 0 if absent */
 };

@@ -18,26 +18,29 @@ struct translator; /* settings and compiled templates; read-only, shared by all 
 
 enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 
+/* The image of the init container, unless an installation says otherwise. */
+#define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
+
 /* What an installation decides, the same for all jobs.  Texts are borrowed by translator_new
  * only while it runs.  translate_settings_default() fills in every field. */
 struct settings {
 	enum profile profile;
-	const char *namespace_name;     /* of the jobs: "default" */
-	const char *runtime_image;      /* of the init container */
+	const char *namespace_name;      /* of the jobs: "default" */
+	const char *runtime_image;       /* of the init container */
 	const char *runtime_pull_secret; /* NULL or "" for none */
-	const char *service_account;    /* of the pods: "runtime-account" */
-	const char *apiserver_uri;      /* KUBE_APISERVER_ADDRESS; "" in plain */
-	const char *rest_server_uri;    /* REST_SERVER_URI */
-	const char *device;             /* resource name of the accelerator: nvidia.com/gpu */
-	const char *fs_uri;             /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
-	int64_t port_start, port_end;   /* ports are taken from start <= p < end */
-	bool priority_class;            /* make a PriorityClass per job */
-	bool fetch_code;                /* v1: copy codeDir from HDFS before the command */
-	size_t max_command;             /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
-	size_t max_rendered;            /* bytes of all commands after rendering: 1 MiB */
-	size_t max_object;              /* bytes of one object: 1.5 MiB */
-	size_t max_annotations;         /* bytes of all annotations of the Framework: 256 KiB */
-	size_t max_env_inline;          /* bytes of environment above which the common list moves: 256 KiB */
+	const char *service_account;     /* of the pods: "runtime-account" */
+	const char *apiserver_uri;       /* KUBE_APISERVER_ADDRESS; "" in plain */
+	const char *rest_server_uri;     /* REST_SERVER_URI */
+	const char *device;              /* resource name of the accelerator: nvidia.com/gpu */
+	const char *fs_uri;              /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
+	int64_t port_start, port_end;    /* ports are taken from start <= p < end */
+	bool priority_class;             /* make a PriorityClass per job */
+	bool fetch_code;                 /* v1: copy codeDir from HDFS before the command */
+	size_t max_command;     /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
+	size_t max_rendered;    /* bytes of all commands after rendering: 1 MiB */
+	size_t max_object;      /* bytes of one object: 1.5 MiB */
+	size_t max_annotations; /* bytes of all annotations of the Framework: 256 KiB */
+	size_t max_env_inline; /* bytes of environment above which the common list moves: 256 KiB */
 	int64_t max_roles, max_instances, max_tasks; /* 256, 10000, 20000 */
 	struct budget budget;
 };
@@ -52,7 +55,7 @@ struct template_file {
 /* Compile everything and check it (holes, functions, overlays, places).  NULL and *e
  * (500, file, line) if a template or a setting is wrong.  Free with translator_free. */
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,
-				  struct err *e);
+                                  struct err *e);
 void translator_free(struct translator *t);
 const struct settings *translator_settings(const struct translator *t);
 
@@ -71,7 +74,7 @@ bool user_name_ok(struct span name);
  * was found: 400 InvalidProtocolError (v2) or InvalidParametersError (v1), places set.
  */
 struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
-		     struct arena *a, struct notes *warnings, struct err *e);
+                     struct arena *a, struct notes *warnings, struct err *e);
 
 struct storage_fact {
 	struct span name; /* also the claim's name */
@@ -107,7 +110,7 @@ struct mark {
  * -1 and *e: 403 (virtual cluster), 404 (storage), 413 (too large), 400.
  */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
-	      const struct mark *m, struct arena *a, struct objects *out, struct err *e);
+              const struct mark *m, struct arena *a, struct objects *out, struct err *e);
 
 /* Short facts about a job for replies and the log; borrowed from the job. */
 const char *job_user(const struct job *job);

@@ -38,7 +38,7 @@ void translate_settings_default(struct settings *s)
 	*s = (struct settings){
 		.profile = PROFILE_PLAIN,
 		.namespace_name = "default",
-		.runtime_image = "openpai/openpai-runtime:v1.8.0",
+		.runtime_image = RUNTIME_IMAGE,
 		.runtime_pull_secret = "",
 		.service_account = "runtime-account",
 		.apiserver_uri = "",

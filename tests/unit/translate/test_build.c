@@ -13,7 +13,7 @@ static void test_build_without_mark_is_one_framework_that_starts(void **state)
 	json_t *f = object(&b, 0);
 	assert_text(f, "spec/executionType", "Start");
 	assert_null(at(f, "metadata/labels/rest-lit\\/instance"));
-	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "rest-lit/", 9));
+	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "rest-lit/submission", 19));
 	json_decref(f);
 }
 

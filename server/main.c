@@ -20,7 +20,7 @@ static const struct command COMMANDS[] = {
 	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
 	  "Exit status: 0 all are valid, 1 one is refused, 2 wrong usage.\n",
 	  "Example:\n"
-	  "  rest-lit validate examples/*\n" },
+	  "  rest-lit validate examples/*.yaml\n" },
 	{ "schema", cmd_schema, 0, "v1|v2|facts|config", "print a JSON Schema",
 	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), or the\n"
 	  "configuration file (--config).\n",

@@ -71,6 +71,15 @@ static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, con
 	return ok;
 }
 
+/* Said in any case: a condition or a `not` that leads in circles has no verdict either. */
+static bool fail_circle(struct walk *w, const struct node *n, const struct path *at)
+{
+	w->quiet = false;
+	(void)walk_fail(w, n, at, "cannot be checked: the schema leads in circles");
+	w->lost = true;
+	return false;
+}
+
 bool rule_check(struct walk *w, const struct rule *r, const struct node *n, const struct path *at)
 {
 	unsigned bits = node_bits(n);
@@ -81,10 +90,8 @@ bool rule_check(struct walk *w, const struct rule *r, const struct node *n, cons
 		                : walk_fail_type(w, r, n, at);
 	if (r->n == 0 && !(bits & (BIT_LIST | BIT_MAP)))
 		return true;
-	if (w->depth == WALK_DEPTH_MAX) {
-		w->lost = true;
-		return walk_fail(w, n, at, "cannot be checked: the schema leads in circles");
-	}
+	if (w->depth == WALK_DEPTH_MAX)
+		return fail_circle(w, n, at);
 	w->depth++;
 	bool ok = check_tests(w, r, bits, n, at);
 	w->depth--;
@@ -105,5 +112,6 @@ int schema_check(const struct schema *s, const struct node *doc, const char *cod
 {
 	ARENA_AUTO places = { 0 };
 	struct walk w = { .e = e, .root = doc, .code = code, .secret = secret, .arena = &places };
-	return rule_check(&w, s->root, doc, NULL) ? 0 : -1;
+	bool ok = rule_check(&w, s->root, doc, NULL);
+	return ok && !w.lost ? 0 : -1;
 }

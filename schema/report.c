@@ -179,8 +179,8 @@ static void put_types(struct str *out, unsigned types)
 
 bool walk_is_mute(struct walk *w)
 {
-	if (w->quiet || w->e->notes.n < NOTES_MAX)
-		return w->quiet;
+	if (w->quiet || w->lost || w->e->notes.n < NOTES_MAX)
+		return w->quiet || w->lost;
 	w->e->notes.dropped++;
 	return true;
 }

@@ -12,7 +12,7 @@ struct walk {
 	const struct node *root;
 	struct arena *arena; /* of the places */
 	bool quiet; /* only the verdict is wanted: stop at the first violation, report nothing */
-	bool lost;  /* the schema leads in circles: every verdict is false from here on */
+	bool lost;  /* the schema leads in circles: the document is refused, no more is reported */
 	unsigned depth;
 };
 
@@ -27,8 +27,9 @@ bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n,
 bool members_check(struct walk *w, const struct members *m, const struct node *map,
                    const struct path *at);
 
-/* Nobody will read the next violation: only the verdict is wanted, or the notes are
- * full, and then it is counted.  Look here before making up a sentence. */
+/* Nobody will read the next violation: only the verdict is wanted, the schema leads in
+ * circles, or the notes are full, and then it is counted.  Look here before making up a sentence.
+ */
 bool walk_is_mute(struct walk *w);
 /* Report one violation at a value, at a member's key; always false. */
 bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)

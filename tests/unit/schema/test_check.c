@@ -387,6 +387,20 @@ static void test_check_schema_in_circles(void **state)
 	            "1:1: cannot be checked: the schema leads in circles\n");
 }
 
+static void test_check_circle_in_not(void **state)
+{
+	(void)state;
+	assert_says("{\"not\":{\"$ref\":\"#\"}}", "1",
+	            "1:1: cannot be checked: the schema leads in circles\n");
+}
+
+static void test_check_circle_in_condition(void **state)
+{
+	(void)state;
+	assert_says("{\"items\":{\"if\":{\"$ref\":\"#/items\"}}}", "[1]",
+	            "1:2: [0]: cannot be checked: the schema leads in circles\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +445,8 @@ int main(void)
 		cmocka_unit_test(test_compile_bad_values),
 		cmocka_unit_test(test_compile_ref_leads_nowhere),
 		cmocka_unit_test(test_check_schema_in_circles),
+		cmocka_unit_test(test_check_circle_in_not),
+		cmocka_unit_test(test_check_circle_in_condition),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Keywords that look at one value alone: enum, bounds, lengths, patterns. */
 #include "schema/values.h"
 
+#include <assert.h>
+
 #include "base/enc.h"
 #include "schema/walk.h"
 
@@ -99,6 +101,7 @@ static struct decimal decimal_of_node(const struct node *n)
  * tolerance fails as soon as the quotient is large. */
 static bool is_multiple(struct decimal v, struct decimal of)
 {
+	assert(of.digits > 0); /* a schema with another divisor does not compile */
 	int shift = v.exponent - of.exponent;
 	for (; shift < 0 && v.digits; shift++) {
 		if (v.digits % 10)

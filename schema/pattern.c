@@ -181,14 +181,46 @@ static char *describe(struct arena *a, const struct pattern *p, struct span sour
 	return arena_dup(a, str_view(&out));
 }
 
+static bool is_alphanumeric(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* `\d`, `\p{L}`, `[\w-]`: POSIX would take these for a plain letter or a backslash, and
+ * quietly allow something else than the schema says. */
+static bool has_foreign_escape(const char *s)
+{
+	bool in_class = false;
+	for (; *s != '\0'; s++) {
+		if (*s == '\\') {
+			s++;
+			if (in_class || *s == '\0' || is_alphanumeric(*s))
+				return true;
+		} else if (in_class) {
+			in_class = *s != ']';
+		} else if (*s == '[') {
+			in_class = true;
+			s += s[1] == '^';
+			s += s[1] == ']'; /* the first one is an item */
+		}
+	}
+	return false;
+}
+
+static int compile_regex(struct pattern *p, const char *text, size_t n)
+{
+	if (n > SOURCE_MAX || has_foreign_escape(text))
+		return -1;
+	return regcomp(&p->regex, text, REG_EXTENDED | REG_NOSUB) ? -1 : 0;
+}
+
 struct pattern *pattern_new(struct arena *a, struct span source, struct pattern *next,
                             struct err *e)
 {
 	struct pattern *p = ARENA_NEW(a, struct pattern, 1);
 	const char *text = arena_dup(a, source);
 	p->simple = read_simple(p, text);
-	if (!p->simple &&
-	    (source.n > SOURCE_MAX || regcomp(&p->regex, text, REG_EXTENDED | REG_NOSUB))) {
+	if (!p->simple && compile_regex(p, text, source.n) < 0) {
 		char buf[4 * QUOTE_MAX];
 		err_set(e, UNKNOWN_ERROR, "no regular expression: %s", quote(buf, source));
 		return NULL;

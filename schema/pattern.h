@@ -3,7 +3,8 @@
  * Regular expressions of schemas.  What schemas mostly have, `^[class]+$` and
  * `^[class][class]*$`, is two bitmaps; the rest is a POSIX extended regular
  * expression over bytes.  `$` is the very end of the text, never the place before
- * a final line break; no locale plays a part.
+ * a final line break; no locale plays a part.  A backslash is for punctuation, outside
+ * brackets: what ECMAScript knows beyond that (`\d`, `[\]]`) is refused.
  */
 #include "base/arena.h"
 #include "base/err.h"

@@ -369,6 +369,22 @@ static void test_compile_bad_values(void **state)
 	assert_no_schema("[]", "1:1: schema: a schema must be");
 }
 
+static void test_compile_foreign_escapes(void **state)
+{
+	(void)state;
+	assert_no_schema("{\"pattern\":\"^\\\\d+$\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"\\\\p{L}\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"[\\\\w-]*x\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"[^]\\\\n]x\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"x\\\\\"}", "1:1: pattern: schema: no regular");
+}
+
+static void test_compile_escaped_punctuation(void **state)
+{
+	(void)state;
+	assert_says("{\"pattern\":\"^[]a]\\\\.\\\\[$\"}", "\"].[\"", "");
+}
+
 static void test_compile_ref_leads_nowhere(void **state)
 {
 	(void)state;
@@ -443,6 +459,8 @@ int main(void)
 		cmocka_unit_test(test_check_shown_values_are_short),
 		cmocka_unit_test(test_compile_unknown_keyword),
 		cmocka_unit_test(test_compile_bad_values),
+		cmocka_unit_test(test_compile_foreign_escapes),
+		cmocka_unit_test(test_compile_escaped_punctuation),
 		cmocka_unit_test(test_compile_ref_leads_nowhere),
 		cmocka_unit_test(test_check_schema_in_circles),
 		cmocka_unit_test(test_check_circle_in_not),

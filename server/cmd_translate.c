@@ -50,11 +50,11 @@ static int print_yaml(struct span list, struct err *e)
 
 static void print_warnings(const struct notes *warnings, const char *file)
 {
-	for (size_t i = 0; i < warnings->n; i++) {
-		const struct note *n = &warnings->v[i];
-		(void)fprintf(stderr, "rest-lit: %s:%u:%u: warning: %s\n", file, n->line, n->column,
-		              n->msg);
-	}
+	for (size_t i = 0; i < warnings->n; i++)
+		complain_note(&warnings->v[i], file, "warning: ");
+	if (warnings->dropped)
+		(void)fprintf(stderr, "rest-lit: %s: warning: and %zu more\n", file,
+		              warnings->dropped);
 }
 
 static int translate_text(const struct options *o, const struct translator *t, struct span text,
@@ -64,7 +64,7 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	NOTES_AUTO warnings = { 0 };
 	struct facts facts;
 	struct objects objects;
-	const char *file = o->files[0];
+	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
 	if (setup_facts(o, &arena, &facts, e) < 0)
 		return complain(e, o->facts, EXIT_USAGE);
 	facts.submitted_ms = (int64_t)time(NULL) * 1000;
@@ -86,7 +86,7 @@ static int translate(const struct options *o)
 	size_t n;
 	schema_init();
 	if (!user_name_ok(span_of(setup_user(o)))) {
-		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", o->user);
+		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
 		return complain(&e, NULL, EXIT_USAGE);
 	}
 	if (file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0)

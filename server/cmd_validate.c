@@ -56,6 +56,8 @@ static void print_findings(const char *file, const struct err *e, const struct n
 		put_finding(&out, file, &found[i]);
 	if (e->notes.dropped)
 		str_printf(&out, "%s: and %zu more\n", file, e->notes.dropped);
+	if (warnings->dropped)
+		str_printf(&out, "%s: warning: and %zu more\n", file, warnings->dropped);
 	if (!e->http)
 		str_printf(&out, "%s: valid\n", file);
 	(void)command_print(str_view(&out)); /* what is lost here is lost below too */

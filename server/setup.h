@@ -16,3 +16,5 @@ const char *setup_user(const struct options *o);
 /* Print an error as commands do: "rest-lit: FILE:LINE:COLUMN: text", each note on a line of
  * its own, on standard error; file may be NULL.  Returns `code`. */
 int complain(const struct err *e, const char *file, int code);
+/* One note of those; `prefix` comes before its text. */
+void complain_note(const struct note *n, const char *file, const char *prefix);

@@ -27,8 +27,10 @@ static void put_warning_header(struct request *r)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	STR_AUTO safe = STR_INIT(REPLY_MAX);
-	for (size_t i = 0; i < r->warnings.n; i++)
-		str_printf(&text, "%s%s", i ? "; " : "", r->warnings.v[i].msg);
+	for (size_t i = 0; i < r->warnings.n; i++) {
+		str_puts(&text, i ? "; " : "");
+		note_text(&text, &r->warnings.v[i]);
+	}
 	header_text(&safe, str_view(&text));
 	answer_header(r, "X-Warning", str_c(&safe));
 }

@@ -66,5 +66,5 @@ void v1_completion_done(struct reading *r)
 		return;
 	count_per_role(job);
 	if (job->n_roles > 1)
-		reading_warn(r, &p, n, "killAllOnCompletedTaskNumber counts per task role here");
+		reading_warn(r, &p, n, "counts per task role here");
 }

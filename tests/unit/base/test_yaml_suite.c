@@ -18,15 +18,16 @@ static void put_properties(struct str *out, const yaml_char_t *anchor, const yam
 static void put_value(struct str *out, const yaml_event_t *ev)
 {
 	static const char STYLES[] = { ' ', ':', '\'', '"', '|', '>' };
+	static const char FROM[] = { '\\', '\0', '\b', '\n', '\r', '\t' };
+	static const char TO[] = { '\\', '0', 'b', 'n', 'r', 't' };
+	struct span text = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	put_properties(out, ev->data.scalar.anchor, ev->data.scalar.tag);
 	str_printf(out, " %c", STYLES[ev->data.scalar.style]);
-	for (size_t i = 0; i < ev->data.scalar.length; i++) {
-		static const char FROM[] = "\\\0\b\n\r\t";
-		static const char TO[] = "\\0bnrt";
-		const char *at = memchr(FROM, ev->data.scalar.value[i], 6);
+	for (size_t i = 0; i < text.n; i++) {
+		const char *at = memchr(FROM, text.p[i], sizeof(FROM));
 		if (at)
 			str_char(out, '\\');
-		str_char(out, at ? TO[at - FROM] : (char)ev->data.scalar.value[i]);
+		str_put(out, at ? &TO[at - FROM] : &text.p[i], 1);
 	}
 }
 

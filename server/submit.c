@@ -124,6 +124,10 @@ static int start(struct request *r, struct err *e)
 static void submit(struct request *r, enum dialect d)
 {
 	ERR_AUTO e = { 0 };
+	if (!r->loop->store) { /* gone already; only answers are still on their way */
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return;
+	}
 	if (!store_has_room(r->loop->store)) {
 		answer_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
 		return;

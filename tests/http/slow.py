@@ -269,6 +269,23 @@ def test_drain(check):
     api.close()
 
 
+def test_drain_is_over(check):
+    """A body that comes when the store is closed already, and only answers still go out."""
+    with Server("--standalone", "jobs", "--drain-timeout", "1") as server:
+        whole = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("last").encode())
+        with server.connect() as c:
+            c.send(whole[:-10])
+            check.ok("the request has begun", wait_until(
+                lambda: server.request("GET", "/healthz").status == 200))
+            server.terminate()
+            check.ok("drains", wait_until(lambda: '"stopping"' in server.log()))
+            time.sleep(1.4)
+            c.send(whole[-10:])
+            reply = c.reply(5)
+            check.ok("refused, if it is answered at all", reply is None or reply.status == 503, reply)
+        check.equal("exit status", server.stop(20), 0)
+
+
 def test_drain_delay(check):
     with Server("--standalone", "jobs", "--drain-delay", "3") as server:
         server.terminate()
@@ -314,4 +331,5 @@ def test_no_core(check):
 
 TESTS = [test_slow_clients, test_many_connections, test_connection_limit, test_pipelining,
          test_half_close, test_clients_that_leave, test_store_hangs, test_queue_full,
-         test_store_is_down, test_drain, test_drain_delay, test_second_signal, test_no_core]
+         test_store_is_down, test_drain, test_drain_is_over, test_drain_delay, test_second_signal,
+         test_no_core]

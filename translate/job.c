@@ -154,5 +154,5 @@ const char *job_hash(const struct job *job)
 
 bool job_has_secrets(const struct job *job)
 {
-	return job->secrets || job->n_logins;
+	return job->secrets || job->n_logins || job->masked;
 }

@@ -71,6 +71,7 @@ struct job {
 	size_t n_roles;
 	int64_t total_tasks, total_gpu;
 	struct span config; /* the submitted text with its secrets masked: annotation `config` */
+	bool masked;        /* there were some */
 	const struct node *secrets; /* a map, or NULL */
 	bool has_auth;
 	const struct registry_login *logins; /* one per registry, the later one wins */

@@ -142,12 +142,13 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
                              bool shared)
 {
 	const struct node *n = &member->value;
-	bool harmless = span_is(member_key(member), "registryuri") || !node_is(n, NODE_TEXT) ||
-	                is_reference(node_span(n));
+	bool text = node_is(n, NODE_TEXT);
+	bool harmless = span_is(member_key(member), "registryuri") || n->type == NODE_NULL ||
+	                (text && is_reference(node_span(n)));
 	if (harmless)
 		return;
 	size_t from = byte_at(m->text, n->line, n->column);
-	size_t to = scalar_end(m->text, from, node_span(n));
+	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
 		add_edit(m, from, to, "\"" MASK "\"");
@@ -160,12 +161,11 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
 	               "or alias, or use <%% $secrets.NAME %%>");
 }
 
+/* Of prerequisites of any type: only images need a login, but a password is one anywhere. */
 static void edit_auth(struct mask *m)
 {
 	const struct node *list = node_get(m->r->root, "prerequisites");
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
-	if (!m->r->job->has_auth)
-		return;
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *auth = node_get(list->item + i, "auth");
 		struct path one = PATH_INDEX(&p, i);
@@ -283,6 +283,7 @@ static int mask(struct mask *m)
 	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
 	apply(m, &out);
 	r->job->config = arena_span(r->a, str_view(&out));
+	r->job->masked = true;
 	if (!out.full && read_again(m, r->job->config))
 		return 0;
 	r->job->config = (struct span){ "", 0 };

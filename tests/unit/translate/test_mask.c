@@ -187,6 +187,24 @@ static void test_auth_by_reference_stays(void **state)
 	              "secrets: " MASKED);
 }
 
+static void test_auth_of_what_is_no_image(void **state)
+{
+	(void)state;
+	assert_stored(
+	    HEAD
+	    "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+	    "- {name: s, type: script, uri: u, auth: {password: hunter2}}\n" ROLE COMMANDS("x"),
+	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+		 "- {name: s, type: script, uri: u, auth: {password: " MASKED
+		 "}}\n" ROLE COMMANDS("x"));
+	struct run r = run_job(
+	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+		 "- {name: s, type: output, uri: u, auth: {pin: 1234}}\n" ROLE COMMANDS("x"));
+	assert_null(r.job);
+	assert_within(notes_lines(&r, &r.err.notes), "prerequisites[1].auth.pin: cannot be hidden");
+	run_done(&r);
+}
+
 static void test_auth_in_json(void **state)
 {
 	(void)state;
@@ -275,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_password_in_a_url_is_warned_about),
 		cmocka_unit_test(test_auth),
 		cmocka_unit_test(test_auth_by_reference_stays),
+		cmocka_unit_test(test_auth_of_what_is_no_image),
 		cmocka_unit_test(test_auth_in_json),
 		cmocka_unit_test(test_auth_that_cannot_be_cut_is_refused),
 		cmocka_unit_test(test_messages_show_no_secret),

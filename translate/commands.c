@@ -2,6 +2,8 @@
  * v2: the command of a role.  The lines of the deployment that is on, before and
  * behind the role's own, each trimmed, joined by newlines, then rendered as one text.
  */
+#include <stdlib.h>
+
 #include "translate/reading.h"
 #include "translate/render.h"
 
@@ -191,17 +193,37 @@ static void warn_unknown_roles(struct reading *r, const struct path *deployment,
 	}
 }
 
-static void check_repeated(struct reading *r, const struct path *list, const struct node *all,
-                           uint32_t i)
+/* The name of a deployment, and which one it is. */
+struct named {
+	struct span name;
+	uint32_t index;
+};
+
+static int compare_named(const void *a, const void *b)
 {
-	struct span name = reading_text(all->item + i, "name");
-	for (uint32_t k = 0; name.n && k < i; k++) {
-		if (!span_eq(name, reading_text(all->item + k, "name")))
+	const struct named *x = a;
+	const struct named *y = b;
+	size_t n = x->name.n < y->name.n ? x->name.n : y->name.n;
+	int c = n ? memcmp(x->name.p, y->name.p, n) : 0;
+	c = c ? c : (x->name.n > y->name.n) - (x->name.n < y->name.n);
+	return c ? c : (x->index > y->index) - (x->index < y->index);
+}
+
+/* By sorting, since there may be thousands. */
+static void check_repeated(struct reading *r, const struct path *list, const struct node *all)
+{
+	uint32_t n = node_is(all, NODE_LIST) ? all->n : 0;
+	struct named *v = ARENA_NEW(r->a, struct named, n);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct named){ reading_text(all->item + i, "name"), i };
+	qsort(v, n, sizeof(*v), compare_named);
+	for (uint32_t i = 1; i < n; i++) {
+		if (v[i].name.n == 0 || !span_eq(v[i].name, v[i - 1].name))
 			continue;
-		struct path p = PATH_INDEX(list, i);
+		struct path p = PATH_INDEX(list, v[i].index);
 		char buf[4 * QUOTE_MAX];
-		reading_refuse(r, &p, all->item + i, "repeats deployment %s", quote(buf, name));
-		return;
+		reading_refuse(r, &p, all->item + v[i].index, "repeats deployment %s",
+		               quote(buf, v[i].name));
 	}
 }
 
@@ -212,11 +234,11 @@ struct deployment deployments_read(struct reading *r)
 	const struct node *all = node_get(r->root, "deployments");
 	const struct node *wanted = node_get(node_get(r->root, "defaults"), "deployment");
 	bool found = false;
+	check_repeated(r, &p, all);
 	for (uint32_t i = 0; node_is(all, NODE_LIST) && i < all->n; i++) {
 		const struct node *n = all->item + i;
 		const struct node *roles = node_get(n, "taskRoles");
 		struct path one = PATH_INDEX(&p, i);
-		check_repeated(r, &p, all, i);
 		if (!node_is(roles, NODE_MAP))
 			continue;
 		warn_unknown_roles(r, &one, roles);

@@ -243,6 +243,9 @@ static void test_references_refused(void **state)
 	      "4:55: prerequisites[1]: repeats dockerimage i" },
 	    { V2("deployments: [{name: d, taskRoles: {w: {}}}, {name: d, taskRoles: {w: {}}}]\n"),
 	      "deployments[1]: repeats deployment d" },
+	    { V2("deployments: [{name: e, taskRoles: {w: {}}}, {name: d, taskRoles: {w: {}}}, "
+	         "{name: e, taskRoles: {w: {}}}]\n"),
+	      "deployments[2]: repeats deployment e" },
 	    { V2("defaults: {deployment: toString}\n"),
 	      "defaults.deployment: there is no deployment \"toString\"" },
 	    { V2("extras: {hivedScheduler: {taskRoles: {nope: {}}}}\n"),

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "server/commands.h"
+#include "server/process.h"
 
 /* clang-format off */
 static const struct command COMMANDS[] = {
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	arena_keep_heap();
+	process_wipe_json();
 	if (strcmp(name, "--version") == 0)
 		name = "version";
 	for (size_t i = 0; i < N_COMMANDS; i++)

@@ -1,10 +1,14 @@
 #include "server/process.h"
 
+#include <jansson.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+
+#include "base/enc.h"
 
 /* libcurl would write TLS keys to the first and send tokens through the proxies; the rest change
  * whom OpenSSL trusts. */
@@ -24,6 +28,18 @@ const char *process_scrub(void)
 		(void)unsetenv(SCRUBBED[i]); /* NOLINT(concurrency-mt-unsafe): its name is fine */
 	}
 	return first;
+}
+
+static void free_wiped(void *p)
+{
+	if (p)
+		wipe(p, malloc_usable_size(p));
+	free(p);
+}
+
+void process_wipe_json(void)
+{
+	json_set_alloc_funcs(xmalloc, free_wiped);
 }
 
 void process_harden(void)

@@ -280,7 +280,11 @@ static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 static int emit_root(struct compiler *c, const struct node *root, enum prog_shape shape,
                      struct err *e)
 {
+	/* What is dropped is dropped from its container, so there must be one. */
 	if (shape == PROG_VALUE) {
+		if (root->type != NODE_MAP)
+			return err_set(e, UNKNOWN_ERROR,
+			               "template, line %u: a mapping is needed here", root->line);
 		emit_value(c, root);
 		return 0;
 	}

@@ -140,7 +140,7 @@ int manifest_merge(const struct node **root, const struct manifest *overlay, str
 
 /* What a program writes for the root of its tree. */
 enum prog_shape {
-	PROG_VALUE,   /* one JSON value */
+	PROG_VALUE,   /* one JSON object */
 	PROG_ITEMS,   /* a list without its brackets, a comma after every element */
 	PROG_MEMBERS, /* a list of {name, value} as members "name":"value", with a comma after each
 	               */
@@ -149,8 +149,8 @@ enum prog_shape {
 
 struct prog; /* read-only: may be shared by threads */
 
-/* Compile a checked tree.  NULL and *e (500) only for PROG_MEMBERS, if an element is
- * no {name, value}.  Free with prog_free. */
+/* Compile a checked tree.  NULL and *e (500) if its root is not what the shape needs, or an
+ * element of PROG_MEMBERS is no {name, value}.  Free with prog_free. */
 struct prog *prog_new(const struct node *root, enum prog_shape shape, const struct vocabulary *v,
                       struct err *e);
 void prog_free(struct prog *p);

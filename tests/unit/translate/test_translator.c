@@ -93,6 +93,22 @@ static void test_translator_names_file_and_line_of_a_replaced_template(void **st
 	assert_non_null(strstr(err_msg(&e), "job.prio"));
 }
 
+/* An absent value is dropped from its container: without one, writing would never end. */
+static void test_translator_refuses_a_template_that_is_no_mapping(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	const struct template_file replace[] = {
+		{ "priorityclass.yaml", SPAN("\"${job.priorityClass}\"\n") }, { 0 }
+	};
+	assert_null(translator_new(&set, replace, &e));
+	assert_int_equal(e.http, 500);
+	assert_non_null(strstr(err_msg(&e), "priorityclass.yaml"));
+	assert_non_null(strstr(err_msg(&e), "a mapping is needed"));
+}
+
 static void test_translator_checks_overlays_against_a_replaced_base(void **state)
 {
 	(void)state;
@@ -136,6 +152,7 @@ int main(void)
 		cmocka_unit_test(test_translator_environment_is_documented),
 		cmocka_unit_test(test_translator_refuses_unknown_template),
 		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
+		cmocka_unit_test(test_translator_refuses_a_template_that_is_no_mapping),
 		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
 		cmocka_unit_test(test_translator_refuses_empty_port_range),
 		cmocka_unit_test(test_translation_page_names_every_hole),

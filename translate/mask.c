@@ -16,6 +16,12 @@ struct edit {
 	const char *as;
 };
 
+/* A line and a column (characters, from 1), and where that is.  Line 0: nowhere yet. */
+struct cursor {
+	unsigned line, column;
+	size_t byte;
+};
+
 struct mask {
 	struct reading *r;
 	const struct doc *doc;
@@ -23,27 +29,41 @@ struct mask {
 	struct edit *edit;
 	size_t n, max;
 	bool auth; /* some edits are in `auth` */
+	struct cursor cursor;
 };
 
 /* ---- places -> bytes ------------------------------------------------------------------------ */
 
-/* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
-static size_t byte_at(struct span text, unsigned line, unsigned column)
+/* From the last place on, since places are mostly asked for in the order of the text. */
+static void go_to_line(struct mask *m, unsigned line, unsigned column)
 {
-	size_t i = span_starts(text, "\xef\xbb\xbf") ? 3 : 0;
-	for (unsigned at = 1; at < line; at++) {
-		while (i < text.n && text.p[i] != '\n' && text.p[i] != '\r')
-			i++;
-		if (i >= text.n)
-			return SIZE_MAX;
-		i += text.p[i] == '\r' && i + 1 < text.n && text.p[i + 1] == '\n' ? 2 : 1;
+	struct span t = m->text;
+	struct cursor *c = &m->cursor;
+	if (c->line == 0 || line < c->line || (line == c->line && column < c->column))
+		*c = (struct cursor){ 1, 1, span_starts(t, "\xef\xbb\xbf") ? 3 : 0 };
+	while (c->line < line && c->byte < t.n) {
+		char is = t.p[c->byte++];
+		if (is == '\r' && c->byte < t.n && t.p[c->byte] == '\n')
+			c->byte++;
+		if (is == '\r' || is == '\n') {
+			c->line++;
+			c->column = 1;
+		}
 	}
-	for (unsigned at = 1; at < column && i < text.n; at++) {
-		i++;
-		while (i < text.n && ((unsigned char)text.p[i] & 0xc0) == 0x80)
-			i++;
+}
+
+/* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
+static size_t byte_at(struct mask *m, unsigned line, unsigned column)
+{
+	struct span t = m->text;
+	struct cursor *c = &m->cursor;
+	go_to_line(m, line, column);
+	for (; c->column < column && c->byte < t.n; c->column++) {
+		c->byte++;
+		while (c->byte < t.n && ((unsigned char)t.p[c->byte] & 0xc0) == 0x80)
+			c->byte++;
 	}
-	return i < text.n ? i : SIZE_MAX;
+	return c->line == line && c->byte < t.n ? c->byte : SIZE_MAX;
 }
 
 static bool is_blank(char c)
@@ -52,12 +72,12 @@ static bool is_blank(char c)
 }
 
 /* Is the top-level mapping written with braces?  Tags and anchors may stand before it. */
-static bool is_flow(const struct mask *m)
+static bool is_flow(struct mask *m)
 {
 	if (m->doc->json)
 		return true;
 	struct span t = m->text;
-	size_t i = byte_at(t, m->doc->root.line, m->doc->root.column);
+	size_t i = byte_at(m, m->doc->root.line, m->doc->root.column);
 	while (i < t.n && (is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
 		bool property = !is_blank(t.p[i++]);
 		while (property && i < t.n && !is_blank(t.p[i]))
@@ -147,7 +167,7 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
 	                (text && is_reference(node_span(n)));
 	if (harmless)
 		return;
-	size_t from = byte_at(m->text, n->line, n->column);
+	size_t from = byte_at(m, n->line, n->column);
 	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
@@ -213,9 +233,11 @@ static bool same_auth(const struct node *was, const struct node *is)
 {
 	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
 		return false;
-	for (uint32_t i = 0; i < was->n; i++) {
-		const struct node *now = node_get(is, was->member[i].key);
-		if (now == NULL || (!is_mask(now) && !node_equal(&was->member[i].value, now)))
+	for (uint32_t i = 0; i < was->n; i++) { /* in the same order: there may be thousands */
+		const struct member *m = &was->member[i];
+		const struct member *now = &is->member[i];
+		if (!span_eq(member_key(m), member_key(now)) ||
+		    (!is_mask(&now->value) && !node_equal(&m->value, &now->value)))
 			return false;
 	}
 	return true;

@@ -1,6 +1,7 @@
 """Slow clients, many clients, clients that leave; a store that hangs; going down in order.
 
 No bound of time here is tight: they tell "soon" from "never"."""
+import json
 import os
 import resource
 import signal
@@ -244,6 +245,36 @@ def test_store_is_down(check):
         check.ok("... says that it is the API server", "API server" in reply.message, reply.message)
 
 
+def heavy_jobs():
+    """Bodies of nearly the largest size, made of very many of one thing."""
+    job = json.loads(job_v2("heavy"))
+    image = job["prerequisites"][0]
+
+    def with_images(more):
+        return {**job, "prerequisites": [image, *more]}
+    jobs = {"deployments": {**job, "deployments": [{"name": f"d{i}"} for i in range(6000)]},
+            "members of auth": with_images([{**image, "name": "other", "auth": {
+                f"a{i}": "b" for i in range(8000)}}]),
+            "logins": with_images([{**image, "name": f"i{i}", "auth": {"password": "b"}}
+                                   for i in range(1000)]),
+            "parameters": {**job, "parameters": {f"p{i}": 1 for i in range(8000)}},
+            "unknown keys": {**job, **{f"key{i}": 1 for i in range(8000)}}}
+    return {what: json.dumps(job, separators=(",", ":")) for what, job in jobs.items()}
+
+
+def test_heavy_jobs(check):
+    """No body keeps its loop, and with it everybody else there, from working for long."""
+    with Server("--standalone", "jobs", "--loops", "1") as server:
+        for what, body in heavy_jobs().items():
+            took = []
+            for _ in range(3):  # the machine may be busy with something else
+                start = time.monotonic()
+                reply = server.submit(body)
+                took.append(time.monotonic() - start)
+            check.ok(f"many {what}: answered", reply and reply.status in (202, 400, 409), reply)
+            check.ok(f"many {what}: soon", min(took) < 0.2 * SLOW, took)
+
+
 def test_drain(check):
     """SIGTERM: what is under way is finished, nothing new is taken, exit status 0."""
     api = FakeApi()
@@ -331,5 +362,5 @@ def test_no_core(check):
 
 TESTS = [test_slow_clients, test_many_connections, test_connection_limit, test_pipelining,
          test_half_close, test_clients_that_leave, test_store_hangs, test_queue_full,
-         test_store_is_down, test_drain, test_drain_is_over, test_drain_delay, test_second_signal,
-         test_no_core]
+         test_store_is_down, test_heavy_jobs, test_drain, test_drain_is_over, test_drain_delay,
+         test_second_signal, test_no_core]

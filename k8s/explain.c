@@ -81,7 +81,7 @@ void explain(struct err *e, const struct store_request *r, const struct store_re
 		if (reply->status == 500 && body_size(r) > ETCD_LIMIT)
 			too_large(e, r);
 		else
-			err_set(e, UNKNOWN_ERROR, "the API server failed to %s the job's %s: %.*s",
-			        verb, kind, (int)why.n, why.p);
+			err_set(e, UNKNOWN_ERROR, "failed to %s the job's %s: %.*s", verb, kind,
+			        (int)why.n, why.p);
 	}
 }

@@ -36,7 +36,7 @@ static const struct {
 	[CONFLICT]       = { "Conflict",              409, STORE_CONFLICT },
 	[INVALID]        = { "Invalid",               422, STORE_REFUSED },
 	[OVERSIZE]       = { "RequestEntityTooLarge", 413, STORE_REFUSED },
-	[INTERNAL]       = { "InternalError",         500, STORE_AMBIGUOUS },
+	[INTERNAL]       = { "InternalError",         500, STORE_REFUSED },
 };
 /* clang-format on */
 
@@ -281,8 +281,10 @@ static enum fault do_create(struct work *w)
 	set_version(w->shelf, meta);
 	if (!w->r->dry_run) {
 		int bad = save(w->shelf, w->r, object);
-		if (bad)
+		if (bad) { /* it may be there, and only its directory not be synced */
+			(void)files_remove(&w->shelf->files, w->r->kind, w->r->name);
 			return refuse_errno(w, bad);
+		}
 		index_add(w->shelf, w->r->kind, meta);
 		collect(w->shelf); /* its owner may be gone already */
 	}

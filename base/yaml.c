@@ -11,17 +11,25 @@
 #include "base/yaml_plain.h"
 #include "base/yaml_reader.h"
 
+static bool continues(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* From the last place that was asked for, forwards or backwards: they are close together. */
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 {
 	if (y->ascii)
 		return m->index < y->text.n ? m->index : y->text.n;
-	if (m->index < y->chars)
-		y->chars = y->bytes = 0;
-	while (y->chars < m->index && y->bytes < y->text.n) {
+	for (; y->chars > m->index; y->chars--) {
+		y->bytes--;
+		while (continues(y->text.p[y->bytes]))
+			y->bytes--;
+	}
+	for (; y->chars < m->index && y->bytes < y->text.n; y->chars++) {
 		y->bytes++;
-		while (y->bytes < y->text.n && ((unsigned char)y->text.p[y->bytes] & 0xc0) == 0x80)
+		while (y->bytes < y->text.n && continues(y->text.p[y->bytes]))
 			y->bytes++;
-		y->chars++;
 	}
 	return y->bytes;
 }

@@ -259,7 +259,10 @@ def heavy_jobs():
                                    for i in range(1000)]),
             "parameters": {**job, "parameters": {f"p{i}": 1 for i in range(8000)}},
             "unknown keys": {**job, **{f"key{i}": 1 for i in range(8000)}}}
-    return {what: json.dumps(job, separators=(",", ":")) for what, job in jobs.items()}
+    bodies = {what: json.dumps(job, separators=(",", ":")) for what, job in jobs.items()}
+    # What only some readers take for a line break, and a `!`, make the reader look at places.
+    numbers = json.dumps({**job, "parameters": {"p": [1] * 45000}}, separators=(",", ":"))
+    return {**bodies, "places": "# \u0085 !\n" + numbers}
 
 
 def test_heavy_jobs(check):

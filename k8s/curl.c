@@ -46,6 +46,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	/* how long it waits */
 	NUMBER(CURLOPT_CONNECTTIMEOUT_MS, 5000),
 	NUMBER(CURLOPT_DNS_CACHE_TIMEOUT, 60),
+	NUMBER(CURLOPT_QUICK_EXIT, 1),     /* else giving up waits for the resolver's thread */
 	NUMBER(CURLOPT_MAXAGE_CONN, 90),
 	NUMBER(CURLOPT_TCP_KEEPALIVE, 1),
 	NUMBER(CURLOPT_TCP_NODELAY, 1),

@@ -44,6 +44,7 @@ static void test_settings_numbers(void **state)
 		{ CURLOPT_TRANSFER_ENCODING, 0 },
 		{ CURLOPT_SUPPRESS_CONNECT_HEADERS, 1 },
 		{ CURLOPT_NOSIGNAL, 1 },
+		{ CURLOPT_QUICK_EXIT, 1 },
 	};
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
 		assert_false(setting(T[i].option)->is_text);

@@ -67,7 +67,8 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
 	if (setup_facts(o, &arena, &facts, e) < 0)
 		return complain(e, o->facts, EXIT_USAGE);
-	facts.submitted_ms = (int64_t)time(NULL) * 1000;
+	if (facts.submitted_ms == 0) /* --facts does not say when */
+		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);
 	print_warnings(&warnings, file);
 	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)

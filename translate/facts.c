@@ -52,11 +52,12 @@ static int check_granted(const struct node *granted, const struct node *all, str
 {
 	for (size_t i = 0; granted && i < granted->n; i++) {
 		char shown[4 * QUOTE_MAX];
-		struct span name = node_span(&granted->item[i]);
-		if (!storage_exists(all, name))
-			return err_set(e, UNKNOWN_ERROR,
-			               "facts, line %u: storage `%s` is granted but not listed",
-			               granted->item[i].line, quote(shown, name));
+		const struct node *n = &granted->item[i];
+		struct place where = { NULL, n->line, n->column };
+		if (!storage_exists(all, node_span(n)))
+			return err_at(e, UNKNOWN_ERROR, where,
+			              "storage `%s` is granted but not listed",
+			              quote(shown, node_span(n)));
 	}
 	return 0;
 }
@@ -86,8 +87,7 @@ static int read_storages(const struct facts_file *in, struct facts *f, struct er
 	return 0;
 }
 
-/* ---- time of submission ------------------------------------------------------------------------
- */
+/* ---- time of submission ---------------------------------------------------------------------- */
 
 static int64_t number_at(struct span t, size_t at, size_t n)
 {
@@ -137,14 +137,13 @@ static void read_time(const struct facts_file *in, struct facts *f)
 		f->submitted_ms = time_ms(node_span(at));
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int refuse(struct err *e)
 {
 	e->http = 500; /* the file is the server's, not the client's */
 	e->code = "UnknownError";
-	return err_wrap(e, "facts");
+	return -1;
 }
 
 int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e)

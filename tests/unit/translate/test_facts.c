@@ -120,6 +120,19 @@ static void test_read_refuses(void **state)
 	}
 }
 
+static void test_read_says_where(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct facts f;
+	struct span text = SPAN("users: {bob: {\n  storages: [nix]}}");
+	assert_int_equal(facts_read(text, "bob", &a, &f, &e), -1);
+	assert_int_equal(e.http, 500);
+	assert_int_equal(e.notes.v[0].line, 2);
+	assert_string_equal(err_msg(&e), "storage `nix` is granted but not listed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_read_time),
 		cmocka_unit_test(test_read_json),
 		cmocka_unit_test(test_read_refuses),
+		cmocka_unit_test(test_read_says_where),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

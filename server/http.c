@@ -330,18 +330,18 @@ int http_fd(const struct loop *l)
 
 void http_run(struct loop *l)
 {
-	/* At its limit of connections the library does not listen, and begins again only when it
-	 * runs once more after one of them has ended: nothing else might ever wake it. */
-	do {
-		l->ended = false;
-		(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
-	} while (l->ended);
+	l->ended = false;
+	(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
 }
 
 int http_timeout_ms(const struct loop *l)
 {
 	MHD_UNSIGNED_LONG_LONG library;
 	int64_t ms = NEVER;
+	/* At its limit of connections the library does not listen, and begins again only when it
+	 * runs once more after one of them has ended: nothing else might ever wake it. */
+	if (l->ended)
+		return 0;
 	if (MHD_get_timeout(l->http, &library) == MHD_YES && library < NEVER)
 		ms = (int64_t)library;
 	if (l->next_cut_ms != INT64_MAX) {

@@ -4,8 +4,10 @@ No bound of time here is tight: they tell "soon" from "never"."""
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -114,6 +116,23 @@ def test_connection_limit(check):
         for c in crowd:
             c.close()
         check.equal("... and after they left", server.request("GET", "/healthz").status, 200)
+
+
+def test_clients_that_come_and_go(check):
+    """Connections that begin and end all the time leave the loop time for jobs.  (Only wrk is quick
+    enough for this; without it, nothing is tested.)"""
+    if not shutil.which("wrk"):
+        return
+    with Server("--standalone", "jobs", "--loops", "1") as server:
+        crowd = subprocess.Popen(
+            ["wrk", "-t16", "-c512", f"-d{int(4 * SLOW)}s", "-H", "Connection: close",
+             f"http://127.0.0.1:{server.port}/healthz"], stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        start = time.monotonic()
+        check.equal("a job in the crowd", server.submit(job_v2("crowd")).status, 202)
+        took = time.monotonic() - start
+        check.ok("... is made while the crowd is there", took < 2 * SLOW, took)
+        crowd.wait()
 
 
 def test_pipelining(check):
@@ -363,7 +382,7 @@ def test_no_core(check):
                  os.listdir(server.directory))
 
 
-TESTS = [test_slow_clients, test_many_connections, test_connection_limit, test_pipelining,
-         test_half_close, test_clients_that_leave, test_store_hangs, test_queue_full,
-         test_store_is_down, test_heavy_jobs, test_drain, test_drain_is_over, test_drain_delay,
-         test_second_signal, test_no_core]
+TESTS = [test_slow_clients, test_many_connections, test_connection_limit,
+         test_clients_that_come_and_go, test_pipelining, test_half_close, test_clients_that_leave,
+         test_store_hangs, test_queue_full, test_store_is_down, test_heavy_jobs, test_drain,
+         test_drain_is_over, test_drain_delay, test_second_signal, test_no_core]

@@ -36,8 +36,8 @@ typedef void submission_callback(void *arg, const struct err *e);
 struct submission_options {
 	const char *submission_id; /* 32 hex digits; also in the Framework */
 	const char *display_name;  /* user~job, for messages */
-	int64_t deadline_ms;       /* by store_now_ms; finding out and undoing may take 5 s more */
-	bool dry_run;              /* each object with ?dryRun=All, nothing stays */
+	int64_t deadline_ms; /* by store_now_ms; finding out may take 5 s more, undoing again 5 s */
+	bool dry_run;        /* each object with ?dryRun=All, nothing stays */
 };
 
 /*

@@ -24,23 +24,38 @@ static struct span host_of(struct span authority)
 			return SPAN("");
 	}
 	const char *bracket = memchr(authority.p, ']', n);
-	const char *from = bracket ? bracket : authority.p;
-	const char *colon = memchr(from, ':', n - (size_t)(from - authority.p));
+	if (bracket)
+		return (struct span){ authority.p, (size_t)(bracket - authority.p) + 1 };
+	const char *colon = memchr(authority.p, ':', n);
 	return (struct span){ authority.p, colon ? (size_t)(colon - authority.p) : n };
+}
+
+/* What follows the host: nothing, or ":" and a port that there can be. */
+static bool port_ok(struct span authority, struct span host)
+{
+	int64_t port;
+	if (authority.n == host.n)
+		return true;
+	if (authority.p[host.n] != ':')
+		return false;
+	struct span text = { authority.p + host.n + 1, authority.n - host.n - 1 };
+	return parse_i64(text, 1, UINT16_MAX, &port) == 0;
 }
 
 /* Why rest (what follows the scheme) is no HOST[:PORT][/PATH], or NULL. */
 static const char *fault_of(struct span rest, bool plain)
 {
 	const char *slash = memchr(rest.p, '/', rest.n);
-	struct span host =
-	    host_of((struct span){ rest.p, slash ? (size_t)(slash - rest.p) : rest.n });
+	struct span authority = { rest.p, slash ? (size_t)(slash - rest.p) : rest.n };
+	struct span host = host_of(authority);
 	for (size_t i = 0; i < rest.n; i++) {
 		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')
 			host = SPAN("");
 	}
 	if (host.n == 0)
 		return "must be https://HOST[:PORT][/PATH]";
+	if (!port_ok(authority, host))
+		return "the port must be a number from 1 to 65535";
 	if (plain && !is_loopback(host))
 		return "http is for this machine only, use https";
 	return NULL;

@@ -2,7 +2,7 @@
 import json
 import re
 
-from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, wait_until
+from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, run, wait_until
 
 JSON_TYPE = "application/json; charset=utf-8"
 YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
@@ -55,6 +55,18 @@ class Contract:
             check.equal(f"{method} {path}: message", body.get("message"),
                         f"update job {name} successfully")
             check.equal(f"{method} {path}: success", body.get("success"), True)
+
+    def test_warnings(self, check):
+        """What is taken although it is odd: the answer names the member, v1 also in a header."""
+        body = job_v1(self.name(), gpuType="k80")
+        reply = self.server.submit(body, {"Content-Type": "application/json"}, "/api/v1/jobs")
+        check.equal("warning: header", reply.headers.get("x-warning"),
+                    "gpuType: is ignored: nodes are not chosen by it")
+        warnings = (reply.json or {}).get("warnings") or [{}]
+        check.equal("warning: pointer", warnings[0].get("pointer"), "/gpuType")
+        done = run("translate", "-", text=body.encode())
+        check.ok("warning: of translate", b": warning: gpuType: is ignored" in done.stderr,
+                 done.stderr)
 
     def test_prefix(self, check):
         for prefix in ("", "/rest-server"):

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <nettle/base64.h>
 #include <nettle/md5.h>
@@ -77,6 +78,23 @@ void random_hex(char *out, size_t n)
 void wipe(void *p, size_t n)
 {
 	explicit_bzero(p, n);
+}
+
+void free_wiped(void *p)
+{
+	if (p)
+		wipe(p, malloc_usable_size(p));
+	free(p);
+}
+
+void *realloc_wiped(void *p, size_t n)
+{
+	void *to = xmalloc(n);
+	size_t old = p ? malloc_usable_size(p) : 0;
+	if (p)
+		memcpy(to, p, old < n ? old : n);
+	free_wiped(p);
+	return to;
 }
 
 /* The digits of v, without sign and point, and its decimal exponent: 0.DIGITS x 10^exp. */

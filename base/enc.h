@@ -16,6 +16,9 @@ void random_hex(char *out, size_t n);
 
 /* Overwrite memory so that no compiler removes it. */
 void wipe(void *p, size_t n);
+/* free and realloc for libraries that take such functions: what is given back is wiped. */
+void free_wiped(void *p);
+void *realloc_wiped(void *p, size_t n);
 
 /* A number as ECMAScript writes it: shortest digits that read back to the same
  * double, no ".0", exponents as 1e-7 and 1e+21, NaN, Infinity.  Returns the

@@ -5,6 +5,8 @@
  */
 #include "k8s/curl.h"
 
+#include "base/enc.h"
+
 #define NUMBER(option, value)                                                                      \
 	{                                                                                          \
 		option, #option, false, value, NULL                                                \
@@ -57,7 +59,9 @@ const size_t CURL_SETTINGS_N = sizeof(CURL_SETTINGS) / sizeof(CURL_SETTINGS[0]);
 
 int curl_start(struct err *e)
 {
-	CURLcode bad = curl_global_init(CURL_GLOBAL_DEFAULT); /* counts its calls */
+	/* Counts its calls.  Its buffers hold tokens, and bodies of Secrets. */
+	CURLcode bad = curl_global_init_mem(CURL_GLOBAL_DEFAULT, xmalloc, free_wiped, realloc_wiped,
+	                                    xstrdup, xcalloc);
 	if (bad)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_easy_strerror(bad));
 	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);

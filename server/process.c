@@ -1,7 +1,6 @@
 #include "server/process.h"
 
 #include <jansson.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -28,13 +27,6 @@ const char *process_scrub(void)
 		(void)unsetenv(SCRUBBED[i]); /* NOLINT(concurrency-mt-unsafe): its name is fine */
 	}
 	return first;
-}
-
-static void free_wiped(void *p)
-{
-	if (p)
-		wipe(p, malloc_usable_size(p));
-	free(p);
 }
 
 void process_wipe_json(void)

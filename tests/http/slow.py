@@ -1,6 +1,7 @@
 """Slow clients, many clients, clients that leave; a store that hangs; going down in order.
 
 No bound of time here is tight: they tell "soon" from "never"."""
+import base64
 import json
 import os
 import resource
@@ -12,7 +13,7 @@ import threading
 import time
 
 from fakeapi import FakeApi
-from harness import SLOW, Server, framework_name, job_v2, request_bytes, wait_until
+from harness import SLOW, Server, framework_name, job_v2, job_v2_secret, request_bytes, wait_until
 
 SOON = 5
 
@@ -382,7 +383,40 @@ def test_no_core(check):
                  os.listdir(server.directory))
 
 
+def memory_of(pid):
+    """What the process may write to, piece by piece."""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            place, rights = line.split()[:2]
+            start, end = (int(x, 16) for x in place.split("-"))
+            if rights.startswith("rw") and end - start < 1 << 30:
+                memory.seek(start)
+                try:
+                    yield memory.read(end - start)
+                except OSError:
+                    pass
+
+
+def test_no_secret_stays_in_memory(check):
+    marker = "zq7MarkerThatNobodyElseHas"
+    forms = [marker.encode(), base64.b64encode(f"key: {marker}".encode())[:24]]
+    api = FakeApi()
+    with fake_server(api) as server:
+        for i in range(4):
+            reply = server.submit(job_v2_secret(f"held{i}", marker))
+            check.equal("a job with secrets", reply.status, 202)
+        time.sleep(0.5)
+        try:
+            found = [form for piece in memory_of(server.process.pid) for form in forms
+                     if form in piece]
+            check.equal("what is left of them", found, [])
+        except PermissionError:
+            pass  # only root may look
+    api.close()
+
+
 TESTS = [test_slow_clients, test_many_connections, test_connection_limit,
          test_clients_that_come_and_go, test_pipelining, test_half_close, test_clients_that_leave,
          test_store_hangs, test_queue_full, test_store_is_down, test_heavy_jobs, test_drain,
-         test_drain_is_over, test_drain_delay, test_second_signal, test_no_core]
+         test_drain_is_over, test_drain_delay, test_second_signal, test_no_core,
+         test_no_secret_stays_in_memory]

@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -102,9 +101,14 @@ def test_many_connections(check):
 
 
 def test_connection_limit(check):
-    with Server("--standalone", "jobs", "--loops", "1", "--connections", "10", "--idle-timeout", "2",
-                "--read-timeout", "2") as server:
+    idle = str(int(4 * SLOW))
+    with Server("--standalone", "jobs", "--loops", "1", "--connections", "10", "--idle-timeout", idle,
+                "--read-timeout", idle) as server:
         crowd = [server.connect() for _ in range(30)]
+        for c in crowd:
+            c.send(request_bytes(server.port, "GET", "/healthz"))
+        served_now = sum(bool(c.read(0.05, lambda data: data)[0]) for c in crowd)
+        check.ok("no more than may be connected are served", 0 < served_now <= 10, served_now)
         # Whoever is beyond the limit may be refused or have to wait, but not for ever.
         def served():
             try:
@@ -120,19 +124,14 @@ def test_connection_limit(check):
 
 
 def test_clients_that_come_and_go(check):
-    """Connections that begin and end all the time leave the loop time for jobs.  (Only wrk is quick
-    enough for this; without it, nothing is tested.)"""
-    if not shutil.which("wrk"):
-        return
+    """Connections that begin and end all the time leave the loop time for jobs."""
     with Server("--standalone", "jobs", "--loops", "1") as server:
         crowd = subprocess.Popen(
             ["wrk", "-t16", "-c512", f"-d{int(4 * SLOW)}s", "-H", "Connection: close",
              f"http://127.0.0.1:{server.port}/healthz"], stdout=subprocess.DEVNULL)
         time.sleep(0.5)
-        start = time.monotonic()
         check.equal("a job in the crowd", server.submit(job_v2("crowd")).status, 202)
-        took = time.monotonic() - start
-        check.ok("... is made while the crowd is there", took < 2 * SLOW, took)
+        check.ok("... is made while the crowd is there", crowd.poll() is None)
         crowd.wait()
 
 

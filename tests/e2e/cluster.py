@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -103,14 +104,15 @@ class Cluster:
         os.kill(self.pid, signal.SIGKILL)
         if self.child:
             self.child.wait()
-        while os.path.exists(f"/proc/{self.pid}/exe") and self.running():
+        # The process counts as dead when its first thread is; the last one closes the sockets.
+        while self.listens():
             time.sleep(0.05)
 
-    def running(self):
+    def listens(self):
+        address = urlsplit(self.url)
         try:
-            os.kill(self.pid, 0)
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as f:
-                return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+            socket.create_connection((address.hostname, address.port), timeout=5).close()
+            return True
         except OSError:
             return False
 

@@ -87,6 +87,6 @@ void err_move(struct err *e, struct err *from);
  * Members that are not plain names stand quoted: taskRoles["a;b"].ports[0]. */
 void note_text(struct str *out, const struct note *n);
 
-/* Text from outside as it may stand in a message: in quotes, control characters
- * escaped, at most QUOTE_MAX bytes of it.  Returns buf. */
+/* Text from outside as it may stand in a message, which puts the quotes around it: control
+ * characters escaped, at most QUOTE_MAX bytes of it.  Returns buf. */
 const char *quote(char buf[static 4 * QUOTE_MAX], struct span text);

@@ -18,7 +18,6 @@ CHUNKED = b"0\r\n\r\n" + INNER
 #   400    refused and closed, one answer: 400, or what the library itself says, 413 or 431
 #   one    one answer of any kind, and the inner request is not taken for one
 #   two    framed well: the inner request is a second request (404)
-#   any    no inner request; must only not harm
 CASES = [
     # One answer: the body is a body.
     ("GET with a body", "GET", b"Content-Length: " + LENGTH, INNER, "one"),
@@ -28,7 +27,7 @@ CASES = [
     ("length and blanks", "POST", b"Content-Length:    " + LENGTH + b"  ", INNER, "one"),
     # Two answers.
     ("chunked", "POST", b"Transfer-Encoding: chunked", CHUNKED, "two"),
-    ("Chunked", "POST", b"Transfer-Encoding: Chunked", CHUNKED, "any"),
+    ("Chunked", "POST", b"Transfer-Encoding: Chunked", CHUNKED, "two"),
     # Content-Length and Transfer-Encoding.
     ("both", "POST", b"Content-Length: 4\r\nTransfer-Encoding: chunked", CHUNKED, "400"),
     ("both, other order", "POST", b"Transfer-Encoding: chunked\r\nContent-Length: 4", CHUNKED, "400"),
@@ -53,12 +52,12 @@ CASES = [
     ("gzip, chunked", "POST", b"Transfer-Encoding: gzip, chunked", CHUNKED, "400"),
     ("xchunked", "POST", b"Transfer-Encoding: xchunked\r\nContent-Length: 5", b"hello", "400"),
     ("encoding after a form feed", "POST", b"Transfer-Encoding: \x0cchunked", CHUNKED, "400"),
-    ("underscore", "POST", b"Content_Length: 5\r\nContent-Length: 0", b"", "any"),
+    ("underscore", "POST", b"Content_Length: 5\r\nContent-Length: 0", b"", "one"),
     # Names and values of headers.
     ("two hosts", "GET", b"Host: localhost", b"", "400"),
     ("two authorizations", "GET", b"Authorization: Bearer a\r\nAuthorization: Bearer b", b"", "400"),
     ("two content types", "POST", b"Content-Type: text/yaml\r\nContent-Type: text/html", b"", "400"),
-    ("no name", "GET", b": x", b"", "any"),
+    ("no name", "GET", b": x", b"", "400"),
     ("no colon", "GET", b"foo", b"", "400"),
     ("blank in a name", "GET", b"a b: c", b"", "400"),
     ("bracket in a name", "GET", b"a(b: c", b"", "400"),
@@ -66,7 +65,7 @@ CASES = [
     ("control character in a value", "GET", b"X: a\x01b", b"", "400"),
     ("DEL in a value", "GET", b"X: a\x7fb", b"", "400"),
     ("bare CR in a value", "GET", b"X: a\rTransfer-Encoding: chunked", b"", "400"),
-    ("NUL in a value", "GET", b"Authorization: Bearer a\x00b", b"", "any"),
+    ("NUL in a value", "GET", b"Authorization: Bearer a\x00b", b"", "400"),
     ("NUL in a name", "GET", b"Content-Len\x00gth: 5", b"", "400"),
     # Folded headers.
     ("fold builds a length", "POST", b"Content-Len: " + LENGTH + b"\r\n gth", INNER, "400"),
@@ -144,7 +143,7 @@ def judge(check, what, expected, replies, closed):
     elif expected == "two":
         check.ok(what, len(statuses) == 2 and statuses[1] == 404, statuses)
     else:
-        check.ok(what, all(200 <= s < 505 for s in statuses), statuses)
+        check.ok(f"{what}: there is no verdict {expected}", False)
 
 
 def head(server, method, lines):

@@ -1,24 +1,59 @@
 /* The page at /, and the two questions that a supervisor asks. */
+#include <assert.h>
+
 #include "base/embed.h"
 #include "k8s/store.h"
 #include "server/answer.h"
 #include "server/handlers.h"
 #include "server/loop.h"
+#include "server/routes.h"
 
 EMBED(index_html, "server/index.html");
+
+/* In the page, where the table of routes belongs. */
+#define ROUTES_MARK "<!-- routes -->\n"
 
 /* Readiness is asked of the store at most so often, and waited for so long. */
 enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 
+/* What stands between backquotes is code.  The table is ours: nothing to escape. */
+static void put_doc(struct str *out, const char *doc)
+{
+	bool code = false;
+	for (; *doc; doc++) {
+		if (*doc == '`') {
+			code = !code;
+			str_puts(out, code ? "<code>" : "</code>");
+		} else {
+			str_char(out, *doc);
+		}
+	}
+}
+
+static void put_routes(struct str *out)
+{
+	for (size_t i = 0; i < N_ROUTES; i++) {
+		str_printf(out, "<tr><td><code>%s %s</code></td><td>", ROUTES[i].method,
+		           ROUTES[i].path);
+		put_doc(out, ROUTES[i].doc);
+		str_puts(out, "</td></tr>\n");
+	}
+}
+
 void index_get(struct request *r)
 {
 	struct span page = EMBEDDED(index_html);
+	size_t at = span_find(page, 0, ROUTES_MARK);
+	assert(at != SIZE_MAX);
 	answer_header(r, "Content-Security-Policy",
 	              "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
 	              "form-action 'none'; frame-ancestors 'none'");
 	r->reply.status = 200;
 	r->reply.type = "text/html; charset=utf-8";
-	str_span(&r->reply.body, page);
+	str_put(&r->reply.body, page.p, at);
+	put_routes(&r->reply.body);
+	at += sizeof(ROUTES_MARK) - 1;
+	str_put(&r->reply.body, page.p + at, page.n - at);
 	answer_send(r);
 }
 

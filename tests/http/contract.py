@@ -1,8 +1,9 @@
 """What clients rely on: routes, content types, status codes, bodies, headers."""
 import json
+import os
 import re
 
-from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, run, wait_until
+from harness import ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, run, wait_until
 
 JSON_TYPE = "application/json; charset=utf-8"
 YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
@@ -260,6 +261,12 @@ class Contract:
         check.ok("page: HTML", reply.headers.get("content-type", "").startswith("text/html"), reply)
         check.ok("page: says what this is", b"rest-lit" in reply.body, reply)
         check.ok("page: no scripts", b"<script" not in reply.body.lower(), reply)
+        with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
+            routes = re.findall(r"^\| ([A-Z]+) \| `([^`]+)`", f.read(), re.M)
+        check.ok("page: routes to compare with", len(routes) > 5, routes)
+        for method, path in routes:
+            check.ok(f"page: names {method} {path}",
+                     f"<code>{method} {path}</code>".encode() in reply.body, reply)
 
     def test_headers_everywhere(self, check):
         name = self.name()

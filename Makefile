@@ -67,22 +67,24 @@ LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 VERSION := 0.1.0
 
 # ---- layers: each folder one archive; what a layer may use stands in USES ----------------
-LAYERS := base schema translate k8s server
+LAYERS := base schema translate k8s server runtime-assets
 USES_base := base
 USES_schema := schema base
 USES_translate := translate schema base
 USES_k8s := k8s base
 USES_server := server k8s translate schema base
+USES_runtime-assets := runtime-assets base
 LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
 LINK_k8s := $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
+LINK_runtime-assets := -lbearssl -lz $(LIBS_base)
 
-objects = $(patsubst %.c,$(B)/%.o,$(filter-out server/main.c,$(wildcard $(1)/*.c)))
+objects = $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard $(1)/*.c)))
 archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
 
-all: $(B)/rest-lit
+all: $(B)/rest-lit $(B)/pai-runtime
 
 define LAYER
 $(B)/lib$(1).a: $(call objects,$(1))
@@ -105,6 +107,10 @@ $(call objects,server): $(wildcard server/*.html)
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
+
+$(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
 
 # ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))

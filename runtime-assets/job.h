@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * The job as its author wrote it (job protocol, v1 or v2; secrets masked), seen from this task's
+ * role.  From the Framework's annotation, or, for a bare pod, from RUNTIME_CONFIG.
+ */
+#include "base/tree.h"
+#include "runtime-assets/framework.h"
+
+struct job {
+	struct doc doc;          /* of the config; root is null if there is none */
+	const struct node *secrets;   /* of the mounted secrets file, typed by the YAML rules; or NULL */
+	const struct node *extension; /* of the user extension secret; or NULL */
+	const char *role_name;   /* PAI_CURRENT_TASK_ROLE_NAME: the key in taskRoles; NULL if not set */
+	const struct node *role; /* its entry in taskRoles; NULL if there is none */
+};
+
+/* Read the config; *problem says why there is none of use (then root is null), "" otherwise. */
+void job_read(struct job *j, struct span config, struct arena *a, struct str *problem);
+
+/* The key of taskRoles whose conversion (lower case, only [a-z0-9]) is this Kubernetes name, with
+ * every character outside of [A-Za-z0-9_] as `_`; in the arena.  NULL if there is none. */
+const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
+
+/* The entry of top-level `prerequisites` of this type (NULL: any) and name; NULL if not exactly one. */
+const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
+
+/*
+ * Replace <% $path %> in a text: `parameters` and `secrets` of the job, script, output and data of
+ * its role.  Scalars as yaml.md writes them; null is empty.  -1 and *e: a map or list, something
+ * that is not there.  Inserted text is not scanned again.  The result may hold secrets.
+ */
+int job_fill(const struct job *j, struct span text, struct str *out, struct err *e);
+/* The same for every text in a tree; the new tree lives in the arena. */
+int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
+                  struct err *e);

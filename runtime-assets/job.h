@@ -14,7 +14,12 @@ struct job {
 	const struct node *role; /* its entry in taskRoles; NULL if there is none */
 };
 
-/* Read the config; *problem says why there is none of use (then root is null), "" otherwise. */
+/*
+ * Read the config (at most FRAMEWORK_MAX bytes) into doc, and find `role` by role_name, which the
+ * caller has set before; secrets and extension are the caller's, too, and left alone.  *problem
+ * says why there is none of use (then root is null), and stays empty otherwise.
+ * In version 1 of the protocol taskRoles is a list of maps with `name`: found all the same.
+ */
 void job_read(struct job *j, struct span config, struct arena *a, struct str *problem);
 
 /* The key of taskRoles whose conversion (lower case, only [a-z0-9]) is this Kubernetes name, with

@@ -19,6 +19,9 @@ void fd_cleanup(int *fd);
  * it was before, with exactly this mode. */
 int file_write(const char *path, struct span text, mode_t mode, struct err *e);
 
+/* The same with the bytes of another file. */
+int file_copy(const char *from, const char *to, mode_t mode, struct err *e);
+
 /* Write all to a descriptor; 0 or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 

@@ -1,0 +1,103 @@
+#include "runtime-assets/say.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "runtime-assets/files.h"
+
+enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
+
+/* The process has one log, as it has one standard error. */
+static struct {
+	int fd[LOGS_MAX];
+	int n;
+	char last_error[512];
+} logs;
+
+static const char *const LEVELS[] = {
+	[SAY_INFO] = "", [SAY_WARNING] = "warning: ", [SAY_ERROR] = "error: "
+};
+
+int say_open(const char *path)
+{
+	if (logs.n == LOGS_MAX) {
+		errno = EMFILE;
+		return -1;
+	}
+	int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = open(path, flags, 0644);
+	if (fd < 0)
+		return -1;
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		errno = EINVAL;
+		return -1;
+	}
+	logs.fd[logs.n++] = fd;
+	return 0;
+}
+
+void say_close(void)
+{
+	if (logs.n > 0)
+		close(logs.fd[--logs.n]);
+}
+
+/* Control characters would let one line look like several, or move the cursor. */
+static void defuse(char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = ' ';
+	}
+}
+
+/* The stamp and the name; its length. */
+static size_t prefix(char *out, size_t size, const char *level)
+{
+	struct timespec now;
+	struct tm tm;
+	char stamp[32];
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	int n = snprintf(out, size, "%s [openpai-runtime] %s", stamp, level);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+void say(enum say_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES];
+	size_t n = prefix(line, sizeof(line), LEVELS[level]);
+	va_list args;
+	va_start(args, fmt);
+	int more = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
+	va_end(args);
+	if (more < 0)
+		return;
+	size_t end = n + (size_t)more;
+	if (end > sizeof(line) - 2)
+		end = sizeof(line) - 2;
+	defuse(line, end);
+	line[end] = '\0';
+	if (level == SAY_ERROR)
+		snprintf(logs.last_error, sizeof(logs.last_error), "%s", line + n);
+	line[end++] = '\n';
+	/* A line that cannot be written has nowhere else to go. */
+	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
+	for (int i = 0; i < logs.n; i++)
+		(void)fd_write_all(logs.fd[i], (struct span){ line, end });
+}
+
+const char *say_last_error(void)
+{
+	return logs.last_error;
+}

@@ -1,0 +1,148 @@
+"""init as a program: choosing steps, log and work directories, the exit specification."""
+import os
+import stat
+
+from checks import Root, check, equal, finish
+
+PAI = "/usr/local/pai"
+
+
+def mode(root, path):
+    return stat.S_IMODE(os.lstat(root.at(path)).st_mode)
+
+
+def init(root, steps, *args):
+    return root.run("init", "--steps", steps, *args)
+
+
+def choosing():
+    with Root() as root:
+        done = init(root, "exitspec,instal")
+        equal("an unknown step is a failure", done.returncode, 1)
+        check("which names the steps there are", b'"instal"; steps are logs, clean, install,' in done.stderr,
+              done.stderr)
+        check("and does nothing", not root.exists(PAI + "/runtime.d"))
+    with Root() as root:
+        equal("a wrong option is a usage error", root.run("init", "--stepz", "x").returncode, 2)
+        equal("so is an option without its value", root.run("init", "--steps").returncode, 2)
+        done = root.run("init", "--help")
+        check("--help lists the steps", done.returncode == 0 and b"environment" in done.stdout, done)
+    for text in ("install, exitspec", "[install, exitspec]", "steps: [install, exitspec]",
+                 "steps:\n- install\n- exitspec\n"):
+        with Root(INIT_CONFIG=text) as root:
+            done = root.run("init")
+            check(f"INIT_CONFIG {text!r}", done.returncode == 0 and root.exists(PAI + "/runtime.d") and
+                  not root.exists(root.logs()), done)
+    for text, why in (("[1]", b"must be text"), ("{a: 1}", b"must be a list"), ("[install", b"INIT_CONFIG")):
+        with Root(INIT_CONFIG=text) as root:
+            done = root.run("init")
+            check(f"INIT_CONFIG {text!r} is refused", done.returncode == 1 and why in done.stderr, done)
+    with Root() as root:
+        root.write("/steps.yaml", "steps: [install]\n")
+        root.env["INIT_CONFIG"] = root.at("/steps.yaml")
+        check("INIT_CONFIG may name a file", root.run("init").returncode == 0 and root.exists(PAI + "/runtime"))
+        root.env["INIT_CONFIG"] = root.at("/nothing.yaml")
+        check("which must be there", b"is not there" in root.run("init").stderr)
+    with Root(FC_TASK_INDEX="1x") as root:
+        equal("FC_TASK_INDEX must be a number", init(root, "install").returncode, 1)
+
+
+def logs():
+    with Root() as root:
+        done = init(root, "logs")
+        equal("the first run", done.returncode, 0)
+        equal("anybody may write into the log directory", mode(root, root.logs()), 0o777)
+        check("what is said stands in init.log too", root.read(root.logs("init.log")) == done.stderr, done)
+        check("nothing was moved", not root.exists(root.logs("prelog_0")))
+        for name in ("runtime.log", "user-all/current", "tensorboard/events"):
+            root.write(root.logs(name), name)
+        os.symlink("/etc/passwd", root.at(root.logs("planted")))
+        os.mkfifo(root.at(root.logs("fifo")))
+        equal("the second run", init(root, "logs").returncode, 0)
+        for name in ("runtime.log", "user-all/current"):
+            equal(f"{name} is kept", root.read(root.logs("prelog_0/" + name)), name.encode())
+            check(f"{name} is out of the way", not root.exists(root.logs(name)))
+        check("links are moved as links", os.path.islink(root.at(root.logs("prelog_0/planted"))))
+        check("fifos too", root.exists(root.logs("prelog_0/fifo")) and not root.exists(root.logs("fifo")))
+        check("other directories stay", root.exists(root.logs("tensorboard/events")))
+        check("init.log goes on", root.read(root.logs("init.log")).count(b"init is done") == 2)
+        root.write(root.logs("runtime.log"), "third")
+        equal("the third run", init(root, "logs").returncode, 0)
+        equal("has a number of its own", root.read(root.logs("prelog_1/runtime.log")), b"third")
+        equal("and leaves the others", root.read(root.logs("prelog_0/runtime.log")), b"runtime.log")
+    with Root() as root:
+        os.makedirs(root.at(root.logs()))
+        root.write("/etc/victim", "precious")
+        os.symlink(root.at("/etc/victim"), root.at(root.logs("init.log")))
+        done = init(root, "logs")
+        check("a link planted as init.log is not followed",
+              root.read("/etc/victim") == b"precious" and b"no log in" in done.stderr, done)
+    with Root(FC_POD_UID="../../../etc") as root:
+        init(root, "logs")
+        check("a pod uid that is a path is none", not root.exists("/usr/etc") and
+              os.listdir(root.at(PAI + "/logs")) == ["task"], os.listdir(root.at(PAI + "/logs")))
+
+
+def clean():
+    with Root() as root:
+        for name in ("framework.json", "runtime.d/user.sh", "code/deep/er/file", ".dot", "logs/x",
+                     "secrets/secrets.yaml", "user-extension-secrets/u", "token-secrets/token"):
+            root.write(f"{PAI}/{name}", name)
+        root.write("/etc/victim", "precious")
+        os.symlink(root.at("/etc"), root.at(PAI + "/link"))
+        os.chmod(root.at(PAI + "/code/deep"), 0o700)
+        equal("clean", init(root, "clean").returncode, 0)
+        equal("what is mounted stays, the rest goes", sorted(os.listdir(root.at(PAI))),
+              ["logs", "secrets", "token-secrets", "user-extension-secrets"])
+        check("links are removed, not followed", root.read("/etc/victim") == b"precious")
+    with Root() as root:
+        equal("cleaning twice", [init(root, "clean").returncode for _ in range(2)], [0, 0])
+
+
+def install():
+    with Root() as root:
+        done = init(root, "install")
+        equal("install", done.returncode, 0)
+        equal("the program may be executed by all", mode(root, PAI + "/runtime"), 0o755)
+        equal("so may the directory be read", mode(root, PAI + "/runtime.d"), 0o755)
+        check("nothing else is left", sorted(os.listdir(root.at(PAI))) == ["logs", "runtime", "runtime.d"])
+        with open(os.environ.get("PAI_RUNTIME", "build/pai-runtime"), "rb") as f:
+            check("it is this program", root.read(PAI + "/runtime") == f.read())
+        equal("again", init(root, "install").returncode, 0)
+
+
+def exitspec():
+    name = "runtime-exit-spec.yaml"
+    with Root() as root:
+        root.write("/usr/local/pai-config/" + name, "- containerExitCode: 1\n")
+        equal("exitspec", init(root, "install,exitspec").returncode, 0)
+        equal("is copied", root.read(f"{PAI}/runtime.d/{name}"), b"- containerExitCode: 1\n")
+    with Root() as root:
+        done = init(root, "install,exitspec")
+        check("without one, a warning", done.returncode == 0 and b"warning: no exit specification" in done.stderr, done)
+        equal("and an empty one", root.read(f"{PAI}/runtime.d/{name}"), b"[]\n")
+
+
+def failing():
+    with Root() as root:
+        root.write("/dev/termination-log", "", 0o666)
+        root.write(PAI + "/runtime.d", "a file where a directory must be")
+        done = init(root, "install")
+        equal("a step that fails", done.returncode, 1)
+        cause = root.read("/dev/termination-log")
+        check("leaves its cause for the kubelet", cause.startswith(b"pai-runtime init, step install (exit code 1): ")
+              and cause.endswith(b"\n"), cause)
+        check("and in the log", b"error: step install: " in done.stderr, done.stderr)
+
+
+def order():
+    """Whatever order they are named in, steps run in the order of the table."""
+    with Root() as root:
+        root.write("/usr/local/pai-config/runtime-exit-spec.yaml", "[]\n")
+        equal("order of steps", init(root, "exitspec,install,clean,logs").returncode, 0)
+        check("is that of the table", root.exists(PAI + "/runtime.d/runtime-exit-spec.yaml"))
+
+
+for part in (choosing, logs, clean, install, exitspec, failing, order):
+    part()
+finish()

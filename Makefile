@@ -1,6 +1,6 @@
 # rest-lit: the whole build in one file.
 #
-#   make            build/rest-lit
+#   make            build/rest-lit and build/pai-runtime
 #   make demo       build, start, submit the examples, show what became of them
 #   make check      every test there is
 #   make help       the rest
@@ -51,8 +51,8 @@ endif
 
 # libjwt comes in two flavours; take the one that is there.
 JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
-PKGS_base := jansson yaml-0.1 nettle
-PKGS_k8s := libcurl
+PKGS_base := yaml-0.1
+PKGS_k8s := libcurl jansson
 PKGS_server := libmicrohttpd $(JWT) zlib
 PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
 
@@ -74,6 +74,7 @@ USES_translate := translate schema base
 USES_k8s := k8s base
 USES_server := server k8s translate schema base
 USES_runtime-assets := runtime-assets base
+LIBS_test := $(shell pkg-config --libs jansson 2>/dev/null) -lcmocka
 LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
@@ -97,7 +98,7 @@ $(foreach l,$(LAYERS),$(eval $(call LAYER,$(l))))
 $(B)/%.o: %.c Makefile
 	$(call note,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -DREST_LIT_VERSION='"$(VERSION)"' $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(VERSIONS) $(CFLAGS) -c -o $@ $<
 
 # Files that are embedded by EMBED() are not seen by -MMD.
 $(call objects,schema): $(wildcard schema/*.json)
@@ -108,9 +109,67 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
+# ---- the static runtime: pai-runtime with musl, one file that runs in any image ----------------
+# Its libraries are compiled here too, from the sources in runtime-assets/sources (README.md there
+# says why): Debian's archives are made for glibc.  All of it is below $(STATIC).
+STATIC := $(B)/static
+MUSL_CC := musl-gcc
+MUSL := /usr/lib/$(shell uname -m)-linux-musl
+STATIC_CFLAGS := -Os -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
+	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
+STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
+	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
+	-isystem $(UNPACKED)/bearssl-0.6/inc $(VERSIONS) $(VERSIONS_STATIC)
+VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"'
+VERSIONS_STATIC = -DBEARSSL_VERSION='"0.6"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
+
+# Checked against the hashes that Debian has signed, unpacked, and never changed.
+UNPACKED := $(STATIC)/sources
+$(UNPACKED)/checked: $(wildcard runtime-assets/sources/*)
+	$(call note,TAR,$(@D))
+	@cd runtime-assets/sources && sha256sum --quiet --strict -c SHA256SUMS
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
+	@touch $@
+
+# name, what of the sources, how: one archive, each function in a section of its own.
+define VENDORED
+$(STATIC)/lib$(1).a: $(UNPACKED)/checked Makefile
+	$$(call note,CC,$$@)
+	@rm -rf $(STATIC)/$(1) $$@ && mkdir -p $(STATIC)/$(1)
+	$(Q)cd $(STATIC)/$(1) && printf '%s\n' $(addprefix ../sources/,$(2)) | \
+		xargs -P$(shell nproc) -n20 $(MUSL_CC) $(STATIC_CFLAGS) -w $(3) -c
+	$(Q)ar rcs $$@ $(STATIC)/$(1)/*.o
+endef
+$(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
+	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
+$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H))
+$(eval $(call VENDORED,bearssl,bearssl-0.6/src/*.c bearssl-0.6/src/*/*.c,-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
+
+$(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
+	$(call note,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
+
+# -static-pie of musl-gcc links a program that asks for an interpreter; hence the start files by name.
+STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(wildcard base/*.c runtime-assets/*.c))
+STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl)
+$(STATIC)/pai-runtime: $(STATIC_OBJECTS) $(STATIC_LIBS)
+	$(call note,LD,$@)
+	$(Q)$(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
+		$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
+		-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
+
+ifeq ($(FLAVOUR),release)
+# That one has its symbols, for debuggers.
+$(B)/pai-runtime: $(STATIC)/pai-runtime
+	$(Q)strip -o $@ $<
+else
+# Sanitizers and fuzzers need glibc, and take Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
+endif
 
 # ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))
@@ -118,7 +177,7 @@ define UNIT
 $(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(call archives,$(1)) Makefile
 	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
 endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
@@ -132,17 +191,23 @@ TEST_PROGRAMS := golden hostile bench
 define TEST_PROGRAM
 $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/libtest.a $(call archives,translate)
 	$$(call note,LD,$$@)
-	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate)
+	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate) $$(LIBS_test)
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 TEST_TOOLS := $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
+# Those of the runtime are linked with it, the others with the server.
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
-build/fuzz/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,server) Makefile
-	$(call note,CC,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MF $@.d -o $@ $< $(B)/libtest.a $(call archives,server) $(LINK_server)
+FUZZERS_RUNTIME := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(shell grep -l '"runtime-assets/' tests/fuzz/fuzz_*.c))
+define FUZZER
+$(2): build/fuzz/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,$(1)) Makefile
+	$$(call note,CC,$$@)
+	@mkdir -p $$(@D)
+	$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) -fsanitize=fuzzer $$(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/libtest.a $(call archives,$(1)) $$(LINK_$(1))
+endef
+$(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
+$(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
 
 tests: $(UNIT_TESTS) $(TEST_TOOLS)
 fuzzers: $(FUZZERS)
@@ -152,7 +217,7 @@ asan:
 
 # ---- what people say ---------------------------------------------------------------------------
 help:
-	@echo 'make            build/rest-lit'
+	@echo 'make            build/rest-lit, build/pai-runtime'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
 	@echo 'make check      all tests (installs what they need, as root)'
 	@echo 'make unit       unit tests only;  make golden, hostile, http, e2e, lint: one part of check'
@@ -203,6 +268,7 @@ pages: all
 PREFIX ?= /usr/local
 install: all
 	install -D -m 755 build/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
+	install -D -m 755 build/pai-runtime $(DESTDIR)$(PREFIX)/bin/pai-runtime
 
 clean:
 	rm -rf build

@@ -41,10 +41,12 @@ void *arena_alloc_slow(struct arena *a, size_t n)
 
 void arena_keep_heap(void)
 {
-	/* Hints: everything works without.  NOLINTBEGIN(concurrency-mt-unsafe): no thread yet */
+#ifdef M_TRIM_THRESHOLD /* musl has no such hints; everything works without */
+	/* NOLINTBEGIN(concurrency-mt-unsafe): no thread yet */
 	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX);
 	(void)mallopt(M_TRIM_THRESHOLD, KEEP_MAX);
 	/* NOLINTEND(concurrency-mt-unsafe) */
+#endif
 }
 
 void *arena_zero(struct arena *a, size_t n, size_t size)

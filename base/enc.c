@@ -1,12 +1,10 @@
-/* Small standard encodings; see enc.h.  MD5 and base64 come from nettle. */
+/* Small standard encodings, but for MD5 (md5.c) and base64 (base64.c); see enc.h. */
 #include "base/enc.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
-#include <nettle/base64.h>
-#include <nettle/md5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -19,51 +17,6 @@ static void to_hex(char *out, const uint8_t *bytes, size_t n)
 		out[2 * i + 1] = hex[bytes[i] & 15];
 	}
 	out[2 * n] = '\0';
-}
-
-void md5_hex(char out[static 33], struct span text)
-{
-	struct md5_ctx ctx;
-	uint8_t digest[MD5_DIGEST_SIZE];
-	md5_init(&ctx);
-	md5_update(&ctx, text.n, (const uint8_t *)text.p);
-	md5_digest(&ctx, sizeof(digest), digest);
-	to_hex(out, digest, sizeof(digest));
-}
-
-void str_base64(struct str *out, struct span bytes)
-{
-	size_t n = BASE64_ENCODE_RAW_LENGTH(bytes.n);
-	if (!str_reserve(out, n))
-		return;
-	base64_encode_raw(out->p + out->n, bytes.n, (const uint8_t *)bytes.p);
-	out->n += n;
-	out->p[out->n] = '\0';
-}
-
-/* nettle skips white space; we do not. */
-static bool has_space(struct span text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		if ((unsigned char)text.p[i] <= ' ')
-			return true;
-	}
-	return false;
-}
-
-int base64_decode(struct arena *a, struct span text, struct span *bytes)
-{
-	struct base64_decode_ctx ctx;
-	if (has_space(text))
-		return -1;
-	size_t n = BASE64_DECODE_LENGTH(text.n);
-	uint8_t *p = arena_alloc(a, n + 1);
-	base64_decode_init(&ctx);
-	if (!base64_decode_update(&ctx, &n, p, text.n, text.p) || !base64_decode_final(&ctx))
-		return -1;
-	p[n] = 0;
-	*bytes = (struct span){ (const char *)p, n };
-	return 0;
 }
 
 void random_hex(char *out, size_t n)

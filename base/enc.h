@@ -1,5 +1,9 @@
 #pragma once
-/* Small standard encodings.  All pure; no thread rule. */
+/*
+ * Small standard encodings.  All pure; no thread rule.  MD5 and base64 are our own, without a
+ * library: pai-runtime is linked statically with musl, for which Debian has none, and both
+ * programs shall name a Framework, and read a Secret, by the same code.
+ */
 #include "base/arena.h"
 #include "base/str.h"
 

@@ -2,6 +2,7 @@
 #include "base/str.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,12 +16,34 @@ static void test_md5_hex_rfc1321(void **state)
 		{ "abc", "900150983cd24fb0d6963f7d28e17f72" },
 		{ "message digest", "f96b697d7cb7938d525a2f31aaf161d0" },
 		{ "abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b" },
+		{ "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+		  "d174ab98d277d9f5a5611c2c9f419d9f" },
+		{ "1234567890123456789012345678901234567890"
+		  "1234567890123456789012345678901234567890",
+		  "57edf4a22be3c955ac49da2e2107b67a" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		char got[33];
 		md5_hex(got, span_of(CASES[i][0]));
 		assert_string_equal(got, CASES[i][1]);
 	}
+}
+
+/* The texts x, xx, xxx, ...: every length around the ends of blocks.  The sums of 55 to 120, each
+ * as hex, are summed up once more (by Python's hashlib). */
+static void test_md5_hex_ends_of_blocks(void **state)
+{
+	(void)state;
+	char text[121];
+	char got[33];
+	STR_AUTO all = STR_INIT(4096);
+	memset(text, 'x', sizeof(text));
+	for (size_t n = 55; n <= 120; n++) {
+		md5_hex(got, (struct span){ text, n });
+		str_puts(&all, got);
+	}
+	md5_hex(got, str_view(&all));
+	assert_string_equal(got, "e3e111d08f6dd02dbad69dd47177beb1");
 }
 
 /* RFC 4648, section 10 */
@@ -49,12 +71,49 @@ static void test_base64_rfc4648(void **state)
 	}
 }
 
+static void test_base64_every_byte(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	char bytes[3 * 256];
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 167 + i / 256);
+	for (size_t n = 0; n <= sizeof(bytes); n++) {
+		STR_AUTO text = STR_INIT(2000);
+		struct span back = { NULL, 0 };
+		str_base64(&text, (struct span){ bytes, n });
+		assert_int_equal(text.n, (n + 2) / 3 * 4);
+		assert_int_equal(base64_decode(&a, str_view(&text), &back), 0);
+		assert_true(span_eq(back, (struct span){ bytes, n }));
+	}
+}
+
+/* Each of the 256 bytes as the third digit: the 64 of the alphabet, and no other. */
+static void test_base64_decode_alphabet(void **state)
+{
+	(void)state;
+	static const char ALPHABET[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	for (unsigned c = 0; c < 256; c++) {
+		ARENA_AUTO a = { 0 };
+		char text[4] = { 'A', 'A', (char)c, 'A' };
+		struct span out = { NULL, 0 };
+		const char *digit = c ? strchr(ALPHABET, (int)c) : NULL;
+		assert_int_equal(base64_decode(&a, (struct span){ text, 4 }, &out), digit ? 0 : -1);
+		if (digit)
+			assert_int_equal((unsigned char)out.p[1] << 2 |
+			                     (unsigned char)out.p[2] >> 6,
+			                 digit - ALPHABET);
+	}
+}
+
 static void test_base64_decode_is_strict(void **state)
 {
 	(void)state;
-	static const char *const BAD[] = { "Z",          "Zg",    "Zg=",     "Zg===",
-		                           "Zh==",       "Zm9 v", "Zm9v\n",  "Zm-v",
-		                           "Z\xc3\xbc=", "=Zg=",  "Zg==Zg==" };
+	static const char *const BAD[] = {
+		"Z",    "Zg",       "Zg=", "Zg===", "Zh==", "Zm9 v", "Zm9v\n", "Zm-v", "Z\xc3\xbc=",
+		"=Zg=", "Zg==Zg==", "=",   "==",    "====", "A===",  "Zm9=",   "Zg=g", "Zm9v===="
+	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		struct span out = { NULL, 0 };
@@ -179,7 +238,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_md5_hex_rfc1321),
+		cmocka_unit_test(test_md5_hex_ends_of_blocks),
 		cmocka_unit_test(test_base64_rfc4648),
+		cmocka_unit_test(test_base64_every_byte),
+		cmocka_unit_test(test_base64_decode_alphabet),
 		cmocka_unit_test(test_base64_decode_is_strict),
 		cmocka_unit_test(test_str_base64_respects_max),
 		cmocka_unit_test(test_number_text_ecmascript),

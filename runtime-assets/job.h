@@ -30,11 +30,31 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
 
 /*
- * Replace <% $path %> in a text: `parameters` and `secrets` of the job, script, output and data of
- * its role.  Scalars as yaml.md writes them; null is empty.  -1 and *e: a map or list, something
- * that is not there.  Inserted text is not scanned again.  The result may hold secrets.
+ * Replace every `<% $path %>` in the parameters of a plugin.  The path begins with `parameters` or
+ * `secrets`, or with `script`, `output` or `data`: the prerequisite of that type that the role
+ * names; then come `.key` (of digits: an index of a list) and `[n]`, which is the same as `.n`.
+ * A key is any text without `. [ ] < > %` and control characters.  Scalars are written by the rules
+ * of ECMAScript, as the server writes them into commands; null is empty, a date is as written.
+ * Inserted text is not scanned again.  The result may hold secrets: use STR_SECRET.
+ *
+ * -1 and *e, which names the reference and no value: what leads nowhere, is a map or a list, begins
+ * with `<% $` but is no path; more text than `out` takes.  Then *out holds a part.
  */
 int job_fill(const struct job *j, struct span text, struct str *out, struct err *e);
-/* The same for every text in a tree; the new tree lives in the arena. */
+
+/*
+ * The same for every text in a tree, at most 4 MiB in all; keys are left alone.  The new tree lives
+ * in the arena and shares keys with the old one.
+ */
 int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
                   struct err *e);
+
+/*
+ * For the user's command: only `<% $secrets.path %>` with at least one part is replaced, and what
+ * is absent there is empty.  All other text, be it `<% $parameters.x %>` or `<%& $secrets.x %>`,
+ * stays as it is.  -1 and *e: a map or a list; too long.
+ */
+int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e);
+
+/* Append a scalar as job_fill writes it; false, and nothing written, for a map or a list. */
+bool job_scalar(const struct node *n, struct str *out);

@@ -87,7 +87,7 @@ static void test_job_read_says_what_is_wrong(void **state)
 	unreadable("", "no job configuration");
 	unreadable(" \n", "no job configuration");
 	unreadable("[1]", "no mapping");
-	unreadable("a: [1", "line 1");
+	unreadable("b: 1\na: [1", "line 3");
 	unreadable("taskRoles: {a: 1, a: 2}", "taskRoles");
 }
 

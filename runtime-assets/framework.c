@@ -155,6 +155,7 @@ static struct fw_role *add_role(struct framework *f, const struct node *entry)
 	if (r == NULL) {
 		r = &f->role[f->n++];
 		r->name = name;
+		r->number = -1;
 	}
 	return r;
 }
@@ -194,6 +195,7 @@ static void read_spec(struct framework *f, const struct node *roles)
 		if (r == NULL || r->in_spec)
 			continue;
 		r->in_spec = true;
+		r->number = i;
 		r->task_number = int_of(node_get(entry, "taskNumber"), 0, TASK_NUMBER_MAX, 0);
 		r->host_network = is_true(NODE_AT(pod, "spec", "hostNetwork"));
 		r->ports = text_of(

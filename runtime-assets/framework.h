@@ -10,8 +10,8 @@
 #include "base/tree.h"
 
 enum {
-	FRAMEWORK_MAX = 8 << 20,   /* bytes of the object as the API server sends it */
-	STATUS_MAX = 32 << 20      /* bytes of the compressed status, inflated */
+	FRAMEWORK_MAX = 8 << 20, /* bytes of the object as the API server sends it */
+	STATUS_MAX = 32 << 20    /* bytes of the compressed status, inflated */
 };
 
 struct fw_task {
@@ -21,19 +21,20 @@ struct fw_task {
 };
 
 struct fw_role {
-	const char *name;        /* as Kubernetes has it: [a-z0-9]+ */
-	bool in_spec;            /* the specification still has it */
-	int64_t task_number;     /* of the specification; 0 if !in_spec */
-	bool host_network;       /* of the pod template */
-	const char *ports;       /* annotation rest-server/port-scheduling-spec, JSON; NULL if none */
-	struct fw_task *task;    /* of the status, in its order */
+	const char *name;     /* as Kubernetes has it: [a-z0-9]+ */
+	bool in_spec;         /* the specification still has it */
+	int64_t number;       /* its position there, from 0; -1 if !in_spec */
+	int64_t task_number;  /* of the specification; 0 if !in_spec */
+	bool host_network;    /* of the pod template */
+	const char *ports;    /* annotation rest-server/port-scheduling-spec, JSON; NULL if none */
+	struct fw_task *task; /* of the status, in its order */
 	size_t n;
 };
 
 struct framework {
 	const char *name, *namespace_name;
-	const char *config;      /* metadata.annotations.config: the job as submitted; NULL if none */
-	struct fw_role *role;    /* those of the status in its order, then what only the spec has */
+	const char *config;   /* metadata.annotations.config: the job as submitted; NULL if none */
+	struct fw_role *role; /* those of the status in its order, then what only the spec has */
 	size_t n;
 	int64_t total;           /* sum of the task numbers of the specification */
 	const struct node *root; /* the object itself, its status decompressed */
@@ -43,7 +44,8 @@ struct framework {
 struct framework *framework_read(struct span json, struct arena *a, struct err *e);
 
 /* How many of the tasks have a pod with an address: over each role of the specification, the first
- * min(status, taskNumber) entries by position, not being deleted.  All are there when it is `total`. */
+ * min(status, taskNumber) entries by position, not being deleted.  All are there when it is
+ * `total`. */
 int64_t framework_ready(const struct framework *f);
 
 /* What others reach a task by: the host's address where the role has the host's network or the

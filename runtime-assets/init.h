@@ -26,11 +26,13 @@ struct init {
 	const char *role_name;        /* FC_TASKROLE_NAME; NULL in a bare pod */
 	int64_t task_index;           /* FC_TASK_INDEX; -1 in a bare pod */
 	const char *pod_uid;          /* FC_POD_UID; NULL if not set */
+	const char *barrier_ms;       /* option for tests, see barrier.h; NULL: the environment */
 	const struct node *runtime_config; /* RUNTIME_CONFIG of a bare pod, parsed; NULL otherwise */
 	struct framework *framework;  /* from the step `framework` on; NULL in a bare pod */
 	struct job job;               /* from the step `config` on */
 	/* Filled by the step `environment`: own ports, for the step `ports`. */
 	uint16_t *port;
+	const char **port_label; /* beside each port: the name that the job gave it */
 	size_t n_ports;
 };
 

@@ -88,6 +88,20 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 	return p;
 }
 
+void arena_adopt(struct arena *to, struct arena *from)
+{
+	if (to->block == NULL) {
+		*to = *from;
+	} else {
+		struct arena_block *last = to->block;
+		while (last->next)
+			last = last->next;
+		last->next = from->block;
+		to->used += from->used;
+	}
+	*from = (struct arena){ 0 };
+}
+
 void arena_wipe(struct arena *a)
 {
 	for (struct arena_block *b = a->block; b; b = b->next)

@@ -49,6 +49,9 @@ char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(
  */
 void arena_keep_heap(void);
 
+/* What is in `from` belongs to `to` from now on; `from` is empty afterwards. */
+void arena_adopt(struct arena *to, struct arena *from);
+
 /* Overwrite all that was handed out (secrets), then free everything. */
 void arena_wipe(struct arena *a);
 /* Free everything. */

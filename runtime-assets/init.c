@@ -35,6 +35,7 @@ enum { N_STEPS = sizeof(STEPS) / sizeof(STEPS[0]) };
 
 struct options {
 	const char *root, *steps, *framework;
+	const char *barrier_ms; /* of tests, so not in the help */
 	bool help;
 };
 
@@ -70,6 +71,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{ "--root", &o->root },
 		{ "--steps", &o->steps },
 		{ "--framework", &o->framework },
+		{ "--barrier-ms", &o->barrier_ms },
 	};
 	*o = (struct options){ .root = "" };
 	for (int i = 1; i < argc; i++) {
@@ -214,6 +216,7 @@ static int init_begin(struct init *in, const struct options *o, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	layout_init(&in->at, o->root, in->a);
+	in->barrier_ms = o->barrier_ms;
 	in->gang = gang && strcmp(gang, "true") == 0;
 	in->role_name = env_get("FC_TASKROLE_NAME");
 	in->pod_uid = env_get("FC_POD_UID");

@@ -13,9 +13,13 @@
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
 
-static void put_list(struct str *out, const struct objects *objects)
+static void put_list(struct str *out, const struct objects *objects, struct span first)
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+	if (first.n) {
+		str_span(out, first);
+		str_char(out, ',');
+	}
 	for (size_t i = 0; i < objects->n; i++) {
 		str_puts(out, i ? "," : "");
 		str_span(out, objects->v[i].body);
@@ -74,7 +78,10 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
 		return complain(e, file, EXIT_REFUSED);
 	STR_AUTO list = STR_INIT(OUTPUT_MAX);
-	put_list(&list, &objects);
+	struct object program = { 0 };
+	if (o->with_runtime)
+		(void)runtime_object(t, &arena, &program); /* none with --runtime=image */
+	put_list(&list, &objects, program.body);
 	if (strcmp(o->output, "yaml") == 0)
 		return print_yaml(str_view(&list), e);
 	return print_json(str_view(&list));

@@ -20,6 +20,7 @@ enum { MAKES = FOR_SERVE | FOR_TRANSLATE, ALL = MAKES | FOR_VALIDATE };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
+static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const OUTPUTS[] = { "json", "yaml", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -94,10 +95,16 @@ const struct option OPTIONS[] = {
 	  .help = "templates of the same name replace those shipped" },
 	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
 	  .help = "virtual clusters, storages, users: see schema facts" },
+	{ "runtime", GROUP_PODS, MAKES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
+	  .help = "how pai-runtime gets into pods: image, or configmap: the program itself, no image" },
 	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
-	  .help = "image of the init container" },
+	  .help = "image: of the init container" },
+	{ "runtime-init-image", GROUP_PODS, MAKES, false, TEXT(runtime_init_image, ""), .form = &IMAGE, .value = "IMAGE",
+	  .help = "configmap: any image for the init container to run in; default: the job's own" },
+	{ "runtime-binary", GROUP_PODS, MAKES, false, TEXT(runtime_binary, ""), .value = "FILE",
+	  .help = "configmap: the program, statically linked; default: pai-runtime beside this one" },
 	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
-	  .help = "Secret with which pods pull that image" },
+	  .help = "Secret with which pods pull the image of the init container" },
 	{ "service-account", GROUP_PODS, MAKES, false, TEXT(service_account, "runtime-account"), .form = &NAME, .value = "NAME",
 	  .help = "service account of the pods" },
 	{ "apiserver-uri", GROUP_PODS, MAKES, false, TEXT(apiserver_uri, ""), .form = &URL, .value = "URL",
@@ -117,6 +124,8 @@ const struct option OPTIONS[] = {
 	{ "fetch-code", GROUP_PODS, MAKES, false, SWITCH(fetch_code),
 	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
 
+	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
+	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
 	{ "output", GROUP_OUTPUT, FOR_TRANSLATE, true, CHOICE(output, "json", OUTPUTS), .value = "FORMAT",
 	  .help = "json or yaml; also -o" },
 

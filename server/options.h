@@ -46,9 +46,10 @@ struct options {
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
 	const char *standalone, *namespace_name, *instance;
 	const char *user, *profile, *output;
+	const char *runtime, *runtime_init_image, *runtime_binary;
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
 	const char *rest_server_uri, *device, *fs_uri;
-	bool no_auth, priority_class, fetch_code;
+	bool no_auth, priority_class, fetch_code, with_runtime;
 	int64_t loops, drain_delay_s, drain_timeout_s;
 	int64_t port_start, port_end;
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;

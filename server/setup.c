@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "server/file.h"
+#include "server/program.h"
 
 enum { TEMPLATE_MAX = 1 << 20, TEMPLATES_MAX = 64, FACTS_MAX = 16 << 20, LINE_LIMIT = 8192 };
 
@@ -30,13 +31,15 @@ int complain(const struct err *e, const char *file, int code)
 	return code;
 }
 
-static void settings_from(struct settings *s, const struct options *o)
+static int settings_from(struct settings *s, const struct options *o, struct arena *a,
+                         struct err *e)
 {
 	translate_settings_default(s);
 	s->profile = strcmp(o->profile, "openpai") == 0 ? PROFILE_OPENPAI : PROFILE_PLAIN;
 	if (o->namespace_name[0])
 		s->namespace_name = o->namespace_name;
 	s->runtime_image = o->runtime_image;
+	s->runtime_init_image = o->runtime_init_image;
 	s->runtime_pull_secret = o->runtime_pull_secret;
 	s->service_account = o->service_account;
 	s->apiserver_uri = o->apiserver_uri;
@@ -59,6 +62,7 @@ static void settings_from(struct settings *s, const struct options *o)
 		                     .nodes = (size_t)o->max_nodes,
 		                     .text = (size_t)o->max_text,
 		                     .key = (size_t)o->max_key };
+	return program_load(o, a, &s->program, e);
 }
 
 static bool is_template(const char *name)
@@ -113,7 +117,8 @@ struct translator *setup_translator(const struct options *o, struct err *e)
 	ARENA_AUTO a = { 0 };
 	struct settings settings;
 	struct template_file files[TEMPLATES_MAX + 1] = { 0 };
-	settings_from(&settings, o);
+	if (settings_from(&settings, o, &a, e) < 0)
+		return NULL;
 	if (o->templates[0] && read_templates(o->templates, &a, files, e) < 0)
 		return NULL;
 	return translator_new(&settings, o->templates[0] ? files : NULL, e);

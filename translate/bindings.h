@@ -40,7 +40,8 @@ struct scope {
 	const struct mount *mount;
 };
 
-extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, ENV_HOLES, STORAGE_HOLES, SECRET_HOLES;
+extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, RUNTIME_HOLES, ENV_HOLES, STORAGE_HOLES,
+    SECRET_HOLES;
 
 /* ---- templates --------------------------------------------------------------------------- */
 
@@ -60,6 +61,7 @@ enum unit {
 	UNIT_SECRET_USER,
 	UNIT_CONFIGMAP_ENV,
 	UNIT_PRIORITYCLASS,
+	UNIT_CONFIGMAP_RUNTIME,
 	UNIT_MAX
 };
 
@@ -91,6 +93,12 @@ extern const size_t N_CONSTANTS;
 
 /* Write one template with the overlays that apply. */
 void unit_write(const struct scope *s, enum unit u, struct str *out);
+/*
+ * Write into the arena: first into `guess` bytes, which should do, then into as much as may be.
+ * false if it is larger than `max`.
+ */
+bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
+                       struct span *text);
 
 /* ---- helpers across files ----------------------------------------------------------------- */
 
@@ -101,6 +109,13 @@ int virtual_cluster_check(const struct scope *s, struct err *e);
 
 /* Shared memory of the pod, in MB. */
 int64_t role_shm_mb(const struct scope *s);
+
+/* Whether pai-runtime comes out of a ConfigMap. */
+bool runtime_by_configmap(const struct settings *s);
+/* Whether init then runs in the image of the role. */
+bool runtime_in_own_image(const struct scope *s);
+/* IfNotPresent where the tag or digest says which image it is, else Always. */
+const char *image_pull_policy(struct span image);
 
 /* Value of the job's PriorityClass: later jobs get lower ones. */
 int64_t priority_value(int64_t submitted_ms);

@@ -60,12 +60,8 @@ enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/*
- * Write into the arena: first into what should do, then into as much as may be.  false
- * if it is larger than `max`.
- */
-static bool write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
-                         struct span *text)
+bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
+                       struct span *text)
 {
 	for (size_t room = guess;; room = 4 * room) {
 		if (room > max)
@@ -98,9 +94,9 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
-	if (write_within(&in, side->unit,
-	                 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? s->env_job.n : 0), max,
-	                 &o->body))
+	if (unit_write_within(&in, side->unit,
+	                      4096 + (side->unit == UNIT_CONFIGMAP_ENV ? s->env_job.n : 0), max,
+	                      &o->body))
 		return 0;
 	return too_large(UNITS[side->unit].doc, max, e);
 }
@@ -160,7 +156,7 @@ static int write_framework(const struct scope *s, struct object *o, struct err *
 {
 	o->kind = KIND_FRAMEWORK;
 	o->name = arena_dup(s->a, span_of(s->job->hash));
-	if (write_within(s, UNIT_FRAMEWORK, framework_guess(s), s->set->max_object, &o->body))
+	if (unit_write_within(s, UNIT_FRAMEWORK, framework_guess(s), s->set->max_object, &o->body))
 		return 0;
 	return framework_too_large(s, e);
 }
@@ -191,7 +187,7 @@ static int check_annotations(const struct scope *s, struct err *e)
 static int write_common_env(struct scope *s, struct err *e)
 {
 	const struct job *j = s->job;
-	if (!write_within(s, UNIT_ENV_JOB, 2048 + 512 * j->n_roles, ENV_MAX, &s->env_job))
+	if (!unit_write_within(s, UNIT_ENV_JOB, 2048 + 512 * j->n_roles, ENV_MAX, &s->env_job))
 		return too_large(UNITS[UNIT_ENV_JOB].doc, ENV_MAX, e);
 	s->env_moved = s->env_job.n > s->set->max_env_inline / (2 * j->n_roles);
 	return 0;

@@ -265,7 +265,10 @@ const struct env_row ENV_ROWS[] = {
 	{ "GANG_ALLOCATION", "3", "`true` or `false`; init container only" },
 	{ "BARRIER_CHECK_INTERVAL_SEC", "ours", "how often init looks for the other tasks; init container, profile plain" },
 	{ "BARRIER_CHECK_TIMEOUT_SEC", "ours", "how long it does so; init container, profile plain" },
-	{ "IMAGE_CHECK", "ours", "`fail` or `warn`; init container, profile plain" },
+	{ "IMAGE_CHECK", "ours", "`fail`, `warn` or `off`; init container, profile plain" },
+	{ "INIT_CONFIG", "ours", "empty, with `--runtime=configmap`: nothing that an image sets shall count; init container" },
+	{ "RUNTIME_CONFIG", "ours", "likewise" },
+	{ "PAI_TERM_GRACE_SEC", "ours", "seconds between SIGTERM and SIGKILL, as the pod has them; app container, profile plain" },
 };
 /* clang-format on */
 const size_t N_ENV_ROWS = sizeof(ENV_ROWS) / sizeof(*ENV_ROWS);

@@ -2,9 +2,10 @@
 #include "translate/names.h"
 
 #include "base/enc.h"
+#include "base/image.h"
 #include "translate/translate.h"
 
-enum { USER_NAME_MAX = 63, TAG_MAX = 128, SHA256_DIGITS = 64 };
+enum { USER_NAME_MAX = 63 };
 
 static bool is_digit(char c)
 {
@@ -151,130 +152,9 @@ bool names_storage_ok(struct span name)
 
 /* ---- images and registries ---------------------------------------------------------- */
 
-/* HOST or HOST:PORT; letters of both cases. */
-static bool host_ok(struct span s)
-{
-	size_t colon = find(s, ':');
-	struct span host = span_to(s, colon);
-	if (host.n == 0 || !is_alnum(host.p[0]) || !is_alnum(host.p[host.n - 1]) ||
-	    !only(host, "-._"))
-		return false;
-	int64_t port;
-	return colon == s.n || parse_i64(span_from(s, colon + 1), 1, 65535, &port) == 0;
-}
-
-/* Length of a separator at the start of s: `.`, `_`, `__` or any number of `-`; else 0. */
-static size_t separator(struct span s)
-{
-	if (s.n == 0)
-		return 0;
-	if (s.p[0] == '.')
-		return 1;
-	if (s.p[0] == '_')
-		return s.n > 1 && s.p[1] == '_' ? 2 : 1;
-	size_t n = 0;
-	while (n < s.n && s.p[n] == '-')
-		n++;
-	return n;
-}
-
-/* [a-z0-9]+((\.|_|__|-+)[a-z0-9]+)* */
-static bool component_ok(struct span s)
-{
-	for (;;) {
-		size_t n = 0;
-		while (n < s.n && is_lower_alnum(s.p[n]))
-			n++;
-		if (n == 0)
-			return false;
-		s = span_from(s, n);
-		if (s.n == 0)
-			return true;
-		n = separator(s);
-		if (n == 0)
-			return false;
-		s = span_from(s, n);
-	}
-}
-
-static bool has_upper(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (is_upper(s.p[i]))
-			return true;
-	}
-	return false;
-}
-
-/* The text before the first slash names a host and no repository. */
-static bool is_host(struct span s)
-{
-	return find(s, '.') < s.n || find(s, ':') < s.n || span_is(s, "localhost") || has_upper(s);
-}
-
-static bool repository_ok(struct span s)
-{
-	size_t slash = find(s, '/');
-	if (slash < s.n && is_host(span_to(s, slash))) {
-		if (!host_ok(span_to(s, slash)))
-			return false;
-		s = span_from(s, slash + 1);
-	}
-	for (;;) {
-		slash = find(s, '/');
-		if (!component_ok(span_to(s, slash)))
-			return false;
-		if (slash == s.n)
-			return true;
-		s = span_from(s, slash + 1);
-	}
-}
-
-static bool tag_ok(struct span s)
-{
-	return s.n > 0 && s.n <= TAG_MAX && s.p[0] != '.' && s.p[0] != '-' && only(s, "_.-");
-}
-
-static bool digest_ok(struct span s)
-{
-	static const char ALGORITHM[] = "sha256:";
-	if (!span_starts(s, ALGORITHM) || s.n != sizeof(ALGORITHM) - 1 + SHA256_DIGITS)
-		return false;
-	for (size_t i = sizeof(ALGORITHM) - 1; i < s.n; i++) {
-		if (!is_digit(s.p[i]) && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
-			return false;
-	}
-	return true;
-}
-
-/* Offset of the colon before the tag, or s.n: the last one, if no slash follows. */
-static size_t tag_colon(struct span s)
-{
-	for (size_t i = s.n; i > 0 && s.p[i - 1] != '/'; i--) {
-		if (s.p[i - 1] == ':')
-			return i - 1;
-	}
-	return s.n;
-}
-
 const char *names_image_problem(struct span image)
 {
-	static const char BAD[] =
-	    "is not an image reference ([HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST])";
-	if (image.n == 0)
-		return "is empty; it must name a container image";
-	if (image.n > IMAGE_MAX)
-		return "is longer than 512 bytes";
-	if (memmem(image.p, image.n, "<%", 2))
-		return "is not an image reference: placeholders are not filled in here";
-	size_t at = find(image, '@');
-	if (at < image.n && !digest_ok(span_from(image, at + 1)))
-		return BAD;
-	struct span name = span_to(image, at);
-	size_t colon = tag_colon(name);
-	if (colon < name.n && !tag_ok(span_from(name, colon + 1)))
-		return BAD;
-	return repository_ok(span_to(name, colon)) ? NULL : BAD;
+	return image_problem(image);
 }
 
 const char *names_registry_problem(struct span registry)
@@ -287,7 +167,7 @@ const char *names_registry_problem(struct span registry)
 	if (span_starts(registry, HTTPS))
 		registry = span_from(registry, sizeof(HTTPS) - 1);
 	size_t slash = find(registry, '/');
-	if (!host_ok(span_to(registry, slash)))
+	if (!image_host_ok(span_to(registry, slash)))
 		return BAD;
 	return only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }

@@ -9,7 +9,6 @@
 
 enum {
 	LABEL_MAX = 63, /* of a label value, and of role names in a Framework */
-	IMAGE_MAX = 512,
 	STORAGE_NAME_MAX = 253,
 	MOUNT_PATH_MAX = 512,
 	REGISTRY_MAX = 512
@@ -33,7 +32,8 @@ bool names_label_value_ok(struct span v);
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
 
-/* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ". */
+/* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ".  The grammar
+ * of images is that of base/image.h. */
 const char *names_image_problem(struct span image);
 const char *names_registry_problem(struct span registry);
 const char *names_mount_path_problem(struct span path);

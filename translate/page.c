@@ -53,8 +53,9 @@ static void hole_rows(struct str *out, const struct hole_group *g)
 
 static void holes(struct str *out)
 {
-	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
-		                                        &STORAGE_HOLES, &SECRET_HOLES };
+	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
+		                                        &RUNTIME_HOLES,   &ENV_HOLES,
+		                                        &STORAGE_HOLES,   &SECRET_HOLES };
 	str_puts(out, "\n## Holes\n");
 	for (size_t i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
 		hole_rows(out, ALL[i]);

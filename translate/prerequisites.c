@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/image.h"
 #include "translate/names.h"
 #include "translate/reading.h"
 #include "translate/render.h"
@@ -132,9 +133,11 @@ static void add_login(struct login_reader *l, struct registry_login login)
 	job->n_logins += i == job->n_logins;
 }
 
-static void read_auth(struct login_reader *l, const struct path *image, const struct node *auth)
+/* Without `registryuri` it is for the registry of the image, as in the check of the image. */
+static void read_auth(struct login_reader *l, const struct path *image, const struct node *auth,
+                      struct span uri)
 {
-	struct registry_login login = { SPAN("https://index.docker.io/v1/"), SPAN(""), SPAN("") };
+	struct registry_login login = { SPAN(""), SPAN(""), SPAN("") };
 	struct path p = PATH_KEY(image, SPAN("auth"));
 	for (uint32_t i = 0; i < auth->n; i++) {
 		const struct member *m = &auth->member[i];
@@ -154,6 +157,8 @@ static void read_auth(struct login_reader *l, const struct path *image, const st
 		if (problem)
 			reading_refuse(l->r, &at, &m->value, "%s", problem);
 	}
+	if (login.registry.n == 0)
+		login.registry = image_default_registry(uri, l->r->a);
 	add_login(l, login);
 }
 
@@ -171,7 +176,7 @@ static void read_image(struct login_reader *l, const struct path *image, const s
 	const struct node *auth = node_get(n, "auth");
 	if (node_is(auth, NODE_MAP)) {
 		l->r->job->has_auth = true;
-		read_auth(l, image, auth);
+		read_auth(l, image, auth, reading_text(n, "uri"));
 	}
 }
 

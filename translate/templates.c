@@ -9,6 +9,7 @@ EMBED(common_secret_registry, "translate/templates/common/secret-registry.yaml")
 EMBED(common_secret_job, "translate/templates/common/secret-job.yaml");
 EMBED(common_secret_user, "translate/templates/common/secret-user.yaml");
 EMBED(common_configmap_env, "translate/templates/common/configmap-env.yaml");
+EMBED(common_configmap_runtime, "translate/templates/common/configmap-runtime.yaml");
 EMBED(common_priorityclass, "translate/templates/common/priorityclass.yaml");
 EMBED(common_env_job, "translate/templates/common/env-job.yaml");
 EMBED(common_env_job_v1, "translate/templates/common/env-job-v1.yaml");
@@ -27,9 +28,11 @@ EMBED(common_env_configmap, "translate/templates/common/env-configmap.yaml");
 EMBED(plain_taskrole, "translate/templates/plain/taskrole.yaml");
 EMBED(plain_cpu_only, "translate/templates/plain/cpu-only.yaml");
 EMBED(plain_infiniband, "translate/templates/plain/infiniband.yaml");
+EMBED(plain_runtime_configmap, "translate/templates/plain/runtime-configmap.yaml");
 EMBED(openpai_taskrole, "translate/templates/openpai/taskrole.yaml");
 EMBED(openpai_cpu_only, "translate/templates/openpai/cpu-only.yaml");
 EMBED(openpai_infiniband, "translate/templates/openpai/infiniband.yaml");
+EMBED(openpai_runtime_configmap, "translate/templates/openpai/runtime-configmap.yaml");
 
 enum { COMMON = -1 };
 
@@ -52,6 +55,7 @@ static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "secret-job.yaml", common_secret_job),
 	ROW(COMMON, "secret-user.yaml", common_secret_user),
 	ROW(COMMON, "configmap-env.yaml", common_configmap_env),
+	ROW(COMMON, "configmap-runtime.yaml", common_configmap_runtime),
 	ROW(COMMON, "priorityclass.yaml", common_priorityclass),
 	ROW(COMMON, "env-job.yaml", common_env_job),
 	ROW(COMMON, "env-job-v1.yaml", common_env_job_v1),
@@ -70,9 +74,11 @@ static const struct shipped SHIPPED[] = {
 	ROW(PROFILE_PLAIN, "taskrole.yaml", plain_taskrole),
 	ROW(PROFILE_PLAIN, "cpu-only.yaml", plain_cpu_only),
 	ROW(PROFILE_PLAIN, "infiniband.yaml", plain_infiniband),
+	ROW(PROFILE_PLAIN, "runtime-configmap.yaml", plain_runtime_configmap),
 	ROW(PROFILE_OPENPAI, "taskrole.yaml", openpai_taskrole),
 	ROW(PROFILE_OPENPAI, "cpu-only.yaml", openpai_cpu_only),
 	ROW(PROFILE_OPENPAI, "infiniband.yaml", openpai_infiniband),
+	ROW(PROFILE_OPENPAI, "runtime-configmap.yaml", openpai_runtime_configmap),
 };
 /* clang-format on */
 

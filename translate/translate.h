@@ -10,6 +10,7 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/image.h"
 #include "base/object.h"
 #include "base/tree.h"
 
@@ -21,12 +22,26 @@ enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 /* The image of the init container, unless an installation says otherwise. */
 #define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
 
+/*
+ * pai-runtime as it gets into pods without an image: a ConfigMap holds the program.  Its name
+ * contains what the program is, so that it never has to be changed: pods of older jobs go on with
+ * the one that they name.
+ */
+struct runtime_program {
+	const char *configmap; /* name: pai-runtime-amd64-0123456789abcdef; NULL or "": by image */
+	const char *arch;      /* as in the label kubernetes.io/arch of nodes: amd64 */
+	const char *sha256;    /* of the program, hex */
+	struct span base64;    /* the program */
+};
+
 /* What an installation decides, the same for all jobs.  Texts are borrowed by translator_new
  * only while it runs.  translate_settings_default() fills in every field. */
 struct settings {
 	enum profile profile;
 	const char *namespace_name;      /* of the jobs: "default" */
-	const char *runtime_image;       /* of the init container */
+	const char *runtime_image;       /* of the init container, if pai-runtime comes by image */
+	const char *runtime_init_image;  /* if not: of the init container; "": the job's own */
+	struct runtime_program program;  /* if not: the ConfigMap */
 	const char *runtime_pull_secret; /* NULL or "" for none */
 	const char *service_account;     /* of the pods: "runtime-account" */
 	const char *apiserver_uri;       /* KUBE_APISERVER_ADDRESS; "" in plain */
@@ -112,11 +127,25 @@ struct mark {
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e);
 
+/* The ConfigMap with pai-runtime, which all jobs share.  false if it comes by image.  The text
+ * lives in the arena. */
+bool runtime_object(const struct translator *t, struct arena *a, struct object *out);
+
 /* Short facts about a job for replies and the log; borrowed from the job. */
 const char *job_user(const struct job *job);
 struct span job_name(const struct job *job);
 const char *job_hash(const struct job *job); /* metadata.name of the Framework */
 bool job_has_secrets(const struct job *job); /* the arena must be wiped */
+
+/* The images that the roles of a job run in, each once. */
+struct job_image {
+	struct span name;
+	struct place where; /* in the job */
+	bool has_login;     /* the job says how to log in to its registry */
+	struct image_login login;
+};
+/* How many; *out and the texts live in the arena and the job.  They may hold secrets. */
+size_t job_images(const struct job *job, struct arena *a, struct job_image **out);
 
 /* The generated page docs/TRANSLATION.md. */
 void translation_page(struct str *out);

@@ -27,8 +27,9 @@ struct translator {
 	struct compiled unit[UNIT_MAX];
 };
 
-static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
-	                                           &STORAGE_HOLES, &SECRET_HOLES };
+static const struct hole_group *const GROUPS[] = {
+	&FRAMEWORK_HOLES, &ROLE_HOLES, &RUNTIME_HOLES, &ENV_HOLES, &STORAGE_HOLES, &SECRET_HOLES
+};
 enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
 
 /* ---- settings ----------------------------------------------------------------------------- */
@@ -39,6 +40,8 @@ void translate_settings_default(struct settings *s)
 		.profile = PROFILE_PLAIN,
 		.namespace_name = "default",
 		.runtime_image = RUNTIME_IMAGE,
+		.runtime_init_image = "",
+		.program = { "", "", "", { "", 0 } },
 		.runtime_pull_secret = "",
 		.service_account = "runtime-account",
 		.apiserver_uri = "",
@@ -69,6 +72,11 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set = *s;
 	t->set.namespace_name = keep(&t->arena, s->namespace_name);
 	t->set.runtime_image = keep(&t->arena, s->runtime_image);
+	t->set.runtime_init_image = keep(&t->arena, s->runtime_init_image);
+	t->set.program.configmap = keep(&t->arena, s->program.configmap);
+	t->set.program.arch = keep(&t->arena, s->program.arch);
+	t->set.program.sha256 = keep(&t->arena, s->program.sha256);
+	t->set.program.base64 = arena_span(&t->arena, s->program.base64);
 	t->set.runtime_pull_secret = keep(&t->arena, s->runtime_pull_secret);
 	t->set.service_account = keep(&t->arena, s->service_account);
 	t->set.apiserver_uri = keep(&t->arena, s->apiserver_uri);
@@ -94,6 +102,10 @@ static int check_settings(const struct settings *s, struct err *e)
 const struct constant CONSTANTS[] = {
 	{ "config.namespace",         { NULL, 0 }, "Namespace of the jobs." },
 	{ "config.runtimeImage",      { NULL, 0 }, "Image of the init container." },
+	{ "config.runtimePullPolicy", { NULL, 0 }, "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else `Always`." },
+	{ "config.runtimeConfigMap",  { NULL, 0 }, "With `--runtime=configmap`: the ConfigMap with pai-runtime; named after architecture and content." },
+	{ "config.runtimeArch",       { NULL, 0 }, "... the architecture it is for, as in the label `kubernetes.io/arch` of nodes." },
+	{ "config.runtimeHash",       { NULL, 0 }, "... the SHA-256 of the program." },
 	{ "config.runtimePullSecret", { NULL, 0 }, "Secret with the login for that image; empty for none." },
 	{ "config.serviceAccount",    { NULL, 0 }, "Service account of the pods." },
 	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it; https://kubernetes.default.svc if not set." },
@@ -108,15 +120,25 @@ static void set_constants(struct translator *t)
 	const struct settings *s = &t->set;
 	const char *apiserver =
 	    s->apiserver_uri[0] ? s->apiserver_uri : "https://kubernetes.default.svc";
-	const char *values[] = { s->namespace_name,  s->runtime_image, s->runtime_pull_secret,
-		                 s->service_account, apiserver,        s->rest_server_uri,
-		                 s->device };
+	struct span values[] = {
+		span_of(s->namespace_name),
+		span_of(s->runtime_image),
+		span_of(image_pull_policy(span_of(s->runtime_image))),
+		span_of(s->program.configmap),
+		span_of(s->program.arch),
+		span_of(s->program.sha256),
+		span_of(s->runtime_pull_secret),
+		span_of(s->service_account),
+		span_of(apiserver),
+		span_of(s->rest_server_uri),
+		span_of(s->device),
+	};
 	_Static_assert(sizeof(values) / sizeof(*values) == sizeof(CONSTANTS) / sizeof(*CONSTANTS),
 	               "a value for every constant");
 	t->constants = ARENA_NEW(&t->arena, struct constant, N_CONSTANTS);
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
 		t->constants[i] = CONSTANTS[i];
-		t->constants[i].value = span_of(values[i]);
+		t->constants[i].value = values[i];
 	}
 }
 

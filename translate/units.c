@@ -17,6 +17,7 @@ const struct unit_row UNITS[UNIT_MAX] = {
 	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   "the job's secrets" },
 	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   "the user's keys" },
 	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   "common environment that is too large to repeat" },
+	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
 	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   "the job's priority class" },
 };
 /* clang-format on */
@@ -39,6 +40,11 @@ static bool is_cpu_only(const struct scope *s)
 static bool has_infiniband(const struct scope *s)
 {
 	return s->role->infiniband;
+}
+
+static bool is_by_configmap(const struct scope *s)
+{
+	return runtime_by_configmap(s->set);
 }
 
 static bool has_pull_secret(const struct scope *s)
@@ -71,6 +77,7 @@ static bool has_env_configmap(const struct scope *s)
 const struct overlay OVERLAYS[] = {
 	{ "cpu-only.yaml",        is_cpu_only,       "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
 	{ "infiniband.yaml",      has_infiniband,    "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
+	{ "runtime-configmap.yaml", is_by_configmap, "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
 	{ "pull-secret.yaml",     has_pull_secret,   "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
 	{ "image-auth.yaml",      has_image_auth,    "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
 	{ "job-secrets.yaml",     has_secrets,       "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },

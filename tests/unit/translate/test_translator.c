@@ -6,8 +6,9 @@
 static void test_translator_every_hole_is_used(void **state)
 {
 	(void)state;
-	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES, &ENV_HOLES,
-		                                        &STORAGE_HOLES, &SECRET_HOLES };
+	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
+		                                        &RUNTIME_HOLES,   &ENV_HOLES,
+		                                        &STORAGE_HOLES,   &SECRET_HOLES };
 	for (size_t g = 0; g < sizeof(ALL) / sizeof(ALL[0]); g++)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
 			const struct hole *h = &ALL[g]->v[i];
@@ -26,11 +27,12 @@ static void test_translator_every_hole_is_used(void **state)
 static void test_translator_every_combination_compiles(void **state)
 {
 	(void)state;
-	for (unsigned bits = 0; bits < 1 << 8; bits++) {
+	for (unsigned bits = 0; bits < 1 << 9; bits++) {
 		BENCH_AUTO b;
 		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		b.set.runtime_pull_secret = bits & 2 ? "pull" : "";
 		b.role[0].gpu = bits & 4 ? 0 : 1;
+		b.set.program.configmap = bits & 256 ? "pai-runtime-amd64-0" : "";
 		b.role[0].infiniband = bits & 8;
 		b.role[0].image_auth = b.job.has_auth = bits & 16;
 		b.set.max_env_inline = bits & 32 ? 10 : 1 << 20;

@@ -138,6 +138,40 @@ static void test_logins(void **state)
 	run_done(&r);
 }
 
+/* As the check of the image has it: a login without `registryuri` is for the image's registry. */
+static void test_logins_default_registry(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD
+	    "prerequisites:\n"
+	    "- {name: i, type: dockerimage, uri: 'reg.io:5000/a', auth: {username: u}}\n"
+	    "- {name: j, type: dockerimage, uri: docker.io/a/b, auth: {username: v, registryuri: "
+	    "''}}\n" ROLE COMMANDS("x"));
+	assert_int_equal(r.job->n_logins, 2);
+	assert_span(r.job->logins[0].registry, "reg.io:5000");
+	assert_span(r.job->logins[1].registry, "https://index.docker.io/v1/");
+	run_done(&r);
+}
+
+static void test_images(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD "prerequisites:\n"
+		 "- {name: k, type: dockerimage, uri: unused}\n"
+		 "- {name: i, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
+		 "registryuri: 'https://reg.io'}}\n" ROLE COMMANDS("x"));
+	struct job_image *images;
+	assert_int_equal(job_images(r.job, &r.arena, &images), 1);
+	assert_span(images[0].name, "reg.io/a");
+	assert_true(images[0].has_login);
+	assert_span(images[0].login.password, "p");
+	assert_string_equal(images[0].where.at, "/prerequisites/1/uri");
+	assert_int_equal(images[0].where.line, 5);
+	run_done(&r);
+}
+
 static void test_storages(void **state)
 {
 	(void)state;
@@ -522,6 +556,8 @@ int main(void)
 		cmocka_unit_test(test_secrets_in_commands_stay),
 		cmocka_unit_test(test_role_by_alias_has_its_own_command),
 		cmocka_unit_test(test_logins),
+		cmocka_unit_test(test_logins_default_registry),
+		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_storages),
 		cmocka_unit_test(test_storages_of_the_older_plugin),
 		cmocka_unit_test(test_storages_of_the_older_plugin_default),

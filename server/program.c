@@ -1,0 +1,151 @@
+#include "server/program.h"
+
+#include <elf.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+#include "base/sha256.h"
+#include "server/file.h"
+
+/* Kubernetes: the data of a ConfigMap, before base64. */
+enum { CONFIGMAP_MAX = 1 << 20, FILE_MAX = 64 << 20, HASH_SHOWN = 16, PATH_ROOM = 4096 };
+
+/* Names of machines as in the label kubernetes.io/arch: those of Go. */
+static const struct {
+	uint16_t machine;
+	unsigned char order; /* ELFDATA2LSB, ELFDATA2MSB */
+	const char *arch;
+} ARCHES[] = {
+	{ EM_X86_64, ELFDATA2LSB, "amd64" },  { EM_AARCH64, ELFDATA2LSB, "arm64" },
+	{ EM_PPC64, ELFDATA2LSB, "ppc64le" }, { EM_S390, ELFDATA2MSB, "s390x" },
+	{ EM_RISCV, ELFDATA2LSB, "riscv64" },
+};
+
+/* A number of n bytes at an offset; 0 beyond the end. */
+static uint64_t number_at(struct span file, unsigned char order, uint64_t at, unsigned n)
+{
+	uint64_t v = 0;
+	if (at > file.n || file.n - at < n)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = order == ELFDATA2MSB ? i : n - 1 - i;
+		v = v << 8 | (unsigned char)file.p[at + k];
+	}
+	return v;
+}
+
+#define FIELD(file, order, base, type, field)                                                      \
+	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
+
+/* Whether it asks for a dynamic loader. */
+static bool is_dynamic(struct span file, unsigned char order)
+{
+	uint64_t at = FIELD(file, order, 0, Elf64_Ehdr, e_phoff);
+	uint64_t size = FIELD(file, order, 0, Elf64_Ehdr, e_phentsize);
+	uint64_t n = FIELD(file, order, 0, Elf64_Ehdr, e_phnum);
+	for (uint64_t i = 0; i < n && at < file.n; i++, at += size)
+		if (FIELD(file, order, at, Elf64_Phdr, p_type) == PT_INTERP)
+			return true;
+	return false;
+}
+
+const char *program_arch(struct span file, struct err *e)
+{
+	if (file.n < sizeof(Elf64_Ehdr) || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
+	    file.p[EI_CLASS] != ELFCLASS64) {
+		(void)err_set(e, 400, NULL, "is no program (64-bit ELF)");
+		return NULL;
+	}
+	unsigned char order = (unsigned char)file.p[EI_DATA];
+	uint64_t type = FIELD(file, order, 0, Elf64_Ehdr, e_type);
+	if ((type != ET_EXEC && type != ET_DYN) || !FIELD(file, order, 0, Elf64_Ehdr, e_phnum)) {
+		(void)err_set(e, 400, NULL, "is ELF, but no program");
+		return NULL;
+	}
+	uint64_t machine = FIELD(file, order, 0, Elf64_Ehdr, e_machine);
+	const char *arch = NULL;
+	for (size_t i = 0; i < sizeof(ARCHES) / sizeof(*ARCHES); i++)
+		if (ARCHES[i].machine == machine && ARCHES[i].order == order)
+			arch = ARCHES[i].arch;
+	if (!arch) {
+		(void)err_set(e, 400, NULL, "is for a machine that Kubernetes has no name for");
+	} else if (is_dynamic(file, order)) {
+		(void)err_set(e, 400, NULL,
+		              "is linked dynamically: it would not start in other images; build "
+		              "it with musl, as docs/RUNTIME.md says");
+		arch = NULL;
+	}
+	return arch;
+}
+
+/* Where it is installed, or built. */
+static const char *const PLACES[] = { "pai-runtime", "../lib/rest-lit/pai-runtime" };
+
+static const char *find(struct arena *a, struct err *e)
+{
+	char self[PATH_ROOM];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	for (size_t i = 0; n > 0 && i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+		const char *path = arena_printf(a, "%.*s%s", (int)n, self, PLACES[i]);
+		if (access(path, R_OK) == 0)
+			return path;
+	}
+	(void)err_set(e, 400, NULL,
+	              "there is no pai-runtime beside this program; say where it is by "
+	              "--runtime-binary FILE");
+	return NULL;
+}
+
+static int read_program(const char *path, struct str *file, struct err *e)
+{
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	if (file_read(path, FILE_MAX, &text, &n, e) < 0)
+		return -1;
+	if (n > CONFIGMAP_MAX)
+		return err_set(
+		    e, 400, NULL,
+		    "%s: has %zu bytes, and a ConfigMap holds %d: strip it, or deliver it "
+		    "by image",
+		    path, n, CONFIGMAP_MAX);
+	str_put(file, text, n);
+	return 0;
+}
+
+static void describe(struct span file, const char *arch, struct arena *a,
+                     struct runtime_program *out)
+{
+	char hash[65];
+	sha256_hex(hash, file);
+	STR_AUTO base64 = STR_INIT(2 * CONFIGMAP_MAX);
+	str_base64(&base64, file);
+	out->arch = arch;
+	out->sha256 = arena_dup(a, span_of(hash));
+	out->configmap = arena_printf(a, "pai-runtime-%s-%.*s", arch, HASH_SHOWN, hash);
+	out->base64 = arena_span(a, str_view(&base64));
+}
+
+int program_load(const struct options *o, struct arena *a, struct runtime_program *out,
+                 struct err *e)
+{
+	*out = (struct runtime_program){ "", "", "", { "", 0 } };
+	if (strcmp(o->runtime, "configmap") != 0)
+		return 0;
+	const char *path = o->runtime_binary[0] ? o->runtime_binary : find(a, e);
+	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
+	const char *arch = NULL;
+	if (path && read_program(path, &file, e) == 0) {
+		arch = program_arch(str_view(&file), e);
+		if (!arch)
+			(void)err_wrap(e, "%s", path);
+	}
+	if (!arch) {
+		e->http = 400;
+		return err_wrap(e, "--runtime=configmap");
+	}
+	describe(str_view(&file), arch, a, out);
+	return 0;
+}

@@ -1,0 +1,246 @@
+/* How pai-runtime gets into pods: by image, or out of a ConfigMap. */
+#include "tests/unit/translate/build_kit.h"
+
+#define CONFIGMAP "pai-runtime-amd64-0123456789abcdef"
+static const struct runtime_program PROGRAM = {
+	CONFIGMAP, "amd64", "0123456789abcdef01", { "f0VMRg==", 8 }
+};
+
+static void by_configmap(struct bench *b, enum profile profile)
+{
+	set_up(b, profile);
+	b->set.program = PROGRAM;
+}
+
+/* The policy that init has with this image. */
+static void policy_is(const char *image, const char *want)
+{
+	assert_string_equal(image_pull_policy(span_of(image)), want);
+}
+
+static void test_image_pull_policy_tag(void **state)
+{
+	(void)state;
+	policy_is("rest-lit/pai-runtime:0.1.0", "IfNotPresent");
+	policy_is("host:5000/a/b:1", "IfNotPresent");
+	policy_is("host:5000/a/b:latest-1", "IfNotPresent");
+}
+
+static void test_image_pull_policy_latest(void **state)
+{
+	(void)state;
+	policy_is("a", "Always");
+	policy_is("a:latest", "Always");
+	policy_is("host:5000/a", "Always");
+	policy_is("host:5000/a:latest", "Always");
+}
+
+static void test_image_pull_policy_digest(void **state)
+{
+	(void)state;
+	policy_is("a@sha256:0123", "IfNotPresent");
+	policy_is("a:latest@sha256:0123", "IfNotPresent");
+}
+
+static void test_build_by_image_runs_its_command(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		json_t *f = object(&b, 0);
+		assert_text(f, INIT "image", RUNTIME_IMAGE);
+		assert_text(f, INIT "imagePullPolicy", profile ? "Always" : "IfNotPresent");
+		assert_null(at(f, INIT "command"));
+		assert_null(named(at(f, POD "volumes"), "pai-runtime"));
+		assert_null(at(f, POD "nodeSelector"));
+		json_decref(f);
+	}
+}
+
+static void test_build_by_configmap_runs_the_mounted_program(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		assert_int_equal(b.out.n, 1); /* the ConfigMap belongs to no job */
+		json_t *f = object(&b, 0);
+		assert_text(f, INIT "command/0", "/usr/local/pai-bin/pai-runtime");
+		assert_text(f, INIT "command/1", "init");
+		json_t *mount = named(at(f, INIT "volumeMounts"), "pai-runtime");
+		assert_text(mount, "mountPath", "/usr/local/pai-bin");
+		assert_true(json_is_true(at(mount, "readOnly")));
+		json_t *volume = named(at(f, POD "volumes"), "pai-runtime");
+		assert_text(volume, "configMap/name", CONFIGMAP);
+		assert_int_equal(json_integer_value(at(volume, "configMap/defaultMode")), 0555);
+		assert_null(named(at(f, APP "volumeMounts"), "pai-runtime"));
+		json_decref(f);
+	}
+}
+
+static void test_build_by_configmap_selects_nodes_of_its_architecture(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	by_configmap(&b, PROFILE_PLAIN);
+	built(&b);
+	json_t *f = object(&b, 0);
+	json_t *selector = at(f, POD "nodeSelector");
+	assert_string_equal(json_string_value(json_object_get(selector, "kubernetes.io/arch")),
+	                    "amd64");
+	json_decref(f);
+}
+
+static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	by_configmap(&b, PROFILE_PLAIN);
+	b.job.n_roles = 2;
+	b.role[1].image = SPAN("other:2");
+	built(&b);
+	json_t *f = object(&b, 0);
+	assert_text(f, INIT "image", "img");
+	assert_text(f, INIT "imagePullPolicy", "Always");
+	assert_text(f, "spec/taskRoles/1/task/pod/spec/initContainers/0/image", "other:2");
+	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "off");
+	json_decref(f);
+}
+
+static void test_build_by_configmap_takes_a_configured_image(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	by_configmap(&b, PROFILE_OPENPAI);
+	b.set.runtime_init_image = "busybox:1.36";
+	built(&b);
+	json_t *f = object(&b, 0);
+	assert_text(f, INIT "image", "busybox:1.36");
+	assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
+	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "fail");
+	json_decref(f);
+}
+
+/* An image's own ENV counts where nothing else is said: so something is. */
+static void test_build_by_configmap_leaves_no_setting_to_the_image(void **state)
+{
+	(void)state;
+	static const char *const SETTINGS[] = {
+		"USER_CMD",
+		"KUBE_APISERVER_ADDRESS",
+		"REST_SERVER_URI",
+		"GANG_ALLOCATION",
+		"BARRIER_CHECK_INTERVAL_SEC",
+		"BARRIER_CHECK_TIMEOUT_SEC",
+		"IMAGE_CHECK",
+		"INIT_CONFIG",
+		"RUNTIME_CONFIG",
+		"PAI_CURRENT_TASK_ROLE_NAME",
+	};
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		json_t *f = object(&b, 0);
+		for (size_t i = 0; i < sizeof(SETTINGS) / sizeof(*SETTINGS); i++)
+			assert_non_null(env(f, INIT, SETTINGS[i]));
+		json_decref(f);
+	}
+}
+
+/* Where logs go to a directory of the node, which belongs to root. */
+static void test_build_by_configmap_is_root_only_in_openpai(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		json_t *f = object(&b, 0);
+		json_t *user = at(f, INIT "securityContext/runAsUser");
+		assert_int_equal(user != NULL, profile);
+		json_decref(f);
+	}
+}
+
+static struct translator *translator_of(const struct bench *b)
+{
+	ERR_AUTO e = { 0 };
+	struct translator *t = translator_new(&b->set, NULL, &e);
+	assert_non_null(t);
+	return t;
+}
+
+static void test_runtime_object_is_the_configmap(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	by_configmap(&b, PROFILE_PLAIN);
+	b.set.namespace_name = "jobs";
+	struct translator *t = translator_of(&b);
+	struct object o;
+	assert_true(runtime_object(t, &b.a, &o));
+	assert_int_equal(o.kind, KIND_CONFIGMAP);
+	assert_string_equal(o.name, CONFIGMAP);
+	assert_int_equal(o.uid_at, 0);
+	json_t *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(v);
+	assert_text(v, "kind", "ConfigMap");
+	assert_text(v, "metadata/name", CONFIGMAP);
+	assert_text(v, "metadata/namespace", "jobs");
+	assert_text(v, "binaryData/pai-runtime", "f0VMRg==");
+	assert_true(json_is_true(at(v, "immutable")));
+	json_decref(v);
+	translator_free(t);
+}
+
+static void test_runtime_object_none_by_image(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	struct translator *t = translator_of(&b);
+	struct object o;
+	assert_false(runtime_object(t, &b.a, &o));
+	translator_free(t);
+}
+
+/* The largest that fits into a ConfigMap. */
+static void test_runtime_object_of_a_megabyte(void **state)
+{
+	(void)state;
+	enum { SIZE = 4 * ((1 << 20) + 2) / 3 };
+	BENCH_AUTO b;
+	by_configmap(&b, PROFILE_PLAIN);
+	char *text = arena_alloc(&b.a, SIZE);
+	memset(text, 'A', SIZE);
+	b.set.program.base64 = (struct span){ text, SIZE };
+	struct translator *t = translator_of(&b);
+	struct object o;
+	assert_true(runtime_object(t, &b.a, &o));
+	assert_true(o.body.n > SIZE && o.body.n < SIZE + 2048);
+	translator_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_image_pull_policy_tag),
+		cmocka_unit_test(test_image_pull_policy_latest),
+		cmocka_unit_test(test_image_pull_policy_digest),
+		cmocka_unit_test(test_build_by_image_runs_its_command),
+		cmocka_unit_test(test_build_by_configmap_runs_the_mounted_program),
+		cmocka_unit_test(test_build_by_configmap_selects_nodes_of_its_architecture),
+		cmocka_unit_test(test_build_by_configmap_takes_the_image_of_each_role),
+		cmocka_unit_test(test_build_by_configmap_takes_a_configured_image),
+		cmocka_unit_test(test_build_by_configmap_leaves_no_setting_to_the_image),
+		cmocka_unit_test(test_build_by_configmap_is_root_only_in_openpai),
+		cmocka_unit_test(test_runtime_object_is_the_configmap),
+		cmocka_unit_test(test_runtime_object_none_by_image),
+		cmocka_unit_test(test_runtime_object_of_a_megabyte),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -116,6 +116,7 @@ static void test_image_good(void **state)
 		"userprivateimage.azurecr.io/demo4pai:test",
 		"Registry.Example.com:443/a/b__c/d--e:V1_.x-y",
 		"USER/pai.example.pytorch",
+		"[fe80::1]:5000/a",
 		("ubuntu@" DIGEST),
 		("a.b/c:tag@" DIGEST),
 		NULL,
@@ -156,6 +157,8 @@ static void test_image_bad(void **state)
 		"a/B",
 		".h.x/a",
 		"a:t@",
+		"[::1/a",
+		"[::1]x/a",
 		"<% $parameters.x %>",
 		NULL,
 	};

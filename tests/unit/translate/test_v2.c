@@ -168,7 +168,7 @@ static void test_images(void **state)
 	assert_true(images[0].has_login);
 	assert_span(images[0].login.password, "p");
 	assert_string_equal(images[0].where.at, "/prerequisites/1/uri");
-	assert_int_equal(images[0].where.line, 5);
+	assert_int_equal(images[0].where.line, 6);
 	run_done(&r);
 }
 

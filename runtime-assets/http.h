@@ -22,7 +22,7 @@ struct http_request {
 	const char *host;        /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
 	const struct trust *trust; /* NULL: plain TCP */
-	const char *server_name; /* name in the certificate (and SNI); NULL: host */
+	const char *server_name; /* name in the certificate (and SNI), no address; NULL: host */
 	const char *host_header; /* NULL: host[:port] */
 	const char *target;      /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */

@@ -61,6 +61,38 @@ static void test_arena_done_can_be_used_again(void **state)
 	arena_wipe(&a);
 }
 
+static void test_arena_adopt(void **state)
+{
+	(void)state;
+	for (size_t n = 0; n < 3; n++) {
+		ARENA_AUTO to = { 0 };
+		struct arena from = { 0 };
+		const char *old = n ? arena_dup(&to, SPAN("old")) : "old";
+		for (size_t i = 0; i < n * 100; i++)
+			(void)arena_alloc(&from, 1000);
+		const char *moved = arena_dup(&from, SPAN("moved"));
+		size_t used = to.used + from.used;
+		arena_adopt(&to, &from);
+		assert_null(from.block);
+		assert_int_equal(to.used, used);
+		memset(arena_alloc(&to, 50000), 'x', 50000);
+		assert_string_equal(old, "old");
+		assert_string_equal(moved, "moved");
+	}
+}
+
+static void test_arena_adopt_nothing(void **state)
+{
+	(void)state;
+	ARENA_AUTO to = { 0 };
+	struct arena from = { 0 };
+	arena_adopt(&to, &from);
+	assert_null(to.block);
+	const char *old = arena_dup(&to, SPAN("old"));
+	arena_adopt(&to, &from);
+	assert_string_equal(old, "old");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +101,8 @@ int main(void)
 		cmocka_unit_test(test_arena_zero),
 		cmocka_unit_test(test_arena_dup_and_printf),
 		cmocka_unit_test(test_arena_done_can_be_used_again),
+		cmocka_unit_test(test_arena_adopt),
+		cmocka_unit_test(test_arena_adopt_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,8 @@ static bool has_other_logins(const struct init *in)
 {
 	const struct node *roles =
 	    in->framework ? node_get(node_get(in->framework->root, "spec"), "taskRoles") : NULL;
-	const char *own =
-	    in->framework ? arena_printf(in->a, "%s-regcred", in->framework->name) : "";
+	const char *job = in->framework ? in->framework->name : NULL;
+	const char *own = arena_printf(in->a, "%s-regcred", job ? job : "");
 	for (uint32_t i = 0; node_is(roles, NODE_LIST) && i < roles->n; i++) {
 		const struct node *role = &roles->item[i];
 		const struct node *name = node_get(role, "name");

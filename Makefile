@@ -121,20 +121,21 @@ STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
 	-isystem $(UNPACKED)/bearssl-0.6/inc $(VERSIONS) $(VERSIONS_STATIC)
 VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"'
-VERSIONS_STATIC = -DBEARSSL_VERSION='"0.6"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
+VERSIONS_STATIC := -DBEARSSL_VERSION='"0.6"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
 
 # Checked against the hashes that Debian has signed, unpacked, and never changed.
 UNPACKED := $(STATIC)/sources
-$(UNPACKED)/checked: $(wildcard runtime-assets/sources/*)
+$(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-assets/sources/SHA256SUMS
 	$(call note,TAR,$(@D))
 	@cd runtime-assets/sources && sha256sum --quiet --strict -c SHA256SUMS
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
 	@touch $@
 
-# name, what of the sources, how: one archive, each function in a section of its own.
+# name, what of the sources, how: one archive, each function in a section of its own.  They do not
+# depend on the Makefile, which changes more often than their flags: then `make clean`.
 define VENDORED
-$(STATIC)/lib$(1).a: $(UNPACKED)/checked Makefile
+$(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	$$(call note,CC,$$@)
 	@rm -rf $(STATIC)/$(1) $$@ && mkdir -p $(STATIC)/$(1)
 	$(Q)cd $(STATIC)/$(1) && printf '%s\n' $(addprefix ../sources/,$(2)) | \
@@ -152,22 +153,34 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
 # -static-pie of musl-gcc links a program that asks for an interpreter; hence the start files by name.
-STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(wildcard base/*.c runtime-assets/*.c))
+STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(filter-out %/main.c,$(wildcard base/*.c runtime-assets/*.c)))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl)
-$(STATIC)/pai-runtime: $(STATIC_OBJECTS) $(STATIC_LIBS)
+STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
+	$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
+	-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
+$(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC_LIBS)
 	$(call note,LD,$@)
-	$(Q)$(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
-		$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
-		-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
+	$(Q)$(STATIC_LINK)
+# The HTTP client alone, for tests.
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files) $(wildcard base/*.c)
+$(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
+	$(call note,LD,$@)
+	$(Q)$(STATIC_LINK)
 
 ifeq ($(FLAVOUR),release)
-# That one has its symbols, for debuggers.
+# Those in $(STATIC) have their symbols, for debuggers.
 $(B)/pai-runtime: $(STATIC)/pai-runtime
+$(B)/tests/runtime/fetch: $(STATIC)/fetch
+$(B)/pai-runtime $(B)/tests/runtime/fetch:
+	@mkdir -p $(@D)
 	$(Q)strip -o $@ $<
 else
 # Sanitizers and fuzzers need glibc, and take Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
+$(B)/tests/runtime/fetch: $(FETCH:%.c=$(B)/%.o)
+$(B)/pai-runtime $(B)/tests/runtime/fetch:
 	$(call note,LD,$@)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
 endif
 
@@ -194,7 +207,7 @@ $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/l
 	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate) $$(LIBS_test)
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
-TEST_TOOLS := $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+TEST_TOOLS := $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
 # Those of the runtime are linked with it, the others with the server.

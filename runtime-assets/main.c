@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime-assets/commands.h"
+#include "runtime-assets/relro.h"
 
 static const struct command {
 	const char *name;
@@ -49,6 +50,7 @@ static const char *base_name(const char *path)
 int main(int argc, char **argv)
 {
 	static char run[] = "run";
+	relro_apply();
 	if (argc == 1 && argv[0] && strcmp(base_name(argv[0]), "runtime") == 0) {
 		char *alone[] = { run, NULL };
 		return cmd_run(1, alone);

@@ -58,9 +58,7 @@ static const struct problem HANDSHAKE[] = {
 	{ BR_ERR_NO_RANDOM, "cannot be spoken to: there are no random numbers here" },
 	{ BR_ERR_BAD_PARAM, "cannot be asked for a certificate of that name: it is too long" },
 	{ BR_ERR_BAD_SIGNATURE, "does not own the key of its certificate" },
-	{ BR_ERR_RECV_FATAL_ALERT + 40,
-	  "has no cipher in common with us: TLS 1.2, ECDHE with AES-GCM or "
-	  "ChaCha20-Poly1305" },
+	{ BR_ERR_RECV_FATAL_ALERT + 40, "has no cipher in common with us: TLS " TLS_SPOKEN },
 	{ BR_ERR_RECV_FATAL_ALERT + 42, "wants a client certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 70,
 	  "does not speak TLS 1.2; we do not speak any other version" },

@@ -1,0 +1,2 @@
+set -o errexit
+/usr/local/pai/runtime git-move '--depth=1' -- '/path/to/gitsrc' '/code'

@@ -6,7 +6,15 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum object_kind { KIND_FRAMEWORK, KIND_SECRET, KIND_CONFIGMAP, KIND_PRIORITYCLASS, KIND_MAX };
+enum object_kind {
+	KIND_FRAMEWORK,
+	KIND_SECRET,
+	KIND_CONFIGMAP,
+	KIND_PRIORITYCLASS,
+	KIND_MADE, /* those above are made by us, the others only looked for */
+	KIND_SERVICEACCOUNT = KIND_MADE,
+	KIND_MAX
+};
 
 struct object {
 	enum object_kind kind;

@@ -109,7 +109,7 @@ static void remove_leftovers(int dir)
 
 static int open_kinds(struct files *f, const char *path, struct err *e)
 {
-	for (enum object_kind k = 0; k < KIND_MAX; k++) {
+	for (enum object_kind k = 0; k < KIND_MADE; k++) {
 		const char *fault = NULL;
 		f->dir[k] = open_directory(f->root, resource_of(k)->plural, &fault);
 		if (f->dir[k] < 0)
@@ -142,7 +142,7 @@ int files_open(struct files *f, const char *path, struct err *e)
 
 void files_close(struct files *f)
 {
-	for (enum object_kind k = 0; k < KIND_MAX; k++)
+	for (enum object_kind k = 0; k < KIND_MADE; k++)
 		close_fd(&f->dir[k]);
 	close_fd(&f->root); /* gives the lock back */
 	*f = FILES_CLOSED;

@@ -11,7 +11,7 @@ enum { FILE_SIZE_MAX = 4 << 20 };
 
 struct files {
 	int root;
-	int dir[KIND_MAX];
+	int dir[KIND_MADE];
 };
 #define FILES_CLOSED ((struct files){ -1, { -1, -1, -1, -1 } })
 

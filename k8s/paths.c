@@ -15,6 +15,7 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_PRIORITYCLASS] = { "PriorityClass", "scheduling.k8s.io",
 				 "/apis/scheduling.k8s.io/v1", "priorityclasses",
 				 false },
+	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "/api/v1", "serviceaccounts", true },
 };
 /* clang-format on */
 

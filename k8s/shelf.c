@@ -407,6 +407,7 @@ void shelf_do(struct shelf *s, const char *namespace_name, const struct store_re
 		[STORE_CREATE] = do_create, [STORE_GET] = do_get,     [STORE_PATCH] = do_patch,
 		[STORE_DELETE] = do_delete, [STORE_READY] = do_ready,
 	};
+	assert(r->verb == STORE_READY || r->kind < KIND_MADE);
 	struct work w = { s, namespace_name, r, out };
 	*out = (struct answer){ .body = STR_INIT(FILE_SIZE_MAX) };
 	(void)VERBS[r->verb](&w); /* what went wrong stands in *out */
@@ -445,7 +446,7 @@ struct shelf *shelf_open(const char *dir, struct err *e)
 	s->files = FILES_CLOSED;
 	s->index = json_object();
 	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
-	for (enum object_kind k = 0; k < KIND_MAX && !o.failed; k++) {
+	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
 		if (files_each(&s->files, k, take_in, &o) != 0)
 			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
 	}

@@ -10,6 +10,7 @@
 #include "k8s/store.h"
 #include "schema/check.h"
 #include "server/commands.h"
+#include "server/delivery.h"
 #include "server/http.h"
 #include "server/listener.h"
 #include "server/log.h"
@@ -24,6 +25,7 @@ struct process {
 	struct options options;
 	struct arena arena;
 	struct address address;
+	struct delivery *delivery;
 	struct loop loops[LOOPS_MAX];
 	size_t n_loops;
 	int signal_fd;
@@ -155,7 +157,10 @@ static int start(struct process *p, struct err *e)
 		return -1;
 	if (setup_facts(&p->options, &p->arena, &p->server.facts, e) < 0)
 		return -1;
-	return open_loops(p, e);
+	if (open_loops(p, e) < 0)
+		return -1;
+	p->delivery = delivery_start(&p->server, e);
+	return p->delivery ? 0 : -1;
 }
 
 static void say_started(const struct process *p, const char *scrubbed)
@@ -170,6 +175,7 @@ static void say_started(const struct process *p, const char *scrubbed)
 	    span_of(p->server.local ? p->options.standalone : login_describe(p->server.login)));
 	log_text(&line, "namespace", span_of(p->server.namespace_name));
 	log_text(&line, "profile", span_of(p->options.profile));
+	log_text(&line, "runtime", span_of(p->options.runtime));
 	log_text(&line, "user", span_of(p->options.user));
 	log_int(&line, "loops", (int64_t)p->n_loops);
 	log_end(&line);
@@ -195,14 +201,32 @@ static uint32_t next_signal(const struct process *p, int timeout_ms)
 	return read(p->signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
 }
 
+/* How long to wait at most: till the login is looked at, or what is delivered needs something. */
+static int wait_ms(const struct process *p, int64_t refresh_ms)
+{
+	int64_t ms = refresh_ms - store_now_ms();
+	int delivery = delivery_timeout_ms(p->delivery);
+	if (delivery >= 0 && delivery < ms)
+		ms = delivery;
+	return ms < 0 ? 0 : (int)ms;
+}
+
 static void wait_for_end(const struct process *p)
 {
+	int64_t refresh_ms = store_now_ms() + LOGIN_REFRESH_MS;
 	for (;;) {
-		uint32_t signo = next_signal(p, LOGIN_REFRESH_MS);
+		struct pollfd fds[] = { { .fd = p->signal_fd, .events = POLLIN },
+			                { .fd = delivery_fd(p->delivery), .events = POLLIN } };
+		(void)poll(fds, 2, wait_ms(p, refresh_ms)); /* what it says is asked below */
+		uint32_t signo = next_signal(p, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
 			log_event(LOG_INFO, "SIGHUP: nothing is read again by it", NULL, NULL);
+		delivery_turn(p->delivery);
+		if (store_now_ms() < refresh_ms)
+			continue;
+		refresh_ms = store_now_ms() + LOGIN_REFRESH_MS;
 		if (p->server.login)
 			login_refresh(p->server.login);
 	}
@@ -273,6 +297,7 @@ static void done(struct process *p)
 {
 	for (size_t i = 0; i < p->n_loops; i++)
 		loop_done(&p->loops[i]);
+	delivery_free(p->delivery);
 	if (p->server.local)
 		local_close(p->server.local);
 	if (p->server.login)

@@ -4,6 +4,7 @@
 #include "base/embed.h"
 #include "k8s/store.h"
 #include "server/answer.h"
+#include "server/delivery.h"
 #include "server/handlers.h"
 #include "server/loop.h"
 #include "server/routes.h"
@@ -100,6 +101,11 @@ void readyz_get(struct request *r)
 	struct loop *l = r->loop;
 	if (atomic_load(&l->server->phase) != PHASE_RUN) {
 		answer_refuse(r, UNAVAILABLE, "shutting down");
+		return;
+	}
+	const char *problem = delivery_problem(l->server);
+	if (problem) {
+		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
 	bool fresh = store_now_ms() < l->ready_until_ms;

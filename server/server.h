@@ -14,6 +14,17 @@ enum phase {
 	PHASE_STOP   /* no new connections; what is under way is finished */
 };
 
+/* Whether pai-runtime is where pods will look for it; see delivery.h. */
+enum delivery_state {
+	DELIVERY_READY, /* or nothing to deliver */
+	DELIVERY_PENDING,
+	DELIVERY_UNREACHABLE,
+	DELIVERY_FORBIDDEN,
+	DELIVERY_REFUSED,
+	DELIVERY_FOREIGN, /* something else has its name */
+	DELIVERY_STATE_MAX
+};
+
 struct server {
 	const struct options *options;
 	struct translator *translator;
@@ -22,6 +33,7 @@ struct server {
 	struct local *local;
 	const char *namespace_name;
 	uint16_t port;
+	atomic_int delivery; /* enum delivery_state */
 	atomic_int phase;
 	int ended_fd; /* an eventfd: each loop adds 1 when it has ended */
 };

@@ -4,6 +4,7 @@
 #include "base/enc.h"
 #include "k8s/submission.h"
 #include "server/answer.h"
+#include "server/delivery.h"
 #include "server/handlers.h"
 #include "server/loop.h"
 
@@ -126,6 +127,11 @@ static void submit(struct request *r, enum dialect d)
 	ERR_AUTO e = { 0 };
 	if (!r->loop->store) { /* gone already; only answers are still on their way */
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return;
+	}
+	const char *problem = delivery_problem(r->loop->server);
+	if (problem) {
+		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
 	if (!store_has_room(r->loop->store)) {

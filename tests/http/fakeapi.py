@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
-    r"|api/v1/namespaces/[^/]+/(?P<c>secrets|configmaps)"
+    r"|api/v1/namespaces/[^/]+/(?P<c>secrets|configmaps|serviceaccounts)"
     r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses))(?:/(?P<name>[^/]+))?$")
 
 

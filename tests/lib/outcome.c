@@ -80,6 +80,7 @@ static json_t *collect(const struct objects *objects)
 		case KIND_PRIORITYCLASS:
 			(void)json_object_set_new(out, "priorityClass", v);
 			break;
+		case KIND_SERVICEACCOUNT:
 		case KIND_MAX:
 			break;
 		}

@@ -21,6 +21,7 @@ static void test_path_write_object(void **state)
 	path_is(KIND_FRAMEWORK, "abc",
 	        "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/abc");
 	path_is(KIND_SECRET, "abc-configcred", "/api/v1/namespaces/jobs/secrets/abc-configcred");
+	path_is(KIND_SERVICEACCOUNT, "a", "/api/v1/namespaces/jobs/serviceaccounts/a");
 	path_is(KIND_CONFIGMAP, "a.b", "/api/v1/namespaces/jobs/configmaps/a.b");
 }
 

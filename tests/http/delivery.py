@@ -1,0 +1,268 @@
+"""How pai-runtime gets into pods: what `serve` looks for at start, and --runtime=configmap."""
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+
+from fakeapi import FakeApi
+from harness import Server, framework_name, job_v2, run, wait_until
+from slow import fake_server, in_threads
+
+EXIT_SPEC = "runtime-exit-spec-configuration"
+THERE = "pai-runtime is where pods look for it"
+NOT_YET = "no job is taken before"
+# A program that does nothing, but that is a program: one page of code, no libraries.
+SOURCE = """
+void _start(void);
+void _start(void)
+{
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+}
+"""
+BUILT = {}
+
+
+def program(*flags, name="pai-runtime"):
+    """A file that could be pai-runtime as far as the server can tell."""
+    if (flags, name) not in BUILT:
+        directory = tempfile.mkdtemp(prefix="rest-lit-test.")
+        path = os.path.join(directory, name)
+        subprocess.run(["gcc", "-x", "c", "-o", path, *(flags or ("-static", "-nostdlib")), "-"],
+                       input=SOURCE.encode(), check=True)
+        BUILT[flags, name] = path
+    return BUILT[flags, name]
+
+
+def configmap_name(path):
+    with open(path, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+    return f"pai-runtime-{machine}-{digest[:16]}"
+
+
+def by_configmap(api, *arguments, **more):
+    return fake_server(api, "--runtime", "configmap", "--runtime-binary", program(), *arguments, **more)
+
+
+def lines(server, message):
+    """What was logged with a message that begins so."""
+    logged = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
+    return [line for line in logged if line["msg"].startswith(message)]
+
+
+# ---- what is looked for -----------------------------------------------------------------------
+def test_all_is_there(check):
+    api = FakeApi()
+    api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
+    api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
+    with fake_server(api) as server:
+        check.ok("all there: is said", wait_until(
+            lambda: lines(server, "what pods refer to is there")), server.log())
+        check.equal("all there: nothing is missing", lines(server, "missing in"), [])
+    api.close()
+
+
+def test_missing(check):
+    for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
+        api = FakeApi()
+        with fake_server(api, "--profile", profile) as server:
+            wait_until(lambda: len(lines(server, "missing in")) == 2)
+            missing = {line["object"]: line for line in lines(server, "missing in")}
+            check.equal(f"{profile}: both are named", sorted(missing), [
+                f"ConfigMap {EXIT_SPEC}", "ServiceAccount runtime-account"])
+            check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
+            check.equal(f"{profile}: what it means", missing[f"ConfigMap {EXIT_SPEC}"]["means"], means)
+            check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(missing.items())], [
+                "kubectl apply -f runtime-assets/exit-specs.yaml",
+                "kubectl apply -f runtime-assets/rbac.yaml"])
+            check.equal(f"{profile}: jobs are taken all the same", server.submit(job_v2("m")).status, 202)
+        api.close()
+
+
+def test_remedy_names_what_is_configured(check):
+    api = FakeApi()
+    with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
+        wait_until(lambda: len(lines(server, "missing in")) == 2)
+        line = [m for m in lines(server, "missing in") if m["object"] == "ServiceAccount robot"]
+        check.equal("remedy for other names", line and line[0]["mend"],
+                    "sed -e 's/runtime-account/robot/' -e 's/namespace: default/namespace: jobs/' "
+                    "runtime-assets/rbac.yaml | kubectl apply -f -")
+    api.close()
+
+
+def test_not_allowed_to_look(check):
+    api = FakeApi()
+    api.fault("GET", "serviceaccounts", status=403)
+    api.fault("GET", "configmaps", status=403)
+    with fake_server(api) as server:
+        check.ok("403: is said", wait_until(
+            lambda: len(lines(server, "cannot check whether")) == 2, 30), server.log())
+        said = lines(server, "cannot check whether")
+        check.equal("403: is no fault", {m["level"] for m in said}, {"info"})
+        check.ok("403: names the right", all('"get"' in m["why"] and "k8s/rbac.yaml" in m["why"]
+                                             for m in said), said)
+        check.equal("403: nothing is missing", lines(server, "missing in"), [])
+        check.equal("403: jobs are taken", server.submit(job_v2("m")).status, 202)
+    api.close()
+
+
+def test_not_there_yet(check):
+    """An API server that does not answer delays neither the start nor jobs, and one that comes
+    up is asked again."""
+    api = FakeApi()
+    api.fault("GET", "serviceaccounts", hang="before")
+    api.fault("GET", "configmaps", times=2, status=503)
+    with fake_server(api, "--in-flight", "1", "--loops", "1") as server:
+        check.equal("hangs: jobs are taken", server.submit(job_v2("m")).status, 202)
+        check.ok("503 twice: asked again", wait_until(lambda: lines(server, "missing in"), 20), server.log())
+        check.equal("hangs: stops at once", server.stop(5), 0)
+    api.close()
+
+
+# ---- the program --------------------------------------------------------------------------------
+def test_configmap_is_made(check):
+    api = FakeApi()
+    path = program()
+    name = configmap_name(path)
+    with by_configmap(api) as server:
+        check.ok("made: is said", wait_until(lambda: lines(server, THERE)), server.log())
+        there = api.objects.get(("configmaps", name))
+        if check.ok("made: is there", there, list(api.objects)):
+            with open(path, "rb") as f:
+                check.equal("made: byte by byte", base64.b64decode(there["binaryData"]["pai-runtime"]),
+                            f.read())
+            check.ok("made: for good", there.get("immutable") is True, there.get("immutable"))
+        check.equal("made: /readyz", server.request("GET", "/readyz").status, 200)
+        check.equal("made: jobs are taken", server.submit(job_v2("m")).status, 202)
+        pod = api.objects["frameworks", framework_name("m")]["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
+        volumes = [v["configMap"]["name"] for v in pod["volumes"] if v["name"] == "pai-runtime"]
+        check.equal("made: jobs refer to it", volumes, [name])
+        check.equal("made: init runs it", pod["initContainers"][0]["command"],
+                    ["/usr/local/pai-bin/pai-runtime", "init"])
+    with by_configmap(api) as server:
+        check.ok("second start: finds it", wait_until(lambda: lines(server, THERE)), server.log())
+        check.equal("second start: as it was", [m["how"] for m in lines(server, THERE)],
+                    ["was there, and is the same"])
+    api.close()
+
+
+def test_configmap_cannot_be_compared(check):
+    """The role in k8s/rbac.yaml may make it, and not read it."""
+    api = FakeApi()
+    api.put("configmaps", {"metadata": {"name": configmap_name(program())}})
+    api.fault("GET", "configmaps", status=403)
+    with by_configmap(api) as server:
+        check.ok("not compared: taken by its name", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.equal("not compared: jobs are taken", server.submit(job_v2("m")).status, 202)
+    api.close()
+
+
+def test_configmap_of_others(check):
+    """Something else under its name, or something that could become so."""
+    path = program()
+    with open(path, "rb") as f:
+        same = base64.b64encode(f.read()).decode()
+    for what, body in (("other content", {"binaryData": {"pai-runtime": "AAAA"}, "immutable": True}),
+                       ("more content", {"binaryData": {"pai-runtime": same, "x": "AAAA"}, "immutable": True}),
+                       ("not immutable", {"binaryData": {"pai-runtime": same}})):
+        api = FakeApi()
+        api.put("configmaps", {"metadata": {"name": configmap_name(path)}, **body})
+        with by_configmap(api) as server:
+            check.ok(f"{what}: is said", wait_until(lambda: lines(server, NOT_YET)), server.log())
+            reply = server.submit(job_v2("m"))
+            check.equal(f"{what}: no job is taken", reply.status, 503)
+            check.ok(f"{what}: says why", "other content" in reply.message, reply)
+            api.remove("configmaps", configmap_name(path))
+            check.ok(f"{what}: made when that is gone", wait_until(lambda: lines(server, THERE), 20))
+            check.equal(f"{what}: then jobs are taken", server.submit(job_v2("m")).status, 202)
+        api.close()
+
+
+REFUSALS = [("403", {"status": 403}, "create"), ("422", {"status": 422}, "refuses"),
+            ("503", {"status": 503}, "does not answer"), ("hangs", {"hang": "before"}, "does not answer"),
+            ("cut", {"cut": "body"}, "does not answer")]
+
+
+def refused(check, what, fault, word):
+    api = FakeApi()
+    api.fault("POST", "configmaps", **fault)
+    with by_configmap(api) as server:
+        reply = server.submit(job_v2("m"))
+        check.equal(f"{what}: no job is taken", (reply.status, reply.code), (503, "UnavailableError"))
+        check.ok(f"{what}: to be tried again", "retry-after" in reply.headers, reply)
+        check.ok(f"{what}: says what it waits for", "pai-runtime" in reply.message, reply)
+        check.equal(f"{what}: /readyz", server.request("GET", "/readyz").status, 503)
+        check.equal(f"{what}: /healthz", server.request("GET", "/healthz").status, 200)
+        check.ok(f"{what}: is logged", wait_until(lambda: lines(server, NOT_YET), 25), server.log())
+        check.ok(f"{what}: says why", word in server.submit(job_v2("m")).message)
+        check.ok(f"{what}: no Framework", ("frameworks", framework_name("m")) not in api.objects)
+        with api.lock:
+            api.faults.clear()
+        check.ok(f"{what}: made in the end", wait_until(lambda: lines(server, THERE), 40), server.log())
+        check.equal(f"{what}: then jobs are taken", server.submit(job_v2("m")).status, 202)
+        check.equal(f"{what}: said once", len(lines(server, NOT_YET)), 1)
+    api.close()
+
+
+def test_configmap_refused(check):
+    """No job is taken before it is there; why is said; and it is tried again."""
+    in_threads(len(REFUSALS), lambda i: check.run(lambda c: refused(c, *REFUSALS[i])))
+
+
+def test_configmap_answer_lost(check):
+    """Made, but the answer did not come: it is there already, and is the same."""
+    api = FakeApi()
+    api.fault("POST", "configmaps", times=1, cut="done")
+    with by_configmap(api) as server:
+        check.ok("lost answer: found", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.equal("lost answer: jobs are taken", server.submit(job_v2("m")).status, 202)
+    api.close()
+
+
+def test_configmap_in_a_directory(check):
+    name = configmap_name(program())
+    with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
+        check.ok("directory: made", wait_until(lambda: lines(server, THERE)), server.log())
+        path = os.path.join(server.directory, "jobs", "configmaps", name + ".json")
+        check.ok("directory: a file", os.path.exists(path), path)
+        check.equal("directory: jobs are taken", server.submit(job_v2("m")).status, 202)
+        check.equal("directory: nothing is looked for", lines(server, "missing in"), [])
+
+
+# ---- what is no program ------------------------------------------------------------------------
+def test_what_is_no_program(check):
+    big = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "big")
+    with open(big, "wb") as f:
+        f.truncate((1 << 20) + 1)
+    for what, path, word in (("a text", __file__, "no program"), ("nothing", "/nonexistent", "No such file"),
+                             ("too large", big, "1048576"),
+                             ("needs libraries", program("-nostartfiles", name="dynamic"), "dynamically"),
+                             ("an object file", program("-c", name="x.o"), "no program")):
+        where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "jobs")
+        for command, more in (
+                ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", where]),
+                ("translate", ["examples/hello-world.yaml"])):
+            result = run(command, "--runtime", "configmap", "--runtime-binary", path, *more)
+            check.equal(f"{what}: {command} ends", result.returncode, 2)
+            check.ok(f"{what}: {command} says so", word.encode() in result.stderr, result.stderr.decode())
+
+
+def test_translate_prints_it(check):
+    arguments = ["--runtime", "configmap", "--runtime-binary", program()]
+    plain = run("translate", *arguments, "examples/hello-world.yaml")
+    both = run("translate", *arguments, "--with-runtime", "examples/hello-world.yaml")
+    kinds = [[o["kind"] for o in json.loads(r.stdout)["items"]] for r in (plain, both)]
+    check.equal("translate: the job alone", kinds[0], ["Framework"])
+    check.equal("translate --with-runtime: the ConfigMap first", kinds[1], ["ConfigMap", "Framework"])
+    image = run("translate", "--with-runtime", "examples/hello-world.yaml")
+    check.equal("translate --with-runtime by image: nothing more",
+                [o["kind"] for o in json.loads(image.stdout)["items"]], ["Framework"])
+
+
+TESTS = [test_all_is_there, test_missing, test_remedy_names_what_is_configured, test_not_allowed_to_look,
+         test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared,
+         test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost,
+         test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]

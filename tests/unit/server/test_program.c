@@ -1,0 +1,160 @@
+/* What the bytes of a program say of themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <endian.h>
+
+#include "server/program.h"
+
+/* The least that a program consists of: header, and two segments. */
+struct program {
+	Elf64_Ehdr head;
+	Elf64_Phdr segment[2];
+};
+
+static struct program program(uint16_t machine)
+{
+	struct program p = { 0 };
+	memcpy(p.head.e_ident, ELFMAG, SELFMAG);
+	p.head.e_ident[EI_CLASS] = ELFCLASS64;
+	p.head.e_ident[EI_DATA] = ELFDATA2LSB;
+	p.head.e_type = ET_EXEC;
+	p.head.e_machine = machine;
+	p.head.e_phoff = offsetof(struct program, segment);
+	p.head.e_phentsize = sizeof(Elf64_Phdr);
+	p.head.e_phnum = 2;
+	p.segment[0].p_type = PT_LOAD;
+	p.segment[1].p_type = PT_LOAD;
+	return p;
+}
+
+static struct span bytes(const struct program *p)
+{
+	return (struct span){ (const char *)p, sizeof(*p) };
+}
+
+static void arch_is(const struct program *p, const char *want)
+{
+	ERR_AUTO e = { 0 };
+	const char *arch = program_arch(bytes(p), &e);
+	if (!arch)
+		fail_msg("%s", err_msg(&e));
+	assert_string_equal(arch, want);
+	assert_int_equal(e.http, 0);
+}
+
+static void refused(struct span file, const char *word)
+{
+	ERR_AUTO e = { 0 };
+	assert_null(program_arch(file, &e));
+	assert_int_equal(e.http, 400);
+	if (!strstr(err_msg(&e), word))
+		fail_msg("%s: not a word of %s", err_msg(&e), word);
+}
+
+static void test_program_arch_names(void **state)
+{
+	(void)state;
+	struct program amd64 = program(EM_X86_64);
+	struct program arm64 = program(EM_AARCH64);
+	arch_is(&amd64, "amd64");
+	arch_is(&arm64, "arm64");
+}
+
+static void test_program_arch_position_independent(void **state)
+{
+	(void)state;
+	struct program p = program(EM_X86_64);
+	p.head.e_type = ET_DYN;
+	arch_is(&p, "amd64");
+}
+
+/* As s390x has it: the most significant byte first. */
+static void test_program_arch_big_endian(void **state)
+{
+	(void)state;
+	struct program p = { 0 };
+	memcpy(p.head.e_ident, ELFMAG, SELFMAG);
+	p.head.e_ident[EI_CLASS] = ELFCLASS64;
+	p.head.e_ident[EI_DATA] = ELFDATA2MSB;
+	p.head.e_type = htobe16(ET_EXEC);
+	p.head.e_machine = htobe16(EM_S390);
+	p.head.e_phoff = htobe64(offsetof(struct program, segment));
+	p.head.e_phentsize = htobe16(sizeof(Elf64_Phdr));
+	p.head.e_phnum = htobe16(2);
+	p.segment[1].p_type = htobe32(PT_LOAD);
+	arch_is(&p, "s390x");
+	p.segment[1].p_type = htobe32(PT_INTERP);
+	refused(bytes(&p), "dynamically");
+}
+
+static void test_program_arch_dynamic(void **state)
+{
+	(void)state;
+	struct program p = program(EM_X86_64);
+	p.segment[1].p_type = PT_INTERP;
+	refused(bytes(&p), "dynamically");
+}
+
+static void test_program_arch_unknown_machine(void **state)
+{
+	(void)state;
+	struct program p = program(EM_68K);
+	refused(bytes(&p), "machine");
+	p = program(EM_X86_64);
+	p.head.e_ident[EI_DATA] = ELFDATA2MSB;
+	refused(bytes(&p), "no program");
+}
+
+static void test_program_arch_no_program(void **state)
+{
+	(void)state;
+	struct program p = program(EM_X86_64);
+	p.head.e_type = ET_REL;
+	refused(bytes(&p), "no program");
+	p = program(EM_X86_64);
+	p.head.e_phnum = 0;
+	refused(bytes(&p), "no program");
+	p = program(EM_X86_64);
+	p.head.e_ident[EI_CLASS] = ELFCLASS32;
+	refused(bytes(&p), "no program");
+	refused(SPAN("#!/bin/sh\n"), "no program");
+	refused(SPAN(""), "no program");
+}
+
+/* Cut off anywhere, and with a table of segments that is not there: nothing is read beyond the end.
+ */
+static void test_program_arch_cut_short(void **state)
+{
+	(void)state;
+	struct program p = program(EM_X86_64);
+	for (size_t n = 0; n < sizeof(Elf64_Ehdr); n++) {
+		FREE_AUTO char *copy = xmalloc(n + 1);
+		memcpy(copy, &p, n);
+		refused((struct span){ copy, n }, "no program");
+	}
+	static const uint64_t OFFSETS[] = { 1000, UINT64_MAX, UINT64_MAX - 3, sizeof(p) - 1 };
+	for (size_t i = 0; i < sizeof(OFFSETS) / sizeof(*OFFSETS); i++) {
+		p.head.e_phoff = OFFSETS[i];
+		p.head.e_phnum = UINT16_MAX;
+		arch_is(&p, "amd64");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_program_arch_names),
+		cmocka_unit_test(test_program_arch_position_independent),
+		cmocka_unit_test(test_program_arch_big_endian),
+		cmocka_unit_test(test_program_arch_dynamic),
+		cmocka_unit_test(test_program_arch_unknown_machine),
+		cmocka_unit_test(test_program_arch_no_program),
+		cmocka_unit_test(test_program_arch_cut_short),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* Regular expressions: the door, see regex.h. */
+#include "runtime-assets/regex.h"
+
+#include "runtime-assets/files.h"
+#include "runtime-assets/regex_inner.h"
+
+static struct span read_span(struct text *t, size_t from)
+{
+	const struct text_span *s = (const struct text_span *)t;
+	return (struct span){ s->span.p + from, s->span.n - from };
+}
+
+void text_of(struct text_span *t, struct span span)
+{
+	*t = (struct text_span){ .text = { .size = span.n, .window = span.n, .read = read_span },
+		                 .span = span };
+}
+
+struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
+{
+	const struct re *tree = regex_parse(pattern, a, e);
+	if (!tree)
+		return NULL;
+	struct regex *re = ARENA_NEW(a, struct regex, 1);
+	re->tree = tree;
+	re->forwards = program_new(&tree, 1, FIRST, false, a);
+	re->backwards = re->forwards ? program_new(&tree, 1, LONGEST, true, a) : NULL;
+	if (!re->backwards) {
+		err_set(e, FAILED, "the pattern is too large");
+		return NULL;
+	}
+	return re;
+}
+
+enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
+                              struct match *m)
+{
+	struct run r = { .text = t, .deadline_ms = deadline_ms };
+	struct match found = { 0 };
+	enum regex_found how = run_forwards(re->forwards, &r, &found.end);
+	if (how == REGEX_FOUND)
+		how = run_backwards(re->backwards, &r, found.end, &found.start);
+	if (how == REGEX_FOUND)
+		*m = found;
+	return how;
+}
+
+struct regex_set {
+	size_t n;
+	const struct re **literal; /* NULL where there is none */
+	const struct program *program;
+	const struct regex *const *re;
+};
+
+struct regex_set *regex_set_new(const struct regex *const *re, size_t n, struct arena *a)
+{
+	struct regex_set *s = ARENA_NEW(a, struct regex_set, 1);
+	s->n = n;
+	s->re = re;
+	s->literal = ARENA_NEW(a, const struct re *, n);
+	bool any = false;
+	for (size_t i = 0; i < n; i++) {
+		s->literal[i] = re[i] ? literal_run(re[i]->tree, a) : NULL;
+		any = any || s->literal[i];
+	}
+	if (any && n < UINT16_MAX)
+		s->program = program_new(s->literal, n, ALL, false, a);
+	return s;
+}
+
+enum regex_found regex_set_scan(const struct regex_set *s, struct text *t, int64_t deadline_ms,
+                                bool *possible)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->re[i] && (!s->literal[i] || !s->program))
+			possible[i] = true;
+	}
+	if (!s->program)
+		return REGEX_NONE;
+	struct run r = { .text = t, .deadline_ms = deadline_ms, .seen = possible };
+	size_t end;
+	return run_forwards(s->program, &r, &end) == REGEX_LATE ? REGEX_LATE : REGEX_NONE;
+}

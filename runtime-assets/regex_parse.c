@@ -1,0 +1,551 @@
+/* Pattern to tree, by Go's rules (regexp/syntax with the flags of Perl). */
+#include "base/enc.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/regex_inner.h"
+
+enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
+
+enum { COUNT_MAX = 1000 };
+
+struct parser {
+	struct span text;
+	size_t at;
+	unsigned flags;
+	unsigned depth;
+	struct arena *a;
+	struct err *e;
+};
+
+static struct re *parse_alternate(struct parser *p);
+
+static void *fail(struct parser *p, size_t at, const char *what)
+{
+	err_set(p->e, FAILED, "%s at byte %zu", what, at + 1);
+	return NULL;
+}
+
+static bool more(const struct parser *p)
+{
+	return p->at < p->text.n;
+}
+
+/* The next byte; NUL at the end (where more() tells). */
+static char peek(const struct parser *p)
+{
+	return more(p) ? p->text.p[p->at] : '\0';
+}
+
+static bool take(struct parser *p, const char *what)
+{
+	struct span rest = { p->text.p + p->at, p->text.n - p->at };
+	if (!span_starts(rest, what))
+		return false;
+	p->at += strlen(what);
+	return true;
+}
+
+static uint32_t take_rune(struct parser *p)
+{
+	unsigned width;
+	uint32_t r =
+	    rune_decode((const unsigned char *)p->text.p + p->at, p->text.n - p->at, &width);
+	p->at += width;
+	return r;
+}
+
+static struct re *tree(struct parser *p, enum re_kind kind)
+{
+	struct re *re = ARENA_NEW(p->a, struct re, 1);
+	re->kind = kind;
+	re->copies = 1;
+	return re;
+}
+
+static void append(struct re *list, struct re *item)
+{
+	item->prev = list->last;
+	if (list->last)
+		list->last->next = item;
+	else
+		list->first = item;
+	list->last = item;
+	if (item->copies > list->copies)
+		list->copies = item->copies;
+}
+
+static struct re *set_of(struct parser *p, uint32_t lo, uint32_t hi)
+{
+	struct re *re = tree(p, RE_SET);
+	if (p->flags & FOLD)
+		runes_add_folded(&re->set, p->a, lo, hi);
+	else
+		runes_add(&re->set, p->a, lo, hi);
+	runes_clean(&re->set);
+	return re;
+}
+
+static struct re *assertion(struct parser *p, enum assertion what)
+{
+	struct re *re = tree(p, RE_ASSERT);
+	re->assertion = what;
+	return re;
+}
+
+static struct re *dot(struct parser *p)
+{
+	struct re *re = tree(p, RE_SET);
+	if (p->flags & DOT_ALL) {
+		runes_add(&re->set, p->a, 0, RUNE_MAX);
+		return re;
+	}
+	runes_add(&re->set, p->a, 0, '\n' - 1);
+	runes_add(&re->set, p->a, '\n' + 1, RUNE_MAX);
+	return re;
+}
+
+/* ---- escapes ------------------------------------------------------------------------------ */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Behind \x: two digits, or any number of them in braces. */
+static bool hex_escape(struct parser *p, uint32_t *out)
+{
+	bool braces = take(p, "{");
+	uint32_t value = 0;
+	size_t digits = 0;
+	for (; more(p) && (braces || digits < 2); digits++, p->at++) {
+		int digit = hex_digit(peek(p));
+		if (digit < 0)
+			break;
+		value = value * 16 + (uint32_t)digit;
+		if (value > RUNE_MAX)
+			return false;
+	}
+	*out = value;
+	return braces ? digits > 0 && take(p, "}") : digits == 2;
+}
+
+static bool octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* An escape that stands for one character; the backslash is behind us. */
+static bool one_escape(struct parser *p, uint32_t *out)
+{
+	static const char LETTERS[] = "afnrtv", CODES[] = "\a\f\n\r\t\v";
+	char c = peek(p);
+	const char *letter = c ? strchr(LETTERS, c) : NULL;
+	p->at++;
+	if (letter) {
+		*out = (unsigned char)CODES[letter - LETTERS];
+		return true;
+	}
+	if (c == 'x')
+		return hex_escape(p, out);
+	/* \1 to \7 alone would refer back. */
+	if (octal(c) && (c == '0' || octal(peek(p)))) {
+		*out = (uint32_t)(c - '0');
+		for (int i = 0; i < 2 && octal(peek(p)); i++)
+			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
+		return true;
+	}
+	bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	*out = (unsigned char)c;
+	return !alnum && (unsigned char)c < 0x80;
+}
+
+static void *bad_escape(struct parser *p, size_t at)
+{
+	if (at + 1 >= p->text.n)
+		return fail(p, at, "trailing backslash");
+	if (strchr("pP", p->text.p[at + 1]))
+		return fail(p, at, "classes of Unicode (\\p) are not supported,");
+	if (p->text.p[at + 1] >= '1' && p->text.p[at + 1] <= '9')
+		return fail(p, at, "back-references are not supported,");
+	return fail(p, at, "invalid escape");
+}
+
+/* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
+static bool class_escape(struct parser *p, struct runes *set)
+{
+	char c = p->at + 1 < p->text.n ? p->text.p[p->at + 1] : '\0';
+	char lower = (char)(c | 0x20);
+	if (!c || peek(p) != '\\' || !strchr("dsw", lower))
+		return false;
+	runes_add_class(set, p->a, (struct span){ &lower, 1 }, c != lower, p->flags & FOLD);
+	p->at += 2;
+	return true;
+}
+
+/* \Q...\E: every character as it stands. */
+static struct re *quoted(struct parser *p)
+{
+	struct re *list = tree(p, RE_CONCAT);
+	while (more(p) && !take(p, "\\E")) {
+		uint32_t r = take_rune(p);
+		append(list, set_of(p, r, r));
+	}
+	return list;
+}
+
+static struct re *parse_escape(struct parser *p)
+{
+	static const struct {
+		const char *text;
+		enum assertion what;
+	} ASSERTIONS[] = {
+		{ "\\A", BEGIN_TEXT },
+		{ "\\z", END_TEXT },
+		{ "\\b", WORD_EDGE },
+		{ "\\B", NO_WORD_EDGE },
+	};
+	for (size_t i = 0; i < sizeof(ASSERTIONS) / sizeof(*ASSERTIONS); i++) {
+		if (take(p, ASSERTIONS[i].text))
+			return assertion(p, ASSERTIONS[i].what);
+	}
+	struct runes set = { 0 };
+	if (class_escape(p, &set)) {
+		struct re *re = tree(p, RE_SET);
+		runes_clean(&set);
+		re->set = set;
+		return re;
+	}
+	size_t at = p->at++;
+	uint32_t r;
+	if (!more(p) || !one_escape(p, &r))
+		return bad_escape(p, at);
+	return set_of(p, r, r);
+}
+
+/* ---- classes -------------------------------------------------------------------------------- */
+
+/* One end of a range. */
+static bool class_rune(struct parser *p, size_t open, uint32_t *out)
+{
+	if (!more(p))
+		return fail(p, open, "missing closing ] of the class");
+	if (peek(p) != '\\') {
+		*out = take_rune(p);
+		return true;
+	}
+	size_t at = p->at++;
+	return (more(p) && one_escape(p, out)) || bad_escape(p, at);
+}
+
+/* [:name:] or [:^name:]: 1 if taken, 0 if it is none, -1 if there is none of that name. */
+static int posix_class(struct parser *p, struct runes *set)
+{
+	if (!span_starts((struct span){ p->text.p + p->at, p->text.n - p->at }, "[:"))
+		return 0;
+	size_t end = span_find(p->text, p->at + 2, ":]");
+	if (end == SIZE_MAX)
+		return 0;
+	struct span name = { p->text.p + p->at + 2, end - p->at - 2 };
+	bool negated = name.n && name.p[0] == '^';
+	if (negated)
+		name = (struct span){ name.p + 1, name.n - 1 };
+	/* d, s, w are no names. */
+	if (name.n < 2 || !runes_add_class(set, p->a, name, negated, p->flags & FOLD)) {
+		fail(p, p->at, "unknown class of characters");
+		return -1;
+	}
+	p->at = end + 2;
+	return 1;
+}
+
+static bool class_range(struct parser *p, size_t open, struct runes *set)
+{
+	size_t at = p->at;
+	uint32_t lo, hi;
+	if (!class_rune(p, open, &lo))
+		return false;
+	hi = lo;
+	/* A - before the ] is one itself. */
+	if (peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
+		p->at++;
+		if (!class_rune(p, open, &hi))
+			return false;
+	}
+	if (hi < lo)
+		return fail(p, at, "range of characters from high to low");
+	if (p->flags & FOLD)
+		runes_add_folded(set, p->a, lo, hi);
+	else
+		runes_add(set, p->a, lo, hi);
+	return true;
+}
+
+static struct re *parse_class(struct parser *p)
+{
+	size_t open = p->at++;
+	bool negated = take(p, "^");
+	struct re *re = tree(p, RE_SET);
+	for (bool first = true; first || peek(p) != ']'; first = false) {
+		int posix = posix_class(p, &re->set);
+		if (posix < 0)
+			return NULL;
+		if (posix == 0 && !class_escape(p, &re->set) && !class_range(p, open, &re->set))
+			return NULL;
+	}
+	p->at++;
+	runes_clean(&re->set);
+	if (negated)
+		runes_negate(&re->set, p->a);
+	return re;
+}
+
+/* ---- groups -----------------------------------------------------------------------------------
+ */
+
+static bool add_flag(unsigned *flags, char c, bool off)
+{
+	static const struct {
+		char letter;
+		enum flag flag;
+	} FLAGS[] = { { 'i', FOLD }, { 'm', MANY_LINES }, { 's', DOT_ALL }, { 'U', SWAP_LAZY } };
+	for (size_t i = 0; i < sizeof(FLAGS) / sizeof(*FLAGS); i++) {
+		if (FLAGS[i].letter == c) {
+			*flags = off ? *flags & ~(unsigned)FLAGS[i].flag : *flags | FLAGS[i].flag;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* `i-s:` or `i-s)` behind `(?`: the byte that ended it, NUL if it is malformed. */
+static char take_flags(struct parser *p)
+{
+	unsigned flags = p->flags;
+	bool off = false, any = true; /* a minus needs a flag behind it */
+	while (more(p)) {
+		char c = p->text.p[p->at++];
+		if (c == '-' && !off) {
+			off = true;
+			any = false;
+		} else if (c == ':' || c == ')') {
+			p->flags = any ? flags : p->flags;
+			return any ? c : '\0';
+		} else if (add_flag(&flags, c, off)) {
+			any = true;
+		} else {
+			return '\0';
+		}
+	}
+	return '\0';
+}
+
+/* Behind (?P< or (?<: the name and its >.  Nobody asks for groups, so a name may come twice. */
+static bool take_name(struct parser *p)
+{
+	size_t from = p->at;
+	while (more(p) && rune_is_word((unsigned char)peek(p)))
+		p->at++;
+	return p->at > from && take(p, ">");
+}
+
+static struct re *parse_group(struct parser *p)
+{
+	size_t open = p->at++;
+	unsigned outer = p->flags;
+	if (take(p, "?P<") || take(p, "?<")) {
+		if (peek(p) == '=' || peek(p) == '!')
+			return fail(p, open, "look-behind is not supported,");
+		if (!take_name(p))
+			return fail(p, open, "invalid name of a group");
+	} else if (take(p, "?")) {
+		if (peek(p) == '=' || peek(p) == '!')
+			return fail(p, open, "look-ahead is not supported,");
+		char end = take_flags(p);
+		if (!end)
+			return fail(p, open, "invalid or unsupported group");
+		if (end == ')')
+			return tree(p, RE_EMPTY); /* the flags stay */
+	}
+	if (++p->depth > REGEX_DEPTH_MAX)
+		return fail(p, open, "groups are nested too deeply");
+	struct re *re = parse_alternate(p);
+	p->depth--;
+	if (!re)
+		return NULL;
+	if (!take(p, ")"))
+		return fail(p, open, "missing closing ) of the group");
+	p->flags = outer;
+	return re;
+}
+
+/* ---- repetition ---------------------------------------------------------------------------------
+ */
+
+/* A count: 0 if there is none, or it has leading zeros; what is too large becomes COUNT_MAX + 1. */
+static bool take_count(struct parser *p, int *out)
+{
+	size_t from = p->at;
+	int value = 0;
+	for (; peek(p) >= '0' && peek(p) <= '9'; p->at++) {
+		value = value * 10 + (peek(p) - '0');
+		if (value > COUNT_MAX)
+			value = COUNT_MAX + 1;
+	}
+	*out = value;
+	return p->at > from && !(p->at - from > 1 && p->text.p[from] == '0');
+}
+
+/* {n}, {n,} or {n,m}; otherwise nothing is taken, and the brace is a character. */
+static bool take_braces(struct parser *p, int *min, int *max)
+{
+	size_t from = p->at;
+	bool ok = take(p, "{") && take_count(p, min);
+	if (ok) {
+		*max = *min;
+		if (take(p, ",")) {
+			*max = -1;
+			ok = peek(p) == '}' || take_count(p, max);
+		}
+		ok = ok && take(p, "}");
+	}
+	if (!ok)
+		p->at = from;
+	return ok;
+}
+
+static bool take_repeat(struct parser *p, struct re *re)
+{
+	re->min = 0;
+	re->max = -1;
+	if (take(p, "*"))
+		return true;
+	if (take(p, "?")) {
+		re->max = 1;
+		return true;
+	}
+	if (take(p, "+")) {
+		re->min = 1;
+		return true;
+	}
+	return take_braces(p, &re->min, &re->max);
+}
+
+static struct re *repeat(struct parser *p, struct re *re, size_t at, struct re *item)
+{
+	int most = re->max < 0 ? re->min : re->max;
+	if (re->min > COUNT_MAX || re->max > COUNT_MAX || (re->max >= 0 && re->min > re->max))
+		return fail(p, at, "invalid count");
+	re->copies = most > 1 ? most * item->copies : item->copies;
+	if (re->copies > COUNT_MAX)
+		return fail(p, at, "nested counts multiply to more than 1000");
+	re->first = re->last = item;
+	re->lazy = take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
+	return re;
+}
+
+/* ---- sequences
+ * ------------------------------------------------------------------------------------- */
+
+static struct re *parse_atom(struct parser *p)
+{
+	switch (peek(p)) {
+	case '(':
+		return parse_group(p);
+	case '[':
+		return parse_class(p);
+	case '\\':
+		return take(p, "\\Q") ? quoted(p) : parse_escape(p);
+	case '.':
+		p->at++;
+		return dot(p);
+	case '^':
+		p->at++;
+		return assertion(p, p->flags & MANY_LINES ? BEGIN_LINE : BEGIN_TEXT);
+	case '$':
+		p->at++;
+		return assertion(p, p->flags & MANY_LINES ? END_LINE : END_TEXT);
+	default: {
+		uint32_t r = take_rune(p);
+		return set_of(p, r, r);
+	}
+	}
+}
+
+static bool may_repeat(const struct re *re)
+{
+	return re->kind != RE_EMPTY;
+}
+
+/* An atom with what repeats it.  Of \Q...\E only the last character is repeated. */
+static struct re *parse_item(struct parser *p, struct re *list)
+{
+	size_t from = p->at;
+	struct re *re = tree(p, RE_REPEAT);
+	if (take_repeat(p, re))
+		return fail(p, from, "missing argument to repetition");
+	bool text = p->at + 1 < p->text.n && memcmp(p->text.p + p->at, "\\Q", 2) == 0;
+	bool flags = peek(p) == '(';
+	struct re *item = parse_atom(p);
+	if (!item)
+		return NULL;
+	flags = flags && !may_repeat(item);
+	if (text && item->last) {
+		while (item->first != item->last) {
+			struct re *head = item->first;
+			item->first = head->next;
+			head->next = head->prev = NULL;
+			append(list, head);
+		}
+		item = item->last;
+		item->next = item->prev = NULL;
+	}
+	from = p->at;
+	if (flags || !take_repeat(p, re))
+		return item;
+	re = repeat(p, re, from, item);
+	size_t again = p->at;
+	struct re second;
+	if (re && take_repeat(p, &second))
+		return fail(p, again, "repetition of a repetition");
+	return re;
+}
+
+static struct re *parse_concat(struct parser *p)
+{
+	struct re *list = tree(p, RE_CONCAT);
+	while (more(p) && peek(p) != '|' && peek(p) != ')') {
+		struct re *item = parse_item(p, list);
+		if (!item)
+			return NULL;
+		append(list, item);
+	}
+	return list;
+}
+
+static struct re *parse_alternate(struct parser *p)
+{
+	struct re *list = tree(p, RE_ALTERNATE);
+	do {
+		struct re *item = parse_concat(p);
+		if (!item)
+			return NULL;
+		append(list, item);
+	} while (take(p, "|"));
+	return list->first == list->last ? list->first : list;
+}
+
+struct re *regex_parse(struct span pattern, struct arena *a, struct err *e)
+{
+	struct parser p = { .text = pattern, .a = a, .e = e };
+	size_t valid = utf8_check(pattern);
+	if (pattern.n > REGEX_PATTERN_MAX)
+		return fail(&p, REGEX_PATTERN_MAX, "the pattern is too long, it has to end");
+	if (valid != pattern.n)
+		return fail(&p, valid, "invalid UTF-8");
+	struct re *re = parse_alternate(&p);
+	if (re && more(&p))
+		return fail(&p, p.at, "unexpected )");
+	return re;
+}

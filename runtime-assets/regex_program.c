@@ -1,0 +1,442 @@
+/*
+ * Tree to program.  Instructions are made from the back: emit() is given what comes afterwards and
+ * returns where to begin, so that nothing has to be patched but loops.  A program that runs
+ * backwards has its sequences in the other order; assertions stay as they are.
+ */
+#include <stdlib.h>
+
+#include "runtime-assets/regex_inner.h"
+
+enum { SETS_MAX = 4096, RANGES_MAX = 65536, FULL = UINT16_MAX };
+
+struct builder {
+	struct program *p;
+	struct arena *a;
+	size_t cap;
+	size_t sets_cap, ranges;
+	bool full;
+};
+
+static uint16_t inst(struct builder *b, struct inst in)
+{
+	struct program *p = b->p;
+	if (p->n >= REGEX_PROGRAM_MAX) {
+		b->full = true;
+		return 0;
+	}
+	if (p->n == b->cap) {
+		size_t cap = b->cap ? 2 * b->cap : 32;
+		struct inst *v = ARENA_NEW(b->a, struct inst, cap);
+		if (p->n)
+			memcpy(v, p->inst, p->n * sizeof(*v));
+		p->inst = v;
+		b->cap = cap;
+	}
+	p->inst[p->n] = in;
+	return (uint16_t)p->n++;
+}
+
+/* The number of an equal set. */
+static uint16_t set_number(struct builder *b, const struct runes *set)
+{
+	struct program *p = b->p;
+	for (size_t i = p->n_sets; i-- > 0;) {
+		if (p->sets[i].v == set->v || runes_equal(&p->sets[i], set))
+			return (uint16_t)i;
+	}
+	b->ranges += set->n;
+	if (p->n_sets >= SETS_MAX || b->ranges > RANGES_MAX) {
+		b->full = true;
+		return 0;
+	}
+	if (p->n_sets == b->sets_cap) {
+		size_t cap = b->sets_cap ? 2 * b->sets_cap : 16;
+		struct runes *v = ARENA_NEW(b->a, struct runes, cap);
+		if (p->n_sets)
+			memcpy(v, p->sets, p->n_sets * sizeof(*v));
+		p->sets = v;
+		b->sets_cap = cap;
+	}
+	p->sets[p->n_sets] = *set;
+	return (uint16_t)p->n_sets++;
+}
+
+static uint16_t split(struct builder *b, uint16_t first, uint16_t second)
+{
+	return inst(b, (struct inst){ .op = OP_SPLIT, .x = first, .y = second });
+}
+
+static uint16_t choose(struct builder *b, bool lazy, uint16_t more, uint16_t enough)
+{
+	return lazy ? split(b, enough, more) : split(b, more, enough);
+}
+
+static bool nullable(const struct re *re)
+{
+	bool all = true, any = false;
+	switch (re->kind) {
+	case RE_SET:
+		return false;
+	case RE_EMPTY:
+	case RE_ASSERT:
+		return true;
+	case RE_REPEAT:
+		return re->min == 0 || nullable(re->first);
+	case RE_CONCAT:
+	case RE_ALTERNATE:
+		for (const struct re *c = re->first; c; c = c->next) {
+			bool is = nullable(c);
+			all = all && is;
+			any = any || is;
+		}
+		return re->kind == RE_CONCAT ? all : any;
+	}
+	return false;
+}
+
+static uint16_t emit(struct builder *b, const struct re *re, uint16_t next);
+
+/* x+ : x, and again or on. */
+static uint16_t emit_plus(struct builder *b, const struct re *re, uint16_t next)
+{
+	uint16_t loop = split(b, 0, 0);
+	uint16_t body = emit(b, re->first, loop);
+	if (!b->full) {
+		b->p->inst[loop].x = re->lazy ? next : body;
+		b->p->inst[loop].y = re->lazy ? body : next;
+	}
+	return body;
+}
+
+/* x* : where x may be empty this is (x+)?, which keeps the order of preference. */
+static uint16_t emit_star(struct builder *b, const struct re *re, uint16_t next)
+{
+	if (nullable(re->first))
+		return choose(b, re->lazy, emit_plus(b, re, next), next);
+	uint16_t loop = split(b, 0, 0);
+	uint16_t body = emit(b, re->first, loop);
+	if (!b->full) {
+		b->p->inst[loop].x = re->lazy ? next : body;
+		b->p->inst[loop].y = re->lazy ? body : next;
+	}
+	return loop;
+}
+
+static uint16_t emit_repeat(struct builder *b, const struct re *re, uint16_t next)
+{
+	uint16_t at = next;
+	int copies = re->min;
+	if (re->max < 0) {
+		at = copies ? emit_plus(b, re, next) : emit_star(b, re, next);
+		copies = copies ? copies - 1 : 0;
+	}
+	/* x{2,4} is xx(x(x)?)? */
+	for (int i = re->min; i < re->max && !b->full; i++)
+		at = choose(b, re->lazy, emit(b, re->first, at), next);
+	for (int i = 0; i < copies && !b->full; i++)
+		at = emit(b, re->first, at);
+	return at;
+}
+
+static uint16_t emit_concat(struct builder *b, const struct re *re, uint16_t next)
+{
+	bool backwards = b->p->backwards;
+	for (const struct re *c = backwards ? re->first : re->last; c && !b->full;
+	     c = backwards ? c->next : c->prev)
+		next = emit(b, c, next);
+	return next;
+}
+
+static uint16_t emit_alternate(struct builder *b, const struct re *re, uint16_t next)
+{
+	uint16_t at = emit(b, re->last, next);
+	for (const struct re *c = re->last->prev; c && !b->full; c = c->prev)
+		at = split(b, emit(b, c, next), at);
+	return at;
+}
+
+static uint16_t emit_assertion(struct builder *b, const struct re *re, uint16_t next)
+{
+	enum assertion what = re->assertion;
+	b->p->asks_text |= what == BEGIN_TEXT || what == END_TEXT;
+	b->p->asks_line |= what == BEGIN_LINE || what == END_LINE;
+	b->p->asks_word |= what == WORD_EDGE || what == NO_WORD_EDGE;
+	return inst(b, (struct inst){ .op = OP_ASSERT, .arg = (uint16_t)what, .x = next });
+}
+
+static uint16_t emit_set(struct builder *b, const struct runes *set, uint16_t next)
+{
+	return inst(b, (struct inst){ .op = OP_SET, .arg = set_number(b, set), .x = next });
+}
+
+static uint16_t emit(struct builder *b, const struct re *re, uint16_t next)
+{
+	if (b->full)
+		return 0;
+	switch (re->kind) {
+	case RE_EMPTY:
+		return next;
+	case RE_SET:
+		return emit_set(b, &re->set, next);
+	case RE_ASSERT:
+		return emit_assertion(b, re, next);
+	case RE_CONCAT:
+		return emit_concat(b, re, next);
+	case RE_ALTERNATE:
+		return emit_alternate(b, re, next);
+	case RE_REPEAT:
+		return emit_repeat(b, re, next);
+	}
+	return next;
+}
+
+/* In front of a search: any characters, with the least priority. */
+static void emit_search(struct builder *b, struct program *p)
+{
+	static const struct range ALL_RUNES = { 0, RUNE_MAX };
+	struct runes all = { 0 };
+	runes_add(&all, b->a, ALL_RUNES.lo, ALL_RUNES.hi);
+	uint16_t start = split(b, (uint16_t)p->start, 0);
+	uint16_t any = emit_set(b, &all, start);
+	if (!b->full)
+		p->inst[start].y = any;
+	p->start = start;
+}
+
+/* ---- classes of characters ----------------------------------------------------------------------
+ */
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Where the intervals begin that no set divides; 0 is the first. */
+static void find_bounds(struct program *p, struct arena *a)
+{
+	size_t n = 1;
+	for (size_t i = 0; i < p->n_sets; i++)
+		n += 2 * p->sets[i].n;
+	p->bound = ARENA_NEW(a, uint32_t, n);
+	n = 1;
+	for (size_t i = 0; i < p->n_sets; i++) {
+		for (size_t k = 0; k < p->sets[i].n; k++) {
+			p->bound[n++] = p->sets[i].v[k].lo;
+			if (p->sets[i].v[k].hi < RUNE_MAX)
+				p->bound[n++] = p->sets[i].v[k].hi + 1;
+		}
+	}
+	qsort(p->bound, n, sizeof(*p->bound), by_number);
+	size_t kept = 1;
+	for (size_t i = 1; i < n; i++) {
+		if (p->bound[i] != p->bound[kept - 1])
+			p->bound[kept++] = p->bound[i];
+	}
+	p->n_bounds = kept;
+}
+
+static size_t interval_of(const struct program *p, uint32_t rune)
+{
+	size_t lo = 0, hi = p->n_bounds;
+	while (hi - lo > 1) {
+		size_t mid = (lo + hi) / 2;
+		if (p->bound[mid] <= rune)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9E3779B97F4A7C15u;
+	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+	x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+	return x ^ (x >> 31);
+}
+
+struct signature {
+	uint64_t sets; /* a hash of the sets that the interval is in */
+	uint32_t interval;
+};
+
+static int by_signature(const void *a, const void *b)
+{
+	const struct signature *x = a, *y = b;
+	if (x->sets != y->sets)
+		return (x->sets > y->sets) - (x->sets < y->sets);
+	return (x->interval > y->interval) - (x->interval < y->interval);
+}
+
+/* Intervals that are in the same sets are one class. */
+static bool make_classes(struct builder *b)
+{
+	struct program *p = b->p;
+	find_bounds(p, b->a);
+	struct signature *sig = ARENA_NEW(b->a, struct signature, p->n_bounds);
+	for (size_t i = 0; i < p->n_bounds; i++)
+		sig[i].interval = (uint32_t)i;
+	size_t work = 0;
+	for (size_t s = 0; s < p->n_sets; s++) {
+		for (size_t k = 0; k < p->sets[s].n; k++) {
+			size_t i = interval_of(p, p->sets[s].v[k].lo);
+			for (; i < p->n_bounds && p->bound[i] <= p->sets[s].v[k].hi; i++, work++)
+				sig[i].sets += mix(s);
+			if (work > 50u * RANGES_MAX)
+				return false;
+		}
+	}
+	qsort(sig, p->n_bounds, sizeof(*sig), by_signature);
+	p->bound_class = ARENA_NEW(b->a, uint16_t, p->n_bounds);
+	p->sample = ARENA_NEW(b->a, uint32_t, p->n_bounds + 1);
+	for (size_t i = 0; i < p->n_bounds; i++) {
+		if (i == 0 || sig[i].sets != sig[i - 1].sets) {
+			if (p->n_classes >= SETS_MAX)
+				return false;
+			p->sample[++p->n_classes] = p->bound[sig[i].interval];
+		}
+		p->bound_class[sig[i].interval] = p->n_classes;
+	}
+	for (unsigned c = 0; c < 128; c++)
+		p->byte_class[c] = program_class(p, c);
+	return true;
+}
+
+/* Assertions tell line ends and letters apart, too. */
+static void add_asked_sets(struct builder *b)
+{
+	struct runes newline = { 0 }, word = { 0 };
+	if (b->p->asks_line) {
+		runes_add(&newline, b->a, '\n', '\n');
+		set_number(b, &newline);
+	}
+	if (b->p->asks_word) {
+		runes_add_class(&word, b->a, SPAN("w"), false, false);
+		set_number(b, &word);
+	}
+}
+
+struct program *program_new(const struct re *const *re, size_t n, enum semantics semantics,
+                            bool backwards, struct arena *a)
+{
+	struct program *p = ARENA_NEW(a, struct program, 1);
+	struct builder b = { .p = p, .a = a };
+	p->semantics = semantics;
+	p->backwards = backwards;
+	bool first = true;
+	for (size_t i = 0; i < n && !b.full; i++) {
+		if (!re[i])
+			continue;
+		uint16_t match = inst(&b, (struct inst){ .op = OP_MATCH, .x = (uint16_t)i });
+		uint16_t at = emit(&b, re[i], match);
+		p->start = first ? at : split(&b, (uint16_t)p->start, at);
+		first = false;
+	}
+	if (!backwards)
+		emit_search(&b, p);
+	add_asked_sets(&b);
+	return !b.full && make_classes(&b) ? p : NULL;
+}
+
+uint16_t program_class(const struct program *p, uint32_t rune)
+{
+	return p->bound_class[interval_of(p, rune)];
+}
+
+enum neighbour neighbour_of(uint32_t rune)
+{
+	if (rune == '\n')
+		return AT_NEWLINE;
+	return rune_is_word(rune) ? AT_WORD : AT_OTHER;
+}
+
+bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour after)
+{
+	switch (what) {
+	case BEGIN_TEXT:
+		return before == AT_EDGE;
+	case END_TEXT:
+		return after == AT_EDGE;
+	case BEGIN_LINE:
+		return before == AT_EDGE || before == AT_NEWLINE;
+	case END_LINE:
+		return after == AT_EDGE || after == AT_NEWLINE;
+	case WORD_EDGE:
+		return (before == AT_WORD) != (after == AT_WORD);
+	case NO_WORD_EDGE:
+		return (before == AT_WORD) == (after == AT_WORD);
+	}
+	return false;
+}
+
+/* ---- what must be there
+ * --------------------------------------------------------------------------- */
+
+enum { RUN_MAX = 64, FEW = 4 };
+
+struct longest {
+	const struct re *from; /* of the run being looked at */
+	size_t n;
+	const struct re *best;
+	size_t best_n;
+};
+
+static void run_ends(struct longest *l)
+{
+	if (l->n > l->best_n) {
+		l->best = l->from;
+		l->best_n = l->n;
+	}
+	l->n = 0;
+}
+
+/* A letter in all its cases, say; not a class as \d. */
+static bool few_runes(const struct re *re)
+{
+	return re->kind == RE_SET && re->set.n > 0 && runes_count(&re->set, FEW + 1) <= FEW;
+}
+
+static void find_run(struct longest *l, const struct re *re)
+{
+	if (re->kind == RE_REPEAT && re->min > 0)
+		find_run(l, re->first);
+	if (re->kind != RE_CONCAT)
+		return;
+	for (const struct re *c = re->first; c; c = c->next) {
+		if (!few_runes(c)) {
+			run_ends(l);
+			find_run(l, c);
+			continue;
+		}
+		if (l->n == RUN_MAX)
+			run_ends(l);
+		if (l->n++ == 0)
+			l->from = c;
+	}
+	run_ends(l);
+}
+
+const struct re *literal_run(const struct re *re, struct arena *a)
+{
+	struct longest l = { 0 };
+	find_run(&l, re);
+	if (l.best_n < 2)
+		return NULL;
+	struct re *list = ARENA_NEW(a, struct re, 1);
+	list->kind = RE_CONCAT;
+	const struct re *c = l.best;
+	for (size_t i = 0; i < l.best_n; i++, c = c->next) {
+		struct re *copy = ARENA_NEW(a, struct re, 1);
+		copy->kind = RE_SET;
+		copy->set = c->set;
+		copy->prev = list->last;
+		if (list->last)
+			list->last->next = copy;
+		else
+			list->first = copy;
+		list->last = copy;
+	}
+	return list;
+}

@@ -16,3 +16,10 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 
 /* Of what git_option allows, for messages. */
 #define GIT_OPTIONS "--depth, --branch, --recursive, --single-branch"
+
+/* Of what `git clone` wrote to standard error, in English: may another try help? */
+bool git_transient(const char *said);
+/* Seconds that a server asked to wait; 0 if it did not. */
+int64_t git_retry_after(const char *said);
+/* Overwrite logins in URIs with stars, in place. */
+void git_redact(char *text);

@@ -39,6 +39,26 @@ struct ssh_peers {
 };
 void ssh_peers(struct ssh_peers *p, struct arena *a);
 
+/* The first port of a comma list (a label may have several); NULL or no port: -1. */
+int ssh_first_port(const char *list, int64_t *port);
+
+/*
+ * What a session over ssh gets of our environment: lines NAME=VALUE, as sshd reads them.  Only names
+ * that are for everybody (PAI_, FC_, PATH, CUDA and the like), none that sounds like a secret, one
+ * line each; sshd takes at most 1000 lines, so the addresses of other tasks come last.  *left_out
+ * counts those of ours that were not taken.
+ */
+void ssh_environment(struct str *out, char *const *environment, size_t *left_out);
+
+/* `Host role-index` blocks of all peers, for ssh(1).  `key` is the path of the private key. */
+void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key);
+
+/*
+ * The user's ~/.ssh/config with our blocks at its top, between two comments; what was between them
+ * before goes, all else stays and keeps its meaning.
+ */
+void ssh_merge_config(struct str *out, struct span theirs, struct span hosts);
+
 /* The directory of sshd_config, keys and the rest: .pai-ssh beside root's .ssh.  (sshd demands of
  * authorized_keys that no directory above it is writable by others; the work volume is.) */
 const char *ssh_directory(const char *home, struct arena *a);

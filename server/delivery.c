@@ -131,7 +131,7 @@ static void look_for_all(struct delivery *d)
 		.kind = KIND_CONFIGMAP,
 		.name = "runtime-exit-spec-configuration",
 		.means = optional ? "failures are not explained" : "no pod can start",
-		.mend = mend(d, "runtime-assets/exit-specs.yaml"),
+		.mend = mend(d, "runtime-assets/exit-spec-configmap.yaml"),
 	};
 	for (size_t i = 0; i < d->n_looks; i++) {
 		d->look[i].d = d;

@@ -76,7 +76,7 @@ def test_missing(check):
             check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
             check.equal(f"{profile}: what it means", missing[f"ConfigMap {EXIT_SPEC}"]["means"], means)
             check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(missing.items())], [
-                "kubectl apply -f runtime-assets/exit-specs.yaml",
+                "kubectl apply -f runtime-assets/exit-spec-configmap.yaml",
                 "kubectl apply -f runtime-assets/rbac.yaml"])
             check.equal(f"{profile}: jobs are taken all the same", server.submit(job_v2("m")).status, 202)
         api.close()

@@ -1,6 +1,6 @@
 #include "runtime-assets/barrier.h"
 
-#include <stdlib.h>
+#include <limits.h>
 
 #include "base/enc.h"
 #include "runtime-assets/kube.h"
@@ -259,7 +259,7 @@ static void tell_progress(struct wait *w, enum verdict v)
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	bool waiting = v == NOT_YET;
 	if (!waiting)
-		str_printf(&text, "%s; trying again", str_c(&w->why));
+		str_printf(&text, "asking the API server: %s; trying again", str_c(&w->why));
 	else if (w->in->gang)
 		count_tasks(w->f, "waiting for", &text);
 	else
@@ -350,7 +350,9 @@ static int64_t next_ms(const struct wait *w, int64_t deadline_ms)
 	random_hex(hex, 4);
 	for (size_t i = 0; i < 8; i++)
 		random = random * 16 + (uint32_t)(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
-	int64_t delay = barrier_delay(w->t, w->polls - 1, w->f ? w->f->total : 1, random);
+	/* What is refused may be put right, or an API server that starts: no hurry to give up. */
+	unsigned n = w->refused ? UINT_MAX : w->polls - 1;
+	int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);
 	if (delay < w->retry_after_s * 1000)
 		delay = w->retry_after_s * 1000;
 	int64_t next = clock_ms() + delay;

@@ -49,6 +49,9 @@ static enum state check_address(struct checkup *c, struct finding *f)
 	c->kube = kube_open(&c->at, &e);
 	if (c->kube == NULL) {
 		str_puts(&f->text, err_msg(&e));
+		str_puts(&f->advice,
+		         "  In a pod: serviceAccountName, and its token mounted. Elsewhere:\n"
+		         "  KUBE_APISERVER_ADDRESS=http://HOST:PORT\n");
 		return MISSING;
 	}
 	str_printf(&f->text, "%s\nfrom %s", kube_address(c->kube),
@@ -233,27 +236,24 @@ static void new_line(struct str *out, size_t *column)
 	*column = INDENT;
 }
 
-/* Words as they fit, beside the column of names. */
+/* Words as they fit, beside the column of names; a line break where there is one. */
 static void put_wrapped(struct str *out, struct span text)
 {
 	size_t column = INDENT;
-	for (size_t i = 0; i < text.n;) {
-		size_t n = 0;
+	size_t n;
+	for (size_t i = 0; i < text.n; i += n + 1) {
+		n = 0;
 		while (i + n < text.n && text.p[i + n] != ' ' && text.p[i + n] != '\n')
 			n++;
-		if (column > INDENT && column + n > WIDTH)
+		bool broken = i > 0 && text.p[i - 1] == '\n';
+		if (broken || (column > INDENT && column + 1 + n > WIDTH)) {
 			new_line(out, &column);
-		str_put(out, text.p + i, n);
-		column += n;
-		i += n;
-		if (i < text.n && text.p[i] == '\n') {
-			if (i + 1 < text.n)
-				new_line(out, &column);
-		} else if (i < text.n && column < WIDTH) {
+		} else if (column > INDENT) {
 			str_char(out, ' ');
 			column++;
 		}
-		i++;
+		str_put(out, text.p + i, n);
+		column += n;
 	}
 	str_char(out, '\n');
 }

@@ -310,10 +310,10 @@ static const char *status_name(int status)
 	static const struct {
 		int status;
 		const char *name;
-	} NAMES[] = { { 401, " Unauthorized" },   { 403, " Forbidden" },
-		      { 404, " Not Found" },      { 429, " Too Many Requests" },
-		      { 500, " Internal Error" }, { 502, " Bad Gateway" },
-		      { 503, " Unavailable" },    { 504, " Gateway Timeout" } };
+	} NAMES[] = { { 401, "Unauthorized" },   { 403, "Forbidden" },
+		      { 404, "Not Found" },      { 429, "Too Many Requests" },
+		      { 500, "Internal Error" }, { 502, "Bad Gateway" },
+		      { 503, "Unavailable" },    { 504, "Gateway Timeout" } };
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		if (NAMES[i].status == status)
 			return NAMES[i].name;
@@ -326,12 +326,15 @@ void kube_answer(const struct http_reply *r, struct str *out)
 	ARENA_AUTO a = { 0 };
 	struct doc doc = { 0 };
 	struct span text = r->body;
-	str_printf(out, "%d%s", r->status, status_name(r->status));
+	const char *name = status_name(r->status);
+	str_printf(out, "%d%s%s", r->status, *name ? " " : "", name);
 	if (read_body(r, &a, &doc)) {
 		const struct node *message = node_get(&doc.root, "message");
 		text = node_is(message, NODE_TEXT) ? node_span(message) : SPAN("");
 	}
 	text = span_trim(text);
+	if (span_is(text, name)) /* 401, Unauthorized */
+		text = SPAN("");
 	size_t n = text.n < ANSWER_MAX ? text.n : ANSWER_MAX;
 	if (n > 0)
 		str_puts(out, ", ");
@@ -430,7 +433,6 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 	else if (status == 401)
 		str_puts(out, "The API server does not take the token: it has expired, its service "
 		              "account or pod is gone, or it is one of another cluster. ");
-	str_printf(
-	    out, "API server: %s. Token: %s (%s). \"pai-runtime check-api\" in the pod says more.",
-	    k->address, k->token, str_c(&about));
+	str_printf(out, "Token: %s (%s). \"pai-runtime check-api\" in the pod says more.", k->token,
+	           str_c(&about));
 }

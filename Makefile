@@ -238,7 +238,8 @@ help:
 	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n)'
 	@echo 'make bench      speed, as ratios to libyaml in the same run'
 	@echo 'make layers     which folder includes what'
-	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md'
+	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md, manifests of exit specifications'
+	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
 	@echo 'make fmt        clang-format everything'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'DEVELOPER=1 turns warnings into errors;  V=1 shows the commands'
@@ -278,6 +279,11 @@ bench: all tests
 pages: all
 	tests/tools/pages write
 
+# The same name as in translate/translate.h.
+IMAGE ?= rest-lit/pai-runtime:$(VERSION)
+image: $(B)/pai-runtime
+	tests/tools/image $(B)/pai-runtime $(IMAGE)
+
 PREFIX ?= /usr/local
 install: all
 	install -D -m 755 build/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
@@ -286,6 +292,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz bench pages install clean
+.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz bench pages image install clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -1,0 +1,248 @@
+"""`pai-runtime exit`: what becomes of 41 failures (../data/runtime/exit/README.md), and what a hostile
+author can do to the explanation."""
+import json
+import os
+import re
+import shutil
+import time
+
+from checks import SLOW, TOP, Root, check, equal, finish
+
+DATA = os.path.join(TOP, "tests", "data", "runtime")
+START, END = b"[PAI_RUNTIME_ERROR_START]\n", b"[PAI_RUNTIME_ERROR_END]"
+MESSAGE = "/tmp/pai-termination-log"
+ESCAPES = {"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r",
+           "e": "\x1b", '"': '"', "\\": "\\", "N": "\x85", "L": "\u2028", "P": "\u2029"}
+
+
+def quoted(text):
+    """A double-quoted text of YAML."""
+    assert text[0] == text[-1] == '"', text
+
+    def one(m):
+        if m.group(1):
+            return chr(int(m.group(1)[1:], 16))
+        return ESCAPES[m.group(2)]
+    return re.sub(r"\\(?:(x..|u....|U........)|(.))", one, text[1:-1])
+
+
+def value(text):
+    if text.startswith('"'):
+        return quoted(text)
+    return {"true": True, "{}": {}}.get(text) if not text.lstrip("-").isdigit() else int(text)
+
+
+def parse(message):
+    """The message as a REST server reads it."""
+    if not (message.startswith(START) and message.endswith(END)):
+        return None
+    out, inner = {}, None
+    for line in message[len(START):-len(END)].decode().splitlines():
+        key, _, rest = line.strip().partition(":")
+        if not rest.strip():
+            inner = out.setdefault(key, {})
+        else:
+            (inner if line.startswith(" ") else out)[key] = value(rest.strip())
+    return out
+
+
+def spec_of(folder, expected):
+    name = expected.get("spec")
+    return os.path.join(DATA, "exitspec", name + ".yaml") if name else folder + "/spec.yaml"
+
+
+def options(folder, expected):
+    out = ["--spec", spec_of(folder, expected)]
+    for option, name in (("--user-log", "user.log"), ("--runtime-log", "runtime.log")):
+        out += [option, os.path.join(folder, name)]
+    return out
+
+
+def run_case(name):
+    folder = os.path.join(DATA, "exit", name)
+    with open(folder + "/expected.json") as f:
+        want = json.load(f)
+    with Root() as root:
+        if os.path.isdir(folder + "/bin"):
+            shutil.copytree(folder + "/bin", root.at("/usr/bin"))
+        done = root.run("exit", *options(folder, want), str(want["userExitCode"]))
+        equal(f"{name}: exit status", done.returncode, want["exitCode"])
+        equal(f"{name}: nothing on standard output", done.stdout, b"")
+        message = root.read(MESSAGE)
+        if want["summary"] is None:
+            equal(f"{name}: no message", message, None)
+            return
+        check(f"{name}: at most 4096 bytes", len(message) <= 4096, len(message))
+        equal(f"{name}: summary", parse(message), want["summary"])
+        if os.path.exists(folder + "/termination-log"):
+            with open(folder + "/termination-log", "rb") as f:
+                equal(f"{name}: message", message, f.read())
+        if "bad" in name:
+            check(f"{name}: says so", b"exit specification" in done.stderr, done.stderr)
+
+
+def explain(root, code=1, spec="sample", **logs):
+    """Run on the pod's own logs; (exit status, message)."""
+    for name, text in logs.items():
+        path = {"user": "user-all/current", "runtime": "runtime.log"}.get(name, name)
+        root.write(root.logs(path), text)
+    with open(os.path.join(DATA, "exitspec", spec + ".yaml"), "rb") as f:
+        root.write("/usr/local/pai/runtime.d/runtime-exit-spec.yaml", f.read())
+    done = root.run("exit", str(code))
+    message = root.read(MESSAGE)
+    return done, parse(message) if message is not None else None
+
+
+def test_pod():
+    with Root() as root:
+        done, summary = explain(root, 137, user="killed\n", runtime="rt\n")
+        equal("the pod's own logs and specification", (done.returncode, summary["errorLogs"]),
+              (137, {"user": "killed\n", "platform": "rt\n"}))
+        equal("the message is readable by all", os.stat(root.at(MESSAGE)).st_mode & 0o777, 0o644)
+    with Root() as root:
+        done, summary = explain(root, 9)
+        equal("no logs at all", (done.returncode, summary["errorLogs"]),
+              (255, {"user": "", "platform": ""}))
+    with Root() as root:
+        done = root.run("exit", "3")
+        equal("no specification either", done.returncode, 255)
+        check("which is told", b"exit specification" in done.stderr, done.stderr)
+
+
+def test_rotated():
+    name = "@400000006553f10012345678.s"
+    with Root() as root:
+        root.write(root.logs("user-all/" + name), "x" * 20000 + "\npackage not find abc\n")
+        root.write(root.logs("user-all/@400000006553f00012345678.s"), "failed with error code 1 in /tmp/a\n")
+        done, summary = explain(root, user="the end\n")
+        equal("a short log is preceded by the latest rotated one",
+              (done.returncode, summary.get("matchedUserLogString")), (12, "package not find abc"))
+    with Root() as root:
+        root.write(root.logs("user-all/" + name), "package not find abc\n" + "x" * 16384)
+        done, _ = explain(root, user="the end\n")
+        equal("of which only the last 16 KiB count", done.returncode, 255)
+    with Root() as root:
+        root.write(root.logs("user-all/" + name), "package not find abc\n")
+        done, _ = explain(root, user="y" * 16384)
+        equal("and none before a log that is not short", done.returncode, 255)
+
+
+def test_sizes():
+    big = "package not find old\n" + "epoch 1 loss 0.5\n" * 800000
+    with Root() as root:
+        begin = time.monotonic()
+        done, summary = explain(root, user=big, spec="openpai")
+        check("a log above 10 MiB without a match", time.monotonic() - begin < 5 * SLOW)
+        equal("a log above 10 MiB: only its end counts", done.returncode, 255)
+        check("a log above 10 MiB: its tail is shown",
+              summary["errorLogs"]["user"].endswith("loss 0.5\n"))
+    for size in range(3960, 4060, 7):
+        for text in ("a" * size, "\x01" * (size // 4), "é" * (size // 2), "😀" * (size // 10), "\xff" * size):
+            with Root() as root:
+                raw = text.encode("latin-1" if "\xff" in text else "utf-8")
+                explain(root, 3, user=raw, runtime="r" * (size // 8))
+                message = root.read(MESSAGE)
+                if not (len(message) <= 4096 and parse(message)):
+                    check(f"message at the edge of its size, {size} of {text[0]!r}", False, message)
+                    return
+    check("messages at the edge of their size", True)
+
+
+def test_planted():
+    """What the author puts in the places of logs and of the message."""
+    with Root() as root:
+        root.write("/secret", "package not find secret\n")
+        for name in ("user-all/current", "runtime.log"):
+            path = root.at(root.logs(name))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.symlink(root.at("/secret"), path)
+        done, summary = explain(root)
+        equal("logs that are links are not followed", (done.returncode, summary["errorLogs"]["user"]),
+              (255, ""))
+    with Root() as root:
+        os.makedirs(root.at(root.logs("user-all")))
+        os.mkfifo(root.at(root.logs("user-all/current")))
+        os.mkfifo(root.at(root.logs("user-all/@4.s")))
+        done, _ = explain(root)
+        equal("logs that are pipes are not waited for", done.returncode, 255)
+    for what, plant in (("a link", lambda p: os.symlink(p + "-other", p)), ("a pipe", os.mkfifo),
+                        ("a directory", os.mkdir)):
+        with Root() as root:
+            plant(root.at(MESSAGE))
+            done = root.run("exit", "5")
+            equal(f"{what} in the place of the message: the code stays", done.returncode, 255)
+            check(f"{what} in the place of the message: said", b"cannot write" in done.stderr, done.stderr)
+            check(f"{what} is not followed", not root.exists(MESSAGE + "-other"))
+    with Root() as root:
+        root.write("/precious", "precious")
+        os.link(root.at("/precious"), root.at(MESSAGE))
+        root.run("exit", "5")
+        equal("a file with a second name is not overwritten", root.read("/precious"), b"precious")
+    with Root() as root:
+        root.write(MESSAGE, "old " * 5000)
+        explain(root, 7, user="u\n")
+        check("an older message is replaced", root.read(MESSAGE).startswith(START) and
+              root.read(MESSAGE).endswith(END))
+
+
+def smi(root, script):
+    root.write("/usr/bin/nvidia-smi", "#!/bin/sh\n" + script, 0o755)
+
+
+ECC = ("<nvidia_smi_log><gpu><ecc_errors><volatile>{}</volatile><aggregate><double_bit><total>5</total>"
+       "</double_bit></aggregate></ecc_errors></gpu></nvidia_smi_log>")
+
+
+def test_gpu():
+    cases = [
+        ("older driver", "<double_bit><total>1</total></double_bit>", 128),
+        ("single-bit errors are corrected", "<single_bit><total>9</total></single_bit>", 255),
+        ("newer driver, sram", "<sram_uncorrectable>2</sram_uncorrectable>", 128),
+        ("newer driver, parity", "<sram_uncorrectable_parity>2</sram_uncorrectable_parity>", 128),
+        ("newer driver, secded", "<sram_uncorrectable_secded>2</sram_uncorrectable_secded>", 128),
+        ("newer driver, dram", "<dram_uncorrectable>1</dram_uncorrectable>", 128),
+        ("newer driver, corrected ones", "<dram_correctable>1</dram_correctable>", 255),
+        ("not counted", "<dram_uncorrectable>N/A</dram_uncorrectable>", 255),
+    ]
+    for name, xml, code in cases:
+        with Root() as root:
+            smi(root, f"cat <<'END'\n{ECC.format(xml)}\nEND\n")
+            done, _ = explain(root, spec="openpai")
+            equal(f"nvidia-smi: {name}", done.returncode, code)
+    bad = ECC.format(cases[0][1])
+    for name, script in (("fails", f"echo '{bad}'; exit 9"), ("hangs", f"echo '{bad}'; sleep 60"),
+                         ("hangs silently", f"exec >/dev/null; sleep 60"),
+                         ("never ends to write", "yes '<gpu>'"),
+                         ("leaves something behind", f"echo '{bad}'; sleep 60 & sleep 60")):
+        with Root() as root:
+            smi(root, script + "\n")
+            begin = time.monotonic()
+            done, _ = explain(root, spec="openpai")
+            equal(f"nvidia-smi that {name}", done.returncode, 255)
+            check(f"nvidia-smi that {name} is not waited for", time.monotonic() - begin < 10 * SLOW)
+    with Root() as root:
+        smi(root, "touch \"$(dirname \"$0\")/asked\"\n")
+        explain(root, user="package not find x\n")  # stands before the pattern that asks
+        check("nvidia-smi is asked only if a pattern wants to know", not root.exists("/usr/bin/asked"))
+
+
+def test_usage():
+    with Root() as root:
+        for args in ([], ["x"], ["1", "2"], ["256"], ["-1"], ["--spec"], ["1", "--nonsense"]):
+            equal(f"exit {' '.join(args)}: usage", root.run("exit", *args).returncode, 2)
+        done = root.run("exit", "--help")
+        check("--help", done.returncode == 0 and b"--user-log" in done.stdout, done)
+        done = root.run("exit", "--trigger", "postCommands", "7")
+        check("--trigger", b'\ntrigger: "postCommands"\n' in root.read(MESSAGE), root.read(MESSAGE))
+
+
+for case in sorted(os.listdir(os.path.join(DATA, "exit"))):
+    if os.path.isdir(os.path.join(DATA, "exit", case)):
+        run_case(case)
+test_pod()
+test_rotated()
+test_sizes()
+test_planted()
+test_gpu()
+test_usage()
+finish()

@@ -59,8 +59,12 @@ void str_base64(struct str *out, struct span bytes)
 			three |= in[i + 2];
 		p[0] = digit_of(three >> 18);
 		p[1] = digit_of(three >> 12 & 63);
-		p[2] = left > 1 ? digit_of(three >> 6 & 63) : '=';
-		p[3] = left > 2 ? digit_of(three & 63) : '=';
+		p[2] = '=';
+		p[3] = '=';
+		if (left > 1)
+			p[2] = digit_of(three >> 6 & 63);
+		if (left > 2)
+			p[3] = digit_of(three & 63);
 	}
 	out->n += n;
 	out->p[out->n] = '\0';

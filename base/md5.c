@@ -58,7 +58,8 @@ static void take_block(uint32_t state[static 4], const unsigned char *block)
 		unsigned round = i / 16;
 		unsigned word = (ROUNDS[round].times * i + ROUNDS[round].plus) % 16;
 		unsigned by = ROUNDS[round].rotate[i % 4];
-		uint32_t sum = a + mix(round, b, c, d) + SINES[i] + word_at(block + 4 * word);
+		uint32_t sum =
+		    a + mix(round, b, c, d) + SINES[i] + word_at(block + (size_t)4 * word);
 		a = d;
 		d = c;
 		c = b;

@@ -18,16 +18,16 @@ struct trust *trust_from(struct span pem, struct err *e);
 void trust_free(struct trust *t);
 
 struct http_request {
-	const char *method;      /* "GET", "HEAD" */
-	const char *host;        /* name or address to connect to; IPv6 without brackets */
+	const char *method; /* "GET", "HEAD" */
+	const char *host;   /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
-	const struct trust *trust; /* NULL: plain TCP */
-	const char *server_name; /* name in the certificate (and SNI), no address; NULL: host */
-	const char *host_header; /* NULL: host[:port] */
-	const char *target;      /* path and query, as sent; no control character, no blank */
+	const struct trust *trust;  /* NULL: plain TCP */
+	const char *server_name;    /* name in the certificate (and SNI), no address; NULL: host */
+	const char *host_header;    /* NULL: host[:port] */
+	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
 	size_t headers_max, body_max; /* bytes accepted of the reply's */
-	int64_t deadline_ms;     /* when to give up, on clock_ms() */
+	int64_t deadline_ms;          /* when to give up, on clock_ms() */
 };
 
 struct http_reply {
@@ -38,13 +38,20 @@ struct http_reply {
 
 /* How far it came, for deciding whether to repeat. */
 enum http_trouble {
-	HTTP_DNS = 1, HTTP_CONNECT, HTTP_TLS, HTTP_TIMEOUT, HTTP_BROKEN /* cut, or no HTTP */,
-	HTTP_TOO_LARGE, HTTP_BAD_REQUEST /* ours: refused before anything was sent */
+	HTTP_DNS = 1,
+	HTTP_CONNECT,
+	HTTP_TLS,
+	HTTP_TIMEOUT,
+	HTTP_BROKEN /* cut, or no HTTP */,
+	HTTP_TOO_LARGE,
+	HTTP_BAD_REQUEST /* ours: refused before anything was sent */
 };
 
 /* 0 with any status; else an enum http_trouble and *e in a sentence for people, which names host
- * and port and what was tried ("certificate of 10.0.0.1:443 is not valid for kubernetes.default.svc"). */
-int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *r, struct err *e);
+ * and port and what was tried ("certificate of 10.0.0.1:443 is not valid for
+ * kubernetes.default.svc"). */
+int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *r,
+                  struct err *e);
 
 /* Value of the first header of that name (any case), trimmed; p is NULL if absent. `nth` counts
  * from 0 for those that may come more than once. */

@@ -54,7 +54,7 @@ static void until_close(struct http_reader *r, struct span *in, int *trouble)
 
 static bool bare_end(struct span s)
 {
-	return s.p[s.n - 1] == '\n' && (s.n < 2 || s.p[s.n - 2] != '\r');
+	return s.n && s.p[s.n - 1] == '\n' && (s.n < 2 || s.p[s.n - 2] != '\r');
 }
 
 /* Take a line about chunks; the shortest chunks, of a byte, cost five more.  true once it is

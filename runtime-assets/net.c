@@ -148,17 +148,16 @@ static int look_up_in_time(struct wire *w, const char *host, struct answer *a)
 		return HTTP_DNS;
 	}
 	FD_AUTO from = ends[0];
-	FD_AUTO to = ends[1];
 	pid_t pid = fork();
+	int error = errno;
 	if (pid == 0)
-		child(host, to);
+		child(host, ends[1]);
+	(void)close(ends[1]); /* so that the end of the child is the end of the pipe */
 	if (pid < 0) {
 		(void)err_set(w->e, FAILED, "%s: no process to look the name up: %s", w->where,
-		              strerror(errno));
+		              strerror(error));
 		return HTTP_DNS;
 	}
-	(void)close(to); /* so that the end of the child is the end of the pipe */
-	to = -1;
 	struct pollfd one = { .fd = from, .events = POLLIN };
 	int ready = poll_until(&one, 1, w->deadline_ms);
 	ssize_t got = ready > 0 ? read(from, a, sizeof(*a)) : 0;

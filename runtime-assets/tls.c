@@ -16,12 +16,19 @@
 #include "runtime-assets/trust.h"
 #include "runtime-assets/wire.h"
 
-enum { RSA_BYTES_MIN = 256, SEED_BYTES = 32, DAY_1970 = 719528 /* since the year 0 */ };
+enum {
+	RSA_BYTES_MIN = 256,
+	SEED_BYTES = 32,
+	DAY_1970 = 719528, /* since the year 0 */
+	RECORD_ALERT = 21, /* the first byte of what a server of TLS says first */
+	RECORD_HANDSHAKE = 22
+};
 
 struct tls {
 	struct wire *wire;
 	const char *name;
-	bool open; /* the handshake is done */
+	bool open;           /* the handshake is done */
+	unsigned char first; /* byte that came; 0 before */
 	br_ssl_client_context client;
 	br_x509_minimal_context x509;
 	unsigned char buffer[BR_SSL_BUFSIZE_MONO]; /* one record, in one direction at a time */
@@ -47,14 +54,13 @@ static const struct problem {
 	{ BR_ERR_X509_WRONG_KEY_TYPE,
 	  "uses a signature or key that is not known here (SHA-1, Ed25519)" },
 	{ BR_ERR_X509_EMPTY_CHAIN, "was not sent" },
+	{ 0, NULL },
 };
 
 /* "HOST:PORT ..." */
 static const struct problem HANDSHAKE[] = {
 	{ BR_ERR_UNSUPPORTED_VERSION,
 	  "chose another version than TLS 1.2, which is what we speak" },
-	{ BR_ERR_BAD_VERSION, "does not speak TLS" },
-	{ BR_ERR_UNKNOWN_TYPE, "does not speak TLS" },
 	{ BR_ERR_NO_RANDOM, "cannot be spoken to: there are no random numbers here" },
 	{ BR_ERR_BAD_PARAM, "cannot be asked for a certificate of that name: it is too long" },
 	{ BR_ERR_BAD_SIGNATURE, "does not own the key of its certificate" },
@@ -64,17 +70,15 @@ static const struct problem HANDSHAKE[] = {
 	  "does not speak TLS 1.2; we do not speak any other version" },
 	{ BR_ERR_RECV_FATAL_ALERT + 112, "does not know the name that it was asked for" },
 	{ BR_ERR_RECV_FATAL_ALERT + 116, "wants a client certificate" },
+	{ 0, NULL },
 };
 
-static const char *problem_text(const struct problem *v, size_t n, int code)
+static const char *problem_text(const struct problem *v, int code)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (v[i].code == code)
-			return v[i].text;
-	}
-	return NULL;
+	while (v->text && v->code != code)
+		v++;
+	return v->text;
 }
-#define TEXT_IN(table, code) problem_text(table, sizeof(table) / sizeof(table[0]), code)
 
 /* A wrong clock is as likely as an old certificate: say what it shows. */
 static void expired(struct err *e, const char *where)
@@ -93,7 +97,7 @@ static int certificate_problem(const struct tls *t, int code)
 {
 	const char *where = t->wire->where;
 	struct err *e = t->wire->e;
-	const char *text = TEXT_IN(CERTIFICATE, code);
+	const char *text = problem_text(CERTIFICATE, code);
 	if (code == BR_ERR_X509_BAD_SERVER_NAME)
 		(void)err_set(e, FAILED, "certificate of %s is not valid for %s", where, t->name);
 	else if (code == BR_ERR_X509_EXPIRED)
@@ -110,9 +114,11 @@ static int problem(const struct tls *t, int code)
 {
 	const char *where = t->wire->where;
 	struct err *e = t->wire->e;
-	const char *text = TEXT_IN(HANDSHAKE, code);
+	const char *text = problem_text(HANDSHAKE, code);
 	if (code > BR_ERR_X509_OK && code <= BR_ERR_X509_NOT_TRUSTED)
 		return certificate_problem(t, code);
+	if (t->first && t->first != RECORD_ALERT && t->first != RECORD_HANDSHAKE)
+		text = "does not speak TLS";
 	if (text)
 		(void)err_set(e, FAILED, "%s %s", where, text);
 	else if (code > BR_ERR_RECV_FATAL_ALERT && code < BR_ERR_SEND_FATAL_ALERT)
@@ -150,6 +156,8 @@ static int receive_record(struct tls *t)
 		              t->wire->where, t->wire->doing);
 		return HTTP_BROKEN;
 	}
+	if (t->first == 0)
+		t->first = p[0];
 	br_ssl_engine_recvrec_ack(&t->client.eng, got);
 	return 0;
 }

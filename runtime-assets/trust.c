@@ -2,25 +2,20 @@
  * Certificate authorities out of PEM; see http.h.
  *
  * Text between certificates, other objects, and certificates that cannot be read are passed over,
- * as in bundles of systems; what counts is that at least one remains.
+ * as in bundles of systems; what counts is that at least one remains.  BearSSL's decoder of PEM is
+ * not used: it stumbles over CR LF, and after a damaged certificate over the next one.
  */
 #include "runtime-assets/trust.h"
 
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "runtime-assets/files.h"
 
-enum { PEM_MAX = 1024 * 1024, CERTIFICATE_MAX = 64 * 1024 };
+enum { PEM_MAX = 1024 * 1024, NAME_MAX_BYTES = 4096 };
 
-static const char BEGIN[] = "-----BEGIN ";
-
-/* While PEM is read: the object that it is in. */
-struct reading {
-	struct trust *trust;
-	size_t max;      /* anchors that there is room for */
-	struct str der;  /* of a certificate */
-	struct str name; /* of its subject */
-};
+static const char BEGIN[] = "-----BEGIN CERTIFICATE-----";
+static const char END[] = "-----END CERTIFICATE-----";
 
 static void take_bytes(void *to, const void *bytes, size_t n)
 {
@@ -48,57 +43,54 @@ static bool keep_key(struct arena *a, br_x509_pkey *to, const br_x509_pkey *from
 	return false;
 }
 
-static void add_certificate(struct reading *r)
+static void add_certificate(struct trust *t, struct span der)
 {
 	br_x509_decoder_context d;
-	struct trust *t = r->trust;
-	if (t->n == r->max)
-		return;
-	r->name.n = 0;
-	br_x509_decoder_init(&d, take_bytes, &r->name);
-	br_x509_decoder_push(&d, str_c(&r->der), r->der.n);
+	STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
+	br_x509_decoder_init(&d, take_bytes, &name);
+	br_x509_decoder_push(&d, der.p, der.n);
 	const br_x509_pkey *key = br_x509_decoder_get_pkey(&d);
 	br_x509_trust_anchor *anchor = &t->v[t->n];
-	if (key == NULL || r->der.full || r->name.full || !keep_key(&t->arena, &anchor->pkey, key))
+	if (key == NULL || name.full || !keep_key(&t->arena, &anchor->pkey, key))
 		return;
-	anchor->dn = (br_x500_name){ keep(&t->arena, str_c(&r->name), r->name.n), r->name.n };
+	anchor->dn = (br_x500_name){ keep(&t->arena, str_c(&name), name.n), name.n };
 	/* Without the flag it is trusted as the certificate of a server, and signs nothing. */
 	anchor->flags = br_x509_decoder_isCA(&d) ? BR_X509_TA_CA : 0;
 	t->n++;
 }
 
-static void pem_event(struct reading *r, br_pem_decoder_context *pem, int event, bool *wanted)
+/* What stands between the lines BEGIN and END of the next one, and behind it in *pem; false if
+ * there is no further.  One that is cut off by the next BEGIN is passed over. */
+static bool next_certificate(struct span *pem, struct span *inside)
 {
-	switch (event) {
-	case BR_PEM_BEGIN_OBJ:
-		*wanted = strcmp(br_pem_decoder_name(pem), "CERTIFICATE") == 0 ||
-		          strcmp(br_pem_decoder_name(pem), "X509 CERTIFICATE") == 0;
-		str_done(&r->der);
-		br_pem_decoder_setdest(pem, *wanted ? take_bytes : NULL, &r->der);
-		break;
-	case BR_PEM_END_OBJ:
-		if (*wanted)
-			add_certificate(r);
-		*wanted = false;
-		break;
-	case BR_PEM_ERROR:
-		*wanted = false;
-		break;
-	default:
-		break;
-	}
+	size_t end = span_find(*pem, 0, END);
+	size_t begin = SIZE_MAX;
+	if (end == SIZE_MAX)
+		return false;
+	struct span before = { pem->p, end };
+	for (size_t i = 0; (i = span_find(before, i, BEGIN)) != SIZE_MAX; i++)
+		begin = i + sizeof(BEGIN) - 1;
+	*inside = (struct span){ pem->p, 0 };
+	if (begin != SIZE_MAX)
+		*inside = (struct span){ pem->p + begin, end - begin };
+	end += sizeof(END) - 1;
+	*pem = (struct span){ pem->p + end, pem->n - end };
+	return true;
 }
 
-static void read_pem(struct reading *r, struct span pem)
+static void read_pem(struct trust *t, struct span pem)
 {
-	br_pem_decoder_context d;
-	bool wanted = false;
-	br_pem_decoder_init(&d);
-	while (pem.n) {
-		size_t took = br_pem_decoder_push(&d, pem.p, pem.n);
-		pem.p += took;
-		pem.n -= took;
-		pem_event(r, &d, br_pem_decoder_event(&d), &wanted);
+	struct span inside;
+	while (next_certificate(&pem, &inside)) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO digits = STR_INIT(PEM_MAX);
+		struct span der = { NULL, 0 };
+		for (size_t i = 0; i < inside.n; i++) {
+			if (!strchr(" \t\r\n", inside.p[i]))
+				str_char(&digits, inside.p[i]);
+		}
+		if (base64_decode(&a, str_view(&digits), &der) == 0 && der.n)
+			add_certificate(t, der);
 	}
 }
 
@@ -106,32 +98,23 @@ static void read_pem(struct reading *r, struct span pem)
 static size_t count(struct span pem)
 {
 	size_t n = 0;
-	for (size_t i = 0; (i = span_find(pem, i, BEGIN)) != SIZE_MAX; i++)
+	for (size_t i = 0; (i = span_find(pem, i, END)) != SIZE_MAX; i++)
 		n++;
 	return n;
 }
 
 struct trust *trust_from(struct span pem, struct err *e)
 {
+	if (pem.n > PEM_MAX) {
+		(void)err_set(e, FAILED, "more than %d bytes of certificates", PEM_MAX);
+		return NULL;
+	}
 	struct trust *t = xcalloc(1, sizeof(*t));
-	STR_AUTO text = STR_INIT(PEM_MAX + 1);
-	str_span(&text, pem);
-	str_char(&text, '\n'); /* the decoder wants an end of the last line */
-	size_t max = count(str_view(&text));
-	t->v = ARENA_NEW(&t->arena, br_x509_trust_anchor, max + 1);
-	struct reading r = { .trust = t,
-		             .max = max,
-		             .der = STR_INIT(CERTIFICATE_MAX),
-		             .name = STR_INIT(CERTIFICATE_MAX) };
-	read_pem(&r, str_view(&text));
-	str_done(&r.der);
-	str_done(&r.name);
-	if (t->n && !text.full)
+	t->v = ARENA_NEW(&t->arena, br_x509_trust_anchor, count(pem) + 1);
+	read_pem(t, pem);
+	if (t->n)
 		return t;
-	(void)err_set(e, FAILED,
-	              text.full ? "more than %d bytes of certificates"
-	                        : "no certificate in it that can be read (PEM, at most %d bytes)",
-	              PEM_MAX);
+	(void)err_set(e, FAILED, "no certificate in it that can be read (PEM is expected)");
 	trust_free(t);
 	return NULL;
 }

@@ -22,7 +22,7 @@ static int64_t number(const char *text)
 {
 	int64_t n = 0;
 	if (parse_i64(span_of(text), 0, INT32_MAX, &n) != 0)
-		exit(2);
+		_exit(2);
 	return n;
 }
 
@@ -46,7 +46,7 @@ static void take_option(struct fetch *f, const char *name, const char *value)
 	else if (strcmp(name, "--ms") == 0)
 		q->deadline_ms = clock_ms() + number(value);
 	else
-		exit(2);
+		_exit(2);
 }
 
 static void show(struct span text)

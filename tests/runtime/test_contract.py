@@ -1,0 +1,283 @@
+"""What a pod gives to the runtime, by name: in the profile openpai everything that openpai-runtime reads
+(so that either runtime works), in the profile plain everything that ours reads; in both
+ways in which ours gets into pods.  And the image, as its Dockerfile describes it."""
+import glob
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from checks import RUNTIME, TOP, check, equal, finish
+
+REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
+GOLDEN = os.path.join(TOP, "tests/golden/examples")
+
+# ---- the contract ------------------------------------------------------------------------------
+FRAMEWORK_ENV = ["PAI_FRAMEWORK_NAME", "PAI_JOB_NAME", "PAI_USER_NAME", "PAI_DEFAULT_FS_URI",
+                 "PAI_TASK_ROLE_COUNT", "PAI_TASK_ROLE_LIST", "PAI_VIRTUAL_CLUSTER", "PAI_USERNAME",
+                 "PAI_TASKS_NUM", "PAI_JOB_TASK_COUNT", "PAI_TASK_ROLES_NUM", "PAI_JOB_TASK_ROLE_COUNT",
+                 "PAI_JOB_TASK_ROLE_LIST"]
+ROLE_ENV = ["PAI_TASK_ROLE_TASK_COUNT_", "PAI_RESOURCE_", "PAI_MIN_FAILED_TASK_COUNT_",
+            "PAI_MIN_SUCCEEDED_TASK_COUNT_"]
+TASK_ENV = ["PAI_CURRENT_TASK_ROLE_NAME", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"]
+INIT_ENV = ["USER_CMD", "KUBE_APISERVER_ADDRESS", "REST_SERVER_URI", "GANG_ALLOCATION"]
+APP_ENV = ["PAI_TASK_INDEX"]
+SECRETS = {"-configcred": "/usr/local/pai/secrets", "-usercred": "/usr/local/pai/user-extension-secrets"}
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def env(container):
+    return {v["name"]: v for v in container["env"]}
+
+
+def mounts(container):
+    return {m["mountPath"]: m for m in container["volumeMounts"]}
+
+
+def volume(pod, container, path):
+    """The volume that is mounted there; {} if none is."""
+    name = mounts(container).get(path, {}).get("name")
+    return next((v for v in pod["volumes"] if v["name"] == name), {})
+
+
+def sections(objects):
+    """(role, pod template, init, app) of every role of the Framework."""
+    for role in objects[-1]["spec"]["taskRoles"]:
+        pod = role["task"]["pod"]
+        yield role, pod, pod["spec"]["initContainers"][0], pod["spec"]["containers"][0]
+
+
+def test_environment(what, objects):
+    """The names that both runtimes, plugins and commands go by."""
+    roles = None
+    for role, _, init, app in sections(objects):
+        for name, container, own in (("init", init, INIT_ENV), ("app", app, APP_ENV)):
+            there = env(container)
+            roles = there["PAI_TASK_ROLE_LIST"]["value"].split(",")
+            suffixes = [re.sub(r"[-.~]", "_", r) if is_v1(objects) else r for r in roles]
+            wanted = FRAMEWORK_ENV + TASK_ENV + own + [p + r for p in ROLE_ENV for r in suffixes]
+            equal(f"{what}: {role['name']}: environment of {name}", [n for n in wanted if n not in there], [])
+        check(f"{what}: {role['name']}: the command is init's alone", "USER_CMD" not in env(app))
+        index = env(app)["PAI_TASK_INDEX"].get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+        equal(f"{what}: {role['name']}: index, from FrameworkController", index,
+              "metadata.annotations['FC_TASK_INDEX']")
+        check(f"{what}: {role['name']}: the role's own name", env(app)["PAI_CURRENT_TASK_ROLE_NAME"]["value"] in roles)
+    equal(f"{what}: all roles are named", len(roles), len(objects[-1]["spec"]["taskRoles"]))
+
+
+def is_v1(objects):
+    return '"jobName"' in objects[-1]["metadata"]["annotations"]["config"]
+
+
+def test_framework(what, objects):
+    """What the runtime reads from the Framework itself."""
+    metadata = objects[-1]["metadata"]
+    job = env(next(sections(objects))[3])["PAI_FRAMEWORK_NAME"]["value"]
+    equal(f"{what}: name", metadata["name"], hashlib.md5(job.encode()).hexdigest())
+    check(f"{what}: the job, for plugins and the image check", metadata["annotations"].get("config"))
+    for role, pod, _, _ in sections(objects):
+        ports = json.loads(pod["metadata"]["annotations"]["rest-server/port-scheduling-spec"])
+        equal(f"{what}: {role['name']}: ports", sorted(ports), ["ports", "schedulePortEnd", "schedulePortStart"])
+        check(f"{what}: {role['name']}: ports for ssh and http", {"ssh", "http"} <= set(ports["ports"]), ports)
+        check(f"{what}: {role['name']}: number of tasks", isinstance(role["taskNumber"], int))
+        equal(f"{what}: {role['name']}: as Kubernetes calls it", re.sub("[a-z0-9]", "", role["name"]), "")
+
+
+def test_volumes(what, objects, logs):
+    secrets = {o["metadata"]["name"][32:] for o in objects if o["kind"] == "Secret"}
+    name = objects[-1]["metadata"]["name"]
+    for role, pod, init, app in sections(objects):
+        where, pod = f"{what}: {role['name']}", pod["spec"]
+        check(f"{where}: one work volume", volume(pod, init, "/usr/local/pai") == volume(pod, app, "/usr/local/pai")
+              and "emptyDir" in volume(pod, init, "/usr/local/pai"))
+        check(f"{where}: one place for logs", mounts(init).get("/usr/local/pai/logs") ==
+              mounts(app).get("/usr/local/pai/logs") and logs in volume(pod, app, "/usr/local/pai/logs"))
+        equal(f"{where}: exit specification", volume(pod, init, "/usr/local/pai-config").get("configMap", {}).get("name"),
+              "runtime-exit-spec-configuration")
+        check(f"{where}: ... for init only", "/usr/local/pai-config" not in mounts(app))
+        for suffix, path in SECRETS.items():
+            for container in (init, app):
+                equal(f"{where}: {container['name']}: {path}",
+                      volume(pod, container, path).get("secret", {}).get("secretName"),
+                      name + suffix if suffix in secrets else None)
+        check(f"{where}: shared memory", volume(pod, app, "/dev/shm").get("emptyDir", {}).get("medium") == "Memory")
+
+
+def test_containers(what, objects):
+    for role, pod, init, app in sections(objects):
+        where, pod = f"{what}: {role['name']}", pod["spec"]
+        equal(f"{where}: containers", [c["name"] for c in pod["initContainers"] + pod["containers"]], ["init", "app"])
+        equal(f"{where}: never restarted in place", pod["restartPolicy"], "Never")
+        equal(f"{where}: account", pod["serviceAccountName"], "runtime-account")
+        equal(f"{where}: the runtime starts the task", app["command"], ["/usr/local/pai/runtime"])
+        equal(f"{where}: where failures are explained", app.get("terminationMessagePath"), "/tmp/pai-termination-log")
+        check(f"{where}: init's own message goes the usual way", "terminationMessagePath" not in init)
+
+
+def test_openpai(what, objects):
+    test_environment(what, objects)
+    test_framework(what, objects)
+    test_volumes(what, objects, "hostPath")
+    test_containers(what, objects)
+    framework = objects[-1]["metadata"]
+    for role, pod, init, app in sections(objects):
+        where, pod = f"{what}: {role['name']}", pod["spec"]
+        check(f"{where}: network of the host", pod.get("hostNetwork") is True)
+        check(f"{where}: token in every container", "automountServiceAccountToken" not in pod)
+        equal(f"{where}: logs", (volume(pod, app, "/usr/local/pai/logs")["hostPath"]["path"],
+                                 mounts(app)["/usr/local/pai/logs"]["subPath"]),
+              ("/var/log/pai", "/".join((framework["labels"]["userName"],
+                                         framework["annotations"]["logPathInfix"], role["name"]))))
+        check(f"{where}: nothing optional", "optional" not in volume(pod, init, "/usr/local/pai-config")["configMap"])
+        equal(f"{where}: time to end", role["task"]["podGracefulDeletionTimeoutSec"], 600)
+
+
+def test_plain(what, objects):
+    test_environment(what, objects)
+    test_framework(what, objects)
+    test_volumes(what, objects, "emptyDir")
+    test_containers(what, objects)
+    for role, pod, init, app in sections(objects):
+        where, pod = f"{what}: {role['name']}", pod["spec"]
+        check(f"{where}: addresses of their own", "hostNetwork" not in pod)
+        check(f"{where}: the token is mounted by hand", pod["automountServiceAccountToken"] is False)
+        sources = volume(pod, init, TOKEN).get("projected", {}).get("sources", [])
+        equal(f"{where}: token, authority and namespace for init", sorted(k for s in sources for k in s),
+              ["configMap", "downwardAPI", "serviceAccountToken"])
+        check(f"{where}: and nothing of it for the app", TOKEN not in mounts(app) and
+              volume(pod, init, TOKEN)["name"] not in [m["name"] for m in app["volumeMounts"]])
+        check(f"{where}: settings of init", {"BARRIER_CHECK_INTERVAL_SEC", "BARRIER_CHECK_TIMEOUT_SEC",
+                                             "IMAGE_CHECK"} <= set(env(init)))
+        equal(f"{where}: the runtime ends what is left just before the kubelet does",
+              env(app)["PAI_TERM_GRACE_SEC"]["value"], str(pod["terminationGracePeriodSeconds"]))
+        check(f"{where}: and FrameworkController later still",
+              role["task"]["podGracefulDeletionTimeoutSec"] > pod["terminationGracePeriodSeconds"])
+
+
+# ---- out of a ConfigMap --------------------------------------------------------------------------
+def standin():
+    """A program that rest-lit takes for pai-runtime; the one under test may have been built otherwise."""
+    directory = tempfile.mkdtemp(prefix="pai-runtime-")
+    path = os.path.join(directory, "pai-runtime")
+    subprocess.run(["gcc", "-x", "c", "-static", "-nostdlib", "-o", path, "-"], check=True,
+                   input=b"void _start(void);\nvoid _start(void) { for (;;) __asm__ volatile(\"\"); }\n")
+    return path
+
+
+def translated(path, *arguments):
+    result = subprocess.run([REST_LIT, "translate", "--user", "alice", "--facts", "tests/e2e/facts.json", *arguments,
+                             path], capture_output=True, cwd=TOP, check=False)
+    return json.loads(result.stdout)["items"] if check(f"translate {path} {arguments}", result.returncode == 0,
+                                                       result.stderr) else None
+
+
+def settings_of_init():
+    """Names of all variables by which init can be told what to do."""
+    found = set()
+    for path in glob.glob(os.path.join(TOP, "runtime-assets/*.c")):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        found |= set(re.findall(r'env_get\("([A-Z0-9_]+)"\)', text))
+        found |= set(re.findall(r'"(BARRIER_[A-Z0-9_]+)"', text))
+    return found
+
+
+def test_nothing_is_left_to_the_image(what, objects, settings):
+    """Init then runs in an image of the author's choice, whose ENV counts where nothing else does."""
+    for role, pod, init, _ in sections(objects):
+        # FrameworkController gives FC_*, the kubelet KUBERNETES_*, both to every container.
+        left = [n for n in settings if not n.startswith(("FC_", "KUBERNETES_")) and n not in env(init)]
+        equal(f"{what}: {role['name']}: settings that an image could make", left, [])
+        equal(f"{what}: {role['name']}: nothing of the image is run", init["command"],
+              ["/usr/local/pai-bin/pai-runtime", "init"])
+        check(f"{what}: {role['name']}: read-only", mounts(init)["/usr/local/pai-bin"].get("readOnly"))
+        names = [v["name"] for v in init["env"]]
+        equal(f"{what}: {role['name']}: no variable twice", [n for n in names if names.count(n) > 1], [])
+        check(f"{what}: {role['name']}: of one architecture", "kubernetes.io/arch" in pod["spec"]["nodeSelector"])
+
+
+# ---- the image --------------------------------------------------------------------------------------
+def instructions():
+    """(INSTRUCTION, arguments) of the Dockerfile."""
+    with open(os.path.join(TOP, "runtime-assets/Dockerfile"), encoding="utf-8") as f:
+        text = "\n".join(line for line in f.read().splitlines() if not line.startswith("#"))
+    return [tuple(line.split(None, 1)) for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def is_static(path):
+    return b"INTERP" not in subprocess.run(["readelf", "-lW", path], capture_output=True, check=True).stdout
+
+
+def chroot(root, *command):
+    unshare = [] if os.getuid() == 0 else ["unshare", "-r"]
+    return subprocess.run([*unshare, "chroot", root, *command], capture_output=True, timeout=60, check=False,
+                          env={"PATH": os.environ["PATH"] + ":/usr/sbin"})
+
+
+def test_image():
+    """No builder of images is needed to see what comes of it: the Dockerfile is that short."""
+    steps = instructions()
+    equal("image: from nothing, one file", [n for n, _ in steps if n not in ("ARG", "LABEL")],
+          ["FROM", "COPY", "ENTRYPOINT", "CMD"])
+    values = dict(steps)
+    equal("image: from nothing", values["FROM"], "scratch")
+    source, target = shlex.split(values["COPY"])
+    equal("image: what is copied is an argument", (source, values["ARG"]), ("${BINARY}", "BINARY=build/pai-runtime"))
+    command = json.loads(values["ENTRYPOINT"]) + json.loads(values["CMD"])
+    equal("image: pods give no command, and get init", command, [target, "init"])
+    with open(os.path.join(TOP, ".dockerignore"), encoding="utf-8") as f:
+        ignored = [line for line in f.read().splitlines() if line and not line.startswith("#")]
+    equal("image: and the context is as small", ignored, ["*", "!build/pai-runtime"])
+    if not is_static(RUNTIME):
+        print("     image: not run, this flavour is linked dynamically")
+        return
+    root = tempfile.mkdtemp(prefix="pai-runtime-")
+    try:
+        shutil.copy(RUNTIME, root + target)
+        run_image(root, command, "image")
+        # As the kubelet makes a ConfigMap: links to a directory that is exchanged, files 0555.
+        place = os.path.join(root, "usr/local/pai-bin")
+        os.makedirs(os.path.join(place, "..2026"))
+        os.rename(root + target, os.path.join(place, "..2026/pai-runtime"))
+        os.chmod(os.path.join(place, "..2026/pai-runtime"), 0o555)
+        os.symlink("..2026", os.path.join(place, "..data"))
+        os.symlink("..data/pai-runtime", os.path.join(place, "pai-runtime"))
+        run_image(root, ["/usr/local/pai-bin/pai-runtime", "init"], "ConfigMap")
+    finally:
+        shutil.rmtree(root)
+
+
+def run_image(root, command, what):
+    """In a root that holds nothing else."""
+    said = chroot(root, *command, "--help")
+    check(f"{what}: init starts where there is nothing", said.returncode == 0 and b"init" in said.stdout, said)
+    said = chroot(root, command[0], "version")
+    check(f"{what}: version", said.returncode == 0 and said.stdout.startswith(b"pai-runtime "), said)
+    check(f"{what}: no bigger than 512 KiB", os.path.getsize(RUNTIME) <= 512 << 10, os.path.getsize(RUNTIME))
+
+
+def main():
+    for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
+        files = sorted(glob.glob(os.path.join(GOLDEN, f"*.{profile}.json")))
+        check(f"{profile}: there are examples", len(files) >= 8, files)
+        for path in files:
+            with open(path, encoding="utf-8") as f:
+                test(os.path.basename(path), json.load(f))
+    program, settings = standin(), settings_of_init()
+    check("init has settings", {"USER_CMD", "INIT_CONFIG", "BARRIER_CHECK_TIMEOUT_SEC"} <= settings, settings)
+    for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
+        for job in ("examples/distributed.yaml", "examples/tfDemo.json"):
+            objects = translated(job, "--profile", profile, "--runtime", "configmap", "--runtime-binary", program)
+            if objects:
+                test(f"{job} {profile} configmap", objects)
+                test_nothing_is_left_to_the_image(f"{job} {profile} configmap", objects, settings)
+    shutil.rmtree(os.path.dirname(program))
+    test_image()
+    finish()
+
+
+main()

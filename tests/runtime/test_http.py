@@ -407,6 +407,7 @@ def cuts():
                   got["status"] == 400 or got["trouble"] == BROKEN, got)
 
     def reset(_server, connection):
+        connection.recv(1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()
     with Server(reset) as s:
@@ -438,6 +439,28 @@ def sizes():
         refused("another protocol", fetch(s), BROKEN, "does not begin as HTTP")
 
 
+def silent_name_server():
+    """In a mount namespace whose resolv.conf names a server that never answers."""
+    with open(at("resolv.conf"), "w", encoding="ascii") as f:
+        f.write("nameserver 127.9.8.7\n")
+    try:
+        silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        silent.bind(("127.9.8.7", 53))
+        subprocess.run(["unshare", "-m", "mount", "--bind", at("resolv.conf"), "/etc/resolv.conf"], check=True,
+                       capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        print("   not tested: a silent name server (may not mount here)")
+        return
+    started = time.monotonic()
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"',
+                           at("resolv.conf"), FETCH, "--ms", "400", "some.where.example", "80", "/"],
+                          capture_output=True, check=False)
+    got = {"trouble": int(done.stdout.split()[1]), "text": done.stdout.decode(),
+           "seconds": time.monotonic() - started}
+    in_time("silent at: name server", got, "some.where.example:80: no answer in time, while looking")
+    silent.close()
+
+
 def nobody():
     with Server(replies(HELLO)) as s:
         port = s.port
@@ -449,7 +472,8 @@ def nobody():
 
 try:
     make_certificates()
-    for part in (plain, requests_refused, certificates, versions, deadlines, cuts, sizes, nobody):
+    for part in (plain, requests_refused, certificates, versions, deadlines,
+                 silent_name_server, cuts, sizes, nobody):
         part()
 finally:
     shutil.rmtree(folder)

@@ -1,0 +1,68 @@
+/*
+ * Any bytes as the reply to a request; the first one chooses GET or HEAD and the size of pieces.
+ * Whatever comes: the same verdict in pieces as in whole, nothing beyond its limits, and of a reply
+ * that is taken, no control characters in the headers.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime-assets/http_reader.h"
+
+enum { HEADERS_MAX = 512, BODY_MAX = 1024 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int read_in_pieces(struct http_reader *r, const char *method, struct span text, size_t piece)
+{
+	int trouble = 0;
+	http_reader_init(r, method, HEADERS_MAX, BODY_MAX);
+	for (size_t i = 0; i < text.n && trouble == 0 && !r->done; i += piece) {
+		size_t n = text.n - i < piece ? text.n - i : piece;
+		trouble = http_reader_push(r, (struct span){ text.p + i, n });
+	}
+	if (trouble == 0 && !r->done)
+		trouble = http_reader_end(r);
+	return trouble;
+}
+
+static void check_reply(const struct http_reader *r)
+{
+	struct span head = str_view(&r->head);
+	assert(r->done && r->status >= 200 && r->status <= 599);
+	assert(head.n <= HEADERS_MAX && r->body.n <= BODY_MAX);
+	for (size_t i = 0; i < head.n; i++) {
+		unsigned char c = (unsigned char)head.p[i];
+		assert(c >= ' ' || c == '\t' || c == '\r' || c == '\n');
+	}
+	assert(head.n == 0 || (head.n >= 4 && memcmp(head.p + head.n - 2, "\r\n", 2) == 0));
+	static const char *const NAMES[] = { "WWW-Authenticate", "Date", "Retry-After" };
+	for (unsigned i = 0; i < 3; i++) {
+		struct span value = http_lines_find(head, NAMES[i], i);
+		assert(!value.p || (value.p >= head.p && value.p + value.n <= head.p + head.n));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	const char *method = data[0] & 0x80 ? "HEAD" : "GET";
+	struct span text = { (const char *)data + 1, size - 1 };
+	struct http_reader whole;
+	struct http_reader pieces;
+	int first = read_in_pieces(&whole, method, text, SIZE_MAX / 2);
+	int second = read_in_pieces(&pieces, method, text, (size_t)(data[0] & 0x7f) + 1);
+	assert(first == second);
+	if (first == 0) {
+		check_reply(&whole);
+		assert(whole.status == pieces.status);
+		assert(span_eq(str_view(&whole.head), str_view(&pieces.head)));
+		assert(span_eq(str_view(&whole.body), str_view(&pieces.body)));
+	} else {
+		assert(whole.problem && pieces.problem);
+	}
+	http_reader_done(&whole);
+	http_reader_done(&pieces);
+	return 0;
+}

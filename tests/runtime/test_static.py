@@ -1,0 +1,108 @@
+"""What kind of file pai-runtime is: one that needs nothing of the image it runs in."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from checks import RUNTIME, check, equal, finish
+
+SIZE_MAX = 512 * 1024
+
+
+def readelf(*options):
+    return subprocess.run(["readelf", "-W", *options, RUNTIME], capture_output=True, text=True, check=True).stdout
+
+
+def sanitized():
+    with open(RUNTIME, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
+def static():
+    parts = readelf("-l")
+    dynamic = readelf("-d")
+    check("no interpreter", "INTERP" not in parts, parts)
+    check("no library", "NEEDED" not in dynamic, dynamic)
+    check("position independent", "Type:                              DYN" in readelf("-h") and "PIE" in dynamic,
+          dynamic)
+    check("read-only relocations", "GNU_RELRO" in parts, parts)
+    check("nothing is both written and run", not re.search(r"LOAD.* RWE ", parts), parts)
+    check("no relocations in the program's text", "TEXTREL" not in dynamic, dynamic)
+    stack = re.search(r"GNU_STACK.*", parts)
+    check("the stack is not run", bool(stack) and " RW " in stack.group(), parts)
+    check("no symbols", ".symtab" not in readelf("-S"))
+    size = os.path.getsize(RUNTIME)
+    print(f"   {size} bytes")
+    check("at most 512 KiB", size <= SIZE_MAX, size)
+
+
+def protected():
+    """What the start has written is read-only once main runs: nothing is mapped for writing
+    where GNU_RELRO is.  Asked of a process that waits."""
+    relro = re.search(r"GNU_RELRO\s+0x\w+ (0x\w+) 0x\w+ 0x\w+ (0x\w+)", readelf("-l"))
+    first, size = (int(n, 16) for n in relro.groups())
+    fifo = tempfile.mkdtemp(prefix="pai-static-")
+    try:
+        os.mkfifo(os.path.join(fifo, "out"))
+        out = os.open(os.path.join(fifo, "out"), os.O_RDWR)  # full: writing to it waits
+        os.set_blocking(out, False)
+        try:
+            while True:
+                os.write(out, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        os.set_blocking(out, True)
+        with subprocess.Popen([RUNTIME, "version"], stdout=out) as child:
+            for _ in range(1000):  # until it writes
+                with open(f"/proc/{child.pid}/syscall", encoding="ascii") as f:
+                    if re.match(r"(1|20) 0x1 ", f.read()):  # write, writev to stdout
+                        break
+                subprocess.run(["sleep", "0.01"], check=True)
+            with open(f"/proc/{child.pid}/maps", encoding="ascii") as f:
+                maps = f.read()
+            child.kill()
+        os.close(out)
+    finally:
+        shutil.rmtree(fifo)
+    lines = [line.split() for line in maps.splitlines() if RUNTIME in line]
+    base = int(lines[0][0].split("-")[0], 16)
+    last = base + ((first + size) & ~4095) - 1
+    hit = [line for line in lines if int(line[0].split("-")[0], 16) <= last < int(line[0].split("-")[1], 16)]
+    check("relocations are read-only when main runs", hit and hit[0][1] == "r--p", maps)
+
+
+def version():
+    done = subprocess.run([RUNTIME, "version"], capture_output=True, text=True, check=False)
+    equal("version: status", done.returncode, 0)
+    for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "BearSSL ", "TLS: 1.2", "/usr/local/pai"):
+        check(f"version says {word!r}", word in done.stdout, done.stdout)
+    equal("version: no surprises", subprocess.run([RUNTIME, "version", "x"], capture_output=True,
+                                                  check=False).returncode, 2)
+    if not sanitized():
+        check("version says musl", "musl 1." in done.stdout, done.stdout)
+
+
+def empty_root():
+    """In a root file system where there is nothing else."""
+    root = tempfile.mkdtemp(prefix="pai-static-")
+    try:
+        shutil.copy(RUNTIME, os.path.join(root, "runtime"))
+        done = subprocess.run(["unshare", "-r", "chroot", root, "/runtime", "version"], capture_output=True,
+                              text=True, check=False)
+        if done.returncode and "unshare" in done.stderr:
+            print("   not tested: an empty root (may not unshare here)")
+            return
+        check("runs in an empty root", done.returncode == 0 and "pai-runtime" in done.stdout, done)
+    finally:
+        shutil.rmtree(root)
+
+
+version()
+if sanitized():
+    print("   this one is built for tests: nothing to say about the file")
+else:
+    static()
+    protected()
+    empty_root()
+finish()

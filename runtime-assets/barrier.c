@@ -274,7 +274,7 @@ static void tell_success(const struct wait *w, int64_t started_ms)
 		str_printf(&text, "all %lld tasks have an address", (long long)w->f->total);
 	else
 		str_puts(&text, "the Framework is there");
-	say(SAY_INFO, "%s, after %lld.%lld s and %u polls", str_c(&text),
+	say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", str_c(&text),
 	    (long long)(clock_ms() - started_ms) / 1000,
 	    (long long)(clock_ms() - started_ms) % 1000 / 100, w->polls);
 }

@@ -15,7 +15,7 @@
 
 enum {
 	WIDTH = 79,
-	INDENT = 22,
+	INDENT = 20,
 	ANSWER_MS = 10000,
 	SMALL_BODY = 64 * 1024,
 	CA_MAX = 1024 * 1024,
@@ -30,7 +30,9 @@ struct checkup {
 	struct layout at;
 	struct kube *kube;                      /* NULL: there is none */
 	const char *namespace_name, *framework; /* framework is NULL outside of its pods */
-	bool answers;                           /* the API server does */
+	bool usable;                            /* the token, or that there is none */
+	bool answers;                           /* the API server does, and knows who asks */
+	struct token_claims who;                /* by the token */
 	int64_t now_s;
 };
 
@@ -54,12 +56,20 @@ static enum state check_address(struct checkup *c, struct finding *f)
 		         "  KUBE_APISERVER_ADDRESS=http://HOST:PORT\n");
 		return MISSING;
 	}
-	str_printf(&f->text, "%s\nfrom %s", kube_address(c->kube),
+	str_printf(&f->text, "%s\nby %s", kube_url(c->kube),
 	           kube_token_file(c->kube) ? "KUBERNETES_SERVICE_HOST and _PORT"
 	                                    : "KUBE_APISERVER_ADDRESS");
-	if (kube_server_name(c->kube))
-		str_puts(&f->text, "; its certificate must have the name in brackets");
 	return OK;
+}
+
+static enum state check_name(struct checkup *c, struct finding *f)
+{
+	const char *name = c->kube ? kube_server_name(c->kube) : NULL;
+	if (name)
+		str_printf(&f->text, "must be for %s", name);
+	else
+		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
+	return c->kube ? OK : UNKNOWN;
 }
 
 static enum state check_authority(struct checkup *c, struct finding *f)
@@ -92,23 +102,25 @@ static enum state check_authority(struct checkup *c, struct finding *f)
 static enum state check_token(struct checkup *c, struct finding *f)
 {
 	const char *file = c->kube ? kube_token_file(c->kube) : NULL;
-	struct token_claims claims = { 0 };
 	ERR_AUTO e = { 0 };
 	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	if (file == NULL) {
+		c->usable = c->kube != NULL;
 		str_puts(&f->text,
-		         c->kube ? "none is mounted, requests are anonymous" : "not looked at");
-		return c->kube ? OK : UNKNOWN;
+		         c->usable ? "none is mounted, requests are anonymous" : "not looked at");
+		return c->usable ? OK : UNKNOWN;
 	}
 	if (token_append(file, &token, &e) != 0) {
 		str_puts(&f->text, err_msg(&e));
 		str_puts(&f->advice,
-		         "  The pod needs serviceAccountName, and its token mounted.\n");
+		         "  The kubelet writes that file. Is something else mounted over "
+		         "it?\n");
 		return MISSING;
 	}
+	c->usable = true;
 	str_printf(&f->text, "%s\n", file);
-	token_describe(file, c->now_s, c->a, &claims, &f->text);
-	if (claims.expires_s == 0 || claims.expires_s > c->now_s)
+	token_describe(file, c->now_s, c->a, &c->who, &f->text);
+	if (c->who.expires_s == 0 || c->who.expires_s > c->now_s)
 		return OK;
 	str_puts(&f->advice, "  The kubelet renews the file; is that of the node in order, and its "
 	                     "clock?\n");
@@ -131,11 +143,26 @@ static void tell_version(struct checkup *c, const struct http_reply *r, struct s
 		str_puts(out, "it answers, but not like a Kubernetes API server");
 }
 
+/* It knows the address and the certificate by now, but not us. */
+static void tell_stranger(const struct checkup *c, const struct token_claims *who,
+                          struct finding *f)
+{
+	if (kube_token_file(c->kube) == NULL) {
+		str_puts(&f->text, "\nIt wants to know who asks, and no token is mounted.");
+		return;
+	}
+	str_puts(&f->text, "\nIt does not take the token: it has expired, its service account or "
+	                   "pod is gone, or it is one of another cluster.");
+	if (who->account)
+		str_printf(&f->advice, "  kubectl -n %s get serviceaccount %s\n",
+		           who->namespace_name, who->account);
+}
+
 static enum state check_answer(struct checkup *c, struct finding *f)
 {
 	struct http_reply r = { 0 };
 	ERR_AUTO e = { 0 };
-	if (c->kube == NULL) {
+	if (!c->usable) {
 		str_puts(&f->text, "not asked");
 		return UNKNOWN;
 	}
@@ -143,15 +170,17 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 		str_puts(&f->text, err_msg(&e));
 		return MISSING;
 	}
-	c->answers = true;
+	/* Who may not ask for the version may still ask for Frameworks. */
+	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
 		tell_version(c, &r, &f->text);
-	} else {
-		str_puts(&f->text, "it answers: ");
-		kube_answer(&r, &f->text);
+		return OK;
 	}
-	/* Who may not ask for the version may still ask for Frameworks. */
-	return r.status == 200 || r.status == 403 ? OK : MISSING;
+	str_puts(&f->text, "it answers: ");
+	kube_answer(&r, &f->text);
+	if (r.status == 401)
+		tell_stranger(c, &c->who, f);
+	return c->answers ? OK : MISSING;
 }
 
 static enum state tell_framework(struct checkup *c, const struct http_reply *r, struct finding *f)
@@ -168,8 +197,7 @@ static enum state tell_framework(struct checkup *c, const struct http_reply *r, 
 }
 
 /* Neither 200 nor "not there". */
-static enum state tell_refusal(struct checkup *c, const struct http_reply *r, const char *path,
-                               struct finding *f)
+static enum state tell_refusal(struct checkup *c, const struct http_reply *r, struct finding *f)
 {
 	kube_answer(r, &f->text);
 	if (r->status == 403) {
@@ -178,9 +206,6 @@ static enum state tell_refusal(struct checkup *c, const struct http_reply *r, co
 		str_puts(&f->text, ": it does not know Frameworks");
 		str_puts(&f->advice, "  Install FrameworkController; then this shows something:\n"
 		                     "  kubectl get crd " FRAMEWORKS "\n");
-	} else if (r->status == 401) {
-		str_char(&f->text, '\n');
-		kube_explain(c->kube, 401, path, &f->text);
 	}
 	return MISSING;
 }
@@ -210,7 +235,7 @@ static enum state check_framework(struct checkup *c, struct finding *f)
 		return MISSING;
 	}
 	if (!missing && r.status != 200)
-		return tell_refusal(c, &r, path, f);
+		return tell_refusal(c, &r, f);
 	str_printf(&f->text, "may be read in namespace %s", c->namespace_name);
 	return OK;
 }
@@ -220,6 +245,7 @@ static const struct check {
 	enum state (*run)(struct checkup *c, struct finding *f);
 } CHECKS[] = {
 	{ "address", check_address },      /* ... of the API server */
+	{ "certificate", check_name },     /* that it must show */
 	{ "authority", check_authority },  /* that signed its certificate */
 	{ "token", check_token },          /* by which it knows us */
 	{ "API server", check_answer },    /* is it there, is it the one with that certificate? */
@@ -262,7 +288,7 @@ static bool show(struct checkup *c, const struct check *check, struct str *out)
 {
 	struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
 	f.state = check->run(c, &f);
-	str_printf(out, "%-8s %-12s ", STATES[f.state], check->name);
+	str_printf(out, "%-8s%-12s", STATES[f.state], check->name);
 	put_wrapped(out, str_view(&f.text));
 	if (f.advice.n > 0)
 		str_printf(out, "\n%s\n", str_c(&f.advice));
@@ -306,8 +332,11 @@ static int check_all(struct checkup *c)
 	int bad = 0;
 	for (size_t i = 0; i < N_CHECKS; i++)
 		bad += !show(c, &CHECKS[i], &out);
-	str_puts(&out, bad ? "\nThis pod cannot read what init has to wait for.\n"
-	                   : "\nAll that init needs of the API server is there.\n");
+	/* A line of its own, but not two in a row. */
+	if (out.n < 2 || out.p[out.n - 2] != '\n')
+		str_char(&out, '\n');
+	str_puts(&out, bad ? "This pod cannot read what init has to wait for.\n"
+	                   : "All that init needs of the API server is there.\n");
 	kube_free(c->kube);
 	int failed = fd_write_all(STDOUT_FILENO, str_view(&out));
 	return bad || failed;

@@ -26,9 +26,9 @@ struct kube {
 	bool tls;
 	char *server_name; /* in the certificate */
 	struct trust *trust;
-	bool mounted;     /* there is a token */
-	char *token, *ca; /* files */
-	char *address;    /* for messages */
+	bool mounted;        /* there is a token */
+	char *token, *ca;    /* files */
+	char *url, *address; /* for messages */
 };
 
 /* ---- names and addresses ------------------------------------------------------------------- */
@@ -200,8 +200,8 @@ static int open_all(struct kube *k, const struct layout *at, struct err *e)
 	if (k->tls && open_tls(k, e) != 0)
 		return -1;
 	FREE_AUTO char *where = authority_text(k->host, k->port);
-	k->address = k->tls ? xasprintf("https://%s (%s)", where, k->server_name)
-	                    : xasprintf("http://%s", where);
+	k->url = xasprintf(k->tls ? "https://%s" : "http://%s", where);
+	k->address = k->tls ? xasprintf("%s (%s)", k->url, k->server_name) : xstrdup(k->url);
 	return 0;
 }
 
@@ -224,6 +224,7 @@ void kube_free(struct kube *k)
 	free(k->server_name);
 	free(k->token);
 	free(k->ca);
+	free(k->url);
 	free(k->address);
 	free(k);
 }
@@ -231,6 +232,11 @@ void kube_free(struct kube *k)
 const char *kube_address(const struct kube *k)
 {
 	return k->address;
+}
+
+const char *kube_url(const struct kube *k)
+{
+	return k->url;
 }
 
 const char *kube_token_file(const struct kube *k)

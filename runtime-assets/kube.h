@@ -27,6 +27,8 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 
 /* For messages: "https://10.0.0.1:443 (kubernetes.default.svc)"; borrowed. */
 const char *kube_address(const struct kube *k);
+/* The same without the name. */
+const char *kube_url(const struct kube *k);
 /* What to look at when the answer is 401 or 403, or when the token file is of no use (status 0):
  * service account, token file and its age, RBAC verb and resource; appends sentences. */
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out);

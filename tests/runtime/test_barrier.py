@@ -561,12 +561,13 @@ def test_real_check_api(real):
               text)
         return result.returncode, without_columns(text)
 
-    with real.pod("moving") as pod:
+    real.create("checked", "06-AttemptRunning")
+    with real.pod("checked") as pod:
         code, text = run(pod)
         equal("check-api: 0", code, 0)
-        contains("check-api", text, f"https://127.0.0.1:{real.port} (kubernetes.default.svc)",
-                 '"kit-ca", expires in ', "service account default/runtime-account, expires in ",
-                 "Kubernetes v", "default/moving: 4 of 4 tasks have an address")
+        contains("check-api", text, f"https://127.0.0.1:{real.port} by KUBERNETES_SERVICE_HOST",
+                 "must be for kubernetes.default.svc", '"kit-ca", expires in ', "service account default/runtime-account, expires in ",
+                 "Kubernetes v", "default/checked: 4 of 4 tasks have an address")
     with real.pod("moving", FC_FRAMEWORK_NAME=None, FC_FRAMEWORK_NAMESPACE=None) as pod:
         code, text = run(pod)
         equal("check-api elsewhere: 0", code, 0)
@@ -584,7 +585,17 @@ def test_real_check_api(real):
     with real.pod("moving", real.sign(-7300)) as pod:
         code, text = run(pod)
         equal("check-api with an expired token: 1", code, 1)
-        contains("check-api with an expired token", text, "EXPIRED 2 h ago", "401 Unauthorized")
+        contains("check-api with an expired token", text, "EXPIRED 2 h ago", "401 Unauthorized It does not",
+                 "kubectl -n default get serviceaccount runtime-account", "Frameworks not asked")
+    with real.pod("moving", TOKEN + "\nx") as pod:
+        code, text = run(pod)
+        equal("check-api with a token that is none: 1", code, 1)
+        contains("check-api with a token that is none", text, "MISSING token", "API server not asked")
+    with real.pod("moving", None, KUBERNETES_SERVICE_HOST=None) as pod:
+        os.unlink(pod.at(ACCOUNT + "/token"))
+        code, text = run(pod)
+        equal("check-api without anything: 1", code, 1)
+        contains("check-api without anything", text, "there is no way to the API server")
     with real.pod("moving", KUBERNETES_SERVICE_HOST=None) as pod:
         code, text = run(pod)
         equal("check-api without an address: 1", code, 1)

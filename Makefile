@@ -208,6 +208,11 @@ $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/l
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 TEST_TOOLS := $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+# What a program took; small, hence static.
+$(B)/tests/bench/measure/measure: tests/bench/measure/measure.c
+	$(call note,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(MUSL_CC) -std=gnu17 -D_GNU_SOURCE -Os -static -Wall -Wextra -o $@ $<
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
 # Those of the runtime are linked with it, the others with the server.
@@ -273,7 +278,7 @@ fuzz:
 	$(MAKE) FLAVOUR=fuzz fuzzers
 	tests/tools/fuzz $(SECONDS)
 
-bench: all tests
+bench: all tests $(B)/tests/bench/measure/measure
 	tests/tools/bench
 
 pages: all

@@ -16,20 +16,25 @@ from checks import RUNTIME, TOP, Root
 
 CASES = os.path.join(TOP, "tests/data/runtime/init")
 MIB = 1024 * 1024
+MEASURE = os.path.join(os.path.dirname(RUNTIME), "tests/bench/measure/measure")
 STEPS = "logs,clean,install,framework,exitspec,config,environment,ports,plugins,command"
 
 
-def measure(command, env=None, runs=5, stdout=subprocess.DEVNULL, before=None):
+def measure(command, env=None, runs=5, before=None):
     """(CPU seconds, KiB resident, exit status) of the best run, children included."""
     best = None
     for _ in range(runs):
         if before:
             before()
-        child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=stdout,
-                                 stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        seen = (used.ru_utime + used.ru_stime, used.ru_maxrss, child.returncode)
+        result, end = os.pipe()
+        # As descriptor 3 of the program that measures.
+        subprocess.run(["sh", "-c", f'"$@" 3>&{end} {end}>&-', "sh", MEASURE, *command], env=env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       check=True, pass_fds=[end])
+        os.close(end)
+        with os.fdopen(result, encoding="ascii") as f:
+            microseconds, kib, status = f.read().split()
+        seen = (int(microseconds) / 1e6, int(kib), int(status))
         best = min(best or seen, seen)
     return best
 
@@ -56,9 +61,9 @@ def case(name):
     return root, os.path.join(folder, "framework.json")
 
 
-def init(root, framework, steps=STEPS, **more):
+def init(root, framework, steps=STEPS):
     return measure([RUNTIME, "init", "--root", root.path, "--steps", steps, "--framework", framework],
-                   root.env, runs=20, **more)
+                   root.env, runs=20)
 
 
 def large_framework(path, tasks, compressed):

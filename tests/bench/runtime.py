@@ -85,7 +85,7 @@ def large_framework(path, tasks, compressed):
     attempt = {"id": 0, "taskRoleStatuses": None if compressed else roles, "taskRoleStatusesCompressed":
                base64.b64encode(gzip.compress(text)).decode() if compressed else None}
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"metadata": {"name": "fw", "namespace": "default", "annotations": {
+        json.dump({"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework", "metadata": {"name": "fw", "namespace": "default", "annotations": {
             "config": "protocolVersion: 2\ntaskRoles:\n  worker: {}\n"}},
             "spec": {"taskRoles": [{"name": "worker", "taskNumber": tasks, "task": {"pod": {
                 "metadata": {"annotations": {"rest-server/port-scheduling-spec": json.dumps(ports)}},
@@ -169,4 +169,5 @@ def main():
         log_path()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -226,6 +226,89 @@ def test_gpu():
         check("nvidia-smi is asked only if a pattern wants to know", not root.exists("/usr/bin/asked"))
 
 
+# ---- the specification that is shipped ------------------------------------------------------------
+
+def shipped(name):
+    with open(os.path.join(TOP, "runtime-assets", name)) as f:
+        return f.read()
+
+
+def patterns_of(text, code_key, list_key):
+    """(code, number): the fields of each pattern, from the plain YAML that these files are."""
+    out, code, fields, indent = {}, None, None, None
+    for line in text.splitlines():
+        body = line.strip()
+        depth = len(line) - len(line.lstrip())
+        if body.startswith("- " + code_key + ":"):
+            code, number, indent = int(body.split(":")[1]), 0, None
+        elif body == list_key + ":":
+            indent = depth
+        elif indent is not None and body and not body.startswith("#"):
+            if depth < indent or (depth == indent and body[0] != "-"):
+                indent = None
+                continue
+            if body[0] == "-":
+                number, fields = number + 1, {}
+                out[code, number] = fields
+                body = body[1:].strip()
+                if not body:
+                    continue
+            key, _, rest = body.partition(":")
+            fields[key] = rest.strip()
+    return out
+
+
+def one_pattern(fields):
+    lines = [f"    {key}: {rest}" if key != "nvidiaDoubleEccError" else f"      {key}: {rest}"
+             for key, rest in fields.items()]
+    return "- containerExitCode: 77\n  patterns:\n  -\n" + "\n".join(lines) + "\n"
+
+
+def examples():
+    with open(os.path.join(DATA, "exitspec-examples.tsv")) as f:
+        for line in f.read().splitlines():
+            if not line.startswith("#") and not line.startswith("pattern\t"):
+                name, match, code, text = line.split("\t")
+                pattern, number = name.split(".")
+                yield (int(pattern), int(number)), match == "+", code, text
+
+
+def test_shipped():
+    ours = patterns_of(shipped("runtime-exit-spec.yaml"), "containerExitCode", "patterns")
+    full = patterns_of(shipped("k8s-job-exit-spec.yaml"), "code", "runtimeContainerPatterns")
+    equal("runtime-exit-spec.yaml follows from k8s-job-exit-spec.yaml", ours,
+          {key: fields for key, fields in full.items() if key[0] > 0})
+    equal("the order of codes, too", list(ours), list(full))
+    equal("codes and patterns", (len({code for code, _ in ours}), len(ours)), (27, 49))
+    with open(os.path.join(DATA, "exitspec", "openpai.yaml")) as f:
+        theirs = patterns_of(f.read(), "containerExitCode", "patterns")
+    equal("the codes are OpenPAI's", list(ours), list(theirs))
+    matched = set()
+    for key, match, code, text in examples():
+        with Root() as root:
+            log = "runtime.log" if key[0] == 249 else "user-all/current"
+            root.write(root.logs(log), f"before\n{text}\nbehind\n")
+            root.write("/one.yaml", one_pattern(ours[key]))
+            done = root.run("exit", "--spec", root.at("/one.yaml"), code)
+            what = f"{key[0]}.{key[1]} {'matches' if match else 'does not match'}: {text[:60]}"
+            equal(what, (done.returncode, done.stderr), (77 if match else 255, b""))
+            done = root.run("exit", "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), code)
+            if match:
+                matched.add(key)
+                equal(f"{what}: in the whole specification", (done.returncode, done.stderr), (key[0], b""))
+    equal("every expression has a line that it must match",
+          {key for key, fields in ours.items() if "userLogRegex" in fields or "platformLogRegex" in fields},
+          matched)
+
+
+def test_recorded_spec():
+    """OpenPAI's own specification is taken as it is."""
+    for code in (1, 10, 127, 137, 255):
+        with Root() as root:
+            done, _ = explain(root, code, spec="openpai")
+            equal(f"OpenPAI's specification has nothing to complain about, code {code}", done.stderr, b"")
+
+
 def test_usage():
     with Root() as root:
         for args in ([], ["x"], ["1", "2"], ["256"], ["-1"], ["--spec"], ["1", "--nonsense"]):
@@ -244,5 +327,7 @@ test_rotated()
 test_sizes()
 test_planted()
 test_gpu()
+test_shipped()
+test_recorded_spec()
 test_usage()
 finish()

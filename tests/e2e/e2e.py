@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
+import delivery
 from cluster import FRAMEWORKS, Cluster
 from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
                      wait_until)
@@ -412,7 +413,7 @@ def main():
         submit_with_configmap(check, cluster)
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
-             test_environment, test_kubectl, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     def step(function):

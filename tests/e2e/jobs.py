@@ -79,9 +79,10 @@ def is_v1(path):
 class Jobs:
     """One profile: a server, and all jobs through it."""
 
-    def __init__(self, check, cluster, server, profile, options):
+    def __init__(self, check, cluster, server, profile, options, with_pods=False):
         self.check, self.cluster, self.server = check, cluster, server
         self.profile, self.options = profile, options
+        self.with_pods = with_pods or profile == "plain"
         self.accepted = self.refused = self.templates = self.dependents = 0
         self.seen_templates = set()
         self.kinds = collections.Counter()
@@ -120,7 +121,7 @@ class Jobs:
             return
         self.accepted += 1
         self.compare(name, objects)
-        if self.profile == "plain":
+        if self.with_pods:
             self.pods(name, objects[-1])
         if self.accepted % 20 == 1:
             self.duplicate(name, path, objects)

@@ -1,56 +1,21 @@
 """How pai-runtime gets into pods: what `serve` looks for at start, and --runtime=configmap."""
 import base64
-import hashlib
 import json
 import os
-import subprocess
 import tempfile
 
 from fakeapi import FakeApi
 from harness import Server, framework_name, job_v2, run, wait_until
+from program import configmap_name, lines, program
 from slow import fake_server, in_threads
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
 THERE = "pai-runtime is where pods look for it"
 NOT_YET = "no job is taken before"
-# A program that does nothing, but that is a program: one page of code, no libraries.
-SOURCE = """
-void _start(void);
-void _start(void)
-{
-	for (;;)
-		__asm__ volatile("" ::: "memory");
-}
-"""
-BUILT = {}
-
-
-def program(*flags, name="pai-runtime"):
-    """A file that could be pai-runtime as far as the server can tell."""
-    if (flags, name) not in BUILT:
-        directory = tempfile.mkdtemp(prefix="rest-lit-test.")
-        path = os.path.join(directory, name)
-        subprocess.run(["gcc", "-x", "c", "-o", path, *(flags or ("-static", "-nostdlib")), "-"],
-                       input=SOURCE.encode(), check=True)
-        BUILT[flags, name] = path
-    return BUILT[flags, name]
-
-
-def configmap_name(path):
-    with open(path, "rb") as f:
-        digest = hashlib.sha256(f.read()).hexdigest()
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    return f"pai-runtime-{machine}-{digest[:16]}"
 
 
 def by_configmap(api, *arguments, **more):
     return fake_server(api, "--runtime", "configmap", "--runtime-binary", program(), *arguments, **more)
-
-
-def lines(server, message):
-    """What was logged with a message that begins so."""
-    logged = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
-    return [line for line in logged if line["msg"].startswith(message)]
 
 
 # ---- what is looked for -----------------------------------------------------------------------

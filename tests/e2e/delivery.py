@@ -1,0 +1,265 @@
+"""How pai-runtime gets into pods, with a real API server: what is looked for at start, and a
+ConfigMap that really holds the program."""
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from cluster import FRAMEWORKS, PATHS
+from program import configmap_name, lines, program
+from harness import ROOT, SLOW, Server, framework_name, job_v2, wait_until
+from jobs import FC_WORDS, FACTS, Jobs, attempt, job_files
+
+RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(ROOT, "build", "pai-runtime")))
+ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
+ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
+THERE = "pai-runtime is where pods look for it"
+NOT_YET = "no job is taken before"
+MANIFESTS = ["runtime-assets/rbac.yaml", "runtime-assets/exit-spec-configmap.yaml", "k8s/job-exit-spec-configmap.yaml"]
+
+
+def real_program():
+    """pai-runtime, if it is the kind that goes into images; those with sanitizers are not."""
+    if not os.access(RUNTIME, os.X_OK):
+        return None
+    said = subprocess.run(["readelf", "-lW", RUNTIME], capture_output=True, check=True).stdout
+    return None if b"INTERP" in said else RUNTIME
+
+
+def serve(cluster, *arguments, **more):
+    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+                  cluster.user_token, *arguments, **more)
+
+
+def by_configmap(cluster, *arguments, **more):
+    return serve(cluster, "--runtime", "configmap", "--runtime-binary", real_program() or program(), *arguments, **more)
+
+
+def ready(server, seconds=20):
+    return wait_until(lambda: server.request("GET", "/readyz").status == 200, seconds)
+
+
+# ---- what is looked for ---------------------------------------------------------------------------
+def test_looked_for(check, cluster):
+    """Missing, then there, by our own manifests; and without the right to look."""
+    with serve(cluster) as server:
+        check.ok("nothing there: both are missing", wait_until(
+            lambda: len(lines(server, "missing in")) == 2), server.log())
+        commands = sorted({line["mend"] for line in lines(server, "missing in")})
+    check.equal("nothing there: remedies", commands, [f"kubectl apply -f {m}" for m in sorted(MANIFESTS[:2])])
+    for manifest in MANIFESTS:
+        for _ in ("new", "again"):
+            result = cluster.kubectl("apply", "-f", os.path.join(ROOT, manifest))
+            check.ok(f"kubectl apply -f {manifest}", result.returncode == 0, result.stderr.decode())
+    with serve(cluster) as server:
+        check.ok("applied: all is there", wait_until(
+            lambda: lines(server, "what pods refer to is there")), server.log())
+    whole = cluster.api("GET", ROLE)[1]["rules"]
+    without = [rule for rule in whole if "resourceNames" not in rule]
+    check.equal("two rules are for looking", len(whole) - len(without), 2)
+    cluster.api("PATCH", ROLE, {"rules": without}, "application/merge-patch+json")
+    time.sleep(1)
+    with serve(cluster) as server:
+        check.ok("no right to look: is said", wait_until(
+            lambda: len(lines(server, "cannot check whether")) == 2, 30), server.log())
+        check.equal("no right to look: is no fault", {m["level"] for m in lines(server, "cannot check")}, {"info"})
+        check.ok("no right to look: jobs are taken", server.submit(job_v2("look")).status == 202)
+    cluster.api("PATCH", ROLE, {"rules": whole}, "application/merge-patch+json")
+    cluster.delete("Framework", framework_name("look"))
+
+
+def test_manifests_hold_the_files(check, cluster):
+    for kind, namespace, name, file in (
+            ("runtime", "default", "runtime-exit-spec-configuration", "runtime-exit-spec.yaml"),
+            ("job", "rest-lit", "k8s-job-exit-spec-configuration", "k8s-job-exit-spec.yaml")):
+        there = cluster.api("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}")[1]
+        with open(os.path.join(ROOT, "runtime-assets", file), encoding="utf-8") as f:
+            check.equal(f"exit specification ({kind}): byte by byte", there.get("data", {}).get(file), f.read())
+
+
+# ---- the program -----------------------------------------------------------------------------------
+def test_configmap(check, cluster):
+    path = real_program() or program()
+    name = configmap_name(path)
+    with open(path, "rb") as f:
+        content = f.read()
+    with by_configmap(cluster) as server:
+        check.ok("ConfigMap: is made", wait_until(lambda: lines(server, THERE)), server.log())
+        check.equal("ConfigMap: how", [m["how"] for m in lines(server, THERE)], ["created"])
+        check.ok("ConfigMap: /readyz", ready(server))
+    there = cluster.get("ConfigMap", name)
+    if not check.ok(f"ConfigMap: {name} is there", there):
+        return
+    got = base64.b64decode(there["binaryData"]["pai-runtime"])
+    check.ok("ConfigMap: byte by byte", got == content, len(got))
+    check.equal("ConfigMap: says its hash", there["metadata"]["annotations"]["rest-lit/sha256"],
+                hashlib.sha256(content).hexdigest())
+    check.ok("ConfigMap: its name too", there["metadata"]["annotations"]["rest-lit/sha256"].startswith(name[-16:]))
+    changed = cluster.api("PATCH", f"{PATHS['ConfigMap']}/{name}", {"binaryData": {"pai-runtime": "AAAA"}},
+                          "application/merge-patch+json")
+    check.equal("ConfigMap: cannot be changed, by nobody", changed[0], 422)
+    with by_configmap(cluster) as server:
+        check.ok("second start: finds it", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.ok("second start: by its name, without a right to read it",
+                 "not compared" in lines(server, THERE)[0]["how"], server.log())
+    # An administrator's login may read it.
+    with Server("--kubeconfig", cluster.kubeconfig, "--runtime", "configmap", "--runtime-binary", path) as server:
+        check.ok("with the right to read: compares", wait_until(
+            lambda: [m["how"] for m in lines(server, THERE)] == ["was there, and is the same"]), server.log())
+    cluster.delete("ConfigMap", name)
+    cluster.api("POST", PATHS["ConfigMap"], {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                                             "binaryData": {"pai-runtime": "AAAA"}, "immutable": True})
+    with Server("--kubeconfig", cluster.kubeconfig, "--runtime", "configmap", "--runtime-binary", path) as server:
+        check.ok("another's content: is refused", wait_until(lambda: lines(server, NOT_YET)), server.log())
+        check.equal("another's content: no job is taken", server.submit(job_v2("foreign")).status, 503)
+        cluster.delete("ConfigMap", name)
+        check.ok("another's content: made when it is gone", ready(server), server.log())
+        check.equal("another's content: then jobs are", server.submit(job_v2("foreign")).status, 202)
+    cluster.delete("Framework", framework_name("foreign"))
+
+
+def test_configmap_rights(check, cluster):
+    """Without the right to make it: no job, and why; with it: goes on by itself."""
+    cluster.delete("ConfigMap", configmap_name(real_program() or program()))
+    whole = cluster.api("GET", ROLE)[1]["rules"]
+    without = [rule for rule in whole if "configmaps" not in rule["resources"] or "resourceNames" in rule]
+    cluster.api("PATCH", ROLE, {"rules": without}, "application/merge-patch+json")
+    time.sleep(1)
+    with by_configmap(cluster) as server:
+        check.ok("no right: is logged", wait_until(lambda: lines(server, NOT_YET), 30), server.log())
+        reply = server.submit(job_v2("rights"))
+        check.equal("no right: no job is taken", (reply.status, reply.code), (503, "UnavailableError"))
+        check.ok("no right: says which", '"create"' in reply.message and "configmaps" in reply.message, reply)
+        check.ok("no right: no Framework", cluster.get("Framework", framework_name("rights")) is None)
+        cluster.api("PATCH", ROLE, {"rules": whole}, "application/merge-patch+json")
+        check.ok("right given: goes on", ready(server), server.log())
+        check.equal("right given: jobs are taken", server.submit(job_v2("rights")).status, 202)
+    cluster.delete("Framework", framework_name("rights"))
+
+
+def test_api_server_comes_later(check, cluster):
+    """The server is started first."""
+    cluster.delete("ConfigMap", configmap_name(real_program() or program()))
+    cluster.kill()
+    started = time.monotonic()
+    with by_configmap(cluster) as server:
+        check.ok("later: the start waits for nothing", time.monotonic() - started < 10 * SLOW)
+        check.equal("later: /healthz", server.request("GET", "/healthz").status, 200)
+        check.equal("later: /readyz", server.request("GET", "/readyz").status, 503)
+        check.equal("later: no job is taken", server.submit(job_v2("later")).status, 503)
+        cluster.start_again()
+        check.ok("later: makes the ConfigMap", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.ok("later: looks for the rest", wait_until(
+            lambda: lines(server, "what pods refer to is there"), 30), server.log())
+        check.ok("later: jobs are taken", wait_until(lambda: server.submit(job_v2("later")).status == 202, 20))
+    cluster.delete("Framework", framework_name("later"))
+
+
+# ---- jobs -------------------------------------------------------------------------------------------
+def test_jobs(check, cluster):
+    """Examples and every 6th job of the corpus, in both profiles and by both ways: the API server takes
+    their pods."""
+    files = job_files("examples/*.json", "examples/*.yaml")
+    files += job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::6]
+    for profile, way in (("plain", "configmap"), ("openpai", "configmap"), ("openpai", "image")):
+        options = ["--runtime", way]
+        if way == "configmap":
+            options += ["--runtime-binary", program()]
+        if profile == "openpai":
+            options.append("--priority-class")
+        with serve(cluster, "--profile", profile, "--facts", FACTS, *options) as server:
+            check.ok(f"{profile}, {way}: ready", ready(server), server.log())
+            jobs = Jobs(check, cluster, server, profile, options, with_pods=True)
+            for path in files:
+                wrong = attempt(jobs, path)
+                check.ok(f"{profile}, {way}, {path}: to the end", wrong is None, repr(wrong))
+        print(f"     {profile}, {way}: {len(files)} files, {jobs.accepted} accepted, {jobs.templates} pod templates",
+              flush=True)
+        check.ok(f"{profile}, {way}: nearly all are accepted", jobs.accepted >= 0.9 * len(files), jobs.accepted)
+
+
+# ---- the pod ------------------------------------------------------------------------------------------
+def pod_of(cluster, job):
+    framework = cluster.get("Framework", framework_name(job))
+    text = json.dumps(framework["spec"]["taskRoles"][0]["task"]["pod"])
+    words = {**FC_WORDS, "FC_FRAMEWORK_NAME": framework["metadata"]["name"]}
+    for word, value in words.items():
+        text = text.replace("{{" + word + "}}", value)
+    return framework, json.loads(text)
+
+
+def run_there(cluster, framework, pod, where, token, marker):
+    """The init container, as a process: its command and environment, and files where the kubelet has them."""
+    init = pod["spec"]["initContainers"][0]
+    volume = next(v["configMap"]["name"] for v in pod["spec"]["volumes"] if v["name"] == "pai-runtime")
+    holder = cluster.get("ConfigMap", volume)
+    for path in ("usr/local/pai/logs", "usr/local/pai-config", "usr/local/pai-bin", "tmp", "dev",
+                 "var/run/secrets/kubernetes.io/serviceaccount"):
+        os.makedirs(os.path.join(where, path))
+    program_file = os.path.join(where, init["command"][0].lstrip("/"))
+    with open(program_file, "wb") as f:
+        f.write(base64.b64decode(holder["binaryData"]["pai-runtime"]))
+    os.chmod(program_file, 0o555)
+    account = os.path.join(where, "var/run/secrets/kubernetes.io/serviceaccount")
+    shutil.copy(cluster.ca, os.path.join(account, "ca.crt"))
+    for name, text in (("token", token), ("namespace", "default")):
+        with open(os.path.join(account, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    host, port = re.match(r"https://([^:/]+):(\d+)", cluster.url).groups()
+    # What the author's image sets, under what the pod sets, under what the kubelet and
+    # FrameworkController add.
+    environment = {"KUBECONFIG": "/evil", "HTTPS_PROXY": "http://127.0.0.1:1", "HOME": "/evil", "PATH": "/evil",
+                   "INIT_CONFIG": "steps: []", "RUNTIME_CONFIG": f"commands: [{marker}]", "IMAGE_CHECK": "fail",
+                   "BARRIER_CHECK_TIMEOUT_SEC": "1", "USER_CMD": marker, "KUBERNETES_SERVICE_HOST": "192.0.2.1"}
+    environment.update({v["name"]: v.get("value", "0") for v in init["env"]})
+    environment.update(KUBERNETES_SERVICE_HOST=host, KUBERNETES_SERVICE_PORT=port, FC_FRAMEWORK_NAMESPACE="default",
+                       FC_FRAMEWORK_NAME=framework["metadata"]["name"], FC_TASKROLE_NAME="worker", FC_TASK_INDEX="0",
+                       FC_POD_UID="11111111-0000-0000-0000-000000000000")
+    return subprocess.run([program_file, init["command"][1], "--root", where], env=environment, timeout=120 * SLOW,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def test_init_from_the_configmap(check, cluster):
+    """The very bytes that are in the cluster, run as the init container of a job that was submitted, with
+    the rights of runtime-account."""
+    if not real_program():
+        print("     init from the ConfigMap: skipped, this pai-runtime is linked dynamically")
+        return
+    marker = "marker-of-the-image"
+    with by_configmap(cluster) as server:
+        check.ok("init: ready", ready(server), server.log())
+        check.equal("init: job is taken", server.submit(job_v2("init")).status, 202)
+    framework, pod = pod_of(cluster, "init")
+    uid = "11111111-0000-0000-0000-000000000000"
+    task = {"index": 0, "attemptStatus": {"podIP": "127.0.0.1", "podHostIP": "127.0.0.1", "podUID": uid}}
+    cluster.api("PATCH", f"{FRAMEWORKS}/{framework['metadata']['name']}", {"status": {"attemptStatus": {
+        "taskRoleStatuses": [{"name": "worker", "taskStatuses": [task]}]}}}, "application/merge-patch+json")
+    status, answer = cluster.api("POST", ACCOUNT + "/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+    if not check.equal("init: token of runtime-account", status, 201):
+        return
+    where = tempfile.mkdtemp(prefix="pai-runtime-")
+    try:
+        done = run_there(cluster, framework, pod, where, answer["status"]["token"], marker)
+        said = (done.stdout + done.stderr).decode("utf-8", "replace")
+        check.equal("init: exit status", done.returncode, 0) or print(said[-1500:])
+        work = os.path.join(where, "usr/local/pai")
+        with open(os.path.join(work, "runtime.d/user.sh"), encoding="utf-8") as f:
+            script = f.read()
+        check.ok("init: the command is the job's", script.endswith("true") and marker not in script, script)
+        check.ok("init: the environment is there", os.path.exists(os.path.join(work, "runtime.d/runtime_env")))
+        with open(RUNTIME, "rb") as one, open(os.path.join(work, "runtime"), "rb") as other:
+            check.ok("init: the app container gets the same program", one.read() == other.read())
+        check.ok("init: no token in what it said", answer["status"]["token"] not in said)
+    finally:
+        shutil.rmtree(where)
+        cluster.delete("Framework", framework["metadata"]["name"])
+
+
+TESTS = [test_looked_for, test_manifests_hold_the_files, test_configmap, test_configmap_rights, test_jobs,
+         test_init_from_the_configmap, test_api_server_comes_later]

@@ -19,7 +19,8 @@ enum {
 	ANSWER_MS = 10000,
 	SMALL_BODY = 64 * 1024,
 	CA_MAX = 1024 * 1024,
-	TEXT_MAX = 16384
+	TEXT_MAX = 16384,
+	SCREEN_MAX = 4 * TEXT_MAX
 };
 
 enum state { OK, MISSING, UNKNOWN };
@@ -328,7 +329,7 @@ static int usage(int fd, int status)
 
 static int check_all(struct checkup *c)
 {
-	STR_AUTO out = STR_INIT(TEXT_MAX * 4);
+	STR_AUTO out = STR_INIT(SCREEN_MAX);
 	int bad = 0;
 	for (size_t i = 0; i < N_CHECKS; i++)
 		bad += !show(c, &CHECKS[i], &out);

@@ -103,6 +103,12 @@ static void test_barrier_delay_spreads(void **state)
 /* ---- settings
  * ------------------------------------------------------------------------------------- */
 
+static void set(const char *name, const char *value)
+{
+	int r = setenv(name, value ? value : "", 1); /* NOLINT(concurrency-mt-unsafe) */
+	assert_int_equal(r, 0);
+}
+
 static void test_barrier_times_read(void **state)
 {
 	static const struct {
@@ -127,12 +133,8 @@ static void test_barrier_times_read(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		ERR_AUTO e = { 0 };
 		struct barrier_times t;
-		assert_int_equal(setenv("BARRIER_CHECK_INTERVAL_SEC",
-		                        CASES[i].interval ? CASES[i].interval : "", 1),
-		                 0);
-		assert_int_equal(setenv("BARRIER_CHECK_TIMEOUT_SEC",
-		                        CASES[i].timeout ? CASES[i].timeout : "", 1),
-		                 0);
+		set("BARRIER_CHECK_INTERVAL_SEC", CASES[i].interval);
+		set("BARRIER_CHECK_TIMEOUT_SEC", CASES[i].timeout);
 		int bad = barrier_times_read(&t, &e);
 		assert_int_equal(bad != 0, CASES[i].interval_ms == 0);
 		if (bad) {

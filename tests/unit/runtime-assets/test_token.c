@@ -106,8 +106,11 @@ static struct span jwt(const char *payload, struct arena *a)
 	str_base64(&middle, span_of(payload));
 	str_puts(&out, "eyJhbGciOiJub25lIn0.");
 	for (size_t i = 0; i < middle.n && middle.p[i] != '='; i++) {
-		char c = middle.p[i];
-		str_char(&out, c == '+' ? '-' : c == '/' ? '_' : c);
+		if (middle.p[i] == '+')
+			middle.p[i] = '-';
+		if (middle.p[i] == '/')
+			middle.p[i] = '_';
+		str_char(&out, middle.p[i]);
 	}
 	str_puts(&out, ".signature");
 	return arena_span(a, str_view(&out));
@@ -177,7 +180,7 @@ static void test_token_describe(void **state)
 	assert_non_null(strstr(str_c(&out), "service account jobs/me, expires in 60 min, file "));
 	assert_null(strstr(str_c(&out), "signature"));
 	STR_AUTO late = STR_INIT(1000);
-	token_describe(path, 4000000000 + 86400 * 3, &a, NULL, &late);
+	token_describe(path, 4000000000 + INT64_C(86400) * 3, &a, NULL, &late);
 	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
 }
 

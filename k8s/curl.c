@@ -90,6 +90,19 @@ static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *
 	return 0;
 }
 
+CURL *curl_bare(struct err *e)
+{
+	CURL *h = curl_easy_init();
+	if (h == NULL) {
+		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
+		return NULL;
+	}
+	if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0)
+		return h;
+	curl_easy_cleanup(h);
+	return NULL;
+}
+
 CURL *curl_handle(const struct login *l, struct err *e)
 {
 	/* login_new has made sure that http is for loopback only. */
@@ -100,19 +113,14 @@ CURL *curl_handle(const struct login *l, struct err *e)
 		TEXT(CURLOPT_SSLCERT, l->cert),
 		TEXT(CURLOPT_SSLKEY, l->key),
 	};
-	CURL *h = curl_easy_init();
-	if (h == NULL) {
-		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
+	CURL *h = curl_bare(e);
+	if (h == NULL)
 		return NULL;
-	}
-	if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0) {
-		/* Without a CA of the cluster the machine's own bundle stands. */
-		size_t n = sizeof(ours) / sizeof(ours[0]);
-		const struct curl_setting *first = l->ca ? &ours[1] : &ours[2];
-		if (set_all(h, ours, 1, e) == 0 &&
-		    set_all(h, first, n - (size_t)(first - ours), e) == 0)
-			return h;
-	}
+	/* Without a CA of the cluster the machine's own bundle stands. */
+	size_t n = sizeof(ours) / sizeof(ours[0]);
+	const struct curl_setting *first = l->ca ? &ours[1] : &ours[2];
+	if (set_all(h, ours, 1, e) == 0 && set_all(h, first, n - (size_t)(first - ours), e) == 0)
+		return h;
 	curl_easy_cleanup(h);
 	return NULL;
 }

@@ -19,6 +19,8 @@ struct curl_setting {
 extern const struct curl_setting CURL_SETTINGS[];
 extern const size_t CURL_SETTINGS_N;
 
+/* A new handle with all of them; it still needs protocols and a CA.  NULL and *e (500). */
+CURL *curl_bare(struct err *e);
 /* A new handle with all of them and with the login's address, CA and certificate; the
  * result of every setopt is checked.  NULL and *e (500). */
 CURL *curl_handle(const struct login *l, struct err *e);

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "k8s/images.h"
 #include "k8s/store.h"
 #include "schema/check.h"
 #include "server/commands.h"
@@ -129,6 +130,24 @@ static int open_loops(struct process *p, struct err *e)
 	return failed;
 }
 
+static int open_images(struct process *p, struct err *e)
+{
+	const struct options *o = &p->options;
+	const struct images_settings settings = {
+		.registries = o->check_images_registries,
+		.ca_file = o->check_images_ca,
+		.budget_ms = o->check_images_budget_s * 1000,
+	};
+	if (strcmp(o->check_images, "off") == 0)
+		return 0;
+	if (!o->check_images_registries[0])
+		return err_set(e, 400, NULL,
+		               "--check-images needs --check-images-registries: no other host is "
+		               "asked");
+	p->server.images = images_new(&settings, e);
+	return p->server.images ? 0 : err_wrap(e, "--check-images");
+}
+
 static int open_signals(struct process *p)
 {
 	sigset_t set;
@@ -157,7 +176,7 @@ static int start(struct process *p, struct err *e)
 		return -1;
 	if (setup_facts(&p->options, &p->arena, &p->server.facts, e) < 0)
 		return -1;
-	if (open_loops(p, e) < 0)
+	if (open_images(p, e) < 0 || open_loops(p, e) < 0)
 		return -1;
 	p->delivery = delivery_start(&p->server, e);
 	return p->delivery ? 0 : -1;
@@ -222,7 +241,11 @@ static void wait_for_end(const struct process *p)
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
-			log_event(LOG_INFO, "SIGHUP: nothing is read again by it", NULL, NULL);
+			log_event(LOG_INFO,
+			          delivery_again(p->delivery)
+			              ? "SIGHUP: looking again for what pods refer to"
+			              : "SIGHUP: what pods refer to is being looked for already",
+			          NULL, NULL);
 		delivery_turn(p->delivery);
 		if (store_now_ms() < refresh_ms)
 			continue;
@@ -297,6 +320,7 @@ static void done(struct process *p)
 {
 	for (size_t i = 0; i < p->n_loops; i++)
 		loop_done(&p->loops[i]);
+	images_free(p->server.images);
 	delivery_free(p->delivery);
 	if (p->server.local)
 		local_close(p->server.local);

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "k8s/images.h"
 #include "k8s/store.h"
 #include "server/http.h"
 #include "server/log.h"
@@ -44,6 +45,14 @@ static struct store *open_store(struct server *s, struct err *e)
 	return store_api_new(s->login, s->namespace_name, &limits, e);
 }
 
+static int open_images(struct loop *l, struct err *e)
+{
+	if (!l->server->images)
+		return 0;
+	l->images = images_inbox_new(l->server->images, e);
+	return l->images ? watch(l, images_inbox_fd(l->images), e) : -1;
+}
+
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
@@ -54,7 +63,8 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->store = open_store(s, e);
 	if (!l->store || http_start(l, e) < 0)
 		return -1;
-	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0)
+	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
+	    open_images(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }
@@ -79,6 +89,8 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 static void turn(struct loop *l)
 {
 	store_reap(l->store);
+	if (l->images)
+		images_inbox_turn(l->images);
 	http_run(l);
 	store_start(l->store);
 	http_cut(l);
@@ -101,6 +113,8 @@ static void drain(struct loop *l)
 /* Whoever still waits is answered by the end of the store; let that go out. */
 static void finish(struct loop *l)
 {
+	images_inbox_free(l->images);
+	l->images = NULL;
 	store_free(l->store);
 	l->store = NULL;
 	int64_t end = store_now_ms() + FLUSH_MS;
@@ -147,6 +161,7 @@ void loop_done(struct loop *l)
 		http_quiesce(l);
 		http_stop(l);
 	}
+	images_inbox_free(l->images);
 	if (l->store)
 		store_free(l->store);
 	if (l->epoll_fd >= 0)

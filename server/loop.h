@@ -13,10 +13,12 @@
 struct MHD_Daemon;
 struct connection;
 struct store;
+struct images_inbox;
 
 struct loop {
 	struct server *server;
 	struct store *store;
+	struct images_inbox *images; /* NULL: they are not checked */
 	struct MHD_Daemon *http;
 	int listen_fd, epoll_fd, wake_fd;
 	struct connection *connections; /* a list */

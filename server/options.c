@@ -21,6 +21,7 @@ enum { MAKES = FOR_SERVE | FOR_TRANSLATE, ALL = MAKES | FOR_VALIDATE };
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
+static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
 static const char *const OUTPUTS[] = { "json", "yaml", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -40,6 +41,8 @@ static const struct form RESOURCE = { LOWER UPPER DIGITS "-_./", 253, true,
 	                              "must be a resource's name, such as nvidia.com/gpu" };
 static const struct form IMAGE = { LOWER UPPER DIGITS "-_./:@", 512, true,
 	                           "must be an image, such as registry.example/pai-runtime:1" };
+static const struct form HOSTS = { LOWER UPPER DIGITS "-_.:[]=, ", 4096, false,
+	                           "must be HOST[:PORT][=private], separated by commas" };
 static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
 	                         "must be a URL" };
 
@@ -48,6 +51,7 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
 	[GROUP_WHO] = "Who may submit",
 	[GROUP_PODS] = "What pods look like",
+	[GROUP_IMAGES] = "Checks of images at submission",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
 };
@@ -126,6 +130,15 @@ const struct option OPTIONS[] = {
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
 	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
+	{ "check-images", GROUP_IMAGES, FOR_SERVE, true, CHOICE(check_images, "off", CHECKS), .value = "MODE",
+	  .help = "ask registries whether images exist: off, warn, or refuse jobs whose image surely does not" },
+	{ "check-images-registries", GROUP_IMAGES, FOR_SERVE, true, TEXT(check_images_registries, ""), .form = &HOSTS, .value = "HOST,...",
+	  .help = "the only hosts asked, registries and their token services, HOST[:PORT]; HOST=private: may have a private address" },
+	{ "check-images-ca", GROUP_IMAGES, FOR_SERVE, false, TEXT(check_images_ca, ""), .value = "FILE",
+	  .help = "their certificate authorities (PEM); default: the machine's" },
+	{ "check-images-budget", GROUP_IMAGES, FOR_SERVE, false, NUMBER(check_images_budget_s, 5, 1, 60), .unit = "seconds", .value = "N",
+	  .help = "for all images of a job; then it is taken with a warning" },
+
 	{ "output", GROUP_OUTPUT, FOR_TRANSLATE, true, CHOICE(output, "json", OUTPUTS), .value = "FORMAT",
 	  .help = "json or yaml; also -o" },
 

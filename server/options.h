@@ -34,6 +34,7 @@ enum option_group {
 	GROUP_STORE,
 	GROUP_WHO,
 	GROUP_PODS,
+	GROUP_IMAGES,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
 	GROUP_MAX
@@ -49,13 +50,14 @@ struct options {
 	const char *runtime, *runtime_init_image, *runtime_binary;
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
 	const char *rest_server_uri, *device, *fs_uri;
+	const char *check_images, *check_images_registries, *check_images_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime;
 	int64_t loops, drain_delay_s, drain_timeout_s;
 	int64_t port_start, port_end;
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;
 	int64_t max_instances, max_tasks, max_command, max_annotations, max_object, max_env_inline;
 	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
-	int64_t deadline_s, in_flight, queue, max_answer;
+	int64_t deadline_s, in_flight, queue, max_answer, check_images_budget_s;
 
 	const char **files; /* what is no option, in order */
 	size_t n_files;

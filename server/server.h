@@ -7,6 +7,7 @@
 
 struct login;
 struct local;
+struct images;
 
 enum phase {
 	PHASE_RUN,
@@ -31,6 +32,7 @@ struct server {
 	struct facts facts;  /* of options->user; submitted_ms is set for each job */
 	struct login *login; /* one of these two */
 	struct local *local;
+	struct images *images; /* NULL: images are not checked */
 	const char *namespace_name;
 	uint16_t port;
 	atomic_int delivery; /* enum delivery_state */

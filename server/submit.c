@@ -6,6 +6,7 @@
 #include "server/answer.h"
 #include "server/delivery.h"
 #include "server/handlers.h"
+#include "server/image_check.h"
 #include "server/loop.h"
 
 enum { ID_BYTES = 16 };
@@ -99,6 +100,25 @@ static int read_job(struct request *r, enum dialect d, struct err *e)
 	return 0;
 }
 
+/* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
+struct plan {
+	struct request *r;
+	struct objects *objects;
+	struct submission_options *options;
+};
+
+static void go_on(void *arg, const struct err *e)
+{
+	struct plan *p = arg;
+	struct request *r = p->r;
+	if (e->http) {
+		answer_error(r, e);
+		return;
+	}
+	p->options->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	submission_start(r->loop->store, p->objects, p->options, submitted, r);
+}
+
 static int start(struct request *r, struct err *e)
 {
 	struct server *s = r->loop->server;
@@ -116,9 +136,11 @@ static int start(struct request *r, struct err *e)
 	struct span name = job_name(r->job);
 	options->submission_id = id;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
-	options->deadline_ms = store_now_ms() + s->options->deadline_s * 1000;
+	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
+	*plan = (struct plan){ r, objects, options };
 	request_wait(r);
-	submission_start(r->loop->store, objects, options, submitted, r);
+	if (!image_check(r, go_on, plan))
+		go_on(plan, &(struct err){ 0 });
 	return 0;
 }
 

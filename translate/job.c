@@ -147,6 +147,11 @@ struct span job_name(const struct job *job)
 	return job->name;
 }
 
+enum dialect job_dialect(const struct job *job)
+{
+	return job->dialect;
+}
+
 const char *job_hash(const struct job *job)
 {
 	return job->hash;

@@ -42,6 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     registry = None
 
     def setup(self):
+        self.registry.connections += 1
         if self.registry.tls:
             self.request = self.registry.tls.wrap_socket(self.request, server_side=True)
         super().setup()
@@ -72,7 +73,7 @@ class Registry:
         make_certificates(self.folder)
         self.ca = os.path.join(self.folder, "ca.crt")
         self.images, self.login, self.open_to_all = set(images), login, open_to_all
-        self.script, self.requests, self.hang = {}, [], False
+        self.script, self.requests, self.hang, self.connections = {}, [], False, 0
         self.ended = threading.Event()
         self.lock = threading.Lock()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

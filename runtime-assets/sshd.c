@@ -29,7 +29,7 @@ extern char **environ;
 
 enum {
 	TEXT_MAX = 8 << 20,
-	START_MAX_MS = 15000, /* until sshd has written its number */
+	START_MAX_MS = 10000, /* until sshd has written its number */
 	STOP_MAX_MS = 5000
 };
 

@@ -1,0 +1,327 @@
+"""The plugin ssh: sshd and the barrier, with a stand-in for sshd, and for real where there is one
+(/usr/sbin/sshd, or $TEST_SSHD)."""
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+
+from checks import RUNTIME, SLOW, check, equal, finish
+from plugin_kit import D, PAI, SHELLS, Pod
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJob job"
+EXTENSION = "jobSSH: {key: \"PRIVATE\\nKEY\\n\", pubKey: '" + KEY + "'}\nsshKeys: [{value: ssh-rsa AAAAUSER u@h}]\n"
+HOME = "/root/.pai-ssh"
+# What sshd does, as far as anybody can see: it tells its number once it listens.
+FAKE_SSHD = """
+conf=$2 log=$4
+echo "$@" >"$(dirname "$conf")/called"
+env >"$(dirname "$conf")/sshd-env"
+[ ! -e "$(dirname "$conf")/fail" ] || { echo "Cannot bind any address." >"$log"; exit 0; }
+pid=$(sed -n 's/^PidFile "\\(.*\\)"$/\\1/p' "$conf")
+( exec >/dev/null 2>&1; while sleep 1; do :; done ) &
+echo $! >"$pid"
+"""
+FAKE_KEYGEN = 'while [ "$1" != -f ]; do shift; done; echo made >>"$2.made"; echo key >"$2"\n'
+
+
+def pod_with_sshd(plugins="[{plugin: ssh, parameters: {jobssh: true, userssh: {value: ssh-rsa AAAAMINE it's}}}]",
+                  **env):
+    pod = Pod(plugins, extension=EXTENSION, **dict({
+        "PAI_CONTAINER_SSH_PORT": "2222,2223", "PAI_TASK_ROLE_INSTANCES": "ps:0,worker:0,worker:1",
+        "PAI_HOST_IP_ps_0": "10.0.0.1", "PAI_ps_0_ssh_PORT": "1111,1112", "PAI_HOST_IP_worker_0": "10.0.0.2",
+        "PAI_worker_0_ssh_PORT": "2222,2223", "PAI_HOST_IP_worker_1": "10.0.0.3", "PAI_worker_1_ssh_PORT": "3333"}, **env))
+    pod.fake("sshd", FAKE_SSHD, where="/usr/sbin/sshd")
+    pod.fake("ssh-keygen", FAKE_KEYGEN)
+    pod.fake("ssh", "exit 1\n")
+    return pod
+
+
+def end(pod):
+    """The stand-in goes on in the background."""
+    number = pod.read(HOME + "/sshd.pid")
+    if number and number.strip().isdigit():
+        try:
+            os.kill(int(number), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def mode(pod, path):
+    return stat.S_IMODE(os.stat(pod.at(path)).st_mode)
+
+
+# The script names the program by the path below the root, but not the root: add it for a test.
+def script(pod, shell="bash", **env):
+    text = pod.read(D + "/plugin_pre0.sh").decode()
+    text = re.sub(r"(/runtime (?:sshd|ssh-barrier)) ", rf"\1 --root '{pod.path}' ", text)
+    pod.write(D + "/plugin_pre0.sh", text, 0o755)
+    return pod.sh(shell, **env)
+
+
+def files():
+    secrets = {"MY_TOKEN": "S3CRET-VALUE", "PAI_API_KEY": "S3CRET-VALUE", "FC_SECRET": "S3CRET-VALUE",
+               "AWS_ID": "S3CRET-VALUE", "PAI_PASSWORD": "S3CRET-VALUE", "NCCL_DEBUG": "INFO",
+               "PAI_TWO_LINES": "a\nb", "PAI_HOST_IP_keys_0": "10.9.9.9"}
+    with pod_with_sshd(**secrets) as pod:
+        equal("files: init", pod.init.returncode, 0)
+        equal("files: mode of the private key", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o600)
+        pod.write("/root/.ssh/config", "Compression yes\nHost mine\n  Port 7\n")
+        pod.write("/root/.ssh/authorized_keys", "ssh-rsa OFTHEIMAGE\n")
+        done = script(pod)
+        equal("files: sshd", done.returncode, 0)
+        equal("files: who may log in", pod.read(HOME + "/authorized_keys").decode(),
+              KEY + "\nssh-rsa AAAAUSER u@h\nssh-rsa AAAAMINE it's\n")
+        for name in (HOME + "/authorized_keys", HOME + "/job_key", HOME + "/sshd_config", "/root/.ssh/environment",
+                     "/root/.ssh/id_rsa", "/root/.ssh/config"):
+            equal(f"files: mode of {name}", mode(pod, name), 0o600)
+        for name in (HOME, "/root/.ssh"):
+            equal(f"files: mode of {name}", mode(pod, name), 0o700)
+        config = pod.read(HOME + "/sshd_config").decode()
+        equal("files: only the first port", re.findall("^Port.*", config, re.M), ["Port 2222"])
+        check("files: root by key only", "PermitRootLogin prohibit-password\n" in config and
+              "PasswordAuthentication no\n" in config, config)
+        equal("files: how sshd was called", pod.read(HOME + "/called").decode().split(),
+              ["-f", pod.at(HOME + "/sshd_config"), "-E", pod.at(HOME + "/sshd.log")])
+        check("files: sshd knows nothing of our environment", b"S3CRET" not in pod.read(HOME + "/sshd-env") and
+              b"PAI_" not in pod.read(HOME + "/sshd-env"))
+        environment = pod.read("/root/.ssh/environment").decode().splitlines()
+        check("files: no secret in sessions", "S3CRET" not in "".join(environment), environment)
+        for line in ("NCCL_DEBUG=INFO", "PAI_CONTAINER_SSH_PORT=2222,2223", "PAI_HOST_IP_keys_0=10.9.9.9",
+                     "FC_TASK_INDEX=0"):
+            check(f"files: sessions get {line}", line in environment, environment)
+        check("files: what has two lines is left out", not any("TWO_LINES" in line for line in environment))
+        equal("files: addresses of tasks come last", environment[-1].split("=")[0] in
+              ("PAI_HOST_IP_keys_0", "PAI_HOST_IP_ps_0", "PAI_ps_0_ssh_PORT", "PAI_HOST_IP_worker_0",
+               "PAI_worker_0_ssh_PORT", "PAI_HOST_IP_worker_1", "PAI_worker_1_ssh_PORT"), True)
+        hosts = pod.read(HOME + "/ssh_config").decode()
+        check("files: hosts by role and index", "Host worker-1\n  HostName 10.0.0.3\n  Port 3333\n  User root\n" in hosts
+              and "Host ps-0\n  HostName 10.0.0.1\n  Port 1111\n" in hosts, hosts)
+        users = pod.read("/root/.ssh/config").decode()
+        check("files: they are in the user's configuration, which stays", hosts in users and
+              users.endswith("Host *\n# end of what pai-runtime writes\nCompression yes\nHost mine\n  Port 7\n"), users)
+        check("files: nothing was written to /etc", not pod.exists("/etc"))
+        again(pod, users)
+        end(pod)
+
+
+def again(pod, users):
+    first = int(pod.read(HOME + "/sshd.pid"))
+    done = pod.sh("bash")
+    equal("again: sshd", done.returncode, 0)
+    equal("again: the host key stays", pod.read(HOME + "/host_key.made"), b"made\n")
+    equal("again: the user's configuration is the same", pod.read("/root/.ssh/config").decode(), users)
+    deadline = time.monotonic() + 10 * SLOW
+    while os.path.exists(f"/proc/{first}") and time.monotonic() < deadline:
+        if open(f"/proc/{first}/stat").read().split()[2] == "Z":
+            break  # nobody waits for it here; in a pod, `run` does
+        time.sleep(0.05)
+    check("again: the earlier sshd is gone", not os.path.exists(f"/proc/{first}") or
+          open(f"/proc/{first}/stat").read().split()[2] == "Z")
+
+
+def not_there():
+    with pod_with_sshd(PAI_CONTAINER_SSH_PORT="") as pod:
+        done = script(pod)
+        check("without a port: said and done", done.returncode == 0 and b"no port for ssh" in done.stderr, done)
+        check("without a port: nothing is written", not pod.exists(HOME))
+    with pod_with_sshd() as pod:
+        os.makedirs(pod.at(HOME))
+        pod.write(HOME + "/fail", "")
+        done = pod.run("sshd", "true", timeout=60)
+        check("sshd that does not listen is a failure, with its words", done.returncode == 1 and
+              b"did not start on port 2222" in done.stderr and b"Cannot bind any address" in done.stderr, done)
+    with pod_with_sshd() as pod:
+        os.remove(pod.at("/usr/sbin/sshd"))
+        pod.fake("apt-get", f'echo "$@" >>{pod.path}/apt; exit 100\n')
+        done = pod.run("sshd", "--pause", "0", "true")
+        check("apt-get that fails: three tries", done.returncode == 1 and
+              pod.read("/apt") == b"update\n" * 3 and b"apt-get cannot install it" in done.stderr, done)
+    with pod_with_sshd() as pod:
+        shutil.move(pod.at("/usr/sbin/sshd"), pod.at("/kept"))
+        pod.fake("apt-get", f"""echo "$@" >>{pod.path}/apt
+            if [ "$1" = install ]; then [ -e {pod.path}/second ] || {{ : >{pod.path}/second; exit 100; }}
+            cp {pod.path}/kept {pod.path}/usr/sbin/sshd; fi\n""")
+        done = pod.run("sshd", "--pause", "0", "true")
+        equal("apt-get installs it, at the second try", done.returncode, 0)
+        check("apt-get: what is asked for", pod.read("/apt").splitlines()[1] ==
+              b"install -y --no-install-recommends openssh-client openssh-server", pod.read("/apt"))
+        end(pod)
+    with pod_with_sshd() as pod:
+        os.remove(pod.at("/usr/sbin/sshd"))
+        pod.env["PATH"] = pod.bin
+        done = pod.run("sshd", "true")
+        check("neither openssh nor apt-get", done.returncode == 1 and b"there is no apt-get" in done.stderr, done)
+
+
+def usage():
+    with pod_with_sshd() as pod:
+        for args in ((), ("maybe",), ("true", "custom"), ("true", "other", "x"), ("true", "system", "../x"), ("--x", "y")):
+            equal(f"sshd: usage {args}", pod.run("sshd", *args).returncode, 2)
+        for args in (("x",), ("0",), ("--round", "x", "1"), ("1", "2", "3")):
+            equal(f"ssh-barrier: usage {args}", pod.run("ssh-barrier", *args).returncode, 2)
+        for name in ("sshd", "ssh-barrier", "git-move"):
+            done = subprocess.run([RUNTIME, name, "--help"], capture_output=True)
+            check(f"{name} --help", done.returncode == 0 and done.stdout.startswith(b"usage: pai-runtime " + name.encode()))
+
+
+def keys():
+    with pod_with_sshd() as pod:
+        pod.write(PAI + "/ssh-secret/more", "# note\nssh-rsa AAAAMORE\ncommand=\"x\" ssh-rsa AAAABAD\n")
+        done = pod.run("sshd", "false", "custom", "ssh-rsa AAAAONE\nrubbish", "system", "more")
+        equal("keys: status", done.returncode, 0)
+        equal("keys: only lines that are keys", pod.read(HOME + "/authorized_keys"), b"ssh-rsa AAAAONE\nssh-rsa AAAAMORE\n")
+        check("keys: the others by number, not by text", b"key 2 of userssh" in done.stderr and
+              b"rubbish" not in done.stderr and b"AAAABAD" not in done.stderr, done.stderr)
+        check("keys: no key of the job", not pod.exists(HOME + "/job_key"))
+        end(pod)
+    with pod_with_sshd() as pod:
+        pod.write("/root/.ssh/id_rsa", "of the image", 0o600)
+        pod.run("sshd", "true")
+        equal("keys: the image's own id_rsa stays", pod.read("/root/.ssh/id_rsa"), b"of the image")
+        equal("keys: the job's is beside", pod.read(HOME + "/job_key"), b"PRIVATE\nKEY\n")
+        end(pod)
+    with pod_with_sshd() as pod:
+        os.makedirs(pod.at("/root/.ssh"), exist_ok=True)
+        pod.write("/victim", "precious")
+        os.symlink(pod.at("/victim"), pod.at("/root/.ssh/environment"))
+        pod.run("sshd", "true")
+        equal("keys: planted links are not followed", pod.read("/victim"), b"precious")
+        end(pod)
+
+
+FAKE_SSH = """
+while [ "$1" != -- ]; do shift; done
+echo "$2" >>"$SAW"
+case "$2" in
+ps-0) exit 0 ;;
+worker-1) [ "$(grep -c worker-1 "$SAW")" -gt "${GOOD_AFTER:-0}" ] ;;
+esac
+"""
+
+
+def barrier():
+    with pod_with_sshd() as pod:
+        pod.fake("ssh", FAKE_SSH)
+        pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="2")
+        done = pod.run("ssh-barrier", "--round", "0", "1")
+        equal("barrier: all are reached", done.returncode, 0)
+        equal("barrier: each is asked until it answers, not oneself",
+              sorted(pod.read("/saw").decode().split()), ["ps-0", "worker-1", "worker-1", "worker-1"])
+    with pod_with_sshd() as pod:
+        pod.fake("ssh", FAKE_SSH)
+        pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="99")
+        done = pod.run("ssh-barrier", "--round", "0", "1")
+        equal("barrier: not in time", done.returncode, 10)
+        check("barrier: the text that explains it, and only who is missing",
+              done.stderr.endswith(b"SSH barrier reaches max retry count: 1 not reached: worker-1\n"), done.stderr)
+        equal("barrier: six rounds a minute", pod.read("/saw").count(b"worker-1"), 6)
+    with pod_with_sshd(PAI_HOST_IP_ps_0="") as pod:
+        done = pod.run("ssh-barrier", "--round", "0", "1")
+        check("barrier: a task without an address", done.returncode == 10 and b"1 without an address" in done.stderr, done)
+    with pod_with_sshd(PAI_TASK_ROLE_INSTANCES="") as pod:
+        equal("barrier: alone", pod.run("ssh-barrier").returncode, 0)
+    with pod_with_sshd() as pod:
+        os.remove(os.path.join(pod.bin, "ssh"))
+        pod.env["PATH"] = pod.bin
+        check("barrier: no ssh", pod.run("ssh-barrier").returncode == 1)
+    instances = ",".join(f"w:{i}" for i in range(200))
+    env = {f"PAI_HOST_IP_w_{i}": "10.0.0.1" for i in range(200)}
+    env.update({f"PAI_w_{i}_ssh_PORT": str(1000 + i) for i in range(200)})
+    with pod_with_sshd(PAI_TASK_ROLE_INSTANCES=instances, **env) as pod:
+        pod.fake("ssh", "exit 0\n")
+        equal("barrier: 200 tasks", pod.run("ssh-barrier").returncode, 0)
+
+
+def shells():
+    plugin = "[{plugin: ssh, parameters: {jobssh: true, sshbarrier: true, sshbarrierTimeout: 1, userssh: {value: ssh-rsa AAAA it's $(x)}}}]"
+    for shell in SHELLS:
+        with pod_with_sshd(plugin) as pod:
+            pod.fake("ssh", "exit 0\n")
+            done = script(pod, shell)
+            equal(f"script: {shell}", done.returncode, 0)
+            check(f"script: the key is one word, {shell}", b"ssh-rsa AAAA it's $(x)\n" in pod.read(HOME + "/authorized_keys"))
+            end(pod)
+
+
+# ---- for real --------------------------------------------------------------------------------------
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def real_pods(folder, ports):
+    """Two tasks on one machine, in directories that sshd finds safe."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/job"], check=True)
+    private, public = (open(folder + name).read() for name in ("/job", "/job.pub"))
+    extension = f"jobSSH:\n  key: |\n{''.join('    ' + line for line in private.splitlines(True))}  pubKey: {public}"
+    plugin = "[{plugin: ssh, parameters: {jobssh: true, sshbarrier: true}}]"
+    env = {"PAI_TASK_ROLE_INSTANCES": "worker:0,worker:1", "PAI_HOST_IP_worker_0": "127.0.0.1",
+           "PAI_HOST_IP_worker_1": "127.0.0.1", "PAI_worker_0_ssh_PORT": str(ports[0]),
+           "PAI_worker_1_ssh_PORT": str(ports[1])}
+    pods = []
+    for i in (0, 1):
+        pods.append(Pod(plugin, extension=extension, FC_TASK_INDEX=str(i), PAI_CONTAINER_SSH_PORT=str(ports[i]), **env))
+        pods[i].fake("sshd", f'exec {sshd_program()} "$@"\n', where="/usr/sbin/sshd")
+    return pods
+
+
+def sshd_program():
+    return os.environ.get("TEST_SSHD") or ("/usr/sbin/sshd" if os.path.exists("/usr/sbin/sshd") else None)
+
+
+def real():
+    if not sshd_program() or not shutil.which("ssh") or os.getuid() != 0:
+        print("skipped: no sshd here, or not root")
+        return
+    folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
+    pods = []
+    try:
+        pods = real_pods(folder, free_ports(2))
+        one, two = pods
+        done = one.run("sshd", "true")
+        check("real: sshd of one task", done.returncode == 0, done)
+        done = one.run("ssh-barrier", "--round", "0", "1")
+        check("real: alone it does not reach the other", done.returncode == 10 and b": worker-1\n" in done.stderr, done)
+        done = two.run("sshd", "true")
+        check("real: sshd of the other", done.returncode == 0, done)
+        for pod in pods:
+            done = pod.run("ssh-barrier", "--round", "1", "1")
+            check("real: now each reaches the other", done.returncode == 0, done)
+        done = subprocess.run(["ssh", "-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes", "worker-1", "echo $((6*7))"],
+                              capture_output=True, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
+        equal("real: a command on the other", (done.returncode, done.stdout), (0, b"42\n"))
+        done = subprocess.run(["ssh", "-F", one.at(HOME + "/ssh_config"), "-o", "BatchMode=yes", "-o", "IdentityFile=none",
+                               "-o", "IdentitiesOnly=yes", "-i", "/dev/null", "-p", two.env["PAI_CONTAINER_SSH_PORT"],
+                               "127.0.0.1", "true"], capture_output=True, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
+        check("real: not without the key", done.returncode == 255, done)
+        done = two.run("sshd", "true")
+        check("real: started again", done.returncode == 0 and one.run("ssh-barrier", "1").returncode == 0, done)
+    finally:
+        for pod in pods:
+            end(pod)
+        tempfile.tempdir = None
+        shutil.rmtree(folder)
+
+
+if os.getuid() == 0:
+    files()
+    not_there()
+    keys()
+    shells()
+else:
+    print("skipped: sshd needs root")
+usage()
+barrier()
+real()
+finish()

@@ -132,6 +132,7 @@ $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-ass
 	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
 	@touch $@
 
+# (Z_TESTW=0: CRC without the 8 KiB of tables that are for large files.)
 # name, what of the sources, how: one archive, each function in a section of its own.  They do not
 # depend on the Makefile, which changes more often than their flags: then `make clean`.
 define VENDORED
@@ -144,7 +145,7 @@ $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
-$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H))
+$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0))
 $(eval $(call VENDORED,bearssl,bearssl-0.6/src/*.c bearssl-0.6/src/*/*.c,-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
 
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
@@ -164,7 +165,7 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client alone, for tests.
-FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files) $(wildcard base/*.c)
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files stamp) $(wildcard base/*.c)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)

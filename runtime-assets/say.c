@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/stamp.h"
 
 enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
 
@@ -64,11 +65,9 @@ static void defuse(char *text, size_t n)
 static size_t prefix(char *out, size_t size, const char *level)
 {
 	struct timespec now;
-	struct tm tm;
-	char stamp[32];
+	char stamp[STAMP_MAX];
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	stamp_text(stamp, now.tv_sec);
 	int n = snprintf(out, size, "%s [openpai-runtime] %s", stamp, level);
 	return n < 0 ? 0 : (size_t)n;
 }

@@ -13,6 +13,7 @@
 
 #include "base/enc.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/stamp.h"
 #include "runtime-assets/trust.h"
 #include "runtime-assets/wire.h"
 
@@ -83,11 +84,8 @@ static const char *problem_text(const struct problem *v, int code)
 /* A wrong clock is as likely as an old certificate: say what it shows. */
 static void expired(struct err *e, const char *where)
 {
-	char now[32] = "";
-	struct tm tm;
-	time_t t = time(NULL);
-	if (gmtime_r(&t, &tm))
-		(void)strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	char now[STAMP_MAX];
+	stamp_text(now, time(NULL));
 	(void)err_set(e, FAILED,
 	              "certificate of %s has expired or is not valid yet (our clock shows %s)",
 	              where, now);

@@ -121,6 +121,7 @@ static const char *mend(struct delivery *d, const char *manifest)
 static void look_for_all(struct delivery *d)
 {
 	bool optional = strcmp(d->server->options->profile, "plain") == 0;
+	d->n_looks = d->n_there = 0;
 	d->look[d->n_looks++] = (struct look){
 		.kind = KIND_SERVICEACCOUNT,
 		.name = d->server->options->service_account,
@@ -272,6 +273,15 @@ static void compared(void *arg, const struct store_reply *reply)
 /* ---- from the start on ------------------------------------------------------------------------
  */
 
+static void begin(struct delivery *d)
+{
+	if (!d->server->local) /* in a directory, nothing runs */
+		look_for_all(d);
+	if (d->program.name)
+		ask(d, STORE_CREATE, 0);
+	store_start(d->store);
+}
+
 struct delivery *delivery_start(struct server *s, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -284,14 +294,18 @@ struct delivery *delivery_start(struct server *s, struct err *e)
 		delivery_free(d);
 		return NULL;
 	}
-	if (!s->local) /* in a directory, nothing runs */
-		look_for_all(d);
-	if (runtime_object(s->translator, &d->arena, &d->program)) {
+	if (runtime_object(s->translator, &d->arena, &d->program))
 		atomic_store(&s->delivery, DELIVERY_PENDING);
-		ask(d, STORE_CREATE, 0);
-	}
-	store_start(d->store);
+	begin(d);
 	return d;
+}
+
+bool delivery_again(struct delivery *d)
+{
+	if (store_pending(d->store))
+		return false; /* it is being done */
+	begin(d);
+	return true;
 }
 
 void delivery_turn(struct delivery *d)

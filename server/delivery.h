@@ -5,6 +5,7 @@
  *
  * - The service account and the ConfigMap with the exit specification are looked for once.  What is
  *   missing is logged, with the command that mends it.  Not being allowed to look is no fault.
+ *   SIGHUP looks again.
  * - With --runtime=configmap the ConfigMap with pai-runtime is made.  Until it is there,
  *   no job is taken: its pods could not start.  This is tried for as long as it takes.
  *
@@ -21,6 +22,9 @@ struct delivery *delivery_start(struct server *s, struct err *e);
 void delivery_turn(struct delivery *d);
 int delivery_fd(const struct delivery *d);
 int delivery_timeout_ms(const struct delivery *d); /* -1: no limit */
+/* Look for it all once more, and make what is no longer there; jobs are taken meanwhile.  false,
+ * and nothing is done, while that is under way anyway. */
+bool delivery_again(struct delivery *d);
 /* Give up what is under way, silently. */
 void delivery_free(struct delivery *d);
 

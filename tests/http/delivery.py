@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import signal
 import tempfile
 
 from fakeapi import FakeApi
@@ -197,6 +198,22 @@ def test_configmap_in_a_directory(check):
         check.equal("directory: nothing is looked for", lines(server, "missing in"), [])
 
 
+def test_again_on_sighup(check):
+    """After something was mended, or lost."""
+    api = FakeApi()
+    with by_configmap(api) as server:
+        wait_until(lambda: lines(server, THERE) and len(lines(server, "missing in")) == 2)
+        api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
+        api.remove("configmaps", configmap_name(program()))
+        server.process.send_signal(signal.SIGHUP)
+        check.ok("SIGHUP: what is still missing", wait_until(lambda: len(lines(server, "missing in")) == 3), server.log())
+        check.equal("SIGHUP: and that alone", lines(server, "missing in")[-1]["object"], f"ConfigMap {EXIT_SPEC}")
+        check.ok("SIGHUP: what is gone is made again", wait_until(
+            lambda: ("configmaps", configmap_name(program())) in api.objects), server.log())
+        check.equal("SIGHUP: jobs are taken", server.submit(job_v2("m")).status, 202)
+    api.close()
+
+
 # ---- what is no program ------------------------------------------------------------------------
 def test_what_is_no_program(check):
     big = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "big")
@@ -229,5 +246,5 @@ def test_translate_prints_it(check):
 
 TESTS = [test_all_is_there, test_missing, test_remedy_names_what_is_configured, test_not_allowed_to_look,
          test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared,
-         test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost,
+         test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
          test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]

@@ -130,9 +130,9 @@ const struct option OPTIONS[] = {
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
 	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
-	{ "check-images", GROUP_IMAGES, FOR_SERVE, true, CHOICE(check_images, "off", CHECKS), .value = "MODE",
+	{ "check-images", GROUP_IMAGES, FOR_SERVE, false, CHOICE(check_images, "off", CHECKS), .value = "MODE",
 	  .help = "ask registries whether images exist: off, warn, or refuse jobs whose image surely does not" },
-	{ "check-images-registries", GROUP_IMAGES, FOR_SERVE, true, TEXT(check_images_registries, ""), .form = &HOSTS, .value = "HOST,...",
+	{ "check-images-registries", GROUP_IMAGES, FOR_SERVE, false, TEXT(check_images_registries, ""), .form = &HOSTS, .value = "HOST,...",
 	  .help = "the only hosts asked, registries and their token services, HOST[:PORT]; HOST=private: may have a private address" },
 	{ "check-images-ca", GROUP_IMAGES, FOR_SERVE, false, TEXT(check_images_ca, ""), .value = "FILE",
 	  .help = "their certificate authorities (PEM); default: the machine's" },

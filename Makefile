@@ -132,9 +132,9 @@ $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-ass
 	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
 	@touch $@
 
-# (Z_TESTW=0: CRC without the 8 KiB of tables that are for large files.)
 # name, what of the sources, how: one archive, each function in a section of its own.  They do not
 # depend on the Makefile, which changes more often than their flags: then `make clean`.
+# Z_TESTW=0: CRC without the 8 KiB of tables that are for large files.
 define VENDORED
 $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	$$(call note,CC,$$@)

@@ -86,7 +86,7 @@ static void read_pem(struct trust *t, struct span pem)
 		STR_AUTO digits = STR_INIT(PEM_MAX);
 		struct span der = { NULL, 0 };
 		for (size_t i = 0; i < inside.n; i++) {
-			if (!strchr(" \t\r\n", inside.p[i]))
+			if (!memchr(" \t\r\n", inside.p[i], 4))
 				str_char(&digits, inside.p[i]);
 		}
 		if (base64_decode(&a, str_view(&digits), &der) == 0 && der.n)

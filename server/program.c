@@ -120,7 +120,7 @@ static void describe(struct span file, const char *arch, struct arena *a,
 {
 	char hash[65];
 	sha256_hex(hash, file);
-	STR_AUTO base64 = STR_INIT(2 * CONFIGMAP_MAX);
+	STR_AUTO base64 = STR_INIT((size_t)2 * CONFIGMAP_MAX);
 	str_base64(&base64, file);
 	out->arch = arch;
 	out->sha256 = arena_dup(a, span_of(hash));

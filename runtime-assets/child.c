@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static int redirect(posix_spawn_file_actions_t *actions, int from, int to)
 {
 	if (from == STREAM_OURS)
@@ -25,13 +23,13 @@ pid_t child_start(const struct child *c)
 {
 	posix_spawn_file_actions_t actions;
 	pid_t pid = -1;
-	char **argv, *const *env = c->env ? c->env : environ;
+	char **argv;
+	char *const *env = c->env ? c->env : environ;
 	memcpy(&argv, &c->argv, sizeof(argv)); /* spawn writes to none of it, but does not say so */
 	errno = posix_spawn_file_actions_init(&actions);
 	if (errno)
 		return -1;
-	int rc =
-	    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	int rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (rc == 0)
 		rc = redirect(&actions, c->out, STDOUT_FILENO);
 	if (rc == 0)

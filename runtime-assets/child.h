@@ -8,9 +8,10 @@
 #include "base/str.h"
 
 struct child {
-	const char *const *argv; /* NULL-terminated; argv[0] is looked for on PATH if it has no `/` */
-	char *const *env;        /* NULL: ours */
-	int out, err;            /* where these streams go; -1: where ours go, -2: nowhere */
+	const char *const
+	    *argv;        /* NULL-terminated; argv[0] is looked for on PATH if it has no `/` */
+	char *const *env; /* NULL: ours */
+	int out, err;     /* where these streams go; -1: where ours go, -2: nowhere */
 };
 enum { STREAM_OURS = -1, STREAM_NONE = -2 };
 

@@ -94,7 +94,8 @@ static void find_close(struct scan *s, size_t from)
 static void read_tag(struct span content, struct tag *t)
 {
 	size_t n = key_length(content);
-	struct span rest = behind(content, n), part;
+	struct span rest = behind(content, n);
+	struct span part;
 	t->word = (struct span){ content.p, n };
 	t->path = rest;
 	while (next_part(&rest, &part)) {
@@ -240,7 +241,8 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 {
 	struct scan s = { .text = text };
 	struct tag t;
-	size_t done = 0, from = 0;
+	size_t done = 0;
+	size_t from = 0;
 	while (next_tag(&s, from, &t) && !out->full) {
 		from = t.start + 2;
 		if (!t.good || t.path.n == 0 || !span_is(t.word, "secrets"))

@@ -33,7 +33,8 @@ enum {
 	SAID_MAX = 64 * 1024,
 	TRIES_MAX = 10,
 	WAIT_MAX_S = 300, /* that one wait may take, also if the server asks for more */
-	BUDGET_S = 900    /* all waits together */
+	WAIT_MAX_MS = 300000,
+	BUDGET_MS = 900000 /* all waits together */
 };
 
 #define TEMPORARY ".pai-git-clone"
@@ -231,7 +232,7 @@ static int64_t wait_ms(const struct move *m, int tries, int64_t asked_s)
 	ms += ms / 2 * (part % 1000) / 1000;
 	if (ms < asked_s * 1000)
 		ms = asked_s * 1000;
-	return ms < WAIT_MAX_S * 1000 ? ms : WAIT_MAX_S * 1000;
+	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
 }
 
 /* The verdict on a try that failed: 0 is `again`, after having waited. */
@@ -248,7 +249,7 @@ static int after_failure(struct move *m, int status, const struct str *said, int
 	}
 	int64_t ms = wait_ms(m, tries, git_retry_after(str_c(said)));
 	*spent += ms;
-	if (tries + 1 == TRIES_MAX || *spent > BUDGET_S * 1000) {
+	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
 		say(SAY_ERROR,
 		    "git plugin: git clone failed %d times; the reason may go by, so another "
 		    "try of the task may help",

@@ -5,7 +5,7 @@
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
 static bool is_alnum(char c)
@@ -110,10 +110,12 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 
 const struct node *job_prerequisite(const struct job *j, const char *type, struct span name)
 {
-	const struct node *list = node_get(&j->doc.root, "prerequisites"), *found = NULL;
+	const struct node *list = node_get(&j->doc.root, "prerequisites");
+	const struct node *found = NULL;
 	for (size_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *p = &list->item[i];
-		const struct node *its_name = node_get(p, "name"), *its_type = node_get(p, "type");
+		const struct node *its_name = node_get(p, "name");
+		const struct node *its_type = node_get(p, "type");
 		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), name))
 			continue;
 		if (type && !(node_is(its_type, NODE_TEXT) && span_is(node_span(its_type), type)))

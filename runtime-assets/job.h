@@ -7,10 +7,12 @@
 #include "runtime-assets/framework.h"
 
 struct job {
-	struct doc doc;          /* of the config; root is null if there is none */
-	const struct node *secrets;   /* of the mounted secrets file, typed by the YAML rules; or NULL */
+	struct doc doc; /* of the config; root is null if there is none */
+	const struct node
+	    *secrets; /* of the mounted secrets file, typed by the YAML rules; or NULL */
 	const struct node *extension; /* of the user extension secret; or NULL */
-	const char *role_name;   /* PAI_CURRENT_TASK_ROLE_NAME: the key in taskRoles; NULL if not set */
+	const char
+	    *role_name; /* PAI_CURRENT_TASK_ROLE_NAME: the key in taskRoles; NULL if not set */
 	const struct node *role; /* its entry in taskRoles; NULL if there is none */
 };
 
@@ -26,7 +28,8 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
  * every character outside of [A-Za-z0-9_] as `_`; in the arena.  NULL if there is none. */
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
 
-/* The entry of top-level `prerequisites` of this type (NULL: any) and name; NULL if not exactly one. */
+/* The entry of top-level `prerequisites` of this type (NULL: any) and name; NULL if not exactly
+ * one. */
 const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
 
 /*

@@ -71,7 +71,8 @@ plugin_make plugin_cmd, plugin_ssh, plugin_git, plugin_tensorboard;
 /* init shall write this file; path and text live in the arena. */
 void plugins_file(struct plugins *all, const char *path, struct span text, unsigned mode);
 
-/* The parameter as text, NULL (n is 0) if it is absent, null or empty; -1 and *e for a map or list. */
+/* The parameter as text, NULL (n is 0) if it is absent, null or empty; -1 and *e for a map or list.
+ */
 int plugin_text(const struct plugin *p, const char *key, struct span *text, struct err *e);
 /* true and false, also as text (a reference gives text); absent is false. */
 int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e);

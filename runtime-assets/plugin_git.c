@@ -144,7 +144,8 @@ static int check_word(struct span text, const char *key, struct err *e)
 
 int plugin_git(struct plugin *p, struct err *e)
 {
-	struct span uri, folder;
+	struct span uri;
+	struct span folder;
 	if (plugin_text(p, "repo_uri", &uri, e) || plugin_text(p, "clone_dir", &folder, e))
 		return -1;
 	uri = span_trim(uri);

@@ -108,7 +108,7 @@ static int read_user(const struct plugin *p, struct user *u, struct err *e)
 static int put_user(struct plugin *p, struct str *arguments, struct err *e)
 {
 	struct user u;
-	struct keys k = { .text = STR_INIT(SSH_KEYS_MAX * SSH_KEY_MAX) };
+	struct keys k = { .text = STR_INIT(SSH_TEXT_MAX) };
 	if (read_user(p, &u, e))
 		return -1;
 	if (u.none)
@@ -132,7 +132,7 @@ int plugin_ssh(struct plugin *p, struct err *e)
 {
 	bool job = false, barrier = false;
 	int64_t minutes = SSH_BARRIER_MINUTES;
-	struct whole timeout = { "sshbarrierTimeout", 1, 24 * 60 };
+	struct whole timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
 	add_key_file(p, "key", SSH_PRIVATE, 0600);
 	add_key_file(p, "pubKey", SSH_PUBLIC, 0644);

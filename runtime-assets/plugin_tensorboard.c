@@ -27,7 +27,8 @@ static int add_dir(struct plugin *p, struct dirs *d, const struct member *m, str
 	STR_AUTO path = STR_SECRET(SCRIPT_MAX);
 	if (!job_scalar(&m->value, &path) || path.n == 0)
 		return err_set(e, FAILED, "the paths in `logdir` must be texts");
-	struct span name = member_key(m), text = arena_span(p->all->a, str_view(&path));
+	struct span name = member_key(m);
+	struct span text = arena_span(p->all->a, str_view(&path));
 	if (has(name, ',') || has(name, ':') || has(text, ','))
 		return err_set(e, FAILED,
 		               "names in `logdir` must be without `:` and `,`, paths without `,`");
@@ -70,14 +71,14 @@ static void put_case(struct plugin *p, const char *version, const char *option, 
 
 static void put_script(struct plugin *p, const struct dirs *d, int64_t port)
 {
-	str_puts(&p->pre,
-	         "{\n"
-	         "if (: >>\"${RUNTIME_LOG_PIPE:-}\") 2>/dev/null; then exec >>\"$RUNTIME_LOG_PIPE\" 2>&1; fi\n"
-	         "if ! command -v tensorboard >/dev/null 2>&1; then\n"
-	         "pip install tensorboard || pip3 install tensorboard || :\n"
-	         "fi\n"
-	         "v=$(tensorboard --version_tb) || v=\n"
-	         "case \"$v\" in\n");
+	str_puts(&p->pre, "{\n"
+	                  "if (: >>\"${RUNTIME_LOG_PIPE:-}\") 2>/dev/null; then exec "
+	                  ">>\"$RUNTIME_LOG_PIPE\" 2>&1; fi\n"
+	                  "if ! command -v tensorboard >/dev/null 2>&1; then\n"
+	                  "pip install tensorboard || pip3 install tensorboard || :\n"
+	                  "fi\n"
+	                  "v=$(tensorboard --version_tb) || v=\n"
+	                  "case \"$v\" in\n");
 	put_case(p, "1.*", "--logdir=", str_view(&d->spec));
 	str_printf(&p->pre, " '--port=%lld' ;;\n", (long long)port);
 	if (d->n == 1)

@@ -35,55 +35,6 @@ static const struct {
 };
 enum { N_PLUGINS = sizeof(PLUGINS) / sizeof(PLUGINS[0]) };
 
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-int plugin_text(const struct plugin *p, const char *key, struct span *text, struct err *e)
-{
-	const struct node *n = node_get(p->parameters, key);
-	*text = SPAN("");
-	if (!n)
-		return 0;
-	STR_AUTO out = STR_SECRET(SCRIPT_MAX);
-	if (!job_scalar(n, &out))
-		return err_set(e, FAILED, "`%s` must be a text", key);
-	*text = arena_span(p->all->a, str_view(&out));
-	return 0;
-}
-
-int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e)
-{
-	const struct node *n = node_get(p->parameters, key);
-	if (node_is(n, NODE_BOOL))
-		*value = n->boolean;
-	else if (!n || n->type == NODE_NULL || (n->type == NODE_TEXT && n->n == 0))
-		*value = false;
-	else if (n->type == NODE_TEXT && strcasecmp(n->text, "true") == 0)
-		*value = true;
-	else if (n->type == NODE_TEXT && strcasecmp(n->text, "false") == 0)
-		*value = false;
-	else
-		return err_set(e, FAILED, "`%s` must be true or false", key);
-	return 0;
-}
-
-int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e)
-{
-	const struct node *n = node_get(p->parameters, w.key);
-	int64_t found = 0;
-	if (!n || n->type == NODE_NULL || (n->type == NODE_TEXT && n->n == 0))
-		return 0;
-	bool ok = n->type == NODE_INT && n->integer >= w.min && n->integer <= w.max;
-	if (ok)
-		found = n->integer;
-	else if (n->type == NODE_TEXT)
-		ok = parse_i64(node_span(n), w.min, w.max, &found) == 0;
-	if (!ok)
-		return err_set(e, FAILED, "`%s` must be a whole number from %lld to %lld", w.key,
-		               (long long)w.min, (long long)w.max);
-	*value = found;
-	return 0;
-}
-
 /* ---- scripts --------------------------------------------------------------------------------- */
 
 void plugins_file(struct plugins *all, const char *path, struct span text, unsigned mode)
@@ -248,7 +199,9 @@ static const struct node *without_lifted(struct arena *a, const struct node *ent
 
 static int add_prerequisite(struct plugins *all, const struct node *name, struct err *e)
 {
-	const struct node *list = node_get(&all->job->doc.root, "prerequisites"), *plugin = NULL;
+	const struct node *list = node_get(&all->job->doc.root, "prerequisites");
+	const struct node *plugin = NULL;
+	const char *plugin_name = NULL;
 	char buf[4 * QUOTE_MAX];
 	size_t found = 0;
 	if (!node_is(name, NODE_TEXT))
@@ -258,15 +211,17 @@ static int add_prerequisite(struct plugins *all, const struct node *name, struct
 		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), node_span(name)))
 			continue;
 		found++;
-		if (!plugin && prerequisite_plugin(&list->item[i]))
+		if (!plugin_name) {
 			plugin = &list->item[i];
+			plugin_name = prerequisite_plugin(plugin);
+		}
 	}
 	if (found == 0)
 		return err_set(e, FAILED, "prerequisite `%s` of the role is not defined",
 		               quote(buf, node_span(name)));
-	if (!plugin)
+	if (!plugin_name)
 		return 0;
-	struct entry entry = { prerequisite_plugin(plugin), without_lifted(all->a, plugin),
+	struct entry entry = { plugin_name, without_lifted(all->a, plugin),
 		               is_ignore(node_get(plugin, "failurePolicy")) };
 	return add(all, &entry, e);
 }

@@ -100,7 +100,8 @@ static bool split_instance(struct span text, struct span *role, int64_t *index)
 
 static bool is_own(struct span role, int64_t index)
 {
-	const char *own_role = getenv("FC_TASKROLE_NAME"), *own_index = getenv("FC_TASK_INDEX");
+	const char *own_role = getenv("FC_TASKROLE_NAME");
+	const char *own_index = getenv("FC_TASK_INDEX");
 	int64_t i;
 	return own_role && own_index && span_is(role, own_role) &&
 	       parse_i64(span_of(own_index), 0, INT32_MAX, &i) == 0 && i == index;

@@ -6,7 +6,13 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { SSH_KEYS_MAX = 256, SSH_KEY_MAX = 16384, SSH_BARRIER_MINUTES = 30 };
+enum {
+	SSH_KEYS_MAX = 256,
+	SSH_KEY_MAX = 16384,
+	SSH_TEXT_MAX = SSH_KEYS_MAX * SSH_KEY_MAX,
+	SSH_BARRIER_MINUTES = 30, /* by default */
+	SSH_BARRIER_MAX = 1440    /* nobody waits for longer than a day */
+};
 
 /*
  * One line of authorized_keys: a known type (ssh-rsa, ssh-ed25519, ecdsa-sha2-*, sk-*), a blank,
@@ -43,10 +49,10 @@ void ssh_peers(struct ssh_peers *p, struct arena *a);
 int ssh_first_port(const char *list, int64_t *port);
 
 /*
- * What a session over ssh gets of our environment: lines NAME=VALUE, as sshd reads them.  Only names
- * that are for everybody (PAI_, FC_, PATH, CUDA and the like), none that sounds like a secret, one
- * line each; sshd takes at most 1000 lines, so the addresses of other tasks come last.  *left_out
- * counts those of ours that were not taken.
+ * What a session over ssh gets of our environment: lines NAME=VALUE, as sshd reads them.  Only
+ * names that are for everybody (PAI_, FC_, PATH, CUDA and the like), none that sounds like a
+ * secret, one line each; sshd takes at most 1000 lines, so the addresses of other tasks come last.
+ * *left_out counts those of ours that were not taken.
  */
 void ssh_environment(struct str *out, char *const *environment, size_t *left_out);
 

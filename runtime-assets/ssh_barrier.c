@@ -17,6 +17,7 @@
 #include "runtime-assets/ssh.h"
 
 enum {
+	GIVE_UP_MAX = 65536,
 	NOT_REACHED = 10, /* with the text below: 249 in the exit specification */
 	AT_ONCE = 16,
 	TRY_MAX_MS = 30000, /* an ssh that hangs is ended then */
@@ -118,7 +119,7 @@ static int round_of(struct barrier *b)
 /* Only those that were not reached. */
 static int give_up(const struct barrier *b)
 {
-	STR_AUTO text = STR_INIT(64 * 1024);
+	STR_AUTO text = STR_INIT(GIVE_UP_MAX);
 	str_puts(&text, GIVEN_UP);
 	str_printf(&text, ": %zu not reached:", b->missing);
 	for (size_t i = 0; i < b->peers.n; i++) {
@@ -169,7 +170,8 @@ static int usage(FILE *out, int status)
 static int parse(struct barrier *b, int argc, char **argv)
 {
 	const char *root = "";
-	int64_t seconds = 10, minutes = SSH_BARRIER_MINUTES;
+	int64_t seconds = 10;
+	int64_t minutes = SSH_BARRIER_MINUTES;
 	int i = 1;
 	for (; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--root") == 0)
@@ -178,7 +180,7 @@ static int parse(struct barrier *b, int argc, char **argv)
 		         parse_i64(span_of(argv[i + 1]), 0, 3600, &seconds))
 			return -1;
 	}
-	if (i < argc && parse_i64(span_of(argv[i]), 1, 24 * 60, &minutes))
+	if (i < argc && parse_i64(span_of(argv[i]), 1, SSH_BARRIER_MAX, &minutes))
 		return -1;
 	layout_init(&b->at, root, &b->a);
 	b->round_ms = seconds * 1000;

@@ -90,7 +90,8 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 	*left_out = 0;
 	for (int tasks = 0; tasks < 2; tasks++) {
 		for (char *const *v = environment; *v; v++) {
-			struct span line = span_of(*v), name = { *v, strcspn(*v, "=") };
+			struct span line = span_of(*v);
+			struct span name = { *v, strcspn(*v, "=") };
 			if (!for_sessions(name, line) || of_a_task(name) != (tasks == 1))
 				continue;
 			if (lines == LINES_MAX || line.n > LINE_MAX_BYTES || strpbrk(*v, "\n\r")) {

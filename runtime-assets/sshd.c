@@ -25,10 +25,9 @@
 #include "runtime-assets/say.h"
 #include "runtime-assets/ssh.h"
 
-extern char **environ;
-
 enum {
 	TEXT_MAX = 8 << 20,
+	HOSTS_MAX = 64 << 20,
 	START_MAX_MS = 10000, /* until sshd has written its number */
 	STOP_MAX_MS = 5000
 };
@@ -60,7 +59,7 @@ static int add_key_file(struct sshd *s, struct str *out, const char *name, struc
 {
 	struct span text;
 	const char *path = path_join(&s->a, s->at.ssh_secret, name);
-	int rc = file_read(path, FILE_THEIRS, SSH_KEYS_MAX * SSH_KEY_MAX, &s->a, &text, e);
+	int rc = file_read(path, FILE_THEIRS, SSH_TEXT_MAX, &s->a, &text, e);
 	if (rc == 1)
 		say(SAY_WARNING, "ssh plugin: there is no %s", path);
 	if (rc == 0)
@@ -88,7 +87,8 @@ static int write_authorized_keys(struct sshd *s, struct err *e)
  * has there stays. */
 static int write_job_key(struct sshd *s, struct err *e)
 {
-	struct span key, theirs;
+	struct span key;
+	struct span theirs;
 	const char *path = path_join(&s->a, s->at.ssh_secret, SSH_PRIVATE);
 	int rc = file_read(path, FILE_THEIRS, SSH_KEY_MAX, &s->a, &key, e);
 	if (rc == 1)
@@ -156,7 +156,8 @@ static int write_environment(struct sshd *s, struct err *e)
 
 static int write_hosts(struct sshd *s, struct err *e)
 {
-	STR_AUTO hosts = STR_INIT(64 << 20), merged = STR_INIT(64 << 20);
+	STR_AUTO hosts = STR_INIT(HOSTS_MAX);
+	STR_AUTO merged = STR_INIT(HOSTS_MAX);
 	const char *theirs = path_join(&s->a, s->home_ssh, "config");
 	struct ssh_peers peers;
 	struct span text;
@@ -233,7 +234,8 @@ static int make_host_key(struct sshd *s, struct err *e)
 static pid_t running(struct sshd *s)
 {
 	ERR_AUTO ignored = { 0 };
-	struct span text, name;
+	struct span text;
+	struct span name;
 	int64_t pid;
 	if (file_read(s->pid_file, FILE_THEIRS, 100, &s->a, &text, &ignored) ||
 	    parse_i64(span_trim(text), 2, INT32_MAX, &pid))

@@ -215,8 +215,9 @@ static void test_job_fill_errors_hold_no_value(void **state)
 static void test_job_fill_many_marks(void **state)
 {
 	(void)state;
-	enum { N = 200000 };
-	STR_AUTO text = STR_INIT(4 * N), out = STR_INIT(4 * N);
+	enum { N = 200000, MOST = 4 * N };
+	STR_AUTO text = STR_INIT(MOST);
+	STR_AUTO out = STR_INIT(MOST);
 	ERR_AUTO e = { 0 };
 	struct job none = { 0 };
 	for (int i = 0; i < N / 2; i++)

@@ -38,7 +38,8 @@ static const char COMMON[] =
 
 static void begin(struct world *w, const char *config)
 {
-	STR_AUTO text = STR_INIT(10000), problem = STR_INIT(1000);
+	STR_AUTO text = STR_INIT(10000);
+	STR_AUTO problem = STR_INIT(1000);
 	*w = (struct world){ .failed = 0 };
 	layout_init(&w->at, "", &w->a);
 	str_puts(&text, COMMON);

@@ -5,7 +5,9 @@
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	if (c >= 'A' && c <= 'Z')
+		c = (char)(c - 'A' + 'a');
+	return c;
 }
 
 static bool same_word(struct span s, const char *word)

@@ -28,7 +28,9 @@ static bool is_alnum(char c)
 
 static char lower(char c)
 {
-	return is_upper(c) ? (char)(c - 'A' + 'a') : c;
+	if (is_upper(c))
+		c = (char)(c - 'A' + 'a');
+	return c;
 }
 
 /* Letters of both cases are equal. */

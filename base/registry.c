@@ -11,12 +11,12 @@
 enum {
 	TRIES = 3,
 	REDIRECTS = 3,
-	HTTPS_PORT = 443,
 	PAUSE_MS = 1000, /* before the second try; twice that before the third */
 	PAUSE_MAX_S = 3600,
-	URL_LIMIT = 4096,
+	TARGET_MAX = 16 << 10,
 	SENTENCE_MAX = 2048,
 	LOGIN_MAX = 64 << 10,
+	LOGIN_LINE_MAX = 2 * LOGIN_MAX,
 	TOKEN_MAX = 32 << 10
 };
 
@@ -77,69 +77,9 @@ static void denied(struct registry_dialogue *d)
 	         d->image->name, d->image->host, check);
 }
 
-/* ---- places ------------------------------------------------------------------------------ */
-
-/* HOST[:PORT] that image_host_ok() likes. */
-static void set_authority(struct registry_place *to, struct span authority, struct arena *a)
-{
-	struct span host = authority;
-	int64_t port = HTTPS_PORT;
-	size_t from = authority.p[0] == '[' ? span_find(authority, 0, "]") : 0;
-	size_t colon = span_find(authority, from, ":");
-	if (colon != SIZE_MAX) {
-		int bad =
-		    parse_i64((struct span){ authority.p + colon + 1, authority.n - colon - 1 }, 1,
-		              UINT16_MAX, &port);
-		(void)bad; /* image_host_ok() has looked */
-		host.n = colon;
-	}
-	if (host.p[0] == '[')
-		host = (struct span){ host.p + 1, host.n - 2 };
-	to->authority = arena_dup(a, authority);
-	to->host = arena_dup(a, host);
-	to->port = (uint16_t)port;
-}
-
-/* Printable ASCII without blanks, and what a fragment begins with is none of ours. */
-static bool target_ok(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (s.p[i] <= ' ' || s.p[i] > '~' || strchr("\"<>\\^`{|}#", s.p[i]))
-			return false;
-	}
-	return s.n <= URL_LIMIT;
-}
-
-/* https://HOST[:PORT][/PATH][?QUERY], without a user.  -1 if it is anything else. */
-static int read_url(struct span url, struct arena *a, struct registry_place *out)
-{
-	static const char HTTPS[] = "https://";
-	size_t n = sizeof(HTTPS) - 1;
-	if (url.n <= n || url.n > URL_LIMIT)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if ((url.p[i] | 0x20) != (HTTPS[i] | 0x20))
-			return -1;
-	}
-	struct span rest = { url.p + n, url.n - n };
-	for (n = 0; n < rest.n && rest.p[n] != '/' && rest.p[n] != '?'; n++)
-		;
-	struct span authority = { rest.p, n };
-	struct span target = { rest.p + n, rest.n - n };
-	if (!image_host_ok(authority) || !target_ok(target))
-		return -1;
-	set_authority(out, authority, a);
-	bool has_path = target.n && target.p[0] == '/';
-	out->target = arena_printf(a, "%s%.*s", has_path ? "" : "/", (int)target.n, target.p);
-	return 0;
-}
-
 static struct registry_place at_registry(const struct registry_dialogue *d, const char *target)
 {
-	struct registry_place to;
-	set_authority(&to, span_of(d->image->host), d->a);
-	to.target = target;
-	return to;
+	return registry_place_at(span_of(d->image->host), target, d->a);
 }
 
 /* ---- stages ------------------------------------------------------------------------------ */
@@ -199,11 +139,11 @@ static void put_scopes(struct str *url, struct span scopes)
 static void ask_for_token(struct registry_dialogue *d, const struct challenges *c)
 {
 	struct registry_place to;
-	if (read_url(c->realm, d->a, &to)) {
+	if (registry_place_read(c->realm, d->a, &to)) {
 		unsure(d, "registry %s names no https address for logging in", d->image->host);
 		return;
 	}
-	STR_AUTO target = STR_INIT(URL_LIMIT * 4);
+	STR_AUTO target = STR_INIT(TARGET_MAX);
 	str_puts(&target, to.target);
 	if (c->service.n)
 		put_query(&target, "service", c->service);
@@ -259,7 +199,8 @@ static void follow(struct registry_dialogue *d, const struct registry_reply *r)
 	bool path = location.n && location.p[0] == '/' && !span_starts(location, "//");
 	if (++d->redirects > REDIRECTS) {
 		unsure(d, "registry %s redirects too often", d->image->host);
-	} else if (path ? !target_ok(location) : !location.p || read_url(location, d->a, &to)) {
+	} else if (path ? !registry_target_ok(location)
+	                : !location.p || registry_place_read(location, d->a, &to)) {
 		unsure(d, "registry %s redirects to what is no https address", d->image->host);
 	} else {
 		if (path)
@@ -379,7 +320,7 @@ static void try_again(struct registry_dialogue *d, const struct registry_reply *
 static const char *basic_header(const struct image_login *login, struct arena *a)
 {
 	struct str pair = STR_SECRET(LOGIN_MAX);
-	struct str line = STR_SECRET(LOGIN_MAX * 2);
+	struct str line = STR_SECRET(LOGIN_LINE_MAX);
 	str_span(&pair, login->user);
 	str_char(&pair, ':');
 	str_span(&pair, login->password);

@@ -30,20 +30,13 @@
 
 #include "base/arena.h"
 #include "base/image.h"
+#include "base/registry_place.h"
 #include "base/str.h"
 
 enum {
 	REGISTRY_ASKS_MAX = 16,          /* requests of one dialogue; it usually takes 4 */
 	REGISTRY_HEADERS_MAX = 16 << 10, /* bytes of the reply's headers worth reading */
 	REGISTRY_BODY_MAX = 64 << 10     /* of the token service's answer */
-};
-
-/* Where a request goes. */
-struct registry_place {
-	const char *authority; /* HOST[:PORT], for the header Host and for lists of hosts */
-	const char *host;      /* to connect to; IPv6 without brackets */
-	uint16_t port;
-	const char *target; /* path and query */
 };
 
 struct registry_ask {

@@ -5,26 +5,16 @@
 #include <strings.h>
 
 #include "base/image.h"
+#include "base/registry_place.h"
 
-enum { HTTPS_PORT = 443, HOSTS_MAX = 256, V4_AT = 12, ADDRESS_BYTES = 16 };
+enum { HOSTS_MAX = 256, V4_AT = 12, ADDRESS_BYTES = 16 };
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
 static void add(struct allow *out, struct arena *a, struct span authority, bool local)
 {
-	int64_t port = HTTPS_PORT;
-	struct span host = authority;
-	size_t from = authority.p[0] == '[' ? span_find(authority, 0, "]") : 0;
-	size_t colon = span_find(authority, from, ":");
-	if (colon != SIZE_MAX) {
-		struct span digits = { authority.p + colon + 1, authority.n - colon - 1 };
-		int bad = parse_i64(digits, 1, UINT16_MAX, &port);
-		(void)bad; /* image_host_ok() has looked */
-		host.n = colon;
-	}
-	if (host.p[0] == '[')
-		host = (struct span){ host.p + 1, host.n - 2 };
-	out->v[out->n++] = (struct allow_entry){ arena_dup(a, host), (uint16_t)port, local };
+	struct registry_place at = registry_place_at(authority, "/", a);
+	out->v[out->n++] = (struct allow_entry){ at.host, at.port, local };
 }
 
 static int add_entry(struct allow *out, struct arena *a, struct span entry, struct err *e)

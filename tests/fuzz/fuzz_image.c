@@ -95,7 +95,8 @@ static void talk(const struct image *image, const struct image_login *login, str
 	unsigned asks = 0;
 	registry_begin(&d, image, login, 5, a);
 	while (registry_next(&d, &ask)) {
-		assert(++asks <= REGISTRY_ASKS_MAX);
+		asks++;
+		assert(asks <= REGISTRY_ASKS_MAX);
 		check_ask(&ask, login->user.n && image_login_fits(image, login->registry));
 		tell(&d, &replies);
 	}

@@ -84,7 +84,7 @@ class Registry:
         self.port = self.server.server_address[1]
         self.host = f"localhost:{self.port}"
         self.realm = f"https://{self.host}/token"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     # ---- what it answers ----
     def allowed(self, authorization):

@@ -1,147 +1,15 @@
-/* Names of images, challenges, and the dialogue with a registry, against what was recorded of the
- * reference (tests/data/runtime/registry) and what must be different here. */
+/* The dialogue with a registry, against what was recorded of the reference
+ * (tests/data/runtime/registry), what must be different here, and what was not recorded. */
 #include "base/registry.h"
 
-#include <stdio.h>
+#include "tests/unit/base/registry_kit.h"
 
-#include "base/challenge.h"
-#include "base/tree.h"
-#include "tests/unit/base/cmocka.h"
+enum { TEXT = 4096, MINUTE_MS = 60000 };
 
-enum { FILE_LIMIT = 1 << 20, TEXT = 4096, MINUTE_MS = 60000 };
-
-#define FOLDER "tests/data/runtime/registry/"
 #define DIGEST "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SECRET "hunter2"
 
 /* ---- the recorded cases ---------------------------------------------------------------- */
-
-struct vectors {
-	struct arena a;
-	struct doc recorded, expected;
-};
-
-static void load(const char *path, struct arena *a, struct doc *doc)
-{
-	char *text = xmalloc(FILE_LIMIT);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	size_t n = fread(text, 1, FILE_LIMIT, f);
-	(void)fclose(f); /* it was only read */
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	assert_int_equal(doc_read((struct span){ text, n }, &BUDGET_DEFAULT, a, doc, &warnings, &e),
-	                 0);
-	free_cleanup(&text);
-}
-
-static int set_up(void **state)
-{
-	struct vectors *v = xcalloc(1, sizeof(*v));
-	load(FOLDER "registry.json", &v->a, &v->recorded);
-	load(FOLDER "expected.json", &v->a, &v->expected);
-	*state = v;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct vectors *v = *state;
-	arena_done(&v->a);
-	free_cleanup(state);
-	return 0;
-}
-
-static struct span text_of(const struct node *n, const char *key)
-{
-	const struct node *t = node_get(n, key);
-	return node_is(t, NODE_TEXT) ? node_span(t) : SPAN("");
-}
-
-/* The entry of this list with the same text under `key`, as it must be here; or as recorded. */
-static const struct node *wanted(const struct vectors *v, const char *list, const char *key,
-                                 const struct node *recorded)
-{
-	const struct node *all = node_get(&v->expected.root, list);
-	for (uint32_t i = 0; i < all->n; i++) {
-		if (span_eq(text_of(&all->item[i], key), text_of(recorded, key)))
-			return &all->item[i];
-	}
-	return recorded;
-}
-
-static const struct node *recorded_list(const struct vectors *v, const char *name)
-{
-	return node_get(&v->recorded.root, name);
-}
-
-static void assert_text(struct span got, struct span want)
-{
-	if (!span_eq(got, want))
-		fail_msg("\"%.*s\" instead of \"%.*s\"", (int)got.n, got.p, (int)want.n, want.p);
-}
-
-static void test_image_parse_recorded(void **state)
-{
-	struct vectors *v = *state;
-	const struct node *all = recorded_list(v, "normalisation");
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct node *want = wanted(v, "normalisation", "uri", &all->item[i]);
-		struct image image;
-		int bad = image_parse(text_of(want, "uri"), &v->a, &image);
-		if (text_of(want, "error").n) {
-			assert_int_equal(bad, -1);
-			continue;
-		}
-		if (bad)
-			fail_msg("%.*s is refused", (int)text_of(want, "uri").n,
-			         text_of(want, "uri").p);
-		char *url = arena_printf(&v->a, "https://%s/v2/", image.host);
-		assert_text(span_of(url), text_of(want, "registry"));
-		assert_text(span_of(image.repository), text_of(want, "repo"));
-		assert_text(span_of(image.reference), text_of(want, "tag"));
-	}
-	assert_int_equal(all->n, 28);
-}
-
-static void test_image_registry_host_recorded(void **state)
-{
-	struct vectors *v = *state;
-	const struct node *all = recorded_list(v, "registryUri");
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct node *want = wanted(v, "registryUri", "in", &all->item[i]);
-		struct span host = image_registry_host(text_of(want, "in"));
-		assert_text(host, image_registry_host(text_of(want, "out")));
-		assert_true(host.n > 0);
-	}
-	assert_int_equal(all->n, 7);
-}
-
-static void read_challenge(struct arena *a, struct span value, struct challenges *c)
-{
-	char *line = arena_printf(a, "X: y\r\nwww-authenticate: %.*s\r\n", (int)value.n, value.p);
-	challenges_read(span_of(line), a, c);
-}
-
-static void test_challenges_read_recorded(void **state)
-{
-	struct vectors *v = *state;
-	const struct node *all = recorded_list(v, "challenge");
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct node *want = wanted(v, "challenge", "in", &all->item[i]);
-		const struct node *out = node_get(want, "out");
-		const struct node *bearer = node_get(out, "Bearer");
-		struct challenges c;
-		read_challenge(&v->a, text_of(want, "in"), &c);
-		assert_int_equal(c.bearer, bearer != NULL);
-		assert_int_equal(c.basic, node_get(out, "Basic") != NULL);
-		assert_int_equal(c.other, !c.bearer && !c.basic);
-		assert_text(c.realm, bearer ? text_of(bearer, "realm") : SPAN(""));
-		assert_text(c.service, bearer ? text_of(bearer, "service") : SPAN(""));
-		assert_text(c.scope, bearer ? text_of(bearer, "scope") : SPAN(""));
-	}
-	assert_int_equal(all->n, 6);
-}
 
 /* "%2F" and so on back to what they stand for. */
 static const char *decoded(struct arena *a, struct span s)
@@ -265,112 +133,6 @@ static void test_dialogues_recorded(void **state)
 		play(&v->a, &all->item[i], wanted(v, "dialogues", "case", &all->item[i]));
 	}
 	assert_int_equal(all->n, 26);
-}
-
-/* ---- names -------------------------------------------------------------------------------- */
-
-static void test_image_host_ok(void **state)
-{
-	(void)state;
-	static const char *const GOOD[] = { "h",        "h:1",        "A.b-c_d:65535",
-		                            "10.0.0.1", "[::1]:5000", "[fe80::1]",
-		                            NULL };
-	static const char *const BAD[] = {
-		"",        ":1",     "h:",  "h:0",   "h:65536", "h:x",    "u@h",
-		"-h",      "h-",     "h/",  "[::1",  "[]",      "[abc]",  "::1",
-		"[::g]:1", "[::1]5", "a b", "h:1:2", "h\n",     "[::1]:", NULL
-	};
-	for (const char *const *s = GOOD; *s; s++)
-		if (!image_host_ok(span_of(*s)))
-			fail_msg("%s is refused", *s);
-	for (const char *const *s = BAD; *s; s++)
-		if (image_host_ok(span_of(*s)))
-			fail_msg("%s is taken", *s);
-}
-
-static bool fits(const char *name, const char *registry)
-{
-	ARENA_AUTO a = { 0 };
-	struct image image;
-	assert_int_equal(image_parse(span_of(name), &a, &image), 0);
-	return image_login_fits(&image, span_of(registry));
-}
-
-static void test_image_login_fits(void **state)
-{
-	(void)state;
-	assert_true(fits("reg.io/a", "reg.io"));
-	assert_true(fits("reg.io/a", "HTTPS://REG.io/v2/"));
-	assert_true(fits("Reg.io:5000/a", "http://reg.IO:5000"));
-	assert_true(fits("a", "https://index.docker.io/v1/"));
-	assert_true(fits("docker.io/a/b", "registry-1.docker.io"));
-	assert_true(fits("[::1]:5000/a", "[::1]:5000"));
-	assert_true(fits("reg.io/a", "")); /* a login without a registry is for the image's own */
-	assert_true(fits("a", " "));
-	assert_false(fits("reg.io/a", "reg.io:5000"));
-	assert_false(fits("reg.io/a", "evil.reg.io"));
-	assert_false(fits("a", "reg.io"));
-	assert_false(fits("reg.io/a", "docker.io"));
-	assert_false(fits("reg.io/a", "reg.io@evil.example"));
-}
-
-static void test_image_default_registry(void **state)
-{
-	(void)state;
-	ARENA_AUTO a = { 0 };
-	assert_text(image_default_registry(SPAN("ubuntu"), &a),
-	            SPAN("https://index.docker.io/v1/"));
-	assert_text(image_default_registry(SPAN("docker.io/a/b"), &a),
-	            SPAN("https://index.docker.io/v1/"));
-	assert_text(image_default_registry(SPAN("reg.io:5000/a"), &a), SPAN("reg.io:5000"));
-}
-
-/* ---- challenges ------------------------------------------------------------------------------ */
-
-static void test_challenges_read_several(void **state)
-{
-	(void)state;
-	ARENA_AUTO a = { 0 };
-	struct challenges c;
-	challenges_read(
-	    SPAN("WWW-Authenticate: Negotiate\r\nWWW-Authenticate: BASIC realm=\"a, b\", "
-	         "bearer Realm = \"https://x/\" , SCOPE=\"q\\\"r\"\r\n"
-	         "www-authenticate: Bearer realm=\"https://second/\"\r\n"),
-	    &a, &c);
-	assert_true(c.basic && c.bearer && c.other);
-	assert_text(c.realm, SPAN("https://x/"));
-	assert_text(c.scope, SPAN("q\"r"));
-	assert_text(c.service, SPAN(""));
-}
-
-static void test_challenges_read_token68(void **state)
-{
-	(void)state;
-	ARENA_AUTO a = { 0 };
-	struct challenges c;
-	read_challenge(&a, SPAN("Negotiate abc/+d==, Bearer realm=x"), &c);
-	assert_true(c.other && c.bearer && !c.basic);
-	assert_text(c.realm, SPAN("x"));
-	read_challenge(&a, SPAN("NTLM basic"), &c);
-	assert_false(c.basic);
-	read_challenge(&a, SPAN("NTLM, basic"), &c);
-	assert_true(c.basic);
-}
-
-static void test_challenges_read_malformed(void **state)
-{
-	(void)state;
-	ARENA_AUTO a = { 0 };
-	struct challenges c;
-	read_challenge(&a, SPAN("Bearer realm=\"https://a"), &c);
-	assert_text(c.realm, SPAN("https://a"));
-	read_challenge(&a, SPAN("Bearer realm=\"https://a\x01\x62\""), &c);
-	assert_true(c.bearer);
-	assert_text(c.realm, SPAN(""));
-	read_challenge(&a, SPAN(", ,\"=Bearer"), &c);
-	assert_false(c.bearer || c.basic || c.other);
-	challenges_read(SPAN(""), &a, &c);
-	assert_false(c.bearer || c.basic || c.other);
 }
 
 /* ---- dialogues of our own -------------------------------------------------------------------- */
@@ -664,16 +426,7 @@ static void test_dialogue_jitter_differs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_image_parse_recorded),
-		cmocka_unit_test(test_image_registry_host_recorded),
-		cmocka_unit_test(test_challenges_read_recorded),
 		cmocka_unit_test(test_dialogues_recorded),
-		cmocka_unit_test(test_image_host_ok),
-		cmocka_unit_test(test_image_login_fits),
-		cmocka_unit_test(test_image_default_registry),
-		cmocka_unit_test(test_challenges_read_several),
-		cmocka_unit_test(test_challenges_read_token68),
-		cmocka_unit_test(test_challenges_read_malformed),
 		cmocka_unit_test(test_dialogue_asks_for_manifests_of_all_kinds),
 		cmocka_unit_test(test_dialogue_ipv6),
 		cmocka_unit_test(test_dialogue_404_then_basic),

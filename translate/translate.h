@@ -135,8 +135,8 @@ bool runtime_object(const struct translator *t, struct arena *a, struct object *
 const char *job_user(const struct job *job);
 struct span job_name(const struct job *job);
 enum dialect job_dialect(const struct job *job); /* DIALECT_V1 or DIALECT_V2 */
-const char *job_hash(const struct job *job); /* metadata.name of the Framework */
-bool job_has_secrets(const struct job *job); /* the arena must be wiped */
+const char *job_hash(const struct job *job);     /* metadata.name of the Framework */
+bool job_has_secrets(const struct job *job);     /* the arena must be wiped */
 
 /* The images that the roles of a job run in, each once. */
 struct job_image {

@@ -100,7 +100,8 @@ static int compare_names(const struct variable *a, const struct variable *b)
 /* By name; of one name, the last first. */
 static int compare(const void *x, const void *y)
 {
-	const struct variable *a = x, *b = y;
+	const struct variable *a = x;
+	const struct variable *b = y;
 	int order = compare_names(a, b);
 	return order ? order : (a->order < b->order) - (a->order > b->order);
 }

@@ -12,6 +12,7 @@
 
 #include "runtime-assets/files.h"
 #include "runtime-assets/http.h"
+#include "runtime-assets/stamp.h"
 
 enum {
 	ASIDE_MAX = 100,   /* names tried for what is moved aside */
@@ -195,7 +196,8 @@ static void find_old(struct log_file *f)
 /* Is `current` still the file that we write to? */
 static bool is_current(const struct log_file *f)
 {
-	struct stat ours, there;
+	struct stat ours;
+	struct stat there;
 	return fstat(f->fd, &ours) == 0 &&
 	       fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
@@ -291,19 +293,16 @@ static void to_runtime_log(struct logs *l, struct span text)
 
 static void put_prefix(struct str *out)
 {
-	time_t now = time(NULL);
-	struct tm utc;
-	gmtime_r(&now, &utc);
-	char date[32];
-	size_t n = strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	char date[STAMP_MAX];
+	stamp_text(date, time(NULL));
 	str_char(out, '[');
-	str_put(out, date, n);
+	str_puts(out, date);
 	str_puts(out, "] [openpai-runtime] ");
 }
 
 static void prefix_lines(struct logs *l, struct span text)
 {
-	STR_AUTO out = STR_INIT(SCAN_PIECE * 64);
+	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
 	while (text.n > 0) {
 		const char *newline = memchr(text.p, '\n', text.n);
 		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;

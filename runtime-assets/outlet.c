@@ -125,3 +125,11 @@ void outlet_put(struct outlet *o, struct span text)
 	else
 		str_span(&o->queue, rest);
 }
+
+void outlet_done(struct outlet *o)
+{
+	if (o->fd > STDERR_FILENO)
+		close(o->fd);
+	o->fd = -1;
+	str_done(&o->queue);
+}

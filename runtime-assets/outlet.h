@@ -41,5 +41,7 @@ static inline bool outlet_waiting(const struct outlet *o)
 	return o->fd >= 0 && o->queue.n > o->head;
 }
 
+void outlet_done(struct outlet *o);
+
 /* Nobody will read it: what waits is lost, as is what comes. */
 void outlet_abandon(struct outlet *o, int error);

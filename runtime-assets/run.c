@@ -228,7 +228,8 @@ static void write_report(struct run *r, struct span message)
 /* Find out why, and tell.  The code for the container. */
 static int explain(struct run *r, int code)
 {
-	int64_t until = clock_ms() + EXPLAIN_MS, end = supervise_deadline(r->supervisor);
+	int64_t until = clock_ms() + EXPLAIN_MS;
+	int64_t end = supervise_deadline(r->supervisor);
 	struct exit_input in = { .code = code,
 		                 .trigger = r->trigger,
 		                 .user_log = r->logs.user[LOG_ALL].fd,
@@ -309,5 +310,8 @@ int cmd_run(int argc, char **argv)
 	}
 	fill_streams();
 	layout_init(&r.at, root, &a);
-	return run_all(&r);
+	int code = run_all(&r);
+	outlet_done(&r.out[0]);
+	outlet_done(&r.out[1]);
+	return code;
 }

@@ -20,10 +20,11 @@
 #include <unistd.h>
 
 enum {
-	PIPE_BYTES = 256 << 10, /* asked for; small writes take a page of it each */
+	PIPE_BYTES = 1 << 20,   /* asked for, for small writes take a page of it each; */
+	PIPE_LESS = 256 << 10,  /* then this; else the kernel's default */
 	TURN_BYTES = 256 << 10, /* taken from one stream in one turn */
 	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
-	 * unprivileged process can give to a pipe. */
+	 * unprivileged process can make of a pipe. */
 	READ_BYTES = 1 << 20,
 	HINTS = 64,
 	HINT_WAIT_MS = 1 /* an announcement follows what it announces this closely */
@@ -126,7 +127,8 @@ void streams_take_user(struct streams *s)
 {
 	struct signalfd_siginfo hint[HINTS];
 	int n = read_hints(s, hint);
-	const struct stream *out = &s->v[STREAM_STDOUT], *err = &s->v[STREAM_STDERR];
+	const struct stream *out = &s->v[STREAM_STDOUT];
+	const struct stream *err = &s->v[STREAM_STDERR];
 	bool fresh = (out->ready && !out->more) || (err->ready && !err->more);
 	if (n == 0 && fresh && s->hints >= 0) {
 		struct pollfd soon = { .fd = s->hints, .events = POLLIN };
@@ -178,7 +180,9 @@ int streams_open(struct streams *s, enum stream_name i)
 	/* Without packets where the kernel has none. */
 	if (pipe2(end, O_CLOEXEC | (user ? O_DIRECT : 0)) != 0 && pipe2(end, O_CLOEXEC) != 0)
 		return -1;
-	(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES); /* too many pipes of this user: then less */
+	/* A user has so many pages for pipes on a node. */
+	if (fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
+		(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_LESS);
 	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
 	if (user && s->hints >= 0 && fcntl(end[0], F_SETOWN, getpid()) == 0 &&
 	    fcntl(end[0], F_SETSIG, s->hint_signal) == 0)

@@ -401,7 +401,8 @@ static int open_runtime_pipe(struct supervisor *s)
 		return -1;
 	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/%ld/fd/%d", (long)getpid(),
 	         s->runtime_in);
-	char self[32], pid[32];
+	char self[32];
+	char pid[32];
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
 	self[n > 0 ? n : 0] = '\0';

@@ -79,7 +79,7 @@ static size_t tag_end(struct span xml, size_t at)
 static size_t name_length(struct span tag)
 {
 	size_t n = 0;
-	while (n < tag.n && !memchr(" \t\r\n/>", tag.p[n], 6))
+	while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
 		n++;
 	return n;
 }
@@ -150,7 +150,8 @@ static int start(const char *path, int out, struct arena *a, pid_t *pid)
 		env[1] = arena_printf(a, "LD_LIBRARY_PATH=%s", libraries);
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	sigset_t none, standard;
+	sigset_t none;
+	sigset_t standard;
 	(void)sigemptyset(&none);
 	(void)sigfillset(&standard);
 	int rc = posix_spawn_file_actions_init(&files);

@@ -72,7 +72,8 @@ static void window_load(struct window *w, struct log_text *l, size_t from, size_
  * *lines becomes how many it went back. */
 static size_t lines_back(const struct window *w, size_t at, size_t *lines)
 {
-	size_t start = at, went = 0;
+	size_t start = at;
+	size_t went = 0;
 	for (;;) {
 		while (start > 0 && w->p[start - 1] != '\n')
 			start--;
@@ -88,7 +89,8 @@ static size_t lines_back(const struct window *w, size_t at, size_t *lines)
 /* The end of the line that is `lines` behind the one with byte `at`. */
 static size_t lines_on(const struct window *w, size_t at, size_t *lines)
 {
-	size_t end = at, went = 0;
+	size_t end = at;
+	size_t went = 0;
 	for (;;) {
 		while (end < w->n && w->p[end] != '\n')
 			end++;
@@ -122,12 +124,14 @@ static struct match shown(const struct window *w, size_t most)
 	size_t lines = count_line_ends(w, w->match.start, last) + 1;
 	struct match out;
 	if (lines >= most) {
-		size_t back = most - 1, none = 0;
+		size_t back = most - 1;
+		size_t none = 0;
 		out.start = lines_back(w, last, &back);
 		out.end = lines_on(w, last, &none);
 		return out;
 	}
-	size_t behind = most, before;
+	size_t behind = most;
+	size_t before;
 	(void)lines_on(w, last, &behind); /* counted only */
 	before = at_least(3, most > lines + behind ? most - lines - behind : 0);
 	if (before > most - lines)

@@ -55,9 +55,15 @@ struct exit_verdict {
 	struct match user, platform;        /* where, if the pattern asks */
 };
 
+/* What is to be explained. */
+struct exit_case {
+	const struct exit_input *in;
+	struct log_text user, platform;
+	struct notes *warnings;
+};
+
 /* The first pattern that holds. */
-void exit_spec_match(const struct exit_spec *s, const struct exit_input *in, struct log_text *user,
-                     struct log_text *platform, struct exit_verdict *out, struct notes *warnings);
+void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out);
 
 /* ---- ecc.c: GPUs ----------------------------------------------------------------------------- */
 
@@ -74,7 +80,8 @@ enum {
 	EXCERPT_MAX = 64 << 10, /* bytes of an excerpt; more than this is never shown */
 	EXCERPT_USER_LINES = 15,
 	EXCERPT_PLATFORM_LINES = 10,
-	MATCHED_MAX = 2048 /* bytes of the matched text */
+	MATCHED_MAX = 2048,                /* bytes of the matched text ... */
+	MATCHED_TEXT_MAX = 3 * MATCHED_MAX /* ... and with each of them replaced by U+FFFD */
 };
 
 /* Valid UTF-8, made from what stands in a log. */

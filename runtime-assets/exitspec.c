@@ -203,17 +203,18 @@ static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
 	return (m->ecc == 1) == p->gpu_ecc;
 }
 
-void exit_spec_match(const struct exit_spec *s, const struct exit_input *in, struct log_text *user,
-                     struct log_text *platform, struct exit_verdict *out, struct notes *warnings)
+void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
 {
 	ARENA_AUTO a = { 0 };
-	struct matcher m = { .in = in, .user.text = &user->text, .platform.text = &platform->text };
+	struct matcher m = { .in = c->in,
+		             .user.text = &c->user.text,
+		             .platform.text = &c->platform.text,
+		             .ecc = -1 };
 	const struct regex **re = ARENA_NEW(&a, const struct regex *, 2 * s->n + 1);
 	for (size_t i = 0; i < s->n; i++) {
 		re[i] = s->v[i].user;
 		re[s->n + i] = s->v[i].platform;
 	}
-	m.ecc = -1;
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
 	search_all(&m, &m.user, re, s->n, &a);
 	search_all(&m, &m.platform, re + s->n, s->n, &a);
@@ -228,6 +229,6 @@ void exit_spec_match(const struct exit_spec *s, const struct exit_input *in, str
 		}
 	}
 	if (m.late)
-		notes_add(warnings, NOWHERE,
+		notes_add(c->warnings, NOWHERE,
 		          "the patterns of the exit specification took too long; none was taken");
 }

@@ -60,7 +60,8 @@ static struct span read_window(struct text *t, size_t from)
 
 void log_text_open(struct log_text *l, int fd, int rotated)
 {
-	size_t size = regular_size(fd), before = 0;
+	size_t size = regular_size(fd);
+	size_t before = 0;
 	*l = (struct log_text){ .text = { .window = LOG_WINDOW, .read = read_window } };
 	if (size < EXIT_SHORT_LOG)
 		before = regular_size(rotated);

@@ -29,10 +29,18 @@ static bool more(const struct parser *p)
 	return p->at < p->text.n;
 }
 
+/* NUL behind the end; and where there is one. */
+static char byte_at(const struct parser *p, size_t at)
+{
+	if (at < p->text.n)
+		return p->text.p[at];
+	return '\0';
+}
+
 /* The next byte; NUL at the end (where more() tells). */
 static char peek(const struct parser *p)
 {
-	return more(p) ? p->text.p[p->at] : '\0';
+	return byte_at(p, p->at);
 }
 
 static bool take(struct parser *p, const char *what)
@@ -139,7 +147,8 @@ static bool octal(char c)
 /* An escape that stands for one character; the backslash is behind us. */
 static bool one_escape(struct parser *p, uint32_t *out)
 {
-	static const char LETTERS[] = "afnrtv", CODES[] = "\a\f\n\r\t\v";
+	static const char LETTERS[] = "afnrtv";
+	static const char CODES[] = "\a\f\n\r\t\v";
 	char c = peek(p);
 	const char *letter = c ? strchr(LETTERS, c) : NULL;
 	p->at++;
@@ -175,7 +184,7 @@ static void *bad_escape(struct parser *p, size_t at)
 /* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
 static bool class_escape(struct parser *p, struct runes *set)
 {
-	char c = p->at + 1 < p->text.n ? p->text.p[p->at + 1] : '\0';
+	char c = byte_at(p, p->at + 1);
 	char lower = (char)(c | 0x20);
 	if (!c || peek(p) != '\\' || !strchr("dsw", lower))
 		return false;
@@ -263,7 +272,8 @@ static int posix_class(struct parser *p, struct runes *set)
 static bool class_range(struct parser *p, size_t open, struct runes *set)
 {
 	size_t at = p->at;
-	uint32_t lo, hi;
+	uint32_t lo;
+	uint32_t hi;
 	if (!class_rune(p, open, &lo))
 		return false;
 	hi = lo;
@@ -331,7 +341,9 @@ static char take_flags(struct parser *p)
 			any = false;
 		} else if (c == ':' || c == ')') {
 			p->flags = any ? flags : p->flags;
-			return any ? c : '\0';
+			if (any)
+				return c;
+			break;
 		} else if (add_flag(&flags, c, off)) {
 			any = true;
 		} else {

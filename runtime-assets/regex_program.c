@@ -7,7 +7,7 @@
 
 #include "runtime-assets/regex_inner.h"
 
-enum { SETS_MAX = 4096, RANGES_MAX = 65536, FULL = UINT16_MAX };
+enum { SETS_MAX = 4096, RANGES_MAX = 65536, WORK_MAX = 50 * RANGES_MAX };
 
 struct builder {
 	struct program *p;
@@ -208,7 +208,8 @@ static void emit_search(struct builder *b, struct program *p)
 
 static int by_number(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t x = *(const uint32_t *)a;
+	uint32_t y = *(const uint32_t *)b;
 	return (x > y) - (x < y);
 }
 
@@ -238,7 +239,8 @@ static void find_bounds(struct program *p, struct arena *a)
 
 static size_t interval_of(const struct program *p, uint32_t rune)
 {
-	size_t lo = 0, hi = p->n_bounds;
+	size_t lo = 0;
+	size_t hi = p->n_bounds;
 	while (hi - lo > 1) {
 		size_t mid = (lo + hi) / 2;
 		if (p->bound[mid] <= rune)
@@ -264,7 +266,8 @@ struct signature {
 
 static int by_signature(const void *a, const void *b)
 {
-	const struct signature *x = a, *y = b;
+	const struct signature *x = a;
+	const struct signature *y = b;
 	if (x->sets != y->sets)
 		return (x->sets > y->sets) - (x->sets < y->sets);
 	return (x->interval > y->interval) - (x->interval < y->interval);
@@ -284,7 +287,7 @@ static bool make_classes(struct builder *b)
 			size_t i = interval_of(p, p->sets[s].v[k].lo);
 			for (; i < p->n_bounds && p->bound[i] <= p->sets[s].v[k].hi; i++, work++)
 				sig[i].sets += mix(s);
-			if (work > 50u * RANGES_MAX)
+			if (work > WORK_MAX)
 				return false;
 		}
 	}
@@ -307,7 +310,8 @@ static bool make_classes(struct builder *b)
 /* Assertions tell line ends and letters apart, too. */
 static void add_asked_sets(struct builder *b)
 {
-	struct runes newline = { 0 }, word = { 0 };
+	struct runes newline = { 0 };
+	struct runes word = { 0 };
 	if (b->p->asks_line) {
 		runes_add(&newline, b->a, '\n', '\n');
 		set_number(b, &newline);

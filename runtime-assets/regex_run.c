@@ -16,10 +16,11 @@
 #include "runtime-assets/regex_inner.h"
 
 enum {
-	TABLE_MAX = 1 << 18,  /* entries in all rows */
-	STATES_MAX = 1 << 13, /* a power of two */
-	LISTS_MAX = 1 << 18,  /* instructions in all lists */
-	PATIENCE = 1 << 16    /* steps, or bytes, between looks at the clock */
+	TABLE_MAX = 1 << 18, /* entries in all rows */
+	STATES_MAX = 1 << 13,
+	SLOTS = 2 * STATES_MAX, /* of the hash */
+	LISTS_MAX = 1 << 18,    /* instructions in all lists */
+	PATIENCE = 1 << 16      /* steps, or bytes, between looks at the clock */
 };
 
 #define SPECIAL 0x80000000u
@@ -43,7 +44,7 @@ struct dfa {
 	size_t n, states_max;
 	uint16_t *lists;
 	size_t lists_n, lists_cap;
-	uint16_t *hash; /* 2 * STATES_MAX entries: number of the state + 1 */
+	uint16_t *hash; /* SLOTS entries: number of the state + 1 */
 	/* What a step needs: instructions seen in it (by stamp), those to look at, the next list.
 	 */
 	uint32_t *seen, *listed, stamp;
@@ -56,7 +57,7 @@ struct dfa {
 static void forget(struct dfa *d)
 {
 	/* State 0 has nothing to wait for. */
-	memset(d->hash, 0, 2 * STATES_MAX * sizeof(*d->hash));
+	memset(d->hash, 0, SLOTS * sizeof(*d->hash));
 	d->state[0] = (struct state){ 0 };
 	d->n = 1;
 	d->lists_n = 0;
@@ -72,12 +73,12 @@ static void dfa_init(struct dfa *d, const struct program *p, struct run *r)
 		d->states_max = STATES_MAX;
 	if (d->states_max < 16)
 		d->states_max = 16;
-	d->table_cap = 16 * d->width;
+	d->table_cap = (size_t)16 * d->width;
 	d->table = xmalloc(d->table_cap * sizeof(*d->table));
 	d->state = xmalloc(d->states_max * sizeof(*d->state));
 	d->lists_cap = 2 * p->n;
 	d->lists = xmalloc(d->lists_cap * sizeof(*d->lists));
-	d->hash = xmalloc(2 * STATES_MAX * sizeof(*d->hash));
+	d->hash = xmalloc(SLOTS * sizeof(*d->hash));
 	d->seen = xcalloc(p->n, sizeof(*d->seen));
 	d->listed = xcalloc(p->n, sizeof(*d->listed));
 	d->stack = xmalloc((2 * p->n + 2) * sizeof(*d->stack));
@@ -206,8 +207,8 @@ static uint32_t intern(struct dfa *d, enum neighbour neighbour)
 		return 0;
 	if (d->n >= d->states_max || (d->lists_n && d->lists_n + d->next_n > LISTS_MAX))
 		forget(d);
-	size_t slot = hash_of(d->next, d->next_n, before) % (2 * STATES_MAX);
-	for (; d->hash[slot]; slot = (slot + 1) % (2 * STATES_MAX)) {
+	size_t slot = hash_of(d->next, d->next_n, before) % SLOTS;
+	for (; d->hash[slot]; slot = (slot + 1) % SLOTS) {
 		if (is_state(d, d->hash[slot] - 1u, before))
 			return (d->hash[slot] - 1u) * d->width;
 	}

@@ -42,7 +42,8 @@ void runes_add_folded(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi
 
 static int by_start(const void *a, const void *b)
 {
-	uint32_t x = ((const struct range *)a)->lo, y = ((const struct range *)b)->lo;
+	uint32_t x = ((const struct range *)a)->lo;
+	uint32_t y = ((const struct range *)b)->lo;
 	return (x > y) - (x < y);
 }
 
@@ -78,7 +79,8 @@ void runes_negate(struct runes *s, struct arena *a)
 
 bool runes_has(const struct runes *s, uint32_t rune)
 {
-	size_t lo = 0, hi = s->n;
+	size_t lo = 0;
+	size_t hi = s->n;
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 		if (rune > s->v[mid].hi)

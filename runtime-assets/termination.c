@@ -96,6 +96,9 @@ void yaml_quoted(struct str *out, struct span text)
 
 /* ---- what is left of each text ------------------------------------------------------------ */
 
+/* All four uncut: each has its bounds, and a byte becomes four at most. */
+enum { WHOLE_MAX = 4 * 2 * (EXCERPT_MAX + MATCHED_TEXT_MAX) + 1024 };
+
 enum part_name { MATCHED_USER, MATCHED_PLATFORM, USER, PLATFORM, PARTS };
 
 struct part {
@@ -107,7 +110,8 @@ struct part {
 /* Bytes of the shortest beginning whose characters take `size` or more. */
 static size_t head_of(struct span text, size_t size)
 {
-	size_t i = 0, sum = 0;
+	size_t i = 0;
+	size_t sum = 0;
 	unsigned width;
 	for (; i < text.n && sum < size; i += width) {
 		uint32_t r = rune_decode((const unsigned char *)text.p + i, text.n - i, &width);
@@ -119,7 +123,8 @@ static size_t head_of(struct span text, size_t size)
 /* Bytes that stay in front of the shortest end that takes `size` or more. */
 static size_t without_tail(struct span text, size_t size)
 {
-	size_t i = text.n, sum = 0;
+	size_t i = text.n;
+	size_t sum = 0;
 	unsigned width;
 	for (; i > 0 && sum < size; i -= width) {
 		uint32_t r = rune_decode_last((const unsigned char *)text.p, i, &width);
@@ -197,8 +202,7 @@ void summary_write(const struct summary *s, struct str *out)
 		{ MATCHED_PLATFORM, cut_tail },
 		{ MATCHED_USER, cut_tail },
 	};
-	/* All four uncut: the excerpts have bounds, and a byte becomes four at most. */
-	STR_AUTO whole = STR_INIT(4 * (2 * EXCERPT_MAX + 6 * MATCHED_MAX) + 1024);
+	STR_AUTO whole = STR_INIT(WHOLE_MAX);
 	write_all(s, part, &whole);
 	for (size_t i = 0; i < sizeof(STEPS) / sizeof(*STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
 		struct part *p = &part[STEPS[i].name];

@@ -1,4 +1,5 @@
-/* Regular expressions: as Go has them, as the plain simulation runs the same programs, and limits. */
+/* Regular expressions: as Go has them, as the plain simulation runs the same programs, and limits.
+ */
 #include "runtime-assets/regex.h"
 
 #include <stdio.h>
@@ -8,8 +9,7 @@
 #include "tests/lib/pike.h"
 #include "tests/unit/base/cmocka.h"
 
-    enum { LINE_MAX_BYTES = 1 << 16,
-	   SOON_MS = 60000 };
+enum { LINE_MAX_BYTES = 1 << 16, SOON_MS = 60000 };
 
 /* Text of which no more than eight bytes are in memory. */
 struct narrow {
@@ -172,7 +172,7 @@ static void test_compile_says_where(void **state)
 static void test_compile_limits(void **state)
 {
 	(void)state;
-	STR_AUTO deep = STR_INIT(4 * REGEX_DEPTH_MAX);
+	STR_AUTO deep = STR_INIT(REGEX_DEPTH_MAX + 1);
 	for (int i = 0; i <= REGEX_DEPTH_MAX; i++)
 		str_char(&deep, '(');
 	check_refused(str_c(&deep), "groups are nested too deeply at byte 251");
@@ -287,7 +287,8 @@ static void test_search_with_full_table(void **state)
 	const struct regex *re = regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &a, &e);
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
-	memcpy(text + LONG_TEXT - 20, "axxxxxxxxxxxxxxcxbbb", 20);
+	static const char END[20] = "axxxxxxxxxxxxxxcxbbb";
+	memcpy(text + LONG_TEXT - sizeof(END), END, sizeof(END));
 	assert_int_equal(search(re, (struct span){ text, LONG_TEXT }, &m), REGEX_FOUND);
 	assert_int_equal(m.start, 0);
 	assert_int_equal(m.end, LONG_TEXT - 3);

@@ -24,7 +24,7 @@ struct barrier_times {
 	int64_t fetch_ms;    /* without gang allocation: for the Framework and the own address */
 };
 
-/* From BARRIER_CHECK_INTERVAL_SEC (5 to 600, by default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
+/* From BARRIER_CHECK_INTERVAL_SEC (5 to 1200, by default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
  * 1200, 600).  -1 and *e for anything else. */
 int barrier_times_read(struct barrier_times *t, struct err *e);
 /* For tests, which cannot wait for minutes: all five in milliseconds, with commas. */

@@ -13,7 +13,7 @@ int barrier_times_read(struct barrier_times *t, struct err *e)
 		int64_t *ms;
 		int64_t otherwise, min, max; /* seconds */
 	} KNOBS[] = {
-		{ "BARRIER_CHECK_INTERVAL_SEC", &t->interval_ms, 10, 5, 600 },
+		{ "BARRIER_CHECK_INTERVAL_SEC", &t->interval_ms, 10, 5, 1200 },
 		{ "BARRIER_CHECK_TIMEOUT_SEC", &t->timeout_ms, 600, 60, 1200 },
 	};
 	for (size_t i = 0; i < sizeof(KNOBS) / sizeof(KNOBS[0]); i++) {

@@ -38,7 +38,7 @@ static void try_claims(struct span jwt)
 /* As what it is, and as the payload of a token. */
 static void try_token(struct span text)
 {
-	STR_AUTO jwt = STR_INIT(4 * TOKEN_MAX);
+	STR_AUTO jwt = STR_INIT((size_t)4 * TOKEN_MAX);
 	try_claims(text);
 	str_puts(&jwt, "e30.");
 	str_base64(&jwt, text);

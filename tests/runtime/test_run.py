@@ -301,8 +301,8 @@ def test_signals_are_forwarded():
     script = """
 import os, signal, sys, time
 for n in sys.argv[1:]:
-    signal.signal(getattr(signal, "SIG" + n), lambda *_, n=n: os.write(1, f"got {n}\n".encode()))
-os.write(1, b"ready\n")
+    signal.signal(getattr(signal, "SIG" + n), lambda *_, n=n: os.write(1, f"got {n}\\n".encode()))
+os.write(1, b"ready\\n")
 while not os.path.exists(os.environ["STOP"]):
     time.sleep(0.05)
 sys.exit(5)

@@ -24,20 +24,32 @@ struct json {
 	size_t secrets_from, secrets_to;
 };
 
+/* Count a byte that is no printable ASCII. */
+static void count_other(struct json *j, const char *p)
+{
+	bool crlf = *p == '\r' && p + 1 < j->text.p + j->text.n && p[1] == '\n';
+	if (*p == '\n' || (*p == '\r' && !crlf)) {
+		j->at.line++;
+		j->at.column = 1;
+	} else if (((unsigned char)*p & 0xc0) != 0x80) {
+		j->at.column++;
+	}
+}
+
 /* Line and column of a byte not before the last one that was asked for. */
 static struct place place_of(struct json *j, size_t offset)
 {
-	for (; j->counted < offset; j->counted++) {
-		unsigned char c = (unsigned char)j->text.p[j->counted];
-		bool crlf =
-		    c == '\r' && j->counted + 1 < j->text.n && j->text.p[j->counted + 1] == '\n';
-		if (c == '\n' || (c == '\r' && !crlf)) {
-			j->at.line++;
-			j->at.column = 1;
-		} else if ((c & 0xc0) != 0x80) {
-			j->at.column++;
-		}
+	const char *p = j->text.p + j->counted;
+	const char *end = j->text.p + offset;
+	while (p < end) {
+		const char *from = p;
+		while (p < end && *p >= ' ' && *p <= '~')
+			p++;
+		j->at.column += (unsigned)(p - from);
+		if (p < end)
+			count_other(j, p++);
 	}
+	j->counted = offset > j->counted ? offset : j->counted;
 	return j->at;
 }
 
@@ -183,20 +195,32 @@ static int escape(struct json *j, char **out)
 	return 0;
 }
 
-/* The end of the string that begins at the quote; its length is at least that of the value. */
-static int string_end(struct json *j, size_t *end)
+/* Where a string ends, or must be looked at more closely. */
+static const bool STRING_STOP[256] = { [0 ... 0x1f] = true, ['"'] = true, ['\\'] = true };
+
+/* The end of the string that begins at the quote; its length is at least that of the value.
+ * *plain: it has no escapes. */
+static int string_end(struct json *j, size_t *end, bool *plain)
 {
+	const unsigned char *p = (const unsigned char *)j->text.p;
+	size_t n = j->text.n;
 	size_t i = j->i + 1;
-	while (i < j->text.n && j->text.p[i] != '"') {
-		if ((unsigned char)j->text.p[i] < 0x20)
+	*plain = true;
+	for (;;) {
+		while (i < n && !STRING_STOP[p[i]])
+			i++;
+		if (i >= n)
+			return bad_syntax(j, j->i, "the quote that opens here is never closed");
+		if (p[i] == '"')
+			break;
+		if (p[i] < 0x20)
 			return bad_syntax(
 			    j, i,
 			    "line breaks, tabs and control characters in text must "
 			    "be written as escapes (or the closing quote is missing)");
-		i += j->text.p[i] == '\\' && i + 1 < j->text.n ? 2 : 1;
+		*plain = false;
+		i += 2; /* whatever stands behind a backslash does not end it */
 	}
-	if (i >= j->text.n)
-		return bad_syntax(j, j->i, "the quote that opens here is never closed");
 	*end = i;
 	return 0;
 }
@@ -204,16 +228,17 @@ static int string_end(struct json *j, size_t *end)
 static int read_string(struct json *j, struct span *value)
 {
 	size_t end = 0;
-	if (string_end(j, &end) < 0)
+	bool plain;
+	if (string_end(j, &end, &plain) < 0)
 		return -1;
 	char *p = arena_alloc(j->b.arena, end - j->i);
 	char *out = p;
 	j->i++;
 	while (j->i < end) {
 		const char *from = j->text.p + j->i;
-		const char *slash = memchr(from, '\\', end - j->i);
+		const char *slash = plain ? NULL : memchr(from, '\\', end - j->i);
 		size_t n = slash ? (size_t)(slash - from) : end - j->i;
-		memcpy(out, from, n);
+		bytes_copy(out, from, n);
 		out += n;
 		j->i += n;
 		if (slash && escape(j, &out) < 0)

@@ -116,6 +116,28 @@ bool str_reserve_slow(struct str *s, size_t n)
 	return true;
 }
 
+static void copy8(char *to, const char *from)
+{
+	uint64_t w;
+	memcpy(&w, from, sizeof(w));
+	memcpy(to, &w, sizeof(w));
+}
+
+void bytes_copy(char *to, const char *from, size_t n)
+{
+	enum { SHORT = 64 };
+	if (n > SHORT) {
+		memcpy(to, from, n);
+	} else if (n >= 8) {
+		for (size_t i = 0; i < n - 8; i += 8)
+			copy8(to + i, from + i);
+		copy8(to + n - 8, from + n - 8); /* overlaps the last of those */
+	} else {
+		for (size_t i = 0; i < n; i++)
+			to[i] = from[i];
+	}
+}
+
 void str_puts(struct str *s, const char *text)
 {
 	str_put(s, text, strlen(text));

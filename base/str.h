@@ -64,10 +64,14 @@ static inline bool str_reserve(struct str *s, size_t n)
 	return s->cap - s->n > n || str_reserve_slow(s, n);
 }
 
+/* memcpy for what is mostly a few bytes: that of some C libraries takes longer to start than
+ * these to copy. */
+void bytes_copy(char *to, const char *from, size_t n);
+
 static inline void str_put(struct str *s, const char *p, size_t n)
 {
 	if (str_reserve(s, n)) {
-		memcpy(s->p + s->n, p, n);
+		bytes_copy(s->p + s->n, p, n);
 		s->n += n;
 		s->p[s->n] = '\0';
 	}

@@ -15,7 +15,8 @@ static int read_mounted(const char *path, struct arena *a, const struct node **r
 	if (status != 0 || span_trim(text).n == 0)
 		return status < 0 ? -1 : 0;
 	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &why) < 0)
-		return err_set(e, FAILED, "%s: line %u cannot be read as YAML", path, why.notes.v[0].line);
+		return err_set(e, FAILED, "%s: line %u cannot be read as YAML", path,
+		               why.notes.v[0].line);
 	struct node *copy = ARENA_NEW(a, struct node, 1);
 	*copy = doc.root;
 	*root = copy;

@@ -17,8 +17,10 @@ enum {
 /* ---- tasks and roles --------------------------------------------------------------------------
  */
 
-static void put_ports(struct writer *w, const struct role_env *r, const char *uid, int64_t index)
+/* Returns the first http port, 0 if there is none. */
+static int64_t put_ports(struct writer *w, const struct role_env *r, const char *uid, int64_t index)
 {
+	int64_t http = 0;
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		struct span list = env_port_list(w, r, l, uid, index);
@@ -30,7 +32,11 @@ static void put_ports(struct writer *w, const struct role_env *r, const char *ui
 		env_put_role(w, r, "PAI_PORT_LIST_", list);
 		str_puts(&w->rest, "_PORT");
 		env_put_role(w, r, "PAI_", list);
+		if (strcmp(l->name, "http") == 0)
+			(void)parse_i64((struct span){ list.p, strcspn(list.p, ",") }, 1, 65535,
+			                &http); /* of no port: the empty text, 0 */
 	}
+	return http;
 }
 
 static void add_host(struct str *hosts, const char *address, int64_t port)
@@ -53,16 +59,14 @@ static bool put_task(struct writer *w, const struct role_env *r, const struct fw
 	const char *address = framework_address(r->r, t);
 	const char *uid = env_uid(w, r, t);
 	bool ports = env_has_ports(r, uid);
-	if (ports)
-		put_ports(w, r, uid, t->index);
+	int64_t http = ports ? put_ports(w, r, uid, t->index) : 0;
 	if (address) {
 		w->rest.n = 0;
 		str_char(&w->rest, '_');
 		str_int(&w->rest, t->index);
 		env_put_role(w, r, "PAI_HOST_IP_", span_of(address));
 	}
-	int64_t http = address && ports ? env_first_port(r, "http", uid, t->index) : 0;
-	if (http)
+	if (address && http)
 		add_host(&w->hosts, address, http);
 	if (r->own && t->index == w->in->task_index)
 		env_put_own(w, r, address, uid);

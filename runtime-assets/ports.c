@@ -44,15 +44,25 @@ static bool can_bind(int family, int type, uint16_t port)
 	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
 }
 
+/*
+ * Linux gives clients ports from the same range.  A connection that happens to have ours, or the
+ * minute after it, is no reason to fail a task that binds later, if at all.
+ */
+static bool is_taken(int type, unsigned protocol, uint16_t port)
+{
+	if (can_bind(AF_INET, type, port) && can_bind(AF_INET6, type, port))
+		return false;
+	if (!socket_only_connected(port, protocol))
+		return true;
+	say(SAY_WARNING, "port %d is that of another program's connection now", port);
+	return false;
+}
+
 /* The protocols by which it is taken. */
 static unsigned taken(uint16_t port)
 {
-	unsigned by = 0;
-	if (!can_bind(AF_INET, SOCK_STREAM, port) || !can_bind(AF_INET6, SOCK_STREAM, port))
-		by |= PORT_TCP;
-	if (!can_bind(AF_INET, SOCK_DGRAM, port) || !can_bind(AF_INET6, SOCK_DGRAM, port))
-		by |= PORT_UDP;
-	return by;
+	return (is_taken(SOCK_STREAM, PORT_TCP, port) ? PORT_TCP : 0) |
+	       (is_taken(SOCK_DGRAM, PORT_UDP, port) ? PORT_UDP : 0);
 }
 
 /* The index of an earlier port of the same number, or i. */

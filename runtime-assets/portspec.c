@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "runtime-assets/files.h"
 
-enum { PORTS = 65536, SPEC_MAX = 256 * 1024, LABEL_MAX = 256, LABELS_MAX = 1024 };
+enum { PORTS = 65536, SPEC_MAX = 256 * 1024, LABEL_MAX = 256, LABELS_MAX = 1024, NODES_MAX = 4096 };
 
 bool portspec_name_ok(const char *name)
 {
@@ -88,7 +88,7 @@ static int read_tree(const struct node *root, int64_t last, struct arena *a, str
 int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
                   struct err *e)
 {
-	const struct budget budget = { 8, 4 * LABELS_MAX, SPEC_MAX, LABEL_MAX };
+	const struct budget budget = { 8, NODES_MAX, SPEC_MAX, LABEL_MAX };
 	struct portspec got = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };

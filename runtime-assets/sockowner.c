@@ -17,7 +17,8 @@ enum {
 
 struct found {
 	int64_t uid, inode; /* -1: none */
-	bool listens;
+	bool listens;       /* that one takes connections or datagrams of everybody */
+	bool seen;          /* the port is in a table */
 };
 
 /* The next word of a line, without the blanks before it. */
@@ -60,9 +61,11 @@ static void read_line(struct span line, uint16_t port, struct found *f)
 	struct span local = { colon + 1, (size_t)(word[LOCAL].p + word[LOCAL].n - colon - 1) };
 	int state = hex_of(word[STATE]);
 	bool listens = state == STATE_LISTEN || state == STATE_UDP_BOUND;
-	struct found got = { -1, -1, listens };
-	if (hex_of(local) != port || (f->inode > 0 && !listens) ||
-	    parse_i64(word[USER], 0, UINT32_MAX, &got.uid) < 0 ||
+	struct found got = { -1, -1, listens, true };
+	if (hex_of(local) != port)
+		return;
+	f->seen = true;
+	if ((f->inode > 0 && !listens) || parse_i64(word[USER], 0, UINT32_MAX, &got.uid) < 0 ||
 	    parse_i64(word[INODE], 1, INT64_MAX, &got.inode) < 0)
 		return;
 	if (!f->listens)
@@ -141,7 +144,7 @@ static bool put_owner(int64_t inode, struct str *out)
 	return found;
 }
 
-void socket_owner(uint16_t port, unsigned protocols, struct str *out)
+static struct found look_up(uint16_t port, unsigned protocols)
 {
 	static const struct {
 		unsigned protocol;
@@ -152,11 +155,23 @@ void socket_owner(uint16_t port, unsigned protocols, struct str *out)
 		{ PORT_UDP, "/proc/net/udp" },
 		{ PORT_UDP, "/proc/net/udp6" },
 	};
-	struct found f = { -1, -1, false };
+	struct found f = { -1, -1, false, false };
 	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
 		if (protocols & TABLES[i].protocol)
 			read_table(TABLES[i].path, port, &f);
 	}
+	return f;
+}
+
+bool socket_only_connected(uint16_t port, unsigned protocols)
+{
+	struct found f = look_up(port, protocols);
+	return f.seen && !f.listens;
+}
+
+void socket_owner(uint16_t port, unsigned protocols, struct str *out)
+{
+	struct found f = look_up(port, protocols);
 	if (f.inode > 0 && !put_owner(f.inode, out))
 		str_printf(out, " (a process of user %lld)", (long long)f.uid);
 }

@@ -62,7 +62,8 @@ static void check_environment(struct framework *f, struct arena *a)
 {
 	struct init in = { .a = a, .framework = f, .pod_uid = "pod" };
 	struct environment out = { STR_INIT(ENVIRONMENT_MAX), STR_INIT(ENVIRONMENT_MAX) };
-	STR_AUTO problem = STR_INIT(2048), seen = STR_INIT(ENVIRONMENT_MAX);
+	STR_AUTO problem = STR_INIT(2048);
+	STR_AUTO seen = STR_INIT(ENVIRONMENT_MAX);
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	in.role_name = f->n ? f->role[0].name : NULL;

@@ -8,7 +8,7 @@
 #include "base/enc.h"
 #include "runtime-assets/framework.h"
 
-enum { OUT_MAX = 1 << 16, PACKED_MAX = 1 << 20 };
+enum { OUT_MAX = 1 << 16, PACKED_MAX = 1 << 20, TEXT_MAX = 2 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +25,7 @@ static int try_base64(struct span text, struct arena *a, struct span *out)
 
 static int try_gzip(struct span gzip, struct arena *a, struct span *out)
 {
-	STR_AUTO text = STR_INIT(2 * PACKED_MAX);
+	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_base64(&text, gzip);
 	return try_base64(str_view(&text), a, out);
 }
@@ -34,10 +34,11 @@ static void round_trip(struct span text, struct arena *a)
 {
 	z_stream z = { 0 };
 	FREE_AUTO uint8_t *gzip = xmalloc(text.n + 1024);
+	FREE_AUTO char *copy = xstrndup(text.p, text.n);
 	struct span out;
 	int status = deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 1, Z_DEFAULT_STRATEGY);
 	assert(status == Z_OK);
-	z.next_in = (Bytef *)(uintptr_t)text.p;
+	z.next_in = (Bytef *)copy;
 	z.avail_in = (uInt)text.n;
 	z.next_out = gzip;
 	z.avail_out = (uInt)text.n + 1024;

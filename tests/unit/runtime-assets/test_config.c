@@ -1,21 +1,17 @@
 /* The step that reads the job's configuration and its secrets. */
-#include <stdlib.h>
-
 #include "runtime-assets/init.h"
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/runtime-assets/world.h"
 
 struct world {
 	struct arena a;
 	struct init in;
 	struct err e;
-	char root[32];
+	struct root root;
 };
 
 static void done(struct world *w)
 {
-	STR_AUTO command = STR_INIT(100);
-	str_printf(&command, "rm -r %s", w->root);
-	assert_int_equal(system(str_c(&command)), 0);
+	root_remove(&w->root);
 	err_done(&w->e);
 	arena_done(&w->a);
 }
@@ -24,12 +20,11 @@ static void done(struct world *w)
 
 static void begin(struct world *w, const char *config)
 {
-	*w = (struct world){ .root = "/tmp/test-config-XXXXXX" };
-	assert_non_null(mkdtemp(w->root));
+	*w = (struct world){ .root = root_make() };
 	w->in.a = &w->a;
 	w->in.framework = ARENA_NEW(&w->a, struct framework, 1);
 	w->in.framework->config = config;
-	layout_init(&w->in.at, w->root, &w->a);
+	layout_init(&w->in.at, w->root.path, &w->a);
 }
 
 static void put(struct world *w, const char *path, const char *text)
@@ -93,9 +88,9 @@ static void test_step_config_role_of_the_job(void **state)
 	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "taskRoles: {task_1: {instances: 3}}");
-	setenv("PAI_CURRENT_TASK_ROLE_NAME", "task_1", 1);
+	variable("PAI_CURRENT_TASK_ROLE_NAME", "task_1");
 	assert_int_equal(step_config(&w.in, &w.e), 0);
-	unsetenv("PAI_CURRENT_TASK_ROLE_NAME");
+	variable("PAI_CURRENT_TASK_ROLE_NAME", NULL);
 	assert_int_equal(node_get(w.in.job.role, "instances")->integer, 3);
 }
 

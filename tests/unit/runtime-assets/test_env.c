@@ -1,10 +1,9 @@
 /* The environment of a task.  What whole jobs get is compared by tests/runtime/test_vectors.py. */
 #include "runtime-assets/env.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/runtime-assets/world.h"
 
 struct world {
 	struct arena a;
@@ -416,7 +415,7 @@ static void test_environment_minimums_in_both_spellings(void **state)
 		                             "PAI_MIN_SUCCEEDED_INSTANCE_worker",
 		                             "PAI_MIN_SUCCEEDED_TASK_COUNT_worker" };
 	for (size_t i = 0; i < 3; i++)
-		setenv(NAMES[i], i < 2 ? "it's" : "", 1);
+		variable(NAMES[i], i < 2 ? "it's" : "");
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
 	     CONFIG);
@@ -426,7 +425,7 @@ static void test_environment_minimums_in_both_spellings(void **state)
 	static const char NUL[] = "PAI_MIN_FAILED_INSTANCE_worker=it's";
 	assert_non_null(memmem(w.out.nul.p, w.out.nul.n, NUL, sizeof(NUL)));
 	for (size_t i = 0; i < 3; i++)
-		unsetenv(NAMES[i]);
+		variable(NAMES[i], NULL);
 }
 
 /* ---- tasks
@@ -507,40 +506,36 @@ static int run_step(struct world *w, const char *root)
 static void test_step_environment_of_a_bare_pod(void **state)
 {
 	(void)state;
-	char root[] = "/tmp/test-env-XXXXXX";
+	struct root root = root_make();
 	WORLD_AUTO w = { .status = 0 };
 	struct stat st;
-	assert_non_null(mkdtemp(root));
 	w.in.a = &w.a;
-	assert_int_equal(run_step(&w, root), 0);
+	assert_int_equal(run_step(&w, root.path), 0);
 	const char *path = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
-	const char *command = arena_printf(&w.a, "rm -r %s", root);
-	assert_int_equal(system(command), 0);
+	root_remove(&root);
 }
 
 /* If runtime_env.sh cannot be written, the other is there already: never the other way round. */
 static void test_step_environment_nul_first(void **state)
 {
 	(void)state;
-	char root[] = "/tmp/test-env-XXXXXX";
+	struct root root = root_make();
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
 	     CONFIG);
-	assert_non_null(mkdtemp(root));
-	layout_init(&w.in.at, root, &w.a);
+	layout_init(&w.in.at, root.path, &w.a);
 	const char *script = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
 	assert_int_equal(dir_make(path_join(&w.a, script, "in-the-way"), 0755, &w.e), 0);
-	assert_int_equal(run_step(&w, root), INIT_FAILED);
+	assert_int_equal(run_step(&w, root.path), INIT_FAILED);
 	struct span nul;
 	assert_int_equal(file_read(path_join(&w.a, w.in.at.runtime_d, "runtime_env"), FILE_MOUNTED,
 	                           ENVIRONMENT_MAX, &w.a, &nul, &w.e),
 	                 0);
 	assert_true(span_eq(nul, str_view(&w.out.nul)));
-	const char *command = arena_printf(&w.a, "rm -r %s", root);
-	assert_int_equal(system(command), 0);
+	root_remove(&root);
 }
 
 int main(void)

@@ -10,14 +10,18 @@
 /* A socket of its own port, or -1 if there is no such family here. */
 static int bound(int family, int type, uint32_t address4, uint16_t *port)
 {
-	struct sockaddr_storage at = { .ss_family = (sa_family_t)family };
+	struct sockaddr_storage at;
 	socklen_t n = sizeof(at);
+	memset(&at, 0, sizeof(at));
+	at.ss_family = (sa_family_t)family;
 	int fd = socket(family, type | SOCK_CLOEXEC, 0);
 	if (family == AF_INET)
 		((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(address4);
 	else
 		((struct sockaddr_in6 *)&at)->sin6_addr = in6addr_loopback;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, n) != 0) {
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&at, n) != 0) {
 		close(fd);
 		return -1;
 	}
@@ -94,39 +98,89 @@ static void test_step_ports_taken_ipv6(void **state)
 	taken(AF_INET6, SOCK_DGRAM, 0, "UDP");
 }
 
-/* What a server leaves behind that has just ended is in nobody's way. */
-static void test_step_ports_time_wait(void **state)
+/* A connection on this machine. */
+struct connection {
+	int server, peer, client;
+	uint16_t server_port, client_port;
+};
+
+static uint16_t port_of(int fd)
 {
-	(void)state;
-	ERR_AUTO e = { 0 };
-	uint16_t port = 0;
-	const char *label = "http";
+	struct sockaddr_in at;
+	socklen_t n = sizeof(at);
+	memset(&at, 0, sizeof(at));
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	return ntohs(at.sin_port);
+}
+
+static struct connection connection_make(void)
+{
 	int one = 1;
-	FD_AUTO server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct connection c = { .server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		                .client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
 	struct sockaddr_in at = { .sin_family = AF_INET,
 		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t n = sizeof(at);
-	assert_int_equal(setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
-	assert_int_equal(bind(server, (struct sockaddr *)&at, n), 0);
-	assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(getsockname(server, (struct sockaddr *)&at, &n), 0);
-	port = ntohs(at.sin_port);
-	FD_AUTO client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(client, (struct sockaddr *)&at, n), 0);
-	int peer = accept(server, NULL, NULL);
-	close(peer); /* the one that closes first waits */
-	close(client);
-	client = -1;
-	close(server);
-	server = -1;
-	assert_int_equal(check(&port, &label, 1, &e), 0);
+	assert_true(c.server >= 0 && c.client >= 0);
+	assert_int_equal(setsockopt(c.server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(c.server, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(c.server, 1), 0);
+	c.server_port = port_of(c.server);
+	at.sin_port = htons(c.server_port);
+	assert_int_equal(connect(c.client, (struct sockaddr *)&at, sizeof(at)), 0);
+	c.client_port = port_of(c.client);
+	c.peer = accept(c.server, NULL, NULL);
+	assert_true(c.peer >= 0);
+	return c;
+}
+
+static int check_one(uint16_t port)
+{
+	ERR_AUTO e = { 0 };
+	const char *label = "http";
+	return check(&port, &label, 1, &e);
+}
+
+/* What a server leaves behind that has just ended is in nobody's way. */
+static void test_step_ports_server_has_ended(void **state)
+{
+	(void)state;
+	struct connection c = connection_make();
+	close(c.peer); /* the one that closes first waits */
+	close(c.client);
+	close(c.server);
+	assert_int_equal(check_one(c.server_port), 0);
+}
+
+/* Clients get ports from the same range. */
+static void test_step_ports_of_a_client(void **state)
+{
+	(void)state;
+	struct connection c = connection_make();
+	assert_int_equal(check_one(c.client_port), 0);
+	assert_int_equal(check_one(c.server_port), INIT_PORT_CONFLICT);
+	close(c.client);
+	close(c.peer);
+	assert_int_equal(check_one(c.client_port), 0);
+	close(c.server);
+}
+
+/* Bound, and not listening yet: no table shows it. */
+static void test_step_ports_bound_only(void **state)
+{
+	(void)state;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(check_one(port_of(fd)), INIT_PORT_CONFLICT);
+	close(fd);
 }
 
 static void test_step_ports_twice(void **state)
 {
 	(void)state;
 	ERR_AUTO e = { 0 };
-	uint16_t first = 0, second = 0;
+	uint16_t first = 0;
+	uint16_t second = 0;
 	int fds[2] = { bound(AF_INET, SOCK_STREAM, INADDR_ANY, &first),
 		       bound(AF_INET, SOCK_STREAM, INADDR_ANY, &second) };
 	close(fds[0]);
@@ -192,7 +246,9 @@ int main(void)
 		cmocka_unit_test(test_step_ports_taken_on_one_address),
 		cmocka_unit_test(test_step_ports_taken_udp),
 		cmocka_unit_test(test_step_ports_taken_ipv6),
-		cmocka_unit_test(test_step_ports_time_wait),
+		cmocka_unit_test(test_step_ports_server_has_ended),
+		cmocka_unit_test(test_step_ports_of_a_client),
+		cmocka_unit_test(test_step_ports_bound_only),
 		cmocka_unit_test(test_step_ports_twice),
 		cmocka_unit_test(test_step_ports_names_all),
 		cmocka_unit_test(test_step_ports_message_is_bounded),

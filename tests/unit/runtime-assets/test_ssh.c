@@ -79,6 +79,7 @@ static void test_ssh_first_port(void **state)
 	assert_int_equal(port, 22);
 }
 
+/* The process has one thread.  NOLINTBEGIN(concurrency-mt-unsafe) */
 static void test_ssh_peers(void **state)
 {
 	(void)state;
@@ -113,6 +114,7 @@ static void test_ssh_peers_none(void **state)
 	ssh_peers(&p, &a);
 	assert_int_equal(p.n + p.unknown, 0);
 }
+/* NOLINTEND(concurrency-mt-unsafe) */
 
 static void environment(const char *const *variables, const char *want, size_t want_left_out)
 {

@@ -1,0 +1,66 @@
+/*
+ * The first line of the input is YAML, the values of parameters and secrets; the rest is a text
+ * with references.  It fills to the same twice, text without marks stays as it is, and neither way
+ * of filling ever tells a value in its error.
+ */
+#include <assert.h>
+
+#include "runtime-assets/job.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+enum { OUT_MAX = 1 << 20 };
+
+typedef int filler(const struct job *j, struct span text, struct str *out, struct err *e);
+
+static void check(filler *fill, const struct job *j, struct span text)
+{
+	STR_AUTO one = STR_INIT(OUT_MAX);
+	STR_AUTO two = STR_INIT(OUT_MAX);
+	ERR_AUTO e = { 0 };
+	ERR_AUTO again = { 0 };
+	int failed = fill(j, text, &one, &e);
+	assert(fill(j, text, &two, &again) == failed);
+	assert(span_eq(str_view(&one), str_view(&two)));
+	assert(strcmp(err_msg(&e), err_msg(&again)) == 0);
+	/* Values are found in errors only if the text itself has them. */
+	if (span_find(text, 0, "PLANTED") == SIZE_MAX)
+		assert(strstr(err_msg(&e), "PLANTED") == NULL);
+	if (span_find(text, 0, "<%") == SIZE_MAX)
+		assert(!failed && span_eq(str_view(&one), text));
+	if (failed)
+		assert(*err_msg(&e));
+}
+
+static void check_tree(const struct job *j, const struct node *tree, struct arena *a)
+{
+	ERR_AUTO e = { 0 };
+	struct node filled = { .n = 77 };
+	if (job_fill_tree(j, tree, a, &filled, &e))
+		assert(filled.n == 77 && *err_msg(&e));
+	else
+		assert(filled.type == tree->type &&
+		       (filled.type == NODE_TEXT || filled.n == tree->n));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct span all = { (const char *)data, n };
+	size_t line = span_find(all, 0, "\n");
+	if (line == SIZE_MAX || memchr(data, 0, n))
+		return 0;
+	struct span text = { all.p + line + 1, n - line - 1 };
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc values = { 0 };
+	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &values, &warnings, &e))
+		return 0;
+	struct member member = { .key = "parameters", .key_n = 10, .value = values.root };
+	struct job j = { .secrets = &values.root };
+	j.doc.root = (struct node){ .type = NODE_MAP, .n = 1, .member = &member };
+	check(job_fill, &j, text);
+	check(job_fill_secrets, &j, text);
+	check_tree(&j, &values.root, &a);
+	return 0;
+}

@@ -159,6 +159,8 @@ void check_answered(struct check *c, CURLcode result)
 		registry_trouble(&c->dialogue,
 		                 "it has an address that this server does not ask (see "
 		                 "--check-images-registries, HOST=private)");
+	} else if (result == CURLE_OPERATION_TIMEDOUT) {
+		registry_trouble(&c->dialogue, "its registry takes too long to answer");
 	} else if (result != CURLE_OK) {
 		registry_trouble(&c->dialogue, c->error[0] ? c->error : curl_easy_strerror(result));
 	} else {

@@ -33,6 +33,7 @@ struct delivery {
 	struct look look[N_LOOKS];
 	size_t n_looks, n_there;
 	struct object program; /* the ConfigMap; name is NULL if there is none to make */
+	bool forbidden;        /* making it is; then it must be seen to be there */
 	bool stopping;
 };
 
@@ -227,9 +228,10 @@ static void created(void *arg, const struct store_reply *reply)
 	struct delivery *d = arg;
 	if (d->stopping)
 		return;
+	d->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
 	if (reply->outcome == STORE_OK)
 		succeeded(d, "created");
-	else if (reply->outcome == STORE_EXISTS)
+	else if (reply->outcome == STORE_EXISTS || d->forbidden)
 		ask(d, STORE_GET, 0);
 	else
 		refused(d, "create", reply);
@@ -250,24 +252,34 @@ static bool is_same(const struct delivery *d, struct span there)
 	       json_is_true(json_object_get(theirs, "immutable"));
 }
 
+/* It could not be read.  If it exists, its name says what is in it, and that is never changed. */
+static void unread(struct delivery *d, const struct store_reply *reply)
+{
+	struct store_reply none = { .outcome = STORE_REFUSED, .status = 403 };
+	bool no_right = reply->outcome == STORE_REFUSED && reply->status == 403;
+	if (d->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
+		refused(d, "create", &none);
+	else if (no_right)
+		succeeded(d, "was there; not compared, for want of the RBAC verb \"get\" on it");
+	else if (reply->outcome == STORE_NOT_FOUND)
+		ask(d, STORE_CREATE, AGAIN_MS); /* gone between the two questions */
+	else
+		refused(d, "get", reply);
+}
+
 static void compared(void *arg, const struct store_reply *reply)
 {
 	struct delivery *d = arg;
 	if (d->stopping)
 		return;
-	if (reply->outcome == STORE_OK && is_same(d, reply->body))
+	if (reply->outcome != STORE_OK)
+		unread(d, reply);
+	else if (is_same(d, reply->body))
 		succeeded(d, "was there, and is the same");
-	else if (reply->outcome == STORE_OK)
+	else
 		failed(d, DELIVERY_FOREIGN,
 		       SPAN("it is there with other content, or can be changed (not immutable): "
 		            "delete it"));
-	else if (reply->outcome == STORE_REFUSED && reply->status == 403)
-		/* Its name says what is in it, and it is never changed. */
-		succeeded(d, "was there; not compared, for want of the RBAC verb \"get\" on it");
-	else if (reply->outcome == STORE_NOT_FOUND)
-		ask(d, STORE_CREATE, AGAIN_MS);
-	else
-		refused(d, "get", reply);
 }
 
 /* ---- from the start on ------------------------------------------------------------------------

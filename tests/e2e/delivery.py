@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -46,6 +47,22 @@ def ready(server, seconds=20):
     return wait_until(lambda: server.request("GET", "/readyz").status == 200, seconds)
 
 
+def remedy(check, cluster):
+    """The command that the log names, to the letter."""
+    space = "elsewhere"
+    cluster.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+    path = f"{os.path.dirname(cluster.kubectl_program)}:{os.environ['PATH']}"
+    with Server("--kubeconfig", cluster.kubeconfig, "--namespace", space, "--service-account", "robot") as server:
+        check.ok("remedy: both are missing", wait_until(lambda: len(lines(server, "missing in")) == 2), server.log())
+        for line in lines(server, "missing in"):
+            done = subprocess.run(["sh", "-c", line["mend"]], cwd=ROOT, capture_output=True, check=False,
+                                  env={**os.environ, "PATH": path, "KUBECONFIG": cluster.kubeconfig})
+            check.ok(f"remedy: {line['mend']}", done.returncode == 0, done.stderr.decode())
+        server.process.send_signal(signal.SIGHUP)
+        check.ok("remedy: then all is there", wait_until(
+            lambda: lines(server, "what pods refer to is there")), server.log())
+
+
 # ---- what is looked for ---------------------------------------------------------------------------
 def test_looked_for(check, cluster):
     """Missing, then there, by our own manifests; and without the right to look."""
@@ -61,6 +78,7 @@ def test_looked_for(check, cluster):
     with serve(cluster) as server:
         check.ok("applied: all is there", wait_until(
             lambda: lines(server, "what pods refer to is there")), server.log())
+    remedy(check, cluster)
     whole = cluster.api("GET", ROLE)[1]["rules"]
     without = [rule for rule in whole if "resourceNames" not in rule]
     check.equal("two rules are for looking", len(whole) - len(without), 2)

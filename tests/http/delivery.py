@@ -126,6 +126,21 @@ def test_configmap_cannot_be_compared(check):
     api.close()
 
 
+def test_configmap_made_by_hand(check):
+    """By `rest-lit translate --with-runtime`, for a server that may read it, but make none."""
+    api = FakeApi()
+    both = run("translate", "--runtime", "configmap", "--runtime-binary", program(), "--with-runtime",
+               "examples/hello-world.yaml")
+    api.fault("POST", "configmaps", status=403)
+    with by_configmap(api) as server:
+        check.ok("by hand: not there yet", wait_until(lambda: lines(server, NOT_YET), 30), server.log())
+        check.ok("by hand: says which right it wants", '"create"' in server.submit(job_v2("m")).message)
+        api.put("configmaps", json.loads(both.stdout)["items"][0])
+        check.ok("by hand: found", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.equal("by hand: jobs are taken", server.submit(job_v2("m")).status, 202)
+    api.close()
+
+
 def test_configmap_of_others(check):
     """Something else under its name, or something that could become so."""
     path = program()
@@ -245,6 +260,6 @@ def test_translate_prints_it(check):
 
 
 TESTS = [test_all_is_there, test_missing, test_remedy_names_what_is_configured, test_not_allowed_to_look,
-         test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared,
+         test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
          test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
          test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]

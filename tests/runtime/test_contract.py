@@ -218,6 +218,18 @@ def chroot(root, *command):
                           env={"PATH": os.environ["PATH"] + ":/usr/sbin"})
 
 
+def asked_image():
+    with open(os.path.join(TOP, "translate/translate.h"), encoding="utf-8") as f:
+        return re.search(r'RUNTIME_IMAGE "([^"]+)"', f.read())[1]
+
+
+def made_image():
+    with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as f:
+        text = f.read()
+    version = re.search(r"^VERSION := (\S+)$", text, re.M)[1]
+    return re.search(r"^IMAGE \?= (\S+)$", text, re.M)[1].replace("$(VERSION)", version)
+
+
 def test_image():
     """No builder of images is needed to see what comes of it: the Dockerfile is that short."""
     steps = instructions()
@@ -227,6 +239,7 @@ def test_image():
     equal("image: from nothing", values["FROM"], "scratch")
     source, target = shlex.split(values["COPY"])
     equal("image: what is copied is an argument", (source, values["ARG"]), ("${BINARY}", "BINARY=build/pai-runtime"))
+    equal("image: the name that make image gives is the one that pods ask for", made_image(), asked_image())
     command = json.loads(values["ENTRYPOINT"]) + json.loads(values["CMD"])
     equal("image: pods give no command, and get init", command, [target, "init"])
     with open(os.path.join(TOP, ".dockerignore"), encoding="utf-8") as f:

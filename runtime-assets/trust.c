@@ -78,6 +78,11 @@ static bool next_certificate(struct span *pem, struct span *inside)
 	return true;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void read_pem(struct trust *t, struct span pem)
 {
 	struct span inside;
@@ -86,7 +91,7 @@ static void read_pem(struct trust *t, struct span pem)
 		STR_AUTO digits = STR_INIT(PEM_MAX);
 		struct span der = { NULL, 0 };
 		for (size_t i = 0; i < inside.n; i++) {
-			if (!memchr(" \t\r\n", inside.p[i], 4))
+			if (!is_blank(inside.p[i]))
 				str_char(&digits, inside.p[i]);
 		}
 		if (base64_decode(&a, str_view(&digits), &der) == 0 && der.n)

@@ -1,0 +1,85 @@
+/*
+ * Any pattern (the first line) on any text (the rest): the automata find what the plain simulation
+ * of the same program finds, also when the text comes in pieces, within a number of steps that is
+ * linear in the text; and where there is a match, the literal text that it demands was seen.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime-assets/http.h"
+#include "tests/lib/pike.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SOON_MS = 60000, TEXT_MAX = 4096, SLOW_PROGRAM = 2000 };
+
+struct narrow {
+	struct text text;
+	struct span span;
+	char window[9];
+};
+
+static struct span read_narrow(struct text *t, size_t from)
+{
+	struct narrow *n = (struct narrow *)t;
+	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;
+	assert(from < n->span.n);
+	memcpy(n->window, n->span.p + from, size);
+	return (struct span){ n->window, size };
+}
+
+static bool same(enum regex_found a, const struct match *x, enum regex_found b,
+                 const struct match *y)
+{
+	return a == b && (a != REGEX_FOUND || (x->start == y->start && x->end == y->end));
+}
+
+static void check_search(const struct regex *re, struct span text, struct arena *a)
+{
+	struct text_span whole;
+	struct narrow pieces = { .text = { text.n, sizeof(pieces.window), read_narrow },
+		                 .span = text };
+	struct match m = { 0 };
+	struct match n = { 0 };
+	bool possible = false;
+	text_of(&whole, text);
+	enum regex_found found = regex_search(re, &whole.text, clock_ms() + SOON_MS, &m);
+	assert(found != REGEX_FOUND || (m.start <= m.end && m.end <= text.n));
+	assert(same(found, &m, regex_search(re, &pieces.text, clock_ms() + SOON_MS, &n), &n));
+	if (re->forwards->n <= SLOW_PROGRAM)
+		assert(same(found, &m, pike_search(re->forwards, text, &n), &n));
+	const struct regex_set *set = regex_set_new(&re, 1, a);
+	(void)regex_set_scan(set, &whole.text, clock_ms() + SOON_MS, &possible);
+	assert(possible || found == REGEX_NONE);
+}
+
+static void check_steps(const struct regex *re, struct span text)
+{
+	struct text_span whole;
+	size_t end;
+	text_of(&whole, text);
+	struct run r = { .text = &whole.text, .deadline_ms = clock_ms() + SOON_MS };
+	(void)run_forwards(re->forwards, &r, &end);
+	assert(r.steps <= (text.n + 1) * re->forwards->n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	const uint8_t *newline = size ? memchr(data, '\n', size) : NULL;
+	size_t n = newline ? (size_t)(newline - data) : size;
+	struct span text = { (const char *)data + n, size - n };
+	if (newline)
+		text = (struct span){ text.p + 1, text.n - 1 };
+	if (text.n > TEXT_MAX)
+		return 0;
+	struct regex *re = regex_compile((struct span){ (const char *)data, n }, &a, &e);
+	assert((re == NULL) == (e.notes.n > 0));
+	if (!re)
+		return 0;
+	check_search(re, text, &a);
+	check_steps(re, text);
+	return 0;
+}

@@ -226,7 +226,7 @@ def test_without_shell():
         equal(f"{name}: a single command is run", (c.code, c.out), (0, b"one  word and more x=1 last\n"))
         c.user("/busybox1 false").run()
         equal(f"{name}: its code", c.origin(), 1)
-        c.user("busybox1 echo by name").run("run", PATH="/bin:/")
+        c.user("busybox1 echo by name").run("run", PATH="/usr/sbin:/usr/bin:/bin:/")
         equal(f"{name}: it is looked for in PATH", (c.code, c.out), (0, b"by name\n"))
         c.user("cd /tmp").run()
         equal(f"{name}: what only a shell can do is refused", c.origin(), 127)

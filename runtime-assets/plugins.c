@@ -322,7 +322,7 @@ void plugins_done(struct plugins *all)
 
 static bool is_bare(const struct init *in)
 {
-	return in->runtime_config && !in->framework;
+	return in->runtime_config && !in->framework && !in->role_name;
 }
 
 bool plugins_job(const struct init *in, struct job *job)
@@ -386,7 +386,7 @@ int step_plugins(struct init *in, struct err *e)
 	if (rc == 0)
 		rc = write_all(&all, e);
 	if (rc == 0)
-		say(SAY_INFO, "%zu plugins", all.n_plugins);
+		say(SAY_INFO, "plugins: %zu", all.n_plugins);
 	plugins_done(&all);
 	return rc ? INIT_FAILED : 0;
 }

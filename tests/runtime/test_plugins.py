@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from checks import RUNTIME, SLOW, Root, check, equal, finish
+from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish
 from plugin_kit import D, PAI, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
@@ -122,7 +122,7 @@ parameters: {x: 42}
 secrets: {y: S3CRET-VALUE}
 runtimePlugin:
 - {plugin: cmd, parameters: {preCommands: ['echo before <% $parameters.x %>']}}
-- {plugin: tensorboard, parameters: {logdir: {a: /a}}}
+- {plugin: tensorboard, failurePolicy: ignore, parameters: {logdir: {a: /a}}}
 """
 
 
@@ -136,6 +136,13 @@ def bare():
         ran = subprocess.run(["sh", root.at(D + "/plugin_pre0.sh")], capture_output=True)
         equal("bare pod: a plugin", ran.stdout, b"before 42\n")
         check("bare pod: is the first task", root.exists(D + "/plugin_pre1.sh"))
+    with Root(RUNTIME_CONFIG=BARE) as root:
+        for name in ("tensorboard", "pip", "pip3"):  # nothing is to be installed by a test
+            root.write(f"/fake/{name}", "#!/bin/sh\nexit 1\n", 0o755)
+        root.env["PATH"] = root.at("/fake") + ":" + root.env["PATH"]
+        done = root.run("init"), root.run("run")
+        check("bare pod: all steps, and run", done[1].returncode == 0 and done[1].stdout == f"42\n{SECRET}\n".encode() and
+              b"] before 42\n" in done[1].stderr, done)
     with Root(RUNTIME_CONFIG=BARE, USER_CMD="echo mine") as root:
         root.run("init", "--steps", "install,config,plugins,command")
         ran = subprocess.run(["sh", root.at(D + "/user.sh")], capture_output=True)
@@ -189,7 +196,7 @@ def tensorboard():
             pod.fake("pip", "cp \"$TB_FAKE\" \"$TB_BIN/tensorboard\"\n")
             pod.fake("kept", FAKE_TENSORBOARD)
             if shutil.which("tensorboard"):
-                continue
+                continue  # the machine's own would be found
             pod.sh(shell, TB_VERSION="2.0", TB_SAW=pod.at("/saw"), TB_FAKE=os.path.join(pod.bin, "kept"),
                    TB_BIN=pod.bin)
             check(f"tensorboard: is installed when absent, {shell}", seen(pod.at("/saw")) is not None)
@@ -411,6 +418,31 @@ def git_for_real():
     shutil.rmtree(folder)
 
 
+def all_of_it():
+    """Init, then run: scripts before and after, and what they say in runtime.log."""
+    plugins = ("[{plugin: cmd, parameters: {preCommands: [echo before, echo trouble >&2], postCommands: [echo after]}},"
+               " {plugin: tensorboard, parameters: {logdir: {a: /a}}}]")
+    with Pod(plugins, USER_CMD="until [ -e started ]; do sleep 0.05; done; echo user") as pod:
+        pod.fake("tensorboard", f"""[ "$1" != --version_tb ] || {{ echo 2.0; exit; }}
+            echo of tensorboard; sleep 0.3; : >{pod.path}/started; sleep 600\n""")
+        done = pod.run("run", cwd=pod.path)
+        equal("run: the end", (done.returncode, done.stdout), (0, b"user\n"))
+        log = pod.read(pod.logs("runtime.log")) or b""
+        said = [word for word in (b"before", b"trouble", b"of tensorboard", b"after") if b"] " + word + b"\n" in log]
+        equal("run: runtime.log has all that plugins say", said, [b"before", b"trouble", b"of tensorboard", b"after"])
+    for command, code in (("echo 'SSH barrier reaches max retry count: 1 not reached: a-1' >&2; exit 10", 249), ("exit 3", 255)):
+        with Pod(json.dumps([{"plugin": "cmd", "parameters": {"preCommands": [command]}}]), USER_CMD="echo user") as pod:
+            shutil.copy(os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), pod.at(D))
+            done = pod.run("run")
+            equal(f"run: a plugin before the command fails the task, {code}", (done.returncode, done.stdout), (code, b""))
+    with Pod("[{plugin: cmd, failurePolicy: ignore, parameters: {preCommands: [exit 3], postCommands: [exit 4]}}]",
+             USER_CMD="echo user") as pod:
+        done = pod.run("run")
+        equal("run: one that may fail does not", (done.returncode, done.stdout), (0, b"user\n"))
+        check("run: and it is told", b"plugin 0 failed with 3, ignored" in done.stderr and
+              b"plugin 0 failed with 4, ignored" in done.stderr, done.stderr)
+
+
 order()
 policies()
 texts()
@@ -421,4 +453,5 @@ tensorboard()
 git_errors()
 git_targets()
 git_for_real()
+all_of_it()
 finish()

@@ -264,6 +264,38 @@ def test_image():
         shutil.rmtree(root)
 
 
+def test_builder(program):
+    """What a builder of images is told, and given."""
+    with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
+        builder = os.path.join(where, "buildah")
+        with open(builder, "w", encoding="utf-8") as f:
+            f.write('#!/bin/sh\necho "$@"\nfor context; do :; done\nls -A "$context"\n')
+        os.chmod(builder, 0o755)
+        tool = os.path.join(TOP, "tests/tools/image")
+        done = subprocess.run([tool, program, "here/it:1"], capture_output=True, check=False, text=True,
+                              env={**os.environ, "BUILDER": builder})
+        said = done.stdout.splitlines()
+        equal("builder: ends well", done.returncode, 0)
+        check("builder: is told", said and said[0].startswith(
+            "bud -f runtime-assets/Dockerfile --build-arg BINARY=pai-runtime -t here/it:1 "), said)
+        equal("builder: is given one file", said[1:2], ["pai-runtime"])
+        done = subprocess.run([tool, "/bin/sh", "here/it:1"], capture_output=True, check=False, text=True,
+                              env={**os.environ, "BUILDER": builder})
+        check("builder: not with what needs libraries", done.returncode == 1 and "dynamically" in done.stderr, done)
+        done = subprocess.run([tool, program, "here/it:1"], capture_output=True, check=False, text=True,
+                              env={"PATH": nothing_but(where, "dirname", "readelf", "grep", "cat", "bash", "env")})
+        check("builder: none, and what to do then", done.returncode == 1 and "--runtime=configmap" in done.stderr, done)
+
+
+def nothing_but(where, *names):
+    """A PATH on which these are, and no builder."""
+    folder = os.path.join(where, "bin")
+    os.makedirs(folder)
+    for name in names:
+        os.symlink(shutil.which(name), os.path.join(folder, name))
+    return folder
+
+
 def run_image(root, command, what):
     """In a root that holds nothing else."""
     said = chroot(root, *command, "--help")
@@ -288,6 +320,7 @@ def main():
             if objects:
                 test(f"{job} {profile} configmap", objects)
                 test_nothing_is_left_to_the_image(f"{job} {profile} configmap", objects, settings)
+    test_builder(program)
     shutil.rmtree(os.path.dirname(program))
     test_image()
     finish()

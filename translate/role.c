@@ -93,12 +93,12 @@ static bool command(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* Where the kubelet may pull with a login that init does not know, a refusal proves nothing.  And
- * where init runs, its image is there. */
+/* Where the kubelet may pull with a login that init does not know, a refusal proves nothing; the
+ * job's own login init reads, or only warns.  And where init runs, its image is there. */
 static bool image_check(const struct scope *s, struct out *o)
 {
 	const char *pull_secret = s->set->runtime_pull_secret;
-	bool warn = s->role->image_auth || (pull_secret && *pull_secret);
+	bool warn = pull_secret && *pull_secret;
 	out_puts(o, runtime_in_own_image(s) ? "off" : warn ? "warn" : "fail");
 	return true;
 }
@@ -141,7 +141,7 @@ static const struct hole HOLES[] = {
 	{ "role.image",        HOLE_TEXT,   false, image,         "OpenPAI", "`uri` of the role's dockerimage (v1: `image`)." },
 	{ "role.command",      HOLE_TEXT,   false, command,       "OpenPAI", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
 	{ "role.ports",        HOLE_TEXT,   false, ports,         "OpenPAI", "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
-	{ "role.imageCheck",   HOLE_TEXT,   false, image_check,   "ours",    "What init does if a registry denies the image: `fail`, or `warn` if the pod has logins for registries; `off` where init runs in that image." },
+	{ "role.imageCheck",   HOLE_TEXT,   false, image_check,   "ours",    "What init does if a registry denies the image: `fail`, or `warn` if the pod has another login than the job's; `off` where init runs in that image." },
 };
 /* clang-format on */
 

@@ -24,6 +24,9 @@ bool ssh_key_valid(struct span line);
 #define SSH_PRIVATE "ssh-privatekey"
 #define SSH_PUBLIC  "ssh-publickey"
 
+/* The private one as ssh(1) of this task uses it, in ssh_directory(). */
+#define SSH_JOB_KEY "job_key"
+
 /* A name of a file under layout.ssh_secret: [A-Za-z0-9._-]+, no dot in front. */
 bool ssh_file_name(struct span name);
 

@@ -36,7 +36,7 @@ struct attempt {
 struct barrier {
 	struct arena a;
 	struct layout at;
-	const char *config;
+	const char *config, *key;
 	struct ssh_peers peers;
 	bool *reached;
 	size_t missing;
@@ -136,6 +136,10 @@ static int give_up(const struct barrier *b)
 
 static int wait_for_all(struct barrier *b)
 {
+	if (b->missing && access(b->key, R_OK) != 0) {
+		say(SAY_ERROR, "ssh barrier: this job has no key to log in with");
+		return give_up(b);
+	}
 	if (b->peers.unknown)
 		return give_up(b);
 	for (int64_t i = 0; i < b->rounds; i++) {
@@ -197,7 +201,9 @@ int cmd_ssh_barrier(int argc, char **argv)
 		arena_done(&b.a);
 		return usage(stderr, 2);
 	}
-	b.config = path_join(&b.a, ssh_directory(b.at.passwd_home, &b.a), "ssh_config");
+	const char *folder = ssh_directory(b.at.passwd_home, &b.a);
+	b.config = path_join(&b.a, folder, "ssh_config");
+	b.key = path_join(&b.a, folder, SSH_JOB_KEY);
 	ssh_peers(&b.peers, &b.a);
 	b.reached = ARENA_NEW(&b.a, bool, b.peers.n + 1);
 	for (size_t i = 0; i < b.peers.n; i++) {

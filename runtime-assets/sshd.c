@@ -316,7 +316,7 @@ static void name_files(struct sshd *s)
 {
 	s->dir = ssh_directory(s->at.passwd_home, &s->a);
 	s->home_ssh = path_join(&s->a, s->at.passwd_home, ".ssh");
-	s->key = path_join(&s->a, s->dir, "job_key");
+	s->key = path_join(&s->a, s->dir, SSH_JOB_KEY);
 	s->host_key = path_join(&s->a, s->dir, "host_key");
 	s->config = path_join(&s->a, s->dir, "sshd_config");
 	s->pid_file = path_join(&s->a, s->dir, "sshd.pid");

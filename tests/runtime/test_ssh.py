@@ -204,15 +204,25 @@ esac
 """
 
 
+def pod_with_key(**env):
+    """As `sshd true` leaves it."""
+    pod = pod_with_sshd(**env)
+    pod.write(HOME + "/job_key", "key", 0o600)
+    return pod
+
+
 def barrier():
     with pod_with_sshd() as pod:
+        done = pod.run("ssh-barrier")
+        check("barrier: nobody waits without a key", done.returncode == 10 and b"no key to log in with" in done.stderr, done)
+    with pod_with_key() as pod:
         pod.fake("ssh", FAKE_SSH)
         pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="2")
         done = pod.run("ssh-barrier", "--round", "0", "1")
         equal("barrier: all are reached", done.returncode, 0)
         equal("barrier: each is asked until it answers, not oneself",
               sorted(pod.read("/saw").decode().split()), ["ps-0", "worker-1", "worker-1", "worker-1"])
-    with pod_with_sshd() as pod:
+    with pod_with_key() as pod:
         pod.fake("ssh", FAKE_SSH)
         pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="99")
         done = pod.run("ssh-barrier", "--round", "0", "1")
@@ -220,19 +230,19 @@ def barrier():
         check("barrier: the text that explains it, and only who is missing",
               done.stderr.endswith(b"SSH barrier reaches max retry count: 1 not reached: worker-1\n"), done.stderr)
         equal("barrier: six rounds a minute", pod.read("/saw").count(b"worker-1"), 6)
-    with pod_with_sshd(PAI_HOST_IP_ps_0="") as pod:
+    with pod_with_key(PAI_HOST_IP_ps_0="") as pod:
         done = pod.run("ssh-barrier", "--round", "0", "1")
         check("barrier: a task without an address", done.returncode == 10 and b"1 without an address" in done.stderr, done)
-    with pod_with_sshd(PAI_TASK_ROLE_INSTANCES="") as pod:
+    with pod_with_key(PAI_TASK_ROLE_INSTANCES="") as pod:
         equal("barrier: alone", pod.run("ssh-barrier").returncode, 0)
-    with pod_with_sshd() as pod:
+    with pod_with_key() as pod:
         os.remove(os.path.join(pod.bin, "ssh"))
         pod.env["PATH"] = pod.bin
         check("barrier: no ssh", pod.run("ssh-barrier").returncode == 1)
     instances = ",".join(f"w:{i}" for i in range(200))
     env = {f"PAI_HOST_IP_w_{i}": "10.0.0.1" for i in range(200)}
     env.update({f"PAI_w_{i}_ssh_PORT": str(1000 + i) for i in range(200)})
-    with pod_with_sshd(PAI_TASK_ROLE_INSTANCES=instances, **env) as pod:
+    with pod_with_key(PAI_TASK_ROLE_INSTANCES=instances, **env) as pod:
         pod.fake("ssh", "exit 0\n")
         equal("barrier: 200 tasks", pod.run("ssh-barrier").returncode, 0)
 

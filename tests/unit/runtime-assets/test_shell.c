@@ -41,9 +41,13 @@ static void test_shell_path_quoted_if_not(void **state)
 	assert_string_equal(str_c(&out), "'/a b/$c' ''");
 }
 
-/* What a shell prints for a script, or "" if there is no such shell. */
-static void run(const char *shell, const char *script, char out[static 4096])
+/* What a shell prints for a script; false if there is no such shell. */
+static bool run(const char *shell, const char *script, char out[static 4096])
 {
+	STR_AUTO there = STR_INIT(1000);
+	str_printf(&there, "%s -c : 2>/dev/null", shell);
+	if (system(str_c(&there)) != 0) /* NOLINT(cert-env33-c,concurrency-mt-unsafe) */
+		return false;
 	char path[] = "/tmp/test_shell.XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -60,6 +64,7 @@ static void run(const char *shell, const char *script, char out[static 4096])
 	out[n] = '\0';
 	pclose(pipe);
 	remove(path);
+	return true;
 }
 
 static const char *const SHELLS[] = { "bash", "bash --posix", "dash", "busybox sh" };
@@ -82,8 +87,8 @@ static void test_shell_word_read_back_by_shells(void **state)
 	shell_word(&script, (struct span){ text, n });
 	for (size_t i = 0; i < N_SHELLS; i++) {
 		char out[4096];
-		run(SHELLS[i], str_c(&script), out);
-		assert_string_equal(out, text);
+		if (run(SHELLS[i], str_c(&script), out))
+			assert_string_equal(out, text);
 	}
 }
 
@@ -95,7 +100,8 @@ static void test_shell_header_starts_in_every_shell(void **state)
 	str_puts(&script, "echo alive; echo $-; false; echo dead\n");
 	for (size_t i = 0; i < N_SHELLS; i++) {
 		char out[4096];
-		run(SHELLS[i], str_c(&script), out);
+		if (!run(SHELLS[i], str_c(&script), out))
+			continue;
 		assert_ptr_equal(strstr(out, "alive\n"), out);
 		assert_non_null(strchr(out + 6, 'e'));
 		assert_non_null(strchr(out + 6, 'u'));
@@ -110,8 +116,8 @@ static void test_shell_header_sets_pipefail_where_it_is_known(void **state)
 	shell_header(&script);
 	str_puts(&script, "if false | true; then echo lost; else echo seen; fi\n");
 	char out[4096];
-	run("bash", str_c(&script), out);
-	assert_string_equal(out, "seen\n");
+	if (run("bash", str_c(&script), out))
+		assert_string_equal(out, "seen\n");
 }
 
 int main(void)

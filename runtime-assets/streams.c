@@ -26,6 +26,7 @@ enum {
 	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
 	 * unprivileged process can make of a pipe. */
 	READ_BYTES = 1 << 20,
+	RUNTIME_BYTES = 64 << 10,
 	HINTS = 64,
 	HINT_WAIT_MS = 1 /* an announcement follows what it announces this closely */
 };
@@ -148,7 +149,14 @@ void streams_take_user(struct streams *s)
 
 void streams_take_runtime(struct streams *s)
 {
-	fill(s, STREAM_RUNTIME, true);
+	/* Little at a time: lines grow by what is put before them, and all of it may have to wait
+	 * for a slow reader. */
+	ssize_t n = read(s->v[STREAM_RUNTIME].fd, s->buffer, RUNTIME_BYTES);
+	if (n <= 0)
+		return; /* it never ends: we hold the other side, too */
+	s->v[STREAM_RUNTIME].left -= n;
+	s->filler = STREAM_RUNTIME;
+	s->filled = (size_t)n;
 	hand_over(s);
 }
 

@@ -385,8 +385,29 @@ static void set_signals(struct supervisor *s)
  * RUNTIME_LOG_PIPE.  The descriptor of this process, by its pid: it can be opened by whatever the
  * task starts, also when that closed the descriptors that it inherited.  That needs a /proc that
  * shows this process, which in turn must be dumpable: so no PR_SET_DUMPABLE here, only no core
- * file. Without such a /proc the descriptor is inherited: a shell opens /dev/fd/N by itself.
+ * file.  Else the descriptor is inherited.  Without any /proc there is no such path, and lines for
+ * it are lost.
  */
+static void name_runtime_pipe(struct supervisor *s)
+{
+	char self[32];
+	char pid[32];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+	self[n > 0 ? n : 0] = '\0';
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/%s/fd/%d", pid, s->runtime_in);
+	if (strcmp(self, pid) == 0 && access(s->pipe_path, W_OK) == 0)
+		return;
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/self/fd/%d", s->runtime_in);
+	if (access(s->pipe_path, W_OK) == 0) {
+		(void)fcntl(s->runtime_in, F_SETFD, 0);
+		return;
+	}
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/dev/null");
+	notes_add(&s->logs->notes, NOWHERE,
+	          "there is no /proc: what plugins write to RUNTIME_LOG_PIPE is lost");
+}
+
 static int open_runtime_pipe(struct supervisor *s)
 {
 	int in = streams_open(&s->streams, STREAM_RUNTIME);
@@ -399,17 +420,7 @@ static int open_runtime_pipe(struct supervisor *s)
 	close(in);
 	if (s->runtime_in < 0)
 		return -1;
-	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/%ld/fd/%d", (long)getpid(),
-	         s->runtime_in);
-	char self[32];
-	char pid[32];
-	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
-	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
-	self[n > 0 ? n : 0] = '\0';
-	if (strcmp(self, pid) != 0 || access(s->pipe_path, W_OK) != 0) {
-		snprintf(s->pipe_path, sizeof(s->pipe_path), "/dev/fd/%d", s->runtime_in);
-		(void)fcntl(s->runtime_in, F_SETFD, 0);
-	}
+	name_runtime_pipe(s);
 	return 0;
 }
 

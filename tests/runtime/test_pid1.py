@@ -216,6 +216,19 @@ def test_nonroot(name, make):
         check(f"{name}: another user: RUNTIME_LOG_PIPE", b"] said\n" in c.read(LOGS + "runtime.log"), c.err)
 
 
+def test_without_proc():
+    if not static():
+        skip("no /proc", "sanitizers need it")
+        return
+    with debian() as c:
+        c.mounts = c.mounts.replace("mount -t proc proc $R/proc && ", "").replace("mount --bind /dev/null $R/dev/null && ", "")
+        os.remove(c.path + "/dev/null")
+        os.rmdir(c.path + "/proc")
+        c.user("echo hello; echo said >$RUNTIME_LOG_PIPE; exit 5").run()
+        equal("no /proc and no /dev: output and origin", (c.out, c.origin()), (b"hello\n", 5))
+        check("no /proc and no /dev: what is lost is told", b"there is no /proc" in c.read(LOGS + "runtime.log"), c.err)
+
+
 def test_without_shell():
     name = "without a shell"
     with no_shell() as c:
@@ -238,20 +251,24 @@ def test_without_shell():
         check(f"{name}: environment", b"PAI_NAME=it's\n" in c.out and b"PAI_SHELL" not in c.out, c.out)
 
 
+def static():
+    with open(RUNTIME, "rb") as f:
+        return b"/ld-linux" not in f.read()
+
+
 def main():
     if os.geteuid() != 0:
         skip("run as process 1", "only root can make namespaces and chroot")
         return
-    with open(RUNTIME, "rb") as f:
-        static = b"/ld-linux" not in f.read()
     kinds = [("machine's own root", debian, "/bin/bash")]
     if not BUSYBOX:
         skip("busybox alone, and no shell", "busybox-static is not installed")
-    elif not static:
+    elif not static():
         skip("busybox alone, and no shell", "this build of pai-runtime is not static")
     else:
         kinds.append(("busybox alone", busybox, "/bin/sh"))
         test_without_shell()
+    test_without_proc()
     for name, make, shell in kinds:
         test_with_shell(name, make, shell)
         test_signals(name, make)

@@ -531,6 +531,16 @@ def test_nonroot():
         equal("another user: log", p.log("user-all"), b"65534\n")
         check("another user: RUNTIME_LOG_PIPE", b"by another user\n" in p.runtime_log(), p.runtime_log())
         equal("another user: the message", p.origin(), 3)
+        # Its standard output is a pipe of root's, which it cannot open anew.
+        p.write(D + "user.sh", HEADER + "head -c 3000000 /dev/zero; echo end")
+        run = subprocess.Popen([RUNTIME, "run", "--root", p.path], env=p.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, user=65534, group=65534, extra_groups=[],
+                               stdin=subprocess.DEVNULL)
+        time.sleep(0.5)
+        out, _ = run.communicate(timeout=60 * SLOW)
+        equal("another user: a slow reader of somebody else's pipe gets everything", (run.returncode, len(out)),
+              (0, 3000004))
+        p.write(D + "user.sh", HEADER + "id -u; exit 3")
         os.chmod(p.at(p.logs()), 0o555)
         r = subprocess.run([RUNTIME, "run", "--root", p.path], env=p.env, capture_output=True, user=65533,
                            group=65533, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)

@@ -19,7 +19,7 @@
 
 enum {
 	ASK_POLL_MS = 20,   /* how often to look whether a group is gone */
-	SLOW_POLL_MS = 500, /* and whether a slow reader has become a dead one */
+	SLOW_POLL_MS = 100, /* and whether a slow reader has become a dead one */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
 	MARGIN_MIN_MS = 500,
@@ -160,14 +160,16 @@ static void watch_all(struct supervisor *s)
 	}
 }
 
-/* While the job runs, a slow reader has all the time it wants. */
+/* While the job runs, a slow reader has all the time it wants; then some, if it moves; and half of
+ * what is left of the grace period, so that the report is not late. */
 static void give_up_stalled(struct supervisor *s)
 {
 	int64_t now = clock_ms();
+	int64_t late = s->stopping ? s->kill_at + (s->end_at - s->kill_at) / 2 : INT64_MAX;
 	for (int i = 0; i < 2; i++) {
 		if (s->stage == MAIN_RUNS || !outlet_waiting(&s->out[i]))
 			continue;
-		if (now - s->out[i].moved_at > STALL_MS || now > s->end_at)
+		if (now - s->out[i].moved_at > STALL_MS || now > late)
 			outlet_abandon(&s->out[i], ETIMEDOUT);
 	}
 }

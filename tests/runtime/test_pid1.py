@@ -179,7 +179,7 @@ def test_signals(name, make):
         os.kill(process_1(p), signal.SIGTERM)
         p.communicate(timeout=60 * SLOW)
         equal(f"{name}: SIGTERM that is ignored", (p.returncode, c.origin()), (255, 137))
-        check(f"{name}: ... in the grace period", time.monotonic() - begin < 2 * SLOW)
+        check(f"{name}: ... in the grace period", time.monotonic() - begin < 10 * SLOW)
 
 
 def test_processes(name, make):

@@ -1,6 +1,8 @@
 /* Regular expressions: the door, see regex.h. */
 #include "runtime-assets/regex.h"
 
+#include <assert.h>
+
 #include "runtime-assets/files.h"
 #include "runtime-assets/regex_inner.h"
 
@@ -24,12 +26,21 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 	struct regex *re = ARENA_NEW(a, struct regex, 1);
 	re->tree = tree;
 	re->forwards = program_new(&tree, 1, FIRST, false, a);
-	re->backwards = re->forwards ? program_new(&tree, 1, LONGEST, true, a) : NULL;
-	if (!re->backwards) {
+	if (!re->forwards) {
 		err_set(e, FAILED, "the pattern is too large");
 		return NULL;
 	}
 	return re;
+}
+
+/* Where the match that ends there begins. */
+static enum regex_found find_start(const struct regex *re, struct run *r, struct match *m)
+{
+	ARENA_AUTO a = { 0 };
+	/* It is no larger than the one forwards. */
+	const struct program *backwards = program_new(&re->tree, 1, LONGEST, true, &a);
+	assert(backwards);
+	return run_backwards(backwards, r, m->end, &m->start);
 }
 
 enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
@@ -39,7 +50,7 @@ enum regex_found regex_search(const struct regex *re, struct text *t, int64_t de
 	struct match found = { 0 };
 	enum regex_found how = run_forwards(re->forwards, &r, &found.end);
 	if (how == REGEX_FOUND)
-		how = run_backwards(re->backwards, &r, found.end, &found.start);
+		how = find_start(re, &r, &found);
 	if (how == REGEX_FOUND)
 		*m = found;
 	return how;

@@ -65,8 +65,8 @@ enum regex_found regex_search(const struct regex *re, struct text *t, int64_t de
 
 /*
  * Which of many patterns can match at all, in one pass: a pattern can only match where the longest
- * literal text that it demands occurs.  possible[i] is set for those that do, and for patterns
- * that demand none; the other members are not touched.  re[i] may be NULL.
+ * literal text that it demands occurs (one of each alternative).  possible[i] is set for those that
+ * do, and for patterns that demand none; the other members are not touched.  re[i] may be NULL.
  */
 struct regex_set;
 struct regex_set *regex_set_new(const struct regex *const *re, size_t n, struct arena *a);

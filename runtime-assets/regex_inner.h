@@ -113,8 +113,8 @@ enum neighbour neighbour_of(uint32_t rune);
 /* Does it hold between these two, in the order of the text? */
 bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour after);
 
-/* The longest run of characters that every match contains, as a tree; NULL if it has none of two or
- * more. */
+/* Text that every match contains (or one of several texts), as a tree: the longest run of single
+ * characters.  NULL if there is none of two or more. */
 const struct re *literal_run(const struct re *re, struct arena *a);
 
 /* ---- running ----------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ const struct re *literal_run(const struct re *re, struct arena *a);
 
 struct regex {
 	const struct re *tree;
-	const struct program *forwards, *backwards;
+	const struct program *forwards; /* the one backwards is made when something was found */
 };
 
 struct run {

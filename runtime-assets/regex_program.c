@@ -3,8 +3,6 @@
  * returns where to begin, so that nothing has to be patched but loops.  A program that runs
  * backwards has its sequences in the other order; assertions stay as they are.
  */
-#include <stdlib.h>
-
 #include "runtime-assets/regex_inner.h"
 
 enum { SETS_MAX = 4096, RANGES_MAX = 65536, WORK_MAX = 50 * RANGES_MAX };
@@ -206,11 +204,18 @@ static void emit_search(struct builder *b, struct program *p)
 /* ---- classes of characters ----------------------------------------------------------------------
  */
 
-static int by_number(const void *a, const void *b)
+/* Shell's way: short, and fast enough for the few numbers that there are, and for many. */
+static void sort_numbers(uint32_t *v, size_t n)
 {
-	uint32_t x = *(const uint32_t *)a;
-	uint32_t y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
+	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+		for (size_t i = gap; i < n; i++) {
+			uint32_t x = v[i];
+			size_t k = i;
+			for (; k >= gap && v[k - gap] > x; k -= gap)
+				v[k] = v[k - gap];
+			v[k] = x;
+		}
+	}
 }
 
 /* Where the intervals begin that no set divides; 0 is the first. */
@@ -228,7 +233,7 @@ static void find_bounds(struct program *p, struct arena *a)
 				p->bound[n++] = p->sets[i].v[k].hi + 1;
 		}
 	}
-	qsort(p->bound, n, sizeof(*p->bound), by_number);
+	sort_numbers(p->bound, n);
 	size_t kept = 1;
 	for (size_t i = 1; i < n; i++) {
 		if (p->bound[i] != p->bound[kept - 1])
@@ -259,18 +264,20 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-struct signature {
-	uint64_t sets; /* a hash of the sets that the interval is in */
-	uint32_t interval;
-};
-
-static int by_signature(const void *a, const void *b)
+/* A hash of the sets that each interval is in.  false: too much work. */
+static bool sign_intervals(const struct program *p, uint64_t *signature)
 {
-	const struct signature *x = a;
-	const struct signature *y = b;
-	if (x->sets != y->sets)
-		return (x->sets > y->sets) - (x->sets < y->sets);
-	return (x->interval > y->interval) - (x->interval < y->interval);
+	size_t work = 0;
+	for (size_t s = 0; s < p->n_sets; s++) {
+		for (size_t k = 0; k < p->sets[s].n; k++) {
+			size_t i = interval_of(p, p->sets[s].v[k].lo);
+			for (; i < p->n_bounds && p->bound[i] <= p->sets[s].v[k].hi; i++, work++)
+				signature[i] += mix(s);
+			if (work > WORK_MAX)
+				return false;
+		}
+	}
+	return true;
 }
 
 /* Intervals that are in the same sets are one class. */
@@ -278,32 +285,33 @@ static bool make_classes(struct builder *b)
 {
 	struct program *p = b->p;
 	find_bounds(p, b->a);
-	struct signature *sig = ARENA_NEW(b->a, struct signature, p->n_bounds);
-	for (size_t i = 0; i < p->n_bounds; i++)
-		sig[i].interval = (uint32_t)i;
-	size_t work = 0;
-	for (size_t s = 0; s < p->n_sets; s++) {
-		for (size_t k = 0; k < p->sets[s].n; k++) {
-			size_t i = interval_of(p, p->sets[s].v[k].lo);
-			for (; i < p->n_bounds && p->bound[i] <= p->sets[s].v[k].hi; i++, work++)
-				sig[i].sets += mix(s);
-			if (work > WORK_MAX)
-				return false;
-		}
-	}
-	qsort(sig, p->n_bounds, sizeof(*sig), by_signature);
+	size_t slots = 16;
+	while (slots < 2 * p->n_bounds)
+		slots *= 2;
+	uint64_t *signature = ARENA_NEW(b->a, uint64_t, p->n_bounds);
+	uint32_t *table = ARENA_NEW(b->a, uint32_t, slots); /* numbers of intervals, + 1 */
 	p->bound_class = ARENA_NEW(b->a, uint16_t, p->n_bounds);
 	p->sample = ARENA_NEW(b->a, uint32_t, p->n_bounds + 1);
+	if (!sign_intervals(p, signature))
+		return false;
 	for (size_t i = 0; i < p->n_bounds; i++) {
-		if (i == 0 || sig[i].sets != sig[i - 1].sets) {
+		size_t slot = mix(signature[i]) & (slots - 1);
+		while (table[slot] && signature[table[slot] - 1] != signature[i])
+			slot = (slot + 1) & (slots - 1);
+		if (!table[slot]) {
 			if (p->n_classes >= SETS_MAX)
 				return false;
-			p->sample[++p->n_classes] = p->bound[sig[i].interval];
+			table[slot] = (uint32_t)i + 1;
+			p->sample[++p->n_classes] = p->bound[i];
+			p->bound_class[i] = p->n_classes;
 		}
-		p->bound_class[sig[i].interval] = p->n_classes;
+		p->bound_class[i] = p->bound_class[table[slot] - 1];
 	}
-	for (unsigned c = 0; c < 128; c++)
-		p->byte_class[c] = program_class(p, c);
+	for (size_t c = 0, i = 0; c < 128; c++) {
+		while (i + 1 < p->n_bounds && p->bound[i + 1] <= c)
+			i++;
+		p->byte_class[c] = p->bound_class[i];
+	}
 	return true;
 }
 
@@ -380,21 +388,13 @@ bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour 
 
 enum { RUN_MAX = 64, FEW = 4 };
 
-struct longest {
-	const struct re *from; /* of the run being looked at */
+/* The best that is known: a tree that every match contains, and how many characters it has. */
+struct demand {
+	struct re *tree;
 	size_t n;
-	const struct re *best;
-	size_t best_n;
 };
 
-static void run_ends(struct longest *l)
-{
-	if (l->n > l->best_n) {
-		l->best = l->from;
-		l->best_n = l->n;
-	}
-	l->n = 0;
-}
+static struct demand find_demand(const struct re *re, struct arena *a);
 
 /* A letter in all its cases, say; not a class as \d. */
 static bool few_runes(const struct re *re)
@@ -402,45 +402,86 @@ static bool few_runes(const struct re *re)
 	return re->kind == RE_SET && re->set.n > 0 && runes_count(&re->set, FEW + 1) <= FEW;
 }
 
-static void find_run(struct longest *l, const struct re *re)
+static void put_last(struct re *list, struct re *item)
+{
+	item->prev = list->last;
+	if (list->last)
+		list->last->next = item;
+	else
+		list->first = item;
+	list->last = item;
+}
+
+/* n characters that stand side by side. */
+static struct re *copy_run(const struct re *from, size_t n, struct arena *a)
+{
+	struct re *list = ARENA_NEW(a, struct re, 1);
+	list->kind = RE_CONCAT;
+	for (; n > 0; n--, from = from->next) {
+		struct re *copy = ARENA_NEW(a, struct re, 1);
+		copy->kind = RE_SET;
+		copy->set = from->set;
+		put_last(list, copy);
+	}
+	return list;
+}
+
+/* Of a sequence, the longest run, or what one of its parts demands. */
+static struct demand of_concat(const struct re *re, struct arena *a)
+{
+	struct demand best = { 0 };
+	const struct re *run = NULL;
+	size_t run_n = 0;
+	const struct re *c = re->first;
+	while (c) {
+		const struct re *from = c;
+		size_t n = 0;
+		for (; c && n < RUN_MAX && few_runes(c); c = c->next)
+			n++;
+		if (n > run_n) {
+			run = from;
+			run_n = n;
+		}
+		if (n > 0)
+			continue;
+		struct demand part = find_demand(c, a);
+		if (part.n > best.n)
+			best = part;
+		c = c->next;
+	}
+	if (run_n > best.n)
+		best = (struct demand){ copy_run(run, run_n, a), run_n };
+	return best;
+}
+
+/* Of alternatives, one of what each of them demands. */
+static struct demand of_alternate(const struct re *re, struct arena *a)
+{
+	struct demand all = { ARENA_NEW(a, struct re, 1), SIZE_MAX };
+	all.tree->kind = RE_ALTERNATE;
+	for (const struct re *c = re->first; c; c = c->next) {
+		struct demand one = find_demand(c, a);
+		if (one.n < 2)
+			return (struct demand){ 0 };
+		put_last(all.tree, one.tree);
+		all.n = one.n < all.n ? one.n : all.n;
+	}
+	return all;
+}
+
+static struct demand find_demand(const struct re *re, struct arena *a)
 {
 	if (re->kind == RE_REPEAT && re->min > 0)
-		find_run(l, re->first);
-	if (re->kind != RE_CONCAT)
-		return;
-	for (const struct re *c = re->first; c; c = c->next) {
-		if (!few_runes(c)) {
-			run_ends(l);
-			find_run(l, c);
-			continue;
-		}
-		if (l->n == RUN_MAX)
-			run_ends(l);
-		if (l->n++ == 0)
-			l->from = c;
-	}
-	run_ends(l);
+		return find_demand(re->first, a);
+	if (re->kind == RE_CONCAT)
+		return of_concat(re, a);
+	if (re->kind == RE_ALTERNATE)
+		return of_alternate(re, a);
+	return (struct demand){ 0 };
 }
 
 const struct re *literal_run(const struct re *re, struct arena *a)
 {
-	struct longest l = { 0 };
-	find_run(&l, re);
-	if (l.best_n < 2)
-		return NULL;
-	struct re *list = ARENA_NEW(a, struct re, 1);
-	list->kind = RE_CONCAT;
-	const struct re *c = l.best;
-	for (size_t i = 0; i < l.best_n; i++, c = c->next) {
-		struct re *copy = ARENA_NEW(a, struct re, 1);
-		copy->kind = RE_SET;
-		copy->set = c->set;
-		copy->prev = list->last;
-		if (list->last)
-			list->last->next = copy;
-		else
-			list->first = copy;
-		list->last = copy;
-	}
-	return list;
+	struct demand d = find_demand(re, a);
+	return d.n < 2 ? NULL : d.tree;
 }

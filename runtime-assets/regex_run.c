@@ -152,9 +152,18 @@ static bool follow(struct dfa *d, struct step *s, uint16_t from)
 	return false;
 }
 
-static int by_pc(const void *a, const void *b)
+/* Where their order does not matter, the same instructions are to be the same state. */
+static void sort_list(uint16_t *v, size_t n)
 {
-	return (int)*(const uint16_t *)a - (int)*(const uint16_t *)b;
+	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+		for (size_t i = gap; i < n; i++) {
+			uint16_t x = v[i];
+			size_t k = i;
+			for (; k >= gap && v[k - gap] > x; k -= gap)
+				v[k] = v[k - gap];
+			v[k] = x;
+		}
+	}
 }
 
 /* What later assertions want to know of the character before them. */
@@ -249,8 +258,8 @@ static uint32_t make_entry(struct dfa *d, uint32_t row, uint32_t class)
 		if (follow(d, &s, d->lists[from.list + i]))
 			break;
 	}
-	if (p->semantics != FIRST && d->next_n > 1)
-		qsort(d->next, d->next_n, sizeof(*d->next), by_pc);
+	if (p->semantics != FIRST)
+		sort_list(d->next, d->next_n);
 	size_t states = d->n;
 	uint32_t entry = intern(d, remembered(p, next));
 	if (entry == 0)

@@ -4,6 +4,8 @@
 #include "runtime-assets/regex_fold.h"
 #include "runtime-assets/regex_inner.h"
 
+enum { SHORT = 16 };
+
 void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
 {
 	if (s->n == s->cap) {
@@ -47,11 +49,27 @@ static int by_start(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Most sets are a letter in its cases, for which calling somebody would take longer. */
+static void sort_ranges(struct range *v, size_t n)
+{
+	if (n > SHORT) {
+		qsort(v, n, sizeof(*v), by_start);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		struct range r = v[i];
+		size_t k = i;
+		for (; k > 0 && v[k - 1].lo > r.lo; k--)
+			v[k] = v[k - 1];
+		v[k] = r;
+	}
+}
+
 void runes_clean(struct runes *s)
 {
 	if (s->n < 2)
 		return;
-	qsort(s->v, s->n, sizeof(*s->v), by_start);
+	sort_ranges(s->v, s->n);
 	size_t n = 1;
 	for (size_t i = 1; i < s->n; i++) {
 		struct range *last = &s->v[n - 1];
@@ -95,7 +113,9 @@ bool runes_has(const struct runes *s, uint32_t rune)
 
 bool runes_equal(const struct runes *a, const struct runes *b)
 {
-	return a->n == b->n && (a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
+	if (a->n != b->n || (a->n > 0 && a->v[0].lo != b->v[0].lo))
+		return false;
+	return a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0;
 }
 
 size_t runes_count(const struct runes *s, size_t most)

@@ -371,6 +371,12 @@ int step_plugins(struct init *in, struct err *e)
 	const char *gang = env_get("GANG_ALLOCATION");
 	struct job job;
 	bool bare = plugins_job(in, &job);
+	/* Better no task than one without the code that a plugin would have brought. */
+	if (!bare && in->framework && in->framework->config && job.doc.root.type == NODE_NULL) {
+		(void)err_set(e, FAILED,
+		              "the job configuration cannot be read, so its plugins are unknown");
+		return INIT_FAILED;
+	}
 	struct plugins all = { .a = in->a,
 		               .at = &in->at,
 		               .job = &job,

@@ -22,7 +22,7 @@ def framework(config, roles):
 class Pod(Root):
     """A task of a job with these plugins (YAML of the list) whose init has run."""
 
-    def __init__(self, plugins="[]", more="", secrets=None, extension=None, **env):
+    def __init__(self, plugins="[]", more="", secrets=None, extension=None, raw=None, **env):
         super().__init__(**dict({"FC_TASKROLE_NAME": "worker", "FC_TASK_INDEX": "0", "USER_CMD": "true",
                                  "PAI_CURRENT_TASK_ROLE_NAME": "worker", "PAI_TASK_ROLE_LIST": "worker",
                                  "GANG_ALLOCATION": "true"}, **env))
@@ -35,7 +35,7 @@ class Pod(Root):
             self.write(PAI + "/user-extension-secrets/userExtensionSecrets.yaml", extension)
         config = "taskRoles: {worker: {instances: 1}}\n" + more + \
             "extras: {com.microsoft.pai.runtimeplugin: " + plugins + "}\n"
-        self.write("/framework.json", json.dumps(framework(config, [("worker", 1)])))
+        self.write("/framework.json", json.dumps(framework(raw or config, [("worker", 1)])))
         self.init = self.run("init", "--framework", self.at("/framework.json"),
                              "--steps", "install,config,plugins,command")
 

@@ -95,6 +95,9 @@ def failing():
         equal("reference to a map: init fails", pod.init.returncode, 1)
         check("reference to a map: it is named", b"`<% $secrets.map %>`" in pod.init.stderr, pod.init.stderr)
         quiet("reference to a map", pod)
+    with Pod(raw="taskRoles: {worker: {}, worker: {}}") as pod:
+        check("a job that cannot be read: no task without its plugins", pod.init.returncode == 1 and
+              b"its plugins are unknown" in pod.init.stderr, pod.init.stderr)
 
 
 # ---- the user's command --------------------------------------------------------------------------

@@ -104,14 +104,21 @@ static void read_pattern(struct reader *r, const struct node *pattern, int64_t c
 		add(r, &p);
 }
 
+/* 0 would turn a failure into a success; 200 to 219 mean something to the controller. */
+static bool may_end_with(int64_t code)
+{
+	return (code >= 1 && code <= 199) || (code >= 220 && code <= 255);
+}
+
 static void read_code(struct reader *r, const struct node *entry)
 {
 	const struct node *code = node_get(entry, "containerExitCode");
 	const struct node *patterns = node_get(entry, "patterns");
-	/* 0 would turn a failure into a success. */
-	if (!node_is(code, NODE_INT) || code->integer < 1 || code->integer > 255) {
+	if (!node_is(code, NODE_INT) || !may_end_with(code->integer)) {
 		warn(r, entry,
-		     "containerExitCode must be an integer from 1 to 255; the entry is left out");
+		     "containerExitCode must be an integer from 1 to 199 or 220 to 255; the entry "
+		     "is "
+		     "left out");
 		return;
 	}
 	if (is_null(patterns))

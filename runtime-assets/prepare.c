@@ -128,30 +128,41 @@ static void remove_entry(struct cleaning *c, int dir, const char *name, int dept
 static void remove_below(struct cleaning *c, int dir, const char *name, int depth)
 {
 	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? open_dir(dir, name) : NULL;
-	if (!below)
+	if (!below) {
+		c->stuck++;
 		return;
+	}
 	for (struct dirent *d; (d = readdir(below));) {
 		if (!is_dots(d->d_name))
 			remove_entry(c, dirfd(below), d->d_name, depth + 1);
 	}
 }
 
+/* Something may be mounted there from the same device, so directories are first removed as if they
+ * were empty: EBUSY comes before ENOTEMPTY, and then nothing in it is ours. */
 static void remove_entry(struct cleaning *c, int dir, const char *name, int depth)
 {
 	struct stat st;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_dev != c->device)
 		return;
-	if (S_ISDIR(st.st_mode))
-		remove_below(c, dir, name, depth);
-	/* EBUSY: something is mounted there from the same device. */
-	if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) != 0 && errno != EBUSY)
+	int flags = S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0;
+	if (unlinkat(dir, name, flags) == 0 || errno == EBUSY)
+		return;
+	if (errno != ENOTEMPTY && errno != EEXIST) {
 		c->stuck++;
+		return;
+	}
+	remove_below(c, dir, name, depth);
+	/* What keeps it from being empty is a mount, or was counted. */
+	(void)unlinkat(dir, name, flags);
 }
 
 int step_clean(struct init *in, struct err *e)
 {
 	struct stat st;
-	if (dir_make(in->at.work, 0755, e) && stat(in->at.work, &st) != 0)
+	/* A volume keeps its mode: the kubelet gave it one by which the user of the command, who
+	 * may be another than ours, can write there. */
+	if (stat(in->at.work, &st) != 0 && dir_make(in->at.work, 0755, e))
 		return INIT_FAILED;
 	DIR_AUTO *work = open_dir(AT_FDCWD, in->at.work);
 	if (!work || fstat(dirfd(work), &st) != 0) {

@@ -1,8 +1,9 @@
 """init as a program: choosing steps, log and work directories, the exit specification."""
 import os
 import stat
+import subprocess
 
-from checks import Root, check, equal, finish
+from checks import RUNTIME, Root, check, equal, finish
 
 PAI = "/usr/local/pai"
 
@@ -97,6 +98,31 @@ def clean():
         check("links are removed, not followed", root.read("/etc/victim") == b"precious")
     with Root() as root:
         equal("cleaning twice", [init(root, "clean").returncode for _ in range(2)], [0, 0])
+    with Root() as root:
+        os.chmod(root.at(PAI), 0o2777)
+        equal("clean, install", init(root, "clean,install").returncode, 0)
+        equal("the volume keeps its mode, so that the command's user may write there", mode(root, PAI), 0o2777)
+
+
+def clean_mounts():
+    """A bind mount is on the device of the volume itself."""
+    with Root() as root:
+        root.write("/source/data", "precious")
+        os.makedirs(root.at(PAI + "/storage"))
+        os.makedirs(root.at(PAI + "/deep/storage"))
+        root.write(PAI + "/deep/file", "old")
+        script = "".join(f"mount --bind {root.at('/source')} {root.at(PAI + at)} || exit 77\n"
+                         for at in ("/storage", "/deep/storage"))
+        script += f"exec {RUNTIME} init --root {root.path} --steps clean"
+        done = subprocess.run(["unshare", "-m" if os.getuid() == 0 else "-rm", "sh", "-c", script], env=root.env,
+                              capture_output=True, check=False)
+        if b"unshare failed" in done.stderr or done.returncode == 77:
+            print(f"not tested: mounts cannot be made here: {done.stderr.decode()}")
+            return
+        equal("clean beside mounts", done.returncode, 0)
+        equal("what is mounted from the same device stays", root.read("/source/data"), b"precious")
+        check("what is beside it goes", not root.exists(PAI + "/deep/file"))
+        check("and there is nothing to warn of", b"could not be removed" not in done.stderr, done.stderr)
 
 
 def install():
@@ -143,6 +169,6 @@ def order():
         check("is that of the table", root.exists(PAI + "/runtime.d/runtime-exit-spec.yaml"))
 
 
-for part in (choosing, logs, clean, install, exitspec, failing, order):
+for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order):
     part()
 finish()

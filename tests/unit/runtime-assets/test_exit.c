@@ -272,6 +272,12 @@ static void check_warning(const char *spec, int code, const char *warning)
 static void test_exit_spec_broken(void **state)
 {
 	(void)state;
+	static const char *const NO_CODES[] = { "- {containerExitCode: 0, patterns: [{}]}",
+		                                "- {containerExitCode: 201, patterns: [{}]}",
+		                                "- {containerExitCode: 256, patterns: [{}]}",
+		                                "- {containerExitCode: '9', patterns: [{}]}",
+		                                "- {patterns: [{}]}",
+		                                "- text" };
 	check_warning(
 	    "- {containerExitCode: 9, patterns: [{userLogRegex: '(a'}, {exitCode: 1}]}", 9,
 	    "exit specification, line 1: userLogRegex '(a': missing closing ) of the group at "
@@ -280,10 +286,11 @@ static void test_exit_spec_broken(void **state)
 	    "- {containerExitCode: 9, patterns: [{userLogRegex: 5}]}", 255,
 	    "exit specification, line 1: userLogRegex is an integer, but must be text; the "
 	    "pattern is left out");
-	check_warning(
-	    "- {containerExitCode: 0, patterns: [{}]}", 255,
-	    "exit specification, line 1: containerExitCode must be an integer from 1 to 255; "
-	    "the entry is left out");
+	for (size_t i = 0; i < sizeof(NO_CODES) / sizeof(*NO_CODES); i++)
+		check_warning(
+		    NO_CODES[i], 255,
+		    "exit specification, line 1: containerExitCode must be an integer from 1 to "
+		    "199 or 220 to 255; the entry is left out");
 	check_warning(
 	    "- {containerExitCode: 9, patterns: [{exitCode: one}]}", 255,
 	    "exit specification, line 1: exitCode must be an integer; the pattern is left out");

@@ -353,6 +353,7 @@ int cmd_check_api(int argc, char **argv)
 			return usage(STDERR_FILENO, 2);
 		root = argv[++i];
 	}
+	no_core();
 	ARENA_AUTO a = { 0 };
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,4 +204,12 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 	if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode)
 		return 0;
 	return fchmod(fd, mode) == 0 ? 0 : failed(e, "cannot set the mode of", path);
+}
+
+void no_core(void)
+{
+	/* Less than a page is no core file; and a program that core_pattern names is not started
+	 * for 1, though it is for 0. */
+	static const struct rlimit NONE = { 1, 1 };
+	(void)setrlimit(RLIMIT_CORE, &NONE);
 }

@@ -37,3 +37,6 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 
 /* Make the directory and its parents; an existing one is fine.  The last gets the mode. */
 int dir_make(const char *path, mode_t mode, struct err *e);
+
+/* For a process that holds secrets: should it crash, its memory becomes no file. */
+void no_core(void);

@@ -11,7 +11,7 @@
 
 #include "runtime-assets/commands.h"
 
-enum { CONFIG_MAX = 1024 * 1024 };
+enum { CONFIG_MAX = 1024 * 1024, STEP_SHOWN = 20 };
 
 /* Cheap checks come before plugins: no job waits for a repository to learn that a port is taken. */
 static const struct step {
@@ -93,6 +93,15 @@ static int parse(struct options *o, int argc, char **argv)
 
 /* ---- which steps -------------------------------------------------------------------------- */
 
+static bool lower_case(struct span t)
+{
+	for (size_t i = 0; i < t.n; i++) {
+		if (t.p[i] < 'a' || t.p[i] > 'z')
+			return false;
+	}
+	return true;
+}
+
 static int choose(struct span name, bool chosen[static N_STEPS], struct err *e)
 {
 	for (size_t i = 0; i < N_STEPS; i++) {
@@ -105,6 +114,10 @@ static int choose(struct span name, bool chosen[static N_STEPS], struct err *e)
 	STR_AUTO known = STR_INIT(512);
 	for (size_t i = 0; i < N_STEPS; i++)
 		str_printf(&known, "%s%s", i ? ", " : "", STEPS[i].name);
+	/* INIT_CONFIG may name a file, perhaps a wrong one: what is no word could be a token. */
+	if (name.n > STEP_SHOWN || !lower_case(name))
+		return err_set(e, FAILED, "the name of a step is none; steps are %s",
+		               str_c(&known));
 	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
 	               str_c(&known));
 }
@@ -291,6 +304,7 @@ int cmd_init(int argc, char **argv)
 	if (o.help)
 		return usage(stdout, 0);
 	stop_when_asked();
+	no_core();
 	umask(022);
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };

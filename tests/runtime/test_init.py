@@ -1,5 +1,7 @@
 """init as a program: choosing steps, log and work directories, the exit specification."""
 import os
+import resource
+import socket
 import stat
 import subprocess
 
@@ -44,6 +46,11 @@ def choosing():
         check("INIT_CONFIG may name a file", root.run("init").returncode == 0 and root.exists(PAI + "/runtime"))
         root.env["INIT_CONFIG"] = root.at("/nothing.yaml")
         check("which must be there", b"is not there" in root.run("init").stderr)
+        root.write("/token", "eyJhbGciOiJSUzI1NiJ9.e30.c2VjcmV0")
+        root.env["INIT_CONFIG"] = root.at("/token")
+        done = root.run("init")
+        check("a file that is none of steps is not told", done.returncode == 1 and b"steps are logs" in done.stderr and
+              b"eyJ" not in done.stderr, done)
     with Root(FC_TASK_INDEX="1x") as root:
         equal("FC_TASK_INDEX must be a number", init(root, "install").returncode, 1)
 
@@ -169,6 +176,23 @@ def order():
         check("is that of the table", root.exists(PAI + "/runtime.d/runtime-exit-spec.yaml"))
 
 
-for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order):
+def core():
+    """init and check-api hold a token: a crash leaves no file, and no crash handler gets it."""
+    # 1 is below the least that is written; who may not raise it has 0 already.
+    least = "1" if os.getuid() == 0 or resource.getrlimit(resource.RLIMIT_CORE)[1] != 0 else "0"
+    with Root(FC_FRAMEWORK_NAMESPACE="a", FC_FRAMEWORK_NAME="b", FC_TASKROLE_NAME="c") as root, \
+            socket.create_server(("127.0.0.1", 0)) as silent:
+        root.env["KUBE_APISERVER_ADDRESS"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for command in (["init", "--steps", "framework"], ["check-api"]):
+            with subprocess.Popen([RUNTIME, *command, "--root", root.path], env=root.env,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as waiting:
+                silent.accept()[0].recv(1)
+                with open(f"/proc/{waiting.pid}/limits", encoding="ascii") as f:
+                    limit = [line.split()[4] for line in f if line.startswith("Max core file size")]
+                equal(f"{command[0]} leaves no core file", limit, [least])
+                waiting.kill()
+
+
+for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core):
     part()
 finish()

@@ -64,13 +64,19 @@ static bool is_quotable(char c, char quote)
 	return c != '\0' && (quote == '\'' || !strchr("$`\\", c));
 }
 
-/* Skip blanks and lines that are continued; then *at is at the next word, or at the end. */
+/* A backslash at the end of a line: both are as if they were not there. */
+static bool is_continued(struct span s, size_t at)
+{
+	return at + 1 < s.n && s.p[at] == '\\' && s.p[at + 1] == '\n';
+}
+
+/* Skip blanks; then *at is at the next word, or at the end. */
 static void skip_blanks(struct span s, size_t *at)
 {
 	while (*at < s.n) {
 		if (s.p[*at] == ' ' || s.p[*at] == '\t')
 			(*at)++;
-		else if (s.p[*at] == '\\' && *at + 1 < s.n && s.p[*at + 1] == '\n')
+		else if (is_continued(s, *at))
 			*at += 2;
 		else
 			return;
@@ -96,7 +102,7 @@ static bool read_quoted(struct span s, size_t *at, struct str *word)
 
 static bool is_end_of_word(char c)
 {
-	return c == ' ' || c == '\t' || c == '\n' || c == '\\';
+	return c == ' ' || c == '\t' || c == '\n';
 }
 
 /* One word, with *plain if no part of it was quoted.  false: not for us. */
@@ -104,7 +110,9 @@ static bool read_word(struct span s, size_t *at, struct str *word, bool *plain)
 {
 	*plain = true;
 	while (*at < s.n && !is_end_of_word(s.p[*at])) {
-		if (s.p[*at] == '\'' || s.p[*at] == '"') {
+		if (is_continued(s, *at)) {
+			*at += 2;
+		} else if (s.p[*at] == '\'' || s.p[*at] == '"') {
 			*plain = false;
 			if (!read_quoted(s, at, word))
 				return false;
@@ -114,8 +122,7 @@ static bool read_word(struct span s, size_t *at, struct str *word, bool *plain)
 			return false;
 		}
 	}
-	/* A backslash is fine only where it continues the line. */
-	return *at == s.n || s.p[*at] != '\\' || (*at + 1 < s.n && s.p[*at + 1] == '\n');
+	return true;
 }
 
 /* May it be the name of a program?  An assignment, reserved words and builtins may not. */

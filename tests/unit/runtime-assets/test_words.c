@@ -38,6 +38,7 @@ static void test_words_read_simple(void **state)
 		{ HEADER "echo '$x `y` \\ \"'", "echo|$x `y` \\ \"" },
 		{ HEADER "echo \"it's\"", "echo|it's" },
 		{ HEADER "run a \\\n  b\n", "run|a|b" },
+		{ HEADER "run a\\\nb c\\\n d\\\n", "run|ab|c|d" },
 		{ HEADER "# comment\n\nrun a # more\n# and more\n", "run|a" },
 		{ HEADER "  run\ta  ", "run|a" },
 		{ HEADER "echo 'two\nlines'", "echo|two\nlines" },

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-	PIPE_BYTES = 1 << 20,   /* asked for, for small writes take a page of it each; */
+	PIPE_BYTES = 512 << 10, /* asked for, for small writes take a page of it each; */
 	PIPE_LESS = 256 << 10,  /* then this; else the kernel's default */
 	TURN_BYTES = 256 << 10, /* taken from one stream in one turn */
 	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
@@ -188,8 +188,8 @@ int streams_open(struct streams *s, enum stream_name i)
 	/* Without packets where the kernel has none. */
 	if (pipe2(end, O_CLOEXEC | (user ? O_DIRECT : 0)) != 0 && pipe2(end, O_CLOEXEC) != 0)
 		return -1;
-	/* A user has so many pages for pipes on a node. */
-	if (fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
+	/* A user has so many pages for pipes on a node: no more than are of use. */
+	if (user && fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
 		(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_LESS);
 	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
 	if (user && s->hints >= 0 && fcntl(end[0], F_SETOWN, getpid()) == 0 &&

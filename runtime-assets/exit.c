@@ -1,4 +1,6 @@
 /* Explaining a failure, see exit.h: specification, logs, excerpts, message. */
+#include "runtime-assets/exit.h"
+
 #include "runtime-assets/exit_inner.h"
 
 static const struct match *where(const struct regex *re, const struct match *m)

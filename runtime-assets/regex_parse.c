@@ -1,65 +1,8 @@
 /* Pattern to tree, by Go's rules (regexp/syntax with the flags of Perl). */
 #include "base/enc.h"
-#include "runtime-assets/files.h"
-#include "runtime-assets/regex_inner.h"
-
-enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
-
-enum { COUNT_MAX = 1000 };
-
-struct parser {
-	struct span text;
-	size_t at;
-	unsigned flags;
-	unsigned depth;
-	struct arena *a;
-	struct err *e;
-};
+#include "runtime-assets/regex_parser.h"
 
 static struct re *parse_alternate(struct parser *p);
-
-static void *fail(struct parser *p, size_t at, const char *what)
-{
-	err_set(p->e, FAILED, "%s at byte %zu", what, at + 1);
-	return NULL;
-}
-
-static bool more(const struct parser *p)
-{
-	return p->at < p->text.n;
-}
-
-/* NUL behind the end; and where there is one. */
-static char byte_at(const struct parser *p, size_t at)
-{
-	if (at < p->text.n)
-		return p->text.p[at];
-	return '\0';
-}
-
-/* The next byte; NUL at the end (where more() tells). */
-static char peek(const struct parser *p)
-{
-	return byte_at(p, p->at);
-}
-
-static bool take(struct parser *p, const char *what)
-{
-	struct span rest = { p->text.p + p->at, p->text.n - p->at };
-	if (!span_starts(rest, what))
-		return false;
-	p->at += strlen(what);
-	return true;
-}
-
-static uint32_t take_rune(struct parser *p)
-{
-	unsigned width;
-	uint32_t r =
-	    rune_decode((const unsigned char *)p->text.p + p->at, p->text.n - p->at, &width);
-	p->at += width;
-	return r;
-}
 
 static struct re *tree(struct parser *p, enum re_kind kind)
 {
@@ -111,94 +54,12 @@ static struct re *dot(struct parser *p)
 	return re;
 }
 
-/* ---- escapes ------------------------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Behind \x: two digits, or any number of them in braces. */
-static bool hex_escape(struct parser *p, uint32_t *out)
-{
-	bool braces = take(p, "{");
-	uint32_t value = 0;
-	size_t digits = 0;
-	for (; more(p) && (braces || digits < 2); digits++, p->at++) {
-		int digit = hex_digit(peek(p));
-		if (digit < 0)
-			break;
-		value = value * 16 + (uint32_t)digit;
-		if (value > RUNE_MAX)
-			return false;
-	}
-	*out = value;
-	return braces ? digits > 0 && take(p, "}") : digits == 2;
-}
-
-static bool octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
-/* An escape that stands for one character; the backslash is behind us. */
-static bool one_escape(struct parser *p, uint32_t *out)
-{
-	static const char LETTERS[] = "afnrtv";
-	static const char CODES[] = "\a\f\n\r\t\v";
-	char c = peek(p);
-	const char *letter = c ? strchr(LETTERS, c) : NULL;
-	p->at++;
-	if (letter) {
-		*out = (unsigned char)CODES[letter - LETTERS];
-		return true;
-	}
-	if (c == 'x')
-		return hex_escape(p, out);
-	/* \1 to \7 alone would refer back. */
-	if (octal(c) && (c == '0' || octal(peek(p)))) {
-		*out = (uint32_t)(c - '0');
-		for (int i = 0; i < 2 && octal(peek(p)); i++)
-			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
-		return true;
-	}
-	bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-	*out = (unsigned char)c;
-	return !alnum && (unsigned char)c < 0x80;
-}
-
-static void *bad_escape(struct parser *p, size_t at)
-{
-	if (at + 1 >= p->text.n)
-		return fail(p, at, "trailing backslash");
-	if (strchr("pP", p->text.p[at + 1]))
-		return fail(p, at, "classes of Unicode (\\p) are not supported,");
-	if (p->text.p[at + 1] >= '1' && p->text.p[at + 1] <= '9')
-		return fail(p, at, "back-references are not supported,");
-	return fail(p, at, "invalid escape");
-}
-
-/* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
-static bool class_escape(struct parser *p, struct runes *set)
-{
-	char c = byte_at(p, p->at + 1);
-	char lower = (char)(c | 0x20);
-	if (!c || peek(p) != '\\' || !strchr("dsw", lower))
-		return false;
-	runes_add_class(set, p->a, (struct span){ &lower, 1 }, c != lower, p->flags & FOLD);
-	p->at += 2;
-	return true;
-}
-
 /* \Q...\E: every character as it stands. */
 static struct re *quoted(struct parser *p)
 {
 	struct re *list = tree(p, RE_CONCAT);
 	while (more(p) && !take(p, "\\E")) {
-		uint32_t r = take_rune(p);
+		uint32_t r = parser_rune(p);
 		append(list, set_of(p, r, r));
 	}
 	return list;
@@ -220,7 +81,7 @@ static struct re *parse_escape(struct parser *p)
 			return assertion(p, ASSERTIONS[i].what);
 	}
 	struct runes set = { 0 };
-	if (class_escape(p, &set)) {
+	if (escape_class(p, &set)) {
 		struct re *re = tree(p, RE_SET);
 		runes_clean(&set);
 		re->set = set;
@@ -228,87 +89,15 @@ static struct re *parse_escape(struct parser *p)
 	}
 	size_t at = p->at++;
 	uint32_t r;
-	if (!more(p) || !one_escape(p, &r))
-		return bad_escape(p, at);
+	if (!more(p) || !escape_rune(p, &r))
+		return escape_fail(p, at);
 	return set_of(p, r, r);
-}
-
-/* ---- classes -------------------------------------------------------------------------------- */
-
-/* One end of a range. */
-static bool class_rune(struct parser *p, size_t open, uint32_t *out)
-{
-	if (!more(p))
-		return fail(p, open, "missing closing ] of the class");
-	if (peek(p) != '\\') {
-		*out = take_rune(p);
-		return true;
-	}
-	size_t at = p->at++;
-	return (more(p) && one_escape(p, out)) || bad_escape(p, at);
-}
-
-/* [:name:] or [:^name:]: 1 if taken, 0 if it is none, -1 if there is none of that name. */
-static int posix_class(struct parser *p, struct runes *set)
-{
-	if (!span_starts((struct span){ p->text.p + p->at, p->text.n - p->at }, "[:"))
-		return 0;
-	size_t end = span_find(p->text, p->at + 2, ":]");
-	if (end == SIZE_MAX)
-		return 0;
-	struct span name = { p->text.p + p->at + 2, end - p->at - 2 };
-	bool negated = name.n && name.p[0] == '^';
-	if (negated)
-		name = (struct span){ name.p + 1, name.n - 1 };
-	/* d, s, w are no names. */
-	if (name.n < 2 || !runes_add_class(set, p->a, name, negated, p->flags & FOLD)) {
-		fail(p, p->at, "unknown class of characters");
-		return -1;
-	}
-	p->at = end + 2;
-	return 1;
-}
-
-static bool class_range(struct parser *p, size_t open, struct runes *set)
-{
-	size_t at = p->at;
-	uint32_t lo;
-	uint32_t hi;
-	if (!class_rune(p, open, &lo))
-		return false;
-	hi = lo;
-	/* A - before the ] is one itself. */
-	if (peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
-		p->at++;
-		if (!class_rune(p, open, &hi))
-			return false;
-	}
-	if (hi < lo)
-		return fail(p, at, "range of characters from high to low");
-	if (p->flags & FOLD)
-		runes_add_folded(set, p->a, lo, hi);
-	else
-		runes_add(set, p->a, lo, hi);
-	return true;
 }
 
 static struct re *parse_class(struct parser *p)
 {
-	size_t open = p->at++;
-	bool negated = take(p, "^");
 	struct re *re = tree(p, RE_SET);
-	for (bool first = true; first || peek(p) != ']'; first = false) {
-		int posix = posix_class(p, &re->set);
-		if (posix < 0)
-			return NULL;
-		if (posix == 0 && !class_escape(p, &re->set) && !class_range(p, open, &re->set))
-			return NULL;
-	}
-	p->at++;
-	runes_clean(&re->set);
-	if (negated)
-		runes_negate(&re->set, p->a);
-	return re;
+	return class_parse(p, &re->set) ? re : NULL;
 }
 
 /* ---- groups -----------------------------------------------------------------------------------
@@ -368,26 +157,26 @@ static struct re *parse_group(struct parser *p)
 	unsigned outer = p->flags;
 	if (take(p, "?P<") || take(p, "?<")) {
 		if (peek(p) == '=' || peek(p) == '!')
-			return fail(p, open, "look-behind is not supported,");
+			return parser_fail(p, open, "look-behind is not supported,");
 		if (!take_name(p))
-			return fail(p, open, "invalid name of a group");
+			return parser_fail(p, open, "invalid name of a group");
 	} else if (take(p, "?")) {
 		if (peek(p) == '=' || peek(p) == '!')
-			return fail(p, open, "look-ahead is not supported,");
+			return parser_fail(p, open, "look-ahead is not supported,");
 		char end = take_flags(p);
 		if (!end)
-			return fail(p, open, "invalid or unsupported group");
+			return parser_fail(p, open, "invalid or unsupported group");
 		if (end == ')')
 			return tree(p, RE_EMPTY); /* the flags stay */
 	}
 	if (++p->depth > REGEX_DEPTH_MAX)
-		return fail(p, open, "groups are nested too deeply");
+		return parser_fail(p, open, "groups are nested too deeply");
 	struct re *re = parse_alternate(p);
 	p->depth--;
 	if (!re)
 		return NULL;
 	if (!take(p, ")"))
-		return fail(p, open, "missing closing ) of the group");
+		return parser_fail(p, open, "missing closing ) of the group");
 	p->flags = outer;
 	return re;
 }
@@ -448,10 +237,10 @@ static struct re *repeat(struct parser *p, struct re *re, size_t at, struct re *
 {
 	int most = re->max < 0 ? re->min : re->max;
 	if (re->min > COUNT_MAX || re->max > COUNT_MAX || (re->max >= 0 && re->min > re->max))
-		return fail(p, at, "invalid count");
+		return parser_fail(p, at, "invalid count");
 	re->copies = most > 1 ? most * item->copies : item->copies;
 	if (re->copies > COUNT_MAX)
-		return fail(p, at, "nested counts multiply to more than 1000");
+		return parser_fail(p, at, "nested counts multiply to more than 1000");
 	re->first = re->last = item;
 	re->lazy = take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
 	return re;
@@ -479,7 +268,7 @@ static struct re *parse_atom(struct parser *p)
 		p->at++;
 		return assertion(p, p->flags & MANY_LINES ? END_LINE : END_TEXT);
 	default: {
-		uint32_t r = take_rune(p);
+		uint32_t r = parser_rune(p);
 		return set_of(p, r, r);
 	}
 	}
@@ -496,7 +285,7 @@ static struct re *parse_item(struct parser *p, struct re *list)
 	size_t from = p->at;
 	struct re *re = tree(p, RE_REPEAT);
 	if (take_repeat(p, re))
-		return fail(p, from, "missing argument to repetition");
+		return parser_fail(p, from, "missing argument to repetition");
 	bool text = p->at + 1 < p->text.n && memcmp(p->text.p + p->at, "\\Q", 2) == 0;
 	bool flags = peek(p) == '(';
 	struct re *item = parse_atom(p);
@@ -520,7 +309,7 @@ static struct re *parse_item(struct parser *p, struct re *list)
 	size_t again = p->at;
 	struct re second;
 	if (re && take_repeat(p, &second))
-		return fail(p, again, "repetition of a repetition");
+		return parser_fail(p, again, "repetition of a repetition");
 	return re;
 }
 
@@ -553,11 +342,11 @@ struct re *regex_parse(struct span pattern, struct arena *a, struct err *e)
 	struct parser p = { .text = pattern, .a = a, .e = e };
 	size_t valid = utf8_check(pattern);
 	if (pattern.n > REGEX_PATTERN_MAX)
-		return fail(&p, REGEX_PATTERN_MAX, "the pattern is too long, it has to end");
+		return parser_fail(&p, REGEX_PATTERN_MAX, "the pattern is too long, it has to end");
 	if (valid != pattern.n)
-		return fail(&p, valid, "invalid UTF-8");
+		return parser_fail(&p, valid, "invalid UTF-8");
 	struct re *re = parse_alternate(&p);
 	if (re && more(&p))
-		return fail(&p, p.at, "unexpected )");
+		return parser_fail(&p, p.at, "unexpected )");
 	return re;
 }

@@ -19,7 +19,6 @@ enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
 static struct {
 	int fd[LOGS_MAX];
 	int n;
-	char last_error[512];
 } logs;
 
 static const char *const LEVELS[] = {
@@ -86,17 +85,9 @@ void say(enum say_level level, const char *fmt, ...)
 	if (end > sizeof(line) - 2)
 		end = sizeof(line) - 2;
 	defuse(line, end);
-	line[end] = '\0';
-	if (level == SAY_ERROR)
-		snprintf(logs.last_error, sizeof(logs.last_error), "%s", line + n);
 	line[end++] = '\n';
 	/* A line that cannot be written has nowhere else to go. */
 	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
 	for (int i = 0; i < logs.n; i++)
 		(void)fd_write_all(logs.fd[i], (struct span){ line, end });
-}
-
-const char *say_last_error(void)
-{
-	return logs.last_error;
 }

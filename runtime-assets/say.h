@@ -12,6 +12,3 @@ int say_open(const char *path);
 void say_close(void);
 
 void say(enum say_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* The last error line said, without time and name; "" if none.  For the termination message. */
-const char *say_last_error(void);

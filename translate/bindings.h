@@ -40,6 +40,29 @@ struct scope {
 	const struct mount *mount;
 };
 
+/*
+ * Of what a hole is, and what a template has (struct hole, struct manifest).  Holes that write
+ * another template stand in one place of the chain only, so that it ends.
+ */
+enum part {
+	OF_CLUSTER = 0, /* anywhere */
+	OF_JOB = 1 << 0,
+	OF_ROLE = 1 << 1,
+	OF_SUFFIX = 1 << 2,
+	OF_VAR = 1 << 3,
+	OF_MOUNT = 1 << 4,
+	OF_MARK = 1 << 5,
+	OF_OWNED = 1 << 6,
+	OF_SECRETS = 1 << 7,
+	OF_EXTENSION = 1 << 8,
+	HOLDS_ROLES = 1 << 9,
+	HOLDS_POD = 1 << 10,
+	HOLDS_ENV_ROLES = 1 << 11,
+	HOLDS_ENV_MAP = 1 << 12,
+	PART_BITS = 13
+};
+extern const char *const PARTS[PART_BITS];
+
 extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, RUNTIME_HOLES, ENV_HOLES, STORAGE_HOLES,
     SECRET_HOLES;
 
@@ -69,6 +92,7 @@ enum unit {
 struct unit_row {
 	const char *file;
 	enum prog_shape shape;
+	unsigned has; /* enum part */
 	const char *doc;
 };
 extern const struct unit_row UNITS[UNIT_MAX];
@@ -77,6 +101,7 @@ extern const struct unit_row UNITS[UNIT_MAX];
 struct overlay {
 	const char *file;
 	bool (*when)(const struct scope *s);
+	unsigned has;       /* enum part: what the condition makes sure of */
 	const char *doc;    /* the condition in words */
 	enum unit units[9]; /* of which templates; ends with UNIT_MAX */
 };

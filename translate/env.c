@@ -158,8 +158,10 @@ static bool env_map(const struct scope *s, struct out *o)
 	in.env_map = true;
 	str_char(o->s, '{');
 	unit_write(&in, UNIT_ENV_JOB_MAP, o->s);
-	if (!o->s->full)
-		o->s->p[o->s->n - 1] = '}'; /* over the last comma: the list is never empty */
+	if (!o->s->full && o->s->p[o->s->n - 1] == ',')
+		o->s->p[o->s->n - 1] = '}';
+	else
+		str_char(o->s, '}'); /* a list without elements, which only another template has */
 	return true;
 }
 
@@ -193,24 +195,24 @@ static bool var_value(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "env.job",                HOLE_LIST,   false, env_job,             "OpenPAI", "env-job.yaml; nothing if it moved to a ConfigMap." },
-	{ "env.roles",              HOLE_LIST,   false, env_roles,           "OpenPAI", "env-job-role.yaml, once for every role; v1 jobs: once for every spelling of its name." },
-	{ "env.map",                HOLE_MAP,    false, env_map,             "ours",    "env-job.yaml as the data of a ConfigMap." },
-	{ "env.role",               HOLE_LIST,   false, env_role,            "OpenPAI", "env-role.yaml." },
-	{ "env.user",               HOLE_LIST,   false, env_user,            "v1",      "env-user.yaml, once for every variable of `env` and `jobEnvs`; the role's own win over the job's." },
-	{ "job.roleCount",          HOLE_NUMBER, false, role_count,          "OpenPAI", "Number of roles." },
-	{ "job.roleList",           HOLE_TEXT,   false, role_list,           "OpenPAI", "Names of the roles as written, with commas." },
-	{ "job.fsUri",              HOLE_TEXT,   false, fs_uri,              "v1",      "The configured file system for v1 jobs; empty for others, as OpenPAI has it." },
-	{ "job.dataDir",            HOLE_TEXT,   false, data_dir,            "v1",      "`dataDir` with $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME filled in." },
-	{ "job.outputDir",          HOLE_TEXT,   false, output_dir,          "v1",      "`outputDir`, likewise." },
-	{ "job.codeDir",            HOLE_TEXT,   false, code_dir,            "v1",      "`codeDir`, likewise." },
-	{ "job.killAll",            HOLE_NUMBER, false, kill_all,            "v1",      "`killAllOnCompletedTaskNumber`, or 0." },
-	{ "role.suffix",            HOLE_TEXT,   false, suffix,              "OpenPAI", "The role's name as part of a variable's name; in v1 jobs `-`, `.` and `~` become `_`." },
-	{ "role.resource",          HOLE_TEXT,   false, resource,            "OpenPAI", "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
-	{ "role.minFailedGiven",    HOLE_TEXT,   false, min_failed_given,    "v1",      "`minFailedTaskCount` as written, or empty." },
-	{ "role.minSucceededGiven", HOLE_TEXT,   false, min_succeeded_given, "v1",      "`minSucceededTaskCount` as written, or empty." },
-	{ "var.name",               HOLE_TEXT,   false, var_name,            "v1",      "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
-	{ "var.value",              HOLE_TEXT,   false, var_value,           "v1",      "Its value; `$` doubled where Kubernetes would take it for its own." },
+	{ "env.job",                HOLE_LIST,   false, HOLDS_POD,       env_job,             "OpenPAI", "env-job.yaml; nothing if it moved to a ConfigMap." },
+	{ "env.roles",              HOLE_LIST,   false, HOLDS_ENV_ROLES, env_roles,           "OpenPAI", "env-job-role.yaml, once for every role; v1 jobs: once for every spelling of its name." },
+	{ "env.map",                HOLE_MAP,    false, HOLDS_ENV_MAP,   env_map,             "ours",    "env-job.yaml as the data of a ConfigMap." },
+	{ "env.role",               HOLE_LIST,   false, HOLDS_POD,       env_role,            "OpenPAI", "env-role.yaml." },
+	{ "env.user",               HOLE_LIST,   false, HOLDS_POD,       env_user,            "v1",      "env-user.yaml, once for every variable of `env` and `jobEnvs`; the role's own win over the job's." },
+	{ "job.roleCount",          HOLE_NUMBER, false, OF_JOB,          role_count,          "OpenPAI", "Number of roles." },
+	{ "job.roleList",           HOLE_TEXT,   false, OF_JOB,          role_list,           "OpenPAI", "Names of the roles as written, with commas." },
+	{ "job.fsUri",              HOLE_TEXT,   false, OF_JOB,          fs_uri,              "v1",      "The configured file system for v1 jobs; empty for others, as OpenPAI has it." },
+	{ "job.dataDir",            HOLE_TEXT,   false, OF_JOB,          data_dir,            "v1",      "`dataDir` with $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME filled in." },
+	{ "job.outputDir",          HOLE_TEXT,   false, OF_JOB,          output_dir,          "v1",      "`outputDir`, likewise." },
+	{ "job.codeDir",            HOLE_TEXT,   false, OF_JOB,          code_dir,            "v1",      "`codeDir`, likewise." },
+	{ "job.killAll",            HOLE_NUMBER, false, OF_JOB,          kill_all,            "v1",      "`killAllOnCompletedTaskNumber`, or 0." },
+	{ "role.suffix",            HOLE_TEXT,   false, OF_SUFFIX,       suffix,              "OpenPAI", "The role's name as part of a variable's name; in v1 jobs `-`, `.` and `~` become `_`." },
+	{ "role.resource",          HOLE_TEXT,   false, OF_ROLE,         resource,            "OpenPAI", "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
+	{ "role.minFailedGiven",    HOLE_TEXT,   false, OF_ROLE,         min_failed_given,    "v1",      "`minFailedTaskCount` as written, or empty." },
+	{ "role.minSucceededGiven", HOLE_TEXT,   false, OF_ROLE,         min_succeeded_given, "v1",      "`minSucceededTaskCount` as written, or empty." },
+	{ "var.name",               HOLE_TEXT,   false, OF_VAR,          var_name,            "v1",      "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
+	{ "var.value",              HOLE_TEXT,   false, OF_VAR,          var_value,           "v1",      "Its value; `$` doubled where Kubernetes would take it for its own." },
 };
 /* clang-format on */
 

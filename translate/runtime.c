@@ -62,9 +62,9 @@ static bool program(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "runtime.initImage",      HOLE_TEXT, false, init_image,       "ours", "Image of the init container: `--runtime-image`; with `--runtime=configmap` the one of `--runtime-init-image`, or else the role's own." },
-	{ "runtime.initPullPolicy", HOLE_TEXT, false, init_pull_policy, "ours", "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else, and for the role's own, `Always`." },
-	{ "runtime.program",        HOLE_TEXT, false, program,          "ours", "With `--runtime=configmap`: the program, in base64." },
+	{ "runtime.initImage",      HOLE_TEXT, false, OF_ROLE,    init_image,       "ours", "Image of the init container: `--runtime-image`; with `--runtime=configmap` the one of `--runtime-init-image`, or else the role's own." },
+	{ "runtime.initPullPolicy", HOLE_TEXT, false, OF_ROLE,    init_pull_policy, "ours", "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else, and for the role's own, `Always`." },
+	{ "runtime.program",        HOLE_TEXT, false, OF_CLUSTER, program,          "ours", "With `--runtime=configmap`: the program, in base64." },
 };
 /* clang-format on */
 

@@ -10,6 +10,7 @@
 struct reader {
 	const char *file;
 	enum manifest_role role;
+	unsigned has;
 	const struct vocabulary *v;
 	struct arena *a;
 	struct err *e;
@@ -120,6 +121,20 @@ struct spot {
 	bool text_only; /* Kubernetes takes nothing but text here */
 };
 
+/* Holes read what is not there otherwise, or write the template that they stand in. */
+static int check_at_hand(const struct reader *r, const struct node *n, const struct hole *h)
+{
+	unsigned missing = h->needs & ~r->has;
+	unsigned bit = 0;
+	if (missing == 0)
+		return 0;
+	while (!(missing >> bit & 1))
+		bit++;
+	STR_AUTO text = STR_INIT(QUOTE_MAX);
+	str_printf(&text, "a hole of %s has no meaning here", r->v->parts[bit]);
+	return fail(r, n->line, str_c(&text), span_of(h->name));
+}
+
 static int check_hole(const struct reader *r, const struct node *n, struct piece p, bool whole)
 {
 	if (constant_find(r->v, p.text))
@@ -133,7 +148,7 @@ static int check_hole(const struct reader *r, const struct node *n, struct piece
 		            p.text);
 	if (h->type == HOLE_MAP && !(whole && n->plain))
 		return fail(r, n->line, "a mapping must be the whole value, unquoted", p.text);
-	return 0;
+	return check_at_hand(r, n, h);
 }
 
 static int check_typed(const struct reader *r, const struct node *n, struct piece p,
@@ -291,7 +306,7 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
 {
-	struct reader r = { m->file, m->role, v, a, e };
+	struct reader r = { m->file, m->role, m->has, v, a, e };
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);

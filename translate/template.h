@@ -67,7 +67,8 @@ enum hole_type {
 struct hole {
 	const char *name;
 	enum hole_type type;
-	bool optional; /* may be absent */
+	bool optional;  /* may be absent */
+	unsigned needs; /* bits: of what must be at hand where it stands, see struct manifest */
 	/* Write the value; false and nothing written if it is absent.  Through out_text and its
 	 * like for text, numbers and booleans. */
 	bool (*write)(const struct scope *s, struct out *o);
@@ -94,6 +95,7 @@ struct vocabulary {
 	size_t n_groups;
 	const struct constant *constants;
 	size_t n_constants;
+	const char *const *parts; /* by bit of hole.needs: "a task role"; for error messages */
 };
 
 /* NULL if there is none of that name. */
@@ -120,13 +122,15 @@ struct manifest {
 	const char *file;
 	struct span text;
 	enum manifest_role role;
+	unsigned
+	    has; /* bits: what is at hand when it is written; holes that need more are refused */
 	const struct node *root;
 };
 
 /*
  * Read and check m->text; the tree lives in the arena, `file` and `text` are borrowed.  -1 and *e
- * (500) naming file, line and hole: unknown holes, `${` without end, a number where Kubernetes
- * wants text, null in a base, containers without a literal name.
+ * (500) naming file, line and hole: unknown holes, or such as have no meaning here, `${` without
+ * end, a number where Kubernetes wants text, null in a base, containers without a literal name.
  */
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e);
 

@@ -147,7 +147,7 @@ static void set_words(struct translator *t)
 	struct hole_group *groups = ARENA_NEW(&t->arena, struct hole_group, N_GROUPS);
 	for (size_t i = 0; i < N_GROUPS; i++)
 		groups[i] = *GROUPS[i];
-	t->words = (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS };
+	t->words = (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, PARTS };
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 {
 	struct compiled *c = &t->unit[u];
 	struct manifest base = { UNITS[u].file, find_text(t, replace, UNITS[u].file), MANIFEST_BASE,
-		                 NULL };
+		                 UNITS[u].has, NULL };
 	if (manifest_read(&base, &t->words, &t->arena, e) < 0)
 		return -1;
 	c->base = base.root;
@@ -184,7 +184,8 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 		assert(c->n < OVERLAYS_PER_UNIT);
 		const char *file = OVERLAYS[i].file;
 		struct manifest *m = &c->overlay[c->n];
-		*m = (struct manifest){ file, find_text(t, replace, file), MANIFEST_OVERLAY, NULL };
+		*m = (struct manifest){ file, find_text(t, replace, file), MANIFEST_OVERLAY,
+			                UNITS[u].has | OVERLAYS[i].has, NULL };
 		if (manifest_read(m, &t->words, &t->arena, e) < 0)
 			return -1;
 		c->row[c->n++] = &OVERLAYS[i];

@@ -3,24 +3,40 @@
 
 /* clang-format off */
 const struct unit_row UNITS[UNIT_MAX] = {
-	[UNIT_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   "the Framework" },
-	[UNIT_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   "a task role and its pod" },
-	[UNIT_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   "environment common to all containers" },
-	[UNIT_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, "the same, in a ConfigMap" },
-	[UNIT_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   "one role in the common environment" },
-	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, "the same, in a ConfigMap" },
-	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   "environment of the own role" },
-	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   "one variable from the job" },
-	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   "one mount of a storage" },
-	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   "the volume of a storage" },
-	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   "logins for registries" },
-	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   "the job's secrets" },
-	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   "the user's keys" },
-	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   "common environment that is too large to repeat" },
-	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
-	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   "the job's priority class" },
+	[UNIT_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   OF_JOB | HOLDS_ROLES,                   "the Framework" },
+	[UNIT_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   OF_JOB | OF_ROLE | HOLDS_POD,           "a task role and its pod" },
+	[UNIT_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   OF_JOB | HOLDS_ENV_ROLES,               "environment common to all containers" },
+	[UNIT_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, OF_JOB | HOLDS_ENV_ROLES,               "the same, in a ConfigMap" },
+	[UNIT_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   OF_JOB | OF_ROLE | OF_SUFFIX,           "one role in the common environment" },
+	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, OF_JOB | OF_ROLE | OF_SUFFIX,           "the same, in a ConfigMap" },
+	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE,                       "environment of the own role" },
+	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE | OF_VAR,              "one variable from the job" },
+	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "one mount of a storage" },
+	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "the volume of a storage" },
+	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   OF_JOB | OF_OWNED,                      "logins for registries" },
+	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   OF_JOB | OF_OWNED | OF_SECRETS,         "the job's secrets" },
+	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   OF_JOB | OF_OWNED | OF_EXTENSION,       "the user's keys" },
+	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   OF_JOB | OF_OWNED | HOLDS_ENV_MAP,      "common environment that is too large to repeat" },
+	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, OF_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
+	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   OF_JOB,                                 "the job's priority class" },
 };
 /* clang-format on */
+
+const char *const PARTS[PART_BITS] = {
+	"a job",
+	"a task role",
+	"a task role in the common environment",
+	"a variable from the job",
+	"a storage",
+	"a submission",
+	"an object that belongs to the Framework",
+	"the job's secrets",
+	"the user's extension",
+	"framework.yaml",
+	"taskrole.yaml",
+	"env-job.yaml",
+	"configmap-env.yaml",
+};
 
 static bool is_v1(const struct scope *s)
 {
@@ -75,19 +91,19 @@ static bool has_env_configmap(const struct scope *s)
 /* In this order: what appends to a list appends in the order of the table. */
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
-	{ "cpu-only.yaml",        is_cpu_only,       "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
-	{ "infiniband.yaml",      has_infiniband,    "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
-	{ "runtime-configmap.yaml", is_by_configmap, "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
-	{ "pull-secret.yaml",     has_pull_secret,   "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
-	{ "image-auth.yaml",      has_image_auth,    "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
-	{ "job-secrets.yaml",     has_secrets,       "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
-	{ "user-extension.yaml",  has_extension,     "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },
-	{ "env-configmap.yaml",   has_env_configmap, "the common environment, in all containers together, is larger than the limit (256 KiB)", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "env-job-v1.yaml",      is_v1,             "a v1 job",                                { UNIT_ENV_JOB, UNIT_ENV_JOB_MAP, UNIT_MAX } },
-	{ "env-job-role-v1.yaml", is_v1,             "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
-	{ "env-role-v1.yaml",     is_v1,             "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
-	{ "submission.yaml",      is_marked,         "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
-	{ "owner.yaml",           is_marked,         "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
+	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
+	{ "infiniband.yaml",      has_infiniband,    0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
+	{ "runtime-configmap.yaml", is_by_configmap, 0,            "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
+	{ "pull-secret.yaml",     has_pull_secret,   0,            "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "image-auth.yaml",      has_image_auth,    0,            "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
+	{ "job-secrets.yaml",     has_secrets,       OF_SECRETS,   "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
+	{ "user-extension.yaml",  has_extension,     OF_EXTENSION, "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-configmap.yaml",   has_env_configmap, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-job-v1.yaml",      is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB, UNIT_ENV_JOB_MAP, UNIT_MAX } },
+	{ "env-job-role-v1.yaml", is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
+	{ "env-role-v1.yaml",     is_v1,             0,            "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
+	{ "submission.yaml",      is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
+	{ "owner.yaml",           is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
 };
 /* clang-format on */
 const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);

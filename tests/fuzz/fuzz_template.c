@@ -53,16 +53,16 @@ static bool map_hole(const struct scope *s, struct out *o)
 }
 
 static const struct hole HOLES[] = {
-	{ "t", HOLE_TEXT, false, text_hole, "", "" },
-	{ "n", HOLE_NUMBER, false, number_hole, "", "" },
-	{ "a", HOLE_TEXT, true, absent_hole, "", "" },
-	{ "m", HOLE_MAP, false, map_hole, "", "" },
-	{ "l", HOLE_LIST, false, list_hole, "", "" },
-	{ "e", HOLE_LIST, false, absent_hole, "", "" },
+	{ "t", HOLE_TEXT, false, 0, text_hole, "", "" },
+	{ "n", HOLE_NUMBER, false, 0, number_hole, "", "" },
+	{ "a", HOLE_TEXT, true, 0, absent_hole, "", "" },
+	{ "m", HOLE_MAP, false, 0, map_hole, "", "" },
+	{ "l", HOLE_LIST, false, 0, list_hole, "", "" },
+	{ "e", HOLE_LIST, false, 0, absent_hole, "", "" },
 };
 static const struct constant CONSTANTS_HERE[] = { { "c", { "gpu/x", 5 }, "" } };
 static const struct hole_group GROUP = { "", HOLES, sizeof(HOLES) / sizeof(HOLES[0]) };
-static const struct vocabulary WORDS = { &GROUP, 1, CONSTANTS_HERE, 1 };
+static const struct vocabulary WORDS = { &GROUP, 1, CONSTANTS_HERE, 1, NULL };
 
 static void run(const struct node *root, enum prog_shape shape)
 {
@@ -103,8 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		return 0;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct manifest base = { "base.yaml", text, MANIFEST_BASE, NULL };
-	struct manifest overlay = { "over.yaml", over, MANIFEST_OVERLAY, NULL };
+	struct manifest base = { "base.yaml", text, MANIFEST_BASE, 0, NULL };
+	struct manifest overlay = { "over.yaml", over, MANIFEST_OVERLAY, 0, NULL };
 	if (manifest_read(&base, &WORDS, &a, &e) < 0)
 		return 0;
 	const struct node *root = base.root;

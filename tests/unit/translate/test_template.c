@@ -78,15 +78,15 @@ struct model_hole {
 
 static const struct model_hole MODEL[] = {
 	/* clang-format off */
-	{ { "text",   HOLE_TEXT,   false, text_hole,    "", "" }, "\"a\\\"b\\n${number}\"", "a\\\"b\\n${number}" },
-	{ { "number", HOLE_NUMBER, false, number_hole,  "", "" }, "-42", "-42" },
-	{ { "flag",   HOLE_BOOL,   false, bool_hole,    "", "" }, "true", "true" },
-	{ { "absent", HOLE_TEXT,   true,  absent_hole,  "", "" }, NULL, NULL },
-	{ { "maybe",  HOLE_NUMBER, true,  number_hole,  "", "" }, "-42", "-42" },
-	{ { "empty",  HOLE_TEXT,   false, empty_hole,   "", "" }, "\"\"", "" },
-	{ { "none",   HOLE_LIST,   false, no_elements,  "", "" }, "", NULL },
-	{ { "two",    HOLE_LIST,   false, two_elements, "", "" }, "1,{\"x\":[2]},", NULL },
-	{ { "map",    HOLE_MAP,    false, map_hole,     "", "" }, "{\"m\":1}", NULL },
+	{ { "text",   HOLE_TEXT,   false, 0, text_hole,    "", "" }, "\"a\\\"b\\n${number}\"", "a\\\"b\\n${number}" },
+	{ { "number", HOLE_NUMBER, false, 0, number_hole,  "", "" }, "-42", "-42" },
+	{ { "flag",   HOLE_BOOL,   false, 0, bool_hole,    "", "" }, "true", "true" },
+	{ { "absent", HOLE_TEXT,   true,  0, absent_hole,  "", "" }, NULL, NULL },
+	{ { "maybe",  HOLE_NUMBER, true,  0, number_hole,  "", "" }, "-42", "-42" },
+	{ { "empty",  HOLE_TEXT,   false, 0, empty_hole,   "", "" }, "\"\"", "" },
+	{ { "none",   HOLE_LIST,   false, 0, no_elements,  "", "" }, "", NULL },
+	{ { "two",    HOLE_LIST,   false, 0, two_elements, "", "" }, "1,{\"x\":[2]},", NULL },
+	{ { "map",    HOLE_MAP,    false, 0, map_hole,     "", "" }, "{\"m\":1}", NULL },
 	/* clang-format on */
 };
 enum {
@@ -101,7 +101,7 @@ static struct hole holes[N_MODEL];
 static const struct constant CONSTANTS_HERE[] = { { "config.device", { "gpu/x", 5 }, "" },
 	                                          { "config.quote", { "q\"", 2 }, "" } };
 static struct hole_group group = { "test", holes, N_MODEL };
-static const struct vocabulary WORDS = { &group, 1, CONSTANTS_HERE, 2 };
+static const struct vocabulary WORDS = { &group, 1, CONSTANTS_HERE, 2, NULL };
 
 static int set_up(void **state)
 {
@@ -117,7 +117,7 @@ static struct manifest read_one(const char *text, enum manifest_role role, struc
                                 struct err *e)
 {
 	const char *file = role == MANIFEST_BASE ? "base.yaml" : "over.yaml";
-	struct manifest m = { file, span_of(text), role, NULL };
+	struct manifest m = { file, span_of(text), role, 0, NULL };
 	(void)manifest_read(&m, &WORDS, a, e);
 	return m;
 }

@@ -95,6 +95,44 @@ static void test_translator_names_file_and_line_of_a_replaced_template(void **st
 	assert_non_null(strstr(err_msg(&e), "job.prio"));
 }
 
+/* What it reads is not there, or it would write itself without end. */
+static void test_translator_refuses_holes_out_of_place(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *file, *text, *says;
+	} CASES[] = {
+		{ "framework.yaml", "a: 1\nb: ${role.name}\n", "line 2: a hole of a task role" },
+		{ "framework.yaml", "a: ${mark.submission}\n", "line 1: a hole of a submission" },
+		{ "framework.yaml", "a: ${owner.uid}\n", "belongs to the Framework" },
+		{ "framework.yaml", "a: ${secret.job}\n", "the job's secrets" },
+		{ "framework.yaml", "a: ${secret.extension}\n", "the user's extension" },
+		{ "taskrole.yaml", "a:\n  - ${*job.taskRoles}\n", "a hole of framework.yaml" },
+		{ "env-job.yaml", "- ${*env.job}\n", "a hole of taskrole.yaml" },
+		{ "env-job-role.yaml", "- ${*env.roles}\n", "a hole of env-job.yaml" },
+		{ "env-role.yaml", "- ${*env.role}\n", "a hole of taskrole.yaml" },
+		{ "env-role.yaml", "- name: ${var.name}\n  value: x\n", "a variable from the job" },
+		{ "storage-mount.yaml", "- ${*storage.mounts}\n", "a hole of taskrole.yaml" },
+		{ "taskrole.yaml", "a: ${mount.path}\n", "a hole of a storage" },
+		{ "configmap-runtime.yaml", "a: ${job.name}\n", "a hole of a job" },
+		{ "configmap-runtime.yaml", "a: ${runtime.initImage}\n", "a hole of a task role" },
+		{ "env-job-v1.yaml", "- name: A\n  value: ${role.name}\n",
+		  "a hole of a task role" },
+		{ "cpu-only.yaml", "a: ${mark.instance}\n", "a hole of a submission" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ERR_AUTO e = { 0 };
+		struct settings set;
+		translate_settings_default(&set);
+		const struct template_file replace[] = { { CASES[i].file, span_of(CASES[i].text) },
+			                                 { 0 } };
+		assert_null(translator_new(&set, replace, &e));
+		assert_int_equal(e.http, 500);
+		assert_non_null(strstr(err_msg(&e), CASES[i].file));
+		assert_non_null(strstr(err_msg(&e), CASES[i].says));
+	}
+}
+
 /* An absent value is dropped from its container: without one, writing would never end. */
 static void test_translator_refuses_a_template_that_is_no_mapping(void **state)
 {
@@ -154,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_translator_environment_is_documented),
 		cmocka_unit_test(test_translator_refuses_unknown_template),
 		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
+		cmocka_unit_test(test_translator_refuses_holes_out_of_place),
 		cmocka_unit_test(test_translator_refuses_a_template_that_is_no_mapping),
 		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
 		cmocka_unit_test(test_translator_refuses_empty_port_range),

@@ -254,7 +254,7 @@ const char *framework_address(const struct fw_role *r, const struct fw_task *t)
 {
 	if (r->host_network)
 		return t->host_ip ? t->host_ip : t->pod_ip; /* which is the same then */
-	return t->pod_ip ? t->pod_ip : t->host_ip;
+	return t->pod_ip;
 }
 
 const struct fw_role *framework_role(const struct framework *f, const char *name)

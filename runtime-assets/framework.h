@@ -48,8 +48,9 @@ struct framework *framework_read(struct span json, struct arena *a, struct err *
  * `total`. */
 int64_t framework_ready(const struct framework *f);
 
-/* What others reach a task by: the host's address where the role has the host's network or the
- * pod's is not known, the pod's otherwise; NULL if there is none. */
+/* What others reach a task by: the host's address where the role has the host's network, the pod's
+ * otherwise; NULL if that is not known.  A node is known before its pod has an address, and nobody
+ * would answer there. */
 const char *framework_address(const struct fw_role *r, const struct fw_task *t);
 
 /* The role and task of this pod, by FC_TASKROLE_NAME and FC_TASK_INDEX; NULL if not there. */

@@ -418,6 +418,11 @@ def test_no_gang(pki):
     equal("no gang: framework.json", case.framework, others)
     code, _, requests, _ = run(sequence(NOT_YET, NOT_YET, FINE), waiting=times(fetch=20000))
     equal("no gang: waits for its own address", (code, len(requests)), (0, 3))
+    node_only = json.loads(json.dumps(others))
+    del node_only["spec"]["taskRoles"][1]["task"]["pod"]["spec"]["hostNetwork"]
+    node_only["status"]["attemptStatus"]["taskRoleStatuses"][1]["taskStatuses"][0]["attemptStatus"]["podIP"] = None
+    code, _, requests, _ = run(sequence(reply(200, node_only), FINE), waiting=times(fetch=20000))
+    equal("no gang: the address of its node is not its own", (code, len(requests)), (0, 2))
     code, text, _, case = run(NOT_YET)
     equal("no gang: goes on without its own address", (code, case.framework), (0, PENDING))
     contains("no gang", text, "does not show an address of this task")

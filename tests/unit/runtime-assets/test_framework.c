@@ -335,7 +335,7 @@ static void test_framework_address(void **state)
 		{ true, "10.1.0.1", "10.0.0.1", "10.0.0.1" },
 		{ false, "10.1.0.1", "10.0.0.1", "10.1.0.1" },
 		{ true, "10.0.0.1", NULL, "10.0.0.1" },
-		{ false, NULL, "10.0.0.1", "10.0.0.1" },
+		{ false, NULL, "10.0.0.1", NULL },
 		{ true, NULL, NULL, NULL },
 		{ false, NULL, NULL, NULL },
 	};

@@ -119,10 +119,9 @@ static const char *mend(struct delivery *d, const char *manifest)
 	return arena_printf(&d->arena, "kubectl apply -f %s", manifest);
 }
 
-static void look_for_all(struct delivery *d)
+static void set_looks(struct delivery *d)
 {
 	bool optional = strcmp(d->server->options->profile, "plain") == 0;
-	d->n_looks = d->n_there = 0;
 	d->look[d->n_looks++] = (struct look){
 		.kind = KIND_SERVICEACCOUNT,
 		.name = d->server->options->service_account,
@@ -135,8 +134,14 @@ static void look_for_all(struct delivery *d)
 		.means = optional ? "failures are not explained" : "no pod can start",
 		.mend = mend(d, "runtime-assets/exit-spec-configmap.yaml"),
 	};
-	for (size_t i = 0; i < d->n_looks; i++) {
+	for (size_t i = 0; i < d->n_looks; i++)
 		d->look[i].d = d;
+}
+
+static void look_for_all(struct delivery *d)
+{
+	d->n_there = 0;
+	for (size_t i = 0; i < d->n_looks; i++) {
 		store_request(d->store, &(struct store_request){
 					    .verb = STORE_GET,
 					    .kind = d->look[i].kind,
@@ -287,8 +292,7 @@ static void compared(void *arg, const struct store_reply *reply)
 
 static void begin(struct delivery *d)
 {
-	if (!d->server->local) /* in a directory, nothing runs */
-		look_for_all(d);
+	look_for_all(d);
 	if (d->program.name)
 		ask(d, STORE_CREATE, 0);
 	store_start(d->store);
@@ -306,6 +310,8 @@ struct delivery *delivery_start(struct server *s, struct err *e)
 		delivery_free(d);
 		return NULL;
 	}
+	if (!s->local) /* in a directory, nothing runs */
+		set_looks(d);
 	if (runtime_object(s->translator, &d->arena, &d->program))
 		atomic_store(&s->delivery, DELIVERY_PENDING);
 	begin(d);

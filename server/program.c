@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/enc.h"
@@ -38,16 +39,52 @@ static uint64_t number_at(struct span file, unsigned char order, uint64_t at, un
 #define FIELD(file, order, base, type, field)                                                      \
 	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
 
-/* Whether it asks for a dynamic loader. */
-static bool is_dynamic(struct span file, unsigned char order)
+/* The n-th segment of this type: its place in the file.  false if there is none. */
+static bool find_segment(struct span file, unsigned char order, uint64_t type, uint64_t nth,
+                         uint64_t *from, uint64_t *size)
 {
 	uint64_t at = FIELD(file, order, 0, Elf64_Ehdr, e_phoff);
-	uint64_t size = FIELD(file, order, 0, Elf64_Ehdr, e_phentsize);
+	uint64_t step = FIELD(file, order, 0, Elf64_Ehdr, e_phentsize);
 	uint64_t n = FIELD(file, order, 0, Elf64_Ehdr, e_phnum);
-	for (uint64_t i = 0; i < n && at < file.n; i++, at += size)
-		if (FIELD(file, order, at, Elf64_Phdr, p_type) == PT_INTERP)
-			return true;
+	for (uint64_t i = 0; i < n && at < file.n; i++, at += step) {
+		if (FIELD(file, order, at, Elf64_Phdr, p_type) != type || nth-- > 0)
+			continue;
+		*from = FIELD(file, order, at, Elf64_Phdr, p_offset);
+		*size = FIELD(file, order, at, Elf64_Phdr, p_filesz);
+		return true;
+	}
 	return false;
+}
+
+/* Whether it asks for a dynamic loader, or for libraries. */
+static bool is_dynamic(struct span file, unsigned char order)
+{
+	uint64_t at = 0;
+	uint64_t size = 0;
+	if (find_segment(file, order, PT_INTERP, 0, &at, &size))
+		return true;
+	if (!find_segment(file, order, PT_DYNAMIC, 0, &at, &size))
+		return false;
+	for (; size >= sizeof(Elf64_Dyn) && at < file.n; size -= sizeof(Elf64_Dyn)) {
+		if (FIELD(file, order, at, Elf64_Dyn, d_tag) == DT_NEEDED)
+			return true;
+		at += sizeof(Elf64_Dyn);
+	}
+	return false;
+}
+
+/* Whether all is there that is loaded, and the table at the end. */
+static bool is_whole(struct span file, unsigned char order)
+{
+	uint64_t from = FIELD(file, order, 0, Elf64_Ehdr, e_shoff);
+	uint64_t size = FIELD(file, order, 0, Elf64_Ehdr, e_shentsize) *
+	                FIELD(file, order, 0, Elf64_Ehdr, e_shnum);
+	uint64_t i = 0;
+	do {
+		if (from > file.n || file.n - from < size)
+			return false;
+	} while (find_segment(file, order, PT_LOAD, i++, &from, &size));
+	return i > 1;
 }
 
 const char *program_arch(struct span file, struct err *e)
@@ -59,7 +96,8 @@ const char *program_arch(struct span file, struct err *e)
 	}
 	unsigned char order = (unsigned char)file.p[EI_DATA];
 	uint64_t type = FIELD(file, order, 0, Elf64_Ehdr, e_type);
-	if ((type != ET_EXEC && type != ET_DYN) || !FIELD(file, order, 0, Elf64_Ehdr, e_phnum)) {
+	if ((type != ET_EXEC && type != ET_DYN) || !FIELD(file, order, 0, Elf64_Ehdr, e_phnum) ||
+	    !FIELD(file, order, 0, Elf64_Ehdr, e_entry)) {
 		(void)err_set(e, 400, NULL, "is ELF, but no program");
 		return NULL;
 	}
@@ -74,6 +112,9 @@ const char *program_arch(struct span file, struct err *e)
 		(void)err_set(e, 400, NULL,
 		              "is linked dynamically: it would not start in other images; build "
 		              "it with musl, as docs/RUNTIME.md says");
+		arch = NULL;
+	} else if (!is_whole(file, order)) {
+		(void)err_set(e, 400, NULL, "is not all of a program: its end is missing");
 		arch = NULL;
 	}
 	return arch;
@@ -103,6 +144,9 @@ static int read_program(const char *path, struct str *file, struct err *e)
 {
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
+	struct stat st;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe would be waited for */
+		return err_set(e, 400, NULL, "%s: is no regular file", path);
 	if (file_read(path, FILE_MAX, &text, &n, e) < 0)
 		return -1;
 	if (n > CONFIGMAP_MAX)

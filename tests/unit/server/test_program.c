@@ -24,6 +24,7 @@ static struct program program(uint16_t machine)
 	p.head.e_ident[EI_DATA] = ELFDATA2LSB;
 	p.head.e_type = ET_EXEC;
 	p.head.e_machine = machine;
+	p.head.e_entry = 0x400000;
 	p.head.e_phoff = offsetof(struct program, segment);
 	p.head.e_phentsize = sizeof(Elf64_Phdr);
 	p.head.e_phnum = 2;
@@ -83,6 +84,7 @@ static void test_program_arch_big_endian(void **state)
 	p.head.e_ident[EI_DATA] = ELFDATA2MSB;
 	p.head.e_type = htobe16(ET_EXEC);
 	p.head.e_machine = htobe16(EM_S390);
+	p.head.e_entry = htobe64(0x400000);
 	p.head.e_phoff = htobe64(offsetof(struct program, segment));
 	p.head.e_phentsize = htobe16(sizeof(Elf64_Phdr));
 	p.head.e_phnum = htobe16(2);
@@ -141,8 +143,45 @@ static void test_program_arch_cut_short(void **state)
 	for (size_t i = 0; i < sizeof(OFFSETS) / sizeof(*OFFSETS); i++) {
 		p.head.e_phoff = OFFSETS[i];
 		p.head.e_phnum = UINT16_MAX;
-		arch_is(&p, "amd64");
+		refused(bytes(&p), "end is missing");
 	}
+}
+
+static void test_program_arch_half_copied(void **state)
+{
+	(void)state;
+	struct program p = program(EM_X86_64);
+	p.segment[1].p_filesz = sizeof(p);
+	arch_is(&p, "amd64");
+	p.segment[1].p_offset = 1;
+	refused(bytes(&p), "end is missing");
+	p = program(EM_X86_64);
+	p.head.e_shoff = sizeof(p);
+	arch_is(&p, "amd64");
+	p.head.e_shnum = 1;
+	p.head.e_shentsize = sizeof(Elf64_Shdr);
+	refused(bytes(&p), "end is missing");
+}
+
+/* A shared library asks for no loader, but it is no program either. */
+static void test_program_arch_library(void **state)
+{
+	(void)state;
+	struct {
+		struct program p;
+		Elf64_Dyn dyn[2];
+	} lib = { program(EM_X86_64), { { DT_NULL, { 0 } }, { DT_NEEDED, { 0 } } } };
+	struct span file = { (const char *)&lib, sizeof(lib) };
+	lib.p.head.e_type = ET_DYN;
+	lib.p.segment[1].p_type = PT_DYNAMIC;
+	lib.p.segment[1].p_offset = sizeof(lib.p);
+	lib.p.segment[1].p_filesz = sizeof(lib.dyn);
+	refused(file, "dynamically");
+	lib.p.segment[1].p_filesz = sizeof(lib.dyn[0]);
+	ERR_AUTO e = { 0 };
+	assert_non_null(program_arch(file, &e));
+	lib.p.head.e_entry = 0;
+	refused(file, "no program");
 }
 
 int main(void)
@@ -155,6 +194,8 @@ int main(void)
 		cmocka_unit_test(test_program_arch_unknown_machine),
 		cmocka_unit_test(test_program_arch_no_program),
 		cmocka_unit_test(test_program_arch_cut_short),
+		cmocka_unit_test(test_program_arch_half_copied),
+		cmocka_unit_test(test_program_arch_library),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,17 @@ static struct registry_place at_registry(const struct registry_dialogue *d, cons
 	return registry_place_at(span_of(d->image->host), target, d->a);
 }
 
+/* Whether what is answered now may repeat the login of the job. */
+static bool knows_login(const struct registry_dialogue *d)
+{
+	return d->told || (d->basic && (d->stage == STAGE_TOKEN || d->stage == STAGE_LOGIN));
+}
+
+const char *registry_host(const struct registry_dialogue *d)
+{
+	return d->told ? "the host that it leads to" : d->to.authority;
+}
+
 /* ---- stages ------------------------------------------------------------------------------ */
 
 static void enter(struct registry_dialogue *d, enum registry_stage stage, struct registry_place to)
@@ -92,6 +103,7 @@ static void enter(struct registry_dialogue *d, enum registry_stage stage, struct
 	d->wait_ms = 0;
 	d->redirects = 0;
 	d->elsewhere = false;
+	d->told = false;
 }
 
 static void ask_for_manifest(struct registry_dialogue *d, enum registry_stage stage)
@@ -153,7 +165,9 @@ static void ask_for_token(struct registry_dialogue *d, const struct challenges *
 		return;
 	}
 	to.target = arena_dup(d->a, str_view(&target));
+	bool told = knows_login(d) && strcmp(to.authority, d->image->host) != 0;
 	enter(d, STAGE_TOKEN, to);
+	d->told = told;
 }
 
 /* 401 to a request without a login that was accepted. */
@@ -164,7 +178,7 @@ static void answer_challenge(struct registry_dialogue *d, const struct registry_
 	challenges_read(r->headers, d->a, &c);
 	if (d->elsewhere)
 		unsure(d, "registry %s sends on to %s, which wants a login", d->image->host,
-		       d->to.authority);
+		       registry_host(d));
 	else if (c.bearer && (c.realm.n || !c.basic))
 		ask_for_token(d, &c);
 	else if (c.basic && d->basic && !basic_tried)
@@ -205,7 +219,9 @@ static void follow(struct registry_dialogue *d, const struct registry_reply *r)
 	} else {
 		if (path)
 			to.target = arena_dup(d->a, location);
-		d->elsewhere |= strcmp(to.authority, d->to.authority) != 0;
+		bool other = strcmp(to.authority, d->to.authority) != 0;
+		d->told = knows_login(d) && (d->told || other);
+		d->elsewhere |= other;
 		d->to = to;
 		d->tries = 0;
 	}
@@ -213,7 +229,7 @@ static void follow(struct registry_dialogue *d, const struct registry_reply *r)
 
 static void other_answer(struct registry_dialogue *d, const struct registry_reply *r)
 {
-	unsure(d, "%s answers %d", d->to.authority, r->status);
+	unsure(d, "%s answers %d", registry_host(d), r->status);
 }
 
 static void open_answered(struct registry_dialogue *d, const struct registry_reply *r)
@@ -280,7 +296,7 @@ static void token_answered(struct registry_dialogue *d, const struct registry_re
 			log_in(d, arena_printf(d->a, "Authorization: Bearer %s", token->text),
 			       false);
 		else
-			unsure(d, "%s does not answer with a token", d->to.authority);
+			unsure(d, "%s does not answer with a token", registry_host(d));
 	}
 }
 
@@ -306,9 +322,10 @@ static void try_again(struct registry_dialogue *d, const struct registry_reply *
 		pause_ms = after_s * 1000;
 	pause_ms += next_random(d) % (PAUSE_MS / 2);
 	if (d->tries >= TRIES)
-		unsure(d, "%s is busy: it answered %d %d times", d->to.authority, r->status, TRIES);
+		unsure(d, "%s is busy: it answered %d %d times", registry_host(d), r->status,
+		       TRIES);
 	else if (pause_ms >= left_ms)
-		unsure(d, "%s is busy (%d), and there is no time to try again", d->to.authority,
+		unsure(d, "%s is busy (%d), and there is no time to try again", registry_host(d),
 		       r->status);
 	else
 		d->wait_ms = pause_ms;
@@ -397,6 +414,10 @@ void registry_reply(struct registry_dialogue *d, const struct registry_reply *r,
 
 void registry_trouble(struct registry_dialogue *d, const char *why)
 {
-	if (d->stage != STAGE_DONE)
+	if (d->stage == STAGE_DONE)
+		return;
+	if (d->told)
+		unsure(d, "%s cannot be asked", registry_host(d)); /* `why` may name it */
+	else
 		unsure(d, "%s", why);
 }

@@ -70,7 +70,8 @@ struct registry_dialogue {
 	const char *authorization; /* the header of STAGE_LOGIN */
 	const char *headers[4];
 	unsigned tries, asks, redirects;
-	bool elsewhere;   /* a redirect led to another host */
+	bool elsewhere; /* a redirect led to another host */
+	bool told; /* ... or a challenge did, and the login had been sent: it may be in its name */
 	bool last_resort; /* STAGE_LOGIN after a 404 without login, not after a challenge */
 	uint32_t random;
 	int64_t wait_ms;
@@ -88,6 +89,9 @@ bool registry_next(struct registry_dialogue *d, struct registry_ask *ask);
 /* The answer.  left_ms: how much time there is for all that follows; waiting for longer than
  * that is not begun. */
 void registry_reply(struct registry_dialogue *d, const struct registry_reply *r, int64_t left_ms);
+
+/* The host of the next request, for people: not by its name if that could hold the login. */
+const char *registry_host(const struct registry_dialogue *d);
 
 /* No answer came, or it may not be asked: UNSURE.  `why` in words that go on: "certificate ...". */
 void registry_trouble(struct registry_dialogue *d, const char *why);

@@ -155,7 +155,7 @@ static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask
 	ARENA_AUTO a = { 0 };
 	struct http_reply reply = { .status = 0 };
 	if (ask->wait_ms) {
-		say(SAY_INFO, "%s is busy, trying again in %d ms", ask->to.authority,
+		say(SAY_INFO, "%s is busy, trying again in %d ms", registry_host(d),
 		    (int)ask->wait_ms);
 		sleep_until_ms(clock_ms() + ask->wait_ms);
 	}

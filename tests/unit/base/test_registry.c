@@ -230,6 +230,30 @@ static void test_dialogue_404_then_basic_then_token(void **state)
 	talk_end(t);
 }
 
+/* Whom the registry sends it to, with the login in the name of the host: it is asked, and not
+ * named. */
+static void test_dialogue_names_no_host_that_may_hold_the_login(void **state)
+{
+	(void)state;
+	struct talk *t = talk_begin("reg.io/a", &LOGIN);
+	(void)say(t, 200, "", "");
+	(void)say(t, 404, "", "");
+	assert_string_equal(say(t, 401, BEARER("https://" SECRET ".io/t"), ""),
+	                    SECRET ".io /t " BASIC);
+	assert_string_equal(say(t, 403, "", ""), "unsure");
+	assert_non_null(strstr(t->d.sentence, "the host that it leads to answers 403"));
+	talk_end(t);
+	t = talk_begin("reg.io/a", &LOGIN);
+	(void)say(t, 200, "", "");
+	(void)say(t, 404, "", "");
+	assert_string_equal(say(t, 307, "Location: https://" SECRET ".io/b\r\n", ""),
+	                    SECRET ".io /b");
+	registry_trouble(&t->d, SECRET ".io is not in the list");
+	assert_null(strstr(t->d.sentence, SECRET));
+	assert_null(strstr(registry_host(&t->d), SECRET));
+	talk_end(t);
+}
+
 static void test_dialogue_basic_without_login(void **state)
 {
 	(void)state;
@@ -431,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_dialogue_ipv6),
 		cmocka_unit_test(test_dialogue_404_then_basic),
 		cmocka_unit_test(test_dialogue_404_then_basic_then_token),
+		cmocka_unit_test(test_dialogue_names_no_host_that_may_hold_the_login),
 		cmocka_unit_test(test_dialogue_basic_without_login),
 		cmocka_unit_test(test_dialogue_only_other_schemes),
 		cmocka_unit_test(test_dialogue_realm_must_be_https),

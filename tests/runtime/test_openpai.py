@@ -1,0 +1,100 @@
+"""init on the Frameworks that OpenPAI made of real jobs: every role of every job."""
+import base64
+import json
+import os
+import subprocess
+
+from checks import RUNTIME, TOP, check, finish
+from pods import Pod, framework_status, variables
+
+RECORDED = os.path.join(TOP, "tests/golden/base.jsonl")
+STEPS = "install,exitspec,config,environment,plugins,command"
+# `logdir` of the plugin tensorboard is no mapping there, which is an error of the job.
+WRONG = {"v2-valid/pai-gang_ssh_conflict.yaml": "`logdir` must be a mapping"}
+TASKS_MAX = 64  # of a role that are given a pod; the rest of the very large ones only cost time
+
+
+def frameworks():
+    with open(RECORDED, encoding="utf-8") as f:
+        for line in f:
+            record = json.loads(line)
+            if record.get("accepted"):
+                framework = record["framework"]
+                framework["metadata"].setdefault("namespace", "default")
+                yield record, framework
+
+
+def pods_of(framework):
+    pods = []
+    for role in framework["spec"]["taskRoles"]:
+        for index in range(min(role["taskNumber"], TASKS_MAX)):
+            n = len(pods)
+            pods.append((role, index, f"10.1.{n // 250}.{n % 250 + 1}"))
+    return pods
+
+
+def mounted(pod, record):
+    """The job's secrets, as they would be mounted."""
+    for name, secret in record["secrets"].items():
+        data = secret.get("data", {}) if isinstance(secret, dict) else {}
+        if "secrets.yaml" in data:
+            pod.secret("secrets", {"secrets.yaml": base64.b64decode(data["secrets.yaml"])})
+
+
+def one_role(record, framework, pods, role):
+    """What is wrong with init of the first task of a role; None if nothing is."""
+    pod = next(p for p in pods if p.role is role)
+    framework["status"] = framework_status(framework, pods)
+    pod.write("/framework.json", json.dumps(framework))
+    mounted(pod, record)
+    pod.env = pod.environment("initContainers", "init")
+    done = pod.run("init", "--steps", STEPS, "--framework", pod.at("/framework.json"))
+    if done.returncode:
+        return done.stderr.decode()[-600:]
+    known = variables(pod)
+    for peer in pods:
+        name = f"{peer.role['name']}_{peer.index}"
+        if known.get("PAI_HOST_IP_" + name) != peer.host:
+            return f"PAI_HOST_IP_{name} is {known.get('PAI_HOST_IP_' + name)}, not {peer.host}"
+    if known.get("PAI_CURRENT_CONTAINER_IP") != pod.host or not known.get("PAI_CONTAINER_SSH_PORT"):
+        return f"own address or port: {known}"
+    user = pod.read("/usr/local/pai/runtime.d/user.sh").decode()
+    if "$secrets" not in pod.env["USER_CMD"] and not user.endswith(pod.env["USER_CMD"]):
+        return f"user.sh is not the command: {user}"
+    for script in ("user.sh", "precommands.sh", "postcommands.sh"):
+        if subprocess.run(["sh", "-n", pod.at("/usr/local/pai/runtime.d/" + script)], check=False,
+                          capture_output=True).returncode and not broken_before(pod):
+            return f"{script} is no script: {pod.read('/usr/local/pai/runtime.d/' + script)}"
+    return None
+
+
+def broken_before(pod):
+    """Commands for bash only, or wrong in the job already, are none of ours."""
+    return subprocess.run(["bash", "-n"], input=pod.env["USER_CMD"].encode(), check=False,
+                          capture_output=True).returncode or \
+        not subprocess.run(["bash", "-n", pod.at("/usr/local/pai/runtime.d/user.sh")], check=False,
+                           capture_output=True).returncode
+
+
+def main():
+    jobs = 0
+    for record, framework in frameworks():
+        jobs += 1
+        pods = [Pod(framework, role, index, address, address)
+                for role, index, address in pods_of(framework)]
+        try:
+            for role in framework["spec"]["taskRoles"]:
+                if role["taskNumber"] > 0:
+                    problem = one_role(record, framework, pods, role)
+                    wrong = WRONG.get(record["file"])
+                    check(f"{record['file']}, {role['name']}",
+                          wrong in problem if wrong and problem else problem == wrong, problem)
+        finally:
+            for pod in pods:
+                pod.remove()
+    check("there were jobs", jobs > 200, jobs)
+    check("by the program", os.access(RUNTIME, os.X_OK))
+
+
+main()
+finish()

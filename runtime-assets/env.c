@@ -109,7 +109,8 @@ static void put_role_tasks(struct writer *w, const struct role_env *r)
 	size_t nameless = 0;
 	size_t without = 0;
 	w->hosts.n = 0;
-	for (size_t i = 0; i < r->r->n; i++) {
+	/* Once it is too much, that is the result: no minutes of ports that nobody will see. */
+	for (size_t i = 0; i < r->r->n && !w->out->shell.full; i++) {
 		if (r->r->task[i].index < 0)
 			nameless++;
 		else

@@ -503,6 +503,25 @@ static int run_step(struct world *w, const char *root)
 	return step_environment(&w->in, &w->e);
 }
 
+/* Without an end at the limit this takes minutes. */
+static void test_environment_stops_at_its_limit(void **state)
+{
+	enum { TASKS_MANY = 40000 };
+	STR_AUTO text = STR_INIT(FRAMEWORK_MAX);
+	(void)state;
+	str_puts(&text, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[" ROLE(
+			    "worker", 1, "{\\\"many\\\":{\\\"start\\\":1,\\\"count\\\":65000}}",
+			    "") "]},\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[{"
+	                        "\"name\":\"worker\",\"taskStatuses\":[{\"index\":0}");
+	for (int i = 1; i < TASKS_MANY; i++)
+		str_puts(&text, ",{\"index\":0}");
+	str_puts(&text, "]}]}}}");
+	WORLD_AUTO w;
+	make(&w, str_c(&text), CONFIG);
+	assert_int_equal(w.status, -1);
+	assert_non_null(strstr(err_msg(&w.e), "the environment has more than"));
+}
+
 static void test_step_environment_of_a_bare_pod(void **state)
 {
 	(void)state;
@@ -569,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_environment_own_task_missing),
 		cmocka_unit_test(test_environment_2000_tasks),
 		cmocka_unit_test(test_environment_too_large_to_start_a_program),
+		cmocka_unit_test(test_environment_stops_at_its_limit),
 		cmocka_unit_test(test_step_environment_of_a_bare_pod),
 		cmocka_unit_test(test_step_environment_nul_first),
 	};

@@ -94,6 +94,10 @@ static void put_script(struct plugin *p, const struct dirs *d, int64_t port)
 
 int plugin_tensorboard(struct plugin *p, struct err *e)
 {
+	if (p->parameters->n == 0) { /* jobs of OpenPAI have it so */
+		say(SAY_WARNING, "the plugin tensorboard has no parameters, so it does nothing");
+		return 0;
+	}
 	struct dirs d = { .spec = STR_SECRET(SCRIPT_MAX / 2) };
 	int64_t port = DEFAULT_PORT;
 	int rc = plugin_whole(p, (struct whole){ "port", 1, 65535 }, &port, e);

@@ -224,6 +224,15 @@ static void test_plugin_tensorboard(void **state)
 	         "");
 }
 
+static void test_plugin_tensorboard_without_parameters_is_nothing(void **state)
+{
+	(void)state;
+	struct world w = run("    - plugin: tensorboard\n");
+	assert_int_equal(w.failed, 0);
+	assert_string_equal(file(&w, "plugin_pre0.sh"), "");
+	done(&w);
+}
+
 static void test_plugin_tensorboard_on_the_first_task_only(void **state)
 {
 	(void)state;
@@ -270,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_plugin_git_refuses_other_options),
 		cmocka_unit_test(test_plugin_git_refuses),
 		cmocka_unit_test(test_plugin_tensorboard),
+		cmocka_unit_test(test_plugin_tensorboard_without_parameters_is_nothing),
 		cmocka_unit_test(test_plugin_tensorboard_on_the_first_task_only),
 		cmocka_unit_test(test_plugin_tensorboard_refuses),
 	};

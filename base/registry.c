@@ -68,11 +68,15 @@ static void not_there(struct registry_dialogue *d)
 static void denied(struct registry_dialogue *d)
 {
 	const char *check =
-	    d->basic ? "it refuses the login of the prerequisite (401); check auth.username, "
-		       "auth.password and auth.registryuri, and whether this account may pull it"
-		     : "it does not let it be pulled without a login (401), which is also what it "
-		       "may say of images that do not exist; check the name, or give the "
-		       "prerequisite an `auth`";
+	    d->login_ignored
+		? "it does not let it be pulled without a login (401), and the login of the "
+		  "prerequisite is for another registry; check auth.registryuri"
+	    : d->basic
+		? "it refuses the login of the prerequisite (401); check auth.username, "
+		  "auth.password and auth.registryuri, and whether this account may pull it"
+		: "it does not let it be pulled without a login (401), which is also what it "
+		  "may say of images that do not exist; check the name, or give the "
+		  "prerequisite an `auth`";
 	conclude(d, REGISTRY_MISSING, "image %s cannot be pulled from registry %s: %s",
 	         d->image->name, d->image->host, check);
 }

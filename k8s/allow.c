@@ -27,7 +27,7 @@ static int add_entry(struct allow *out, struct arena *a, struct span entry, stru
 	if (!image_host_ok(authority))
 		return err_set(e, 400, NULL, "\"%s\" is no HOST[:PORT][=private]",
 		               quote(text, entry));
-	if (span_is(authority, "docker.io")) {
+	if (span_is(authority, "docker.io") || span_is(authority, "index.docker.io")) {
 		add(out, a, SPAN("registry-1.docker.io"), local);
 		add(out, a, SPAN("auth.docker.io"), local);
 	} else {

@@ -22,8 +22,9 @@ struct allow {
 };
 
 /*
- * "HOST[:PORT][=private],...": the port is 443 if none is given.  `docker.io` stands for the two
- * hosts of Docker Hub.  Lives in the arena.  -1 and *e (400) naming the entry that is none.
+ * "HOST[:PORT][=private],...": the port is 443 if none is given.  `docker.io` and
+ * `index.docker.io` stand for the two hosts of Docker Hub.  Lives in the arena.  -1 and *e (400)
+ * naming the entry that is none.
  */
 int allow_read(const char *list, struct arena *a, struct allow *out, struct err *e);
 

@@ -304,6 +304,8 @@ static void test_dialogue_login_for_another_registry(void **state)
 	assert_true(t->d.login_ignored);
 	(void)say(t, 200, "", "");
 	assert_string_equal(say(t, 401, BEARER("https://other.io/t"), ""), "other.io /t");
+	assert_string_equal(say(t, 401, "", ""), "missing");
+	assert_non_null(strstr(t->d.sentence, "check auth.registryuri"));
 	talk_end(t);
 }
 

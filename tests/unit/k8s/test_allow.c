@@ -45,11 +45,14 @@ static void test_read_hosts(void **state)
 static void test_read_hub(void **state)
 {
 	(void)state;
-	struct list l = read_list("docker.io");
-	assert_non_null(allow_find(&l.allow, "registry-1.docker.io", 443));
-	assert_non_null(allow_find(&l.allow, "auth.docker.io", 443));
-	assert_null(allow_find(&l.allow, "docker.io", 443));
-	list_done(&l);
+	static const char *const NAMES[] = { "docker.io", "index.docker.io" };
+	for (size_t i = 0; i < 2; i++) {
+		struct list l = read_list(NAMES[i]);
+		assert_non_null(allow_find(&l.allow, "registry-1.docker.io", 443));
+		assert_non_null(allow_find(&l.allow, "auth.docker.io", 443));
+		assert_null(allow_find(&l.allow, NAMES[i], 443));
+		list_done(&l);
+	}
 }
 
 static void test_read_bad(void **state)

@@ -77,6 +77,7 @@ static void test_build_by_configmap_runs_the_mounted_program(void **state)
 		assert_text(volume, "configMap/name", CONFIGMAP);
 		assert_int_equal(json_integer_value(at(volume, "configMap/defaultMode")), 0555);
 		assert_null(named(at(f, APP "volumeMounts"), "pai-runtime"));
+		assert_string_equal(env(f, INIT, "NVIDIA_VISIBLE_DEVICES"), "void");
 		json_decref(f);
 	}
 }

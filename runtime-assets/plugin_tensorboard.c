@@ -5,6 +5,7 @@
  */
 #include "runtime-assets/files.h"
 #include "runtime-assets/plugin.h"
+#include "runtime-assets/say.h"
 #include "runtime-assets/shell.h"
 
 enum { DEFAULT_PORT = 6006 };

@@ -161,6 +161,8 @@ void check_answered(struct check *c, CURLcode result)
 		                 "--check-images-registries, HOST=private)");
 	} else if (result == CURLE_OPERATION_TIMEDOUT) {
 		registry_trouble(&c->dialogue, "its registry takes too long to answer");
+	} else if (result == CURLE_WRITE_ERROR) { /* take() had no more room */
+		registry_trouble(&c->dialogue, "its registry answers with more than makes sense");
 	} else if (result != CURLE_OK) {
 		registry_trouble(&c->dialogue, c->error[0] ? c->error : curl_easy_strerror(result));
 	} else {

@@ -100,7 +100,7 @@ def test_images_trouble(check):
         taken(check, "500 once", s.submit(manifest("1", (500, []))))
         taken(check, "403", s.submit(manifest("403", (403, []))), "answers 403")
         headers = [("X-Padding", "x" * 8000)] * 4
-        taken(check, "endless headers", s.submit(manifest("h", (404, headers))), "is not known")
+        taken(check, "endless headers", s.submit(manifest("h", (404, headers))), "more than makes sense")
         taken(check, "nobody listens", s.submit(job("nobody", "localhost:1/a")))
     with Registry() as r, Registry() as other, server(r, "refuse") as s:
         r.tls.load_cert_chain(os.path.join(other.folder, "server.crt"), os.path.join(other.folder, "server.key"))
@@ -192,6 +192,8 @@ def test_images_options(check):
             (("--check-images", "warn", "--check-images-registries", "x=public"), "x=public"),
             (("--check-images", "warn", "--check-images-registries", "x", "--check-images-ca", "/nowhere"),
              "/nowhere"),
+            (("--check-images", "warn", "--check-images-registries", "x", "--check-images-ca", __file__),
+             "no certificate"),
             (("--check-images", "yes"), "check-images")):
         done = run(*base, *arguments)
         check.ok(f"{' '.join(arguments)} is refused", done.returncode != 0 and text.encode() in done.stderr, done.stderr)

@@ -12,9 +12,9 @@
 /* Exit codes of the init container: part of the contract with the exit specification. */
 enum init_exit {
 	INIT_FAILED = 1,
-	INIT_API_TROUBLE = 250,   /* the API server could not be asked, to the end: transient */
-	INIT_NOT_ALL = 251,       /* not all tasks came in time: transient */
-	INIT_PERMANENT = 252,     /* 404, 401, 403, bad configuration */
+	INIT_API_TROUBLE = 250, /* the API server could not be asked, to the end: transient */
+	INIT_NOT_ALL = 251,     /* not all tasks came in time: transient */
+	INIT_PERMANENT = 252,   /* 404, 401, 403, bad configuration */
 	INIT_PORT_CONFLICT = 253,
 	INIT_NO_IMAGE = 254
 };
@@ -22,14 +22,15 @@ enum init_exit {
 struct init {
 	struct arena *a;
 	struct layout at;
-	bool gang;                    /* GANG_ALLOCATION is "true" */
-	const char *role_name;        /* FC_TASKROLE_NAME; NULL in a bare pod */
-	int64_t task_index;           /* FC_TASK_INDEX; -1 in a bare pod */
-	const char *pod_uid;          /* FC_POD_UID; NULL if not set */
-	const char *barrier_ms;       /* option for tests, see barrier.h; NULL: the environment */
-	const struct node *runtime_config; /* RUNTIME_CONFIG of a bare pod, parsed; NULL otherwise */
-	struct framework *framework;  /* from the step `framework` on; NULL in a bare pod */
-	struct job job;               /* from the step `config` on */
+	bool gang;              /* GANG_ALLOCATION is "true" */
+	const char *role_name;  /* FC_TASKROLE_NAME; NULL in a bare pod */
+	int64_t task_index;     /* FC_TASK_INDEX; -1 in a bare pod */
+	const char *pod_uid;    /* FC_POD_UID; NULL if not set */
+	const char *barrier_ms; /* option for tests, see barrier.h; NULL: the environment */
+	const struct node
+	    *runtime_config;         /* RUNTIME_CONFIG of a bare pod, parsed; NULL otherwise */
+	struct framework *framework; /* from the step `framework` on; NULL in a bare pod */
+	struct job job;              /* from the step `config` on */
 	/* Filled by the step `environment`: own ports, for the step `ports`. */
 	uint16_t *port;
 	const char **port_label; /* beside each port: the name that the job gave it */
@@ -37,12 +38,12 @@ struct init {
 };
 
 /* Each is a step; the order and the names are those of the table in init.c. */
-int step_logs(struct init *in, struct err *e);        /* prepare.c: log directory, earlier logs */
-int step_clean(struct init *in, struct err *e);       /* prepare.c: the work volume */
-int step_install(struct init *in, struct err *e);     /* prepare.c: this program, runtime.d */
-int step_framework(struct init *in, struct err *e);   /* barrier.c: wait for all, framework.json */
-int step_exitspec(struct init *in, struct err *e);    /* prepare.c: copy of the exit specification */
-int step_config(struct init *in, struct err *e);      /* config.c: job_config.yaml, in->job */
+int step_logs(struct init *in, struct err *e);      /* prepare.c: log directory, earlier logs */
+int step_clean(struct init *in, struct err *e);     /* prepare.c: the work volume */
+int step_install(struct init *in, struct err *e);   /* prepare.c: this program, runtime.d */
+int step_framework(struct init *in, struct err *e); /* barrier.c: wait for all, framework.json */
+int step_exitspec(struct init *in, struct err *e);  /* prepare.c: copy of the exit specification */
+int step_config(struct init *in, struct err *e);    /* config.c: job_config.yaml, in->job */
 int step_environment(struct init *in, struct err *e); /* env.c: runtime_env, runtime_env.sh */
 int step_ports(struct init *in, struct err *e);       /* ports.c: is one of ours taken? */
 int step_image(struct init *in, struct err *e);       /* image.c: does the image exist? */

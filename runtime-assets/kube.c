@@ -254,13 +254,21 @@ const char *kube_server_name(const struct kube *k)
 /* ---- asking ------------------------------------------------------------------------------------
  */
 
+/* A gateway may show what it refuses, headers and all; and what it says goes to logs. */
+static void hide_token(const char *token, struct http_reply *r)
+{
+	if (r->status != 200 && span_find(r->body, 0, token) != SIZE_MAX)
+		r->body = SPAN("(an answer with the token in it: not shown)");
+}
+
 /* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e)
 {
+	static const char BEARER[] = "Authorization: Bearer ";
 	STR_AUTO bearer = STR_SECRET(TOKEN_MAX + 32);
 	if (k->mounted) {
-		str_puts(&bearer, "Authorization: Bearer ");
+		str_puts(&bearer, BEARER);
 		if (token_append(k->token, &bearer, e) != 0)
 			return HTTP_BAD_REQUEST;
 	}
@@ -278,7 +286,10 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.body_max = body_max,
 		.deadline_ms = deadline_ms,
 	};
-	return http_exchange(&q, a, r, e);
+	int trouble = http_exchange(&q, a, r, e);
+	if (trouble == 0 && k->mounted)
+		hide_token(str_c(&bearer) + strlen(BEARER), r);
+	return trouble;
 }
 
 const char *kube_framework_path(const char *namespace_name, const char *name, struct arena *a,

@@ -382,6 +382,10 @@ def test_token(pki):
                 code, text = pod.wait(times(timeout=60000))
             equal(f"a token {what}: 252 and nothing sent", (code, fake.requests), (252, []))
             contains(f"a token {what}", text, "serviceaccount/token")
+    for code in (401, 502):  # main() looks for the token in all that was said
+        shown = f"<h1>Bad Request</h1>Authorization: Bearer {TOKEN}".encode()
+        _, text, _ = Case(pki, reply(code, shown), waiting=times(timeout=300)).run()
+        contains(f"a gateway that shows the token: {code}", text, "with the token in it: not shown")
 
 
 # ---- being stopped -------------------------------------------------------------------------------

@@ -160,12 +160,18 @@ static void watch_all(struct supervisor *s)
 	}
 }
 
-/* While the job runs, a slow reader has all the time it wants; then some, if it moves; and half of
- * what is left of the grace period, so that the report is not late. */
+/* When nothing more is waited for, so that the report is not late: half of what is left of the
+ * grace period after SIGKILL.  INT64_MAX if nothing asked to stop. */
+static int64_t late_at(const struct supervisor *s)
+{
+	return s->kill_at + (s->end_at - s->kill_at) / 2;
+}
+
+/* While the job runs, a slow reader has all the time it wants; then some, if it moves. */
 static void give_up_stalled(struct supervisor *s)
 {
 	int64_t now = clock_ms();
-	int64_t late = s->stopping ? s->kill_at + (s->end_at - s->kill_at) / 2 : INT64_MAX;
+	int64_t late = late_at(s);
 	for (int i = 0; i < 2; i++) {
 		if (s->stage == MAIN_RUNS || !outlet_waiting(&s->out[i]))
 			continue;
@@ -229,6 +235,17 @@ static void end_group(struct supervisor *s, pid_t *group)
 		logs_say(s->logs, "processes that the task left behind are ended");
 }
 
+/* One that hangs in the kernel (a dead file server), or belongs to somebody else, does not even end
+ * by SIGKILL. */
+static void give_up_main(struct supervisor *s, int64_t now)
+{
+	if (s->main == 0 || !s->killed || now < late_at(s))
+		return;
+	s->main = 0;
+	s->status = 128 + SIGKILL;
+	logs_say(s->logs, "error: it does not end by SIGKILL either; it is not waited for");
+}
+
 /* The main process is over: what about the rest? */
 static void advance(struct supervisor *s, const struct task *t)
 {
@@ -238,6 +255,7 @@ static void advance(struct supervisor *s, const struct task *t)
 		s->until = s->kill_at;
 	switch (s->stage) {
 	case MAIN_RUNS:
+		give_up_main(s, now);
 		if (s->main != 0)
 			break;
 		s->stage = DRAINS;
@@ -275,8 +293,8 @@ static int64_t next_ms(const struct supervisor *s)
 		return ASK_POLL_MS;
 	if (s->stage == DRAINS)
 		return s->until - now;
-	if (s->stage == MAIN_RUNS && s->stopping && !s->killed)
-		return s->kill_at - now;
+	if (s->stage == MAIN_RUNS && s->stopping)
+		return (s->killed ? late_at(s) : s->kill_at) - now;
 	return STALL_MS;
 }
 

@@ -2,6 +2,7 @@
 import hashlib
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -366,6 +367,30 @@ def test_term():
         run.terminate()
         run.communicate(timeout=30 * SLOW)
         equal("SIGTERM to a stopped command: code", p.origin(), 143)
+
+
+def test_term_in_vain():
+    """A command that not even SIGKILL ends: one in the kernel; here, one of another user."""
+    if not ROOT_USER or not shutil.which("setpriv"):
+        skip("a command that cannot be killed", "needs root and setpriv")
+        return
+    with Pod(PAI_TERM_GRACE_SEC="3") as p:
+        shutil.copy(shutil.which("setpriv"), p.at("as-root"))
+        os.chmod(p.at("as-root"), 0o4755)
+        mark = "1007.25"
+        p.write(D + "user.sh", HEADER + f"echo ready; exec {p.at('as-root')} --reuid 0 sleep {mark}")
+        run = p.start("run", user=65534, group=65534, extra_groups=[])
+        if not eventually(lambda: any(os.stat(f"/proc/{pid}").st_uid == 0 for pid in sleepers(mark))):
+            skip("a command that cannot be killed", "no setuid here")
+            run.kill()
+        else:
+            run.terminate()
+            run.wait(timeout=60 * SLOW)
+            equal("SIGKILL in vain: told all the same", (run.returncode, p.origin()), (255, 137))
+            check("SIGKILL in vain: runtime.log says so", b"does not end by SIGKILL" in p.runtime_log())
+        for pid in sleepers(mark):
+            os.kill(pid, signal.SIGKILL)
+        run.communicate(timeout=60 * SLOW)
 
 
 def test_terminal_signals():

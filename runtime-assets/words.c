@@ -105,15 +105,13 @@ static bool is_end_of_word(char c)
 	return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* One word, with *plain if no part of it was quoted.  false: not for us. */
-static bool read_word(struct span s, size_t *at, struct str *word, bool *plain)
+/* One word.  false: not for us. */
+static bool read_word(struct span s, size_t *at, struct str *word)
 {
-	*plain = true;
 	while (*at < s.n && !is_end_of_word(s.p[*at])) {
 		if (is_continued(s, *at)) {
 			*at += 2;
 		} else if (s.p[*at] == '\'' || s.p[*at] == '"') {
-			*plain = false;
 			if (!read_quoted(s, at, word))
 				return false;
 		} else if (is_plain(s.p[*at])) {
@@ -125,12 +123,11 @@ static bool read_word(struct span s, size_t *at, struct str *word, bool *plain)
 	return true;
 }
 
-/* May it be the name of a program?  An assignment, reserved words and builtins may not. */
-static bool is_program(struct span word, bool plain)
+/* May it be the name of a program?  An assignment (its value may be quoted), reserved words and
+ * builtins may not. */
+static bool is_program(struct span word)
 {
-	if (word.n == 0)
-		return false;
-	if (plain && memchr(word.p, '=', word.n))
+	if (word.n == 0 || memchr(word.p, '=', word.n))
 		return false;
 	return !is_one_of(word, OF_SHELL, sizeof(OF_SHELL) / sizeof(*OF_SHELL));
 }
@@ -144,10 +141,9 @@ static int read_line(struct span s, size_t *at, struct arena *a, char **list)
 		if (*at == s.n || s.p[*at] == '\n' || s.p[*at] == '#')
 			return n;
 		STR_AUTO word = STR_INIT(s.n);
-		bool plain;
-		if (n == WORDS_MAX - 1 || !read_word(s, at, &word, &plain))
+		if (n == WORDS_MAX - 1 || !read_word(s, at, &word))
 			return -1;
-		if (n == 0 && !is_program(str_view(&word), plain))
+		if (n == 0 && !is_program(str_view(&word)))
 			return -1;
 		list[n++] = arena_dup(a, str_view(&word));
 	}

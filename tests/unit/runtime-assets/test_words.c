@@ -83,6 +83,7 @@ static void test_words_read_shell(void **state)
 		"echo 'open",   "echo \"open", "echo \"a\\\"\"",
 		"echo a#b",     "\"\" a",      "set -o posix",
 		"echo !x",      "'exit' 3",    "echo $'x'",
+		"x='1 2' run",  "x=\"1\"",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {

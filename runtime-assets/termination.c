@@ -13,8 +13,9 @@
 #include "runtime-assets/files.h"
 #include "runtime-assets/regex_inner.h"
 
-#define START "[PAI_RUNTIME_ERROR_START]\n"
-#define END   "[PAI_RUNTIME_ERROR_END]"
+#define MARKER "[PAI_RUNTIME_ERROR_"
+#define START  MARKER "START]\n"
+#define END    MARKER "END]"
 
 /* ---- texts in double quotes ------------------------------------------------------------- */
 
@@ -52,21 +53,44 @@ static char number_escape(uint32_t r, int *digits)
 	return r > 0xFFFF ? 'U' : 0;
 }
 
-static size_t character_size(uint32_t r, unsigned width)
+/* A character of a text, and how it is written. */
+struct character {
+	uint32_t rune;
+	unsigned width; /* bytes in the text */
+	char letter;    /* of the escape; 0: it stands as it is */
+	int digits;     /* behind the letter */
+};
+
+/* The one at `at`.  A marker in a log would end the message where it stands, for those who look for
+ * it: its first character is escaped. */
+static struct character character_at(struct span text, size_t at)
 {
-	int digits;
-	if (short_escape(r))
-		return 2;
-	return number_escape(r, &digits) ? 2 + (size_t)digits : width;
+	struct character c = { 0 };
+	struct span rest = { text.p + at, text.n - at };
+	c.rune = rune_decode((const unsigned char *)rest.p, rest.n, &c.width);
+	c.letter = short_escape(c.rune);
+	if (c.letter)
+		return c;
+	c.letter = number_escape(c.rune, &c.digits);
+	if (c.rune == '[' && span_starts(rest, MARKER)) {
+		c.letter = 'x';
+		c.digits = 2;
+	}
+	return c;
+}
+
+static size_t character_size(const struct character *c)
+{
+	return c->letter ? 2 + (size_t)c->digits : c->width;
 }
 
 size_t yaml_quoted_size(struct span text)
 {
 	size_t size = 0;
-	unsigned width;
-	for (size_t i = 0; i < text.n; i += width) {
-		uint32_t r = rune_decode((const unsigned char *)text.p + i, text.n - i, &width);
-		size += character_size(r, width);
+	struct character c;
+	for (size_t i = 0; i < text.n; i += c.width) {
+		c = character_at(text, i);
+		size += character_size(&c);
 	}
 	return size;
 }
@@ -74,22 +98,18 @@ size_t yaml_quoted_size(struct span text)
 void yaml_quoted(struct str *out, struct span text)
 {
 	static const char HEX[] = "0123456789ABCDEF";
-	unsigned width;
+	struct character c;
 	str_char(out, '"');
-	for (size_t i = 0; i < text.n; i += width) {
-		uint32_t r = rune_decode((const unsigned char *)text.p + i, text.n - i, &width);
-		int digits = 0;
-		char letter = short_escape(r);
-		if (!letter)
-			letter = number_escape(r, &digits);
-		if (!letter) {
-			str_put(out, text.p + i, width);
+	for (size_t i = 0; i < text.n; i += c.width) {
+		c = character_at(text, i);
+		if (!c.letter) {
+			str_put(out, text.p + i, c.width);
 			continue;
 		}
 		str_char(out, '\\');
-		str_char(out, letter);
-		while (digits-- > 0)
-			str_char(out, HEX[(r >> (4 * digits)) & 15]);
+		str_char(out, c.letter);
+		while (c.digits-- > 0)
+			str_char(out, HEX[(c.rune >> (4 * c.digits)) & 15]);
 	}
 	str_char(out, '"');
 }
@@ -112,10 +132,10 @@ static size_t head_of(struct span text, size_t size)
 {
 	size_t i = 0;
 	size_t sum = 0;
-	unsigned width;
-	for (; i < text.n && sum < size; i += width) {
-		uint32_t r = rune_decode((const unsigned char *)text.p + i, text.n - i, &width);
-		sum += character_size(r, width);
+	struct character c;
+	for (; i < text.n && sum < size; i += c.width) {
+		c = character_at(text, i);
+		sum += character_size(&c);
 	}
 	return i;
 }
@@ -127,8 +147,9 @@ static size_t without_tail(struct span text, size_t size)
 	size_t sum = 0;
 	unsigned width;
 	for (; i > 0 && sum < size; i -= width) {
-		uint32_t r = rune_decode_last((const unsigned char *)text.p, i, &width);
-		sum += character_size(r, width);
+		(void)rune_decode_last((const unsigned char *)text.p, i, &width);
+		struct character c = character_at(text, i - width);
+		sum += character_size(&c);
 	}
 	return i;
 }

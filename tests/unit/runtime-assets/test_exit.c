@@ -111,6 +111,17 @@ static void test_yaml_quoted_blanks(void **state)
 	check_quoted(SPAN("%directive #comment - item: value"));
 }
 
+/* Who reads the message looks for the markers first, and then reads YAML. */
+static void test_yaml_quoted_marker(void **state)
+{
+	(void)state;
+	struct span text = SPAN("[PAI_RUNTIME_ERROR_END] [PAI");
+	STR_AUTO out = STR_INIT(1000);
+	yaml_quoted(&out, text);
+	assert_string_equal(str_c(&out), "\"\\x5BPAI_RUNTIME_ERROR_END] [PAI\"");
+	assert_int_equal(yaml_quoted_size(text), out.n - 2);
+}
+
 /* ---- the message
  * --------------------------------------------------------------------------------- */
 
@@ -408,6 +419,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_yaml_quoted_as_libyaml),
 		cmocka_unit_test(test_yaml_quoted_blanks),
+		cmocka_unit_test(test_yaml_quoted_marker),
 		cmocka_unit_test(test_exit_explain_nothing_for_0),
 		cmocka_unit_test(test_exit_explain_no_logs),
 		cmocka_unit_test(test_exit_explain_match_with_neighbours),

@@ -39,9 +39,14 @@ static uint64_t number_at(struct span file, unsigned char order, uint64_t at, un
 #define FIELD(file, order, base, type, field)                                                      \
 	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
 
-/* The n-th segment of this type: its place in the file.  false if there is none. */
+/* A stretch of the file. */
+struct part {
+	uint64_t from, size;
+};
+
+/* The n-th segment of this type.  false if there is none. */
 static bool find_segment(struct span file, unsigned char order, uint64_t type, uint64_t nth,
-                         uint64_t *from, uint64_t *size)
+                         struct part *out)
 {
 	uint64_t at = FIELD(file, order, 0, Elf64_Ehdr, e_phoff);
 	uint64_t step = FIELD(file, order, 0, Elf64_Ehdr, e_phentsize);
@@ -49,8 +54,8 @@ static bool find_segment(struct span file, unsigned char order, uint64_t type, u
 	for (uint64_t i = 0; i < n && at < file.n; i++, at += step) {
 		if (FIELD(file, order, at, Elf64_Phdr, p_type) != type || nth-- > 0)
 			continue;
-		*from = FIELD(file, order, at, Elf64_Phdr, p_offset);
-		*size = FIELD(file, order, at, Elf64_Phdr, p_filesz);
+		out->from = FIELD(file, order, at, Elf64_Phdr, p_offset);
+		out->size = FIELD(file, order, at, Elf64_Phdr, p_filesz);
 		return true;
 	}
 	return false;
@@ -59,16 +64,15 @@ static bool find_segment(struct span file, unsigned char order, uint64_t type, u
 /* Whether it asks for a dynamic loader, or for libraries. */
 static bool is_dynamic(struct span file, unsigned char order)
 {
-	uint64_t at = 0;
-	uint64_t size = 0;
-	if (find_segment(file, order, PT_INTERP, 0, &at, &size))
+	struct part p;
+	if (find_segment(file, order, PT_INTERP, 0, &p))
 		return true;
-	if (!find_segment(file, order, PT_DYNAMIC, 0, &at, &size))
+	if (!find_segment(file, order, PT_DYNAMIC, 0, &p))
 		return false;
-	for (; size >= sizeof(Elf64_Dyn) && at < file.n; size -= sizeof(Elf64_Dyn)) {
-		if (FIELD(file, order, at, Elf64_Dyn, d_tag) == DT_NEEDED)
+	for (; p.size >= sizeof(Elf64_Dyn) && p.from < file.n; p.size -= sizeof(Elf64_Dyn)) {
+		if (FIELD(file, order, p.from, Elf64_Dyn, d_tag) == DT_NEEDED)
 			return true;
-		at += sizeof(Elf64_Dyn);
+		p.from += sizeof(Elf64_Dyn);
 	}
 	return false;
 }
@@ -76,14 +80,14 @@ static bool is_dynamic(struct span file, unsigned char order)
 /* Whether all is there that is loaded, and the table at the end. */
 static bool is_whole(struct span file, unsigned char order)
 {
-	uint64_t from = FIELD(file, order, 0, Elf64_Ehdr, e_shoff);
-	uint64_t size = FIELD(file, order, 0, Elf64_Ehdr, e_shentsize) *
-	                FIELD(file, order, 0, Elf64_Ehdr, e_shnum);
+	struct part p = { FIELD(file, order, 0, Elf64_Ehdr, e_shoff),
+		          FIELD(file, order, 0, Elf64_Ehdr, e_shentsize) *
+		              FIELD(file, order, 0, Elf64_Ehdr, e_shnum) };
 	uint64_t i = 0;
 	do {
-		if (from > file.n || file.n - from < size)
+		if (p.from > file.n || file.n - p.from < p.size)
 			return false;
-	} while (find_segment(file, order, PT_LOAD, i++, &from, &size));
+	} while (find_segment(file, order, PT_LOAD, i++, &p));
 	return i > 1;
 }
 

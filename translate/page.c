@@ -56,7 +56,11 @@ static void holes(struct str *out)
 	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
 		                                        &RUNTIME_HOLES,   &ENV_HOLES,
 		                                        &STORAGE_HOLES,   &SECRET_HOLES };
-	str_puts(out, "\n## Holes\n");
+	str_puts(
+	    out,
+	    "\n## Holes\n\nA hole stands where there is what it is of: `role.` in templates of a "
+	    "task role, `mark.` in\n"
+	    "overlays of what a server makes, and so on. Anywhere else it is refused at start.\n");
 	for (size_t i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
 		hole_rows(out, ALL[i]);
 	str_puts(out, "\n### Constants\n\n| hole | meaning |\n|---|---|\n");

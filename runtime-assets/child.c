@@ -72,17 +72,3 @@ bool child_exists(const char *name)
 	}
 	return false;
 }
-
-void pause_ms(int64_t ms)
-{
-	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-	while (ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR) {
-	}
-}
-
-int64_t ticks_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * (int64_t)1000 + now.tv_nsec / 1000000;
-}

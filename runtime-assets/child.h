@@ -26,6 +26,3 @@ int child_run(const struct child *c);
 
 /* Is there a program of that name on PATH? */
 bool child_exists(const char *name);
-
-void pause_ms(int64_t ms);
-int64_t ticks_ms(void); /* of a clock that nobody sets */

@@ -253,7 +253,7 @@ static void warn_of_limits(struct writer *w)
 		        "that Kubernetes has");
 }
 
-static void environment_done(struct environment *out)
+static void env_text_done(struct env_text *out)
 {
 	str_done(&out->shell);
 	str_done(&out->nul);
@@ -268,8 +268,7 @@ static void writer_done(struct writer *w)
 	str_done(&w->instances);
 }
 
-int environment_write(struct init *in, struct environment *out, struct notes *warnings,
-                      struct err *e)
+int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e)
 {
 	__attribute__((cleanup(writer_done))) struct writer w = {
 		.in = in,
@@ -277,9 +276,9 @@ int environment_write(struct init *in, struct environment *out, struct notes *wa
 		.warnings = warnings,
 		.name = STR_INIT(NAME_MAX_BYTES),
 		.rest = STR_INIT(NAME_MAX_BYTES),
-		.value = STR_INIT(ENVIRONMENT_MAX),
-		.hosts = STR_INIT(ENVIRONMENT_MAX),
-		.instances = STR_INIT(ENVIRONMENT_MAX),
+		.value = STR_INIT(ENV_TEXT_MAX),
+		.hosts = STR_INIT(ENV_TEXT_MAX),
+		.instances = STR_INIT(ENV_TEXT_MAX),
 	};
 	if (in->framework == NULL)
 		return 0;
@@ -287,20 +286,19 @@ int environment_write(struct init *in, struct environment *out, struct notes *wa
 		return -1;
 	assert(!w.name.full && !w.rest.full);
 	if (out->shell.full || out->nul.full || w.value.full || w.hosts.full || w.instances.full)
-		return err_set(e, FAILED, "the environment has more than %d bytes",
-		               ENVIRONMENT_MAX);
+		return err_set(e, FAILED, "the environment has more than %d bytes", ENV_TEXT_MAX);
 	warn_of_limits(&w);
 	return 0;
 }
 
 int step_environment(struct init *in, struct err *e)
 {
-	__attribute__((cleanup(environment_done))) struct environment out = {
-		.shell = STR_INIT(ENVIRONMENT_MAX),
-		.nul = STR_INIT(ENVIRONMENT_MAX),
+	__attribute__((cleanup(env_text_done))) struct env_text out = {
+		.shell = STR_INIT(ENV_TEXT_MAX),
+		.nul = STR_INIT(ENV_TEXT_MAX),
 	};
 	NOTES_AUTO warnings = { 0 };
-	int failed = environment_write(in, &out, &warnings, e);
+	int failed = env_write(in, &out, &warnings, e);
 	for (size_t i = 0; i < warnings.n; i++)
 		say(SAY_WARNING, "%s", warnings.v[i].msg);
 	if (warnings.dropped)

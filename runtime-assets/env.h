@@ -7,14 +7,13 @@
  */
 #include "runtime-assets/init.h"
 
-struct environment {
+struct env_text {
 	struct str shell; /* lines export NAME='VALUE', with ' as '\'' */
 	struct str nul;   /* the same: NAME=VALUE, each ended by a NUL */
 };
 
-enum { ENVIRONMENT_MAX = 64 << 20 };
+enum { ENV_TEXT_MAX = 64 << 20 };
 
 /* Write both; fills in->port.  What has to be left out is named in `warnings`.  -1 and *e: the
- * ports of the own role cannot be read, or it is more than ENVIRONMENT_MAX bytes. */
-int environment_write(struct init *in, struct environment *out, struct notes *warnings,
-                      struct err *e);
+ * ports of the own role cannot be read, or it is more than ENV_TEXT_MAX bytes. */
+int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e);

@@ -33,7 +33,7 @@ static void put_port(struct writer *w, struct span name, int64_t port)
 
 static void put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
 {
-	STR_AUTO all = STR_INIT(ENVIRONMENT_MAX);
+	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		struct span list = env_port_list(w, r, l, uid, w->in->task_index);

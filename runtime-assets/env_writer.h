@@ -14,7 +14,7 @@ struct role_env {
 
 struct writer {
 	struct init *in;
-	struct environment *out;
+	struct env_text *out;
 	struct notes *warnings;
 	size_t count;   /* variables written */
 	size_t longest; /* of them, in bytes */

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/enc.h"
 #include "runtime-assets/child.h"
+#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/git.h"
@@ -300,7 +301,9 @@ static int set_environment(void)
 		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
 			return -1;
 	}
-	/* How the image wants ssh to be called stays. */
+	/* How the image wants ssh to be called stays; GIT_SSH would be overruled. */
+	if (getenv("GIT_SSH"))
+		return 0;
 	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
 }
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "runtime-assets/clock.h"
 
 /* Certificate authorities from a PEM file or text; shared by requests, read-only. */
 struct trust;
@@ -56,8 +57,3 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 /* Value of the first header of that name (any case), trimmed; p is NULL if absent. `nth` counts
  * from 0 for those that may come more than once. */
 struct span http_header(const struct http_reply *r, const char *name, unsigned nth);
-
-/* Milliseconds on the monotonic clock. */
-int64_t clock_ms(void);
-/* Sleep until then (or not at all). */
-void sleep_until_ms(int64_t when_ms);

@@ -180,6 +180,8 @@ static int choose_steps(const struct options *o, struct arena *a, bool chosen[st
                         struct err *e)
 {
 	const char *configured = env_get("INIT_CONFIG");
+	if (o->steps && span_trim(span_of(o->steps)).n == 0)
+		return err_set(e, FAILED, "--steps names no step");
 	if (o->steps)
 		return choose_listed(span_of(o->steps), chosen, e);
 	if (configured)

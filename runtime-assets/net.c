@@ -49,20 +49,6 @@ struct race {
 	int error; /* of the last that failed */
 };
 
-int64_t clock_ms(void)
-{
-	struct timespec now = { 0 };
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void sleep_until_ms(int64_t when_ms)
-{
-	struct timespec when = { when_ms / 1000, when_ms % 1000 * 1000000 };
-	while (when_ms > 0 && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
-		;
-}
-
 /* As poll, until a point in time; 0 once it has come. */
 static int poll_until(struct pollfd *v, nfds_t n, int64_t when_ms)
 {

@@ -85,19 +85,32 @@ static int keep_earlier_logs(DIR *dir, char prelog[static 32])
 	return moved;
 }
 
+/* Something else where the directory belongs was put there; what the node lacks is not the fault of
+ * the job, which then goes on without logs, as `run` does. */
+static bool is_in_the_way(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
 int step_logs(struct init *in, struct err *e)
 {
+	ERR_AUTO why = { 0 };
 	/* Whoever the command runs as must be able to write there. */
-	if (dir_make(in->at.logs, 0777, e))
-		return INIT_FAILED;
+	if (dir_make(in->at.logs, 0777, &why)) {
+		if (is_in_the_way(in->at.logs)) {
+			err_move(e, &why);
+			return INIT_FAILED;
+		}
+		say(SAY_WARNING, "there will be no logs: %s", err_msg(&why));
+		return 0;
+	}
 	DIR_AUTO *dir = open_dir(AT_FDCWD, in->at.logs);
 	char prelog[32];
 	int moved = dir ? keep_earlier_logs(dir, prelog) : -1;
-	if (moved < 0) {
-		err_set(e, FAILED, "cannot keep the earlier logs in %s: %s", in->at.logs,
-		        strerror(errno));
-		return INIT_FAILED;
-	}
+	if (moved < 0)
+		say(SAY_WARNING, "cannot keep the earlier logs in %s: %s", in->at.logs,
+		    strerror(errno));
 	if (moved > 0)
 		say(SAY_INFO, "logs of an earlier run are in %s/%s", in->at.logs, prelog);
 	return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime-assets/child.h"
+#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/layout.h"
@@ -42,7 +43,8 @@ struct barrier {
 	size_t missing;
 	struct attempt attempt[AT_ONCE];
 	int64_t round_ms, rounds;
-	bool last; /* the last round tells what ssh has to say */
+	int64_t end_ms; /* no ssh is started afterwards: rounds may take longer than they should */
+	bool last;      /* the last round tells what ssh has to say */
 };
 
 /* ---- one round ---------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ static int begin(struct barrier *b, struct attempt *t, size_t peer)
 		                     "true",
 		                     NULL };
 	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : STREAM_NONE };
-	*t = (struct attempt){ child_start(&ssh), peer, ticks_ms() + TRY_MAX_MS };
+	*t = (struct attempt){ child_start(&ssh), peer, clock_ms() + TRY_MAX_MS };
 	if (t->pid > 0)
 		return 0;
 	t->pid = 0;
@@ -75,7 +77,7 @@ static void look(struct barrier *b, struct attempt *t)
 	int status;
 	pid_t pid = waitpid(t->pid, &status, WNOHANG);
 	if (pid == 0) {
-		if (ticks_ms() > t->end_ms)
+		if (clock_ms() > t->end_ms)
 			(void)kill(t->pid, SIGKILL); /* it is ours and not yet waited for */
 		return;
 	}
@@ -86,9 +88,11 @@ static void look(struct barrier *b, struct attempt *t)
 	}
 }
 
-/* The next peer from *next on that is not reached; false if there is none. */
+/* The next peer from *next on that is not reached; false if there is none, or no time. */
 static bool next_missing(const struct barrier *b, size_t *next)
 {
+	if (clock_ms() > b->end_ms)
+		return false;
 	while (*next < b->peers.n && b->reached[*next])
 		++*next;
 	return *next < b->peers.n;
@@ -142,9 +146,10 @@ static int wait_for_all(struct barrier *b)
 	}
 	if (b->peers.unknown)
 		return give_up(b);
-	for (int64_t i = 0; i < b->rounds; i++) {
-		int64_t began = ticks_ms();
-		b->last = i + 1 == b->rounds;
+	b->end_ms = b->round_ms ? clock_ms() + b->rounds * b->round_ms : INT64_MAX;
+	for (int64_t i = 0; i < b->rounds && !b->last; i++) {
+		int64_t began = clock_ms();
+		b->last = i + 1 == b->rounds || b->end_ms - began < b->round_ms;
 		if (round_of(b)) {
 			say(SAY_ERROR, "ssh barrier: cannot start ssh: %s", strerror(errno));
 			return 1;
@@ -155,7 +160,7 @@ static int wait_for_all(struct barrier *b)
 		}
 		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet", b->missing);
 		if (!b->last)
-			pause_ms(began + b->round_ms - ticks_ms());
+			pause_ms(began + b->round_ms - clock_ms());
 	}
 	return give_up(b);
 }

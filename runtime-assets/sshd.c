@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runtime-assets/child.h"
+#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
@@ -253,8 +254,8 @@ static void stop_earlier(struct sshd *s)
 	pid_t pid = running(s);
 	if (pid == 0 || kill(pid, SIGTERM) != 0)
 		return;
-	int64_t end = ticks_ms() + STOP_MAX_MS;
-	while (kill(pid, 0) == 0 && ticks_ms() < end)
+	int64_t end = clock_ms() + STOP_MAX_MS;
+	while (kill(pid, 0) == 0 && clock_ms() < end)
 		pause_ms(20);
 }
 
@@ -290,8 +291,8 @@ static int start(struct sshd *s, const char *program, struct err *e)
 	if (remove_old(s->pid_file, e) || remove_old(s->log, e))
 		return -1;
 	int status = child_run(&sshd);
-	int64_t end = ticks_ms() + START_MAX_MS;
-	while (status == 0 && stat(s->pid_file, &st) != 0 && ticks_ms() < end)
+	int64_t end = clock_ms() + START_MAX_MS;
+	while (status == 0 && stat(s->pid_file, &st) != 0 && clock_ms() < end)
 		pause_ms(20);
 	if (status == 0 && stat(s->pid_file, &st) == 0) {
 		say(SAY_INFO, "ssh plugin: sshd listens on port %lld", (long long)s->port);

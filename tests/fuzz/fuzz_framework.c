@@ -61,14 +61,14 @@ static struct span statement(struct span t, struct str *out)
 static void check_environment(struct framework *f, struct arena *a)
 {
 	struct init in = { .a = a, .framework = f, .pod_uid = "pod" };
-	struct environment out = { STR_INIT(ENVIRONMENT_MAX), STR_INIT(ENVIRONMENT_MAX) };
+	struct env_text out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) };
 	STR_AUTO problem = STR_INIT(2048);
-	STR_AUTO seen = STR_INIT(ENVIRONMENT_MAX);
+	STR_AUTO seen = STR_INIT(ENV_TEXT_MAX);
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	in.role_name = f->n ? f->role[0].name : NULL;
 	job_read(&in.job, span_of(f->config ? f->config : ""), a, &problem);
-	int failed = environment_write(&in, &out, &warnings, &e);
+	int failed = env_write(&in, &out, &warnings, &e);
 	assert((failed != 0) == (e.notes.n > 0));
 	if (!failed) {
 		struct span text = str_view(&out.shell);

@@ -26,6 +26,7 @@ def choosing():
               done.stderr)
         check("and does nothing", not root.exists(PAI + "/runtime.d"))
     with Root() as root:
+        equal("no step at all is a mistake", init(root, " ").returncode, 1)
         equal("a wrong option is a usage error", root.run("init", "--stepz", "x").returncode, 2)
         equal("so is an option without its value", root.run("init", "--steps").returncode, 2)
         done = root.run("init", "--help")
@@ -89,6 +90,19 @@ def logs():
         init(root, "logs")
         check("a pod uid that is a path is none", not root.exists("/usr/etc") and
               os.listdir(root.at(PAI + "/logs")) == ["task"], os.listdir(root.at(PAI + "/logs")))
+
+
+    with Root() as root:
+        os.makedirs(root.at(PAI + "/logs"), exist_ok=True)
+        root.write(root.logs().rstrip("/"), "a file")
+        equal("a file where the log directory belongs", init(root, "logs").returncode, 1)
+    with Root() as root:
+        # As on a node whose disk is full or read-only: a directory that cannot be made.
+        os.rmdir(root.at(PAI + "/logs"))
+        os.symlink("/proc/self/none", root.at(PAI + "/logs"))
+        done = init(root, "logs")
+        check("without a log directory the job goes on", done.returncode == 0 and
+              b"warning: there will be no logs: " in done.stderr, done)
 
 
 def clean():

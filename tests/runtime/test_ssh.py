@@ -245,6 +245,12 @@ def barrier():
     with pod_with_key(PAI_TASK_ROLE_INSTANCES=instances, **env) as pod:
         pod.fake("ssh", "exit 0\n")
         equal("barrier: 200 tasks", pod.run("ssh-barrier").returncode, 0)
+        pod.fake("ssh", "echo x >>\"$SAW\"; sleep 0.5; exit 255\n")
+        pod.env["SAW"] = pod.at("/saw")
+        done = pod.run("ssh-barrier", "--round", "1", "1")
+        equal("barrier: slow rounds: not in time", done.returncode, 10)
+        # 200 of them take 6.5 s, 16 at once.
+        check("barrier: slow rounds: they are not longer than all rounds together", len(pod.read("/saw")) < 2 * 300)
 
 
 def shells():

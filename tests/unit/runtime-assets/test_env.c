@@ -8,7 +8,7 @@
 struct world {
 	struct arena a;
 	struct init in;
-	struct environment out;
+	struct env_text out;
 	struct notes warnings;
 	struct err e;
 	int status;
@@ -30,14 +30,14 @@ static void make(struct world *w, const char *framework, const char *config)
 {
 	STR_AUTO problem = STR_INIT(1000);
 	*w = (struct world){
-		.out = { STR_INIT(ENVIRONMENT_MAX), STR_INIT(ENVIRONMENT_MAX) },
+		.out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) },
 	};
 	w->in = (struct init){ .a = &w->a, .role_name = "worker", .pod_uid = "own" };
 	w->in.framework = framework_read(span_of(framework), &w->a, &w->e);
 	if (!w->in.framework)
 		fail_msg("%s", err_msg(&w->e));
 	job_read(&w->in.job, span_of(config), &w->a, &problem);
-	w->status = environment_write(&w->in, &w->out, &w->warnings, &w->e);
+	w->status = env_write(&w->in, &w->out, &w->warnings, &w->e);
 }
 
 static bool has(const struct world *w, const char *text)
@@ -170,7 +170,7 @@ static void test_environment_own_uid_unknown(void **state)
 	make(&w, OWN_PORTS("null"), CONFIG);
 	str_done(&w.out.shell);
 	w.in.pod_uid = NULL;
-	assert_int_equal(environment_write(&w.in, &w.out, &w.warnings, &w.e), 0);
+	assert_int_equal(env_write(&w.in, &w.out, &w.warnings, &w.e), 0);
 	want_no(&w, "PORT");
 	want_warning(&w, "the own ports are not known");
 }
@@ -184,7 +184,7 @@ static void test_environment_uid_of_the_pod_is_bounded(void **state)
 	make(&w, OWN_PORTS("null"), CONFIG);
 	str_done(&w.out.shell);
 	w.in.pod_uid = uid;
-	assert_int_equal(environment_write(&w.in, &w.out, &w.warnings, &w.e), 0);
+	assert_int_equal(env_write(&w.in, &w.out, &w.warnings, &w.e), 0);
 	want_no(&w, "PORT");
 }
 
@@ -551,7 +551,7 @@ static void test_step_environment_nul_first(void **state)
 	assert_int_equal(run_step(&w, root.path), INIT_FAILED);
 	struct span nul;
 	assert_int_equal(file_read(path_join(&w.a, w.in.at.runtime_d, "runtime_env"), FILE_MOUNTED,
-	                           ENVIRONMENT_MAX, &w.a, &nul, &w.e),
+	                           ENV_TEXT_MAX, &w.a, &nul, &w.e),
 	                 0);
 	assert_true(span_eq(nul, str_view(&w.out.nul)));
 	root_remove(&root);

@@ -11,7 +11,8 @@
 /* Public keys out of all sources, one per line. */
 struct keys {
 	struct str text;
-	size_t n; /* lines seen, for messages: a key is named by its number */
+	size_t n;            /* lines seen, for messages: a key is named by its number */
+	struct notes *spare; /* for what is left out; NULL: a line that is no key is an error */
 };
 
 static int add_line(struct keys *k, struct span line, struct err *e)
@@ -20,6 +21,13 @@ static int add_line(struct keys *k, struct span line, struct err *e)
 	if (line.n == 0)
 		return 0;
 	k->n++;
+	if (!ssh_key_valid(line) && k->spare) {
+		notes_add(k->spare, NOWHERE,
+		          "ssh: public key %zu of the user does not begin with a known type, or is "
+		          "no key: left out",
+		          k->n);
+		return 0;
+	}
 	if (!ssh_key_valid(line))
 		return err_set(e, FAILED,
 		               "public key %zu does not begin with a known type, or is no key",
@@ -45,14 +53,17 @@ static int add_lines(struct keys *k, struct span text, struct err *e)
 	return 0;
 }
 
+/* They are the user's, for all jobs: one that is of no use here does not fail this one. */
 static int add_extension_keys(const struct plugin *p, struct keys *k, struct err *e)
 {
 	const struct node *list = node_get(p->all->job->extension, "sshKeys");
+	k->spare = &p->all->said;
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *value = node_get(&list->item[i], "value");
 		if (node_is(value, NODE_TEXT) && add_lines(k, node_span(value), e))
 			return -1;
 	}
+	k->spare = NULL;
 	return 0;
 }
 

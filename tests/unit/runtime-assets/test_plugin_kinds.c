@@ -61,6 +61,9 @@ static void test_plugin_ssh_keys_of_the_user(void **state)
 	ssh_is("{sshKeys: [{value: ssh-rsa EXT}, {title: no value}]}",
 	       "{userssh: {value: ssh-ed25519 AAAA it's}}",
 	       SSHD " false custom 'ssh-rsa EXT\nssh-ed25519 AAAA it'\\''s'\n");
+	/* One that is of no use here is the user's for other places. */
+	ssh_is("{sshKeys: [{value: ssh-dss OLD}, {value: ssh-rsa EXT}]}", "{userssh: {}}",
+	       SSHD " false custom 'ssh-rsa EXT'\n");
 }
 
 static void test_plugin_ssh_not_without_gang(void **state)

@@ -29,7 +29,9 @@ class Pod(Root):
     def __init__(self, framework, role, index, address, host):
         super().__init__()
         self.framework, self.role, self.index = framework, role, index
-        self.address, self.host, self.uid = address, host, str(uuid.uuid4())
+        self.address, self.host = address, host
+        # Ports follow from it, so it is the same every time.
+        self.uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{role['name']} {index} {address}"))
         self.name = f"{framework['metadata']['name']}-{role['name']}-{index}"
         self.spec = role["task"]["pod"]["spec"]
         self.base = self.env

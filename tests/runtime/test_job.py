@@ -160,7 +160,8 @@ def tf_demo(cluster, framework, addresses, host, label):
 
 
 def submit(cluster, *arguments):
-    with Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+    # Ports that no client's end is given.
+    with Server("--port-start", "10000", "--port-end", "19000", "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
                 cluster.settings["TOKEN_FILE"], *arguments) as server:
         with open(os.path.join(TOP, "examples/tfDemo.json"), "rb") as f:
             reply = server.submit(f.read(), {"Content-Type": "application/json"}, "/api/v1/jobs")

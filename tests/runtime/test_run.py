@@ -277,7 +277,9 @@ def test_clean_start():
               b"0\n1\n2\n3\n")
         out = p.run("run", "--", "grep", "Sig", "/proc/self/status").stdout
         check("start: no signal blocked", b"SigBlk:\t0000000000000000" in out, out)
-        check("start: no signal ignored", b"SigIgn:\t0000000000000000" in out, out)
+        # 32 to 34 belong to the C library; who starts tests may have left them ignored.
+        ignored = int(re.search(rb"SigIgn:\t([0-9a-f]+)", out).group(1), 16) & ~(7 << 31)
+        equal("start: no signal ignored", ignored, 0)
         out = p.run("run").stdout.decode()
         check("start: nothing to read", "/dev/null\n" in out, out)
         check("start: a process group of its own", "leader\n" in out, out)

@@ -95,6 +95,16 @@ static int read_hints(struct streams *s, struct signalfd_siginfo hint[static HIN
 	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
 }
 
+/* Was there no place in the queue for one?  Then those that are in it do not name all streams. */
+static bool has_overflow(const struct signalfd_siginfo *hint, int n)
+{
+	for (int k = 0; k < n; k++) {
+		if (hint[k].ssi_signo == SIGIO)
+			return true;
+	}
+	return false;
+}
+
 /* The stream that it announces; -1: none. */
 static int stream_of(const struct streams *s, const struct signalfd_siginfo *hint)
 {
@@ -136,12 +146,13 @@ void streams_take_user(struct streams *s)
 		(void)poll(&soon, 1, HINT_WAIT_MS); /* none: then without */
 		n = read_hints(s, hint);
 	}
-	if (n > 0) {
-		follow(s, hint, n);
-		return;
-	}
+	follow(s, hint, n);
+	/* However many announcements come: what has none does not wait for their end. */
+	bool all = n == 0 || has_overflow(hint, n);
 	for (int i = STREAM_STDOUT; i <= STREAM_STDERR; i++) {
-		if (s->v[i].ready && streams_is_open(s, i) && !streams_is_paused(s, i))
+		const struct stream *st = &s->v[i];
+		if (st->ready && (all || st->more) && streams_is_open(s, i) &&
+		    !streams_is_paused(s, i))
 			fill(s, i, true);
 	}
 	hand_over(s);

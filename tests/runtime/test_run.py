@@ -2,6 +2,7 @@
 import hashlib
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -212,6 +213,30 @@ for i in range(20000):
         want = b"".join(b"o%06d" % i + b"x" * (i % 5000) + b"\no%06dagain\n" % i for i in range(20000))
         check("flood: two ways into one pipe lose nothing", r.stdout == want, f"{len(r.stdout)} of {len(want)} bytes")
         check("flood: nor in the log", p.log("user-all") == want)
+
+
+SPIN = """import os
+os.set_blocking(1, False)
+n = 0
+while n < 2000:
+    try:
+        n += os.write(1, b"x" * 99 + b"\\n") // 100
+    except BlockingIOError:
+        pass
+"""
+
+
+def test_spinning():
+    """Each write is announced, also one that does not fit; with no place in the queue, by nothing but SIGIO."""
+    for limit in (0, 3):
+        with Pod('for i in 1 2 3 4; do python3 -c "$SPIN" & done; wait', SPIN=SPIN) as p:
+            run = p.start("run", preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_SIGPENDING, (n, n)))
+            try:
+                out, _ = run.communicate(timeout=20 * SLOW)
+            except subprocess.TimeoutExpired:
+                run.kill()
+                out, _ = run.communicate()
+            equal(f"four writers that try again and again, {limit} announcements: all arrives", len(out), 800000)
 
 
 def test_runtime_log_is_exact():

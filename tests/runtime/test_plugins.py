@@ -278,6 +278,11 @@ def git_errors():
         equal("git: its environment", [line for line in pod.read("/saw.env").decode().splitlines()
                                        if line.startswith(("GIT_ALLOW", "GIT_TERM", "LC_ALL"))],
               ["GIT_ALLOW_PROTOCOL=https:ssh", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"])
+    for env, own in (({}, True), ({"GIT_SSH": "/bin/my-ssh"}, False)):
+        with Pod() as pod:
+            pod.fake("git", FAKE_GIT)
+            git_move(pod, "--", "https://h/", pod.at("/code"), SAW=pod.at("/saw"), **env)
+            equal(f"git: with {env} ssh is called in our way", b"GIT_SSH_COMMAND=" in pod.read("/saw.env"), own)
     with Pod() as pod:
         pod.fake("git", FAKE_GIT)
         done = git_move(pod, "--", f"https://u:{SECRET}@h/", pod.at("/code"), SAW=pod.at("/saw"),

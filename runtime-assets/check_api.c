@@ -349,8 +349,10 @@ int cmd_check_api(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0)
 			return usage(STDOUT_FILENO, 0);
-		if (strcmp(argv[i], "--root") != 0 || i + 1 == argc)
+		if (strcmp(argv[i], "--root") != 0 || i + 1 == argc) {
+			misused(argv[0], argv[i]);
 			return usage(STDERR_FILENO, 2);
+		}
 		root = argv[++i];
 	}
 	no_core();

@@ -40,12 +40,11 @@ enum { N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
 
 static int usage(FILE *out, int status)
 {
-	fputs(
-	    "usage: pai-runtime exit [OPTION...] CODE\n\n"
-	    "Explains an exit code by the exit specification and the ends of the logs: writes the\n"
-	    "termination message to /tmp/pai-termination-log, and ends with the code for the\n"
-	    "container, 255 if no pattern matches.  For code 0 nothing is written.\n\n",
-	    out);
+	fputs("usage: pai-runtime exit [OPTION...] CODE\n\n"
+	      "Explains an exit code by the exit specification and the ends of the logs: writes\n"
+	      "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
+	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n",
+	      out);
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		fprintf(out, "  %-13s %-5s %s\n", OPTIONS[i].name, OPTIONS[i].value,
 		        OPTIONS[i].help);
@@ -62,6 +61,12 @@ static const char **value_of(struct options *o, const char *name)
 	return NULL;
 }
 
+static int wrong(const char *argument)
+{
+	misused("exit", argument);
+	return -1;
+}
+
 static int parse(struct options *o, int argc, char **argv)
 {
 	bool code = false;
@@ -75,9 +80,9 @@ static int parse(struct options *o, int argc, char **argv)
 		else if (!code && parse_i64(span_of(argv[i]), 0, 255, &o->code) == 0)
 			code = true;
 		else
-			return -1;
+			return wrong(argv[i]);
 	}
-	return code || o->help ? 0 : -1;
+	return code || o->help ? 0 : wrong(NULL);
 }
 
 /* A log: the author could have put anything in its place. */
@@ -136,8 +141,8 @@ static int explain(const struct options *o, const struct layout *at, struct aren
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	int missing = file_read(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e);
 	if (missing)
-		say(SAY_WARNING, "no exit specification: %s",
-		    missing > 0 ? "the file is not there" : err_msg(&e));
+		say(SAY_WARNING, "no exit specification: %s%s", missing > 0 ? o->spec : err_msg(&e),
+		    missing > 0 ? " is not there" : "");
 	struct exit_input in = {
 		.code = (int)o->code,
 		.trigger = o->trigger,

@@ -62,6 +62,7 @@ int cmd_version(int argc, char **argv)
 {
 	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
 	if (argc > 1 && !help) {
+		misused(argv[0], argv[1]);
 		(void)fputs("usage: pai-runtime version\n", stderr);
 		return 2;
 	}

@@ -315,7 +315,7 @@ static int usage(FILE *out, int status)
 	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
 	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
 	      "Options of git clone: " GIT_OPTIONS ".\n\n"
-	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 any other failure.\n",
+	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 other failures.\n",
 	      out);
 	return status;
 }

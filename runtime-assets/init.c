@@ -19,7 +19,7 @@ static const struct step {
 	int (*run)(struct init *in, struct err *e);
 	const char *help;
 } STEPS[] = {
-	{ "logs", step_logs, "make the log directory, keep logs of an earlier run" },
+	{ "logs", step_logs, "make the log directory, keep earlier logs" },
 	{ "clean", step_clean, "empty the work volume, but for mounts" },
 	{ "install", step_install, "put this program into the work volume" },
 	{ "framework", step_framework, "wait until all tasks have an address" },
@@ -85,8 +85,10 @@ static int parse(struct options *o, int argc, char **argv)
 		}
 		if (!known && strcmp(argv[i], "--help") == 0)
 			o->help = known = true;
-		if (!known)
+		if (!known) {
+			misused(argv[0], argv[i]);
 			return -1;
+		}
 	}
 	return 0;
 }
@@ -136,6 +138,15 @@ static int choose_listed(struct span names, bool chosen[static N_STEPS], struct 
 	return 0;
 }
 
+/* What is wrong in a setting that people wrote, and where in it. */
+static int wrap_with_place(const char *name, struct err *e)
+{
+	unsigned line = e->notes.n ? e->notes.v[0].line : 0;
+	if (line == 0)
+		return err_wrap(e, "%s", name);
+	return err_wrap(e, "%s, line %u, column %u", name, line, e->notes.v[0].column);
+}
+
 /* A YAML text, or the file with one if it begins with a slash; *n is its root. */
 static int read_setting(const char *name, const char *text, struct arena *a, struct node *n,
                         struct err *e)
@@ -149,7 +160,7 @@ static int read_setting(const char *name, const char *text, struct arena *a, str
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e))
-		return err_wrap(e, "%s", name);
+		return wrap_with_place(name, e);
 	*n = doc.root;
 	return 0;
 }

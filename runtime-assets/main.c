@@ -10,7 +10,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } COMMANDS[] = {
-	{ "init", cmd_init, "prepare the pod: wait for all tasks, environment, plugins, user.sh" },
+	{ "init", cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
 	{ "run", cmd_run, "run the prepared command, keep its logs, explain its failure" },
 	{ "exit", cmd_exit, "explain an exit code by the logs, as run does at the end" },
 	{ "sshd", cmd_sshd, "plugin ssh: configure and start sshd" },

@@ -305,6 +305,7 @@ int cmd_run(int argc, char **argv)
 			r.direct = argv + i + 1;
 			break;
 		} else {
+			misused(argv[0], argv[i]);
 			return usage(stderr, 2);
 		}
 	}

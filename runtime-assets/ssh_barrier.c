@@ -167,12 +167,11 @@ static int wait_for_all(struct barrier *b)
 
 static int usage(FILE *out, int status)
 {
-	fputs(
-	    "usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] [MINUTES]\n\n"
-	    "Wait until ssh reaches every other task of the job; default 30 minutes, that is six\n"
-	    "rounds a minute, one each 10 seconds (--round).\n\n"
-	    "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n",
-	    out);
+	fputs("usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] [MINUTES]\n\n"
+	      "Wait until ssh reaches every other task of the job: MINUTES at most (30), in\n"
+	      "rounds of 10 seconds (--round).\n\n"
+	      "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n",
+	      out);
 	return status;
 }
 

@@ -343,10 +343,10 @@ static int usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime sshd [--root DIR] [--pause SECONDS] true|false\n"
 	      "                        [custom KEYS] [system FILE]\n\n"
-	      "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own key\n"
-	      "(ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line each;\n"
-	      "system: a file of ssh-secret with such.  Installs openssh by apt-get if need be,\n"
-	      "in three tries, SECONDS and twice as many apart (5).\n",
+	      "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
+	      "key (ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line\n"
+	      "each; system: a file of ssh-secret with such.  Installs openssh by apt-get if\n"
+	      "need be, in three tries, SECONDS and twice as many apart (5).\n",
 	      out);
 	return status;
 }

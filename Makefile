@@ -297,8 +297,8 @@ image: $(B)/pai-runtime
 
 PREFIX ?= /usr/local
 install: all
-	install -D -m 755 build/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
-	install -D -m 755 build/pai-runtime $(DESTDIR)$(PREFIX)/bin/pai-runtime
+	install -D -m 755 $(B)/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
+	install -D -m 755 $(B)/pai-runtime $(DESTDIR)$(PREFIX)/bin/pai-runtime
 
 clean:
 	rm -rf build

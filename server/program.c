@@ -115,7 +115,7 @@ const char *program_arch(struct span file, struct err *e)
 	} else if (is_dynamic(file, order)) {
 		(void)err_set(e, 400, NULL,
 		              "is linked dynamically: it would not start in other images; build "
-		              "it with musl, as docs/RUNTIME.md says");
+		              "it with musl, as runtime-assets/sources/README.md says");
 		arch = NULL;
 	} else if (!is_whole(file, order)) {
 		(void)err_set(e, 400, NULL, "is not all of a program: its end is missing");

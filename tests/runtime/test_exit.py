@@ -4,9 +4,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 
-from checks import SLOW, TOP, Root, check, equal, finish
+from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish
 
 DATA = os.path.join(TOP, "tests", "data", "runtime")
 START, END = b"[PAI_RUNTIME_ERROR_START]\n", b"[PAI_RUNTIME_ERROR_END]"
@@ -125,6 +126,18 @@ def test_rotated():
         root.write(root.logs("user-all/" + name), "package not find abc\n")
         done, _ = explain(root, user="y" * 16384)
         equal("and none before a log that is not short", done.returncode, 255)
+
+
+def test_standard_input():
+    """There is no log before this one, and nothing else is read in its place."""
+    with Root() as root:
+        root.write(root.logs("user-all/current"), "the end\n")
+        reader, writer = os.pipe()
+        with open(reader, "rb") as stdin:
+            done = subprocess.run([RUNTIME, "exit", "--root", root.path, "9"], env=root.env, stdin=stdin,
+                                  capture_output=True, timeout=60 * SLOW)
+        os.close(writer)
+        equal("standard input that never ends is not waited for", done.returncode, 255)
 
 
 def test_sizes():
@@ -324,6 +337,7 @@ for case in sorted(os.listdir(os.path.join(DATA, "exit"))):
         run_case(case)
 test_pod()
 test_rotated()
+test_standard_input()
 test_sizes()
 test_planted()
 test_gpu()

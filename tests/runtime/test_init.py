@@ -1,4 +1,5 @@
 """init as a program: choosing steps, log and work directories, the exit specification."""
+import json
 import os
 import resource
 import socket
@@ -207,6 +208,22 @@ def core():
                 waiting.kill()
 
 
-for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core):
+def secrets():
+    """Logs are kept on the node, where others read them: they hold neither secrets nor the environment."""
+    config = json.dumps({"commands": ["login <% $secrets.password %>"], "secrets": {"password": "hunter2-written"},
+                         "runtimePlugin": [{"plugin": "cmd", "parameters": {"preCommands": ["x <% $secrets.password %>"]}}]})
+    with Root(RUNTIME_CONFIG=config, AWS_SECRET_ACCESS_KEY="hunter2-environment") as root:
+        done = init(root, "logs,config,environment,plugins,command")
+        equal("a job with secrets", done.returncode, 0)
+        check("its command has them", b"login hunter2-written" in root.read(PAI + "/runtime.d/user.sh"))
+        check("its plugins too", b"x hunter2-written" in root.read(PAI + "/runtime.d/plugin_pre0.sh"))
+        said = done.stderr + done.stdout + root.read(root.logs("init.log"))
+        check("what init says does not", b"hunter2" not in said, said)
+        check("nor does it show the environment", b"AWS_SECRET" not in said, said)
+        names = [os.path.join(d, n) for d, _, files in os.walk(root.at(PAI)) for n in files]
+        check("nothing else of the environment is kept", not any(b"hunter2-environment" in open(n, "rb").read() for n in names))
+
+
+for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets):
     part()
 finish()

@@ -485,6 +485,37 @@ echo "zombies $zombies"
         equal("2000 orphans: none stays a zombie", (r.returncode, r.stdout), (0, b"zombies 0\n"))
 
 
+def test_one_process():
+    """No tee, no awk, nothing between the command and its logs."""
+    with Pod("exec sleep 1115") as p:
+        run = p.start("run")
+        check("one process: the command is there", eventually(lambda: sleepers("sleep\x001115")))
+        with open(f"/proc/{run.pid}/task/{run.pid}/children", encoding="ascii") as f:
+            equal("one process: has one child, the command", list(map(int, f.read().split())), sleepers("sleep\x001115"))
+        equal("one process: and one thread", os.listdir(f"/proc/{run.pid}/task"), [str(run.pid)])
+        run.terminate()
+        run.communicate(timeout=30 * SLOW)
+
+
+def test_killed():
+    """As when the node is out of memory: what was said until then is in the logs, also half a line."""
+    with Pod("for i in $(seq 200); do echo line $i; done; printf half; exec sleep 1116") as p:
+        run = p.start("run")
+        read = b""
+        while not read.endswith(b"half"):
+            read += os.read(run.stdout.fileno(), 65536)
+        # What the container's stream has was written to the logs, or is in the same turn.
+        check("killed: the log is written through", eventually(lambda: p.log("user-all") == read, 2),
+              p.log("user-all")[-100:])
+        run.kill()
+        run.communicate(timeout=30 * SLOW)
+        want = b"".join(b"line %d\n" % i for i in range(1, 201)) + b"half"
+        for name in ("user-all", "user-stdout"):
+            equal(f"killed: {name} is complete", p.log(name), want)
+        for pid in sleepers("sleep\x001116"):
+            os.kill(pid, signal.SIGKILL)
+
+
 # ---- readers and disks that do not do what they should -----------------------------------------------
 
 def test_reader_is_gone():

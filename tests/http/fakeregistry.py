@@ -66,14 +66,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Registry:
     """`login` is None, "token" or "basic"; `open_to_all`: tokens are given to strangers, too.
     `script` maps a path to a list of (status, headers), used up before anything else is
-    answered; `hang` is set: nothing is answered before the end."""
+    answered; `hang` is set: nothing is answered before the end; `slow`: seconds before each answer."""
 
     def __init__(self, images=("team/app:1",), login=None, open_to_all=False):
         self.folder = tempfile.mkdtemp(prefix="fake-registry.")
         make_certificates(self.folder)
         self.ca = os.path.join(self.folder, "ca.crt")
         self.images, self.login, self.open_to_all = set(images), login, open_to_all
-        self.script, self.requests, self.hang, self.connections = {}, [], False, 0
+        self.script, self.requests, self.hang, self.connections, self.slow = {}, [], False, 0, 0
         self.ended = threading.Event()
         self.lock = threading.Lock()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -113,8 +113,8 @@ class Registry:
             if scripted:
                 status, more = scripted.pop(0)
                 return status, more, b""
-        if self.hang:
-            self.ended.wait(120)
+        if self.hang or self.slow:
+            self.ended.wait(120 if self.hang else self.slow)
         if path.startswith("/token"):
             return self.give_token(authorization)
         if not self.allowed(authorization):

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 		return usage(stderr, 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
 		return usage(stdout, 0);
-	const struct command *c = find(argv[1]);
+	const struct command *c = find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
 	if (!c) {
 		fprintf(stderr, "pai-runtime: there is no command of that name\n");
 		return usage(stderr, 2);

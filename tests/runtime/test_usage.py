@@ -38,6 +38,7 @@ def misuse():
     done = call("init", "--\033[31m")
     check("no control characters are passed on", "\033" not in done.stderr, done.stderr)
     equal("no command", call().returncode, 2)
+    equal("--version is the command version", call("--version").stdout, call("version").stdout)
     equal("no such command", call("initialise").returncode, 2)
 
 

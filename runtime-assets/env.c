@@ -245,7 +245,8 @@ static void warn_of_limits(struct writer *w)
 		     total, TOTAL_LIMIT);
 	if (w->in->role_name && !w->own_seen)
 		WARN(w,
-		     "the status of the Framework does not have this task (%s:%lld): no PAI_CURRENT_CONTAINER_ "
+		     "the status of the Framework does not have this task (%s:%lld): no "
+		     "PAI_CURRENT_CONTAINER_ "
 		     "and PAI_CONTAINER_ variables",
 		     w->in->role_name, (long long)w->in->task_index);
 	if (w->in->job.doc.root.type == NODE_NULL)

@@ -56,7 +56,7 @@ void streams_close(struct streams *s, enum stream_name i)
 {
 	if (s->v[i].fd < 0)
 		return;
-	close(s->v[i].fd); /* the only descriptor: so epoll forgets it, too */
+	close(s->v[i].fd);
 	s->v[i] = (struct stream){ .fd = -1 };
 }
 

@@ -13,7 +13,6 @@ enum stream_name { STREAM_STDOUT, STREAM_STDERR, STREAM_RUNTIME, STREAM_MAX };
 
 struct stream {
 	int fd;       /* the end for reading; -1: closed */
-	bool watched; /* by the loop */
 	bool more;    /* something was left there: no announcement will come for it */
 	bool ready;   /* in this turn */
 	int64_t left; /* bytes still taken from it at the end of a task */

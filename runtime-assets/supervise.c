@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ enum {
 	MARGIN_MAX_MS = 5000
 };
 
-/* What epoll reports: descriptors by what they are for. */
+/* What is waited for: descriptors by what they are for. */
 enum source {
 	FROM_SIGNALS,
 	FROM_HINTS,
@@ -41,11 +41,10 @@ enum stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 struct supervisor {
 	struct logs *logs;
 	struct outlet *out; /* two */
-	bool out_watched[2];
 	struct streams streams;
 	int runtime_in; /* the other end of STREAM_RUNTIME */
 	char pipe_path[64];
-	int epoll, signals, null;
+	int signals, null;
 	sigset_t mask_before;
 	struct rlimit core_before;
 	enum stage stage;
@@ -133,30 +132,21 @@ static void take_signals(struct supervisor *s)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static void watch(struct supervisor *s, int fd, enum source source, uint32_t events)
+/* The signals, the streams that may be read, and the outlets that have something to give.  Asked
+ * anew every time: there are seven of them, and nothing can fail. */
+static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES])
 {
-	struct epoll_event ev = { .events = events, .data.u32 = source };
-	/* EPERM: a file, which never makes anybody wait. */
-	(void)epoll_ctl(s->epoll, events ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &ev);
-}
-
-/* Watch the streams that may be read, and the outlets that have something to give. */
-static void watch_all(struct supervisor *s)
-{
+	for (int i = 0; i < SOURCES; i++)
+		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	watched[FROM_SIGNALS].fd = s->signals;
+	watched[FROM_HINTS].fd = s->streams.hints;
 	for (int i = 0; i < STREAM_MAX; i++) {
-		struct stream *st = &s->streams.v[i];
-		bool want = st->fd >= 0 && !streams_is_paused(&s->streams, i);
-		if (want != st->watched && st->fd >= 0)
-			watch(s, st->fd, FROM_STREAM + i, want ? EPOLLIN : 0);
-		st->watched = want;
-		st->ready = false;
+		if (!streams_is_paused(&s->streams, i))
+			watched[FROM_STREAM + i].fd = s->streams.v[i].fd;
 	}
 	for (int i = 0; i < 2; i++) {
-		bool want = outlet_waiting(&s->out[i]);
-		/* An outlet that was given up is closed, and so forgotten by epoll. */
-		if (want != s->out_watched[i] && s->out[i].fd >= 0)
-			watch(s, s->out[i].fd, TO_OUTLET + i, want ? EPOLLOUT : 0);
-		s->out_watched[i] = want;
+		if (outlet_waiting(&s->out[i]))
+			watched[TO_OUTLET + i] = (struct pollfd){ s->out[i].fd, POLLOUT, 0 };
 	}
 }
 
@@ -200,16 +190,16 @@ static void take(struct supervisor *s, const bool ready[static SOURCES])
 /* Wait for something, at most so long, and do it. */
 static void turn(struct supervisor *s, int64_t wait_ms)
 {
-	watch_all(s);
+	struct pollfd watched[SOURCES];
+	watch_all(s, watched);
 	if (wait_ms > SLOW_POLL_MS && (outlet_waiting(&s->out[0]) || outlet_waiting(&s->out[1])))
 		wait_ms = SLOW_POLL_MS;
 	if (wait_ms < 0)
 		wait_ms = 0;
-	struct epoll_event ev[SOURCES];
-	int n = epoll_wait(s->epoll, ev, SOURCES, wait_ms > STALL_MS ? STALL_MS : (int)wait_ms);
+	int n = poll(watched, SOURCES, wait_ms > STALL_MS ? STALL_MS : (int)wait_ms);
 	bool ready[SOURCES] = { false };
-	for (int k = 0; k < n; k++)
-		ready[ev[k].data.u32] = true;
+	for (int i = 0; i < SOURCES; i++)
+		ready[i] = n > 0 && watched[i].revents != 0;
 	take(s, ready);
 	give_up_stalled(s);
 	logs_tell(s->logs);
@@ -447,14 +437,10 @@ static int open_runtime_pipe(struct supervisor *s)
 static int open_all(struct supervisor *s)
 {
 	s->null = open_null();
-	s->epoll = above_streams(epoll_create1(EPOLL_CLOEXEC));
 	set_signals(s);
-	if (s->null < 0 || s->epoll < 0 || s->signals < 0 ||
-	    streams_init(&s->streams, s->logs, s->out) || open_runtime_pipe(s))
+	if (s->null < 0 || s->signals < 0 || streams_init(&s->streams, s->logs, s->out) ||
+	    open_runtime_pipe(s))
 		return -1;
-	watch(s, s->signals, FROM_SIGNALS, EPOLLIN);
-	if (s->streams.hints >= 0)
-		watch(s, s->streams.hints, FROM_HINTS, EPOLLIN);
 	return 0;
 }
 
@@ -530,7 +516,6 @@ void supervise_close(struct supervisor *s)
 	streams_done(&s->streams);
 	close(s->runtime_in);
 	close(s->null);
-	close(s->epoll);
 	close(s->signals);
 	free(s);
 }

@@ -10,6 +10,7 @@
 
 enum {
 	TABLE_MAX = 8 << 20, /* 50 000 sockets */
+	PIECE = 16 << 10,
 	COMM_MAX = 64,
 	STATE_LISTEN = 10, /* include/net/tcp_states.h */
 	STATE_UDP_BOUND = 7
@@ -53,17 +54,19 @@ static void read_line(struct span line, uint16_t port, struct found *f)
 {
 	enum { LOCAL = 1, STATE = 3, USER = 7, INODE = 9, WORDS };
 	struct span word[WORDS];
-	for (size_t i = 0; i < WORDS; i++)
+	for (size_t i = 0; i <= LOCAL; i++)
 		word[i] = next_word(&line);
 	const char *colon = word[LOCAL].n ? memrchr(word[LOCAL].p, ':', word[LOCAL].n) : NULL;
 	if (!colon)
 		return;
 	struct span local = { colon + 1, (size_t)(word[LOCAL].p + word[LOCAL].n - colon - 1) };
+	if (hex_of(local) != port) /* nearly all */
+		return;
+	for (size_t i = LOCAL + 1; i < WORDS; i++)
+		word[i] = next_word(&line);
 	int state = hex_of(word[STATE]);
 	bool listens = state == STATE_LISTEN || state == STATE_UDP_BOUND;
 	struct found got = { -1, -1, listens, true };
-	if (hex_of(local) != port)
-		return;
 	f->seen = true;
 	if ((f->inode > 0 && !listens) || parse_i64(word[USER], 0, UINT32_MAX, &got.uid) < 0 ||
 	    parse_i64(word[INODE], 1, INT64_MAX, &got.inode) < 0)
@@ -72,19 +75,37 @@ static void read_line(struct span line, uint16_t port, struct found *f)
 		*f = got;
 }
 
+/* The whole lines in it; how many bytes those are. */
+static size_t read_lines(struct span text, uint16_t port, struct found *f)
+{
+	const char *end;
+	size_t used = 0;
+	while ((end = memchr(text.p + used, '\n', text.n - used)) != NULL) {
+		size_t n = (size_t)(end - text.p) - used;
+		read_line((struct span){ text.p + used, n }, port, f);
+		used += n + 1;
+	}
+	return used;
+}
+
+/* In pieces: a node that serves many has megabytes of connections.  Errors do not matter, it is for
+ * a message only. */
 static void read_table(const char *path, uint16_t port, struct found *f)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct span text;
-	if (file_read(path, FILE_MOUNTED, TABLE_MAX, &a, &text, &e) != 0)
-		return; /* it is for a message only */
-	while (text.n) {
-		const char *end = memchr(text.p, '\n', text.n);
-		size_t n = end ? (size_t)(end - text.p) : text.n;
-		read_line((struct span){ text.p, n }, port, f);
-		n += end ? 1 : 0;
-		text = (struct span){ text.p + n, text.n - n };
+	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	char piece[PIECE];
+	size_t have = 0;
+	size_t total = 0;
+	ssize_t n;
+	while (fd >= 0 && total < TABLE_MAX &&
+	       (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
+		have += (size_t)n;
+		total += (size_t)n;
+		size_t used = read_lines((struct span){ piece, have }, port, f);
+		if (used == 0 && have == sizeof(piece))
+			used = have; /* no line of such a table */
+		have -= used;
+		memmove(piece, piece + used, have);
 	}
 }
 

@@ -1,5 +1,8 @@
 /* pai-runtime version: what this binary is made of, for reports of defects. */
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 #include <yaml.h>
 #include <zlib.h>
 #ifdef __GLIBC__
@@ -58,6 +61,30 @@ static void put_paths(struct str *out)
 		str_printf(out, "%-20s %s\n", PATHS[i].what, PATHS[i].path);
 }
 
+/* How it came into the pod follows from where it is: the places are those of the image and of the
+ * templates. */
+static void put_origin(struct str *out)
+{
+	static const struct {
+		const char *path, *origin;
+	} PLACES[] = {
+		{ "/pai-runtime", "from its image" },
+		{ "/usr/local/pai-bin/pai-runtime", "from a ConfigMap" },
+		{ "/usr/local/pai/runtime", "put there by init" },
+	};
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (n < 0)
+		return; /* no /proc */
+	path[n] = '\0';
+	const char *origin = "";
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+		if (strcmp(path, PLACES[i].path) == 0)
+			origin = PLACES[i].origin;
+	}
+	str_printf(out, "%-20s %s%s%s\n", "this program", path, *origin ? ", " : "", origin);
+}
+
 int cmd_version(int argc, char **argv)
 {
 	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
@@ -73,6 +100,7 @@ int cmd_version(int argc, char **argv)
 		         "The version, what it was built from, and where it looks for things.\n");
 	} else {
 		put_version(&out);
+		put_origin(&out);
 		put_paths(&out);
 	}
 	(void)fputs(str_c(&out), stdout);

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 
-from checks import RUNTIME, check, equal, finish
+from checks import RUNTIME, Root, check, equal, finish
 
 SIZE_MAX = 512 * 1024
 
@@ -77,6 +77,12 @@ def version():
     equal("version: status", done.returncode, 0)
     for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "BearSSL ", "TLS: 1.2", "/usr/local/pai"):
         check(f"version says {word!r}", word in done.stdout, done.stdout)
+    with Root() as root:
+        root.run("init", "--steps", "install")
+        done = subprocess.run([root.at("/usr/local/pai/runtime"), "version"], capture_output=True, text=True,
+                              check=False)
+        check("version says where the program is", f"this program         {root.at('/usr/local/pai/runtime')}\n"
+              in done.stdout, done.stdout)
     equal("version: no surprises", subprocess.run([RUNTIME, "version", "x"], capture_output=True,
                                                   check=False).returncode, 2)
     if not sanitized():

@@ -116,6 +116,20 @@ static const char *latest_rotated(const char *directory, struct arena *a)
 	return latest ? path_join(a, directory, latest) : NULL;
 }
 
+/* A log that was asked for is missed; one that a pod has not is empty. */
+static void miss_given(const struct options *o)
+{
+	const char *const given[] = { o->user_log, o->rotated, o->runtime_log };
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		int fd = open_log(given[i]);
+		if (fd >= 0)
+			(void)close(fd); /* only looked at */
+		else if (given[i])
+			say(SAY_WARNING, "%s is no file that can be read: taken as empty",
+			    given[i]);
+	}
+}
+
 /* What was not given is where this pod has it. */
 static void fill(struct options *o, const struct layout *at, struct arena *a)
 {
@@ -175,6 +189,7 @@ int cmd_exit(int argc, char **argv)
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);
+	miss_given(&o);
 	fill(&o, &at, &a);
 	return explain(&o, &at, &a);
 }

@@ -17,7 +17,7 @@ static const struct command {
 	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
 	{ "check-api", cmd_check_api, "does this pod's way to the API server work?" },
-	{ "version", cmd_version, "the version, and what it was built from" },
+	{ "version", cmd_version, "the version, what it was built from, where it came from" },
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 

@@ -314,6 +314,14 @@ def test_shipped():
           matched)
 
 
+def test_missing_log():
+    with Root() as root:
+        done = root.run("exit", "--user-log", root.at("/mistyped"), "1")
+        check("a log that was asked for is missed", b"mistyped is no file that can be read" in done.stderr and
+              done.returncode == 255, done)
+        check("others are not", b"runtime.log" not in root.run("exit", "1").stderr)
+
+
 def test_recorded_spec():
     """OpenPAI's own specification is taken as it is."""
     for code in (1, 10, 127, 137, 255):
@@ -343,5 +351,6 @@ test_planted()
 test_gpu()
 test_shipped()
 test_recorded_spec()
+test_missing_log()
 test_usage()
 finish()

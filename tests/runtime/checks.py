@@ -1,6 +1,7 @@
 """What the tests of pai-runtime share.  A file test_*.py here is a program: it runs the binary in
 $PAI_RUNTIME, calls check() for every fact and ends with finish(), whose last line is
 `N passed, M failed`."""
+import atexit
 import os
 import re
 import shutil
@@ -11,6 +12,21 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))
+
+
+def for_everybody(program):
+    """The program where other users may start it, too: a home directory may be closed to them."""
+    parents = program
+    while parents != "/":
+        parents = os.path.dirname(parents)
+        if not os.stat(parents).st_mode & 0o001:
+            folder = tempfile.mkdtemp(prefix="pai-runtime-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            os.chmod(folder, 0o755)
+            return shutil.copy(program, folder)
+    return program
+
+
 SLOW = float(os.environ.get("TEST_SLOW", "1"))  # bounds of time are this much wider (sanitizers)
 
 passed = failed = 0
@@ -31,6 +47,14 @@ def check(name, ok, detail=""):
 
 def equal(name, got, want):
     return check(name, got == want, f"got {got!r}, want {want!r}")
+
+
+def may_unshare(what, *flags):
+    """May namespaces be made here?  If not, that `what` is not tested is said."""
+    tried = subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False)
+    if tried.returncode:
+        print(f"skipped: {what}: {tried.stderr.decode().strip()}")
+    return tried.returncode == 0
 
 
 def finish():
@@ -78,12 +102,14 @@ class Root:
 
     def run(self, command, *args, timeout=60, **more):
         """pai-runtime COMMAND --root ROOT ARGS: the finished process, output as bytes."""
-        return subprocess.run([RUNTIME, command, "--root", self.path, *args], env=self.env,
+        program = for_everybody(RUNTIME) if "user" in more else RUNTIME
+        return subprocess.run([program, command, "--root", self.path, *args], env=self.env,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout * SLOW,
                               **more)
 
     def start(self, command, *args, **more):
-        return subprocess.Popen([RUNTIME, command, "--root", self.path, *args], env=self.env,
+        program = for_everybody(RUNTIME) if "user" in more else RUNTIME
+        return subprocess.Popen([program, command, "--root", self.path, *args], env=self.env,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, **more)
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import RUNTIME, SLOW, check, equal, finish
+from checks import RUNTIME, SLOW, check, equal, finish, may_unshare
 
 UID = "22222222-0000-0000-0000-000000000000"
 LOGS = f"/usr/local/pai/logs/{UID}/"
@@ -259,6 +259,8 @@ def static():
 def main():
     if os.geteuid() != 0:
         skip("run as process 1", "only root can make namespaces and chroot")
+        return
+    if not may_unshare("run as process 1", "--pid", "--mount", "--fork"):
         return
     kinds = [("machine's own root", debian, "/bin/bash")]
     if not BUSYBOX:

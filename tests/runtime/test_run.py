@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from checks import RUNTIME, SLOW, Root, check, equal, finish
+from checks import RUNTIME, SLOW, Root, check, equal, finish, for_everybody, may_unshare
 
 HEADER = """#!/bin/bash
 set -o errexit
@@ -596,6 +596,8 @@ def test_full_disk():
     if not ROOT_USER:
         skip("full disk", "only root can mount a small file system")
         return
+    if not may_unshare("full disk", "-m"):
+        return
     with Pod("head -c 3000000 /dev/zero; echo end; sleep 0.2; rm -f \"$LOGS\"/filler; echo more") as p:
         logs = p.at(p.logs())
         p.env["LOGS"] = logs
@@ -615,6 +617,8 @@ def test_read_only_logs():
     if not ROOT_USER:
         skip("read-only log directory", "only root can mount")
         return
+    if not may_unshare("read-only log directory", "-m"):
+        return
     with Pod("echo hello; echo oops >&2; exit 4") as p:
         logs = p.at(p.logs())
         script = (f"mount -t tmpfs -o ro none {logs} && exec {RUNTIME} run --root {p.path}")
@@ -631,8 +635,9 @@ def test_nonroot():
     if not ROOT_USER:
         skip("another user", "only root can become one")
         return
+    program = for_everybody(RUNTIME)
     with Pod("id -u; echo by another user >$RUNTIME_LOG_PIPE; exit 3", before="echo before") as p:
-        r = subprocess.run([RUNTIME, "run", "--root", p.path], env=p.env, capture_output=True, user=65534,
+        r = subprocess.run([program, "run", "--root", p.path], env=p.env, capture_output=True, user=65534,
                            group=65534, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)
         equal("another user: output", r.stdout, b"65534\n")
         equal("another user: log", p.log("user-all"), b"65534\n")
@@ -640,7 +645,7 @@ def test_nonroot():
         equal("another user: the message", p.origin(), 3)
         # Its standard output is a pipe of root's, which it cannot open anew.
         p.write(D + "user.sh", HEADER + "head -c 3000000 /dev/zero; echo end")
-        run = subprocess.Popen([RUNTIME, "run", "--root", p.path], env=p.env, stdout=subprocess.PIPE,
+        run = subprocess.Popen([program, "run", "--root", p.path], env=p.env, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, user=65534, group=65534, extra_groups=[],
                                stdin=subprocess.DEVNULL)
         time.sleep(0.5)
@@ -649,7 +654,7 @@ def test_nonroot():
               (0, 3000004))
         p.write(D + "user.sh", HEADER + "id -u; exit 3")
         os.chmod(p.at(p.logs()), 0o555)
-        r = subprocess.run([RUNTIME, "run", "--root", p.path], env=p.env, capture_output=True, user=65533,
+        r = subprocess.run([program, "run", "--root", p.path], env=p.env, capture_output=True, user=65533,
                            group=65533, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)
         equal("yet another user, who may not write there: output", r.stdout, b"65533\n")
         check("yet another user: it is told", b"Permission denied" in r.stderr, r.stderr)

@@ -1,20 +1,9 @@
 /* Variables, twice: for shells and for programs; and ports as they stand in them. */
 #include "runtime-assets/env_writer.h"
 
-enum { UID_MAX = 128 };
+#include "runtime-assets/shell.h"
 
-/* Inside single quotes a shell takes everything as it is, but for the quote itself. */
-static void quoted(struct str *s, struct span t)
-{
-	const char *quote;
-	while (t.n && (quote = memchr(t.p, '\'', t.n)) != NULL) {
-		size_t n = (size_t)(quote - t.p);
-		str_put(s, t.p, n);
-		str_puts(s, "'\\''");
-		t = (struct span){ quote + 1, t.n - n - 1 };
-	}
-	str_span(s, t);
-}
+enum { UID_MAX = 128 };
 
 void env_put(struct writer *w, struct span name, struct span value)
 {
@@ -22,9 +11,9 @@ void env_put(struct writer *w, struct span name, struct span value)
 	struct str *nul = &w->out->nul;
 	str_puts(shell, "export ");
 	str_span(shell, name);
-	str_puts(shell, "='");
-	quoted(shell, value);
-	str_puts(shell, "'\n");
+	str_char(shell, '=');
+	shell_word(shell, value);
+	str_char(shell, '\n');
 	str_span(nul, name);
 	str_char(nul, '=');
 	str_span(nul, value);

@@ -213,6 +213,26 @@ static int read_task_index(int64_t *index, struct err *e)
 	return 0;
 }
 
+/* A key that nobody reads is a mistake of somebody who believes it is read. */
+static int check_keys(const struct node *config, struct err *e)
+{
+	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
+	char text[4 * QUOTE_MAX];
+	for (uint32_t i = 0; i < config->n; i++) {
+		const struct member *m = &config->member[i];
+		size_t k = 0;
+		while (k < sizeof(KEYS) / sizeof(KEYS[0]) && !span_is(member_key(m), KEYS[k]))
+			k++;
+		if (k == sizeof(KEYS) / sizeof(KEYS[0]))
+			return err_set(
+			    e, FAILED,
+			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
+			    "keys are commands, runtimePlugin, parameters, secrets",
+			    m->key_line, m->key_column, quote(text, member_key(m)));
+	}
+	return 0;
+}
+
 static int read_runtime_config(struct init *in, struct err *e)
 {
 	const char *text = env_get("RUNTIME_CONFIG");
@@ -225,7 +245,7 @@ static int read_runtime_config(struct init *in, struct err *e)
 		return err_set(e, FAILED, "RUNTIME_CONFIG must be a mapping, is %s",
 		               node_type_name(root));
 	in->runtime_config = root;
-	return 0;
+	return check_keys(root, e);
 }
 
 static int read_framework(struct init *in, const char *path, struct err *e)

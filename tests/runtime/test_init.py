@@ -57,6 +57,14 @@ def choosing():
         equal("FC_TASK_INDEX must be a number", init(root, "install").returncode, 1)
 
 
+    with Root(RUNTIME_CONFIG="commands: [hi]\nruntimePlugins: []\n") as root:
+        done = root.run("init")
+        check("RUNTIME_CONFIG with a key that there is not", done.returncode == 1 and
+              b'line 2, column 1: there is no key "runtimePlugins"; keys are commands, runtimePlugin,' in done.stderr,
+              done.stderr)
+        check("does nothing", not root.exists(PAI + "/runtime"))
+
+
 def logs():
     with Root() as root:
         done = init(root, "logs")

@@ -277,7 +277,7 @@ layers:
 	tests/tools/layers
 
 fmt:
-	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
+	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 SECONDS ?= 60
 fuzz:

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/certificate.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/init.h"
@@ -346,14 +347,16 @@ static int check_all(struct checkup *c)
 int cmd_check_api(int argc, char **argv)
 {
 	const char *root = "";
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0)
-			return usage(STDOUT_FILENO, 0);
-		if (strcmp(argv[i], "--root") != 0 || i + 1 == argc) {
-			misused(argv[0], argv[i]);
-			return usage(STDERR_FILENO, 2);
-		}
-		root = argv[++i];
+	bool help = false;
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--help", NULL, &help },
+		                    { NULL, NULL, NULL } };
+	int i = args_take(args, 1, argc, argv);
+	if (help)
+		return usage(STDOUT_FILENO, 0);
+	if (i < argc) {
+		args_misused(argv[0], argv[i]);
+		return usage(STDERR_FILENO, 2);
 	}
 	no_core();
 	ARENA_AUTO a = { 0 };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/exit.h"
 #include "runtime-assets/files.h"
@@ -23,66 +24,41 @@ struct options {
 	bool help;
 };
 
-static const struct option_row {
-	const char *name, *value, *help;
-	size_t at;
-} OPTIONS[] = {
-	{ "--root", "DIR", "put DIR before every path", offsetof(struct options, root) },
-	{ "--user-log", "FILE", "what the command wrote", offsetof(struct options, user_log) },
-	{ "--rotated", "FILE", "the log before it", offsetof(struct options, rotated) },
-	{ "--runtime-log", "FILE", "what the runtime wrote",
-	  offsetof(struct options, runtime_log) },
-	{ "--spec", "FILE", "the exit specification", offsetof(struct options, spec) },
-	{ "--trigger", "TEXT", "what failed, if not the command: postCommands",
-	  offsetof(struct options, trigger) },
-};
-enum { N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
-
 static int usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime exit [OPTION...] CODE\n\n"
 	      "Explains an exit code by the exit specification and the ends of the logs: writes\n"
 	      "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
-	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n",
+	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n"
+	      "  --root DIR          put DIR before every path\n"
+	      "  --user-log FILE     what the command wrote\n"
+	      "  --rotated FILE      the log before it\n"
+	      "  --runtime-log FILE  what the runtime wrote\n"
+	      "  --spec FILE         the exit specification\n"
+	      "  --trigger TEXT      what failed, if not the command: postCommands\n\n"
+	      "Without them the files are those of this pod.\n",
 	      out);
-	for (size_t i = 0; i < N_OPTIONS; i++)
-		fprintf(out, "  %-13s %-5s %s\n", OPTIONS[i].name, OPTIONS[i].value,
-		        OPTIONS[i].help);
-	fputs("\nWithout them the files are those of this pod.\n", out);
 	return status;
-}
-
-static const char **value_of(struct options *o, const char *name)
-{
-	for (size_t i = 0; i < N_OPTIONS; i++) {
-		if (strcmp(name, OPTIONS[i].name) == 0)
-			return (const char **)(void *)((char *)o + OPTIONS[i].at);
-	}
-	return NULL;
-}
-
-static int wrong(const char *argument)
-{
-	misused("exit", argument);
-	return -1;
 }
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	bool code = false;
 	*o = (struct options){ .root = "" };
-	for (int i = 1; i < argc; i++) {
-		const char **value = value_of(o, argv[i]);
-		if (value && i + 1 < argc)
-			*value = argv[++i];
-		else if (strcmp(argv[i], "--help") == 0)
-			o->help = true;
-		else if (!code && parse_i64(span_of(argv[i]), 0, 255, &o->code) == 0)
-			code = true;
-		else
-			return wrong(argv[i]);
-	}
-	return code || o->help ? 0 : wrong(NULL);
+	const struct arg args[] = {
+		{ "--root", &o->root, NULL },       { "--user-log", &o->user_log, NULL },
+		{ "--rotated", &o->rotated, NULL }, { "--runtime-log", &o->runtime_log, NULL },
+		{ "--spec", &o->spec, NULL },       { "--trigger", &o->trigger, NULL },
+		{ "--help", NULL, &o->help },       { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	if (o->help)
+		return 0;
+	if (i == argc)
+		return args_misused(argv[0], NULL);
+	if (parse_i64(span_of(argv[i]), 0, 255, &o->code))
+		return args_misused(argv[0], argv[i]);
+	i = args_take(args, i + 1, argc, argv);
+	return i < argc ? args_misused(argv[0], argv[i]) : 0;
 }
 
 /* A log: the author could have put anything in its place. */

@@ -9,6 +9,7 @@
 #include <gnu/libc-version.h>
 #endif
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/layout.h"
 #include "runtime-assets/wire.h"
@@ -89,7 +90,7 @@ int cmd_version(int argc, char **argv)
 {
 	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
 	if (argc > 1 && !help) {
-		misused(argv[0], argv[1]);
+		args_misused(argv[0], argv[1]);
 		(void)fputs("usage: pai-runtime version\n", stderr);
 		return 2;
 	}

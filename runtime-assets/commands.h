@@ -9,6 +9,3 @@ int cmd_ssh_barrier(int argc, char **argv);
 int cmd_git_move(int argc, char **argv);
 int cmd_check_api(int argc, char **argv);
 int cmd_version(int argc, char **argv);
-
-/* Before the usage: which of the arguments was not understood; NULL if one is missing. */
-void misused(const char *command, const char *argument);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 
 enum { CONFIG_MAX = 1024 * 1024, STEP_SHOWN = 20 };
@@ -64,33 +65,14 @@ static int usage(FILE *out, int status)
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	const struct {
-		const char *name;
-		const char **value;
-	} VALUES[] = {
-		{ "--root", &o->root },
-		{ "--steps", &o->steps },
-		{ "--framework", &o->framework },
-		{ "--barrier-ms", &o->barrier_ms },
-	};
 	*o = (struct options){ .root = "" };
-	for (int i = 1; i < argc; i++) {
-		bool known = false;
-		for (size_t k = 0; k < sizeof(VALUES) / sizeof(VALUES[0]); k++) {
-			if (strcmp(argv[i], VALUES[k].name) != 0 || i + 1 == argc)
-				continue;
-			*VALUES[k].value = argv[++i];
-			known = true;
-			break;
-		}
-		if (!known && strcmp(argv[i], "--help") == 0)
-			o->help = known = true;
-		if (!known) {
-			misused(argv[0], argv[i]);
-			return -1;
-		}
-	}
-	return 0;
+	const struct arg args[] = {
+		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
+		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
+		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	return i < argc ? args_misused(argv[0], argv[i]) : 0;
 }
 
 /* ---- which steps -------------------------------------------------------------------------- */

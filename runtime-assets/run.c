@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/environ.h"
 #include "runtime-assets/exit.h"
@@ -296,18 +297,18 @@ int cmd_run(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	struct run r = { .a = &a };
 	const char *root = "";
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0)
-			return usage(stdout, 0);
-		if (strcmp(argv[i], "--root") == 0 && i + 1 < argc) {
-			root = argv[++i];
-		} else if (strcmp(argv[i], "--") == 0 && i + 1 < argc) {
-			r.direct = argv + i + 1;
-			break;
-		} else {
-			misused(argv[0], argv[i]);
-			return usage(stderr, 2);
-		}
+	bool help = false;
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--help", NULL, &help },
+		                    { NULL, NULL, NULL } };
+	int i = args_take(args, 1, argc, argv);
+	if (help)
+		return usage(stdout, 0);
+	if (i + 1 < argc && strcmp(argv[i], "--") == 0) {
+		r.direct = argv + i + 1;
+	} else if (i < argc) {
+		args_misused(argv[0], argv[i]);
+		return usage(stderr, 2);
 	}
 	fill_streams();
 	layout_init(&r.at, root, &a);

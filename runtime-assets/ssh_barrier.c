@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/child.h"
 #include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
@@ -178,18 +179,19 @@ static int usage(FILE *out, int status)
 static int parse(struct barrier *b, int argc, char **argv)
 {
 	const char *root = "";
-	int64_t seconds = 10;
+	const char *round = "10";
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--round", &round, NULL },
+		                    { NULL, NULL, NULL } };
+	int64_t seconds;
 	int64_t minutes = SSH_BARRIER_MINUTES;
-	int i = 1;
-	for (; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--root") == 0)
-			root = argv[i + 1];
-		else if (strcmp(argv[i], "--round") != 0 ||
-		         parse_i64(span_of(argv[i + 1]), 0, 3600, &seconds))
-			return -1;
-	}
-	if (i < argc && parse_i64(span_of(argv[i]), 1, SSH_BARRIER_MAX, &minutes))
-		return -1;
+	int i = args_take(args, 1, argc, argv);
+	if (parse_i64(span_of(round), 0, 3600, &seconds))
+		return args_misused(argv[0], round);
+	if (i < argc && parse_i64(span_of(argv[i++]), 1, SSH_BARRIER_MAX, &minutes))
+		return args_misused(argv[0], argv[i - 1]);
+	if (i < argc)
+		return args_misused(argv[0], argv[i]);
 	layout_init(&b->at, root, &b->a);
 	b->round_ms = seconds * 1000;
 	b->rounds = minutes * ROUNDS_PER_MINUTE;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime-assets/args.h"
 #include "runtime-assets/child.h"
 #include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
@@ -354,15 +355,14 @@ static int usage(FILE *out, int status)
 static int parse(struct sshd *s, int argc, char **argv)
 {
 	const char *root = "";
-	int64_t pause = 5;
-	int i = 1;
-	for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
-		if (strcmp(argv[i], "--root") == 0)
-			root = argv[i + 1];
-		else if (strcmp(argv[i], "--pause") != 0 ||
-		         parse_i64(span_of(argv[i + 1]), 0, 600, &pause))
-			return -1;
-	}
+	const char *seconds = "5";
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--pause", &seconds, NULL },
+		                    { NULL, NULL, NULL } };
+	int64_t pause;
+	int i = args_take(args, 1, argc, argv);
+	if (parse_i64(span_of(seconds), 0, 600, &pause))
+		return args_misused(argv[0], seconds);
 	layout_init(&s->at, root, &s->a);
 	s->pause_ms = pause * 1000;
 	if (i == argc || (strcmp(argv[i], "true") != 0 && strcmp(argv[i], "false") != 0))

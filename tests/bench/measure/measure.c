@@ -1,6 +1,7 @@
 /*
- * measure COMMAND [ARGUMENT...] - run it; then print, on descriptor 3, what it and its children took:
- * CPU microseconds, the largest resident set in KiB, and the exit status (128 + n for signal n).
+ * measure COMMAND [ARGUMENT...] - run it; then print, on descriptor 3, what it and its children
+ * took: CPU microseconds, the largest resident set in KiB, and the exit status (128 + n for signal
+ * n).
  *
  * A large program that starts another one lends it its own resident set for a moment, and the
  * kernel counts that as the other's.  This one is small.
@@ -19,7 +20,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 2;
-	pid_t child = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): copies nothing */
+	pid_t child =
+	    vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): copies nothing */
 	if (child == 0) {
 		execvp(argv[1], argv + 1);
 		_exit(127);

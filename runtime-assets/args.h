@@ -1,0 +1,19 @@
+#pragma once
+/* Command lines: options by a table, and what is said of those that are not understood. */
+#include <stdbool.h>
+
+/* One option: `value` is the argument behind it, `flag` is that it was there.  One of them is NULL;
+ * a table ends with an entry without name. */
+struct arg {
+	const char *name;
+	const char **value;
+	bool *flag;
+};
+
+/* Take the options at argv[i] and behind it.  The index of the first argument that is none of
+ * them, or lacks its value; argc if there is none such. */
+int args_take(const struct arg *table, int i, int argc, char **argv);
+
+/* On standard error, before the usage: which argument was not understood; NULL if one is missing.
+ * Returns -1. */
+int args_misused(const char *command, const char *argument);

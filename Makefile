@@ -53,7 +53,7 @@ endif
 JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1
 PKGS_k8s := libcurl jansson
-PKGS_server := libmicrohttpd $(JWT) zlib
+PKGS_server := libmicrohttpd $(JWT) gnutls jansson zlib
 PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
 
 CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
@@ -103,7 +103,7 @@ $(B)/%.o: %.c Makefile
 # Files that are embedded by EMBED() are not seen by -MMD.
 $(call objects,schema): $(wildcard schema/*.json)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
-$(call objects,server): $(wildcard server/*.html)
+$(call objects,server): $(wildcard server/*.html server/*.json)
 
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(call note,LD,$@)
@@ -215,7 +215,7 @@ endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 TEST_TOOLS := $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 # What a program took; small, hence static.
-$(B)/tests/bench/measure/measure: tests/bench/measure/measure.c
+$(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(MUSL_CC) -std=gnu17 -D_GNU_SOURCE -Os -static -Wall -Wextra -o $@ $<
@@ -233,7 +233,7 @@ endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
 
-tests: $(UNIT_TESTS) $(TEST_TOOLS)
+tests: $(UNIT_TESTS) $(TEST_TOOLS) $(B)/tests/bench/stub/stub
 fuzzers: $(FUZZERS)
 asan:
 	$(MAKE) FLAVOUR=asan all tests

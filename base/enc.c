@@ -9,14 +9,26 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static void to_hex(char *out, const uint8_t *bytes, size_t n)
+#include "base/chars.h"
+
+void hex_encode(char *out, const void *bytes, size_t n)
 {
 	static const char hex[] = "0123456789abcdef";
+	const uint8_t *byte = bytes;
 	for (size_t i = 0; i < n; i++) {
-		out[2 * i] = hex[bytes[i] >> 4];
-		out[2 * i + 1] = hex[bytes[i] & 15];
+		out[2 * i] = hex[byte[i] >> 4];
+		out[2 * i + 1] = hex[byte[i] & 15];
 	}
 	out[2 * n] = '\0';
+}
+
+int percent_byte(struct span text, size_t at)
+{
+	if (at > text.n || text.n - at < 3 || text.p[at] != '%')
+		return -1;
+	int high = hex_value(text.p[at + 1]);
+	int low = hex_value(text.p[at + 2]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
 void random_hex(char *out, size_t n)
@@ -25,7 +37,7 @@ void random_hex(char *out, size_t n)
 	assert(n <= sizeof(bytes));
 	ssize_t got = getrandom(bytes, n, 0); /* up to 256 bytes never come short */
 	assert(got == (ssize_t)n);
-	to_hex(out, bytes, n);
+	hex_encode(out, bytes, n);
 }
 
 void wipe(void *p, size_t n)

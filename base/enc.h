@@ -15,6 +15,12 @@ void str_base64(struct str *out, struct span bytes);
 /* Back again, strictly; the bytes live in the arena.  0 or -1. */
 int base64_decode(struct arena *a, struct span text, struct span *bytes);
 
+/* n bytes as 2n lower-case hex digits and a NUL. */
+void hex_encode(char *out, const void *bytes, size_t n);
+
+/* The byte that stands at this offset as `%41`; -1 if none does. */
+int percent_byte(struct span text, size_t at);
+
 /* n random bytes as 2n lower-case hex digits and a NUL, from the kernel. */
 void random_hex(char *out, size_t n);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/chars.h"
+
 enum { MESSAGE_MAX = 4096 };
 
 __attribute__((format(printf, 1, 0))) static char *vformat(const char *fmt, va_list ap)
@@ -128,8 +130,8 @@ static bool plain_name(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-		if (!letter && !(i && ((c >= '0' && c <= '9') || c == '-')))
+		bool letter = is_lower(c) || is_upper(c) || c == '_';
+		if (!letter && !(i && (is_digit(c) || c == '-')))
 			return false;
 	}
 	return s.n > 0;
@@ -138,7 +140,7 @@ static bool plain_name(struct span s)
 static bool all_digits(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++) {
-		if (s.p[i] < '0' || s.p[i] > '9')
+		if (!is_digit(s.p[i]))
 			return false;
 	}
 	return s.n > 0;

@@ -48,6 +48,9 @@ struct err {
 /* Pairs of status and code, as the REST contract has them. */
 #define INVALID_PROTOCOL   400, "InvalidProtocolError"
 #define INVALID_PARAMETERS 400, "InvalidParametersError"
+#define NO_USER            400, "NoUserError"
+#define NOT_IMPLEMENTED    400, "NotImplementedError"
+#define UNAUTHORIZED       401, "UnauthorizedUserError"
 #define FORBIDDEN          403, "ForbiddenUserError"
 #define NO_STORAGE         404, "NoStorageError"
 #define CONFLICT_JOB       409, "ConflictJobError"

@@ -1,30 +1,12 @@
 /* Names of images; see image.h. */
 #include "base/image.h"
 
+#include "base/chars.h"
+
 enum { TAG_MAX = 128, SHA256_DIGITS = 64, ADDRESS_MAX = 47 /* an IPv6 address in brackets */ };
 
 static const char HUB_API[] = "registry-1.docker.io";
 static const char *const HUB_NAMES[] = { "docker.io", "index.docker.io", HUB_API };
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_lower(char c)
-{
-	return c >= 'a' && c <= 'z';
-}
-
-static bool is_upper(char c)
-{
-	return c >= 'A' && c <= 'Z';
-}
-
-static bool is_alnum(char c)
-{
-	return is_lower(c) || is_upper(c) || is_digit(c);
-}
 
 static char lower(char c)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/build.h"
+#include "base/chars.h"
 #include "base/enc.h"
 #include "base/yaml_plain.h"
 
@@ -123,11 +124,7 @@ static int hex4(const struct json *j, size_t offset)
 	if (j->text.n - offset < 4)
 		return -1;
 	for (size_t i = offset; i < offset + 4; i++) {
-		char c = j->text.p[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
+		int digit = hex_value(j->text.p[i]);
 		if (digit < 0)
 			return -1;
 		v = v * 16 + digit;

@@ -13,6 +13,10 @@ enum object_kind {
 	KIND_PRIORITYCLASS,
 	KIND_MADE, /* those above are made by us, the others only looked for */
 	KIND_SERVICEACCOUNT = KIND_MADE,
+	KIND_TOKENREVIEW, /* only asked: nothing is kept */
+	KIND_CLAIM,       /* PersistentVolumeClaim */
+	KIND_VOLUME,      /* PersistentVolume */
+	KIND_NODE,
 	KIND_MAX
 };
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/chars.h"
 #include "base/yaml.h"
 
 static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
@@ -53,11 +54,6 @@ bool plain_bool(struct node *n, struct span t)
 	n->type = NODE_BOOL;
 	n->boolean = yes;
 	return true;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* The value of a digit in bases up to 16, 16 if it is none. */

@@ -6,20 +6,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "k8s/backend.h"
 #include "k8s/curl.h"
+#include "k8s/explain.h"
 #include "k8s/paths.h"
 #include "k8s/reply.h"
+#include "k8s/result.h"
 #include "k8s/transfer.h"
-#include "k8s/verdict.h"
 
 enum {
-	BACKOFF_MS = 100,
-	BACKOFF_MAX_MS = 1000,
-	SETTLING_MS = 1000, /* so long after connecting, a refusal may be of a server that starts */
+	RETRY_AFTER_MAX_S = 2, /* however long it says: an outage may be over before, and what is
+	                        * to be undone has 5 s */
 	EVENTS = 64,
 	MESSAGE_MAX = 2048,
 	HEADER_MAX = 20000,
@@ -39,24 +38,13 @@ struct api_store {
 	struct pending_list broken; /* cannot be sent at all */
 	struct str authorization;   /* the header line */
 	unsigned token_version;     /* of that line */
-	int64_t connected_ms;       /* when a connection was last made */
-	unsigned unreachable;       /* tries in a row that could not be sent */
-	bool whole_objects;         /* this API server does not send metadata alone */
+	struct recovery recovery;
+	bool whole_objects; /* this API server does not send metadata alone */
 };
 
 static struct api_store *api_of(struct store *s)
 {
 	return (struct api_store *)s;
-}
-
-/* 100, 200, 400 ... 1000 ms, give or take a quarter. */
-static int64_t backoff_ms(unsigned tries)
-{
-	int64_t ms = tries < 4 ? (int64_t)BACKOFF_MS << tries : BACKOFF_MAX_MS;
-	uint16_t noise = 0;
-	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* without noise it is a back-off all the same */
-	return ms - ms / 4 + noise % (ms / 2);
 }
 
 /* ---- what libcurl calls ------------------------------------------------------------ */
@@ -111,7 +99,7 @@ static void begin(struct store *s, struct pending *p)
 		.url = a->login->url,
 		.namespace_name = s->namespace_name,
 		.authorization = str_view(&a->authorization),
-		.answer_max = s->limits.body,
+		.answer_max = p->r.verb == STORE_LIST ? 4 * s->limits.body : s->limits.body,
 		.whole_objects = a->whole_objects,
 	};
 	struct transfer *t = a->idle;
@@ -129,97 +117,21 @@ static void begin(struct store *s, struct pending *p)
 
 /* ---- answers ----------------------------------------------------------------------- */
 
-/* Sentences that live on while a request waits to be tried again. */
-static const char *static_reason(CURLcode result, int status)
+static void note(struct api_store *a, const struct transfer *t, CURLcode result,
+                 const struct exchange *x)
 {
-	if (result != CURLE_OK)
-		return curl_easy_strerror(result);
-	switch (status) {
-	case 403:
-		return "it answered 403 Forbidden";
-	case 429:
-		return "it answered 429 Too Many Requests";
-	case 500:
-		return "it answered 500 Internal Server Error";
-	case 503:
-		return "it answered 503 Service Unavailable";
-	default:
-		return "its answer could not be understood";
-	}
+	bool connected = x->complete && result_connected(t);
+	recovery_note(&a->recovery, result_weather(t, result, x), connected, store_now_ms());
+	store_throttle(&a->s, a->recovery.at_once);
+	store_pause(&a->s, a->recovery.until_ms);
 }
 
-/* Errors that the next try will meet again. */
-static bool is_permanent(CURLcode result)
+/* When to try again; the time given by the server counts, within reason. */
+static int64_t next_try_ms(const struct pending *p, int wait_s)
 {
-	switch ((int)result) {
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_CERTPROBLEM:
-	case CURLE_SSL_ISSUER_ERROR:
-	case CURLE_UNSUPPORTED_PROTOCOL:
-	case CURLE_URL_MALFORMAT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static long info_of(CURL *easy, CURLINFO what)
-{
-	long value = 0;
-	(void)curl_easy_getinfo(easy, what, &value); /* stays 0 if it is not known */
-	return value;
-}
-
-static int retry_after_s(CURL *easy)
-{
-	curl_off_t s = 0;
-	(void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &s);
-	return s < 0 || s > 3600 ? 3600 : (int)s;
-}
-
-static struct exchange exchange_of(struct api_store *a, const struct transfer *t, CURLcode result,
-                                   const json_t *answer)
-{
-	int64_t now = store_now_ms();
-	if (info_of(t->easy, CURLINFO_NUM_CONNECTS) > 0)
-		a->connected_ms = now;
-	return (struct exchange){
-		.complete = result == CURLE_OK,
-		.handed_over = transfer_handed_over(t),
-		.permanent = is_permanent(result),
-		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
-		.just_connected = now - a->connected_ms < SETTLING_MS,
-		.status = (int)info_of(t->easy, CURLINFO_RESPONSE_CODE),
-		.answer = answer,
-	};
-}
-
-static void put_message(struct str *out, const struct transfer *t, CURLcode result,
-                        const struct exchange *x)
-{
-	if (x->too_large)
-		str_printf(out, "its answer is larger than %zu bytes", t->answer.max);
-	else if (result != CURLE_OK)
-		str_puts(out, t->error[0] ? t->error : curl_easy_strerror(result));
-	else
-		str_printf(out, "HTTP status %d ", x->status);
-	if (result == CURLE_OK)
-		reply_digest(out, x->answer);
-}
-
-/* When to try again; the time given by the server counts. */
-static int64_t next_try_ms(struct api_store *a, const struct pending *p, const struct exchange *x,
-                           int wait_s)
-{
-	int64_t now = store_now_ms();
-	bool unreachable = !x->complete && !x->handed_over;
-	a->unreachable = unreachable ? a->unreachable + 1 : 0;
-	/* When it is not there or has too much to do, that is so for everybody. */
-	if (unreachable || x->status == 429)
-		store_pause(&a->s, now + backoff_ms(unreachable ? a->unreachable / 8 : p->tries));
-	int64_t pause = backoff_ms(p->tries - 1);
-	return now + (wait_s * (int64_t)1000 > pause ? wait_s * (int64_t)1000 : pause);
+	int64_t wait_ms = (int64_t)(wait_s < RETRY_AFTER_MAX_S ? wait_s : RETRY_AFTER_MAX_S) * 1000;
+	int64_t pause_ms = backoff_ms(p->tries - 1);
+	return store_now_ms() + (wait_ms > pause_ms ? wait_ms : pause_ms);
 }
 
 static void answer(struct store *s, struct transfer *t, struct store_reply *reply,
@@ -254,7 +166,7 @@ static bool try_again(struct api_store *a, struct transfer *t, struct verdict v,
 	if (x->complete && x->status == 406 && !a->whole_objects) {
 		a->whole_objects = true; /* not executed: the form of the answer comes first */
 	} else if (v.again && !a->s.closing) {
-		when = next_try_ms(a, p, x, reply->retry_after_s);
+		when = next_try_ms(p, reply->retry_after_s);
 		if (when >= p->r.deadline_ms)
 			return false;
 	} else {
@@ -271,18 +183,23 @@ static void complete(struct api_store *a, struct transfer *t, CURLcode result)
 	struct pending *p = t->item;
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
 	JSON_AUTO *object = reply_parse(str_view(&t->answer));
-	struct exchange x = exchange_of(a, t, result, object);
+	struct exchange x = result_exchange(t, result, object);
+	x.just_connected |= recovery_is_settling(&a->recovery, store_now_ms());
 	struct verdict v = verdict_of(&p->r, &x);
-	put_message(&message, t, result, &x);
+	if (v.outcome == STORE_REFUSED) {
+		explain_action(&message, &p->r);
+		str_puts(&message, ": ");
+	}
+	result_message(&message, t, result, &x);
 	struct store_reply reply = {
 		.outcome = v.outcome,
 		.status = x.status,
 		.message = str_view(&message),
-		.retry_after_s = retry_after_s(t->easy),
+		.date_s = result_date_s(t),
+		.retry_after_s = result_retry_after_s(t),
 	};
-	p->why = static_reason(result, x.status);
-	if (x.complete)
-		a->unreachable = 0;
+	p->why = result_reason(result, x.status);
+	note(a, t, result, &x);
 	if (!try_again(a, t, v, &x, &reply))
 		answer(&a->s, t, &reply, object);
 	release(a, t);
@@ -293,7 +210,7 @@ static void finish_broken(struct api_store *a)
 	while (a->broken.head != NULL) {
 		struct pending *p = a->broken.head;
 		a->broken.head = p->next;
-		store_fail(&a->s, p, STORE_REFUSED, "this is no name of an object");
+		store_fail(&a->s, p, STORE_REFUSED, "this is no name of an object or a namespace");
 	}
 }
 
@@ -426,6 +343,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	struct api_store *a = xcalloc(1, sizeof(*a));
 	store_init(&a->s, &OPS, namespace_name, limits);
 	a->login = l;
+	recovery_init(&a->recovery, limits->in_flight);
 	a->epoll = -1;
 	a->curl_wake_ms = NEVER;
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));

@@ -7,24 +7,9 @@
  * a backend sends what `begin` gives it and answers, from `poll`
  * or `abort` only, with store_finish or store_later.
  */
+#include "k8s/lanes.h"
+#include "k8s/pending.h"
 #include "k8s/store.h"
-
-/* One request from store_request to its callback. */
-struct pending {
-	struct pending *next;
-	struct store_request r;
-	int64_t due_ms;      /* not to be started before */
-	unsigned tries;      /* how often it was started */
-	bool started;        /* the backend has it */
-	bool maybe_executed; /* an earlier try was handed over and got no answer */
-	bool full;           /* it found no room */
-	const char *why;     /* static text: what the last try came to, or NULL */
-};
-
-struct pending_list {
-	struct pending *head, *last;
-	size_t n;
-};
 
 struct store_ops {
 	void (*begin)(struct store *s, struct pending *p); /* send it */
@@ -39,11 +24,14 @@ struct store {
 	const struct store_ops *ops;
 	char *namespace_name;
 	struct store_limits limits;
-	struct pending_list urgent, fresh; /* to be started, in this order */
-	struct pending_list later;         /* waiting for their due_ms */
-	struct pending_list refused;       /* to be called back as STORE_FULL or BUSY */
+	struct pending_list urgent;  /* to be started, before */
+	struct lanes fresh;          /* what is new, by user */
+	struct pending_list later;   /* waiting for their due_ms */
+	struct pending_list refused; /* to be called back as STORE_FULL or BUSY */
 	size_t in_flight;
-	int64_t wake_ms;         /* no deadline or due_ms of what waits is earlier */
+	size_t at_once;  /* at most so many; less than limits.in_flight while it is tried out */
+	size_t held;     /* bytes, by store_hold */
+	int64_t wake_ms; /* no deadline or due_ms of what waits is earlier */
 	int64_t paused_until_ms; /* nothing is started before: the API server is not there */
 	bool closing;
 };
@@ -60,5 +48,6 @@ void store_fail(struct store *s, struct pending *p, enum store_outcome outcome,
                 const char *message);
 /* Try again at due_ms, or finish at the deadline if that comes first. */
 void store_later(struct store *s, struct pending *p, int64_t due_ms);
-/* Start nothing before that time. */
+/* Start nothing before that time, and then at most so many at once. */
 void store_pause(struct store *s, int64_t until_ms);
+void store_throttle(struct store *s, size_t at_once);

@@ -30,7 +30,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count too */
+	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count, too; see curl_trust */
 
 	/* what it tells */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
@@ -45,7 +45,12 @@ const struct curl_setting CURL_SETTINGS[] = {
 	TEXT(CURLOPT_ACCEPT_ENCODING, NULL), /* nothing is inflated */
 	NUMBER(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
 
+	/* how much it holds, per handle */
+	NUMBER(CURLOPT_BUFFERSIZE, 4096),  /* answers are metadata */
+	NUMBER(CURLOPT_UPLOAD_BUFFERSIZE, 16384), /* its minimum; default 64 KiB */
+
 	/* how long it waits */
+	NUMBER(CURLOPT_CA_CACHE_TIMEOUT, 60), /* OpenSSL's; else a day: CAs are replaced */
 	NUMBER(CURLOPT_CONNECTTIMEOUT_MS, 5000),
 	NUMBER(CURLOPT_DNS_CACHE_TIMEOUT, 60),
 	NUMBER(CURLOPT_QUICK_EXIT, 1),     /* else giving up waits for the resolver's thread */
@@ -103,24 +108,34 @@ CURL *curl_bare(struct err *e)
 	return NULL;
 }
 
+CURLcode curl_trust(CURL *h, const char *ca_file)
+{
+	const char *machine = NULL;
+	if (ca_file != NULL)
+		return curl_easy_setopt(h, CURLOPT_CAINFO, ca_file);
+	/* As this libcurl was built: a directory of them, or a file, which is still set. */
+	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
+	return curl_easy_setopt(h, CURLOPT_CAPATH, machine);
+}
+
 CURL *curl_handle(const struct login *l, struct err *e)
 {
 	/* login_new has made sure that http is for loopback only. */
 	bool plain = span_starts(span_of(l->url), "http://");
 	const struct curl_setting ours[] = {
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
-		TEXT(CURLOPT_CAINFO, l->ca),
-		TEXT(CURLOPT_SSLCERT, l->cert),
-		TEXT(CURLOPT_SSLKEY, l->key),
+		TEXT(CURLOPT_SSLCERT, l->cert.path),
+		TEXT(CURLOPT_SSLKEY, l->key.path),
 	};
 	CURL *h = curl_bare(e);
 	if (h == NULL)
 		return NULL;
-	/* Without a CA of the cluster the machine's own bundle stands. */
-	size_t n = sizeof(ours) / sizeof(ours[0]);
-	const struct curl_setting *first = l->ca ? &ours[1] : &ours[2];
-	if (set_all(h, ours, 1, e) == 0 && set_all(h, first, n - (size_t)(first - ours), e) == 0)
-		return h;
+	if (set_all(h, ours, sizeof(ours) / sizeof(ours[0]), e) == 0) {
+		CURLcode bad = curl_trust(h, l->ca.path);
+		if (!bad)
+			return h;
+		err_set(e, UNKNOWN_ERROR, "libcurl: CURLOPT_CAINFO: %s", curl_easy_strerror(bad));
+	}
 	curl_easy_cleanup(h);
 	return NULL;
 }

@@ -21,6 +21,9 @@ extern const size_t CURL_SETTINGS_N;
 
 /* A new handle with all of them; it still needs protocols and a CA.  NULL and *e (500). */
 CURL *curl_bare(struct err *e);
+/* Whom a handle of curl_bare trusts: the CAs of this file and nobody else; NULL: those of the
+ * machine. */
+CURLcode curl_trust(CURL *h, const char *ca_file);
 /* A new handle with all of them and with the login's address, CA and certificate; the
  * result of every setopt is checked.  NULL and *e (500). */
 CURL *curl_handle(const struct login *l, struct err *e);

@@ -18,7 +18,7 @@
 
 static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
-enum { NAME_ROOM = 300 };
+enum { NAME_ROOM = 300, KEY_MAX = 253 };
 
 static void close_fd(const int *fd)
 {
@@ -29,24 +29,48 @@ static void close_fd(const int *fd)
 
 /* ---- file names -------------------------------------------------------------------- */
 
-static int file_name(char out[static NAME_ROOM], const char *name)
+const char *key_name(const char *key)
 {
-	if (!segment_ok(name))
+	const char *mark = strchr(key, '~');
+	return mark ? mark + 1 : key;
+}
+
+struct span key_namespace(const char *key)
+{
+	const char *name = key_name(key);
+	return name == key ? SPAN("") : (struct span){ key, (size_t)(name - key) - 1 };
+}
+
+/* Both parts are segments, and it is not too long for a file. */
+static bool key_ok(const char *key)
+{
+	struct span ns = key_namespace(key);
+	if (!segment_ok(key_name(key)) || strlen(key) > KEY_MAX)
+		return false;
+	if (ns.n == 0)
+		return key_name(key) == key;
+	FREE_AUTO char *copy = xstrndup(ns.p, ns.n);
+	return segment_ok(copy);
+}
+
+static int file_name(char out[static NAME_ROOM], const char *key)
+{
+	if (!key_ok(key))
 		return -EINVAL;
-	(void)snprintf(out, NAME_ROOM, "%s%s", name, SUFFIX); /* at most 253 + 5 bytes */
+	(void)snprintf(out, NAME_ROOM, "%s%s", key, SUFFIX);
 	return 0;
 }
 
-/* The object that a file holds, into name; false for any other file. */
-static bool object_name(char name[static NAME_ROOM], const char *file)
+/* The key of the object that a file holds; false for any other file. */
+static bool object_key(char key[static NAME_ROOM], const char *file)
 {
 	size_t n = strlen(file);
 	size_t suffix = sizeof(SUFFIX) - 1;
 	if (n <= suffix || n >= NAME_ROOM || strcmp(file + n - suffix, SUFFIX) != 0)
 		return false;
-	memcpy(name, file, n - suffix);
-	name[n - suffix] = '\0';
-	return segment_ok(name);
+	memcpy(key, file, n - suffix);
+	key[n - suffix] = '\0';
+	return key_ok(key);
 }
 
 /* ---- directories ------------------------------------------------------------------- */
@@ -170,10 +194,10 @@ static int read_all(int fd, struct str *out)
 	}
 }
 
-int files_read(const struct files *f, enum object_kind kind, const char *name, struct str *out)
+int files_read(const struct files *f, enum object_kind kind, const char *key, struct str *out)
 {
 	char file[NAME_ROOM];
-	int bad = file_name(file, name);
+	int bad = file_name(file, key);
 	if (bad)
 		return bad;
 	FD_AUTO fd = openat(f->dir[kind], file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -209,12 +233,12 @@ static int write_temporary(int dir, char temporary[static NAME_ROOM], struct spa
 	return write_all(fd, text);
 }
 
-int files_write(const struct files *f, enum object_kind kind, const char *name, struct span text)
+int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text)
 {
 	char file[NAME_ROOM];
 	char temporary[NAME_ROOM];
 	int dir = f->dir[kind];
-	int bad = file_name(file, name);
+	int bad = file_name(file, key);
 	if (bad)
 		return bad;
 	bad = write_temporary(dir, temporary, text);
@@ -227,10 +251,10 @@ int files_write(const struct files *f, enum object_kind kind, const char *name, 
 	return fsync(dir) == 0 ? 0 : -errno;
 }
 
-int files_remove(const struct files *f, enum object_kind kind, const char *name)
+int files_remove(const struct files *f, enum object_kind kind, const char *key)
 {
 	char file[NAME_ROOM];
-	int bad = file_name(file, name);
+	int bad = file_name(file, key);
 	if (bad)
 		return bad;
 	if (unlinkat(f->dir[kind], file, 0) != 0)
@@ -243,10 +267,10 @@ int files_each(const struct files *f, enum object_kind kind, files_visit *visit,
 	DIR *d = open_stream(f->dir[kind]);
 	if (d == NULL)
 		return -errno;
-	char name[NAME_ROOM];
+	char key[NAME_ROOM];
 	for (struct dirent *file; (file = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
-		if (object_name(name, file->d_name))
-			visit(arg, kind, name);
+		if (object_key(key, file->d_name))
+			visit(arg, kind, key);
 	}
 	(void)closedir(d);
 	return 0;

@@ -23,12 +23,19 @@ struct files {
 int files_open(struct files *f, const char *path, struct err *e);
 void files_close(struct files *f);
 
+/*
+ * A key names the file of an object: its name, or NAMESPACE~NAME for one that is not in the
+ * namespace of the jobs.  key_name is the name, key_namespace the namespace, empty if not said.
+ */
+const char *key_name(const char *key);
+struct span key_namespace(const char *key);
+
 /* These return 0 or a negative errno: -ENOENT if there is no such object, -EINVAL if the
- * name cannot be a file name, -EFBIG. */
-int files_read(const struct files *f, enum object_kind kind, const char *name, struct str *out);
-int files_write(const struct files *f, enum object_kind kind, const char *name, struct span text);
-int files_remove(const struct files *f, enum object_kind kind, const char *name);
+ * key cannot be a file name, -EFBIG. */
+int files_read(const struct files *f, enum object_kind kind, const char *key, struct str *out);
+int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text);
+int files_remove(const struct files *f, enum object_kind kind, const char *key);
 
 /* Call back for each object of a kind, in no order. */
-typedef void files_visit(void *arg, enum object_kind kind, const char *name);
+typedef void files_visit(void *arg, enum object_kind kind, const char *key);
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg);

@@ -74,8 +74,9 @@ static int make_handle(struct check *c, struct err *e)
 	if (!c->easy)
 		return -1;
 	SET(c->easy, CURLOPT_PROTOCOLS_STR, "https");
-	if (c->common->ca_file[0])
-		SET(c->easy, CURLOPT_CAINFO, c->common->ca_file);
+	CURLcode bad = curl_trust(c->easy, c->common->ca_file[0] ? c->common->ca_file : NULL);
+	if (bad)
+		return err_set(e, UNKNOWN_ERROR, "libcurl: CAs: %s", curl_easy_strerror(bad));
 	SET(c->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	SET(c->easy, CURLOPT_OPENSOCKETDATA, c);
 	SET(c->easy, CURLOPT_HEADERFUNCTION, take_header);

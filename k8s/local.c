@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "k8s/backend.h"
@@ -159,6 +160,7 @@ static void call_back(struct store *s, struct task *t)
 		.uid = span_of(a->uid),
 		.resource_version = span_of(a->resource_version),
 		.message = span_of(a->message ? a->message : ""),
+		.date_s = time(NULL),
 	};
 	store_finish(s, t->p, &reply);
 	answer_done(&t->answer);

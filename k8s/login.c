@@ -1,15 +1,11 @@
-/*
- * How to log in to the API server; see store.h.  Files are read here, at start, and
- * given to libcurl as files in memory: its GnuTLS flavour takes no CA from memory
- * otherwise, and a loop must not read files when it connects.
- */
+/* How to log in to the API server; see store.h.  Files are read here, at start and by
+ * login_refresh, never by a loop. */
 #include "k8s/login.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,40 +86,6 @@ char *file_text(const char *path, struct err *e)
 	return text;
 }
 
-/* PEM text as a file in memory, whose path libcurl can open. */
-static int memory_file(const char *pem, const char *what, int *fd, char **path, struct err *e)
-{
-	struct span rest = span_of(pem);
-	if (strstr(pem, "-----BEGIN ") == NULL)
-		return err_set(e, UNKNOWN_ERROR, "%s: is not in the PEM format", what);
-	*fd = memfd_create("rest-lit", MFD_CLOEXEC);
-	while (*fd >= 0 && rest.n > 0) {
-		ssize_t n = write(*fd, rest.p, rest.n);
-		if (n <= 0)
-			break;
-		rest.p += n;
-		rest.n -= (size_t)n;
-	}
-	if (*fd < 0 || rest.n > 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: no memory file: %s", what,
-		               strerrordesc_np(errno));
-	*path = xasprintf("/proc/self/fd/%d", *fd);
-	return 0;
-}
-
-/* From a file or from inline data; neither: nothing. */
-static int load_pem(const char *file, const char *data, int *fd, char **path, struct err *e)
-{
-	if (file == NULL && data == NULL)
-		return 0;
-	char *text = data ? xstrdup(data) : file_text(file, e);
-	if (text == NULL)
-		return -1;
-	int bad = memory_file(text, file ? file : "inline data of the kubeconfig", fd, path, e);
-	free_secret(text);
-	return bad;
-}
-
 /* ---- the token --------------------------------------------------------------------- */
 
 /* It becomes a header line: one word of visible characters. */
@@ -172,6 +134,7 @@ static int load_token(struct login *l, const struct login_source *s, struct err 
 void login_refresh(struct login *l)
 {
 	ERR_AUTO e = { 0 };
+	(void)pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
 	if (l->token_file == NULL)
 		return;
 	char *token = read_token(l->token_file, &e);
@@ -280,7 +243,7 @@ static void describe(struct login *l, const struct login_source *s)
 		as = "token file ";
 	else if (l->token != NULL)
 		as = "token";
-	else if (l->cert != NULL)
+	else if (l->cert.path != NULL)
 		as = "client certificate";
 	l->describe =
 	    xasprintf("%s as %s%s (%s)", l->url, as, l->token_file ? l->token_file : "", s->from);
@@ -301,9 +264,9 @@ static int fill(struct login *l, const struct login_source *s, struct err *e)
 	l->url = address_check(s->server, e);
 	if (l->url == NULL)
 		return -1;
-	if (load_pem(s->ca_file, s->ca_data, &l->ca_fd, &l->ca, e) != 0 ||
-	    load_pem(s->cert_file, s->cert_data, &l->cert_fd, &l->cert, e) != 0 ||
-	    load_pem(s->key_file, s->key_data, &l->key_fd, &l->key, e) != 0)
+	if (pem_load(&l->ca, s->ca_file, s->ca_data, e) != 0 ||
+	    pem_load(&l->cert, s->cert_file, s->cert_data, e) != 0 ||
+	    pem_load(&l->key, s->key_file, s->key_data, e) != 0)
 		return -1;
 	if (load_token(l, s, e) != 0)
 		return -1;
@@ -318,7 +281,7 @@ struct login *login_new(const struct login_options *o, struct err *e)
 	if (read_source(o, &s, e) != 0)
 		return NULL;
 	struct login *l = xcalloc(1, sizeof(*l));
-	l->ca_fd = l->cert_fd = l->key_fd = -1;
+	l->ca = l->cert = l->key = PEM_NONE;
 	l->version = 1;
 	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail with default attributes */
 	if (fill(l, &s, e) == 0)
@@ -331,13 +294,10 @@ void login_free(struct login *l)
 {
 	if (l == NULL)
 		return;
-	close_fd(&l->ca_fd);
-	close_fd(&l->cert_fd);
-	close_fd(&l->key_fd);
+	pem_done(&l->ca);
+	pem_done(&l->cert);
+	pem_done(&l->key);
 	free(l->url);
-	free(l->ca);
-	free(l->cert);
-	free(l->key);
 	free(l->token_file);
 	free(l->namespace_name);
 	free(l->describe);

@@ -2,6 +2,7 @@
 /* Where the API server is and how to log in: what k8s/ itself knows of it.  Private to k8s/. */
 #include <pthread.h>
 
+#include "k8s/pem.h"
 #include "k8s/store.h"
 
 /*
@@ -26,10 +27,9 @@ int kubeconfig_read(const char *file, const char *context, struct login_source *
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e);
 
 struct login {
-	char *url;                  /* https://host:port, without a slash at the end */
-	char *ca, *cert, *key;      /* paths for libcurl, of files in memory; NULL for none */
-	int ca_fd, cert_fd, key_fd; /* -1 for none */
-	char *token_file;           /* NULL if the token does not change */
+	char *url; /* https://host:port, without a slash at the end */
+	struct pem ca, cert, key;
+	char *token_file; /* NULL if the token does not change */
 	char *namespace_name, *describe;
 	pthread_mutex_t lock; /* of the token */
 	char *token;          /* NULL for none */

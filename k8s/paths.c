@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/chars.h"
+
 enum { SEGMENT_MAX = 253 };
 
 /* clang-format off */
@@ -16,6 +18,11 @@ static const struct resource RESOURCES[KIND_MAX] = {
 				 "/apis/scheduling.k8s.io/v1", "priorityclasses",
 				 false },
 	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "/api/v1", "serviceaccounts", true },
+	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io",
+			       "/apis/authentication.k8s.io/v1", "tokenreviews", false },
+	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "/api/v1", "persistentvolumeclaims", true },
+	[KIND_VOLUME] = { "PersistentVolume", "", "/api/v1", "persistentvolumes", false },
+	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },
 };
 /* clang-format on */
 
@@ -33,18 +40,13 @@ void resource_name(struct str *out, enum object_kind kind)
 		str_printf(out, ".%s", r->group);
 }
 
-static bool is_alnum(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 bool segment_ok(const char *name)
 {
 	size_t n = strlen(name);
-	if (n == 0 || n > SEGMENT_MAX || !is_alnum(name[0]) || !is_alnum(name[n - 1]))
+	if (n == 0 || n > SEGMENT_MAX || !is_lower_alnum(name[0]) || !is_lower_alnum(name[n - 1]))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!is_alnum(name[i]) && name[i] != '-' && name[i] != '.')
+		if (!is_lower_alnum(name[i]) && name[i] != '-' && name[i] != '.')
 			return false;
 		if (name[i] == '.' && name[i + 1] == '.')
 			return false;
@@ -57,7 +59,7 @@ static void put_segment(struct str *out, const char *name)
 {
 	str_char(out, '/');
 	for (const char *p = name; *p != '\0'; p++) {
-		if (is_alnum(*p) || *p == '-' || *p == '.')
+		if (is_lower_alnum(*p) || *p == '-' || *p == '.')
 			str_char(out, *p);
 		else
 			str_printf(out, "%%%02X", (unsigned)(unsigned char)*p);

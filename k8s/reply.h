@@ -19,9 +19,22 @@ json_t *reply_parse(struct span body);
 /* A text member, "" if it is absent or no text.  Borrowed. */
 const char *reply_text(const json_t *object, const char *key);
 
-/* What a Status says in words that are safe to pass on: "Invalid: spec.x, spec.y".  Its
+/* "Sun, 06 Nov 1994 08:49:37 GMT", nothing else, as seconds since 1970; 0 if it is not that. */
+int64_t reply_date(struct span text);
+/* "1994-11-06T08:49:37Z", nothing else, likewise: the times that stand in objects. */
+int64_t reply_time(struct span text);
+
+/* What a Status says in words that are safe to pass on: "Invalid: spec.x (FieldValueInvalid)".  Its
  * sentences are not: they quote the body.  Nothing if this is no Status. */
 void reply_digest(struct str *out, const json_t *status);
+
+/* One of the causes that a Status gives has this reason. */
+bool reply_has_cause(const json_t *status, const char *reason);
+
+/* A Status of 500 which says that etcd does not take so much: nothing was stored, and never will
+ * be.  There is no reason in it, so this goes by its two known sentences; in others it is not
+ * recognized. */
+bool reply_is_too_large(const json_t *status);
 
 /* A Status which says that the object of this name does not exist (rather than its
  * namespace, its resource, or the path that a proxy was asked for). */
@@ -33,6 +46,3 @@ const char *reply_mark(const json_t *object, const char *mark);
 
 /* The object carries this submission id. */
 bool reply_is_ours(struct span body, const char *submission_id);
-
-/* Both objects carry the mark of one and the same installation. */
-bool reply_same_instance(struct span body, struct span other);

@@ -19,34 +19,6 @@ int64_t store_now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void append(struct pending_list *l, struct pending *p)
-{
-	p->next = NULL;
-	if (l->head != NULL)
-		l->last->next = p;
-	else
-		l->head = p;
-	l->last = p;
-	l->n++;
-}
-
-static struct pending *take(struct pending_list *l)
-{
-	struct pending *p = l->head;
-	if (p != NULL) {
-		l->head = p->next;
-		l->n--;
-	}
-	return p;
-}
-
-static struct pending_list take_all(struct pending_list *l)
-{
-	struct pending_list all = *l;
-	*l = (struct pending_list){ 0 };
-	return all;
-}
-
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -61,6 +33,7 @@ void store_init(struct store *s, const struct store_ops *ops, const char *namesp
 		.ops = ops,
 		.namespace_name = xstrdup(namespace_name),
 		.limits = *limits,
+		.at_once = limits->in_flight,
 		.wake_ms = NEVER,
 	};
 }
@@ -75,6 +48,7 @@ void store_finish(struct store *s, struct pending *p, const struct store_reply *
 {
 	if (p->started)
 		s->in_flight--;
+	lanes_leave(&s->fresh, p);
 	p->r.done(p->r.arg, reply);
 	free(p);
 }
@@ -94,7 +68,7 @@ void store_fail(struct store *s, struct pending *p, enum store_outcome outcome, 
 static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
 {
 	p->due_ms = due_ms;
-	append(&s->later, p);
+	pending_append(&s->later, p);
 	s->wake_ms = earlier(s->wake_ms, earlier(due_ms, p->r.deadline_ms));
 }
 
@@ -112,6 +86,11 @@ void store_pause(struct store *s, int64_t until_ms)
 		s->paused_until_ms = until_ms;
 }
 
+void store_throttle(struct store *s, size_t at_once)
+{
+	s->at_once = at_once < s->limits.in_flight ? at_once : s->limits.in_flight;
+}
+
 /* ---- the queue --------------------------------------------------------------------- */
 
 static size_t waiting(const struct store *s)
@@ -119,25 +98,57 @@ static size_t waiting(const struct store *s)
 	return s->urgent.n + s->fresh.n + s->later.n;
 }
 
-bool store_has_room(const struct store *s)
+static const char EVERYBODY[] = "too many requests are waiting for the API server";
+static const char ONE_USER[] = "too many requests of this user are waiting for the API server";
+
+/* Why a new request of this user is refused, or NULL. */
+static const char *no_room(const struct store *s, const char *user)
 {
-	return !s->closing && waiting(s) < s->limits.queue;
+	if (waiting(s) >= s->limits.queue)
+		return EVERYBODY;
+	if (user != NULL && s->limits.per_user > 0 &&
+	    lanes_held(&s->fresh, user) >= s->limits.per_user)
+		return ONE_USER;
+	return NULL;
+}
+
+bool store_has_room(const struct store *s, const char *user)
+{
+	return !s->closing && s->held < s->limits.bytes && no_room(s, user) == NULL;
+}
+
+void store_hold(struct store *s, size_t bytes)
+{
+	s->held += bytes;
+}
+
+void store_release(struct store *s, size_t bytes)
+{
+	assert(bytes <= s->held); /* it was held before */
+	s->held -= bytes;
 }
 
 void store_request(struct store *s, const struct store_request *r)
 {
 	struct pending *p = xcalloc(1, sizeof(*p));
 	p->r = *r;
-	if (s->closing || (!r->urgent && !store_has_room(s))) {
+	const char *why = r->urgent ? NULL : no_room(s, r->user);
+	if (s->closing || why != NULL) {
 		p->full = !s->closing;
-		append(&s->refused, p);
+		p->why = why;
+		pending_append(&s->refused, p);
 		return;
 	}
+	if (!r->urgent)
+		lanes_join(&s->fresh, p);
 	if (r->not_before_ms > 0) {
 		wait_until(s, p, r->not_before_ms);
 		return;
 	}
-	append(r->urgent ? &s->urgent : &s->fresh, p);
+	if (r->urgent)
+		pending_append(&s->urgent, p);
+	else
+		lanes_append(&s->fresh, p);
 	s->wake_ms = earlier(s->wake_ms, r->deadline_ms);
 }
 
@@ -148,7 +159,6 @@ static void give_up(struct store *s, struct pending *p)
 	const char *why = p->why;
 	if (p->full) {
 		outcome = STORE_FULL;
-		why = "too many requests are waiting for the API server";
 	} else if (p->maybe_executed) {
 		outcome = STORE_AMBIGUOUS;
 	} else if (s->closing) {
@@ -160,28 +170,28 @@ static void give_up(struct store *s, struct pending *p)
 static void give_up_all(struct store *s, struct pending_list l)
 {
 	struct pending *p;
-	while ((p = take(&l)) != NULL)
+	while ((p = pending_take(&l)) != NULL)
 		give_up(s, p);
 }
 
 /* Sort what waits into: too late, due now, still waiting. */
 static void sweep(struct store *s, int64_t now)
 {
-	struct pending_list *lists[] = { &s->urgent, &s->fresh, &s->later };
+	struct pending_list *lists[] = { &s->urgent, &s->later };
 	struct pending_list expired = { 0 };
-	s->wake_ms = NEVER;
+	s->wake_ms = lanes_expire(&s->fresh, now, &expired);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-		struct pending_list all = take_all(lists[i]);
+		struct pending_list all = pending_take_all(lists[i]);
 		struct pending *p;
-		while ((p = take(&all)) != NULL) {
+		while ((p = pending_take(&all)) != NULL) {
 			bool is_later = lists[i] == &s->later;
 			if (p->r.deadline_ms <= now) {
-				append(&expired, p);
+				pending_append(&expired, p);
 				continue;
 			}
 			/* What has waited once goes before what is new. */
 			bool due = is_later && p->due_ms <= now;
-			append(due ? &s->urgent : lists[i], p);
+			pending_append(due ? &s->urgent : lists[i], p);
 			s->wake_ms = earlier(s->wake_ms, p->r.deadline_ms);
 			if (is_later && !due)
 				s->wake_ms = earlier(s->wake_ms, p->due_ms);
@@ -193,7 +203,7 @@ static void sweep(struct store *s, int64_t now)
 void store_reap(struct store *s)
 {
 	s->ops->poll(s);
-	give_up_all(s, take_all(&s->refused));
+	give_up_all(s, pending_take_all(&s->refused));
 	int64_t now = store_now_ms();
 	if (now >= s->wake_ms)
 		sweep(s, now);
@@ -201,7 +211,7 @@ void store_reap(struct store *s)
 
 static bool can_start(const struct store *s, int64_t now)
 {
-	return s->in_flight < s->limits.in_flight && s->urgent.n + s->fresh.n > 0 &&
+	return s->in_flight < s->at_once && s->urgent.n + s->fresh.n > 0 &&
 	       now >= s->paused_until_ms;
 }
 
@@ -209,7 +219,7 @@ void store_start(struct store *s)
 {
 	int64_t now = store_now_ms();
 	while (can_start(s, now)) {
-		struct pending *p = take(s->urgent.n ? &s->urgent : &s->fresh);
+		struct pending *p = s->urgent.n ? pending_take(&s->urgent) : lanes_take(&s->fresh);
 		p->started = true;
 		p->tries++;
 		s->in_flight++;
@@ -254,11 +264,13 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	s->closing = true;
-	give_up_all(s, take_all(&s->urgent));
-	give_up_all(s, take_all(&s->fresh));
-	give_up_all(s, take_all(&s->later));
+	give_up_all(s, pending_take_all(&s->urgent));
+	struct pending *p;
+	while ((p = lanes_take(&s->fresh)) != NULL)
+		give_up(s, p);
+	give_up_all(s, pending_take_all(&s->later));
 	s->ops->abort(s);
 	while (s->refused.n > 0) /* what the callbacks asked for meanwhile */
-		give_up_all(s, take_all(&s->refused));
+		give_up_all(s, pending_take_all(&s->refused));
 	s->ops->free(s);
 }

@@ -3,8 +3,8 @@
  * Where objects are kept: a Kubernetes API server, or a directory.  One store per
  * loop thread; every call from that thread only; nothing blocks.
  *
- * Life of a request: store_request -> waits in the store's FIFO (bounded) ->
- * store_start sends it -> store_reap gets its answer and calls back.  The loop
+ * Life of a request: store_request -> waits in the store's queue (bounded; in turn, one of each
+ * user's) -> store_start sends it -> store_reap gets its answer and calls back.  The loop
  * calls, in this order: store_reap; let the HTTP library run; store_start;
  * epoll_wait on store_fd with store_timeout_ms.
  */
@@ -16,15 +16,25 @@ struct store;
 /*
  * PATCH is a JSON merge patch (RFC 7396).  A store repeats by itself, with back-off and
  * until the deadline, what was not executed, and what does no harm when executed twice: GET,
- * PATCH, and DELETE with a uid.  So of these, STORE_AMBIGUOUS and STORE_BUSY mean that the
+ * LIST, PATCH, and DELETE with a uid.  So of these, STORE_AMBIGUOUS and STORE_BUSY mean that the
  * deadline has come, and only a CREATE has to be settled by whoever asked for it.
+ *
+ * LIST answers with a list's metadata and items, which nobody has parsed before whoever asked;
+ * `name` is ignored, `query` says which.  By
+ * default objects come as their metadata alone (PartialObjectMetadata, ...List); DELETE answers
+ * with whatever it likes.  A directory knows labelSelector (KEY=VALUE and KEY, joined by commas),
+ * gives no `continue`, and keeps nothing of kinds from KIND_MADE on: none is there, none can be
+ * made.
+ *
+ * A PATCH with metadata.resourceVersion in its body is repeated all the same: STORE_CONFLICT may
+ * then be our own doing, and who cares reads again.
  *
  * READY asks once whether jobs could be made now: it GETs a Framework that does not exist,
  * for /readyz is often forbidden.  STORE_OK (its 404 has come) says that network, TLS, login, the
  * right to get Frameworks, and the CRD are all in order; it needs no right of its own, and
  * says nothing about the namespace, nor about the rights to create.  Kind and name are ignored.
  */
-enum store_verb { STORE_CREATE, STORE_GET, STORE_PATCH, STORE_DELETE, STORE_READY };
+enum store_verb { STORE_CREATE, STORE_GET, STORE_LIST, STORE_PATCH, STORE_DELETE, STORE_READY };
 
 /* What became of a request.  The rule behind the words, measured: a request
  * whose last byte was not handed over was not executed; one that was handed over and
@@ -41,14 +51,18 @@ enum store_outcome {
 	STORE_OUTCOME_MAX
 };
 
-/* Borrowed by the callback, gone when it returns. */
+/* Borrowed by the callback, gone when it returns; `body` is wiped, for it may be a Secret. */
 struct store_reply {
 	enum store_outcome outcome;
 	int status;                        /* HTTP status of the API server, 0 if none */
 	struct span body;                  /* the object, or the Status */
 	struct span uid, resource_version; /* of the object, "" if none */
-	struct span message;               /* for people; never with a secret in it */
-	int retry_after_s;                 /* 0 if not said */
+	/* For people; never with a secret in it.  With STORE_REFUSED it names verb and resource,
+	 * and the namespace if that is not the jobs': "get secrets in namespace x: HTTP status 403
+	 * ...". */
+	struct span message;
+	int64_t date_s;    /* the server's clock (Date), seconds since 1970; 0: not said */
+	int retry_after_s; /* 0 if not said */
 };
 
 typedef void store_callback(void *arg, const struct store_reply *reply);
@@ -56,7 +70,14 @@ typedef void store_callback(void *arg, const struct store_reply *reply);
 struct store_request {
 	enum store_verb verb;
 	enum object_kind kind;
-	const char *name;
+	const char *name;           /* NULL: CREATE of what has none (TokenReview), LIST, READY */
+	const char *namespace_name; /* borrowed as name is; NULL: the jobs' */
+	/* LIST: what follows the '?', percent-encoded by the caller; NULL for none. */
+	const char *query;
+	bool whole; /* GET, LIST, CREATE: answer with all of an object, not its metadata alone */
+	/* Whose it is: what is new (not urgent) is started in turn, one of each user's; NULL:
+	 * nobody's. Borrowed as name is. */
+	const char *user;
 	/* Up to three pieces of the body, sent one after the other; borrowed until the callback. */
 	struct span body[3];
 	/* DELETE: preconditions; PATCH: metadata.uid is in the body.  NULL for none. */
@@ -84,7 +105,12 @@ void store_start(struct store *s);
 int store_fd(const struct store *s);         /* readable when store_reap has work */
 int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1 for ever */
 size_t store_pending(const struct store *s); /* requests whose callback is due */
-bool store_has_room(const struct store *s);  /* a new job would be queued, not refused */
+/* A new job of this user (NULL: nobody's) would be queued, not refused, and the jobs under way hold
+ * less than limits.bytes. */
+bool store_has_room(const struct store *s, const char *user);
+/* A job under way holds so many bytes of memory, till it gives the same number back. */
+void store_hold(struct store *s, size_t bytes);
+void store_release(struct store *s, size_t bytes);
 
 /* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the directory: with their
  * answers, where work had begun), and free.  What the callbacks ask for meanwhile is STORE_BUSY. */
@@ -107,8 +133,11 @@ struct login_options {
  * environment what libcurl and its TLS would obey (SSLKEYLOGFILE, proxies): at start only, before
  * there are threads. */
 struct login *login_new(const struct login_options *o, struct err *e);
-/* Read the token file again if it changed (at most every `seconds`, by timer); keeps
- * the old token on any error.  Any one thread. */
+/*
+ * Read the files of token, CA, client certificate and key again, every ten seconds, say; a token is
+ * taken at once, the others when they have been the same at two calls in a row.  Connections that
+ * there are stay as they are.  On any error what there is is kept.  Any one thread, not a loop's.
+ */
 void login_refresh(struct login *l);
 void login_free(struct login *l);
 const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */
@@ -117,9 +146,11 @@ const char *login_namespace(const struct login *l);
 struct store_limits {
 	size_t in_flight; /* 16 */
 	size_t queue;     /* 1000 */
-	size_t body;      /* bytes of one answer: 4 MiB */
+	size_t body;      /* bytes of one answer: 4 MiB; of a list four times as many */
+	size_t per_user;  /* requests of one user, waiting or under way: 250; 0: no limit */
+	size_t bytes;     /* of all jobs under way: 64 MiB */
 };
-#define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20 })
+#define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20, 250, 64u << 20 })
 
 struct store *store_api_new(struct login *l, const char *namespace_name,
                             const struct store_limits *limits, struct err *e);

@@ -11,13 +11,19 @@
  * callback says ok, everything exists and the job is started; when it does not,
  * nothing is left behind, except with 504 OutcomeUnknown, which says so.
  *
+ * Whether it was started is looked up before it is removed: what runs is never taken back, for the
+ * same request, sent once more with its key, may have been told of it.  *
+ * One thing no client of an API server can exclude: a POST without an answer that is executed only
+ * after the deadline, and after two looks that found nothing.  A job with dependents is then never
+ * started, and the janitor removes it; one without them runs, and its name is taken.
+ *
  * What an older job of the same name has left is never adopted.  A Secret or ConfigMap of it is
  * waited for, since the garbage collector is at it; a PriorityClass of this installation,
  * which nobody collects, is replaced.
  *
- * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (with
- * get, a lost answer to one of these is settled without rolling back); and if there are priority
- * classes, these create, get, delete.
+ * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (if
+ *the answer to one of these is lost and it was made, then without get the job is rolled back); and
+ *if there are priority classes, these create, get, delete.
  *
  * Errors: 409 ConflictJobError (the name is taken; or a dependent of an older job still is
  * being deleted, waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413
@@ -28,14 +34,29 @@
 #include "base/object.h"
 #include "k8s/store.h"
 
+/* What can become of a request whose Idempotency-Key was seen before, besides success. */
+#define KEY_UNDER_WAY 409, "IdempotencyError"
+#define KEY_REUSED    422, "IdempotencyError"
+
 struct submission;
 
-/* *e is borrowed; e->http is 0 if all went well. */
-typedef void submission_callback(void *arg, const struct err *e);
+/* *e is borrowed; e->http is 0 if all went well.  again: it had gone well before, with the same
+ * key; nothing was made now. */
+typedef void submission_callback(void *arg, const struct err *e, bool again);
 
 struct submission_options {
 	const char *submission_id; /* 32 hex digits; also in the Framework */
 	const char *display_name;  /* user~job, for messages */
+	const char *user;          /* whose turn in the queue it is */
+	/*
+	 * What the Framework carries in its annotation rest-lit/idempotency, "KEY-BODY", both hex;
+	 * NULL if the client sent no key.  If a Framework of this name is there already, started
+	 * and made less than 24 hours ago (by the API server's clock), with the same KEY-BODY, then
+	 * that is success: e->http is 0 and `again` true.  With the same KEY and another BODY: 422
+	 * IdempotencyError.  With the same KEY-BODY and not yet started: 409 IdempotencyError, the
+	 * first one is still under way.
+	 */
+	const char *idempotency;
 	int64_t deadline_ms; /* by store_now_ms; finding out may take 5 s more, undoing again 5 s */
 	bool dry_run;        /* each object with ?dryRun=All, nothing stays */
 };

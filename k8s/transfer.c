@@ -12,7 +12,7 @@
 #include "k8s/curl.h"
 #include "k8s/paths.h"
 
-enum { URL_MAX = 2048, PRECONDITION_MAX = 1024 };
+enum { URL_MAX = 4096, PRECONDITION_MAX = 1024 };
 
 /* A failing setopt is a mistake of ours or the end of memory. */
 #define SET(handle, option, value)                                                                 \
@@ -105,16 +105,41 @@ void transfer_done(struct transfer *t)
 
 /* ---- a request --------------------------------------------------------------------- */
 
+/* What a caller has encoded: nothing that would end the request line or begin another part. */
+static bool query_ok(const char *query)
+{
+	for (const char *p = query; *p != '\0'; p++) {
+		if (*p <= ' ' || *p > '~' || *p == '#')
+			return false;
+	}
+	return true;
+}
+
+/* A collection, or one object of it. */
+static int put_path(struct str *url, const struct store_request *r, const char *namespace_name)
+{
+	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
+	if (!collection && r->name == NULL)
+		return -1;
+	if (r->verb == STORE_CREATE && r->name != NULL && !segment_ok(r->name))
+		return -1;
+	return path_write(url, r->kind, namespace_name, collection ? NULL : r->name);
+}
+
 static int set_url(struct transfer *t, const struct store_request *r,
                    const struct transfer_common *c)
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
-	const char *name = r->verb == STORE_CREATE ? NULL : r->name;
 	str_puts(&url, c->url);
-	if (!segment_ok(r->name) || path_write(&url, r->kind, c->namespace_name, name) != 0)
+	if (put_path(&url, r, r->namespace_name ? r->namespace_name : c->namespace_name) != 0)
 		return -1;
 	if (r->dry_run)
 		str_puts(&url, "?dryRun=All");
+	if (r->verb == STORE_LIST && r->query != NULL) {
+		if (!query_ok(r->query))
+			return -1;
+		str_printf(&url, "?%s", r->query);
+	}
 	if (url.full)
 		return -1;
 	SET(t->easy, CURLOPT_URL, str_c(&url));
@@ -128,15 +153,17 @@ static void add_header(struct transfer *t, const char *line)
 	t->headers = longer;
 }
 
+#define ACCEPT_METADATA "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+#define ACCEPT_METADATA_LIST                                                                       \
+	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 static void set_headers(struct transfer *t, const struct store_request *r,
                         const struct transfer_common *c)
 {
-	bool writing = r->verb == STORE_CREATE || r->verb == STORE_PATCH;
-	if (writing && !c->whole_objects)
-		add_header(t,
-		           "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-	else
-		add_header(t, "Accept: application/json");
+	bool whole = r->whole || c->whole_objects || r->verb == STORE_DELETE;
+	add_header(t, whole                   ? "Accept: application/json"
+	              : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
+	                                      : ACCEPT_METADATA);
 	add_header(t, r->verb == STORE_PATCH ? "Content-Type: application/merge-patch+json"
 	                                     : "Content-Type: application/json");
 	add_header(t, "Expect:");
@@ -170,7 +197,7 @@ static void set_method(struct transfer *t, const struct store_request *r)
 {
 	static const char *const METHODS[] = {
 		[STORE_CREATE] = NULL, /* as CURLOPT_POST has it */
-		[STORE_GET] = NULL,        [STORE_PATCH] = "PATCH",
+		[STORE_GET] = NULL,        [STORE_LIST] = NULL,  [STORE_PATCH] = "PATCH",
 		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
 	};
 	memset(t->piece, 0, sizeof(t->piece));
@@ -201,7 +228,7 @@ int transfer_prepare(struct transfer *t, const struct store_request *r,
 	int64_t left = r->deadline_ms - store_now_ms();
 	SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
 	SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
-	t->answer = STR_INIT(c->answer_max);
+	t->answer = STR_SECRET(c->answer_max);
 	t->error[0] = '\0';
 	return 0;
 }

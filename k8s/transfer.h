@@ -24,7 +24,7 @@ struct transfer_common {
 	const char *url, *namespace_name;
 	struct span authorization; /* the header line, or empty */
 	size_t answer_max;
-	bool whole_objects; /* ask for objects, not only for their metadata */
+	bool whole_objects; /* this API server does not send metadata alone */
 };
 
 /* 0, or -1 and *e (500). */
@@ -32,7 +32,7 @@ int transfer_init(struct transfer *t, const struct login *l, struct err *e);
 void transfer_done(struct transfer *t);
 
 /* Make the handle ready for a request, whose body is borrowed until transfer_clear.  -1 if
- * its name is none. */
+ * its name, namespace or query is none. */
 int transfer_prepare(struct transfer *t, const struct store_request *r,
                      const struct transfer_common *c);
 /* Forget the request and its answer, wiping them; the connection stays. */

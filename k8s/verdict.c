@@ -4,6 +4,8 @@
  *	no answer, not all of it sent     not executed: again
  *	no answer, all of it sent         may have been executed; also 500, 502, 504
  *	429, 503                          not executed: again
+ *	500, etcd takes no object so      not executed
+ *	  large
  *	403, or 404 without a Status,     the API server has just started: again
  *	  soon after connecting
  *	404 with a Status of our name     not there
@@ -19,6 +21,7 @@ static bool is_idempotent(const struct store_request *r)
 {
 	switch (r->verb) {
 	case STORE_GET:
+	case STORE_LIST:
 	case STORE_READY:
 	case STORE_PATCH:
 		return true;
@@ -32,7 +35,7 @@ static bool is_idempotent(const struct store_request *r)
 
 static bool is_reading(const struct store_request *r)
 {
-	return r->verb == STORE_GET || r->verb == STORE_READY;
+	return r->verb == STORE_GET || r->verb == STORE_LIST || r->verb == STORE_READY;
 }
 
 static struct verdict no_answer(const struct store_request *r, const struct exchange *x)
@@ -46,7 +49,8 @@ static struct verdict no_answer(const struct store_request *r, const struct exch
 
 static struct verdict not_found(const struct store_request *r, const struct exchange *x)
 {
-	if (r->verb != STORE_CREATE && reply_is_not_found(x->answer, r->name))
+	bool of_one = r->verb != STORE_CREATE && r->verb != STORE_LIST;
+	if (of_one && reply_is_not_found(x->answer, r->name))
 		return (struct verdict){ STORE_NOT_FOUND, false };
 	/* A Status names the namespace; else the resource is not served, or not yet. */
 	return (struct verdict){ STORE_REFUSED, x->answer == NULL && x->just_connected };
@@ -73,7 +77,16 @@ static struct verdict failed(const struct store_request *r, const struct exchang
 {
 	if (x->status == 503)
 		return (struct verdict){ STORE_BUSY, true };
+	if (x->status == 500 && reply_is_too_large(x->answer))
+		return (struct verdict){ STORE_REFUSED, false };
 	return (struct verdict){ STORE_AMBIGUOUS, is_idempotent(r) };
+}
+
+/* One item that cannot be parsed must not hide the others of a list: that is taken apart by
+ * whoever asked for it. */
+static bool is_parsed(const struct store_request *r)
+{
+	return r->verb != STORE_DELETE && r->verb != STORE_LIST;
 }
 
 struct verdict verdict_of(const struct store_request *r, const struct exchange *x)
@@ -85,7 +98,7 @@ struct verdict verdict_of(const struct store_request *r, const struct exchange *
 		v = failed(r, x);
 	else if (x->status < 200 || x->status >= 300)
 		v = refused(r, x);
-	else if (x->answer == NULL && r->verb != STORE_DELETE)
+	else if (x->answer == NULL && is_parsed(r))
 		v = (struct verdict){ STORE_AMBIGUOUS,
 			              is_idempotent(r) }; /* no API server says that */
 	if (r->verb == STORE_READY) {                     /* asked again soon enough */

@@ -1,6 +1,8 @@
 /* HTTP/1.1 replies; see http_reader.h.  A state is a function, which takes what it can of `in`. */
 #include "runtime-assets/http_reader.h"
 
+#include "base/chars.h"
+
 #include <strings.h>
 
 enum {
@@ -108,14 +110,6 @@ static void in_chunk(struct http_reader *r, struct span *in, int *trouble)
 		r->next = behind_chunk;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void at_chunk(struct http_reader *r, struct span *in, int *trouble)
 {
 	struct span line;
@@ -123,8 +117,8 @@ static void at_chunk(struct http_reader *r, struct span *in, int *trouble)
 		return;
 	size_t digits = 0;
 	r->left = 0;
-	while (digits < line.n && hex_digit(line.p[digits]) >= 0)
-		r->left = r->left << 4 | (uint64_t)hex_digit(line.p[digits++]);
+	while (digits < line.n && hex_value(line.p[digits]) >= 0)
+		r->left = r->left << 4 | (uint64_t)hex_value(line.p[digits++]);
 	bool ended = digits == line.n || line.p[digits] == ';' || line.p[digits] == ' ';
 	if (digits == 0 || digits > CHUNK_DIGITS_MAX || !ended) {
 		broken(r, trouble, "has a chunk without a size");

@@ -1,16 +1,12 @@
 /* The job as its author wrote it: a document read once, and the few questions asked of it. */
 #include "runtime-assets/job.h"
 
+#include "base/chars.h"
 #include "base/err.h"
 
 static char lower(char c)
 {
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-}
-
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
 }
 
 /* Is `kubernetes` what the submission made of this name: lower case, [a-z0-9] only? */

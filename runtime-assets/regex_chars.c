@@ -1,6 +1,7 @@
 /* Escapes and classes of characters in patterns. */
 #include "runtime-assets/regex_parser.h"
 
+#include "base/chars.h"
 #include "runtime-assets/files.h"
 
 void *parser_fail(struct parser *p, size_t at, const char *what)
@@ -20,14 +21,6 @@ uint32_t parser_rune(struct parser *p)
 
 /* ---- escapes ------------------------------------------------------------------------------ */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Behind \x: two digits, or any number of them in braces. */
 static bool hex_escape(struct parser *p, uint32_t *out)
 {
@@ -35,7 +28,7 @@ static bool hex_escape(struct parser *p, uint32_t *out)
 	uint32_t value = 0;
 	size_t digits = 0;
 	for (; more(p) && (braces || digits < 2); digits++, p->at++) {
-		int digit = hex_digit(peek(p));
+		int digit = hex_value(peek(p));
 		if (digit < 0)
 			break;
 		value = value * 16 + (uint32_t)digit;
@@ -72,9 +65,8 @@ bool escape_rune(struct parser *p, uint32_t *out)
 			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
 		return true;
 	}
-	bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 	*out = (unsigned char)c;
-	return !alnum && (unsigned char)c < 0x80;
+	return !is_alnum(c) && (unsigned char)c < 0x80;
 }
 
 void *escape_fail(struct parser *p, size_t at)

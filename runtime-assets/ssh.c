@@ -3,14 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/chars.h"
 #include "runtime-assets/layout.h"
 
 enum { PEERS_MAX = 100000 };
-
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 /* How many characters at the start are letters, digits or of `more`. */
 static size_t length_of(struct span s, const char *more)

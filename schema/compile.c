@@ -131,32 +131,12 @@ static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
 	return 0;
 }
 
-/* The value of a hexadecimal digit, or -1. */
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that the three characters `%2F` stand for, or -1. */
-static int percent(struct span t, size_t i)
-{
-	if (t.p[i] != '%' || i + 2 >= t.n)
-		return -1;
-	int high = hex_digit(t.p[i + 1]);
-	int low = hex_digit(t.p[i + 2]);
-	return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
 /* One token of a pointer in a URI fragment, its %XX and ~0 ~1 undone. */
 static void unescape_token(struct str *out, struct span t)
 {
 	STR_AUTO plain = STR_INIT(t.n);
 	for (size_t i = 0; i < t.n; i++) {
-		int byte = percent(t, i);
+		int byte = percent_byte(t, i);
 		if (byte >= 0)
 			i += 2;
 		char c = t.p[i];

@@ -7,6 +7,7 @@
 EMBED(schema_v1, "schema/pai-v1.schema.json");
 EMBED(schema_v2, "schema/pai-v2.schema.json");
 EMBED(schema_facts, "schema/facts.schema.json");
+EMBED(schema_issuers, "schema/issuers.schema.json");
 
 /* Set once, before threads start, and only read from then on. */
 static struct schema *compiled[SCHEMA_NAME_MAX];
@@ -20,6 +21,8 @@ struct span schema_text(enum schema_name name)
 		return EMBEDDED(schema_v2);
 	case SCHEMA_FACTS:
 		return EMBEDDED(schema_facts);
+	case SCHEMA_ISSUERS:
+		return EMBEDDED(schema_issuers);
 	case SCHEMA_NAME_MAX:
 		break;
 	}

@@ -3,6 +3,8 @@
 
 #include <regex.h>
 
+#include "base/chars.h"
+
 enum { WORDS_MAX = 500, SOURCE_MAX = 1000 };
 
 struct class
@@ -181,11 +183,6 @@ static char *describe(struct arena *a, const struct pattern *p, struct span sour
 	return arena_dup(a, str_view(&out));
 }
 
-static bool is_alphanumeric(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
 /* `\d`, `\p{L}`, `[\w-]`: POSIX would take these for a plain letter or a backslash, and
  * quietly allow something else than the schema says. */
 static bool has_foreign_escape(const char *s)
@@ -194,7 +191,7 @@ static bool has_foreign_escape(const char *s)
 	for (; *s != '\0'; s++) {
 		if (*s == '\\') {
 			s++;
-			if (in_class || *s == '\0' || is_alphanumeric(*s))
+			if (in_class || *s == '\0' || is_alnum(*s))
 				return true;
 		} else if (in_class) {
 			in_class = *s != ']';

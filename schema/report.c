@@ -11,6 +11,12 @@ enum { SECRET_PART_MIN = 4 }; /* texts of secrets this long are looked for insid
 
 /* ---- what may be shown -------------------------------------------------------------------- */
 
+/* Wherever they stand: logins to registries and git, and what a user keeps with us. */
+static bool is_secret_anywhere(struct span key)
+{
+	return span_is(key, "auth") || span_is(key, "extension");
+}
+
 static bool is_secret_member(const struct walk *w, struct span key)
 {
 	for (size_t i = 0; w->secret && w->secret[i]; i++) {
@@ -23,7 +29,7 @@ static bool is_secret_member(const struct walk *w, struct span key)
 static bool is_below_secret(const struct walk *w, const struct path *at)
 {
 	for (; at; at = at->up) {
-		if (at->key.p && span_is(at->key, "auth"))
+		if (at->key.p && is_secret_anywhere(at->key))
 			return true;
 		if (at->key.p && at->up == NULL && is_secret_member(w, at->key))
 			return true;
@@ -66,7 +72,7 @@ static bool repeats_secret(const struct node *n, const struct node *secret)
 	return node_equal(n, secret);
 }
 
-/* The same for all secrets below a node: members called auth, and the secret
+/* The same for all secrets below a node: members called auth or extension, and the secret
  * members of the root. */
 static bool repeats_any(const struct walk *w, const struct node *n, const struct node *in)
 {
@@ -76,7 +82,7 @@ static bool repeats_any(const struct walk *w, const struct node *n, const struct
 	}
 	for (uint32_t i = 0; in->type == NODE_MAP && i < in->n; i++) {
 		const struct member *m = &in->member[i];
-		bool secret = span_is(member_key(m), "auth") ||
+		bool secret = is_secret_anywhere(member_key(m)) ||
 		              (in == w->root && is_secret_member(w, member_key(m)));
 		if (secret ? repeats_secret(n, &m->value) : repeats_any(w, n, &m->value))
 			return true;

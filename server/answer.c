@@ -88,6 +88,9 @@ void answer_error(struct request *r, const struct err *e)
 	r->reply.code = e->code;
 	if (e->http == 503)
 		answer_header(r, "Retry-After", "2");
+	/* What is nobody's fault who asks is for those who run this server, too. */
+	if (e->http >= 500 && !r->why)
+		r->why = arena_dup(&r->arena, span_of(err_msg(e)));
 	error_json(&r->reply.body, e);
 	answer_json(r, e->http);
 }

@@ -1,5 +1,6 @@
 /* rest-lit page NAME: documentation out of the tables. */
 #include "server/commands.h"
+#include "server/openapi.h"
 #include "server/routes.h"
 #include "translate/translate.h"
 
@@ -9,9 +10,8 @@ static const struct {
 	const char *name;
 	void (*write)(struct str *out);
 } PAGES[] = {
-	{ "options", options_page },
-	{ "routes", routes_page },
-	{ "translation", translation_page },
+	{ "options", options_page },         { "routes", routes_page },
+	{ "openapi", openapi_page },         { "translation", translation_page },
 	{ "config-schema", options_schema },
 };
 

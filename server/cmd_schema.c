@@ -11,6 +11,7 @@ static const struct {
 	{ "v1", SCHEMA_V1 },
 	{ "v2", SCHEMA_V2 },
 	{ "facts", SCHEMA_FACTS },
+	{ "issuers", SCHEMA_ISSUERS },
 };
 
 int cmd_schema(const struct command *c, int argc, char **argv)

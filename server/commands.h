@@ -18,6 +18,7 @@ struct command {
 int cmd_serve(const struct command *c, int argc, char **argv);
 int cmd_translate(const struct command *c, int argc, char **argv);
 int cmd_validate(const struct command *c, int argc, char **argv);
+int cmd_token(const struct command *c, int argc, char **argv);
 int cmd_schema(const struct command *c, int argc, char **argv);
 int cmd_version(const struct command *c, int argc, char **argv);
 /* Not in the help: prints a generated page, for tests/tools/pages. */

@@ -183,6 +183,7 @@ static void ask(struct delivery *d, enum store_verb verb, int64_t after_ms)
 		.verb = verb,
 		.kind = KIND_CONFIGMAP,
 		.name = d->program.name,
+		.whole = true,
 		.not_before_ms = from,
 		.deadline_ms = store_now_ms() + after_ms + TRY_MS,
 		.done = verb == STORE_CREATE ? created : compared,

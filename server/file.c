@@ -2,8 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/enc.h"
 
 static int complain(struct err *e, const char *path)
 {
@@ -11,18 +15,28 @@ static int complain(struct err *e, const char *path)
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
 }
 
+/* What is read may be a secret. */
+struct part {
+	char bytes[16384];
+};
+
+static void wipe_part(struct part *part)
+{
+	wipe(part, sizeof(*part));
+}
+
 static int read_all(int fd, const char *path, struct str *out, struct err *e)
 {
-	char part[16384];
+	__attribute__((cleanup(wipe_part))) struct part part;
 	for (;;) {
-		ssize_t n = read(fd, part, sizeof(part));
+		ssize_t n = read(fd, part.bytes, sizeof(part.bytes));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return complain(e, path);
 		if (n == 0)
 			break;
-		str_put(out, part, (size_t)n);
+		str_put(out, part.bytes, (size_t)n);
 		if (out->full)
 			return err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max);
 	}
@@ -42,4 +56,53 @@ int file_read(const char *path, size_t max, char **text, size_t *n, struct err *
 	*n = all.n;
 	*text = str_take(&all);
 	return 0;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int read_regular(int fd, const char *path, struct str *out, struct stat *st, struct err *e)
+{
+	struct stat after;
+	if (fstat(fd, st) < 0)
+		return complain(e, path);
+	if (!S_ISREG(st->st_mode))
+		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
+	/* At once, so that no copy is left behind as it grows. */
+	if ((uint64_t)st->st_size <= out->max)
+		(void)str_reserve(out, (size_t)st->st_size);
+	if (read_all(fd, path, out, e) < 0)
+		return -1;
+	if (fstat(fd, &after) < 0)
+		return complain(e, path);
+	if (!same_file(st, &after) || (uint64_t)after.st_size != out->n)
+		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
+	return 0;
+}
+
+int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e)
+{
+	/* A FIFO would make open() wait. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return complain(e, path);
+	int r = read_regular(fd, path, out, st, e);
+	(void)close(fd); /* it was only read */
+	return r;
+}
+
+const char *file_warning(const struct stat *st, bool secret)
+{
+	if (getenv("KUBERNETES_SERVICE_HOST")) /* NOLINT(concurrency-mt-unsafe): set by nobody */
+		return NULL;
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return "it belongs to somebody else";
+	if (st->st_mode & S_IWOTH)
+		return "everybody on this machine may change it";
+	if (secret && (st->st_mode & S_IROTH))
+		return "everybody on this machine may read it, and it holds secrets";
+	return NULL;
 }

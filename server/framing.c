@@ -3,9 +3,14 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/chars.h"
+
 /* The value of a header follows its name at once; the name of a folded one was moved away by
  * libmicrohttpd.  More than this many blanks before a value is refused with it. */
 enum { GAP_MAX = 64, AUTHORITY_MAX = 64 };
+
+/* Of the 16 KiB of a connection.  The library notes each header in 64 bytes. */
+enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, NOTE_BYTES = 64, SEPARATORS = 4 };
 
 static const struct known {
 	const char *name;
@@ -20,16 +25,14 @@ static const struct known {
 	[HEADER_ORIGIN] = { "origin", true },
 	[HEADER_FETCH_SITE] = { "sec-fetch-site", true },
 	[HEADER_REQUEST_ID] = { "x-request-id", false },
+	/* Each proxy may add a line of its own: the last one counts. */
+	[HEADER_FORWARDED_FOR] = { "x-forwarded-for", false },
+	[HEADER_WANTED_HEADERS] = { "access-control-request-headers", true },
 	[HEADER_EXPECT] = { "expect", false },
+	[HEADER_IDEMPOTENCY_KEY] = { "idempotency-key", true },
 };
 
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-}
-
-/* RFC 9110 token */
-static bool is_token(struct span s)
+bool framing_is_token(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
@@ -65,11 +68,12 @@ static bool is_line_end(const char *p)
 void framing_header(struct framing *f, struct span name, struct span value)
 {
 	intptr_t gap = (intptr_t)value.p - (intptr_t)(name.p + name.n);
+	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
 	if (!value.p || gap < 1 || gap > GAP_MAX)
 		wrong(f, "a header is folded over several lines");
 	else if (!is_line_end(value.p + value.n))
 		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
-	else if (!is_token(name))
+	else if (!framing_is_token(name))
 		wrong(f, "a header's name is not a name");
 	else if (has_control(value))
 		wrong(f, "a header holds a control character");
@@ -83,6 +87,18 @@ void framing_header(struct framing *f, struct span name, struct span value)
 			wrong(f, "a header is there twice that may be there once");
 		f->value[h] = value;
 	}
+}
+
+void framing_parameter(struct framing *f)
+{
+	f->room += NOTE_BYTES;
+}
+
+enum framing_size framing_size(const struct framing *f, size_t line_n)
+{
+	if (line_n > LINE_MAX_BYTES)
+		return SIZE_LINE;
+	return line_n + f->room > HEAD_MAX_BYTES ? SIZE_HEADERS : SIZE_OK;
 }
 
 static void check_length(struct framing *f)
@@ -118,37 +134,49 @@ const char *framing_check(struct framing *f, const char *version)
 		wrong(f, "the header does not end in an empty line");
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
+	else if (!f->value[HEADER_HOST].p && strcmp(version, "HTTP/1.1") == 0)
+		wrong(f, "the Host header is missing");
 	check_length(f);
 	check_encoding(f, version);
 	return f->wrong;
 }
 
-static bool is_local(struct span authority, const char *prefix, uint16_t port)
+static bool is_local(struct span authority, const char *scheme, uint16_t port)
 {
 	static const char *const NAMES[] = { "localhost", "127.0.0.1", "[::1]" };
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		STR_AUTO own = STR_INIT(AUTHORITY_MAX);
-		str_printf(&own, "%s%s:%u", prefix, NAMES[i], port);
+		str_printf(&own, "%s%s%s:%u", scheme, *scheme ? "://" : "", NAMES[i], port);
 		if (same_word(authority, str_c(&own)))
 			return true;
 	}
 	return false;
 }
 
-const char *framing_local(const struct framing *f, uint16_t port)
+const char *framing_local(const struct framing *f, const char *scheme, uint16_t port)
 {
 	struct span origin = f->value[HEADER_ORIGIN];
 	struct span site = f->value[HEADER_FETCH_SITE];
 	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
 		return "without logins, this server answers to localhost only: the Host header "
 		       "must be localhost, 127.0.0.1 or [::1], with the port";
-	if (origin.p && !is_local(origin, "http://", port))
+	if (origin.p && !is_local(origin, scheme, port))
 		return "without logins, this server answers no web page but its own (Origin)";
 	if (site.p && !same_word(site, "same-origin") && !same_word(site, "none"))
 		return "without logins, this server answers no web page but its own "
 		       "(Sec-Fetch-Site)";
 	return NULL;
 }
+
+static const struct {
+	const char *name;
+	enum body_type type;
+} TYPES[] = {
+	{ "application/json", BODY_TYPE_JSON },
+	{ "application/yaml", BODY_TYPE_YAML },
+	{ "application/x-yaml", BODY_TYPE_YAML },
+	{ "application/x-www-form-urlencoded", BODY_TYPE_FORM },
+};
 
 enum body_type framing_body_type(const struct framing *f)
 {
@@ -157,17 +185,16 @@ enum body_type framing_body_type(const struct framing *f)
 	if (how.p && !same_word(span_trim(how), "identity"))
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)
-		return BODY_TYPE_OK; /* Python's requests sends text so */
+		return BODY_TYPE_TEXT; /* Python's requests sends text so */
 	const char *end = memchr(type.p, ';', type.n);
 	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
-	static const char *const TYPES[] = { "application/json", "application/yaml",
-		                             "application/x-yaml" };
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
-		if (same_word(type, TYPES[i]))
-			return BODY_TYPE_OK;
+		if (same_word(type, TYPES[i].name))
+			return TYPES[i].type;
 	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
-	return text && is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_OK
-	                                                                 : BODY_TYPE_REFUSED;
+	return text && framing_is_token((struct span){ type.p + 5, type.n - 5 })
+	           ? BODY_TYPE_TEXT
+	           : BODY_TYPE_REFUSED;
 }
 
 bool request_id_ok(struct span id)

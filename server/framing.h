@@ -21,7 +21,10 @@ enum header {
 	HEADER_ORIGIN,
 	HEADER_FETCH_SITE,
 	HEADER_REQUEST_ID,
+	HEADER_FORWARDED_FOR,
+	HEADER_WANTED_HEADERS,
 	HEADER_EXPECT,
+	HEADER_IDEMPOTENCY_KEY,
 	HEADER_MAX
 };
 
@@ -30,12 +33,21 @@ struct framing {
 	const char *end;               /* of the last header's value */
 	const char *wrong;             /* the first thing found, static text; NULL if none */
 	uint64_t length;               /* of the body; 0 if not said */
+	size_t room;                   /* what the headers take of the library's buffer, about */
 	bool chunked;
 };
 
 /* Take one header where the library holds it: in its buffer of the request, in which it has
  * made the ends of lines to NULs. */
 void framing_header(struct framing *f, struct span name, struct span value);
+/* A parameter of the query takes as much of that buffer as a header. */
+void framing_parameter(struct framing *f);
+enum framing_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };
+/* The library has one buffer for line, headers and the head of its answer, and closes without an
+ * answer, or with one in HTML, if something does not fit: so much less is allowed that the answer
+ * always does.  line_n: bytes of path and query. */
+enum framing_size framing_size(const struct framing *f, size_t line_n);
+
 /* After all headers: what is wrong with them (static text), or NULL.  The version lies in
  * that buffer too. */
 const char *framing_check(struct framing *f, const char *version);
@@ -43,13 +55,22 @@ const char *framing_check(struct framing *f, const char *version);
 /*
  * Without logins, the port itself is the right to submit, so a web page in the user's browser must
  * not reach it: the Host must be this machine's own name, and an Origin, if any, our own
- * page.  What is wrong (static text), or NULL.
+ * page (scheme: "http", "https").  What is wrong (static text), or NULL.
  */
-const char *framing_local(const struct framing *f, uint16_t port);
+const char *framing_local(const struct framing *f, const char *scheme, uint16_t port);
 
-enum body_type { BODY_TYPE_OK, BODY_TYPE_REFUSED, BODY_ENCODING_REFUSED };
-/* May a job come with these Content-Type and Content-Encoding? */
+enum body_type {
+	BODY_TYPE_TEXT, /* text/anything, and nothing said */
+	BODY_TYPE_JSON,
+	BODY_TYPE_YAML,
+	BODY_TYPE_FORM,
+	BODY_TYPE_REFUSED,
+	BODY_ENCODING_REFUSED
+};
+/* What a body is, by Content-Type and Content-Encoding. */
 enum body_type framing_body_type(const struct framing *f);
 
+/* A token of RFC 9110: what a header's name may be. */
+bool framing_is_token(struct span s);
 /* [A-Za-z0-9-]{1,64} */
 bool request_id_ok(struct span id);

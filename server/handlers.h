@@ -11,3 +11,32 @@ void readyz_get(struct request *r);
 void submit_v2(struct request *r);
 void submit_v1(struct request *r);
 void submit_may(struct request *r);
+
+/* jobs.c: is there a job, and how is it? */
+void job_get(struct request *r);
+void job_get_v1(struct request *r);
+void job_probe(struct request *r);
+
+/* info.c, openapi.c */
+void info_get(struct request *r);
+void authn_get(struct request *r);
+void openapi_get(struct request *r);
+
+/* people.c: who somebody is and what he may use. */
+void user_get(struct request *r);
+void users_get(struct request *r);
+void storages_get(struct request *r);
+void storage_get(struct request *r);
+void clusters_get(struct request *r);
+void cluster_get(struct request *r);
+void skus_get(struct request *r);
+
+/* signin.c */
+void login_post(struct request *r);
+
+/* tokens.c */
+void logout_delete(struct request *r);
+void tokens_get(struct request *r);
+void token_check_get(struct request *r);
+void application_post(struct request *r);
+void token_delete(struct request *r);

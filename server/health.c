@@ -6,6 +6,7 @@
 #include "server/answer.h"
 #include "server/delivery.h"
 #include "server/handlers.h"
+#include "server/lookup.h"
 #include "server/loop.h"
 #include "server/routes.h"
 
@@ -34,7 +35,7 @@ static void put_doc(struct str *out, const char *doc)
 static void put_routes(struct str *out)
 {
 	for (size_t i = 0; i < N_ROUTES; i++) {
-		str_printf(out, "<tr><td><code>%s %s</code></td><td>", ROUTES[i].method,
+		str_printf(out, "<tr><td><code>%s %s</code></td><td>", route_method(&ROUTES[i]),
 		           ROUTES[i].path);
 		put_doc(out, ROUTES[i].doc);
 		str_puts(out, "</td></tr>\n");
@@ -63,23 +64,33 @@ void healthz_get(struct request *r)
 	answer_text(r, 200, "ok\n");
 }
 
-static void say_ready(struct request *r, bool ready)
+static void say_ready(struct request *r)
 {
-	if (ready)
-		answer_text(r, 200, "ok\n");
+	if (r->loop->not_ready)
+		answer_refuse(r, UNAVAILABLE, r->loop->not_ready);
 	else
-		answer_refuse(r, UNAVAILABLE, "the store does not answer");
+		answer_text(r, 200, "ok\n");
 }
 
-static void probed(void *arg, const struct store_reply *reply)
+static void known(void *arg, const char *problem)
 {
 	struct loop *l = arg;
 	l->probing = false;
-	l->ready = reply->outcome == STORE_OK;
+	l->not_ready = problem;
 	l->ready_until_ms = store_now_ms() + READY_CACHE_MS;
 	for (size_t i = 0; i < l->n_asking; i++)
-		say_ready(l->asking[i], l->ready);
+		say_ready(l->asking[i]);
 	l->n_asking = 0;
+}
+
+/* Jobs could be made; but who could submit them, if no token can be checked? */
+static void probed(void *arg, const struct store_reply *reply)
+{
+	struct loop *l = arg;
+	if (reply->outcome != STORE_OK)
+		known(l, "the store does not answer");
+	else if (!lookup_probe(l, store_now_ms() + READY_WAIT_MS, known))
+		known(l, NULL);
 }
 
 static void probe(struct loop *l)
@@ -110,7 +121,7 @@ void readyz_get(struct request *r)
 	}
 	bool fresh = store_now_ms() < l->ready_until_ms;
 	if (fresh || l->n_asking == sizeof(l->asking) / sizeof(l->asking[0])) {
-		say_ready(r, l->ready);
+		say_ready(r);
 		return;
 	}
 	l->asking[l->n_asking++] = r;

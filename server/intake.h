@@ -11,6 +11,8 @@
 void intake_framing(struct request *r, const char *url, const char *version);
 /* Who asks for what, and may it come? */
 void intake_header(struct request *r);
+/* auth.h knows now who asks: check the rest of the header, then take the body. */
+void intake_known(struct request *r);
 /* Some of the body.  false: the client sends too much to be answered. */
 bool intake_part(struct request *r, const char *data, size_t n);
 /* All of the body: run the handler. */

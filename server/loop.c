@@ -6,6 +6,7 @@
 #include "server/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,10 +15,13 @@
 
 #include "k8s/images.h"
 #include "k8s/store.h"
+#include "server/account.h"
+#include "server/auth.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/worker.h"
 
-enum { EVENTS = 8, FLUSH_MS = 1000 };
+enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, ACCEPT_ROUNDS = 1000 };
 
 static int fail(struct err *e, const char *what)
 {
@@ -40,6 +44,8 @@ static struct store *open_store(struct server *s, struct err *e)
 	limits.in_flight = (size_t)o->in_flight;
 	limits.queue = (size_t)o->queue;
 	limits.body = (size_t)o->max_answer;
+	limits.per_user = (size_t)o->queue_per_user;
+	limits.bytes = (size_t)o->queue_bytes;
 	if (s->local)
 		return store_local_new(s->local, s->namespace_name, &limits, e);
 	return store_api_new(s->login, s->namespace_name, &limits, e);
@@ -53,9 +59,18 @@ static int open_images(struct loop *l, struct err *e)
 	return l->images ? watch(l, images_inbox_fd(l->images), e) : -1;
 }
 
+static int open_work(struct loop *l, struct err *e)
+{
+	if (!l->server->worker)
+		return 0;
+	l->work = worker_inbox_new(l->server->worker, e);
+	return l->work ? watch(l, worker_inbox_fd(l->work), e) : -1;
+}
+
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
+	l->not_ready = "the store was not asked yet";
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
@@ -63,8 +78,10 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->store = open_store(s, e);
 	if (!l->store || http_start(l, e) < 0)
 		return -1;
+	l->accounts = accounts_new(s->accounts, l->store);
+	l->auth = auth_new(l);
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
-	    open_images(l, e) < 0)
+	    open_images(l, e) < 0 || open_work(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }
@@ -83,11 +100,15 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 		eventfd_t count;
 		if (events[i].data.fd == l->wake_fd)
 			(void)eventfd_read(l->wake_fd, &count); /* only to make it quiet */
+		else if (l->work && events[i].data.fd == worker_inbox_fd(l->work))
+			worker_inbox_turn(l->work);
 	}
 }
 
 static void turn(struct loop *l)
 {
+	/* Whatever was replaced before this is not used by this loop any more. */
+	atomic_store(&l->generation, atomic_load(&l->server->generation));
 	store_reap(l->store);
 	if (l->images)
 		images_inbox_turn(l->images);
@@ -96,25 +117,53 @@ static void turn(struct loop *l)
 	http_cut(l);
 }
 
+/* Clients that the kernel has accepted already are still ours.  The library takes ten at a time,
+ * and none at its limit of connections. */
+static void take_accepted(struct loop *l)
+{
+	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
+	for (int i = 0; i < ACCEPT_ROUNDS && poll(&fd, 1, 0) == 1; i++)
+		http_run(l);
+	http_run(l);
+}
+
+/* How long to go on at most; 0: enough.  Who has connected but not asked yet, or is between two
+ * requests, may be asking this very moment. */
+static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
+{
+	int64_t passed = store_now_ms() - begun_ms;
+	int64_t timeout = l->server->options->drain_timeout_s * 1000;
+	int64_t left = l->requests           ? timeout - passed
+	               : http_connections(l) ? LINGER_MS - passed
+	                                     : 0;
+	return left > 0 ? left : 0;
+}
+
 /* Finish what is under way, within the time for it. */
 static void drain(struct loop *l)
 {
-	/* Clients that the kernel has accepted already are still ours. */
-	http_run(l);
+	take_accepted(l);
 	http_quiesce(l);
-	int64_t end = store_now_ms() + l->server->options->drain_timeout_s * 1000;
-	while (l->requests && store_now_ms() < end) {
+	int64_t begun = store_now_ms();
+	while (drain_ms(l, begun) > 0) {
 		turn(l);
-		if (l->requests)
-			wait_for_work(l, (int)(end - store_now_ms()));
+		int64_t left = drain_ms(l, begun);
+		if (left > 0)
+			wait_for_work(l, (int)left);
 	}
 }
 
 /* Whoever still waits is answered by the end of the store; let that go out. */
 static void finish(struct loop *l)
 {
+	worker_inbox_free(l->work);
+	l->work = NULL;
 	images_inbox_free(l->images);
 	l->images = NULL;
+	auth_free(l->auth);
+	accounts_free(l->accounts);
+	l->auth = NULL;
+	l->accounts = NULL;
 	store_free(l->store);
 	l->store = NULL;
 	int64_t end = store_now_ms() + FLUSH_MS;
@@ -161,7 +210,10 @@ void loop_done(struct loop *l)
 		http_quiesce(l);
 		http_stop(l);
 	}
+	worker_inbox_free(l->work);
 	images_inbox_free(l->images);
+	auth_free(l->auth);
+	accounts_free(l->accounts);
 	if (l->store)
 		store_free(l->store);
 	if (l->epoll_fd >= 0)

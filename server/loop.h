@@ -11,38 +11,46 @@
 #include "server/server.h"
 
 struct MHD_Daemon;
-struct connection;
+struct connections;
 struct store;
 struct images_inbox;
+struct worker_inbox;
+struct accounts;
+struct auth;
 
 struct loop {
 	struct server *server;
 	struct store *store;
 	struct images_inbox *images; /* NULL: they are not checked */
+	struct worker_inbox *work;   /* NULL: nobody logs in here */
+	struct accounts *accounts;
+	struct auth *auth;
 	struct MHD_Daemon *http;
 	int listen_fd, epoll_fd, wake_fd;
-	struct connection *connections; /* a list */
-	int64_t next_cut_ms;            /* when the first of them may be over its time */
-	atomic_size_t requests;         /* under way; written by this loop only */
-	bool ended;                     /* a connection ended in this round */
+	struct connections *connections;
+	atomic_size_t requests; /* under way; written by this loop only */
+	bool ended;             /* a connection ended in this round */
+	unsigned fruitless; /* rounds in a row that the library wanted, and nothing came of them */
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
 	/* What is known of the store, for /readyz. */
-	bool ready, probing;
+	const char *not_ready; /* why; NULL if it is */
+	bool probing;
 	int64_t ready_until_ms;
 	struct request *asking[64];
 	size_t n_asking;
 	/* What libmicrohttpd complained about in this second. */
 	int64_t complained_s;
 	size_t complaints;
+	atomic_uint generation; /* server->generation at the start of the last round */
 	pthread_t thread;
 };
 
 /* Make a loop that serves `listen_fd`, which it takes over; the thread is not yet started. -1
  * and *e: 500. */
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e);
-/* Run it in a thread of its own. */
+/* Run it in a thread of its own.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
 /* Look at server->phase again.  Any thread. */
 void loop_wake(struct loop *l);

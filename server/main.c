@@ -9,10 +9,16 @@
 static const struct command COMMANDS[] = {
 	{ "serve", cmd_serve, FOR_SERVE, NULL, "take jobs over HTTP",
 	  "Take jobs over HTTP and put them into a cluster, or into a directory.\n",
-	  "Example:\n"
+	  "For one user on this machine:\n"
 	  "  rest-lit serve --standalone jobs --no-auth --user alice\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
-	  "       localhost:9186/api/v2/jobs\n" },
+	  "       localhost:9186/api/v2/jobs\n"
+	  "For all who have a token:\n"
+	  "  umask 077; head -c 32 /dev/urandom | base64 > jwt-secret\n"
+	  "  rest-lit serve --standalone jobs --jwt-secret-file jwt-secret &\n"
+	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
+	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
+	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
 	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
 	  "Print what a job becomes: one Kubernetes List, fit for kubectl create -f -\n",
 	  "Example:\n"
@@ -22,9 +28,16 @@ static const struct command COMMANDS[] = {
 	  "Exit status: 0 all are valid, 1 one is refused, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
-	{ "schema", cmd_schema, 0, "v1|v2|facts|config", "print a JSON Schema",
-	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), or the\n"
-	  "configuration file (--config).\n",
+	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
+	  "Make a token (HS256) with the secret of a server, and print it: nothing else is\n"
+	  "on standard output.  A server with --token-check=stored takes it only when it\n"
+	  "is stored in the user's Secret as well.\n",
+	  "Example:\n"
+	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
+	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
+	{ "schema", cmd_schema, 0, "v1|v2|facts|issuers|config", "print a JSON Schema",
+	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), the file\n"
+	  "of issuers (--issuers), or the configuration file (--config).\n",
 	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, NULL, "print the version",

@@ -22,6 +22,8 @@ static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
+static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
+static const char *const USERS[] = { "file", "openpai", NULL };
 static const char *const OUTPUTS[] = { "json", "yaml", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -37,12 +39,22 @@ static const struct form LABEL = {
 	LOWER UPPER DIGITS "-_.", 63, true,
 	"must be fit for a label: letters, digits, -, _ and ., at most 63"
 };
+static const struct form USER = { LOWER UPPER DIGITS "-_.", 63, true,
+	                          "must be a user's name, such as alice or j.doe-2: letters, "
+	                          "digits, -, _ and ., a letter or digit at both ends, at "
+	                          "most 63" };
 static const struct form RESOURCE = { LOWER UPPER DIGITS "-_./", 253, true,
 	                              "must be a resource's name, such as nvidia.com/gpu" };
 static const struct form IMAGE = { LOWER UPPER DIGITS "-_./:@", 512, true,
 	                           "must be an image, such as registry.example/pai-runtime:1" };
 static const struct form HOSTS = { LOWER UPPER DIGITS "-_.:[]=, ", 4096, false,
 	                           "must be HOST[:PORT][=private], separated by commas" };
+static const struct form OBJECT = { LOWER DIGITS "-./", 317, true, "must be NAMESPACE/NAME" };
+static const struct form NETWORKS = { LOWER UPPER DIGITS ".:/, ", 4096, false,
+	                              "must be addresses or networks, separated by commas" };
+static const struct form ORIGINS = { LOWER UPPER DIGITS "-.:/*[], ", 4096, false,
+	                             "must be *, none, or origins such as https://pai.example, "
+	                             "separated by commas" };
 static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
 	                         "must be a URL" };
 
@@ -50,6 +62,7 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
 	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
 	[GROUP_WHO] = "Who may submit",
+	[GROUP_PUBLIC] = "How clients reach it",
 	[GROUP_PODS] = "What pods look like",
 	[GROUP_IMAGES] = "Checks of images at submission",
 	[GROUP_OUTPUT] = "Output",
@@ -70,6 +83,10 @@ const struct option OPTIONS[] = {
 	  .help = "then wait at most so long for requests under way" },
 	{ "log-format", GROUP_SERVER, FOR_SERVE, true, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
 	  .help = "json or logfmt, on standard error" },
+	{ "janitor-interval", GROUP_SERVER, FOR_SERVE, false, NUMBER(janitor_interval_s, 120, 1, 86400), .unit = "seconds", .value = "N",
+	  .help = "how often to look for what a killed server has left behind" },
+	{ "janitor-age", GROUP_SERVER, FOR_SERVE, false, NUMBER(janitor_age_s, 300, 10, 86400), .unit = "seconds", .value = "N",
+	  .help = "remove it when it was seen unfinished for so long; at least --deadline and 10 seconds" },
 	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
 	  .help = "name of this installation, marked on its objects (label rest-lit/instance)" },
 
@@ -82,7 +99,7 @@ const struct option OPTIONS[] = {
 	{ "apiserver", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver, ""), .value = "URL",
 	  .help = "the API server at this address" },
 	{ "apiserver-ca", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_ca, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM)" },
+	  .help = "its certificate authority (PEM); read again when it changes" },
 	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_token_file, ""), .value = "FILE",
 	  .help = "bearer token for it; read again when it changes" },
 	{ "namespace", GROUP_STORE, MAKES, true, TEXT(namespace_name, ""), .form = &NAMESPACE, .value = "NAME",
@@ -90,15 +107,56 @@ const struct option OPTIONS[] = {
 
 	{ "no-auth", GROUP_WHO, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "whoever reaches the port is --user; loopback only" },
-	{ "user", GROUP_WHO, ALL, true, TEXT(user, ""), .value = "NAME",
-	  .help = "owner of the jobs; translate: default $USER" },
+	{ "user", GROUP_WHO, ALL | FOR_TOKEN, true, TEXT(user, ""), .form = &USER, .value = "NAME",
+	  .help = "owner of jobs or token; default of translate: $USER" },
+	{ "jwt-secret-file", GROUP_WHO, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
+	  .help = "the secret that tokens are signed with (HS256)" },
+	{ "token-check", GROUP_WHO, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",
+	  .help = "signature (default without OpenPAI), or stored: must be in the user's Secret as well" },
+	{ "deny-list", GROUP_WHO, FOR_SERVE, false, TEXT(deny_list, ""), .form = &OBJECT, .value = "NAMESPACE/NAME",
+	  .help = "signature: the Secret with the hashes of revoked tokens, which must exist and may be empty; without it none can be revoked" },
+	{ "issuers", GROUP_WHO, FOR_SERVE, false, TEXT(issuers, ""), .value = "FILE",
+	  .help = "whose other tokens are taken, RS256 and ES256 issuers and service accounts: see schema issuers; read again on SIGHUP" },
+	{ "users", GROUP_WHO, FOR_SERVE, false, CHOICE(users, "file", USERS), .value = "FROM",
+	  .help = "where users and groups stand: file (--facts; without it any valid token will do), or openpai: its Secrets and PVCs" },
+	{ "user-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(user_namespace, "pai-user-v2"), .form = &NAMESPACE, .value = "NAME",
+	  .help = "openpai: of the users' Secrets" },
+	{ "group-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(group_namespace, "pai-group"), .form = &NAMESPACE, .value = "NAME",
+	  .help = "openpai: of the groups' Secrets" },
+	{ "token-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(token_namespace, "pai-user-token"), .form = &NAMESPACE, .value = "NAME",
+	  .help = "stored: of the Secrets with the tokens of users" },
+	{ "token-lifetime", GROUP_WHO, FOR_SERVE | FOR_TOKEN, false, NUMBER(token_lifetime_s, 604800, 60, 31536000), .unit = "seconds", .value = "N",
+	  .help = "how long a token is good that a login, or `rest-lit token`, makes" },
+	{ "login-hides-users", GROUP_WHO, FOR_SERVE, false, SWITCH(login_hides_users),
+	  .help = "logins: say of users who do not exist what is said of a wrong password" },
+	{ "application", GROUP_WHO, FOR_TOKEN, true, SWITCH(application),
+	  .help = "make an application token, which does not expire" },
+	{ "token-cache", GROUP_WHO, FOR_SERVE, false, NUMBER(token_cache_s, 30, 0, 30), .unit = "seconds", .value = "N",
+	  .help = "for so long what was read of tokens, users, groups and storages is believed" },
+
+	{ "tls-cert", GROUP_PUBLIC, FOR_SERVE, true, TEXT(tls_cert, ""), .value = "FILE",
+	  .help = "serve HTTPS with this certificate chain (PEM)" },
+	{ "tls-key", GROUP_PUBLIC, FOR_SERVE, false, TEXT(tls_key, ""), .value = "FILE",
+	  .help = "and its private key (PEM)" },
+	{ "behind-proxy", GROUP_PUBLIC, FOR_SERVE, false, SWITCH(behind_proxy),
+	  .help = "serve plain HTTP beyond loopback: something before it does TLS" },
+	{ "trusted-proxy", GROUP_PUBLIC, FOR_SERVE, false, TEXT(trusted_proxy, ""), .form = &NETWORKS, .value = "ADDRESS[/BITS],...",
+	  .help = "peers whose X-Forwarded-For is believed (its last entry)" },
+	{ "cors", GROUP_PUBLIC, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
+	  .help = "web pages that may use this API: * for all, none, or a list; with --no-auth always none" },
+	{ "rate-address", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
+	  .help = "requests per minute of one client address (of IPv6: a /64); more are answered 429; 0: no limit; not with --no-auth" },
+	{ "rate-submit", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
+	  .help = "jobs per hour of one user; 0: no limit; not with --no-auth" },
+	{ "rate-login", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
+	  .help = "attempts to log in per minute, for one user and from one address; 0: no limit" },
 
 	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILES), .value = "NAME",
 	  .help = "plain, or openpai: job authors are root on nodes" },
 	{ "templates", GROUP_PODS, ALL, true, TEXT(templates, ""), .value = "DIR",
 	  .help = "templates of the same name replace those shipped" },
 	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
-	  .help = "virtual clusters, storages, users: see schema facts" },
+	  .help = "virtual clusters, storages, users and groups: see schema facts; serve reads it again on SIGHUP" },
 	{ "runtime", GROUP_PODS, MAKES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
 	  .help = "how pai-runtime gets into pods: image, or configmap: the program itself, no image" },
 	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
@@ -169,9 +227,9 @@ const struct option OPTIONS[] = {
 	{ "max-env-inline", GROUP_LIMITS, ALL, false, BYTES(max_env_inline, 256 * KIB, 0, 64 * MIB), .value = "N",
 	  .help = "environment above which the common part moves to a ConfigMap" },
 	{ "connections", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections, 2000, 1, 100000), .value = "N",
-	  .help = "clients connected, per loop" },
+	  .help = "clients connected, per loop; when all places are taken, who is idle for longest has to go" },
 	{ "connections-per-address", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections_per_address, 64, 0, 100000), .value = "N",
-	  .help = "of one client address, per loop; 0: no limit; not for loopback" },
+	  .help = "of one client address (of IPv6: a /64), in all; 0: no limit; not for --trusted-proxy, not with --no-auth" },
 	{ "read-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(read_timeout_s, 10, 1, 3600), .unit = "seconds", .value = "N",
 	  .help = "for a client to send a whole request" },
 	{ "idle-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(idle_timeout_s, 60, 1, 3600), .unit = "seconds", .value = "N",
@@ -180,8 +238,12 @@ const struct option OPTIONS[] = {
 	  .help = "for the store to take a job" },
 	{ "in-flight", GROUP_LIMITS, FOR_SERVE, false, NUMBER(in_flight, 16, 1, 1000), .value = "N",
 	  .help = "requests to the API server at once, per loop" },
-	{ "queue", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue, 1000, 0, 100000), .value = "N",
+	{ "queue", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue, 1000, 1, 100000), .value = "N",
 	  .help = "requests waiting for that, per loop; more are answered 503" },
+	{ "queue-per-user", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue_per_user, 250, 0, 100000), .value = "N",
+	  .help = "of one user, waiting or under way; 0: no limit" },
+	{ "queue-bytes", GROUP_LIMITS, FOR_SERVE, false, BYTES(queue_bytes, 64 * MIB, MIB, 1024 * MIB), .value = "N",
+	  .help = "of all jobs under way, per loop; more are answered 503" },
 	{ "max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
 	  .help = "one answer of the API server" },
 };

@@ -18,7 +18,7 @@
 #define STANDALONE_DIR "rest-lit-data"
 
 /* Which commands take an option; a set. */
-enum { FOR_SERVE = 1, FOR_TRANSLATE = 2, FOR_VALIDATE = 4 };
+enum { FOR_SERVE = 1, FOR_TRANSLATE = 2, FOR_VALIDATE = 4, FOR_TOKEN = 8 };
 
 enum option_type {
 	OPTION_TEXT,
@@ -33,6 +33,7 @@ enum option_group {
 	GROUP_SERVER,
 	GROUP_STORE,
 	GROUP_WHO,
+	GROUP_PUBLIC,
 	GROUP_PODS,
 	GROUP_IMAGES,
 	GROUP_OUTPUT,
@@ -51,7 +52,13 @@ struct options {
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
 	const char *rest_server_uri, *device, *fs_uri;
 	const char *check_images, *check_images_registries, *check_images_ca;
-	bool no_auth, priority_class, fetch_code, with_runtime;
+	const char *jwt_secret_file, *token_check, *deny_list, *issuers, *users;
+	const char *user_namespace, *group_namespace, *token_namespace;
+	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
+	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
+	bool login_hides_users;
+	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
+	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes;
 	int64_t loops, drain_delay_s, drain_timeout_s;
 	int64_t port_start, port_end;
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;

@@ -32,7 +32,8 @@ static void option_help(struct str *out, const struct option *o)
 	option_default(&value, o);
 	str_puts(&text, o->help);
 	if (value.n && o->type != OPTION_SWITCH)
-		str_printf(&text, " [%s]", str_c(&value));
+		str_printf(&text, " [%s%s%s]", str_c(&value), o->unit ? " " : "",
+		           o->unit ? o->unit : "");
 	str_printf(out, "%-*s", INDENT, str_c(&flag));
 	if (flag.n >= INDENT)
 		str_printf(out, "\n%*s", INDENT, "");
@@ -65,9 +66,9 @@ void options_help(struct str *out, unsigned command, bool all)
 
 static void commands_text(struct str *out, unsigned commands)
 {
-	static const char *const NAMES[] = { "serve", "translate", "validate" };
+	static const char *const NAMES[] = { "serve", "translate", "validate", "token" };
 	const char *between = "";
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		if (!(commands & 1u << i))
 			continue;
 		str_printf(out, "%s%s", between, NAMES[i]);
@@ -84,8 +85,11 @@ static void bounds_text(struct str *out, const struct option *o)
 		                                     : "");
 	else if (o->type == OPTION_SWITCH)
 		str_puts(out, "true, false");
-	for (const char *const *c = o->choices; c && *c; c++)
-		str_printf(out, "%s%s", c == o->choices ? "" : ", ", *c);
+	const char *between = "";
+	for (const char *const *c = o->choices; c && *c; c++) {
+		str_printf(out, "%s%s", between, *c);
+		between = **c ? ", " : "";
+	}
 }
 
 static void page_row(struct str *out, const struct option *o)

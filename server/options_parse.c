@@ -26,11 +26,19 @@ static int wrong(const struct origin *from, struct err *e, const char *text)
 	return err_at(e, 400, "InvalidOption", from->where, "%s: %s", from->what, text);
 }
 
+/* The same, and what was found. */
+static int unfit(const struct origin *from, struct err *e, const char *must, const char *value)
+{
+	char shown[4 * QUOTE_MAX];
+	return err_at(e, 400, "InvalidOption", from->where, "%s: %s, is \"%s\"", from->what, must,
+	              quote(shown, span_of(value)));
+}
+
 static int set_text(struct options *o, const struct option *option, const char *value,
                     const struct origin *from, struct err *e)
 {
 	if (option->form && !option_fits(option->form, span_of(value)))
-		return wrong(from, e, option->form->must);
+		return unfit(from, e, option->form->must, value);
 	*(const char **)field(o, option) = value;
 	return 0;
 }
@@ -44,9 +52,11 @@ static int set_choice(struct options *o, const struct option *option, const char
 			*(const char **)field(o, option) = *c;
 			return 0;
 		}
-		str_printf(&list, "%s%s", list.n ? " or " : "must be ", *c);
+		/* "" is what nobody needs to say. */
+		if (**c)
+			str_printf(&list, "%s%s", list.n ? " or " : "must be ", *c);
 	}
-	return wrong(from, e, str_c(&list));
+	return unfit(from, e, str_c(&list), value);
 }
 
 /* "64KiB" -> 65536; only for bytes. */
@@ -72,9 +82,12 @@ static int set_number(struct options *o, const struct option *option, const char
 	int64_t n;
 	if (number_of(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
 		STR_AUTO text = STR_INIT(256);
-		str_printf(&text, "must be a number from %ld to %ld%s", (long)option->min,
-		           (long)option->max, bytes ? " (64KiB and 2MiB are numbers too)" : "");
-		return wrong(from, e, str_c(&text));
+		str_printf(&text, "must be a number from %ld to %ld", (long)option->min,
+		           (long)option->max);
+		if (option->unit || bytes)
+			str_printf(&text, " (%s)",
+			           option->unit ? option->unit : "bytes; 64KiB and 2MiB will do");
+		return unfit(from, e, str_c(&text), value);
 	}
 	*(int64_t *)field(o, option) = n;
 	return 0;
@@ -85,7 +98,7 @@ static int set_switch(struct options *o, const struct option *option, const char
 {
 	bool on = strcmp(value, "true") == 0;
 	if (!on && strcmp(value, "false") != 0)
-		return wrong(from, e, "must be true or false");
+		return unfit(from, e, "must be true or false", value);
 	*(bool *)field(o, option) = on;
 	return 0;
 }
@@ -161,7 +174,7 @@ static void set_from_member(struct options *o, unsigned command, const struct me
 	struct origin from = { option->name, { NULL, m->value.line, m->value.column } };
 	const char *value = value_text(o, &m->value);
 	if (!value)
-		(void)wrong(&from, e, "must be one value");
+		(void)wrong(&from, e, "must be one value; of several, with commas between them");
 	else if (option->commands & command)
 		(void)set(o, option, value, &from, e);
 }

@@ -9,12 +9,13 @@
 
 #include "base/enc.h"
 
-/* libcurl would write TLS keys to the first and send tokens through the proxies; the rest change
- * whom OpenSSL trusts. */
+/* GnuTLS and libcurl would write TLS keys to the first, and libcurl send tokens through the
+ * proxies; OpenSSL would load code, and trust others; names of hosts would mean other ones. */
 static const char *const SCRUBBED[] = {
-	"SSLKEYLOGFILE",   "http_proxy",    "https_proxy",  "HTTP_PROXY", "HTTPS_PROXY",
-	"all_proxy",       "ALL_PROXY",     "no_proxy",     "NO_PROXY",   "OPENSSL_CONF",
-	"OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"SSLKEYLOGFILE",   "http_proxy",    "https_proxy",  "HTTP_PROXY",       "HTTPS_PROXY",
+	"all_proxy",       "ALL_PROXY",     "no_proxy",     "NO_PROXY",         "OPENSSL_CONF",
+	"OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_SSL_BACKEND", "OPENSSL_ENGINES",
+	"HOSTALIASES",     "LOCALDOMAIN",
 };
 
 const char *process_scrub(void)
@@ -44,11 +45,15 @@ void process_harden(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-void process_allow_files(size_t n)
+size_t process_allow_files(size_t n)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n)
-		return;
-	limit.rlim_cur = limit.rlim_max < n ? limit.rlim_max : n;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* within the hard limit */
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return n;
+	if (limit.rlim_cur < n) {
+		limit.rlim_cur = limit.rlim_max < n ? limit.rlim_max : n;
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* what came of it is asked below */
+		(void)getrlimit(RLIMIT_NOFILE, &limit); /* worked above */
+	}
+	return limit.rlim_cur;
 }

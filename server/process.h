@@ -1,5 +1,6 @@
 #pragma once
 /* What a program does to its own process before it takes jobs.  Once, before there are threads. */
+#include <stdbool.h>
 #include <stddef.h>
 
 /* jansson gives back memory as it is, with secrets in it: from now on it wipes it first. */
@@ -9,5 +10,6 @@ void process_harden(void);
 /* Remove variables that would send tokens elsewhere or write down keys.  The name of the first
  * that was set, or NULL. */
 const char *process_scrub(void);
-/* Allow so many open files, as far as the hard limit goes. */
-void process_allow_files(size_t n);
+/* Allow so many open files, or fewer if the hard limit is lower.  How many are allowed now: what
+ * was asked for, or more, if all is well. */
+size_t process_allow_files(size_t n);

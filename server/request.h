@@ -12,17 +12,19 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "server/framing.h"
+#include "server/peer.h"
 
 struct MHD_Connection;
 struct MHD_Response;
 struct loop;
 struct route;
 struct job;
+struct account;
 
 enum {
 	REQUEST_ID_MAX = 64,
 	ROUTE_ARGS = 2,
-	REPLY_HEADERS = 4,
+	REPLY_HEADERS = 12,
 	PATH_SHOWN = 200, /* bytes of a path that the log shows */
 	REPLY_MAX = 1 << 20,
 	SWALLOW = 1 << 20, /* bytes of body that are taken and thrown away */
@@ -46,27 +48,51 @@ struct request {
 	struct MHD_Connection *connection;
 	char id[REQUEST_ID_MAX + 1];
 	const char *method, *path; /* path as sent, without the query; in the arena */
-	struct framing framing;    /* valid while the header is looked at */
+	const char *query;      /* what follows the ?, as sent; "" if nothing does; in the arena */
+	struct framing framing; /* valid while the header is looked at */
 	const struct route *route;
 	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
 	int64_t started_us;
 	struct str body; /* may hold secrets */
 	size_t received; /* bytes of body that came, kept or not */
 	size_t line_n;   /* bytes of path and query in the request line */
+	bool odd_line;   /* with blanks, or control characters, where none may be */
 	bool seen;       /* the header is there */
 	bool looked_at;  /* ... and was judged */
+	bool form;       /* ... by its type, it is a form */
 	bool too_large, answered, waiting;
-	bool secret; /* wipe the arena */
+	bool whole;                /* all of it has come */
+	struct MHD_Response *kept; /* an answer that goes out when all has come */
+	bool in_header; /* waits since the header was looked at: the library shows it once more */
+	bool secret;    /* wipe the arena */
+	/* Where it comes from, by the connection, or by the header of a trusted proxy (edge.h). */
+	struct peer client;
+	char peer[PEER_TEXT];    /* the same, as text */
+	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL: pages may not read this */
+	/* Who asks (auth.h); NULL on routes for anyone, and until it is known. */
+	struct account *who;
+	const char *why;   /* it was refused, for the log only: of a 401, or of any 5xx */
+	bool application;  /* by an application token, or one that counts as such */
+	const char *token; /* the token itself, in the arena, wiped; NULL without one */
+	int64_t token_iat_s, token_exp_s; /* as it says; -1: not said */
 	struct reply reply;
 	struct arena arena;
+	void *state; /* of a handler that waits; in the arena */
 	/* Of a submission. */
 	struct notes warnings;
 	const struct job *job;
+	size_t held;       /* bytes that the store was told of (store_hold) */
+	const char *key;   /* Idempotency-Key, in the arena; NULL without one */
+	const char *value; /* what is kept of it; the same */
 	bool v1;
 };
 
-/* The connection sleeps until an answer is given. */
+/* Bytes of a body that are taken, kept or not; who sends more is cut off. */
+size_t request_swallow_max(const struct request *r);
+/* The connection sleeps until an answer is given, or request_go_on is called. */
 void request_wait(struct request *r);
+/* The header of a request that waits has passed: take the rest of it. */
+void request_go_on(struct request *r);
 /* Give the answer that r->reply holds; wakes the connection if it waits. */
 void answer_send(struct request *r);
 /* Add a header to the reply; the value is copied. */

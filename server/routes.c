@@ -5,22 +5,79 @@
 
 /* clang-format off */
 const struct route ROUTES[] = {
-	{ "GET", "/", index_get, NULL, AUTH_NONE, false,
+	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_PAGE,
 	  "A page for people: what this is and how to submit." },
-	{ "GET", "/healthz", healthz_get, NULL, AUTH_NONE, false,
+	{ "GET", "/openapi.json", openapi_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_OPENAPI,
+	  "All of these routes, and what jobs look like, for programs (OpenAPI 3.0)." },
+	{ "GET", "/healthz", healthz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
 	  "200 `ok` while the process lives." },
-	{ "GET", "/readyz", readyz_get, NULL, AUTH_NONE, false,
+	{ "GET", "/readyz", readyz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
 	  "200 `ok` if the store answers (looked at most every 2 s); 503 if not, and while draining." },
-	{ "POST", "/api/v2/jobs", submit_v2, NULL, AUTH_USER, true,
+
+	{ "POST", "/api/v2/jobs", submit_v2, submit_may, AUTH_USER, BODY_JOB, ANSWER_SUBMITTED_V2,
 	  "Submit a PAI v2 job, YAML or JSON. 202 when everything exists and the job is started." },
-	{ "POST", "/api/v1/jobs", submit_v1, NULL, AUTH_USER, true,
-	  "Submit a PAI v1 job, JSON with comments allowed, or a v2 job." },
-	{ "POST", "/api/v1/user/{user}/jobs", submit_v1, submit_may, AUTH_USER, true,
+	{ "POST", "/api/v1/jobs", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
+	  "Submit a PAI v1 job, JSON with comments allowed or a nested form, or a v2 job." },
+	{ "POST", "/api/v1/user/{user}/jobs", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same; `user` must be the one who submits, else 403." },
-	{ "POST", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, true,
+	{ "POST", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same; `job` must be the job's name, else 400." },
-	{ "PUT", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, true,
+	{ "PUT", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same." },
+	{ "GET", "/api/v1/user/{user}/jobs/{job}", job_get_v1, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
+	  "Is there such a job, and in which state? 404 `NoJobError` if there is none." },
+	{ "GET", "/api/v2/jobs/{job}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
+	  "The same, of `USER~NAME`." },
+	{ "GET", "/api/v2/jobs/protocolversion/config", job_probe, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_JOB,
+	  "What the VS Code extension asks, without a token, to learn that this API is there: always refused." },
+
+	{ "*", "/api/v1", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO,
+	  "What this is: name, version, how to log in." },
+	{ "*", "/api/v2", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO, "The same." },
+	{ "*", "/api/v2/info", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO, "The same." },
+	{ "GET", "/api/v2/authn/info", authn_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_AUTHN,
+	  "How and where to log in." },
+	{ "GET", "/api/v1/authn/info", authn_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_AUTHN, "The same." },
+
+	{ "POST", "/api/v2/authn/basic/login", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN,
+	  "Log in with `username` and `password` (`--users=openpai`): a token, good for `--token-lifetime`. `expiration` is taken and changes nothing, as in OpenPAI." },
+	{ "POST", "/api/v1/authn/basic/login", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same." },
+	{ "POST", "/api/v2/tokens", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same." },
+	{ "POST", "/api/v1/token", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same." },
+	{ "DELETE", "/api/v2/authn/basic/logout", logout_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_LOGOUT,
+	  "Revoke the token that comes with the request." },
+	{ "DELETE", "/api/v1/authn/basic/logout", logout_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_LOGOUT, "The same." },
+	{ "GET", "/api/v2/tokens", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS,
+	  "One's own tokens that are stored; with `--token-check=signature` the one that asks." },
+	{ "GET", "/api/v1/token", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS, "The same." },
+	{ "GET", "/api/v2/tokens/check", token_check_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLAIMS,
+	  "What one's token says, and `admin`." },
+	{ "GET", "/api/v1/token/check", token_check_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLAIMS, "The same." },
+	{ "POST", "/api/v2/tokens/application", application_post, NULL, AUTH_PERSON, BODY_FIELDS, ANSWER_TOKEN,
+	  "Make an application token, which submits jobs and manages no tokens. `expiration`: seconds; without it, it does not expire. `name`: what it is for (where tokens are stored: in the Secret's key)." },
+	{ "POST", "/api/v1/token/application", application_post, NULL, AUTH_PERSON, BODY_FIELDS, ANSWER_TOKEN, "The same." },
+	{ "DELETE", "/api/v2/tokens/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED,
+	  "Revoke a token of one's own, or as an admin anybody's. This server refuses it at once, others within `--token-cache`." },
+	{ "DELETE", "/api/v1/token/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED, "The same." },
+
+	{ "GET", "/api/v2/users/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER,
+	  "A user: groups, virtual clusters, storages. 400 `NoUserError` if there is none. `extension` for oneself and admins only, and never a key in it." },
+	{ "GET", "/api/v2/user/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER, "The same." },
+	{ "GET", "/api/v1/user/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER, "The same." },
+	{ "GET", "/api/v2/users", users_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USERS,
+	  "The users that are listed in the file of `--facts`, and who asks. With `--users=openpai`: who asks only." },
+	{ "GET", "/api/v2/user", users_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USERS, "The same." },
+	{ "GET", "/api/v2/storages", storages_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGES,
+	  "The storages that one may use; `?default=true`: that are mounted unasked." },
+	{ "GET", "/api/v2/storages/{storage}", storage_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGE,
+	  "One of these; 404 `NoStorageError` for all others." },
+	{ "GET", "/api/v2/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS,
+	  "The virtual clusters that are known. What they have is not: all numbers are 0." },
+	{ "GET", "/api/v1/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS, "The same." },
+	{ "GET", "/api/v2/virtual-clusters/{cluster}", cluster_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTER,
+	  "One of these; 404 `NoVirtualClusterError`." },
+	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_EMPTY,
+	  "`{}`: there are none without HiveD." },
 };
 /* clang-format on */
 const size_t N_ROUTES = sizeof(ROUTES) / sizeof(ROUTES[0]);
@@ -36,42 +93,27 @@ static struct span next_segment(struct span *path)
 	return (struct span){ start, n };
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	char lower = (char)(c | 0x20);
-	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* Percent-decoding, once.  false if the escape is broken or yields NUL or '/'. */
 static bool decode(struct span in, struct arena *a, struct span *out)
 {
 	char *p = arena_alloc(a, in.n + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < in.n; i++) {
-		char c = in.p[i];
+		int c = (unsigned char)in.p[i];
 		if (c == '%') {
-			if (in.n - i < 3)
-				return false;
-			int high = hex_value(in.p[i + 1]);
-			int low = hex_value(in.p[i + 2]);
-			if (high < 0 || low < 0)
-				return false;
-			c = (char)(high * 16 + low);
+			c = percent_byte(in, i);
 			i += 2;
 		}
-		if (c == '\0' || c == '/')
+		if (c <= 0 || c == '/')
 			return false;
-		p[n++] = c;
+		p[n++] = (char)c;
 	}
 	p[n] = '\0';
 	*out = (struct span){ p, n };
 	return utf8_check(*out) == n && !span_is(*out, ".") && !span_is(*out, "..");
 }
 
-/* A leading "/rest-server" and one trailing slash go. */
-static struct span strip(struct span path)
+struct span route_strip(struct span path)
 {
 	struct span prefix = SPAN("/rest-server");
 	if (span_starts(path, prefix.p) && path.n > prefix.n && path.p[prefix.n] == '/') {
@@ -104,13 +146,14 @@ static bool match(const struct route *route, struct span path, struct arena *a,
 
 static bool same_method(const struct route *route, const char *method)
 {
-	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
+	return strcmp(route->method, "*") == 0 ||
+	       strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS])
 {
-	path = strip(path);
+	path = route_strip(path);
 	if (!span_starts(path, "/"))
 		return NULL;
 	for (size_t i = 0; i < N_ROUTES; i++)
@@ -119,16 +162,24 @@ const struct route *route_find(const char *method, struct span path, struct aren
 	return NULL;
 }
 
+const char *route_method(const struct route *route)
+{
+	return strcmp(route->method, "*") == 0 ? "any" : route->method;
+}
+
+#define ANY_METHOD "GET, HEAD, POST, PUT, PATCH, DELETE"
+
 void route_methods(struct str *out, struct span path, struct arena *a)
 {
 	struct span args[ROUTE_ARGS];
-	path = strip(path);
+	path = route_strip(path);
 	if (!span_starts(path, "/"))
 		return;
 	for (size_t i = 0; i < N_ROUTES; i++) {
 		if (!match(&ROUTES[i], path, a, args))
 			continue;
-		str_printf(out, "%s%s", out->n ? ", " : "", ROUTES[i].method);
+		bool any = strcmp(ROUTES[i].method, "*") == 0;
+		str_printf(out, "%s%s", out->n ? ", " : "", any ? ANY_METHOD : ROUTES[i].method);
 		if (strcmp(ROUTES[i].method, "GET") == 0)
 			str_puts(out, ", HEAD");
 	}
@@ -142,17 +193,27 @@ static const char PAGE_HEAD[] =
     "Generated from the table in `server/routes.c`; `make pages` writes it anew.\n"
     "\n"
     "Every route is also served below `/rest-server`, and with a trailing slash. Anything else is\n"
-    "answered 404 `NoApiError`. A GET route answers HEAD too, and every path OPTIONS. Bodies are\n"
-    "`text/*`, `application/json`, `application/yaml` or `application/x-yaml`. Errors are JSON:\n"
+    "answered 404 `NoApiError`. A GET route answers HEAD too, and every path OPTIONS. Jobs are\n"
+    "`text/*`, `application/json`, `application/yaml` or `application/x-yaml`, v1 jobs also\n"
+    "`application/x-www-form-urlencoded`, nested; other bodies JSON or a form. Errors are JSON:\n"
     "`{\"code\", \"message\", \"errors\": [{\"pointer\", \"line\", \"column\", \"message\"}]}`.\n"
+    "\n"
+    "Whoever submits may send a header `Idempotency-Key` (1 to 128 printable characters, best\n"
+    "random): the same key and body from the same user within 24 hours get the first answer "
+    "again,\n"
+    "with `Idempotency-Replayed: true`; another body with the key is 422 `IdempotencyError`.\n"
     "\n"
     "| method | path | who | |\n"
     "|---|---|---|---|\n";
+
+static const char *const WHO[] = { [AUTH_NONE] = "anyone",
+	                           [AUTH_USER] = "user",
+	                           [AUTH_PERSON] = "user, by no application token" };
 
 void routes_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
 	for (size_t i = 0; i < N_ROUTES; i++)
-		str_printf(out, "| %s | `%s` | %s | %s |\n", ROUTES[i].method, ROUTES[i].path,
-		           ROUTES[i].auth == AUTH_USER ? "user" : "anyone", ROUTES[i].doc);
+		str_printf(out, "| %s | `%s` | %s | %s |\n", route_method(&ROUTES[i]),
+		           ROUTES[i].path, WHO[ROUTES[i].auth], ROUTES[i].doc);
 }

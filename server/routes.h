@@ -1,24 +1,60 @@
 #pragma once
-/* Every route, in one table.  docs/ROUTES.md is made from it. */
+/*
+ * Every route, in one table.  docs/ROUTES.md, the page at / and /openapi.json (openapi.h) are made
+ * from it.
+ */
 #include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "server/request.h"
 
-enum auth { AUTH_NONE, AUTH_USER };
+/* Who may: anyone; who is logged in; the same, but not with an application token (403). */
+enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON };
+/* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
+ * as JSON or as a form (fields.h). */
+enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_MAX };
+
+/* What it answers when all is well, and which refusals are its own: openapi.c has a row for each.
+ */
+enum route_answer {
+	ANSWER_PAGE,
+	ANSWER_TEXT,
+	ANSWER_OPENAPI,
+	ANSWER_SUBMITTED_V2,
+	ANSWER_SUBMITTED_V1,
+	ANSWER_JOB,
+	ANSWER_NO_JOB,
+	ANSWER_INFO,
+	ANSWER_AUTHN,
+	ANSWER_LOGIN,
+	ANSWER_LOGOUT,
+	ANSWER_TOKENS,
+	ANSWER_TOKEN,
+	ANSWER_REVOKED,
+	ANSWER_CLAIMS,
+	ANSWER_USER,
+	ANSWER_USERS,
+	ANSWER_STORAGES,
+	ANSWER_STORAGE,
+	ANSWER_CLUSTERS,
+	ANSWER_CLUSTER,
+	ANSWER_EMPTY,
+	ANSWER_MAX
+};
 
 typedef void handler(struct request *r);
 
 struct route {
-	const char *method;
-	const char *path; /* {name} stands for one segment, which the handler finds in r->args */
+	const char *method; /* "*": any but OPTIONS */
+	const char *path;   /* {name} stands for one segment, which the handler finds in r->args */
 	handler *handle;
 	/* Looks at path and header only, before the body is taken; answers to refuse.  May be NULL.
 	 */
 	handler *before;
-	enum auth auth;
-	bool body; /* takes a job as its body */
+	enum route_auth auth;
+	enum route_body body;
+	enum route_answer answer;
 	const char *doc;
 };
 
@@ -33,6 +69,12 @@ extern const size_t N_ROUTES;
  */
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS]);
+
+/* A path without a leading /rest-server and one trailing slash. */
+struct span route_strip(struct span path);
+
+/* Its method, for people: "any" for "*". */
+const char *route_method(const struct route *route);
 
 /* "GET, HEAD, OPTIONS" for a path; leaves *out empty if no route has it. */
 void route_methods(struct str *out, struct span path, struct arena *a);

@@ -8,6 +8,12 @@
 struct login;
 struct local;
 struct images;
+struct keyring;
+struct account_source;
+struct revoked;
+struct edge;
+struct worker;
+struct tls;
 
 enum phase {
 	PHASE_RUN,
@@ -29,8 +35,17 @@ enum delivery_state {
 struct server {
 	const struct options *options;
 	struct translator *translator;
-	struct facts facts;  /* of options->user; submitted_ms is set for each job */
-	struct login *login; /* one of these two */
+	struct account_source *accounts;
+	/* Replaced by the main thread when files are read again (reload.h); the loops get it by
+	 * keyring_of() (auth.h).  NULL with --no-auth. */
+	_Atomic(struct keyring *) keyring;
+	atomic_uint generation; /* how often it was replaced; each loop repeats what it has seen */
+	atomic_ullong reviews;  /* TokenReviews of this second: second << 8 | how many */
+	struct revoked *revoked;
+	struct edge *edge;
+	struct worker *worker; /* NULL: nobody logs in here */
+	struct tls *tls;       /* NULL: plain HTTP */
+	struct login *login;   /* one of these two */
 	struct local *local;
 	struct images *images; /* NULL: images are not checked */
 	const char *namespace_name;

@@ -124,14 +124,14 @@ struct translator *setup_translator(const struct options *o, struct err *e)
 	return translator_new(&settings, o->templates[0] ? files : NULL, e);
 }
 
-int setup_facts(const struct options *o, struct arena *a, struct facts *f, struct err *e)
+int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
+                struct err *e)
 {
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
 	if (o->facts[0] && file_read(o->facts, FACTS_MAX, &text, &n, e) < 0)
 		return -1;
-	struct span span = arena_span(a, (struct span){ text ? text : "", n });
-	return facts_read(span, setup_user(o), a, f, e);
+	return facts_read((struct span){ text ? text : "", n }, user, a, f, e);
 }
 
 const char *setup_user(const struct options *o)

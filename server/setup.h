@@ -7,8 +7,9 @@
  * NULL and *e naming file and line. */
 struct translator *setup_translator(const struct options *o, struct err *e);
 
-/* The facts of --facts for options->user, or the defaults; the texts live in the arena. */
-int setup_facts(const struct options *o, struct arena *a, struct facts *f, struct err *e);
+/* The facts of --facts for a user, or the defaults; the texts live in the arena. */
+int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
+                struct err *e);
 
 /* options->user, else $USER if that is a user name, else "user". */
 const char *setup_user(const struct options *o);

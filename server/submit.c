@@ -2,26 +2,52 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/form.h"
 #include "k8s/submission.h"
+#include "server/account.h"
 #include "server/answer.h"
 #include "server/delivery.h"
 #include "server/handlers.h"
+#include "server/idempotency.h"
 #include "server/image_check.h"
 #include "server/loop.h"
 
-enum { ID_BYTES = 16 };
+enum { ID_BYTES = 16, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
+
+/* Where v1 jobs have numbers; forms have texts only. */
+static const struct form_number NUMBERS[] = {
+	{ "retryCount", false },
+	{ "killAllOnCompletedTaskNumber", false },
+	{ "taskRoles[].taskNumber", false },
+	{ "taskRoles[].cpuNumber", false },
+	{ "taskRoles[].memoryMB", false },
+	{ "taskRoles[].shmMB", false },
+	{ "taskRoles[].gpuNumber", false },
+	{ "taskRoles[].minFailedTaskCount", true },
+	{ "taskRoles[].minSucceededTaskCount", true },
+	{ "taskRoles[].portList[].beginAt", false },
+	{ "taskRoles[].portList[].portNumber", false },
+	{ NULL, false },
+};
 
 static const char *who(const struct request *r)
 {
-	return r->loop->server->options->user;
+	return r->who->name;
 }
 
 void submit_may(struct request *r)
 {
-	if (!span_is(r->args[0], who(r)))
+	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
+	if (r->args[0].p && !span_is(r->args[0], who(r)))
 		answer_refuse(r, FORBIDDEN,
 		              "jobs can be submitted for oneself only: the user in the path is "
 		              "not the one who is logged in");
+	else if (key.p && !idempotency_key_ok(key))
+		answer_refuse(r, INVALID_PARAMETERS,
+		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
+		              "and no blank");
+	else if (key.p)
+		r->key = arena_dup(&r->arena, key);
 }
 
 /* Clients of v1 look for warnings in a header. */
@@ -67,9 +93,11 @@ static void accepted(struct request *r)
 	answer_json(r, 202);
 }
 
-static void submitted(void *arg, const struct err *e)
+static void submitted(void *arg, const struct err *e, bool again)
 {
 	struct request *r = arg;
+	if (again)
+		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)
 		answer_error(r, e);
 	else
@@ -83,21 +111,64 @@ static int64_t wall_clock_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int read_job(struct request *r, enum dialect d, struct err *e)
+/* The form becomes the JSON that it stands for. */
+static int unfold(struct request *r, struct err *e)
 {
-	/* Until it is known what the document holds. */
-	r->secret = true;
+	struct str json = STR_SECRET(r->body.max * FORM_GROWTH);
+	int rc = form_json(str_view(&r->body), NUMBERS, &r->arena, &json, e);
+	if (rc == 0 && json.full)
+		rc = err_set(e, TOO_LARGE, "the form is too large");
+	str_wipe(&r->body);
+	r->body = json;
+	return rc;
+}
+
+/* In JSON that the client has never seen, there are no lines. */
+static void forget_lines(struct notes *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		n->v[i].line = n->v[i].column = 0;
+}
+
+/* curl says of everything that it is a form. */
+static bool is_form(const struct request *r)
+{
+	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
+}
+
+static int read_text(struct request *r, enum dialect d, struct err *e)
+{
 	r->job = job_read(r->loop->server->translator, d, str_view(&r->body), who(r), &r->arena,
 	                  &r->warnings, e);
 	if (!r->job)
 		return -1;
-	r->secret = job_has_secrets(r->job);
+	r->secret = job_has_secrets(r->job) || r->token;
 	if (r->args[1].p && !span_eq(r->args[1], job_name(r->job)))
 		return err_set(
 		    e, INVALID_PARAMETERS,
 		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
 		    r->args[1].p, (int)job_name(r->job).n, job_name(r->job).p);
 	return 0;
+}
+
+/* A v1 job by form. */
+static int read_form(struct request *r, struct err *e)
+{
+	if (unfold(r, e) < 0)
+		return -1;
+	int rc = read_text(r, DIALECT_V1, e);
+	forget_lines(&e->notes);
+	forget_lines(&r->warnings);
+	return rc;
+}
+
+static int read_job(struct request *r, enum dialect d, struct err *e)
+{
+	r->secret = true; /* until it is known what the document holds */
+	r->value = idempotency_value(r);
+	if (is_form(r))
+		return read_form(r, e);
+	return read_text(r, d, e);
 }
 
 /* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
@@ -124,9 +195,9 @@ static int start(struct request *r, struct err *e)
 	struct server *s = r->loop->server;
 	char *id = arena_alloc(&r->arena, (size_t)2 * ID_BYTES + 1);
 	random_hex(id, ID_BYTES);
-	struct facts facts = s->facts;
+	struct facts facts = r->who->facts;
 	facts.submitted_ms = wall_clock_ms();
-	struct mark mark = { id, s->options->instance };
+	struct mark mark = { id, s->options->instance, r->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
@@ -135,9 +206,13 @@ static int start(struct request *r, struct err *e)
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
 	struct span name = job_name(r->job);
 	options->submission_id = id;
+	options->user = who(r);
+	options->idempotency = r->value;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
 	*plan = (struct plan){ r, objects, options };
+	r->held = r->arena.used + r->body.n;
+	store_hold(r->loop->store, r->held);
 	request_wait(r);
 	if (!image_check(r, go_on, plan))
 		go_on(plan, &(struct err){ 0 });
@@ -156,7 +231,7 @@ static void submit(struct request *r, enum dialect d)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (!store_has_room(r->loop->store)) {
+	if (!store_has_room(r->loop->store, who(r))) {
 		answer_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
 		return;
 	}
@@ -165,6 +240,10 @@ static void submit(struct request *r, enum dialect d)
 	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
+	/* What could not be told apart is taken for what belongs here. */
+	if (d == DIALECT_AUTO && !r->job && e.http == 400 &&
+	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
+		e.code = "InvalidParametersError";
 	answer_error(r, &e);
 }
 

@@ -1,10 +1,26 @@
-/* The facts about one user, out of a facts file (schema/facts.schema.json). */
+/* The file of --facts; see facts.h. */
+#include "translate/facts.h"
+
+#include <stdlib.h>
+
 #include "schema/check.h"
 #include "translate/job.h"
+#include "translate/when.h"
+
+/* The file is the administrator's: it may be as large as a cluster has users. */
+#define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
+
+/* The members of a map, sorted by key. */
+struct index {
+	const struct member **v;
+	size_t n;
+};
 
 struct facts_file {
-	const struct node *root, *user;
-	struct arena *a;
+	const struct node *root, *virtual_clusters, *storages; /* NULL if absent */
+	struct index groups, users;
+	bool refuses_others;
+	int64_t submitted_ms;
 };
 
 static bool is_true(const struct node *n, bool absent)
@@ -12,107 +28,291 @@ static bool is_true(const struct node *n, bool absent)
 	return node_is(n, NODE_BOOL) ? n->boolean : absent;
 }
 
-/* ---- virtual clusters ------------------------------------------------------------------------ */
-
-static void read_virtual_clusters(const struct facts_file *in, struct facts *f)
+static size_t items(const struct node *list)
 {
-	const struct node *list = node_get(in->user, "virtualClusters");
-	if (list == NULL)
-		list = node_get(in->root, "virtualClusters");
-	f->any_virtual_cluster = list == NULL;
-	if (list == NULL)
-		return;
-	struct span *v = ARENA_NEW(in->a, struct span, list->n);
-	for (size_t i = 0; i < list->n; i++)
-		v[i] = node_span(&list->item[i]);
-	f->virtual_clusters = v;
-	f->n_virtual_clusters = list->n;
+	return list ? list->n : 0;
 }
 
-/* ---- storages -------------------------------------------------------------------------------- */
+/* ---- finding members by name ----------------------------------------------------------------- */
+
+static int compare(struct span a, struct span b)
+{
+	int c = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
+	return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return compare(member_key(*(const struct member *const *)a),
+	               member_key(*(const struct member *const *)b));
+}
+
+static int key_against(const void *key, const void *member)
+{
+	return compare(*(const struct span *)key,
+	               member_key(*(const struct member *const *)member));
+}
+
+static struct index index_of(const struct node *map, struct arena *a)
+{
+	struct index all = { ARENA_NEW(a, const struct member *, items(map) + 1), items(map) };
+	for (size_t i = 0; i < all.n; i++)
+		all.v[i] = &map->member[i];
+	qsort(all.v, all.n, sizeof(const struct member *), by_key);
+	return all;
+}
+
+/* Its value, or NULL. */
+static const struct node *find(const struct index *all, struct span key)
+{
+	const struct member *const *m =
+	    bsearch(&key, all->v, all->n, sizeof(const struct member *), key_against);
+	return m ? &(*m)->value : NULL;
+}
 
 static bool contains(const struct node *list, struct span name)
 {
-	for (size_t i = 0; i < list->n; i++)
+	for (size_t i = 0; i < items(list); i++)
 		if (span_eq(node_span(&list->item[i]), name))
 			return true;
 	return false;
 }
 
-static bool storage_exists(const struct node *all, struct span name)
+static bool has(const struct span *v, size_t n, struct span name)
 {
-	for (size_t i = 0; all && i < all->n; i++)
-		if (span_eq(node_span(node_get(&all->item[i], "name")), name))
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(v[i], name))
 			return true;
 	return false;
 }
 
-/* A name that is granted but not there is a mistake in the file, not the user's. */
-static int check_granted(const struct node *granted, const struct node *all, struct err *e)
+static const struct node *group_of(const struct facts_file *f, const struct node *user, size_t i)
 {
-	for (size_t i = 0; granted && i < granted->n; i++) {
-		char shown[4 * QUOTE_MAX];
-		const struct node *n = &granted->item[i];
-		struct place where = { NULL, n->line, n->column };
-		if (!storage_exists(all, node_span(n)))
-			return err_at(e, UNKNOWN_ERROR, where,
-			              "storage `%s` is granted but not listed",
-			              quote(shown, node_span(n)));
-	}
-	return 0;
+	return find(&f->groups, node_span(&node_get(user, "groups")->item[i]));
 }
 
-static int read_storages(const struct facts_file *in, struct facts *f, struct err *e)
+/* ---- checks of the whole file ------------------------------------------------------------------
+ * What is granted and not there is a mistake in the file, not the user's. */
+
+static void complain(struct err *e, const struct node *n, const char *what, const char *but)
 {
-	const struct node *all = node_get(in->root, "storages");
-	const struct node *granted = node_get(in->user, "storages");
-	if (check_granted(granted, all, e) < 0)
-		return -1;
-	if (all == NULL)
-		return 0;
-	struct storage_fact *v = ARENA_NEW(in->a, struct storage_fact, all->n);
-	for (size_t i = 0; i < all->n; i++) {
-		const struct node *s = &all->item[i];
+	char shown[4 * QUOTE_MAX];
+	struct place where = { NULL, n->line, n->column };
+	(void)err_at(e, UNKNOWN_ERROR, where, "%s `%s` is %s", what, quote(shown, node_span(n)),
+	             but);
+}
+
+static bool storage_exists(const struct facts_file *f, struct span name)
+{
+	for (size_t i = 0; i < items(f->storages); i++)
+		if (span_eq(node_span(node_get(&f->storages->item[i], "name")), name))
+			return true;
+	return false;
+}
+
+/* Of a user or a group. */
+static void check_grants(const struct facts_file *f, const struct node *who, struct err *e)
+{
+	const struct node *storages = node_get(who, "storages");
+	const struct node *clusters = node_get(who, "virtualClusters");
+	for (size_t i = 0; i < items(storages); i++)
+		if (!storage_exists(f, node_span(&storages->item[i])))
+			complain(e, &storages->item[i], "storage", "granted but not listed");
+	for (size_t i = 0; f->virtual_clusters && i < items(clusters); i++)
+		if (!contains(f->virtual_clusters, node_span(&clusters->item[i])))
+			complain(e, &clusters->item[i], "virtual cluster",
+			         "granted but not listed");
+}
+
+static int check(const struct facts_file *f, struct err *e)
+{
+	for (size_t i = 0; i < f->groups.n; i++)
+		check_grants(f, &f->groups.v[i]->value, e);
+	for (size_t i = 0; i < f->users.n; i++) {
+		const struct node *user = &f->users.v[i]->value;
+		const struct node *groups = node_get(user, "groups");
+		check_grants(f, user, e);
+		for (size_t k = 0; k < items(groups); k++)
+			if (!group_of(f, user, k))
+				complain(e, &groups->item[k], "group", "named but not defined");
+	}
+	return e->http ? -1 : 0;
+}
+
+/* ---- one user ------------------------------------------------------------------- */
+
+/* Nothing is said of what this user may use: all that there is. */
+static bool is_free(const struct node *user, const char *member)
+{
+	return !node_get(user, member) && !node_get(user, "groups");
+}
+
+static void add(struct span *v, size_t *n, const struct node *list)
+{
+	for (size_t i = 0; i < items(list); i++)
+		if (!has(v, *n, node_span(&list->item[i])))
+			v[(*n)++] = node_span(&list->item[i]);
+}
+
+static void read_groups(const struct facts_file *f, const struct node *user, struct arena *a,
+                        struct facts_user *out)
+{
+	const struct node *groups = node_get(user, "groups");
+	struct span *v = ARENA_NEW(a, struct span, items(groups) + 1);
+	add(v, &out->n_groups, groups);
+	out->groups = v;
+	for (size_t i = 0; i < items(groups); i++)
+		out->admin |= is_true(node_get(group_of(f, user, i), "admin"), false);
+}
+
+static void read_virtual_clusters(const struct facts_file *f, const struct node *user,
+                                  struct arena *a, struct facts_user *out)
+{
+	const struct node *own = node_get(user, "virtualClusters");
+	size_t groups = items(node_get(user, "groups"));
+	bool all = out->admin || is_free(user, "virtualClusters");
+	size_t most = items(own) + items(f->virtual_clusters);
+	for (size_t i = 0; i < groups; i++)
+		most += items(node_get(group_of(f, user, i), "virtualClusters"));
+	struct span *v = ARENA_NEW(a, struct span, most + 1);
+	size_t n = 0;
+	add(v, &n, all ? f->virtual_clusters : own);
+	for (size_t i = 0; !all && i < groups; i++)
+		add(v, &n, node_get(group_of(f, user, i), "virtualClusters"));
+	out->facts.any_virtual_cluster = all && !f->virtual_clusters;
+	out->facts.virtual_clusters = v;
+	out->facts.n_virtual_clusters = n;
+}
+
+static bool is_granted(const struct facts_file *f, const struct node *user, struct span storage)
+{
+	if (is_free(user, "storages") || contains(node_get(user, "storages"), storage))
+		return true;
+	for (size_t i = 0; i < items(node_get(user, "groups")); i++)
+		if (contains(node_get(group_of(f, user, i), "storages"), storage))
+			return true;
+	return false;
+}
+
+static void read_storages(const struct facts_file *f, const struct node *user, struct arena *a,
+                          struct facts *out)
+{
+	struct storage_fact *v = ARENA_NEW(a, struct storage_fact, items(f->storages) + 1);
+	for (size_t i = 0; i < items(f->storages); i++) {
+		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
-		if (granted && !contains(granted, name))
+		if (!is_granted(f, user, name))
 			continue;
-		v[f->n_storages++] = (struct storage_fact){
+		v[out->n_storages++] = (struct storage_fact){
 			.name = name,
 			.is_default = is_true(node_get(s, "default"), false),
 			.share = is_true(node_get(s, "share"), true),
 			.read_only = is_true(node_get(s, "readOnly"), false),
 		};
 	}
-	f->storages = v;
-	return 0;
+	out->storages = v;
+}
+
+void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
+                     struct facts_user *out)
+{
+	const struct node *own = find(&f->users, user);
+	const struct node *email = node_get(own, "email");
+	*out = (struct facts_user){ .listed = own, .email = email ? email->text : "" };
+	out->facts.extension = node_get(own, "extension");
+	out->facts.submitted_ms = f->submitted_ms;
+	read_groups(f, own, a, out);
+	read_virtual_clusters(f, own, a, out);
+	read_storages(f, own, a, &out->facts);
+}
+
+/* ---- the cluster ---------------------------------------------------------------- */
+
+bool facts_file_lets_others_in(const struct facts_file *f)
+{
+	return !f->refuses_others;
+}
+
+size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span **out)
+{
+	*out = ARENA_NEW(a, struct span, f->users.n + 1);
+	for (size_t i = 0; i < f->users.n; i++)
+		(*out)[i] = member_key(f->users.v[i]);
+	return f->users.n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return compare(*(const struct span *)a, *(const struct span *)b);
+}
+
+static size_t sort_once(struct span *v, size_t n)
+{
+	size_t kept = 0;
+	qsort(v, n, sizeof(*v), by_name);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || !span_eq(v[kept - 1], v[i]))
+			v[kept++] = v[i];
+	return kept;
+}
+
+static size_t count_named(const struct index *all)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < all->n; i++)
+		n += items(node_get(&all->v[i]->value, "virtualClusters"));
+	return n;
+}
+
+static void add_named(struct span *v, size_t *n, const struct index *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct node *list = node_get(&all->v[i]->value, "virtualClusters");
+		for (size_t k = 0; k < items(list); k++)
+			v[(*n)++] = node_span(&list->item[k]);
+	}
+}
+
+size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
+                                   bool *listed)
+{
+	size_t most = items(f->virtual_clusters) + count_named(&f->groups) + count_named(&f->users);
+	struct span *v = ARENA_NEW(a, struct span, most + 1);
+	size_t n = 0;
+	*out = v;
+	*listed = f->virtual_clusters;
+	if (*listed) {
+		add(v, &n, f->virtual_clusters);
+		return n;
+	}
+	v[n++] = SPAN("default");
+	add_named(v, &n, &f->groups);
+	add_named(v, &n, &f->users);
+	return sort_once(v, n);
+}
+
+bool facts_file_is_secret(const struct facts_file *f)
+{
+	for (size_t i = 0; i < f->users.n; i++) {
+		const struct node *e = node_get(&f->users.v[i]->value, "extension");
+		if (node_get(node_get(e, "jobSSH"), "key") || node_get(e, "githubPAT"))
+			return true;
+	}
+	return false;
+}
+
+const struct member *facts_file_members(const struct facts_file *f)
+{
+	static const char *const NAMES[] = { "users", "groups", "others", "storages" };
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++) {
+		const struct member *m = node_member(f->root, span_of(NAMES[i]));
+		if (m)
+			return m;
+	}
+	return NULL;
 }
 
 /* ---- time of submission ---------------------------------------------------------------------- */
-
-static int64_t number_at(struct span t, size_t at, size_t n)
-{
-	int64_t v = 0;
-	(void)parse_i64((struct span){ t.p + at, n }, 0, INT64_MAX, &v); /* the schema saw digits */
-	return v;
-}
-
-/* Days from 1970-01-01, Gregorian; years from 0. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
-{
-	/* Years begin in March, so that the leap day comes last. */
-	int64_t y = month <= 2 ? year - 1 : year;
-	int64_t m = month <= 2 ? month + 9 : month - 3;
-	int64_t leap_days = y / 4 - y / 100 + y / 400;
-	return 365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719468;
-}
-
-/* 2026-11-20T10:25:38.123Z; whole seconds are enough for what it is used for. */
-static int64_t time_ms(struct span t)
-{
-	int64_t days = days_of(number_at(t, 0, 4), number_at(t, 5, 2), number_at(t, 8, 2));
-	int64_t s = 3600 * number_at(t, 11, 2) + 60 * number_at(t, 14, 2) + number_at(t, 17, 2);
-	return (86400 * days + s) * 1000;
-}
 
 /* In YAML a time without quotes is a date, which the schema takes nowhere: here it is meant. */
 static void unquoted_time(struct node *root, struct arena *a)
@@ -128,43 +328,64 @@ static void unquoted_time(struct node *root, struct arena *a)
 	root->member = v;
 }
 
-static void read_time(const struct facts_file *in, struct facts *f)
+static int64_t read_time(const struct node *root)
 {
-	const struct node *at = node_get(in->root, "submittedAt");
-	if (node_is(at, NODE_INT))
-		f->submitted_ms = at->integer;
-	else if (at)
-		f->submitted_ms = time_ms(node_span(at));
+	const struct node *at = node_get(root, "submittedAt");
+	if (!at)
+		return 0;
+	return node_is(at, NODE_INT) ? at->integer : when_ms(node_span(at));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int refuse(struct err *e)
+static struct facts_file *refuse(struct err *e)
 {
 	e->http = 500; /* the file is the server's, not the client's */
 	e->code = "UnknownError";
-	return -1;
+	return NULL;
+}
+
+static struct node *read_document(struct span text, struct arena *a, struct err *e)
+{
+	NOTES_AUTO warnings = { 0 };
+	struct budget budget = FACTS_BUDGET;
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	if (span_trim(text).n == 0) {
+		doc->root.type = NODE_MAP;
+		return &doc->root;
+	}
+	if (doc_read(text, &budget, a, doc, &warnings, e) < 0)
+		return NULL;
+	unquoted_time(&doc->root, a);
+	if (schema_check(schema_get(SCHEMA_FACTS), &doc->root, "UnknownError", NULL, e) < 0)
+		return NULL;
+	return &doc->root;
+}
+
+struct facts_file *facts_file_read(struct span text, struct arena *a, struct err *e)
+{
+	const struct node *root = read_document(text, a, e);
+	if (!root)
+		return refuse(e);
+	struct facts_file *f = ARENA_NEW(a, struct facts_file, 1);
+	const struct node *others = node_get(root, "others");
+	f->root = root;
+	f->virtual_clusters = node_get(root, "virtualClusters");
+	f->storages = node_get(root, "storages");
+	f->groups = index_of(node_get(root, "groups"), a);
+	f->users = index_of(node_get(root, "users"), a);
+	f->refuses_others = others && span_is(node_span(others), "refuse");
+	f->submitted_ms = read_time(root);
+	return check(f, e) < 0 ? refuse(e) : f;
 }
 
 int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e)
 {
-	*f = (struct facts){ .any_virtual_cluster = true };
-	if (span_trim(text).n == 0)
-		return 0;
-	NOTES_AUTO warnings = { 0 };
-	struct budget budget = BUDGET_DEFAULT;
-	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (doc_read(text, &budget, a, doc, &warnings, e) < 0)
-		return refuse(e);
-	unquoted_time(&doc->root, a);
-	if (schema_check(schema_get(SCHEMA_FACTS), &doc->root, "UnknownError", NULL, e) < 0)
-		return refuse(e);
-	struct facts_file in = { &doc->root, NULL, a };
-	const struct node *users = node_get(in.root, "users");
-	const struct member *own = users ? node_member(users, span_of(user)) : NULL;
-	in.user = own ? &own->value : NULL;
-	read_virtual_clusters(&in, f);
-	f->extension = node_get(in.user, "extension");
-	read_time(&in, f);
-	return read_storages(&in, f, e);
+	struct facts_user own;
+	const struct facts_file *file = facts_file_read(text, a, e);
+	if (!file)
+		return -1;
+	facts_file_user(file, span_of(user), a, &own);
+	*f = own.facts;
+	return 0;
 }

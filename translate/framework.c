@@ -49,9 +49,15 @@ static bool total_tasks(const struct scope *s, struct out *o)
 	return true;
 }
 
+/* A server makes it, and what it owns comes after it. */
+static bool is_created_first(const struct scope *s)
+{
+	return s->mark && s->owned;
+}
+
 static bool execution_type(const struct scope *s, struct out *o)
 {
-	out_puts(o, s->mark && s->owned ? "Create" : "Start");
+	out_puts(o, is_created_first(s) ? "Create" : "Start");
 	return true;
 }
 
@@ -118,6 +124,20 @@ static bool mark_instance(const struct scope *s, struct out *o)
 	return true;
 }
 
+static bool mark_creating(const struct scope *s, struct out *o)
+{
+	if (is_created_first(s))
+		out_puts(o, "true");
+	return is_created_first(s);
+}
+
+static bool mark_idempotency(const struct scope *s, struct out *o)
+{
+	if (s->mark->idempotency)
+		out_puts(o, s->mark->idempotency);
+	return s->mark->idempotency != NULL;
+}
+
 static bool owner_uid(const struct scope *s, struct out *o)
 {
 	if (s->uid_at)
@@ -144,6 +164,8 @@ static const struct hole HOLES[] = {
 	{ "job.priority",       HOLE_NUMBER, false, OF_JOB,      priority,        "OpenPAI", "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
 	{ "mark.submission",    HOLE_TEXT,   false, OF_MARK,     mark_submission, "ours",    "32 random hex digits: by which submission an object was made." },
 	{ "mark.instance",      HOLE_TEXT,   false, OF_MARK,     mark_instance,   "ours",    "Name of the installation that made an object." },
+	{ "mark.creating",      HOLE_TEXT,   true,  OF_MARK,     mark_creating,   "ours",    "`true` while executionType is `Create`; absent otherwise." },
+	{ "mark.idempotency",   HOLE_TEXT,   true,  OF_MARK,     mark_idempotency, "ours",   "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
 	{ "owner.uid",          HOLE_TEXT,   false, OF_OWNED,    owner_uid,       "ours",    "Uid of the Framework; put in when it is known." },
 };
 /* clang-format on */

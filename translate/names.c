@@ -1,36 +1,12 @@
 /* Names and references; see names.h. */
 #include "translate/names.h"
 
+#include "base/chars.h"
 #include "base/enc.h"
 #include "base/image.h"
 #include "translate/translate.h"
 
 enum { USER_NAME_MAX = 63 };
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_lower(char c)
-{
-	return c >= 'a' && c <= 'z';
-}
-
-static bool is_upper(char c)
-{
-	return c >= 'A' && c <= 'Z';
-}
-
-static bool is_alnum(char c)
-{
-	return is_lower(c) || is_upper(c) || is_digit(c);
-}
-
-static bool is_lower_alnum(char c)
-{
-	return is_lower(c) || is_digit(c);
-}
 
 static bool is_word(char c)
 {

@@ -4,6 +4,8 @@
 
 EMBED(common_framework, "translate/templates/common/framework.yaml");
 EMBED(common_submission, "translate/templates/common/submission.yaml");
+EMBED(common_submission_framework, "translate/templates/common/submission-framework.yaml");
+EMBED(common_submission_priorityclass, "translate/templates/common/submission-priorityclass.yaml");
 EMBED(common_owner, "translate/templates/common/owner.yaml");
 EMBED(common_secret_registry, "translate/templates/common/secret-registry.yaml");
 EMBED(common_secret_job, "translate/templates/common/secret-job.yaml");
@@ -50,6 +52,8 @@ struct shipped {
 static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "framework.yaml", common_framework),
 	ROW(COMMON, "submission.yaml", common_submission),
+	ROW(COMMON, "submission-framework.yaml", common_submission_framework),
+	ROW(COMMON, "submission-priorityclass.yaml", common_submission_priorityclass),
 	ROW(COMMON, "owner.yaml", common_owner),
 	ROW(COMMON, "secret-registry.yaml", common_secret_registry),
 	ROW(COMMON, "secret-job.yaml", common_secret_job),

@@ -115,6 +115,8 @@ int facts_read(struct span text, const char *user, struct arena *a, struct facts
 struct mark {
 	const char *submission; /* 32 hex digits, random */
 	const char *instance;   /* of this installation */
+	/* For the Framework's annotation rest-lit/idempotency; NULL: none. */
+	const char *idempotency;
 };
 
 /*

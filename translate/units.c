@@ -103,6 +103,8 @@ const struct overlay OVERLAYS[] = {
 	{ "env-job-role-v1.yaml", is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
 	{ "env-role-v1.yaml",     is_v1,             0,            "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
 	{ "submission.yaml",      is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
+	{ "submission-framework.yaml", is_marked,    OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_MAX } },
+	{ "submission-priorityclass.yaml", is_marked, OF_MARK,     "made by a server, not by `rest-lit translate`", { UNIT_PRIORITYCLASS, UNIT_MAX } },
 	{ "owner.yaml",           is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
 };
 /* clang-format on */

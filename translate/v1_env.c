@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/chars.h"
 #include "base/enc.h"
 #include "translate/dollar.h"
 #include "translate/names.h"
@@ -158,8 +159,7 @@ void v1_env_read(struct reading *r, struct role *role, const struct path *p, con
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_';
+	return is_alnum(c) || c == '_';
 }
 
 /* A name of $PAI_..., and what it becomes. */

@@ -12,6 +12,8 @@ import time
 from urllib.parse import urlsplit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
 PATHS = {
     "Framework": FRAMEWORKS,
@@ -21,6 +23,34 @@ PATHS = {
     "Pod": "/api/v1/namespaces/default/pods",
     "PodTemplate": "/api/v1/namespaces/default/podtemplates",
 }
+
+# The user `rest-lit` of apiserver.sh gets the roles of k8s/rbac.yaml, and nothing besides.
+BINDINGS = """
+{"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+  "metadata": {"name": "e2e", "namespace": "default"},
+  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rest-lit"},
+  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]},
+ {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+  "metadata": {"name": "e2e"},
+  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+              "name": "rest-lit-priority-classes"},
+  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
+"""
+REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
+    "resourceAttributes": {"namespace": "default", "verb": "patch", "resource": "frameworks",
+                           "group": "frameworkcontroller.microsoft.com"}}}
+
+
+def end_in_order():
+    """Have SIGTERM end this program as an exception does: what it started goes with it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+
+
+def tools():
+    """The directory with kube-apiserver, etcd and kubectl."""
+    return subprocess.run([os.path.join(ROOT, "tests/tools/kit")], check=True,
+                          stdout=subprocess.PIPE).stdout.decode().strip()
 
 
 class Cluster:
@@ -55,7 +85,8 @@ class Cluster:
             self.child.wait()
 
     # ---- the administrator --------------------------------------------------------------
-    def api(self, method, path, body=None, kind="application/json", token=None):
+    def api(self, method, path, body=None, kind="application/json", token=None,
+            accept="application/json"):
         """(status, object) of one request."""
         for attempt in (1, 2):
             connection = getattr(self.local, "connection", None)
@@ -68,7 +99,7 @@ class Cluster:
             try:
                 connection.request(method, path, json.dumps(body) if body is not None else None,
                                    {"Authorization": f"Bearer {token or self.token}",
-                                    "Content-Type": kind})
+                                    "Content-Type": kind, "Accept": accept})
                 reply = connection.getresponse()
                 return reply.status, json.loads(reply.read() or b"null")
             except (http.client.HTTPException, OSError):
@@ -99,9 +130,24 @@ class Cluster:
                                os.path.join(self.directory, "cache"), *arguments], input=text,
                               capture_output=True, timeout=60, check=False)
 
+    def bind(self, check):
+        """The roles of k8s/rbac.yaml for the user `rest-lit`; waits until they are in force."""
+        for what, arguments, text in (("rbac.yaml", ("-f", RBAC), None),
+                                      ("bindings", ("-f", "-"), BINDINGS.encode())):
+            result = self.kubectl("apply", *arguments, text=text)
+            check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
+        with open(self.user_token, encoding="utf-8") as f:
+            token = f.read().strip()
+        end = time.monotonic() + 30
+        while not self.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW,
+                           token=token)[1].get("status", {}).get("allowed"):
+            if not check.ok("the role is in force", time.monotonic() < end):
+                return
+            time.sleep(0.05)
+
     # ---- its health ---------------------------------------------------------------------
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
+    def kill(self, by=signal.SIGKILL):
+        os.kill(self.pid, by)
         if self.child:
             self.child.wait()
         # The process counts as dead when its first thread is; the last one closes the sockets.
@@ -139,3 +185,13 @@ class Cluster:
 
     def thaw(self):
         os.kill(self.pid, signal.SIGCONT)
+
+
+def step(function, cluster):
+    """A test of the cluster as Checks.run() takes it; says how long it took."""
+    def call(check):
+        start = time.monotonic()
+        function(check, cluster)
+        print(f"     {function.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+    call.__name__ = function.__name__
+    return call

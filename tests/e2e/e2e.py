@@ -14,28 +14,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
 import delivery
-from cluster import FRAMEWORKS, Cluster
+import janitor
+import people
+from cluster import Cluster, end_in_order, step, tools
 from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
                      wait_until)
 from jobs import submit_all, submit_with_configmap
 
 MARKER = "Marker-of-a-secret-271828"
-RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
 DEPENDENTS = ("-configcred", "-regcred")
 
-# The user `rest-lit` of apiserver.sh gets the roles of k8s/rbac.yaml, and nothing besides.
-BINDINGS = """
-{"apiVersion": "v1", "kind": "List", "items": [
- {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-  "metadata": {"name": "e2e", "namespace": "default"},
-  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rest-lit"},
-  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]},
- {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-  "metadata": {"name": "e2e"},
-  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-              "name": "rest-lit-priority-classes"},
-  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
-"""
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 
 
@@ -82,20 +70,11 @@ def test_no_rights(check, cluster):
 
 
 def bind(check, cluster):
-    for what, arguments, text in (("rbac.yaml", ("-f", RBAC), None),
-                                  ("bindings", ("-f", "-"), BINDINGS.encode())):
-        result = cluster.kubectl("apply", *arguments, text=text)
-        check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
-        "resourceAttributes": {"namespace": "default", "verb": "patch", "resource": "frameworks",
-                               "group": "frameworkcontroller.microsoft.com"}}}
+    cluster.bind(check)
     with open(cluster.user_token, encoding="utf-8") as f:
         token = f.read().strip()
-    check.ok("the role is in force", wait_until(lambda: cluster.api(
-        "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review,
-        token=token)[1].get("status", {}).get("allowed"), 10))
     for path in ("/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/pods",
-                 FRAMEWORKS, "/api/v1/nodes"):
+                 "/api/v1/nodes"):
         check.equal(f"the role does not reach to list {path}",
                     cluster.api("GET", path, token=token)[0], 403)
 
@@ -394,14 +373,38 @@ def test_kubectl(check, cluster):
                  result.stderr.decode() + translated.stderr.decode())
 
 
+def test_state(check, cluster):
+    """Whether a job exists, and in which state."""
+    name = framework_name("stately")
+    path = f"/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks/{name}"
+
+    def state(server):
+        v1 = server.request("GET", "/rest-server/api/v1/user/alice/jobs/stately")
+        v2 = server.request("GET", "/api/v2/jobs/alice~stately")
+        check.equal("v1 and v2 say the same", (v1.status, v1.body), (v2.status, v2.body))
+        return v2.code or v2.json["jobStatus"]["state"]
+
+    with serve(cluster) as server:
+        check.equal("state of no job", state(server), "NoJobError")
+        check.equal("state: submitted", server.submit(job_v2("stately")).status, 202)
+        check.equal("state at first", state(server), "WAITING")
+        for word, code, want in (("AttemptRunning", None, "RUNNING"), ("Completed", 0, "SUCCEEDED"),
+                                 ("Completed", -210, "STOPPED"), ("Completed", 1, "FAILED")):
+            done = None if code is None else {"code": code}
+            status, said = cluster.api("PATCH", path, {"status": {"state": word, "attemptStatus": {
+                "completionStatus": done}}}, "application/merge-patch+json")
+            check.equal(f"state {word}: set", status, 200)
+            check.equal(f"state {word} {code}", state(server), want)
+    remove(cluster, "stately")
+
+
 def main():
     if not os.access(BINARY, os.X_OK):
         sys.exit(f"{BINARY} is not there: make")
     wanted = sys.argv[1:]
-    tools = subprocess.run([os.path.join(ROOT, "tests/tools/kit")], check=True,
-                           stdout=subprocess.PIPE).stdout.decode().strip()
+    end_in_order()
     check = Checks()
-    cluster = Cluster(tools)
+    cluster = Cluster(tools())
 
     def plain(check, cluster):
         submit_all(check, cluster, "plain", [])
@@ -412,20 +415,13 @@ def main():
     def configmap(check, cluster):
         submit_with_configmap(check, cluster)
 
-    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
-             test_environment, test_kubectl, *delivery.TESTS, test_down, test_killed_amidst, test_frozen,
+    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
+             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
-    def step(function):
-        def call(check):
-            start = time.monotonic()
-            function(check, cluster)
-            print(f"     {function.__name__}: {time.monotonic() - start:.1f} s", flush=True)
-        call.__name__ = function.__name__
-        return call
     try:
-        check.run(step(test_no_rights), step(bind))
-        check.run(*(step(t) for t in tests if not wanted or any(w in t.__name__ for w in wanted)))
+        check.run(step(test_no_rights, cluster), step(bind, cluster))
+        check.run(*(step(t, cluster) for t in tests if not wanted or any(w in t.__name__ for w in wanted)))
     finally:
         cluster.close()
     check.finish()

@@ -67,7 +67,7 @@ static void try_headers(struct span text)
 	}
 	if (!framing_check(&f, buffer))
 		assert(!f.chunked || (f.length == 0 && !f.value[HEADER_CONTENT_LENGTH].p));
-	(void)framing_local(&f, 80);
+	(void)framing_local(&f, "http", 80);
 	(void)framing_body_type(&f);
 	(void)request_id_ok(f.value[HEADER_REQUEST_ID]);
 }

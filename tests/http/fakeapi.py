@@ -8,13 +8,18 @@ import struct
 import threading
 import time
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
+
+from harness import Threads
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
-    r"|api/v1/namespaces/[^/]+/(?P<c>secrets|configmaps|serviceaccounts)"
-    r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses))(?:/(?P<name>[^/]+))?$")
+    r"|api/v1/namespaces/(?P<n>[^/]+)/(?P<c>secrets|configmaps|serviceaccounts|"
+    r"persistentvolumeclaims)"
+    r"|api/v1/(?P<v>persistentvolumes)"
+    r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses)"
+    r"|apis/authentication\.k8s\.io/v1/(?P<t>tokenreviews))(?:/(?P<name>[^/]+))?$")
 
 
 class Fault:
@@ -46,6 +51,8 @@ class FakeApi:
         self.lock = threading.RLock()
         self.objects = {}
         self.faults = []
+        self.reviews = {}
+        self.apart = set()     # namespaces whose objects are kept as "namespace/name"
         self.requests = []     # (method, path, query, headers, body)
         self.all_faults = {}   # faults of every request: hang, status, delay
         self.version = 100
@@ -56,17 +63,9 @@ class FakeApi:
         class Handler(_Handler):
             server_api = api
 
-        class Threads(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 1024
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Threads(("127.0.0.1", 0), Handler)
+        self.server = Threads(Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     # What the tests say and ask.
     def fault(self, *arguments, **what):
@@ -102,12 +101,16 @@ class FakeApi:
         self.server.server_close()
 
     # What an API server does.
+    def key(self, namespace, name):
+        return f"{namespace}/{name}" if namespace in self.apart else name
+
     def store(self, kind, body):
         self.version += 1
         body.setdefault("metadata", {}).update(
             uid=str(uuid.uuid4()), resourceVersion=str(self.version),
             creationTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        self.objects[kind, body["metadata"]["name"]] = body
+        namespace = body["metadata"].get("namespace")
+        self.objects[kind, self.key(namespace, body["metadata"]["name"])] = body
         return body
 
     def remove(self, kind, name):
@@ -124,8 +127,12 @@ class FakeApi:
             if method == "GET" and not name:
                 return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)},
                              "items": [v for k, v in self.objects.items() if k[0] == kind]}
+            if kind == "tokenreviews":
+                # `reviews`: what is said (status) of a token; of any other, that it is not known.
+                said = self.reviews.get(body["spec"]["token"], {"error": "invalid bearer token"})
+                return 201, {**body, "metadata": {}, "status": said}
             if method == "POST":
-                name = body["metadata"]["name"]
+                name = self.key(body["metadata"].get("namespace"), body["metadata"]["name"])
                 if (kind, name) in self.objects:
                     return status(409, "AlreadyExists", kind, name)
                 if dry:
@@ -166,6 +173,7 @@ def merge(into, patch):
 
 def status(code, reason, kind="", name="", message=None):
     """A Status, as the API server words its refusals."""
+    name = name.rpartition("/")[2]
     return code, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                   "message": message or f'{kind} "{name}" {reason}', "reason": reason,
                   "details": {"name": name, "kind": kind}, "code": code}
@@ -210,8 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         length = int(self.headers.get("Content-Length") or 0)
         found = PATHS.match(url.path)
-        kind = found and (found["f"] or found["c"] or found["p"])
-        name = found and found["name"]
+        kind = found and (found["f"] or found["c"] or found["p"] or found["t"] or
+                          found["v"])
+        name = key = found and found["name"] and api.key(found["n"], found["name"])
 
         early = self.find_fault(kind, name) if self.command != "POST" else None
         if self.command == "POST" and self.any_cut_before(kind):
@@ -227,10 +236,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not kind:
             return self.other(url.path)
         if self.command == "POST":
-            name = value["metadata"]["name"]
+            name = value.get("metadata", {}).get("name")
             early = self.find_fault(kind, name)
         what = {**api.all_faults, **(early.what if early else {})}
-        return self.act(what, kind, found["name"], query, value)
+        return self.act(what, kind, key, query, value)
 
     def other(self, path):
         """Readiness and discovery."""
@@ -304,7 +313,20 @@ class _Handler(BaseHTTPRequestHandler):
             return self.cut()
         if "status_done" in what:
             return self.refuse({"status": what["status_done"]}, kind, name)
-        return self.answer(code, body)
+        return self.answer(code, body if code >= 300 else self.as_asked(body))
+
+    def as_asked(self, body):
+        """Metadata alone, if that is what was asked for: whoever needs more has to say so."""
+        def part(value):
+            return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": value["metadata"]}
+        accept = self.headers.get("Accept", "")
+        if "as=PartialObjectMetadataList;" in accept and "items" in body:
+            return {**body, "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "items": [part(value) for value in body["items"]]}
+        if "as=PartialObjectMetadata;" in accept and "metadata" in body:
+            return part(body)
+        return body
 
     def do_any(self):
         try:

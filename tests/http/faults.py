@@ -236,6 +236,9 @@ def test_forbidden_names_the_right(check):
         reply = server.submit(job_v2("forbidden"))
         check.ok("verb and resource are named", "create" in reply.message and
                  "frameworks" in reply.message, reply)
+        line = next((l for l in server.log().splitlines() if '"status":500' in l), "")
+        check.ok("... and in the log, as a warning", '"level":"warn"' in line and
+                 "needs the RBAC verb" in line, line)
     api.close()
 
 

@@ -4,6 +4,7 @@ can also send what no client would, and counting.
 The program is build/rest-lit, or what the environment variable REST_LIT names."""
 import base64
 import hashlib
+import http.server
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -55,9 +57,12 @@ class Checks:
             except Exception:
                 self.ok(function.__name__, False, traceback.format_exc()[-900:])
 
-    def finish(self):
+    def add_complaints(self):
         for text in COMPLAINTS:
             self.ok("sanitizer", False, text)
+
+    def finish(self):
+        self.add_complaints()
         print(f"{self.passed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
 
@@ -242,17 +247,32 @@ def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1
     return head.encode("latin-1") + b"\r\n" + (body or b"")
 
 
+# ---- servers of our own ----------------------------------------------------------------
+class Threads(http.server.ThreadingHTTPServer):
+    """A make-believe server on a free port of loopback, a thread per client; it runs at once."""
+    daemon_threads = True
+    request_queue_size = 1024
+
+    def __init__(self, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def handle_error(self, *_):
+        """Clients that leave are part of the tests."""
+
+
 # ---- the server -------------------------------------------------------------------------
 class Server:
-    """`rest-lit serve` with these arguments, on a free port of loopback, for `alice`."""
+    """`rest-lit serve` with these arguments, on a free port of loopback, for `alice`, or for
+    those whom the arguments `who` let in."""
 
-    def __init__(self, *arguments, user=USER, environment=None, wait=True, port=None,
+    def __init__(self, *arguments, user=USER, who=None, environment=None, wait=True, port=None,
                  directory=None, program=None):
         self.port = port or free_port()
         self.directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
         self.log_file = os.path.join(self.directory, "server.log")
-        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}", "--no-auth",
-                        "--user", user, *arguments]
+        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}",
+                        *(["--no-auth", "--user", user] if who is None else who), *arguments]
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")
         self.process = subprocess.Popen(

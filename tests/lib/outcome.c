@@ -81,6 +81,10 @@ static json_t *collect(const struct objects *objects)
 			(void)json_object_set_new(out, "priorityClass", v);
 			break;
 		case KIND_SERVICEACCOUNT:
+		case KIND_TOKENREVIEW:
+		case KIND_CLAIM:
+		case KIND_VOLUME:
+		case KIND_NODE:
 		case KIND_MAX:
 			break;
 		}

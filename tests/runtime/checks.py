@@ -5,6 +5,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,11 @@ def for_everybody(program):
             return shutil.copy(program, folder)
     return program
 
+
+# What nohup, or a shell with `&`, ignores would be ignored by all that tests start; in a pod nothing is.
+for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 SLOW = float(os.environ.get("TEST_SLOW", "1"))  # bounds of time are this much wider (sanitizers)
 

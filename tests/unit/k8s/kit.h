@@ -17,6 +17,7 @@ struct kept {
 	int calls;
 	enum store_outcome outcome;
 	int status, retry_after_s;
+	int64_t date_s;
 	char uid[64], version[64], message[512];
 	char body[65536];
 };
@@ -36,6 +37,7 @@ __attribute__((unused)) static void keep(void *arg, const struct store_reply *r)
 	k->outcome = r->outcome;
 	k->status = r->status;
 	k->retry_after_s = r->retry_after_s;
+	k->date_s = r->date_s;
 	kept_copy(k->uid, sizeof(k->uid), r->uid);
 	kept_copy(k->version, sizeof(k->version), r->resource_version);
 	kept_copy(k->message, sizeof(k->message), r->message);

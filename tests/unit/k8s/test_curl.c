@@ -4,8 +4,10 @@
  */
 #include "tests/unit/k8s/kit.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +47,9 @@ static void test_settings_numbers(void **state)
 		{ CURLOPT_SUPPRESS_CONNECT_HEADERS, 1 },
 		{ CURLOPT_NOSIGNAL, 1 },
 		{ CURLOPT_QUICK_EXIT, 1 },
+		{ CURLOPT_CONNECTTIMEOUT_MS, 5000 },
+		{ CURLOPT_DNS_CACHE_TIMEOUT, 60 },
+		{ CURLOPT_MAXAGE_CONN, 90 },
 	};
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
 		assert_false(setting(T[i].option)->is_text);
@@ -61,6 +66,19 @@ static void test_settings_texts(void **state)
 	assert_string_equal(setting(CURLOPT_DEFAULT_PROTOCOL)->text, "https");
 	assert_null(setting(CURLOPT_CAPATH)->text);
 	assert_null(setting(CURLOPT_ACCEPT_ENCODING)->text);
+}
+
+/* Nothing that would keep something of one answer for another request, or show one. */
+static void test_settings_have_no(void **state)
+{
+	(void)state;
+	static const CURLoption NEVER[] = { CURLOPT_COOKIEFILE,    CURLOPT_COOKIEJAR,
+		                            CURLOPT_ALTSVC,        CURLOPT_HSTS,
+		                            CURLOPT_DEBUGFUNCTION, CURLOPT_USERPWD };
+	for (size_t i = 0; i < CURL_SETTINGS_N; i++) {
+		for (size_t k = 0; k < sizeof(NEVER) / sizeof(NEVER[0]); k++)
+			assert_int_not_equal(CURL_SETTINGS[i].option, NEVER[k]);
+	}
 }
 
 static void test_start_finds_what_it_needs(void **state)
@@ -222,17 +240,79 @@ static void test_tls_wrong_name(void **state)
 	assert_non_null(strstr(k.message, "localhost"));
 }
 
+/* The CA of the API server is replaced while we run: the next connection goes by the new one. */
+static void test_tls_ca_is_replaced(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	char url[64];
+	char ca[128];
+	struct kept k[2];
+	shell("cp %s/ca2.crt %s/ca.crt", dir, dir);
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%d", port);
+	(void)snprintf(ca, sizeof(ca), "%s/ca.crt", dir);
+	struct login_options o = { .apiserver = url, .ca_file = ca };
+	struct login *l = login_new(&o, &e);
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	struct store *s = store_api_new(l, "jobs", &limits, &e);
+	assert_string_equal(err_msg(&e), "");
+	for (int i = 0; i < 2; i++) {
+		k[i] = ask(s, (struct store_request){ .verb = STORE_READY });
+		shell("cp %s/ca1.crt %s/ca.crt", dir, dir);
+		login_refresh(l);
+		login_refresh(l);
+	}
+	assert_non_null(strstr(k[0].message, "certificate"));
+	assert_int_equal(k[1].status, 200);
+	store_free(s);
+	login_free(l);
+}
+
+/* ---- a machine that trusts somebody else ------------------------------------------- */
+
+/* For the rest of this process, ca1 is what the machine trusts.  false: there is no right to that.
+ */
+static bool machine_trusts_ca1(void)
+{
+	char certs[128];
+	(void)snprintf(certs, sizeof(certs), "%s/certs", dir);
+	shell("cd %s && mkdir certs && cp ca1.crt certs/ca-certificates.crt && "
+	      "cp ca1.crt certs/$(openssl x509 -hash -noout -in ca1.crt).0",
+	      dir);
+	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return false;
+	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount(certs, "/etc/ssl/certs", NULL, MS_BIND, NULL) == 0;
+}
+
+/* Who holds a certificate of any public CA is not the API server.  The last test: what it does to
+ * this process stays. */
+static void test_tls_of_a_public_ca(void **state)
+{
+	(void)state;
+	if (!machine_trusts_ca1())
+		skip();
+	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_READY);
+	assert_int_equal(k.status, 200); /* the machine does trust it */
+	k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_non_null(strstr(k.message, "certificate"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_settings_numbers),
 		cmocka_unit_test(test_settings_texts),
+		cmocka_unit_test(test_settings_have_no),
 		cmocka_unit_test(test_start_finds_what_it_needs),
 		cmocka_unit_test(test_handle_speaks_one_protocol),
 		cmocka_unit_test(test_tls_right_ca),
 		cmocka_unit_test(test_tls_wrong_ca),
 		cmocka_unit_test(test_tls_unknown_ca),
 		cmocka_unit_test(test_tls_wrong_name),
+		cmocka_unit_test(test_tls_ca_is_replaced),
+		cmocka_unit_test(test_tls_of_a_public_ca),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,120 +1,5 @@
 /* The standalone store: an API server's manners, and files that survive. */
-#include "tests/unit/k8s/kit.h"
-
-#include <fcntl.h>
-#include <jansson.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char top[64];  /* a directory of this test's own */
-static char dir[128]; /* the store's, below it */
-static struct local *local;
-static struct store *store;
-
-static void open_store(void)
-{
-	ERR_AUTO e = { 0 };
-	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	local = local_open(dir, &e);
-	assert_string_equal(err_msg(&e), "");
-	store = store_local_new(local, "jobs", &limits, &e);
-	assert_non_null(store);
-}
-
-static void close_store(void)
-{
-	store_free(store);
-	local_close(local);
-	store = NULL;
-	local = NULL;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
-	assert_non_null(mkdtemp(top));
-	(void)snprintf(dir, sizeof(dir), "%s/store", top);
-	open_store();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	close_store();
-	shell("rm -rf '%s'", top);
-	return 0;
-}
-
-/* ---- requests ---------------------------------------------------------------------- */
-
-static const char FRAMEWORK[] =
-    "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":\"Framework\","
-    "\"metadata\":{\"name\":\"f\"},\"spec\":{\"executionType\":\"Create\"}}";
-
-static struct kept create(enum object_kind kind, const char *name, const char *body)
-{
-	return ask(store, (struct store_request){ .verb = STORE_CREATE,
-	                                          .kind = kind,
-	                                          .name = name,
-	                                          .body = { span_of(body) } });
-}
-
-static struct kept create_owned(const char *name, const char *uid)
-{
-	char head[256];
-	(void)snprintf(head, sizeof(head),
-	               "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
-	               "\"ownerReferences\":[{\"uid\":\"",
-	               name);
-	return ask(store, (struct store_request){
-			      .verb = STORE_CREATE,
-			      .kind = KIND_SECRET,
-			      .name = name,
-			      .body = { span_of(head), span_of(uid), SPAN("\"}]}}") } });
-}
-
-static struct kept get(enum object_kind kind, const char *name)
-{
-	return ask(store, (struct store_request){ .verb = STORE_GET, .kind = kind, .name = name });
-}
-
-static struct kept patch(const char *body)
-{
-	return ask(store, (struct store_request){ .verb = STORE_PATCH,
-	                                          .kind = KIND_FRAMEWORK,
-	                                          .name = "f",
-	                                          .body = { span_of(body) } });
-}
-
-static struct kept delete (const char *name, const char *uid, const char *version)
-{
-	return ask(store, (struct store_request){ .verb = STORE_DELETE,
-	                                          .kind = KIND_FRAMEWORK,
-	                                          .name = name,
-	                                          .uid = uid,
-	                                          .resource_version = version });
-}
-
-static bool file_exists(const char *relative)
-{
-	char path[256];
-	struct stat st;
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, relative);
-	return stat(path, &st) == 0;
-}
-
-static void reason_is(const struct kept *k, const char *reason)
-{
-	json_t *status = json_loads(k->body, JSON_REJECT_DUPLICATES, NULL);
-	assert_string_equal(json_string_value(json_object_get(status, "kind")), "Status");
-	assert_string_equal(json_string_value(json_object_get(status, "reason")), reason);
-	assert_int_equal(json_integer_value(json_object_get(status, "code")), k->status);
-	json_decref(status);
-}
+#include "tests/unit/k8s/local_kit.h"
 
 /* ---- create ------------------------------------------------------------------------ */
 
@@ -420,11 +305,11 @@ static void test_store_request_refuses_beyond_the_bound(void **state)
 {
 	(void)state;
 	ERR_AUTO e = { 0 };
-	struct store_limits limits = { 1, 2, 1 << 20 };
+	struct store_limits limits = { 1, 2, 1 << 20, 100, 1 << 20 };
 	struct store *small = store_local_new(local, "jobs", &limits, &e);
 	struct kept *k = calloc(3, sizeof(*k));
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(store_has_room(small), i < 2);
+		assert_int_equal(store_has_room(small, NULL), i < 2);
 		struct store_request r = { .verb = STORE_GET,
 			                   .kind = KIND_SECRET,
 			                   .name = "x",

@@ -116,9 +116,9 @@ static void test_kubeconfig_files_are_relative_to_it(void **state)
 		                                  "    client-certificate: ./cert.pem\n"
 		                                  "    client-key: key.pem\n") };
 	struct login *l = login_ok(&o);
-	memory_is(l->ca, PEM_TEXT);
-	memory_is(l->cert, PEM_TEXT "cert");
-	memory_is(l->key, PEM_TEXT "key");
+	memory_is(l->ca.path, PEM_TEXT);
+	memory_is(l->cert.path, PEM_TEXT "cert");
+	memory_is(l->key.path, PEM_TEXT "key");
 	assert_non_null(strstr(login_describe(l), "client certificate"));
 	login_free(l);
 }
@@ -131,8 +131,8 @@ static void test_kubeconfig_inline_data(void **state)
 				       "    client-certificate-data: " PEM_BASE64 "\n"
 				       "    client-key-data: " PEM_BASE64 "\n") };
 	struct login *l = login_ok(&o);
-	memory_is(l->ca, PEM_TEXT);
-	memory_is(l->key, PEM_TEXT);
+	memory_is(l->ca.path, PEM_TEXT);
+	memory_is(l->key.path, PEM_TEXT);
 	login_free(l);
 }
 
@@ -295,6 +295,91 @@ static void test_login_scrubs_the_environment(void **state)
 
 /* ---- the token --------------------------------------------------------------------- */
 
+#define PEM_NEW "-----BEGIN CERTIFICATE-----\nBBBB\n-----END CERTIFICATE-----\n"
+
+/* A login with files of its own for CA, certificate and key. */
+static struct login *login_with_files(void)
+{
+	char user[400];
+	char cluster[400];
+	file("ca.crt", PEM_TEXT);
+	file("c.crt", PEM_TEXT);
+	file("c.key", PEM_TEXT);
+	(void)snprintf(cluster, sizeof(cluster),
+	               "    server: https://127.0.0.1:6443\n    certificate-authority: ca.crt\n");
+	(void)snprintf(user, sizeof(user),
+	               "    client-certificate: c.crt\n    client-key: c.key\n");
+	struct login_options o = { .kubeconfig = kubeconfig(cluster, user) };
+	return login_ok(&o);
+}
+
+static void test_refresh_takes_a_new_ca(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	char path[64];
+	(void)snprintf(path, sizeof(path), "%s", l->ca.path);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT);
+	file("ca.crt", PEM_NEW);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT); /* it may still be being written */
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_NEW);
+	assert_string_equal(l->ca.path, path); /* handles need not be told */
+	memory_is(l->cert.path, PEM_TEXT);
+	login_free(l);
+}
+
+static void test_refresh_takes_certificate_and_key_together(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	file("c.crt", PEM_NEW);
+	login_refresh(l);
+	file("c.key", PEM_NEW "key");
+	login_refresh(l);
+	memory_is(l->cert.path, PEM_TEXT);
+	memory_is(l->key.path, PEM_TEXT);
+	login_refresh(l);
+	memory_is(l->cert.path, PEM_NEW);
+	memory_is(l->key.path, PEM_NEW "key");
+	login_free(l);
+}
+
+static void test_refresh_does_not_take_half_a_file(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		file("ca.crt", BAD[i]);
+		for (int k = 0; k < 3; k++)
+			login_refresh(l);
+		memory_is(l->ca.path, PEM_TEXT);
+	}
+	assert_int_equal(unlink(file("ca.crt", "")), 0);
+	login_refresh(l);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT);
+	login_free(l);
+}
+
+static void test_refresh_leaves_no_descriptor(void **state)
+{
+	(void)state;
+	size_t before = open_files();
+	struct login *l = login_with_files();
+	size_t with = open_files();
+	for (int i = 0; i < 8; i++) {
+		file("ca.crt", i / 2 % 2 ? PEM_TEXT : PEM_NEW);
+		login_refresh(l);
+	}
+	assert_int_equal(open_files(), with);
+	login_free(l);
+	assert_int_equal(open_files(), before);
+}
+
 static void test_refresh_keeps_the_old_token_on_errors(void **state)
 {
 	(void)state;
@@ -361,6 +446,10 @@ int main(void)
 		TEST(test_nothing_given_outside_of_a_pod),
 		TEST(test_in_cluster),
 		TEST(test_login_scrubs_the_environment),
+		TEST(test_refresh_takes_a_new_ca),
+		TEST(test_refresh_takes_certificate_and_key_together),
+		TEST(test_refresh_does_not_take_half_a_file),
+		TEST(test_refresh_leaves_no_descriptor),
 		TEST(test_refresh_keeps_the_old_token_on_errors),
 		TEST(test_header_is_written_once_per_token),
 		TEST(test_no_descriptor_is_left),

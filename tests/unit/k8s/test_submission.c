@@ -1,90 +1,8 @@
 /*
- * The creation of a job, against a small API server in memory that fails where it is told to.
- * The rule that all of these tests look at: when it went well everything is there and
- * started; when it did not nothing is left, unless the error is OutcomeUnknown.
+ * The creation of a job, against a small API server in memory that fails where it is told to;
+ * the rule is in submission_kit.h.
  */
-#include "tests/unit/k8s/world.h"
-
-#include "k8s/submission.h"
-
-/* ---- a submission ------------------------------------------------------------------ */
-
-#define HERE "{\"metadata\":{\"labels\":{\"rest-lit/instance\":\"here\"}}}"
-
-static struct object OBJECTS[] = {
-	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
-	{ KIND_PRIORITYCLASS, "f-priority", { HERE, sizeof(HERE) - 1 }, 0 },
-	{ KIND_CONFIGMAP, "f-env", { "{\"owner\":\"\"}", 12 }, 10 },
-	{ KIND_FRAMEWORK, "f", { "{}", 2 }, 0 },
-};
-static const struct objects FOUR = { OBJECTS, 4 };
-static const struct objects ONE = { OBJECTS + 3, 1 };
-
-struct end {
-	int calls, http;
-	char code[32], text[512];
-};
-
-static void ended(void *arg, const struct err *e)
-{
-	struct end *end = arg;
-	end->calls++;
-	end->http = e->http;
-	(void)snprintf(end->code, sizeof(end->code), "%s", e->code ? e->code : "");
-	(void)snprintf(end->text, sizeof(end->text), "%s", err_msg(e));
-}
-
-/* What waits for its time does not wait in these tests. */
-static void hurry(struct world *w)
-{
-	for (struct pending *p = w->s.later.head; p != NULL; p = p->next)
-		p->due_ms = 0;
-	w->s.wake_ms = 0;
-}
-
-static struct end submit(struct world *w, const struct objects *o, int64_t ms, bool dry_run)
-{
-	struct end end = { 0 };
-	struct submission_options opt = { ID, "alice~x", store_now_ms() + ms, dry_run };
-	submission_start(&w->s, o, &opt, ended, &end);
-	assert_int_equal(end.calls, 0);
-	while (end.calls == 0) {
-		store_reap(&w->s);
-		store_start(&w->s);
-		hurry(w);
-	}
-	assert_int_equal(end.calls, 1);
-	assert_int_equal(store_pending(&w->s), 0);
-	return end;
-}
-
-static void check_rule(struct world *w, const struct objects *o, const struct end *end)
-{
-	struct thing *f = find(w, KIND_FRAMEWORK, "f");
-	if (end->http == 0) {
-		assert_int_equal(count(w), o->n);
-		assert_non_null(f);
-		assert_int_equal(f->started, o->n > 1);
-	} else if (end->http != 504) {
-		assert_int_equal(count(w), 0);
-	} else {
-		assert_string_equal(end->code, "OutcomeUnknown");
-		assert_non_null(strstr(end->text, ID));
-	}
-}
-
-/* Run a plan from a clean world and check the rule. */
-static struct end run_plan(const enum fault *plan, size_t n, const struct objects *o)
-{
-	struct world w;
-	world_init(&w);
-	for (size_t i = 0; i < PLAN; i++)
-		w.plan[i] = i < n ? plan[i] : FINE;
-	struct end end = submit(&w, o, 100000, false);
-	check_rule(&w, o, &end);
-	store_free(&w.s);
-	return end;
-}
+#include "tests/unit/k8s/submission_kit.h"
 
 /* ---- every fault, everywhere ------------------------------------------------------- */
 
@@ -133,7 +51,7 @@ static void test_submission_lasting_fault_from_each_request_on(void **state)
 {
 	(void)state;
 	for (size_t at = 0; at < 8; at++) {
-		for (enum fault f = NOT_SENT; f < FAULT_MAX; f++) {
+		for (enum fault f = NOT_SENT; f < IN_THE_WAY; f++) {
 			struct world w;
 			world_init(&w);
 			for (size_t i = at; i < PLAN; i++)
@@ -146,14 +64,6 @@ static void test_submission_lasting_fault_from_each_request_on(void **state)
 }
 
 /* ---- what is said ------------------------------------------------------------------ */
-
-/* The fault at one request, and all is well otherwise. */
-static struct end fault_at(size_t at, enum fault f, const struct objects *o)
-{
-	enum fault plan[PLAN] = { 0 };
-	plan[at] = f;
-	return run_plan(plan, PLAN, o);
-}
 
 static void test_submission_fine(void **state)
 {
@@ -224,6 +134,16 @@ static void test_submission_lost_and_no_get_is_504(void **state)
 	assert_int_equal(end.http, 504);
 }
 
+/* There is no right to read Secrets: to POST again tells whether it was made, and not by whom. */
+static void test_submission_lost_dependent_and_no_get_is_sent_again(void **state)
+{
+	(void)state;
+	enum fault plan[] = { FINE, LOST_BEFORE, NO_RIGHT };
+	assert_int_equal(run_plan(plan, 3, &FOUR).http, 0);
+	enum fault made[] = { FINE, LOST, NO_RIGHT, FINE, NO_RIGHT };
+	assert_int_equal(run_plan(made, 5, &FOUR).http, 503);
+}
+
 static void test_submission_failed_rollback_is_504(void **state)
 {
 	(void)state;
@@ -231,6 +151,28 @@ static void test_submission_failed_rollback_is_504(void **state)
 	struct end end = run_plan(plan, 3, &FOUR);
 	assert_int_equal(end.http, 504);
 	assert_non_null(strstr(end.text, ID));
+}
+
+/* A uid goes into the bodies of what is owned, as it is. */
+static void test_submission_uid_that_is_none_is_504(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = {
+		"",
+		"a\",\"controller\":true,\"x\":\"",
+		"a b",
+		"\n",
+		"0123456789012345678901234567890123456789012345678901234567890123",
+	};
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		struct world w;
+		world_init(&w);
+		w.uid = BAD[i];
+		struct end end = submit(&w, &FOUR, 1000, false);
+		assert_int_equal(end.http, 504);
+		assert_int_equal(w.verbs[STORE_CREATE], 1);
+		store_free(&w.s);
+	}
 }
 
 /* ---- names that are taken ---------------------------------------------------------- */
@@ -364,7 +306,9 @@ static void test_submission_ends_when_the_store_is_freed(void **state)
 		struct world w;
 		world_init(&w);
 		struct end end = { 0 };
-		struct submission_options opt = { ID, "alice~x", store_now_ms() + 9000, false };
+		struct submission_options opt = { .submission_id = ID,
+			                          .display_name = "alice~x",
+			                          .deadline_ms = store_now_ms() + 9000 };
 		submission_start(&w.s, &FOUR, &opt, ended, &end);
 		for (int i = 0; i < turns; i++) {
 			store_start(&w.s);
@@ -391,7 +335,9 @@ int main(void)
 		cmocka_unit_test(test_submission_invalid_is_400),
 		cmocka_unit_test(test_submission_500_for_ever_is_500),
 		cmocka_unit_test(test_submission_lost_and_no_get_is_504),
+		cmocka_unit_test(test_submission_lost_dependent_and_no_get_is_sent_again),
 		cmocka_unit_test(test_submission_failed_rollback_is_504),
+		cmocka_unit_test(test_submission_uid_that_is_none_is_504),
 		cmocka_unit_test(test_submission_conflict),
 		cmocka_unit_test(test_submission_409_of_our_own_is_no_conflict),
 		cmocka_unit_test(test_submission_waits_for_the_collector),

@@ -19,26 +19,37 @@ enum fault {
 	ERROR_500,   /* not executed, as it turns out */
 	NO_RIGHT,
 	INVALID,
-	NO_UID, /* executed; the answer is no object */
+	NO_UID,     /* executed; the answer is no object */
+	IN_THE_WAY, /* 409, of a change at the same moment; not executed */
 	FAULT_MAX
 };
 
 /* An object that exists in the world of the test. */
 struct thing {
 	enum object_kind kind;
-	char name[32], uid[16], id[40], owner[16], instance[16];
-	bool exists, started;
+	char name[32], uid[16], version[16], id[40], owner[16], instance[16], key[32];
+	bool exists, started, going;
+	bool bare; /* somebody has taken the label away that says that it is being made */
 };
 
-enum { THINGS = 8, PLAN = 16 };
+/* The clock of this API server, and when all that is there at first was made. */
+enum { THINGS = 8, PLAN = 16, NOW_S = 1700000000, HOUR_S = 3600 };
+#define MADE "2023-11-14T21:13:20Z" /* an hour before */
 
 struct world {
 	struct store s; /* first */
 	struct thing things[THINGS];
-	int uids;
+	int uids, versions;
 	size_t requests;
 	enum fault plan[PLAN]; /* what happens to each request; the last one to all further */
-	size_t busy_gets; /* foreign things vanish after so many POSTs that met them; 0: never */
+	size_t conflicts;      /* so many PATCHes are answered 409 */
+	int stolen_at; /* before this request the Framework is made anew by somebody; -1: never */
+	int late_at;   /* before this request what nobody waits for any more is executed: the POST
+	                * of a job without dependents, or the PATCH; 0: never */
+	int64_t now_s;
+	bool strips_labels; /* of what is made */
+	const char *uid;    /* what it says that uids are; NULL: what they are */
+	size_t busy_gets;   /* foreign things vanish after so many POSTs that met them; 0: never */
 	size_t verbs[STORE_READY + 1];
 	struct {
 		struct pending *p;
@@ -68,9 +79,16 @@ static struct thing *add(struct world *w, enum object_kind kind, const char *nam
 	*t = (struct thing){ .kind = kind, .exists = true };
 	(void)snprintf(t->name, sizeof(t->name), "%s", name);
 	(void)snprintf(t->uid, sizeof(t->uid), "uid-%d", ++w->uids);
+	(void)snprintf(t->version, sizeof(t->version), "%d", ++w->versions);
 	(void)snprintf(t->id, sizeof(t->id), "%s", id);
 	(void)snprintf(t->instance, sizeof(t->instance), "here");
 	return t;
+}
+
+static void start(struct world *w, struct thing *t)
+{
+	t->started = true;
+	(void)snprintf(t->version, sizeof(t->version), "%d", ++w->versions);
 }
 
 static size_t count(const struct world *w)
@@ -81,14 +99,22 @@ static size_t count(const struct world *w)
 	return n;
 }
 
-static void answer_with(struct world *w, struct store_reply *r, const struct thing *t)
+static void answer_with(struct world *w, struct store_reply *r, const struct thing *t, bool whole)
 {
 	(void)snprintf(w->text, sizeof(w->text),
-	               "{\"metadata\":{\"annotations\":{\"rest-lit/submission\":\"%s\"},"
-	               "\"labels\":{\"rest-lit/instance\":\"%s\"}}}",
-	               t->id, t->instance);
+	               "{\"metadata\":{\"creationTimestamp\":\"" MADE "\",\"annotations\":{"
+	               "\"rest-lit/submission\":\"%s\",\"rest-lit/idempotency\":\"%s\"},"
+	               "\"labels\":{\"rest-lit/instance\":\"%s\"%s}%s}%s}",
+	               t->id, t->key, t->instance,
+	               t->started || t->bare ? "" : ",\"rest-lit/creating\":\"true\"",
+	               t->going ? ",\"deletionTimestamp\":\"" MADE "\"" : "",
+	               !whole       ? ""
+	               : t->started ? ",\"spec\":{\"executionType\":\"Start\"}"
+	                            : ",\"spec\":{\"executionType\":\"Create\"}");
+	r->date_s = w->now_s;
 	r->body = span_of(w->text);
-	r->uid = span_of(t->uid);
+	r->uid = span_of(w->uid ? w->uid : t->uid);
+	r->resource_version = span_of(t->version);
 	r->outcome = STORE_OK;
 	r->status = 200;
 }
@@ -106,7 +132,9 @@ static void create(struct world *w, const struct store_request *q, struct store_
 	static struct thing made = { .uid = "dry" };
 	t = q->dry_run ? &made : add(w, q->kind, q->name, ID);
 	kept_copy(t->owner, sizeof(t->owner), q->body[1]);
-	answer_with(w, r, t);
+	t->started = strstr(q->body[0].p, "\"Start\"") != NULL;
+	t->bare = w->strips_labels;
+	answer_with(w, r, t, q->whole);
 }
 
 static void get(struct world *w, const struct store_request *q, struct store_reply *r)
@@ -114,7 +142,7 @@ static void get(struct world *w, const struct store_request *q, struct store_rep
 	struct thing *t = find(w, q->kind, q->name);
 	r->outcome = STORE_NOT_FOUND;
 	if (t != NULL)
-		answer_with(w, r, t);
+		answer_with(w, r, t, q->whole);
 }
 
 static void patch(struct world *w, const struct store_request *q, struct store_reply *r)
@@ -123,10 +151,16 @@ static void patch(struct world *w, const struct store_request *q, struct store_r
 	r->outcome = STORE_NOT_FOUND;
 	if (t == NULL)
 		return;
-	assert_non_null(strstr(q->body[0].p, t->uid));
+	r->outcome = STORE_CONFLICT;
+	r->status = 409;
+	if (w->conflicts > 0 && w->conflicts--)
+		return;
+	if (strstr(q->body[0].p, t->uid) == NULL)
+		return;
+	assert_non_null(strstr(q->body[0].p, "\"rest-lit/creating\":null"));
 	assert_non_null(strstr(q->body[0].p, "\"executionType\":\"Start\""));
-	t->started = true;
-	answer_with(w, r, t);
+	start(w, t);
+	answer_with(w, r, t, q->whole);
 }
 
 static void delete (struct world *w, const struct store_request *q, struct store_reply *r)
@@ -136,7 +170,9 @@ static void delete (struct world *w, const struct store_request *q, struct store
 	if (t == NULL)
 		return;
 	assert_non_null(q->uid);
-	r->outcome = strcmp(t->uid, q->uid) == 0 ? STORE_OK : STORE_CONFLICT;
+	bool fits = strcmp(t->uid, q->uid) == 0 &&
+	            (q->resource_version == NULL || strcmp(t->version, q->resource_version) == 0);
+	r->outcome = fits ? STORE_OK : STORE_CONFLICT;
 	if (r->outcome == STORE_CONFLICT)
 		return;
 	t->exists = false;
@@ -184,6 +220,10 @@ static void apply(struct world *w, enum fault fault, const struct store_request 
 		r->outcome = STORE_REFUSED;
 		r->status = fault == NO_RIGHT ? 403 : 422;
 		break;
+	case IN_THE_WAY:
+		r->outcome = q->verb == STORE_CREATE ? STORE_EXISTS : STORE_CONFLICT;
+		r->status = 409;
+		break;
 	case NO_UID:
 	case FINE:
 	case FAULT_MAX:
@@ -198,6 +238,12 @@ static void world_begin(struct store *s, struct pending *p)
 	size_t i = w->requests < PLAN ? w->requests : PLAN - 1;
 	struct store_reply *r = &w->answered[w->n_answered].reply;
 	*r = (struct store_reply){ .body = SPAN(""), .uid = SPAN(""), .message = SPAN("") };
+	if (w->stolen_at == (int)w->requests) {
+		(void)snprintf(w->things[0].uid, sizeof(w->things[0].uid), "other");
+		(void)snprintf(w->things[0].id, sizeof(w->things[0].id), OTHER_ID);
+	}
+	if (w->late_at > 0 && w->late_at == (int)w->requests)
+		start(w, w->things[0].exists ? &w->things[0] : add(w, KIND_FRAMEWORK, "f", ID));
 	w->requests++;
 	w->verbs[p->r.verb]++;
 	assert_true(w->requests < 200);
@@ -237,6 +283,6 @@ static void world_init(struct world *w)
 		.free = world_free,
 	};
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	*w = (struct world){ .uids = 0 };
+	*w = (struct world){ .uids = 0, .stolen_at = -1, .now_s = NOW_S };
 	store_init(&w->s, &OPS, "jobs", &limits);
 }

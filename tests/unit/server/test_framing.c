@@ -92,16 +92,57 @@ static void test_framing_check_refused(void **state)
 		{ "Content-Length", "18446744073709551621" },
 		{ "Transfer-Encoding", "chunked, chunked" },
 		{ "Transfer-Encoding", "gzip" },
-		{ "Host", "a", "Host", "b" },
+		{ "Host", "b" },
 		{ "Content-Length ", "5" },
 		{ "a b", "c" },
 		{ "", "c" },
 		{ "X", "a\rb" },
 		{ "X", "a\x7f" },
 	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct head h;
+		begin(&h, "HTTP/1.1");
+		add(&h, "Host", "a");
+		for (const char *const *header = CASES[i]; *header; header += 2)
+			add(&h, header[0], header[1]);
+		assert_non_null(framing_check(&h.f, h.version));
+	}
+}
+
+static void test_framing_check_host(void **state)
+{
+	(void)state;
 	struct head h;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
-		assert_non_null(check(&h, "HTTP/1.1", CASES[i]));
+	assert_non_null(CHECK(&h, "HTTP/1.1", "X", "a"));
+	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
+}
+
+static void test_framing_size(void **state)
+{
+	(void)state;
+	static char large[12000];
+	const struct span value = { large, sizeof(large) };
+	struct head h;
+	(void)CHECK(&h, "HTTP/1.1", "Host", "a");
+	assert_int_equal(framing_size(&h.f, 8192), SIZE_OK);
+	assert_int_equal(framing_size(&h.f, 8193), SIZE_LINE);
+	framing_header(&h.f, SPAN("X"), value);
+	assert_int_equal(framing_size(&h.f, 100), SIZE_OK);
+	assert_int_equal(framing_size(&h.f, 8000), SIZE_HEADERS);
+}
+
+/* Many small ones take as much as one that is large. */
+static void test_framing_size_many(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	for (size_t i = 0; i < 150; i++)
+		framing_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(framing_size(&h.f, 1), SIZE_OK);
+	for (size_t i = 0; i < 100; i++)
+		framing_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(framing_size(&h.f, 1), SIZE_HEADERS);
 }
 
 static void test_framing_check_version(void **state)
@@ -154,7 +195,7 @@ static bool is_local(const char *host, const char *origin, const char *site)
 		f.value[HEADER_ORIGIN] = span_of(origin);
 	if (site)
 		f.value[HEADER_FETCH_SITE] = span_of(site);
-	return framing_local(&f, PORT) == NULL;
+	return framing_local(&f, "http", PORT) == NULL;
 }
 
 static void test_framing_local_host(void **state)
@@ -200,11 +241,12 @@ static enum body_type type_of(const char *type, const char *encoding)
 static void test_framing_body_type(void **state)
 {
 	(void)state;
-	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_OK);
-	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_OK);
-	assert_int_equal(type_of("Text/Plain; charset=utf-8", "identity"), BODY_TYPE_OK);
-	assert_int_equal(type_of("application/x-yaml ;a=b", NULL), BODY_TYPE_OK);
-	assert_int_equal(type_of("application/x-www-form-urlencoded", NULL), BODY_TYPE_REFUSED);
+	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("Text/Plain; charset=utf-8", "identity"), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("application/x-yaml ;a=b", NULL), BODY_TYPE_YAML);
+	assert_int_equal(type_of("application/JSON", NULL), BODY_TYPE_JSON);
+	assert_int_equal(type_of("application/x-www-form-urlencoded", NULL), BODY_TYPE_FORM);
 	assert_int_equal(type_of("text/", NULL), BODY_TYPE_REFUSED);
 	assert_int_equal(type_of("", NULL), BODY_TYPE_REFUSED);
 	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
@@ -231,6 +273,9 @@ int main(void)
 		cmocka_unit_test(test_framing_header_folded),
 		cmocka_unit_test(test_framing_header_nul_in_value),
 		cmocka_unit_test(test_framing_check_header_cut_short),
+		cmocka_unit_test(test_framing_check_host),
+		cmocka_unit_test(test_framing_size),
+		cmocka_unit_test(test_framing_size_many),
 		cmocka_unit_test(test_framing_local_host),
 		cmocka_unit_test(test_framing_local_origin),
 		cmocka_unit_test(test_framing_local_fetch_site),

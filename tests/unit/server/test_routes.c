@@ -64,6 +64,30 @@ static void test_route_find_other_method(void **state)
 	assert_null(find("HEAD", "/api/v2/jobs", NULL));
 }
 
+static void test_route_find_any_method(void **state)
+{
+	(void)state;
+	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
+	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
+		assert_string_equal(find(METHODS[i], "/api/v2/info", NULL), "/api/v2/info");
+		assert_string_equal(find(METHODS[i], "/api/v1/", NULL), "/api/v1");
+	}
+}
+
+/* None stands in the shadow of another. */
+static void test_routes_are_all_reached(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_ROUTES; i++) {
+		const char *method = strcmp(ROUTES[i].method, "*") == 0 ? "GET" : ROUTES[i].method;
+		STR_AUTO path = STR_INIT(1000);
+		for (const char *p = ROUTES[i].path; *p; p++)
+			if (*p != '{' && *p != '}')
+				str_char(&path, *p);
+		assert_string_equal(find(method, str_c(&path), NULL), ROUTES[i].path);
+	}
+}
+
 static void test_route_find_bad_segments(void **state)
 {
 	(void)state;
@@ -95,6 +119,9 @@ static void test_route_methods(void **state)
 	STR_AUTO out = STR_INIT(100);
 	route_methods(&out, SPAN("/healthz"), &a);
 	assert_string_equal(str_c(&out), "GET, HEAD, OPTIONS");
+	STR_AUTO any = STR_INIT(100);
+	route_methods(&any, SPAN("/api/v1"), &a);
+	assert_string_equal(str_c(&any), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 	STR_AUTO none = STR_INIT(100);
 	route_methods(&none, SPAN("/nothing"), &a);
 	assert_string_equal(str_c(&none), "");
@@ -117,6 +144,8 @@ int main(void)
 		cmocka_unit_test(test_route_find_args),
 		cmocka_unit_test(test_route_find_decodes_once),
 		cmocka_unit_test(test_route_find_other_method),
+		cmocka_unit_test(test_route_find_any_method),
+		cmocka_unit_test(test_routes_are_all_reached),
 		cmocka_unit_test(test_route_find_bad_segments),
 		cmocka_unit_test(test_route_methods),
 		cmocka_unit_test(test_routes_page_has_all),

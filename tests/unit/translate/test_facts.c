@@ -120,6 +120,92 @@ static void test_read_refuses(void **state)
 	}
 }
 
+/* What is wrong with the file is said in the log. */
+static void test_read_shows_nothing_of_extensions(void **state)
+{
+	(void)state;
+	static const char *const CASES[] = {
+		"users: {bob: {extension: MARKER}}",
+		"users: {bob: {extension: [MARKER]}}",
+		"users: {bob: {extension: {githubPAT: MARKER-X}, email: [MARKER-X]}}",
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct facts f;
+		assert_int_equal(facts_read(span_of(CASES[i]), "bob", &a, &f, &e), -1);
+		for (size_t k = 0; k < e.notes.n; k++) {
+			STR_AUTO text = STR_INIT(4096);
+			note_text(&text, &e.notes.v[k]);
+			assert_null(strstr(str_c(&text), "MARKER"));
+		}
+	}
+}
+
+/* translate prints what serve would send. */
+static void test_read_groups(void **state)
+{
+	(void)state;
+	static const char TEXT[] = "virtualClusters: [default, vc1, vc2]\n"
+				   "storages: [{name: nfs}, {name: own}, {name: other}]\n"
+				   "groups: {g: {virtualClusters: [vc1], storages: [nfs]}}\n"
+				   "users: {bob: {groups: [g, g], virtualClusters: [vc2, vc1],\n"
+				   "  storages: [own]}}\n"
+				   "others: refuse\n";
+	ARENA_AUTO a = { 0 };
+	struct facts f;
+	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_int_equal(f.n_virtual_clusters, 2);
+	assert_true(span_is(f.virtual_clusters[0], "vc2") && span_is(f.virtual_clusters[1], "vc1"));
+	assert_int_equal(f.n_storages, 2);
+	assert_true(span_is(f.storages[0].name, "nfs") && span_is(f.storages[1].name, "own"));
+}
+
+static void test_read_admin(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct facts f;
+	static const char TEXT[] = "groups: {g: {admin: true}}\n"
+				   "users: {bob: {groups: [g], virtualClusters: []}}\n";
+	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_true(f.any_virtual_cluster);
+	assert_int_equal(f.n_storages, 0);
+}
+
+/* Of any user: who wrote the file wants to know before that user comes. */
+static void test_read_looks_at_all_users(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct facts f;
+	struct span text = SPAN("storages: []\n"
+	                        "users:\n"
+	                        "  bob: {groups: [x]}\n"
+	                        "  eve: {storages: [y]}\n");
+	assert_int_equal(facts_read(text, "alice", &a, &f, &e), -1);
+	assert_int_equal(e.notes.n, 2);
+	assert_int_equal(e.notes.v[0].line, 3);
+	assert_int_equal(e.notes.v[0].column, 18);
+	assert_string_equal(e.notes.v[0].msg, "group `x` is named but not defined");
+	assert_int_equal(e.notes.v[1].line, 4);
+}
+
+static void test_read_many_users(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO text = STR_INIT(16u << 20);
+	struct facts f;
+	str_puts(&text, "{\"groups\":{\"g\":{\"virtualClusters\":[\"vc1\"]}},\"users\":{");
+	for (int i = 0; i < 30000; i++)
+		str_printf(&text, "%s\"u%d\":{\"groups\":[\"g\"]}", i ? "," : "", i);
+	str_puts(&text, "}}");
+	assert_int_equal(read_facts(str_c(&text), "u29999", &a, &f), 0);
+	assert_int_equal(f.n_virtual_clusters, 1);
+}
+
 static void test_read_says_where(void **state)
 {
 	(void)state;
@@ -142,6 +228,11 @@ int main(void)
 		cmocka_unit_test(test_read_time),
 		cmocka_unit_test(test_read_json),
 		cmocka_unit_test(test_read_refuses),
+		cmocka_unit_test(test_read_shows_nothing_of_extensions),
+		cmocka_unit_test(test_read_groups),
+		cmocka_unit_test(test_read_admin),
+		cmocka_unit_test(test_read_looks_at_all_users),
+		cmocka_unit_test(test_read_many_users),
 		cmocka_unit_test(test_read_says_where),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);

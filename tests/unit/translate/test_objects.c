@@ -63,6 +63,67 @@ static void test_build_uid_belongs_at_uid_at(void **state)
 	assert_int_equal(b.out.v[2].uid_at, 0);
 }
 
+/* A label or annotation of the i-th object, NULL if it has none. */
+static char *mark_of(const struct bench *b, size_t i, const char *where, const char *key)
+{
+	json_t *v = object(b, i);
+	const char *text =
+	    json_string_value(json_object_get(json_object_get(at(v, "metadata"), where), key));
+	char *copy = text ? xstrdup(text) : NULL;
+	json_decref(v);
+	return copy;
+}
+
+static void assert_mark(const struct bench *b, size_t i, const char *where, const char *key,
+                        const char *want)
+{
+	FREE_AUTO char *is = mark_of(b, i, where, key);
+	if (want == NULL)
+		assert_null(is);
+	else
+		assert_string_equal(is ? is : "(none)", want);
+}
+
+static void test_build_only_a_framework_being_made_says_so(void **state)
+{
+	(void)state;
+	BENCH_AUTO owned;
+	make_owned(&owned, PROFILE_PLAIN);
+	assert_mark(&owned, 3, "labels", "rest-lit/creating", "true");
+	for (size_t i = 0; i < 3; i++)
+		assert_mark(&owned, i, "labels", "rest-lit/creating", NULL);
+	BENCH_AUTO alone;
+	set_up(&alone, PROFILE_PLAIN);
+	alone.mark = &MARK;
+	built(&alone);
+	assert_mark(&alone, 0, "labels", "rest-lit/instance", "here");
+	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
+}
+
+static void test_build_idempotency_is_the_frameworks_alone(void **state)
+{
+	(void)state;
+	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd" };
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", NULL);
+	b.mark = &KEYED;
+	built(&b);
+	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", "ab-cd");
+	for (size_t i = 0; i < 3; i++)
+		assert_mark(&b, i, "annotations", "rest-lit/idempotency", NULL);
+}
+
+/* It belongs to no namespace, and whoever sweeps must know where its Framework is. */
+static void test_build_priority_class_names_the_namespace(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	assert_mark(&b, 2, "labels", "rest-lit/namespace", "default");
+	assert_mark(&b, 3, "labels", "rest-lit/namespace", NULL);
+}
+
 static void test_build_mark_alone_still_starts(void **state)
 {
 	(void)state;
@@ -236,6 +297,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_build_mark_makes_create_and_owners),
 		cmocka_unit_test(test_build_uid_belongs_at_uid_at),
+		cmocka_unit_test(test_build_only_a_framework_being_made_says_so),
+		cmocka_unit_test(test_build_idempotency_is_the_frameworks_alone),
+		cmocka_unit_test(test_build_priority_class_names_the_namespace),
 		cmocka_unit_test(test_build_mark_alone_still_starts),
 		cmocka_unit_test(test_build_registry_secret_keeps_the_later_login),
 		cmocka_unit_test(test_build_job_secrets_are_yaml),

@@ -1,0 +1,15 @@
+#pragma once
+/*
+ * Hashes for tables whose keys come from outside: SipHash-2-4, with which nobody who does not have
+ * the key can choose texts that meet in one place.  Pure, but for the making of a key.
+ */
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct hash_key {
+	uint64_t v[2];
+};
+
+struct hash_key hash_key_new(void); /* random, from the kernel */
+uint64_t hash_bytes(const struct hash_key *key, struct span bytes);

@@ -1,0 +1,33 @@
+#pragma once
+/*
+ * What the janitor has its eye on: objects that look left over, and since when they do.  As many as
+ * there is room for; what finds none is met again in a later round.  Private to k8s/.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+enum { SUSPECTS_MAX = 1024, SUSPECT_NAME = 64, SUSPECT_WORD = 64 };
+
+struct suspect {
+	char name[SUSPECT_NAME], uid[SUSPECT_WORD], version[SUSPECT_WORD];
+	int64_t since_ms;
+	bool listed; /* it was met in the list that is being read */
+};
+
+struct suspects {
+	struct suspect *v; /* SUSPECTS_MAX of them, made at first use */
+	size_t n;
+};
+
+/* The one of this name and uid, NULL if there is none.  Borrowed until one is forgotten. */
+struct suspect *suspect_find(const struct suspects *s, const char *name, const char *uid);
+/* The same, added if it was not there.  NULL if there is no room, or if it cannot be kept: a name
+ * or uid that is empty or too long. */
+struct suspect *suspect_note(struct suspects *s, const char *name, const char *uid, int64_t now_ms);
+void suspect_forget(struct suspects *s, struct suspect *one);
+/* Forget all that are not `listed`, and take that mark from the others. */
+void suspects_keep_listed(struct suspects *s);
+void suspects_done(struct suspects *s);

@@ -1,0 +1,108 @@
+#pragma once
+/*
+ * Who somebody is: a user, what he may do, and the facts that his jobs are translated with.  Found
+ * by name, in the file of --facts or in the Secrets and PersistentVolumeClaims of an OpenPAI
+ * cluster (--users=openpai), and believed for --token-cache seconds.  Each loop has a cache of its
+ * own, bounded, and an account belongs to one loop: no locks.
+ */
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "translate/translate.h"
+
+struct accounts;
+struct account_source;
+struct store;
+struct options;
+
+enum { ACCOUNT_NAME = 64 };
+
+/*
+ * More of facts.storages[i], as its volume has it; of the file: type "unknown", nothing else. Never
+ * a password or key of it, which OpenPAI hands out here.
+ */
+struct account_storage {
+	const char *volume; /* name of the PersistentVolume, "" if not known */
+	/* As OpenPAI calls them: nfs, azureFile, azureBlob, samba, other, unknown. */
+	const char *type;
+	struct span data; /* JSON: {"server":...,"path":...}, {} if nothing is to be said */
+	struct span mount_options; /* JSON: a list of texts, "" if there are none */
+};
+
+/* Whole and unchanging once it is handed out. */
+struct account {
+	size_t refs; /* account_hold, account_drop */
+	char name[ACCOUNT_NAME];
+	bool admin;
+	const char *email; /* "" if none */
+	const struct span *groups;
+	size_t n_groups;
+	/* All of the user's extension, a map, or NULL; shown by account_extension only. */
+	const struct node *extension;
+	/* Virtual clusters (of an admin: all that exist), storages, and the extension if pods have
+	 * a use for it; submitted_ms is set for each job. */
+	struct facts facts;
+	const struct account_storage *storages; /* as many as facts.n_storages */
+	struct arena arena;                     /* all of the above */
+	struct policy *policy;                  /* held: the file that it was made from; or NULL */
+};
+
+/*
+ * Where accounts come from.  Shared by all loops; the file of --facts is read by account_source_new
+ * and again by account_source_reload (which keeps what was read before on any error, and says so
+ * in *e).  With --no-auth, --user is found like any other.  NULL and *e: 400 or 500.
+ */
+struct account_source *account_source_new(const struct options *o, struct err *e);
+int account_source_reload(struct account_source *s, struct err *e); /* the main thread */
+void account_source_free(struct account_source *s);
+
+/* The accounts of one loop.  The store is borrowed; NULL if none is asked (--users=file). */
+struct accounts *accounts_new(struct account_source *s, struct store *store);
+/* What is still looked for is given up: callbacks get 503. */
+void accounts_free(struct accounts *all);
+
+/* a: a reference that is the callback's, or NULL and *e. */
+typedef void account_callback(void *arg, struct account *a, const struct err *e);
+
+/*
+ * Find a user.  The account (a reference that is the caller's) if it is known now; else NULL, and
+ * either e->http is set, or `done` is called later, once.  Errors: 401 UnauthorizedUserError: there
+ * is no such user; 503 UnavailableError: it could not be found out, which is never a pass.
+ * `name` must be fit for a user's name (user_name_ok); it is copied.
+ */
+struct account *account_find(struct accounts *all, const char *name, account_callback *done,
+                             void *arg, struct err *e);
+void account_hold(struct account *a);
+void account_drop(struct account *a); /* NULL is nothing */
+
+/*
+ * A user's extension as JSON, fit to be shown to himself or an admin and to nobody else: of what it
+ * holds only what is known to be no secret (never jobSSH.key, githubPAT, tokens of other clusters).
+ * "{}" if he has none.  Appends.
+ */
+void account_extension(const struct account *a, struct str *out);
+
+/*
+ * The virtual clusters that this account may use, each by name, for being shown; NULL: those that
+ * are known to exist at all.  Where the file does not list them: those named by users and groups
+ * (of an OpenPAI cluster: that were seen so far), and `default`.  How many; *out lives in the
+ * arena.
+ */
+size_t account_virtual_clusters(struct accounts *all, const struct account *a, struct arena *arena,
+                                struct span **out);
+
+/* The users that the file lists; none with --users=openpai, where nobody causes a LIST. */
+size_t account_users(struct accounts *all, struct arena *arena, struct span **out);
+
+/* hash: the password's hash as OpenPAI keeps it (hex), "" if the user has none; wiped when the
+ * callback returns.  *e: 400 NoUserError, or 503 UnavailableError. */
+typedef void account_password_callback(void *arg, struct span hash, const struct err *e);
+
+/*
+ * What a user's password is checked with, read from his Secret for this one time: never kept.
+ * 0: `done` is called later, once.  -1 and *e at once: 400 NoUserError (--users=file, where nobody
+ * has a password), 503 UnavailableError: too many ask.  The name must be user_name_ok.
+ */
+int account_password(struct accounts *all, const char *name, account_password_callback *done,
+                     void *arg, struct err *e);

@@ -1,0 +1,23 @@
+#pragma once
+/*
+ * Tokens that were revoked here, told to all loops of this process: each believes for itself, and
+ * must not go on believing what another one knows to be over.  The last REVOKED_KEPT are kept; a
+ * loop that has missed more forgets all that it believes.  Any thread.
+ */
+#include <stdint.h>
+
+struct revoked;
+
+enum { REVOKED_KEPT = 256 };
+
+struct revoked *revoked_new(void);
+void revoked_free(struct revoked *r); /* NULL is nothing */
+/* Copied; the id of a token (token.h). */
+void revoked_tell(struct revoked *r, const char *id);
+/*
+ * Call forget(arg, id) for each that was told since *seen, which begins at 0 and moves on; id is
+ * NULL if there were more than are kept: forget all.  Costs one atomic read if there is nothing
+ * new.
+ */
+void revoked_hear(struct revoked *r, uint64_t *seen, void (*forget)(void *arg, const char *id),
+                  void *arg);

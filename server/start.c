@@ -1,0 +1,307 @@
+#include "server/start.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "k8s/images.h"
+#include "k8s/store.h"
+#include "schema/check.h"
+#include "server/account.h"
+#include "server/checks.h"
+#include "server/delivery.h"
+#include "server/edge.h"
+#include "server/log.h"
+#include "server/process.h"
+#include "server/reload.h"
+#include "server/revoked.h"
+#include "server/setup.h"
+#include "server/sweep.h"
+#include "server/tls.h"
+#include "server/token.h"
+#include "server/worker.h"
+
+enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64 };
+
+static const char *or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+/* No cluster by option, and this is no pod: jobs go to a directory here. */
+static bool is_alone(const struct options *o)
+{
+	return !o->standalone[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
+	       !getenv("KUBERNETES_SERVICE_HOST"); /* NOLINT(concurrency-mt-unsafe): at start */
+}
+
+static int open_signals(struct service *s, struct err *e)
+{
+	sigset_t set;
+	(void)sigemptyset(&set); /* these four cannot fail with these arguments */
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->server.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->signal_fd < 0 || s->server.ended_fd < 0)
+		return err_set(e, UNKNOWN_ERROR, "signalfd failed");
+	return 0;
+}
+
+static int check_options(struct service *s, struct err *e)
+{
+	struct options *o = &s->options;
+	if (is_alone(o))
+		o->standalone = STANDALONE_DIR;
+	if (address_parse(o->listen, &s->address, e) < 0)
+		return -1;
+	return checks_options(o, address_is_loopback(&s->address), e);
+}
+
+static int open_keys(struct service *s, const char **file, struct err *e)
+{
+	if (s->options.no_auth)
+		return 0;
+	struct keyring *keys = reload_keys(&s->options, file, e);
+	atomic_store(&s->server.keyring, keys);
+	return keys ? 0 : -1;
+}
+
+static int open_tls(struct service *s, struct err *e)
+{
+	const struct options *o = &s->options;
+	if (!o->tls_cert[0])
+		return 0;
+	s->server.tls = tls_new(o->tls_cert, o->tls_key, e);
+	return s->server.tls ? 0 : -1;
+}
+
+static int open_store(struct service *s, struct err *e)
+{
+	struct options *o = &s->options;
+	if (o->standalone[0]) {
+		s->server.local = local_open(o->standalone, e);
+		s->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";
+		return s->server.local ? 0 : -1;
+	}
+	struct login_options login = {
+		.kubeconfig = or_null(o->kubeconfig),
+		.context = or_null(o->context),
+		.apiserver = or_null(o->apiserver),
+		.ca_file = or_null(o->apiserver_ca),
+		.token_file = or_null(o->apiserver_token_file),
+		.namespace_name = or_null(o->namespace_name),
+	};
+	s->server.login = login_new(&login, e);
+	if (!s->server.login)
+		return -1;
+	s->server.namespace_name = login_namespace(s->server.login);
+	/* The objects name the namespace too. */
+	o->namespace_name = s->server.namespace_name;
+	return 0;
+}
+
+static int open_images(struct service *s, struct err *e)
+{
+	const struct options *o = &s->options;
+	const struct images_settings settings = {
+		.registries = o->check_images_registries,
+		.ca_file = o->check_images_ca,
+		.budget_ms = o->check_images_budget_s * 1000,
+	};
+	if (strcmp(o->check_images, "off") == 0)
+		return 0;
+	s->server.images = images_new(&settings, e);
+	return s->server.images ? 0 : err_wrap(e, "--check-images");
+}
+
+/* For the hashes of passwords. */
+static int open_worker(struct service *s, struct err *e)
+{
+	const struct options *o = &s->options;
+	if (o->no_auth || strcmp(o->users, "openpai") != 0)
+		return 0;
+	s->server.worker = worker_new(e);
+	return s->server.worker ? 0 : -1;
+}
+
+/* What all loops share, but for the store. */
+static int open_shared(struct service *s, const char **file, struct err *e)
+{
+	struct server *v = &s->server;
+	*file = s->options.facts;
+	v->translator = setup_translator(&s->options, e);
+	if (!v->translator)
+		return -1;
+	v->accounts = account_source_new(&s->options, e);
+	if (!v->accounts)
+		return -1;
+	*file = NULL;
+	s->server.revoked = revoked_new();
+	v->edge = edge_new(&s->options, e);
+	if (!v->edge)
+		return -1;
+	if (open_worker(s, e) < 0)
+		return -1;
+	return open_images(s, e);
+}
+
+static size_t count_loops(const struct options *o)
+{
+	if (o->loops)
+		return (size_t)o->loops;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return cores < 1 ? 1 : cores > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (size_t)cores;
+}
+
+/* Clients must not use up the files that we need ourselves: with too few, there are fewer places.
+ */
+static void allow_files(struct options *o, size_t loops)
+{
+	size_t ours = loops * (size_t)o->in_flight + SPARE_FILES;
+	size_t wanted = loops * (size_t)o->connections + ours;
+	size_t allowed = process_allow_files(wanted);
+	if (allowed >= wanted)
+		return;
+	o->connections = allowed >= ours + loops ? (int64_t)((allowed - ours) / loops) : 1;
+	struct line line = log_begin(
+	    LOG_WARN, "so few open files are allowed (ulimit -Hn) that --connections is lowered");
+	log_int(&line, "files", (int64_t)allowed);
+	log_int(&line, "connections", o->connections);
+	log_end(&line);
+}
+
+static int open_loops(struct service *s, struct err *e)
+{
+	int fds[LOOPS_MAX];
+	size_t n = count_loops(&s->options);
+	allow_files(&s->options, n);
+	if (listeners_open(&s->address, fds, n, e) < 0)
+		return -1;
+	s->server.port = address_port(&s->address);
+	int failed = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (failed)
+			(void)close(fds[i]); /* nothing went over it */
+		else
+			failed = loop_init(&s->loops[s->n_loops++], &s->server, fds[i], e);
+	}
+	return failed;
+}
+
+int start_all(struct service *s, const char **file, struct err *e)
+{
+	s->server.options = &s->options;
+	s->signal_fd = s->server.ended_fd = -1;
+	/* Before there are threads, which would take signals otherwise. */
+	if (open_signals(s, e) < 0 || check_options(s, e) < 0)
+		return -1;
+	schema_init();
+	if (open_keys(s, file, e) < 0)
+		return -1;
+	*file = NULL;
+	if (open_tls(s, e) < 0 || open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
+	    open_loops(s, e) < 0)
+		return -1;
+	s->delivery = delivery_start(&s->server, e);
+	if (!s->delivery)
+		return -1;
+	s->sweep = sweep_start(&s->server, e);
+	return s->sweep ? 0 : -1;
+}
+
+/* ---- the log ---- */
+
+/* "none", "stored", "signature" */
+static const char *token_check(const struct options *o)
+{
+	return o->no_auth ? "none" : o->token_check[0] ? o->token_check : "signature";
+}
+
+static void warn_of_files(const struct keyring *keys)
+{
+	const char *file;
+	const char *what = keys ? keyring_warning(keys, &file) : NULL;
+	if (!what)
+		return;
+	struct line line = log_begin(LOG_WARN, "a file with keys is not as it should be");
+	log_text(&line, "file", span_of(file));
+	log_text(&line, "why", span_of(what));
+	log_end(&line);
+}
+
+static void warn(const struct service *s, const char *scrubbed)
+{
+	const struct keyring *keys = atomic_load(&s->server.keyring);
+	if (scrubbed)
+		log_event(LOG_WARN, "a variable that changes TLS or proxies was set; it is ignored",
+		          "variable", scrubbed);
+	if (strcmp(s->options.profile, "openpai") == 0)
+		log_event(LOG_WARN,
+		          "profile openpai: every job author is root on the nodes (host network, "
+		          "SYS_ADMIN, host paths)",
+		          NULL, NULL);
+	if (keys && keyring_weak(keys))
+		log_event(
+		    LOG_WARN,
+		    "the secret of --jwt-secret-file is the one that OpenPAI ships: everybody "
+		    "knows it, and only what is stored protects this cluster; change it",
+		    NULL, NULL);
+	if (s->server.tls && tls_warning(s->server.tls))
+		log_event(LOG_WARN, "the certificate is not as it should be", "why",
+		          tls_warning(s->server.tls));
+	warn_of_files(keys);
+}
+
+void start_report(const struct service *s, const char *scrubbed)
+{
+	const struct server *v = &s->server;
+	STR_AUTO address = STR_INIT(128);
+	address_text(&address, &s->address);
+	struct line line = log_begin(LOG_INFO, "listening");
+	log_text(&line, "version", SPAN(REST_LIT_VERSION));
+	log_text(&line, "address", str_view(&address));
+	log_text(&line, "tls", v->tls ? SPAN("yes") : SPAN("no"));
+	log_text(&line, "store",
+	         span_of(v->local ? s->options.standalone : login_describe(v->login)));
+	log_text(&line, "namespace", span_of(v->namespace_name));
+	log_text(&line, "profile", span_of(s->options.profile));
+	log_text(&line, "runtime", span_of(s->options.runtime));
+	log_text(&line, "token_check", span_of(token_check(&s->options)));
+	log_text(&line, "users", span_of(s->options.users));
+	if (s->options.no_auth)
+		log_text(&line, "user", span_of(s->options.user));
+	log_int(&line, "loops", (int64_t)s->n_loops);
+	log_end(&line);
+	warn(s, scrubbed);
+}
+
+void start_undo(struct service *s)
+{
+	struct server *v = &s->server;
+	for (size_t i = 0; i < s->n_loops; i++)
+		loop_done(&s->loops[i]);
+	images_free(v->images);
+	worker_free(v->worker);
+	delivery_free(s->delivery);
+	sweep_free(s->sweep);
+	if (v->local)
+		local_close(v->local);
+	if (v->login)
+		login_free(v->login);
+	if (v->translator)
+		translator_free(v->translator);
+	account_source_free(v->accounts);
+	edge_free(v->edge);
+	revoked_free(v->revoked);
+	tls_free(v->tls);
+	keyring_free(atomic_load(&v->keyring));
+	if (s->signal_fd >= 0)
+		(void)close(s->signal_fd);
+	if (v->ended_fd >= 0)
+		(void)close(v->ended_fd);
+}

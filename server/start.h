@@ -1,0 +1,29 @@
+#pragma once
+/* From options to loops that are ready to run, and back. */
+#include "server/listener.h"
+#include "server/loop.h"
+
+struct delivery;
+struct sweep;
+
+enum { LOOPS_MAX = 64 };
+
+/* The whole of `rest-lit serve`: what main() holds while the loops run. */
+struct service {
+	struct server server;
+	struct options options;
+	struct address address;
+	struct delivery *delivery;
+	struct sweep *sweep;
+	struct loop loops[LOOPS_MAX];
+	size_t n_loops;
+	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
+};
+
+/* Make all of it; loops do not run yet, but clients can connect.  -1 and *e: 400 wrong usage, else
+ * what failed; *file is the file that places in *e are in, or NULL. */
+int start_all(struct service *s, const char **file, struct err *e);
+/* What is served how, in the log; `scrubbed`: a variable that was removed, or NULL. */
+void start_report(const struct service *s, const char *scrubbed);
+/* Also after a start that failed.  Loops must have ended. */
+void start_undo(struct service *s);

@@ -1,0 +1,333 @@
+"""Figures of the service for docs/BENCH.md: what a submission costs, how it bears slow clients and a
+slow API server, and whether it grows.
+
+    service.py [SECONDS] [PART]...     parts: see PARTS; default: all but mixed
+
+Load comes from wrk, the API server is tests/bench/stub (answers at once, late or never) or, for
+`real`, a real kube-apiserver with etcd.  All of it runs on this machine and shares its cores."""
+import http.client
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(TOP, "tests/http"))
+
+from harness import free_port
+from tokens import SECRET, token
+
+BUILD = os.path.join(TOP, "build")
+PROGRAM = os.environ.get("REST_LIT", os.path.join(BUILD, "rest-lit"))
+STUB = os.environ.get("STUB", os.path.join(BUILD, "tests/bench/stub/stub"))
+TICK = os.sysconf("SC_CLK_TCK")
+# All clients have one address and one name here.
+FEW_LIMITS = ["--rate-address", "0", "--rate-submit", "0", "--connections-per-address", "0"]
+
+JOB = """protocolVersion: 2
+name: job_@@
+type: job
+prerequisites:
+  - {type: dockerimage, name: image, uri: "registry.example/train:1"}
+taskRoles:
+  worker:
+    instances: 4
+    dockerImage: image
+    resourcePerInstance: {cpu: 4, memoryMB: 8192, gpu: 1}
+    commands:
+      - python train.py --epochs <% $parameters.epochs %>
+parameters: {epochs: 10}
+"""
+SECRETS = JOB + "secrets: {key: hunter2}\n"
+
+
+class Program:
+    """A process that is stopped at the end, and what it took."""
+
+    def __init__(self, *command, ready):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        while self.process.poll() is None and ready not in self.said():
+            time.sleep(0.01)
+        if self.process.poll() is not None:
+            sys.exit(f"{command[0]} did not start: {self.said().decode()}")
+
+    def said(self):
+        return os.pread(self.log.fileno(), 1 << 16, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def cpu(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def memory(self, name="VmHWM"):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith(name)) / 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+class Server(Program):
+    def __init__(self, *options, store=None, no_auth=False):
+        self.port = free_port()
+        self.folder = tempfile.TemporaryDirectory()
+        secret = os.path.join(self.folder.name, "secret")
+        with open(secret, "wb") as f:
+            f.write(SECRET)
+        who = ["--no-auth", "--user", "alice"] if no_auth else ["--jwt-secret-file", secret, *FEW_LIMITS]
+        super().__init__(PROGRAM, "serve", "--listen", f"127.0.0.1:{self.port}", *who, *store, *options,
+                         ready=b'"listening"')
+        self.headers = ["Content-Type: text/yaml"]
+        if not no_auth:
+            self.headers.append(f"Authorization: Bearer {token('alice', application=True)}")
+
+
+def stub(delay_ms=0):
+    port = free_port()
+    program = Program(STUB, str(port), str(delay_ms), ready=b"ready")
+    program.store = ["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]
+    return program
+
+
+class Load:
+    """wrk, which submits; several at once may run."""
+
+    def __init__(self, url, body, headers, connections, seconds, timeout=60):
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
+        self.file.write(body)
+        self.file.flush()
+        self.wrk = subprocess.Popen(
+            ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", f"{timeout}s", "-s",
+             os.path.join(HERE, "service.lua"), url, "--", self.file.name, *headers],
+            stdout=subprocess.PIPE)
+
+    def result(self):
+        out = self.wrk.communicate()[0].decode()
+        line = next((line for line in out.splitlines() if line.startswith("RESULT")), None)
+        if line is None:
+            sys.exit(f"wrk: {out}")
+        fields = line.split()[1:]
+        self.file.close()
+        return {"requests": int(fields[0]), "rate": int(fields[0]) / float(fields[1]),
+                "p50": int(fields[2]) / 1000, "p99": int(fields[3]) / 1000, "max": int(fields[4]) / 1000,
+                "refused": int(fields[5]), "errors": int(fields[6])}
+
+
+class Health(threading.Thread):
+    """Asks for /healthz every 10 ms over a connection of its own."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.ms, self.failed, self.over = port, [], 0, threading.Event()
+
+    def run(self):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        while not self.over.wait(0.01):
+            begin = time.perf_counter()
+            try:
+                c.request("GET", "/healthz")
+                ok = c.getresponse().read() == b"ok\n"
+            except OSError:
+                ok, c = False, http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            self.failed += not ok
+            self.ms.append((time.perf_counter() - begin) * 1000)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+        self.ms.sort()
+
+    def text(self):
+        failed = f", {self.failed} FAILED" if self.failed else ""
+        return f"{self.ms[len(self.ms) * 99 // 100]:.1f} / {self.ms[-1]:.1f}{failed}"
+
+
+def submit_url(server):
+    return f"http://127.0.0.1:{server.port}/api/v2/jobs"
+
+
+def trouble(r):
+    return f"{r['refused']} refused, {r['errors']} errors" if r["refused"] or r["errors"] else "none"
+
+
+def part_post(seconds):
+    """The stub answers at once: what is left is our own cost."""
+    print("\nPOST /api/v2/jobs against a stub that answers at once (wrk, stub and server share the cores):\n")
+    print("| job | clients | per second | p50, p99 ms | CPU µs per job | MiB, peak | trouble |")
+    print("|---|--:|--:|--:|--:|--:|---|")
+    rows = [("token", JOB, False, 8), ("--no-auth", JOB, True, 8), ("token, with secrets (3 calls)", SECRETS, False, 8),
+            ("token", JOB, False, 64), ("token", JOB, False, 256)]
+    for name, body, no_auth, connections in rows:
+        with stub() as upstream, Server(store=upstream.store, no_auth=no_auth) as server:
+            Load(submit_url(server), body, server.headers, connections, 1).result()
+            before = server.cpu()
+            r = Load(submit_url(server), body, server.headers, connections, seconds).result()
+            used = (server.cpu() - before) / r["requests"] * 1e6
+            print(f"| {name} | {connections} | {r['rate']:.0f} | {r['p50']:.2f}, {r['p99']:.2f} | {used:.0f} | "
+                  f"{server.memory():.1f} | {trouble(r)} |", flush=True)
+
+
+def part_slow(seconds):
+    print("\n1000 clients at once:\n")
+    print("| API server | submissions per second | p50, p99 ms | /healthz p99 / max ms | MiB, peak | trouble |")
+    print("|---|--:|--:|--:|--:|---|")
+    wide = ["--in-flight", "500", "--queue", "2000", "--queue-per-user", "2000"]
+    for name, delay, options in (("takes 1 s for each call (--in-flight 500)", 1000, wide),
+                                 ("takes 1 s for each call (default)", 1000, ["--queue-per-user", "1000"]),
+                                 ("never answers (--deadline 5)", -1, wide + ["--deadline", "5"])):
+        with stub(delay) as upstream, Server(*options, store=upstream.store) as server, Health(server.port) as health:
+            r = Load(submit_url(server), JOB, server.headers, 1000, max(seconds, 12)).result()
+            memory = server.memory()
+        accepted = r["requests"] - r["refused"]
+        rate = accepted / r["requests"] * r["rate"] if r["requests"] else 0
+        print(f"| {name} | {rate:.0f} | {r['p50']:.0f}, {r['p99']:.0f} | {health.text()} | {memory:.1f} | "
+              f"{trouble(r)} |", flush=True)
+
+
+def part_idle(_):
+    """Connections that do nothing, or next to nothing."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    print("\nConnections that do nothing:\n")
+    print("| | /healthz p99 / max ms | MiB before | MiB with them | KiB each |")
+    print("|---|--:|--:|--:|--:|")
+    options = ["--connections", "8000", "--read-timeout", "120", "--idle-timeout", "600"]
+    for name, n, text in (("5000 idle", 5000, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
+                          ("1000 trickling, a byte per second", 1000, None)):
+        with stub() as upstream, Server(*options, store=upstream.store) as server:
+            before = server.memory("VmRSS")
+            sockets = []
+            for _ in range(n):
+                s = socket.create_connection(("127.0.0.1", server.port))
+                s.sendall(text or b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+                sockets.append(s)
+            with Health(server.port) as health:
+                for _ in range(5):
+                    time.sleep(1)
+                    for s in sockets if text is None else []:
+                        s.send(b"x")
+            after = server.memory("VmRSS")
+            print(f"| {name} | {health.text()} | {before:.1f} | {after:.1f} | {(after - before) * 1024 / n:.1f} |", flush=True)
+            for s in sockets:
+                s.close()
+
+
+def framework_for(body):
+    """Ready-made: what the server would send for this job, with @@ for its name."""
+    out = subprocess.run([PROGRAM, "translate", "--user", "alice", "-o", "json", "-"], check=True,
+                         input=body.replace("@@", "0123456789abcdef").encode(), stdout=subprocess.PIPE).stdout
+    framework = json.loads(out)["items"][-1]
+    text = json.dumps(framework, separators=(",", ":"))
+    return text.replace(framework["metadata"]["name"], "@@").replace("0123456789abcdef", "@@")
+
+
+def cpu_of(pids):
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICK
+
+
+def part_real(seconds):
+    sys.path.insert(0, os.path.join(TOP, "tests/e2e"))
+    from cluster import FRAMEWORKS, Cluster
+    kit = subprocess.run([os.path.join(TOP, "tests/tools/kit")], check=True, stdout=subprocess.PIPE).stdout
+    cluster = Cluster(kit.decode().strip().splitlines()[-1])
+    pids = []
+    for name in ("kube-apiserver", "etcd"):
+        with open(os.path.join(cluster.directory, name + ".pid"), encoding="utf-8") as f:
+            pids.append(int(f.read()))
+    print("\nThrough a real API server, beside sending it ready-made Frameworks (8 clients; runs in the order A B B A):\n")
+    print("| run | per second | p50, p99 ms | CPU µs per job: ours | API server and etcd | ours / theirs |")
+    print("|---|--:|--:|--:|--:|--:|")
+    direct = [f"Authorization: Bearer {cluster.token}", "Content-Type: application/json"]
+    totals = {}
+    try:
+        with Server("--kubeconfig", cluster.kubeconfig, store=["--namespace", "default"]) as server:
+            for way in ("direct", "rest-lit", "rest-lit", "direct") * 2:
+                ours, theirs = server.cpu(), cpu_of(pids)
+                if way == "direct":
+                    r = Load(cluster.url + FRAMEWORKS, framework_for(JOB), direct, 8, seconds).result()
+                else:
+                    r = Load(submit_url(server), JOB, server.headers, 8, seconds).result()
+                us = [(server.cpu() - ours) / r["requests"] * 1e6, (cpu_of(pids) - theirs) / r["requests"] * 1e6]
+                totals.setdefault(way, []).append((r["rate"], *us))
+                share = f"{100 * us[0] / us[1]:.1f} %" if way == "rest-lit" else ""
+                print(f"| {way} | {r['rate']:.0f} | {r['p50']:.1f}, {r['p99']:.1f} | {us[0]:.0f} | {us[1]:.0f} | {share} | "
+                      + (trouble(r) if trouble(r) != "none" else ""), flush=True)
+        mean = {way: sum(x[0] for x in v) / len(v) for way, v in totals.items()}
+        print(f"\nrest-lit / direct, by rate: {mean['rest-lit'] / mean['direct']:.3f}")
+    finally:
+        cluster.close()
+
+
+def part_mixed(seconds):
+    """Everything at once for a long time: does it grow?"""
+    minutes = max(seconds / 60, 0.5)
+    print(f"\nMixed load for {minutes:.1f} minutes: 16 clients submit jobs, 8 jobs with secrets, 8 wrong ones, 4 without a "
+          "token, and connections come and go:\n")
+    print("| after | MiB resident | descriptors | submissions so far |")
+    print("|--:|--:|--:|--:|")
+    with stub(2) as upstream, Server(store=upstream.store) as server:
+        url, total, over = submit_url(server), int(minutes * 60), threading.Event()
+
+        quiet = threading.Event()
+
+        def come_and_go():
+            while not over.wait(0.02):
+                if quiet.is_set():
+                    continue
+                with socket.create_connection(("127.0.0.1", server.port)) as s:
+                    s.sendall(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
+
+        threading.Thread(target=come_and_go, daemon=True).start()
+        step, done = max(total // 10, 3), 0
+        for i in range(max(total // step, 1)):
+            loads = [Load(url, JOB, server.headers, 16, step), Load(url, SECRETS, server.headers, 8, step),
+                     Load(url, "name: [@@", server.headers, 8, step), Load(url, JOB, server.headers[:1], 4, step)]
+            results = [load.result() for load in loads]
+            done += sum(r["requests"] - r["refused"] for r in results[:2])
+            # Who left amidst a request is let go of within two seconds: count without them.
+            quiet.set()
+            time.sleep(3)
+            print(f"| {(i + 1) * step} s | {server.memory('VmRSS'):.1f} | {server.descriptors()} | {done} |", flush=True)
+            quiet.clear()
+        over.set()
+
+
+PARTS = {"post": part_post, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
+
+
+def main():
+    seconds = 8.0
+    names = sys.argv[1:]
+    if names and names[0].replace(".", "").isdigit():
+        seconds = float(names.pop(0))
+    for name in names or [n for n in PARTS if n != "mixed"]:
+        PARTS[name](int(seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""A proxy before the API server that goes wrong where it is told to: at one request of one job.
+
+To the server under test it is an API server without TLS on loopback; what it passes on goes to the
+real one, with the server's own token."""
+import http.client
+import json
+import re
+import socket
+import ssl
+import struct
+import threading
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import urlsplit
+
+from harness import Threads
+
+KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
+PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
+# Of one connection only, or made anew by the proxy.
+HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server")
+WHOLE = 1 << 30
+
+
+class Fault:
+    """What becomes of the requests (method, kind, name) after the first `skip`, `times` of them
+    (None: all).
+
+    passed     whether the API server gets it (default: not)
+    status     the answer: this status, with a Status as body, or `text`; with `headers`
+    cut        the connection ends after that many bytes of the answer, FIN; `reset`: RST
+    hang       nothing more comes after that many bytes of the answer
+    close      the answer is whole; then the connection ends, which nobody had said
+    gate       a pair of events: set the first, wait for the second, then pass it on
+    """
+
+    def __init__(self, step, times=1, skip=0, **what):
+        self.step, self.times, self.skip = step, times, skip
+        self.what = what
+        self.seen = 0
+
+    def strikes(self, step):
+        if step != self.step:
+            return False
+        self.seen += 1
+        return self.seen > self.skip and (self.times is None or self.seen <= self.skip + self.times)
+
+    def struck(self):
+        return self.seen > self.skip
+
+
+class Proxy:
+    def __init__(self, cluster):
+        self.lock = threading.Lock()
+        self.faults = []
+        self.requests = []  # (method, kind, name)
+        self.address = urlsplit(cluster.url)
+        self.tls = ssl.create_default_context(cafile=cluster.ca)
+        self.over = threading.Event()
+        proxy = self
+
+        class Handler(_Handler):
+            front = proxy
+
+        self.server = Threads(Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def fault(self, method, kind, name, **more):
+        fault = Fault((method, kind, name), **more)
+        with self.lock:
+            self.faults.append(fault)
+        return fault
+
+    def find(self, step):
+        """The fault that strikes now, if one does."""
+        with self.lock:
+            self.requests.append(step)
+            found = [f for f in self.faults if f.strikes(step)]
+            return found[0].what if found else {}
+
+    def count(self, method, kind, name):
+        with self.lock:
+            return self.requests.count((method, kind, name))
+
+    def close(self):
+        self.over.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def refusal(what, step):
+    """(status, headers, body) of an answer that the API server did not make."""
+    code, (_, kind, name) = what["status"], step
+    headers = dict(what.get("headers", {}))
+    if "text" in what:
+        headers.setdefault("Content-Type", "text/plain; charset=utf-8")
+        return code, headers, what["text"].encode()
+    headers.setdefault("Content-Type", "application/json")
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
+            "reason": what.get("reason", http.client.responses[code].replace(" ", "")),
+            "message": what.get("message", "as the test has it"), "details": {"name": name, "kind": kind}}
+    return code, headers, json.dumps(body).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    front = None
+    upstream = None
+
+    def log_message(self, *_):
+        pass
+
+    def finish(self):
+        if self.upstream:
+            self.upstream.close()
+        try:
+            super().finish()
+        except OSError:
+            pass
+
+    def pass_on(self, body):
+        if self.upstream is None:
+            self.upstream = http.client.HTTPSConnection(
+                self.front.address.hostname, self.front.address.port, timeout=60, context=self.front.tls)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP}
+        self.upstream.request(self.command, self.path, body or None, headers)
+        reply = self.upstream.getresponse()
+        return reply.status, {k: v for k, v in reply.getheaders() if k.lower() not in HOP[:5]}, reply.read()
+
+    def end(self, reset=False):
+        if reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        else:
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
+
+    def hang(self):
+        """Until the other side goes away."""
+        self.connection.settimeout(1)
+        while not self.front.over.is_set():
+            try:
+                if not self.connection.recv(1):
+                    break
+            except socket.timeout:
+                continue
+            except OSError:
+                break
+        self.close_connection = True
+
+    def answer(self, code, headers, body, limit=WHOLE):
+        head = f"HTTP/1.1 {code} {http.client.responses.get(code, '')}\r\nContent-Length: {len(body)}\r\n"
+        head += "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+        self.wfile.write((head.encode("latin-1") + b"\r\n" + body)[:limit])
+        self.wfile.flush()
+
+    def step(self, body):
+        found = PATH.search(self.path)
+        if not found:
+            return (self.command, None, None)
+        name = json.loads(body)["metadata"]["name"] if self.command == "POST" else found[2]
+        return (self.command, KINDS[found[1]], name)
+
+    def act(self, what, step, body):
+        if "gate" in what:
+            arrived, go = what["gate"]
+            arrived.set()
+            go.wait(60)
+        passed = not what or what.get("passed") or "gate" in what
+        reply = self.pass_on(body) if passed else (500, {}, b"{}")
+        if "status" in what:
+            reply = refusal(what, step)
+        limit = min(what.get("cut", WHOLE), what.get("hang", WHOLE))
+        if limit:
+            self.answer(*reply, limit)
+        if "hang" in what:
+            self.hang()
+        elif "cut" in what or "close" in what:
+            self.end(what.get("reset"))
+
+    def do_any(self):
+        try:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length)
+            step = self.step(body)
+            self.act(self.front.find(step), step, body)
+        except (OSError, ValueError, http.client.HTTPException):
+            self.close_connection = True
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_any

@@ -1,0 +1,143 @@
+"""What killed servers have left behind, in a real API server, removed with the rights of
+k8s/rbac.yaml and nothing else."""
+import json
+import time
+
+from cluster import FRAMEWORKS
+from harness import Server, framework_name, job_v2_secret, wait_until
+
+MARKER = "Marker-of-a-secret-314159"
+# As short as it may be: janitor-age is at least the deadline and ten seconds.
+QUICK = ("--deadline", "1", "--janitor-age", "11", "--janitor-interval", "1", "--priority-class")
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
+MERGE = "application/merge-patch+json"
+
+
+def serve(cluster, *arguments):
+    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
+                  "--apiserver-token-file", cluster.user_token, *QUICK, *arguments)
+
+
+def half_made(name, **more):
+    return {"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
+            "metadata": {"name": framework_name(name),
+                         "labels": {"rest-lit/instance": more.get("instance", "default"),
+                                    "rest-lit/creating": "true"},
+                         "annotations": {"rest-lit/submission": more.get("submission", "ab" * 16)}},
+            "spec": {"executionType": more.get("type", "Create"), "taskRoles": [],
+                     "retryPolicy": {"fancyRetryPolicy": False, "maxRetryCount": 0}},
+            **more.get("other", {})}
+
+
+def priority_class(name, **more):
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": more.get("full", framework_name(name) + "-priority"),
+                         "labels": {"rest-lit/instance": more.get("instance", "default"),
+                                    "rest-lit/namespace": more.get("namespace", "default")},
+                         "annotations": {"rest-lit/submission": "cd" * 16}},
+            "value": -1, "globalDefault": False}
+
+
+def deep(levels):
+    """What anybody who may write a Framework can put into its metadata."""
+    fields = {}
+    for _ in range(levels):
+        fields = {"f:a": fields}
+    return [{"manager": "deep", "operation": "Update", "apiVersion": "frameworkcontroller.microsoft.com/v1",
+             "time": "2023-11-14T20:13:20Z", "fieldsType": "FieldsV1", "fieldsV1": fields}]
+
+
+STAY = [half_made("other-instance", instance="elsewhere"), half_made("no-id", submission="x"),
+        half_made("is-started", type="Start"),
+        half_made("has-status", other={"status": {"state": "AttemptRunning"}})]
+STAY_CLASSES = [priority_class("other-class", instance="elsewhere"),
+                priority_class("other-jobs", namespace="elsewhere"),
+                priority_class("odd-name", full="odd-name-priority")]
+
+
+def make(check, cluster, path, *objects):
+    for value in objects:
+        status, reply = cluster.api("POST", path, value)
+        check.equal(f"made {value['metadata']['name']}", status, 201 if status != 409 else reply)
+
+
+def removed(*servers):
+    """How many Frameworks and PriorityClasses these say they have removed."""
+    lines = [json.loads(line) for server in servers for line in server.log().splitlines()]
+    lines = [line for line in lines if line["msg"].startswith("removed what")]
+    return tuple(sum(line[key] for line in lines) for key in ("frameworks", "priority_classes"))
+
+
+def test_left_behind(check, cluster):
+    """Two servers at once remove what is left over, each thing once, and touch nothing else."""
+    gone = [half_made(f"left-{i}") for i in range(25)]
+    gone_classes = [priority_class(f"class-{i}") for i in range(5)]
+    hostile = half_made("deep-fields")
+    hostile["metadata"]["managedFields"] = deep(100)
+    with serve(cluster) as first, serve(cluster) as second:
+        check.equal("a job of these days",
+                    first.submit(job_v2_secret("of-today", MARKER)).status, 202)
+        make(check, cluster, FRAMEWORKS, hostile, *gone, *STAY)
+        make(check, cluster, CLASSES, *gone_classes, *STAY_CLASSES)
+        names = {v["metadata"]["name"] for v in gone}
+        classes = {v["metadata"]["name"] for v in gone_classes}
+        start = time.monotonic()
+        check.ok("all that is left over goes", wait_until(
+            lambda: not names & set(cluster.names("Framework")) and
+            not classes & set(cluster.names("PriorityClass")), 90),
+            (sorted(names & set(cluster.names("Framework"))), first.log()[-2000:]))
+        check.ok("... and not before its time", time.monotonic() - start > 9)
+        # A round says what it did when it ends.
+        check.ok("each thing is counted once", wait_until(
+            lambda: removed(first, second) in ((25, 5), (26, 5)), 30), removed(first, second))
+        for server in (first, second):
+            check.ok("no trouble", "cannot look" not in server.log(), server.log()[-2000:])
+        for value in STAY:
+            check.ok(f"{value['metadata']['name']} stays",
+                     cluster.get("Framework", value["metadata"]["name"]))
+        for value in STAY_CLASSES:
+            check.ok(f"{value['metadata']['name']} stays",
+                     cluster.get("PriorityClass", value["metadata"]["name"]))
+        name = framework_name("of-today")
+        framework = cluster.get("Framework", name)
+        check.ok("the job of these days stays, and carries no label of what is being made",
+                 framework and "rest-lit/creating" not in framework["metadata"]["labels"], framework)
+        check.ok("... and its class", cluster.get("PriorityClass", name + "-priority"))
+        check.ok("classes of the system stay", cluster.get("PriorityClass", "system-node-critical"))
+        for value in STAY + [hostile]:
+            cluster.delete("Framework", value["metadata"]["name"])
+        for value in STAY_CLASSES:
+            cluster.delete("PriorityClass", value["metadata"]["name"])
+        cluster.delete("Framework", name)
+        for suffix in ("-configcred", "-regcred"):
+            cluster.delete("Secret", name + suffix)
+        check.ok("its class goes when its Framework has gone", wait_until(
+            lambda: not cluster.get("PriorityClass", name + "-priority"), 60))
+
+
+def test_janitor_without_rights(check, cluster):
+    """The verb that is missing is named once; jobs are taken; when it is there, it is said."""
+    whole = cluster.api("GET", ROLE)[1]["rules"]
+    rules = json.loads(json.dumps(whole))
+    for rule in rules:
+        rule["verbs"] = [v for v in rule["verbs"] if v != "list"]
+    cluster.api("PATCH", ROLE, {"rules": rules}, MERGE)
+    time.sleep(1)
+    with serve(cluster) as server:
+        check.ok("without list: is named", wait_until(
+            lambda: '\\"list\\" on frameworks.frameworkcontroller' in server.log(), 20), server.log())
+        check.equal("... jobs are taken", server.submit(job_v2_secret("unlisted", MARKER)).status, 202)
+        time.sleep(4)
+        check.equal("... and it is said once", server.log().count("cannot look for"), 1)
+        cluster.api("PATCH", ROLE, {"rules": whole}, MERGE)
+        check.ok("with it again: that is said", wait_until(
+            lambda: "left behind again" in server.log(), 60), server.log()[-2000:])
+    name = framework_name("unlisted")
+    cluster.delete("Framework", name)
+    cluster.delete("PriorityClass", name + "-priority")
+    for suffix in ("-configcred", "-regcred"):
+        cluster.delete("Secret", name + suffix)
+
+
+TESTS = [test_left_behind, test_janitor_without_rights]

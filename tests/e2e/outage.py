@@ -1,0 +1,94 @@
+"""The API server is away for two seconds while 16 clients submit: nothing that waits is lost, and
+nobody is refused but those whose request it had in its hands."""
+import collections
+import threading
+import time
+
+from harness import SLOW
+from promise import Seen, broken_promise, collect, job_text, remove_all, serve
+
+CLIENTS = 16
+AWAY = 2.0
+# Of a Secret, whose answer is lost with the API server, it cannot be read whether it was made
+# (there is no right to read Secrets): such a job is taken back, and that is said.
+IN_HAND = CLIENTS
+
+
+def freeze(cluster):
+    cluster.freeze()
+    time.sleep(AWAY)
+    cluster.thaw()
+
+
+def kill(cluster):
+    cluster.kill()
+    time.sleep(AWAY)
+    cluster.start_again()
+
+
+class Crowd:
+    """Clients that submit one job after the other."""
+
+    def __init__(self, server, what):
+        self.server, self.what = server, what
+        self.lock = threading.Lock()
+        self.answers = []  # (job, status, seconds, reply)
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.go, args=(i,)) for i in range(CLIENTS)]
+
+    def go(self, client):
+        number = 0
+        while not self.over.is_set():
+            job = f"{self.what}-{client}-{number}"
+            number += 1
+            start = time.monotonic()
+            try:
+                reply = self.server.submit(job_text(job))
+            except OSError:
+                reply = None
+            with self.lock:
+                self.answers.append((job, reply.status if reply else None, time.monotonic() - start, reply))
+
+    def __enter__(self):
+        for t in self.threads:
+            t.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for t in self.threads:
+            t.join()
+
+
+def outage(check, cluster, what, happens, refusals):
+    with serve(cluster, "--deadline", "30") as server:
+        with Crowd(server, what) as crowd:
+            time.sleep(1 * SLOW)
+            start = time.monotonic()
+            happens(cluster)
+            away = time.monotonic() - start
+            time.sleep(1 * SLOW)
+        check.equal(f"{what}: exit status", server.stop(), 0)
+    collect(cluster)
+    seen = Seen(cluster)
+    statuses = collections.Counter(status for _, status, _, _ in crowd.answers)
+    print(f"     {what}: API server away for {away:.1f} s: {dict(statuses)}; slowest answer "
+          f"{max(s for _, _, s, _ in crowd.answers):.1f} s", flush=True)
+    for job, status, _, reply in crowd.answers:
+        wrong = broken_promise(seen.of(job), job, [status])
+        check.ok(f"{what}: {job}: {status}", wrong is None, f"{wrong}; {reply and reply.message}")
+    refused = [reply.message if reply else "no answer" for _, status, _, reply in crowd.answers if status != 202]
+    check.ok(f"{what}: at most {refusals} refusals", len(refused) <= refusals, refused[:5])
+    check.ok(f"{what}: the rest was taken", statuses[202] >= 2 * CLIENTS, dict(statuses))
+    remove_all(cluster)
+
+
+def test_frozen_two_seconds(check, cluster):
+    outage(check, cluster, "frozen", freeze, 0)
+
+
+def test_stopped_two_seconds(check, cluster):
+    outage(check, cluster, "stopped", kill, IN_HAND)
+
+
+TESTS = [test_frozen_two_seconds, test_stopped_two_seconds]

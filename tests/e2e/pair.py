@@ -1,0 +1,168 @@
+"""Two servers on one cluster: of one installation, and of two; and a janitor to whom things happen.
+
+A server that is killed in the middle of a job is made by the fault proxy: the PATCH that would
+start the job hangs, and there the server dies."""
+import threading
+import time
+
+from cluster import PATHS
+from faultproxy import Proxy
+from harness import SLOW, framework_name, wait_until
+from promise import (Collector, Seen, collect, incomplete, is_started, job_text, remove_all, serve, wait_settled)
+
+AGE = 12
+CLEAN = ("--deadline", "2", "--janitor-age", str(AGE), "--janitor-interval", "1")
+SOON = (2 * AGE + 30) * SLOW  # a round or two after what is left has its age
+NAMES = 60
+
+
+def submit_all(server, jobs, results, threads=4):
+    """Submit these jobs, several at once; results[job] = status."""
+    left = list(jobs)
+    lock = threading.Lock()
+
+    def go():
+        while True:
+            with lock:
+                if not left:
+                    return
+                job = left.pop()
+            try:
+                reply = server.submit(job_text(job))
+                results[job] = reply.status if reply else None
+            except OSError:
+                results[job] = None
+    workers = [threading.Thread(target=go) for _ in range(threads)]
+    for w in workers:
+        w.start()
+    return workers
+
+
+def leave_behind(cluster, jobs, *arguments):
+    """Jobs of a server that is killed when all is made and nothing is started."""
+    with Proxy(cluster) as proxy:
+        for job in jobs:
+            proxy.fault("PATCH", "Framework", framework_name(job), times=None, hang=0)
+        server = serve(cluster, "--in-flight", "64", *arguments, url=proxy.url)
+        workers = submit_all(server, jobs, {}, len(jobs))
+        wait_until(lambda: all(proxy.count("PATCH", "Framework", framework_name(job)) for job in jobs), 30)
+        server.kill()
+        for w in workers:
+            w.join()
+        server.remove()
+    return [job for job in jobs if len(Seen(cluster).of(job)) == 5]
+
+
+def test_two_servers(check, cluster):
+    """The same names to both at the same time; one of the two dies on the way."""
+    jobs = [f"pair-{i}" for i in range(NAMES)]
+    with serve(cluster, *CLEAN) as one, serve(cluster, *CLEAN) as two:
+        first, second = {}, {}
+        for w in submit_all(one, jobs, first) + submit_all(two, jobs, second):
+            w.join()
+        pairs = [sorted([first[j], second[j]]) for j in jobs]
+        check.equal("two servers: of each name one is taken", [p for p in pairs if p != [202, 409]], [])
+        check.ok("two servers: both took some", 202 in first.values() and 202 in second.values(),
+                 (list(first.values()).count(202), list(second.values()).count(202)))
+        print(f"     two servers: {list(first.values()).count(202)} and {list(second.values()).count(202)} of "
+              f"{NAMES} names", flush=True)
+        seen = Seen(cluster)
+        for job in jobs:
+            wrong = incomplete(seen.of(job), job)
+            check.ok(f"two servers: {job} is whole", wrong is None, wrong or "")
+        one_dies(check, cluster, one, two)
+        after = wait_settled(cluster, SOON)
+        check.equal("two servers: what the dead one left is gone",
+                    [sorted(after.objects[n]) for n in after.unfinished()], [])
+        for job in jobs:
+            wrong = incomplete(after.of(job), job)
+            check.ok(f"two servers: {job} is whole after the janitors", wrong is None, wrong or "")
+    remove_all(cluster)
+
+
+def one_dies(check, cluster, one, two):
+    """Both take jobs, the first is killed; names that it was asked for are asked of the second."""
+    jobs = [f"dies-{i}" for i in range(NAMES)]
+    first, second = {}, {}
+    workers = submit_all(one, jobs, first, 8)
+    wait_until(lambda: len(first) >= 8, 20)
+    one.kill()
+    for w in workers:
+        w.join()
+    for w in submit_all(two, [j for j in jobs if first.get(j) != 202], second, 8):
+        w.join()
+    print(f"     one dies: {list(first.values()).count(202)} taken before, of the rest by the other: "
+          f"{list(second.values()).count(202)}, {list(second.values()).count(409)} refused for now", flush=True)
+    seen = Seen(cluster)
+    for job in jobs:
+        if 202 in (first.get(job), second.get(job)):
+            wrong = incomplete(seen.of(job), job)
+            check.ok(f"one dies: {job} was taken and is whole", wrong is None, wrong or "")
+        else:
+            check.equal(f"one dies: {job} is refused because of what is left of it", second.get(job), 409)
+            check.ok(f"one dies: {job} is there", "Framework" in seen.of(job))
+
+
+def test_two_installations(check, cluster):
+    """Neither removes what the other has left; each removes its own."""
+    mine, theirs = [f"mine-{i}" for i in range(3)], [f"theirs-{i}" for i in range(3)]
+    check.equal("two installations: left by the one", leave_behind(cluster, mine, "--instance", "one"), mine)
+    check.equal("two installations: left by the other", leave_behind(cluster, theirs, "--instance", "two"), theirs)
+    # FrameworkController writes this as soon as it sees them.
+    cluster.api("PATCH", f"{PATHS['Framework']}/{framework_name(mine[0])}", {"status": {
+        "state": "AttemptCreationPending", "attemptStatus": None}}, "application/merge-patch+json")
+    # PriorityClasses, whose Frameworks are gone: as left by jobs that have ended.
+    for job in (mine[2], theirs[2]):
+        cluster.delete("Framework", framework_name(job))
+    with serve(cluster, *CLEAN, "--instance", "one") as server, Collector(cluster, 0.5):
+        check.ok("two installations: the one removes its own", wait_until(
+            lambda: not any(Seen(cluster).of(j) for j in mine), SOON / SLOW), [sorted(Seen(cluster).of(j)) for j in mine])
+        check.equal("two installations: and takes jobs", server.submit(job_text("of-one")).status, 202)
+        time.sleep(3)
+        seen = Seen(cluster)
+        check.equal("two installations: what is the other's stays", [len(seen.of(j)) for j in theirs], [5, 5, 1])
+    with serve(cluster, *CLEAN, "--instance", "two"):
+        after = wait_settled(cluster, SOON)
+        check.equal("two installations: the other removes its own", [sorted(after.objects[n]) for n in after.unfinished()], [])
+        check.ok("two installations: a started job stays", is_started(after.of("of-one")))
+    remove_all(cluster)
+
+
+def test_start_wins(check, cluster):
+    """Somebody starts the job when the janitor has already made up its mind."""
+    check.equal("start wins: one is left", leave_behind(cluster, ["late"]), ["late"])
+    n = framework_name("late")
+    arrived, go = threading.Event(), threading.Event()
+    with Proxy(cluster) as proxy:
+        proxy.fault("DELETE", "Framework", n, gate=(arrived, go))
+        with serve(cluster, *CLEAN, url=proxy.url):
+            if check.ok("start wins: the janitor comes", arrived.wait(SOON)):
+                check.equal("start wins: started meanwhile", cluster.api(
+                    "PATCH", f"{PATHS['Framework']}/{n}", {"spec": {"executionType": "Start"}, "metadata": {
+                        "labels": {"rest-lit/creating": None}}}, "application/merge-patch+json")[0], 200)
+            go.set()
+            time.sleep(3 * SLOW)
+            wrong = incomplete(Seen(cluster).of("late"), "late")
+            check.ok("start wins: it is whole", wrong is None, wrong or "")
+    remove_all(cluster)
+
+
+def test_janitor_in_trouble(check, cluster):
+    """Its own requests fail, each in its way, and it goes on in a later round."""
+    check.equal("janitor in trouble: one is left", leave_behind(cluster, ["trouble"]), ["trouble"])
+    n = framework_name("trouble")
+    with Proxy(cluster) as proxy:
+        for i, fault in enumerate(({"status": 500}, {"cut": 0}, {"passed": True, "cut": 100}, {"status": 403})):
+            proxy.fault("GET", "Framework", None, skip=i, **fault)
+            proxy.fault("GET", "PriorityClass", None, skip=i, **fault)
+        proxy.fault("DELETE", "Framework", n, status=409, reason="Conflict")
+        proxy.fault("DELETE", "PriorityClass", n + "-priority", passed=True, cut=0)
+        with serve(cluster, *CLEAN, url=proxy.url) as server:
+            check.ok("janitor in trouble: it comes to its end", wait_until(
+                lambda: collect(cluster) >= 0 and not Seen(cluster).of("trouble"), 3 * SOON / SLOW),
+                sorted(Seen(cluster).of("trouble")))
+            check.equal("janitor in trouble: jobs are taken meanwhile", server.submit(job_text("meanwhile")).status, 202)
+    remove_all(cluster)
+
+
+TESTS = [test_two_servers, test_two_installations, test_start_wins, test_janitor_in_trouble]

@@ -1,0 +1,230 @@
+"""Who is let in, before a real API server: logins and tokens of an OpenPAI cluster, a list of revoked
+tokens, and service accounts; with the rights of k8s/rbac.yaml and k8s/rbac-openpai.yaml and nothing
+else."""
+import base64
+import json
+import os
+import shutil
+import tempfile
+import time
+
+from cluster import ROOT
+from harness import Server, framework_name, job_v2, wait_until
+from openpai import group_object, hexed, user_object
+from tokens import SECRET, bearer, token, token_id, write_file
+
+SPACES = ("pai-user-v2", "pai-group", "pai-user-token", "rest-lit", "ci", "evil")
+LOGIN = "/api/v2/authn/basic/login"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+CHECK = "/api/v2/tokens/check"
+ISSUER = "https://kubernetes.default.svc"
+USER = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}
+
+
+def listed(*objects):
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()
+
+
+def roles():
+    """k8s/rbac-openpai.yaml, its bindings for the user `rest-lit`."""
+    with open(os.path.join(ROOT, "k8s/rbac-openpai.yaml"), encoding="utf-8") as f:
+        text = f.read()
+    account = ("subjects:\n  - kind: ServiceAccount\n    name: rest-lit\n    namespace: rest-lit\n")
+    assert text.count(account) == text.count("subjects:")
+    return text.replace(account, f"subjects: [{json.dumps(USER)}]\n").encode()
+
+
+def prepare(check, cluster):
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": s}} for s in SPACES]
+    accounts = [{"apiVersion": "v1", "kind": "ServiceAccount",
+                 "metadata": {"namespace": space, "name": name, "annotations": {
+                     "rest-lit/user": "alice"}}}
+                for space, name in (("ci", "deployer"), ("ci", "other"), ("evil", "deployer"))]
+    people = [user_object("alice", "alice-password", ["default"]), user_object("root", "root-password", ["admins"]),
+              group_object("default", {"virtualClusters": ["default"]}), group_object("admins", {"admin": True})]
+    for what, text in (("namespaces", listed(*spaces)), ("roles", roles()),
+                       ("people", listed(*people, *accounts))):
+        done = cluster.kubectl("apply", "-f", "-", text=text)
+        check.ok(f"kubectl apply {what}", done.returncode == 0, done.stderr.decode())
+
+
+def patiently(ask):
+    """Its status, but for 503: ten TokenReviews a second are asked, and no more."""
+    for _ in range(60):
+        status = ask()
+        if status != 503:
+            break
+        time.sleep(0.5)
+    return status
+
+
+class Place:
+    def __init__(self, cluster, *arguments, issuers=None):
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-people.")
+        file = write_file(self.directory, "jwt-secret", SECRET)
+        if issuers:
+            arguments += ("--issuers", write_file(self.directory, "issuers", json.dumps(issuers)))
+        self.server = Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
+                             "--apiserver-token-file", cluster.user_token, "--jwt-secret-file", file,
+                             "--rate-address", "0", "--token-cache", "0", *arguments, who=[])
+
+    def login(self, name="alice"):
+        return self.server.request("POST", LOGIN, f"username={name}&password={name}-password", FORM)
+
+    def status(self, text):
+        return self.server.request("GET", CHECK, headers=bearer(text)).status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def stored(cluster, name, space="pai-user-token"):
+    status, found = cluster.api("GET", f"/api/v1/namespaces/{space}/secrets/{name}")
+    return (found.get("data") or {}) if status == 200 else None
+
+
+def logins_of_an_openpai_cluster(check, cluster):
+    with Place(cluster, "--users", "openpai", "--token-check", "stored") as p:
+        # Roles take a moment.
+        wait_until(lambda: p.login().status == 200, 30)
+        before = stored(cluster, hexed("alice"))
+        first, second = p.login().json, p.login().json
+        check.equal("who", (first["user"], first["admin"]), ("alice", False))
+        check.equal("an admin", p.login("root").json["admin"], True)
+        kept = [base64.b64decode(v).decode() for v in stored(cluster, hexed("alice")).values()]
+        check.equal("two more are stored", len(kept), len(before) + 2)
+        check.ok("these two", first["token"] in kept and second["token"] in kept)
+        check.equal("it is good", p.status(first["token"]), 200)
+        check.equal("signed, but not stored", p.status(token("alice")), 401)
+        check.equal("nobody's Secret", p.status(token("nobody")), 503)
+        reply = p.server.submit(job_v2("by-login"), bearer(first["token"]))
+        check.equal("a job", reply.status, 202)
+        check.ok("is there", cluster.get("Framework", framework_name("by-login")))
+        check.equal("logout", p.server.request("DELETE", "/api/v2/authn/basic/logout",
+                                               headers=bearer(first["token"])).status, 200)
+        check.equal("it is good no more", p.status(first["token"]), 401)
+        check.equal("the other is", p.status(second["token"]), 200)
+        made = p.server.request("POST", "/api/v2/tokens/application", '{"name": "ci"}',
+                                {**bearer(second["token"]), "Content-Type": "application/json"})
+        check.equal("an application's", p.status(made.json["token"]), 200)
+        mine = p.server.request("GET", "/api/v2/tokens", headers=bearer(second["token"])).json
+        check.ok("are listed", {second["token"], made.json["token"]} <= set(mine["tokens"]))
+
+
+def revoked_ones_are_listed(check, cluster):
+    with Place(cluster, "--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked") as p:
+        mine, app = token("alice"), token("alice", application=True)
+        wait_until(lambda: p.status(mine) == 200, 30)
+        reply = p.server.request("DELETE", "/api/v2/tokens/" + app, headers=bearer(mine))
+        check.equal("revoked", reply.status, 200)
+        check.equal("no more", p.status(app), 401)
+        check.equal("the other is good", p.status(mine), 200)
+        listed_now = stored(cluster, "rest-lit-revoked", "rest-lit")
+        check.equal("by its hash", list(listed_now), [token_id(app)])
+        done = cluster.kubectl("apply", "-f", "-", text=roles())
+        check.ok("roles once more", done.returncode == 0, done.stderr.decode())
+        check.equal("it stays", list(stored(cluster, "rest-lit-revoked", "rest-lit")),
+                    [token_id(app)])
+
+
+def storage(name, share, read_only):
+    """A claim and its volume, bound to each other as a controller would have done."""
+    labels = {"share": share} if share else {}
+    return ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-pv"},
+             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
+                      "nfs": {"server": "10.0.0.9", "path": "/data", "readOnly": read_only}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+             "metadata": {"namespace": "default", "name": name, "labels": labels},
+             "spec": {"accessModes": ["ReadWriteMany"], "volumeName": f"{name}-pv",
+                      "resources": {"requests": {"storage": "1Gi"}}}})
+
+
+def storages_are_those_of_groups(check, cluster):
+    """Claims and volumes as a real API server shows them; one that is not bound is none."""
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    objects = [*storage("data", None, True), *storage("home", "false", False),
+               *storage("unbound", None, False)]
+    objects.append(group_object("team", {"virtualClusters": ["default"],
+                                  "storageConfigs": ["home", "data", "unbound", "gone"]}))
+    objects.append(user_object("carol", "carol-password", ["team", "gone"]))
+    done = cluster.kubectl("apply", "-f", "-", text=listed(*objects))
+    check.ok("kubectl apply storages", done.returncode == 0, done.stderr.decode())
+    for name in ("data", "home"):
+        check.equal(f"{name} is bound", cluster.api(
+            "PATCH", f"{claims}/{name}/status", {"status": {"phase": "Bound"}},
+            "application/merge-patch+json")[0], 200)
+    with Place(cluster, "--users", "openpai", "--token-check", "signature") as p:
+        mine = bearer(token("carol"))
+        # Roles take a moment.
+        wait_until(lambda: p.server.request("GET", "/api/v2/storages", headers=mine).status == 200,
+                   30)
+        seen = p.server.request("GET", "/api/v2/storages", headers=mine).json["storages"]
+        check.equal("storages", seen, [
+            {"name": "home", "share": False, "volumeName": "home-pv", "default": True},
+            {"name": "data", "share": True, "volumeName": "data-pv", "default": False}])
+        one = p.server.request("GET", "/api/v2/storages/data", headers=mine).json
+        check.equal("one of them", (one["type"], one["readOnly"], one["data"]),
+                    ("nfs", True, {"server": "10.0.0.9", "path": "/data"}))
+        job = job_v2("stored", extras={"storages": [{"name": "data"}, {"name": "home"}]})
+        check.equal("a job", p.server.submit(job, mine).status, 202)
+        spec = cluster.get("Framework", framework_name("stored", "carol"))["spec"]
+        volumes = spec["taskRoles"][0]["task"]["pod"]["spec"]["volumes"]
+        found = [v["persistentVolumeClaim"] for v in volumes if "persistentVolumeClaim" in v]
+        check.equal("its volumes", found, [{"claimName": "data", "readOnly": True},
+                                           {"claimName": "home"}])
+        job = job_v2("unbound", extras={"storages": [{"name": "unbound"}]})
+        check.equal("one that is not bound", p.server.submit(job, mine).status, 404)
+        check.equal("nobody", p.status(token("nobody")), 401)
+        # The right to see volumes goes: nothing is guessed.
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
+        rules = cluster.api("GET", role)[1]["rules"]
+        cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")
+        check.ok("without the right", wait_until(lambda: p.status(token("carol")) == 503, 30))
+        check.ok("the log says which", "persistentvolumes" in p.server.log(), p.server.log())
+        cluster.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")
+
+
+def account_token(cluster, space, name, *audiences):
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": list(audiences), "expirationSeconds": 3600}}
+    path = f"/api/v1/namespaces/{space}/serviceaccounts/{name}/token"
+    return cluster.api("POST", path, body)[1]["status"]["token"]
+
+
+def service_accounts_come_by_the_list(check, cluster):
+    issuers = {"serviceAccounts": {"issuer": ISSUER, "audience": "rest-lit",
+                                   "users": {"ci/deployer": "bob"}}}
+    with Place(cluster, "--token-check", "signature", issuers=issuers) as p:
+        good = account_token(cluster, "ci", "deployer", "rest-lit")
+        # Roles take a moment: until then, nobody can be asked.
+        check.equal("one that is listed", patiently(lambda: p.status(good)), 200)
+        time.sleep(1)
+        said = p.server.request("GET", CHECK, headers=bearer(good)).json
+        check.equal("who", (said["username"], said["application"]), ("bob", True))
+        check.equal("submits", p.server.submit(job_v2("by-account"), bearer(good)).status, 202)
+        check.ok("as that user", cluster.get("Framework", framework_name("by-account", "bob")))
+        check.equal("manages no tokens", p.server.request("GET", "/api/v2/tokens",
+                                                          headers=bearer(good)).status, 403)
+        for what, text in (
+                ("the API server's audience", account_token(cluster, "ci", "deployer", ISSUER)),
+                ("another", account_token(cluster, "ci", "deployer", "vault")),
+                ("another account", account_token(cluster, "ci", "other", "rest-lit")),
+                ("another namespace", account_token(cluster, "evil", "deployer", "rest-lit")),
+                ("changed", good[:-8] + "AAAAAAAA")):
+            check.equal(what, patiently(lambda: p.status(text)), 401)
+        both = account_token(cluster, "ci", "deployer", "vault", "rest-lit")
+        check.equal("made for us as well", patiently(lambda: p.status(both)), 200)
+        path = "/api/v1/namespaces/ci/serviceaccounts/deployer"
+        check.equal("the account goes", cluster.api("DELETE", path)[0], 200)
+        end = time.monotonic() + 60
+        while patiently(lambda: p.status(good)) == 200 and time.monotonic() < end:
+            time.sleep(0.5)
+        check.equal("and its tokens with it", patiently(lambda: p.status(good)), 401)
+
+
+TESTS = [prepare, logins_of_an_openpai_cluster, storages_are_those_of_groups,
+         revoked_ones_are_listed, service_accounts_come_by_the_list]

@@ -1,0 +1,184 @@
+"""What is promised to whoever submits a job, read off the cluster:
+
+    202                 everything exists, owned by the Framework, and the job is started
+    504 OutcomeUnknown  not known; a started job is complete, and what is not is the janitor's
+    anything else       nothing is left
+
+And the part of the cluster that the promise relies on and that the test cluster lacks: a
+garbage collector."""
+import base64
+import json
+import re
+import threading
+import time
+
+from cluster import PATHS
+from harness import Server, framework_name, job_v2
+
+KINDS = ("Framework", "Secret", "ConfigMap", "PriorityClass")
+OURS = re.compile(r"^[0-9a-f]{32}(-|$)")
+# What an owner was, and all that it takes to know it.
+META = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+DEPENDENTS = {
+    "whole": {"Secret-configcred", "Secret-regcred", "ConfigMap-env", "PriorityClass-priority"},
+    "secrets": {"Secret-configcred", "ConfigMap-env", "PriorityClass-priority"},
+    "bare": {"ConfigMap-env", "PriorityClass-priority"},
+}
+# With these a server makes each of them.
+MAKE_ALL = ("--priority-class", "--max-env-inline", "0")
+
+
+def serve(cluster, *arguments, url=None, **more):
+    """A server that is the user `rest-lit` of the cluster; `url`: of a proxy before it."""
+    login = ["--apiserver", url] if url else ["--apiserver", cluster.url, "--apiserver-ca", cluster.ca]
+    return Server(*login, "--apiserver-token-file", cluster.user_token, *MAKE_ALL, *arguments, **more)
+
+
+def marker(job):
+    return f"Marker-of-a-secret-{job}"
+
+
+def job_text(job, shape="whole"):
+    """A job with a dependent of each sort; the other shapes have less of them."""
+    more = {}
+    if shape != "bare":
+        more["secrets"] = {"key": marker(job), "password": marker(job)}
+    text = json.loads(job_v2(job, **more))
+    if shape == "whole":
+        text["prerequisites"][0]["auth"] = {"username": "robot", "password": "<% $secrets.password %>",
+                                            "registryuri": "registry.example.com"}
+    return json.dumps(text)
+
+
+# ---- what there is ----------------------------------------------------------------------
+def items(cluster, kind, accept="application/json"):
+    status, value = cluster.api("GET", PATHS[kind], accept=accept)
+    if status != 200:
+        raise OSError(f"{kind}s cannot be listed: {status} {value}")
+    # Nothing is null in a list of metadata.
+    return [o for o in value["items"] or [] if OURS.match(o["metadata"]["name"])]
+
+
+class Seen:
+    """All that there is of jobs, at one moment."""
+
+    def __init__(self, cluster):
+        self.objects = {}
+        # What is owned is made after its owner, and goes after it.
+        for kind in reversed(KINDS):
+            for o in items(cluster, kind):
+                name = o["metadata"]["name"]
+                self.objects.setdefault(name[:32], {})[kind + name[32:]] = o
+
+    def of(self, job):
+        return self.objects.get(framework_name(job), {})
+
+    def count(self, kind):
+        return sum(1 for parts in self.objects.values() for k in parts if k.startswith(kind))
+
+    def unfinished(self):
+        return [name for name, parts in self.objects.items() if not is_started(parts)]
+
+
+def is_started(parts):
+    return "Framework" in parts and parts["Framework"]["spec"].get("executionType") == "Start"
+
+
+def incomplete(parts, job, shape="whole"):
+    """What is missing of a started job, or wrong with it, in words; None if all is well."""
+    if not is_started(parts):
+        return f"not started: {sorted(parts)}"
+    framework = parts["Framework"]["metadata"]
+    wanted = DEPENDENTS[shape] | {"Framework"}
+    if set(parts) != wanted:
+        return f"there are {sorted(parts)}, not {sorted(wanted)}"
+    for what, o in parts.items():
+        owners = o["metadata"].get("ownerReferences", [])
+        if what.startswith(("Secret", "ConfigMap")) and [x.get("uid") for x in owners] != [framework["uid"]]:
+            return f"{what} is owned by {owners}, not by {framework['uid']}"
+    secret = parts.get("Secret-configcred")
+    if secret and marker(job).encode() not in b"".join(base64.b64decode(v) for v in secret["data"].values()):
+        return "the Secret is not this job's"
+    return None
+
+
+def broken_promise(parts, job, outcomes, shape="whole"):
+    """What is wrong, in words, after these answers (status, or None for a lost one) to
+    submissions of one name; None if all is well."""
+    accepted = outcomes.count(202)
+    if accepted > 1:
+        return f"it was accepted {accepted} times"
+    if accepted:
+        return incomplete(parts, job, shape)
+    if is_started(parts):
+        if None in outcomes or 504 in outcomes:
+            return incomplete(parts, job, shape)
+        return "it was refused, and runs"
+    if parts and not (None in outcomes or 504 in outcomes):
+        return f"it was refused, and left {sorted(parts)}"
+    return None
+
+
+# ---- the garbage collector --------------------------------------------------------------
+def collect(cluster):
+    """Remove what is owned by what does not exist (any more); how many."""
+    there = [(kind, o["metadata"]) for kind in ("Secret", "ConfigMap") for o in items(cluster, kind, META)]
+    # Asked after that: an owner is made before what it owns.
+    uids = {o["metadata"]["uid"] for o in items(cluster, "Framework", META)}
+    removed = 0
+    for kind, meta in there:
+        owners = meta.get("ownerReferences", [])
+        if owners and not any(o["uid"] in uids for o in owners):
+            body = {"preconditions": {"uid": meta["uid"]}}
+            removed += cluster.api("DELETE", f"{PATHS[kind]}/{meta['name']}", body)[0] == 200
+    return removed
+
+
+class Collector:
+    """One that goes round all the time."""
+
+    def __init__(self, cluster, interval=1.0):
+        self.cluster, self.interval = cluster, interval
+        self.removed = 0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.go, daemon=True)
+
+    def go(self):
+        while not self.over.wait(self.interval):
+            try:
+                self.removed += collect(self.cluster)
+            except (OSError, ValueError):
+                pass  # the API server is away
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def is_settled(cluster):
+    """Nothing is left for a janitor: by names alone, since it is asked often."""
+    classes = {o["metadata"]["name"][:32] for o in items(cluster, "PriorityClass", META)}
+    frameworks = items(cluster, "Framework", META)
+    return not any("rest-lit/creating" in o["metadata"].get("labels", {}) for o in frameworks) and \
+        classes <= {o["metadata"]["name"] for o in frameworks}
+
+
+def wait_settled(cluster, seconds):
+    """Until the janitor, and a garbage collector, have left started jobs only, or that long;
+    what there is then."""
+    end = time.monotonic() + seconds
+    while not is_settled(cluster) and time.monotonic() < end:
+        time.sleep(0.5)
+    collect(cluster)
+    return Seen(cluster)
+
+
+def remove_all(cluster):
+    """Every job there is, with all it has."""
+    for kind in KINDS:
+        for o in items(cluster, kind, META):
+            cluster.delete(kind, o["metadata"]["name"])

@@ -1,0 +1,37 @@
+"""Trouble between servers and the API server.
+
+    tests/e2e/run trouble [NAME...]     outages, two servers, repeated requests; all, or the tests
+                                        whose names contain NAME
+    tests/e2e/run steps                 one fault at each step of a creation"""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
+
+import outage
+import pair
+import repeat
+import steps
+from cluster import Cluster, end_in_order, step, tools
+from harness import Checks
+
+SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS], "steps": steps.TESTS}
+
+
+def main():
+    tests, wanted = SETS[sys.argv[1]], sys.argv[2:]
+    end_in_order()
+    check = Checks()
+    cluster = Cluster(tools())
+
+    try:
+        cluster.bind(check)
+        check.run(*(step(t, cluster) for t in tests if not wanted or any(w in t.__name__ for w in wanted)))
+    finally:
+        cluster.close()
+    check.finish()
+
+
+main()

@@ -1,0 +1,116 @@
+/*
+ * Any text as an object of an OpenPAI cluster: a user, a group, a claim, a volume, as it is or as
+ * what a Secret holds.  Whatever comes, what is read keeps its bounds, every name is fit for
+ * what it is used for, and what is shown is JSON and shows nothing that is secret.
+ */
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "k8s/paths.h"
+#include "server/account.h"
+#include "server/account_objects.h"
+#include "translate/names.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static const char NAME[] = "alice";
+
+/* A Secret about NAME with one member more. */
+static void wrap(struct str *out, const char *about, const char *member, struct span value)
+{
+	str_printf(out, "{\"data\":{\"%s\":\"", about);
+	str_base64(out, span_of(NAME));
+	str_printf(out, "\",\"%s\":\"", member);
+	str_base64(out, value);
+	str_puts(out, "\"}}");
+}
+
+static void check_json(struct span text)
+{
+	json_error_t e;
+	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &e);
+	assert(v);
+	json_decref(v);
+}
+
+/* The keys of what is shown are ours, but for the names of bounded clusters. */
+static void check_shown(const struct node *extension)
+{
+	struct account a = { .extension = extension };
+	STR_AUTO out = STR_INIT(64u << 20);
+	account_extension(&a, &out);
+	check_json(str_view(&out));
+	json_t *v = json_loadb(out.p, out.n, 0, NULL);
+	const json_t *ssh = json_object_get(v, "jobSSH");
+	assert(!json_object_get(ssh, "key") && json_object_size(ssh) <= 1);
+	assert(json_object_size(v) <= 3 && !json_object_get(v, "githubPAT"));
+	json_decref(v);
+}
+
+static void user(struct span body)
+{
+	ARENA_AUTO a = { 0 };
+	struct pai_user u = { 0 };
+	const char *why;
+	struct span hash;
+	(void)pai_password_read(body, span_of(NAME), &a, &hash, &why);
+	if (pai_user_read(body, span_of(NAME), &a, &u, &why) != PAI_READ)
+		return;
+	assert(u.n_groups <= PAI_GROUPS_MAX);
+	for (size_t i = 0; i < u.n_groups; i++) {
+		char hex[2 * PAI_NAME_MAX + 1];
+		pai_secret_name(hex, u.groups[i]);
+		assert(segment_ok(hex) && strlen(hex) == 2 * u.groups[i].n);
+	}
+	if (u.extension)
+		check_shown(u.extension);
+}
+
+static void group(struct span body)
+{
+	ARENA_AUTO a = { 0 };
+	struct pai_group g;
+	const char *why;
+	if (pai_group_read(body, span_of(NAME), &a, &g, &why) != PAI_READ)
+		return;
+	assert(g.n_virtual_clusters <= PAI_GRANTS_MAX && g.n_storages <= PAI_GRANTS_MAX);
+	for (size_t i = 0; i < g.n_virtual_clusters; i++)
+		assert(names_label_value_ok(g.virtual_clusters[i]));
+	for (size_t i = 0; i < g.n_storages; i++)
+		assert(segment_ok(arena_dup(&a, g.storages[i])));
+}
+
+static void storage(struct span body)
+{
+	ARENA_AUTO a = { 0 };
+	struct pai_storage s;
+	const char *why;
+	if (pai_claim_read(body, &a, &s, &why) == PAI_READ)
+		assert(segment_ok(s.volume));
+	s = (struct pai_storage){ .data = SPAN("{}"), .mount_options = SPAN("") };
+	if (pai_volume_read(body, &a, &s, &why) != PAI_READ)
+		return;
+	check_json(s.data);
+	if (s.mount_options.n)
+		check_json(s.mount_options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	STR_AUTO secret = STR_INIT(64u << 20);
+	struct span body = { (const char *)data, n };
+	user(body);
+	group(body);
+	storage(body);
+	wrap(&secret, "username", "grouplist", body);
+	user(str_view(&secret));
+	secret.n = 0;
+	wrap(&secret, "username", "extension", body);
+	user(str_view(&secret));
+	secret.n = 0;
+	wrap(&secret, "groupname", "extension", body);
+	group(str_view(&secret));
+	return 0;
+}

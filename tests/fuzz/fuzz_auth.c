@@ -1,0 +1,64 @@
+/*
+ * Who asks, as far as others say it: any Authorization header, and any answer of the API server
+ * about a token.  What a header gives is made of a token's letters; what is found good names the
+ * token, or our audience, in the text.  The first byte says which.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/credentials.h"
+#include "server/finding.h"
+#include "server/token.h"
+
+enum { ANSWER_MAX = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+static void header(struct span text)
+{
+	ARENA_AUTO a = { 0 };
+	struct credentials c;
+	if (credentials_read(text, &a, &c))
+		return;
+	assert(c.token.n > 0 && c.token.n <= TOKEN_MAX);
+	for (size_t i = 0; i < c.token.n; i++)
+		assert(c.token.p[i] && strchr(LETTERS, c.token.p[i]));
+	assert(!c.user.p || !memchr(c.user.p, ':', c.user.n));
+}
+
+static bool has(struct span text, const char *word)
+{
+	return span_find(text, 0, word) != SIZE_MAX;
+}
+
+/* A text of JSON may be written with escapes; then it has a backslash. */
+static void answer(struct span text)
+{
+	char subject[SUBJECT_MAX + 1] = "";
+	bool escaped = has(text, "\\");
+	/* base64 of "a.b.c" */
+	if (finding_stored(text, SPAN("a.b.c")) == FINDING_GOOD)
+		assert(escaped || has(text, "\"YS5iLmM=\""));
+	if (finding_denied(text, "0123") == FINDING_BAD)
+		assert(escaped || has(text, "\"0123\""));
+	if (finding_review(text, "rest-lit", subject) == FINDING_GOOD)
+		assert(subject[0] && has(text, "true") && (escaped || has(text, "\"rest-lit\"")));
+	else
+		assert(!subject[0]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	struct span text = { (const char *)data + 1,
+		             size - 1 > ANSWER_MAX ? ANSWER_MAX : size - 1 };
+	if (data[0] == 'h')
+		header(text);
+	else
+		answer(text);
+	return 0;
+}

@@ -1,0 +1,358 @@
+"""Users, groups and storages: of an OpenPAI cluster, object by object, on an API server that goes
+wrong; and of the file of --facts, which is read again while the server runs."""
+import base64
+import json
+import os
+import signal
+import tempfile
+import time
+
+from harness import ROOT, SLOW, framework_name, job_v2, run, wait_until
+from openpai import GROUPS, USERS, encoded, hexed, secret
+from place import SIGNATURE, Place, events
+from signin import Cluster
+from slow import in_threads
+from tokens import bearer, token, write_file
+
+MARKER = "Marker-of-a-private-key"
+EXTENSION = {
+    "jobSSH": {"key": MARKER, "pubKey": "ssh-rsa AAAA job"},
+    "sshKeys": [{"title": "laptop", "value": "ssh-ed25519 AAAA laptop", "time": "2026"}],
+    "githubPAT": MARKER, "boundedClusters": {"b": {"alias": "b", "token": MARKER}},
+    "something": {"else": MARKER},
+}
+KINDS = {"user": ("secrets", f"{USERS}/{hexed('bob')}"),
+         "group": ("secrets", f"{GROUPS}/{hexed('vision')}"),
+         "claim": ("persistentvolumeclaims", "nfs"), "volume": ("persistentvolumes", "nfs-pv")}
+
+
+def cluster(*arguments, **more):
+    """Bob is in `vision`, and has three storages."""
+    c = Cluster(*arguments, mode="signature", **more)
+    c.group("vision", {"virtualClusters": ["vc1"], "storageConfigs": ["nfs", "own", "ro", "gone"]})
+    c.user("bob", None, ["vision", "no-such-group"], json.dumps(EXTENSION))
+    for name, label, read_only in (("nfs", None, False), ("own", "false", False),
+                                   ("ro", "true", True)):
+        labels = {"share": label} if label else {}
+        c.api.put("persistentvolumeclaims", {
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+            "spec": {"volumeName": f"{name}-pv"}, "status": {"phase": "Bound"}})
+        c.api.put("persistentvolumes", {
+            "metadata": {"name": f"{name}-pv"}, "spec": {
+                "mountOptions": ["nfsvers=4.1"],
+                "nfs": {"server": "10.0.0.9", "path": "/data", "readOnly": read_only}}})
+    return c
+
+
+def get(server, path, user="bob"):
+    return server.request("GET", path, headers=bearer(token(user)))
+
+
+def submit(server, name, user="bob", storages=None, vc="vc1"):
+    more = {"defaults": {"virtualCluster": vc}}
+    if storages is not None:
+        more["extras"] = {"storages": [{"name": s} for s in storages]}
+    return server.submit(job_v2(name, **more), bearer(token(user)))
+
+
+def refused(check, what, reply, status, code):
+    check.equal(what, reply and (reply.status, reply.code), (status, code))
+
+
+def pod(c, name, user="bob"):
+    framework = c.api.of(framework_name(name, user))["frameworks", framework_name(name, user)]
+    return framework["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
+
+
+# ---- an OpenPAI cluster ---------------------------------------------------------------------
+def test_openpai_user(check):
+    with cluster() as c:
+        me = get(c.server, "/api/v2/users/bob").json
+        check.equal("groups", me["grouplist"], ["vision", "no-such-group"])
+        check.equal("virtual clusters", me["virtualCluster"], ["vc1"])
+        check.equal("storages", me["storageConfig"], ["nfs", "own", "ro"])
+        check.equal("no admin", me["admin"], False)
+        check.equal("public keys", me["extension"]["jobSSH"], {"pubKey": "ssh-rsa AAAA job"})
+        check.equal("what is shown", sorted(me["extension"]),
+                    ["boundedClusters", "jobSSH", "sshKeys"])
+        admin = get(c.server, "/api/v2/users/bob", "root").json
+        check.equal("an admin sees no more", admin["extension"], me["extension"])
+        other = get(c.server, "/api/v2/users/bob", "alice").json
+        check.ok("others do not see the extension", "extension" not in other, other)
+        refused(check, "nobody", get(c.server, "/api/v2/users/nobody"), 400, "NoUserError")
+        for reply in (me, admin, other):
+            check.ok("no secret", MARKER not in json.dumps(reply))
+        check.ok("no secret in the log", MARKER not in c.server.log())
+        check.equal("the group that is missing is said once",
+                    len(events(c.server, "a group is skipped")), 1)
+
+
+def test_openpai_storages(check):
+    with cluster() as c:
+        found = {s["name"]: s for s in get(c.server, "/api/v2/storages").json["storages"]}
+        check.equal("storages", sorted(found), ["nfs", "own", "ro"])
+        check.equal("default", [n for n in found if found[n]["default"]], ["nfs"])
+        check.equal("shared", sorted(n for n in found if found[n]["share"]), ["nfs", "ro"])
+        check.equal("one of them", get(c.server, "/api/v2/storages/ro").json, {
+            "name": "ro", "share": True, "volumeName": "ro-pv", "default": False, "type": "nfs",
+            "data": {"server": "10.0.0.9", "path": "/data"}, "readOnly": True,
+            "mountOptions": ["nfsvers=4.1"]})
+        refused(check, "not granted", get(c.server, "/api/v2/storages/nfs", "alice"), 404,
+                "NoStorageError")
+
+
+def test_openpai_jobs(check):
+    with cluster() as c:
+        check.equal("all storages", submit(c.server, "all", storages=["nfs", "own", "ro"]).status,
+                    202)
+        spec = pod(c, "all")
+        claims = {v["persistentVolumeClaim"]["claimName"]: v["persistentVolumeClaim"].get("readOnly")
+                  for v in spec["volumes"] if "persistentVolumeClaim" in v}
+        check.equal("claims", claims, {"nfs": None, "own": None, "ro": True})
+        app = next(x for x in spec["containers"] if x["name"] == "app")
+        paths = {m["mountPath"]: m.get("subPath") for m in app["volumeMounts"]
+                 if m["mountPath"].startswith("/mnt/")}
+        check.equal("paths", paths, {"/mnt/nfs": None, "/mnt/own": "bob", "/mnt/ro": None})
+        check.equal("defaults", submit(c.server, "defaults", storages=[]).status, 202)
+        claims = [v["persistentVolumeClaim"]["claimName"] for v in pod(c, "defaults")["volumes"]
+                  if "persistentVolumeClaim" in v]
+        check.equal("the first of the group", claims, ["nfs"])
+        refused(check, "a storage that is not there", submit(c.server, "x1", storages=["gone"]),
+                404, "NoStorageError")
+        refused(check, "a storage of others", submit(c.server, "x2", "alice", ["nfs"], "default"),
+                404, "NoStorageError")
+        refused(check, "a virtual cluster of others", submit(c.server, "x3", vc="default"), 403,
+                "ForbiddenUserError")
+        check.equal("an admin may use any", submit(c.server, "x4", "root", vc="vc9").status, 202)
+        refused(check, "who is no user", submit(c.server, "x5", "nobody"), 401,
+                "UnauthorizedUserError")
+
+
+def test_openpai_extension_in_jobs(check):
+    """Of the extension, pods get the keys of ssh, and nothing else."""
+    with cluster() as c:
+        check.equal("taken", submit(c.server, "ssh").status, 202)
+        made = c.api.of(framework_name("ssh", "bob"))
+        data = made["secrets", framework_name("ssh", "bob") + "-usercred"]["data"]
+        text = base64.b64decode(data["userExtensionSecrets.yaml"]).decode()
+        check.ok("the private key", MARKER in text and "jobSSH" in text and "sshKeys" in text)
+        check.ok("nothing else", "githubPAT" not in text and "something" not in text and
+                 "boundedClusters" not in text, text)
+        check.equal("taken, too", submit(c.server, "plain", "alice", vc="default").status, 202)
+        kinds = [kind for kind, _ in c.api.of(framework_name("plain", "alice"))]
+        check.equal("who has no keys needs no Secret", kinds, ["frameworks"])
+
+
+def test_openpai_failures(check):
+    """C6: what cannot be found out is 503, never a pass; and it is not remembered."""
+    for what, (kind, name) in KINDS.items():
+        for fault in ({"status": 403}, {"status": 500}, {"raw": b"HTTP/1.1 200 OK\r\n"
+                      b"Content-Type: application/json\r\nContent-Length: 4\r\n\r\nnope"},
+                      {"hang": "before"}):
+            with cluster("--deadline", "1") as c:
+                c.api.fault("GET", kind, name, **fault)
+                label = f"{what} {sorted(fault)[0]} {fault.get('status', '')}"
+                refused(check, label, submit(c.server, "x"), 503, "UnavailableError")
+                check.equal(f"{label}: nothing is made",
+                            c.api.count("POST", "frameworks"), 0)
+                said = events(c.server, "users cannot be looked up")
+                check.ok(f"{label}: why is said", len(said) == 1 and said[0]["why"],
+                         c.server.log())
+                with c.api.lock:
+                    c.api.faults.clear()
+                check.equal(f"{label}: well again", submit(c.server, "y").status, 202)
+
+
+def test_openpai_asks_for_no_list(check):
+    with cluster() as c:
+        for path in ("/api/v2/users/bob", "/api/v2/users", "/api/v2/storages",
+                     "/api/v2/virtual-clusters"):
+            check.equal(path, get(c.server, path).status, 200)
+        with c.api.lock:
+            lists = [r[1] for r in c.api.requests if r[0] == "GET" and r[1].rsplit("/", 1)[1] in
+                     ("secrets", "persistentvolumeclaims", "persistentvolumes")]
+        check.equal("lists", lists, [])
+
+
+def test_openpai_is_remembered(check):
+    with cluster("--token-cache", "2", "--loops", "1") as c:
+        replies = in_threads(20, lambda i: get(c.server, "/api/v2/users/bob"))
+        check.equal("answers", {r.status for r in replies}, {200})
+        with c.api.lock:
+            asked = sum(1 for r in c.api.requests if r[1].endswith(hexed("bob")))
+        check.equal("one look-up for all", asked, 1)
+        c.group("vision", {"virtualClusters": ["vc2"]})
+        began = time.monotonic()
+        check.ok("a change is seen in time", wait_until(
+            lambda: get(c.server, "/api/v2/users/bob").json["virtualCluster"] == ["vc2"], 4))
+        check.ok("within --token-cache", time.monotonic() - began < 3 * SLOW)
+        with c.api.lock:
+            del c.api.objects["secrets", f"{USERS}/{hexed('bob')}"]
+        check.ok("a user who was removed", wait_until(
+            lambda: get(c.server, "/api/v2/users/bob").status == 401, 4))
+
+
+def test_openpai_copied_secret(check):
+    """Whoever may write Secrets of users cannot make himself another by a copy."""
+    with cluster() as c:
+        c.api.put("secrets", secret(USERS, hexed("eve"), {
+            "username": "root", "grouplist": '["admins"]', "extension": "{}"}))
+        refused(check, "another's name", get(c.server, "/api/v2/users/eve", "eve"), 401,
+                "UnauthorizedUserError")
+        c.api.put("secrets", {"kind": "Secret", "metadata": {
+            "namespace": GROUPS, "name": hexed("vision")}, "data": encoded(
+                {"groupname": "admins", "extension": '{"acls":{"admin":true}}'})})
+        check.equal("another group's name", get(c.server, "/api/v2/users/bob").json["admin"],
+                    False)
+
+
+def test_openpai_virtual_clusters_of_the_file(check):
+    with tempfile.TemporaryDirectory(prefix="rest-lit-facts.") as directory:
+        facts = write_file(directory, "facts.yaml", "virtualClusters: [default, vc1]\n")
+        c = cluster("--facts", facts)
+    with c:
+        check.equal("of an admin", get(c.server, "/api/v2/users/root", "root").json
+                    ["virtualCluster"], ["default", "vc1"])
+        refused(check, "one that does not exist", submit(c.server, "x", "root", vc="vc9"), 403,
+                "ForbiddenUserError")
+        check.equal("all", sorted(get(c.server, "/api/v2/virtual-clusters").json),
+                    ["default", "vc1"])
+
+
+# ---- the file -------------------------------------------------------------------------------
+POLICY = """
+virtualClusters: [default, vc1, vc2]
+storages: [{name: nfs, default: true}, {name: own, share: false}]
+groups:
+  staff: {virtualClusters: [vc1], storages: [nfs]}
+  root: {admin: true}
+users:
+  bob: {groups: [staff], virtualClusters: [vc2]}
+  chief: {groups: [root]}
+others: refuse
+"""
+
+
+def test_file_users(check):
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", POLICY)
+        server = place.server(*SIGNATURE, "--facts", facts)
+        me = get(server, "/api/v2/users/bob").json
+        check.equal("virtual clusters", me["virtualCluster"], ["vc2", "vc1"])
+        check.equal("storages", me["storageConfig"], ["nfs"])
+        check.equal("of a group", submit(server, "a").status, 202)
+        check.equal("of his own", submit(server, "b", vc="vc2").status, 202)
+        refused(check, "not granted", submit(server, "c", vc="default"), 403,
+                "ForbiddenUserError")
+        check.equal("an admin", submit(server, "d", "chief", vc="default").status, 202)
+        refused(check, "but of storages nothing", submit(server, "e", "chief", ["nfs"], "vc1"), 404,
+                "NoStorageError")
+        refused(check, "others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
+
+
+def test_file_reload(check):
+    """F5: the file is taken as a whole or not at all, and at once."""
+    kept, read = ("SIGHUP: users and storages stay as they were",
+                  "SIGHUP: users and storages were read again")
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", POLICY)
+        server = place.server(*SIGNATURE, "--facts", facts)
+        check.equal("before", submit(server, "a").status, 202)
+        for bad in (POLICY[:-30] + "users: [", POLICY.replace("groups: [staff]", "groups: [x]"),
+                    "nonsense: 1\n", None):
+            count = len(events(server, kept))
+            if bad is None:
+                os.unlink(facts)
+            else:
+                write_file(place.directory, "facts.yaml", bad)
+            server.process.send_signal(signal.SIGHUP)
+            check.ok("is said", wait_until(lambda n=count: len(events(server, kept)) > n),
+                     server.log())
+            check.equal("the old one stays", get(server, "/api/v2/users/bob").json
+                        ["virtualCluster"], ["vc2", "vc1"])
+        write_file(place.directory, "facts.yaml", POLICY.replace(
+            "virtualClusters: [vc1]", "virtualClusters: [default]"))
+        server.process.send_signal(signal.SIGHUP)
+        check.ok("is said", wait_until(lambda: events(server, read)), server.log())
+        check.equal("the new one", get(server, "/api/v2/users/bob").json["virtualCluster"],
+                    ["vc2", "default"])
+        refused(check, "what was taken away", submit(server, "b"), 403, "ForbiddenUserError")
+
+
+def test_file_reload_under_load(check):
+    """Users are found while the file is read again and again."""
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", POLICY)
+        server = place.server(*SIGNATURE, "--facts", facts, "--loops", "2")
+
+        def load(i):
+            if i == 0:
+                for _ in range(20):
+                    server.process.send_signal(signal.SIGHUP)
+                    time.sleep(0.02)
+                return {200}
+            return {get(server, "/api/v2/users/bob").status for _ in range(50)}
+
+        check.equal("answers", set().union(*in_threads(5, load)), {200})
+
+
+def test_file_mistakes_at_start(check):
+    with Place() as place:
+        secret_file = place.secret_file()
+        login = write_file(place.directory, "login", "the-token\n")
+
+        def start(text, *more):
+            facts = write_file(place.directory, "facts.yaml", text)
+            return run("serve", "--listen", "127.0.0.1:0", "--apiserver", place.api.url,
+                       "--apiserver-token-file", login, "--jwt-secret-file", secret_file,
+                       *SIGNATURE, "--facts", facts, *more)
+
+        for what, text, more, words in (
+                ("no such group", "users:\n  bob: {groups: [x]}\n", (),
+                 ("facts.yaml:2:18: ", "group `x` is named but not defined")),
+                ("no such storage", "groups:\n  g: {storages: [x]}\n", (),
+                 ("facts.yaml:2:18: ", "storage `x` is granted but not listed")),
+                ("users of both", "users: {}\n", ("--users", "openpai"),
+                 ("facts.yaml:1:1: ", "--users=openpai"))):
+            done = start(text, *more)
+            check.ok(what, done.returncode != 0, done)
+            for word in words:
+                check.ok(f"{what}: says {word}", word in done.stderr.decode(), done.stderr)
+
+
+def test_file_of_the_documents(check):
+    """The example of docs/USERS.md does what is said of it there."""
+    with open(os.path.join(ROOT, "docs/USERS.md"), encoding="utf-8") as f:
+        text = f.read().split("```yaml\n", 1)[1].split("```", 1)[0]
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", text)
+        server = place.server(*SIGNATURE, "--facts", facts)
+        for user, clusters, storages in (
+                ("alice", ["default", "vision"], ["datasets", "home", "vision-scratch"]),
+                ("bob", ["default", "speech"], ["datasets", "home"]),
+                ("root", ["default", "speech", "vision"], ["datasets", "home"]),
+                ("ci-bot", ["default"], [])):
+            me = get(server, f"/api/v2/users/{user}", user).json
+            check.equal(f"{user}: virtual clusters", sorted(me["virtualCluster"]), clusters)
+            check.equal(f"{user}: storages", me["storageConfig"], storages)
+            check.equal(f"{user}: admin", me["admin"], user == "root")
+        refused(check, "whoever else comes", submit(server, "x", "eve", vc="default"), 401,
+                "UnauthorizedUserError")
+
+
+TESTS = [
+    test_openpai_user,
+    test_openpai_storages,
+    test_openpai_jobs,
+    test_openpai_extension_in_jobs,
+    test_openpai_failures,
+    test_openpai_asks_for_no_list,
+    test_openpai_is_remembered,
+    test_openpai_copied_secret,
+    test_openpai_virtual_clusters_of_the_file,
+    test_file_users,
+    test_file_reload,
+    test_file_reload_under_load,
+    test_file_mistakes_at_start,
+    test_file_of_the_documents,
+]

@@ -1,0 +1,545 @@
+"""Who is let in: tokens as they come, good ones and others, and what the API server says of them."""
+import base64
+import hashlib
+import json
+import os
+import signal
+import threading
+import time
+
+from harness import SLOW, framework_name, job_v2, run, secret_forms, wait_until
+from place import SIGNATURE, STORED, Place, events, requests, submit
+from slow import in_threads
+from tokens import (HEADER, SECRET, b64, basic, bearer, claims, part, sign, token, token_id,
+                    write_file)
+
+CLUSTER = "https://kubernetes.default.svc"
+ISSUERS = {"serviceAccounts": {"issuer": CLUSTER, "audience": "rest-lit",
+                               "users": {"ci/builder": "robot", "ci/boss": "root"}}}
+
+
+def unsigned(header, payload):
+    return f"{part(header)}.{part(payload)}."
+
+
+def bad_tokens():
+    """(what, Authorization): each is refused, whatever the mode."""
+    good = token("alice")
+    head, payload, signature = good.split(".")
+    rows = [("another secret", token("alice", secret=b"some other secret, long enough")),
+            ("empty secret", token("alice", secret=b"")),
+            ("none", unsigned({"alg": "none"}, claims())),
+            ("None", unsigned({"alg": "None", "typ": "JWT"}, claims())),
+            ("none with a signature", sign({"alg": "none"}, claims())),
+            ("HS384", sign({"alg": "HS384", "typ": "JWT"}, claims(), digest=hashlib.sha384)),
+            ("HS512", sign({"alg": "HS512", "typ": "JWT"}, claims(), digest=hashlib.sha512)),
+            ("hs256", sign({"alg": "hs256", "typ": "JWT"}, claims())),
+            ("RS256 in the header", sign({"alg": "RS256", "typ": "JWT"}, claims())),
+            ("no alg", sign({"typ": "JWT"}, claims())),
+            ("crit", sign({**HEADER, "crit": ["exp"]}, claims())),
+            ("jku", sign({**HEADER, "jku": "http://127.0.0.1/keys"}, claims())),
+            ("x5u", sign({**HEADER, "x5u": "http://127.0.0.1/keys"}, claims())),
+            ("jwk", sign({**HEADER, "jwk": {"kty": "oct", "k": b64(SECRET)}}, claims())),
+            ("kid is a path", sign({**HEADER, "kid": "../../etc/passwd"}, claims(iss="x"))),
+            ("expired", token("alice", lifetime=-1)),
+            ("expires now", token("alice", lifetime=0)),
+            ("exp 1.5", token("alice", exp=time.time() + 1000.5)),
+            ("exp is text", token("alice", exp=str(int(time.time()) + 1000))),
+            ("exp null", token("alice", exp=None)),
+            ("exp true", token("alice", exp=True)),
+            ("no exp", token("alice", exp=...)),
+            ("from the future", token("alice", iat=int(time.time()) + 3600)),
+            ("not yet", token("alice", nbf=int(time.time()) + 3600)),
+            ("payload is a list", sign(HEADER, [claims()])),
+            ("payload is text", sign(HEADER, '"alice"')),
+            ("payload is no JSON", sign(HEADER, "alice")),
+            ("username twice", sign(HEADER, json.dumps(claims())[:-1] + ',"username":"bob"}')),
+            ("no username", token("alice", username=...)),
+            ("username 1", token("alice", username=1)),
+            ("an issuer that is unknown", token("alice", iss="https://evil.example")),
+            ("two parts", f"{head}.{payload}"),
+            ("four parts", f"{good}.{signature}"),
+            ("no signature", f"{head}.{payload}."),
+            ("signature cut", good[:-1]),
+            ("signature with =", good + "="),
+            ("other alphabet", good[:-1] + "+"),
+            ("8 KiB and more", sign(HEADER, claims(more="x" * 8200))),
+            ("empty", ""), ("dots", ".."), ("word", "token"), ("NUL in it", good[:9] + "\0" + good[9:])]
+    rows += [(f"user {name!r}", token(name)) for name in
+             (".", "..", "a.", ".a", "-a", "a~b", "a/b", "a b", "", "x" * 64, "alicé", "al\nice")]
+    return [(what, {"Authorization": f"Bearer {text}"}) for what, text in rows] + [
+        ("another scheme", {"Authorization": f"Digest {good}"}),
+        ("no scheme", {"Authorization": good}),
+        ("scheme only", {"Authorization": "Bearer"}),
+        ("tab", {"Authorization": f"Bearer\t{good}"}),
+        ("two tokens", {"Authorization": f"Bearer {good} {good}"}),
+        ("comma", {"Authorization": f"Bearer {good},{good}"})]
+
+
+def refused(check, what, reply, status=401, code="UnauthorizedUserError"):
+    if check.ok(f"{what}: is answered", reply is not None):
+        check.ok(f"{what}: {status}", reply.status == status and reply.code == code, reply)
+    return reply
+
+
+def test_bad_tokens(check):
+    """B1, B3, B4, B11: one and the same answer for all of them, and the log knows better."""
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        check.equal("a good one", submit(server, "good", bearer(token("alice"))).status, 202)
+        bodies = set()
+        for what, headers in bad_tokens():
+            reply = server.submit(job_v2("bad"), headers)
+            if "NUL" in what:
+                check.ok(f"{what}: refused", reply is not None and reply.status in (400, 401), reply)
+                continue
+            refused(check, what, reply)
+            bodies.add(reply.body if reply else None)
+            check.equal(f"{what}: says how to log in", reply and
+                        reply.headers.get("www-authenticate"), "Bearer")
+        check.equal("one answer for all", len(bodies), 1)
+        lines = requests(server, 401, len(bad_tokens()) - 1)
+        check.ok("the log says why", len({x.get("why") for x in lines}) > 15 and
+                 all(x.get("why") and x.get("code") == "UnauthorizedUserError" for x in lines),
+                 {x.get("why") for x in lines})
+        check.ok("nothing was made", not place.api.of(framework_name("bad")))
+        check.equal("nobody else was asked", place.asked("/secrets") + place.asked("review"), 0)
+
+
+def test_guest(check):
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        reply = refused(check, "guest", server.submit(job_v2("guest")))
+        check.ok("guest: says so", reply.message.startswith("Guest"), reply)
+        for path in ("/", "/healthz", "/readyz"):
+            check.equal(f"guest: {path}", server.request("GET", path).status, 200)
+        twice = server.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\n"
+                           b"Authorization: Bearer b\r\n\r\n")[0]
+        check.equal("two Authorizations", [r.status for r in twice], [400])
+
+
+def test_schemes(check):
+    """Bearer in any case of letters; Basic for application tokens, whose name must match."""
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        user, app = token("alice"), token("alice", True)
+        count = 0
+        for scheme in ("Bearer", "bearer", "BEARER", "bEaReR"):
+            for text in (user, app):
+                count += 1
+                reply = submit(server, f"scheme-{count}", {"Authorization": f"{scheme} {text}"})
+                check.equal(f"{scheme}", reply.status, 202)
+        check.equal("Basic", submit(server, "basic-1", basic("alice", app)).status, 202)
+        check.equal("basic", submit(server, "basic-2", {
+            "Authorization": basic("alice", app)["Authorization"].replace("B", "b", 1)}).status, 202)
+        for what, headers in (("Basic: another name", basic("bob", app)),
+                              ("Basic: no name", basic("", app)),
+                              ("Basic: case", basic("Alice", app)),
+                              ("Basic: no application token", basic("alice", user)),
+                              ("Basic: no token", basic("alice", "")),
+                              ("Basic: no colon", {"Authorization": "Basic " + base64.b64encode(
+                                  app.encode()).decode()}),
+                              ("Basic: no base64", {"Authorization": f"Basic alice:{app}"}),
+                              ("Basic: password", basic("alice", "hunter2"))):
+            refused(check, what, submit(server, "basic-3", headers))
+
+
+def test_user_of_token(check):
+    """The owner is who the token names; C1: and nobody submits for others."""
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        check.equal("bob", submit(server, "mine", bearer(token("bob"))).status, 202)
+        check.ok("bob's job", place.api.of(framework_name("mine", "bob")))
+        check.ok("not alice's", not place.api.of(framework_name("mine", "alice")))
+        reply = server.submit(job_v2("mine"), bearer(token("alice")),
+                              "/api/v1/user/bob/jobs/mine", "PUT")
+        refused(check, "for others", reply, 403, "ForbiddenUserError")
+        lines = requests(server, 202, 1)
+        check.equal("log: user", [x.get("user") for x in lines], ["bob"])
+
+
+def test_stored(check):
+    """Mode stored: the token must be in its user's Secret, and nothing else will do."""
+    with Place() as place:
+        good, other = token("alice"), token("alice", jti="other")
+        place.store("alice", token("alice", jti="older"), good)
+        place.store("bob", other)
+        server = place.server(*STORED)
+        check.equal("stored", submit(server, "stored", bearer(good)).status, 202)
+        check.equal("the Secret asked for", [r[1] for r in place.api.requests if "secrets" in r[1]],
+                    ["/api/v1/namespaces/pai-user-token/secrets/" + b"alice".hex()])
+        refused(check, "not stored", submit(server, "no", bearer(other)))
+        refused(check, "not stored, asked again", submit(server, "no", bearer(other)))
+        check.equal("a refusal is not remembered", place.asked(b"alice".hex()), 3)
+        place.store("alice", good, other)
+        check.equal("stored meanwhile", submit(server, "now", bearer(other)).status, 202)
+        with place.api.lock:
+            del place.api.objects["secrets", b"alice".hex()]["data"]
+        refused(check, "nothing stored", submit(server, "no", bearer(token("alice", jti="third"))))
+
+
+ODD_SECRETS = [{"kind": "Secret", "data": []}, {"kind": "Secret", "data": "x"}, {"kind": "ConfigMap"},
+               {}, [], "x", None, 7]
+
+
+def test_not_known(check):
+    """B5: what cannot be found out is 503 with Retry-After, never a pass, and not remembered."""
+    with Place() as place:
+        server = place.server(*STORED, "--deadline", "1")
+        good = token("alice")
+        name = b"alice".hex()
+
+        def unknown(what):
+            reply = submit(server, "unknown", bearer(good))
+            refused(check, what, reply, 503, "UnavailableError")
+            check.ok(f"{what}: Retry-After", reply.headers.get("retry-after"), reply)
+
+        unknown("no Secret")
+        place.store("alice", good)
+        for status in (401, 403, 404, 500):
+            place.api.fault("GET", "secrets", name, status=status)
+            unknown(f"{status}")
+            place.api.faults.clear()
+        for value in ODD_SECRETS:
+            place.api.fault("GET", "secrets", name, raw=http_answer(value))
+            unknown(f"answer {value!r}")
+            place.api.faults.clear()
+        place.api.fault("GET", "secrets", name, hang="before")
+        start = time.monotonic()
+        unknown("no answer")
+        check.ok("no answer: in time", time.monotonic() - start < 15 * SLOW)
+        place.api.faults.clear()
+        check.ok("nothing was made", not place.api.of(framework_name("unknown")))
+        lines = requests(server, 503, 1)
+        check.ok("the log says why", all(x.get("why") for x in lines), lines[:1])
+        check.equal("then it is good", submit(server, "known", bearer(good)).status, 202)
+
+
+def http_answer(value):
+    data = json.dumps(value).encode()
+    return (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
+            len(data)) + data
+
+
+def test_believed(check):
+    """What was found good is believed for --token-cache seconds, and no longer; requests with one
+    token share one look-up."""
+    seconds = 3
+    with Place() as place:
+        server = place.server(*STORED, "--token-cache", str(seconds), "--loops", "1")
+        good = token("alice")
+        path = b"alice".hex()
+        place.store("alice", good)
+        place.api.fault("GET", "secrets", delay=0.3)
+        start = time.monotonic()
+        replies = in_threads(20, lambda i: submit(server, f"shared-{i}", bearer(good)))
+        check.equal("shared: all accepted", {r.status for r in replies}, {202})
+        check.equal("shared: asked once", place.asked(path), 1)
+        place.store("alice")
+        reply = submit(server, "believed", bearer(good))
+        if time.monotonic() - start < seconds:
+            check.equal("revoked: still believed", reply.status, 202)
+        check.ok("revoked: not for long", wait_until(
+            lambda: submit(server, "revoked", bearer(good)).status == 401, seconds + 10))
+        check.ok("revoked: not before its time", time.monotonic() - start >= seconds - 0.1)
+
+
+def test_many_tokens(check):
+    """One user with many tokens, each of which is looked up, does not keep others waiting."""
+    with Place() as place:
+        many = [token("eve", True, jti=i) for i in range(90)]
+        good = token("alice")
+        place.store("eve", *many)
+        place.store("alice", good)
+        server = place.server(*STORED, "--loops", "1", "--in-flight", "2")
+        place.api.fault("GET", "secrets", delay=0.1)
+        answered = []
+
+        def ask(i):
+            for text in many[2 * i:2 * i + 2]:
+                server.request("GET", "/api/v2/tokens/check", headers=bearer(text))
+                answered.append(text)
+
+        eve = threading.Thread(target=in_threads, args=(45, ask))
+        eve.start()
+        check.ok("the flood is there", wait_until(lambda: place.asked(b"eve".hex()) > 4))
+        check.equal("accepted", submit(server, "turns", bearer(good)).status, 202)
+        check.ok("most of the others are still to come", len(answered) < 45, len(answered))
+        eve.join()
+
+
+def test_end_while_believed(check):
+    """A token that is believed ends when it says."""
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        short = token("alice", lifetime=3)
+        check.equal("short", submit(server, "short-1", bearer(short)).status, 202)
+        check.ok("short: ends", wait_until(
+            lambda: submit(server, "short-2", bearer(short)).status == 401, 10))
+
+
+def test_deny_list(check):
+    with Place() as place:
+        server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--token-cache", "0")
+        good, bad = token("alice"), token("alice", True)
+        refused(check, "no deny list", submit(server, "denied", bearer(good)), 503,
+                "UnavailableError")
+        place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"},
+                                  "data": {token_id(bad): "MA=="}})
+        check.equal("not denied", submit(server, "allowed", bearer(good)).status, 202)
+        refused(check, "denied", submit(server, "denied", bearer(bad)))
+        check.ok("where it was looked", place.asked("/namespaces/rest-lit/secrets/revoked") == 3)
+        with place.api.lock:
+            place.api.objects["secrets", "revoked"]["data"] = None
+        check.equal("an empty list", submit(server, "again", bearer(bad)).status, 202)
+
+
+def test_revoked_on_all_loops(check):
+    """A token that is revoked is refused at once, whichever loop believed it."""
+    with Place() as place:
+        place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}, "data": {}})
+        server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--loops", "4")
+        mine, other = token("alice"), token("alice", True)
+
+        def who(text):
+            return [server.request("GET", "/api/v2/tokens/check", headers=bearer(text)).status for _ in range(24)]
+        check.equal("believed everywhere", {*who(mine), *who(other)}, {200})
+        reply = server.request("DELETE", f"/api/v2/tokens/{other}", headers=bearer(mine))
+        check.equal("revoked", reply.status, 200)
+        check.equal("refused everywhere", set(who(other)), {401})
+        check.equal("the other one is good", set(who(mine)), {200})
+
+
+def test_ready(check):
+    """Ready is who could check a token: the right to read Secrets, and the deny list, are asked for
+    as well."""
+    with Place() as place:
+        server = place.server(*STORED, "--loops", "1")
+        check.equal("ready", server.request("GET", "/readyz").status, 200)
+        place.api.fault("GET", "secrets", status=403)
+        check.ok("ready: not without the right", wait_until(
+            lambda: server.request("GET", "/readyz").status == 503))
+        reply = server.request("GET", "/readyz")
+        check.ok("ready: says why", "Secret" in reply.message, reply)
+        place.api.faults.clear()
+        check.ok("ready again", wait_until(lambda: server.request("GET", "/readyz").status == 200))
+        server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--loops", "1")
+        reply = server.request("GET", "/readyz")
+        check.ok("ready: not without the list", reply.status == 503 and "deny-list" in reply.message,
+                 reply)
+        place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
+        check.ok("ready with the list", wait_until(
+            lambda: server.request("GET", "/readyz").status == 200))
+
+
+def account_token(name="builder", issuer=CLUSTER, **more):
+    """What a service account's token looks like; nobody here can check its signature."""
+    now = int(time.time())
+    return sign({"alg": "RS256", "kid": "k"}, {
+        "iss": issuer, "aud": ["rest-lit"], "iat": now, "exp": now + 3600,
+        "sub": f"system:serviceaccount:ci:{name}", **more})
+
+
+def vouch(name="builder", **more):
+    return {"authenticated": True, "audiences": ["rest-lit"],
+            "user": {"username": f"system:serviceaccount:ci:{name}", "uid": "1",
+                     "groups": ["system:masters"]}, **more}
+
+
+def test_service_accounts(check):
+    """B6, B7: only with our audience, only who is listed, never an admin; groups mean nothing."""
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", FACTS)
+        issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
+        server = place.server(*SIGNATURE, "--issuers", issuers, "--facts", facts, "--loops", "1")
+        rows = [("good", account_token(), vouch(), 202),
+                ("two audiences", account_token(jti=1), vouch(audiences=["x", "rest-lit"]), 202),
+                ("no audiences", account_token(jti=2), vouch(audiences=...), 401),
+                ("another audience", account_token(jti=3), vouch(audiences=[CLUSTER]), 401),
+                ("audience is text", account_token(jti=4), vouch(audiences="rest-lit"), 401),
+                ("not authenticated", account_token(jti=5), vouch(authenticated=False), 401),
+                ("authenticated: text", account_token(jti=6), vouch(authenticated="true"), 401),
+                ("authenticated: 1", account_token(jti=7), vouch(authenticated=1), 401),
+                ("no user", account_token(jti=8), vouch(user=...), 401),
+                ("user is text", account_token(jti=9), vouch(user="alice"), 401),
+                ("not listed", account_token(jti=10), vouch("other"), 401),
+                ("a person", account_token(jti=11), vouch(user={"username": "alice"}), 401),
+                ("an admin", account_token("boss", jti=12), vouch("boss"), 401),
+                ("status is text", account_token(jti=13), "yes", 503)]
+        for i, (what, text, status, wanted) in enumerate(rows):
+            if isinstance(status, dict):
+                status = {k: v for k, v in status.items() if v is not ...}
+            place.api.reviews[text] = status
+            if i % 8 == 7:
+                time.sleep(1.1)  # not more than ten in a second
+            reply = submit(server, f"account-{i}", bearer(text))
+            check.equal(f"service account: {what}", reply.status, wanted)
+        check.ok("whose job it is", place.api.of(framework_name("account-0", "robot")))
+        sent = [json.loads(r[4]) for r in place.api.requests if "tokenreviews" in r[1]]
+        check.ok("always with our audience",
+                 sent and all(s["spec"]["audiences"] == ["rest-lit"] for s in sent))
+        before = place.asked("tokenreviews")
+        for what, text in (("another issuer", account_token(issuer="https://evil.example")),
+                           ("issuer is a list", account_token(iss=[CLUSTER])),
+                           ("no issuer", account_token(iss=None))):
+            refused(check, what, submit(server, "foreign", bearer(text)))
+        check.equal("others are not reviewed", place.asked("tokenreviews"), before)
+        check.ok("believed", submit(server, "again", bearer(rows[0][1])).status == 202 and
+                 place.asked("tokenreviews") == before)
+        reply = server.request("POST", "/api/v2/tokens/application", b"{}", bearer(rows[0][1]))
+        check.ok("manages no tokens", reply.status in (403, 404), reply)
+
+
+FACTS = """groups:
+  admins: {admin: true}
+users:
+  root: {groups: [admins]}
+  robot: {}
+"""
+
+
+def test_review_flood(check):
+    """B8: at most ten reviews in a second, refusals are remembered, an API server that is down is
+    no answer."""
+    with Place() as place:
+        issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
+        server = place.server("--issuers", issuers)
+        bad = bearer(account_token(jti="bad"))
+        for _ in range(5):
+            refused(check, "refused again", submit(server, "flood", bad))
+        loops = os.cpu_count() or 1
+        check.ok("a refusal is remembered", place.asked("tokenreviews") <= min(loops, 4),
+                 place.asked("tokenreviews"))
+        before, start = place.asked("tokenreviews"), time.monotonic()
+        replies = in_threads(200, lambda i: submit(server, "flood", bearer(account_token(jti=i))))
+        seconds = int(time.monotonic() - start) + 2
+        asked = place.asked("tokenreviews") - before
+        check.ok("flood: few are reviewed", asked <= 10 * seconds, f"{asked} in {seconds} s")
+        check.ok("flood: the others wait", {r.status for r in replies} <= {401, 503},
+                 {r.status for r in replies})
+        time.sleep(1.1)
+        place.api.every(status=500)
+        refused(check, "review fails", submit(server, "flood", bearer(account_token(jti="down"))),
+                503, "UnavailableError")
+
+
+def test_silent(check):
+    """F3: no token in the log, nor in any answer."""
+    with Place() as place:
+        good, bad = token("alice"), token("alice", jti="not stored")
+        place.store("alice", good)
+        server = place.server(*STORED, "--deadline", "1")
+        replies = [submit(server, "silent", bearer(good)), submit(server, "silent", bearer(bad)),
+                   submit(server, "silent", basic("alice", bad)),
+                   submit(server, "silent", bearer(bad + "x"))]
+        place.api.every(status=500)
+        replies.append(submit(server, "silent", bearer(token("alice", jti="asked"))))
+        line = requests(server, 503, 1)[-1]
+        seen = server.log().encode() + b"".join(r.body for r in replies)
+        for text in (good, bad, SECRET.decode()):
+            for form in secret_forms(text):
+                check.ok("silent", form not in seen)
+            check.ok("silent: signature", text.split(".")[-1].encode() not in seen)
+        check.ok("log: id, user, code", line.get("id") and line.get("code"), line)
+
+
+def test_start(check):
+    """What a server is not to be started with, and what it says then."""
+    with Place() as place:
+        secret = write_file(place.directory, "secret", SECRET)
+        shipped = write_file(place.directory, "shipped", "pai-secret")
+        issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
+        api = ["--apiserver", place.api.url, "--apiserver-token-file", secret]
+        rows = [([], "--jwt-secret-file", "--no-auth"),
+                (["--no-auth", "--user", "a", "--jwt-secret-file", secret], "excludes"),
+                (["--no-auth"], "--user"), (["--no-auth", "--user", "a."], "--user"),
+                (["--no-auth", "--user", "a", "--listen", "0.0.0.0:0"], "loopback"),
+                (["--jwt-secret-file", secret, "--user", "a"], "--user"),
+                (["--jwt-secret-file", secret, "--listen", "0.0.0.0:0"], "--tls-cert",
+                 "--behind-proxy"),
+                (["--jwt-secret-file", secret, "--users", "openpai"], "--token-check"),
+                (["--jwt-secret-file", secret, "--token-check", "stored", "--standalone", "d"],
+                 "--standalone"),
+                (["--issuers", issuers, "--token-check", "stored", *api], "--jwt-secret-file"),
+                (["--issuers", issuers, "--standalone", "d"], "--standalone"),
+                (["--jwt-secret-file", secret, *STORED, "--deny-list", "a/b", *api], "--deny-list"),
+                (["--jwt-secret-file", secret, "--deny-list", "a", *api], "NAMESPACE/NAME"),
+                (["--jwt-secret-file", secret, "--deny-list", "a/b/c", *api], "NAMESPACE/NAME"),
+                (["--jwt-secret-file", secret, "--tls-cert", "x"], "--tls-key"),
+                (["--jwt-secret-file", shipped, *api], "ships"),
+                (["--jwt-secret-file", write_file(place.directory, "empty", "")], "empty"),
+                (["--jwt-secret-file", write_file(place.directory, "short", "x" * 15)], "16"),
+                (["--jwt-secret-file", write_file(place.directory, "line", "\n")], "empty"),
+                (["--jwt-secret-file", "/nowhere"], "/nowhere"),
+                (["--jwt-secret-file", place.directory], place.directory)]
+        for arguments, *words in rows:
+            done = run("serve", "--listen", "127.0.0.1:0", *arguments, seconds=20)
+            what = " ".join(a for a in arguments if place.directory not in a)
+            check.equal(f"serve {what}: exit status", done.returncode, 2)
+            for word in words:
+                check.ok(f"serve {what}: says {word}", word.encode() in done.stderr, done.stderr)
+            check.ok(f"serve {what}: no secret", SECRET not in done.stderr)
+        server = place.server(*STORED, secret="pai-secret\n")
+        check.ok("stored, shipped secret: warns", "ships" in server.log(), server.log())
+        help_text = run("serve", "--help").stdout
+        check.ok("serve --help: with tokens", b"rest-lit token" in help_text and
+                 b"--jwt-secret-file" in help_text)
+
+
+def test_reload(check):
+    """F5: SIGHUP takes other keys as a whole, or keeps those that it has and says why."""
+    with Place() as place:
+        server = place.server(*SIGNATURE)
+        path = os.path.join(place.directory, "jwt-secret")
+        old, other = token("alice"), b"another secret, long enough"
+        new = token("alice", secret=other)
+        check.equal("old keys", submit(server, "reload-1", bearer(old)).status, 202)
+        refused(check, "new keys not yet", submit(server, "reload-2", bearer(new)))
+        for what, text in (("empty", b""), ("short", b"short"), ("shipped", b"pai-secret")):
+            write_file(place.directory, "jwt-secret", text)
+            before = len(events(server, "SIGHUP: the keys of tokens stay as they were"))
+            server.process.send_signal(signal.SIGHUP)
+            check.ok(f"{what}: is said", wait_until(lambda: len(events(
+                server, "SIGHUP: the keys of tokens stay as they were")) > before), server.log())
+            check.equal(f"{what}: old keys stay", submit(server, f"reload-{what}",
+                                                         bearer(old)).status, 202)
+        os.unlink(path)
+        write_file(place.directory, "jwt-secret", other)
+        server.process.send_signal(signal.SIGHUP)
+        check.ok("new keys: is said", wait_until(
+            lambda: events(server, "SIGHUP: the keys of tokens were read again")))
+        check.equal("new keys", submit(server, "reload-3", bearer(new)).status, 202)
+        refused(check, "old keys are forgotten, though they were believed",
+                submit(server, "reload-4", bearer(old)))
+        check.ok("no secret in the log", other.decode() not in server.log())
+
+
+def test_reload_under_load(check):
+    """Keys are swapped while requests are checked with them."""
+    with Place() as place:
+        server = place.server(*SIGNATURE, "--token-cache", "0")
+        end = time.monotonic() + 3 * SLOW
+
+        def ask(i):
+            seen, n = set(), 0
+            while time.monotonic() < end:
+                n += 1
+                seen.add(submit(server, f"load-{i}-{n}", bearer(token("alice", jti=n))).status)
+            return seen
+
+        def reload(_):
+            while time.monotonic() < end:
+                server.process.send_signal(signal.SIGHUP)
+                time.sleep(0.02)
+            return set()
+
+        seen = set().union(*in_threads(5, lambda i: ask(i) if i else reload(i)))
+        check.equal("under load: all accepted", seen, {202})
+        check.ok("under load: keys were read", len(events(
+            server, "SIGHUP: the keys of tokens were read again")) > 3)
+
+
+TESTS = [test_bad_tokens, test_guest, test_schemes, test_user_of_token, test_stored, test_not_known,
+         test_believed, test_many_tokens, test_end_while_believed, test_deny_list, test_revoked_on_all_loops,
+         test_ready,
+         test_service_accounts, test_review_flood, test_silent, test_start, test_reload, test_reload_under_load]

@@ -1,0 +1,583 @@
+"""What clients ask around a submission, and in which order they are refused: forms, users,
+storages, virtual clusters, whether a job exists, Idempotency-Key, the API for programs."""
+import hashlib
+import hmac
+import json
+import os
+import re
+import tempfile
+from urllib.parse import urlencode
+
+from fakeapi import FakeApi
+from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run
+from place import STORED, Place
+from slow import fake_server, in_threads
+from tokens import SECRET, basic, bearer, token, write_file
+
+JSON_TYPE = "application/json; charset=utf-8"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+PREFIXES = ("", "/rest-server")
+MARKER = "Marker-of-a-private-key-4711"
+FACTS = {
+    "virtualClusters": ["default", "v100"],
+    "storages": [{"name": "data", "default": True}, {"name": "models"}],
+    "groups": {"admins": {"admin": True}, "vision": {"virtualClusters": ["v100"],
+                                                     "storages": ["models"]}},
+    "users": {
+        "alice": {"virtualClusters": ["default"], "storages": ["data"], "groups": ["vision"],
+                  "extension": {"jobSSH": {"key": "-----BEGIN " + MARKER, "pubKey": "ssh-rsa x"},
+                                "githubPAT": MARKER, "anything": MARKER}},
+        "bob": {"virtualClusters": ["default"], "storages": ["data"], "groups": []},
+        "root": {"groups": ["admins"]},
+    }}
+
+
+class TokenServer:
+    """A server on a directory for who has a token; facts in a file."""
+
+    def __init__(self, *arguments, facts=None):
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-clients.")
+        self.facts = write_file(self.directory, "facts.json", json.dumps(facts or FACTS))
+        self.secret = write_file(self.directory, "jwt-secret", SECRET)
+        self.server = Server("--standalone", "jobs", "--facts", self.facts, "--jwt-secret-file",
+                             self.secret, "--token-check", "signature", "--rate-address", "0",
+                             "--connections-per-address", "0", *arguments,
+                             who=[], directory=self.directory)
+
+    def __enter__(self):
+        return self.server
+
+    def __exit__(self, *_):
+        self.server.remove()
+
+
+def error(check, what, reply, status, code, *words):
+    if not check.ok(f"{what}: is answered", reply is not None):
+        return
+    check.equal(f"{what}: status and code", (reply.status, reply.code), (status, code))
+    check.equal(f"{what}: content type", reply.headers.get("content-type"), JSON_TYPE)
+    for word in words:
+        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
+
+
+def get(server, path, headers=None):
+    """What GET answers, the same with both prefixes."""
+    replies = [server.request("GET", prefix + path, headers=headers) for prefix in PREFIXES]
+    if replies[0].body != replies[1].body or replies[0].status != replies[1].status:
+        raise AssertionError(f"{path}: {replies}")
+    return replies[0]
+
+
+def documented(check, server):
+    """Each refusal that this server has logged stands in the API for programs."""
+    paths = json.loads(run("page", "openapi").stdout)["paths"]
+    seen = set()
+    for text in server.log().splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if line.get("msg") == "request" and line.get("code"):
+            path = line["path"].removeprefix("/rest-server").rstrip("/")
+            seen.add((line["method"].lower(), path, str(line["status"]), line["code"]))
+    check.ok("refusals to look up", seen, seen)
+    for method, path, status, code in seen:
+        rows = [item[method] for template, item in paths.items() if method in item and
+                re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), path)]
+        if code in ("InvalidRequestError", "NoApiError"):
+            continue  # of no route
+        check.ok(f"{method} {path}: {status} {code} is documented", any(
+            code in row["responses"].get(status, {}).get("description", "") for row in rows), rows)
+
+
+def routes():
+    with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
+        return re.findall(r"^\| ([A-Za-z]+) \| `([^`]+)` \| ([^|]+) \|", f.read(), re.M)
+
+
+# ---- forms ------------------------------------------------------------------------------
+def nested(value, name=""):
+    """Pairs as the library `qs` writes them, which clients of PAI use."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield from nested(v, f"{name}[{k}]" if name else k)
+    elif isinstance(value, list):
+        for i, v in enumerate(value):
+            yield from nested(v, f"{name}[{i}]")
+    else:
+        yield name, "" if value is None else value
+
+
+def form_job(name, **more):
+    return {"jobName": name, "image": "ubuntu:22.04", "retryCount": 3, "virtualCluster": "default",
+            "jobEnvs": {"ONE": "1", "TWO": "a b&c=d"},
+            "taskRoles": [
+                {"name": "main", "taskNumber": 2, "cpuNumber": 1, "memoryMB": 512, "gpuNumber": 0,
+                 "minFailedTaskCount": 1, "minSucceededTaskCount": None,
+                 "portList": [{"label": "web", "beginAt": 0, "portNumber": 2}],
+                 "command": "echo 'a+b & ü' && true"},
+                {"name": "ps", "command": "sleep 1"}], **more}
+
+
+def stored(server, name, user="alice"):
+    path = os.path.join(server.directory, "jobs", "frameworks", framework_name(name, user) + ".json")
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def test_forms(check):
+    with Server("--standalone", "jobs") as server:
+        form = urlencode(list(nested(form_job("form"))))
+        reply = server.submit(form, FORM, "/api/v1/user/alice/jobs")
+        check.equal("form: status", reply.status, 202)
+        check.ok("form: no warnings of numbers that are text", "warnings" not in reply.json, reply)
+        reply = server.submit(json.dumps(form_job("json")), JSON, "/api/v1/user/alice/jobs")
+        check.equal("the same as JSON: status", reply.status, 202)
+        made = [json.dumps(stored(server, name)["spec"]).replace(framework_name(name), "HASH")
+                .replace(name, "NAME") for name in ("form", "json")]
+        check.equal("a form makes the same job as JSON", made[0], made[1])
+        config = json.loads(stored(server, "form")["metadata"]["annotations"]["config"])
+        check.equal("... and what is stored of it is JSON", config, form_job("form"))
+        for method, path in (("PUT", "/api/v1/user/alice/jobs/put"), ("POST", "/api/v1/jobs")):
+            name = "put" if method == "PUT" else "post"
+            reply = server.submit(urlencode(list(nested(form_job(name)))), FORM, path, method)
+            check.equal(f"form by {method}: status", reply.status, 202)
+        # curl says so of everything.
+        reply = server.submit(job_v1("curl"), FORM, "/api/v1/jobs")
+        check.equal("JSON that is called a form", reply.status, 202)
+        error(check, "a form for v2", server.submit(form, FORM), 415, "UnsupportedMediaTypeError")
+
+
+def test_form_errors(check):
+    with Server("--standalone", "jobs") as server:
+        def post(form):
+            return server.submit(form, FORM, "/api/v1/jobs")
+
+        job = form_job("wrong")
+        job["taskRoles"][1]["taskNumber"] = "x"
+        job["imag"] = 1
+        reply = post(urlencode(list(nested(job))))
+        error(check, "wrong members", reply, 400, "InvalidParametersError")
+        errors = (reply.json or {}).get("errors", [])
+        check.ok("... are named by pointers", {"/taskRoles/1/taskNumber", "/imag"} <=
+                 {e.get("pointer") for e in errors}, errors)
+        check.ok("... without lines that nobody has seen",
+                 not any("line" in e or "column" in e for e in errors), errors)
+        for what, form, word in (
+                ("twice", "jobName=a&jobName=b", "pair 2"), ("open bracket", "a[b=1", "brackets"),
+                ("NUL", "jobName=%00", "NUL"), ("no UTF-8", "jobName=%ff", "UTF-8"),
+                ("too deep", "a[b][c][d][e][f][g]=1", "at most 5"),
+                ("far too deep", "a" + "[0]" * 20000 + "=1", "at most 5"),
+                ("too far", "a[999999999]=1", "999"), ("a hole", "a[5]=1", "item 5"),
+                ("too many", "&".join(f"a{i}=1" for i in range(1001)), "1000")):
+            error(check, f"form ({what})", post(form), 400, "InvalidParametersError", word)
+        error(check, "form (nothing)", post(""), 400, "InvalidParametersError")
+        error(check, "JSON for v1 (cut off)", server.submit('{"jobName": "x"', JSON, "/api/v1/jobs"),
+              400, "InvalidParametersError")
+        error(check, "v2 at v1 (wrong)", server.submit(job_v2("x", nam=1), path="/api/v1/jobs"),
+              400, "InvalidProtocolError", "nam")
+        documented(check, server)
+
+
+# ---- who comes first ----------------------------------------------------------------------
+def test_order_of_refusals(check):
+    """Of two things that are wrong, which is said: every pair of neighbours."""
+    with TokenServer("--rate-submit", "30") as server:
+        alice, bob = bearer(token("alice")), bearer(token("bob"))
+
+        def post(body, headers=alice, path="/api/v2/jobs"):
+            return server.submit(body, {"Content-Type": "text/yaml", **headers}, path)
+
+        large = "#" * 200000
+        cross = {"prerequisites": [{"name": "other", "type": "dockerimage", "uri": "a:1"}]}
+        cluster = {"defaults": {"virtualCluster": "nobodys"}}
+        storage = {"extras": {"storages": [{"name": "nobodys", "mountPath": "/mnt/x"}]}}
+        replies, _ = server.raw(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n"
+                                b"Transfer-Encoding: chunked\r\n\r\n", 3, 1)
+        error(check, "framing, then 413", replies and replies[0], 400, "InvalidRequestError")
+        error(check, "413, then 401", post(large, {}), 413, "PayloadTooLargeError")
+        error(check, "401, then parse", post("name: [", {}), 401, "UnauthorizedUserError")
+        error(check, "path's user, then parse", post("name: [", path="/api/v1/user/bob/jobs"), 403,
+              "ForbiddenUserError")
+        error(check, "parse, then schema", post("nam: x\nname: [", alice), 400,
+              "InvalidProtocolError", "line")
+        error(check, "schema, then cross checks", post(job_v2("a", nam=1, **cross)), 400,
+              "InvalidProtocolError", "nam")
+        error(check, "cross checks, then virtual cluster", post(job_v2("a", **cross, **cluster)),
+              400, "InvalidProtocolError")
+        error(check, "virtual cluster, then storage", post(job_v2("a", **cluster, **storage)), 403,
+              "ForbiddenUserError")
+        check.equal("the name is taken", post(job_v2("taken")).status, 202)
+        error(check, "storage, then conflict", post(job_v2("taken", **storage)), 404,
+              "NoStorageError")
+        error(check, "virtual cluster, then conflict", post(job_v2("taken", **cluster)), 403,
+              "ForbiddenUserError")
+        error(check, "conflict", post(job_v2("taken")), 409, "ConflictJobError")
+        check.equal("another's name is another name", post(job_v2("taken"), bob).status, 202)
+        for _ in range(40):
+            last = post("x")
+        error(check, "429, then parse", last, 429, "TooManyRequestsError")
+        error(check, "401, then 429", post("x", bearer("x" + token("alice")[1:])), 401,
+              "UnauthorizedUserError")
+        check.ok("429 says when", int(last.headers.get("retry-after", 0)) >= 1, last)
+        documented(check, server)
+
+
+def test_path_user(check):
+    """Nobody submits for others, admins neither."""
+    with TokenServer() as server:
+        for who, user in (("alice", "bob"), ("root", "bob"), ("alice", "Alice"), ("alice", "x~y")):
+            for method, path in (("PUT", f"/api/v1/user/{user}/jobs/j"),
+                                 ("POST", f"/api/v1/user/{user}/jobs")):
+                reply = server.request(method, path, job_v1("j"), {**JSON, **bearer(token(who))})
+                error(check, f"{who} at {method} {path}", reply, 403, "ForbiddenUserError")
+        reply = server.request("PUT", "/api/v1/user/alice/jobs/other", job_v1("j"),
+                               {**JSON, **bearer(token())})
+        error(check, "another name in the path", reply, 400, "InvalidParametersError", "other")
+        reply = server.request("PUT", "/api/v1/user/alice/jobs/j", job_v1("j"),
+                               {**JSON, **basic("alice", token(application=True))})
+        check.equal("oneself, by an application token", reply.status, 202)
+        error(check, "nothing was made for bob", get(
+            server, "/api/v1/user/bob/jobs/j", bearer(token())), 404, "NoJobError")
+
+
+def test_every_route_without_token(check):
+    """Each row of the table: refused as JSON, or for anyone."""
+    with TokenServer() as server:
+        rows = routes()
+        check.ok("routes to try", len(rows) > 20, rows)
+        for method, path, who in rows:
+            method = "PATCH" if method == "any" else method
+            for prefix in PREFIXES:
+                for slash in ("", "/" if path != "/" else ""):
+                    real = prefix + re.sub(r"\{[^}]*\}", "alice", path) + slash
+                    if real == "/rest-server/":
+                        continue
+                    body = "{}" if method in ("POST", "PUT", "DELETE") else None
+                    reply = server.request(method, real, body, JSON)
+                    what = f"{method} {real}"
+                    if who.strip() == "anyone":
+                        check.ok(f"{what}: not 401", reply and reply.status != 401, reply)
+                        check.ok(f"{what}: is served", reply.code != "NoApiError", reply)
+                    else:
+                        error(check, what, reply, 401, "UnauthorizedUserError")
+                    for header, value in (("x-content-type-options", "nosniff"),
+                                          ("cache-control", "no-store"),
+                                          ("referrer-policy", "no-referrer")):
+                        check.equal(f"{what}: {header}", reply.headers.get(header), value)
+                    check.ok(f"{what}: no credentials of pages",
+                             "access-control-allow-credentials" not in reply.headers, reply)
+        error(check, "no such route", server.request("GET", "/api/v2/nothing"), 404, "NoApiError")
+        error(check, "no such method", server.request("PATCH", "/api/v2/jobs"), 404, "NoApiError")
+        documented(check, server)
+
+
+# ---- before and after a submission -------------------------------------------------------
+def test_info(check):
+    with TokenServer() as server:
+        for method in ("GET", "POST", "PUT", "DELETE"):
+            for path in ("/api/v1/", "/api/v1", "/api/v2/", "/api/v2/info", "/rest-server/api/v1"):
+                reply = server.request(method, path, "{}" if method != "GET" else None, JSON)
+                check.equal(f"{method} {path}: status", reply.status, 200)
+                check.equal(f"{method} {path}: launcherType", (reply.json or {}).get("launcherType"),
+                            "k8s")
+        check.ok("info: members", {"name", "version", "authnMethod"} <=
+                 set(get(server, "/api/v2/info").json), get(server, "/api/v2/info"))
+        for path in ("/api/v1/authn/info", "/api/v2/authn/info"):
+            check.equal(f"{path}: members", set(get(server, path).json),
+                        {"authn_type", "loginURI", "loginURIMethod"})
+        # As the Python SDK sends all its GETs.
+        reply = server.request("GET", "/rest-server/api/v1", "{}", JSON)
+        check.equal("GET with a body", reply.status, 200)
+
+
+def test_vs_code_probe(check):
+    """Any code but NoApiError tells the extension that this is protocol 2."""
+    path = "/api/v2/jobs/protocolversion/config"
+    with TokenServer() as server:
+        error(check, "probe without token", get(server, path), 401, "UnauthorizedUserError")
+    with Server("--standalone", "jobs") as server:
+        error(check, "probe without logins", get(server, path), 404, "NoJobError")
+        error(check, "no such job (v1)", get(server, "/api/v1/user/alice/jobs/x"), 404, "NoJobError")
+        for id_ in ("alice~x", "x", "~", "alice~", "alice%7Ex"):
+            error(check, f"no such job ({id_})", get(server, f"/api/v2/jobs/{id_}"), 404,
+                  "NoJobError")
+
+
+STATES = [  # state of the Framework, exit code, what v2 says, what v1 says
+    (None, None, "WAITING", "WAITING"), ("AttemptCreationPending", None, "WAITING", "WAITING"),
+    ("AttemptCreationRequested", None, "WAITING", "WAITING"),
+    ("AttemptPreparing", None, "WAITING", "WAITING"),
+    ("AttemptRunning", None, "RUNNING", "RUNNING"),
+    ("AttemptDeletionPending", -210, "STOPPING", "RUNNING"),
+    ("AttemptDeletionRequested", -220, "STOPPING", "RUNNING"),
+    ("AttemptDeleting", 1, "RUNNING", "RUNNING"), ("AttemptCompleted", 0, "RUNNING", "RUNNING"),
+    ("Completed", 0, "SUCCEEDED", "SUCCEEDED"), ("Completed", -210, "STOPPED", "STOPPED"),
+    ("Completed", -220, "STOPPED", "STOPPED"), ("Completed", 1, "FAILED", "FAILED"),
+    ("Completed", None, "FAILED", "FAILED"), ("Completed", "0", "FAILED", "FAILED"),
+    ("Sleeping", 0, "UNKNOWN", "UNKNOWN"), (7, 0, "UNKNOWN", "UNKNOWN")]
+
+
+def test_job_states(check):
+    api = FakeApi()
+    with fake_server(api) as server:
+        for i, (state, code, v2, v1) in enumerate(STATES):
+            framework = {"kind": "Framework", "metadata": {"name": framework_name(f"j{i}")}}
+            if state is not None:
+                framework["status"] = {"state": state, "attemptStatus": {
+                    "completionStatus": None if code is None else {"code": code}}}
+            api.put("frameworks", framework)
+            for path, want in ((f"/api/v2/jobs/alice~j{i}", v2), (f"/api/v1/user/alice/jobs/j{i}", v1)):
+                check.equal(f"{state} {code}: {path}", get(server, path).json, {
+                    "name": f"j{i}", "jobStatus": {"username": "alice", "state": want}})
+        api.put("frameworks", {"metadata": {"name": framework_name("odd")}, "status": ["x"]})
+        check.equal("a status that is none", get(server, "/api/v2/jobs/alice~odd").status, 200)
+        api.every(status=403)
+        error(check, "the API server forbids", get(server, "/api/v2/jobs/alice~odd"), 500,
+              "UnknownError", "frameworks")
+        documented(check, server)
+    api.close()
+
+
+def test_users(check):
+    with TokenServer() as server:
+        for path in ("/api/v2/users/alice", "/api/v2/user/alice", "/api/v1/user/alice",
+                     "/api/v2/users/alice/"):
+            reply = get(server, path, bearer(token()))
+            check.equal(f"{path}: whole", reply.json, {
+                "username": "alice", "email": "", "grouplist": ["vision"],
+                "extension": {"jobSSH": {"pubKey": "ssh-rsa x"}}, "admin": False,
+                "virtualCluster": ["default", "v100"], "storageConfig": ["data", "models"]})
+        for who in ("bob", "root", "alice"):
+            reply = get(server, "/api/v2/users/alice", bearer(token(who)))
+            check.equal(f"alice's extension for {who}", "extension" in reply.json, who != "bob")
+            check.ok(f"no key of alice for {who}", MARKER.encode() not in reply.body, reply)
+        check.equal("root is an admin", get(server, "/api/v2/users/root",
+                                            bearer(token("bob"))).json.get("admin"), True)
+        for name in ("carol", "a%20b", "-", "x" * 100):
+            error(check, f"no user {name}", get(server, f"/api/v2/users/{name}", bearer(token())),
+                  400, "NoUserError")
+        for path in ("/api/v2/users", "/api/v2/users/", "/api/v2/user"):
+            reply = get(server, path, bearer(token("bob")))
+            check.equal(f"{path}: all that are listed", sorted(u["username"] for u in reply.json),
+                        ["alice", "bob", "root"])
+            check.ok(f"{path}: no keys", MARKER.encode() not in reply.body, reply)
+        documented(check, server)
+        # Who is not listed may have a token all the same.
+        check.equal("a user of his own", get(server, "/api/v2/users/carol",
+                                             bearer(token("carol"))).json.get("username"), "carol")
+
+
+def test_storages_and_clusters(check):
+    with TokenServer() as server:
+        alice, bob = bearer(token()), bearer(token("bob"))
+        names = [s["name"] for s in get(server, "/api/v2/storages", alice).json["storages"]]
+        check.equal("alice's storages", names, ["data", "models"])
+        names = [s["name"] for s in get(server, "/api/v2/storages?default=true",
+                                        alice).json["storages"]]
+        check.equal("alice's default storages", names, ["data"])
+        check.equal("a storage", get(server, "/api/v2/storages/models", alice).json, {
+            "name": "models", "share": True, "volumeName": "", "default": False, "type": "unknown",
+            "data": {}, "readOnly": False})
+        for name in ("models", "nothing"):
+            error(check, f"bob's storage {name}", get(server, f"/api/v2/storages/{name}", bob), 404,
+                  "NoStorageError")
+        for path in ("/api/v2/virtual-clusters", "/api/v1/virtual-clusters"):
+            clusters = get(server, path, alice).json
+            check.equal(f"{path}: names", sorted(clusters), ["default", "v100"])
+            one = clusters["default"]
+            # What the Python SDK and the portal calculate with.
+            check.ok(f"{path}: resources", all(
+                isinstance(one[k].get(r), int) for k in
+                ("resourcesUsed", "resourcesGuaranteed", "resourcesTotal")
+                for r in ("cpu", "memory", "gpu", "vCores", "GPUs")), one)
+            check.equal(f"{path}?nodes", get(server, path + "?nodes", alice).json, {})
+        check.equal("one", get(server, "/api/v2/virtual-clusters/v100", alice).json, one)
+        error(check, "none", get(server, "/api/v2/virtual-clusters/x", alice), 404,
+              "NoVirtualClusterError")
+        documented(check, server)
+        check.equal("SKU types", get(server, "/api/v2/cluster/sku-types?vc=default", alice).json, {})
+
+
+# ---- Idempotency-Key -----------------------------------------------------------------------
+def key(text):
+    return {"Idempotency-Key": text}
+
+
+def test_idempotency(check):
+    with Server("--standalone", "jobs") as server:
+        body = job_v2("once")
+        first = server.submit(body, key("k-1"))
+        again = server.submit(body, key("k-1"))
+        check.equal("first", (first.status, first.headers.get("idempotency-replayed")), (202, None))
+        check.equal("again", (again.status, again.headers.get("idempotency-replayed")),
+                    (202, "true"))
+        check.equal("... the same answer", again.body, first.body)
+        error(check, "another body", server.submit(body + " ", key("k-1")), 422, "IdempotencyError")
+        error(check, "another key", server.submit(body, key("k-2")), 409, "ConflictJobError")
+        error(check, "no key", server.submit(body), 409, "ConflictJobError")
+        for bad in ("", "a b", "ü", "x" * 129):
+            error(check, f"key {bad[:5]!r}", server.submit(job_v2("bad"), key(bad)), 400,
+                  "InvalidParametersError")
+        replies, _ = server.raw(b"POST /api/v2/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                                b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n"
+                                % server.port, 3, 1)
+        error(check, "two keys", replies and replies[0], 400, "InvalidRequestError")
+        documented(check, server)
+        check.equal("128 characters", server.submit(job_v2("long"), key("!~" * 64)).status, 202)
+        secret = hashlib.sha256(b"k-1").digest()
+        wanted = (hmac.new(secret, b"alice\0k-1", hashlib.sha256).hexdigest()[:32] + "-" +
+                  hmac.new(secret, b"alice\0k-1\0" + body.encode(), hashlib.sha256).hexdigest())
+        check.equal("what is kept", stored(server, "once")["metadata"]["annotations"].get(
+            "rest-lit/idempotency"), wanted)
+
+
+def test_idempotency_secret(check):
+    """With a secret, what is kept depends on it; and on the user."""
+    with TokenServer() as server:
+        for user in ("alice", "bob"):
+            reply = server.submit(job_v2("same"), {**key("k"), **bearer(token(user))})
+            check.equal(f"{user} with the same key", reply.status, 202)
+            check.ok(f"{user}: made now", "idempotency-replayed" not in reply.headers, reply)
+        kept = {u: stored(server, "same", u)["metadata"]["annotations"]["rest-lit/idempotency"]
+                for u in ("alice", "bob")}
+        check.ok("differs by user", kept["alice"][:32] != kept["bob"][:32], kept)
+        plain = hmac.new(hashlib.sha256(b"k").digest(), b"alice\0k", hashlib.sha256).hexdigest()
+        check.ok("cannot be guessed without the secret", not kept["alice"].startswith(plain[:32]),
+                 kept)
+
+
+def test_idempotency_after_waiting(check):
+    """The header is read when it is known who asks: that may take a while, and the body with it."""
+    with Place() as place:
+        server = place.server(*STORED, "--token-cache", "0")
+        text = token()
+        place.store("alice", text)
+        place.api.fault("GET", "secrets", delay=0.2)
+        body = json.dumps(form_job("waits", jobEnvs={"LONG": "x" * 60000}))
+        headers = {**JSON, **key("w" * 100), **bearer(text)}
+        said = []
+        for piece in (len(body), 7000):
+            with server.connect() as c:
+                c.send(request_bytes(server.port, "POST", "/api/v1/jobs", body.encode()[:0], {
+                    **headers, "Content-Length": str(len(body))}))
+                for at in range(0, len(body), piece):
+                    c.send(body[at:at + piece].encode())
+                reply = c.reply()
+            said.append((reply.status, reply.headers.get("idempotency-replayed")))
+        check.equal("made, and known again", said, [(202, None), (202, "true")])
+
+
+def test_idempotency_at_once(check):
+    """Clients that do not wait: one job, and nobody is told that it failed."""
+    api = FakeApi()
+    api.fault("POST", "frameworks", delay=0.2)
+    with fake_server(api) as server:
+        replies = in_threads(8, lambda i: server.submit(job_v2("storm"), key("k")))
+        said = [(r.status, r.code) for r in replies]
+        check.ok("all are told that it is there, or under way", all(
+            s == (202, None) or s == (409, "IdempotencyError") for s in said), said)
+        check.ok("one made it", sum(1 for r in replies if r.status == 202 and
+                                    "idempotency-replayed" not in r.headers) == 1, said)
+    api.close()
+
+
+# ---- the API for programs -------------------------------------------------------------------
+SCHEMA_KEYS = {"title", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
+               "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems",
+               "maxProperties", "minProperties", "required", "enum", "type", "not", "allOf", "oneOf",
+               "anyOf", "items", "properties", "additionalProperties", "description", "format",
+               "default", "nullable"}
+
+
+def schema_faults(s, where):
+    """What OpenAPI 3.0 would not take."""
+    if not isinstance(s, dict):
+        yield f"{where}: no object"
+        return
+    if "$ref" in s:
+        if len(s) > 1:
+            yield f"{where}: something beside $ref"
+        return
+    for k in set(s) - SCHEMA_KEYS:
+        yield f"{where}: {k}"
+    if "type" in s and s["type"] not in ("object", "array", "string", "integer", "number", "boolean"):
+        yield f"{where}: type {s['type']}"
+    if s.get("type") == "array" and "items" not in s:
+        yield f"{where}: array without items"
+    if "nullable" in s and "type" not in s:
+        yield f"{where}: nullable without type"
+    for k in ("allOf", "oneOf", "anyOf"):
+        for i, one in enumerate(s.get(k, [])):
+            yield from schema_faults(one, f"{where}/{k}/{i}")
+    for k, one in s.get("properties", {}).items():
+        yield from schema_faults(one, f"{where}/properties/{k}")
+    for k in ("items", "not"):
+        if k in s:
+            yield from schema_faults(s[k], f"{where}/{k}")
+    if not isinstance(s.get("additionalProperties", True), bool):
+        yield from schema_faults(s["additionalProperties"], f"{where}/additionalProperties")
+
+
+def references(value):
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for v in value.values():
+            yield from references(v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from references(v)
+
+
+def resolve(document, ref):
+    for part in ref[2:].split("/"):
+        document = document.get(part) if isinstance(document, dict) else None
+    return document
+
+
+def test_openapi(check):
+    with TokenServer() as server:
+        reply = get(server, "/openapi.json")
+    check.equal("openapi: status", reply.status, 200)
+    check.equal("openapi: content type", reply.headers.get("content-type"), JSON_TYPE)
+    document = reply.json
+    check.equal("openapi: the page of the command line is the same",
+                json.loads(run("page", "openapi").stdout), document)
+    check.equal("openapi: version", document["openapi"], "3.0.3")
+    check.ok("openapi: has title and version", document["info"]["title"] and
+             document["info"]["version"], document["info"])
+    lost = [r for r in references(document) if resolve(document, r) is None]
+    check.equal("openapi: every $ref leads somewhere", lost, [])
+    schemas = document["components"]["schemas"]
+    check.equal("openapi: schemas are those of OpenAPI 3.0",
+                [f for k, s in schemas.items() for f in schema_faults(s, k)], [])
+    check.ok("openapi: jobs are described", {"JobV1", "JobV2", "Error"} <= set(schemas), schemas)
+    operations = [(p, m, o) for p, item in document["paths"].items() for m, o in item.items()]
+    rows = {("get" if m == "any" else m.lower(), p): who for m, p, who in routes()}
+    check.equal("openapi: routes", {(m, p) for p, m, _ in operations}, set(rows))
+    ids = [o["operationId"] for _, _, o in operations]
+    check.equal("openapi: operations have names of their own", len(set(ids)), len(ids))
+    for path, method, o in operations:
+        what = f"openapi: {method} {path}"
+        declared = [p["name"] for p in o["parameters"] if p.get("in") == "path"]
+        check.equal(f"{what}: parameters", declared, re.findall(r"\{([^}]*)\}", path))
+        check.ok(f"{what}: required ones", all(p.get("required") for p in o["parameters"]
+                                               if p.get("in") == "path"), o)
+        check.ok(f"{what}: answers", o["responses"] and all(
+            re.fullmatch("[2-5][0-9][0-9]", s) and r["description"]
+            for s, r in o["responses"].items()), o)
+        known = {tuple(s) for s in document["security"]}
+        who = o.get("security", document["security"])
+        check.ok(f"{what}: security", {tuple(s) for s in who} <= known, who)
+        check.equal(f"{what}: for anyone", who == [], rows[method, path].strip() == "anyone")
+        check.equal(f"{what}: 401", "401" in o["responses"], who != [])
+        check.ok(f"{what}: tag", o["tags"][0] in {t["name"] for t in document["tags"]}, o)
+
+
+TESTS = [test_forms, test_form_errors, test_order_of_refusals, test_path_user,
+         test_every_route_without_token, test_info, test_vs_code_probe, test_job_states, test_users,
+         test_storages_and_clusters, test_idempotency, test_idempotency_secret,
+         test_idempotency_after_waiting,
+         test_idempotency_at_once, test_openapi]

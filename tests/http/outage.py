@@ -1,0 +1,268 @@
+"""Two seconds without an API server: nothing that waits is lost, nobody is refused, and neither
+during the outage nor at its end there is a storm of connections."""
+import os
+import selectors
+import shutil
+import socket
+import ssl
+import struct
+import tempfile
+import threading
+import time
+
+from fakeapi import FakeApi
+from fakeregistry import make_certificates
+from harness import SLOW, Server, framework_name, job_v2, wait_until
+from slow import in_threads
+
+OUTAGE = 2
+JOBS = 60
+
+
+class Door:
+    """What stands before an API server, and can be
+
+    open     everything passes
+    refused  nobody listens; the connections there were are reset
+    reset    connections are taken and reset at their first byte (within a TLS handshake)
+    hang     connections are taken, and nothing passes in either direction
+    """
+
+    def __init__(self, api, tls=False):
+        self.api, self.token, self.mode = api, api.token, "open"
+        self.folder, self.tls = None, None
+        if tls:
+            self.folder = tempfile.mkdtemp(prefix="rest-lit-test.")
+            make_certificates(self.folder)
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(os.path.join(self.folder, "server.crt"),
+                                     os.path.join(self.folder, "server.key"))
+        self.pairs, self.lock, self.accepted, self.closed = set(), threading.Lock(), 0, False
+        self.port = 0
+        self.listen()
+        self.port = self.listener.getsockname()[1]
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        threading.Thread(target=self.accept_all, daemon=True).start()
+
+    def listen(self):
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.listen(256)
+
+    @staticmethod
+    def reset(s):
+        try:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+        except OSError:
+            pass
+
+    def set(self, mode):
+        """From now on."""
+        if self.mode == "refused" and mode != "refused":
+            self.listen()
+        self.mode = mode
+        if mode == "refused":
+            # close() alone leaves a listener alive while somebody waits in accept().
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+        if mode in ("refused", "reset"):
+            with self.lock:
+                pairs, self.pairs = self.pairs, set()
+            for pair in pairs:
+                for s in pair:
+                    self.reset(s)
+
+    def accept_all(self):
+        while not self.closed:
+            try:
+                s, _ = self.listener.accept()
+            except OSError:
+                time.sleep(0.01)
+                continue
+            self.accepted += 1
+            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        try:
+            s.recv(1, socket.MSG_PEEK)
+            if self.mode == "reset":
+                return self.reset(s)
+            while self.mode == "hang":
+                time.sleep(0.02)
+            if self.tls:
+                s = self.tls.wrap_socket(s, server_side=True)
+            inside = socket.create_connection(("127.0.0.1", self.api.port))
+            pair = (s, inside)
+            with self.lock:
+                self.pairs.add(pair)
+            self.pipe(*pair)
+        except (OSError, ValueError):
+            pass
+        self.reset(s)
+
+    def pipe(self, outside, inside):
+        other = {outside: inside, inside: outside}
+        with selectors.DefaultSelector() as events:
+            for s in other:
+                events.register(s, selectors.EVENT_READ)
+            while True:
+                for key, _ in events.select():
+                    while self.mode == "hang":
+                        time.sleep(0.02)
+                    data = key.fileobj.recv(65536)
+                    while isinstance(key.fileobj, ssl.SSLSocket) and key.fileobj.pending():
+                        data += key.fileobj.recv(65536)
+                    if not data:
+                        other[key.fileobj].close()
+                        return
+                    other[key.fileobj].sendall(data)
+
+    def close(self):
+        self.closed = True
+        self.set("refused")
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def behind(door, *arguments):
+    """rest-lit with this door as its API server."""
+    directory = tempfile.mkdtemp(prefix="rest-lit-test.")
+    token = os.path.join(directory, "token")
+    with open(token, "w") as f:
+        f.write(door.token + "\n")
+    os.chmod(token, 0o600)
+    if door.tls:
+        arguments += ("--apiserver-ca", os.path.join(door.folder, "ca.crt"))
+    return Server("--apiserver", door.url, "--apiserver-token-file", token, "--loops", "1",
+                  *arguments, directory=directory)
+
+
+def one_outage(check, mode, tls):
+    what = f"{mode}{' before TLS' if tls else ''}"
+    api = FakeApi()
+    door = Door(api, tls)
+    with behind(door) as server:
+        check.equal(f"{what}: before", server.submit(job_v2("before")).status, 202)
+        door.set(mode)
+        counted = [0, 0]
+
+        def outage():
+            time.sleep(OUTAGE)
+            counted[0] = door.accepted
+            door.set("open")
+            time.sleep(1)
+            counted[1] = door.accepted
+        before = door.accepted
+        over = threading.Thread(target=outage)
+        over.start()
+        start = time.monotonic()
+        replies = in_threads(JOBS, lambda i: server.submit(job_v2(f"job-{i}")))
+        took = time.monotonic() - start
+        over.join()
+        check.equal(f"{what}: all are taken", sorted({getattr(r, "status", r) for r in replies}), [202])
+        check.ok(f"{what}: soon after", took < (OUTAGE + 8) * SLOW, took)
+        check.ok(f"{what}: all exist", all(
+            ("frameworks", framework_name(f"job-{i}")) in api.objects for i in range(JOBS)))
+        # At first whatever may be under way at once (16), then two by two with growing pauses.
+        check.ok(f"{what}: few connections while it lasts", counted[0] - before <= 40,
+                 counted[0] - before)
+        check.ok(f"{what}: few connections afterwards", counted[1] - counted[0] <= 20,
+                 counted[1] - counted[0])
+        check.equal(f"{what}: health", server.request("GET", "/healthz").status, 200)
+    door.close()
+    api.close()
+
+
+def test_outages(check):
+    for mode, tls in (("refused", False), ("hang", False), ("reset", True), ("hang", True)):
+        one_outage(check, mode, tls)
+
+
+def test_outage_amidst(check):
+    """It begins while answers are on their way: those are settled, and none is made twice."""
+    for mode in ("refused", "hang"):
+        api = FakeApi()
+        door = Door(api)
+        api.every(delay=0.05)
+        with behind(door) as server:
+            def outage():
+                wait_until(lambda: api.count("POST", "frameworks") > 20)
+                door.set(mode)
+                time.sleep(OUTAGE)
+                door.set("open")
+            over = threading.Thread(target=outage)
+            over.start()
+            replies = in_threads(JOBS, lambda i: server.submit(job_v2(f"amidst-{i}")))
+            over.join()
+            check.equal(f"{mode} amidst: all are taken",
+                        sorted({getattr(r, "status", r) for r in replies}), [202])
+            check.equal(f"{mode} amidst: all exist", len(api.objects), JOBS)
+        door.close()
+        api.close()
+
+
+def test_busy_api_server(check):
+    """It says 429 or 503 for two seconds, with a Retry-After of a minute from some proxy or none."""
+    for status, retry_after in ((429, 1), (429, None), (503, None)):
+        api = FakeApi()
+        door = Door(api)
+        with behind(door) as server:
+            api.every(status=status, retry_after=retry_after)
+
+            def outage():
+                time.sleep(OUTAGE)
+                api.every()
+            over = threading.Thread(target=outage)
+            over.start()
+            replies = in_threads(JOBS, lambda i: server.submit(job_v2(f"busy-{i}")))
+            over.join()
+            asked = api.count("POST", "frameworks")
+            check.equal(f"{status}, Retry-After {retry_after}: all are taken",
+                        sorted({getattr(r, "status", r) for r in replies}), [202])
+            # 16 at once, then fewer, each half a second at least; and then each of them once.
+            check.ok(f"{status}, Retry-After {retry_after}: not asked all the time",
+                     asked <= JOBS + 60, asked)
+        door.close()
+        api.close()
+
+
+def test_one_user_does_not_delay_others(check):
+    """With one request under way at a time and the queue full of alice's, there is no room for
+    more of hers; what others could still ask is not hers to take."""
+    api = FakeApi()
+    door = Door(api)
+    with behind(door, "--in-flight", "1", "--queue", "40", "--queue-per-user", "10") as server:
+        api.every(delay=0.1)
+        replies = in_threads(30, lambda i: server.submit(job_v2(f"mine-{i}")))
+        taken = [r for r in replies if r.status == 202]
+        check.ok("ten at a time are taken", 10 <= len(taken) < 30, len(taken))
+        refused = [r for r in replies if r.status != 202]
+        check.equal("the others are told so", {(r.status, r.code) for r in refused},
+                    {(503, "UnavailableError")})
+        check.ok("... and when to come again", all("retry-after" in r.headers for r in refused))
+    door.close()
+    api.close()
+
+
+def test_bytes_of_jobs_are_bounded(check):
+    """Jobs that wait for an API server that hangs hold at most so much memory."""
+    api = FakeApi()
+    door = Door(api)
+    with behind(door, "--loops", "1", "--queue-bytes", "1MiB", "--max-body", "200KiB", "--deadline", "6") as server:
+        api.every(hang="before")
+        note = {"extras": {"note": "x" * 100000}}
+        replies = in_threads(30, lambda i: server.submit(job_v2(f"large-{i}", **note)))
+        early = [r for r in replies if r.status == 503]
+        check.ok("most are refused", len(early) >= 15, sorted(r.status for r in replies))
+        check.ok("... but not all", len(early) < 30)
+        api.every()
+        check.equal("room again when they are done", server.submit(job_v2("large", **note)).status,
+                    202)
+    door.close()
+    api.close()
+
+
+TESTS = [test_outages, test_outage_amidst, test_busy_api_server, test_one_user_does_not_delay_others,
+         test_bytes_of_jobs_are_bounded]

@@ -1,0 +1,291 @@
+"""Places for connections: who gives way when all are taken, and who does not; clients that do not
+read; what the process allows itself; what the HTTP library answers by itself."""
+import os
+import re
+import socket
+import time
+
+from fakeapi import FakeApi
+from harness import BINARY, SLOW, Server, framework_name, job_v2, parse_replies, request_bytes, wait_until
+from slow import fake_server, in_threads
+
+LONG = str(int(60 * SLOW))
+FEW = ("--loops", "1", "--connections", "10", "--idle-timeout", LONG, "--read-timeout", LONG)
+
+
+def is_served(server, seconds=5):
+    try:
+        reply = server.request("GET", "/healthz", seconds=seconds)
+    except OSError:
+        return False
+    return bool(reply) and reply.status == 200
+
+
+def test_idle_ones_give_way(check):
+    with Server("--standalone", "jobs", *FEW) as server:
+        def visit(_):
+            c = server.connect()
+            c.send(request_bytes(server.port, "GET", "/healthz"))
+            return c, c.reply(20)
+        crowd = in_threads(30, visit)
+        check.equal("30 clients that stay, 10 places: all are served",
+                    sum(r is not None and r[1] is not None and r[1].status == 200 for r in crowd), 30)
+        check.ok("the next one is served", is_served(server))
+        still = sum(not c.read(0.01)[1] for c, _ in crowd)
+        check.ok("no more than there are places are connected", 0 < still < 10, still)
+        c, _ = visit(0)
+        time.sleep(1.2)
+        c.send(request_bytes(server.port, "GET", "/healthz"))
+        check.ok("who came last stays", c.reply(5))
+
+
+def test_half_sent_ones_give_way(check):
+    for what, data in (("silent", b""), ("half a head", b"GET /healthz HTTP/1.1\r\nHo"),
+                       ("half a body", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\n"
+                        b"Content-Type: text/yaml\r\nContent-Length: 100\r\n\r\nabc")):
+        with Server("--standalone", "jobs", *FEW) as server:
+            crowd = [server.connect() for _ in range(40)]
+            for c in crowd:
+                c.send(data.replace(b"%d", b"%d" % server.port))
+            start = time.monotonic()
+            check.ok(f"40 clients, {what}: others are served", is_served(server, 15))
+            took = time.monotonic() - start
+            check.ok(f"40 clients, {what}: within seconds", took < 12 * SLOW, took)
+            check.ok(f"40 clients, {what}: again", is_served(server, 15))
+            for c in crowd:
+                c.close()
+
+
+def test_unread_answers_give_way(check):
+    """Who asks for more and more and takes no answer keeps nobody out."""
+    with Server("--standalone", "jobs", *FEW) as server:
+        crowd = [server.connect() for _ in range(20)]
+        for c in crowd:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            c.socket.settimeout(0.2)
+            c.send(request_bytes(server.port, "GET", "/") * 20000)
+        start = time.monotonic()
+        check.ok("20 clients that do not read, 10 places: others are served", is_served(server, 15))
+        check.ok("... again", is_served(server, 15))
+        took = time.monotonic() - start
+        check.ok("... within seconds", took < 12 * SLOW, took)
+        for c in crowd:
+            c.close()
+
+
+def test_working_ones_stay(check):
+    """Who waits for an answer is not cut; the next ones wait till there is a place."""
+    api = FakeApi()
+    with fake_server(api, *FEW[:2], "--connections", "4", *FEW[4:]) as server:
+        names = [f"work-{i}" for i in range(4)]
+        for name in names:
+            api.fault("POST", "frameworks", framework_name(name), delay=3)
+
+        def submit(i):
+            if i == 4:
+                time.sleep(0.5)
+                return server.request("GET", "/healthz", seconds=20)
+            return server.submit(job_v2(names[i]))
+        replies = in_threads(5, submit)
+        check.equal("4 places, 4 jobs that take 3 s", [getattr(r, "status", r) for r in replies[:4]], [202] * 4)
+        check.equal("who came meanwhile is served then", getattr(replies[4], "status", replies[4]), 200)
+    api.close()
+
+
+def test_fresh_ones_stay(check):
+    with Server("--standalone", "jobs", *FEW) as server:
+        replies = in_threads(60, lambda i: server.request("GET", "/healthz", seconds=20))
+        check.equal("60 at once, 10 places: all are served",
+                    [getattr(r, "status", r) for r in replies].count(200), 60)
+
+
+def test_blocked_ones_are_cut(check):
+    """Lines for which the library has no room: it does not even look whether the client is there."""
+    with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", LONG) as server:
+        chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n5;" %
+                 server.port)
+        with server.connect() as c:
+            c.send(chunk + b"x" * 20000)
+            check.ok("a chunk's extension of 20 KB is cut off", c.read(10)[1])
+        start = time.monotonic()
+        check.equal("... and nobody waits for it at the end", server.stop(), 0)
+        check.ok("... at all", time.monotonic() - start < 10 * SLOW)
+
+
+def test_blocked_ones_cost_nothing(check):
+    """What cannot be read is not tried again and again, till the client is cut off."""
+    def used():
+        with open(f"/proc/{server.process.pid}/stat") as f:
+            return sum(int(x) for x in f.read().rpartition(")")[2].split()[11:13])
+    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
+        chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n" %
+                 server.port)
+        for what, line in (("a chunk's extension", b"5;"), ("a trailer", b"0\r\nX: ")):
+            with server.connect() as c:
+                c.send(chunk + line + b"x" * 20000)
+                time.sleep(0.5)
+                before = used()
+                time.sleep(2)
+                took = used() - before
+                check.ok(f"{what} of 20 KB: the server sleeps", took < 20 * SLOW, f"{took} of 200 ticks")
+                check.ok(f"{what} of 20 KB: others are served", is_served(server))
+
+
+def test_never_reads(check):
+    """Answers that nobody takes are not piled up, and not kept for ever."""
+    with Server("--standalone", "jobs", "--idle-timeout", "2", "--read-timeout", "2") as server:
+        before = server.rss_kib()
+        crowd = [server.connect() for _ in range(20)]
+        for c in crowd:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            c.socket.setblocking(False)
+            try:
+                c.socket.send(request_bytes(server.port, "GET", "/") * 20000)
+            except OSError:
+                pass
+        time.sleep(0.5)
+        check.ok("beside them others are served", is_served(server))
+        grown = server.rss_kib() - before
+        # Sanitizers do not give memory back at once.
+        check.ok("memory does not grow with what nobody reads", grown < (8192 if SLOW == 1 else 1 << 18), grown)
+
+        def connected():
+            with open(f"/proc/{server.process.pid}/net/tcp") as f:
+                lines = f.read().splitlines()[1:]
+            port = f":{server.port:04X}"
+            return sum(line.split()[1].endswith(port) and line.split()[3] == "01" for line in lines)
+        check.ok("they are cut off", wait_until(lambda: connected() == 0, 20), connected())
+        for c in crowd:
+            c.close()
+
+
+# ---- the process ----------------------------------------------------------------------------
+def test_process(check):
+    environment = {"SSLKEYLOGFILE": "keys", "https_proxy": "http://127.0.0.1:1", "HOSTALIASES": "hosts"}
+    os.umask(0)
+    with Server("--standalone", "jobs", "--connections", "3000", "--loops", "2",
+                environment=environment) as server:
+        with open(f"/proc/{server.process.pid}/status") as f:
+            status = dict([part.strip() for part in line.split(":", 1)] for line in f if ":" in line)
+        check.equal("no new privileges", status.get("NoNewPrivs"), "1")
+        check.equal("umask", status.get("Umask"), "0077")
+        limits = {}
+        with open(f"/proc/{server.process.pid}/limits") as f:
+            for line in f:
+                match = re.match(r"(Max [a-z ]+?) {2,}(\S+) +(\S+)", line)
+                if match:
+                    limits[match.group(1)] = match.groups()[1:]
+        check.equal("no core file", limits.get("Max core file size"), ("0", "0"))
+        files = int(limits["Max open files"][0])
+        check.ok("files for all connections", files >= min(6000, int(limits["Max open files"][1])), limits)
+        # What is not dumpable belongs to root in /proc, whoever runs it.
+        check.equal("not dumpable", os.stat(f"/proc/{server.process.pid}/environ").st_uid, 0)
+        server.submit(job_v2("modes"))
+        wrong = []
+        for folder, _, names in os.walk(os.path.join(server.directory, "jobs")):
+            wrong += [p for p in [folder, *(os.path.join(folder, n) for n in names)] if os.stat(p).st_mode & 0o77]
+        check.equal("files that others may read", wrong, [])
+        check.ok("the environment is spoken of", '"variable":"SSLKEYLOGFILE"' in server.log(), server.log())
+        check.ok("... and its values are not", "127.0.0.1:1\"" not in server.log())
+        check.ok("no keys are written", not os.path.exists(os.path.join(server.directory, "keys")))
+    os.umask(0o022)
+
+
+def test_few_files(check):
+    """Clients do not use up the files that jobs need."""
+    few = ["prlimit", "--nofile=120:120", BINARY]
+    with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
+                program=few) as server:
+        check.ok("few open files: said in the log", '"connections":40' in server.log(), server.log())
+        crowd = [server.connect() for _ in range(200)]
+        for c in crowd:
+            c.send(b"GET ")
+        check.ok("200 clients that stay, 120 open files: others are served", is_served(server, 20))
+        reply = server.submit(job_v2("few"))
+        check.equal("... and so is a job", reply and reply.status, 202)
+        for c in crowd:
+            c.close()
+
+
+# ---- what the library answers by itself -------------------------------------------------------
+HOST = b"Host: localhost:%d\r\n"
+LONG_WORD = b"a" * 40000
+# What is sent, and the status of the library's answer, which is HTML; None: it closes without one.
+BY_LIBRARY = [
+    ("no version", b"GET /\r\n\r\n", 400),
+    ("no path", b"GET\r\n\r\n", None),
+    ("malformed version", b"GET / HTTX/1.1\r\n\r\n", 400),
+    ("blank behind the version", b"GET / HTTP/1.1 \r\n" + HOST + b"\r\n", 400),
+    ("HTTP/0.9", b"GET / HTTP/0.9\r\n\r\n", 505),
+    ("HTTP/2.0", b"GET / HTTP/2.0\r\n" + HOST + b"\r\n", 505),
+    ("header without a colon", b"GET / HTTP/1.1\r\n" + HOST + b"foo\r\n\r\n", 400),
+    ("trailer without a colon", b"POST /nothing HTTP/1.1\r\n" + HOST +
+     b"Transfer-Encoding: chunked\r\n\r\n0\r\nfoo\r\n\r\n", 400),
+    ("Content-Length: x", b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: x\r\n\r\n", 400),
+    ("Content-Length above 2^64", b"POST / HTTP/1.1\r\n" + HOST +
+     b"Content-Length: 99999999999999999999\r\n\r\n", 413),
+    ("malformed chunk", b"POST /nothing HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+    ("chunk above 2^64", b"POST /nothing HTTP/1.1\r\n" + HOST +
+     b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF0\r\n", 413),
+    ("path of 40 KB", b"GET /" + LONG_WORD + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414),
+    ("header of 40 KB", b"GET / HTTP/1.1\r\n" + HOST + b"X: " + LONG_WORD + b"\r\n\r\n", 431),
+    ("5000 headers", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 5000 + b"\r\n", 431),
+    ("4000 parameters", b"GET /?" + b"a&" * 4000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
+    ("220 parameters", b"GET /?" + b"a&" * 220 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
+]
+# What it would answer so, or close, if it got that far.
+BY_US = [
+    ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+    ("blank in the path", b"GET /a b HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    ("blank in the query", b"GET /a?b c HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    ("control character in the path", b"GET /a\x1bb HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    ("two blanks", b"GET  /healthz HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    ("HTTP/1.2", b"GET / HTTP/1.2\r\n" + HOST + b"\r\n", 400),
+    ("blank before the first header", b"GET / HTTP/1.1\r\n " + HOST + b"\r\n", 400),
+    ("path of 9 KB", b"GET /" + LONG_WORD[:9000] + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414),
+    ("query of 9 KB", b"GET /?" + LONG_WORD[:9000] + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414),
+    ("header of 15 KB", b"GET / HTTP/1.1\r\n" + HOST + b"X: " + LONG_WORD[:15000] + b"\r\n\r\n", 431),
+    ("210 headers", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 210 + b"\r\n", 431),
+]
+FINE = [
+    ("path of 8 KB", b"GET /" + LONG_WORD[:8000] + b" HTTP/1.1\r\n" + HOST + b"\r\n", 404),
+    ("token of 8 KB and more", b"GET /healthz HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " +
+     LONG_WORD[:8192] + b"\r\n" + b"X: " + b"y" * 100 + b"\r\n" * 1 + b"Y: z\r\n" * 40 + b"\r\n", 200),
+    ("150 parameters", b"GET /healthz?" + b"a=b&" * 150 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 200),
+    ("100 headers", b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 100 + b"\r\n", 200),
+]
+
+
+def test_library_answers(check):
+    """docs/HTTP.md lists them."""
+    with Server("--standalone", "jobs") as server:
+        for what, data, status in BY_LIBRARY:
+            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port), 5)
+            check.equal(f"library, {what}: status", [r.status for r in replies], [status] if status else [])
+            # Of a bad length it says the head twice; what it says is as long as it says.
+            check.ok(f"library, {what}: is HTML, and the end", closed and
+                     all(r.body.startswith((b"<html>", b"HTTP/1.1 4")) for r in replies), replies)
+        for what, data, status in BY_US:
+            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port), 5)
+            check.equal(f"{what}: status", [r.status for r in replies], [status])
+            check.ok(f"{what}: is JSON, with a request id, and the end", closed and replies and
+                     replies[0].message and replies[0].code and "x-request-id" in replies[0].headers, replies)
+        for what, data, status in FINE:
+            replies, _ = server.raw(data.replace(b"%d", b"%d" % server.port), 5, 1)
+            check.equal(f"{what}: status", [r.status for r in replies], [status])
+        check.ok("in the log it has its status", '"status":431' in server.log() and
+                 '"code":"RefusedByLibrary"' in server.log(), server.log()[-600:])
+        lines = server.log().count('"msg":"libmicrohttpd"')
+        check.ok("the library's own words are few", lines <= 5 * 10, lines)
+    with Server("--standalone", "jobs", "--loops", "1") as server:
+        start = time.monotonic()
+        for _ in range(200):
+            server.raw(b"GET / HTTX/1.1\r\n\r\n", 2, 1)
+        seconds = int(time.monotonic() - start) + 2
+        lines = server.log().count('"msg":"libmicrohttpd"')
+        check.ok("a flood of malformed requests: 5 lines a second", lines <= 5 * seconds, lines)
+
+
+TESTS = [test_idle_ones_give_way, test_half_sent_ones_give_way, test_unread_answers_give_way,
+         test_working_ones_stay, test_fresh_ones_stay,
+         test_blocked_ones_are_cut, test_blocked_ones_cost_nothing, test_never_reads, test_process, test_few_files, test_library_answers]

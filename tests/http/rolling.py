@@ -1,0 +1,238 @@
+"""One of two servers is restarted again and again under load, behind a proxy that sends new
+connections where /readyz says so, as a Service of Kubernetes does: no client notices."""
+import socket
+import threading
+import time
+
+from harness import SLOW, Connection, framework_name, free_port, job_v2, request_bytes, wait_until
+from place import NO_LIMITS, Place
+from slow import fake_server
+from tokens import bearer, token
+
+RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 1, 0.1
+
+
+def pump(source, sink):
+    """Bytes from one to the other, until the end of them."""
+    try:
+        while True:
+            data = source.recv(65536)
+            if not data:
+                break
+            sink.sendall(data)
+    except OSError:
+        pass
+    try:
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+class Proxy:
+    """TCP to those of the ports that are ready, in turn.  What was once connected stays."""
+
+    def __init__(self, ports):
+        self.ready = {port: False for port in ports}
+        self.turn = 0
+        self.refused = 0  # by a server that had said it is ready
+        self.end = threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+        for port in ports:
+            threading.Thread(target=self.probe, args=(port,), daemon=True).start()
+
+    def probe(self, port):
+        while not self.end.wait(PROBE_S):
+            try:
+                with Connection(port, 2) as c:
+                    c.send(request_bytes(port, "GET", "/readyz"))
+                    reply = c.reply(2)
+                    self.ready[port] = reply is not None and reply.status == 200
+            except OSError:
+                self.ready[port] = False
+
+    def backend(self):
+        ports = [p for p, ready in self.ready.items() if ready]
+        self.turn += 1
+        for i in range(len(ports)):
+            try:
+                return socket.create_connection(
+                    ("127.0.0.1", ports[(self.turn + i) % len(ports)]), timeout=20)
+            except OSError:
+                self.refused += 1
+        return None
+
+    def accept(self):
+        while not self.end.is_set():
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = self.backend()
+            if not server:
+                client.close()
+                continue
+            server.settimeout(None)
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    def close(self):
+        self.end.set()
+        self.listener.close()
+
+
+class Client:
+    """Submits one job after the other, on one connection for as long as that lasts."""
+
+    def __init__(self, number, port, api):
+        self.number, self.port, self.api = number, port, api
+        self.headers = bearer(token("alice", jti=number)) if number % 2 else \
+            bearer(token("bob", jti=number))
+        self.user = "alice" if number % 2 else "bob"
+        self.answers, self.failures, self.missing, self.closed = 0, [], [], 0
+
+    def one(self, connection, name):
+        data = request_bytes(self.port, "POST", "/api/v2/jobs", job_v2(name).encode(),
+                             self.headers)
+        connection.send(data)
+        reply = connection.reply(20)
+        if reply is None or reply.status != 202:
+            self.failures.append(f"{name}: {reply}")
+            return False
+        self.answers += 1
+        if not self.api.of(framework_name(name, self.user)):
+            self.missing.append(name)
+        if reply.headers.get("connection", "").lower() == "close":
+            self.closed += 1
+            return False
+        return True
+
+    def run(self, end):
+        n = 0
+        connection = None
+        while not end.is_set():
+            n += 1
+            if not connection:
+                connection = Connection(self.port)
+            if not self.one(connection, f"rolling-{self.number}-{n}"):
+                connection.close()
+                connection = None
+            time.sleep(0.01 * (self.number % 4))
+        if connection:
+            connection.close()
+
+
+def restart(server, start):
+    """SIGTERM, wait for its end, start another in its place."""
+    code = server.stop(60)
+    server.remove()
+    return code, start()
+
+
+def test_rolling_restart(check):
+    with Place() as place:
+        secret = place.secret_file()
+        ports = [free_port(), free_port()]
+
+        def start(port):
+            return fake_server(place.api, "--jwt-secret-file", secret, *NO_LIMITS, "--drain-delay",
+                               str(DELAY_S), who=[], port=port)
+
+        servers = [start(port) for port in ports]
+        proxy = Proxy(ports)
+        end = threading.Event()
+        clients = [Client(i, proxy.port, place.api) for i in range(CLIENTS)]
+        try:
+            check.ok("rolling: both are ready", wait_until(lambda: all(proxy.ready.values())))
+            threads = [threading.Thread(target=c.run, args=(end,)) for c in clients]
+            for t in threads:
+                t.start()
+            for i in range(RESTARTS):
+                time.sleep(0.3)
+                which = i % 2
+                code, servers[which] = restart(servers[which], lambda: start(ports[which]))
+                check.equal(f"rolling: exit status {i}", code, 0)
+                check.ok(f"rolling: {i} is ready again",
+                         wait_until(lambda: all(proxy.ready.values())))
+            end.set()
+            for t in threads:
+                t.join(60 * SLOW)
+        finally:
+            end.set()
+            proxy.close()
+            for server in servers:
+                server.remove()
+        answers = sum(c.answers for c in clients)
+        failures = [f for c in clients for f in c.failures]
+        print(f"     {RESTARTS} restarts under {CLIENTS} clients: {answers} answers, "
+              f"{len(failures)} failed, {sum(c.closed for c in clients)} connections closed in "
+              f"order, {proxy.refused} refused", flush=True)
+        check.equal("rolling: failed requests", failures[:3], [])
+        check.equal("rolling: nothing was refused", proxy.refused, 0)
+        check.equal("rolling: a 202 without its Framework", [m for c in clients for m in c.missing],
+                    [])
+        check.ok("rolling: there was load", answers > 50 * RESTARTS / SLOW, answers)
+
+
+def test_stop_without_delay(check):
+    """Even without a delay, who is connected and asks while the server stops gets an answer."""
+    with Place() as place:
+        for again in range(3):
+            server = place.server("--token-check", "signature")
+            good = bearer(token("alice"))
+            connections = [server.connect() for _ in range(40)]
+            server.terminate()
+            time.sleep(0.02 * again)
+            for i, c in enumerate(connections):
+                c.send(request_bytes(server.port, "POST", "/api/v2/jobs",
+                                     job_v2(f"stop-{again}-{i}").encode(), good))
+            replies = [c.reply(10) for c in connections]
+            check.equal("stop: all are answered", {r.status if r else None for r in replies}, {202})
+            check.equal("stop: and told to go", {r.headers.get("connection") for r in replies if r},
+                        {"close"})
+            check.equal("stop: exit status", server.stop(), 0)
+            for c in connections:
+                c.close()
+
+
+def waiting(server, place, tokens):
+    """Clients that sent a job each, and wait for their tokens to be looked up."""
+    before = place.asked("/secrets/")
+    connections = [server.connect() for _ in tokens]
+    for i, (c, text) in enumerate(zip(connections, tokens)):
+        body = (job_v2(f"waiting-{server.port}-{i}") + " " * 3000 * i).encode()
+        c.send(request_bytes(server.port, "POST", "/api/v2/jobs", body, bearer(text)))
+    wait_until(lambda: place.asked("/secrets/") >= before + len(tokens))
+    return connections
+
+
+def statuses(connections):
+    replies = [c.reply(20) for c in connections]
+    for c in connections:
+        c.close()
+    return [r.status if r else None for r in replies]
+
+
+def test_stop_while_tokens_are_looked_up(check):
+    """In the middle of a request, before its body: it is finished, or, when there is no time for
+    that, refused; nobody is left without an answer."""
+    with Place() as place:
+        tokens = [token("alice", jti=i) for i in range(6)]
+        place.store("alice", *tokens)
+        place.api.fault("GET", "secrets", delay=1)
+        server = place.server("--token-check", "stored")
+        clients = waiting(server, place, tokens)
+        server.terminate()
+        check.equal("stop, look-ups: finished", statuses(clients), [202] * 6)
+        check.equal("stop, look-ups: exit status", server.stop(), 0)
+        place.api.faults.clear()
+        place.api.fault("GET", "secrets", hang="before")
+        server = place.server("--token-check", "stored", "--drain-timeout", "1")
+        clients = waiting(server, place, tokens)
+        server.terminate()
+        check.equal("stop, look-ups hang: refused", statuses(clients), [503] * 6)
+        check.equal("stop, look-ups hang: exit status", server.stop(), 0)
+
+
+TESTS = [test_stop_while_tokens_are_looked_up, test_rolling_restart, test_stop_without_delay]

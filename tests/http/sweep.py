@@ -1,0 +1,94 @@
+"""What a killed server has left behind is removed: in a directory, and behind an API server that has
+other things of the same kind."""
+import json
+import os
+
+from directory import files_below
+from fakeapi import FakeApi
+from harness import Server, framework_name, job_v2_secret, request_bytes, wait_until
+
+# As short as it may be: --janitor-age is at least --deadline and ten seconds.
+QUICK = ("--deadline", "1", "--janitor-age", "11", "--janitor-interval", "1")
+
+
+def of_job(where, job):
+    return [path for name, path in files_below(where).items() if framework_name(job) in name]
+
+
+def unstart(where, job):
+    """As if the server had been killed before it could start this job."""
+    for path in of_job(where, job):
+        with open(path, encoding="utf-8") as f:
+            value = json.load(f)
+        if value["kind"] == "Framework":
+            value["spec"]["executionType"] = "Create"
+            value["metadata"]["labels"]["rest-lit/creating"] = "true"
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(value, f)
+
+
+def test_sweep_directory(check):
+    with Server("--standalone", "jobs") as server:
+        where = os.path.join(server.directory, "jobs")
+        for job in ("whole", "half"):
+            check.equal(f"{job}: submitted", server.submit(job_v2_secret(job, "m")).status, 202)
+        check.equal("stopped", server.stop(), 0)
+        unstart(where, "half")
+        check.equal("half a job and its Secrets", len(of_job(where, "half")), 3)
+        with Server("--standalone", where, *QUICK) as again:
+            check.ok("it goes, and its Secrets with it",
+                     wait_until(lambda: not of_job(where, "half"), 60), of_job(where, "half"))
+            check.equal("a whole job stays", len(of_job(where, "whole")), 3)
+            check.ok("the log says so", wait_until(lambda: [
+                1 for line in again.log().splitlines() if "left behind" in line and
+                json.loads(line)["frameworks"] == 1], 10), again.log())
+            check.equal("the name can be used again",
+                        again.submit(job_v2_secret("half", "m")).status, 202)
+
+
+def test_sweep_after_kill(check):
+    """A server is killed when it has made the Framework; what the next one does about it, and what
+    clients are told meanwhile who repeat their request."""
+    key = {"Idempotency-Key": "one-two-three"}
+    job = job_v2_secret("cut-off", "m")
+    api = FakeApi()
+    token = os.path.join("/tmp", f"sweep-token.{os.getpid()}")
+    with open(token, "w", encoding="utf-8") as f:
+        f.write(api.token)
+    os.chmod(token, 0o600)
+    where = ("--apiserver", api.url, "--apiserver-token-file", token)
+    try:
+        api.fault("POST", "secrets", hang="before")
+        server = Server(*where)
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job.encode(), key))
+            check.ok("there is half a job", wait_until(
+                lambda: api.of(framework_name("cut-off")), 20))
+            server.kill()
+        server.remove()
+        api.faults.clear()
+        api.put("frameworks", {"kind": "Framework", "metadata": {
+            "name": framework_name("of-others"), "labels": {
+                "rest-lit/instance": "others", "rest-lit/creating": "true"}},
+            "spec": {"executionType": "Create"}})
+        with Server(*where, *QUICK) as again:
+            reply = again.submit(job, key)
+            check.equal("the same request: still under way", (reply.status, reply.code),
+                        (409, "IdempotencyError"))
+            check.ok("... that is what it says", "removed by itself" in reply.message, reply)
+            check.equal("the same key, another job", again.submit(
+                job_v2_secret("cut-off", "n"), key).status, 422)
+            check.equal("without a key: taken", again.submit(job).code, "ConflictJobError")
+            check.ok("it is removed", wait_until(
+                lambda: ("frameworks", framework_name("cut-off")) not in api.objects, 60))
+            reply = again.submit(job, key)
+            check.equal("then the same request is taken", reply.status, 202)
+            check.equal("... and its answer repeated", again.submit(job, key).status, 202)
+            check.ok("what belongs to others stays",
+                     ("frameworks", framework_name("of-others")) in api.objects)
+    finally:
+        os.unlink(token)
+        api.close()
+
+
+TESTS = [test_sweep_directory, test_sweep_after_kill]

@@ -1,0 +1,346 @@
+"""HTTPS: what is offered, certificates that are replaced while it runs, handshakes that do not end."""
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
+from tokens import SECRET, bearer, token, write_file
+
+
+# ---- certificates -------------------------------------------------------------------------
+def openssl(folder, *arguments):
+    return subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True).stdout
+
+
+def make_key(folder, name, kind=("EC", "ec_paramgen_curve:prime256v1")):
+    openssl(folder, "genpkey", "-algorithm", kind[0], "-pkeyopt", kind[1], "-out", name)
+
+
+def make_authorities(folder):
+    """ca.crt, and middle.crt that it signed."""
+    make_key(folder, "ca.key")
+    openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-out",
+            "ca.crt")
+    make_key(folder, "middle.key")
+    openssl(folder, "req", "-new", "-key", "middle.key", "-subj", "/CN=Test Intermediate CA", "-out",
+            "middle.csr")
+    write_file(folder, "middle.ext", "basicConstraints=critical,CA:TRUE\n")
+    openssl(folder, "x509", "-req", "-in", "middle.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial",
+            "2", "-days", "2", "-extfile", "middle.ext", "-out", "middle.crt")
+
+
+def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_curve:prime256v1")):
+    """name.crt with its chain, and name.key."""
+    make_key(folder, f"{name}.key", kind)
+    openssl(folder, "req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "leaf.csr")
+    write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(folder, "x509", "-req", "-in", "leaf.csr", "-CA", "middle.crt", "-CAkey", "middle.key",
+            "-set_serial", str(serial), "-days", days, "-extfile", "leaf.ext", "-out", "leaf.crt")
+    with open(os.path.join(folder, f"{name}.crt"), "w") as out:
+        for part in ("leaf.crt", "middle.crt"):
+            with open(os.path.join(folder, part)) as f:
+                out.write(f.read())
+    os.chmod(os.path.join(folder, f"{name}.key"), 0o600)
+
+
+class Secure(Connection):
+    def __init__(self, port, context, timeout=20):
+        super().__init__(port, timeout)
+        self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+
+
+class TlsServer(Server):
+    """A server that wants tokens and speaks TLS, with the certificate `one`."""
+
+    def __init__(self, *arguments, cert="one", **more):
+        self.folder = tempfile.mkdtemp(prefix="rest-lit-tls.")
+        make_authorities(self.folder)
+        make_certificate(self.folder, "one", 101)
+        secret = write_file(self.folder, "jwt-secret", SECRET)
+        self.install(cert)
+        self.context = ssl.create_default_context(cafile=self.file("ca.crt"))
+        super().__init__("--standalone", "jobs", "--tls-cert", self.file("live.crt"), "--tls-key",
+                         self.file("live.key"), "--rate-address", "0", "--connections-per-address", "0",
+                         *arguments, who=["--jwt-secret-file", secret], **more)
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def install(self, cert, key=None):
+        """Put another certificate into place, as tools do it."""
+        for name, kind in ((cert, "crt"), (key or cert, "key")):
+            shutil.copy2(self.file(f"{name}.{kind}"), self.file("new"))
+            os.replace(self.file("new"), self.file(f"live.{kind}"))
+
+    def connect(self, context=None):
+        return Secure(self.port, context or self.context)
+
+    def serial(self):
+        """Of the certificate that is shown now."""
+        with self.connect() as c:
+            return int(c.socket.getpeercert()["serialNumber"], 16)
+
+    def reload(self, words):
+        """SIGHUP; whether the log says so."""
+        before = self.log().count(words)
+        self.process.send_signal(signal.SIGHUP)
+        return wait_until(lambda: self.log().count(words) > before)
+
+    def remove(self):
+        super().remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+READ_AGAIN = "the certificate was read again"
+KEPT = "the certificate stays as it was"
+
+
+# ---- what is offered ------------------------------------------------------------------------
+def s_client(server, *arguments):
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-CAfile", server.file("ca.crt"),
+         "-servername", "localhost", *arguments], input=b"", capture_output=True, timeout=30 * SLOW, check=False)
+    return done.returncode, (done.stdout + done.stderr).decode("latin-1")
+
+
+def test_tls_versions(check):
+    with TlsServer() as server:
+        old = ("-cipher", "ALL:@SECLEVEL=0")
+        for arguments, fine in ((("-tls1_3",), True), (("-tls1_2",), True), (("-tls1_1", *old), False),
+                                (("-tls1", *old), False),
+                                (("-tls1_2", "-cipher", "NULL:@SECLEVEL=0"), False),
+                                (("-tls1_2", "-cipher", "DES-CBC3-SHA:@SECLEVEL=0"), False)):
+            code, text = s_client(server, *arguments)
+            check.equal(f"s_client {' '.join(arguments)}: a handshake",
+                        code == 0 and "Verify return code: 0 (ok)" in text, fine)
+        _, text = s_client(server, "-showcerts")
+        check.equal("the chain is shown: server and intermediate", text.count("BEGIN CERTIFICATE"), 2)
+        _, text = s_client(server, "-alpn", "h2,http/1.1")
+        check.ok("HTTP/1.1 is agreed on", "ALPN protocol: http/1.1" in text, text[-400:])
+
+
+def test_tls_serves(check):
+    with TlsServer() as server:
+        check.equal("a job", server.submit(job_v2("tls"), bearer(token())).status, 202)
+        check.equal("without a token", server.submit(job_v2("tls")).status, 401)
+        large = job_v2("large").encode()
+        large += b" " * (100 * 1024 - len(large))
+        check.equal("a body of 100 KiB", server.submit(large, bearer(token())).status, 202)
+        with server.connect() as c:
+            get = request_bytes(server.port, "GET", "/healthz")
+            c.send(get * 300)
+            data, _ = c.read(20, lambda d: len(parse_replies(d)) >= 300)
+            check.equal("300 requests in a row", [r.status for r in parse_replies(data)], [200] * 300)
+        with server.connect() as c:
+            c.send_slowly(get)
+            check.equal("byte by byte, each a record", c.reply().status, 200)
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("half").encode(), bearer(token())))
+            socket.socket.shutdown(c.socket, socket.SHUT_WR)
+            reply = c.reply()
+            check.equal("half-closed by the client", reply and reply.status, 202)
+        with Connection(server.port) as c:
+            c.send(get)
+            data, closed = c.read(10)
+            check.ok("plain HTTP to this port gets none", closed and b"HTTP/1" not in data, data[:80])
+        with Connection(server.port) as c:
+            c.send(b"\x80" * 5000)
+            check.ok("noise is cut off", c.read(10)[1])
+        check.equal("alive", server.request("GET", "/healthz").status, 200)
+
+
+def test_tls_no_auth(check):
+    """Its own page, over TLS, is no other page."""
+    with TlsServer() as other:
+        server = Server("--standalone", "jobs", "--tls-cert", other.file("live.crt"), "--tls-key",
+                        other.file("live.key"), wait=False)
+        server.connect = lambda: Secure(server.port, other.context)
+        check.ok("--no-auth over TLS", wait_until(server.answers))
+        for origin, status in ((f"https://localhost:{server.port}", 202), (f"http://localhost:{server.port}", 403),
+                               ("https://evil.example", 403)):
+            reply = server.submit(job_v2("own"), {"Origin": origin})
+            check.equal(f"Origin {origin}", reply.status, status)
+        server.remove()
+
+
+# ---- other certificates -------------------------------------------------------------------
+def test_tls_reload(check):
+    with TlsServer() as server:
+        make_certificate(server.folder, "two", 102)
+        with server.connect() as old:
+            check.equal("the first certificate", server.serial(), 101)
+            server.install("two")
+            check.ok("SIGHUP", server.reload(READ_AGAIN))
+            check.equal("the second", server.serial(), 102)
+            old.send(request_bytes(server.port, "GET", "/healthz"))
+            check.equal("a connection from before goes on", old.reply().status, 200)
+        server.install("one")
+        check.ok("without a signal, after a while", wait_until(lambda: server.serial() == 101, 20))
+
+
+def test_tls_reload_mistakes(check):
+    with TlsServer() as server:
+        make_certificate(server.folder, "two", 102)
+        rows = [("key of another", lambda: server.install("two", "one"), "is not the key of"),
+                ("empty certificate", lambda: write_file(server.folder, "live.crt", ""), "no certificate"),
+                ("half a key", lambda: write_file(server.folder, "live.key", "-----BEGIN PRIVATE KEY-----\nMIG"),
+                 "no certificate"),
+                ("no file", lambda: os.remove(server.file("live.key")), "no certificate")]
+        for what, spoil, words in rows:
+            spoil()
+            check.ok(f"{what}: is refused", server.reload(KEPT))
+            check.ok(f"{what}: says why", words in server.log(), server.log()[-500:])
+            check.equal(f"{what}: the old one stays", server.serial(), 101)
+        server.install("two")
+        check.ok("a good one at last", server.reload(READ_AGAIN))
+        check.equal("... is shown", server.serial(), 102)
+
+
+def test_tls_reload_under_load(check):
+    """Certificates are replaced again and again: no request fails."""
+    with TlsServer() as server:
+        make_certificate(server.folder, "two", 102, kind=("RSA", "rsa_keygen_bits:2048"))
+        done = threading.Event()
+        seen, lost = set(), []
+
+        def client():
+            while not done.is_set():
+                try:
+                    with server.connect() as c:
+                        c.send(request_bytes(server.port, "GET", "/healthz"))
+                        reply = c.reply()
+                        if not reply or reply.status != 200:
+                            lost.append(reply)
+                        seen.add(int(c.socket.getpeercert()["serialNumber"], 16))
+                except OSError as e:
+                    lost.append(e)
+        clients = [threading.Thread(target=client) for _ in range(8)]
+        for t in clients:
+            t.start()
+        for i in range(20):
+            server.install(("two", "one")[i % 2])
+            check.ok(f"reload {i}", server.reload(READ_AGAIN))
+        done.set()
+        for t in clients:
+            t.join()
+        check.equal("requests that failed", lost, [])
+        check.equal("both certificates were shown", seen, {101, 102})
+
+
+# ---- start ------------------------------------------------------------------------------------
+def test_tls_start(check):
+    with TlsServer() as good:
+        folder = good.folder
+        make_certificate(folder, "two", 102)
+        make_certificate(folder, "weak", 103, kind=("RSA", "rsa_keygen_bits:1024"))
+        make_certificate(folder, "old", 104, days="-1")
+        openssl(folder, "pkey", "-in", "one.key", "-aes256", "-passout", "pass:x", "-out", "locked.key")
+        write_file(folder, "empty", "")
+        with open(good.file("one.crt")) as f:
+            parts = re.findall(r"-----BEGIN.*?END CERTIFICATE-----\n", f.read(), re.S)
+        write_file(folder, "turned.crt", parts[1] + parts[0])
+        with open(good.file("ca.crt")) as f:
+            write_file(folder, "many.crt", f.read() * 20)
+        os.mkfifo(good.file("pipe"))
+
+        def start(cert, key, *more):
+            server = Server("--standalone", "jobs", "--tls-cert", good.file(cert), "--tls-key",
+                            good.file(key), *more, wait=False, who=["--jwt-secret-file", good.file("jwt-secret")])
+            server.connect = lambda: Secure(server.port, good.context)
+            return server
+        for cert, key, word in (
+                ("one.crt", "two.key", "is not the key of"), ("one.crt", "locked.key", "encrypted"),
+                ("one.crt", "nowhere", "No such file"), ("nowhere", "one.key", "No such file"),
+                ("empty", "one.key", "no certificate"), ("one.crt", "empty", "no private key"),
+                ("one.key", "one.crt", "no certificate"), (".", "one.key", "not a regular file"),
+                ("pipe", "one.key", "not a regular file"), ("weak.crt", "weak.key", "too short"),
+                ("turned.crt", "one.key", "not in order"), ("many.crt", "ca.key", "more than 16")):
+            server = start(cert, key)
+            check.equal(f"{cert} {key}: does not start", server.process.wait(10 * SLOW), 2)
+            check.ok(f"{cert} {key}: says {word}", word in server.log(), server.log())
+            check.ok(f"{cert} {key}: nothing of the key is shown", "BEGIN" not in server.log(), server.log())
+            server.remove()
+        os.chmod(good.file("two.key"), 0o644)
+        for cert, word in (("two", "may read it"), ("old", "has expired")):
+            server = start(f"{cert}.crt", f"{cert}.key")
+            check.ok(f"{cert}: starts, and warns", wait_until(lambda: word in server.log()), server.log())
+            server.remove()
+
+
+def test_listen_beyond_loopback(check):
+    with TlsServer() as good:
+        tls = ("--tls-cert", good.file("one.crt"), "--tls-key", good.file("one.key"))
+        who = ["--jwt-secret-file", good.file("jwt-secret")]
+
+        def start(*arguments):
+            server = Server("--standalone", "jobs", *arguments, wait=False, who=who)
+            wait_until(lambda: server.process.poll() is not None or '"listening"' in server.log())
+            code = server.process.poll()
+            log = server.log()
+            server.remove()
+            return code, log
+        for address in ("0.0.0.0:0", "[::]:0", ":0"):
+            code, log = start("--listen", address)
+            check.equal(f"{address}: plain HTTP is refused", code, 2)
+            check.ok(f"{address}: says what to do", "--tls-cert" in log and "--behind-proxy" in log, log)
+        for arguments in (("--behind-proxy",), tls):
+            code, log = start("--listen", "0.0.0.0:0", *arguments)
+            check.equal(f"{arguments[0]}: starts", code, None)
+        for half in (tls[:2], tls[2:]):
+            check.equal(f"{half[0]} alone: is refused", start(*half)[0], 2)
+
+
+# ---- clients that do not get on -------------------------------------------------------------
+def test_tls_half_handshakes(check):
+    with TlsServer("--read-timeout", str(int(3 * SLOW))) as server:
+        bio_in, bio_out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        handshake = server.context.wrap_bio(bio_in, bio_out, server_hostname="localhost")
+        try:
+            handshake.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        hello = bio_out.read()
+        crowd = [Connection(server.port) for _ in range(200)]
+        for i, c in enumerate(crowd):
+            c.send((b"", hello[:1], hello[:100], hello)[i % 4])
+        start = time.monotonic()
+        fine = sum(server.request("GET", "/healthz").status == 200 for _ in range(20))
+        took = time.monotonic() - start
+        check.equal("served beside 200 handshakes that do not go on", fine, 20)
+        check.ok("... soon", took < 5 * SLOW, took)
+        cut = sum(c.read(15, lambda d: False)[1] for c in crowd)
+        check.equal("all of them are cut off", cut, 200)
+        check.ok("... in time", time.monotonic() - start < 20 * SLOW)
+
+
+def test_tls_slow_clients(check):
+    with TlsServer("--read-timeout", "2", "--idle-timeout", "2") as server:
+        def lives(data, pause):
+            """For how long a connection that sends a byte now and then."""
+            start = time.monotonic()
+            with server.connect() as c:
+                for i in range(len(data)):
+                    if not c.send(data[i:i + 1]) or c.read(pause)[1]:
+                        break
+                    if time.monotonic() - start > 20 * SLOW:
+                        break
+            return time.monotonic() - start
+        took = lives(request_bytes(server.port, "GET", "/healthz", headers={"X": "y" * 500}), 0.2 / SLOW)
+        check.ok("a head in drops is cut off", 1 < took < 15 * SLOW, took)
+        start = time.monotonic()
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "GET", "/healthz"))
+            check.ok("idle is cut off", c.read(15)[1])
+        check.ok("... in time", time.monotonic() - start < 15 * SLOW)
+
+
+TESTS = [test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
+         test_tls_reload_under_load, test_tls_start, test_listen_beyond_loopback, test_tls_half_handshakes,
+         test_tls_slow_clients]

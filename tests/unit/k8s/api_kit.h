@@ -1,0 +1,104 @@
+#pragma once
+/* What the tests of the store behind an API server share: that server, a login and a store. */
+#include "tests/unit/k8s/kit.h"
+
+#include <sys/stat.h>
+
+#include "tests/unit/k8s/fault_server.h"
+
+#define HEAD(status, more, length)                                                                 \
+	"HTTP/1.1 " status "\r\nContent-Type: application/json\r\n" more "Content-Length: " length \
+	"\r\n\r\n"
+#define OBJECT        "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"42\"}}" /* 49 bytes */
+#define CREATED       HEAD("201 Created", "", "49") OBJECT
+#define FINE          HEAD("200 OK", "", "49") OBJECT
+#define EMPTY(status) HEAD(status, "", "0")
+#define STATUS_404(name)                                                                           \
+	"{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"" name "\"}}"
+#define NOT_FOUND HEAD("404 Not Found", "", "60") STATUS_404("f")
+
+__attribute__((unused)) static struct fault_server server;
+__attribute__((unused)) static struct login *login;
+__attribute__((unused)) static struct store *store;
+__attribute__((unused)) static char dir[64], token_path[128];
+
+__attribute__((unused)) static void write_token(const char *token)
+{
+	FILE *f = fopen(token_path, "w");
+	assert_non_null(f);
+	assert_int_equal(fputs(token, f) < 0, 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+__attribute__((unused)) static void open_store_limited(const struct store_limits *limits)
+{
+	ERR_AUTO e = { 0 };
+	char url[64];
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", server.port);
+	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(token_path, sizeof(token_path), "%s/token", dir);
+	write_token("first-token\n");
+	struct login_options o = { .apiserver = url, .token_file = token_path };
+	login = login_new(&o, &e);
+	assert_string_equal(err_msg(&e), "");
+	store = store_api_new(login, "jobs", limits, &e);
+	assert_string_equal(err_msg(&e), "");
+}
+
+__attribute__((unused)) static void open_store(void)
+{
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	limits.body = 10000;
+	open_store_limited(&limits);
+}
+
+__attribute__((unused)) static void close_store(void)
+{
+	store_free(store);
+	login_free(login);
+	store = NULL;
+	assert_int_equal(unlink(token_path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+#define START(...)                                                                                 \
+	static const struct step script_[] = { __VA_ARGS__ };                                      \
+	server.port = 0;                                                                           \
+	server_start(&server, script_, sizeof(script_) / sizeof(script_[0]));                      \
+	open_store()
+
+__attribute__((unused)) static void stop(void)
+{
+	close_store();
+	server_stop(&server);
+}
+
+__attribute__((unused)) static struct store_request request(enum store_verb verb, int ms)
+{
+	return (struct store_request){
+		.verb = verb,
+		.kind = KIND_FRAMEWORK,
+		.name = "f",
+		.uid = verb == STORE_DELETE ? "u-1" : NULL,
+		.body = { verb == STORE_CREATE || verb == STORE_PATCH ? SPAN("{\"a\":1}")
+		                                                      : SPAN("") },
+		.deadline_ms = store_now_ms() + ms,
+	};
+}
+
+__attribute__((unused)) static struct kept act(enum store_verb verb, int ms)
+{
+	return ask(store, request(verb, ms));
+}
+
+__attribute__((unused)) static void sent(size_t i, const char *text)
+{
+	if (strstr(server.kept[i], text) == NULL)
+		fail_msg("request %zu does not contain \"%s\":\n%s", i, text, server.kept[i]);
+}
+
+__attribute__((unused)) static void not_sent(size_t i, const char *text)
+{
+	assert_null(strstr(server.kept[i], text));
+}

@@ -1,0 +1,90 @@
+#pragma once
+/* What the tests of the janitor share: one of it in a yard, and time that passes when they say so.
+ */
+#include "tests/unit/k8s/yard.h"
+
+#include "k8s/janitor_parts.h"
+
+#define JOB job(1)
+
+struct bench {
+	struct yard yard;
+	struct janitor *janitor;
+	size_t rounds;
+	struct janitor_report last; /* `trouble` is the text below */
+	char trouble[512];
+};
+
+static inline void reported(void *arg, const struct janitor_report *r)
+{
+	struct bench *b = arg;
+	b->rounds++;
+	b->last = *r;
+	(void)snprintf(b->trouble, sizeof(b->trouble), "%s", r->trouble ? r->trouble : "");
+}
+
+static inline int begin(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct janitor_options o = { .instance = "here",
+		                     .namespace_name = "jobs",
+		                     .interval_ms = 120000,
+		                     .age_ms = AGE_MS,
+		                     .priority_classes = true };
+	assert_non_null(b);
+	yard_init(&b->yard);
+	b->janitor = janitor_new(&b->yard.s, &o, reported, b);
+	*state = b;
+	return 0;
+}
+
+static inline int end(void **state)
+{
+	struct bench *b = *state;
+	store_free(&b->yard.s);
+	janitor_free(b->janitor);
+	free(b);
+	return 0;
+}
+
+/* One round, now. */
+static inline void go(struct bench *b)
+{
+	size_t before = b->rounds;
+	b->janitor->next_ms = 0;
+	while (b->rounds == before) {
+		store_reap(&b->yard.s);
+		janitor_turn(b->janitor);
+		store_start(&b->yard.s);
+	}
+}
+
+static inline void pass(struct bench *b, int64_t ms)
+{
+	struct part *parts[] = { &b->janitor->frameworks, &b->janitor->classes };
+	for (size_t k = 0; k < 2; k++) {
+		for (size_t i = 0; i < parts[k]->suspects.n; i++)
+			parts[k]->suspects.v[i].since_ms -= ms;
+	}
+	b->yard.date_s += ms / 1000;
+}
+
+/* A round, and another one when what it saw is old enough. */
+static inline void go_twice(struct bench *b)
+{
+	go(b);
+	pass(b, AGE_MS);
+	go(b);
+}
+
+static inline void set_label(json_t *object, const char *key, const char *value)
+{
+	json_t *labels = json_object_get(meta_of(object), "labels");
+	if (value)
+		(void)json_object_set_new(labels, key, json_string(value));
+	else
+		(void)json_object_del(labels, key);
+}
+
+/* A row of a test program's table. */
+#define TEST(name) cmocka_unit_test_setup_teardown(test_janitor_##name, begin, end)

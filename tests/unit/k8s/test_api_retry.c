@@ -1,0 +1,307 @@
+/* The store behind an API server: answers that do not come, and what is tried again. */
+#include "tests/unit/k8s/api_kit.h"
+
+/* ---- answers that do not come ------------------------------------------------------ */
+
+static void test_create_shut_is_ambiguous_and_not_repeated(void **state)
+{
+	(void)state;
+	START({ SHUT, NULL });
+	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(server.requests, 1);
+	stop();
+}
+
+/* libcurl repeats here by itself, if it is let. */
+static void test_create_shut_on_a_kept_connection_is_not_repeated(void **state)
+{
+	(void)state;
+	START({ ANSWER, FINE }, { SHUT, NULL }, { ANSWER, CREATED });
+	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(server.requests, 2);
+	stop();
+}
+
+static void test_create_cut_is_ambiguous(void **state)
+{
+	(void)state;
+	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
+	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(server.requests, 1);
+	stop();
+}
+
+static void test_garbage_is_no_success(void **state)
+{
+	(void)state;
+	START({ CUT, "what a nice day\r\n" });
+	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_GET, 300).outcome, STORE_BUSY);
+	stop();
+}
+
+static void test_hang_ends_at_the_deadline(void **state)
+{
+	(void)state;
+	START({ HANG, NULL });
+	int64_t from = store_now_ms();
+	assert_int_equal(act(STORE_CREATE, 200).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_GET, 200).outcome, STORE_BUSY);
+	assert_in_range(store_now_ms() - from, 390, 3000);
+	stop();
+}
+
+static void test_idempotent_requests_are_repeated(void **state)
+{
+	(void)state;
+	START({ SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL },
+	      { ANSWER, EMPTY("500 Error") }, { ANSWER, FINE });
+	assert_int_equal(act(STORE_GET, 3000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_PATCH, 3000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_DELETE, 3000).outcome, STORE_OK);
+	assert_int_equal(server.requests, 7);
+	stop();
+}
+
+static void test_delete_without_uid_is_not_repeated(void **state)
+{
+	(void)state;
+	START({ SHUT, NULL });
+	struct store_request r = request(STORE_DELETE, 2000);
+	r.uid = NULL;
+	assert_int_equal(ask(store, r).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(server.requests, 1);
+	stop();
+}
+
+static void test_lost_patch_stays_ambiguous(void **state)
+{
+	(void)state;
+	START({ SHUT, NULL }, { ANSWER, EMPTY("503 Busy") });
+	assert_int_equal(act(STORE_PATCH, 400).outcome, STORE_AMBIGUOUS);
+	stop();
+}
+
+static void test_endless_answer_is_cut(void **state)
+{
+	(void)state;
+	START({ ENDLESS, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" });
+	struct kept k = act(STORE_GET, 5000);
+	assert_int_equal(k.outcome, STORE_REFUSED);
+	assert_non_null(strstr(k.message, "larger than 10000 bytes"));
+	stop();
+}
+
+static void test_large_announced_answer_is_cut(void **state)
+{
+	(void)state;
+	START({ CUT, HEAD("200 OK", "", "99999999") "{" });
+	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
+	stop();
+}
+
+/* ---- trying again ------------------------------------------------------------------ */
+
+static void test_busy_is_tried_again(void **state)
+{
+	(void)state;
+	START({ ANSWER, EMPTY("503 Busy") }, { ANSWER, EMPTY("429 Busy") }, { ANSWER, CREATED });
+	assert_int_equal(act(STORE_CREATE, 5000).outcome, STORE_OK);
+	assert_int_equal(server.requests, 3);
+	stop();
+}
+
+static void test_retry_after_is_respected(void **state)
+{
+	(void)state;
+	START({ ANSWER, HEAD("429 Busy", "Retry-After: 1\r\n", "0") }, { ANSWER, CREATED });
+	int64_t from = store_now_ms();
+	assert_int_equal(act(STORE_CREATE, 5000).outcome, STORE_OK);
+	assert_in_range(store_now_ms() - from, 1000, 3000);
+	stop();
+}
+
+static void test_retry_after_beyond_the_deadline_ends_it(void **state)
+{
+	(void)state;
+	START({ ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
+	int64_t from = store_now_ms();
+	struct kept k = act(STORE_CREATE, 1500);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_int_equal(k.retry_after_s, 60);
+	assert_in_range(store_now_ms() - from, 0, 1000);
+	stop();
+}
+
+static void test_403_of_a_server_that_starts_is_tried_again(void **state)
+{
+	(void)state;
+	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
+	      { ANSWER, CREATED });
+	assert_int_equal(act(STORE_CREATE, 5000).outcome, STORE_OK);
+	stop();
+}
+
+static void test_403_for_good_is_reported_soon(void **state)
+{
+	(void)state;
+	START({ ANSWER, EMPTY("403 Forbidden") });
+	int64_t from = store_now_ms();
+	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
+	assert_in_range(store_now_ms() - from, 0, 8000);
+	size_t before = server.requests;
+	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
+	assert_int_equal(server.requests, before + 1); /* the connection is not new any more */
+	stop();
+}
+
+/* A server that has just come back knows its rules later than its callers. */
+static void test_403_after_an_outage_is_tried_again_for_longer(void **state)
+{
+	(void)state;
+	static const struct step LOADING[] = { { ANSWER, EMPTY("403 Forbidden") },
+		                               { ANSWER, EMPTY("403 Forbidden") },
+		                               { ANSWER, EMPTY("403 Forbidden") },
+		                               { ANSWER, EMPTY("403 Forbidden") },
+		                               { ANSWER, CREATED } };
+	START({ ANSWER, FINE });
+	server_stop(&server);
+	assert_int_equal(act(STORE_CREATE, 100).outcome, STORE_BUSY);
+	server_start(&server, LOADING, 5);
+	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_OK);
+	assert_int_equal(server.requests, 5);
+	stop();
+}
+
+static void test_retry_after_is_bounded(void **state)
+{
+	(void)state;
+	START({ ANSWER, HEAD("503 Busy", "Retry-After: 3600\r\n", "0") }, { ANSWER, CREATED });
+	int64_t from = store_now_ms();
+	assert_int_equal(act(STORE_CREATE, 30000).outcome, STORE_OK);
+	assert_in_range(store_now_ms() - from, 2000, 20000);
+	stop();
+}
+
+/* To settle and to undo there are five seconds, and an API server that is busy says five, or more.
+ */
+static void test_retry_after_leaves_time_to_undo(void **state)
+{
+	(void)state;
+	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
+	assert_int_equal(act(STORE_DELETE, 5000).outcome, STORE_OK);
+	assert_int_equal(server.requests, 2);
+	stop();
+}
+
+/* Fifty that want the same thing from a server which hangs up on everybody. */
+static void test_no_storm_of_requests(void **state)
+{
+	(void)state;
+	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
+	START({ DROP, NULL });
+	struct kept *k = calloc(50, sizeof(*k));
+	for (size_t i = 0; i < 50; i++) {
+		struct store_request r = request(STORE_GET, 60000);
+		r.done = keep;
+		r.arg = &k[i];
+		store_request(store, &r);
+	}
+	for (int64_t until = store_now_ms() + 1500; store_now_ms() < until;)
+		turn(store, 20);
+	/* 16 at first, then two by two, after 100, 200, 400, 800 ms. */
+	assert_in_range(server.requests, 16, 16 + 2 * 6);
+	server_stop(&server);
+	server_start(&server, FINE_STEP, 1);
+	settle(store);
+	for (size_t i = 0; i < 50; i++)
+		assert_int_equal(k[i].outcome, STORE_OK);
+	assert_int_equal(server.requests, 50);
+	assert_in_range(server.most, 1, 16);
+	free(k);
+	stop();
+}
+
+static void test_406_asks_for_whole_objects(void **state)
+{
+	(void)state;
+	START({ ANSWER, EMPTY("406 Not Acceptable") }, { ANSWER, CREATED });
+	assert_int_equal(act(STORE_CREATE, 5000).outcome, STORE_OK);
+	sent(1, "Accept: application/json\r\n");
+	assert_int_equal(act(STORE_CREATE, 5000).outcome, STORE_OK);
+	sent(2, "Accept: application/json\r\n");
+	stop();
+}
+
+static void test_nobody_listens(void **state)
+{
+	(void)state;
+	START({ ANSWER, FINE });
+	server_stop(&server);
+	int64_t from = store_now_ms();
+	struct kept k = act(STORE_CREATE, 500);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_non_null(strstr(k.message, "onnect"));
+	assert_in_range(store_now_ms() - from, 100, 1500);
+	close_store();
+}
+
+static void test_server_that_comes_late(void **state)
+{
+	(void)state;
+	static const struct step FINE_STEP[] = { { ANSWER, CREATED } };
+	START({ ANSWER, FINE });
+	server_stop(&server);
+	struct kept *k = calloc(1, sizeof(*k));
+	struct store_request r = request(STORE_CREATE, 5000);
+	r.done = keep;
+	r.arg = k;
+	store_request(store, &r);
+	for (int64_t until = store_now_ms() + 300; store_now_ms() < until;)
+		turn(store, 20);
+	assert_int_equal(k->calls, 0);
+	server_start(&server, FINE_STEP, 1);
+	settle(store);
+	assert_int_equal(k->outcome, STORE_OK);
+	free(k);
+	stop();
+}
+
+static void test_dropped_connection_is_tried_again(void **state)
+{
+	(void)state;
+	START({ DROP, NULL }, { ANSWER, FINE });
+	assert_int_equal(act(STORE_GET, 3000).outcome, STORE_OK);
+	stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_create_shut_is_ambiguous_and_not_repeated),
+		cmocka_unit_test(test_create_shut_on_a_kept_connection_is_not_repeated),
+		cmocka_unit_test(test_create_cut_is_ambiguous),
+		cmocka_unit_test(test_garbage_is_no_success),
+		cmocka_unit_test(test_hang_ends_at_the_deadline),
+		cmocka_unit_test(test_idempotent_requests_are_repeated),
+		cmocka_unit_test(test_delete_without_uid_is_not_repeated),
+		cmocka_unit_test(test_lost_patch_stays_ambiguous),
+		cmocka_unit_test(test_endless_answer_is_cut),
+		cmocka_unit_test(test_large_announced_answer_is_cut),
+		cmocka_unit_test(test_busy_is_tried_again),
+		cmocka_unit_test(test_retry_after_is_respected),
+		cmocka_unit_test(test_retry_after_beyond_the_deadline_ends_it),
+		cmocka_unit_test(test_403_of_a_server_that_starts_is_tried_again),
+		cmocka_unit_test(test_403_for_good_is_reported_soon),
+		cmocka_unit_test(test_403_after_an_outage_is_tried_again_for_longer),
+		cmocka_unit_test(test_retry_after_is_bounded),
+		cmocka_unit_test(test_retry_after_leaves_time_to_undo),
+		cmocka_unit_test(test_no_storm_of_requests),
+		cmocka_unit_test(test_406_asks_for_whole_objects),
+		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_server_that_comes_late),
+		cmocka_unit_test(test_dropped_connection_is_tried_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,535 @@
+/* The janitor: its rounds, against an API server in memory. */
+#include "tests/unit/k8s/janitor_bench.h"
+
+/* ---- Frameworks -------------------------------------------------------------------------- */
+
+static void test_janitor_removes_what_was_never_started(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	go_twice(b);
+	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+	assert_int_equal(b->last.frameworks, 1);
+	assert_int_equal(b->last.classes, 0);
+	assert_null(b->last.trouble);
+}
+
+static void test_janitor_waits_until_it_has_seen_it_so_for_long(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB)); /* two hours old */
+	go(b);
+	pass(b, AGE_MS - 5000);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_GET], 0);
+	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+	pass(b, 5000);
+	go(b);
+	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+}
+
+static void test_janitor_waits_until_it_is_old_by_the_servers_clock(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	b->yard.date_s = NOW_S - 7200 - AGE_MS / 1000;
+	go_twice(b); /* made just now, says that clock */
+	assert_int_equal(b->yard.verbs[STORE_GET], 1);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	b->yard.date_s = 0; /* not said */
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	b->yard.date_s = NOW_S;
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
+}
+
+/* Who comes back under the same name is another one. */
+static void test_janitor_time_counts_from_the_first_sight_of_a_uid(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	go(b);
+	pass(b, AGE_MS);
+	struct thing *t = yard_find(&b->yard, KIND_FRAMEWORK, JOB);
+	(void)json_object_set_new(meta_of(t->object), "uid", json_string("another"));
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	assert_int_equal(b->janitor->frameworks.suspects.n, 1);
+}
+
+static void test_janitor_forgets_what_is_no_longer_so(void **state)
+{
+	struct bench *b = *state;
+	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	go(b);
+	pass(b, AGE_MS);
+	set_label(f, "rest-lit/creating", NULL);
+	go(b);
+	set_label(f, "rest-lit/creating", "true");
+	go(b);
+	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+	pass(b, AGE_MS);
+	go(b);
+	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+}
+
+static void start_it(struct yard *y, const struct store_request *q)
+{
+	if (q->verb != STORE_DELETE)
+		return;
+	struct thing *t = yard_find(y, q->kind, q->name);
+	set_label(t->object, "rest-lit/creating", NULL);
+	set_version(y, t->object);
+}
+
+/* The race of threat E2: the GET saw Create, then it is started, then the DELETE arrives. */
+static void test_janitor_a_start_in_between_wins(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	b->yard.meanwhile = start_it;
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
+	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
+	assert_null(b->last.trouble);
+	assert_int_equal(b->last.frameworks, 0);
+}
+
+static void make_anew(struct yard *y, const struct store_request *q)
+{
+	struct thing *t = q->verb == STORE_GET ? yard_find(y, q->kind, q->name) : NULL;
+	if (t != NULL)
+		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
+}
+
+static void test_janitor_who_comes_back_after_the_list_is_another_one(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	b->yard.meanwhile = make_anew;
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_GET], 1);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+}
+
+static void take_it(struct yard *y, const struct store_request *q)
+{
+	struct thing *t = q->verb == STORE_DELETE ? yard_find(y, q->kind, q->name) : NULL;
+	if (t == NULL)
+		return;
+	json_decref(t->object);
+	t->object = NULL;
+}
+
+static void test_janitor_a_second_one_that_is_faster_does_no_harm(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
+	b->yard.meanwhile = take_it;
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 2);
+	assert_int_equal(b->last.frameworks + b->last.classes, 0); /* the other one says so */
+	assert_null(b->last.trouble);
+	assert_int_equal(b->janitor->frameworks.suspects.n, 0);
+}
+
+static void test_janitor_removes_20_per_round_and_then_comes_sooner(void **state)
+{
+	struct bench *b = *state;
+	for (size_t i = 0; i < 50; i++)
+		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
+	go_twice(b);
+	assert_int_equal(b->last.frameworks, 20);
+	assert_true(janitor_timeout_ms(b->janitor) <= 33000);
+	go(b);
+	assert_int_equal(b->last.frameworks, 20);
+	go(b);
+	assert_int_equal(b->last.frameworks, 10);
+	assert_true(janitor_timeout_ms(b->janitor) > 100000);
+	assert_int_equal(yard_count(&b->yard, KIND_FRAMEWORK), 0);
+}
+
+/* Those that look left over in a list and turn out not to be must not hide the others. */
+static void test_janitor_reaches_what_is_behind_many_that_stay(void **state)
+{
+	struct bench *b = *state;
+	for (size_t i = 0; i < 250; i++) {
+		json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
+		if (i != 249)
+			(void)json_object_set_new(f, "status", json_pack("{s:s}", "state", "x"));
+	}
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_GET], LOOKS_MAX);
+	go(b);
+	go(b);
+	assert_int_equal(yard_count(&b->yard, KIND_FRAMEWORK), 249);
+	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, job(249)));
+}
+
+static void test_janitor_list_is_of_few_and_cheap(void **state)
+{
+	struct bench *b = *state;
+	go(b);
+	assert_string_equal(b->yard.queries[0],
+	                    "labelSelector=rest%2Dlit%2Finstance%3Dhere%2Crest%2Dlit%2Fcreating"
+	                    "&resourceVersion=0");
+	assert_string_equal(b->yard.queries[1],
+	                    "labelSelector=rest%2Dlit%2Finstance%3Dhere%2Crest%2Dlit%2Fnamespace"
+	                    "%3Djobs&limit=500");
+}
+
+static void test_janitor_list_that_is_too_large_comes_in_pages(void **state)
+{
+	struct bench *b = *state;
+	for (size_t i = 0; i < 120; i++)
+		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
+	b->yard.not_whole_lists = true;
+	go(b);
+	assert_int_equal(b->janitor->frameworks.suspects.n, 120);
+	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3 + 1);
+	assert_null(b->last.trouble);
+}
+
+static void test_janitor_keeps_its_table_within_bounds(void **state)
+{
+	struct bench *b = *state;
+	for (size_t i = 0; i < 1500; i++)
+		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
+	go(b);
+	assert_int_equal(b->janitor->frameworks.suspects.n, SUSPECTS_MAX);
+	pass(b, AGE_MS);
+	for (size_t i = 0; i < 52; i++)
+		go(b);
+	pass(b, AGE_MS);
+	for (size_t i = 0; i < 30; i++)
+		go(b);
+	assert_int_equal(yard_count(&b->yard, KIND_FRAMEWORK), 0);
+}
+
+/* ---- PriorityClasses --------------------------------------------------------------------- */
+
+static void test_janitor_removes_classes_whose_framework_is_gone(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
+	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(2)));
+	set_label(f, "rest-lit/creating", NULL);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0); /* once is not enough */
+	pass(b, AGE_MS);
+	go(b);
+	assert_int_equal(b->last.classes, 1);
+	assert_int_equal(yard_count(&b->yard, KIND_PRIORITYCLASS), 1);
+	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, job(2)));
+}
+
+static void test_janitor_class_whose_framework_comes_back_stays(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	go(b);
+	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
+	set_label(f, "rest-lit/creating", NULL);
+	pass(b, AGE_MS);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	struct thing *t = yard_find(&b->yard, KIND_FRAMEWORK, JOB);
+	json_decref(t->object);
+	t->object = NULL;
+	go(b); /* the first time that it is gone, again */
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	pass(b, AGE_MS);
+	go(b);
+	assert_int_equal(b->last.classes, 1);
+}
+
+static void renew_it(struct yard *y, const struct store_request *q)
+{
+	struct thing *t = q->verb == STORE_DELETE ? yard_find(y, q->kind, q->name) : NULL;
+	if (t != NULL)
+		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
+}
+
+static void test_janitor_class_that_was_made_anew_stays(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	b->yard.meanwhile = renew_it;
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
+	assert_int_equal(yard_count(&b->yard, KIND_PRIORITYCLASS), 1);
+	assert_null(b->last.trouble);
+}
+
+static void test_janitor_leaves_classes_alone_if_it_has_none(void **state)
+{
+	struct bench *b = *state;
+	b->janitor->priority_classes = false;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_LIST], 2);
+	assert_int_equal(yard_count(&b->yard, KIND_PRIORITYCLASS), 1);
+}
+
+static void add_classes(struct bench *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(i)));
+}
+
+static void test_janitor_one_page_of_classes_per_round(void **state)
+{
+	struct bench *b = *state;
+	add_classes(b, 1200);
+	for (size_t i = 0; i < 3; i++) {
+		yard_forget(&b->yard);
+		go(b);
+		assert_int_equal(b->yard.verbs[STORE_LIST], 2);
+		assert_int_equal(b->yard.verbs[STORE_GET], i < 2 ? 500 : 200);
+	}
+	assert_string_equal(b->janitor->cursor, "");
+	assert_int_equal(b->janitor->classes.suspects.n, SUSPECTS_MAX);
+	size_t rounds = 0;
+	while (yard_count(&b->yard, KIND_PRIORITYCLASS) > 0 && rounds++ < 80) {
+		pass(b, AGE_MS);
+		go(b);
+	}
+	assert_true(rounds < 80);
+}
+
+static size_t expirations;
+
+static void expire(struct yard *y, const struct store_request *q)
+{
+	bool goes_on = q->verb == STORE_LIST && strstr(q->query, "continue=");
+	bool now = goes_on && expirations > 0 && expirations--;
+	y->fault.verb = STORE_LIST;
+	y->fault.kind = KIND_PRIORITYCLASS;
+	y->fault.status = 410;
+	y->fault.outcome = now ? STORE_REFUSED : STORE_OUTCOME_MAX;
+}
+
+/* A token that has expired costs a list from the start; no class is left out, or met twice. */
+static void test_janitor_goes_on_by_name_when_a_list_has_expired(void **state)
+{
+	struct bench *b = *state;
+	add_classes(b, 900);
+	for (size_t i = 0; i < 900; i++) /* all have one that runs */
+		set_label(yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i))),
+		          "rest-lit/creating", NULL);
+	go(b);
+	assert_string_equal(b->janitor->cursor, "000000000000000000000000000001f3-priority");
+	b->yard.meanwhile = expire;
+	expirations = 1;
+	yard_forget(&b->yard);
+	go(b);
+	assert_string_equal(b->trouble, "");
+	assert_int_equal(b->yard.verbs[STORE_GET], 400);
+	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3);
+}
+
+static void test_janitor_lists_that_expire_at_once_end_the_round(void **state)
+{
+	struct bench *b = *state;
+	add_classes(b, 900);
+	go(b);
+	b->yard.meanwhile = expire;
+	expirations = 1000;
+	yard_forget(&b->yard);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3);
+	assert_int_equal(b->rounds, 2);
+}
+
+/* A directory gives all at once, and in no order. */
+static void test_janitor_reaches_all_classes_of_one_long_list(void **state)
+{
+	struct bench *b = *state;
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, "{\"items\":[");
+	for (size_t i = 0; i < 2000; i++) {
+		json_t *class = class_of(job(i * 1543 % 2003));
+		(void)json_object_set_new(meta_of(class), "uid", json_string("u"));
+		(void)json_object_set_new(meta_of(class), "resourceVersion", json_string("1"));
+		char *one = json_dumps(class, JSON_COMPACT);
+		str_printf(&text, "%s%s", i ? "," : "", one);
+		free(one);
+		json_decref(class);
+	}
+	str_puts(&text, "]}");
+	b->yard.list = str_c(&text);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_GET], SUSPECTS_MAX);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_GET], 2000);
+	assert_string_equal(b->janitor->cursor, "");
+}
+
+/* ---- trouble ----------------------------------------------------------------------------- */
+
+static void fail_with(struct bench *b, enum store_verb verb, enum object_kind kind,
+                      enum store_outcome outcome, int status)
+{
+	b->yard.fault.verb = verb;
+	b->yard.fault.kind = kind;
+	b->yard.fault.outcome = outcome;
+	b->yard.fault.status = status;
+}
+
+static void test_janitor_names_the_right_that_it_lacks(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_REFUSED, 403);
+	go_twice(b);
+	assert_non_null(strstr(b->trouble, "\"list\" on frameworks.frameworkcontroller"));
+	assert_int_equal(b->last.classes, 1); /* what it may do it does */
+	fail_with(b, STORE_LIST, KIND_PRIORITYCLASS, STORE_REFUSED, 403);
+	go(b);
+	assert_non_null(strstr(b->trouble, "\"list\" on priorityclasses.scheduling.k8s.io"));
+}
+
+static void test_janitor_no_right_to_look_is_no_proof_of_absence(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_REFUSED, 403);
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	assert_non_null(strstr(b->trouble, "\"get\" on frameworks"));
+	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_OUTCOME_MAX, 0);
+	go(b); /* seen once without */
+	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_BUSY, 0);
+	pass(b, AGE_MS);
+	go(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+}
+
+/* What is answered cannot be read, but it is an answer: there is something of that name. */
+static void test_janitor_framework_that_cannot_be_read_is_there(void **state)
+{
+	struct bench *b = *state;
+	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
+	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_AMBIGUOUS, 200);
+	go_twice(b);
+	go_twice(b);
+	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
+	assert_null(b->last.trouble);
+}
+
+static void test_janitor_gives_a_round_up_when_nobody_answers(void **state)
+{
+	struct bench *b = *state;
+	static const enum store_outcome OUTCOMES[] = { STORE_BUSY, STORE_AMBIGUOUS, STORE_FULL };
+	for (size_t i = 0; i < 3; i++) {
+		fail_with(b, STORE_LIST, KIND_FRAMEWORK, OUTCOMES[i], 0);
+		yard_forget(&b->yard);
+		go(b);
+		assert_int_equal(b->yard.requests, 1);
+		assert_non_null(strstr(b->trouble, "could not be reached"));
+	}
+}
+
+static void test_janitor_every_fault_leaves_it_working(void **state)
+{
+	struct bench *b = *state;
+	static const enum store_verb VERBS[] = { STORE_LIST, STORE_GET, STORE_DELETE };
+	static const enum object_kind KINDS[] = { KIND_FRAMEWORK, KIND_PRIORITYCLASS };
+	for (size_t v = 0; v < 3; v++) {
+		for (size_t k = 0; k < 2; k++) {
+			for (enum store_outcome o = STORE_EXISTS; o < STORE_OUTCOME_MAX; o++) {
+				yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(1)));
+				yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
+				fail_with(b, VERBS[v], KINDS[k], o, 0);
+				go_twice(b);
+				fail_with(b, VERBS[v], KINDS[k], STORE_OUTCOME_MAX, 0);
+				go_twice(b);
+				go_twice(b);
+				assert_int_equal(yard_count(&b->yard, KIND_FRAMEWORK), 0);
+				assert_int_equal(yard_count(&b->yard, KIND_PRIORITYCLASS), 0);
+				assert_null(b->last.trouble);
+			}
+		}
+	}
+}
+
+static void test_janitor_comes_more_seldom_while_there_is_trouble(void **state)
+{
+	struct bench *b = *state;
+	int at_least[] = { 240000, 480000, 600000, 600000 };
+	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_BUSY, 0);
+	for (size_t i = 0; i < 4; i++) {
+		go(b);
+		int ms = janitor_timeout_ms(b->janitor);
+		assert_in_range(ms, at_least[i] - 20000, at_least[i] * 11 / 10);
+	}
+	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_OUTCOME_MAX, 0);
+	go(b);
+	assert_in_range(janitor_timeout_ms(b->janitor), 100000, 132000);
+}
+
+static void test_janitor_first_round_is_at_once(void **state)
+{
+	struct bench *b = *state;
+	assert_int_equal(janitor_timeout_ms(b->janitor), 0);
+	janitor_turn(b->janitor);
+	assert_int_equal(janitor_timeout_ms(b->janitor), -1);
+}
+
+static void test_janitor_ends_with_its_store_wherever_it_is(void **state)
+{
+	(void)state;
+	for (size_t steps = 0; steps < 12; steps++) {
+		void *own = NULL;
+		(void)begin(&own);
+		struct bench *b = own;
+		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(1)));
+		yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
+		b->janitor->age_ms = 0;
+		for (size_t i = 0; i < steps; i++) {
+			store_reap(&b->yard.s);
+			janitor_turn(b->janitor);
+			store_start(&b->yard.s);
+		}
+		(void)end(&own);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(removes_what_was_never_started),
+		TEST(waits_until_it_has_seen_it_so_for_long),
+		TEST(waits_until_it_is_old_by_the_servers_clock),
+		TEST(time_counts_from_the_first_sight_of_a_uid),
+		TEST(forgets_what_is_no_longer_so),
+		TEST(a_start_in_between_wins),
+		TEST(who_comes_back_after_the_list_is_another_one),
+		TEST(a_second_one_that_is_faster_does_no_harm),
+		TEST(removes_20_per_round_and_then_comes_sooner),
+		TEST(reaches_what_is_behind_many_that_stay),
+		TEST(list_is_of_few_and_cheap),
+		TEST(list_that_is_too_large_comes_in_pages),
+		TEST(keeps_its_table_within_bounds),
+		TEST(removes_classes_whose_framework_is_gone),
+		TEST(class_whose_framework_comes_back_stays),
+		TEST(class_that_was_made_anew_stays),
+		TEST(leaves_classes_alone_if_it_has_none),
+		TEST(one_page_of_classes_per_round),
+		TEST(goes_on_by_name_when_a_list_has_expired),
+		TEST(lists_that_expire_at_once_end_the_round),
+		TEST(reaches_all_classes_of_one_long_list),
+		TEST(names_the_right_that_it_lacks),
+		TEST(no_right_to_look_is_no_proof_of_absence),
+		TEST(framework_that_cannot_be_read_is_there),
+		TEST(gives_a_round_up_when_nobody_answers),
+		TEST(every_fault_leaves_it_working),
+		TEST(comes_more_seldom_while_there_is_trouble),
+		TEST(first_round_is_at_once),
+		TEST(ends_with_its_store_wherever_it_is),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

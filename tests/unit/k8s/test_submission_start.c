@@ -1,0 +1,230 @@
+/*
+ * The start of a job whose parts are all made, and the same request sent once more: what was
+ * started stays, and what is not started is not said to be.
+ */
+#include "tests/unit/k8s/submission_kit.h"
+
+/* ---- the start is in conflict ------------------------------------------------------------- */
+
+static void test_submission_starts_again_after_conflicts(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n < 6; n++) {
+		struct world w;
+		world_init(&w);
+		w.conflicts = n;
+		struct end end = submit(&w, &FOUR, 100000, false);
+		assert_int_equal(end.http, 0);
+		check_rule(&w, &FOUR, &end);
+		assert_int_equal(w.verbs[STORE_PATCH], n + 1);
+		store_free(&w.s);
+	}
+}
+
+/* Not until the deadline: two answers 409, and a look at whose the name is; another one when it is
+ * to be removed. */
+static void test_submission_of_which_the_framework_was_replaced_is_503(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.stolen_at = 4;
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 503);
+	assert_non_null(strstr(end.text, "deleted while it was being made"));
+	assert_int_equal(w.verbs[STORE_PATCH], 2);
+	assert_int_equal(w.verbs[STORE_GET], 2);
+	assert_true(w.things[0].exists); /* the one of somebody else */
+	assert_false(w.things[0].started);
+	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
+	store_free(&w.s);
+}
+
+static void test_submission_start_refused_as_invalid_is_400(void **state)
+{
+	(void)state;
+	struct end end = fault_at(4, INVALID, &FOUR);
+	assert_int_equal(end.http, 400);
+}
+
+/* Nobody knows whether the PATCH was executed.  If it was, the job runs, and the same request sent
+ * once more was told so: it stays. */
+static void test_submission_started_by_a_lost_patch_stays(void **state)
+{
+	(void)state;
+	struct end end = fault_at(4, LOST, &FOUR);
+	assert_int_equal(end.http, 0);
+	assert_int_equal(fault_at(4, LOST_BEFORE, &FOUR).http, 503);
+}
+
+/* So it is if the PATCH arrives between the look and the removal. */
+static void test_submission_started_late_stays(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.plan[4] = LOST_BEFORE;
+	w.late_at = 6; /* 5: the look */
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 0);
+	check_rule(&w, &FOUR, &end);
+	store_free(&w.s);
+}
+
+/* The label that says that it is being made is no proof. */
+static void test_submission_without_its_label_is_not_taken_for_started(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.strips_labels = true;
+	w.plan[4] = LOST_BEFORE;
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 503);
+	check_rule(&w, &FOUR, &end);
+	store_free(&w.s);
+}
+
+/* What a job that may be running needs is not taken from it. */
+static void test_submission_unknown_start_keeps_what_is_needed(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.plan[4] = LOST;
+	w.plan[5] = NOT_SENT;
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 504);
+	assert_int_equal(count(&w), FOUR.n);
+	store_free(&w.s);
+}
+
+/* A Framework without dependents is started as soon as it exists. */
+static void test_submission_refused_but_made_before_stays(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.plan[0] = LOST_BEFORE;
+	w.plan[2] = INVALID;
+	w.late_at = 3; /* the first POST was slow */
+	struct end end = submit(&w, &ONE, 100000, false);
+	assert_int_equal(end.http, 0);
+	assert_int_equal(count(&w), 1);
+	assert_int_equal(w.verbs[STORE_DELETE], 0);
+	store_free(&w.s);
+}
+
+/* ---- the same request once more ------------------------------------------------------------ */
+
+struct repeated {
+	const char *there; /* rest-lit/idempotency of the Framework that is there */
+	const char *sent;  /* of this request; NULL: without a key */
+	int64_t now_s;
+	int http;
+	bool started, again, going;
+};
+
+static struct end submit_again(struct world *w, const struct repeated *r)
+{
+	world_init(w);
+	struct thing *old = add(w, KIND_FRAMEWORK, "f", OTHER_ID);
+	(void)snprintf(old->key, sizeof(old->key), "%s", r->there);
+	old->started = r->started;
+	old->going = r->going;
+	w->now_s = r->now_s;
+	struct submission_options opt = { .submission_id = ID,
+		                          .display_name = "alice~x",
+		                          .idempotency = r->sent,
+		                          .deadline_ms = store_now_ms() + 1000 };
+	return submit_with(w, &FOUR, &opt);
+}
+
+static void test_submission_repeated(void **state)
+{
+	(void)state;
+	static const struct repeated CASES[] = {
+		{ "aa-bb", "aa-bb", NOW_S, 0, true, true, false },
+		{ "aa-bb", "aa-bb", NOW_S, 409, false, false, false },
+		{ "aa-bb", "aa-cc", NOW_S, 422, true, false, false },
+		{ "aa-bb", "aa-cc", NOW_S, 422, false, false, false },
+		{ "aa-bb", "aa-b", NOW_S, 422, true, false, false },
+		{ "aa-bb", "ab-bb", NOW_S, 409, true, false,
+		  false }, /* another key: just a conflict */
+		{ "aa-bb", "a-bb", NOW_S, 409, true, false, false },
+		{ "aa-bb", NULL, NOW_S, 409, true, false, false },
+		{ "", "aa-bb", NOW_S, 409, true, false, false },
+		{ "aa-bb", "aa-bb", NOW_S + 22LL * HOUR_S, 0, true, true, false },
+		{ "aa-bb", "aa-bb", NOW_S + 23LL * HOUR_S, 409, true, false, false }, /* 24 h old */
+		{ "aa-bb", "aa-bb", NOW_S - 2LL * HOUR_S, 0, true, true,
+		  false },                                           /* clocks that differ */
+		{ "aa-bb", "aa-bb", 0, 409, true, false, false },    /* no clock */
+		{ "aa-bb", "aa-bb", NOW_S, 409, true, false, true }, /* being deleted */
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		struct world w;
+		struct end end = submit_again(&w, &CASES[i]);
+		if (end.http != CASES[i].http || end.again != CASES[i].again)
+			fail_msg("case %zu: %d %s", i, end.http, end.text);
+		assert_int_equal(count(&w), 1); /* what was there, untouched */
+		assert_int_equal(w.verbs[STORE_DELETE] + w.verbs[STORE_PATCH], 0);
+		assert_int_equal(w.things[0].started, CASES[i].started);
+		store_free(&w.s);
+	}
+}
+
+static void test_submission_repeated_before_the_start_without_its_label(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	struct thing *old = add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
+	(void)snprintf(old->key, sizeof(old->key), "aa-bb");
+	old->bare = true;
+	w.now_s = NOW_S;
+	struct submission_options opt = { .submission_id = ID,
+		                          .display_name = "alice~x",
+		                          .idempotency = "aa-bb",
+		                          .deadline_ms = store_now_ms() + 1000 };
+	struct end end = submit_with(&w, &FOUR, &opt);
+	assert_int_equal(end.http, 409);
+	assert_string_equal(end.code, "IdempotencyError");
+	store_free(&w.s);
+}
+
+static void test_submission_repeated_says_why(void **state)
+{
+	(void)state;
+	struct world w;
+	struct end end =
+	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-bb", NOW_S, 0, false, false, false });
+	store_free(&w.s);
+	assert_string_equal(end.code, "IdempotencyError");
+	assert_non_null(strstr(end.text, "removed by itself"));
+	end =
+	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-cc", NOW_S, 0, true, false, false });
+	store_free(&w.s);
+	assert_string_equal(end.code, "IdempotencyError");
+	assert_non_null(strstr(end.text, "another body"));
+	end =
+	    submit_again(&w, &(struct repeated){ "aa-bb", "bb-bb", NOW_S, 0, true, false, false });
+	store_free(&w.s);
+	assert_string_equal(end.code, "ConflictJobError");
+}
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_submission_starts_again_after_conflicts),
+		cmocka_unit_test(test_submission_of_which_the_framework_was_replaced_is_503),
+		cmocka_unit_test(test_submission_start_refused_as_invalid_is_400),
+		cmocka_unit_test(test_submission_started_by_a_lost_patch_stays),
+		cmocka_unit_test(test_submission_started_late_stays),
+		cmocka_unit_test(test_submission_without_its_label_is_not_taken_for_started),
+		cmocka_unit_test(test_submission_unknown_start_keeps_what_is_needed),
+		cmocka_unit_test(test_submission_refused_but_made_before_stays),
+		cmocka_unit_test(test_submission_repeated),
+		cmocka_unit_test(test_submission_repeated_before_the_start_without_its_label),
+		cmocka_unit_test(test_submission_repeated_says_why),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* Accounts of the file of --facts: who is who, and what becomes of a file that changes. */
+#include "tests/unit/server/account_world.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char POLICY[] = "virtualClusters: [default, vc1, vc2]\n"
+			     "storages: [{name: nfs, default: true}, {name: own}]\n"
+			     "groups:\n"
+			     "  staff: {virtualClusters: [vc1], storages: [nfs]}\n"
+			     "  root: {admin: true, storages: [own]}\n"
+			     "users:\n"
+			     "  alice: {groups: [staff], virtualClusters: [vc2], email: a@b}\n"
+			     "  bob: {}\n"
+			     "  chief: {groups: [staff, root]}\n"
+			     "  none: {groups: []}\n"
+			     "  keys: {extension: {jobSSH: {key: MARKER, pubKey: P}}}\n";
+
+static char dir[] = "/tmp/rest-lit-policy.XXXXXX";
+static char path[64];
+
+static void write_file(const char *text)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int make_dir(void **state)
+{
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/facts.yaml", dir);
+	return set_up(state);
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	shell("rm -rf %s", dir);
+	return 0;
+}
+
+static struct world *with(const char *text)
+{
+	write_file(text);
+	return world_new("file", path);
+}
+
+static void test_no_file_lets_everybody_in(void **state)
+{
+	(void)state;
+	struct world *w = world_new("file", "");
+	struct account *a = find(w, "anybody").account;
+	assert_true(may(a, "vc") && !may(a, "v c"));
+	assert_int_equal(a->facts.n_storages, 0);
+	assert_false(a->admin);
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_union_of_own_and_groups(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	struct account *a = find(w, "alice").account;
+	assert_true(may(a, "vc1") && may(a, "vc2") && !may(a, "default"));
+	assert_int_equal(a->facts.n_storages, 1);
+	assert_non_null(storage(a, "nfs"));
+	assert_string_equal(a->email, "a@b");
+	assert_int_equal(a->n_groups, 1);
+	assert_string_equal(a->storages[0].type, "unknown");
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_admin(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	struct account *a = find(w, "chief").account;
+	assert_true(a->admin);
+	assert_true(may(a, "default") && may(a, "vc2") && !may(a, "vc3"));
+	assert_int_equal(a->facts.n_storages, 2);
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_user_of_whom_little_is_said(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	struct account *bob = find(w, "bob").account;
+	struct account *none = find(w, "none").account;
+	assert_int_equal(bob->facts.n_virtual_clusters, 3);
+	assert_int_equal(bob->facts.n_storages, 2);
+	/* In no group, and nothing of his own. */
+	assert_int_equal(none->facts.n_virtual_clusters, 0);
+	assert_int_equal(none->facts.n_storages, 0);
+	account_drop(bob);
+	account_drop(none);
+	world_free(w);
+}
+
+static void test_find_others(void **state)
+{
+	(void)state;
+	struct world *w = with("users: {bob: {}}\nothers: allow\n");
+	assert_int_equal(status(w, "eve"), 0);
+	world_free(w);
+	w = with("users: {bob: {}}\nothers: refuse\n");
+	struct client c = find(w, "eve");
+	assert_int_equal(c.http, 401);
+	assert_string_equal(c.code, "UnauthorizedUserError");
+	assert_int_equal(status(w, "Bob"), 401);
+	assert_int_equal(status(w, "bob"), 0);
+	world_free(w);
+}
+
+static void test_source_checks_the_user_of_no_auth(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct world *w = with("users: {bob: {}}\nothers: refuse\n");
+	w->options.no_auth = true;
+	w->options.user = "eve";
+	assert_null(account_source_new(&w->options, &e));
+	assert_int_equal(e.http, 400);
+	world_free(w);
+}
+
+static void test_source_says_where(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *says;
+		unsigned line;
+	} CASES[] = {
+		{ "users:\n  bob: {groups: [nix]}\n", "group `nix` is named but not defined", 2 },
+		{ "groups:\n  g: {storages: [nix]}\n", "storage `nix` is granted but not listed",
+		  2 },
+		{ "virtualClusters: [a]\n\nusers: {bob: {virtualClusters: [b]}}\n",
+		  "virtual cluster `b` is granted but not listed", 3 },
+		{ "others: maybe\n", "", 1 },
+		{ "groups: {g: {admin: 1}}\n", "", 1 },
+		{ "a: [\n", "", 0 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		struct world *w = world_new("file", "");
+		ERR_AUTO e = { 0 };
+		write_file(CASES[i].text);
+		w->options.facts = path;
+		assert_null(account_source_new(&w->options, &e));
+		assert_int_equal(e.http, 500);
+		if (CASES[i].says[0])
+			assert_string_equal(err_msg(&e), CASES[i].says);
+		if (CASES[i].line)
+			assert_int_equal(e.notes.v[0].line, CASES[i].line);
+		w->options.facts = "";
+		world_free(w);
+	}
+}
+
+static void test_source_takes_regular_files_only(void **state)
+{
+	(void)state;
+	char other[80];
+	struct world *w = world_new("file", "");
+	w->options.facts = other;
+	(void)snprintf(other, sizeof(other), "%s/fifo", dir);
+	assert_int_equal(mkfifo(other, 0600), 0);
+	for (int i = 0; i < 3; i++) {
+		ERR_AUTO e = { 0 };
+		assert_null(account_source_new(&w->options, &e));
+		assert_non_null(strstr(err_msg(&e), dir));
+		(void)snprintf(other, sizeof(other), "%s%s", dir, i ? "/gone" : "");
+	}
+	w->options.facts = "";
+	world_free(w);
+}
+
+/* ---- reading it again -------------------------------------------------------------- */
+
+static int reload(struct world *w)
+{
+	ERR_AUTO e = { 0 };
+	int rc = account_source_reload(w->source, &e);
+	assert_int_equal(e.http != 0, rc < 0);
+	return rc;
+}
+
+static void test_reload_takes_effect_at_once(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	struct account *before = find(w, "alice").account;
+	write_file("users: {alice: {virtualClusters: [x]}}\n");
+	assert_false(may(before, "x"));
+	assert_int_equal(reload(w), 0);
+	struct account *after = find(w, "alice").account;
+	assert_true(may(after, "x") && !may(after, "vc1"));
+	/* Who holds the old one goes on with it. */
+	assert_true(may(before, "vc1"));
+	account_drop(before);
+	account_drop(after);
+	world_free(w);
+}
+
+static void test_reload_keeps_the_old_on_any_error(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = { "users: {alice: {groups: [nix]}}\n",
+		                           "users: {alice: {virtualClusters: [x]\n",
+		                           "nonsense: 1\n", "\xff\xfe" };
+	struct world *w = with(POLICY);
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		write_file(BAD[i]);
+		assert_int_equal(reload(w), -1);
+		struct account *a = find(w, "alice").account;
+		assert_true(may(a, "vc1"));
+		account_drop(a);
+	}
+	assert_int_equal(remove(path), 0);
+	assert_int_equal(reload(w), -1);
+	write_file(POLICY);
+	assert_int_equal(truncate(path, POLICY_MAX + 1), 0);
+	assert_int_equal(reload(w), -1);
+	assert_int_equal(status(w, "alice"), 0);
+	world_free(w);
+}
+
+static void test_reload_without_file(void **state)
+{
+	(void)state;
+	struct world *w = world_new("file", "");
+	assert_int_equal(reload(w), 0);
+	assert_int_equal(status(w, "alice"), 0);
+	world_free(w);
+}
+
+/* A loop: it finds users while the main thread reads the file again. */
+static void *find_often(void *arg)
+{
+	struct world *w = arg;
+	struct accounts *all = accounts_new(w->source, NULL);
+	for (int i = 0; i < 3000; i++) {
+		ERR_AUTO e = { 0 };
+		struct account *a = account_find(all, i % 2 ? "alice" : "bob", NULL, NULL, &e);
+		assert_non_null(a);
+		assert_true(may(a, "vc1"));
+		account_drop(a);
+	}
+	accounts_free(all);
+	return NULL;
+}
+
+static void test_reload_under_way(void **state)
+{
+	(void)state;
+	pthread_t loops[2];
+	struct world *w = with(POLICY);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&loops[i], NULL, find_often, w), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(reload(w), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(loops[i], NULL), 0);
+	world_free(w);
+}
+
+/* ---- what is shown ----------------------------------------------------------------- */
+
+static void test_extension_shows_no_secret(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	STR_AUTO out = STR_INIT(1000);
+	struct account *a = find(w, "keys").account;
+	account_extension(a, &out);
+	assert_string_equal(str_c(&out), "{\"jobSSH\":{\"pubKey\":\"P\"}}");
+	assert_non_null(a->facts.extension);
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_extension_of_nobody(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	STR_AUTO out = STR_INIT(1000);
+	struct account *a = find(w, "bob").account;
+	account_extension(a, &out);
+	assert_string_equal(str_c(&out), "{}");
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_users_and_virtual_clusters(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	ARENA_AUTO arena = { 0 };
+	struct span *v;
+	assert_int_equal(account_users(w->all, &arena, &v), 5);
+	assert_true(span_is(v[0], "alice") && span_is(v[4], "none"));
+	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
+	struct account *a = find(w, "alice").account;
+	assert_int_equal(account_virtual_clusters(w->all, a, &arena, &v), 2);
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_virtual_clusters_that_are_named(void **state)
+{
+	(void)state;
+	struct world *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
+	                       "users: {u: {groups: [g], virtualClusters: [b]}}\n");
+	ARENA_AUTO arena = { 0 };
+	struct span *v;
+	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
+	assert_true(span_is(v[0], "b") && span_is(v[1], "default") && span_is(v[2], "z"));
+	world_free(w);
+}
+
+static void test_password_of_nobody(void **state)
+{
+	(void)state;
+	struct world *w = with(POLICY);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(account_password(w->all, "alice", NULL, NULL, &e), -1);
+	assert_int_equal(e.http, 400);
+	assert_string_equal(e.code, "NoUserError");
+	world_free(w);
+}
+
+static void test_file_warning(void **state)
+{
+	(void)state;
+	struct stat st = { .st_uid = geteuid(), .st_mode = S_IFREG | 0644 };
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
+	assert_null(file_warning(&st, false));
+	assert_non_null(file_warning(&st, true));
+	st.st_mode = S_IFREG | 0600;
+	assert_null(file_warning(&st, true));
+	st.st_mode = S_IFREG | 0666;
+	assert_non_null(file_warning(&st, false));
+	st.st_mode = S_IFREG | 0600;
+	st.st_uid = 12345;
+	assert_non_null(file_warning(&st, false));
+	set_env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+	assert_null(file_warning(&st, true));
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_file_lets_everybody_in),
+		cmocka_unit_test(test_find_union_of_own_and_groups),
+		cmocka_unit_test(test_find_admin),
+		cmocka_unit_test(test_find_user_of_whom_little_is_said),
+		cmocka_unit_test(test_find_others),
+		cmocka_unit_test(test_source_checks_the_user_of_no_auth),
+		cmocka_unit_test(test_source_says_where),
+		cmocka_unit_test(test_source_takes_regular_files_only),
+		cmocka_unit_test(test_reload_takes_effect_at_once),
+		cmocka_unit_test(test_reload_keeps_the_old_on_any_error),
+		cmocka_unit_test(test_reload_without_file),
+		cmocka_unit_test(test_reload_under_way),
+		cmocka_unit_test(test_extension_shows_no_secret),
+		cmocka_unit_test(test_extension_of_nobody),
+		cmocka_unit_test(test_users_and_virtual_clusters),
+		cmocka_unit_test(test_virtual_clusters_that_are_named),
+		cmocka_unit_test(test_password_of_nobody),
+		cmocka_unit_test(test_file_warning),
+	};
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,458 @@
+/* Accounts of an OpenPAI cluster, as its Secrets and claims have them. */
+#include "tests/unit/server/account_world.h"
+
+static void test_find_grants_are_the_union_of_groups(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct account *a = find(w, "alice").account;
+	assert_non_null(a);
+	assert_false(a->admin);
+	assert_int_equal(a->n_groups, 2);
+	assert_int_equal(a->facts.n_virtual_clusters, 2);
+	assert_true(may(a, "default") && may(a, "vc1") && !may(a, "vc2"));
+	assert_int_equal(a->facts.n_storages, 3);
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_storage_facts(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct account *a = find(w, "alice").account;
+	const struct storage_fact *nfs = storage(a, "nfs");
+	const struct storage_fact *own = storage(a, "own");
+	const struct storage_fact *ro = storage(a, "ro");
+	/* The first of each group is a default. */
+	assert_true(nfs->is_default && !own->is_default && ro->is_default);
+	assert_true(nfs->share && !own->share && ro->share);
+	assert_true(!nfs->read_only && !own->read_only && ro->read_only);
+	const struct account_storage *more = &a->storages[nfs - a->facts.storages];
+	assert_string_equal(more->volume, "nfs-pv");
+	assert_string_equal(more->type, "nfs");
+	assert_true(span_is(more->data, "{\"server\":\"10.0.0.1\",\"path\":\"/data\"}"));
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_admin_may_use_every_cluster(void **state)
+{
+	(void)state;
+	struct world *w = admin_cluster("");
+	struct account *a = find(w, "root").account;
+	assert_true(a->admin);
+	assert_true(may(a, "anything") && !may(a, "../x") && !may(a, ""));
+	/* But of storages what the groups list. */
+	assert_int_equal(a->facts.n_storages, 1);
+	account_drop(a);
+	world_free(w);
+}
+
+static char *file_with(const char *text)
+{
+	char *path = xstrdup("/tmp/rest-lit-account.XXXXXX");
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+static void test_find_clusters_that_exist(void **state)
+{
+	(void)state;
+	char *path = file_with("virtualClusters: [default, vc9]\n");
+	struct world *w = admin_cluster(path);
+	struct account *root = find(w, "root").account;
+	struct account *alice = find(w, "alice").account;
+	assert_true(may(root, "vc9") && !may(root, "vc1"));
+	assert_true(may(alice, "default") && !may(alice, "vc1") && !may(alice, "vc9"));
+	account_drop(root);
+	account_drop(alice);
+	world_free(w);
+	assert_int_equal(remove(path), 0);
+	free(path);
+}
+
+static void test_find_missing_group_is_skipped(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	USER(w, "bob", "[\"gone\",\"vision\"]");
+	struct account *a = find(w, "bob").account;
+	assert_true(may(a, "vc1"));
+	account_drop(a);
+	world_free(w);
+}
+
+static void test_find_missing_user(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct client c = find(w, "nobody");
+	assert_int_equal(c.http, 401);
+	assert_string_equal(c.code, "UnauthorizedUserError");
+	/* It is not remembered. */
+	USER(w, "nobody", "[]");
+	assert_int_equal(status(w, "nobody"), 0);
+	world_free(w);
+}
+
+/* Whatever cannot be found out is never a pass. */
+static void test_find_failures(void **state)
+{
+	(void)state;
+	static const enum store_outcome OUTCOMES[] = { STORE_REFUSED, STORE_BUSY, STORE_AMBIGUOUS,
+		                                       STORE_FULL };
+	static const struct {
+		enum object_kind kind;
+		const char *about;
+	} CASES[] = { { KIND_SECRET, "alice" },
+		      { KIND_SECRET, "vision" },
+		      { KIND_CLAIM, "own" },
+		      { KIND_VOLUME, "own-pv" } };
+	for (size_t i = 0; i < 16; i++) {
+		struct world *w = cluster("");
+		char hex[2 * PAI_NAME_MAX + 1];
+		const char *name = CASES[i / 4].about;
+		pai_secret_name(hex, span_of(name));
+		struct thing *t = thing_find(w, CASES[i / 4].kind, i / 4 < 2 ? hex : name);
+		t->outcome = OUTCOMES[i % 4];
+		struct client c = find(w, "alice");
+		assert_int_equal(c.http, 503);
+		assert_string_equal(c.code, "UnavailableError");
+		/* Nor is that remembered. */
+		t->outcome = STORE_OK;
+		assert_int_equal(status(w, "alice"), 0);
+		world_free(w);
+	}
+}
+
+/* ---- remembering ------------------------------------------------------------------- */
+
+static void test_find_is_remembered(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	assert_int_equal(status(w, "alice"), 0);
+	size_t asked = w->asked;
+	assert_int_equal(asked, 1 + 2 + 2 * 3);
+	assert_int_equal(status(w, "alice"), 0);
+	assert_int_equal(w->asked, asked);
+	/* Another user of the same groups. */
+	USER(w, "bob", "[\"vision\",\"default\"]");
+	assert_int_equal(status(w, "bob"), 0);
+	assert_int_equal(w->asked, asked + 1);
+	world_free(w);
+}
+
+static void test_find_without_cache(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	w->options.token_cache_s = 0;
+	assert_int_equal(status(w, "alice"), 0);
+	size_t asked = w->asked;
+	assert_int_equal(status(w, "alice"), 0);
+	assert_int_equal(w->asked, 2 * asked);
+	world_free(w);
+}
+
+/* What an account is made of may be older than itself: it is believed no longer for that. */
+static void test_find_is_believed_no_longer_than_its_parts(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	w->options.token_cache_s = 2;
+	assert_int_equal(status(w, "bob"), 401);
+	USER(w, "bob", "[\"vision\"]");
+	assert_int_equal(status(w, "alice"), 0);
+	(void)poll(NULL, 0, 1200);
+	assert_int_equal(status(w, "bob"), 0); /* of the group that was read for alice */
+	GROUP(w, "vision", "{}");
+	(void)poll(NULL, 0, 1000);
+	struct account *bob = find(w, "bob").account;
+	assert_false(may(bob, "vc1"));
+	account_drop(bob);
+	world_free(w);
+}
+
+static void test_find_is_shared(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct client c[50];
+	for (size_t i = 0; i < 50; i++)
+		begin(w, "alice", &c[i]);
+	run(w);
+	assert_int_equal(w->asked, 1 + 2 + 2 * 3);
+	for (size_t i = 0; i < 50; i++) {
+		assert_int_equal(c[i].calls, 1);
+		assert_ptr_equal(c[i].account, c[0].account);
+		account_drop(c[i].account);
+	}
+	world_free(w);
+}
+
+static void test_find_many_users_at_once(void **state)
+{
+	(void)state;
+	enum { MANY = 1100 };
+	struct world *w = cluster("");
+	struct client *c = xcalloc(MANY, sizeof(*c));
+	w->still = true;
+	for (size_t i = 0; i < MANY; i++) {
+		char name[16];
+		(void)snprintf(name, sizeof(name), "u%zu", i);
+		begin(w, name, &c[i]);
+	}
+	run(w);
+	assert_int_equal(w->n_flying, 16);
+	/* 16 are asked for, 1000 wait, the others are refused at once. */
+	assert_int_equal(c[1015].calls, 0);
+	assert_int_equal(c[1016].http, 503);
+	w->still = false;
+	for (int i = 0; i < 10; i++)
+		run(w);
+	for (size_t i = 0; i < MANY; i++) {
+		assert_int_equal(c[i].calls, 1);
+		assert_int_equal(c[i].http, i < 1016 ? 401 : 503);
+	}
+	assert_true(w->most_at_once <= 16);
+	free(c);
+	world_free(w);
+}
+
+static void test_reload_forgets(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	ERR_AUTO e = { 0 };
+	assert_int_equal(status(w, "alice"), 0);
+	size_t asked = w->asked;
+	assert_int_equal(account_source_reload(w->source, &e), 0);
+	assert_int_equal(status(w, "alice"), 0);
+	assert_int_equal(w->asked, 2 * asked);
+	world_free(w);
+}
+
+/* ---- the log ----------------------------------------------------------------------- */
+
+static void test_log_tells_once(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	FILE *f = log_here();
+	w->options.token_cache_s = 0;
+	USER(w, "alice", "[\"gone\",\"vision\"]");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(status(w, "alice"), 0);
+	assert_int_equal(count_in_log(f, "\"name\":\"gone\""), 1);
+	assert_int_equal(count_in_log(f, "a group is skipped"), 1);
+	/* Why nobody can be looked up, too. */
+	GROUP(w, "vision", "{}")->outcome = STORE_REFUSED;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(status(w, "alice"), 503);
+	assert_int_equal(count_in_log(f, "\"why\":\"reason\""), 1);
+	world_free(w);
+	log_init(LOG_JSON, -1);
+	(void)fclose(f);
+}
+
+/* Of a cluster in which everything is wrong, the log hears 64 things an hour. */
+static void test_log_is_bounded(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	FILE *f = log_here();
+	STR_AUTO groups = STR_INIT(1u << 20);
+	for (int i = 0; i < 200; i++)
+		str_printf(&groups, "%s\"g%d\"", i ? "," : "[", i);
+	str_puts(&groups, "]");
+	USER(w, "alice", str_c(&groups));
+	assert_int_equal(status(w, "alice"), 0);
+	assert_int_equal(count_in_log(f, "a group is skipped"), SAID_MAX);
+	world_free(w);
+	log_init(LOG_JSON, -1);
+	(void)fclose(f);
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+static void test_free_while_looking(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct client c[3];
+	w->still = true;
+	begin(w, "alice", &c[0]);
+	begin(w, "alice", &c[1]);
+	begin(w, "bob", &c[2]);
+	run(w);
+	accounts_free(w->all);
+	w->all = NULL;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(c[i].calls, 1);
+		assert_int_equal(c[i].http, 503);
+	}
+	w->still = false;
+	run(w); /* the answers come to nobody */
+	world_free(w);
+}
+
+static void test_free_store_first(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct client c;
+	w->still = true;
+	begin(w, "alice", &c);
+	run(w);
+	store_free(&w->s);
+	assert_int_equal(c.calls, 1);
+	assert_int_equal(c.http, 503);
+	accounts_free(w->all);
+	account_source_free(w->source);
+	for (size_t i = 0; i < w->n_things; i++)
+		free(w->things[i].body);
+	free(w);
+}
+
+/* ---- passwords --------------------------------------------------------------------- */
+
+struct asked {
+	int calls, http;
+	char hash[64];
+};
+
+static void password_came(void *arg, struct span hash, const struct err *e)
+{
+	struct asked *k = arg;
+	k->calls++;
+	k->http = e->http;
+	kept_copy(k->hash, sizeof(k->hash), hash);
+}
+
+static struct asked password(struct world *w, const char *name)
+{
+	struct asked k = { 0 };
+	ERR_AUTO e = { 0 };
+	if (account_password(w->all, name, password_came, &k, &e) < 0)
+		return (struct asked){ .http = e.http };
+	assert_int_equal(k.calls, 0);
+	run(w);
+	assert_int_equal(k.calls, 1);
+	return k;
+}
+
+static void test_password(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	add_secret(w, "pai-user-v2", "alice",
+	           SECRET("username", "alice", "password", "00ff", "grouplist", "[]"));
+	assert_string_equal(password(w, "alice").hash, "00ff");
+	size_t asked = w->asked;
+	assert_string_equal(password(w, "alice").hash, "00ff");
+	assert_int_equal(w->asked, asked + 1); /* never remembered */
+	assert_int_equal(password(w, "nobody").http, 400);
+	USER(w, "oidc", "[]");
+	assert_string_equal(password(w, "oidc").hash, "");
+	assert_int_equal(password(w, "oidc").http, 0);
+	USER(w, "bob", "[]")->outcome = STORE_REFUSED;
+	assert_int_equal(password(w, "bob").http, 503);
+	world_free(w);
+}
+
+static void test_password_bound(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	struct asked k[17] = { 0 };
+	ERR_AUTO e = { 0 };
+	w->still = true;
+	for (size_t i = 0; i < 16; i++)
+		assert_int_equal(account_password(w->all, "alice", password_came, &k[i], &e), 0);
+	assert_int_equal(account_password(w->all, "alice", password_came, &k[16], &e), -1);
+	assert_int_equal(e.http, 503);
+	run(w);
+	accounts_free(w->all);
+	w->all = NULL;
+	for (size_t i = 0; i < 16; i++)
+		assert_int_equal(k[i].http, 503);
+	world_free(w);
+}
+
+/* ---- what is shown ------------------------------------------------------------------ */
+
+static void test_virtual_clusters_seen(void **state)
+{
+	(void)state;
+	struct world *w = admin_cluster("");
+	ARENA_AUTO arena = { 0 };
+	struct span *v;
+	account_drop(find(w, "alice").account);
+	struct account *root = find(w, "root").account;
+	assert_int_equal(account_virtual_clusters(w->all, root, &arena, &v), 2);
+	assert_true(span_is(v[0], "default") && span_is(v[1], "vc1"));
+	account_drop(root);
+	world_free(w);
+}
+
+static void test_source_needs_a_cluster(void **state)
+{
+	(void)state;
+	struct world *w = world_new("openpai", "");
+	ERR_AUTO e = { 0 };
+	w->options.standalone = "dir";
+	assert_null(account_source_new(&w->options, &e));
+	assert_int_equal(e.http, 400);
+	w->options.standalone = "";
+	world_free(w);
+}
+
+/* Users who stand where nobody looks are a mistake. */
+static void test_source_refuses_users_in_the_file(void **state)
+{
+	(void)state;
+	char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");
+	struct world *w = world_new("openpai", "");
+	ERR_AUTO e = { 0 };
+	w->options.facts = path;
+	assert_null(account_source_new(&w->options, &e));
+	assert_int_equal(e.notes.v[0].line, 2);
+	world_free(w);
+	assert_int_equal(remove(path), 0);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_find_grants_are_the_union_of_groups),
+		cmocka_unit_test(test_find_storage_facts),
+		cmocka_unit_test(test_find_admin_may_use_every_cluster),
+		cmocka_unit_test(test_find_clusters_that_exist),
+		cmocka_unit_test(test_find_missing_group_is_skipped),
+		cmocka_unit_test(test_find_missing_user),
+		cmocka_unit_test(test_find_failures),
+		cmocka_unit_test(test_find_is_remembered),
+		cmocka_unit_test(test_find_without_cache),
+		cmocka_unit_test(test_find_is_believed_no_longer_than_its_parts),
+		cmocka_unit_test(test_find_is_shared),
+		cmocka_unit_test(test_find_many_users_at_once),
+		cmocka_unit_test(test_reload_forgets),
+		cmocka_unit_test(test_log_tells_once),
+		cmocka_unit_test(test_log_is_bounded),
+		cmocka_unit_test(test_free_while_looking),
+		cmocka_unit_test(test_free_store_first),
+		cmocka_unit_test(test_password),
+		cmocka_unit_test(test_password_bound),
+		cmocka_unit_test(test_virtual_clusters_seen),
+		cmocka_unit_test(test_source_needs_a_cluster),
+		cmocka_unit_test(test_source_refuses_users_in_the_file),
+	};
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,110 @@
+/* Options that make no sense together: one wrong thing at a time, beginning with what is right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/checks.h"
+
+/* As the command line says; NULL if it is fine, else what is wrong. */
+static int check(bool loopback, const char *const *arguments, char *message, size_t n)
+{
+	ERR_AUTO e = { 0 };
+	struct options o = { 0 };
+	char *argv[16] = { 0 };
+	int argc = 1;
+	for (argv[0] = xstrdup("serve"); arguments[argc - 1]; argc++)
+		argv[argc] = xstrdup(arguments[argc - 1]);
+	assert_int_equal(options_parse(&o, FOR_SERVE, argc, argv, &e), 0);
+	int code = checks_options(&o, loopback, &e);
+	message[0] = '\0';
+	strncat(message, err_msg(&e), n - 1);
+	options_done(&o);
+	for (int i = 0; i < argc; i++)
+		free_cleanup(&argv[i]);
+	return code;
+}
+
+#define ARGS(...)                                                                                  \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
+
+static void fine(bool loopback, const char *const *arguments)
+{
+	char message[512];
+	assert_int_equal(check(loopback, arguments, message, sizeof(message)), 0);
+}
+
+static void wrong(bool loopback, const char *const *arguments, const char *word)
+{
+	char message[512];
+	assert_int_equal(check(loopback, arguments, message, sizeof(message)), -1);
+	assert_non_null(strstr(message, word));
+}
+
+#define SECRET "--jwt-secret-file", "secret"
+
+static void test_fine(void **state)
+{
+	(void)state;
+	fine(true, ARGS("--no-auth", "--user", "alice"));
+	fine(true, ARGS("--no-auth", "--user", "alice", "--users", "openpai"));
+	fine(true, ARGS(SECRET));
+	fine(true, ARGS("--issuers", "file"));
+	fine(false, ARGS(SECRET, "--behind-proxy"));
+	fine(false, ARGS(SECRET, "--tls-cert", "a", "--tls-key", "b"));
+	fine(true, ARGS(SECRET, "--token-check", "stored", "--users", "openpai"));
+	fine(true, ARGS(SECRET, "--deny-list", "a/b"));
+}
+
+static void test_who(void **state)
+{
+	(void)state;
+	wrong(true, ARGS("--loops", "1"), "who may submit");
+	wrong(true, ARGS("--no-auth"), "--user");
+	wrong(false, ARGS("--no-auth", "--user", "a"), "loopback");
+	wrong(false, ARGS("--no-auth", "--user", "a", "--behind-proxy"), "loopback");
+	wrong(true, ARGS("--no-auth", "--user", "a", SECRET), "excludes");
+	wrong(true, ARGS("--no-auth", "--user", "a", "--token-check", "stored"), "excludes");
+	wrong(true, ARGS(SECRET, "--user", "a"), "--no-auth");
+	wrong(true, ARGS(SECRET, "--users", "openpai"), "--token-check");
+	wrong(true, ARGS("--issuers", "f", "--token-check", "stored"), "--jwt-secret-file");
+	wrong(true, ARGS(SECRET, "--token-check", "stored", "--deny-list", "a/b"), "--deny-list");
+	wrong(true, ARGS(SECRET, "--deny-list", "a"), "NAMESPACE/NAME");
+	wrong(true, ARGS(SECRET, "--deny-list", "a/b/c"), "NAMESPACE/NAME");
+	wrong(true, ARGS(SECRET, "--token-check", "stored", "--standalone", "d"), "cluster");
+	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--standalone", "d"), "cluster");
+}
+
+static void test_public(void **state)
+{
+	(void)state;
+	wrong(false, ARGS(SECRET), "--tls-cert");
+	wrong(true, ARGS(SECRET, "--tls-cert", "a"), "together");
+	wrong(true, ARGS(SECRET, "--tls-key", "a"), "together");
+}
+
+static void test_rest(void **state)
+{
+	(void)state;
+	wrong(true, ARGS(SECRET, "--standalone", "a", "--apiserver", "b"), "exclude");
+	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
+	wrong(true, ARGS(SECRET, "--deadline", "300"), "--janitor-age");
+	fine(true, ARGS(SECRET, "--deadline", "290"));
+	wrong(true, ARGS(SECRET, "--check-images", "warn"), "--check-images-registries");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fine),
+		cmocka_unit_test(test_who),
+		cmocka_unit_test(test_public),
+		cmocka_unit_test(test_rest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,481 @@
+/* Tokens of others: issuers with their keys, and service accounts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/server/token_kit.h"
+
+#define RS256 "{\"alg\":\"RS256\",\"typ\":\"JWT\",\"kid\":\"one\"}"
+#define ES256 "{\"alg\":\"ES256\",\"typ\":\"JWT\",\"kid\":\"e\"}"
+#define TIMES "\"iat\":1699999000,\"exp\":1700000600"
+#define GIT_REST                                                                                   \
+	"\"aud\":\"rest-lit\",\"sub\":\"repo:org/app:ref:refs/heads/main\","                       \
+	"\"repository\":\"org/app\",\"ref\":\"refs/heads/main\"," TIMES "}"
+#define GIT "{\"iss\":\"https://git.example\"," GIT_REST
+#define EC_REST                                                                                    \
+	"\"aud\":[\"x\",\"pai\"],\"email\":\"a@b.example\",\"email_verified\":true," TIMES "}"
+#define EC "{\"iss\":\"https://ec.example\"," EC_REST
+
+static const char ISSUERS[] = "issuers:\n"
+			      "- issuer: https://git.example\n"
+			      "  audiences: [rest-lit]\n"
+			      "  algorithm: RS256\n"
+			      "  keys: keys.json\n"
+			      "  require: {repository: org/app, ref: refs/heads/main}\n"
+			      "  users: {'repo:org/app:ref:refs/heads/main': alice}\n"
+			      "- issuer: https://ec.example\n"
+			      "  audiences: [pai, rest-lit]\n"
+			      "  algorithm: ES256\n"
+			      "  keys: ec.pem\n"
+			      "  leeway: 0\n"
+			      "  claim: email\n"
+			      "  users: {a@b.example: bob}\n"
+			      "- issuer: https://azp.example\n"
+			      "  audiences: [rest-lit]\n"
+			      "  algorithm: RS256\n"
+			      "  keys: rsa.pem\n"
+			      "  azp: ci\n"
+			      "  claim: preferred_username\n"
+			      "  users: {carol: carol}\n"
+			      "serviceAccounts:\n"
+			      "  issuer: https://kubernetes.default.svc\n"
+			      "  audience: rest-lit\n"
+			      "  users: {ci/deployer: dave}\n";
+
+static struct key rsa, other_rsa, small_rsa, ec, p384;
+static struct keyring *ring;
+
+static const char *const FILES[] = { "keys.json", "ec.pem", "rsa.pem", "issuers",
+	                             "secret",    "try",    "bad" };
+
+static int set_up(void **state)
+{
+	(void)state;
+	schema_init();
+	assert_non_null(mkdtemp(kit_dir));
+	key_make(&rsa, GNUTLS_PK_RSA, 2048);
+	key_make(&other_rsa, GNUTLS_PK_RSA, 2048);
+	key_make(&small_rsa, GNUTLS_PK_RSA, 1024);
+	key_make(&ec, GNUTLS_PK_EC, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1));
+	key_make(&p384, GNUTLS_PK_EC, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP384R1));
+	STR_AUTO set = STR_INIT(16384);
+	str_puts(&set, "{\"keys\":[");
+	jwk_put(&set, &rsa, "one");
+	str_char(&set, ',');
+	jwk_put(&set, &ec, "for something else");
+	str_char(&set, ',');
+	jwk_put(&set, &other_rsa, "two");
+	str_puts(&set, "]}");
+	(void)file_put("keys.json", str_view(&set));
+	(void)file_put("ec.pem", pem_of(&ec));
+	(void)file_put("rsa.pem", pem_of(&rsa));
+	(void)file_put("secret", SPAN(SECRET));
+	FREE_AUTO char *issuers = xstrdup(file_put("issuers", span_of(ISSUERS)));
+	ring = good_keyring(file_in("secret"), issuers);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	keyring_free(ring);
+	struct key *keys[] = { &rsa, &other_rsa, &small_rsa, &ec, &p384 };
+	for (size_t i = 0; i < 5; i++)
+		key_done(keys[i]);
+	for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++)
+		(void)unlink(file_in(FILES[i]));
+	return rmdir(kit_dir);
+}
+
+/* ---- what is taken ----------------------------------------------------------------------------
+ */
+
+static void test_rs256(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring, key_token(RS256, GIT, &rsa), &t);
+	assert_int_equal(t.kind, TOKEN_ISSUER);
+	assert_string_equal(t.user, "alice");
+	assert_true(t.application);
+	assert_int_equal(t.exp_s, 1700000600);
+	taken(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"two\"}", GIT, &other_rsa), &t);
+}
+
+static void test_es256(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring, key_token(ES256, EC, &ec), &t);
+	assert_string_equal(t.user, "bob");
+	taken(ring, key_token("{\"alg\":\"ES256\"}", EC, &ec), &t);
+}
+
+/* Two signatures of one text: what is revoked is what they sign. */
+static void test_an_id_does_not_depend_on_the_signature(void **state)
+{
+	(void)state;
+	struct token one;
+	struct token two;
+	STR_AUTO a = key_token(ES256, EC, &ec);
+	STR_AUTO b = key_token(ES256, EC, &ec);
+	while (strcmp(str_c(&a), str_c(&b)) == 0) {
+		str_done(&b);
+		b = key_token(ES256, EC, &ec);
+		if (strcmp(str_c(&a), str_c(&b)) == 0)
+			break; /* signatures without chance */
+	}
+	assert_null(try_token(ring, str_view(&a), &one));
+	assert_null(try_token(ring, str_view(&b), &two));
+	assert_string_equal(one.id, two.id);
+}
+
+static void test_leeway(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring,
+	      key_token(RS256,
+	                "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"exp\":1699999941,"
+	                "\"nbf\":1700000060,\"sub\":\"repo:org/app:ref:refs/heads/main\","
+	                "\"repository\":\"org/app\",\"ref\":\"refs/heads/main\"}",
+	                &rsa),
+	      &t);
+	refused(ring,
+	        key_token(RS256,
+	                  "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\","
+	                  "\"exp\":1699999940}",
+	                  &rsa),
+	        "expired");
+	refused(ring,
+	        key_token(ES256,
+	                  "{\"iss\":\"https://ec.example\",\"aud\":\"pai\",\"exp\":1700000000}",
+	                  &ec),
+	        "expired");
+	refused(ring,
+	        key_token(RS256,
+	                  "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\","
+	                  "\"exp\":1700000600,\"nbf\":1700000061}",
+	                  &rsa),
+	        "not valid yet");
+}
+
+static void test_azp(void **state)
+{
+	(void)state;
+	struct token t;
+	static const char *const GOOD =
+	    "{\"iss\":\"https://azp.example\",\"aud\":\"rest-lit\",\"azp\":\"ci\","
+	    "\"preferred_username\":\"carol\"," TIMES "}";
+	taken(ring, key_token("{\"alg\":\"RS256\"}", GOOD, &rsa), &t);
+	assert_string_equal(t.user, "carol");
+	refused(ring,
+	        key_token("{\"alg\":\"RS256\"}",
+	                  "{\"iss\":\"https://azp.example\",\"aud\":\"rest-lit\","
+	                  "\"preferred_username\":\"carol\"," TIMES "}",
+	                  &rsa),
+	        "another client");
+	refused(
+	    ring,
+	    key_token(RS256, "{\"azp\":\"evil\",\"iss\":\"https://git.example\"," GIT_REST, &rsa),
+	    "another client");
+	refused(ring,
+	        key_token(RS256, "{\"azp\":7,\"iss\":\"https://git.example\"," GIT_REST, &rsa),
+	        "another client");
+	taken(ring,
+	      key_token(RS256, "{\"azp\":\"rest-lit\",\"iss\":\"https://git.example\"," GIT_REST,
+	                &rsa),
+	      &t);
+}
+
+/* ---- what is not ------------------------------------------------------------------------------
+ */
+
+/* A public key is public: whoever has it must not be able to sign with it. */
+static void test_a_public_key_is_no_secret(void **state)
+{
+	(void)state;
+	static const char *const HEADERS[] = { "{\"alg\":\"HS256\",\"kid\":\"one\"}", RS256,
+		                               "{\"alg\":\"none\",\"kid\":\"one\"}" };
+	for (size_t i = 0; i < 3; i++) {
+		struct str t = unsigned_token(HEADERS[i], GIT);
+		sign_hmac(&t, GNUTLS_MAC_SHA256, pem_of(&rsa));
+		refused(ring, t, "signature");
+		t = unsigned_token(HEADERS[i], GIT);
+		sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(SECRET));
+		refused(ring, t, "signature");
+	}
+}
+
+static void test_every_byte_counts(void **state)
+{
+	(void)state;
+	every_byte_counts(ring, key_token(RS256, GIT, &rsa));
+	every_byte_counts(ring, key_token(ES256, EC, &ec));
+}
+
+static void test_keys_of_others(void **state)
+{
+	(void)state;
+	refused(ring, key_token(RS256, GIT, &other_rsa), "signature");
+	refused(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"../../etc/passwd\"}", GIT, &rsa),
+	        "kid");
+	refused(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"for something else\"}", GIT, &rsa),
+	        "kid");
+	refused(ring, key_token("{\"alg\":\"RS256\"}", GIT, &rsa), "kid"); /* which of two? */
+	refused(ring, key_token("{\"alg\":\"ES256\",\"kid\":\"one\"}", GIT, &ec), "signature");
+	refused(ring, key_token("{\"alg\":\"RS256\"}", EC, &rsa), "signature");
+	refused(ring, key_token("{\"alg\":\"ES256\"}", EC, &p384), "signature");
+	/* Good for one issuer is not good for another. */
+	refused(ring, key_token("{\"alg\":\"RS256\"}", EC, &rsa), "signature");
+	refused(ring, key_token(ES256, GIT, &ec), "kid");
+}
+
+static void test_claims_that_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *payload, *why;
+	} CASES[] = {
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-li\"," TIMES "}", "aud" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit2\"," TIMES "}", "aud" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":[]," TIMES "}", "aud" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":{\"rest-lit\":1}," TIMES "}", "aud" },
+		{ "{\"iss\":\"https://git.example\"," TIMES "}", "aud" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\"}", "does not expire" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
+		  "app\","
+		  "\"ref\":\"refs/heads/main2\"," TIMES "}",
+		  "required is not there, or another: ref is `refs/heads/main2`" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
+		  "app\","
+		  "\"ref\":[\"refs/heads/main\"]," TIMES "}",
+		  "required" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\","
+		  "\"ref\":\"refs/heads/main\"," TIMES "}",
+		  "required" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
+		  "app\","
+		  "\"ref\":\"refs/heads/main\",\"sub\":\"repo:org/app2\"," TIMES "}",
+		  "among the users of its issuer: sub is `repo:org/app2`" },
+		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
+		  "app\","
+		  "\"ref\":\"refs/heads/main\",\"username\":\"alice\"," TIMES "}",
+		  "among the users" },
+		{ "{\"iss\":\"https://git.example/\"," GIT_REST, "not known" },
+		{ "{\"iss\":[\"https://git.example\"]," GIT_REST, "iss" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		refused(ring, key_token(RS256, CASES[i].payload, &rsa), CASES[i].why);
+}
+
+static void test_an_email_must_be_verified(void **state)
+{
+	(void)state;
+	static const char *const VERIFIED[] = { "", "\"email_verified\":false,",
+		                                "\"email_verified\":\"true\",",
+		                                "\"email_verified\":1," };
+	for (size_t i = 0; i < 4; i++) {
+		FREE_AUTO char *p = xasprintf("{\"iss\":\"https://ec.example\",\"aud\":\"pai\",%s"
+		                              "\"email\":\"a@b.example\"," TIMES "}",
+		                              VERIFIED[i]);
+		refused(ring, key_token(ES256, p, &ec), "verified");
+	}
+}
+
+/* ---- service accounts -------------------------------------------------------------------------
+ */
+
+#define ACCOUNT(name, aud, times)                                                                  \
+	"{\"iss\":\"https://kubernetes.default.svc\",\"sub\":\"system:serviceaccount:" name "\""   \
+	",\"aud\":" aud "," times "}"
+
+static void test_a_service_account_is_for_the_api_server_to_check(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring,
+	      key_token(RS256, ACCOUNT("ci:deployer", "[\"x\",\"rest-lit\"]", TIMES), &other_rsa),
+	      &t);
+	assert_int_equal(t.kind, TOKEN_REVIEW);
+	assert_true(t.application);
+	assert_string_equal(t.user, "");
+	assert_string_equal(keyring_service_accounts(ring)->audience, "rest-lit");
+}
+
+/* It can be asked ten times a second, so it is not asked about what it could not make good. */
+static void test_of_a_service_account_it_is_asked_only_what_may_be_good(void **state)
+{
+	(void)state;
+	refused(ring, key_token(RS256, "{\"iss\":\"https://kubernetes.default.svc\"}", &rsa),
+	        "no user is listed");
+	refused(ring, key_token(RS256, ACCOUNT("evil:deployer", "\"rest-lit\"", TIMES), &rsa),
+	        "no user is listed");
+	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "\"rest-lit2\"", TIMES), &rsa),
+	        "somebody else");
+	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "[]", TIMES), &rsa), "somebody else");
+	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "7", TIMES), &rsa), "somebody else");
+	refused(ring,
+	        key_token(RS256, ACCOUNT("ci:deployer", "\"rest-lit\"", "\"exp\":1000"), &rsa),
+	        "expired");
+}
+
+static void test_service_accounts_come_by_the_list_only(void **state)
+{
+	(void)state;
+	static const char *const OTHERS[] = { "system:serviceaccount:ci:deployer2",
+		                              "system:serviceaccount:ci/deployer",
+		                              "system:serviceaccount:ci:deployer:x",
+		                              "system:serviceaccount:ci",
+		                              "system:serviceaccount:evil:deployer",
+		                              "ci:deployer",
+		                              "system:node:ci:deployer",
+		                              "" };
+	assert_string_equal(
+	    keyring_service_account_user(ring, SPAN("system:serviceaccount:ci:deployer")), "dave");
+	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(OTHERS[0]); i++)
+		assert_null(keyring_service_account_user(ring, span_of(OTHERS[i])));
+}
+
+/* ---- the files --------------------------------------------------------------------------------
+ */
+
+static void file_is_refused(const char *text, const char *want, unsigned line)
+{
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *path = xstrdup(file_put("try", span_of(text)));
+	if (try_keyring("", path, false, &e))
+		fail_msg("taken: %s", text);
+	assert_int_equal(e.http, 400);
+	if (!strstr(err_msg(&e), want))
+		fail_msg("%s: %s", text, err_msg(&e));
+	assert_int_equal(e.notes.v[0].line, line);
+}
+
+#define ENTRY "issuers:\n- issuer: a\n  audiences: [b]\n  users: {}\n"
+
+static void test_mistakes_have_their_place(void **state)
+{
+	(void)state;
+	file_is_refused("issuers: 7\n", "list", 1);
+	file_is_refused("issuer: []\n", "issuers", 1);
+	file_is_refused("issuers:\n- issuer: a\n", "audiences", 2);
+	file_is_refused(ENTRY "  algorithm: HS256\n  keys: keys.json\n", "RS256", 5);
+	file_is_refused(ENTRY "  algorithm: none\n  keys: keys.json\n", "RS256", 5);
+	file_is_refused(ENTRY "  algorithm: RS256\n  keys: nowhere\n", "No such file", 6);
+	file_is_refused(ENTRY "  algorithm: RS256\n  keys: keys.json\n  leeway: 3600\n", "300", 7);
+	file_is_refused("issuers:\n- issuer: a\n  audiences: []\n  users: {}\n  algorithm: RS256\n"
+	                "  keys: keys.json\n",
+	                "item", 3);
+	file_is_refused("issuers:\n- issuer: a\n  audiences: [b]\n  users: {x: ..}\n"
+	                "  algorithm: RS256\n  keys: keys.json\n",
+	                "user names", 4);
+	file_is_refused("serviceAccounts: {issuer: a, audience: b, users: {x: y}}\n",
+	                "namespace/name", 1);
+	file_is_refused(ENTRY "  algorithm: RS256\n  keys: keys.json\n"
+	                      "serviceAccounts: {issuer: a, audience: b, users: {}}\n",
+	                "as well", 7);
+	file_is_refused(
+	    "issuers:\n- {issuer: a, audiences: [b], users: {}, algorithm: RS256, keys: "
+	    "keys.json}\n- {issuer: a, audiences: [b], users: {}, algorithm: RS256, "
+	    "keys: keys.json}\n",
+	    "already", 3);
+}
+
+static void key_is_refused(const char *algorithm, struct span key, const char *want)
+{
+	FREE_AUTO char *text = xasprintf(ENTRY "  algorithm: %s\n  keys: bad\n", algorithm);
+	(void)file_put("bad", key);
+	file_is_refused(text, want, 6);
+}
+
+static void test_keys_that_are_refused(void **state)
+{
+	(void)state;
+	gnutls_datum_t private;
+	gnutls_x509_privkey_t x509;
+	STR_AUTO two = STR_INIT(8192);
+	str_span(&two, pem_of(&rsa));
+	str_span(&two, pem_of(&other_rsa));
+	key_is_refused("RS256", SPAN(""), "neither PEM nor");
+	key_is_refused("RS256", SPAN("{}"), "neither PEM nor");
+	key_is_refused("RS256", SPAN("{\"keys\":[]}"), "no key for RS256");
+	key_is_refused("RS256", SPAN("{\"keys\":[7]}"), "no key for RS256");
+	key_is_refused("RS256",
+	               SPAN("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"),
+	               "no public key");
+	key_is_refused("RS256", pem_of(&ec), "no key for RS256");
+	key_is_refused("ES256", pem_of(&rsa), "no key for ES256");
+	key_is_refused("ES256", pem_of(&p384), "P-256");
+	key_is_refused("RS256", pem_of(&small_rsa), "2048 bits");
+	key_is_refused("RS256", str_view(&two), "one key");
+	assert_int_equal(gnutls_privkey_export_x509(rsa.privkey, &x509), 0);
+	assert_int_equal(gnutls_x509_privkey_export2(x509, GNUTLS_X509_FMT_PEM, &private), 0);
+	key_is_refused("RS256", (struct span){ (char *)private.data, private.size }, "private key");
+	gnutls_free(private.data);
+	gnutls_x509_privkey_deinit(x509);
+	key_is_refused(
+	    "RS256",
+	    SPAN("{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"a\",\"n\":\"AQAB\",\"e\":\"AQAB\","
+	         "\"d\":\"AQAB\"}]}"),
+	    "private key");
+	key_is_refused("RS256", SPAN("{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AQAB\"}]}"),
+	               "private key");
+	key_is_refused(
+	    "RS256",
+	    SPAN("{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"a\",\"n\":\"AQAB\",\"e\":\"AQAB\"}]}"),
+	    "key a");
+	key_is_refused(
+	    "ES256",
+	    SPAN("{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"kid\":\"a\",\"x\":\"AQAB\","
+	         "\"y\":\"AQAB\"}]}"),
+	    "valid key"); /* no point of the curve */
+}
+
+static void test_kids_are_named_once(void **state)
+{
+	(void)state;
+	STR_AUTO set = STR_INIT(16384);
+	str_puts(&set, "{\"keys\":[");
+	jwk_put(&set, &rsa, "a");
+	str_char(&set, ',');
+	jwk_put(&set, &other_rsa, "a");
+	str_puts(&set, "]}");
+	key_is_refused("RS256", str_view(&set), "kid of its own");
+}
+
+static void test_a_large_file_of_keys_is_refused(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(100000);
+	for (size_t i = 0; i < 65537; i++)
+		str_char(&text, ' ');
+	key_is_refused("RS256", str_view(&text), "more than 65536 bytes");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rs256),
+		cmocka_unit_test(test_es256),
+		cmocka_unit_test(test_an_id_does_not_depend_on_the_signature),
+		cmocka_unit_test(test_leeway),
+		cmocka_unit_test(test_azp),
+		cmocka_unit_test(test_a_public_key_is_no_secret),
+		cmocka_unit_test(test_every_byte_counts),
+		cmocka_unit_test(test_keys_of_others),
+		cmocka_unit_test(test_claims_that_are_refused),
+		cmocka_unit_test(test_an_email_must_be_verified),
+		cmocka_unit_test(test_a_service_account_is_for_the_api_server_to_check),
+		cmocka_unit_test(test_of_a_service_account_it_is_asked_only_what_may_be_good),
+		cmocka_unit_test(test_service_accounts_come_by_the_list_only),
+		cmocka_unit_test(test_mistakes_have_their_place),
+		cmocka_unit_test(test_keys_that_are_refused),
+		cmocka_unit_test(test_kids_are_named_once),
+		cmocka_unit_test(test_a_large_file_of_keys_is_refused),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,157 @@
+/* The secret that tokens are signed with, and the file that it comes from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "tests/unit/server/token_kit.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	schema_init();
+	return mkdtemp(kit_dir) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	(void)unlink(file_in("secret"));
+	(void)unlink(file_in("link"));
+	return rmdir(kit_dir);
+}
+
+static void secret_is_refused(struct span text, bool stored, const char *want)
+{
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *path = xstrdup(file_put("secret", text));
+	assert_null(try_keyring(path, "", stored, &e));
+	assert_int_equal(e.http, 400);
+	if (!strstr(err_msg(&e), want) || !strstr(err_msg(&e), path))
+		fail_msg("%s", err_msg(&e));
+	if (text.n && strstr(err_msg(&e), text.p))
+		fail_msg("the secret stands in the message: %s", err_msg(&e));
+}
+
+static void test_secrets_that_are_refused(void **state)
+{
+	(void)state;
+	for (int stored = 0; stored < 2; stored++) {
+		secret_is_refused(SPAN(""), stored, "empty");
+		secret_is_refused(SPAN("\n"), stored, "empty");
+		secret_is_refused(SPAN("fifteen letters\n"), stored, "too short");
+		secret_is_refused(SPAN("-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEF\n"),
+		                  stored, "public keys belong");
+		secret_is_refused(SPAN("# key\n-----BEGIN CERTIFICATE-----\nMIIBIjANBgkqhkiG\n"),
+		                  stored, "public keys belong");
+	}
+}
+
+static void test_the_shipped_secret_needs_stored_tokens(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN("pai-secret\n")));
+	struct keyring *k = try_keyring(path, "", true, &e);
+	assert_non_null(k);
+	assert_true(keyring_weak(k));
+	keyring_free(k);
+	assert_null(try_keyring(path, "", false, &e));
+	assert_non_null(strstr(err_msg(&e), "OpenPAI ships"));
+}
+
+static void test_a_large_secret_is_refused(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(8192);
+	for (size_t i = 0; i < 4097; i++)
+		str_char(&text, 'x');
+	secret_is_refused(str_view(&text), false, "more than 4096 bytes");
+}
+
+static void signs_as(struct span file, struct span secret)
+{
+	struct token t;
+	struct keyring *k = good_keyring(file_put("secret", file), "");
+	struct str text =
+	    unsigned_token("{\"alg\":\"HS256\"}", "{\"username\":\"alice\",\"application\":true}");
+	sign_hmac(&text, GNUTLS_MAC_SHA256, secret);
+	taken(k, text, &t);
+	keyring_free(k);
+}
+
+static void test_one_newline_is_not_part_of_it(void **state)
+{
+	(void)state;
+	signs_as(SPAN(SECRET), SPAN(SECRET));
+	signs_as(SPAN(SECRET "\n"), SPAN(SECRET));
+	signs_as(SPAN(SECRET "\n\n"), SPAN(SECRET "\n"));
+	signs_as(SPAN(" " SECRET "\r\n"), SPAN(" " SECRET "\r"));
+	signs_as(SPAN("0123456789\0abcdef"), SPAN("0123456789\0abcdef"));
+}
+
+static void test_files_that_are_none(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	assert_null(try_keyring(file_in("nowhere"), "", false, &e));
+	assert_int_equal(e.http, 400);
+	assert_null(try_keyring(kit_dir, "", false, &e));
+	assert_non_null(strstr(err_msg(&e), "not a regular file"));
+	assert_int_equal(mkfifo(file_in("link"), 0600), 0);
+	assert_null(try_keyring(file_in("link"), "", false, &e)); /* and nobody waits for it */
+	assert_non_null(strstr(err_msg(&e), "not a regular file"));
+	assert_int_equal(unlink(file_in("link")), 0);
+}
+
+static void test_who_may_read_it(void **state)
+{
+	(void)state;
+	const char *file;
+	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN(SECRET)));
+	for (int open_to_all = 0; open_to_all < 2; open_to_all++) {
+		assert_int_equal(chmod(path, open_to_all ? 0644 : 0640), 0);
+		struct keyring *k = good_keyring(path, "");
+		assert_int_equal(keyring_warning(k, &file) != NULL, open_to_all);
+		if (open_to_all)
+			assert_string_equal(file, path);
+		assert_false(keyring_weak(k));
+		keyring_free(k);
+	}
+}
+
+static void test_keys_made_from_it(void **state)
+{
+	(void)state;
+	unsigned char one[32];
+	unsigned char two[32];
+	unsigned char other[32];
+	struct keyring *k = good_keyring(file_put("secret", SPAN(SECRET)), "");
+	assert_true(keyring_derive(k, "log-link", one));
+	assert_true(keyring_derive(k, "log-link", two));
+	assert_true(keyring_derive(k, "another", other));
+	assert_memory_equal(one, two, 32);
+	assert_memory_not_equal(one, other, 32);
+	keyring_free(k);
+	k = good_keyring("", "");
+	assert_false(keyring_derive(k, "log-link", one));
+	keyring_free(k);
+	keyring_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_secrets_that_are_refused),
+		cmocka_unit_test(test_the_shipped_secret_needs_stored_tokens),
+		cmocka_unit_test(test_a_large_secret_is_refused),
+		cmocka_unit_test(test_one_newline_is_not_part_of_it),
+		cmocka_unit_test(test_files_that_are_none),
+		cmocka_unit_test(test_who_may_read_it),
+		cmocka_unit_test(test_keys_made_from_it),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

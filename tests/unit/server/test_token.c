@@ -1,0 +1,387 @@
+/* Tokens of our own: what is taken, and that nothing else is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/server/token_kit.h"
+
+#define HS256 "{\"alg\":\"HS256\",\"typ\":\"JWT\"}"
+/* As OpenPAI makes them. */
+#define CLAIMS                                                                                     \
+	"\"username\":\"alice\",\"application\":false,\"jobSpecific\":false,"                      \
+	"\"encodedFrameworkName\":\"\",\"iat\":1699999000"
+#define USER_TOKEN        "{" CLAIMS ",\"exp\":1700600000}"
+#define APPLICATION_TOKEN "{\"username\":\"alice\",\"application\":true,\"iat\":1699999000}"
+
+static struct keyring *ring;
+static struct key rsa;
+
+static int set_up(void **state)
+{
+	(void)state;
+	schema_init();
+	assert_non_null(mkdtemp(kit_dir));
+	key_make(&rsa, GNUTLS_PK_RSA, 2048);
+	ring = good_keyring(file_put("secret", SPAN(SECRET "\n")), "");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	keyring_free(ring);
+	key_done(&rsa);
+	(void)unlink(file_in("secret"));
+	return rmdir(kit_dir);
+}
+
+/* ---- what is taken ----------------------------------------------------------------------------
+ */
+
+static void test_user_token(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring, hmac_token(HS256, USER_TOKEN), &t);
+	assert_int_equal(t.kind, TOKEN_OWN);
+	assert_string_equal(t.user, "alice");
+	assert_false(t.application);
+	assert_int_equal(t.iat_s, 1699999000);
+	assert_int_equal(t.exp_s, 1700600000);
+	assert_int_equal(strlen(t.id), 64);
+}
+
+static void test_application_token_does_not_expire(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring, hmac_token(HS256, APPLICATION_TOKEN), &t);
+	assert_true(t.application);
+	assert_int_equal(t.exp_s, -1);
+}
+
+static void test_application_token_may_expire(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring,
+	      hmac_token(HS256, "{\"username\":\"a\",\"application\":true,\"exp\":1700000001}"),
+	      &t);
+	assert_int_equal(t.exp_s, 1700000001);
+	assert_int_equal(t.iat_s, -1);
+}
+
+static void test_a_token_of_an_old_openpai(void **state)
+{
+	(void)state;
+	/* v0.9: it says who is an admin, which nobody believes. */
+	struct token t;
+	STR_AUTO text = STR_INIT(4096);
+	str_puts(&text, "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.");
+	url_base64(&text, SPAN("{\"username\":\"alice\",\"admin\":true,\"iat\":1600000000,"
+	                       "\"exp\":9999999999}"));
+	sign_hmac(&text, GNUTLS_MAC_SHA256, SPAN(SECRET));
+	assert_null(try_token(ring, str_view(&text), &t));
+	assert_string_equal(t.user, "alice");
+	assert_false(t.application);
+}
+
+static void test_kid_and_typ_may_be_absent_or_there(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring, hmac_token("{\"alg\":\"HS256\"}", USER_TOKEN), &t);
+	taken(ring, hmac_token("{\"alg\":\"HS256\",\"kid\":\"1\"}", USER_TOKEN), &t);
+}
+
+static void test_iat_a_little_ahead(void **state)
+{
+	(void)state;
+	struct token t;
+	taken(ring,
+	      hmac_token(HS256, "{\"username\":\"alice\",\"iat\":1700000300,\"exp\":1700600000}"),
+	      &t);
+}
+
+/* ---- round trip -------------------------------------------------------------------------------
+ */
+
+static void test_made_tokens_are_taken(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct token t;
+	struct str user = STR_INIT(TOKEN_MAX);
+	struct str app = STR_INIT(TOKEN_MAX);
+	assert_int_equal(token_make(ring, "j.doe-2", false, NOW, 60, &user, &e), 0);
+	taken(ring, user, &t);
+	assert_string_equal(t.user, "j.doe-2");
+	assert_false(t.application);
+	assert_int_equal(t.iat_s, NOW);
+	assert_int_equal(t.exp_s, NOW + 60);
+	assert_int_equal(token_make(ring, "alice", true, NOW, 0, &app, &e), 0);
+	taken(ring, app, &t);
+	assert_true(t.application);
+	assert_int_equal(t.exp_s, -1);
+}
+
+static void test_each_is_another(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO one = STR_INIT(TOKEN_MAX);
+	STR_AUTO two = STR_INIT(TOKEN_MAX);
+	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &one, &e), 0);
+	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &two, &e), 0);
+	assert_string_not_equal(str_c(&one), str_c(&two));
+}
+
+static void test_times_of_what_is_stored(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct token t;
+	STR_AUTO old = hmac_token(HS256, "{\"username\":\"alice\",\"exp\":5}");
+	assert_true(token_times(str_view(&old), &a, &t));
+	assert_int_equal(t.exp_s, 5);
+	assert_false(t.application);
+	assert_false(token_times(SPAN("no token"), &a, &t));
+}
+
+/* ---- what is not ------------------------------------------------------------------------------
+ */
+
+static void test_none_is_refused(void **state)
+{
+	(void)state;
+	static const char *const HEADERS[] = { "{\"alg\":\"none\"}", "{\"alg\":\"NONE\"}",
+		                               "{\"alg\":\"None\",\"typ\":\"JWT\"}" };
+	for (size_t i = 0; i < 3; i++) {
+		refused(ring, hmac_token(HEADERS[i], USER_TOKEN), "signature");
+		struct str bare = unsigned_token(HEADERS[i], USER_TOKEN);
+		str_char(&bare, '.');
+		refused(ring, bare, "three parts");
+	}
+}
+
+static void test_other_algorithms_with_our_secret_are_refused(void **state)
+{
+	(void)state;
+	struct str t = unsigned_token("{\"alg\":\"HS384\",\"typ\":\"JWT\"}", USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA384, SPAN(SECRET));
+	refused(ring, t, "signature");
+	t = unsigned_token("{\"alg\":\"HS512\",\"typ\":\"JWT\"}", USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA512, SPAN(SECRET));
+	refused(ring, t, "signature");
+	refused(ring, hmac_token("{\"alg\":\"hs256\",\"typ\":\"JWT\"}", USER_TOKEN), "signature");
+	refused(ring, key_token("{\"alg\":\"RS256\"}", USER_TOKEN, &rsa), "signature");
+}
+
+static void test_another_secret_is_refused(void **state)
+{
+	(void)state;
+	struct str t = unsigned_token(HS256, USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(SECRET "\n"));
+	refused(ring, t, "signature");
+	t = unsigned_token(HS256, USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(""));
+	refused(ring, t, "signature");
+}
+
+static void test_headers_that_are_refused(void **state)
+{
+	(void)state;
+	static const char *const HEADERS[] = {
+		"{\"alg\":\"HS256\",\"crit\":[\"exp\"]}",
+		"{\"alg\":\"HS256\",\"crit\":\"exp\"}",
+		"{\"alg\":\"HS256\",\"jku\":\"https://evil.example/keys\"}",
+		"{\"alg\":\"HS256\",\"x5u\":\"https://evil.example/keys\"}",
+		"{\"alg\":\"HS256\",\"jwk\":{\"kty\":\"oct\",\"k\":\"AA\"}}",
+		"{\"alg\":\"HS256\",\"x5c\":[\"AA\"]}",
+		"{\"alg\":\"HS256\",\"b64\":false}",
+		"{\"alg\":\"HS256\",\"zip\":\"DEF\"}",
+		"{\"alg\":\"HS256\",\"kid\":7}",
+		"{\"alg\":\"HS256\",\"typ\":\"at+jwt\"}",
+		"{\"alg\":[\"HS256\"]}",
+		"{\"typ\":\"JWT\"}",
+		"{}",
+	};
+	for (size_t i = 0; i < sizeof(HEADERS) / sizeof(HEADERS[0]); i++)
+		refused(ring, hmac_token(HEADERS[i], USER_TOKEN), "header");
+}
+
+static void test_a_long_kid_is_refused(void **state)
+{
+	(void)state;
+	STR_AUTO header = STR_INIT(1024);
+	str_puts(&header, "{\"alg\":\"HS256\",\"kid\":\"");
+	for (size_t i = 0; i < 129; i++)
+		str_char(&header, 'k');
+	str_puts(&header, "\"}");
+	refused(ring, hmac_token(str_c(&header), USER_TOKEN), "kid");
+}
+
+static void test_json_that_is_refused(void **state)
+{
+	(void)state;
+	static const char *const PAYLOADS[] = {
+		"[1]",
+		"1",
+		"\"alice\"",
+		"",
+		"{",
+		USER_TOKEN "x",
+		"{\"username\":\"bob\"," CLAIMS ",\"exp\":1700600000}",
+		"{" CLAIMS ",\"exp\":1700600000,\"exp\":9}",
+		"{\"username\":\"al\\u0000ice\",\"exp\":1700600000}",
+		"{\"username\":\"al\xff\",\"exp\":1700600000}",
+		"{\"username\":\"alice\",\"exp\":99999999999999999999}",
+	};
+	for (size_t i = 0; i < sizeof(PAYLOADS) / sizeof(PAYLOADS[0]); i++)
+		refused(ring, hmac_token(HS256, PAYLOADS[i]), i == 3 ? "three parts" : "JSON");
+	refused(ring, hmac_token("{\"alg\":\"none\",\"alg\":\"HS256\"}", USER_TOKEN), "JSON");
+	refused(ring, hmac_token("[\"HS256\"]", USER_TOKEN), "JSON");
+}
+
+static void test_times_that_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *claims, *why;
+	} CASES[] = {
+		{ "\"exp\":1699999999", "expired" },
+		{ "\"exp\":1700000000", "expired" },
+		{ "\"exp\":0", "expired" },
+		{ "\"exp\":-1", "whole seconds" },
+		{ "\"exp\":1.5", "whole seconds" },
+		{ "\"exp\":1700600000.0", "whole seconds" },
+		{ "\"exp\":\"1700600000\"", "whole seconds" },
+		{ "\"exp\":null", "whole seconds" },
+		{ "\"exp\":true", "whole seconds" },
+		{ "\"exp\":1700600000,\"nbf\":1700000001", "not valid yet" },
+		{ "\"exp\":1700600000,\"nbf\":\"0\"", "whole seconds" },
+		{ "\"exp\":1700600000,\"iat\":1700000301", "future" },
+		{ "\"exp\":1700600000,\"iat\":null", "whole seconds" },
+		{ "\"iat\":1699999999", "does not expire" },
+		{ "\"application\":false", "does not expire" },
+		{ "\"application\":\"true\"", "neither true nor false" },
+		{ "\"application\":1,\"exp\":1700600000", "neither true nor false" },
+		{ "\"exp\":1700600000,\"jobSpecific\":true", "single job" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		FREE_AUTO char *p = xasprintf("{\"username\":\"alice\",%s}", CASES[i].claims);
+		refused(ring, hmac_token(HS256, p), CASES[i].why);
+	}
+}
+
+static void test_names_that_are_refused(void **state)
+{
+	(void)state;
+	static const char *const NAMES[] = { "\".\"",   "\"..\"",  "\"a.\"",      "\"\"",
+		                             "\"a b\"", "\"a/b\"", "\"\\u00e9\"", "7",
+		                             "null",    "[\"a\"]", "\"a~b\"",     "\"a\\n\"" };
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+		FREE_AUTO char *p = xasprintf("{\"username\":%s,\"exp\":1700600000}", NAMES[i]);
+		refused(ring, hmac_token(HS256, p), "name");
+	}
+	refused(ring, hmac_token(HS256, "{\"exp\":1700600000}"), "username");
+}
+
+static void test_an_unknown_issuer_is_refused(void **state)
+{
+	(void)state;
+	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":\"me\"}"),
+	        "not known");
+	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":null}"), "iss");
+	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":\"\"}"),
+	        "not known");
+}
+
+static struct str text_of(const char *text)
+{
+	struct str s = STR_INIT(4 * (size_t)TOKEN_MAX);
+	str_puts(&s, text);
+	return s;
+}
+
+static void test_texts_that_are_no_tokens(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = { "",     ".", "..",   "a.b",  "a.b.c.d",
+		                             "a..c", "a", "a.b.", ".b.c", "....." };
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+		refused(ring, text_of(TEXTS[i]), "three parts");
+	refused(ring, text_of("a.b.c"), "base64url");
+	refused(ring, text_of("e30.e30.\xc3\xa9"), "base64url");
+	refused(ring, text_of("e30=.e30.e30"), "base64url");
+	refused(ring, text_of("e30.e30.e3/"), "base64url");
+	refused(ring, text_of("e30.e30.e31"), "base64url"); /* bits that mean nothing */
+}
+
+static void test_a_long_token_is_refused(void **state)
+{
+	(void)state;
+	STR_AUTO payload = STR_INIT(TOKEN_MAX);
+	str_puts(&payload, "{\"x\":\"");
+	for (size_t i = 0; i < 6500; i++)
+		str_char(&payload, 'x');
+	str_puts(&payload, "\"," CLAIMS ",\"exp\":1700600000}");
+	refused(ring, hmac_token(HS256, str_c(&payload)), "too long");
+}
+
+static void test_every_byte_counts(void **state)
+{
+	(void)state;
+	every_byte_counts(ring, hmac_token(HS256, USER_TOKEN));
+}
+
+/* Who takes a text that everybody knows for a secret, takes anybody's tokens. */
+static void test_without_a_secret_nothing_is_taken(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(TOKEN_MAX);
+	struct keyring *none = good_keyring("", "");
+	assert_false(keyring_has_secret(none));
+	struct str t = unsigned_token("{\"alg\":\"none\"}", USER_TOKEN);
+	str_puts(&t, ".AAAA");
+	refused(none, t, "no secret");
+	t = unsigned_token(HS256, USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(""));
+	refused(none, t, "no secret");
+	assert_int_equal(token_make(none, "alice", false, NOW, 60, &out, &e), -1);
+	assert_string_equal(e.code, "NotImplementedError");
+	keyring_free(none);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_user_token),
+		cmocka_unit_test(test_application_token_does_not_expire),
+		cmocka_unit_test(test_application_token_may_expire),
+		cmocka_unit_test(test_a_token_of_an_old_openpai),
+		cmocka_unit_test(test_kid_and_typ_may_be_absent_or_there),
+		cmocka_unit_test(test_iat_a_little_ahead),
+		cmocka_unit_test(test_made_tokens_are_taken),
+		cmocka_unit_test(test_each_is_another),
+		cmocka_unit_test(test_times_of_what_is_stored),
+		cmocka_unit_test(test_none_is_refused),
+		cmocka_unit_test(test_other_algorithms_with_our_secret_are_refused),
+		cmocka_unit_test(test_another_secret_is_refused),
+		cmocka_unit_test(test_headers_that_are_refused),
+		cmocka_unit_test(test_a_long_kid_is_refused),
+		cmocka_unit_test(test_json_that_is_refused),
+		cmocka_unit_test(test_times_that_are_refused),
+		cmocka_unit_test(test_names_that_are_refused),
+		cmocka_unit_test(test_an_unknown_issuer_is_refused),
+		cmocka_unit_test(test_texts_that_are_no_tokens),
+		cmocka_unit_test(test_a_long_token_is_refused),
+		cmocka_unit_test(test_every_byte_counts),
+		cmocka_unit_test(test_without_a_secret_nothing_is_taken),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -58,12 +58,16 @@ static const struct form ORIGINS = { LOWER UPPER DIGITS "-.:/*[], ", 4096, false
 static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
 	                         "must be a URL" };
 
+static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
+	                               "must be names of variables, separated by commas" };
+
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
 	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
 	[GROUP_WHO] = "Who may submit",
 	[GROUP_PUBLIC] = "How clients reach it",
 	[GROUP_PODS] = "What pods look like",
+	[GROUP_HIVED] = "Scheduling by HiveD",
 	[GROUP_IMAGES] = "Checks of images at submission",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
@@ -185,6 +189,19 @@ const struct option OPTIONS[] = {
 	  .help = "make a PriorityClass for each job, so that older jobs go first" },
 	{ "fetch-code", GROUP_PODS, MAKES, false, SWITCH(fetch_code),
 	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
+
+	{ "hived-config", GROUP_HIVED, MAKES, true, TEXT(hived_config, ""), .value = "FILE",
+	  .help = "HiveD's own configuration file: jobs are scheduled by it, in its cells; serve reads it again on SIGHUP" },
+	{ "hived-scheduler", GROUP_HIVED, MAKES, false, TEXT(hived_scheduler, HIVED_SCHEDULER), .form = &NAME, .value = "NAME",
+	  .help = "first part of the names of its schedulers: NAME-ds-VC serves the virtual cluster VC" },
+	{ "hived-device-env", GROUP_HIVED, MAKES, false, TEXT(hived_device_env, HIVED_DEVICE_ENV), .form = &VARIABLES, .value = "NAME,...",
+	  .help = "variables that tell a container which devices are its own" },
+	{ "hived-webservice", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice, ""), .form = &URL, .value = "URL",
+	  .help = "its web service, asked what virtual clusters have at the moment; without it, or while it does not answer, the file alone counts" },
+	{ "hived-webservice-ca", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice_ca, ""), .value = "FILE",
+	  .help = "its certificate authority (PEM)" },
+	{ "hived-interval", GROUP_HIVED, FOR_SERVE, false, NUMBER(hived_interval_s, 10, 1, 3600), .unit = "seconds", .value = "N",
+	  .help = "how often to ask it" },
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
 	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },

@@ -35,6 +35,7 @@ enum option_group {
 	GROUP_WHO,
 	GROUP_PUBLIC,
 	GROUP_PODS,
+	GROUP_HIVED,
 	GROUP_IMAGES,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
@@ -51,6 +52,8 @@ struct options {
 	const char *runtime, *runtime_init_image, *runtime_binary;
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
 	const char *rest_server_uri, *device, *fs_uri;
+	const char *hived_config, *hived_scheduler, *hived_device_env;
+	const char *hived_webservice, *hived_webservice_ca;
 	const char *check_images, *check_images_registries, *check_images_ca;
 	const char *jwt_secret_file, *token_check, *deny_list, *issuers, *users;
 	const char *user_namespace, *group_namespace, *token_namespace;
@@ -64,7 +67,7 @@ struct options {
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;
 	int64_t max_instances, max_tasks, max_command, max_annotations, max_object, max_env_inline;
 	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
-	int64_t deadline_s, in_flight, queue, max_answer, check_images_budget_s;
+	int64_t deadline_s, in_flight, queue, max_answer, check_images_budget_s, hived_interval_s;
 
 	const char **files; /* what is no option, in order */
 	size_t n_files;

@@ -15,12 +15,19 @@
 #include "base/tree.h"
 
 struct job;        /* translate/job.h */
+struct hived;      /* translate/hived.h */
+struct hived_status;
 struct translator; /* settings and compiled templates; read-only, shared by all threads */
 
 enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 
 /* The image of the init container, unless an installation says otherwise. */
 #define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
+
+/* Name of the scheduler, and the variables by which a container sees its devices, where HiveD is used
+ * and an installation does not say otherwise. */
+#define HIVED_SCHEDULER  "hivedscheduler"
+#define HIVED_DEVICE_ENV "NVIDIA_VISIBLE_DEVICES,HIVED_VISIBLE_DEVICES"
 
 /*
  * pai-runtime as it gets into pods without an image: a ConfigMap holds the program.  Its name
@@ -48,6 +55,8 @@ struct settings {
 	const char *rest_server_uri;     /* REST_SERVER_URI */
 	const char *device;              /* resource name of the accelerator: nvidia.com/gpu */
 	const char *fs_uri;              /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
+	const char *hived_scheduler;     /* name of the HiveD scheduler: "hivedscheduler" */
+	const char *hived_device_env;    /* names of variables, separated by commas */
 	int64_t port_start, port_end;    /* ports are taken from start <= p < end */
 	bool priority_class;             /* make a PriorityClass per job */
 	bool fetch_code;                 /* v1: copy codeDir from HDFS before the command */
@@ -91,6 +100,10 @@ bool user_name_ok(struct span name);
 struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e);
 
+/* What the profile plain leaves out of pods, and a job may ask for in extraContainerOptions if it is
+ * granted; a set.  The profile openpai has all of it in every pod, but for infiniband. */
+enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
+
 struct storage_fact {
 	struct span name; /* also the claim's name */
 	bool is_default, share, read_only;
@@ -104,6 +117,9 @@ struct facts {
 	const struct storage_fact *storages; /* those that the user may use */
 	size_t n_storages;
 	const struct node *extension; /* the user's extension, a map, or NULL */
+	unsigned grants;              /* enum grant */
+	const struct hived *hived;    /* NULL: the scheduler is not HiveD */
+	const struct hived_status *hived_status; /* NULL: not known */
 	int64_t submitted_ms;         /* submission time, milliseconds since the epoch */
 };
 

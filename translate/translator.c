@@ -48,6 +48,8 @@ void translate_settings_default(struct settings *s)
 		.rest_server_uri = "",
 		.device = "nvidia.com/gpu",
 		.fs_uri = "",
+		.hived_scheduler = HIVED_SCHEDULER,
+		.hived_device_env = HIVED_DEVICE_ENV,
 		.port_start = 15000,
 		.port_end = 40000,
 		.max_command = 131071 - (sizeof("USER_CMD=") - 1),
@@ -83,6 +85,8 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set.rest_server_uri = keep(&t->arena, s->rest_server_uri);
 	t->set.device = keep(&t->arena, s->device);
 	t->set.fs_uri = keep(&t->arena, s->fs_uri);
+	t->set.hived_scheduler = keep(&t->arena, s->hived_scheduler);
+	t->set.hived_device_env = keep(&t->arena, s->hived_device_env);
 }
 
 static int check_settings(const struct settings *s, struct err *e)

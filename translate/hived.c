@@ -26,3 +26,13 @@ size_t hived_skus(const struct hived *h, const struct hived_status *status, stru
 	*out = NULL;
 	return 0;
 }
+
+size_t hived_virtual_clusters(const struct hived *h, const struct hived_status *status,
+                              struct arena *a, struct span **out)
+{
+	(void)h;
+	(void)status;
+	(void)a;
+	*out = NULL;
+	return 0;
+}

@@ -38,3 +38,10 @@ struct sku {
  */
 size_t hived_skus(const struct hived *h, const struct hived_status *status, struct span vc,
                   struct arena *a, struct sku **out);
+
+/*
+ * The virtual clusters that are in the configuration or the status (NULL: none), each once.  How many;
+ * *out lives in the arena, texts are borrowed.
+ */
+size_t hived_virtual_clusters(const struct hived *h, const struct hived_status *status,
+                              struct arena *a, struct span **out);

@@ -174,7 +174,9 @@ static void replace(struct submission *b, const struct store_reply *reply)
 static void replaced(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
-	if (b->tries < 3)
+	if (b->opt->dry_run)
+		next(b); /* it could be removed, and is there still */
+	else if (b->tries < 3)
 		submission_post(b, 0);
 	else
 		wait_for_collector(b); /* somebody makes them as fast as we remove them */
@@ -223,7 +225,7 @@ static void exists(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	b->met = true;
-	if (b->opt->dry_run)
+	if (b->opt->dry_run && b->step == 0)
 		conflict(b);
 	else
 		compare(b, 0); /* it may be ours: something on the way may have repeated the POST */

@@ -58,7 +58,10 @@ struct submission_options {
 	 */
 	const char *idempotency;
 	int64_t deadline_ms; /* by store_now_ms; finding out may take 5 s more, undoing again 5 s */
-	bool dry_run;        /* each object with ?dryRun=All, nothing stays */
+	/* Each POST and DELETE with ?dryRun=All: nothing stays, and nothing that is there is
+	 * touched. What the job is made of refers to a Framework that never was, which no API
+	 * server minds; the PATCH that starts it is not tried. */
+	bool dry_run;
 };
 
 /*

@@ -288,6 +288,50 @@ static void test_submission_dry_run_says_what_is_wrong(void **state)
 	store_free(&w.s);
 }
 
+/* What stands in the way of a job stands in the way of a dry run, and no more does. */
+static void test_submission_dry_run_meets_what_is_left_over(void **state)
+{
+	(void)state;
+	static const struct {
+		enum object_kind kind;
+		const char *name, *says;
+		int http;
+	} LEFT[] = {
+		{ KIND_FRAMEWORK, "f", "already exists", 409 },
+		{ KIND_SECRET, "f-configcred", "being deleted", 409 },
+		{ KIND_PRIORITYCLASS, "f-priority", "", 0 },
+	};
+	for (size_t i = 0; i < sizeof(LEFT) / sizeof(LEFT[0]); i++) {
+		struct world w;
+		world_init(&w);
+		add(&w, LEFT[i].kind, LEFT[i].name, OTHER_ID);
+		struct end end = submit(&w, &FOUR, 400, true);
+		assert_int_equal(end.http, LEFT[i].http);
+		assert_non_null(strstr(end.text, LEFT[i].says));
+		assert_int_equal(count(&w), 1);
+		assert_true(w.things[0].exists);
+		store_free(&w.s);
+	}
+}
+
+/* Whatever the API server does: nothing is made, and the answer is no riddle. */
+static void test_submission_dry_run_one_fault_at_each_request(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 5; at++) {
+		for (size_t fault = 0; fault < FAULT_MAX; fault++) {
+			struct world w;
+			world_init(&w);
+			w.plan[at] = (enum fault)fault;
+			struct end end = submit(&w, &FOUR, 400, true);
+			assert_int_not_equal(end.http, 504);
+			assert_int_equal(w.verbs[STORE_PATCH], 0);
+			assert_int_equal(count(&w), 0);
+			store_free(&w.s);
+		}
+	}
+}
+
 static void test_submission_too_late_is_503(void **state)
 {
 	(void)state;
@@ -346,6 +390,8 @@ int main(void)
 		cmocka_unit_test(test_submission_leaves_the_priority_class_of_others),
 		cmocka_unit_test(test_submission_dry_run_leaves_nothing),
 		cmocka_unit_test(test_submission_dry_run_says_what_is_wrong),
+		cmocka_unit_test(test_submission_dry_run_meets_what_is_left_over),
+		cmocka_unit_test(test_submission_dry_run_one_fault_at_each_request),
 		cmocka_unit_test(test_submission_too_late_is_503),
 		cmocka_unit_test(test_submission_ends_when_the_store_is_freed),
 	};

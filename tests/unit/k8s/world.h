@@ -173,7 +173,7 @@ static void delete (struct world *w, const struct store_request *q, struct store
 	bool fits = strcmp(t->uid, q->uid) == 0 &&
 	            (q->resource_version == NULL || strcmp(t->version, q->resource_version) == 0);
 	r->outcome = fits ? STORE_OK : STORE_CONFLICT;
-	if (r->outcome == STORE_CONFLICT)
+	if (r->outcome == STORE_CONFLICT || q->dry_run)
 		return;
 	t->exists = false;
 	for (size_t i = 0; i < THINGS; i++) { /* as the garbage collector does */

@@ -1,5 +1,5 @@
 #pragma once
-/* "Did you mean ...?"  For schema/ only. */
+/* "Did you mean ...?"  Also for a query that looks like another one. */
 #include "base/str.h"
 
 /* How many letters must be inserted, deleted, replaced or swapped with their

@@ -12,6 +12,7 @@
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/connections.h"
+#include "server/dry_run.h"
 #include "server/edge.h"
 #include "server/intake.h"
 #include "server/log.h"
@@ -291,7 +292,9 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	intake_log(r);
 	if (r->kept)
 		MHD_destroy_response(r->kept);
-	if (r->held > 0 && l->store)
+	if (r->dry_run)
+		dry_run_release(r);
+	else if (r->held > 0 && l->store)
 		store_release(l->store, r->held);
 	account_drop(r->who);
 	str_wipe(&r->body);

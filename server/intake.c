@@ -3,6 +3,7 @@
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/auth.h"
+#include "server/dry_run.h"
 #include "server/edge.h"
 #include "server/fields.h"
 #include "server/log.h"
@@ -244,6 +245,8 @@ void intake_log(const struct request *r)
 		log_text(&line, "job", job_name(r->job));
 		log_text(&line, "framework", span_of(job_hash(r->job)));
 	}
+	if (r->dry_run)
+		log_text(&line, "dryRun", span_of(dry_run_text(r->dry_run)));
 	if (!r->answered)
 		log_text(&line, "code", r->why ? SPAN("CutOff") : SPAN("ClientGone"));
 	else if (r->reply.code)

@@ -40,6 +40,7 @@ struct loop {
 	int64_t ready_until_ms;
 	struct request *asking[64];
 	size_t n_asking;
+	size_t dry_run_bytes; /* that dry runs hold */
 	/* What libmicrohttpd complained about in this second. */
 	int64_t complained_s;
 	size_t complaints;

@@ -197,11 +197,11 @@ const struct option OPTIONS[] = {
 	{ "hived-device-env", GROUP_HIVED, MAKES, false, TEXT(hived_device_env, HIVED_DEVICE_ENV), .form = &VARIABLES, .value = "NAME,...",
 	  .help = "variables that tell a container which devices are its own" },
 	{ "hived-webservice", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice, ""), .form = &URL, .value = "URL",
-	  .help = "its web service, asked what virtual clusters have at the moment; without it, or while it does not answer, the file alone counts" },
+	  .help = "its web service, asked what virtual clusters have at the moment; https, or http: nothing secret is told; without it, or while it does not answer, the file alone counts" },
 	{ "hived-webservice-ca", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice_ca, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM)" },
+	  .help = "its certificate authority (PEM), for https; default: the machine's" },
 	{ "hived-interval", GROUP_HIVED, FOR_SERVE, false, NUMBER(hived_interval_s, 10, 1, 3600), .unit = "seconds", .value = "N",
-	  .help = "how often to ask it" },
+	  .help = "how often to ask it; after 3 attempts in a row that fail, what it said last does not count any more" },
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
 	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
@@ -261,8 +261,12 @@ const struct option OPTIONS[] = {
 	  .help = "of one user, waiting or under way; 0: no limit" },
 	{ "queue-bytes", GROUP_LIMITS, FOR_SERVE, false, BYTES(queue_bytes, 64 * MIB, MIB, 1024 * MIB), .value = "N",
 	  .help = "of all jobs under way, per loop; more are answered 503" },
+	{ "dry-run-bytes", GROUP_LIMITS, FOR_SERVE, false, BYTES(dry_run_bytes, 64 * MIB, MIB, 1024 * MIB), .value = "N",
+	  .help = "of all dry runs, until their answers are taken, per loop; more are answered 503" },
 	{ "max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
 	  .help = "one answer of the API server" },
+	{ "hived-max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(hived_max_answer, 16 * MIB, 64 * KIB, 256 * MIB), .value = "N",
+	  .help = "one answer of HiveD's web service; more is of no use" },
 };
 /* clang-format on */
 const size_t N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]);

@@ -61,13 +61,14 @@ struct options {
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
 	bool login_hides_users;
 	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
-	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes;
+	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes, dry_run_bytes;
 	int64_t loops, drain_delay_s, drain_timeout_s;
 	int64_t port_start, port_end;
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;
 	int64_t max_instances, max_tasks, max_command, max_annotations, max_object, max_env_inline;
 	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
 	int64_t deadline_s, in_flight, queue, max_answer, check_images_budget_s, hived_interval_s;
+	int64_t hived_max_answer;
 
 	const char **files; /* what is no option, in order */
 	size_t n_files;

@@ -19,6 +19,7 @@ struct MHD_Response;
 struct loop;
 struct route;
 struct job;
+struct objects;
 struct account;
 
 enum {
@@ -29,6 +30,9 @@ enum {
 	REPLY_MAX = 1 << 20,
 	SWALLOW = 1 << 20, /* bytes of body that are taken and thrown away */
 };
+
+/* Whether a job is tried only: no; by this server; and by the API server, too (dry_run.h). */
+enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
 
 /* What is answered.  Header names are static text; values live in the request's arena. */
 struct reply {
@@ -81,9 +85,11 @@ struct request {
 	/* Of a submission. */
 	struct notes warnings;
 	const struct job *job;
-	size_t held;       /* bytes that the store was told of (store_hold) */
-	const char *key;   /* Idempotency-Key, in the arena; NULL without one */
-	const char *value; /* what is kept of it; the same */
+	enum dry_run dry_run;
+	struct objects *shown; /* what it shows; in the arena */
+	size_t held;           /* bytes that the store was told of (store_hold); or dry_run_hold */
+	const char *key;       /* Idempotency-Key, in the arena; NULL without one */
+	const char *value;     /* what is kept of it; the same */
 	bool v1;
 };
 

@@ -1,0 +1,133 @@
+#include "server/dry_run.h"
+
+#include "base/chars.h"
+#include "schema/suggest.h"
+#include "server/loop.h"
+#include "server/query.h"
+
+#define NAME    "dryRun"
+#define ALLOWED "dryRun may be true, server, All (the same as server) or false"
+
+enum {
+	ONE_STEP = 2, /* of edit_distance, which counts halves */
+	FRAME = 64,   /* bytes of a List without its items */
+};
+
+static const struct {
+	const char *value;
+	enum dry_run means;
+} VALUES[] = {
+	{ "false", DRY_RUN_NO },
+	{ "true", DRY_RUN_HERE },
+	{ "server", DRY_RUN_SERVER },
+	{ "All", DRY_RUN_SERVER },
+};
+
+/* Its letters, in lower case, and the signs that are kept. */
+static struct span letters(struct span text, const char *kept, struct arena *a)
+{
+	char *p = arena_alloc(a, text.n + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_alnum(c) || (c && strchr(kept, c)))
+			p[n++] = (char)(is_upper(c) ? c | 0x20 : c);
+	}
+	p[n] = '\0';
+	return (struct span){ p, n };
+}
+
+static bool is_near(struct span name, struct arena *a)
+{
+	struct span bare = letters(name, "", a);
+	return span_find(bare, 0, "dryrun") != SIZE_MAX ||
+	       edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP;
+}
+
+/* As in ?a=b?dryRun=true, or ?a=b;dryRun=true: meant as a parameter of its own. */
+static bool is_swallowed(struct span value, struct arena *a)
+{
+	return value.n && span_find(letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
+}
+
+static int read_value(struct span value, enum dry_run *out, struct err *e)
+{
+	for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
+		if (!value.p || !span_is(value, VALUES[i].value))
+			continue;
+		*out = VALUES[i].means;
+		return 0;
+	}
+	return err_set(e, INVALID_PARAMETERS, ALLOWED);
+}
+
+int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e)
+{
+	struct span rest = span_of(query);
+	struct span name;
+	struct span value;
+	enum dry_run found = DRY_RUN_NO;
+	bool seen = false;
+	while (query_next(&rest, a, &name, &value)) {
+		bool is = span_is(name, NAME);
+		if ((!is && is_near(name, a)) || is_swallowed(value, a))
+			return err_set(
+			    e, INVALID_PARAMETERS,
+			    "the query holds something like %s, written otherwise; nothing "
+			    "was submitted: " ALLOWED,
+			    NAME);
+		if (is && seen)
+			return err_set(e, INVALID_PARAMETERS, "%s is there twice", NAME);
+		if (is && read_value(value, &found, e) < 0)
+			return -1;
+		seen |= is;
+	}
+	*out = found;
+	return 0;
+}
+
+const char *dry_run_text(enum dry_run d)
+{
+	return d == DRY_RUN_HERE ? "true" : d == DRY_RUN_SERVER ? "server" : "false";
+}
+
+/* ---- memory ---- */
+
+bool dry_run_has_room(const struct loop *l)
+{
+	return l->dry_run_bytes < (size_t)l->server->options->dry_run_bytes;
+}
+
+static size_t list_size(const struct request *r)
+{
+	size_t n = FRAME;
+	for (size_t i = 0; i < r->shown->n; i++)
+		n += r->shown->v[i].body.n + 1;
+	return n;
+}
+
+void dry_run_hold(struct request *r)
+{
+	r->held = r->arena.used + r->body.n + list_size(r);
+	r->loop->dry_run_bytes += r->held;
+}
+
+void dry_run_release(struct request *r)
+{
+	r->loop->dry_run_bytes -= r->held;
+	r->held = 0;
+}
+
+/* ---- the answer ---- */
+
+void dry_run_list(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	out->max = list_size(r) + REPLY_MAX; /* warnings follow */
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+	for (size_t i = 0; i < r->shown->n; i++) {
+		str_puts(out, i ? "," : "");
+		str_span(out, r->shown->v[i].body);
+	}
+	str_char(out, ']');
+}

@@ -1,0 +1,12 @@
+#pragma once
+/* The query of a request: what follows the `?`. */
+#include <stdbool.h>
+
+#include "base/arena.h"
+
+/*
+ * Take the next parameter off *rest; false at the end.  Name and value are decoded, once (`+` is a
+ * blank; a broken escape stays as it is), and live in the arena; they may hold any byte.  value->p
+ * is NULL if there is no `=`.
+ */
+bool query_next(struct span *rest, struct arena *a, struct span *name, struct span *value);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "k8s/paths.h"
 #include "translate/names.h"
+#include "translate/translate.h"
 
 enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
 
@@ -179,6 +180,22 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 	return PAI_READ;
 }
 
+static bool is_grant(struct span name)
+{
+	return grant_named(name);
+}
+
+static unsigned read_grants(const struct node *list, struct arena *a, size_t *left_out)
+{
+	const struct span *names;
+	unsigned grants = 0;
+	size_t n =
+	    read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, &names, left_out);
+	for (size_t i = 0; i < n; i++)
+		grants |= grant_named(names[i]);
+	return grants;
+}
+
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
                              struct pai_group *out, const char **why)
 {
@@ -198,6 +215,7 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	const struct node *acls = node_get(extension, "acls");
 	out->left_out += (text.n && !extension) + (acls && !node_is(acls, NODE_MAP));
 	out->admin = is_true(acls, "admin");
+	out->grants = read_grants(node_get(acls, "overlays"), a, &out->left_out);
 	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
 	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
 	out->n_virtual_clusters = read_names(node_get(acls, "virtualClusters"), clusters, a,

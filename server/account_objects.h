@@ -44,6 +44,7 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 
 struct pai_group {
 	bool admin;
+	unsigned grants;                                /* enum grant */
 	const struct span *virtual_clusters, *storages; /* each once */
 	size_t n_virtual_clusters, n_storages;
 	size_t left_out;

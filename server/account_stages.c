@@ -256,8 +256,13 @@ static void plan_storages(struct search *l)
 
 static void end_groups(struct search *l)
 {
-	for (size_t i = 0; i < l->n_parts; i++)
-		l->account->admin |= l->parts[i].found && l->parts[i].group.admin;
+	struct account *a = l->account;
+	for (size_t i = 0; i < l->n_parts; i++) {
+		if (!l->parts[i].found)
+			continue;
+		a->admin |= l->parts[i].group.admin;
+		a->facts.grants |= l->parts[i].group.grants;
+	}
 	grant_virtual_clusters(l);
 	plan_storages(l);
 }

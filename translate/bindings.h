@@ -25,6 +25,7 @@ struct scope {
 	const struct job *job;
 	const struct facts *facts;
 	const struct mark *mark; /* NULL: none */
+	bool hide;               /* what is secret is not written, but MASK in its place */
 	struct arena *a;
 	const struct mount *mounts;
 	size_t n_mounts;
@@ -131,6 +132,10 @@ bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t 
 int storages_resolve(struct scope *s, struct err *e);
 /* 403 if the job's virtual cluster is not granted. */
 int virtual_cluster_check(const struct scope *s, struct err *e);
+/* Those that a list names; what else is in it counts for nothing. */
+unsigned grants_listed(const struct node *list);
+/* 403 if a role asks for what the user is not granted; of no meaning in the profile openpai. */
+int grants_check(const struct scope *s, struct err *e);
 
 /* Shared memory of the pod, in MB. */
 int64_t role_shm_mb(const struct scope *s);

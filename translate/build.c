@@ -214,20 +214,27 @@ static int write_all(struct scope *s, struct objects *out, struct err *e)
 	return 0;
 }
 
+static int build(struct scope *s, struct objects *out, struct err *e)
+{
+	s->set = translator_settings(s->t);
+	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
+	    storages_resolve(s, e) < 0 || check_annotations(s, e) < 0 || write_common_env(s, e) < 0)
+		return -1;
+	return write_all(s, out, e);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e)
 {
-	struct scope s = {
-		.t = t,
-		.set = translator_settings(t),
-		.job = job,
-		.facts = f,
-		.mark = m,
-		.a = a,
-	};
-	if (virtual_cluster_check(&s, e) < 0 || storages_resolve(&s, e) < 0 ||
-	    check_annotations(&s, e) < 0 || write_common_env(&s, e) < 0)
-		return -1;
-	return write_all(&s, out, e);
+	struct scope s = { .t = t, .job = job, .facts = f, .mark = m, .a = a };
+	return build(&s, out, e);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): and so has this one */
+int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
+                struct arena *a, struct objects *out, struct err *e)
+{
+	struct scope s = { .t = t, .job = job, .facts = f, .hide = true, .a = a };
+	return build(&s, out, e);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "schema/check.h"
-#include "translate/job.h"
+#include "translate/bindings.h"
 #include "translate/when.h"
 
 /* The file is the administrator's: it may be as large as a cluster has users. */
@@ -161,8 +161,13 @@ static void read_groups(const struct facts_file *f, const struct node *user, str
 	struct span *v = ARENA_NEW(a, struct span, items(groups) + 1);
 	add(v, &out->n_groups, groups);
 	out->groups = v;
-	for (size_t i = 0; i < items(groups); i++)
-		out->admin |= is_true(node_get(group_of(f, user, i), "admin"), false);
+	out->facts.grants = grants_listed(node_get(f->root, "overlays")) |
+	                    grants_listed(node_get(user, "overlays"));
+	for (size_t i = 0; i < items(groups); i++) {
+		const struct node *group = group_of(f, user, i);
+		out->admin |= is_true(node_get(group, "admin"), false);
+		out->facts.grants |= grants_listed(node_get(group, "overlays"));
+	}
 }
 
 static void read_virtual_clusters(const struct facts_file *f, const struct node *user,
@@ -303,7 +308,7 @@ bool facts_file_is_secret(const struct facts_file *f)
 
 const struct member *facts_file_members(const struct facts_file *f)
 {
-	static const char *const NAMES[] = { "users", "groups", "others", "storages" };
+	static const char *const NAMES[] = { "users", "groups", "others", "storages", "overlays" };
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++) {
 		const struct member *m = node_member(f->root, span_of(NAMES[i]));
 		if (m)

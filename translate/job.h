@@ -32,7 +32,8 @@ struct role {
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;
 	int64_t shm_mb; /* as declared; 0 if not (the volume then has 512, v1: 64) */
-	bool infiniband;
+	unsigned wants; /* enum grant: what it asks for, and where */
+	struct place wants_where[GRANT_BITS];
 	const struct port_request *ports; /* with ssh and http; in the annotation's order */
 	size_t n_ports;
 	struct span image;

@@ -110,8 +110,7 @@ static void read_resources(struct reading *r, const struct path *role, const str
 	const struct node *options = node_get(n, "extraContainerOptions");
 	struct path o = PATH_KEY(role, SPAN("extraContainerOptions"));
 	out->shm_mb = reading_int(r, &o, options, &SHM);
-	const struct node *infiniband = node_get(options, "infiniband");
-	out->infiniband = node_is(infiniband, NODE_BOOL) && infiniband->boolean;
+	grants_read(r, &o, options, out);
 }
 
 /* The prerequisites that a role names, by REFERENCES. */

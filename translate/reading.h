@@ -65,6 +65,10 @@ void reading_ports_done(struct reading *r, struct role *role, const struct path 
 /* `extras` of both generations: gang, storages, plugins, HiveD. */
 void extras_read(struct reading *r, const struct path *p, const struct node *extras);
 
+/* v2 only: what a role asks for that must be granted. */
+void grants_read(struct reading *r, const struct path *p, const struct node *options,
+                 struct role *role);
+
 /* v2 only: prerequisites, and the commands of its roles. */
 struct prerequisites;
 struct prerequisites *prerequisites_read(struct reading *r);

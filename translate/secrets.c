@@ -2,8 +2,13 @@
 #include "base/enc.h"
 #include "base/yaml.h"
 #include "translate/bindings.h"
+#include "translate/reading.h"
 
 enum { SECRET_TEXT_MAX = 4 << 20 };
+
+/* A Secret of type kubernetes.io/dockerconfigjson is valid with an object in it only.  Registries
+ * are hidden, too: they may come from `secrets`. */
+#define HIDDEN_LOGINS "{\"auths\":{\"" MASK "\":{\"auth\":\"" MASK "\"}}}"
 
 /* Base64 needs no escaping: the alphabet has no quote and no backslash. */
 static void out_base64(struct out *o, struct span bytes)
@@ -41,6 +46,10 @@ static bool registries(const struct scope *s, struct out *o)
 {
 	struct str json = STR_INIT(SECRET_TEXT_MAX);
 	const char *comma = "";
+	if (s->hide) {
+		out_base64(o, SPAN(HIDDEN_LOGINS));
+		return true;
+	}
 	str_puts(&json, "{\"auths\":{");
 	for (size_t i = 0; i < s->job->n_logins; i++) {
 		if (!is_last(s->job, i))
@@ -56,9 +65,13 @@ static bool registries(const struct scope *s, struct out *o)
 	return true;
 }
 
-static void out_yaml(struct out *o, const struct node *n)
+static void out_yaml(const struct scope *s, struct out *o, const struct node *n)
 {
 	struct str yaml = STR_INIT(SECRET_TEXT_MAX);
+	if (s->hide) {
+		out_base64(o, SPAN(MASK));
+		return;
+	}
 	yaml_write(&yaml, n);
 	out_base64(o, str_view(&yaml));
 	o->s->full |= yaml.full;
@@ -67,7 +80,7 @@ static void out_yaml(struct out *o, const struct node *n)
 
 static bool job_secrets(const struct scope *s, struct out *o)
 {
-	out_yaml(o, s->job->secrets);
+	out_yaml(s, o, s->job->secrets);
 	return true;
 }
 
@@ -82,7 +95,7 @@ static bool extension(const struct scope *s, struct out *o)
 		if (m)
 			v[kept.n++] = *m;
 	}
-	out_yaml(o, &kept);
+	out_yaml(s, o, &kept);
 	return true;
 }
 

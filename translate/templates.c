@@ -27,12 +27,18 @@ EMBED(common_image_auth, "translate/templates/common/image-auth.yaml");
 EMBED(common_job_secrets, "translate/templates/common/job-secrets.yaml");
 EMBED(common_user_extension, "translate/templates/common/user-extension.yaml");
 EMBED(common_env_configmap, "translate/templates/common/env-configmap.yaml");
+EMBED(common_site_taskrole, "translate/templates/common/site-taskrole.yaml");
+EMBED(common_site_framework, "translate/templates/common/site-framework.yaml");
 EMBED(plain_taskrole, "translate/templates/plain/taskrole.yaml");
 EMBED(plain_cpu_only, "translate/templates/plain/cpu-only.yaml");
+EMBED(plain_fuse, "translate/templates/plain/fuse.yaml");
+EMBED(plain_host_network, "translate/templates/plain/host-network.yaml");
 EMBED(plain_infiniband, "translate/templates/plain/infiniband.yaml");
 EMBED(plain_runtime_configmap, "translate/templates/plain/runtime-configmap.yaml");
 EMBED(openpai_taskrole, "translate/templates/openpai/taskrole.yaml");
 EMBED(openpai_cpu_only, "translate/templates/openpai/cpu-only.yaml");
+EMBED(openpai_fuse, "translate/templates/openpai/fuse.yaml");
+EMBED(openpai_host_network, "translate/templates/openpai/host-network.yaml");
 EMBED(openpai_infiniband, "translate/templates/openpai/infiniband.yaml");
 EMBED(openpai_runtime_configmap, "translate/templates/openpai/runtime-configmap.yaml");
 
@@ -75,12 +81,18 @@ static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "job-secrets.yaml", common_job_secrets),
 	ROW(COMMON, "user-extension.yaml", common_user_extension),
 	ROW(COMMON, "env-configmap.yaml", common_env_configmap),
+	ROW(COMMON, "site-taskrole.yaml", common_site_taskrole),
+	ROW(COMMON, "site-framework.yaml", common_site_framework),
 	ROW(PROFILE_PLAIN, "taskrole.yaml", plain_taskrole),
 	ROW(PROFILE_PLAIN, "cpu-only.yaml", plain_cpu_only),
+	ROW(PROFILE_PLAIN, "fuse.yaml", plain_fuse),
+	ROW(PROFILE_PLAIN, "host-network.yaml", plain_host_network),
 	ROW(PROFILE_PLAIN, "infiniband.yaml", plain_infiniband),
 	ROW(PROFILE_PLAIN, "runtime-configmap.yaml", plain_runtime_configmap),
 	ROW(PROFILE_OPENPAI, "taskrole.yaml", openpai_taskrole),
 	ROW(PROFILE_OPENPAI, "cpu-only.yaml", openpai_cpu_only),
+	ROW(PROFILE_OPENPAI, "fuse.yaml", openpai_fuse),
+	ROW(PROFILE_OPENPAI, "host-network.yaml", openpai_host_network),
 	ROW(PROFILE_OPENPAI, "infiniband.yaml", openpai_infiniband),
 	ROW(PROFILE_OPENPAI, "runtime-configmap.yaml", openpai_runtime_configmap),
 };

@@ -103,6 +103,9 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 /* What the profile plain leaves out of pods, and a job may ask for in extraContainerOptions if it is
  * granted; a set.  The profile openpai has all of it in every pod, but for infiniband. */
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
+enum { GRANT_BITS = 3 };
+extern const char *const GRANT_NAMES[GRANT_BITS]; /* by bit: as people write them */
+unsigned grant_named(struct span name);           /* 0 if there is none */
 
 struct storage_fact {
 	struct span name; /* also the claim's name */
@@ -144,6 +147,14 @@ struct mark {
  */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e);
+
+/*
+ * The objects as people may see them: as job_build writes them without a mark, but that holes of
+ * secrets write "******" in their place, in a form that the API server takes: such Secrets are
+ * valid, and hold nothing.
+ */
+int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
+                struct arena *a, struct objects *out, struct err *e);
 
 /* The ConfigMap with pai-runtime, which all jobs share.  false if it comes by image.  The text
  * lives in the arena. */

@@ -9,7 +9,7 @@
 
 #include "translate/bindings.h"
 
-enum { OVERLAYS_PER_UNIT = 10 };
+enum { OVERLAYS_PER_UNIT = 14 };
 
 struct compiled {
 	const struct node *base;
@@ -173,6 +173,12 @@ static bool applies_to(const struct overlay *o, enum unit u)
 	return false;
 }
 
+/* An overlay that changes nothing. */
+static bool is_empty(const struct node *n)
+{
+	return n->type == NODE_NULL || ((n->type == NODE_MAP || n->type == NODE_LIST) && n->n == 0);
+}
+
 static int read_unit(struct translator *t, enum unit u, const struct template_file *replace,
                      struct err *e)
 {
@@ -192,7 +198,8 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 			                UNITS[u].has | OVERLAYS[i].has, NULL };
 		if (manifest_read(m, &t->words, &t->arena, e) < 0)
 			return -1;
-		c->row[c->n++] = &OVERLAYS[i];
+		if (!is_empty(m->root))
+			c->row[c->n++] = &OVERLAYS[i];
 	}
 	c->cache = xcalloc((size_t)1 << c->n, sizeof(*c->cache));
 	return 0;

@@ -38,6 +38,12 @@ const char *const PARTS[PART_BITS] = {
 	"configmap-env.yaml",
 };
 
+static bool always(const struct scope *s)
+{
+	(void)s;
+	return true;
+}
+
 static bool is_v1(const struct scope *s)
 {
 	return s->job->dialect == DIALECT_V1;
@@ -53,9 +59,19 @@ static bool is_cpu_only(const struct scope *s)
 	return s->role->gpu == 0;
 }
 
-static bool has_infiniband(const struct scope *s)
+static bool wants_fuse(const struct scope *s)
 {
-	return s->role->infiniband;
+	return s->role->wants & GRANT_FUSE;
+}
+
+static bool wants_host_network(const struct scope *s)
+{
+	return s->role->wants & GRANT_HOST_NETWORK;
+}
+
+static bool wants_infiniband(const struct scope *s)
+{
+	return s->role->wants & GRANT_INFINIBAND;
 }
 
 static bool is_by_configmap(const struct scope *s)
@@ -92,7 +108,9 @@ static bool has_env_configmap(const struct scope *s)
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
 	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
-	{ "infiniband.yaml",      has_infiniband,    0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
+	{ "fuse.yaml",            wants_fuse,        0,            "`extraContainerOptions.fuse`",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "host-network.yaml",    wants_host_network, 0,           "`extraContainerOptions.hostNetwork`",     { UNIT_TASKROLE, UNIT_MAX } },
+	{ "infiniband.yaml",      wants_infiniband,  0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
 	{ "runtime-configmap.yaml", is_by_configmap, 0,            "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
 	{ "pull-secret.yaml",     has_pull_secret,   0,            "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
 	{ "image-auth.yaml",      has_image_auth,    0,            "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
@@ -106,6 +124,8 @@ const struct overlay OVERLAYS[] = {
 	{ "submission-framework.yaml", is_marked,    OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_MAX } },
 	{ "submission-priorityclass.yaml", is_marked, OF_MARK,     "made by a server, not by `rest-lit translate`", { UNIT_PRIORITYCLASS, UNIT_MAX } },
 	{ "owner.yaml",           is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
+	{ "site-taskrole.yaml",   always,            0,            "always; empty as shipped, for the administrator", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "site-framework.yaml",  always,            0,            "always; empty as shipped, for the administrator", { UNIT_FRAMEWORK, UNIT_MAX } },
 };
 /* clang-format on */
 const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);

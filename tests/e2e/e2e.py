@@ -109,7 +109,7 @@ def test_missing_verb(check, cluster):
             base64.b64decode(v) for v in secret["data"].values()))
         framework = json.dumps(cluster.get("Framework", framework_name("whole")))
         check.ok("... and not in the Framework", MARKER not in framework)
-        check.ok("... and not in the log", MARKER not in server.log())
+        check.ok("... and not in the log", MARKER not in server.settled_log())
         remove(cluster, "whole")
 
 
@@ -250,7 +250,7 @@ def test_down(check, cluster):
         reply = server.submit(job_v2_secret("down", MARKER))
         took = time.monotonic() - start
         check.equal("down: status", reply and reply.status, 503)
-        check.ok("down: within the deadline", took < 12 * SLOW, took)
+        check.ok("down: within the deadline", took < 60 * SLOW, took)
         check.ok("down: says that it is the API server", "API server" in reply.message, reply)
         check.ok("down: /readyz", wait_until(
             lambda: server.request("GET", "/readyz").status == 503, 10))
@@ -330,7 +330,7 @@ def test_frozen(check, cluster):
             t.join()
         took = time.monotonic() - start
         cluster.thaw()
-        check.ok("frozen: all are answered in time", took < 20 * SLOW, took)
+        check.ok("frozen: all are answered in time", took < 60 * SLOW, took)
         time.sleep(3)
         replies.update(more)
         for job in jobs:
@@ -367,7 +367,8 @@ def test_server_killed(check, cluster):
 def test_kubectl(check, cluster):
     """`rest-lit translate FILE | kubectl create -f -`"""
     for example in ("examples/tfDemo.json", "examples/distributed.yaml"):
-        translated = run("translate", "--user", "alice", os.path.join(ROOT, example))
+        translated = run("translate", "--user", "alice", "--facts",
+                         os.path.join(ROOT, "examples/facts.json"), os.path.join(ROOT, example))
         result = cluster.kubectl("create", "--dry-run=server", "-f", "-", text=translated.stdout)
         check.ok(f"translate {example} | kubectl create", result.returncode == 0,
                  result.stderr.decode() + translated.stderr.decode())

@@ -40,6 +40,8 @@ static const char EXTENSION[] = "sshKeys:\n"
 				"    -----END RSA PRIVATE KEY-----\n"
 				"  pubKey: ssh-rsa AAAAB3 pai-job-ssh\n";
 
+enum { ALL_GRANTS = GRANT_FUSE | GRANT_HOST_NETWORK | GRANT_INFINIBAND };
+
 /* 2026-11-20T10:25:38Z */
 static const int64_t SUBMITTED_MS = 1795170338000;
 
@@ -89,6 +91,7 @@ void setting_init(struct setting *s, enum setting_name name)
 		.any_virtual_cluster = true,
 		.storages = STORAGES,
 		.n_storages = sizeof(STORAGES) / sizeof(*STORAGES),
+		.grants = ALL_GRANTS,
 		.submitted_ms = SUBMITTED_MS,
 	};
 	if (name == SETTING_EXT)

@@ -139,6 +139,8 @@ static void test_find_hostile_groups(void **state)
 		"{\"admin\":true,\"virtualClusters\":[\"vc1\"]}",
 		"{\"acls\":{\"virtualClusters\":\"vc1\"}}",
 		"{\"acls\":{\"virtualClusters\":[\"-vc1\",7,\"vc 1\",\"vc1\\n\"]}}",
+		"{\"overlays\":[\"fuse\"],\"acls\":{\"overlays\":\"fuse\"}}",
+		"{\"acls\":{\"overlays\":[\"FUSE\",true,[\"fuse\"],\"root\",\"\"]}}",
 		"{\"acls\":{\"storageConfigs\":[\"../nfs\",\"NFS\",\"nfs/..\",\"\",\"a..b\",{}]}}",
 	};
 	for (size_t i = 0; i < sizeof(EXTENSIONS) / sizeof(*EXTENSIONS); i++) {
@@ -151,9 +153,38 @@ static void test_find_hostile_groups(void **state)
 		assert_false(a->admin);
 		assert_int_equal(a->facts.n_virtual_clusters, 0);
 		assert_int_equal(a->facts.n_storages, 0);
+		assert_int_equal(a->facts.grants, 0);
 		account_drop(a);
 		world_free(w);
 	}
+}
+
+/* What pods may have beyond the rest: of all groups together, and of none because of being an
+ * admin. */
+static void test_find_overlays(void **state)
+{
+	(void)state;
+	struct world *w = cluster("");
+	USER(w, "alice", "[\"g\",\"h\",\"gone\"]");
+	USER(w, "bob", "[\"admins\"]");
+	add_secret(
+	    w, "pai-group", "g",
+	    SECRET("groupname", "g", "extension", "{\"acls\":{\"overlays\":[\"fuse\",\"sudo\"]}}"));
+	add_secret(
+	    w, "pai-group", "h",
+	    SECRET("groupname", "h", "extension", "{\"acls\":{\"overlays\":[\"infiniband\"]}}"));
+	add_secret(w, "pai-group", "admins",
+	           SECRET("groupname", "admins", "extension", "{\"acls\":{\"admin\":true}}"));
+	struct account *alice = find(w, "alice").account;
+	struct account *bob = find(w, "bob").account;
+	assert_non_null(alice);
+	assert_non_null(bob);
+	assert_int_equal(alice->facts.grants, GRANT_FUSE | GRANT_INFINIBAND);
+	assert_true(bob->admin);
+	assert_int_equal(bob->facts.grants, 0);
+	account_drop(alice);
+	account_drop(bob);
+	world_free(w);
 }
 
 /* A Secret that was copied under another name makes nobody an admin. */
@@ -273,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_find_hostile_users),
 		cmocka_unit_test(test_find_hostile_grouplists),
 		cmocka_unit_test(test_find_hostile_groups),
+		cmocka_unit_test(test_find_overlays),
 		cmocka_unit_test(test_find_group_of_another_name),
 		cmocka_unit_test(test_find_bounds),
 		cmocka_unit_test(test_find_too_large),

@@ -33,7 +33,10 @@ static void test_translator_every_combination_compiles(void **state)
 		b.set.runtime_pull_secret = bits & 2 ? "pull" : "";
 		b.role[0].gpu = bits & 4 ? 0 : 1;
 		b.set.program.configmap = bits & 256 ? "pai-runtime-amd64-0" : "";
-		b.role[0].infiniband = bits & 8;
+		b.role[0].wants = bits & 8 ? GRANT_INFINIBAND : 0;
+		b.role[0].wants |= bits & 16 ? GRANT_FUSE : 0;
+		b.role[0].wants |= bits & 64 ? GRANT_HOST_NETWORK : 0;
+		b.facts.grants = b.role[0].wants;
 		b.role[0].image_auth = b.job.has_auth = bits & 16;
 		b.set.max_env_inline = bits & 32 ? 10 : 1 << 20;
 		if (bits & 64)

@@ -19,7 +19,7 @@ static void test_defaults(void **state)
 	assert_int_equal(w->instances, 1);
 	assert_int_equal(w->min_failed, 1);
 	assert_int_equal(w->min_succeeded, 1);
-	assert_false(w->task_fancy_retry || w->infiniband || w->image_auth);
+	assert_false(w->task_fancy_retry || w->wants || w->image_auth);
 	assert_int_equal(w->shm_mb, 0);
 	assert_span(w->image, "ubuntu");
 	assert_span(w->command, "echo");

@@ -7,6 +7,7 @@
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/delivery.h"
+#include "server/dry_run.h"
 #include "server/handlers.h"
 #include "server/idempotency.h"
 #include "server/image_check.h"
@@ -38,7 +39,10 @@ static const char *who(const struct request *r)
 void submit_may(struct request *r)
 {
 	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
-	if (r->args[0].p && !span_is(r->args[0], who(r)))
+	ERR_AUTO e = { 0 };
+	if (dry_run_read(r->query, &r->arena, &r->dry_run, &e) < 0)
+		answer_error(r, &e);
+	else if (r->args[0].p && !span_is(r->args[0], who(r)))
 		answer_refuse(r, FORBIDDEN,
 		              "jobs can be submitted for oneself only: the user in the path is "
 		              "not the one who is logged in");
@@ -46,7 +50,7 @@ void submit_may(struct request *r)
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
 		              "and no blank");
-	else if (key.p)
+	else if (key.p && !r->dry_run) /* of what was tried there is nothing to repeat */
 		r->key = arena_dup(&r->arena, key);
 }
 
@@ -93,6 +97,14 @@ static void accepted(struct request *r)
 	answer_json(r, 202);
 }
 
+static void tried(struct request *r)
+{
+	dry_run_list(r);
+	put_warnings(r);
+	str_puts(&r->reply.body, "}\n");
+	answer_json(r, 200);
+}
+
 static void submitted(void *arg, const struct err *e, bool again)
 {
 	struct request *r = arg;
@@ -100,6 +112,8 @@ static void submitted(void *arg, const struct err *e, bool again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)
 		answer_error(r, e);
+	else if (r->dry_run)
+		tried(r);
 	else
 		accepted(r);
 }
@@ -182,12 +196,29 @@ static void go_on(void *arg, const struct err *e)
 {
 	struct plan *p = arg;
 	struct request *r = p->r;
-	if (e->http) {
-		answer_error(r, e);
+	if (e->http || r->dry_run == DRY_RUN_HERE) {
+		submitted(r, e, false);
 		return;
 	}
 	p->options->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
 	submission_start(r->loop->store, p->objects, p->options, submitted, r);
+}
+
+static void hold(struct request *r)
+{
+	if (r->dry_run) {
+		dry_run_hold(r);
+		return;
+	}
+	r->held = r->arena.used + r->body.n;
+	store_hold(r->loop->store, r->held);
+}
+
+/* What a dry run shows: the same once more, for people. */
+static int show(struct request *r, const struct facts *f, struct err *e)
+{
+	r->shown = ARENA_NEW(&r->arena, struct objects, 1);
+	return job_preview(r->loop->server->translator, r->job, f, &r->arena, r->shown, e);
 }
 
 static int start(struct request *r, struct err *e)
@@ -201,6 +232,8 @@ static int start(struct request *r, struct err *e)
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
+	if (r->dry_run && show(r, &facts, e) < 0)
+		return -1;
 	for (size_t i = 0; i < objects->n; i++)
 		r->secret |= objects->v[i].kind == KIND_SECRET; /* what a user has stored, too */
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
@@ -208,31 +241,41 @@ static int start(struct request *r, struct err *e)
 	options->submission_id = id;
 	options->user = who(r);
 	options->idempotency = r->value;
+	options->dry_run = r->dry_run != DRY_RUN_NO;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
 	*plan = (struct plan){ r, objects, options };
-	r->held = r->arena.used + r->body.n;
-	store_hold(r->loop->store, r->held);
-	request_wait(r);
-	if (!image_check(r, go_on, plan))
+	hold(r);
+	bool asking = image_check(r, go_on, plan);
+	if (asking || r->dry_run != DRY_RUN_HERE) /* what follows is answered later */
+		request_wait(r);
+	if (!asking)
 		go_on(plan, &(struct err){ 0 });
 	return 0;
+}
+
+/* Why nothing can be taken now; NULL if it can.  To be tried here, a job needs no store. */
+static const char *obstacle(const struct request *r)
+{
+	const struct loop *l = r->loop;
+	if (!l->store) /* gone already; only answers are still on their way */
+		return "this server is shutting down";
+	if (r->dry_run && !dry_run_has_room(l))
+		return "too many dry runs are under way at once";
+	if (r->dry_run == DRY_RUN_HERE)
+		return NULL;
+	const char *problem = delivery_problem(l->server);
+	if (!problem && !store_has_room(l->store, who(r)))
+		problem = "too many jobs are being submitted at once";
+	return problem;
 }
 
 static void submit(struct request *r, enum dialect d)
 {
 	ERR_AUTO e = { 0 };
-	if (!r->loop->store) { /* gone already; only answers are still on their way */
-		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
-		return;
-	}
-	const char *problem = delivery_problem(r->loop->server);
+	const char *problem = obstacle(r);
 	if (problem) {
 		answer_refuse(r, UNAVAILABLE, problem);
-		return;
-	}
-	if (!store_has_room(r->loop->store, who(r))) {
-		answer_refuse(r, UNAVAILABLE, "too many jobs are being submitted at once");
 		return;
 	}
 	if (read_job(r, d, &e) == 0 && start(r, &e) == 0)

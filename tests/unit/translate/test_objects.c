@@ -150,6 +150,41 @@ static void test_build_registry_secret_keeps_the_later_login(void **state)
 	json_decref(v);
 }
 
+/* Without a mark, and of secrets nothing but that they are there. */
+static void test_preview_hides_secrets(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *key, *text;
+	} WANT[] = {
+		{ ".dockerconfigjson", "{\"auths\":{\"******\":{\"auth\":\"******\"}}}" },
+		{ "secrets.yaml", "******" },
+		{ "userExtensionSecrets.yaml", "******" },
+	};
+	BENCH_AUTO b;
+	make_owned(&b, PROFILE_PLAIN);
+	b.facts.extension = b.job.secrets;
+	struct translator *t = translator_new(&b.set, NULL, &b.e);
+	assert_int_equal(job_preview(t, &b.job, &b.facts, &b.a, &b.out, &b.e), 0);
+	translator_free(t);
+	assert_int_equal(b.out.n, 5);
+	for (size_t i = 0; i < 3; i++) {
+		json_t *v = object(&b, i);
+		struct span bytes;
+		json_t *data = at(v, "data");
+		const char *text = json_string_value(json_object_get(data, WANT[i].key));
+		assert_int_equal(json_object_size(data), 1);
+		assert_int_equal(base64_decode(&b.a, span_of(text), &bytes), 0);
+		assert_true(span_is(bytes, WANT[i].text));
+		assert_int_equal(b.out.v[i].uid_at, 0);
+		assert_null(at(v, "metadata/ownerReferences"));
+		json_decref(v);
+	}
+	json_t *f = object(&b, 4);
+	assert_text(f, "spec/executionType", "Start");
+	json_decref(f);
+}
+
 static void test_build_job_secrets_are_yaml(void **state)
 {
 	(void)state;
@@ -302,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_build_priority_class_names_the_namespace),
 		cmocka_unit_test(test_build_mark_alone_still_starts),
 		cmocka_unit_test(test_build_registry_secret_keeps_the_later_login),
+		cmocka_unit_test(test_preview_hides_secrets),
 		cmocka_unit_test(test_build_job_secrets_are_yaml),
 		cmocka_unit_test(test_build_extension_keeps_only_keys),
 		cmocka_unit_test(test_build_environment_moves_whole),

@@ -1,5 +1,5 @@
-/* Addresses of API servers: https, or http on this machine; nothing that a token could leak
- * through (user names, queries). */
+/* Addresses of servers: https, or http where nothing secret is said; nothing that a token could
+ * leak through (user names, queries). */
 #include "k8s/login.h"
 
 enum { URL_MAX = 512 };
@@ -43,7 +43,7 @@ static bool port_ok(struct span authority, struct span host)
 }
 
 /* Why rest (what follows the scheme) is no HOST[:PORT][/PATH], or NULL. */
-static const char *fault_of(struct span rest, bool plain)
+static const char *fault_of(struct span rest, bool only_here)
 {
 	const char *slash = memchr(rest.p, '/', rest.n);
 	struct span authority = { rest.p, slash ? (size_t)(slash - rest.p) : rest.n };
@@ -56,24 +56,31 @@ static const char *fault_of(struct span rest, bool plain)
 		return "must be https://HOST[:PORT][/PATH]";
 	if (!port_ok(authority, host))
 		return "the port must be a number from 1 to 65535";
-	if (plain && !is_loopback(host))
+	if (only_here && !is_loopback(host))
 		return "http is for this machine only, use https";
 	return NULL;
 }
 
-char *address_check(const char *server, struct err *e)
+char *address_read(const char *text, bool secrets, const char **fault)
 {
-	struct span url = span_trim(span_of(server));
+	struct span url = span_trim(span_of(text));
 	bool plain = span_starts(url, "http://");
 	size_t scheme = plain ? strlen("http://") : strlen("https://");
-	const char *fault = "must start with https://";
+	*fault = secrets ? "must start with https://" : "must start with https:// or http://";
 	if ((plain || span_starts(url, "https://")) && url.n <= URL_MAX) {
 		while (url.n > scheme && url.p[url.n - 1] == '/')
 			url.n--;
-		fault = fault_of((struct span){ url.p + scheme, url.n - scheme }, plain);
+		*fault =
+		    fault_of((struct span){ url.p + scheme, url.n - scheme }, plain && secrets);
 	}
-	if (fault == NULL)
-		return xstrndup(url.p, url.n);
-	err_set(e, UNKNOWN_ERROR, "the API server's address: %s", fault);
-	return NULL;
+	return *fault ? NULL : xstrndup(url.p, url.n);
+}
+
+char *address_check(const char *server, struct err *e)
+{
+	const char *fault;
+	char *url = address_read(server, true, &fault);
+	if (!url)
+		err_set(e, UNKNOWN_ERROR, "the API server's address: %s", fault);
+	return url;
 }

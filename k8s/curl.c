@@ -118,6 +118,18 @@ CURLcode curl_trust(CURL *h, const char *ca_file)
 	return curl_easy_setopt(h, CURLOPT_CAPATH, machine);
 }
 
+int curl_ca_check(const char *path, struct err *e)
+{
+	if (path[0] == '\0')
+		return 0;
+	FREE_AUTO char *text = file_text(path, e);
+	if (!text)
+		return -1;
+	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
+		return err_set(e, 400, NULL, "%s: there is no certificate in it (PEM)", path);
+	return 0;
+}
+
 CURL *curl_handle(const struct login *l, struct err *e)
 {
 	/* login_new has made sure that http is for loopback only. */

@@ -24,6 +24,9 @@ CURL *curl_bare(struct err *e);
 /* Whom a handle of curl_bare trusts: the CAs of this file and nobody else; NULL: those of the
  * machine. */
 CURLcode curl_trust(CURL *h, const char *ca_file);
+/* Is there a certificate in this file?  Else nobody would be trusted, and every request would fail.
+ * "" is fine.  -1 and *e (400 or 500). */
+int curl_ca_check(const char *path, struct err *e);
 /* A new handle with all of them and with the login's address, CA and certificate; the
  * result of every setopt is checked.  NULL and *e (500). */
 CURL *curl_handle(const struct login *l, struct err *e);

@@ -368,24 +368,11 @@ struct images_inbox *images_inbox_new(struct images *i, struct err *e)
 /* ---- life
  * -------------------------------------------------------------------------------------------- */
 
-/* Else no registry would be trusted, and every check would end with a warning. */
-static int check_ca(const char *path, struct err *e)
-{
-	if (path[0] == '\0')
-		return 0;
-	FREE_AUTO char *text = file_text(path, e);
-	if (!text)
-		return -1;
-	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
-		return err_set(e, 400, NULL, "%s: there is no certificate in it (PEM)", path);
-	return 0;
-}
-
 static int set_up(struct images *i, const struct images_settings *s, struct err *e)
 {
 	i->common.ca_file = arena_dup(&i->arena, span_of(s->ca_file));
 	if (allow_read(s->registries, &i->arena, &i->common.allow, e) < 0 ||
-	    check_ca(i->common.ca_file, e) < 0 || curl_start(e) < 0)
+	    curl_ca_check(i->common.ca_file, e) < 0 || curl_start(e) < 0)
 		return -1;
 	i->common.multi = curl_multi_init();
 	if (!i->common.multi ||

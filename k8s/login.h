@@ -45,6 +45,8 @@ bool login_header(struct login *l, unsigned *version, struct str *out);
  * NULL and *e. */
 char *file_text(const char *path, struct err *e);
 
-/* "https://host[:port][/path]" without white space around it and slashes at the end; http
- * only to this machine.  malloc'ed, or NULL and *e (500). */
+/* "https://host[:port][/path]" without white space around it and slashes at the end.  Plain http:
+ * if secrets will be told, only to this machine.  malloc'ed, or NULL and *fault, static text. */
+char *address_read(const char *text, bool secrets, const char **fault);
+/* The same, of an API server.  NULL and *e (500). */
 char *address_check(const char *server, struct err *e);

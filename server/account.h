@@ -92,6 +92,9 @@ void account_extension(const struct account *a, struct str *out);
 size_t account_virtual_clusters(struct accounts *all, const struct account *a, struct arena *arena,
                                 struct span **out);
 
+/* Whether the file of --facts says which virtual clusters there are. */
+bool account_clusters_listed(struct accounts *all);
+
 /* The users that the file lists; none with --users=openpai, where nobody causes a LIST. */
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out);
 

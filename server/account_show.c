@@ -49,6 +49,15 @@ size_t account_virtual_clusters(struct accounts *all, const struct account *a, s
 	return listed ? n : with_seen(all->source, arena, out, n);
 }
 
+bool account_clusters_listed(struct accounts *all)
+{
+	bool listed;
+	struct span *exist;
+	ARENA_AUTO arena = { 0 };
+	(void)facts_file_virtual_clusters(policy_file(all->policy), &arena, &exist, &listed);
+	return listed;
+}
+
 /* ---- the extension -------------------------------------------------------------- */
 
 enum shape { SHAPE_MAP, SHAPE_LIST_OF_MAPS, SHAPE_MAP_OF_MAPS };

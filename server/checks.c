@@ -1,6 +1,5 @@
 #include "server/checks.h"
 
-
 enum { JANITOR_MARGIN_S = 10 };
 
 struct given {
@@ -109,6 +108,17 @@ static bool asks_nobody(const struct given *g)
 	return !is(g->o->check_images, "off") && !g->o->check_images_registries[0];
 }
 
+static bool hived_without_config(const struct given *g)
+{
+	return g->o->hived_webservice[0] && !g->o->hived_config[0];
+}
+
+static bool idle_hived_ca(const struct given *g)
+{
+	return g->o->hived_webservice_ca[0] &&
+	       !span_starts(span_of(g->o->hived_webservice), "https://");
+}
+
 static const struct rule {
 	bool (*broken)(const struct given *g);
 	const char *message;
@@ -146,6 +156,11 @@ static const struct rule {
 	{ hasty_janitor,
 	  "--janitor-age must be at least --deadline and 10 seconds more: what is under way is "
 	  "not left behind" },
+	{ hived_without_config,
+	  "--hived-webservice needs --hived-config: without it, the scheduler is "
+	  "not HiveD" },
+	{ idle_hived_ca, "--hived-webservice-ca goes with a --hived-webservice that begins with "
+	                 "https://" },
 	{ asks_nobody, "--check-images needs --check-images-registries: no other host is asked" },
 };
 

@@ -71,6 +71,8 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
 	if (setup_facts(o, setup_user(o), &arena, &facts, e) < 0)
 		return complain(e, o->facts, EXIT_USAGE);
+	if (setup_hived(o, &arena, &facts, e) < 0)
+		return complain(e, o->hived_config, EXIT_USAGE);
 	if (facts.submitted_ms == 0) /* --facts does not say when */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);

@@ -27,6 +27,8 @@ void user_get(struct request *r);
 void users_get(struct request *r);
 void storages_get(struct request *r);
 void storage_get(struct request *r);
+
+/* clusters.c */
 void clusters_get(struct request *r);
 void cluster_get(struct request *r);
 void skus_get(struct request *r);

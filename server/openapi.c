@@ -78,7 +78,8 @@ static const struct answer {
 	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameter = "Nodes" },
 	[ANSWER_CLUSTER] = { "people", 200, "VirtualCluster",
 	                     .refusals = { { 404, "NoVirtualClusterError" } } },
-	[ANSWER_EMPTY] = { "people", 200, .schema = "Any" },
+	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
+	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };
 
 /* By what a route demands. */
@@ -121,6 +122,18 @@ static void put_id(struct str *out, const char *method, const char *path)
 
 /* ---- an operation ---- */
 
+static bool takes_job(const struct route *route)
+{
+	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
+}
+
+static void add_parameter(json_t *parameters, const char *name)
+{
+	STR_AUTO ref = STR_INIT(TEXT_MAX);
+	str_printf(&ref, "#/components/parameters/%s", name);
+	(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
+}
+
 static json_t *parameters(const struct route *route)
 {
 	json_t *out = json_array();
@@ -132,11 +145,10 @@ static json_t *parameters(const struct route *route)
 		                                           str_c(&name), "in", "path", "required",
 		                                           1, "schema", "type", "string"));
 	}
-	if (parameter) {
-		STR_AUTO ref = STR_INIT(TEXT_MAX);
-		str_printf(&ref, "#/components/parameters/%s", parameter);
-		(void)json_array_append_new(out, json_pack("{s:s}", "$ref", str_c(&ref)));
-	}
+	if (parameter)
+		add_parameter(out, parameter);
+	if (takes_job(route))
+		add_parameter(out, "DryRun");
 	return out;
 }
 
@@ -144,7 +156,7 @@ static json_t *request_body(const struct route *route)
 {
 	json_t *types = json_object();
 	const char *fields = ANSWERS[route->answer].request;
-	bool job = route->body == BODY_JOB || route->body == BODY_JOB_V1;
+	bool job = takes_job(route);
 	bool v1 = route->body == BODY_JOB_V1;
 	if (job) {
 		(void)json_object_update_new(types, content("application/yaml", "JobV2"));
@@ -194,6 +206,11 @@ static json_t *responses_of(const struct route *route)
 	                          json_pack("{s:s, s:o}", "description",
 	                                    a->status < 300 ? "All is well." : "NoJobError",
 	                                    "content", content(type, a->schema)));
+	if (takes_job(route))
+		(void)json_object_set_new(out, "200",
+		                          json_pack("{s:s, s:o}", "description",
+		                                    "A dry run: what would be made.", "content",
+		                                    content("application/json", "Tried")));
 	add_refusals(out, a->refusals);
 	add_refusals(out, ALWAYS);
 	if (route->auth != AUTH_NONE)

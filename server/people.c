@@ -6,8 +6,10 @@
 #include "server/answer.h"
 #include "server/handlers.h"
 #include "server/loop.h"
+#include "server/people.h"
+#include "server/query.h"
 
-static void send_json(struct request *r)
+void people_send(struct request *r)
 {
 	if (r->reply.body.full) {
 		r->reply.body = (struct str){ .max = REPLY_MAX };
@@ -19,7 +21,7 @@ static void send_json(struct request *r)
 }
 
 /* The loop may be on its way out, with answers still to be given. */
-static bool has_accounts(struct request *r)
+bool people_ready(struct request *r)
 {
 	if (!r->loop->accounts)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
@@ -27,21 +29,14 @@ static bool has_accounts(struct request *r)
 }
 
 /* Is `key=value`, or for no value `key` with or without one, in the query? */
-static bool query_has(const struct request *r, const char *key, const char *value)
+static bool query_has(struct request *r, const char *key, const char *value)
 {
 	struct span rest = span_of(r->query);
-	size_t n = strlen(key);
-	while (rest.n) {
-		const char *end = memchr(rest.p, '&', rest.n);
-		struct span one = { rest.p, end ? (size_t)(end - rest.p) : rest.n };
-		rest.p += one.n + (end != NULL);
-		rest.n -= one.n + (end != NULL);
-		if (!span_starts(one, key) || (one.n > n && one.p[n] != '='))
-			continue;
-		if (!value ||
-		    (one.n > n && span_is((struct span){ one.p + n + 1, one.n - n - 1 }, value)))
+	struct span name;
+	struct span has;
+	while (query_next(&rest, &r->arena, &name, &has))
+		if (span_is(name, key) && (!value || (has.p && span_is(has, value))))
 			return true;
-	}
 	return false;
 }
 
@@ -69,11 +64,21 @@ static void put_storage_names(struct str *out, const struct facts *f)
 	str_char(out, ']');
 }
 
+static void put_grants(struct str *out, unsigned grants)
+{
+	struct span names[GRANT_BITS];
+	size_t n = 0;
+	for (size_t bit = 0; bit < GRANT_BITS; bit++)
+		if (grants >> bit & 1)
+			names[n++] = span_of(GRANT_NAMES[bit]);
+	put_names(out, names, n);
+}
+
 static void put_user(struct request *r, const struct account *a)
 {
 	struct str *out = &r->reply.body;
 	struct span *clusters;
-	size_t n = account_virtual_clusters(r->loop->accounts, a, &r->arena, &clusters);
+	size_t n = clusters_of(r, a, &clusters);
 	str_puts(out, "{\"username\":");
 	str_json(out, span_of(a->name));
 	str_puts(out, ",\"email\":");
@@ -88,13 +93,15 @@ static void put_user(struct request *r, const struct account *a)
 	put_names(out, clusters, n);
 	str_puts(out, ",\"storageConfig\":");
 	put_storage_names(out, &a->facts);
+	str_puts(out, ",\"overlays\":");
+	put_grants(out, a->facts.grants);
 	str_char(out, '}');
 }
 
 static void show_user(struct request *r, const struct account *a)
 {
 	put_user(r, a);
-	send_json(r);
+	people_send(r);
 }
 
 static void no_user(struct request *r)
@@ -139,7 +146,7 @@ static bool may_exist(struct request *r, struct span name)
 void user_get(struct request *r)
 {
 	ERR_AUTO e = { 0 };
-	if (!has_accounts(r))
+	if (!people_ready(r))
 		return;
 	if (span_is(r->args[0], r->who->name)) {
 		show_user(r, r->who);
@@ -163,7 +170,7 @@ void users_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span *users;
-	if (!has_accounts(r))
+	if (!people_ready(r))
 		return;
 	size_t n = account_users(r->loop->accounts, &r->arena, &users);
 	str_char(out, '[');
@@ -176,7 +183,7 @@ void users_get(struct request *r)
 		str_char(out, '}');
 	}
 	str_char(out, ']');
-	send_json(r);
+	people_send(r);
 }
 
 /* ---- storages ---- */
@@ -208,7 +215,7 @@ void storages_get(struct request *r)
 		first = false;
 	}
 	str_puts(out, "]}");
-	send_json(r);
+	people_send(r);
 }
 
 void storage_get(struct request *r)
@@ -233,56 +240,5 @@ void storage_get(struct request *r)
 		str_span(out, a->storages[i].mount_options);
 	}
 	str_char(out, '}');
-	send_json(r);
-}
-
-/* ---- virtual clusters ---- */
-
-/* Clients divide and add up; of none is it known what it has. */
-#define RESOURCES "{\"cpu\":0,\"memory\":0,\"gpu\":0,\"vCores\":0,\"GPUs\":0}"
-static const char CLUSTER[] =
-    "{\"capacity\":0,\"usedCapacity\":0,\"dedicated\":false,\"resourcesUsed\":" RESOURCES
-    ",\"resourcesGuaranteed\":" RESOURCES ",\"resourcesTotal\":" RESOURCES "}";
-
-void clusters_get(struct request *r)
-{
-	struct str *out = &r->reply.body;
-	struct span *names;
-	if (!has_accounts(r))
-		return;
-	size_t n = account_virtual_clusters(r->loop->accounts, NULL, &r->arena, &names);
-	if (query_has(r, "nodes", NULL))
-		n = 0; /* by nodes, of which nothing is known */
-	str_char(out, '{');
-	for (size_t i = 0; i < n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, names[i]);
-		str_char(out, ':');
-		str_puts(out, CLUSTER);
-	}
-	str_char(out, '}');
-	send_json(r);
-}
-
-void cluster_get(struct request *r)
-{
-	struct span *names;
-	if (!has_accounts(r))
-		return;
-	size_t n = account_virtual_clusters(r->loop->accounts, NULL, &r->arena, &names);
-	size_t i = 0;
-	while (i < n && !span_eq(names[i], r->args[0]))
-		i++;
-	if (i == n) {
-		answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
-		return;
-	}
-	str_puts(&r->reply.body, CLUSTER);
-	send_json(r);
-}
-
-void skus_get(struct request *r)
-{
-	str_puts(&r->reply.body, "{}");
-	send_json(r);
+	people_send(r);
 }

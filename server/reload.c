@@ -5,6 +5,7 @@
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/log.h"
+#include "server/scheduler.h"
 #include "server/tls.h"
 #include "server/token.h"
 
@@ -90,6 +91,18 @@ static void read_accounts(struct server *s)
 		          s->options->facts);
 }
 
+static void read_scheduler(struct server *s)
+{
+	ERR_AUTO e = { 0 };
+	const char *file = s->options->hived_config;
+	if (!s->scheduler)
+		return;
+	if (scheduler_reload(s->scheduler, &e) < 0)
+		say_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
+	else
+		log_event(LOG_INFO, "SIGHUP: HiveD's configuration was read again", "file", file);
+}
+
 static void read_certificate(struct server *s, bool force)
 {
 	ERR_AUTO e = { 0 };
@@ -109,6 +122,7 @@ void reload_all(struct server *s, struct loop *loops, size_t n)
 {
 	swap_keys(s, loops, n);
 	read_accounts(s);
+	read_scheduler(s);
 	read_certificate(s, true);
 }
 

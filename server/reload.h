@@ -1,8 +1,9 @@
 #pragma once
 /*
- * Files that are read again while the server runs: keys of tokens, the file of --facts,
- * certificates. Each is read and checked as a whole before it takes the place of what is there; on
- * any error that stays, and the log says what is wrong, with file and place.  The main thread only.
+ * Files that are read again while the server runs: keys of tokens, the files of --facts
+ * and --hived-config, certificates. Each is read and checked as a whole before it takes the place
+ * of what is there; on any error that stays, and the log says what is wrong, with file and place.
+ * The main thread only.
  */
 #include "server/loop.h"
 

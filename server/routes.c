@@ -72,12 +72,12 @@ const struct route ROUTES[] = {
 	{ "GET", "/api/v2/storages/{storage}", storage_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGE,
 	  "One of these; 404 `NoStorageError` for all others." },
 	{ "GET", "/api/v2/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS,
-	  "The virtual clusters that are known. What they have is not: all numbers are 0." },
+	  "The virtual clusters that are known: of `--facts`, or of HiveD. What they have is not told: all numbers are 0." },
 	{ "GET", "/api/v1/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS, "The same." },
 	{ "GET", "/api/v2/virtual-clusters/{cluster}", cluster_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTER,
 	  "One of these; 404 `NoVirtualClusterError`." },
-	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_EMPTY,
-	  "`{}`: there are none without HiveD." },
+	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
+	  "The SKU types of HiveD (`?vc=`: that a virtual cluster has, 404 `NoVirtualClusterError`), and what one cell of each has: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`." },
 };
 /* clang-format on */
 const size_t N_ROUTES = sizeof(ROUTES) / sizeof(ROUTES[0]);
@@ -202,6 +202,10 @@ static const char PAGE_HEAD[] =
     "random): the same key and body from the same user within 24 hours get the first answer "
     "again,\n"
     "with `Idempotency-Replayed: true`; another body with the key is 422 `IdempotencyError`.\n"
+    "\n"
+    "`?dryRun=true` behind the path of a submission tries the job, and nothing is made: 200 with\n"
+    "the objects as a List; `?dryRun=server` has the API server look at them, too: see\n"
+    "[HTTP.md](HTTP.md).\n"
     "\n"
     "| method | path | who | |\n"
     "|---|---|---|---|\n";

@@ -14,6 +14,7 @@ struct revoked;
 struct edge;
 struct worker;
 struct tls;
+struct scheduler;
 
 enum phase {
 	PHASE_RUN,
@@ -47,7 +48,8 @@ struct server {
 	struct tls *tls;       /* NULL: plain HTTP */
 	struct login *login;   /* one of these two */
 	struct local *local;
-	struct images *images; /* NULL: images are not checked */
+	struct images *images;       /* NULL: images are not checked */
+	struct scheduler *scheduler; /* NULL: it is not HiveD */
 	const char *namespace_name;
 	uint16_t port;
 	atomic_int delivery; /* enum delivery_state */

@@ -7,8 +7,15 @@
 
 #include "server/file.h"
 #include "server/program.h"
+#include "translate/hived.h"
 
-enum { TEMPLATE_MAX = 1 << 20, TEMPLATES_MAX = 64, FACTS_MAX = 16 << 20, LINE_LIMIT = 8192 };
+enum {
+	TEMPLATE_MAX = 1 << 20,
+	TEMPLATES_MAX = 64,
+	FACTS_MAX = 16 << 20,
+	HIVED_MAX = 16 << 20,
+	LINE_LIMIT = 8192
+};
 
 void complain_note(const struct note *n, const char *file, const char *prefix)
 {
@@ -67,10 +74,11 @@ static int settings_from(struct settings *s, const struct options *o, struct are
 	return program_load(o, a, &s->program, e);
 }
 
+/* Also .yml, which none is called: who writes one means it, and is told so. */
 static bool is_template(const char *name)
 {
 	const char *dot = strrchr(name, '.');
-	return name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
+	return name[0] != '.' && dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
 static int read_template(const char *dir, const char *name, struct arena *a,
@@ -134,6 +142,18 @@ int setup_facts(const struct options *o, const char *user, struct arena *a, stru
 	if (o->facts[0] && file_read(o->facts, FACTS_MAX, &text, &n, e) < 0)
 		return -1;
 	return facts_read((struct span){ text ? text : "", n }, user, a, f, e);
+}
+
+int setup_hived(const struct options *o, struct arena *a, struct facts *f, struct err *e)
+{
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	if (!o->hived_config[0])
+		return 0;
+	if (file_read(o->hived_config, HIVED_MAX, &text, &n, e) < 0)
+		return -1;
+	f->hived = hived_read((struct span){ text, n }, a, e);
+	return f->hived ? 0 : -1;
 }
 
 const char *setup_user(const struct options *o)

@@ -11,6 +11,9 @@ struct translator *setup_translator(const struct options *o, struct err *e);
 int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
                 struct err *e);
 
+/* HiveD's configuration, if --hived-config names one, into these facts; it lives in the arena. */
+int setup_hived(const struct options *o, struct arena *a, struct facts *f, struct err *e);
+
 /* options->user, else $USER if that is a user name, else "user". */
 const char *setup_user(const struct options *o);
 

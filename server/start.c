@@ -17,6 +17,7 @@
 #include "server/process.h"
 #include "server/reload.h"
 #include "server/revoked.h"
+#include "server/scheduler.h"
 #include "server/setup.h"
 #include "server/sweep.h"
 #include "server/tls.h"
@@ -119,6 +120,14 @@ static int open_images(struct service *s, struct err *e)
 	return s->server.images ? 0 : err_wrap(e, "--check-images");
 }
 
+static int open_scheduler(struct service *s, struct err *e)
+{
+	if (!s->options.hived_config[0])
+		return 0;
+	s->server.scheduler = scheduler_new(&s->options, e);
+	return s->server.scheduler ? 0 : -1;
+}
+
 /* For the hashes of passwords. */
 static int open_worker(struct service *s, struct err *e)
 {
@@ -139,6 +148,9 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 		return -1;
 	v->accounts = account_source_new(&s->options, e);
 	if (!v->accounts)
+		return -1;
+	*file = s->options.hived_config;
+	if (open_scheduler(s, e) < 0)
 		return -1;
 	*file = NULL;
 	s->server.revoked = revoked_new();
@@ -275,6 +287,8 @@ void start_report(const struct service *s, const char *scrubbed)
 	log_text(&line, "users", span_of(s->options.users));
 	if (s->options.no_auth)
 		log_text(&line, "user", span_of(s->options.user));
+	if (s->options.hived_config[0])
+		log_text(&line, "hived_config", span_of(s->options.hived_config));
 	log_int(&line, "loops", (int64_t)s->n_loops);
 	log_end(&line);
 	warn(s, scrubbed);
@@ -286,6 +300,7 @@ void start_undo(struct service *s)
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
 	images_free(v->images);
+	scheduler_free(v->scheduler);
 	worker_free(v->worker);
 	delivery_free(s->delivery);
 	sweep_free(s->sweep);

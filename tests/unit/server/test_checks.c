@@ -88,6 +88,20 @@ static void test_public(void **state)
 	wrong(true, ARGS(SECRET, "--tls-key", "a"), "together");
 }
 
+#define HIVED "--hived-config", "file", "--hived-webservice"
+
+static void test_hived(void **state)
+{
+	(void)state;
+	fine(true, ARGS(SECRET, "--hived-config", "file"));
+	fine(true, ARGS(SECRET, HIVED, "http://hived:9096"));
+	fine(true, ARGS(SECRET, HIVED, "https://hived", "--hived-webservice-ca", "ca"));
+	wrong(true, ARGS(SECRET, "--hived-webservice", "http://hived:9096"), "--hived-config");
+	wrong(true, ARGS(SECRET, HIVED, "http://hived", "--hived-webservice-ca", "ca"), "https://");
+	wrong(true, ARGS(SECRET, "--hived-config", "file", "--hived-webservice-ca", "ca"),
+	      "--hived-webservice");
+}
+
 static void test_rest(void **state)
 {
 	(void)state;
@@ -101,9 +115,8 @@ static void test_rest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fine),
-		cmocka_unit_test(test_who),
-		cmocka_unit_test(test_public),
+		cmocka_unit_test(test_fine),   cmocka_unit_test(test_who),
+		cmocka_unit_test(test_public), cmocka_unit_test(test_hived),
 		cmocka_unit_test(test_rest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

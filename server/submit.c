@@ -12,6 +12,7 @@
 #include "server/idempotency.h"
 #include "server/image_check.h"
 #include "server/loop.h"
+#include "server/scheduler.h"
 
 enum { ID_BYTES = 16, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 
@@ -226,7 +227,9 @@ static int start(struct request *r, struct err *e)
 	struct server *s = r->loop->server;
 	char *id = arena_alloc(&r->arena, (size_t)2 * ID_BYTES + 1);
 	random_hex(id, ID_BYTES);
+	VIEW_AUTO view = scheduler_hold(s->scheduler);
 	struct facts facts = r->who->facts;
+	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = wall_clock_ms();
 	struct mark mark = { id, s->options->instance, r->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);

@@ -56,3 +56,15 @@ unsigned edit_limit(size_t n)
 		return 0;
 	return n < 4 ? STEP : n < 8 ? 2 * STEP : 3 * STEP;
 }
+
+void guess_try(struct guess *g, const char *candidate)
+{
+	unsigned limit = edit_limit(g->name.n);
+	unsigned d = edit_distance(g->name, span_of(candidate), limit);
+	if (g->name.n > 3 && strncmp(candidate, g->name.p, g->name.n) == 0)
+		d = 0; /* begun, and not ended */
+	if (d > limit || (g->best && d >= g->distance))
+		return;
+	g->best = candidate;
+	g->distance = d;
+}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "server/file.h"
 #include "server/program.h"
@@ -85,12 +86,12 @@ static int read_template(const char *dir, const char *name, struct arena *a,
                          struct template_file *out, struct err *e)
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", dir, name);
-	FREE_AUTO char *text = NULL;
-	size_t n;
-	if (file_read(path, TEMPLATE_MAX, &text, &n, e) < 0)
+	STR_AUTO text = STR_INIT(TEMPLATE_MAX);
+	struct stat st;
+	if (file_read_regular(path, &text, &st, e) < 0)
 		return -1;
 	out->name = arena_dup(a, span_of(name));
-	out->text = arena_span(a, (struct span){ text, n });
+	out->text = arena_span(a, str_view(&text));
 	return 0;
 }
 

@@ -22,6 +22,14 @@ static bool is_container(const struct node *n)
 	return n->type == NODE_LIST || n->type == NODE_MAP;
 }
 
+static int fail_kind(const struct merge *m, const struct node *base, const struct node *over,
+                     struct span key)
+{
+	STR_AUTO text = STR_INIT(QUOTE_MAX);
+	str_printf(&text, "%s, where there is %s", node_type_name(over), node_type_name(base));
+	return fail(m, over->line, str_c(&text), key.n ? key : SPAN("(all of it)"));
+}
+
 /* Everything that comes from an overlay is marked, so that a second one cannot set it too. */
 static struct node adopt(const struct merge *m, const struct node *n)
 {
@@ -113,8 +121,10 @@ static int merge_named(const struct merge *m, const struct node *base, const str
 		} else if (node_get(add, "image")) {
 			item[n++] = adopt(m, add);
 		} else {
-			return fail(m, add->line, "no such container to add to, and no image",
-			            node_span(name));
+			return fail(
+			    m, add->line,
+			    "there is no such container to add to, and it has no image of its own",
+			    node_span(name));
 		}
 	}
 	*out = *base;
@@ -137,7 +147,7 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 		return 0;
 	}
 	if (is_container(base) || is_container(value))
-		return fail(m, value->line, "the base has something of another kind here", key);
+		return fail_kind(m, base, value, key);
 	if (base->flags & SET_BY_OVERLAY)
 		return fail(m, value->line, "two overlays set this", key);
 	*out = adopt(m, value);
@@ -150,7 +160,8 @@ static int merge_member(const struct merge *m, struct member *v, size_t *n,
 	size_t i = find(v, *n, member_key(over));
 	if (over->value.type == NODE_NULL) {
 		if (i == *n)
-			return fail(m, over->key_line, "nothing to delete", member_key(over));
+			return fail(m, over->key_line, "null deletes nothing: there is no such key",
+			            member_key(over));
 		(*n)--;
 		for (; i < *n; i++)
 			v[i] = v[i + 1];
@@ -185,7 +196,7 @@ static int check_place(const struct merge *m, const struct node *base, const str
 {
 	for (size_t i = 0; i < over->n; i++)
 		if (node_member(base, member_key(&over->member[i])) == NULL)
-			return fail(m, over->member[i].key_line, "the base has no such place",
+			return fail(m, over->member[i].key_line, "there is no such place to add to",
 			            member_key(&over->member[i]));
 	return 0;
 }

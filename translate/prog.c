@@ -265,11 +265,10 @@ static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 		return 0;
 	}
 	if (n->type != NODE_MAP || n->n != 2 || !is_string(c, name) || !is_string(c, value))
-		return err_set(
-		    e, UNKNOWN_ERROR,
-		    "template, line %u: in a list that may become a ConfigMap every element "
-		    "is {name, value}",
-		    n->line);
+		return err_set(e, UNKNOWN_ERROR,
+		               "line %u: in a list that may become a ConfigMap every element "
+		               "is {name, value}",
+		               n->line);
 	emit_string(c, node_span(name));
 	emit_text(c, ":");
 	emit_string(c, node_span(value));
@@ -283,14 +282,13 @@ static int emit_root(struct compiler *c, const struct node *root, enum prog_shap
 	/* What is dropped is dropped from its container, so there must be one. */
 	if (shape == PROG_VALUE) {
 		if (root->type != NODE_MAP)
-			return err_set(e, UNKNOWN_ERROR,
-			               "template, line %u: a mapping is needed here", root->line);
+			return err_set(e, UNKNOWN_ERROR, "line %u: a mapping is needed here",
+			               root->line);
 		emit_value(c, root);
 		return 0;
 	}
 	if (root->type != NODE_LIST)
-		return err_set(e, UNKNOWN_ERROR, "template, line %u: a list is needed here",
-		               root->line);
+		return err_set(e, UNKNOWN_ERROR, "line %u: a list is needed here", root->line);
 	for (size_t i = 0; i < root->n; i++) {
 		if (shape == PROG_ITEMS)
 			emit_item(c, (struct span){ NULL, 0 }, &root->item[i], true);
@@ -306,7 +304,7 @@ struct prog *prog_new(const struct node *root, enum prog_shape shape, const stru
 	struct compiler c = { .v = v, .text = STR_INIT(PROG_TEXT_MAX) };
 	int rc = emit_root(&c, root, shape, e);
 	if (rc == 0 && c.text.full)
-		rc = err_set(e, UNKNOWN_ERROR, "template: larger than %d bytes", PROG_TEXT_MAX);
+		rc = err_set(e, UNKNOWN_ERROR, "larger than %d bytes", PROG_TEXT_MAX);
 	if (rc < 0) {
 		free(c.op);
 		str_done(&c.text);

@@ -5,6 +5,7 @@
 #include "translate/template.h"
 
 #include "base/yaml.h"
+#include "schema/suggest.h"
 
 /* What is known on the way down a file. */
 struct reader {
@@ -19,6 +20,8 @@ struct reader {
 /* Members below which Kubernetes takes text only; a number there stops the controller. */
 static const char *const TEXT_MAPS[] = { "labels",     "annotations",  "data",
 	                                 "stringData", "nodeSelector", "matchLabels" };
+
+static const char NO_END[] = "a hole without end or name (for ${ itself write $${)";
 
 static const char *const NAMED_LISTS[] = { "containers", "initContainers" };
 
@@ -44,6 +47,25 @@ const struct constant *constant_find(const struct vocabulary *v, struct span nam
 		if (span_is(name, v->constants[i].name))
 			return &v->constants[i];
 	return NULL;
+}
+
+static int fail_unknown(const struct reader *r, unsigned line, struct span name)
+{
+	struct guess g = { .name = name };
+	char shown[4 * QUOTE_MAX];
+	for (size_t k = 0; k < r->v->n_groups; k++)
+		for (size_t i = 0; i < r->v->groups[k].n; i++)
+			guess_try(&g, r->v->groups[k].v[i].name);
+	for (size_t i = 0; i < r->v->n_constants; i++)
+		guess_try(&g, r->v->constants[i].name);
+	if (g.best)
+		return err_set(r->e, UNKNOWN_ERROR,
+		               "template %s, line %u: unknown hole: `%s`; did you mean `%s`?",
+		               r->file, line, quote(shown, name), g.best);
+	return err_set(r->e, UNKNOWN_ERROR,
+	               "template %s, line %u: unknown hole: `%s`; `rest-lit page translation` "
+	               "lists all",
+	               r->file, line, quote(shown, name));
 }
 
 static bool is_name_char(char c)
@@ -141,7 +163,7 @@ static int check_hole(const struct reader *r, const struct node *n, struct piece
 		return p.list ? fail(r, n->line, "a constant is no list", p.text) : 0;
 	const struct hole *h = hole_find(r->v, p.text);
 	if (h == NULL)
-		return fail(r, n->line, "unknown hole", p.text);
+		return fail_unknown(r, n->line, p.text);
 	if (p.list != (h->type == HOLE_LIST))
 		return fail(r, n->line,
 		            p.list ? "${*...} of a hole that is no list" : "a list needs ${*...}",
@@ -177,7 +199,7 @@ static int check_text(const struct reader *r, const struct node *n, struct spot 
 		if (whole && check_typed(r, n, p, spot) < 0)
 			return -1;
 	}
-	return more < 0 ? fail(r, n->line, "a hole without end or name", node_span(n)) : 0;
+	return more < 0 ? fail(r, n->line, NO_END, node_span(n)) : 0;
 }
 
 static int check_scalar(const struct reader *r, const struct node *n, struct spot spot)
@@ -188,7 +210,10 @@ static int check_scalar(const struct reader *r, const struct node *n, struct spo
 	case NODE_NULL:
 		if (r->role == MANIFEST_OVERLAY && !spot.element)
 			return 0; /* deletes its key */
-		return fail(r, n->line, "null has no meaning here", SPAN("null"));
+		return fail(
+		    r, n->line,
+		    "null only deletes a key of what an overlay is put on; here, leave it out",
+		    SPAN("null"));
 	case NODE_BOOL:
 	case NODE_INT:
 		if (spot.text_only)
@@ -222,7 +247,7 @@ static int fold_key(const struct reader *r, struct member *m)
 		str_span(&key, c ? c->value : p.text);
 	}
 	if (more < 0)
-		return fail(r, m->key_line, "a hole without end or name", member_key(m));
+		return fail(r, m->key_line, NO_END, member_key(m));
 	m->key = arena_dup(r->a, str_view(&key));
 	m->key_n = (uint32_t)key.n;
 	return 0;
@@ -304,18 +329,52 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 	return check_scalar(r, n, spot);
 }
 
+/* Nothing but blanks and comments. */
+static bool is_blank(struct span text)
+{
+	bool comment = false;
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		comment = c != '\n' && (comment || c == '#');
+		if (!comment && !memchr(" \t\r\n", c, 4))
+			return false;
+	}
+	return true;
+}
+
+/* Of what is no YAML, the first complaint, in the form of all others. */
+static int complain_of_yaml(const struct manifest *m, struct err *e)
+{
+	const struct note *first = e->notes.n ? &e->notes.v[0] : NULL;
+	FREE_AUTO char *why = xstrdup(err_msg(e));
+	unsigned line = first ? first->line : 0;
+	unsigned column = first ? first->column : 0;
+	err_done(e);
+	return err_set(e, UNKNOWN_ERROR, "template %s, line %u, column %u: %s", m->file, line,
+	               column, why);
+}
+
+static int read_blank(struct manifest *m, struct arena *a, struct err *e)
+{
+	struct node *nothing = ARENA_NEW(a, struct node, 1);
+	if (m->role == MANIFEST_BASE)
+		return err_set(e, UNKNOWN_ERROR,
+		               "template %s: is empty; only an overlay may be that", m->file);
+	nothing->type = NODE_MAP;
+	m->root = nothing;
+	return 0;
+}
+
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
 {
 	struct reader r = { m->file, m->role, m->has, v, a, e };
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0) {
-		e->http = 500;
-		e->code = "UnknownError";
-		unsigned line = e->notes.n ? e->notes.v[0].line : 0;
-		return err_wrap(e, "template %s, line %u", m->file, line);
-	}
+	if (is_blank(m->text))
+		return read_blank(m, a, e);
+	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0)
+		return complain_of_yaml(m, e);
 	/* A list at the top is a fragment of an environment, or the like: see PROG_ITEMS. */
 	struct above top = { doc->root.type == NODE_LIST ? SPAN("env") : SPAN(""), SPAN("") };
 	if (check_node(&r, &doc->root, top, false) < 0)

@@ -130,7 +130,8 @@ struct manifest {
 /*
  * Read and check m->text; the tree lives in the arena, `file` and `text` are borrowed.  -1 and *e
  * (500) naming file, line and hole: unknown holes, or such as have no meaning here, `${` without
- * end, a number where Kubernetes wants text, null in a base, containers without a literal name.
+ * end, a number where Kubernetes wants text, null in a base, containers without a literal name.  An
+ * overlay may be blank; its root is then an empty map.
  */
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e);
 

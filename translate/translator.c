@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "schema/suggest.h"
 #include "translate/bindings.h"
 
 enum { OVERLAYS_PER_UNIT = 14 };
@@ -205,17 +206,31 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 	return 0;
 }
 
+/* What was wrong with putting overlay i on the base and those before it; i = n: with all of it. */
+static void say_on_what(const struct translator *t, enum unit u, size_t mask, size_t i,
+                        struct err *e)
+{
+	STR_AUTO names = STR_INIT(4096);
+	for (size_t k = 0; k < i; k++)
+		if (mask >> k & 1)
+			str_printf(&names, ", %s", t->unit[u].overlay[k].file);
+	(void)err_wrap(e, "%s%s%s", i < t->unit[u].n ? "over " : "template ", UNITS[u].file,
+	               names.n ? str_c(&names) : "");
+}
+
 static struct prog *compile(const struct translator *t, enum unit u, size_t mask, struct err *e)
 {
 	const struct compiled *c = &t->unit[u];
 	ARENA_AUTO scratch = { 0 };
 	const struct node *root = c->base;
 	for (size_t i = 0; i < c->n; i++)
-		if (mask & (size_t)1 << i && manifest_merge(&root, &c->overlay[i], &scratch, e) < 0)
+		if (mask >> i & 1 && manifest_merge(&root, &c->overlay[i], &scratch, e) < 0) {
+			say_on_what(t, u, mask, i, e);
 			return NULL;
+		}
 	struct prog *p = prog_new(root, UNITS[u].shape, &t->words, e);
 	if (p == NULL)
-		(void)err_wrap(e, "%s", UNITS[u].file);
+		say_on_what(t, u, mask, c->n, e);
 	return p;
 }
 
@@ -233,32 +248,44 @@ static int try_compile(const struct translator *t, enum unit u, size_t mask, str
 static int check_unit(const struct translator *t, enum unit u, struct err *e)
 {
 	size_t n = t->unit[u].n;
-	if (try_compile(t, u, 0, e) < 0 || try_compile(t, u, ((size_t)1 << n) - 1, e) < 0)
+	if (try_compile(t, u, 0, e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k <= i; k++)
+		if (try_compile(t, u, (size_t)1 << i, e) < 0)
+			return -1;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++)
 			if (try_compile(t, u, (size_t)1 << i | (size_t)1 << k, e) < 0)
 				return -1;
-	return 0;
+	return try_compile(t, u, ((size_t)1 << n) - 1, e);
 }
 
-static bool is_template(const char *name)
+static int check_name(const char *name, struct err *e)
 {
 	int profile = 0;
 	struct span text;
 	const char *file = NULL;
-	for (size_t i = 0; (file = template_nth(i, &profile, &text)) != NULL; i++)
+	struct guess g = { .name = span_of(name) };
+	for (size_t i = 0; (file = template_nth(i, &profile, &text)) != NULL; i++) {
 		if (strcmp(file, name) == 0)
-			return true;
-	return false;
+			return 0;
+		guess_try(&g, file);
+	}
+	if (g.best)
+		return err_set(e, UNKNOWN_ERROR,
+		               "template %s: there is none of this name, did you mean %s?", name,
+		               g.best);
+	return err_set(e, UNKNOWN_ERROR,
+	               "template %s: there is none of this name (`rest-lit page translation` lists "
+	               "all)",
+	               name);
 }
 
 static int read_templates(struct translator *t, const struct template_file *replace, struct err *e)
 {
 	for (const struct template_file *r = replace; r && r->name; r++)
-		if (!is_template(r->name))
-			return err_set(e, UNKNOWN_ERROR, "template %s: there is none of this name",
-			               r->name);
+		if (check_name(r->name, e) < 0)
+			return -1;
 	for (enum unit u = 0; u < UNIT_MAX; u++)
 		if (read_unit(t, u, replace, e) < 0 || check_unit(t, u, e) < 0)
 			return -1;

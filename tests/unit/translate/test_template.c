@@ -405,6 +405,23 @@ static void test_read_refuses_with_file_and_line(void **state)
 {
 	(void)state;
 	assert_refused("a: 1\nb: ${nothing}", NULL, "base.yaml, line 2: unknown hole: `nothing`");
+	assert_refused("a: 1\nb: x${nuber}", NULL, "`nuber`; did you mean `number`?");
+	assert_refused("a: ${config.dev}", NULL, "`config.dev`; did you mean `config.device`?");
+	assert_refused("a: ${zzzzzzzzzz}", NULL, "page translation");
+	assert_refused("", NULL, "template base.yaml: is empty");
+	assert_refused(" # b\n\n# c", NULL, "template base.yaml: is empty");
+	assert_refused("a: 1\nb: [", NULL, "template base.yaml, line 3, column 1: a value");
+	assert_refused("a: 1\na: 2", NULL, "template base.yaml, line 2, column 1: duplicate key");
+	assert_refused("a: 1\n---\nb: 2", NULL, "template base.yaml, line 2, column 1: a second");
+}
+
+/* As an overlay that nobody has replaced by his own. */
+static void test_merge_blank_overlay_changes_nothing(void **state)
+{
+	(void)state;
+	static const char *const BLANK[] = { "", "\n", "# nothing\n", " \t\r\n  # x", "{}" };
+	for (size_t i = 0; i < sizeof(BLANK) / sizeof(*BLANK); i++)
+		assert_run("a: 1", BLANK[i], "{\"a\":1}");
 }
 
 static void test_read_refuses_base(void **state)
@@ -453,10 +470,10 @@ static void test_merge_refuses(void **state)
 	} CASES[] = {
 		/* clang-format off */
 		{ "a: 1",                     "b: 1",                    "no such place" },
-		{ "a: {b: 1}",                "a: {c: null}",            "nothing to delete" },
-		{ "a: {b: 1}",                "a: [1]",                  "another kind" },
-		{ "a: [1]",                   "a: 1",                    "another kind" },
-		{ "a: 1",                     "a: {b: 1}",               "another kind" },
+		{ "a: {b: 1}",                "a: {c: null}",            "null deletes nothing" },
+		{ "a: {b: 1}",                "a: [1]",                  "a list, where there is a mapping: `a`" },
+		{ "a: [1]",                   "a: 1",                    "an integer, where there is a list" },
+		{ "a: 1",                     "a: {b: 1}",               "a mapping, where there is an integer" },
 		{ "a: [1]",                   "a: [null]",               "null" },
 		{ "containers: [{name: a}]",  "containers: [{name: b}]", "no such container" },
 		{ "containers: [{name: a}]",  "containers: [{image: b}]", "literal name" },
@@ -486,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_merge_leaves_base_unchanged),
 		cmocka_unit_test(test_merge_two_overlays_cannot_set_one_scalar),
 		cmocka_unit_test(test_read_refuses_with_file_and_line),
+		cmocka_unit_test(test_merge_blank_overlay_changes_nothing),
 		cmocka_unit_test(test_read_refuses_base),
 		cmocka_unit_test(test_merge_refuses),
 	};

@@ -80,7 +80,49 @@ static void test_translator_refuses_unknown_template(void **state)
 	translate_settings_default(&set);
 	const struct template_file replace[] = { { "taskrol.yaml", SPAN("a: 1") }, { 0 } };
 	assert_null(translator_new(&set, replace, &e));
-	assert_non_null(strstr(err_msg(&e), "taskrol.yaml"));
+	assert_string_equal(
+	    err_msg(&e),
+	    "template taskrol.yaml: there is none of this name, did you mean taskrole.yaml?");
+}
+
+/* The overlay that is at fault, and what it was put on. */
+static void test_translator_names_all_files_of_a_merge(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *file, *text, *says;
+	} CASES[] = {
+		{ "site-taskrole.yaml", "task:\n  pod:\n    spec: {dnsPolicy: None}\n",
+		  "over taskrole.yaml, host-network.yaml: template site-taskrole.yaml, line 3: two "
+		  "overlays set this: `dnsPolicy`" },
+		{ "site-taskrole.yaml", "task:\n  pod: []\n",
+		  "over taskrole.yaml: template site-taskrole.yaml, line 2: a list, where there is "
+		  "a "
+		  "mapping: `pod`" },
+		{ "site-framework.yaml", "specs: {}\n",
+		  "over framework.yaml: template site-framework.yaml, line 1: there is no such "
+		  "place to add to: `specs`" },
+		{ "site-framework.yaml", "spec: {x: null}\n", "line 1: null deletes nothing" },
+		{ "site-framework.yaml", "5", "an integer, where there is a mapping" },
+		{ "taskrole.yaml", "task: {pod: {spec: {containers: [{name: main, image: x}]}}}\n",
+		  "over taskrole.yaml: template cpu-only.yaml, line 7: there is no such "
+		  "container" },
+		{ "env-job-v1.yaml", "- a: 1\n",
+		  "template env-job.yaml, env-job-v1.yaml: line 1: in a list" },
+		{ "env-role.yaml", "a: 1\n",
+		  "template env-role.yaml: line 1: a list is needed here" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ERR_AUTO e = { 0 };
+		struct settings set;
+		translate_settings_default(&set);
+		const struct template_file replace[] = { { CASES[i].file, span_of(CASES[i].text) },
+			                                 { 0 } };
+		assert_null(translator_new(&set, replace, &e));
+		assert_int_equal(e.http, 500);
+		if (!strstr(err_msg(&e), CASES[i].says))
+			fail_msg("%s", err_msg(&e));
+	}
 }
 
 static void test_translator_names_file_and_line_of_a_replaced_template(void **state)
@@ -194,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_translator_every_combination_compiles),
 		cmocka_unit_test(test_translator_environment_is_documented),
 		cmocka_unit_test(test_translator_refuses_unknown_template),
+		cmocka_unit_test(test_translator_names_all_files_of_a_merge),
 		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
 		cmocka_unit_test(test_translator_refuses_holes_out_of_place),
 		cmocka_unit_test(test_translator_refuses_a_template_that_is_no_mapping),

@@ -219,6 +219,24 @@ def test_openpai_virtual_clusters_of_the_file(check):
                     ["default", "vc1"])
 
 
+def test_openpai_overlays(check):
+    """What the profile plain leaves out of pods is had by who is in a group that grants it."""
+    job = job_v2("mounts").replace('"instances": 1', '"extraContainerOptions": {"fuse": true}')
+    with cluster() as c:
+        c.group("trusted", {"overlays": ["fuse"]})
+        c.user("eve", None, ["vision", "trusted"], "{}")
+        reply = c.server.submit(job, bearer(token("root")))
+        refused(check, "not granted, not even to an admin", reply, 403, "ForbiddenUserError")
+        check.ok("... says how it could be", "`overlays: [fuse]`" in reply.message, reply)
+        job = job.replace("{", '{"defaults": {"virtualCluster": "vc1"}, ', 1)
+        check.equal("granted", c.server.submit(job, bearer(token("eve"))).status, 202)
+        limits = pod(c, "mounts", "eve")["containers"][0]["resources"]["limits"]
+        check.equal("... and in the pod", limits.get("github.com/fuse"), 1)
+        for user, overlays in (("bob", []), ("eve", ["fuse"])):
+            check.equal(f"{user} sees it", get(c.server, f"/api/v2/users/{user}", user).json
+                        ["overlays"], overlays)
+
+
 # ---- the file -------------------------------------------------------------------------------
 POLICY = """
 virtualClusters: [default, vc1, vc2]
@@ -312,6 +330,9 @@ def test_file_mistakes_at_start(check):
                  ("facts.yaml:2:18: ", "group `x` is named but not defined")),
                 ("no such storage", "groups:\n  g: {storages: [x]}\n", (),
                  ("facts.yaml:2:18: ", "storage `x` is granted but not listed")),
+                ("no such overlay", "overlays: [fuze]\n", (), ("facts.yaml:1:12: ", "infiniband")),
+                ("overlays of both", "overlays: []\n", ("--users", "openpai"),
+                 ("facts.yaml:1:1: ", "--users=openpai")),
                 ("users of both", "users: {}\n", ("--users", "openpai"),
                  ("facts.yaml:1:1: ", "--users=openpai"))):
             done = start(text, *more)
@@ -327,14 +348,16 @@ def test_file_of_the_documents(check):
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", text)
         server = place.server(*SIGNATURE, "--facts", facts)
-        for user, clusters, storages in (
-                ("alice", ["default", "vision"], ["datasets", "home", "vision-scratch"]),
-                ("bob", ["default", "speech"], ["datasets", "home"]),
-                ("root", ["default", "speech", "vision"], ["datasets", "home"]),
-                ("ci-bot", ["default"], [])):
+        for user, clusters, storages, overlays in (
+                ("alice", ["default", "vision"], ["datasets", "home", "vision-scratch"],
+                 ["infiniband"]),
+                ("bob", ["default", "speech"], ["datasets", "home"], []),
+                ("root", ["default", "speech", "vision"], ["datasets", "home"], []),
+                ("ci-bot", ["default"], [], ["fuse"])):
             me = get(server, f"/api/v2/users/{user}", user).json
             check.equal(f"{user}: virtual clusters", sorted(me["virtualCluster"]), clusters)
             check.equal(f"{user}: storages", me["storageConfig"], storages)
+            check.equal(f"{user}: overlays", me["overlays"], overlays)
             check.equal(f"{user}: admin", me["admin"], user == "root")
         refused(check, "whoever else comes", submit(server, "x", "eve", vc="default"), 401,
                 "UnauthorizedUserError")
@@ -350,6 +373,7 @@ TESTS = [
     test_openpai_is_remembered,
     test_openpai_copied_secret,
     test_openpai_virtual_clusters_of_the_file,
+    test_openpai_overlays,
     test_file_users,
     test_file_reload,
     test_file_reload_under_load,

@@ -348,7 +348,8 @@ def test_users(check):
             check.equal(f"{path}: whole", reply.json, {
                 "username": "alice", "email": "", "grouplist": ["vision"],
                 "extension": {"jobSSH": {"pubKey": "ssh-rsa x"}}, "admin": False,
-                "virtualCluster": ["default", "v100"], "storageConfig": ["data", "models"]})
+                "virtualCluster": ["default", "v100"], "storageConfig": ["data", "models"],
+                "overlays": []})
         for who in ("bob", "root", "alice"):
             reply = get(server, "/api/v2/users/alice", bearer(token(who)))
             check.equal(f"alice's extension for {who}", "extension" in reply.json, who != "bob")

@@ -11,6 +11,8 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+from harness import SLOW, free_port, wait_until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
@@ -53,6 +55,10 @@ def tools():
                           stdout=subprocess.PIPE).stdout.decode().strip()
 
 
+def rule_text(rule):
+    return repr([sorted(rule.get(key) or []) for key in ("verbs", "apiGroups", "resources", "resourceNames")])
+
+
 class Cluster:
     def __init__(self, tools):
         self.environment = {**os.environ, "KUBEBUILDER_ASSETS": tools}
@@ -60,6 +66,9 @@ class Cluster:
         if os.access("/dev/shm", os.W_OK):
             self.environment["TMPDIR"] = "/dev/shm"
         self.kubectl_program = os.path.join(tools, "kubectl")
+        # No test that runs at the same time takes these before they are listened on.
+        for name in ("KIT_PORT", "KIT_ETCD_PORT"):
+            self.environment.setdefault(name, str(free_port()))
         # No pipe: the two servers would inherit it, and it would never end.
         text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
                               stdout=subprocess.PIPE, env=self.environment).stdout.decode()
@@ -93,7 +102,7 @@ class Cluster:
             if connection is None:
                 address = urlsplit(self.url)
                 connection = http.client.HTTPSConnection(
-                    address.hostname, address.port, timeout=60,
+                    address.hostname, address.port, timeout=60 * SLOW,
                     context=ssl.create_default_context(cafile=self.ca))
                 self.local.connection = connection
             try:
@@ -128,7 +137,7 @@ class Cluster:
     def kubectl(self, *arguments, text=None):
         return subprocess.run([self.kubectl_program, "--kubeconfig", self.kubeconfig, "--cache-dir",
                                os.path.join(self.directory, "cache"), *arguments], input=text,
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=60 * SLOW, check=False)
 
     def bind(self, check):
         """The roles of k8s/rbac.yaml for the user `rest-lit`; waits until they are in force."""
@@ -138,12 +147,30 @@ class Cluster:
             check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
         with open(self.user_token, encoding="utf-8") as f:
             token = f.read().strip()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60 * SLOW
         while not self.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW,
                            token=token)[1].get("status", {}).get("allowed"):
             if not check.ok("the role is in force", time.monotonic() < end):
                 return
             time.sleep(0.05)
+
+    def set_rules(self, role, rules):
+        """These for the Role or ClusterRole at that path; waits until they are in force for the user
+        `rest-lit`.  The rules it had."""
+        before = self.api("GET", role)[1]["rules"]
+        self.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")
+        with open(self.user_token, encoding="utf-8") as f:
+            token = f.read().strip()
+
+        def in_force():
+            review = self.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+                              {"spec": {"namespace": "default"}}, token=token)[1]
+            seen = [rule_text(rule) for rule in review["status"]["resourceRules"]]
+            return all(rule_text(r) in seen for r in rules) and \
+                not any(rule_text(r) in seen for r in before if r not in rules)
+        if not wait_until(in_force):
+            raise RuntimeError(f"{role}: the rules are not in force")
+        return before
 
     # ---- its health ---------------------------------------------------------------------
     def kill(self, by=signal.SIGKILL):
@@ -169,7 +196,7 @@ class Cluster:
         self.pid = self.child.pid
         with open(os.path.join(self.directory, "kube-apiserver.pid"), "w", encoding="utf-8") as f:
             f.write(str(self.pid))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 60 * SLOW
         while time.monotonic() < end:
             try:
                 # The CRD is served again, a moment after all else.

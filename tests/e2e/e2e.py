@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
 import delivery
+import dryrun
 import janitor
 import people
 from cluster import Cluster, end_in_order, step, tools
@@ -89,8 +90,7 @@ def test_missing_verb(check, cluster):
             for rule in rules:
                 if resource in rule["resources"]:
                     rule["verbs"] = [v for v in rule["verbs"] if v != verb] or ["watch"]
-            cluster.api("PATCH", ROLE, {"rules": rules}, "application/merge-patch+json")
-            time.sleep(1)
+            cluster.set_rules(ROLE, rules)
             reply = server.submit(job_v2_secret(job, MARKER))
             check.ok(f"without {verb} on {resource}: refused", reply.status >= 400, reply)
             check.ok(f"without {verb} on {resource}: is named", verb in reply.message and
@@ -99,8 +99,7 @@ def test_missing_verb(check, cluster):
                         orphans(cluster, job), [])
             check.ok(f"without {verb} on {resource}: no secret in the answer",
                      MARKER.encode() not in reply.body)
-        cluster.api("PATCH", ROLE, {"rules": whole}, "application/merge-patch+json")
-        time.sleep(1)
+        cluster.set_rules(ROLE, whole)
         check.equal("with all verbs again", server.submit(job_v2_secret("whole", MARKER)).status, 202)
         check.equal("... all is there", objects_of(cluster, "whole"),
                     ["Framework", "Secret-configcred", "Secret-regcred"])
@@ -417,7 +416,7 @@ def main():
         submit_with_configmap(check, cluster)
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
-             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     try:

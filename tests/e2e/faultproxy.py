@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
-from harness import Threads
+from harness import SLOW, Threads
 
 KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
 PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     def pass_on(self, body):
         if self.upstream is None:
             self.upstream = http.client.HTTPSConnection(
-                self.front.address.hostname, self.front.address.port, timeout=60, context=self.front.tls)
+                self.front.address.hostname, self.front.address.port, timeout=60 * SLOW, context=self.front.tls)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP}
         self.upstream.request(self.command, self.path, body or None, headers)
         reply = self.upstream.getresponse()
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "gate" in what:
             arrived, go = what["gate"]
             arrived.set()
-            go.wait(60)
+            go.wait(60 * SLOW)
         passed = not what or what.get("passed") or "gate" in what
         reply = self.pass_on(body) if passed else (500, {}, b"{}")
         if "status" in what:

@@ -8,7 +8,7 @@ from harness import Server, framework_name, job_v2_secret, wait_until
 
 MARKER = "Marker-of-a-secret-314159"
 # As short as it may be: janitor-age is at least the deadline and ten seconds.
-QUICK = ("--deadline", "1", "--janitor-age", "11", "--janitor-interval", "1", "--priority-class")
+QUICK = ("--deadline", "5", "--janitor-age", "15", "--janitor-interval", "1", "--priority-class")
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 MERGE = "application/merge-patch+json"
@@ -64,8 +64,7 @@ def make(check, cluster, path, *objects):
 
 def removed(*servers):
     """How many Frameworks and PriorityClasses these say they have removed."""
-    lines = [json.loads(line) for server in servers for line in server.log().splitlines()]
-    lines = [line for line in lines if line["msg"].startswith("removed what")]
+    lines = [json.loads(line) for server in servers for line in server.log_lines('"msg":"removed what')]
     return tuple(sum(line[key] for line in lines) for key in ("frameworks", "priority_classes"))
 
 
@@ -92,7 +91,7 @@ def test_left_behind(check, cluster):
         check.ok("each thing is counted once", wait_until(
             lambda: removed(first, second) in ((25, 5), (26, 5)), 30), removed(first, second))
         for server in (first, second):
-            check.ok("no trouble", "cannot look" not in server.log(), server.log()[-2000:])
+            check.ok("no trouble", "cannot look" not in server.settled_log(), server.log()[-2000:])
         for value in STAY:
             check.ok(f"{value['metadata']['name']} stays",
                      cluster.get("Framework", value["metadata"]["name"]))
@@ -122,17 +121,15 @@ def test_janitor_without_rights(check, cluster):
     rules = json.loads(json.dumps(whole))
     for rule in rules:
         rule["verbs"] = [v for v in rule["verbs"] if v != "list"]
-    cluster.api("PATCH", ROLE, {"rules": rules}, MERGE)
-    time.sleep(1)
+    cluster.set_rules(ROLE, rules)
     with serve(cluster) as server:
-        check.ok("without list: is named", wait_until(
-            lambda: '\\"list\\" on frameworks.frameworkcontroller' in server.log(), 20), server.log())
+        check.ok("without list: is named",
+                 server.logged('\\"list\\" on frameworks.frameworkcontroller'), server.log())
         check.equal("... jobs are taken", server.submit(job_v2_secret("unlisted", MARKER)).status, 202)
         time.sleep(4)
         check.equal("... and it is said once", server.log().count("cannot look for"), 1)
-        cluster.api("PATCH", ROLE, {"rules": whole}, MERGE)
-        check.ok("with it again: that is said", wait_until(
-            lambda: "left behind again" in server.log(), 60), server.log()[-2000:])
+        cluster.set_rules(ROLE, whole)
+        check.ok("with it again: that is said", server.logged("left behind again"), server.log()[-2000:])
     name = framework_name("unlisted")
     cluster.delete("Framework", name)
     cluster.delete("PriorityClass", name + "-priority")

@@ -184,7 +184,7 @@ def storages_are_those_of_groups(check, cluster):
         rules = cluster.api("GET", role)[1]["rules"]
         cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")
         check.ok("without the right", wait_until(lambda: p.status(token("carol")) == 503, 30))
-        check.ok("the log says which", "persistentvolumes" in p.server.log(), p.server.log())
+        check.ok("the log says which", p.server.logged("persistentvolumes"), p.server.log())
         cluster.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")
 
 

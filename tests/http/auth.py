@@ -207,7 +207,7 @@ def test_not_known(check):
         place.api.fault("GET", "secrets", name, hang="before")
         start = time.monotonic()
         unknown("no answer")
-        check.ok("no answer: in time", time.monotonic() - start < 15 * SLOW)
+        check.ok("no answer: in time", time.monotonic() - start < 60 * SLOW)
         place.api.faults.clear()
         check.ok("nothing was made", not place.api.of(framework_name("unknown")))
         lines = requests(server, 503, 1)
@@ -272,10 +272,14 @@ def test_end_while_believed(check):
     """A token that is believed ends when it says."""
     with Place() as place:
         server = place.server(*SIGNATURE)
-        short = token("alice", lifetime=3)
-        check.equal("short", submit(server, "short-1", bearer(short)).status, 202)
+        for lifetime in (3, 12, 60):  # it may end before it is looked at
+            short = token("alice", lifetime=lifetime)
+            taken = submit(server, f"short-{lifetime}", bearer(short)).status
+            if taken == 202:
+                break
+        check.equal("short", taken, 202)
         check.ok("short: ends", wait_until(
-            lambda: submit(server, "short-2", bearer(short)).status == 401, 10))
+            lambda: submit(server, "late", bearer(short)).status == 401, 2 * lifetime))
 
 
 def test_deny_list(check):
@@ -435,7 +439,7 @@ def test_silent(check):
         place.api.every(status=500)
         replies.append(submit(server, "silent", bearer(token("alice", jti="asked"))))
         line = requests(server, 503, 1)[-1]
-        seen = server.log().encode() + b"".join(r.body for r in replies)
+        seen = server.settled_log().encode() + b"".join(r.body for r in replies)
         for text in (good, bad, SECRET.decode()):
             for form in secret_forms(text):
                 check.ok("silent", form not in seen)
@@ -480,7 +484,7 @@ def test_start(check):
                 check.ok(f"serve {what}: says {word}", word.encode() in done.stderr, done.stderr)
             check.ok(f"serve {what}: no secret", SECRET not in done.stderr)
         server = place.server(*STORED, secret="pai-secret\n")
-        check.ok("stored, shipped secret: warns", "ships" in server.log(), server.log())
+        check.ok("stored, shipped secret: warns", server.logged("ships"), server.log())
         help_text = run("serve", "--help").stdout
         check.ok("serve --help: with tokens", b"rest-lit token" in help_text and
                  b"--jwt-secret-file" in help_text)
@@ -506,37 +510,37 @@ def test_reload(check):
         os.unlink(path)
         write_file(place.directory, "jwt-secret", other)
         server.process.send_signal(signal.SIGHUP)
-        check.ok("new keys: is said", wait_until(
-            lambda: events(server, "SIGHUP: the keys of tokens were read again")))
+        check.ok("new keys: is said", events(server, "SIGHUP: the keys of tokens were read again", 1))
         check.equal("new keys", submit(server, "reload-3", bearer(new)).status, 202)
         refused(check, "old keys are forgotten, though they were believed",
                 submit(server, "reload-4", bearer(old)))
-        check.ok("no secret in the log", other.decode() not in server.log())
+        check.ok("no secret in the log", other.decode() not in server.settled_log())
 
 
 def test_reload_under_load(check):
     """Keys are swapped while requests are checked with them."""
     with Place() as place:
         server = place.server(*SIGNATURE, "--token-cache", "0")
-        end = time.monotonic() + 3 * SLOW
+        again, over = "SIGHUP: the keys of tokens were read again", threading.Event()
 
         def ask(i):
             seen, n = set(), 0
-            while time.monotonic() < end:
+            while not over.is_set():
                 n += 1
                 seen.add(submit(server, f"load-{i}-{n}", bearer(token("alice", jti=n))).status)
             return seen
 
         def reload(_):
-            while time.monotonic() < end:
+            end = time.monotonic() + 2 * SLOW
+            while time.monotonic() < end or (len(events(server, again)) <= 3 and time.monotonic() < end + 60 * SLOW):
                 server.process.send_signal(signal.SIGHUP)
                 time.sleep(0.02)
+            over.set()
             return set()
 
         seen = set().union(*in_threads(5, lambda i: ask(i) if i else reload(i)))
         check.equal("under load: all accepted", seen, {202})
-        check.ok("under load: keys were read", len(events(
-            server, "SIGHUP: the keys of tokens were read again")) > 3)
+        check.ok("under load: keys were read", len(events(server, again)) > 3)
 
 
 TESTS = [test_bad_tokens, test_guest, test_schemes, test_user_of_token, test_stored, test_not_known,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from fakeapi import FakeApi
 from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run
-from place import STORED, Place
+from place import STORED, Place, events
 from slow import fake_server, in_threads
 from tokens import SECRET, basic, bearer, token, write_file
 
@@ -73,12 +73,9 @@ def documented(check, server):
     """Each refusal that this server has logged stands in the API for programs."""
     paths = json.loads(run("page", "openapi").stdout)["paths"]
     seen = set()
-    for text in server.log().splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if line.get("msg") == "request" and line.get("code"):
+    server.settled_log()
+    for line in events(server, "request"):
+        if line.get("code"):
             path = line["path"].removeprefix("/rest-server").rstrip("/")
             seen.add((line["method"].lower(), path, str(line["status"]), line["code"]))
     check.ok("refusals to look up", seen, seen)

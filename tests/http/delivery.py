@@ -25,8 +25,7 @@ def test_all_is_there(check):
     api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
     api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
     with fake_server(api) as server:
-        check.ok("all there: is said", wait_until(
-            lambda: lines(server, "what pods refer to is there")), server.log())
+        check.ok("all there: is said", lines(server, "what pods refer to is there", 1), server.log())
         check.equal("all there: nothing is missing", lines(server, "missing in"), [])
     api.close()
 
@@ -35,8 +34,7 @@ def test_missing(check):
     for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
         api = FakeApi()
         with fake_server(api, "--profile", profile) as server:
-            wait_until(lambda: len(lines(server, "missing in")) == 2)
-            missing = {line["object"]: line for line in lines(server, "missing in")}
+            missing = {line["object"]: line for line in lines(server, "missing in", 2)}
             check.equal(f"{profile}: both are named", sorted(missing), [
                 f"ConfigMap {EXIT_SPEC}", "ServiceAccount runtime-account"])
             check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
@@ -51,8 +49,7 @@ def test_missing(check):
 def test_remedy_names_what_is_configured(check):
     api = FakeApi()
     with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
-        wait_until(lambda: len(lines(server, "missing in")) == 2)
-        line = [m for m in lines(server, "missing in") if m["object"] == "ServiceAccount robot"]
+        line = [m for m in lines(server, "missing in", 2) if m["object"] == "ServiceAccount robot"]
         check.equal("remedy for other names", line and line[0]["mend"],
                     "sed -e 's/runtime-account/robot/' -e 's/namespace: default/namespace: jobs/' "
                     "runtime-assets/rbac.yaml | kubectl apply -f -")
@@ -64,9 +61,8 @@ def test_not_allowed_to_look(check):
     api.fault("GET", "serviceaccounts", status=403)
     api.fault("GET", "configmaps", status=403)
     with fake_server(api) as server:
-        check.ok("403: is said", wait_until(
-            lambda: len(lines(server, "cannot check whether")) == 2, 30), server.log())
-        said = lines(server, "cannot check whether")
+        said = lines(server, "cannot check whether", 2)
+        check.equal("403: is said", len(said), 2)
         check.equal("403: is no fault", {m["level"] for m in said}, {"info"})
         check.ok("403: names the right", all('"get"' in m["why"] and "k8s/rbac.yaml" in m["why"]
                                              for m in said), said)
@@ -83,7 +79,7 @@ def test_not_there_yet(check):
     api.fault("GET", "configmaps", times=2, status=503)
     with fake_server(api, "--in-flight", "1", "--loops", "1") as server:
         check.equal("hangs: jobs are taken", server.submit(job_v2("m")).status, 202)
-        check.ok("503 twice: asked again", wait_until(lambda: lines(server, "missing in"), 20), server.log())
+        check.ok("503 twice: asked again", lines(server, "missing in", 1), server.log())
         check.equal("hangs: stops at once", server.stop(5), 0)
     api.close()
 
@@ -94,7 +90,7 @@ def test_configmap_is_made(check):
     path = program()
     name = configmap_name(path)
     with by_configmap(api) as server:
-        check.ok("made: is said", wait_until(lambda: lines(server, THERE)), server.log())
+        check.ok("made: is said", lines(server, THERE, 1), server.log())
         there = api.objects.get(("configmaps", name))
         if check.ok("made: is there", there, list(api.objects)):
             with open(path, "rb") as f:
@@ -109,7 +105,7 @@ def test_configmap_is_made(check):
         check.equal("made: init runs it", pod["initContainers"][0]["command"],
                     ["/usr/local/pai-bin/pai-runtime", "init"])
     with by_configmap(api) as server:
-        check.ok("second start: finds it", wait_until(lambda: lines(server, THERE)), server.log())
+        check.ok("second start: finds it", lines(server, THERE, 1), server.log())
         check.equal("second start: as it was", [m["how"] for m in lines(server, THERE)],
                     ["was there, and is the same"])
     api.close()
@@ -121,7 +117,7 @@ def test_configmap_cannot_be_compared(check):
     api.put("configmaps", {"metadata": {"name": configmap_name(program())}})
     api.fault("GET", "configmaps", status=403)
     with by_configmap(api) as server:
-        check.ok("not compared: taken by its name", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.ok("not compared: taken by its name", lines(server, THERE, 1), server.log())
         check.equal("not compared: jobs are taken", server.submit(job_v2("m")).status, 202)
     api.close()
 
@@ -133,10 +129,10 @@ def test_configmap_made_by_hand(check):
                "examples/hello-world.yaml")
     api.fault("POST", "configmaps", status=403)
     with by_configmap(api) as server:
-        check.ok("by hand: not there yet", wait_until(lambda: lines(server, NOT_YET), 30), server.log())
+        check.ok("by hand: not there yet", lines(server, NOT_YET, 1), server.log())
         check.ok("by hand: says which right it wants", '"create"' in server.submit(job_v2("m")).message)
         api.put("configmaps", json.loads(both.stdout)["items"][0])
-        check.ok("by hand: found", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.ok("by hand: found", lines(server, THERE, 1), server.log())
         check.equal("by hand: jobs are taken", server.submit(job_v2("m")).status, 202)
     api.close()
 
@@ -152,12 +148,12 @@ def test_configmap_of_others(check):
         api = FakeApi()
         api.put("configmaps", {"metadata": {"name": configmap_name(path)}, **body})
         with by_configmap(api) as server:
-            check.ok(f"{what}: is said", wait_until(lambda: lines(server, NOT_YET)), server.log())
+            check.ok(f"{what}: is said", lines(server, NOT_YET, 1), server.log())
             reply = server.submit(job_v2("m"))
             check.equal(f"{what}: no job is taken", reply.status, 503)
             check.ok(f"{what}: says why", "other content" in reply.message, reply)
             api.remove("configmaps", configmap_name(path))
-            check.ok(f"{what}: made when that is gone", wait_until(lambda: lines(server, THERE), 20))
+            check.ok(f"{what}: made when that is gone", lines(server, THERE, 1))
             check.equal(f"{what}: then jobs are taken", server.submit(job_v2("m")).status, 202)
         api.close()
 
@@ -177,12 +173,12 @@ def refused(check, what, fault, word):
         check.ok(f"{what}: says what it waits for", "pai-runtime" in reply.message, reply)
         check.equal(f"{what}: /readyz", server.request("GET", "/readyz").status, 503)
         check.equal(f"{what}: /healthz", server.request("GET", "/healthz").status, 200)
-        check.ok(f"{what}: is logged", wait_until(lambda: lines(server, NOT_YET), 25), server.log())
+        check.ok(f"{what}: is logged", lines(server, NOT_YET, 1), server.log())
         check.ok(f"{what}: says why", word in server.submit(job_v2("m")).message)
         check.ok(f"{what}: no Framework", ("frameworks", framework_name("m")) not in api.objects)
         with api.lock:
             api.faults.clear()
-        check.ok(f"{what}: made in the end", wait_until(lambda: lines(server, THERE), 40), server.log())
+        check.ok(f"{what}: made in the end", lines(server, THERE, 1), server.log())
         check.equal(f"{what}: then jobs are taken", server.submit(job_v2("m")).status, 202)
         check.equal(f"{what}: said once", len(lines(server, NOT_YET)), 1)
     api.close()
@@ -198,7 +194,7 @@ def test_configmap_answer_lost(check):
     api = FakeApi()
     api.fault("POST", "configmaps", times=1, cut="done")
     with by_configmap(api) as server:
-        check.ok("lost answer: found", wait_until(lambda: lines(server, THERE), 30), server.log())
+        check.ok("lost answer: found", lines(server, THERE, 1), server.log())
         check.equal("lost answer: jobs are taken", server.submit(job_v2("m")).status, 202)
     api.close()
 
@@ -206,7 +202,7 @@ def test_configmap_answer_lost(check):
 def test_configmap_in_a_directory(check):
     name = configmap_name(program())
     with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
-        check.ok("directory: made", wait_until(lambda: lines(server, THERE)), server.log())
+        check.ok("directory: made", lines(server, THERE, 1), server.log())
         path = os.path.join(server.directory, "jobs", "configmaps", name + ".json")
         check.ok("directory: a file", os.path.exists(path), path)
         check.equal("directory: jobs are taken", server.submit(job_v2("m")).status, 202)
@@ -217,11 +213,11 @@ def test_again_on_sighup(check):
     """After something was mended, or lost."""
     api = FakeApi()
     with by_configmap(api) as server:
-        wait_until(lambda: lines(server, THERE) and len(lines(server, "missing in")) == 2)
+        check.ok("SIGHUP: before", lines(server, THERE, 1) and lines(server, "missing in", 2))
         api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
         api.remove("configmaps", configmap_name(program()))
         server.process.send_signal(signal.SIGHUP)
-        check.ok("SIGHUP: what is still missing", wait_until(lambda: len(lines(server, "missing in")) == 3), server.log())
+        check.ok("SIGHUP: what is still missing", len(lines(server, "missing in", 3)) == 3, server.log())
         check.equal("SIGHUP: and that alone", lines(server, "missing in")[-1]["object"], f"ConfigMap {EXIT_SPEC}")
         check.ok("SIGHUP: what is gone is made again", wait_until(
             lambda: ("configmaps", configmap_name(program())) in api.objects), server.log())

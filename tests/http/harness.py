@@ -3,10 +3,12 @@ can also send what no client would, and counting.
 
 The program is build/rest-lit, or what the environment variable REST_LIT names."""
 import base64
+import collections
 import hashlib
 import http.server
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -22,6 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BINARY = os.path.abspath(os.environ.get("REST_LIT", os.path.join(ROOT, "build", "rest-lit")))
 # Sanitizers and valgrind are slow; every bound of time in the tests is multiplied.
 SLOW = float(os.environ.get("TEST_SLOW", "1"))
+# What is to happen may take so long: machines stand still at times, and suites run side by side.
+PATIENCE = 30
 USER = "alice"
 
 
@@ -68,23 +72,30 @@ class Checks:
 
 
 # ---- small things -----------------------------------------------------------------------
+# Abstract sockets, each of which stands for a port that is ours: those of the last servers.
+HELD = collections.deque(maxlen=256)
+
+
 def free_port():
-    """A port on which nothing listens, below the range that clients' ends are taken from."""
-    import random
+    """A port on which nothing listens, below the range that clients' ends are taken from; and that
+    no test that runs at the same time takes, until it is listened on."""
     while True:
         port = random.randrange(20000, 32000)
+        held = socket.socket(socket.AF_UNIX)
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
+                held.bind(f"\0rest-lit-test-port-{port}")
                 s.bind(("127.0.0.1", port))
+                HELD.append(held)
                 return port
             except OSError:
-                pass
+                held.close()
 
 
-def wait_until(condition, seconds=10):
-    """Whether `condition` came true in time."""
-    end = time.monotonic() + seconds * SLOW
+def wait_until(condition, seconds=PATIENCE):
+    """Whether `condition` came true in time.  Less than PATIENCE is never meant."""
+    end = time.monotonic() + max(seconds, PATIENCE) * SLOW
     while time.monotonic() < end:
         if condition():
             return True
@@ -180,7 +191,7 @@ def parse_replies(data):
 class Connection:
     """A TCP connection to which anything can be written."""
 
-    def __init__(self, port, timeout=20):
+    def __init__(self, port, timeout=PATIENCE):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout * SLOW)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -220,9 +231,9 @@ class Connection:
             data += piece
         return data, False
 
-    def reply(self, seconds=20):
+    def reply(self, seconds=PATIENCE):
         """The next answer, or None."""
-        data, _ = self.read(seconds, lambda d: parse_replies(d))
+        data, _ = self.read(max(seconds, PATIENCE), lambda d: parse_replies(d))
         replies = parse_replies(data)
         return replies[0] if replies else None
 
@@ -279,22 +290,26 @@ class Server:
             self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
             stderr=subprocess.STDOUT, cwd=self.directory,
             env={**os.environ, **(environment or {})})
-        if wait and not wait_until(self.answers, 15):
+        if wait and not self.comes_up():
             self.kill()
-            raise RuntimeError(f"does not come up: {' '.join(self.command)}\n{self.log()}")
+            raise RuntimeError(f"does not come up: {self.log()[-400:]}")
+
+    def comes_up(self):
+        return wait_until(lambda: self.answers() or self.process.poll() is not None) and \
+            self.process.poll() is None
 
     def answers(self):
         if self.process.poll() is not None:
             return False
         try:
-            return self.request("GET", "/healthz", seconds=2).status == 200
+            return self.request("GET", "/healthz").status == 200
         except (OSError, AttributeError):
             return False
 
     def connect(self):
         return Connection(self.port)
 
-    def request(self, method, path, body=None, headers=None, seconds=40):
+    def request(self, method, path, body=None, headers=None, seconds=2 * PATIENCE):
         """One request on a connection of its own."""
         if isinstance(body, str):
             body = body.encode()
@@ -308,21 +323,48 @@ class Server:
                 return parse_replies(data)[0] if parse_replies(data) else None
             return c.reply(seconds)
 
-    def submit(self, body, headers=None, path="/api/v2/jobs", method="POST", seconds=60):
+    def submit(self, body, headers=None, path="/api/v2/jobs", method="POST", seconds=3 * PATIENCE):
         return self.request(method, path, body, headers, seconds)
 
-    def raw(self, data, seconds=3, answers=None):
-        """Send bytes as they are: the answers (that many, if it is known), and whether the server
-        has closed."""
+    def raw(self, data, seconds=PATIENCE, answers=None):
+        """Send bytes as they are: the answers (that many, if it is known, however long they take),
+        and whether the server has closed."""
         with self.connect() as c:
             c.send(data)
+            if answers:
+                seconds = max(seconds, PATIENCE)
             got, closed = c.read(seconds, answers and (lambda d: len(parse_replies(d)) >= answers))
             return parse_replies(got), closed
 
     def log(self):
+        """What stands in the log at this moment.  An answer is logged after it has gone out: see
+        logged() for what must be there, and settled_log() for what must not."""
         self.log_stream.flush()
         with open(self.log_file, "rb") as f:
             return f.read().decode("utf-8", "replace")
+
+    def log_lines(self, what=""):
+        """The lines that hold this text, or for which `what(line)` is true."""
+        fits = what if callable(what) else lambda line: what in line
+        return [line for line in self.log().splitlines() if fits(line)]
+
+    def logged(self, what, n=1):
+        """log_lines(what), when there are `n`, or nothing more is to be hoped for."""
+        wait_until(lambda: len(self.log_lines(what)) >= n or self.process.poll() is not None)
+        return self.log_lines(what)
+
+    def settled_log(self):
+        """The log, when all that was answered stands in it: then a later request does, too."""
+        if self.process.poll() is None:
+            mark = f"settled-{random.randrange(1 << 48):x}"
+            self.request("GET", "/healthz", headers={"X-Request-Id": mark})
+            self.logged(mark)
+        return self.log()
+
+    def cpu_seconds(self):
+        """What it has used of the processors; time that others use does not count."""
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            return sum(int(x) for x in f.read().rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
 
     def rss_kib(self):
         with open(f"/proc/{self.process.pid}/status") as f:
@@ -334,11 +376,11 @@ class Server:
             self.process.send_signal(signal.SIGTERM)
         self.terminated = True
 
-    def stop(self, seconds=45):
+    def stop(self, seconds=2 * PATIENCE):
         """SIGTERM, unless it had one; the exit status."""
         self.terminate()
         try:
-            return self.process.wait(seconds * SLOW)
+            return self.process.wait(max(seconds, PATIENCE) * SLOW)
         except subprocess.TimeoutExpired:
             self.kill()
             return None
@@ -363,10 +405,10 @@ class Server:
         self.remove()
 
 
-def run(*arguments, text=None, seconds=60):
+def run(*arguments, text=None, seconds=2 * PATIENCE):
     """rest-lit with these arguments, to its end."""
     return subprocess.run([BINARY, *arguments], input=text, capture_output=True,
-                          timeout=seconds * SLOW, cwd=ROOT, check=False)
+                          timeout=max(seconds, PATIENCE) * SLOW, cwd=ROOT, check=False)
 
 
 def secret_forms(marker):

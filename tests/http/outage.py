@@ -162,7 +162,7 @@ def one_outage(check, mode, tls):
         took = time.monotonic() - start
         over.join()
         check.equal(f"{what}: all are taken", sorted({getattr(r, "status", r) for r in replies}), [202])
-        check.ok(f"{what}: soon after", took < (OUTAGE + 8) * SLOW, took)
+        check.ok(f"{what}: soon after", took < (OUTAGE + 60) * SLOW, took)
         check.ok(f"{what}: all exist", all(
             ("frameworks", framework_name(f"job-{i}")) in api.objects for i in range(JOBS)))
         # At first whatever may be under way at once (16), then two by two with growing pauses.
@@ -234,7 +234,7 @@ def test_one_user_does_not_delay_others(check):
     api = FakeApi()
     door = Door(api)
     with behind(door, "--in-flight", "1", "--queue", "40", "--queue-per-user", "10") as server:
-        api.every(delay=0.1)
+        api.every(delay=0.5)
         replies = in_threads(30, lambda i: server.submit(job_v2(f"mine-{i}")))
         taken = [r for r in replies if r.status == 202]
         check.ok("ten at a time are taken", 10 <= len(taken) < 30, len(taken))

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 from fakeapi import FakeApi
-from harness import job_v2, wait_until
+from harness import job_v2
 from openpai import tokens_object
 from slow import fake_server
 from tokens import SECRET, write_file
@@ -60,23 +60,12 @@ def submit(server, name, headers):
     return server.submit(job_v2(name), {"Content-Type": "text/yaml", **headers})
 
 
-def events(server, message):
-    """Lines of the log with this message."""
-    lines = []
-    for text in server.log().splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if line.get("msg") == message:
-            lines.append(line)
-    return lines
+def events(server, message, n=0):
+    """Lines of the log with this message, when there are `n` of them."""
+    return [json.loads(line) for line in server.logged(f'"msg":{json.dumps(message)}', n)]
 
 
-def requests(server, status, count):
-    """The log's lines of requests with this status, when there are so many: a line is written when
-    its answer is out."""
-    def lines():
-        return [x for x in events(server, "request") if x.get("status") == status]
-    wait_until(lambda: len(lines()) >= count)
-    return lines()
+def requests(server, status, n):
+    """The log's lines of requests with this status, when there are so many."""
+    return [json.loads(line) for line in server.logged(
+        lambda line: '"msg":"request",' in line and f'"status":{status},' in line, n)]

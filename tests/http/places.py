@@ -6,10 +6,10 @@ import socket
 import time
 
 from fakeapi import FakeApi
-from harness import BINARY, SLOW, Server, framework_name, job_v2, parse_replies, request_bytes, wait_until
+from harness import BINARY, SLOW, Server, framework_name, job_v2, request_bytes, wait_until
 from slow import fake_server, in_threads
 
-LONG = str(int(60 * SLOW))
+LONG = "600"
 FEW = ("--loops", "1", "--connections", "10", "--idle-timeout", LONG, "--read-timeout", LONG)
 
 
@@ -50,7 +50,7 @@ def test_half_sent_ones_give_way(check):
             start = time.monotonic()
             check.ok(f"40 clients, {what}: others are served", is_served(server, 15))
             took = time.monotonic() - start
-            check.ok(f"40 clients, {what}: within seconds", took < 12 * SLOW, took)
+            check.ok(f"40 clients, {what}: within seconds", took < 60 * SLOW, took)
             check.ok(f"40 clients, {what}: again", is_served(server, 15))
             for c in crowd:
                 c.close()
@@ -68,7 +68,7 @@ def test_unread_answers_give_way(check):
         check.ok("20 clients that do not read, 10 places: others are served", is_served(server, 15))
         check.ok("... again", is_served(server, 15))
         took = time.monotonic() - start
-        check.ok("... within seconds", took < 12 * SLOW, took)
+        check.ok("... within seconds", took < 60 * SLOW, took)
         for c in crowd:
             c.close()
 
@@ -106,17 +106,14 @@ def test_blocked_ones_are_cut(check):
                  server.port)
         with server.connect() as c:
             c.send(chunk + b"x" * 20000)
-            check.ok("a chunk's extension of 20 KB is cut off", c.read(10)[1])
+            check.ok("a chunk's extension of 20 KB is cut off", c.read(60)[1])
         start = time.monotonic()
         check.equal("... and nobody waits for it at the end", server.stop(), 0)
-        check.ok("... at all", time.monotonic() - start < 10 * SLOW)
+        check.ok("... at all", time.monotonic() - start < 30 * SLOW)
 
 
 def test_blocked_ones_cost_nothing(check):
     """What cannot be read is not tried again and again, till the client is cut off."""
-    def used():
-        with open(f"/proc/{server.process.pid}/stat") as f:
-            return sum(int(x) for x in f.read().rpartition(")")[2].split()[11:13])
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n" %
                  server.port)
@@ -124,10 +121,10 @@ def test_blocked_ones_cost_nothing(check):
             with server.connect() as c:
                 c.send(chunk + line + b"x" * 20000)
                 time.sleep(0.5)
-                before = used()
+                before = server.cpu_seconds()
                 time.sleep(2)
-                took = used() - before
-                check.ok(f"{what} of 20 KB: the server sleeps", took < 20 * SLOW, f"{took} of 200 ticks")
+                took = server.cpu_seconds() - before
+                check.ok(f"{what} of 20 KB: the server sleeps", took < 0.5, f"{took} of 2 s")
                 check.ok(f"{what} of 20 KB: others are served", is_served(server))
 
 
@@ -185,8 +182,8 @@ def test_process(check):
         for folder, _, names in os.walk(os.path.join(server.directory, "jobs")):
             wrong += [p for p in [folder, *(os.path.join(folder, n) for n in names)] if os.stat(p).st_mode & 0o77]
         check.equal("files that others may read", wrong, [])
-        check.ok("the environment is spoken of", '"variable":"SSLKEYLOGFILE"' in server.log(), server.log())
-        check.ok("... and its values are not", "127.0.0.1:1\"" not in server.log())
+        check.ok("the environment is spoken of", server.logged('"variable":"SSLKEYLOGFILE"'), server.log())
+        check.ok("... and its values are not", "127.0.0.1:1\"" not in server.settled_log())
         check.ok("no keys are written", not os.path.exists(os.path.join(server.directory, "keys")))
     os.umask(0o022)
 
@@ -196,7 +193,7 @@ def test_few_files(check):
     few = ["prlimit", "--nofile=120:120", BINARY]
     with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
                 program=few) as server:
-        check.ok("few open files: said in the log", '"connections":40' in server.log(), server.log())
+        check.ok("few open files: said in the log", server.logged('"connections":40'), server.log())
         crowd = [server.connect() for _ in range(200)]
         for c in crowd:
             c.send(b"GET ")
@@ -260,29 +257,29 @@ def test_library_answers(check):
     """docs/HTTP.md lists them."""
     with Server("--standalone", "jobs") as server:
         for what, data, status in BY_LIBRARY:
-            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port), 5)
+            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port))
             check.equal(f"library, {what}: status", [r.status for r in replies], [status] if status else [])
             # Of a bad length it says the head twice; what it says is as long as it says.
             check.ok(f"library, {what}: is HTML, and the end", closed and
                      all(r.body.startswith((b"<html>", b"HTTP/1.1 4")) for r in replies), replies)
         for what, data, status in BY_US:
-            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port), 5)
+            replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port))
             check.equal(f"{what}: status", [r.status for r in replies], [status])
             check.ok(f"{what}: is JSON, with a request id, and the end", closed and replies and
                      replies[0].message and replies[0].code and "x-request-id" in replies[0].headers, replies)
         for what, data, status in FINE:
-            replies, _ = server.raw(data.replace(b"%d", b"%d" % server.port), 5, 1)
+            replies, _ = server.raw(data.replace(b"%d", b"%d" % server.port), answers=1)
             check.equal(f"{what}: status", [r.status for r in replies], [status])
-        check.ok("in the log it has its status", '"status":431' in server.log() and
-                 '"code":"RefusedByLibrary"' in server.log(), server.log()[-600:])
-        lines = server.log().count('"msg":"libmicrohttpd"')
+        check.ok("in the log it has its status", server.logged(
+            lambda line: '"status":431' in line and '"code":"RefusedByLibrary"' in line), server.log()[-600:])
+        lines = server.settled_log().count('"msg":"libmicrohttpd"')
         check.ok("the library's own words are few", lines <= 5 * 10, lines)
     with Server("--standalone", "jobs", "--loops", "1") as server:
         start = time.monotonic()
         for _ in range(200):
-            server.raw(b"GET / HTTX/1.1\r\n\r\n", 2, 1)
+            server.raw(b"GET / HTTX/1.1\r\n\r\n", answers=1)
         seconds = int(time.monotonic() - start) + 2
-        lines = server.log().count('"msg":"libmicrohttpd"')
+        lines = server.settled_log().count('"msg":"libmicrohttpd"')
         check.ok("a flood of malformed requests: 5 lines a second", lines <= 5 * seconds, lines)
 
 

@@ -35,7 +35,6 @@ def configmap_name(path):
     return f"pai-runtime-{machine}-{digest[:16]}"
 
 
-def lines(server, message):
-    """What was logged with a message that begins so."""
-    logged = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
-    return [line for line in logged if line["msg"].startswith(message)]
+def lines(server, message, n=0):
+    """What was logged with a message that begins so, when there are `n` lines of it."""
+    return [json.loads(line) for line in server.logged(f'"msg":"{message}', n)]

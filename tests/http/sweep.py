@@ -8,7 +8,7 @@ from fakeapi import FakeApi
 from harness import Server, framework_name, job_v2_secret, request_bytes, wait_until
 
 # As short as it may be: --janitor-age is at least --deadline and ten seconds.
-QUICK = ("--deadline", "1", "--janitor-age", "11", "--janitor-interval", "1")
+QUICK = ("--deadline", "5", "--janitor-age", "15", "--janitor-interval", "1")
 
 
 def of_job(where, job):
@@ -37,11 +37,10 @@ def test_sweep_directory(check):
         check.equal("half a job and its Secrets", len(of_job(where, "half")), 3)
         with Server("--standalone", where, *QUICK) as again:
             check.ok("it goes, and its Secrets with it",
-                     wait_until(lambda: not of_job(where, "half"), 60), of_job(where, "half"))
+                     wait_until(lambda: not of_job(where, "half"), 90), of_job(where, "half"))
             check.equal("a whole job stays", len(of_job(where, "whole")), 3)
-            check.ok("the log says so", wait_until(lambda: [
-                1 for line in again.log().splitlines() if "left behind" in line and
-                json.loads(line)["frameworks"] == 1], 10), again.log())
+            check.ok("the log says so", again.logged(
+                lambda line: "left behind" in line and json.loads(line)["frameworks"] == 1), again.log())
             check.equal("the name can be used again",
                         again.submit(job_v2_secret("half", "m")).status, 202)
 
@@ -80,7 +79,7 @@ def test_sweep_after_kill(check):
                 job_v2_secret("cut-off", "n"), key).status, 422)
             check.equal("without a key: taken", again.submit(job).code, "ConflictJobError")
             check.ok("it is removed", wait_until(
-                lambda: ("frameworks", framework_name("cut-off")) not in api.objects, 60))
+                lambda: ("frameworks", framework_name("cut-off")) not in api.objects, 90))
             reply = again.submit(job, key)
             check.equal("then the same request is taken", reply.status, 202)
             check.equal("... and its answer repeated", again.submit(job, key).status, 202)

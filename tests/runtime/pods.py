@@ -31,7 +31,7 @@ class Pod(Root):
         self.framework, self.role, self.index = framework, role, index
         self.address, self.host = address, host
         # Ports follow from it, so it is the same every time.
-        self.uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{role['name']} {index} {address}"))
+        self.uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{role['name']} {index}"))
         self.name = f"{framework['metadata']['name']}-{role['name']}-{index}"
         self.spec = role["task"]["pod"]["spec"]
         self.base = self.env

@@ -145,7 +145,7 @@ def test_sizes():
     with Root() as root:
         begin = time.monotonic()
         done, summary = explain(root, user=big, spec="openpai")
-        check("a log above 10 MiB without a match", time.monotonic() - begin < 5 * SLOW)
+        check("a log above 10 MiB without a match", time.monotonic() - begin < 60 * SLOW)
         equal("a log above 10 MiB: only its end counts", done.returncode, 255)
         check("a log above 10 MiB: its tail is shown",
               summary["errorLogs"]["user"].endswith("loss 0.5\n"))
@@ -223,16 +223,16 @@ def test_gpu():
             done, _ = explain(root, spec="openpai")
             equal(f"nvidia-smi: {name}", done.returncode, code)
     bad = ECC.format(cases[0][1])
-    for name, script in (("fails", f"echo '{bad}'; exit 9"), ("hangs", f"echo '{bad}'; sleep 60"),
-                         ("hangs silently", f"exec >/dev/null; sleep 60"),
+    for name, script in (("fails", f"echo '{bad}'; exit 9"), ("hangs", f"echo '{bad}'; sleep 600"),
+                         ("hangs silently", f"exec >/dev/null; sleep 600"),
                          ("never ends to write", "yes '<gpu>'"),
-                         ("leaves something behind", f"echo '{bad}'; sleep 60 & sleep 60")):
+                         ("leaves something behind", f"echo '{bad}'; sleep 600 & sleep 600")):
         with Root() as root:
             smi(root, script + "\n")
             begin = time.monotonic()
             done, _ = explain(root, spec="openpai")
             equal(f"nvidia-smi that {name}", done.returncode, 255)
-            check(f"nvidia-smi that {name} is not waited for", time.monotonic() - begin < 10 * SLOW)
+            check(f"nvidia-smi that {name} is not waited for", time.monotonic() - begin < 60 * SLOW)
     with Root() as root:
         smi(root, "touch \"$(dirname \"$0\")/asked\"\n")
         explain(root, user="package not find x\n")  # stands before the pattern that asks

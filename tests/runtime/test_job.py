@@ -24,11 +24,13 @@ me, index = options["job_name"], int(options["task_index"])
 hosts = {"ps": options["ps_hosts"].split(","), "worker": options["worker_hosts"].split(",")}
 address, port = hosts[me][index].rsplit(":", 1)
 listener = socket.create_server((address, int(port)))
+served = threading.Semaphore(0)
 def serve():
     while True:
         peer, _ = listener.accept()
         peer.sendall(("I am %s %d\n" % (me, index)).encode())
         peer.close()
+        served.release()
 threading.Thread(target=serve, daemon=True).start()
 print("listening on %s:%s" % (address, port), flush=True)
 if me == "ps":
@@ -37,14 +39,15 @@ if me == "ps":
 for role in ("ps", "worker"):
     for host in hosts[role]:
         address, port = host.rsplit(":", 1)
-        for attempt in range(600):
+        for attempt in range(1800):
             try:
                 s = socket.create_connection((address, int(port)), timeout=60)
                 break
             except OSError:
                 time.sleep(0.1)
         print("heard: " + s.makefile().readline().strip(), flush=True)
-time.sleep(1)  # the other worker may still ask
+for _ in hosts["worker"]:  # all of them ask
+    served.acquire(timeout=300)
 '''
 
 
@@ -179,10 +182,12 @@ def main():
         check("runtime-assets/rbac.yaml", applied.returncode == 0, applied.stderr)
         # Pods with addresses of their own, then pods that share the address of a node.
         framework = submit(cluster)
-        tf_demo(cluster, framework, lambda n: f"127.0.1.{n + 1}", None, "plain")
+        # Addresses that no run beside this one has.
+        net = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
+        tf_demo(cluster, framework, lambda n: f"{net}.{n + 1}", None, "plain")
         cluster.delete("Framework", framework["metadata"]["name"])
         framework = submit(cluster, "--profile", "openpai")
-        tf_demo(cluster, framework, lambda n: "127.0.0.1", "127.0.0.1", "openpai")
+        tf_demo(cluster, framework, lambda n: f"{net}.99", f"{net}.99", "openpai")
     finally:
         cluster.close()
 

@@ -164,7 +164,7 @@ printf '<%s>' "$@" >"$TB_SAW.part"; mv "$TB_SAW.part" "$TB_SAW"
 """
 
 
-def seen(path, seconds=20):
+def seen(path, seconds=60):
     end = time.monotonic() + seconds * SLOW
     while not os.path.exists(path) and time.monotonic() < end:
         time.sleep(0.02)

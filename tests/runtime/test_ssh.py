@@ -4,13 +4,16 @@ import os
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http"))
+
 from checks import RUNTIME, SLOW, check, equal, finish
+from harness import free_port
 from plugin_kit import D, PAI, SHELLS, Pod
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJob job"
@@ -115,7 +118,7 @@ def again(pod, users):
     equal("again: sshd", done.returncode, 0)
     equal("again: the host key stays", pod.read(HOME + "/host_key.made"), b"made\n")
     equal("again: the user's configuration is the same", pod.read("/root/.ssh/config").decode(), users)
-    deadline = time.monotonic() + 10 * SLOW
+    deadline = time.monotonic() + 60 * SLOW
     while os.path.exists(f"/proc/{first}") and time.monotonic() < deadline:
         if open(f"/proc/{first}/stat").read().split()[2] == "Z":
             break  # nobody waits for it here; in a pod, `run` does
@@ -266,16 +269,6 @@ def shells():
 
 # ---- for real --------------------------------------------------------------------------------------
 
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 def real_pods(folder, ports):
     """Two tasks on one machine, in directories that sshd finds safe."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/job"], check=True)
@@ -303,7 +296,7 @@ def real():
     folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
     pods = []
     try:
-        pods = real_pods(folder, free_ports(2))
+        pods = real_pods(folder, [free_port(), free_port()])
         one, two = pods
         done = one.run("sshd", "true")
         check("real: sshd of one task", done.returncode == 0, done)

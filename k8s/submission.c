@@ -174,9 +174,7 @@ static void replace(struct submission *b, const struct store_reply *reply)
 static void replaced(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
-	if (b->opt->dry_run)
-		next(b); /* it could be removed, and is there still */
-	else if (b->tries < 3)
+	if (b->tries < 3)
 		submission_post(b, 0);
 	else
 		wait_for_collector(b); /* somebody makes them as fast as we remove them */
@@ -290,10 +288,12 @@ static void compared(struct submission *b, const struct store_reply *reply)
 		is_made(b, reply);
 	else if (b->step == 0)
 		is_taken(b, reply);
-	else if (is_left_over(b, reply))
-		replace(b, reply);
-	else
+	else if (!is_left_over(b, reply))
 		is_foreign(b);
+	else if (b->opt->dry_run)
+		next(b); /* it would be replaced */
+	else
+		replace(b, reply);
 }
 
 static void started(struct submission *b, const struct store_reply *reply)

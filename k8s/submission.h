@@ -58,9 +58,9 @@ struct submission_options {
 	 */
 	const char *idempotency;
 	int64_t deadline_ms; /* by store_now_ms; finding out may take 5 s more, undoing again 5 s */
-	/* Each POST and DELETE with ?dryRun=All: nothing stays, and nothing that is there is
-	 * touched. What the job is made of refers to a Framework that never was, which no API
-	 * server minds; the PATCH that starts it is not tried. */
+	/* Each POST with ?dryRun=All, and neither PATCH nor DELETE: nothing stays, and nothing that
+	 * is there is touched.  Dependents refer to a Framework that never was, which no API
+	 * server minds. */
 	bool dry_run;
 };
 

@@ -16,7 +16,7 @@ static void send(struct submission *b, enum phase phase, int64_t not_before_ms)
 	r->kind = submission_object(b)->kind;
 	r->name = submission_object(b)->name;
 	r->user = b->opt->user;
-	r->dry_run = b->opt->dry_run && r->verb != STORE_GET;
+	r->dry_run = b->opt->dry_run && r->verb != STORE_GET; /* there are POSTs only */
 	r->not_before_ms = not_before_ms;
 	r->done = submission_on_reply;
 	r->arg = b;

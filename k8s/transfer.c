@@ -188,7 +188,8 @@ static void set_precondition(struct transfer *t, const struct store_request *r)
 	str_puts(out, "{\"preconditions\":{");
 	put_condition(out, "uid", r->uid);
 	put_condition(out, "resourceVersion", r->resource_version);
-	str_puts(out, "}}");
+	/* An API server that finds options in the body does not look for them in the query. */
+	str_puts(out, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
 	assert(!out->full); /* both come from objects that were read with a bound */
 	t->piece[0] = str_view(out);
 }

@@ -38,6 +38,9 @@ static void test_other_verbs_send(void **state)
 	struct store_request dry = request(STORE_CREATE, 5000);
 	dry.dry_run = true;
 	ask(store, dry);
+	dry = request(STORE_DELETE, 5000);
+	dry.dry_run = true;
+	ask(store, dry);
 	sent(0, "PATCH /apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/f ");
 	sent(0, "Content-Type: application/merge-patch+json\r\n");
 	sent(1, "DELETE /apis/");
@@ -45,6 +48,8 @@ static void test_other_verbs_send(void **state)
 	sent(2, "GET /apis/");
 	sent(2, "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1\r\n");
 	sent(3, "/frameworks?dryRun=All HTTP/1.1\r\n");
+	sent(4, "/frameworks/f?dryRun=All HTTP/1.1\r\n");
+	sent(4, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"},\"dryRun\":[\"All\"]}");
 	assert_int_equal(server.most, 1); /* the connection is kept */
 	stop();
 }

@@ -308,6 +308,7 @@ static void test_submission_dry_run_meets_what_is_left_over(void **state)
 		struct end end = submit(&w, &FOUR, 400, true);
 		assert_int_equal(end.http, LEFT[i].http);
 		assert_non_null(strstr(end.text, LEFT[i].says));
+		assert_int_equal(w.verbs[STORE_DELETE], 0);
 		assert_int_equal(count(&w), 1);
 		assert_true(w.things[0].exists);
 		store_free(&w.s);

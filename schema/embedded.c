@@ -8,6 +8,7 @@ EMBED(schema_v1, "schema/pai-v1.schema.json");
 EMBED(schema_v2, "schema/pai-v2.schema.json");
 EMBED(schema_facts, "schema/facts.schema.json");
 EMBED(schema_issuers, "schema/issuers.schema.json");
+EMBED(schema_hived, "schema/hived.schema.json");
 
 /* Set once, before threads start, and only read from then on. */
 static struct schema *compiled[SCHEMA_NAME_MAX];
@@ -23,6 +24,8 @@ struct span schema_text(enum schema_name name)
 		return EMBEDDED(schema_facts);
 	case SCHEMA_ISSUERS:
 		return EMBEDDED(schema_issuers);
+	case SCHEMA_HIVED:
+		return EMBEDDED(schema_hived);
 	case SCHEMA_NAME_MAX:
 		break;
 	}

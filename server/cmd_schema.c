@@ -12,6 +12,7 @@ static const struct {
 	{ "v2", SCHEMA_V2 },
 	{ "facts", SCHEMA_FACTS },
 	{ "issuers", SCHEMA_ISSUERS },
+	{ "hived", SCHEMA_HIVED },
 };
 
 int cmd_schema(const struct command *c, int argc, char **argv)

@@ -35,7 +35,7 @@ static const struct command COMMANDS[] = {
 	  "Example:\n"
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
-	{ "schema", cmd_schema, 0, "v1|v2|facts|issuers|config", "print a JSON Schema",
+	{ "schema", cmd_schema, 0, "v1|v2|facts|issuers|hived|config", "print a JSON Schema",
 	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), the file\n"
 	  "of issuers (--issuers), or the configuration file (--config).\n",
 	  "Example:\n"

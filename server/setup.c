@@ -54,6 +54,7 @@ static int settings_from(struct settings *s, const struct options *o, struct are
 	s->rest_server_uri = o->rest_server_uri;
 	s->device = o->device;
 	s->fs_uri = o->fs_uri;
+	s->hived = o->hived_config[0] != '\0';
 	s->hived_scheduler = o->hived_scheduler;
 	s->hived_device_env = o->hived_device_env;
 	s->port_start = o->port_start;

@@ -27,6 +27,7 @@ struct scope {
 	const struct mark *mark; /* NULL: none */
 	bool hide;               /* what is secret is not written, but MASK in its place */
 	struct arena *a;
+	const struct hived_plan *hived; /* NULL: the scheduler is not HiveD */
 	const struct mount *mounts;
 	size_t n_mounts;
 	bool owned;          /* there are objects besides the Framework */
@@ -39,6 +40,7 @@ struct scope {
 	struct span suffix;
 	const struct env_var *var;
 	const struct mount *mount;
+	struct span device; /* variable that tells the container's devices */
 };
 
 /*
@@ -60,12 +62,14 @@ enum part {
 	HOLDS_POD = 1 << 10,
 	HOLDS_ENV_ROLES = 1 << 11,
 	HOLDS_ENV_MAP = 1 << 12,
-	PART_BITS = 13
+	OF_HIVED = 1 << 13,
+	OF_DEVICE = 1 << 14,
+	PART_BITS = 15
 };
 extern const char *const PARTS[PART_BITS];
 
 extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, RUNTIME_HOLES, ENV_HOLES, STORAGE_HOLES,
-    SECRET_HOLES;
+    SECRET_HOLES, HIVED_HOLES;
 
 /* ---- templates --------------------------------------------------------------------------- */
 
@@ -78,6 +82,8 @@ enum unit {
 	UNIT_ENV_JOB_ROLE_MAP,
 	UNIT_ENV_ROLE,
 	UNIT_ENV_USER,
+	UNIT_ENV_DEVICE,
+	UNIT_ENV_DEVICE_NONE,
 	UNIT_STORAGE_MOUNT,
 	UNIT_STORAGE_VOLUME,
 	UNIT_SECRET_REGISTRY,
@@ -147,8 +153,9 @@ bool runtime_in_own_image(const struct scope *s);
 /* IfNotPresent where the tag or digest says which image it is, else Always. */
 const char *image_pull_policy(struct span image);
 
-/* Value of the job's PriorityClass: later jobs get lower ones. */
-int64_t priority_value(int64_t submitted_ms);
+/* Value of the job's PriorityClass: later jobs get lower ones, those of a higher priority of HiveD
+ * (0 without) higher ones. */
+int64_t priority_value(int64_t submitted_ms, int64_t priority);
 
 /* Variables of the environment, for the generated page and its test. */
 struct env_row {

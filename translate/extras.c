@@ -1,5 +1,5 @@
 /*
- * `extras` of both generations: gang allocation, storages, plugins, HiveD.  Types
+ * `extras` of both generations: gang allocation, storages, plugins.  Types
  * are checked here as well, since the schema of v1 leaves extras open.
  */
 #include "translate/names.h"
@@ -164,37 +164,6 @@ static void storages_read(struct reading *r, const struct path *extras, const st
 	r->job->n_storages = s.n;
 }
 
-/* ---- HiveD ------------------------------------------------------------------------------------
- */
-
-static bool role_exists(const struct node *roles, struct span name)
-{
-	if (node_is(roles, NODE_MAP))
-		return node_member(roles, name);
-	for (uint32_t i = 0; node_is(roles, NODE_LIST) && i < roles->n; i++) {
-		if (span_eq(reading_text(roles->item + i, "name"), name))
-			return true;
-	}
-	return false;
-}
-
-static void hived_read(struct reading *r, const struct path *extras, const struct node *n)
-{
-	const struct node *hived = node_get(n, "hivedScheduler");
-	const struct node *mine = node_get(r->root, "taskRoles");
-	const struct node *roles = node_get(hived, "taskRoles");
-	struct path p = PATH_KEY(extras, SPAN("hivedScheduler"));
-	struct path list = PATH_KEY(&p, SPAN("taskRoles"));
-	if (!present(hived))
-		return;
-	bool few = mine && mine->n <= r->set->max_roles;
-	for (uint32_t i = 0; few && node_is(roles, NODE_MAP) && i < roles->n; i++) {
-		if (!role_exists(mine, member_key(&roles->member[i])))
-			reading_refuse_key(r, &list, &roles->member[i], "no such role");
-	}
-	reading_warn(r, &p, hived, "is ignored: the scheduler here is not HiveD");
-}
-
 void extras_read(struct reading *r, const struct path *p, const struct node *extras)
 {
 	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
@@ -203,5 +172,4 @@ void extras_read(struct reading *r, const struct path *p, const struct node *ext
 	if (gang && gang->type != NODE_BOOL)
 		wrong_type(r, &at, gang, "true or false");
 	storages_read(r, p, extras);
-	hived_read(r, p, extras);
 }

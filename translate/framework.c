@@ -1,5 +1,5 @@
 /* Holes of the Framework, and of whatever else speaks of the job as a whole. */
-#include "translate/bindings.h"
+#include "translate/hived_plan.h"
 
 static bool hash(const struct scope *s, struct out *o)
 {
@@ -108,7 +108,7 @@ static bool priority_class(const struct scope *s, struct out *o)
 
 static bool priority(const struct scope *s, struct out *o)
 {
-	out_int(o, priority_value(s->facts->submitted_ms));
+	out_int(o, priority_value(s->facts->submitted_ms, s->hived ? s->hived->priority : 0));
 	return true;
 }
 

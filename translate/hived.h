@@ -39,9 +39,17 @@ struct sku {
 size_t hived_skus(const struct hived *h, const struct hived_status *status, struct span vc,
                   struct arena *a, struct sku **out);
 
+/* The leaf cells that a virtual cluster has, of all types, without those that it has borrowed for
+ * opportunistic jobs; status as above.  -1: it is in neither, there is no limit. */
+int64_t hived_cells(const struct hived *h, const struct hived_status *status, struct span vc);
+
+/* Is this pinned cell the virtual cluster's?  By the configuration; true where the virtual cluster
+ * is not in it. */
+bool hived_pins(const struct hived *h, struct span vc, struct span id);
+
 /*
- * The virtual clusters that are in the configuration or the status (NULL: none), each once.  How many;
- * *out lives in the arena, texts are borrowed.
+ * The virtual clusters that are in the configuration or the status (NULL: none), each once.  How
+ * many; *out lives in the arena, texts are borrowed.
  */
 size_t hived_virtual_clusters(const struct hived *h, const struct hived_status *status,
                               struct arena *a, struct span **out);

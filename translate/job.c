@@ -103,6 +103,7 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 		r->schema_notes = r->e->notes.n;
 	read_name(r, rule->name_key);
 	rule->read(r);
+	hived_request_read(r);
 	if (r->e->http)
 		return -1;
 	return mask_config(r, doc, text);

@@ -58,6 +58,30 @@ struct storage_request {
 	struct place mount_where;
 };
 
+/* A name in `extras.hivedScheduler`; n == 0: not given. */
+struct hived_name {
+	struct span name;
+	struct place where;
+};
+
+/* What it says of one role. */
+struct hived_role {
+	struct hived_name sku_type, pinned_cell, group;
+};
+
+/* Priorities of HiveD. */
+enum { HIVED_OPPO = -1, HIVED_TEST = 10, HIVED_HIGHEST = 126 };
+
+/* What it says of all: three switches, which go to HiveD by these names. */
+enum { HIVED_OPTIONS = 3 };
+extern const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS];
+
+struct hived_request {
+	int64_t priority;
+	const struct node *option[HIVED_OPTIONS]; /* a boolean; NULL: not given */
+	struct hived_role *roles;                 /* one per role of the job, or NULL */
+};
+
 struct job {
 	enum dialect dialect; /* DIALECT_V1 or DIALECT_V2 */
 	const char *user;
@@ -81,6 +105,7 @@ struct job {
 	bool storages_given;                    /* false: none are mounted */
 	const struct storage_request *storages; /* given and empty: the user's defaults */
 	size_t n_storages;
+	const struct hived_request *hived; /* NULL: nothing is said to HiveD */
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
 	int64_t kill_all;                           /* killAllOnCompletedTaskNumber; 0 if absent */

@@ -126,6 +126,11 @@ bool names_storage_ok(struct span name)
 	}
 }
 
+bool names_cell_ok(struct span name)
+{
+	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && only(name, "._~/-");
+}
+
 /* ---- images and registries ---------------------------------------------------------- */
 
 const char *names_image_problem(struct span image)

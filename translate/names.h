@@ -11,7 +11,8 @@ enum {
 	LABEL_MAX = 63, /* of a label value, and of role names in a Framework */
 	STORAGE_NAME_MAX = 253,
 	MOUNT_PATH_MAX = 512,
-	REGISTRY_MAX = 512
+	REGISTRY_MAX = 512,
+	CELL_NAME_MAX = 255
 };
 
 /* user~job, and its MD5, which is the Framework's name. */
@@ -31,6 +32,10 @@ bool names_label_value_ok(struct span v);
 
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
+
+/* Names of types of cells, of pinned cells and of affinity groups: letters, digits and ._~/-, a
+ * letter or digit first, at most 255. */
+bool names_cell_ok(struct span name);
 
 /* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ".  The grammar
  * of images is that of base/image.h. */

@@ -62,8 +62,10 @@ void reading_command(struct reading *r, struct role *role, const struct path *p,
 void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
                         const struct node *n, struct port_request *ports);
 
-/* `extras` of both generations: gang, storages, plugins, HiveD. */
+/* `extras` of both generations: gang, storages, plugins. */
 void extras_read(struct reading *r, const struct path *p, const struct node *extras);
+/* ... and `extras.hivedScheduler`, once the roles are known. */
+void hived_request_read(struct reading *r);
 
 /* v2 only: what a role asks for that must be granted. */
 void grants_read(struct reading *r, const struct path *p, const struct node *options,

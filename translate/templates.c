@@ -20,6 +20,11 @@ EMBED(common_env_job_role_v1, "translate/templates/common/env-job-role-v1.yaml")
 EMBED(common_env_role, "translate/templates/common/env-role.yaml");
 EMBED(common_env_role_v1, "translate/templates/common/env-role-v1.yaml");
 EMBED(common_env_user, "translate/templates/common/env-user.yaml");
+EMBED(common_env_device, "translate/templates/common/env-device.yaml");
+EMBED(common_env_device_none, "translate/templates/common/env-device-none.yaml");
+EMBED(common_cpu_only, "translate/templates/common/cpu-only.yaml");
+EMBED(common_no_device, "translate/templates/common/no-device.yaml");
+EMBED(common_hived, "translate/templates/common/hived.yaml");
 EMBED(common_storage_mount, "translate/templates/common/storage-mount.yaml");
 EMBED(common_storage_volume, "translate/templates/common/storage-volume.yaml");
 EMBED(common_pull_secret, "translate/templates/common/pull-secret.yaml");
@@ -30,13 +35,11 @@ EMBED(common_env_configmap, "translate/templates/common/env-configmap.yaml");
 EMBED(common_site_taskrole, "translate/templates/common/site-taskrole.yaml");
 EMBED(common_site_framework, "translate/templates/common/site-framework.yaml");
 EMBED(plain_taskrole, "translate/templates/plain/taskrole.yaml");
-EMBED(plain_cpu_only, "translate/templates/plain/cpu-only.yaml");
 EMBED(plain_fuse, "translate/templates/plain/fuse.yaml");
 EMBED(plain_host_network, "translate/templates/plain/host-network.yaml");
 EMBED(plain_infiniband, "translate/templates/plain/infiniband.yaml");
 EMBED(plain_runtime_configmap, "translate/templates/plain/runtime-configmap.yaml");
 EMBED(openpai_taskrole, "translate/templates/openpai/taskrole.yaml");
-EMBED(openpai_cpu_only, "translate/templates/openpai/cpu-only.yaml");
 EMBED(openpai_fuse, "translate/templates/openpai/fuse.yaml");
 EMBED(openpai_host_network, "translate/templates/openpai/host-network.yaml");
 EMBED(openpai_infiniband, "translate/templates/openpai/infiniband.yaml");
@@ -74,6 +77,11 @@ static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "env-role.yaml", common_env_role),
 	ROW(COMMON, "env-role-v1.yaml", common_env_role_v1),
 	ROW(COMMON, "env-user.yaml", common_env_user),
+	ROW(COMMON, "env-device.yaml", common_env_device),
+	ROW(COMMON, "env-device-none.yaml", common_env_device_none),
+	ROW(COMMON, "cpu-only.yaml", common_cpu_only),
+	ROW(COMMON, "no-device.yaml", common_no_device),
+	ROW(COMMON, "hived.yaml", common_hived),
 	ROW(COMMON, "storage-mount.yaml", common_storage_mount),
 	ROW(COMMON, "storage-volume.yaml", common_storage_volume),
 	ROW(COMMON, "pull-secret.yaml", common_pull_secret),
@@ -84,13 +92,11 @@ static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "site-taskrole.yaml", common_site_taskrole),
 	ROW(COMMON, "site-framework.yaml", common_site_framework),
 	ROW(PROFILE_PLAIN, "taskrole.yaml", plain_taskrole),
-	ROW(PROFILE_PLAIN, "cpu-only.yaml", plain_cpu_only),
 	ROW(PROFILE_PLAIN, "fuse.yaml", plain_fuse),
 	ROW(PROFILE_PLAIN, "host-network.yaml", plain_host_network),
 	ROW(PROFILE_PLAIN, "infiniband.yaml", plain_infiniband),
 	ROW(PROFILE_PLAIN, "runtime-configmap.yaml", plain_runtime_configmap),
 	ROW(PROFILE_OPENPAI, "taskrole.yaml", openpai_taskrole),
-	ROW(PROFILE_OPENPAI, "cpu-only.yaml", openpai_cpu_only),
 	ROW(PROFILE_OPENPAI, "fuse.yaml", openpai_fuse),
 	ROW(PROFILE_OPENPAI, "host-network.yaml", openpai_host_network),
 	ROW(PROFILE_OPENPAI, "infiniband.yaml", openpai_infiniband),

@@ -55,6 +55,7 @@ struct settings {
 	const char *rest_server_uri;     /* REST_SERVER_URI */
 	const char *device;              /* resource name of the accelerator: nvidia.com/gpu */
 	const char *fs_uri;              /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
+	bool hived;                      /* the scheduler is HiveD: all facts will have `hived` */
 	const char *hived_scheduler;     /* name of the HiveD scheduler: "hivedscheduler" */
 	const char *hived_device_env;    /* names of variables, separated by commas */
 	int64_t port_start, port_end;    /* ports are taken from start <= p < end */

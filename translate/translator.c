@@ -28,9 +28,9 @@ struct translator {
 	struct compiled unit[UNIT_MAX];
 };
 
-static const struct hole_group *const GROUPS[] = {
-	&FRAMEWORK_HOLES, &ROLE_HOLES, &RUNTIME_HOLES, &ENV_HOLES, &STORAGE_HOLES, &SECRET_HOLES
-};
+static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,    &RUNTIME_HOLES,
+	                                           &ENV_HOLES,       &STORAGE_HOLES, &SECRET_HOLES,
+	                                           &HIVED_HOLES };
 enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
 
 /* ---- settings ----------------------------------------------------------------------------- */
@@ -116,6 +116,7 @@ const struct constant CONSTANTS[] = {
 	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it; https://kubernetes.default.svc if not set." },
 	{ "config.restServerUri",     { NULL, 0 }, "This server as pods see it." },
 	{ "config.device",            { NULL, 0 }, "Resource name of the accelerator." },
+	{ "config.hivedScheduler",    { NULL, 0 }, "First part of the names of HiveD's schedulers." },
 };
 /* clang-format on */
 const size_t N_CONSTANTS = sizeof(CONSTANTS) / sizeof(*CONSTANTS);
@@ -137,6 +138,7 @@ static void set_constants(struct translator *t)
 		span_of(apiserver),
 		span_of(s->rest_server_uri),
 		span_of(s->device),
+		span_of(s->hived_scheduler),
 	};
 	_Static_assert(sizeof(values) / sizeof(*values) == sizeof(CONSTANTS) / sizeof(*CONSTANTS),
 	               "a value for every constant");

@@ -11,6 +11,8 @@ const struct unit_row UNITS[UNIT_MAX] = {
 	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, OF_JOB | OF_ROLE | OF_SUFFIX,           "the same, in a ConfigMap" },
 	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE,                       "environment of the own role" },
 	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE | OF_VAR,              "one variable from the job" },
+	[UNIT_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "a variable that tells which devices HiveD has given" },
+	[UNIT_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "the same, for a role without accelerators" },
 	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "one mount of a storage" },
 	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "the volume of a storage" },
 	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   OF_JOB | OF_OWNED,                      "logins for registries" },
@@ -36,6 +38,8 @@ const char *const PARTS[PART_BITS] = {
 	"taskrole.yaml",
 	"env-job.yaml",
 	"configmap-env.yaml",
+	"a cluster that HiveD schedules",
+	"a variable that tells devices",
 };
 
 static bool always(const struct scope *s)
@@ -56,7 +60,18 @@ static bool is_marked(const struct scope *s)
 
 static bool is_cpu_only(const struct scope *s)
 {
-	return s->role->gpu == 0;
+	return s->role->gpu == 0 && !s->hived;
+}
+
+static bool is_hived(const struct scope *s)
+{
+	return s->hived != NULL;
+}
+
+/* OpenPAI writes that none are wanted. */
+static bool names_no_device(const struct scope *s)
+{
+	return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
 }
 
 static bool wants_fuse(const struct scope *s)
@@ -107,7 +122,9 @@ static bool has_env_configmap(const struct scope *s)
 /* In this order: what appends to a list appends in the order of the table. */
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
-	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator",        { UNIT_TASKROLE, UNIT_MAX } },
+	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "no-device.yaml",       names_no_device,   0,            "the role asks for no accelerator (profile plain), or the scheduler is HiveD", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "hived.yaml",           is_hived,          OF_HIVED,     "the scheduler is HiveD (`--hived-config`)", { UNIT_TASKROLE, UNIT_MAX } },
 	{ "fuse.yaml",            wants_fuse,        0,            "`extraContainerOptions.fuse`",            { UNIT_TASKROLE, UNIT_MAX } },
 	{ "host-network.yaml",    wants_host_network, 0,           "`extraContainerOptions.hostNetwork`",     { UNIT_TASKROLE, UNIT_MAX } },
 	{ "infiniband.yaml",      wants_infiniband,  0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },

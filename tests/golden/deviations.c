@@ -32,9 +32,8 @@ static bool is_used(const struct deviations *d, const char *name, const char *fi
 	return json_object_get(d->used, key) != NULL;
 }
 
-json_t *deviations_of(struct deviations *d, const char *file)
+static void add_listed(struct deviations *d, const char *file, json_t *all)
 {
-	json_t *all = json_object();
 	const char *name;
 	json_t *files;
 	json_object_foreach (d->names, name, files) {
@@ -44,6 +43,14 @@ json_t *deviations_of(struct deviations *d, const char *file)
 		use(d, name, file);
 		(void)json_object_update(all, entry);
 	}
+}
+
+json_t *deviations_of(struct deviations *d, const char *file, const char *here)
+{
+	json_t *all = json_object();
+	add_listed(d, file, all);
+	if (here)
+		add_listed(d, here, all);
 	return all;
 }
 

@@ -11,15 +11,16 @@
 struct deviations;
 
 struct deviations *deviations_load(const char *path);
-/* What is listed for a file under any name: {"/pointer": our value, ...}; {"refused": "/pointer"}
- * for a job that OpenPAI takes.  Notes the use.  New reference. */
-json_t *deviations_of(struct deviations *d, const char *file);
+/* What is listed for a file under any name, and for the file in one setting ("hived v2-edge/x.yaml";
+ * may be NULL): {"/pointer": our value, ...}; {"refused": "/pointer"} for a job that OpenPAI takes,
+ * {"accepted": true} for one that it refuses.  Notes the use.  New reference. */
+json_t *deviations_of(struct deviations *d, const char *file, const char *here);
 /* Is this name a heading of docs/DEVIATIONS.md?  Notes the use. */
 void deviations_name(struct deviations *d, struct tally *t, const char *name);
 /* Every name must be a heading, every entry must have been used. */
 void deviations_end(struct deviations *d, struct tally *t);
 
-/* v2: settings base, ext, edge-base. */
+/* v2: settings base, ext, hived, edge-base, edge-hived. */
 void golden_v2(struct tally *t, struct deviations *d);
 /* v1: accepted and refused, and the first rest-lit. */
 void golden_v1(struct tally *t, struct deviations *d);

@@ -43,10 +43,29 @@ static void decode_secret(json_t *secret)
 	}
 }
 
+/* YAML in an annotation of the pods. */
+static void decode_roles(json_t *framework)
+{
+	static const char SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
+	size_t i;
+	json_t *role;
+	json_array_foreach (json_object_get(json_object_get(framework, "spec"), "taskRoles"), i,
+	                    role) {
+		json_t *annotations = NULL;
+		(void)json_unpack(role, "{s:{s:{s:{s:o}}}}", "task", "pod", "metadata",
+		                  "annotations", &annotations);
+		const json_t *spec = json_object_get(annotations, SPEC);
+		struct span text = { json_string_value(spec), json_string_length(spec) };
+		if (spec)
+			(void)json_object_set_new(annotations, SPEC, parse(text));
+	}
+}
+
 void outcome_decode(json_t *outcome)
 {
 	const char *key;
 	json_t *secret;
+	decode_roles(json_object_get(outcome, "framework"));
 	json_object_foreach (json_object_get(outcome, "secrets"), key, secret)
 		decode_secret(secret);
 }

@@ -7,8 +7,8 @@
  *	{"accepted": false, "status": 400, "code": "..",
  *	 "notes": [{"at": "/name", "line": 2, "column": 7, "message": ".."}]}
  *
- * Data of secrets is decoded, and what is YAML or JSON in there parsed: texts may differ that
- * mean the same.
+ * Data of secrets is decoded, and what is YAML or JSON in there or in HiveD's annotation of pods
+ * parsed: texts may differ that mean the same.
  */
 #include <jansson.h>
 
@@ -18,7 +18,7 @@
 json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
                    const struct mark *mark);
 
-/* Decode the data of the secrets in a recorded result in place. */
+/* Decode and parse that in a recorded result, in place. */
 void outcome_decode(json_t *outcome);
 
 /* The objects as they are printed, as a list; NULL if the job is refused.  New reference. */

@@ -9,6 +9,8 @@ enum setting_name {
 	SETTING_BASE,  /* profile openpai, priority class, no user extension */
 	SETTING_EXT,   /* profile openpai, no priority class, user extension with ssh keys */
 	SETTING_PLAIN, /* profile plain, priority class, no user extension */
+	SETTING_HIVED, /* profile openpai, priority class, no user extension, HiveD (setting.c: its
+	                  cells) */
 	SETTING_MAX
 };
 

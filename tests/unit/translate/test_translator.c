@@ -105,7 +105,7 @@ static void test_translator_names_all_files_of_a_merge(void **state)
 		{ "site-framework.yaml", "spec: {x: null}\n", "line 1: null deletes nothing" },
 		{ "site-framework.yaml", "5", "an integer, where there is a mapping" },
 		{ "taskrole.yaml", "task: {pod: {spec: {containers: [{name: main, image: x}]}}}\n",
-		  "over taskrole.yaml: template cpu-only.yaml, line 7: there is no such "
+		  "over taskrole.yaml: template cpu-only.yaml, line 6: there is no such "
 		  "container" },
 		{ "env-job-v1.yaml", "- a: 1\n",
 		  "template env-job.yaml, env-job-v1.yaml: line 1: in a list" },

@@ -283,7 +283,8 @@ static void test_references_refused(void **state)
 	    { V2("defaults: {deployment: toString}\n"),
 	      "defaults.deployment: there is no deployment \"toString\"" },
 	    { V2("extras: {hivedScheduler: {taskRoles: {nope: {}}}}\n"),
-	      "10:39: extras.hivedScheduler.taskRoles.nope: no such role\n" },
+	      "10:39: extras.hivedScheduler.taskRoles.nope: Taskrole nope does not "
+	      "exist.\n" },
 	    { NULL, NULL },
 	});
 }

@@ -26,6 +26,7 @@ class Fault:
     """What to do instead of the ordinary, for requests that match; `times` of them.
 
     delay        seconds to wait first
+    until        an Event to wait for first
     status       answer this, without doing anything
     status_done  do it, then answer this
     cut          "before": close when the head has been read; "body": when the body has,
@@ -123,7 +124,8 @@ class FakeApi:
     def execute(self, method, kind, name, query, body):
         """(status, object) of one request, done."""
         with self.lock:
-            dry = query.get("dryRun") == ["All"]
+            # Options in a body of a DELETE are the only ones that count.
+            dry = (body if method == "DELETE" and body else query).get("dryRun") == ["All"]
             if method == "GET" and not name:
                 return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)},
                              "items": [v for k, v in self.objects.items() if k[0] == kind]}
@@ -148,7 +150,8 @@ class FakeApi:
                 for field in ("uid", "resourceVersion"):
                     if wanted.get(field, there["metadata"][field]) != there["metadata"][field]:
                         return status(409, "Conflict", kind, name)
-                self.remove(kind, name)
+                if not dry:
+                    self.remove(kind, name)
                 return 200, {"kind": "Status", "status": "Success"}
             if method == "PATCH":
                 uid = body.get("metadata", {}).get("uid", there["metadata"]["uid"])
@@ -280,6 +283,8 @@ class _Handler(BaseHTTPRequestHandler):
                 pass
             return True
         time.sleep(what.get("delay", 0))
+        if what.get("until"):
+            what["until"].wait()
         return False
 
     def refuse(self, what, kind, name):

@@ -1,0 +1,333 @@
+"""A job is tried: ?dryRun=true and ?dryRun=server.  Nothing is made, whatever happens, and nothing
+secret is shown."""
+import base64
+import glob
+import json
+import os
+import re
+import threading
+from urllib.parse import urlencode
+
+import images
+from clients import FORM, TokenServer, nested
+from fakeapi import FakeApi
+from fakeregistry import Registry
+from harness import (ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, request_bytes, run,
+                     secret_forms, wait_until)
+from slow import fake_server, in_threads
+from tokens import bearer, token
+
+MARKER = "Marker-of-a-secret-5772156649"
+V2, V1 = "/api/v2/jobs", "/api/v1/jobs"
+MASKED = base64.b64encode(b"******").decode()
+ALICE = bearer(token("alice"))
+JSON = {"Content-Type": "application/json"}
+
+# In the query, they are no dryRun, or none that is allowed.
+REFUSED = ["dryRun", "dryRun=", "dryRun=1", "dryRun=True", "dryRun=all", "dryRun=none", "dryRun=true%20",
+           "dryRun=true&dryRun=true", "dryRun=false&dryRun=true", "dryrun=true", "DryRun=true",
+           "dry_run=true", "dry-run=server", "dry%2Drun=true", "DRYRUN", "dryRun%3Dtrue", "dyrRun=true",
+           "?dryRun=true", "amp;dryRun=true", "a=b?dryRun=true", "a=b;dryRun=true"]
+
+
+def made(server):
+    """Files of all objects in the directory of a server."""
+    return [p for p in glob.glob(os.path.join(server.directory, "jobs", "**"), recursive=True)
+            if os.path.isfile(p) and not os.path.basename(p).startswith(".")]
+
+
+def try_job(server, body, how="true", path=V2, headers=None, method="POST"):
+    return server.submit(body, headers, f"{path}?dryRun={how}", method)
+
+
+def is_list(check, what, reply):
+    """The items of the answer, if it is one."""
+    if not check.ok(f"{what}: is answered 200", reply is not None and reply.status == 200, reply):
+        return []
+    value = reply.json or {}
+    check.equal(f"{what}: is a List", (value.get("apiVersion"), value.get("kind")), ("v1", "List"))
+    check.ok(f"{what}: as JSON", reply.headers.get("content-type", "").startswith("application/json"), reply)
+    check.ok(f"{what}: ends with the Framework", value["items"] and
+             value["items"][-1]["kind"] == "Framework", value)
+    return value["items"]
+
+
+def refused(check, what, reply, status, code, *words):
+    check.equal(what, (reply.status, reply.code), (status, code))
+    for word in words:
+        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
+
+
+def hides(check, what, *texts):
+    for text in texts:
+        text = text.encode() if isinstance(text, str) else text
+        check.ok(f"{what}: no secret", not any(form in text for form in secret_forms(MARKER)), text)
+
+
+# ---- what is answered -----------------------------------------------------------------------
+def test_dry_run_is_what_translate_prints(check):
+    """Each example, over HTTP and by the command line: the same objects."""
+    with Server("--standalone", "jobs") as server:
+        names = sorted(glob.glob(os.path.join(ROOT, "examples", "*.*")))
+        tried = 0
+        for name in names:
+            printed = run("translate", "--user", "alice", name)
+            if printed.returncode:
+                continue
+            with open(name, "rb") as f:
+                body = f.read()
+            v1 = b"jobName" in body and b"protocolVersion" not in body
+            for how in ("true", "server", "All"):
+                items = is_list(check, f"{os.path.basename(name)}, {how}",
+                                try_job(server, body, how, V1 if v1 else V2))
+                check.equal(f"{os.path.basename(name)}, {how}: as translate prints it", items,
+                            json.loads(printed.stdout)["items"])
+                tried += 1
+        check.ok("some examples were tried", tried >= 9, tried)
+        check.equal("nothing is made", made(server), [])
+
+
+def test_dry_run_on_every_route(check):
+    with Server("--standalone", "jobs") as server:
+        form = urlencode(list(nested(json.loads(job_v1("tried")))))
+        for what, method, path, headers, body in [
+                ("v2", "POST", V2, None, job_v2("tried")), ("below /rest-server", "POST", "/rest-server" + V2, None, job_v2("tried")),
+                ("v1", "POST", V1, JSON, job_v1("tried")), ("v2 on the v1 route", "POST", V1, None, job_v2("tried")),
+                ("a form", "POST", V1, FORM, form), ("user", "POST", "/api/v1/user/alice/jobs", JSON, job_v1("tried")),
+                ("job", "POST", "/api/v1/user/alice/jobs/tried", JSON, job_v1("tried")),
+                ("PUT", "PUT", "/api/v1/user/alice/jobs/tried", FORM, form)]:
+            for how in ("true", "server"):
+                items = is_list(check, f"{what}, {how}", try_job(server, body, how, path, headers, method))
+                check.equal(f"{what}, {how}: its name", [i["metadata"]["name"] for i in items], [framework_name("tried")])
+        check.equal("nothing is made", made(server), [])
+        refused(check, "another user", try_job(server, job_v1("x"), path="/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
+        refused(check, "another job", try_job(server, job_v1("x"), path="/api/v1/user/alice/jobs/y"), 400, "InvalidParametersError")
+        check.equal("false is no dry run", try_job(server, job_v2("tried"), "false").status, 202)
+        check.equal("it is made", [os.path.basename(p).split(".")[0] for p in made(server)], [framework_name("tried")])
+        is_list(check, "here, a name that is taken", try_job(server, job_v2("tried")))
+        refused(check, "by the store, a name that is taken", try_job(server, job_v2("tried"), "server"), 409, "ConflictJobError",
+                "already exists")
+        check.equal("and it is left alone", len(made(server)), 1)
+
+
+def test_dry_run_misspelled_submits_nothing(check):
+    with Server("--standalone", "jobs") as server:
+        for query in REFUSED:
+            for path, body in ((V2, job_v2("meant")), (V1, job_v1("meant"))):
+                refused(check, f"{path}?{query}", server.submit(body, path=f"{path}?{query}"), 400, "InvalidParametersError", "dryRun")
+        check.equal("nothing is made", made(server), [])
+        with server.connect() as c:  # who asks for leave to send is refused before it sends
+            c.send(request_bytes(server.port, "POST", V2 + "?dryrun=true", None,
+                                 {"Content-Type": "text/yaml", "Content-Length": "300", "Expect": "100-continue"}))
+            reply = c.reply()
+        refused(check, "before the body is taken", reply, 400, "InvalidParametersError", "dryRun")
+        for i, query in enumerate(("x=dryrun", "dry=1", "run=1", "y=%", "&&=&", "default=true")):
+            check.equal(f"?{query} is passed over", server.submit(job_v2(f"n{i}"), path=f"{V2}?{query}").status, 202)
+
+
+def test_dry_run_warnings(check):
+    with Server("--standalone", "jobs") as server:
+        body = json.dumps({**json.loads(job_v1("warned")), "gpuType": "k80"})
+        real = server.submit(body, JSON, V1)
+        reply = try_job(server, body, path=V1, headers=JSON)
+        is_list(check, "with warnings", reply)
+        check.ok("there are some", real.json.get("warnings"), real)
+        check.equal("the same as of a submission", reply.json.get("warnings"), real.json.get("warnings"))
+        check.equal("and in the header", reply.headers.get("x-warning"), real.headers.get("x-warning"))
+
+
+def test_dry_run_refuses_as_a_submission_does(check):
+    bad = json.loads(job_v2("bad"))
+    bad["taskRoles"]["worker"]["intances"] = 2
+    cases = [("no YAML", "a: [", None), ("nothing", "", None), ("a key too many", json.dumps(bad), None),
+             ("v1 job on the v2 route", job_v1("x"), None), ("too large", "x" * 200_000, None),
+             ("media type", job_v2("x"), {"Content-Type": "application/xml"}),
+             ("a storage that there is not", job_v2("x", extras={"storages": [{"name": "nowhere"}]}), None)]
+    with Server("--standalone", "jobs") as server:
+        for what, body, headers in cases:
+            real = server.submit(body, headers)
+            check.ok(f"{what}: is refused", real.status >= 400, real)
+            for how in ("true", "server"):
+                reply = try_job(server, body, how, headers=headers)
+                check.equal(f"{what}, {how}: the same", (reply.status, reply.body), (real.status, real.body))
+        check.equal("nothing is made", made(server), [])
+
+
+def test_dry_run_large(check):
+    """The largest Framework that there may be fits into an answer."""
+    role, sizes = json.loads(job_v2("x"))["taskRoles"]["worker"], []
+    with Server("--standalone", "jobs", "--max-body", "1048576") as server:
+        for n in (150, 250, 257):
+            body = json.dumps({**json.loads(job_v2("x")), "taskRoles": {
+                f"rolewithalongname{i:09}": {**role, "resourcePerInstance": {**role["resourcePerInstance"], "ports": {f"port{k}": 1 for k in range(14)}},
+                          "commands": ["echo " + "\\u0001" * 100]} for i in range(n)}})
+            real, reply = server.submit(body.replace('"x"', f'"x{n}"', 1)), try_job(server, body)
+            check.equal(f"{n} roles", (real.status, reply.status), (202, 200) if n <= 250 else (400, 400))
+            if reply.status == 200:
+                is_list(check, f"{n} roles", reply)
+                sizes.append(len(reply.body))
+        check.ok("an answer is larger than others may be", sizes and max(sizes) > 1 << 20, sizes)
+
+
+# ---- secrets --------------------------------------------------------------------------------
+def test_dry_run_hides_secrets(check):
+    job = json.loads(job_v2_secret("hidden", MARKER))
+    job["prerequisites"][0]["auth"].update(username=f"user-{MARKER}", registryuri="<% $secrets.key %>.example")
+    job["taskRoles"]["worker"]["commands"] = ["echo <% $secrets.key %>"]
+    key = f"-----BEGIN {MARKER}"
+    facts = {"users": {"alice": {"extension": {"jobSSH": {"key": key, "pubKey": "ssh-rsa x"}, "githubPAT": MARKER}}}}
+    with TokenServer(facts=facts) as server:
+        for how in ("true", "server"):
+            for path in (V2, V1):
+                reply = try_job(server, json.dumps(job), how, path, ALICE)
+                items = is_list(check, f"{how}: secrets", reply)
+                data = {k: v for i in items if i["kind"] == "Secret" for k, v in i["data"].items()}
+                logins = data.pop(".dockerconfigjson", "")
+                check.equal(f"{how}: masks", data, {"secrets.yaml": MASKED, "userExtensionSecrets.yaml": MASKED})
+                check.equal(f"{how}: logins", json.loads(base64.b64decode(logins)), {"auths": {"******": {"auth": "******"}}})
+                hides(check, f"{how} {path}", reply.body, *reply.headers.values(), *(
+                    base64.b64decode(t) for t in re.findall(rb"[A-Za-z0-9+/]{16,}={0,2}", reply.body) if len(t) % 4 == 0))
+        items = is_list(check, "v1", try_job(server, job_v1("x"), path=V1, headers={**JSON, **ALICE}))
+        check.equal("v1: the user's keys", [i["data"] for i in items if i["kind"] == "Secret"], [{"userExtensionSecrets.yaml": MASKED}])
+        hides(check, "log", server.settled_log())
+        check.equal("nothing is made", made(server), [])
+
+
+# ---- who may, and how often -----------------------------------------------------------------
+def test_dry_run_needs_a_token_and_counts(check):
+    with TokenServer("--rate-submit", "2") as server:
+        refused(check, "without a token", try_job(server, job_v2("x")), 401, "UnauthorizedUserError")
+        refused(check, "a virtual cluster of others", try_job(server, job_v2("x", defaults={"virtualCluster": "secret"}),
+                                                              headers=ALICE), 403, "ForbiddenUserError")
+        is_list(check, "the second", try_job(server, job_v2("x"), headers=ALICE))
+        refused(check, "the third", try_job(server, job_v2("x"), headers=ALICE), 429, "TooManyRequestsError")
+        refused(check, "a dry run counts as a job", server.submit(job_v2("x"), ALICE), 429, "TooManyRequestsError")
+
+
+def test_dry_run_and_idempotency(check):
+    """A key is passed over: what was tried is not repeated by the submission."""
+    with Server("--standalone", "jobs") as server:
+        key = {"Idempotency-Key": "a-key"}
+        for how in ("true", "server"):
+            is_list(check, f"{how}: with a key", try_job(server, job_v2("x"), how, headers=key))
+        reply = server.submit(job_v2("x"), key)
+        check.equal("then submitted", (reply.status, reply.headers.get("idempotency-replayed")), (202, None))
+        check.equal("again", server.submit(job_v2("x"), key).headers.get("idempotency-replayed"), "true")
+        reply = try_job(server, job_v2("x"), headers=key)
+        check.equal("tried again", (reply.status, reply.headers.get("idempotency-replayed")), (200, None))
+        refused(check, "a key that is none", try_job(server, job_v2("x"), headers={"Idempotency-Key": "x" * 129}), 400,
+                "InvalidParametersError", "Idempotency-Key")
+
+
+def test_dry_run_in_the_log(check):
+    with Server("--standalone", "jobs") as server:
+        try_job(server, job_v2("x"))
+        try_job(server, job_v2("y"), "All")
+        server.submit(job_v2("z"))
+        server.settled_log()
+        seen = {line["job"]: line.get("dryRun") for line in map(json.loads, server.log_lines('"job":'))}
+        check.equal("marked as such", seen, {"x": "true", "y": "server", "z": None})
+
+
+# ---- the API server -------------------------------------------------------------------------
+def test_dry_run_of_the_api_server(check):
+    api = FakeApi()
+    with fake_server(api, "--priority-class") as server:
+        items = is_list(check, "server", try_job(server, job_v2_secret("x", MARKER), "server"))
+        with api.lock:
+            posts = [(method, query.get("dryRun"), json.loads(body)) for method, path, query, _, body in api.requests
+                     if method != "GET"]
+        check.equal("as many POSTs as objects, all of them dry", [(m, d) for m, d, _ in posts], [("POST", ["All"])] * len(items))
+        name = framework_name("x")
+        check.equal("by name", sorted(b["metadata"]["name"] for _, _, b in posts), sorted(i["metadata"]["name"] for i in items))
+        owners = [o["uid"] for _, _, b in posts for o in b["metadata"].get("ownerReferences", [])]
+        check.equal("owned by what was tried", owners, ["dry", "dry"])
+        check.equal("nothing is there", api.of(name), {})
+        left = next(b for _, _, b in posts if b["kind"] == "PriorityClass")["metadata"]
+        api.put("priorityclasses", {"metadata": {"name": left["name"], "labels": left["labels"]}})
+        is_list(check, "with a PriorityClass left over", try_job(server, job_v2_secret("x", MARKER), "server"))
+        check.equal("which stays", list(api.of(name)), [("priorityclasses", name + "-priority")])
+        api.put("secrets", {"metadata": {"name": name + "-configcred", "namespace": "default"}})
+        refused(check, "with a Secret left over", try_job(server, job_v2_secret("x", MARKER), "server"), 409,
+                "ConflictJobError", "Secret of an older job")
+        check.equal("which stays, too", len(api.of(name)), 2)
+        hides(check, "log", server.settled_log())
+    api.close()
+
+
+# Of which object, what the API server answers, and what becomes of it.
+TROUBLE = [
+    ("frameworks", {"status": 403}, 500, "UnknownError", "RBAC"),
+    ("secrets", {"status": 403, "message": MARKER}, 500, "UnknownError", "secrets"),
+    ("frameworks", {"status": 422}, 400, "InvalidProtocolError", "Framework"),
+    ("secrets", {"status": 422, "message": f"cannot be handled: |{MARKER}|"}, 400, "InvalidProtocolError", "Secret"),
+    ("frameworks", {"status": 409}, 409, "ConflictJobError", "already exists"),
+    ("frameworks", {"status": 503}, 503, "UnavailableError", ""),
+    ("frameworks", {"status": 500}, 503, "UnavailableError", ""),
+    ("secrets", {"cut": "body"}, 503, "UnavailableError", ""),
+    ("frameworks", {"hang": "before"}, 503, "UnavailableError", ""),
+]
+
+
+def test_dry_run_trouble(check):
+    def one(row):
+        kind, what, status, code, word = row
+        api = FakeApi()
+        api.fault("POST", kind, **what)
+        with fake_server(api, "--deadline", "2") as server:
+            reply = try_job(server, job_v2_secret("x", MARKER), "server")
+            refused(check, f"{kind} {what}", reply, status, code, word)
+            hides(check, f"{kind} {what}", reply.body, server.settled_log())
+            check.equal(f"{kind} {what}: nothing is there", api.of(framework_name("x")), {})
+            check.equal(f"{kind} {what}: nothing was removed or changed", (api.count("DELETE", ""), api.count("PATCH", "")), (0, 0))
+            is_list(check, f"{kind} {what}: here, all is well", try_job(server, job_v2_secret("x", MARKER)))
+        api.close()
+        return True
+    check.equal("all kinds of trouble were seen to their end", in_threads(len(TROUBLE), lambda i: one(TROUBLE[i])),
+                [True] * len(TROUBLE))
+
+
+def test_dry_run_without_api_server(check):
+    api = FakeApi()
+    api.close()
+    with fake_server(api, "--deadline", "2", "--runtime", "image") as server:
+        check.equal("it is down", server.submit(job_v2("x")).status, 503)
+        is_list(check, "true needs none", try_job(server, job_v2("x")))
+        check.equal("server does", try_job(server, job_v2("x"), "server").status, 503)
+
+
+def test_dry_run_holds_no_more_memory_than_it_may(check):
+    role = json.loads(job_v2("x"))["taskRoles"]["worker"]
+    large = json.dumps({**json.loads(job_v2("x")), "taskRoles": {f"r{i}": role for i in range(150)}})
+    api, go_on = FakeApi(), threading.Event()
+    api.fault("POST", "frameworks", until=go_on)
+    with fake_server(api, "--dry-run-bytes", "1048576", "--loops", "1", "--deadline", "120") as server:
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "POST", V2 + "?dryRun=server", large.encode()))
+            check.ok("the first one waits", wait_until(lambda: try_job(server, job_v2("y")).status == 503))
+            for how in ("true", "server"):
+                refused(check, f"another, {how}", try_job(server, job_v2("y"), how), 503, "UnavailableError",
+                        "too many dry runs")
+            go_on.set()
+            is_list(check, "the first one", c.reply())
+        check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
+    api.close()
+
+
+def test_dry_run_asks_for_images(check):
+    with Registry() as r, images.server(r, "refuse") as s:
+        good, bad = images.job("a", r.image("team/app:1")), images.job("a", r.image("team/app:2"))
+        for how in ("true", "server"):
+            is_list(check, f"{how}: an image", try_job(s, good, how))
+            refused(check, f"{how}: no image", try_job(s, bad, how), 400, "InvalidProtocolError", "team/app:2")
+    with Registry() as r, images.server(r, "warn") as s:
+        reply = try_job(s, images.job("a", r.image("team/app:2")))
+        is_list(check, "warn", reply)
+        check.ok("warn: is said", any("team/app:2" in w for w in images.warnings(reply)), reply)
+
+
+TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_on_every_route, test_dry_run_misspelled_submits_nothing,
+         test_dry_run_warnings, test_dry_run_refuses_as_a_submission_does, test_dry_run_large, test_dry_run_hides_secrets,
+         test_dry_run_needs_a_token_and_counts, test_dry_run_and_idempotency, test_dry_run_in_the_log,
+         test_dry_run_of_the_api_server, test_dry_run_trouble, test_dry_run_without_api_server,
+         test_dry_run_holds_no_more_memory_than_it_may, test_dry_run_asks_for_images]

@@ -73,6 +73,14 @@ static bool retry_max(const struct scope *s, struct out *o)
 	return true;
 }
 
+static bool gpu_type(const struct scope *s, struct out *o)
+{
+	if (s->job->gpu_type.n == 0)
+		return false;
+	out_text(o, s->job->gpu_type);
+	return true;
+}
+
 static bool gang(const struct scope *s, struct out *o)
 {
 	out_bool(o, s->job->gang);
@@ -159,6 +167,7 @@ static const struct hole HOLES[] = {
 	{ "job.fancyRetry",     HOLE_BOOL,   false, OF_JOB,      fancy_retry,     "OpenPAI", "True; false only for v1 jobs with retryCount -2." },
 	{ "job.retryMax",       HOLE_NUMBER, false, OF_JOB,      retry_max,       "OpenPAI", "`jobRetryCount` (v1: `retryCount`), or 0." },
 	{ "job.gang",           HOLE_BOOL,   false, OF_JOB,      gang,            "OpenPAI", "False only if `extras.gangAllocation` is the boolean false." },
+	{ "job.gpuType",        HOLE_TEXT,   true,  OF_JOB,        gpu_type,        "ours",    "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
 	{ "job.taskRoles",      HOLE_LIST,   false, HOLDS_ROLES, task_roles,      "OpenPAI", "taskrole.yaml, once for every role, in the order of the job file." },
 	{ "job.priorityClass",  HOLE_TEXT,   true,  OF_JOB,      priority_class,  "OpenPAI", "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },
 	{ "job.priority",       HOLE_NUMBER, false, OF_JOB,      priority,        "OpenPAI", "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },

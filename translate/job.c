@@ -118,6 +118,7 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 	ERR_AUTO err = { 0 }; /* *e may hold something already */
 	struct reading r = {
 		.set = translator_settings(t),
+		.gpu_type_used = translator_uses_gpu_type(t),
 		.a = a,
 		.job = ARENA_NEW(a, struct job, 1),
 		.root = &doc.root,

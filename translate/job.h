@@ -108,5 +108,6 @@ struct job {
 	const struct hived_request *hived; /* NULL: nothing is said to HiveD */
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
+	struct span gpu_type;                       /* a label value; "" if absent */
 	int64_t kill_all;                           /* killAllOnCompletedTaskNumber; 0 if absent */
 };

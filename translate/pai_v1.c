@@ -186,11 +186,28 @@ static void read_image(struct reading *r)
 		               n->n ? "\" " : "", problem);
 }
 
+/* The kind of accelerator, for templates that choose nodes by it. */
+static void read_gpu_type(struct reading *r)
+{
+	const struct node *n = node_get(r->root, "gpuType");
+	struct path p = PATH_KEY(NULL, SPAN("gpuType"));
+	char buf[4 * QUOTE_MAX];
+	if (!node_is(n, NODE_TEXT))
+		return;
+	r->job->gpu_type = node_span(n);
+	if (n->n && !names_label_value_ok(node_span(n)))
+		reading_refuse(
+		    r, &p, n,
+		    "\"%s\" is no value of a label: at most 63 letters, digits, `-`, `_` "
+		    "and `.`, a letter or digit at both ends",
+		    quote(buf, node_span(n)));
+}
+
 /* Members of the whole job that cannot be honoured. */
 static void check_unsupported(struct reading *r)
 {
 	const struct node *auth = node_get(r->root, "authFile");
-	const struct node *gpu = node_get(r->root, "gpuType");
+	const struct node *gpu = r->gpu_type_used ? NULL : node_get(r->root, "gpuType");
 	struct path auth_path = PATH_KEY(NULL, SPAN("authFile"));
 	struct path gpu_path = PATH_KEY(NULL, SPAN("gpuType"));
 	if (node_is(auth, NODE_TEXT) && auth->n)
@@ -211,6 +228,7 @@ void pai_v1_read(struct reading *r)
 	struct path vc = PATH_KEY(NULL, SPAN("virtualCluster"));
 	reading_virtual_cluster(r, &vc, node_get(r->root, "virtualCluster"));
 	read_image(r);
+	read_gpu_type(r);
 	check_unsupported(r);
 	v1_directories_read(r);
 	read_roles(r);

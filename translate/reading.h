@@ -17,7 +17,8 @@ struct reading {
 	struct err *e;
 	size_t schema_notes; /* so many of e's notes are the schema's; their places are done with */
 	struct notes *warnings;
-	size_t rendered; /* bytes of all commands so far */
+	size_t rendered;    /* bytes of all commands so far */
+	bool gpu_type_used; /* by some template */
 };
 
 /* A violation or warning at a value, or at the key of a member (p leads to its map). */

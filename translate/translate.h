@@ -83,6 +83,8 @@ struct translator *translator_new(const struct settings *s, const struct templat
                                   struct err *e);
 void translator_free(struct translator *t);
 const struct settings *translator_settings(const struct translator *t);
+/* Some template has the hole job.gpuType; none that is shipped has. */
+bool translator_uses_gpu_type(const struct translator *t);
 
 enum dialect {
 	DIALECT_AUTO, /* by the document: kind, else protocolVersion, else jobName */

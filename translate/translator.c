@@ -26,6 +26,7 @@ struct translator {
 	struct constant *constants;
 	struct vocabulary words;
 	struct compiled unit[UNIT_MAX];
+	bool uses_gpu_type;
 };
 
 static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,    &RUNTIME_HOLES,
@@ -168,6 +169,13 @@ static struct span find_text(const struct translator *t, const struct template_f
 	return template_text(t->set.profile, file);
 }
 
+/* Comments count, too: it only decides about a warning. */
+static void look_for_gpu_type(struct translator *t, struct span text)
+{
+	static const char HOLE[] = "${job.gpuType}";
+	t->uses_gpu_type |= text.n && memmem(text.p, text.n, HOLE, sizeof(HOLE) - 1);
+}
+
 static bool applies_to(const struct overlay *o, enum unit u)
 {
 	for (size_t i = 0; o->units[i] != UNIT_MAX; i++)
@@ -190,6 +198,7 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 		                 UNITS[u].has, NULL };
 	if (manifest_read(&base, &t->words, &t->arena, e) < 0)
 		return -1;
+	look_for_gpu_type(t, base.text);
 	c->base = base.root;
 	for (size_t i = 0; i < N_OVERLAYS; i++) {
 		if (!applies_to(&OVERLAYS[i], u))
@@ -201,6 +210,7 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 			                UNITS[u].has | OVERLAYS[i].has, NULL };
 		if (manifest_read(m, &t->words, &t->arena, e) < 0)
 			return -1;
+		look_for_gpu_type(t, m->text);
 		if (!is_empty(m->root))
 			c->row[c->n++] = &OVERLAYS[i];
 	}
@@ -325,6 +335,11 @@ void translator_free(struct translator *t)
 const struct settings *translator_settings(const struct translator *t)
 {
 	return &t->set;
+}
+
+bool translator_uses_gpu_type(const struct translator *t)
+{
+	return t->uses_gpu_type;
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */

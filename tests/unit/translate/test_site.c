@@ -1,0 +1,141 @@
+/* What an administrator adds to every pod and Framework, and chooses nodes by. */
+#include "tests/unit/translate/build_kit.h"
+
+#include "schema/check.h"
+
+static int set_up_schemas(void **state)
+{
+	(void)state;
+	schema_init();
+	return 0;
+}
+
+/* ---- overlays of the site -------------------------------------------------------------------- */
+
+static const struct template_file TOLERATION[] = {
+	{ "site-taskrole.yaml", SPAN("task:\n  pod:\n    spec:\n      tolerations:\n"
+	                             "        - key: ${config.device}\n"
+	                             "          operator: Exists\n") },
+	{ "site-framework.yaml", SPAN("metadata:\n  labels:\n    team: ${job.virtualCluster}\n") },
+	{ NULL, { NULL, 0 } }
+};
+
+static void test_site_overlays_are_in_everything(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits < 16; bits++) {
+		BENCH_AUTO b;
+		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		b.replace = TOLERATION;
+		b.mark = bits & 2 ? &MARK : NULL;
+		b.job.dialect = bits & 4 ? DIALECT_V1 : DIALECT_V2;
+		b.role[0].gpu = bits & 8 ? 0 : 1;
+		b.job.n_roles = 2;
+		built(&b);
+		json_auto_t *v = object(&b, b.out.n - 1);
+		assert_text(v, "metadata/labels/team", "default");
+		assert_text(v, "metadata/labels/userName", "alice");
+		assert_text(v, POD "tolerations/0/key", "nvidia.com/gpu");
+		assert_text(v, "spec/taskRoles/1/task/pod/spec/tolerations/0/operator", "Exists");
+	}
+}
+
+static void test_site_overlay_is_the_last(void **state)
+{
+	(void)state;
+	static const struct template_file LAST[] = {
+		{ "site-taskrole.yaml",
+		  SPAN("task:\n  pod:\n    spec:\n      containers:\n        - name: app\n"
+		       "          env:\n            - name: LAST\n              value: x\n") },
+		{ NULL, { NULL, 0 } }
+	};
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	b.replace = LAST;
+	b.role[0].gpu = 0; /* cpu-only.yaml appends, too */
+	built(&b);
+	json_auto_t *v = object(&b, 0);
+	json_t *env = at(v, APP "env");
+	assert_non_null(named(env, "NVIDIA_VISIBLE_DEVICES"));
+	assert_text(json_array_get(env, json_array_size(env) - 1), "name", "LAST");
+}
+
+/* As if there were none. */
+static void test_site_overlay_may_be_blank(void **state)
+{
+	(void)state;
+	static const struct template_file BLANK[] = { { "site-taskrole.yaml", SPAN("# later\n") },
+		                                      { "site-framework.yaml", SPAN("") },
+		                                      { NULL, { NULL, 0 } } };
+	BENCH_AUTO shipped;
+	BENCH_AUTO blank;
+	set_up(&shipped, PROFILE_PLAIN);
+	set_up(&blank, PROFILE_PLAIN);
+	blank.replace = BLANK;
+	built(&shipped);
+	built(&blank);
+	assert_true(span_eq(shipped.out.v[0].body, blank.out.v[0].body));
+}
+
+/* ---- nodes by gpuType --------------------------------------------------------------------------
+ */
+
+static const struct template_file BY_GPU_TYPE[] = {
+	{ "site-taskrole.yaml",
+	  SPAN("task:\n  pod:\n    spec:\n      nodeSelector:\n        gpu: ${job.gpuType}\n") },
+	{ NULL, { NULL, 0 } }
+};
+
+static void test_gpu_type_chooses_nodes(void **state)
+{
+	(void)state;
+	BENCH_AUTO with;
+	BENCH_AUTO without;
+	set_up(&with, PROFILE_PLAIN);
+	set_up(&without, PROFILE_PLAIN);
+	with.replace = without.replace = BY_GPU_TYPE;
+	with.job.gpu_type = SPAN("K80");
+	built(&with);
+	built(&without);
+	json_auto_t *v = object(&with, 0);
+	json_auto_t *w = object(&without, 0);
+	assert_text(v, POD "nodeSelector/gpu", "K80");
+	assert_int_equal(json_object_size(at(w, POD "nodeSelector")), 0);
+}
+
+static size_t warnings_with(const struct template_file *replace)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct settings set;
+	translate_settings_default(&set);
+	struct translator *t = translator_new(&set, replace, &e);
+	struct span text =
+	    SPAN("{\"jobName\":\"j\",\"image\":\"i\",\"gpuType\":\"K80\",\"taskRoles\":"
+	         "[{\"name\":\"m\",\"taskNumber\":1,\"command\":\"x\"}]}");
+	assert_non_null(job_read(t, DIALECT_V1, text, "alice", &a, &warnings, &e));
+	translator_free(t);
+	return warnings.n;
+}
+
+/* Only where nothing comes of it. */
+static void test_gpu_type_is_warned_of(void **state)
+{
+	(void)state;
+	assert_int_equal(warnings_with(NULL), 1);
+	assert_int_equal(warnings_with(TOLERATION), 1);
+	assert_int_equal(warnings_with(BY_GPU_TYPE), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_site_overlays_are_in_everything),
+		cmocka_unit_test(test_site_overlay_is_the_last),
+		cmocka_unit_test(test_site_overlay_may_be_blank),
+		cmocka_unit_test(test_gpu_type_chooses_nodes),
+		cmocka_unit_test(test_gpu_type_is_warned_of),
+	};
+	return cmocka_run_group_tests(tests, set_up_schemas, NULL);
+}

@@ -2,11 +2,12 @@
  * Who somebody is, and what he may use: what clients ask before they submit.  All of it comes from
  * accounts (account.h); nothing here makes the store be asked for a list.
  */
+#include "server/people.h"
+
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/handlers.h"
 #include "server/loop.h"
-#include "server/people.h"
 #include "server/query.h"
 
 void people_send(struct request *r)

@@ -10,7 +10,7 @@ static const char INTRO[] =
     "`${holes}` are filled in by one short C function each. `common/` serves both\n"
     "profiles; `plain/` is for any cluster with FrameworkController, `openpai/` makes\n"
     "what OpenPAI 1.8 makes. A file of the same name in the directory given by\n"
-    "`--templates` replaces the shipped one.\n"
+    "`--templates` replaces the shipped one: see [TEMPLATES.md](TEMPLATES.md).\n"
     "\n"
     "- `key: ${x}` is the value as it is typed, and an absent value takes its key along;\n"
     "  `key: \"${x}\"` and `key: a-${x}` are always text; `- ${*x}` is any number of elements;\n"
@@ -117,4 +117,18 @@ void translation_page(struct str *out)
 	templates(out);
 	holes(out);
 	environment(out);
+}
+
+void templates_page(struct str *out)
+{
+	static const char *const FOLDERS[] = {
+		[PROFILE_PLAIN] = "plain", [PROFILE_OPENPAI] = "openpai"
+	};
+	int profile = 0;
+	struct span text;
+	const char *file = NULL;
+	for (size_t i = 0; (file = template_nth(i, &profile, &text)) != NULL; i++) {
+		str_printf(out, "--- # %s/%s\n", profile < 0 ? "common" : FOLDERS[profile], file);
+		str_span(out, text);
+	}
 }

@@ -182,3 +182,5 @@ size_t job_images(const struct job *job, struct arena *a, struct job_image **out
 
 /* The generated page docs/TRANSLATION.md. */
 void translation_page(struct str *out);
+/* All shipped templates, one after the other, each under its name. */
+void templates_page(struct str *out);

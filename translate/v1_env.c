@@ -76,6 +76,17 @@ static struct span value_text(struct arena *a, const struct node *n)
 	return (struct span){ NULL, 0 };
 }
 
+/* Is it in a list of names with commas? */
+static bool is_listed(const char *list, struct span name)
+{
+	for (size_t n; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (span_eq((struct span){ list, n }, name))
+			return true;
+	}
+	return false;
+}
+
 /* p leads to the map. */
 static bool name_allowed(struct reading *r, const struct path *p, const struct member *m)
 {
@@ -84,7 +95,8 @@ static bool name_allowed(struct reading *r, const struct path *p, const struct m
 		reading_refuse_key(r, p, m, "is not a name of an environment variable");
 		return false;
 	}
-	if (matches(RESERVED, name) && !span_is(name, SSH_KEY)) {
+	bool reserved = matches(RESERVED, name) || is_listed(r->set->hived_device_env, name);
+	if (reserved && !span_is(name, SSH_KEY)) {
 		reading_refuse_key(r, p, m, "is reserved and cannot be set");
 		return false;
 	}

@@ -217,8 +217,9 @@ static int write_all(struct scope *s, struct objects *out, struct err *e)
 static int build(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
-	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 ||
-	    storages_resolve(s, e) < 0 || check_annotations(s, e) < 0 || write_common_env(s, e) < 0)
+	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
+	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
+	    check_annotations(s, e) < 0 || write_common_env(s, e) < 0)
 		return -1;
 	return write_all(s, out, e);
 }

@@ -27,7 +27,7 @@ static void test_query_next_decodes(void **state)
 		assert_true(query_next(&rest, &a, &name, &value));
 		assert_true(span_is(name, WANT[i].name));
 		assert_int_equal(value.p != NULL, WANT[i].value != NULL);
-		if (WANT[i].value)
+		if (value.p && WANT[i].value)
 			assert_true(span_is(value, WANT[i].value));
 	}
 	assert_false(query_next(&rest, &a, &name, &value));

@@ -26,6 +26,18 @@ static int by_place(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
+/* A JSON pointer as it may stand on a terminal: its members are the author's text. */
+static void put_pointer(struct str *out, const char *at)
+{
+	char buf[4 * QUOTE_MAX];
+	for (const char *p = at; *p == '/';) {
+		const char *end = strchrnul(++p, '/');
+		str_printf(out, "/%s", quote(buf, (struct span){ p, (size_t)(end - p) }));
+		p = end;
+	}
+	str_puts(out, ": ");
+}
+
 static void put_finding(struct str *out, const char *file, const struct finding *f)
 {
 	const struct note *n = f->note;
@@ -34,7 +46,7 @@ static void put_finding(struct str *out, const char *file, const struct finding 
 		str_printf(out, ":%u:%u", n->line, n->column);
 	str_printf(out, ": %s", f->prefix);
 	if (n->at && n->at[0])
-		str_printf(out, "%s: ", n->at);
+		put_pointer(out, n->at);
 	str_printf(out, "%s\n", n->msg);
 }
 

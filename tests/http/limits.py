@@ -86,4 +86,13 @@ def test_drain_timeout(check):
     api.close()
 
 
-TESTS = [test_job_limits, test_env_inline, test_max_body, test_max_answer, test_drain_timeout]
+def test_shown(check):
+    """What `validate` prints does nothing to a terminal: keys of the job are escaped and shortened."""
+    job_text = json.dumps({**job(), "\x1b[2J\n\u202e" + "k" * 200: 1}).encode()
+    shown = run("validate", "-", text=job_text).stdout.decode()
+    check.ok("validate: keys are escaped", "/\\u001b[2J\\n\\u202ekkk" in shown and shown.count("\n") == 1, shown)
+    check.ok("validate: and shortened", "k" * 100 not in shown, shown)
+
+
+TESTS = [test_job_limits, test_env_inline, test_max_body, test_max_answer, test_drain_timeout,
+         test_shown]

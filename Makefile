@@ -201,12 +201,12 @@ endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
 
-# ---- golden, hostile, bench: a program per folder, linked with translate only ---------------
+# ---- golden, hostile, differential, bench: a program per folder, linked with translate only ---------------
 # tests/lib is what they share.
 $(B)/libtest.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 	@rm -f $@
 	ar rcs $@ $^
-TEST_PROGRAMS := golden hostile bench
+TEST_PROGRAMS := golden hostile differential bench
 define TEST_PROGRAM
 $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/libtest.a $(call archives,translate)
 	$$(call note,LD,$$@)
@@ -247,6 +247,7 @@ help:
 	@echo 'make unit       unit tests only;  make golden, hostile, http, e2e, lint: one part of check'
 	@echo 'make asan       everything under address and undefined-behaviour sanitizers'
 	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n)'
+	@echo 'make differential  which jobs js-yaml and ajv accept, recorded anew, and of 200000 more (needs npm)'
 	@echo 'make bench      speed, as ratios to libyaml in the same run'
 	@echo 'make layers     which folder includes what'
 	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md, manifests of exit specifications'
@@ -284,6 +285,15 @@ fuzz:
 	$(MAKE) FLAVOUR=fuzz fuzzers
 	tests/tools/fuzz $(SECONDS)
 
+# js-yaml and ajv are for this test only; they come from npm, in the versions of the lock file.
+NPM := build/differential
+differential: $(B)/tests/differential/differential
+	@mkdir -p $(NPM)
+	cp tests/differential/package*.json $(NPM)
+	npm ci --prefix $(NPM) --ignore-scripts --no-audit --no-fund
+	B=$(B) tests/differential/run record
+	B=$(B) tests/differential/run live
+
 bench: all tests $(B)/tests/bench/measure/measure
 	tests/tools/bench
 
@@ -303,6 +313,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz bench pages image install clean
+.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz differential bench pages image install clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

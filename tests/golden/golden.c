@@ -18,6 +18,7 @@ int main(int argc, char **argv)
 	struct deviations *d = deviations_load("tests/golden/deviations.json");
 	golden_v2(&t, d);
 	golden_v1(&t, d);
+	golden_hived(&t);
 	golden_examples(&t, false);
 	deviations_end(d, &t);
 	return tally_end(&t);

@@ -24,6 +24,8 @@ void deviations_end(struct deviations *d, struct tally *t);
 void golden_v2(struct tally *t, struct deviations *d);
 /* v1: accepted and refused, and the first rest-lit. */
 void golden_v1(struct tally *t, struct deviations *d);
+/* The job in docs/HIVED.md. */
+void golden_hived(struct tally *t);
 /* examples/ in both profiles; `update` writes what came out. */
 void golden_examples(struct tally *t, bool update);
 

@@ -116,22 +116,18 @@ bool str_reserve_slow(struct str *s, size_t n)
 	return true;
 }
 
-static void copy8(char *to, const char *from)
-{
-	uint64_t w;
-	memcpy(&w, from, sizeof(w));
-	memcpy(to, &w, sizeof(w));
-}
-
 void bytes_copy(char *to, const char *from, size_t n)
 {
 	enum { SHORT = 64 };
 	if (n > SHORT) {
 		memcpy(to, from, n);
+	} else if (n >= 16) {
+		for (size_t i = 0; i < n - 16; i += 16)
+			memcpy(to + i, from + i, 16);
+		memcpy(to + n - 16, from + n - 16, 16); /* overlaps the last of those */
 	} else if (n >= 8) {
-		for (size_t i = 0; i < n - 8; i += 8)
-			copy8(to + i, from + i);
-		copy8(to + n - 8, from + n - 8); /* overlaps the last of those */
+		memcpy(to, from, 8);
+		memcpy(to + n - 8, from + n - 8, 8);
 	} else {
 		for (size_t i = 0; i < n; i++)
 			to[i] = from[i];
@@ -182,77 +178,65 @@ static const char JSON_ESCAPE[256] = {
 	/* clang-format on */
 };
 
-/* The high bit of each byte of w that is below n (n up to 128), and perhaps of bytes above such a
- * one. */
-static uint64_t bytes_below(uint64_t w, uint64_t n)
+typedef unsigned char bytes8 __attribute__((vector_size(8)));
+typedef unsigned char bytes16 __attribute__((vector_size(16)));
+
+/* 0xff for each byte of a vector that JSON escapes. */
+#define ESCAPED(v) (((v) < 0x20) | ((v) == '"') | ((v) == '\\') | ((v) == 0x7f))
+
+static bool plain8(const char *p)
 {
-	return (w - 0x0101010101010101U * n) & ~w & 0x8080808080808080U;
+	bytes8 v;
+	memcpy(&v, p, sizeof(v));
+	__auto_type hit = ESCAPED(v);
+	uint64_t all;
+	memcpy(&all, &hit, sizeof(all));
+	return all == 0;
 }
 
-static uint64_t bytes_equal(uint64_t w, unsigned char c)
+static bool plain16(const char *p)
 {
-	return bytes_below(w ^ (0x0101010101010101U * c), 1);
+	bytes16 v;
+	memcpy(&v, p, sizeof(v));
+	__auto_type hit = ESCAPED(v);
+	uint64_t half[2];
+	memcpy(half, &hit, sizeof(half));
+	return (half[0] | half[1]) == 0;
 }
 
-static uint64_t load32(const char *p)
-{
-	uint32_t w;
-	memcpy(&w, p, 4);
-	return le32toh(w);
-}
-
-/* Up to eight bytes as one number, the first one lowest; what is missing is a blank. */
-static uint64_t load_bytes(const char *p, size_t n)
-{
-	const unsigned char *b = (const unsigned char *)p;
-	uint64_t w;
-	if (n >= 8) {
-		memcpy(&w, p, 8);
-		return le64toh(w);
-	}
-	if (n >= 4)
-		w = load32(p) | load32(p + n - 4) << 8 * (n - 4);
-	else
-		w = b[0] | (uint64_t)b[n / 2] << 8 * (n / 2) | (uint64_t)b[n - 1] << 8 * (n - 1);
-	return w | (uint64_t)0x2020202020202020 << 8 * n;
-}
-
-/* The first of eight bytes that JSON escapes, or 8. */
-static size_t first_escaped(uint64_t w)
-{
-	uint64_t hit = bytes_below(w, 0x20) | bytes_equal(w, '"') | bytes_equal(w, '\\') |
-	               bytes_equal(w, 0x7f);
-	return hit ? (size_t)__builtin_ctzll(hit) / 8 : 8;
-}
-
-/* How many bytes from p on need no escape: eight at a time, most of a manifest. */
+/* How many bytes from p on need no escape: most of a manifest, hence many at a time. */
 static size_t json_plain(const char *p, size_t n)
 {
 	size_t i = 0;
-	while (i < n) {
-		size_t k = first_escaped(load_bytes(p + i, n - i));
-		if (k < 8)
-			return i + k;
+	while (n - i >= 16 && plain16(p + i))
+		i += 16;
+	if (n - i >= 8 && plain8(p + i))
 		i += 8;
+	while (i < n && !JSON_ESCAPE[(unsigned char)p[i]])
+		i++;
+	return i;
+}
+
+static void put_escape(struct str *s, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	const char text[6] = { '\\', JSON_ESCAPE[c], '0', '0', hex[c >> 4], hex[c & 15] };
+	if (text[1] == 'u') {
+		str_put(s, text, sizeof(text));
+	} else {
+		str_char(s, text[0]);
+		str_char(s, text[1]);
 	}
-	return n;
 }
 
 void str_json_text(struct str *s, struct span t)
 {
-	static const char hex[] = "0123456789abcdef";
 	for (;;) {
 		size_t n = json_plain(t.p, t.n);
 		str_put(s, n ? t.p : "", n);
 		if (n == t.n)
 			return;
-		unsigned char c = (unsigned char)t.p[n];
-		str_char(s, '\\');
-		str_char(s, JSON_ESCAPE[c]);
-		if (JSON_ESCAPE[c] == 'u') {
-			char code[4] = { '0', '0', hex[c >> 4], hex[c & 15] };
-			str_put(s, code, 4);
-		}
+		put_escape(s, (unsigned char)t.p[n]);
 		t = (struct span){ t.p + n + 1, t.n - n - 1 };
 	}
 }
@@ -263,8 +247,7 @@ void str_json(struct str *s, struct span t)
 	if (json_plain(t.p, t.n) == t.n && str_reserve(s, t.n + 2)) {
 		char *p = s->p + s->n;
 		p[0] = '"';
-		if (t.n)
-			memcpy(p + 1, t.p, t.n);
+		bytes_copy(p + 1, t.p, t.n);
 		p[t.n + 1] = '"';
 		p[t.n + 2] = '\0';
 		s->n += t.n + 2;

@@ -85,7 +85,10 @@ static inline void str_span(struct str *s, struct span t)
 
 static inline void str_char(struct str *s, char c)
 {
-	str_put(s, &c, 1);
+	if (str_reserve(s, 1)) {
+		s->p[s->n++] = c;
+		s->p[s->n] = '\0';
+	}
 }
 
 void str_puts(struct str *s, const char *text);

@@ -166,13 +166,13 @@ void node_json(struct str *out, const struct node *n)
 void pointer_key(struct str *out, struct span key)
 {
 	str_char(out, '/');
-	for (size_t i = 0; i < key.n; i++) {
-		if (key.p[i] == '~')
-			str_puts(out, "~0");
-		else if (key.p[i] == '/')
-			str_puts(out, "~1");
-		else
-			str_char(out, key.p[i]);
+	for (size_t i = 0; i < key.n;) {
+		size_t from = i;
+		while (i < key.n && key.p[i] != '~' && key.p[i] != '/')
+			i++;
+		str_put(out, key.p + from, i - from);
+		if (i < key.n)
+			str_puts(out, key.p[i++] == '~' ? "~0" : "~1");
 	}
 }
 
@@ -193,11 +193,23 @@ static void put_path(struct str *out, const struct path *p)
 		pointer_index(out, p->index);
 }
 
+/* Bytes that it takes at most. */
+static size_t path_size(const struct path *p)
+{
+	enum { INDEX_DIGITS = 20 };
+	size_t n = 1;
+	for (; p; p = p->up)
+		n += 1 + (p->key.p ? 2 * p->key.n : INDEX_DIGITS);
+	return n < POINTER_MAX ? n : POINTER_MAX;
+}
+
 static const char *path_pointer(struct arena *a, const struct path *p)
 {
-	STR_AUTO at = STR_INIT(POINTER_MAX);
+	size_t cap = path_size(p);
+	struct str at = { .p = arena_alloc(a, cap), .cap = cap, .max = cap - 1 };
+	at.p[0] = '\0';
 	put_path(&at, p);
-	return arena_dup(a, str_view(&at));
+	return at.p;
 }
 
 struct place path_place(struct arena *a, const struct path *p, const struct node *n)

@@ -2,7 +2,6 @@
 #include "translate/hived_plan.h"
 
 enum {
-	ENV_MAX = 16 << 20,    /* of the common list; far above what any limit lets through */
 	ANNOTATIONS_OWN = 512, /* what the Framework's annotations need besides job file and name */
 	SECRET_MAX = 4 * (1 << 20) / 3, /* Kubernetes: 1 MiB, before base64 */
 	CONFIGMAP_MAX = 1 << 20,
@@ -76,6 +75,11 @@ bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t 
 	}
 }
 
+static size_t env_guess(const struct scope *s)
+{
+	return 2048 + 512 * s->job->n_roles;
+}
+
 static size_t smaller(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -94,9 +98,8 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
-	if (unit_write_within(&in, side->unit,
-	                      4096 + (side->unit == UNIT_CONFIGMAP_ENV ? s->env_job.n : 0), max,
-	                      &o->body))
+	size_t guess = 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? env_guess(s) : 0);
+	if (unit_write_within(&in, side->unit, guess, max, &o->body))
 		return 0;
 	return too_large(UNITS[side->unit].doc, max, e);
 }
@@ -183,14 +186,13 @@ static int check_annotations(const struct scope *s, struct err *e)
 	return 0;
 }
 
-/* The list that all containers share, and whether it is too large to stay in them. */
-static int write_common_env(struct scope *s, struct err *e)
+/* The list that all containers share: copied into both of every role, unless it is too large. */
+static void write_common_env(struct scope *s)
 {
-	const struct job *j = s->job;
-	if (!unit_write_within(s, UNIT_ENV_JOB, 2048 + 512 * j->n_roles, ENV_MAX, &s->env_job))
-		return too_large(UNITS[UNIT_ENV_JOB].doc, ENV_MAX, e);
-	s->env_moved = s->env_job.n > s->set->max_env_inline / (2 * j->n_roles);
-	return 0;
+	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
+	s->env_moved = !unit_write_within(s, UNIT_ENV_JOB, env_guess(s), max, &s->env_job);
+	if (s->env_moved)
+		s->env_job = (struct span){ NULL, 0 };
 }
 
 static int write_all(struct scope *s, struct objects *out, struct err *e)
@@ -205,9 +207,6 @@ static int write_all(struct scope *s, struct objects *out, struct err *e)
 		n++;
 	}
 	s->owned = n > 0;
-	/* Copied into both containers of every role, or nowhere. */
-	if (s->env_moved)
-		s->env_job = (struct span){ NULL, 0 };
 	if (write_framework(s, &v[n], e) < 0)
 		return -1;
 	*out = (struct objects){ v, n + 1 };
@@ -218,9 +217,9 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
 	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
-	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
-	    check_annotations(s, e) < 0 || write_common_env(s, e) < 0)
+	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 || check_annotations(s, e) < 0)
 		return -1;
+	write_common_env(s);
 	return write_all(s, out, e);
 }
 

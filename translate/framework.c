@@ -100,17 +100,13 @@ static bool task_roles(const struct scope *s, struct out *o)
 
 static bool priority_class(const struct scope *s, struct out *o)
 {
-	char text[48];
-	struct str t = { .p = text, .cap = sizeof(text), .max = sizeof(text) - 1 };
-	if (s->set->priority_class) {
-		str_puts(&t, s->job->hash);
-		str_puts(&t, "-priority");
-	} else if (s->set->profile == PROFILE_OPENPAI) {
-		str_puts(&t, "pai-job-minimal-priority");
-	} else {
+	bool own = s->set->priority_class;
+	if (!own && s->set->profile != PROFILE_OPENPAI)
 		return false;
-	}
-	out_text(o, str_view(&t));
+	out_quote(o);
+	str_puts(o->s, own ? s->job->hash : "pai-job-minimal");
+	str_puts(o->s, "-priority");
+	out_quote(o);
 	return true;
 }
 

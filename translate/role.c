@@ -103,24 +103,37 @@ static bool image_check(const struct scope *s, struct out *o)
 	return true;
 }
 
+/* As text in JSON which is text in JSON. */
+static void put_label(const struct scope *s, struct span label, struct str *out)
+{
+	size_t start = out->n;
+	str_json_text(out, label);
+	if (out->n - start == label.n)
+		return; /* nothing was escaped, nor would it be the second time */
+	struct span once = arena_span(s->a, (struct span){ out->p + start, out->n - start });
+	out->n = start;
+	str_json_text(out, once);
+}
+
 /* JSON inside of a text: written by one function, so that no label can add to it. */
 static bool ports(const struct scope *s, struct out *o)
 {
-	STR_AUTO json = STR_INIT(4u << 20);
-	str_puts(&json, "{\"schedulePortStart\":");
-	str_int(&json, s->set->port_start);
-	str_puts(&json, ",\"schedulePortEnd\":");
-	str_int(&json, s->set->port_end);
-	str_puts(&json, ",\"ports\":{");
+	struct str *out = o->s;
+	out_quote(o);
+	str_puts(out, "{\\\"schedulePortStart\\\":");
+	str_int(out, s->set->port_start);
+	str_puts(out, ",\\\"schedulePortEnd\\\":");
+	str_int(out, s->set->port_end);
+	str_puts(out, ",\\\"ports\\\":{");
 	for (size_t i = 0; i < s->role->n_ports; i++) {
-		str_json(&json, s->role->ports[i].label);
-		str_puts(&json, ":{\"count\":");
-		str_int(&json, s->role->ports[i].count);
-		str_puts(&json, i + 1 < s->role->n_ports ? "}," : "}");
+		str_puts(out, i ? ",\\\"" : "\\\"");
+		put_label(s, s->role->ports[i].label, out);
+		str_puts(out, "\\\":{\\\"count\\\":");
+		str_int(out, s->role->ports[i].count);
+		str_char(out, '}');
 	}
-	str_puts(&json, "}}");
-	out_text(o, str_view(&json));
-	o->s->full |= json.full;
+	str_puts(out, "}}");
+	out_quote(o);
 	return true;
 }
 

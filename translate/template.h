@@ -45,6 +45,13 @@ static inline void out_puts(struct out *o, const char *v)
 	out_text(o, span_of(v));
 }
 
+/* Before and behind what holds nothing that JSON escapes, written into o->s itself. */
+static inline void out_quote(struct out *o)
+{
+	if (!o->text)
+		str_char(o->s, '"');
+}
+
 static inline void out_int(struct out *o, int64_t v)
 {
 	str_int(o->s, v);

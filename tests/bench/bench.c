@@ -3,15 +3,18 @@
  * that a slow moment of the machine meets all of them; minimum and median of the batches; beside
  * it what libyaml alone needs for the same text in the same run.
  *
- * bench [SECONDS]   about so long per job (default 2).  Run in the top folder of the tree.
+ * bench [SECONDS]              about so long per job (default 2)
+ * bench run JOB STAGE TIMES    nothing but that, for whoever counts instructions
+ *
+ * Run in the top folder of the tree.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "tests/bench/heap.h"
+#include "tests/bench/jobs.h"
 #include "tests/bench/stages.h"
-#include "tests/lib/files.h"
 
 enum { BATCHES_MAX = 4000, BATCHES_MIN = 20, JOB_TEXT_MAX = 1 << 20 };
 
@@ -63,7 +66,7 @@ static int batch_size(const struct setting *s, struct span text)
 {
 	double start = cpu_us();
 	for (int i = 0; i < 5; i++)
-		(void)stage_run(STAGE_BUILD, s, text);
+		(void)stage_run(STAGE_WRITE, s, text);
 	double us = (cpu_us() - start) / 5;
 	return us > 500 ? 2 : (int)(1000 / us) + 1;
 }
@@ -84,15 +87,15 @@ static void row(const char *name, const struct setting *s, struct span text)
 	static struct series series[STAGE_MAX];
 	measure(series, s, text);
 	heap_begin();
-	struct stage_result r = stage_run(STAGE_BUILD, s, text);
+	struct stage_result r = stage_run(STAGE_WRITE, s, text);
 	struct heap_use heap = heap_end();
 	double floor = median(&series[STAGE_EVENTS]);
-	double total = median(&series[STAGE_BUILD]);
+	double total = median(&series[STAGE_WRITE]);
 	(void)printf("| %-16s | %7zu |", name, text.n);
 	(void)printf(" %6.1f / %6.1f |", lowest(&series[STAGE_EVENTS]), floor);
 	for (enum stage i = STAGE_READ; i < STAGE_MAX; i++)
 		(void)printf(" %+6.1f |", median(&series[i]) - median(&series[i - 1]));
-	double least = lowest(&series[STAGE_BUILD]);
+	double least = lowest(&series[STAGE_WRITE]);
 	(void)printf(" %6.1f / %6.1f | **%.2f** / %.2f |", least, total,
 	             least / lowest(&series[STAGE_EVENTS]), total / floor);
 	(void)printf(" %6zu | %6zu | %6zu | %8zu |\n", heap.calls, heap.peak_bytes / 1024,
@@ -102,81 +105,62 @@ static void row(const char *name, const struct setting *s, struct span text)
 
 static void head(const char *title)
 {
-	(void)printf("\n%s\n\n| job | bytes | libyaml, min / med | read | schema | job | build | "
-	             "total, min / med | x libyaml, min / med "
-	             "| mallocs | peak KB | arena KB | bytes out "
-	             "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-	             title);
+	(void)printf(
+	    "\n%s\n\n| job | bytes | libyaml, min / med | read | schema | render | write | "
+	    "total, min / med | x libyaml, min / med "
+	    "| mallocs | peak KB | arena KB | bytes out "
+	    "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+	    title);
 }
 
-static const char SECRETS[] = "secrets:\n"
-			      "  registryPassword: 0123456789abcdef\n"
-			      "  token: fedcba9876543210\n";
-
-static void shipped_jobs(const struct setting *s)
+static void table(const char *title, const struct setting *s, bool growth)
 {
-	static const char *const NAMES[] = { "small", "medium", "large" };
-	for (size_t i = 0; i < 3; i++) {
-		FREE_AUTO char *path = xasprintf("tests/bench/%s.yaml", NAMES[i]);
-		STR_AUTO file_text = file_load(path);
-		struct span text = str_view(&file_text);
-		row(NAMES[i], s, text);
-		STR_AUTO with = STR_INIT(JOB_TEXT_MAX);
-		str_span(&with, text);
-		str_puts(&with, SECRETS);
-		FREE_AUTO char *name = xasprintf("%s + secrets", NAMES[i]);
-		row(name, s, str_view(&with));
-	}
-}
-
-static void job_text(struct str *out, int roles, int instances)
-{
-	str_puts(out,
-	         "protocolVersion: 2\nname: growth\ntype: job\n"
-	         "prerequisites:\n  - {type: dockerimage, name: img, uri: debian}\ntaskRoles:\n");
-	for (int i = 0; i < roles; i++)
-		str_printf(out,
-		           "  role%d:\n    instances: %d\n    dockerImage: img\n"
-		           "    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}\n"
-		           "    commands:\n      - python train.py --role %d\n",
-		           i, instances, i);
-}
-
-static void growth(const struct setting *s)
-{
-	static const int ROLES[] = { 1, 10, 100, 250 };
-	static const int INSTANCES[] = { 1, 10, 100, 1000, 10000 };
-	for (size_t i = 0; i < sizeof(ROLES) / sizeof(*ROLES); i++) {
+	head(title);
+	for (size_t i = 0; i < N_JOBS; i++) {
+		if ((JOBS[i].kind != JOB_SHIPPED) != growth)
+			continue;
 		STR_AUTO text = STR_INIT(JOB_TEXT_MAX);
-		job_text(&text, ROLES[i], 1);
-		FREE_AUTO char *name = xasprintf("%d roles", ROLES[i]);
-		row(name, s, str_view(&text));
+		job_text(&JOBS[i], &text);
+		row(JOBS[i].name, s, str_view(&text));
 	}
-	for (size_t i = 0; i < sizeof(INSTANCES) / sizeof(*INSTANCES); i++) {
-		STR_AUTO text = STR_INIT(JOB_TEXT_MAX);
-		job_text(&text, 1, INSTANCES[i]);
-		FREE_AUTO char *name = xasprintf("%d instances", INSTANCES[i]);
-		row(name, s, str_view(&text));
-	}
+}
+
+/* bench run JOB STAGE TIMES */
+static int run(char **argv)
+{
+	const struct bench_job *job = job_find(span_of(argv[2]));
+	int64_t times = 0;
+	enum stage stage = 0;
+	while (stage < STAGE_MAX && !span_is(span_of(argv[3]), STAGE_NAMES[stage]))
+		stage++;
+	if (!job || stage == STAGE_MAX || parse_i64(span_of(argv[4]), 1, 1000000, &times))
+		return 2;
+	STR_AUTO text = STR_INIT(JOB_TEXT_MAX);
+	struct setting s;
+	setting_init(&s, SETTING_PLAIN);
+	job_text(job, &text);
+	for (int64_t i = 0; i < times; i++)
+		(void)stage_run(stage, &s, str_view(&text));
+	setting_done(&s);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	int64_t n;
+	arena_keep_heap(); /* as the server does */
+	if (argc == 5)
+		return run(argv);
 	if (argc > 1 && parse_i64(span_of(argv[1]), 0, 600, &n) == 0)
 		seconds = (double)n;
-	arena_keep_heap(); /* as the server does */
 	struct setting s;
 	setting_init(&s, SETTING_BASE);
-	head("Profile openpai, a priority class per job:");
-	shipped_jobs(&s);
+	table("Profile openpai, a priority class per job:", &s, false);
 	setting_done(&s);
 	setting_init(&s, SETTING_PLAIN);
-	head("Profile plain:");
-	shipped_jobs(&s);
+	table("Profile plain:", &s, false);
 	seconds /= 4;
-	head("Growth with roles and instances, profile plain:");
-	growth(&s);
+	table("Growth with roles and instances, profile plain:", &s, true);
 	setting_done(&s);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "base/object.h"
 #include "schema/check.h"
 
-const char *const STAGE_NAMES[STAGE_MAX] = { "libyaml", "read", "schema", "job", "build" };
+const char *const STAGE_NAMES[STAGE_MAX] = { "libyaml", "read", "schema", "render", "write" };
 
 static void give_up(const struct err *e)
 {
@@ -51,7 +51,7 @@ static size_t translate(enum stage stage, const struct setting *s, struct span t
 	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, a, &warnings, &e);
 	if (!job)
 		give_up(&e);
-	if (stage == STAGE_BUILD && job_build(s->translator, job, &s->facts, NULL, a, &objects, &e))
+	if (stage == STAGE_WRITE && job_build(s->translator, job, &s->facts, NULL, a, &objects, &e))
 		give_up(&e);
 	size_t n = 0;
 	for (size_t i = 0; i < objects.n; i++)

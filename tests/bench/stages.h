@@ -6,8 +6,8 @@ enum stage {
 	STAGE_EVENTS, /* libyaml alone: the floor */
 	STAGE_READ,   /* + the tree with positions */
 	STAGE_SCHEMA, /* + the schema */
-	STAGE_JOB,    /* + job, checks and rendering */
-	STAGE_BUILD,  /* + the objects: all of it */
+	STAGE_RENDER, /* + the job: checks, placeholders filled in, secrets masked */
+	STAGE_WRITE,  /* + the objects: all of it */
 	STAGE_MAX
 };
 

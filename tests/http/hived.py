@@ -4,9 +4,11 @@ import itertools
 import json
 import os
 import signal
+import time
 
 from fakehived import BEHAVIOURS, CONFIG, PATH, Hived, cells
 from harness import SLOW, Server, job_v1, job_v2, run, wait_until
+from slow import in_threads
 
 INTERVAL = "1" if SLOW == 1 else "2"  # an answer must come within
 NAMES = (f"h{n}" for n in itertools.count())
@@ -19,7 +21,7 @@ SKUS = {"DT": {"cpu": 5, "gpu": 1, "memory": 56334}, "K80": {"cpu": 4, "gpu": 1,
 def server(hived, *more, asks=True, **named):
     """A server that uses HiveD, and asks its web service often."""
     asking = ("--hived-webservice", hived.url, "--hived-interval", INTERVAL) if asks else ()
-    return Server("--standalone", "jobs", "--loops", "1", "--hived-config", hived.config, *asking, *more, **named)
+    return Server("--standalone", "jobs", "--hived-config", hived.config, *asking, *more, **named)
 
 
 def job(n, vc=None, sku=None):
@@ -138,6 +140,27 @@ def test_hived_reload(check):
         check.ok("the new one", quota(s, 12))
 
 
+def test_hived_reload_under_load(check):
+    """Jobs are measured while what they are measured by is replaced, again and again."""
+    with Hived() as hived, server(hived, "--loops", "2") as s:
+        check.ok("known", wait_until(lambda: said(s, KNOWN)), s.log())
+        asked = len(hived.requests)
+
+        def load(i):
+            if i == 0:
+                for _ in range(50):
+                    s.process.send_signal(signal.SIGHUP)
+                    time.sleep(0.02)
+                return {200}
+            paths = ("/api/v2/cluster/sku-types?vc=default", "/api/v2/virtual-clusters/research")
+            return {get(s, path).status for _ in range(30) for path in paths} | \
+                {s.submit(job(3), path="/api/v2/jobs?dryRun=true").status for _ in range(30)}
+
+        check.equal("answers", set().union(*in_threads(5, load)), {200})
+        check.ok("the web service was asked meanwhile", wait_until(lambda: len(hived.requests) > asked))
+        check.ok("and counts", quota(s, 3))
+
+
 def test_hived_start(check):
     base = ("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice")
     with Hived() as hived:
@@ -200,7 +223,7 @@ def test_hived_trouble(check):
     """In each kind of trouble the file alone counts; then the web service does again."""
     check.equal("all of them", {"well", "fail_once", *WRONG}, set(BEHAVIOURS))
     services = {mode: Hived() for mode in WRONG}
-    servers = {mode: server(h, "--hived-max-answer", "64KiB") for mode, h in services.items()}
+    servers = {mode: server(h, "--loops", "1", "--hived-max-answer", "64KiB") for mode, h in services.items()}
     try:
         for mode, s in servers.items():
             check.ok(f"{mode}: known", wait_until(lambda s=s: said(s, KNOWN)), s.log())
@@ -282,5 +305,5 @@ def test_hived_proxies(check):
 
 
 TESTS = [test_hived_trouble, test_hived_status, test_hived_jobs, test_hived_told, test_hived_reload,
-         test_hived_start, test_hived_never_there, test_hived_stop, test_hived_one_failure, test_hived_https,
-         test_hived_proxies]
+         test_hived_reload_under_load, test_hived_start, test_hived_never_there, test_hived_stop,
+         test_hived_one_failure, test_hived_https, test_hived_proxies]

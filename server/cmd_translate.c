@@ -4,28 +4,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
 #include "schema/check.h"
 #include "server/commands.h"
 #include "server/file.h"
+#include "server/list.h"
 #include "server/setup.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
-
-static void put_list(struct str *out, const struct objects *objects, struct span first)
-{
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-	if (first.n) {
-		str_span(out, first);
-		str_char(out, ',');
-	}
-	for (size_t i = 0; i < objects->n; i++) {
-		str_puts(out, i ? "," : "");
-		str_span(out, objects->v[i].body);
-	}
-	str_puts(out, "]}");
-}
 
 static int print_json(struct span list)
 {
@@ -38,17 +23,10 @@ static int print_json(struct span list)
 	return code == EXIT_OK ? command_print(SPAN("\n")) : code;
 }
 
-static int print_yaml(struct span list, struct err *e)
+static int print_yaml(struct span list)
 {
-	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	struct budget budget = { 256, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	struct doc doc;
-	bool syntax;
-	if (json_read(list, &budget, &arena, &doc, &warnings, &syntax, e) < 0)
-		return complain(e, NULL, EXIT_REFUSED);
 	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	yaml_write(&out, &doc.root);
+	list_yaml(&out, list);
 	return command_print(str_view(&out));
 }
 
@@ -83,9 +61,10 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	struct object program = { 0 };
 	if (o->with_runtime)
 		(void)runtime_object(t, &arena, &program); /* none with --runtime=image */
-	put_list(&list, &objects, program.body);
+	list_json(&list, program.body, &objects);
+	str_char(&list, '}');
 	if (strcmp(o->output, "yaml") == 0)
-		return print_yaml(str_view(&list), e);
+		return print_yaml(str_view(&list));
 	return print_json(str_view(&list));
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/chars.h"
 #include "schema/suggest.h"
+#include "server/answer.h"
+#include "server/list.h"
 #include "server/loop.h"
 #include "server/query.h"
 
@@ -9,8 +11,9 @@
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"
 
 enum {
-	ONE_STEP = 2, /* of edit_distance, which counts halves */
-	FRAME = 64,   /* bytes of a List without its items */
+	ONE_STEP = 2,     /* of edit_distance, which counts halves */
+	FRAME = 64,       /* bytes of a List without its items */
+	YAML_GROWTH = 64, /* as many bytes, at most, come of one of JSON: indentation, mostly */
 };
 
 static const struct {
@@ -120,14 +123,37 @@ void dry_run_release(struct request *r)
 
 /* ---- the answer ---- */
 
+/* The first type of the list that is either; q is not looked at. */
+bool dry_run_wants_yaml(struct span accept)
+{
+	size_t yaml = accept.n ? span_find(accept, 0, "yaml") : SIZE_MAX;
+	size_t json = accept.n ? span_find(accept, 0, "json") : SIZE_MAX;
+	return yaml < json;
+}
+
 void dry_run_list(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	out->max = list_size(r) + REPLY_MAX; /* warnings follow */
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-	for (size_t i = 0; i < r->shown->n; i++) {
-		str_puts(out, i ? "," : "");
-		str_span(out, r->shown->v[i].body);
+	list_json(out, SPAN(""), r->shown);
+}
+
+static void to_yaml(struct request *r)
+{
+	STR_AUTO json = r->reply.body;
+	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
+	list_yaml(&r->reply.body, str_view(&json));
+}
+
+void dry_run_answer(struct request *r)
+{
+	str_puts(&r->reply.body, "}\n");
+	if (!r->yaml) {
+		answer_json(r, 200);
+		return;
 	}
-	str_char(out, ']');
+	to_yaml(r);
+	r->reply.status = 200;
+	r->reply.type = "application/yaml";
+	answer_send(r);
 }

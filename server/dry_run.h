@@ -22,6 +22,11 @@ bool dry_run_has_room(const struct loop *l);
 void dry_run_hold(struct request *r);
 void dry_run_release(struct request *r);
 
+/* By a header Accept, empty if there is none: JSON, unless a type of YAML is named before any. */
+bool dry_run_wants_yaml(struct span accept);
+
 /* Begin r->reply.body, which grows as far as that takes: {"apiVersion":...,"items":[...] without
  * the final brace. */
 void dry_run_list(struct request *r);
+/* End and send it: 200. */
+void dry_run_answer(struct request *r);

@@ -30,6 +30,7 @@ static const struct known {
 	[HEADER_WANTED_HEADERS] = { "access-control-request-headers", true },
 	[HEADER_EXPECT] = { "expect", false },
 	[HEADER_IDEMPOTENCY_KEY] = { "idempotency-key", true },
+	[HEADER_ACCEPT] = { "accept", false },
 };
 
 bool framing_is_token(struct span s)

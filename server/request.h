@@ -86,6 +86,7 @@ struct request {
 	struct notes warnings;
 	const struct job *job;
 	enum dry_run dry_run;
+	bool yaml;             /* of what it shows */
 	struct objects *shown; /* what it shows; in the arena */
 	size_t held;           /* bytes that the store was told of (store_hold); or dry_run_hold */
 	const char *key;       /* Idempotency-Key, in the arena; NULL without one */

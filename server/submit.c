@@ -41,6 +41,7 @@ void submit_may(struct request *r)
 {
 	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
 	ERR_AUTO e = { 0 };
+	r->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
 	if (dry_run_read(r->query, &r->arena, &r->dry_run, &e) < 0)
 		answer_error(r, &e);
 	else if (r->args[0].p && !span_is(r->args[0], who(r)))
@@ -102,8 +103,7 @@ static void tried(struct request *r)
 {
 	dry_run_list(r);
 	put_warnings(r);
-	str_puts(&r->reply.body, "}\n");
-	answer_json(r, 200);
+	dry_run_answer(r);
 }
 
 static void submitted(void *arg, const struct err *e, bool again)

@@ -18,6 +18,7 @@ from slow import fake_server, in_threads
 from tokens import bearer, token
 
 MARKER = "Marker-of-a-secret-5772156649"
+FACTS = os.path.join(ROOT, "examples", "facts.json")
 V2, V1 = "/api/v2/jobs", "/api/v1/jobs"
 MASKED = base64.b64encode(b"******").decode()
 ALICE = bearer(token("alice"))
@@ -58,6 +59,10 @@ def refused(check, what, reply, status, code, *words):
         check.ok(f"{what}: says {word}", word in reply.message, reply.message)
 
 
+def without_data(items):
+    return [{**i, "data": sorted(i["data"])} if i["kind"] == "Secret" else i for i in items]
+
+
 def hides(check, what, *texts):
     for text in texts:
         text = text.encode() if isinstance(text, str) else text
@@ -67,11 +72,11 @@ def hides(check, what, *texts):
 # ---- what is answered -----------------------------------------------------------------------
 def test_dry_run_is_what_translate_prints(check):
     """Each example, over HTTP and by the command line: the same objects."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--standalone", "jobs", "--facts", FACTS) as server:
         names = sorted(glob.glob(os.path.join(ROOT, "examples", "*.*")))
         tried = 0
         for name in names:
-            printed = run("translate", "--user", "alice", name)
+            printed = run("translate", "--user", "alice", "--facts", FACTS, name)
             if printed.returncode:
                 continue
             with open(name, "rb") as f:
@@ -80,11 +85,31 @@ def test_dry_run_is_what_translate_prints(check):
             for how in ("true", "server", "All"):
                 items = is_list(check, f"{os.path.basename(name)}, {how}",
                                 try_job(server, body, how, V1 if v1 else V2))
-                check.equal(f"{os.path.basename(name)}, {how}: as translate prints it", items,
-                            json.loads(printed.stdout)["items"])
+                check.equal(f"{os.path.basename(name)}, {how}: as translate prints it", without_data(items),
+                            without_data(json.loads(printed.stdout)["items"]))
                 tried += 1
         check.ok("some examples were tried", tried >= 9, tried)
         check.equal("nothing is made", made(server), [])
+
+
+def test_dry_run_as_yaml(check):
+    name = os.path.join(ROOT, "examples", "pytorch-mnist.yaml")
+    with open(name, "rb") as f:
+        body = f.read()
+    printed = run("translate", "--user", "alice", "--output", "yaml", name).stdout
+    with Server("--standalone", "jobs") as server:
+        for how in ("true", "server"):
+            for accept in ("application/yaml", "text/yaml;q=0.9, */*"):
+                reply = try_job(server, body, how, headers={"Content-Type": "text/yaml", "Accept": accept})
+                check.equal(f"{how}, {accept}", (reply.status, reply.headers.get("content-type"), reply.body),
+                            (200, "application/yaml", printed))
+        for accept in ("*/*", "application/json", "application/json, application/yaml"):
+            is_list(check, accept, try_job(server, body, headers={"Content-Type": "text/yaml", "Accept": accept}))
+        warned = try_job(server, json.dumps({**json.loads(job_v1("w")), "gpuType": "k80"}), path=V1,
+                         headers={"Accept": "application/yaml", **JSON})
+        check.ok("with warnings", b"\nwarnings:\n" in warned.body, warned)
+        bad = try_job(server, "a: [", headers={"Content-Type": "text/yaml", "Accept": "application/yaml"})
+        refused(check, "a refusal is JSON", bad, 400, "InvalidProtocolError")
 
 
 def test_dry_run_on_every_route(check):
@@ -113,8 +138,11 @@ def test_dry_run_on_every_route(check):
 def test_dry_run_misspelled_submits_nothing(check):
     with Server("--standalone", "jobs") as server:
         for query in REFUSED:
-            for path, body in ((V2, job_v2("meant")), (V1, job_v1("meant"))):
-                refused(check, f"{path}?{query}", server.submit(body, path=f"{path}?{query}"), 400, "InvalidParametersError", "dryRun")
+            for method, path in (("POST", V2), ("POST", V1), ("POST", "/api/v1/user/alice/jobs"),
+                                 ("POST", "/api/v1/user/alice/jobs/meant"), ("PUT", "/api/v1/user/alice/jobs/meant")):
+                body = job_v2("meant") if path == V2 else job_v1("meant")
+                refused(check, f"{method} {path}?{query}", server.submit(body, None, f"{path}?{query}", method), 400,
+                        "InvalidParametersError", "dryRun")
         check.equal("nothing is made", made(server), [])
         with server.connect() as c:  # who asks for leave to send is refused before it sends
             c.send(request_bytes(server.port, "POST", V2 + "?dryrun=true", None,
@@ -158,9 +186,9 @@ def test_dry_run_large(check):
     role, sizes = json.loads(job_v2("x"))["taskRoles"]["worker"], []
     with Server("--standalone", "jobs", "--max-body", "1048576") as server:
         for n in (150, 250, 257):
-            body = json.dumps({**json.loads(job_v2("x")), "taskRoles": {
-                f"rolewithalongname{i:09}": {**role, "resourcePerInstance": {**role["resourcePerInstance"], "ports": {f"port{k}": 1 for k in range(14)}},
-                          "commands": ["echo " + "\\u0001" * 100]} for i in range(n)}})
+            one = {**role, "commands": ["echo " + "\\u0001" * 100],
+                   "resourcePerInstance": {**role["resourcePerInstance"], "ports": {f"port{k}": 1 for k in range(14)}}}
+            body = json.dumps({**json.loads(job_v2("x")), "taskRoles": {f"rolewithalongname{i:09}": one for i in range(n)}})
             real, reply = server.submit(body.replace('"x"', f'"x{n}"', 1)), try_job(server, body)
             check.equal(f"{n} roles", (real.status, reply.status), (202, 200) if n <= 250 else (400, 400))
             if reply.status == 200:
@@ -326,7 +354,7 @@ def test_dry_run_asks_for_images(check):
         check.ok("warn: is said", any("team/app:2" in w for w in images.warnings(reply)), reply)
 
 
-TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_on_every_route, test_dry_run_misspelled_submits_nothing,
+TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_as_yaml, test_dry_run_on_every_route, test_dry_run_misspelled_submits_nothing,
          test_dry_run_warnings, test_dry_run_refuses_as_a_submission_does, test_dry_run_large, test_dry_run_hides_secrets,
          test_dry_run_needs_a_token_and_counts, test_dry_run_and_idempotency, test_dry_run_in_the_log,
          test_dry_run_of_the_api_server, test_dry_run_trouble, test_dry_run_without_api_server,

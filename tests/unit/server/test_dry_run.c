@@ -99,6 +99,20 @@ static void test_dry_run_read_near_names(void **state)
 		refused(NAMES[i], "nothing was submitted");
 }
 
+static void test_dry_run_wants_yaml(void **state)
+{
+	(void)state;
+	static const char *const YAML[] = { "application/yaml", "text/yaml, application/json",
+		                            "application/x-yaml;q=0.9,*/*" };
+	static const char *const JSON[] = { "", "*/*", "application/json",
+		                            "application/json, application/yaml", "text/html" };
+	for (size_t i = 0; i < COUNT(YAML); i++)
+		assert_true(dry_run_wants_yaml(span_of(YAML[i])));
+	for (size_t i = 0; i < COUNT(JSON); i++)
+		assert_false(dry_run_wants_yaml(span_of(JSON[i])));
+	assert_false(dry_run_wants_yaml((struct span){ NULL, 0 }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +120,7 @@ int main(void)
 		cmocka_unit_test(test_dry_run_read_values),
 		cmocka_unit_test(test_dry_run_read_other_values),
 		cmocka_unit_test(test_dry_run_read_near_names),
+		cmocka_unit_test(test_dry_run_wants_yaml),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

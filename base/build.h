@@ -33,6 +33,7 @@ struct build {
 	struct frame *frame; /* open containers, frame[depth - 1] is the innermost */
 	size_t depth;
 	size_t nodes, text; /* spent, after aliases are followed */
+	bool odd;           /* some scalar is not SPELT_PLAINLY */
 	struct node root;
 };
 

@@ -95,6 +95,21 @@ void notes_add(struct notes *n, struct place where, const char *fmt, ...)
 	va_end(ap);
 }
 
+static bool is_behind(const struct note *a, const struct note *b)
+{
+	return a->line > b->line || (a->line == b->line && a->column > b->column);
+}
+
+void notes_sort(struct notes *n)
+{
+	for (size_t i = 1; i < n->n; i++)
+		for (size_t k = i; k > 0 && is_behind(&n->v[k - 1], &n->v[k]); k--) {
+			struct note later = n->v[k - 1];
+			n->v[k - 1] = n->v[k];
+			n->v[k] = later;
+		}
+}
+
 void notes_done(struct notes *n)
 {
 	for (size_t i = 0; i < n->n; i++) {

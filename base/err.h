@@ -82,6 +82,8 @@ void err_done(struct err *e);
 void notes_add(struct notes *n, struct place where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void notes_done(struct notes *n);
+/* In the order of their places; those of one place as they came. */
+void notes_sort(struct notes *n);
 /* Move what is in `from` to the end of the other; `from` is empty afterwards. */
 void notes_move(struct notes *n, struct notes *from);
 void err_move(struct err *e, struct err *from);

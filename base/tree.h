@@ -31,7 +31,7 @@ struct member;
 struct node {
 	uint8_t type;  /* enum node_type */
 	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
-	uint8_t flags; /* NODE_ALIASED */
+	uint8_t flags; /* NODE_ALIASED, and node_spelling */
 	uint32_t n;    /* bytes of text, items of a list, members of a map */
 	uint32_t line, column;
 	union {
@@ -45,6 +45,19 @@ struct node {
 };
 
 enum { NODE_ALIASED = 1 /* this value came by `*alias`, or by the merge of one */ };
+
+/* Scalars that other readers, or people, may take for something else than this reader did. */
+enum spelling {
+	SPELT_PLAINLY,
+	SPELT_OCTAL,    /* 017: 15 here and in YAML 1.1, 17 in YAML 1.2 */
+	SPELT_SIXTY,    /* 1:30: 90 here and in YAML 1.1, text in YAML 1.2 */
+	SPELT_ROUNDED,  /* an integer beyond 2^53, of which a double holds only the nearest one */
+	SPELT_DATE,     /* 2001-01-01: text here, a date for others */
+	SPELT_BOOLEAN,  /* yes, no, on, off: text here and in YAML 1.2, a boolean in YAML 1.1 */
+	SPELT_NUMBER,   /* 08, 0o17: text here and in YAML 1.1, a number in YAML 1.2 */
+	SPELT_OTHERWISE /* 1.10, 1_000, True: as text it becomes 1.1, 1000, true */
+};
+enum { SPELLING_SHIFT = 1, SPELLING_BITS = 7 }; /* in flags */
 
 struct member {
 	const char *key; /* NUL-terminated, no NUL inside */
@@ -66,6 +79,7 @@ struct budget {
 struct doc {
 	struct node root;
 	bool json; /* read by the JSON reader */
+	bool odd;  /* some value is not SPELT_PLAINLY */
 	/*
 	 * The value of the top-level member `secrets`, as bytes of the text that was
 	 * read: from the end of its key to the start of the next top-level key, or to
@@ -88,9 +102,9 @@ struct doc {
  * and comments of JSON) is `{` is read as JSON with comments, and as YAML only if
  * it is no JSON; all other text as YAML with the scalar rules of js-yaml 3.  UTF-8 is
  * checked first.  The tree lives in the arena and does not refer to the text;
- * doc->secrets does.  Warnings (comments in JSON, values that other readers of
- * YAML take differently) go to `warnings`.  -1 and *e: 400 InvalidProtocolError
- * with line and column.  Pure.
+ * doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) go to
+ * `warnings`; values that others take differently are only marked (node_spelling).
+ * -1 and *e: 400 InvalidProtocolError with line and column.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
@@ -103,6 +117,11 @@ const struct member *node_member(const struct node *map, struct span key);
 static inline bool node_is(const struct node *n, enum node_type t)
 {
 	return n && n->type == t;
+}
+
+static inline enum spelling node_spelling(const struct node *n)
+{
+	return n->flags >> SPELLING_SHIFT & SPELLING_BITS;
 }
 
 static inline struct span node_span(const struct node *n)

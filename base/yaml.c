@@ -386,7 +386,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	anchors_done(y);
 	if (bad)
 		return -1;
-	*doc = (struct doc){ .root = y->b.root };
+	*doc = (struct doc){ .root = y->b.root, .odd = y->b.odd };
 	cut_finish(y, doc);
 	return 0;
 }

@@ -1,10 +1,8 @@
 /*
  * Scalars of YAML: their tags (those of js-yaml's safe schema that jobs can mean
- * something by), their types, and what other readers would make of them.
+ * something by) and their types.
  */
-#include <math.h>
-
-#include "base/enc.h"
+#include "base/spelling.h"
 #include "base/yaml.h"
 #include "base/yaml_plain.h"
 #include "base/yaml_reader.h"
@@ -110,43 +108,6 @@ static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
 	return i < end && y->text.p[i] == '!';
 }
 
-static void warn(struct yaml_reader *y, const yaml_event_t *ev, const char *text)
-{
-	notes_add(y->warnings, yaml_place(y, ev), "%s", text);
-}
-
-/* Written without point and exponent, and perhaps not exact any more. */
-COLD static bool is_large_integer(struct span t, const struct node *n)
-{
-	char text[NUMBER_MAX];
-	double v = n->type == NODE_INT ? (double)n->integer : n->real;
-	if (!isfinite(v) || fabs(v) < 0x1p53 || memchr(t.p, '.', t.n))
-		return false;
-	bool hex = t.n > 2 && (t.p[1] == 'x' || t.p[2] == 'x');
-	if (!hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n)))
-		return false;
-	return !span_eq(t, (struct span){ text, number_text(text, v) });
-}
-
-/* Numbers and dates that other readers of YAML take for something else. */
-static void warn_plain(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
-{
-	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
-	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
-	if (n->type == NODE_DATE) {
-		warn(y, ev,
-		     "this looks like a date, and is taken as the text that it is; quote it");
-	} else if (t.n > sign + 1 && t.p[sign] == '0' && t.p[sign + 1] >= '0' &&
-	           t.p[sign + 1] <= '7' && n->type == NODE_INT) {
-		warn(y, ev, "a number that begins with 0 is octal here, but decimal in YAML 1.2");
-	} else if (memchr(t.p, ':', t.n)) {
-		warn(y, ev, "numbers with `:` are taken to base 60; quote it if it is text");
-	} else if (is_large_integer(t, n)) {
-		warn(y, ev,
-		     "integers beyond 2^53 are rounded to the nearest one that a double holds");
-	}
-}
-
 /* Text with an escaped NUL, or with a line break that only some readers see. */
 static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 {
@@ -193,8 +154,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 		if (plain_small_int(n, t))
 			return 0;
 		yaml_resolve_plain(n, t, y->b.arena);
-		if (n->type >= NODE_INT && n->type != NODE_TEXT)
-			warn_plain(y, ev, n);
+		y->b.odd |= spelling_mark(n, t);
 		return 0;
 	}
 	n->type = NODE_TEXT;

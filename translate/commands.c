@@ -4,17 +4,16 @@
  */
 #include <stdlib.h>
 
-#include "translate/reading.h"
-#include "translate/render.h"
+#include "translate/hint.h"
+#include "translate/warnings.h"
 
-enum { PARAMETERS, SCRIPT, OUTPUT, DATA, ROOTS };
+enum { PARAMETERS, SCRIPT, OUTPUT, DATA, SECRETS, ROOTS };
 
 struct commands {
 	struct reading *r;
 	struct root roots[ROOTS];
-	struct render render;
-	struct root secrets_root;
-	struct render secrets; /* to see whether a secret exists; they are filled in later */
+	struct render render; /* without the secrets, which are filled in later */
+	struct render all;    /* to see what exists */
 	const struct node *deployments;
 };
 
@@ -41,10 +40,10 @@ struct commands *commands_new(struct reading *r)
 	c->roots[OUTPUT].name = "$output";
 	c->roots[DATA].name = "$data";
 	c->render.roots = c->roots;
-	c->render.n_roots = ROOTS;
-	c->secrets_root = (struct root){ "$secrets", node_get(r->root, "secrets") };
-	c->secrets.roots = &c->secrets_root;
-	c->secrets.n_roots = 1;
+	c->render.n_roots = SECRETS;
+	c->roots[SECRETS] = (struct root){ "$secrets", node_get(r->root, "secrets") };
+	c->all.roots = c->roots;
+	c->all.n_roots = ROOTS;
 	c->deployments = node_get(r->root, "deployments");
 	return c;
 }
@@ -107,22 +106,51 @@ static void say_problem(struct commands *c, const struct lines *l)
 	               render_problem_text(c->render.problem), s.offset + 1);
 }
 
-static bool is_secret(struct commands *c, struct span name)
+/* What becomes of a placeholder that leads to nothing. */
+static void say_nothing(struct commands *c, const struct spot *s, const struct unresolved *u)
 {
-	return span_starts(name, "$secrets.") && render_find(&c->secrets, name);
+	char tag[4 * QUOTE_MAX];
+	char meant[4 * QUOTE_MAX];
+	const struct node *n = render_find(&c->all, u->name);
+	bool secret = span_starts(u->name, "$secrets.");
+	const char *fate =
+	    secret && c->roots[SECRETS].value ? "nothing is put there" : "it is left as it is";
+	struct span hint =
+	    n ? (struct span){ NULL, 0 } : hint_placeholder(&c->all, c->r->a, u->name);
+	quote(tag, u->tag);
+	if (n && n->type != NODE_NULL)
+		return; /* a secret: the runtime fills it in */
+	if (n)
+		reading_warn(c->r, &s->path, s->node, WARN_NULL, tag, fate);
+	else if (hint.p)
+		reading_warn(c->r, &s->path, s->node, WARN_UNRESOLVED_HINT, tag, fate,
+		             quote(meant, hint));
+	else
+		reading_warn(c->r, &s->path, s->node, WARN_UNRESOLVED, tag, fate);
+}
+
+static void say_tag(struct commands *c, const struct lines *l, size_t offset, struct span tag,
+                    bool inner)
+{
+	char buf[4 * QUOTE_MAX];
+	struct spot s = find_spot(l, offset);
+	if (tag.n && inner)
+		reading_warn(c->r, &s.path, s.node, WARN_INNER, quote(buf, tag));
+	else if (tag.n)
+		reading_warn(c->r, &s.path, s.node, WARN_TAKEN_OUT, quote(buf, tag));
 }
 
 static void say_unresolved(struct commands *c, const struct lines *l, struct span text)
 {
-	for (size_t i = 0; i < c->render.n_unresolved && i < UNRESOLVED_MAX; i++) {
-		struct unresolved *u = &c->render.unresolved[i];
-		if (is_secret(c, u->name))
-			continue; /* the runtime fills it in */
-		struct spot s = find_spot(l, (size_t)(u->tag.p - text.p));
-		char buf[4 * QUOTE_MAX];
-		reading_warn(c->r, &s.path, s.node, "%s leads to nothing and is left as it is",
-		             quote(buf, u->tag));
+	const struct render *r = &c->render;
+	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
+		struct spot s = find_spot(l, (size_t)(r->unresolved[i].tag.p - text.p));
+		say_nothing(c, &s, &r->unresolved[i]);
 	}
+	if (r->n_unresolved > UNRESOLVED_MAX)
+		c->r->warnings->dropped += r->n_unresolved - UNRESOLVED_MAX;
+	say_tag(c, l, (size_t)(r->taken_out.p - text.p), r->taken_out, false);
+	say_tag(c, l, (size_t)(r->inner.p - text.p), r->inner, true);
 }
 
 /* The whole command with its placeholders filled in. */
@@ -188,8 +216,7 @@ static void warn_unknown_roles(struct reading *r, const struct path *deployment,
 		const struct member *m = &roles->member[i];
 		if (node_member(known, member_key(m)))
 			continue;
-		struct path at = PATH_KEY(&p, member_key(m));
-		reading_warn(r, &at, &m->value, "there is no such task role");
+		reading_warn_key(r, &p, m, WARN_NO_ROLE);
 	}
 }
 
@@ -248,6 +275,8 @@ struct deployment deployments_read(struct reading *r)
 		found = true;
 		on = (struct deployment){ roles, i };
 	}
+	if (wanted == NULL && node_is(all, NODE_LIST))
+		reading_warn(r, &p, all, WARN_NO_DEPLOYMENT);
 	if (node_is(wanted, NODE_TEXT) && !found) {
 		struct path defaults = PATH_KEY(NULL, SPAN("defaults"));
 		struct path at = PATH_KEY(&defaults, SPAN("deployment"));

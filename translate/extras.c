@@ -2,8 +2,9 @@
  * `extras` of both generations: gang allocation, storages, plugins.  Types
  * are checked here as well, since the schema of v1 leaves extras open.
  */
+#include "translate/hint.h"
 #include "translate/names.h"
-#include "translate/reading.h"
+#include "translate/warnings.h"
 
 enum { STORAGES_MAX = 256 };
 
@@ -21,6 +22,8 @@ static void wrong_type(struct reading *r, const struct path *p, const struct nod
 }
 
 /* ---- storages ------------------------------------------------------------------------------ */
+
+static const char *const STORAGE_KNOWN[] = { "mountPath", "name", "readOnly", "share", NULL };
 
 /* Storages as they are read. */
 struct storages {
@@ -94,7 +97,7 @@ static void warn_ignored(struct reading *r, const struct path *p, const struct n
 		struct path at = PATH_KEY(p, span_of(*key));
 		const struct node *n = node_get(entry, *key);
 		if (n)
-			reading_warn(r, &at, n, "is ignored: the cluster decides it");
+			reading_warn(r, &at, n, WARN_CLUSTER);
 	}
 }
 
@@ -112,8 +115,9 @@ static void read_storages(struct storages *s, const struct path *p, const struct
 		} else if (present(name) && name->n) {
 			add_storage(s, &one, &at, entry, name);
 			warn_ignored(s->r, &one, entry);
+			hint_members(s->r, &one, entry, STORAGE_KNOWN);
 		} else {
-			reading_warn(s->r, &one, entry, "has no name and is skipped");
+			reading_warn(s->r, &one, entry, WARN_NO_NAME);
 		}
 	}
 }
@@ -171,5 +175,6 @@ void extras_read(struct reading *r, const struct path *p, const struct node *ext
 	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
 	if (gang && gang->type != NODE_BOOL)
 		wrong_type(r, &at, gang, "true or false");
+	hint_members(r, p, extras, EXTRAS_KNOWN);
 	storages_read(r, p, extras);
 }

@@ -1,7 +1,7 @@
 /* What a job says to HiveD: `extras.hivedScheduler`, of both generations.  Whether HiveD can do it
  * is asked by the plan, which knows the cluster. */
 #include "translate/names.h"
-#include "translate/reading.h"
+#include "translate/warnings.h"
 
 const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS] = {
 	"gangReleaseEnable",
@@ -133,5 +133,5 @@ void hived_request_read(struct reading *r)
 	read_roles(r, &p, map, out);
 	r->job->hived = out;
 	if (!r->set->hived)
-		reading_warn(r, &p, map, "is ignored: the scheduler here is not HiveD");
+		reading_warn(r, &p, map, WARN_HIVED);
 }

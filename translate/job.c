@@ -104,6 +104,8 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	read_name(r, rule->name_key);
 	rule->read(r);
 	hived_request_read(r);
+	if (doc->odd)
+		scalars_check(r, text);
 	if (r->e->http)
 		return -1;
 	return mask_config(r, doc, text);
@@ -129,7 +131,9 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 	const struct dialect_rule *rule = NULL;
 	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0)
 		rule = decide(d, a, &doc.root, &err);
-	if (rule && read_job(&r, rule, &doc, text) == 0)
+	bool good = rule && read_job(&r, rule, &doc, text) == 0;
+	notes_sort(warnings);
+	if (good)
 		return r.job;
 	if (d == DIALECT_V1 && err.http == 400)
 		err.code = RULES[d].code;

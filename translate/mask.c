@@ -7,8 +7,9 @@
  */
 #include <stdlib.h>
 
-#include "translate/reading.h"
+#include "base/build.h"
 #include "translate/render.h"
+#include "translate/warnings.h"
 
 /* Bytes of the text that become `as`. */
 struct edit {
@@ -318,14 +319,6 @@ static int mask(struct mask *m)
 
 /* ---- the size, and passwords elsewhere ------------------------------------------------------- */
 
-static unsigned line_of(struct span text, size_t offset)
-{
-	unsigned line = 1;
-	for (size_t i = 0; i < offset; i++)
-		line += text.p[i] == '\n';
-	return line;
-}
-
 /* scheme://user:password@host, of which the `@` is at i; a password that is no placeholder. */
 static bool has_password(struct span t, size_t i)
 {
@@ -346,10 +339,7 @@ static void warn_passwords(struct reading *r, const struct doc *doc, struct span
 		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
 		if (secret || !has_password(text, i))
 			continue;
-		struct place where = { NULL, line_of(text, i), 0 };
-		notes_add(r->warnings, where,
-		          "others can read the password in this URL; use <%% $secrets.NAME %%>");
-		return;
+		notes_add(r->warnings, text_place(text, i), WARN_URL);
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include "translate/names.h"
 #include "translate/v1.h"
+#include "translate/warnings.h"
 
 static const struct int_field RETRIES = { "retryCount", -2, INT32_MAX, 0 };
 static const struct int_field CPU = { "cpuNumber", 1, INT32_MAX, 1 };
@@ -28,7 +29,7 @@ static struct span port_label(struct reading *r, const struct path *p, const str
 	const char *name = names_variable(r->a, label);
 	if (name[0] >= '0' && name[0] <= '9')
 		name = arena_printf(r->a, "_%s", name);
-	reading_warn(r, p, n, "becomes %s in names of variables", name);
+	reading_warn(r, p, n, WARN_LABEL, name);
 	return span_of(name);
 }
 
@@ -53,8 +54,10 @@ static int64_t port_count(struct reading *r, const struct path *p, const struct 
 	if (begin + number > 65536)
 		reading_refuse(r, p, n, "beginAt + portNumber is beyond 65535");
 	else if (begin)
-		reading_warn(r, &at, node_get(n, BEGIN_AT.name),
-		             "is ignored: ports are chosen by the system");
+		reading_warn(r, &at, node_get(n, BEGIN_AT.name), WARN_BEGIN_AT);
+	struct path zero = PATH_KEY(p, span_of(count.name));
+	if (number == 0 && node_get(n, count.name))
+		reading_warn(r, &zero, node_get(n, count.name), WARN_NO_PORT);
 	return number;
 }
 
@@ -215,7 +218,7 @@ static void check_unsupported(struct reading *r)
 		               "must be empty: files in HDFS cannot be read here; write a v2 job "
 		               "with `auth` and `secrets`");
 	if (node_is(gpu, NODE_TEXT) && gpu->n)
-		reading_warn(r, &gpu_path, gpu, "is ignored: nodes are not chosen by it");
+		reading_warn(r, &gpu_path, gpu, WARN_GPU_TYPE);
 }
 
 void pai_v1_read(struct reading *r)

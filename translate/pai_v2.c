@@ -2,7 +2,8 @@
  * The second generation: YAML (or JSON) with prerequisites, deployments, placeholders.
  * The schema has seen the document; here is what it cannot say.
  */
-#include "translate/reading.h"
+#include "translate/hint.h"
+#include "translate/warnings.h"
 
 enum { FROM_SCRIPT, FROM_OUTPUT, FROM_DATA, FROM_IMAGE, FROM_MAX };
 
@@ -25,6 +26,8 @@ struct v2 {
 	struct commands *commands;
 };
 
+static const char *const OPTIONS_KNOWN[] = { "fuse", "hostNetwork", "infiniband", "shmMB", NULL };
+static const char *const DEFAULTS_KNOWN[] = { "deployment", "virtualCluster", NULL };
 static const struct int_field RETRIES = { "jobRetryCount", 0, INT32_MAX, 0 };
 static const struct int_field TASK_RETRIES = { "taskRetryCount", -2, INT32_MAX, 0 };
 static const struct int_field MIN_FAILED = { "minFailedInstances", -1, INT32_MAX, 0 };
@@ -47,7 +50,7 @@ static void warn_above(struct reading *r, const struct path *up, const struct no
 	const struct node *n = node_get(map, key);
 	struct path p = PATH_KEY(up, span_of(key));
 	if (node_is(n, NODE_INT) && n->integer > instances)
-		reading_warn(r, &p, n, "is above the number of instances: this never happens");
+		reading_warn(r, &p, n, WARN_NEVER);
 }
 
 /* Zero counts as absent. */
@@ -74,8 +77,7 @@ static void read_retries(struct reading *r, const struct path *role, const struc
 	out->task_retry_max = r->job->gang ? 0 : max;
 	struct path p = PATH_KEY(role, span_of(TASK_RETRIES.name));
 	if (r->job->gang && max)
-		reading_warn(r, &p, node_get(n, TASK_RETRIES.name),
-		             "has no effect unless extras.gangAllocation is false");
+		reading_warn(r, &p, node_get(n, TASK_RETRIES.name), WARN_RETRIES);
 }
 
 static void read_ports(struct reading *r, const struct path *resource, const struct node *n,
@@ -93,6 +95,8 @@ static void read_ports(struct reading *r, const struct path *resource, const str
 		struct int_field field = { "", needed ? 1 : 0,
 			                   r->set->port_end - r->set->port_start, 1 };
 		v[i] = (struct port_request){ label, reading_number(r, &one, &m->value, &field) };
+		if (v[i].count == 0)
+			reading_warn(r, &one, &m->value, WARN_NO_PORT);
 	}
 	out->n_ports = count;
 	reading_ports_done(r, out, &p, ports, v);
@@ -110,6 +114,11 @@ static void read_resources(struct reading *r, const struct path *role, const str
 	const struct node *options = node_get(n, "extraContainerOptions");
 	struct path o = PATH_KEY(role, SPAN("extraContainerOptions"));
 	out->shm_mb = reading_int(r, &o, options, &SHM);
+	struct path shm = PATH_KEY(&o, span_of(SHM.name));
+	if (out->shm_mb > out->memory_mb)
+		reading_warn(r, &shm, node_get(options, SHM.name), WARN_SHM,
+		             (long long)out->memory_mb);
+	hint_members(r, &o, options, OPTIONS_KNOWN);
 	grants_read(r, &o, options, out);
 }
 
@@ -219,9 +228,12 @@ void pai_v2_read(struct reading *r)
 	struct path defaults = PATH_KEY(NULL, SPAN("defaults"));
 	struct path vc = PATH_KEY(&defaults, SPAN("virtualCluster"));
 	reading_virtual_cluster(r, &vc, node_get(node_get(r->root, "defaults"), "virtualCluster"));
+	hint_members(r, &defaults, node_get(r->root, "defaults"), DEFAULTS_KNOWN);
+	parameters_check(r);
 	struct v2 v = { .r = r };
 	v.prerequisites = prerequisites_read(r);
 	v.deployment = deployments_read(r);
 	v.commands = commands_new(r);
 	read_roles(&v);
+	prerequisites_done(r, v.prerequisites);
 }

@@ -6,8 +6,8 @@
 
 #include "base/image.h"
 #include "translate/names.h"
-#include "translate/reading.h"
 #include "translate/render.h"
+#include "translate/warnings.h"
 
 enum { LOGIN_MAX = 16384 };
 
@@ -15,6 +15,7 @@ struct prerequisite {
 	struct span name, type;
 	const struct node *node;
 	size_t index; /* in the document */
+	bool used;    /* some role, or another one, names it */
 };
 
 /* Sorted by name, type and index. */
@@ -59,13 +60,18 @@ const struct node *prerequisites_find(const struct prerequisites *all, struct sp
 {
 	size_t i = lower_bound(all, name, span_of(type));
 	bool found = i < all->n && span_eq(all->v[i].name, name) && span_is(all->v[i].type, type);
+	if (found)
+		all->v[i].used = true;
 	return found ? all->v[i].node : NULL;
 }
 
 bool prerequisites_has(const struct prerequisites *all, struct span name)
 {
-	size_t i = lower_bound(all, name, (struct span){ "", 0 });
-	return i < all->n && span_eq(all->v[i].name, name);
+	size_t from = lower_bound(all, name, (struct span){ "", 0 });
+	size_t i = from;
+	for (; i < all->n && span_eq(all->v[i].name, name); i++)
+		all->v[i].used = true;
+	return i > from;
 }
 
 static void check_repeated(struct reading *r, const struct path *list,
@@ -117,6 +123,9 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 	} else if (out.full) {
 		reading_refuse(r, &p, &m->value, "is longer than %d bytes", LOGIN_MAX);
 	}
+	bool literal = span_find(node_span(&m->value), 0, "<%") == SIZE_MAX;
+	if (literal && m->value.n && span_is(member_key(m), "password"))
+		reading_warn(r, &p, &m->value, WARN_PASSWORD);
 	struct span text = arena_span(r->a, str_view(&out));
 	str_wipe(&out);
 	return text;
@@ -202,10 +211,32 @@ struct prerequisites *prerequisites_read(struct reading *r)
 			read_image(&l, &one, n);
 		if (node_is(node_get(n, "name"), NODE_TEXT))
 			all->v[all->n++] =
-			    (struct prerequisite){ reading_text(n, "name"), type, n, i };
+			    (struct prerequisite){ reading_text(n, "name"), type, n, i, false };
 	}
 	qsort(all->v, all->n, sizeof(*all->v), compare);
 	check_repeated(r, &p, all);
 	r->job->logins = l.v;
 	return all;
+}
+
+/* A plugin of prerequisites may require others. */
+static void use_required(const struct prerequisites *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct node *names = node_get(all->v[i].node, "require");
+		for (uint32_t k = 0; node_is(names, NODE_LIST) && k < names->n; k++)
+			if (node_is(&names->item[k], NODE_TEXT))
+				(void)prerequisites_has(all, node_span(&names->item[k]));
+	}
+}
+
+void prerequisites_done(struct reading *r, const struct prerequisites *all)
+{
+	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
+	use_required(all);
+	for (size_t i = 0; i < all->n; i++) {
+		struct path one = PATH_INDEX(&p, all->v[i].index);
+		if (!all->v[i].used)
+			reading_warn(r, &one, all->v[i].node, WARN_UNUSED);
+	}
 }

@@ -10,6 +10,7 @@
 #include "base/enc.h"
 #include "translate/dollar.h"
 #include "translate/names.h"
+#include "translate/warnings.h"
 
 /* ---- violations and warnings -------------------------------------------------------------- */
 
@@ -60,16 +61,44 @@ void reading_refuse_key(struct reading *r, const struct path *p, const struct me
 	va_end(ap);
 }
 
+/* Of a deployment, say, whose lines several roles have. */
+static bool is_said(const struct notes *all, struct place where, const char *text)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct note *n = &all->v[i];
+		if (n->line == where.line && n->column == where.column && n->at &&
+		    strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+__attribute__((format(printf, 3, 0))) static void warn(struct reading *r, struct place where,
+                                                       const char *fmt, va_list ap)
+{
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	if (!is_said(r->warnings, where, text))
+		notes_add(r->warnings, where, "%s", text);
+}
+
 void reading_warn(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
                   ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	FREE_AUTO char *text = NULL;
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	warn(r, path_place(r->a, p, n), fmt, ap);
 	va_end(ap);
-	notes_add(r->warnings, path_place(r->a, p, n), "%s", text);
+}
+
+void reading_warn_key(struct reading *r, const struct path *p, const struct member *m,
+                      const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	warn(r, path_place_key(r->a, p, m), fmt, ap);
+	va_end(ap);
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -165,20 +194,20 @@ void reading_role_name(struct reading *r, struct role *role, const struct path *
 }
 
 /* Names that become one, in the Framework or in names of variables: sorted, they are neighbours. */
-struct spelling {
+struct named_role {
 	const char *text;
 	const struct role *role;
 };
 
 static int compare(const void *a, const void *b)
 {
-	const struct spelling *x = a;
-	const struct spelling *y = b;
+	const struct named_role *x = a;
+	const struct named_role *y = b;
 	int c = strcmp(x->text, y->text);
 	return c ? c : (x->role->index > y->role->index) - (x->role->index < y->role->index);
 }
 
-static void check_spellings(struct reading *r, struct spelling *v, size_t n)
+static void check_spellings(struct reading *r, struct named_role *v, size_t n)
 {
 	char one[4 * QUOTE_MAX];
 	char two[4 * QUOTE_MAX];
@@ -195,9 +224,9 @@ static void check_spellings(struct reading *r, struct spelling *v, size_t n)
 static void check_names(struct reading *r)
 {
 	const struct job *job = r->job;
-	struct spelling *v = ARENA_NEW(r->a, struct spelling, job->n_roles);
+	struct named_role *v = ARENA_NEW(r->a, struct named_role, job->n_roles);
 	for (size_t i = 0; i < job->n_roles; i++)
-		v[i] = (struct spelling){ job->roles[i].object_name, &job->roles[i] };
+		v[i] = (struct named_role){ job->roles[i].object_name, &job->roles[i] };
 	int before = r->e->http;
 	check_spellings(r, v, job->n_roles);
 	if (r->e->http != before || job->dialect == DIALECT_V2)
@@ -233,6 +262,22 @@ bool reading_roles_fit(struct reading *r, const struct path *p, const struct nod
 	return false;
 }
 
+/* Marks of others than us. */
+static void warn_braces(struct reading *r, const struct path *p, const struct node *n,
+                        struct span command)
+{
+	static const char *const OURS[] = { "$parameters", "$secrets", "$script",
+		                            "$output",     "$data",    NULL };
+	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
+		struct span in = span_trim((struct span){ command.p + i + 2, command.n - i - 2 });
+		if (span_starts(in, "FC_"))
+			reading_warn(r, p, n, WARN_FC);
+		for (const char *const *name = OURS; *name; name++)
+			if (span_starts(in, *name))
+				reading_warn(r, p, n, WARN_BRACES);
+	}
+}
+
 void reading_command(struct reading *r, struct role *role, const struct path *p,
                      const struct node *n)
 {
@@ -243,10 +288,7 @@ void reading_command(struct reading *r, struct role *role, const struct path *p,
 	else if (r->rendered > r->set->max_rendered)
 		reading_refuse(r, p, n, "all commands together are longer than %zu bytes",
 		               r->set->max_rendered);
-	if (span_find(role->command, 0, "{{FC_") != SIZE_MAX)
-		reading_warn(r, p, n,
-		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
-		             "escaped");
+	warn_braces(r, p, n, role->command);
 }
 
 /* ---- ports -------------------------------------------------------------------------------------

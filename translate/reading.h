@@ -26,8 +26,11 @@ void reading_refuse(struct reading *r, const struct path *p, const struct node *
                     ...) __attribute__((format(printf, 4, 5)));
 void reading_refuse_key(struct reading *r, const struct path *p, const struct member *m,
                         const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The sentences of warnings stand in translate/warnings.h.  One is not said twice of a place. */
 void reading_warn(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
                   ...) __attribute__((format(printf, 4, 5)));
+void reading_warn_key(struct reading *r, const struct path *p, const struct member *m,
+                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* An integer member: its range, and its value if absent or null (or wrong, which is said). */
 struct int_field {
@@ -79,6 +82,8 @@ struct prerequisites *prerequisites_read(struct reading *r);
 const struct node *prerequisites_find(const struct prerequisites *all, struct span name,
                                       const char *type);
 bool prerequisites_has(const struct prerequisites *all, struct span name);
+/* All roles have asked: those that nobody asked for are warned of. */
+void prerequisites_done(struct reading *r, const struct prerequisites *all);
 
 /* The deployment that is on, as its map of roles, or NULL. */
 struct deployment {
@@ -98,6 +103,11 @@ struct command_source {
 struct commands;
 struct commands *commands_new(struct reading *r);
 void commands_read(struct commands *c, const struct command_source *source, struct role *role);
+
+/* Warn of values that others read differently.  `text` is the document's. */
+void scalars_check(struct reading *r, struct span text);
+/* Warn of parameters that are called passwords. */
+void parameters_check(struct reading *r);
 
 /* The dialects. */
 void pai_v2_read(struct reading *r);

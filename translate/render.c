@@ -277,15 +277,33 @@ static bool put_found(struct str *out, const struct found *f)
 	return true;
 }
 
+/* `<% $secrets.x %>` in a value is filled in later; anything else stays. */
+static bool has_placeholder(struct span text, size_t from)
+{
+	while ((from = span_find(text, from, "<%")) != SIZE_MAX) {
+		struct tag tag;
+		if (read_tag(text, from, &tag))
+			return false;
+		if (tag.type == 'n' && !span_starts(tag.content, "$secrets."))
+			return true;
+		from = tag.end;
+	}
+	return false;
+}
+
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
 	struct found f = find(r, tag->content);
+	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
+	size_t from = s->out->n;
 	if (r->lookups > LOOKUPS_MAX)
 		return problem(s, RENDER_LOOKUPS, tag->start);
-	if (put_found(s->out, &f))
+	if (put_found(s->out, &f)) {
+		if (r->inner.n == 0 && has_placeholder(str_view(s->out), from))
+			r->inner = whole;
 		return 0;
-	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
+	}
 	str_span(s->out, whole);
 	if (r->n_unresolved < UNRESOLVED_MAX)
 		r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
@@ -313,6 +331,8 @@ static int close_section(struct scan *s, const struct tag *tag)
 static int put_tag(struct scan *s, const struct tag *tag)
 {
 	s->has_tag = true;
+	if (tag->type != 'n' && tag->type != '!' && s->r->taken_out.n == 0)
+		s->r->taken_out = (struct span){ s->text.p + tag->start, tag->end - tag->start };
 	switch (tag->type) {
 	case 'n':
 		s->has_other = true;
@@ -338,6 +358,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 	struct scan s = { .r = r, .text = text, .out = out, .line_start = out->n };
 	r->problem = RENDER_OK;
 	r->n_unresolved = 0;
+	r->taken_out = r->inner = (struct span){ "", 0 };
 	while (s.pos < text.n && !out->full) {
 		size_t start = span_find(text, s.pos, "<%");
 		size_t end = start == SIZE_MAX ? text.n : start;

@@ -45,6 +45,8 @@ struct render {
 	size_t problem_at;                            /* offset of the tag */
 	struct unresolved unresolved[UNRESOLVED_MAX]; /* the first ones */
 	size_t n_unresolved;                          /* of all */
+	struct span taken_out; /* the first tag that vanished and was no comment; n is 0 if none */
+	struct span inner;     /* the first placeholder whose value has one that nobody fills in */
 };
 
 /* Append the text with its placeholders filled in.  -1 if r->problem is set. */

@@ -180,7 +180,8 @@ struct job_image {
 /* How many; *out and the texts live in the arena and the job.  They may hold secrets. */
 size_t job_images(const struct job *job, struct arena *a, struct job_image **out);
 
-/* The generated page docs/TRANSLATION.md. */
+/* The generated pages docs/TRANSLATION.md and docs/WARNINGS.md. */
 void translation_page(struct str *out);
 /* All shipped templates, one after the other, each under its name. */
 void templates_page(struct str *out);
+void warnings_page(struct str *out);

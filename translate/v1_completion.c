@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "translate/v1.h"
+#include "translate/warnings.h"
 
 static bool any_given(const struct job *job)
 {
@@ -52,9 +53,7 @@ void v1_completion_done(struct reading *r)
 	if (job->kill_all == 0)
 		return;
 	if (given) {
-		reading_warn(r, &p, n,
-		             "is ignored: task roles have their own minFailedTaskCount or "
-		             "minSucceededTaskCount");
+		reading_warn(r, &p, n, WARN_KILL_GIVEN);
 		return;
 	}
 	if (job->kill_all > job->total_tasks) {
@@ -66,5 +65,5 @@ void v1_completion_done(struct reading *r)
 		return;
 	count_per_role(job);
 	if (job->n_roles > 1)
-		reading_warn(r, &p, n, "counts per task role here");
+		reading_warn(r, &p, n, WARN_KILL_ROLES);
 }

@@ -10,6 +10,7 @@
 #include "translate/dollar.h"
 #include "translate/names.h"
 #include "translate/v1.h"
+#include "translate/warnings.h"
 
 enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
 
@@ -116,9 +117,7 @@ static void add_variable(struct env_reader *e, const struct path *p, const struc
 	if (dollar_escaped_size(value) + m->key_n + 1 > VALUE_MAX)
 		reading_refuse(r, p, &m->value, "is longer than %d bytes", VALUE_MAX);
 	if (span_find(value, 0, "{{FC_") != SIZE_MAX)
-		reading_warn(r, p, &m->value,
-		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
-		             "escaped");
+		reading_warn(r, p, &m->value, WARN_FC);
 	size_t i = 0;
 	while (i < e->n && !span_eq(e->v[i].name, member_key(m)))
 		i++;
@@ -231,9 +230,7 @@ static struct span read_directory(struct reading *r, const char *key)
 		}
 	}
 	if (span_find(node_span(n), 0, "{{FC_") != SIZE_MAX)
-		reading_warn(r, &p, n,
-		             "{{FC_...}} is replaced by the FrameworkController; this cannot be "
-		             "escaped");
+		reading_warn(r, &p, n, WARN_FC);
 	struct span text = substitute(r, node_span(n), &out);
 	if (out.full || dollar_escaped_size(text) > VALUE_MAX)
 		reading_refuse(r, &p, n, "is longer than %d bytes", VALUE_MAX);
@@ -245,6 +242,9 @@ void v1_directories_read(struct reading *r)
 	r->job->data_dir = read_directory(r, "dataDir");
 	r->job->output_dir = read_directory(r, "outputDir");
 	r->job->code_dir = read_directory(r, "codeDir");
+	struct path code = PATH_KEY(NULL, SPAN("codeDir"));
+	if (r->job->code_dir.n && !r->set->fetch_code)
+		reading_warn(r, &code, node_get(r->root, "codeDir"), WARN_CODE);
 }
 
 /* ---- before the command

@@ -2,9 +2,7 @@
  * v1: numbers written as text.  Forms and the first clients sent them so, and the first
  * servers took them; here they become numbers before the schema sees the document.
  */
-#include <inttypes.h>
-
-#include "translate/reading.h"
+#include "translate/warnings.h"
 
 enum { DIGITS_MAX = 11 }; /* with a sign */
 
@@ -52,7 +50,7 @@ static void convert(struct reading *r, const struct path *p, struct node *n)
 	if (!node_is(n, NODE_TEXT) || n->n > DIGITS_MAX ||
 	    parse_i64(node_span(n), INT64_MIN, INT64_MAX, &v))
 		return;
-	reading_warn(r, p, n, "is text; it is taken as the number %" PRId64, v);
+	reading_warn(r, p, n, WARN_TEXT_NUMBER, (long long)v);
 	n->type = NODE_INT;
 	n->integer = v;
 	n->n = 0;

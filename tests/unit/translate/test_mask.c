@@ -153,7 +153,7 @@ static void test_password_in_a_url_is_warned_about(void **state)
 	(void)state;
 	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
 				"parameters: {a: 'https://u:p@h'}\n" REST;
-	assert_warned(text, "7:0: others can read the password in this URL");
+	assert_warned(text, "7:29: others can read the password in this URL");
 	assert_quiet(HEAD "secrets: {a: 'https://u:hunter2@h'}\n" REST);
 	assert_quiet(HEAD
 	             "parameters: {a: 'https://u:<% $secrets.a %>@h', b: 'http://h:80/@'}\n" REST);

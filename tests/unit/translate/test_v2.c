@@ -513,7 +513,7 @@ static void test_warnings(void **state)
 	assert_warned(V2("extras: {hivedScheduler: {taskRoles: {w: {}}}}\n"),
 	              "extras.hivedScheduler: is ignored");
 	assert_warned(V2("parameters: {u: 'https://me:hunter2@example.org/'}\n"),
-	              "10:0: others can read the password in this URL");
+	              "10:36: others can read the password in this URL");
 }
 
 /* ---- dialects

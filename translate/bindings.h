@@ -156,12 +156,3 @@ const char *image_pull_policy(struct span image);
 /* Value of the job's PriorityClass: later jobs get lower ones, those of a higher priority of HiveD
  * (0 without) higher ones. */
 int64_t priority_value(int64_t submitted_ms, int64_t priority);
-
-/* Variables of the environment, for the generated page and its test. */
-struct env_row {
-	const char *name;        /* as in the template; a role's name stands as $role */
-	const char *generations; /* "1" the first guide, "2" kube-runtime, "3" protocol 2 */
-	const char *doc;
-};
-extern const struct env_row ENV_ROWS[];
-extern const size_t N_ENV_ROWS;

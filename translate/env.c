@@ -20,15 +20,13 @@ static bool role_count(const struct scope *s, struct out *o)
 static bool role_list(const struct scope *s, struct out *o)
 {
 	struct out in = { o->s, true };
-	if (!o->text)
-		str_char(o->s, '"');
+	out_quote(o);
 	for (size_t i = 0; i < s->job->n_roles; i++) {
 		if (i)
 			str_char(o->s, ',');
 		out_text(&in, s->job->roles[i].name);
 	}
-	if (!o->text)
-		str_char(o->s, '"');
+	out_quote(o);
 	return true;
 }
 
@@ -72,11 +70,10 @@ static bool suffix(const struct scope *s, struct out *o)
 /* The number, or "" if it was not written down. */
 static void out_given(struct out *o, bool given, int64_t v)
 {
-	char digits[24];
-	struct str t = { .p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1 };
+	out_quote(o);
 	if (given)
-		str_int(&t, v);
-	out_text(o, str_view(&t));
+		str_int(o->s, v);
+	out_quote(o);
 }
 
 static bool min_failed_given(const struct scope *s, struct out *o)
@@ -116,13 +113,12 @@ static void resource_v2(const struct role *r, struct str *t)
 
 static bool resource(const struct scope *s, struct out *o)
 {
-	char text[160];
-	struct str t = { .p = text, .cap = sizeof(text), .max = sizeof(text) - 1 };
+	out_quote(o);
 	if (s->job->dialect == DIALECT_V1)
-		resource_v1(s, &t);
+		resource_v1(s, o->s);
 	else
-		resource_v2(s->role, &t);
-	out_text(o, str_view(&t));
+		resource_v2(s->role, o->s);
+	out_quote(o);
 	return true;
 }
 
@@ -137,7 +133,7 @@ static void write_role(const struct scope *s, const struct role *r, struct span 
 
 static bool env_roles(const struct scope *s, struct out *o)
 {
-	for (size_t i = 0; i < s->job->n_roles; i++) {
+	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
 		const struct role *r = &s->job->roles[i];
 		write_role(s, r, span_of(r->variable), o->s);
 		if (s->job->dialect == DIALECT_V1 && strcmp(r->variable, r->object_name) != 0)
@@ -195,82 +191,25 @@ static bool var_value(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "env.job",                HOLE_LIST,   false, HOLDS_POD,       env_job,             "OpenPAI", "env-job.yaml; nothing if it moved to a ConfigMap." },
+	{ "env.job",                HOLE_LIST,   false, HOLDS_POD,       env_job,             "OpenPAI; `env-configmap`", "env-job.yaml; nothing if it moved to a ConfigMap." },
 	{ "env.roles",              HOLE_LIST,   false, HOLDS_ENV_ROLES, env_roles,           "OpenPAI", "env-job-role.yaml, once for every role; v1 jobs: once for every spelling of its name." },
-	{ "env.map",                HOLE_MAP,    false, HOLDS_ENV_MAP,   env_map,             "ours",    "env-job.yaml as the data of a ConfigMap." },
+	{ "env.map",                HOLE_MAP,    false, HOLDS_ENV_MAP,   env_map,             "ours; `env-configmap`",    "env-job.yaml as the data of a ConfigMap." },
 	{ "env.role",               HOLE_LIST,   false, HOLDS_POD,       env_role,            "OpenPAI", "env-role.yaml." },
 	{ "env.user",               HOLE_LIST,   false, HOLDS_POD,       env_user,            "v1",      "env-user.yaml, once for every variable of `env` and `jobEnvs`; the role's own win over the job's." },
 	{ "job.roleCount",          HOLE_NUMBER, false, OF_JOB,          role_count,          "OpenPAI", "Number of roles." },
 	{ "job.roleList",           HOLE_TEXT,   false, OF_JOB,          role_list,           "OpenPAI", "Names of the roles as written, with commas." },
 	{ "job.fsUri",              HOLE_TEXT,   false, OF_JOB,          fs_uri,              "v1",      "The configured file system for v1 jobs; empty for others, as OpenPAI has it." },
-	{ "job.dataDir",            HOLE_TEXT,   false, OF_JOB,          data_dir,            "v1",      "`dataDir` with $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME filled in." },
-	{ "job.outputDir",          HOLE_TEXT,   false, OF_JOB,          output_dir,          "v1",      "`outputDir`, likewise." },
-	{ "job.codeDir",            HOLE_TEXT,   false, OF_JOB,          code_dir,            "v1",      "`codeDir`, likewise." },
+	{ "job.dataDir",            HOLE_TEXT,   false, OF_JOB,          data_dir,            "v1; `v1-directories`",      "`dataDir` with $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME filled in." },
+	{ "job.outputDir",          HOLE_TEXT,   false, OF_JOB,          output_dir,          "v1; `v1-directories`",      "`outputDir`, likewise." },
+	{ "job.codeDir",            HOLE_TEXT,   false, OF_JOB,          code_dir,            "v1; `v1-directories`",      "`codeDir`, likewise." },
 	{ "job.killAll",            HOLE_NUMBER, false, OF_JOB,          kill_all,            "v1",      "`killAllOnCompletedTaskNumber`, or 0." },
-	{ "role.suffix",            HOLE_TEXT,   false, OF_SUFFIX,       suffix,              "OpenPAI", "The role's name as part of a variable's name; in v1 jobs `-`, `.` and `~` become `_`." },
-	{ "role.resource",          HOLE_TEXT,   false, OF_ROLE,         resource,            "OpenPAI", "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
+	{ "role.suffix",            HOLE_TEXT,   false, OF_SUFFIX,       suffix,              "OpenPAI; `v1-names`", "The role's name as part of a variable's name; in v1 jobs `-`, `.` and `~` become `_`." },
+	{ "role.resource",          HOLE_TEXT,   false, OF_ROLE,         resource,            "OpenPAI; `v1-defaults`", "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
 	{ "role.minFailedGiven",    HOLE_TEXT,   false, OF_ROLE,         min_failed_given,    "v1",      "`minFailedTaskCount` as written, or empty." },
 	{ "role.minSucceededGiven", HOLE_TEXT,   false, OF_ROLE,         min_succeeded_given, "v1",      "`minSucceededTaskCount` as written, or empty." },
 	{ "var.name",               HOLE_TEXT,   false, OF_VAR,          var_name,            "v1",      "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
-	{ "var.value",              HOLE_TEXT,   false, OF_VAR,          var_value,           "v1",      "Its value; `$` doubled where Kubernetes would take it for its own." },
+	{ "var.value",              HOLE_TEXT,   false, OF_VAR,          var_value,           "v1; `dollar`, `v1-booleans`",      "Its value; `$` doubled where Kubernetes would take it for its own." },
 };
 /* clang-format on */
 
 const struct hole_group ENV_HOLES = { "Environment", HOLES, sizeof(HOLES) / sizeof(*HOLES) };
-
-/* clang-format off */
-const struct env_row ENV_ROWS[] = {
-	{ "PAI_FRAMEWORK_NAME", "3", "user~job" },
-	{ "PAI_JOB_NAME", "1 2 3", "user~job (generation 1: the job's name alone)" },
-	{ "PAI_USER_NAME", "2 3", "user" },
-	{ "PAI_USERNAME", "3", "the same" },
-	{ "PAI_DEFAULT_FS_URI", "2 3", "v1: the configured URI; else empty" },
-	{ "PAI_DATA_DIR", "1 2", "v1: `dataDir`, may be empty" },
-	{ "PAI_OUTPUT_DIR", "1 2", "v1: `outputDir`, may be empty" },
-	{ "PAI_CODE_DIR", "1 2", "v1: `codeDir`, may be empty" },
-	{ "PAI_TASK_ROLE_COUNT", "2 3", "number of roles" },
-	{ "PAI_TASK_ROLE_LIST", "2 3", "names of the roles as written, with commas" },
-	{ "PAI_VIRTUAL_CLUSTER", "3", "virtual cluster" },
-	{ "PAI_TASK_ROLE_TASK_COUNT_$role", "2 3", "tasks of the role" },
-	{ "PAI_RESOURCE_$role", "2 3", "gpu,cpu,memoryMB,shmMB; v1: cpu_count:C,memMB:M,shmMB:S,gpu_count:G" },
-	{ "PAI_MIN_FAILED_TASK_COUNT_$role", "3", "effective number" },
-	{ "PAI_MIN_SUCCEEDED_TASK_COUNT_$role", "3", "effective number" },
-	{ "PAI_MIN_FAILED_INSTANCE_$role", "2", "v1: as written, or empty" },
-	{ "PAI_MIN_SUCCEEDED_INSTANCE_$role", "2", "v1: as written, or empty" },
-	{ "PAI_TASKS_NUM", "1 3", "number of tasks" },
-	{ "PAI_JOB_TASK_COUNT", "3", "the same" },
-	{ "PAI_TASK_ROLES_NUM", "1 3", "number of roles" },
-	{ "PAI_JOB_TASK_ROLE_COUNT", "3", "the same" },
-	{ "PAI_JOB_TASK_ROLE_LIST", "3", "as PAI_TASK_ROLE_LIST" },
-	{ "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM", "1", "v1: `killAllOnCompletedTaskNumber`, or 0" },
-	{ "PAI_CURRENT_TASK_ROLE_NAME", "2 3", "name of the own role, as written" },
-	{ "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "2 3", "index of the own task in its role, from 0" },
-	{ "PAI_TASK_INDEX", "3", "the same; app container only" },
-	{ "PAI_CURRENT_TASK_ROLE_TASK_COUNT", "2", "v1: tasks of the own role" },
-	{ "PAI_CURRENT_TASK_ROLE_CPU_COUNT", "2", "v1: its CPUs" },
-	{ "PAI_CURRENT_TASK_ROLE_MEM_MB", "2", "v1: its memory" },
-	{ "PAI_CURRENT_TASK_ROLE_SHM_MB", "2", "v1: its shared memory" },
-	{ "PAI_CURRENT_TASK_ROLE_GPU_COUNT", "2", "v1: its accelerators" },
-	{ "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT", "2", "v1: effective number" },
-	{ "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT", "2", "v1: effective number" },
-	{ "PAI_TASK_ROLE_NAME", "1", "v1: name of the own role" },
-	{ "PAI_TASK_ROLE_NUM", "1", "v1: its tasks" },
-	{ "PAI_TASK_CPU_NUM", "1", "v1: its CPUs" },
-	{ "PAI_TASK_MEM_MB", "1", "v1: its memory" },
-	{ "PAI_TASK_GPU_NUM", "1", "v1: its accelerators" },
-	{ "PAI_TASK_ROLE_NO", "1", "v1: position of the own role in the job, from 0" },
-	{ "PAI_TASK_ROLE_INDEX", "1", "v1: index of the own task in its role, from 0 (generation 2: index of the role)" },
-	{ "NVIDIA_VISIBLE_DEVICES", "3", "`none` in roles without accelerators; app container only" },
-	{ "USER_CMD", "2 3", "the command; init container only" },
-	{ "KUBE_APISERVER_ADDRESS", "2 3", "the API server; init container only" },
-	{ "REST_SERVER_URI", "3", "this server; init container only" },
-	{ "GANG_ALLOCATION", "3", "`true` or `false`; init container only" },
-	{ "BARRIER_CHECK_INTERVAL_SEC", "ours", "how often init looks for the other tasks; init container, profile plain" },
-	{ "BARRIER_CHECK_TIMEOUT_SEC", "ours", "how long it does so; init container, profile plain" },
-	{ "IMAGE_CHECK", "ours", "`fail`, `warn` or `off`; init container, profile plain" },
-	{ "INIT_CONFIG", "ours", "empty, with `--runtime=configmap`: nothing that an image sets shall count; init container" },
-	{ "RUNTIME_CONFIG", "ours", "likewise" },
-	{ "PAI_TERM_GRACE_SEC", "ours", "seconds between SIGTERM and SIGKILL, as the pod has them; app container, profile plain" },
-};
-/* clang-format on */
-const size_t N_ENV_ROWS = sizeof(ENV_ROWS) / sizeof(*ENV_ROWS);

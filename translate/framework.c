@@ -151,15 +151,15 @@ static bool owner_uid(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "job.hash",           HOLE_TEXT,   false, OF_JOB,      hash,            "OpenPAI", "MD5 of user~name in hex: the name of the Framework and the start of all other names. Users whose name begins with `unknown` are no exception (OpenPAI: not hashed)." },
+	{ "job.hash",           HOLE_TEXT,   false, OF_JOB,      hash,            "OpenPAI; `unknown-names-hashed`", "MD5 of user~name in hex: the name of the Framework and the start of all other names. Users whose name begins with `unknown` are no exception (OpenPAI: not hashed)." },
 	{ "job.id",             HOLE_TEXT,   false, OF_JOB,      id,              "OpenPAI", "user~name." },
 	{ "job.user",           HOLE_TEXT,   false, OF_JOB,      user,            "OpenPAI", "The user who submits." },
 	{ "job.name",           HOLE_TEXT,   false, OF_JOB,      name,            "OpenPAI", "The job's name, as written." },
-	{ "job.virtualCluster", HOLE_TEXT,   false, OF_JOB,      virtual_cluster, "OpenPAI", "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
-	{ "job.config",         HOLE_TEXT,   false, OF_JOB,      config,          "ours",    "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
-	{ "job.totalGpu",       HOLE_NUMBER, false, OF_JOB,      total_gpu,       "OpenPAI", "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
-	{ "job.totalTasks",     HOLE_NUMBER, false, OF_JOB,      total_tasks,     "OpenPAI", "Sum of all instances." },
-	{ "job.executionType",  HOLE_TEXT,   false, OF_JOB,      execution_type,  "ours",    "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
+	{ "job.virtualCluster", HOLE_TEXT,   false, OF_JOB,      virtual_cluster, "OpenPAI; `vc-null-hived`", "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
+	{ "job.config",         HOLE_TEXT,   false, OF_JOB,      config,          "OpenPAI; `secrets-mask`",    "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
+	{ "job.totalGpu",       HOLE_NUMBER, false, OF_JOB,      total_gpu,       "OpenPAI; `instances-default`", "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
+	{ "job.totalTasks",     HOLE_NUMBER, false, OF_JOB,      total_tasks,     "OpenPAI; `instances-default`", "Sum of all instances." },
+	{ "job.executionType",  HOLE_TEXT,   false, OF_JOB,      execution_type,  "ours; `born-owned`",    "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
 	{ "job.fancyRetry",     HOLE_BOOL,   false, OF_JOB,      fancy_retry,     "OpenPAI", "True; false only for v1 jobs with retryCount -2." },
 	{ "job.retryMax",       HOLE_NUMBER, false, OF_JOB,      retry_max,       "OpenPAI", "`jobRetryCount` (v1: `retryCount`), or 0." },
 	{ "job.gang",           HOLE_BOOL,   false, OF_JOB,      gang,            "OpenPAI", "False only if `extras.gangAllocation` is the boolean false." },

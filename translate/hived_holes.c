@@ -106,7 +106,7 @@ static bool device_name(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "hived.spec",    HOLE_TEXT, false, OF_ROLE | OF_HIVED,  spec,        "OpenPAI", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
+	{ "hived.spec",    HOLE_TEXT, false, OF_ROLE | OF_HIVED,  spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
 	{ "hived.devices", HOLE_LIST, false, HOLDS_POD | OF_HIVED, devices,    "OpenPAI", "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
 	{ "device.name",   HOLE_TEXT, false, OF_DEVICE,           device_name, "OpenPAI", "The name of such a variable." },
 };

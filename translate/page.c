@@ -1,5 +1,6 @@
 /* docs/TRANSLATION.md, from the tables. */
 #include "translate/bindings.h"
+#include "translate/variables.h"
 
 static const char INTRO[] =
     "# Translation\n"
@@ -55,12 +56,17 @@ static void holes(struct str *out)
 {
 	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
 		                                        &RUNTIME_HOLES,   &ENV_HOLES,
-		                                        &STORAGE_HOLES,   &SECRET_HOLES };
+		                                        &STORAGE_HOLES,   &SECRET_HOLES,
+		                                        &HIVED_HOLES };
 	str_puts(
 	    out,
 	    "\n## Holes\n\nA hole stands where there is what it is of: `role.` in templates of a "
 	    "task role, `mark.` in\n"
-	    "overlays of what a server makes, and so on. Anywhere else it is refused at start.\n");
+	    "overlays of what a server makes, and so on. Anywhere else it is refused at start.\n"
+	    "Where a value comes from: OpenPAI 1.8, v1 (the first two generations), or ours; "
+	    "behind that, "
+	    "what\n"
+	    "is different from OpenPAI, by the names in [DEVIATIONS.md](DEVIATIONS.md).\n");
 	for (size_t i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
 		hole_rows(out, ALL[i]);
 	str_puts(out, "\n### Constants\n\n| hole | meaning |\n|---|---|\n");
@@ -92,23 +98,53 @@ static void templates(struct str *out)
 	}
 }
 
-static void environment(struct str *out)
+/* clang-format off */
+static const struct {
+	const char *title, *text;
+} MAKERS[MAKER_MAX] = {
+	[BY_REST_LIT] = { "rest-lit, at submission",
+	    "In the pod template. The author's own variables (`env` and `jobEnvs` of v1 jobs, say\n"
+	    "PAI_SSH_PUB_KEY) come before them, in app only." },
+	[BY_RUNTIME] = { "pai-runtime, in the pod",
+	    "What is known only when the tasks run. `init` writes them down, `run` gives them to the\n"
+	    "command and to plugins. $role is as FC_TASKROLE_NAME has it; where the author wrote another\n"
+	    "name, all is there once more with that one, as it may stand in the name of a variable." },
+	[BY_CONTROLLER] = { "FrameworkController",
+	    "Before all others in the list, so that those can use `$(FC_...)`." },
+	[BY_KUBERNETES] = { "Kubernetes",
+	    "In the profile openpai also those of each Service of the namespace; plain has\n"
+	    "`enableServiceLinks: false`." },
+};
+/* clang-format on */
+
+static void made_by(struct str *out, enum maker maker)
 {
-	str_puts(
-	    out,
-	    "\n## Environment\n\nAll that a container gets from here. pai-runtime adds what is "
-	    "known only\n"
-	    "when the tasks run (addresses, ports), FrameworkController its FC_*. `$role` is the\n"
-	    "name of a role. Generations: 1 the first guide (2017), 2 kube-runtime (2019), 3 "
-	    "protocol\n"
-	    "version 2. \"v1\": only jobs in JSON of the first two generations get it.\n"
-	    "\n| variable | generation | value |\n|---|---|---|\n");
-	for (size_t i = 0; i < N_ENV_ROWS; i++) {
-		str_printf(out, "| `%s`", ENV_ROWS[i].name);
-		cell(out, ENV_ROWS[i].generations);
-		cell(out, ENV_ROWS[i].doc);
+	str_printf(out,
+	           "\n### By %s\n\n%s\n\n| variable | generation | container | value |\n"
+	           "|---|---|---|---|\n",
+	           MAKERS[maker].title, MAKERS[maker].text);
+	for (size_t i = 0; i < N_VARIABLES; i++) {
+		const struct variable *v = &VARIABLES[i];
+		if (v->maker != maker)
+			continue;
+		str_printf(out, "| `%s`", v->name);
+		cell(out, v->generations);
+		cell(out, v->where);
+		cell(out, v->doc);
 		str_puts(out, " |\n");
 	}
+}
+
+static void environment(struct str *out)
+{
+	str_puts(out, "\n## Environment\n\n"
+	              "All that a container sees, and who makes it. Generations: 1 the first guide "
+	              "(2017), 2\nkube-runtime (2019), 3 protocol version 2, ours. Containers: "
+	              "`init` prepares the pod, `app`\nruns the command. `$role` is the name of a "
+	              "role, `$index` of a task in it, `$label` of a port.\n\"v1\": only jobs in "
+	              "JSON of the first two generations get it.\n");
+	for (enum maker m = 0; m < MAKER_MAX; m++)
+		made_by(out, m);
 }
 
 void translation_page(struct str *out)

@@ -140,20 +140,20 @@ static bool ports(const struct scope *s, struct out *o)
 /* clang-format off */
 static const struct hole HOLES[] = {
 	{ "role.name",         HOLE_TEXT,   false, OF_ROLE, name,          "OpenPAI", "The role's name, as written." },
-	{ "role.objectName",   HOLE_TEXT,   false, OF_ROLE, object_name,   "OpenPAI", "The name in lower case without anything outside of [a-z0-9]. Empty, too long, or the same for two roles: 400." },
+	{ "role.objectName",   HOLE_TEXT,   false, OF_ROLE, object_name,   "OpenPAI; `role-names`", "The name in lower case without anything outside of [a-z0-9]. Empty, too long, or the same for two roles: 400." },
 	{ "role.index",        HOLE_NUMBER, false, OF_ROLE, role_index,    "v1",      "Position of the role in the job, from 0." },
 	{ "role.instances",    HOLE_NUMBER, false, OF_ROLE, instances,     "OpenPAI", "`instances` (v1: `taskNumber`), or 1." },
 	{ "role.minFailed",    HOLE_NUMBER, false, OF_ROLE, min_failed,    "OpenPAI", "`completion.minFailedInstances`; 1 if absent, null or 0; -1: never." },
-	{ "role.minSucceeded", HOLE_NUMBER, false, OF_ROLE, min_succeeded, "OpenPAI", "`completion.minSucceededInstances`; all instances if absent, null or 0 (v1: never, see killAllOnCompletedTaskNumber); -1: never." },
+	{ "role.minSucceeded", HOLE_NUMBER, false, OF_ROLE, min_succeeded, "OpenPAI; `v1-completion`", "`completion.minSucceededInstances`; all instances if absent, null or 0 (v1: never, see killAllOnCompletedTaskNumber); -1: never." },
 	{ "role.fancyRetry",   HOLE_BOOL,   false, OF_ROLE, fancy_retry,   "OpenPAI", "True only without gang allocation." },
 	{ "role.retryMax",     HOLE_NUMBER, false, OF_ROLE, retry_max,     "OpenPAI", "`taskRetryCount` without gang allocation, else 0." },
 	{ "role.cpu",          HOLE_NUMBER, false, OF_ROLE, cpu,           "OpenPAI", "CPUs of one instance." },
 	{ "role.memoryMB",     HOLE_NUMBER, false, OF_ROLE, memory_mb,     "OpenPAI", "Memory of one instance, in MiB." },
 	{ "role.gpu",          HOLE_NUMBER, false, OF_ROLE, gpu,           "OpenPAI", "Accelerators of one instance." },
-	{ "role.shmMB",        HOLE_NUMBER, false, OF_ROLE, shm_mb,        "OpenPAI", "`extraContainerOptions.shmMB` (v1: `shmMB`), in MiB; absent and 0 both mean 512 (v1: 64)." },
+	{ "role.shmMB",        HOLE_NUMBER, false, OF_ROLE, shm_mb,        "OpenPAI; `v1-defaults`", "`extraContainerOptions.shmMB` (v1: `shmMB`), in MiB; absent and 0 both mean 512 (v1: 64)." },
 	{ "role.image",        HOLE_TEXT,   false, OF_ROLE, image,         "OpenPAI", "`uri` of the role's dockerimage (v1: `image`)." },
-	{ "role.command",      HOLE_TEXT,   false, OF_ROLE, command,       "OpenPAI", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
-	{ "role.ports",        HOLE_TEXT,   false, OF_ROLE, ports,         "OpenPAI", "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
+	{ "role.command",      HOLE_TEXT,   false, OF_ROLE, command,       "OpenPAI; `dollar`, `unresolved-kept`, `alias-role`", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
+	{ "role.ports",        HOLE_TEXT,   false, OF_ROLE, ports,         "OpenPAI; `v1-ports`", "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
 	{ "role.imageCheck",   HOLE_TEXT,   false, OF_ROLE, image_check,   "ours",    "What init does if a registry denies the image: `fail`, or `warn` if the pod has another login than the job's; `off` where init runs in that image." },
 };
 /* clang-format on */

@@ -101,7 +101,7 @@ static bool extension(const struct scope *s, struct out *o)
 
 /* clang-format off */
 static const struct hole HOLES[] = {
-	{ "secret.registries", HOLE_TEXT, false, OF_JOB,       registries,  "OpenPAI", "Logins of all images with `auth`, used or not; of two for one registry the later one." },
+	{ "secret.registries", HOLE_TEXT, false, OF_JOB,       registries,  "OpenPAI; `default-registry`", "Logins of all images with `auth`, used or not; of two for one registry the later one." },
 	{ "secret.job",        HOLE_TEXT, false, OF_SECRETS,   job_secrets, "OpenPAI", "`secrets`, parsed and written as YAML again." },
 	{ "secret.extension",  HOLE_TEXT, false, OF_EXTENSION, extension,   "ours",    "`jobSSH` and `sshKeys` of the user's extension as YAML (OpenPAI: all of the extension)." },
 };

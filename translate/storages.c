@@ -192,9 +192,9 @@ static bool read_only(const struct scope *s, struct out *o)
 /* clang-format off */
 static const struct hole HOLES[] = {
 	{ "storage.mounts",  HOLE_LIST, false, HOLDS_POD, mounts,    "OpenPAI", "storage-mount.yaml, once for every entry of `extras.storages` that has a name; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
-	{ "storage.volumes", HOLE_LIST, false, HOLDS_POD, volumes,   "OpenPAI", "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
+	{ "storage.volumes", HOLE_LIST, false, HOLDS_POD, volumes,   "OpenPAI; `storage-twice`", "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
 	{ "mount.volume",    HOLE_TEXT, false, OF_MOUNT,  volume,    "OpenPAI", "NAME-volume; where that is no name for a volume, what remains of it and a hash (ours)." },
-	{ "mount.path",      HOLE_TEXT, false, OF_MOUNT,  path,      "OpenPAI", "`mountPath`, or /mnt/NAME. One path twice: 400." },
+	{ "mount.path",      HOLE_TEXT, false, OF_MOUNT,  path,      "OpenPAI; `mount-path-twice`", "`mountPath`, or /mnt/NAME. One path twice: 400." },
 	{ "mount.subPath",   HOLE_TEXT, true,  OF_MOUNT,  sub_path,  "OpenPAI", "The user's name if the storage is not shared, else absent." },
 	{ "mount.claim",     HOLE_TEXT, false, OF_MOUNT,  claim,     "OpenPAI", "The storage's name." },
 	{ "mount.readOnly",  HOLE_BOOL, true,  OF_MOUNT,  read_only, "OpenPAI", "True if the storage may only be read, else absent." },

@@ -139,7 +139,7 @@ def test_images_hosts(check):
 
 
 def test_images_hang(check):
-    budget = 5 if SLOW == 1 else 20
+    budget = 5 if SLOW == 1 else 8
     with Registry() as r, server(r, "refuse", "--loops", "1", budget=budget) as s:
         r.hang = True
         jobs = [s.connect() for _ in range(8)]

@@ -1,5 +1,6 @@
 /* Templates as shipped, and as an administrator replaces them. */
 #include "tests/unit/translate/build_kit.h"
+#include "translate/variables.h"
 
 /* ---- templates ----------------------------------------------------------------------------- */
 
@@ -8,7 +9,8 @@ static void test_translator_every_hole_is_used(void **state)
 	(void)state;
 	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
 		                                        &RUNTIME_HOLES,   &ENV_HOLES,
-		                                        &STORAGE_HOLES,   &SECRET_HOLES };
+		                                        &STORAGE_HOLES,   &SECRET_HOLES,
+		                                        &HIVED_HOLES };
 	for (size_t g = 0; g < sizeof(ALL) / sizeof(ALL[0]); g++)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
 			const struct hole *h = &ALL[g]->v[i];
@@ -53,23 +55,74 @@ static void test_translator_every_combination_compiles(void **state)
 	}
 }
 
+/* `- name: X` in a template, as the table has it. */
+static void template_name(struct span line, struct str *name)
+{
+	static const char *const HOLES[][2] = { { "${role.suffix}", "$role" },
+		                                { "${device.name}", "$device" } };
+	for (size_t at = 0; at < line.n; at++) {
+		struct span rest = { line.p + at, line.n - at };
+		size_t hole = 0;
+		while (hole < 2 && !span_starts(rest, HOLES[hole][0]))
+			hole++;
+		if (hole < 2) {
+			str_puts(name, HOLES[hole][1]);
+			at += strlen(HOLES[hole][0]) - 1;
+		} else {
+			str_char(name, line.p[at]);
+		}
+	}
+}
+
+/* And not a container, a volume, or what the author calls his own. */
+static bool is_variable(struct span name)
+{
+	return (name.p[0] >= 'A' && name.p[0] <= 'Z') || span_is(name, "$device");
+}
+
+static size_t row_of(const char *name)
+{
+	size_t i = 0;
+	while (i < N_VARIABLES &&
+	       (VARIABLES[i].maker != BY_REST_LIT || strcmp(VARIABLES[i].name, name) != 0))
+		i++;
+	return i;
+}
+
+static void check_template(struct span text, bool *used)
+{
+	while (text.n > 0) {
+		const char *end = memchr(text.p, '\n', text.n);
+		size_t n = end ? (size_t)(end - text.p) : text.n;
+		struct span line = span_trim((struct span){ text.p, n });
+		text.p += end ? n + 1 : n;
+		text.n -= end ? n + 1 : n;
+		if (!span_starts(line, "- name: "))
+			continue;
+		STR_AUTO name = STR_INIT(256);
+		template_name((struct span){ line.p + 8, line.n - 8 }, &name);
+		if (!is_variable(str_view(&name)))
+			continue;
+		size_t row = row_of(str_c(&name));
+		if (row == N_VARIABLES)
+			fail_msg("%s is not in the table of variables", str_c(&name));
+		used[row] = true;
+	}
+}
+
+/* What templates write stands in the table, and what the table says that they write, they do. */
 static void test_translator_environment_is_documented(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < N_ENV_ROWS; i++) {
-		STR_AUTO name = STR_INIT(256);
-		const char *role = strstr(ENV_ROWS[i].name, "$role");
-		size_t n = role ? (size_t)(role - ENV_ROWS[i].name) : strlen(ENV_ROWS[i].name);
-		str_puts(&name, "- name: ");
-		str_put(&name, ENV_ROWS[i].name, n);
-		str_puts(&name, role ? "${role.suffix}\n" : "\n");
-		bool used = false;
-		int profile = 0;
-		struct span text;
-		for (size_t k = 0; template_nth(k, &profile, &text); k++)
-			used |= memmem(text.p, text.n, name.p, name.n) != NULL;
-		if (!used)
-			fail_msg("no template has %s", ENV_ROWS[i].name);
+	bool used[256] = { false };
+	int profile = 0;
+	struct span text;
+	assert_true(N_VARIABLES <= sizeof(used));
+	for (size_t k = 0; template_nth(k, &profile, &text); k++)
+		check_template(text, used);
+	for (size_t i = 0; i < N_VARIABLES; i++) {
+		if (VARIABLES[i].maker == BY_REST_LIT && !used[i])
+			fail_msg("no template has %s", VARIABLES[i].name);
 	}
 }
 
@@ -226,7 +279,7 @@ static void test_translation_page_names_every_hole(void **state)
 	STR_AUTO page = STR_INIT(1 << 20);
 	translation_page(&page);
 	assert_false(page.full);
-	assert_non_null(strstr(page.p, "| `role.shmMB` | number | OpenPAI |"));
+	assert_non_null(strstr(page.p, "| `role.shmMB` | number | OpenPAI; `v1-defaults` |"));
 	assert_non_null(strstr(page.p, "PAI_TASK_ROLE_NO"));
 }
 

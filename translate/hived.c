@@ -1,4 +1,6 @@
 /* What can be asked of HiveD, once its configuration and its status are read; see hived.h. */
+#include "translate/hived.h"
+
 #include "translate/hived_cells.h"
 
 const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span name)

@@ -305,7 +305,7 @@ struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 	struct hived *h = ARENA_NEW(a, struct hived, 1);
 	struct config c = { .a = a, .e = e };
 	if (span_trim(text).n == 0)
-		(void)err_set(e, UNKNOWN_ERROR, "the file is empty");
+		(void)err_at(e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
 	else if (doc_read(text, &budget, a, doc, &warnings, e) == 0 &&
 	         schema_check(schema_get(SCHEMA_HIVED), &doc->root, "UnknownError", NULL, e) == 0 &&
 	         read_config(&c, &doc->root, h) == 0)

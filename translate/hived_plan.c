@@ -172,7 +172,8 @@ static struct span group_of(const struct planner *p, const struct role *role)
 static void check_group(const struct planner *p, size_t at)
 {
 	const struct hived_role *own = &p->plan->roles[at];
-	char shown[4 * QUOTE_MAX], other[4 * QUOTE_MAX];
+	char shown[4 * QUOTE_MAX];
+	char other[4 * QUOTE_MAX];
 	for (size_t i = 0; own->group.name.n && i < at; i++) {
 		const struct hived_role *first = &p->plan->roles[i];
 		if (!span_eq(first->group.name, own->group.name))

@@ -11,7 +11,8 @@ enum { BLOCKS = 3 };
 /* The fenced blocks of YAML. */
 static size_t blocks(struct span page, struct span v[BLOCKS])
 {
-	static const char BEGIN[] = "```yaml\n", END[] = "```\n";
+	static const char BEGIN[] = "```yaml\n";
+	static const char END[] = "```\n";
 	size_t n = 0;
 	for (size_t at = 0; n < BLOCKS && (at = span_find(page, at, BEGIN)) != SIZE_MAX; n++) {
 		at += sizeof(BEGIN) - 1;
@@ -27,7 +28,7 @@ void golden_hived(struct tally *t)
 	struct setting s;
 	ERR_AUTO e = { 0 };
 	STR_AUTO page = file_load("docs/HIVED.md");
-	struct span block[BLOCKS];
+	struct span block[BLOCKS] = { { NULL, 0 } };
 	if (!tally_check(t, blocks(str_view(&page), block) == BLOCKS, "docs/HIVED.md: blocks"))
 		return;
 	setting_init(&s, SETTING_HIVED);

@@ -491,76 +491,75 @@ static void test_spec_names(void **state)
 	json_decref(f);
 }
 
+static const struct {
+	const char *text, *line;
+} REFUSED[] = {
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: P100}}"),
+	  "7:52: extras.hivedScheduler.taskRoles.w.skuType: there is no SKU type `P100`; "
+	  "there are K80, V100, CPU\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: CPU}}"),
+	  "skuType: virtual cluster default has no SKU type `CPU`; it has K80, V100\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: K80, pinnedCellId: p}}"),
+	  "taskRoles.w.pinnedCellId: Taskrole w has both skuType and pinnedCellId, only "
+	  "one is allowed.\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {x: {}}"),
+	  "7:39: extras.hivedScheduler.taskRoles.x: Taskrole x does not exist.\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {pinnedCellId: p-node}}"),
+	  "taskRoles.w.pinnedCellId: virtual cluster default has no pinned cell "
+	  "`p-node`\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) VC("pins")
+	      HIVED("jobPriorityClass: oppo, taskRoles: {w: {pinnedCellId: p-node}}"),
+	  "pinnedCellId: jobs of priority class oppo cannot use pinned cells\n" },
+	{ HEAD ROLE("a", ASKS(1, 1, 1)) ROLE("b", ASKS(1, 1, 1))
+	      HIVED("taskRoles: {a: {affinityGroupName: g, skuType: K80}, b: "
+	            "{affinityGroupName: g}}"),
+	  "taskRoles.b.affinityGroupName: Taskroles a and b are in one affinity group: "
+	  "they must have the same skuType and pinnedCellId\n" },
+	/* a resource of which there is none */
+	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed"),
+	  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any: say "
+	  "`skuType` in extras.hivedScheduler.taskRoles (K80, CPU)\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed") HIVED("taskRoles: {w: {skuType: CPU}}"),
+	  "6:3: taskRoles.w: asks for 3 gpu; SKU type `CPU` has none\n" },
+	/* 12 there are */
+	{ HEAD ROLE("a", ASKS(1, 1, 1) ", instances: 5") ROLE("b", ASKS(1, 1, 4) ", instances: 2"),
+	  "7:3: taskRoles.b: Job requests 13 SKUs, exceeds maximum 12 SKUs in VC "
+	  "default.\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) VC("empty"),
+	  "7:28: defaults.virtualCluster: virtual cluster empty has no cells of a type in "
+	  "skuTypes\n" },
+	/* names go into a text of YAML */
+	{ HEAD ROLE("w", ASKS(1, 1, 1))
+	      HIVED("taskRoles: {w: {pinnedCellId: \"x\\npriority: 1000\"}}"),
+	  "taskRoles.w.pinnedCellId: \"x\\npriority: 1000\" must be at most 255 letters" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: \"a: b\"}}"),
+	  "taskRoles.w.skuType: \"a: b\" must be" },
+	{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {affinityGroupName: -x}}"),
+	  "taskRoles.w.affinityGroupName: \"-x\" must be" },
+	/* v1 has no schema for this */
+	{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
+	  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"jobPriorityClass\":\"high\"}}}",
+	  "extras.hivedScheduler.jobPriorityClass: must be one of crit, prod, test, oppo, "
+	  "is \"high\"\n" },
+	{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
+	  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"gangReleaseEnable\":1}}}",
+	  "gangReleaseEnable: must be true or false, is an integer\n" },
+	{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
+	  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"taskRoles\":{\"w\":{\"skuType\":7}}}}"
+	  "}",
+	  "taskRoles.w.skuType: must be text, is an integer\n" },
+	{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
+	  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"taskRoles\":{\"v\":{}}}}}",
+	  "taskRoles.v: Taskrole v does not exist.\n" },
+};
+
 static void test_refused(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *text, *line;
-	} CASES[] = {
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: P100}}"),
-		  "7:52: extras.hivedScheduler.taskRoles.w.skuType: there is no SKU type `P100`; "
-		  "there are K80, V100, CPU\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: CPU}}"),
-		  "skuType: virtual cluster default has no SKU type `CPU`; it has K80, V100\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1))
-		      HIVED("taskRoles: {w: {skuType: K80, pinnedCellId: p}}"),
-		  "taskRoles.w.pinnedCellId: Taskrole w has both skuType and pinnedCellId, only "
-		  "one is allowed.\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {x: {}}"),
-		  "7:39: extras.hivedScheduler.taskRoles.x: Taskrole x does not exist.\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {pinnedCellId: p-node}}"),
-		  "taskRoles.w.pinnedCellId: virtual cluster default has no pinned cell "
-		  "`p-node`\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) VC("pins")
-		      HIVED("jobPriorityClass: oppo, taskRoles: {w: {pinnedCellId: p-node}}"),
-		  "pinnedCellId: jobs of priority class oppo cannot use pinned cells\n" },
-		{ HEAD ROLE("a", ASKS(1, 1, 1)) ROLE("b", ASKS(1, 1, 1))
-		      HIVED("taskRoles: {a: {affinityGroupName: g, skuType: K80}, b: "
-		            "{affinityGroupName: g}}"),
-		  "taskRoles.b.affinityGroupName: Taskroles a and b are in one affinity group: "
-		  "they must have the same skuType and pinnedCellId\n" },
-		/* a resource of which there is none */
-		{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed"),
-		  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any: say "
-		  "`skuType` in extras.hivedScheduler.taskRoles (K80, CPU)\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed") HIVED("taskRoles: {w: {skuType: CPU}}"),
-		  "6:3: taskRoles.w: asks for 3 gpu; SKU type `CPU` has none\n" },
-		/* 12 there are */
-		{ HEAD ROLE("a", ASKS(1, 1, 1) ", instances: 5")
-		      ROLE("b", ASKS(1, 1, 4) ", instances: 2"),
-		  "7:3: taskRoles.b: Job requests 13 SKUs, exceeds maximum 12 SKUs in VC "
-		  "default.\n" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) VC("empty"),
-		  "7:28: defaults.virtualCluster: virtual cluster empty has no cells of a type in "
-		  "skuTypes\n" },
-		/* names go into a text of YAML */
-		{ HEAD ROLE("w", ASKS(1, 1, 1))
-		      HIVED("taskRoles: {w: {pinnedCellId: \"x\\npriority: 1000\"}}"),
-		  "taskRoles.w.pinnedCellId: \"x\\npriority: 1000\" must be at most 255 letters" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {skuType: \"a: b\"}}"),
-		  "taskRoles.w.skuType: \"a: b\" must be" },
-		{ HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("taskRoles: {w: {affinityGroupName: -x}}"),
-		  "taskRoles.w.affinityGroupName: \"-x\" must be" },
-		/* v1 has no schema for this */
-		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
-		  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"jobPriorityClass\":\"high\"}}}",
-		  "extras.hivedScheduler.jobPriorityClass: must be one of crit, prod, test, oppo, "
-		  "is \"high\"\n" },
-		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
-		  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"gangReleaseEnable\":1}}}",
-		  "gangReleaseEnable: must be true or false, is an integer\n" },
-		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
-		  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"taskRoles\":{\"w\":{\"skuType\":7}}}}"
-		  "}",
-		  "taskRoles.w.skuType: must be text, is an integer\n" },
-		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"w\",\"command\":"
-		  "\"x\"}],\"extras\":{\"hivedScheduler\":{\"taskRoles\":{\"v\":{}}}}}",
-		  "taskRoles.v: Taskrole v does not exist.\n" },
-	};
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
-		assert_refused(&b, CASES[i].text, CASES[i].line);
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++)
+		assert_refused(&b, REFUSED[i].text, REFUSED[i].line);
 }
 
 /* Exactly what there is; what need not start at once; what owns nothing; what nobody limits. */

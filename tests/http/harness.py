@@ -282,7 +282,9 @@ class Server:
         self.port = port or free_port()
         self.directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
         self.log_file = os.path.join(self.directory, "server.log")
-        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}",
+        # A client of ours may stand still between connecting and sending.
+        slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
+        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}", *slowly,
                         *(["--no-auth", "--user", user] if who is None else who), *arguments]
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")

@@ -40,6 +40,8 @@ void notes_json(struct str *out, const struct notes *n)
 			str_char(out, ',');
 		note_json(out, &n->v[i]);
 	}
+	if (n->dropped)
+		str_printf(out, ",{\"message\":\"and %zu more\"}", n->dropped);
 	str_char(out, ']');
 }
 

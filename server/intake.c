@@ -247,6 +247,8 @@ void intake_log(const struct request *r)
 	}
 	if (r->dry_run)
 		log_text(&line, "dryRun", span_of(dry_run_text(r->dry_run)));
+	if (r->warnings.n)
+		log_int(&line, "warnings", (int64_t)(r->warnings.n + r->warnings.dropped));
 	if (!r->answered)
 		log_text(&line, "code", r->why ? SPAN("CutOff") : SPAN("ClientGone"));
 	else if (r->reply.code)

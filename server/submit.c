@@ -65,6 +65,8 @@ static void put_warning_header(struct request *r)
 		str_puts(&text, i ? "; " : "");
 		note_text(&text, &r->warnings.v[i]);
 	}
+	if (r->warnings.dropped)
+		str_printf(&text, "; and %zu more", r->warnings.dropped);
 	header_text(&safe, str_view(&text));
 	answer_header(r, "X-Warning", str_c(&safe));
 }

@@ -56,7 +56,7 @@ void translate_settings_default(struct settings *s)
 		.port_end = 40000,
 		.max_command = 131071 - (sizeof("USER_CMD=") - 1),
 		.max_rendered = 1u << 20,
-		.max_object = 3u << 19,
+		.max_object = 1408u << 10,
 		.max_annotations = 256u << 10,
 		.max_env_inline = 256u << 10,
 		.max_roles = 256,

@@ -300,7 +300,7 @@ def submit_many(server, jobs):
 def test_killed_amidst(check, cluster):
     """The API server is killed while it makes jobs, and comes back."""
     jobs = [f"amidst-{i}" for i in range(40)]
-    with serve(cluster, "--deadline", "30") as server:
+    with serve(cluster, "--deadline", "80") as server:
         replies, threads = submit_many(server, jobs)
         wait_until(lambda: len(replies) >= 5, 20)
         cluster.kill()

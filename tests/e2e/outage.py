@@ -4,7 +4,7 @@ import collections
 import threading
 import time
 
-from harness import SLOW
+from harness import wait_until
 from promise import Seen, broken_promise, collect, job_text, remove_all, serve
 
 CLIENTS = 16
@@ -43,11 +43,15 @@ class Crowd:
             number += 1
             start = time.monotonic()
             try:
-                reply = self.server.submit(job_text(job))
+                reply = self.server.submit(job_text(job), seconds=250)
             except OSError:
                 reply = None
             with self.lock:
                 self.answers.append((job, reply.status if reply else None, time.monotonic() - start, reply))
+
+    def taken(self):
+        with self.lock:
+            return sum(status == 202 for _, status, _, _ in self.answers)
 
     def __enter__(self):
         for t in self.threads:
@@ -61,13 +65,15 @@ class Crowd:
 
 
 def outage(check, cluster, what, happens, refusals):
-    with serve(cluster, "--deadline", "30") as server:
+    # To start it again may take long.
+    with serve(cluster, "--deadline", "200", "--janitor-age", "300", "--drain-timeout", "250") as server:
         with Crowd(server, what) as crowd:
-            time.sleep(1 * SLOW)
+            wait_until(lambda: crowd.taken() >= CLIENTS)
             start = time.monotonic()
             happens(cluster)
             away = time.monotonic() - start
-            time.sleep(1 * SLOW)
+            before = crowd.taken()
+            wait_until(lambda: crowd.taken() >= before + CLIENTS)
         check.equal(f"{what}: exit status", server.stop(), 0)
     collect(cluster)
     seen = Seen(cluster)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "tests/fuzz/lines.h"
 #include "tests/lib/secrets.h"
 #include "translate/job.h"
 #include "translate/names.h"

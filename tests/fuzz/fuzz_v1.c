@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "tests/fuzz/lines.h"
 #include "translate/job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

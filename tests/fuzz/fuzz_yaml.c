@@ -9,6 +9,7 @@
 #include "base/enc.h"
 #include "base/tree.h"
 #include "base/yaml.h"
+#include "tests/fuzz/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -54,6 +54,51 @@ def test_env_inline(check):
     check.equal("--max-env-inline 0", kinds("--max-env-inline", "0"), ["ConfigMap", "Framework"])
 
 
+def test_too_large(check):
+    """A Framework that etcd would not take is refused before anything is sent, with the roles that
+    weigh most.  It has a Secret, which would be sent first."""
+    value = {**job(20), "secrets": {"a": "b"}}
+    for name, size in ("role7", 90000), ("role11", 80000), ("role3", 70000):
+        value["taskRoles"][name] = {**value["taskRoles"][name], "commands": ["x" * size]}
+    api = FakeApi()
+    with fake_server(api, "--max-body", "1MiB", "--max-object", "256KiB", "--max-annotations", "256KiB",
+                     "--max-env-inline", "0") as server:
+        reply = server.submit(json.dumps(value))
+        check.equal("too large: status and code", (reply.status, reply.code), (413, "PayloadTooLargeError"))
+        errors = reply.json["errors"]
+        check.ok("too large: how much", "larger than 262144 bytes; fewer task roles" in errors[0]["message"], reply)
+        for error, name in zip(errors[1:], ("role7", "role11", "role3")):
+            check.equal(f"too large: {name} has its place", error["pointer"], f"/taskRoles/{name}")
+            check.ok(f"too large: {name}", f"task role `{name}` takes" in error["message"], error)
+        check.equal("too large: nothing was sent", api.count("POST", ""), 0)
+    api.close()
+
+
+def test_warnings(check):
+    """In the body, in the header of v1 and in the log: as many as are listed, and how many more."""
+    value = job(commands=["{{FC_TASK_INDEX}} " + " ".join(f"<% $parameters.p{i} %>" for i in range(8))])
+    many = job(roles=9, commands=value["taskRoles"]["role0"]["commands"])
+    v1 = {"jobName": "old", "image": "ubuntu", "gpuType": "K80", "jobEnvs": {"A": "{{FC_X}}"},
+          "taskRoles": [{"name": "a", "command": "x"}]}
+    with Server("--standalone", "jobs") as server:
+        reply = server.submit(json.dumps(value).replace("limits", "few"))
+        check.equal("few warnings", len(reply.json["warnings"]), 9)
+        check.equal("... in the log", json.loads(server.logged('"job":"few"')[0]).get("warnings"), 9)
+        check.ok("... with their places", all(w["pointer"] and w["line"] and w["column"]
+                                              for w in reply.json["warnings"]), reply)
+        reply = server.submit(json.dumps(many).replace("limits", "many"))
+        listed = reply.json["warnings"]
+        check.equal("many warnings", (len(listed), listed[-1]), (21, {"message": "and 61 more"}))
+        check.equal("... in the log", json.loads(server.logged('"job":"many"')[0]).get("warnings"), 81)
+        check.ok("no header in v2", not reply.headers.get("X-Warning"), reply.headers)
+        reply = server.submit(json.dumps(v1), {"Content-Type": "application/json"}, "/api/v1/jobs")
+        check.equal("v1: pointers", [w["pointer"] for w in reply.json["warnings"]], ["/gpuType", "/jobEnvs/A"])
+        header = reply.headers.get("X-Warning") or ""
+        check.ok("v1: header", "gpuType: is ignored" in header and "; jobEnvs.A: {{FC_" in header, header)
+        server.submit(job_v2("quiet"))
+        check.ok("none: no word in the log", "warnings" not in server.logged('"job":"quiet"')[0])
+
+
 def test_max_body(check):
     with Server("--standalone", "jobs", "--max-body", "2KiB") as server:
         for name, size, status in (("fits", 2048, 202), ("above", 2049, 413)):
@@ -94,5 +139,5 @@ def test_shown(check):
     check.ok("validate: and shortened", "k" * 100 not in shown, shown)
 
 
-TESTS = [test_job_limits, test_env_inline, test_max_body, test_max_answer, test_drain_timeout,
+TESTS = [test_job_limits, test_env_inline, test_too_large, test_warnings, test_max_body, test_max_answer, test_drain_timeout,
          test_shown]

@@ -262,7 +262,7 @@ COLD static int second_document(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct place at = { NULL, mark_line(&ev->start_mark), mark_column(&ev->start_mark) };
 	return err_at(y->b.e, INVALID_PROTOCOL, at,
-	              "a second document begins here; a job is one document");
+	              "a second document begins here; only one may be in a file");
 }
 
 /* Is there anything: a container, or a scalar that is written down? */

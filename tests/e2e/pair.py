@@ -10,9 +10,9 @@ from faultproxy import Proxy
 from harness import SLOW, framework_name, wait_until
 from promise import (Collector, Seen, collect, incomplete, is_started, job_text, remove_all, serve, wait_settled)
 
-AGE = 12
-CLEAN = ("--deadline", "2", "--janitor-age", str(AGE), "--janitor-interval", "1")
-SOON = (2 * AGE + 30) * SLOW  # a round or two after what is left has its age
+AGE = 20
+CLEAN = ("--deadline", "10", "--janitor-age", str(AGE), "--janitor-interval", "1")
+SOON = (2 * AGE + 300) * SLOW  # a round or two after what is left has its age
 NAMES = 60
 
 

@@ -168,9 +168,9 @@ def is_settled(cluster):
 
 
 def wait_settled(cluster, seconds):
-    """Until the janitor, and a garbage collector, have left started jobs only, or that long;
-    what there is then."""
-    end = time.monotonic() + seconds
+    """Until the janitor, and a garbage collector, have left started jobs only, or that long and ten
+    minutes more, since there may be hundreds; what there is then."""
+    end = time.monotonic() + seconds + 600
     while not is_settled(cluster) and time.monotonic() < end:
         time.sleep(0.5)
     collect(cluster)

@@ -87,10 +87,11 @@ static size_t smaller(size_t a, size_t b)
 
 static int too_large(const char *what, size_t max, struct err *e)
 {
-	return err_at(e, TOO_LARGE, DOCUMENT,
-	              "%s would be larger than %zu bytes; fewer task roles or shorter commands make "
-	              "it smaller",
-	              what, max);
+	return err_at(
+	    e, TOO_LARGE, DOCUMENT,
+	    "%s would be larger than %zu bytes; fewer task roles or shorter commands make "
+	    "it smaller",
+	    what, max);
 }
 
 static int write_side(const struct scope *s, const struct side *side, struct object *o,

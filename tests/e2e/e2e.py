@@ -18,6 +18,7 @@ import dryrun
 import janitor
 import overlays
 import people
+import size
 from cluster import Cluster, end_in_order, step, tools
 from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
                      wait_until)
@@ -417,7 +418,7 @@ def main():
         submit_with_configmap(check, cluster)
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
-             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     try:

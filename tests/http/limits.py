@@ -90,10 +90,10 @@ def test_warnings(check):
         listed = reply.json["warnings"]
         check.equal("many warnings", (len(listed), listed[-1]), (21, {"message": "and 61 more"}))
         check.equal("... in the log", json.loads(server.logged('"job":"many"')[0]).get("warnings"), 81)
-        check.ok("no header in v2", not reply.headers.get("X-Warning"), reply.headers)
+        check.ok("no header in v2", not reply.headers.get("x-warning"), reply.headers)
         reply = server.submit(json.dumps(v1), {"Content-Type": "application/json"}, "/api/v1/jobs")
         check.equal("v1: pointers", [w["pointer"] for w in reply.json["warnings"]], ["/gpuType", "/jobEnvs/A"])
-        header = reply.headers.get("X-Warning") or ""
+        header = reply.headers.get("x-warning") or ""
         check.ok("v1: header", "gpuType: is ignored" in header and "; jobEnvs.A: {{FC_" in header, header)
         server.submit(job_v2("quiet"))
         check.ok("none: no word in the log", "warnings" not in server.logged('"job":"quiet"')[0])

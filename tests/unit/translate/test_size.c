@@ -113,8 +113,7 @@ static size_t copied(enum dialect dialect, size_t roles)
 	built(&with);
 	built(&without);
 	static const char FROM[] = "\"envFrom\":[{\"configMapRef\":{\"name\":\"" HASH "-env\"}}],";
-	return with.out.v[0].body.n -
-	       (without.out.v[1].body.n - 2 * roles * (sizeof(FROM) - 1));
+	return with.out.v[0].body.n - (without.out.v[1].body.n - 2 * roles * (sizeof(FROM) - 1));
 }
 
 static void test_threshold_is_exact(void **state)

@@ -336,7 +336,7 @@ static bool is_blank(struct span text)
 	for (size_t i = 0; i < text.n; i++) {
 		char c = text.p[i];
 		comment = c != '\n' && (comment || c == '#');
-		if (!comment && !memchr(" \t\r\n", c, 4))
+		if (!comment && (c == '\0' || !strchr(" \t\r\n", c)))
 			return false;
 	}
 	return true;

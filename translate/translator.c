@@ -211,6 +211,7 @@ static int read_unit(struct translator *t, enum unit u, const struct template_fi
 		if (manifest_read(m, &t->words, &t->arena, e) < 0)
 			return -1;
 		look_for_gpu_type(t, m->text);
+		assert(m->root);
 		if (!is_empty(m->root))
 			c->row[c->n++] = &OVERLAYS[i];
 	}

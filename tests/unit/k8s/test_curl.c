@@ -152,7 +152,7 @@ static int setup(void **state)
 	(void)state;
 	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	port = 20000 + (int)getpid() % 10000;
+	port = 10000 + (int)getpid() % 9000; /* below what other tests take */
 	static const char KEY[] = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 	for (int i = 1; i <= 2; i++)
 		shell("cd %s && openssl req -x509 %s -subj /CN=ca%d -days 2 -keyout ca%d.key "
@@ -169,7 +169,7 @@ static int setup(void **state)
 	    "-key s.key >/dev/null 2>&1",
 	    dir, port);
 	server = spawn(command);
-	for (int i = 0; i < 100 && !server_answers(); i++)
+	for (int i = 0; i < 600 && !server_answers(); i++)
 		(void)usleep(50000);
 	return 0;
 }
@@ -201,7 +201,7 @@ static struct kept ask_trusting(const char *ca, const char *host, enum store_ver
 	                                               .kind = KIND_SECRET,
 	                                               .name = "x",
 	                                               .body = { SPAN("{}") },
-	                                               .deadline_ms = store_now_ms() + 5000 });
+	                                               .deadline_ms = store_now_ms() + 25000 });
 	store_free(s);
 	login_free(l);
 	return k;
@@ -221,7 +221,7 @@ static void test_tls_wrong_ca(void **state)
 	struct kept k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY); /* nothing was sent, */
 	assert_non_null(strstr(k.message, "certificate"));
-	assert_in_range(store_now_ms() - from, 0, 2000); /* and trying again is of no use */
+	assert_in_range(store_now_ms() - from, 0, 20000); /* and trying again is of no use */
 }
 
 static void test_tls_unknown_ca(void **state)

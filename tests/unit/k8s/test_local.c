@@ -335,7 +335,7 @@ static void test_store_request_waits_for_its_time(void **state)
 	    store,
 	    (struct store_request){ .verb = STORE_READY, .name = "", .not_before_ms = from + 50 });
 	assert_int_equal(k.outcome, STORE_OK);
-	assert_in_range(store_now_ms() - from, 50, 1000);
+	assert_in_range(store_now_ms() - from, 50, 25000);
 }
 
 static void test_store_request_gives_up_at_the_deadline(void **state)
@@ -345,9 +345,9 @@ static void test_store_request_gives_up_at_the_deadline(void **state)
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
 	                                                   .name = "",
 	                                                   .deadline_ms = from + 50,
-	                                                   .not_before_ms = from + 5000 });
+	                                                   .not_before_ms = from + 60000 });
 	assert_int_equal(k.outcome, STORE_BUSY);
-	assert_in_range(store_now_ms() - from, 50, 1000);
+	assert_in_range(store_now_ms() - from, 50, 25000);
 }
 
 static void test_store_free_answers_everything(void **state)

@@ -53,8 +53,7 @@ static void test_read_wants(void **state)
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		const struct job *job = read_options(CASES[i].options, &a, &e);
-		if (!job)
-			fail_msg("%s", err_msg(&e));
+		assert_non_null(job);
 		assert_int_equal(job->roles[0].wants, CASES[i].wants);
 	}
 }
@@ -65,6 +64,7 @@ static void test_read_wants_where(void **state)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	const struct job *job = read_options("shmMB: 8, fuse: true", &a, &e);
+	assert_non_null(job);
 	const struct place *where = &job->roles[0].wants_where[0];
 	assert_string_equal(where->at, "/taskRoles/w/extraContainerOptions/fuse");
 	assert_int_equal(where->line, 10);

@@ -62,8 +62,7 @@ void *arena_zero(struct arena *a, size_t n, size_t size)
 char *arena_dup(struct arena *a, struct span t)
 {
 	char *p = arena_alloc(a, t.n + 1);
-	if (t.n)
-		memcpy(p, t.p, t.n);
+	bytes_copy(p, t.p, t.n);
 	p[t.n] = '\0';
 	return p;
 }

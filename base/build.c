@@ -127,10 +127,19 @@ int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t col
 	return 0;
 }
 
-static uint64_t load(const char *p, size_t n)
+static uint64_t load8(const char *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Fewer than eight bytes. */
+static uint64_t load_few(const char *p, size_t n)
 {
 	uint64_t v = 0;
-	memcpy(&v, p, n);
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | (unsigned char)p[i];
 	return v;
 }
 
@@ -139,9 +148,9 @@ static uint32_t key_hash(struct span k)
 {
 	uint64_t h = 0;
 	if (k.n >= 8)
-		h = load(k.p, 8) * 0x9e3779b97f4a7c15u ^ load(k.p + k.n - 8, 8);
+		h = load8(k.p) * 0x9e3779b97f4a7c15u ^ load8(k.p + k.n - 8);
 	else
-		h = load(k.p, k.n);
+		h = load_few(k.p, k.n);
 	h = (h ^ k.n) * 0xd6e8feb86659fd93u;
 	return (uint32_t)(h >> 32);
 }

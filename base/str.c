@@ -134,11 +134,6 @@ void bytes_copy(char *to, const char *from, size_t n)
 	}
 }
 
-void str_puts(struct str *s, const char *text)
-{
-	str_put(s, text, strlen(text));
-}
-
 void str_int(struct str *s, int64_t v)
 {
 	char digits[20];
@@ -179,39 +174,31 @@ static const char JSON_ESCAPE[256] = {
 };
 
 typedef unsigned char bytes8 __attribute__((vector_size(8)));
-typedef unsigned char bytes16 __attribute__((vector_size(16)));
 
-/* 0xff for each byte of a vector that JSON escapes. */
-#define ESCAPED(v) (((v) < 0x20) | ((v) == '"') | ((v) == '\\') | ((v) == 0x7f))
-
-static bool plain8(const char *p)
+/* The first of eight bytes that JSON escapes, or 8. */
+static size_t first_escaped(const char *p)
 {
 	bytes8 v;
 	memcpy(&v, p, sizeof(v));
-	__auto_type hit = ESCAPED(v);
-	uint64_t all;
-	memcpy(&all, &hit, sizeof(all));
-	return all == 0;
+	bytes8 hit = (bytes8)((v < 0x20) | (v == '"') | (v == '\\') | (v == 0x7f));
+	uint64_t w;
+	memcpy(&w, &hit, sizeof(w));
+	return w ? (size_t)__builtin_ctzll(le64toh(w)) / 8 : 8;
 }
 
-static bool plain16(const char *p)
-{
-	bytes16 v;
-	memcpy(&v, p, sizeof(v));
-	__auto_type hit = ESCAPED(v);
-	uint64_t half[2];
-	memcpy(half, &hit, sizeof(half));
-	return (half[0] | half[1]) == 0;
-}
-
-/* How many bytes from p on need no escape: most of a manifest, hence many at a time. */
+/* How many bytes from p on need no escape: most of a manifest, hence eight at a time. */
 static size_t json_plain(const char *p, size_t n)
 {
 	size_t i = 0;
-	while (n - i >= 16 && plain16(p + i))
-		i += 16;
-	if (n - i >= 8 && plain8(p + i))
-		i += 8;
+	if (n >= 8) {
+		for (; i <= n - 8; i += 8) {
+			size_t k = first_escaped(p + i);
+			if (k < 8)
+				return i + k;
+		}
+		i = n - 8; /* the last ones, some of them for the second time */
+		return i + first_escaped(p + i);
+	}
 	while (i < n && !JSON_ESCAPE[(unsigned char)p[i]])
 		i++;
 	return i;

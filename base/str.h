@@ -91,7 +91,11 @@ static inline void str_char(struct str *s, char c)
 	}
 }
 
-void str_puts(struct str *s, const char *text);
+static inline void str_puts(struct str *s, const char *text)
+{
+	str_put(s, text, strlen(text));
+}
+
 void str_int(struct str *s, int64_t v);
 void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

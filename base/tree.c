@@ -13,16 +13,12 @@ const struct member *node_member(const struct node *map, struct span key)
 		return NULL;
 	for (uint32_t i = 0; i < map->n; i++) {
 		const struct member *m = &map->member[i];
-		if (m->key_n == key.n && memcmp(m->key, key.p, key.n) == 0)
+		if (m->key_n != key.n)
+			continue;
+		if (key.n == 0 || (m->key[0] == key.p[0] && memcmp(m->key, key.p, key.n) == 0))
 			return m;
 	}
 	return NULL;
-}
-
-const struct node *node_get(const struct node *map, const char *key)
-{
-	const struct member *m = node_member(map, span_of(key));
-	return m ? &m->value : NULL;
 }
 
 const char *node_type_name(const struct node *n)

@@ -109,10 +109,14 @@ struct doc {
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
 
-/* The member's value, or NULL if `map` is no map or has no such member. */
-const struct node *node_get(const struct node *map, const char *key);
-/* The same for a key with a length; gives the whole member. */
+/* The member of that key, or NULL if `map` is no map or has no such member. */
 const struct member *node_member(const struct node *map, struct span key);
+/* Its value. */
+static inline const struct node *node_get(const struct node *map, const char *key)
+{
+	const struct member *m = node_member(map, (struct span){ key, strlen(key) });
+	return m ? &m->value : NULL;
+}
 
 static inline bool node_is(const struct node *n, enum node_type t)
 {

@@ -245,10 +245,27 @@ static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
 	}
 }
 
+/* As explicit_bzero; most scalars are so short that calling it costs more. */
+static void wipe_scalar(unsigned char *p, size_t n)
+{
+	if (n > 16) {
+		explicit_bzero(p, n);
+		return;
+	}
+	if (n >= 8) {
+		memset(p, 0, 8);
+		memset(p + n - 8, 0, 8);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			p[i] = 0;
+	}
+	__asm__ volatile("" : : "r"(p) : "memory"); /* somebody may look */
+}
+
 static void event_done(yaml_event_t *ev)
 {
 	if (ev->type == YAML_SCALAR_EVENT)
-		explicit_bzero(ev->data.scalar.value, ev->data.scalar.length);
+		wipe_scalar(ev->data.scalar.value, ev->data.scalar.length);
 	yaml_event_delete(ev);
 }
 

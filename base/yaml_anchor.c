@@ -14,10 +14,8 @@ static int compare_anchors(const void *x, const void *y)
 }
 
 /* A new meaning for the name, from here on.  Not a value yet. */
-struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
+struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name)
 {
-	if (name == NULL)
-		return NULL;
 	struct anchor key = { .name = span_of((const char *)name) };
 	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
 	struct anchor *a = found ? *found : ARENA_NEW(y->b.arena, struct anchor, 1);

@@ -64,7 +64,7 @@ void cut_end(struct yaml_reader *y, const yaml_event_t *ev)
 		close_span(y, ev);
 }
 
-void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
+void cut_look(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->b.depth == 0 && ev->type == YAML_MAPPING_START_EVENT)
 		y->cut.block = ev->data.mapping_start.style != YAML_FLOW_MAPPING_STYLE;

@@ -62,8 +62,13 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n);
 /* Refuse a list or a map for its tag, if it has one that is not its own. */
 int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev);
 
-/* A new meaning for the name, from here on; it is open.  NULL if name is NULL. */
-struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name);
+/* A new meaning for the name, from here on; it is open. */
+struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name);
+/* NULL if the value has none. */
+static inline struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
+{
+	return name ? anchor_begin(y, name) : NULL;
+}
 /* Its value is complete, with so many levels of containers.  The anchor may be NULL. */
 void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, uint32_t height);
 /* What the alias stands for, paid from the budget; NULL and the error if it may not be. */
@@ -74,7 +79,12 @@ void anchors_done(struct yaml_reader *y);
 void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);
 void cut_end(struct yaml_reader *y, const yaml_event_t *ev);
 /* The start of any value (before it is pushed). */
-void cut_value(struct yaml_reader *y, const yaml_event_t *ev);
+void cut_look(struct yaml_reader *y, const yaml_event_t *ev);
+static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	if (y->cut.inside || y->b.depth == 0)
+		cut_look(y, ev);
+}
 /* A `<<` at this place. */
 void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
 /* A member that `<<` brings. */

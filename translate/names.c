@@ -165,7 +165,7 @@ static const char *const RESERVED[] = {
 static bool path_overlaps(struct span path, const char *reserved)
 {
 	size_t i = 0;
-	while (i < path.n && reserved[i] && path.p[i] == reserved[i])
+	while (i < path.n && reserved[i] && reserved[i] != '*' && path.p[i] == reserved[i])
 		i++;
 	if (reserved[i] == '*')
 		return true;

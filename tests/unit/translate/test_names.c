@@ -225,6 +225,7 @@ static void test_mount_path_reserved(void **state)
 		"/usr/local/pai",
 		"/usr/local/pai/logs",
 		"/usr/local/paiX",
+		"/usr/local/pai*x/y",
 		"/usr/local",
 		"/usr",
 		"/var",

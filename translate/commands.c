@@ -12,7 +12,8 @@ enum { PARAMETERS, SCRIPT, OUTPUT, DATA, SECRETS, ROOTS };
 struct commands {
 	struct reading *r;
 	struct root roots[ROOTS];
-	struct render render; /* without the secrets, which are filled in later */
+	struct render render; /* without the secrets */
+	struct render later;  /* the secrets, which the runtime fills in */
 	struct render all;    /* to see what exists */
 	const struct node *deployments;
 };
@@ -41,7 +42,10 @@ struct commands *commands_new(struct reading *r)
 	c->roots[DATA].name = "$data";
 	c->render.roots = c->roots;
 	c->render.n_roots = SECRETS;
+	c->render.later = &c->later;
 	c->roots[SECRETS] = (struct root){ "$secrets", node_get(r->root, "secrets") };
+	c->later.roots = &c->roots[SECRETS];
+	c->later.n_roots = 1;
 	c->all.roots = c->roots;
 	c->all.n_roots = ROOTS;
 	c->deployments = node_get(r->root, "deployments");
@@ -118,8 +122,6 @@ static void say_nothing(struct commands *c, const struct spot *s, const struct u
 	struct span hint =
 	    n ? (struct span){ NULL, 0 } : hint_placeholder(&c->all, c->r->a, u->name);
 	quote(tag, u->tag);
-	if (n && n->type != NODE_NULL)
-		return; /* a secret: the runtime fills it in */
 	if (n)
 		reading_warn(c->r, &s->path, s->node, WARN_NULL, tag, fate);
 	else if (hint.p)

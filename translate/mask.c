@@ -339,7 +339,10 @@ static void warn_passwords(struct reading *r, const struct doc *doc, struct span
 		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
 		if (secret || !has_password(text, i))
 			continue;
-		notes_add(r->warnings, text_place(text, i), WARN_URL);
+		if (r->warnings->n < NOTES_MAX)
+			notes_add(r->warnings, text_place(text, i), WARN_URL);
+		else /* no walk through the text for each */
+			r->warnings->dropped++;
 	}
 }
 

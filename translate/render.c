@@ -291,6 +291,14 @@ static bool has_placeholder(struct span text, size_t from)
 	return false;
 }
 
+static bool is_for_later(struct render *later, struct span name)
+{
+	if (later == NULL || later->lookups > LOOKUPS_MAX)
+		return later != NULL;
+	const struct node *n = render_find(later, name);
+	return n && n->type != NODE_NULL;
+}
+
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
@@ -305,6 +313,8 @@ static int put_name(struct scan *s, const struct tag *tag)
 		return 0;
 	}
 	str_span(s->out, whole);
+	if (is_for_later(r->later, tag->content))
+		return 0;
 	if (r->n_unresolved < UNRESOLVED_MAX)
 		r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
 	r->n_unresolved++;

@@ -39,7 +39,8 @@ struct unresolved {
 struct render {
 	const struct root *roots;
 	size_t n_roots;
-	size_t lookups; /* spent so far */
+	struct render *later; /* may be NULL; what its names lead to is filled in later, and resolved */
+	size_t lookups;       /* spent so far */
 	/* of the last text: */
 	enum render_problem problem;
 	size_t problem_at;                            /* offset of the tag */

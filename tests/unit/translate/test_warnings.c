@@ -235,6 +235,28 @@ static void test_order(void **state)
 	run_done(&r);
 }
 
+/* Secrets of a task that starts are no placeholders without a value, however many they are. */
+static void test_many_secrets(void **state)
+{
+	(void)state;
+	struct str text = STR_INIT(1 << 16);
+	str_puts(&text, HEAD IMAGE ROLE "    commands: ['");
+	for (int i = 0; i < 12; i++)
+		str_puts(&text, "<% $secrets.s %>");
+	size_t n = text.n;
+	str_puts(&text, "']\nsecrets: {s: x}\n");
+	struct run r = run_good(str_c(&text));
+	assert_int_equal(r.warnings.n + r.warnings.dropped, 0);
+	run_done(&r);
+	text.n = n;
+	str_puts(&text, "<% $secrets.no %>']\nsecrets: {s: x}\n");
+	r = run_good(str_c(&text));
+	assert_int_equal(r.warnings.n, 1);
+	assert_int_equal(r.warnings.dropped, 0);
+	run_done(&r);
+	str_done(&text);
+}
+
 static void test_too_many(void **state)
 {
 	(void)state;
@@ -254,6 +276,14 @@ static void test_too_many(void **state)
 	r = run_good(str_c(&text));
 	assert_int_equal(r.warnings.n + r.warnings.dropped, 12);
 	run_done(&r);
+	text.n = 0;
+	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo"));
+	for (int i = 0; i < NOTES_MAX + 7; i++)
+		str_puts(&text, "# http://me:it@example.org\n");
+	r = run_good(str_c(&text));
+	assert_int_equal(r.warnings.n, NOTES_MAX);
+	assert_int_equal(r.warnings.dropped, 7);
+	run_done(&r);
 	str_done(&text);
 }
 
@@ -265,7 +295,7 @@ int main(void)
 		cmocka_unit_test(test_good_jobs_have_none),
 		cmocka_unit_test(test_no_secret_is_shown),
 		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_many_secrets), cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

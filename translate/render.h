@@ -39,7 +39,7 @@ struct unresolved {
 struct render {
 	const struct root *roots;
 	size_t n_roots;
-	struct render *later; /* may be NULL; what its names lead to is filled in later, and resolved */
+	struct render *later; /* NULL, or: what its names lead to is filled in later */
 	size_t lookups;       /* spent so far */
 	/* of the last text: */
 	enum render_problem problem;

@@ -295,7 +295,8 @@ int main(void)
 		cmocka_unit_test(test_good_jobs_have_none),
 		cmocka_unit_test(test_no_secret_is_shown),
 		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_many_secrets), cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_many_secrets),
+		cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,26 +30,64 @@ static int fail_kind(const struct merge *m, const struct node *base, const struc
 	return fail(m, over->line, str_c(&text), key.n ? key : SPAN("(all of it)"));
 }
 
-/* Everything that comes from an overlay is marked, so that a second one cannot set it too. */
-static struct node adopt(const struct merge *m, const struct node *n)
+static bool is_named_list(struct span key)
 {
-	struct node copy = *n;
-	if (!is_container(n)) {
-		copy.flags |= SET_BY_OVERLAY;
-	} else if (n->type == NODE_LIST) {
-		struct node *item = arena_alloc(m->a, n->n * sizeof(*item));
-		for (size_t i = 0; i < n->n; i++)
-			item[i] = adopt(m, &n->item[i]);
-		copy.item = item;
-	} else {
-		struct member *member = arena_alloc(m->a, n->n * sizeof(*member));
-		for (size_t i = 0; i < n->n; i++) {
-			member[i] = n->member[i];
-			member[i].value = adopt(m, &n->member[i].value);
-		}
-		copy.member = member;
+	return span_is(key, "containers") || span_is(key, "initContainers");
+}
+
+static int fail_part(const struct merge *m, const struct node *container)
+{
+	return fail(m, container->line,
+	            "there is no such container to add to, and it has no image of its own",
+	            node_span(node_get(container, "name")));
+}
+
+static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out);
+
+static int adopt_list(const struct merge *m, struct span key, const struct node *n,
+                      struct node *item)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		if (is_named_list(key) && !node_get(&n->item[i], "image"))
+			return fail_part(m, &n->item[i]);
+		if (adopt(m, SPAN(""), &n->item[i], &item[i]) < 0)
+			return -1;
 	}
-	return copy;
+	return 0;
+}
+
+static int adopt_map(const struct merge *m, const struct node *n, struct member *member)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		member[i] = n->member[i];
+		if (member[i].value.type == NODE_NULL)
+			return fail(
+			    m, member[i].key_line,
+			    "null only deletes, and all of this is new; an empty mapping is {}",
+			    member_key(&member[i]));
+		if (adopt(m, member_key(&member[i]), &n->member[i].value, &member[i].value) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What was not there before.  Everything that comes from an overlay is marked, so that a second one
+ * cannot set it too. */
+static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out)
+{
+	*out = *n;
+	if (n->type == NODE_LIST) {
+		struct node *item = arena_alloc(m->a, n->n * sizeof(*item));
+		out->item = item;
+		return adopt_list(m, key, n, item);
+	}
+	if (n->type == NODE_MAP) {
+		struct member *member = arena_alloc(m->a, n->n * sizeof(*member));
+		out->member = member;
+		return adopt_map(m, n, member);
+	}
+	out->flags |= SET_BY_OVERLAY;
+	return 0;
 }
 
 static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
@@ -66,17 +104,18 @@ static size_t find(const struct member *v, size_t n, struct span key)
 	return i;
 }
 
-static struct node append(const struct merge *m, const struct node *base, const struct node *over)
+static int append(const struct merge *m, const struct node *base, const struct node *over,
+                  struct node *out)
 {
-	struct node out = *base;
 	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
 	for (size_t i = 0; i < base->n; i++)
 		item[i] = base->item[i];
-	for (size_t i = 0; i < over->n; i++)
-		item[base->n + i] = adopt(m, &over->item[i]);
-	out.item = item;
-	out.n = base->n + over->n;
-	return out;
+	if (adopt_list(m, SPAN(""), over, &item[base->n]) < 0)
+		return -1;
+	*out = *base;
+	out->item = item;
+	out->n = base->n + over->n;
+	return 0;
 }
 
 /* The element of that name, or n. */
@@ -118,13 +157,10 @@ static int merge_named(const struct merge *m, const struct node *base, const str
 		if (k < n) {
 			if (merge_map(m, &item[k], &rest, &item[k]) < 0)
 				return -1;
-		} else if (node_get(add, "image")) {
-			item[n++] = adopt(m, add);
-		} else {
-			return fail(
-			    m, add->line,
-			    "there is no such container to add to, and it has no image of its own",
-			    node_span(name));
+		} else if (!node_get(add, "image")) {
+			return fail_part(m, add);
+		} else if (adopt(m, SPAN(""), add, &item[n++]) < 0) {
+			return -1;
 		}
 	}
 	*out = *base;
@@ -141,17 +177,14 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 	if (base->type == NODE_MAP && value->type == NODE_MAP)
 		return merge_map(m, base, value, out);
 	if (base->type == NODE_LIST && value->type == NODE_LIST) {
-		if (span_is(key, "containers") || span_is(key, "initContainers"))
-			return merge_named(m, base, value, out);
-		*out = append(m, base, value);
-		return 0;
+		return is_named_list(key) ? merge_named(m, base, value, out)
+		                          : append(m, base, value, out);
 	}
 	if (is_container(base) || is_container(value))
 		return fail_kind(m, base, value, key);
 	if (base->flags & SET_BY_OVERLAY)
 		return fail(m, value->line, "two overlays set this", key);
-	*out = adopt(m, value);
-	return 0;
+	return adopt(m, key, value, out);
 }
 
 static int merge_member(const struct merge *m, struct member *v, size_t *n,
@@ -170,9 +203,7 @@ static int merge_member(const struct merge *m, struct member *v, size_t *n,
 	if (i < *n)
 		return merge_node(m, &v[i].value, over, &v[i].value);
 	v[*n] = *over;
-	v[*n].value = adopt(m, &over->value);
-	(*n)++;
-	return 0;
+	return adopt(m, member_key(over), &over->value, &v[(*n)++].value);
 }
 
 static int merge_map(const struct merge *m, const struct node *base, const struct node *over,

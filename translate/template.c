@@ -21,6 +21,9 @@ struct reader {
 static const char *const TEXT_MAPS[] = { "labels",     "annotations",  "data",
 	                                 "stringData", "nodeSelector", "matchLabels" };
 
+/* Lists of which the same goes for the elements. */
+static const char *const TEXT_LISTS[] = { "command", "args", "values" };
+
 static const char NO_END[] = "a hole without end or name (for ${ itself write $${)";
 
 static const char *const NAMED_LISTS[] = { "containers", "initContainers" };
@@ -315,6 +318,16 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 	return 0;
 }
 
+/* In a pod every `value` is a text, whatever it is of: a variable, a toleration, an option of DNS.
+ */
+static bool is_text_only(struct above up, bool element)
+{
+	if (element)
+		return is_one_of(up.key, TEXT_LISTS, sizeof(TEXT_LISTS) / sizeof(*TEXT_LISTS));
+	return is_one_of(up.before, TEXT_MAPS, sizeof(TEXT_MAPS) / sizeof(*TEXT_MAPS)) ||
+	       (up.before.n && span_is(up.key, "value"));
+}
+
 /* Checks, and replaces *n's children by a copy with its keys filled in. */
 static int check_node(const struct reader *r, struct node *n, struct above up, bool element)
 {
@@ -322,11 +335,7 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 		return check_list(r, n, up);
 	if (n->type == NODE_MAP)
 		return check_map(r, n, up);
-	struct spot spot = { element, false };
-	spot.text_only =
-	    !element && (is_one_of(up.before, TEXT_MAPS, sizeof(TEXT_MAPS) / sizeof(*TEXT_MAPS)) ||
-	                 (span_is(up.before, "env") && span_is(up.key, "value")));
-	return check_scalar(r, n, spot);
+	return check_scalar(r, n, (struct spot){ element, is_text_only(up, element) });
 }
 
 /* Nothing but blanks and comments. */

@@ -91,6 +91,13 @@ MISTAKES = [
      f"over taskrole.yaml, host-network.yaml: template {SITE}, line 4: two overlays set this"),
     ({SITE: "task:\n  pod:\n    spec: []\n"}, f"template {SITE}, line 3: a list, where there is a mapping"),
     ({SITE: POD + "      priority: null\n"}, f"template {SITE}, line 4: null deletes nothing"),
+    ({SITE: POD + "      volumes:\n        - name: scratch\n          emptyDir:\n"},
+     f"template {SITE}, line 6: null only deletes, and all of this is new; an empty mapping is {{}}"),
+    ({SITE: POD + "      tolerations: [{key: gpu, value: true}]\n"}, "line 4: must be text here"),
+    # With all three it would do.
+    ({"fuse.yaml": POD + "      initContainers: null\n", "host-network.yaml": POD + "      initContainers: [{name: init, image: x}]\n",
+      "infiniband.yaml": POD + "      initContainers: [{name: init, tty: true}]\n"},
+     "over taskrole.yaml, fuse.yaml: template infiniband.yaml, line 4: there is no such container"),
     ({SITE: "a: 1\n---\nb: 1\n"}, f"template {SITE}, line 2, column 1: a second document"),
     ({SITE: "task: [\n"}, f"template {SITE}, line 2, column 1: "),
     ({"taskrole.yaml": ""}, "template taskrole.yaml: is empty"),

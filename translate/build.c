@@ -19,6 +19,7 @@ struct side {
 	bool (*needed)(const struct scope *s);
 	bool owned; /* by the Framework; a PriorityClass belongs to no namespace and cannot be */
 	size_t max;
+	const char *smaller; /* what makes it so */
 };
 
 static bool needs_registry(const struct scope *s)
@@ -48,11 +49,16 @@ static bool needs_priority(const struct scope *s)
 
 /* clang-format off */
 static const struct side SIDES[] = {
-	{ KIND_SECRET,        UNIT_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX },
-	{ KIND_SECRET,        UNIT_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX },
-	{ KIND_SECRET,        UNIT_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX },
-	{ KIND_CONFIGMAP,     UNIT_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX },
-	{ KIND_PRIORITYCLASS, UNIT_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX },
+	{ KIND_SECRET,        UNIT_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
+	  "fewer images with `auth`" },
+	{ KIND_SECRET,        UNIT_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
+	  "less under `secrets`" },
+	{ KIND_SECRET,        UNIT_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
+	  "fewer keys" },
+	{ KIND_CONFIGMAP,     UNIT_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
+	  "fewer task roles or shorter names of them" },
+	{ KIND_PRIORITYCLASS, UNIT_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
+	  "a smaller template" },
 };
 /* clang-format on */
 enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
@@ -80,32 +86,30 @@ static size_t env_guess(const struct scope *s)
 	return 2048 + 512 * s->job->n_roles;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-static int too_large(const char *what, size_t max, struct err *e)
+static int too_large(const char *what, size_t max, const char *smaller, struct err *e)
 {
-	return err_at(
-	    e, TOO_LARGE, DOCUMENT,
-	    "%s would be larger than %zu bytes; fewer task roles or shorter commands make "
-	    "it smaller",
-	    what, max);
+	return err_at(e, TOO_LARGE, DOCUMENT,
+	              "%s would be larger than %zu bytes; what makes it smaller: %s", what, max,
+	              smaller);
 }
 
 static int write_side(const struct scope *s, const struct side *side, struct object *o,
                       struct err *e)
 {
 	struct scope in = *s;
-	size_t max = smaller(side->max, s->set->max_object);
+	size_t max = least(side->max, s->set->max_object);
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
 	size_t guess = 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? env_guess(s) : 0);
 	if (unit_write_within(&in, side->unit, guess, max, &o->body))
 		return 0;
-	return too_large(UNITS[side->unit].doc, max, e);
+	return too_large(UNITS[side->unit].doc, max, side->smaller, e);
 }
 
 /* ---- the Framework -------------------------------------------------------------------------- */
@@ -149,7 +153,11 @@ static int framework_too_large(const struct scope *s, struct err *e)
 		unit_write(&in, UNIT_TASKROLE, &out);
 		weigh(top, (struct weight){ out.n, in.role });
 	}
-	(void)too_large("the Framework of this job", max, e);
+	(void)too_large("the Framework of this job", max,
+	                s->job->dialect == DIALECT_V1
+	                    ? "fewer task roles, shorter commands or a smaller `jobEnvs`"
+	                    : "fewer task roles or shorter commands",
+	                e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		char shown[4 * QUOTE_MAX];
 		(void)err_at(e, TOO_LARGE, top[i].role->where,

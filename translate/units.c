@@ -18,7 +18,7 @@ const struct unit_row UNITS[UNIT_MAX] = {
 	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   OF_JOB | OF_OWNED,                      "logins for registries" },
 	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   OF_JOB | OF_OWNED | OF_SECRETS,         "the job's secrets" },
 	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   OF_JOB | OF_OWNED | OF_EXTENSION,       "the user's keys" },
-	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   OF_JOB | OF_OWNED | HOLDS_ENV_MAP,      "common environment that is too large to repeat" },
+	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   OF_JOB | OF_OWNED | HOLDS_ENV_MAP,      "the common environment, moved because of its size" },
 	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, OF_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
 	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   OF_JOB,                                 "the job's priority class" },
 };

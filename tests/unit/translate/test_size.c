@@ -170,6 +170,22 @@ static void test_configmap_too_large(void **state)
 	assert_int_equal(b.e.http, 413);
 	assert_non_null(strstr(err_msg(&b.e), "common environment"));
 	assert_non_null(strstr(err_msg(&b.e), "8000 bytes"));
+	assert_non_null(strstr(err_msg(&b.e), "smaller: fewer task roles or shorter names"));
+}
+
+/* The advice is about what is too large. */
+static void test_secrets_too_large(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	large(&b, DIALECT_V2, 2);
+	give_secrets(&b);
+	b.job.has_auth = false;
+	b.set.max_object = 100;
+	assert_int_equal(build(&b), -1);
+	assert_int_equal(b.e.http, 413);
+	assert_non_null(strstr(err_msg(&b.e), "the job's secrets"));
+	assert_non_null(strstr(err_msg(&b.e), "less under `secrets`"));
 }
 
 /* Variables of a v1 job's author are in every role; they do not move. */
@@ -186,6 +202,7 @@ static void test_own_variables_weigh_in_roles(void **state)
 	b.set.max_object = 200000;
 	assert_int_equal(build(&b), -1);
 	assert_int_equal(b.e.http, 413);
+	assert_non_null(strstr(b.e.notes.v[0].msg, "`jobEnvs`"));
 	assert_non_null(strstr(b.e.notes.v[1].msg, "`role_11`"));
 	assert_non_null(strstr(b.e.notes.v[2].msg, "`role_7`"));
 }
@@ -198,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_default_threshold),
 		cmocka_unit_test(test_a_hundred_roles),
 		cmocka_unit_test(test_configmap_too_large),
+		cmocka_unit_test(test_secrets_too_large),
 		cmocka_unit_test(test_own_variables_weigh_in_roles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

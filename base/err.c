@@ -17,6 +17,16 @@ __attribute__((format(printf, 1, 0))) static char *vformat(const char *fmt, va_l
 	return p;
 }
 
+/* No longer than a reply has room for: else of what it stands in, which is a pointer as well. */
+static char *keep_pointer(const char *at)
+{
+	size_t n = strlen(at);
+	if (n > AT_MAX)
+		for (n = AT_MAX; n > 0 && at[n] != '/';)
+			n--;
+	return xstrndup(at, n);
+}
+
 static void notes_take(struct notes *n, struct place where, char *msg)
 {
 	if (n->n == NOTES_MAX) {
@@ -28,7 +38,7 @@ static void notes_take(struct notes *n, struct place where, char *msg)
 		n->v = xcalloc(NOTES_MAX, sizeof(*n->v));
 	n->v[n->n++] = (struct note){
 		.msg = msg,
-		.at = where.at ? xstrdup(where.at) : NULL,
+		.at = where.at ? keep_pointer(where.at) : NULL,
 		.line = where.line,
 		.column = where.column,
 	};

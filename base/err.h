@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 
-enum { NOTES_MAX = 20, QUOTE_MAX = 80 };
+enum { NOTES_MAX = 20, QUOTE_MAX = 80, AT_MAX = 2048 };
 
 /* A place in a job file.  `at` is a JSON pointer (RFC 6901), "" for the whole
  * document, NULL if unknown; line and column count from 1, 0 if unknown; the
@@ -25,7 +25,8 @@ struct place {
 
 #define NOWHERE ((struct place){ NULL, 0, 0 })
 
-/* One sentence about one place.  Owns msg and at. */
+/* One sentence about one place.  Owns msg and at; of a pointer longer than AT_MAX, at is what
+ * that stands in. */
 struct note {
 	char *msg;
 	char *at;

@@ -109,10 +109,15 @@ static size_t list_size(const struct request *r)
 	return n;
 }
 
+static void count(struct request *r, size_t n)
+{
+	r->held += n;
+	r->loop->dry_run_bytes += n;
+}
+
 void dry_run_hold(struct request *r)
 {
-	r->held = r->arena.used + r->body.n + list_size(r);
-	r->loop->dry_run_bytes += r->held;
+	count(r, r->arena.used + r->body.n + list_size(r));
 }
 
 void dry_run_release(struct request *r)
@@ -143,6 +148,7 @@ static void to_yaml(struct request *r)
 	STR_AUTO json = r->reply.body;
 	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
 	list_yaml(&r->reply.body, str_view(&json));
+	count(r, r->reply.body.n); /* several times that of JSON, if there are many short lines */
 }
 
 void dry_run_answer(struct request *r)

@@ -342,6 +342,41 @@ def test_dry_run_holds_no_more_memory_than_it_may(check):
     api.close()
 
 
+def test_dry_run_counts_yaml_as_it_grows(check):
+    """Many short lines are several times as large as YAML."""
+    role = {**json.loads(job_v2("x"))["taskRoles"]["worker"], "commands": ["<% $parameters.lines %>"]}
+    large = json.dumps({**json.loads(job_v2("x")), "parameters": {"lines": "a\n" * 12000},
+                        "taskRoles": {f"r{i}": role for i in range(26)}})
+    yaml = {"Accept": "application/yaml"}
+    with Server("--standalone", "jobs", "--dry-run-bytes", "8388608", "--loops", "1") as server:
+        size = {accept: len(try_job(server, large, headers={"Accept": accept}).body)
+                for accept in ("application/json", "application/yaml")}
+        check.ok("YAML alone is more than there is room for", size["application/json"] < 2 << 20 and
+                 size["application/yaml"] > 8 << 20, size)
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "POST", V2 + "?dryRun=true", large.encode(), yaml))
+            check.ok("while nobody takes it, there is no room", wait_until(lambda: try_job(server, job_v2("y")).status == 503))
+            c.reply()
+        check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
+
+
+def test_dry_run_with_long_pointers(check):
+    """As many warnings as are listed, each of a place that many long keys lead to."""
+    numbers = "[" + ", ".join(["010"] * 25) + "]"
+    for _ in range(50):
+        numbers = "{'" + '"' * 900 + "': " + numbers + "}"
+    body = json.dumps(json.loads(job_v2("deep", parameters={"x": "VALUE"}))).replace('"VALUE"', numbers)
+    body = re.sub(r'"commands": \[.*?\]', '"commands": ["echo <% $parameters.x %>"]', body)
+    with Server("--standalone", "jobs") as server:
+        reply = try_job(server, body, headers={"Content-Type": "text/yaml"})
+        is_list(check, "as JSON", reply)
+        check.ok("with warnings", len((reply.json or {}).get("warnings", [])) > 20, reply)
+        reply = try_job(server, body, headers={"Content-Type": "text/yaml", "Accept": "application/yaml"})
+        check.equal("as YAML", reply and reply.status, 200)
+        reply = server.submit(body, {"Content-Type": "text/yaml"})
+        check.ok("submitted", reply.status == 202 and reply.json, reply)
+
+
 def test_dry_run_asks_for_images(check):
     with Registry() as r, images.server(r, "refuse") as s:
         good, bad = images.job("a", r.image("team/app:1")), images.job("a", r.image("team/app:2"))
@@ -358,4 +393,5 @@ TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_as_yaml, test_dry_r
          test_dry_run_warnings, test_dry_run_refuses_as_a_submission_does, test_dry_run_large, test_dry_run_hides_secrets,
          test_dry_run_needs_a_token_and_counts, test_dry_run_and_idempotency, test_dry_run_in_the_log,
          test_dry_run_of_the_api_server, test_dry_run_trouble, test_dry_run_without_api_server,
-         test_dry_run_holds_no_more_memory_than_it_may, test_dry_run_asks_for_images]
+         test_dry_run_holds_no_more_memory_than_it_may,
+         test_dry_run_counts_yaml_as_it_grows, test_dry_run_with_long_pointers, test_dry_run_asks_for_images]

@@ -37,6 +37,27 @@ static void test_notes_add_counts_what_does_not_fit(void **state)
 	assert_int_equal(n.dropped, 5);
 }
 
+static void test_notes_add_shortens_pointers(void **state)
+{
+	(void)state;
+	char at[AT_MAX + 8];
+	NOTES_AUTO n = { 0 };
+	memset(at, 'k', sizeof(at));
+	at[0] = at[AT_MAX - 1] = '/';
+	at[AT_MAX] = '\0';
+	notes_add(&n, (struct place){ at, 1, 2 }, "x");
+	assert_string_equal(n.v[0].at, at);
+	at[AT_MAX] = 'k';
+	at[AT_MAX + 1] = '\0';
+	notes_add(&n, (struct place){ at, 1, 2 }, "x");
+	at[AT_MAX - 1] = '\0';
+	assert_string_equal(n.v[1].at, at);
+	at[AT_MAX - 1] = 'k';
+	notes_add(&n, (struct place){ at, 1, 2 }, "x");
+	assert_string_equal(n.v[2].at, "");
+	assert_int_equal(n.v[2].line, 1);
+}
+
 static void test_err_wrap_first_note(void **state)
 {
 	(void)state;
@@ -130,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_err_set_replaces),
 		cmocka_unit_test(test_err_at_first_decides),
 		cmocka_unit_test(test_notes_add_counts_what_does_not_fit),
+		cmocka_unit_test(test_notes_add_shortens_pointers),
 		cmocka_unit_test(test_err_wrap_first_note),
 		cmocka_unit_test(test_err_move_appends),
 		cmocka_unit_test(test_note_text_reads_well),

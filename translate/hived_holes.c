@@ -24,9 +24,11 @@ static struct node int_node(int64_t v)
 	return (struct node){ .type = NODE_INT, .integer = v };
 }
 
-static struct node map_node(const struct members *m)
+static struct node map_node(struct arena *a, const struct members *m)
 {
-	return (struct node){ .type = NODE_MAP, .n = m->n, .member = m->v };
+	struct member *v = ARENA_NEW(a, struct member, m->n);
+	memcpy(v, m->v, m->n * sizeof(*v));
+	return (struct node){ .type = NODE_MAP, .n = m->n, .member = v };
 }
 
 static void put(struct members *m, const char *key, struct node value)
@@ -36,18 +38,18 @@ static void put(struct members *m, const char *key, struct node value)
 }
 
 /* The roles of a group, as how many pods of how many cells each. */
-static struct node group_members(const struct scope *s, struct span group)
+static struct node group_members(const struct scope *s, struct arena *a, struct span group)
 {
 	const struct job *job = s->job;
-	struct members *maps = ARENA_NEW(s->a, struct members, job->n_roles);
-	struct node *v = ARENA_NEW(s->a, struct node, job->n_roles);
+	struct node *v = ARENA_NEW(a, struct node, job->n_roles);
 	uint32_t n = 0;
 	for (size_t i = 0; i < job->n_roles; i++) {
 		if (!span_eq(s->hived->share[i].group, group))
 			continue;
-		put(&maps[i], "podNumber", int_node(job->roles[i].instances));
-		put(&maps[i], "leafCellNumber", int_node(s->hived->share[i].cells));
-		v[n++] = map_node(&maps[i]);
+		struct members m = { 0 };
+		put(&m, "podNumber", int_node(job->roles[i].instances));
+		put(&m, "leafCellNumber", int_node(s->hived->share[i].cells));
+		v[n++] = map_node(a, &m);
 	}
 	return (struct node){ .type = NODE_LIST, .n = n, .item = v };
 }
@@ -61,6 +63,7 @@ static bool spec(const struct scope *s, struct out *o)
 	const struct hived_plan *plan = s->hived;
 	const struct hived_role *says = &plan->roles[s->role->index];
 	const struct hived_share *share = &plan->share[s->role->index];
+	ARENA_AUTO a = { 0 }; /* of one role: each has the list of all of its group */
 	struct members m = { 0 };
 	struct members group = { 0 };
 	put(&m, "virtualCluster", text_node(s->job->virtual_cluster));
@@ -73,11 +76,11 @@ static bool spec(const struct scope *s, struct out *o)
 			put(&m, HIVED_OPTION_NAMES[i], *plan->request->option[i]);
 	if (share->group.n) {
 		put(&group, "name", text_node(share->group));
-		put(&group, "members", group_members(s, share->group));
+		put(&group, "members", group_members(s, &a, share->group));
 	}
-	put(&m, "affinityGroup", share->group.n ? map_node(&group) : text_node(share->group));
+	put(&m, "affinityGroup", share->group.n ? map_node(&a, &group) : text_node(share->group));
 	STR_AUTO text = STR_INIT(SPEC_MAX);
-	struct node root = map_node(&m);
+	struct node root = map_node(&a, &m);
 	yaml_write(&text, &root);
 	out_text(o, str_view(&text));
 	o->s->full |= text.full;

@@ -1,7 +1,8 @@
 /*
- * Malicious and broken input: tests/hostile/cases with the verdicts of expect.tsv, and the
- * refused files of the corpus.  For each: in time, in little memory, and with a message that
- * points at the right place, can be shown anywhere, and gives nothing away.
+ * Malicious and broken input: tests/hostile/cases with the verdicts of expect.tsv, those of
+ * expect-hived.tsv where HiveD schedules; and, in every setting, all files there and the refused
+ * ones of the corpus.  For each: in time, in little memory, and with a message that points at the
+ * right place, can be shown anywhere, and gives nothing away.
  *
  * Run in the top folder of the source tree.
  */
@@ -136,18 +137,31 @@ static const json_t *variable(const json_t *framework, const char *container, co
 	return NULL;
 }
 
+/* What HiveD is told of the first role. */
+static const json_t *told(const json_t *framework, const char *pointer)
+{
+	static const char SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
+	const json_t *annotations =
+	    follow(framework, "/spec/taskRoles/0/task/pod/metadata/annotations");
+	return follow(json_object_get(annotations, SPEC), pointer);
+}
+
+static const json_t *find(const json_t *framework, const char *at)
+{
+	if (strcmp(at, "USER_CMD") == 0)
+		return variable(framework, "initContainers", "USER_CMD");
+	if (strncmp(at, "env:", 4) == 0)
+		return variable(framework, "containers", at + 4);
+	if (strncmp(at, "hived:", 6) == 0)
+		return told(framework, at + 6);
+	return follow(framework, at);
+}
+
 static void check_acceptance(struct tally *t, const struct expectation *x, const json_t *outcome)
 {
 	if (strcmp(x->at, "*") == 0 || strcmp(x->says, "*") == 0)
 		return;
-	const json_t *framework = json_object_get(outcome, "framework");
-	const json_t *got;
-	if (strcmp(x->at, "USER_CMD") == 0)
-		got = variable(framework, "initContainers", "USER_CMD");
-	else if (strncmp(x->at, "env:", 4) == 0)
-		got = variable(framework, "containers", x->at + 4);
-	else
-		got = follow(framework, x->at);
+	const json_t *got = find(json_object_get(outcome, "framework"), x->at);
 	json_t *want = json_loads(x->says, JSON_DECODE_ANY, NULL);
 	FREE_AUTO char *shown = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT);
 	(void)tally_check(t, want && got && json_equal(want, got), "%s: %s is %s", x->file, x->at,
@@ -193,9 +207,9 @@ static bool expectation_read(char *line, struct expectation *x)
 	return x->says != NULL;
 }
 
-static void run_cases(struct tally *t, const struct setting *s)
+static void run_cases(struct tally *t, const struct setting *s, const char *expectations)
 {
-	FILE *f = fopen("tests/hostile/expect.tsv", "re");
+	FILE *f = fopen(expectations, "re");
 	char *line = NULL;
 	size_t cap = 0;
 	size_t lines = 0;
@@ -217,13 +231,13 @@ static void run_cases(struct tally *t, const struct setting *s)
 		json_decref(m.outcome);
 	}
 	free(line);
-	(void)tally_check(t, lines > 0, "expect.tsv is empty or missing");
+	(void)tally_check(t, lines > 0, "%s is empty or missing", expectations);
 	if (f)
 		(void)fclose(f);
 }
 
-/* The verdicts on the corpus are the golden test's; here only what holds for every message. */
-static void run_corpus(struct tally *t, const struct setting *s, const char *dir)
+/* What holds for every file, whatever the verdict; those of the corpus are the golden test's. */
+static void run_folder(struct tally *t, const struct setting *s, const char *dir)
 {
 	char **names = folder_list(dir);
 	for (char **name = names; *name; name++) {
@@ -239,15 +253,25 @@ static void run_corpus(struct tally *t, const struct setting *s, const char *dir
 	folder_free(names);
 }
 
+static void run_setting(struct tally *t, enum setting_name name)
+{
+	struct setting s;
+	setting_init(&s, name);
+	if (name == SETTING_PLAIN)
+		run_cases(t, &s, "tests/hostile/expect.tsv");
+	if (name == SETTING_HIVED)
+		run_cases(t, &s, "tests/hostile/expect-hived.tsv");
+	run_folder(t, &s, "tests/hostile/cases");
+	run_folder(t, &s, "tests/corpus/v2-invalid");
+	run_folder(t, &s, "tests/corpus/v2-edge");
+	run_folder(t, &s, "tests/corpus/v1-valid");
+	setting_done(&s);
+}
+
 int main(void)
 {
 	struct tally t = { 0 };
-	struct setting s;
-	setting_init(&s, SETTING_PLAIN);
-	run_cases(&t, &s);
-	run_corpus(&t, &s, "tests/corpus/v2-invalid");
-	run_corpus(&t, &s, "tests/corpus/v2-edge");
-	run_corpus(&t, &s, "tests/corpus/v1-valid");
-	setting_done(&s);
+	for (enum setting_name name = 0; name < SETTING_MAX; name++)
+		run_setting(&t, name);
 	return tally_end(&t);
 }

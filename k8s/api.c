@@ -17,6 +17,7 @@
 #include "k8s/transfer.h"
 
 enum {
+	LATE_MS = 250, /* after a deadline, by which time libcurl has always kept it itself */
 	RETRY_AFTER_MAX_S = 2, /* however long it says: an outage may be over before, and what is
 	                        * to be undone has 5 s */
 	EVENTS = 64,
@@ -33,6 +34,7 @@ struct api_store {
 	CURLM *multi;
 	int epoll;
 	int64_t curl_wake_ms;       /* when libcurl wants to be called; NEVER */
+	int64_t late_ms;            /* no transfer may go on beyond its own; the earliest; NEVER */
 	struct transfer *transfers; /* limits.in_flight of them */
 	struct transfer *idle;
 	struct pending_list broken; /* cannot be sent at all */
@@ -78,6 +80,11 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 
 /* ---- sending ----------------------------------------------------------------------- */
 
+static int64_t late_ms(const struct pending *p)
+{
+	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
+}
+
 static void refresh_authorization(struct api_store *a)
 {
 	struct str line = STR_INIT(HEADER_MAX);
@@ -111,6 +118,8 @@ static void begin(struct store *s, struct pending *p)
 	}
 	a->idle = t->next;
 	t->item = p;
+	if (late_ms(p) < a->late_ms)
+		a->late_ms = late_ms(p);
 	CURLMcode bad = curl_multi_add_handle(a->multi, t->easy);
 	assert(bad == CURLM_OK);
 }
@@ -226,6 +235,23 @@ static void finish_done(struct api_store *a)
 	}
 }
 
+/* Deadlines are ours: should libcurl ever lose one of its timers, nobody waits for ever. */
+static void finish_late(struct api_store *a, int64_t now)
+{
+	if (now < a->late_ms && a->s.in_flight > 0)
+		return;
+	a->late_ms = NEVER;
+	for (size_t i = 0; i < a->s.limits.in_flight; i++) {
+		struct transfer *t = &a->transfers[i];
+		if (t->item == NULL)
+			continue;
+		if (late_ms(t->item) <= now)
+			complete(a, t, CURLE_OPERATION_TIMEDOUT);
+		else if (late_ms(t->item) < a->late_ms)
+			a->late_ms = late_ms(t->item);
+	}
+}
+
 static void poll_curl(struct store *s)
 {
 	struct api_store *a = api_of(s);
@@ -244,6 +270,7 @@ static void poll_curl(struct store *s)
 		(void)curl_multi_socket_action(a->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 	finish_done(a);
+	finish_late(a, store_now_ms());
 	finish_broken(a);
 }
 
@@ -256,11 +283,12 @@ static int timeout_ms(const struct store *s)
 {
 	const struct api_store *a = (const struct api_store *)s;
 	int64_t now = store_now_ms();
-	if (a->broken.head != NULL || a->curl_wake_ms <= now)
+	int64_t wake = a->curl_wake_ms < a->late_ms ? a->curl_wake_ms : a->late_ms;
+	if (a->broken.head != NULL || wake <= now)
 		return 0;
-	if (a->curl_wake_ms == NEVER)
+	if (wake == NEVER)
 		return -1;
-	return a->curl_wake_ms - now > INT32_MAX ? INT32_MAX : (int)(a->curl_wake_ms - now);
+	return wake - now > INT32_MAX ? INT32_MAX : (int)(wake - now);
 }
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -346,6 +374,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	recovery_init(&a->recovery, limits->in_flight);
 	a->epoll = -1;
 	a->curl_wake_ms = NEVER;
+	a->late_ms = NEVER;
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));
 	if (set_up(a, e) == 0)
 		return &a->s;

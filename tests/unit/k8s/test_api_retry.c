@@ -79,7 +79,7 @@ static void test_lost_patch_stays_ambiguous(void **state)
 {
 	(void)state;
 	START({ SHUT, NULL }, { ANSWER, EMPTY("503 Busy") });
-	assert_int_equal(act(STORE_PATCH, 400).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_PATCH, 2000).outcome, STORE_AMBIGUOUS);
 	stop();
 }
 

@@ -1,0 +1,39 @@
+/* The store keeps deadlines by its own clock, even if libcurl forgets to wake up for them. */
+#include "tests/unit/k8s/api_kit.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <stdarg.h>
+
+/* Stands before the library's: no timer is ever told. */
+CURLMcode(curl_multi_setopt)(CURLM *multi, CURLMoption option, ...)
+{
+	CURLMcode (*real)(CURLM *, CURLMoption, ...);
+	void *found = dlsym(RTLD_NEXT, "curl_multi_setopt");
+	assert_non_null(found);
+	memcpy(&real, &found, sizeof(real));
+	va_list ap;
+	va_start(ap, option);
+	void *value = va_arg(ap, void *);
+	va_end(ap);
+	return option == CURLMOPT_TIMERFUNCTION ? CURLM_OK : real(multi, option, value);
+}
+
+static void test_lost_timer(void **state)
+{
+	(void)state;
+	START({ ANSWER, FINE });
+	struct kept k = act(STORE_GET, 300);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	k = act(STORE_CREATE, 300);
+	assert_int_equal(k.outcome, STORE_BUSY); /* nothing was sent */
+	assert_int_equal(store_pending(store), 0);
+	assert_int_equal(store_timeout_ms(store), -1);
+	stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lost_timer) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

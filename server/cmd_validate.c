@@ -93,12 +93,16 @@ static int validate(const struct translator *t, const char *user, const char *fi
 static int validate_all(const struct options *o)
 {
 	ERR_AUTO e = { 0 };
+	ARENA_AUTO arena = { 0 };
+	struct facts facts = { 0 };
 	schema_init();
 	const char *user = setup_user(o);
 	if (!user_name_ok(span_of(user))) {
 		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", user);
 		return complain(&e, NULL, EXIT_USAGE);
 	}
+	if (setup_hived(o, &arena, &facts, &e) < 0) /* it is only to be right: jobs are not built */
+		return complain(&e, o->hived_config, EXIT_USAGE);
 	struct translator *t = setup_translator(o, &e);
 	if (!t)
 		return complain(&e, NULL, EXIT_USAGE);

@@ -19,7 +19,7 @@ struct side {
 	bool (*needed)(const struct scope *s);
 	bool owned; /* by the Framework; a PriorityClass belongs to no namespace and cannot be */
 	size_t max;
-	const char *smaller; /* what makes it so */
+	const char *smaller; /* what make it so */
 };
 
 static bool needs_registry(const struct scope *s)
@@ -52,13 +52,13 @@ static const struct side SIDES[] = {
 	{ KIND_SECRET,        UNIT_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
 	  "fewer images with `auth`" },
 	{ KIND_SECRET,        UNIT_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
-	  "less under `secrets`" },
+	  "fewer or shorter `secrets`" },
 	{ KIND_SECRET,        UNIT_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
 	  "fewer keys" },
 	{ KIND_CONFIGMAP,     UNIT_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
 	  "fewer task roles or shorter names of them" },
 	{ KIND_PRIORITYCLASS, UNIT_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
-	  "a smaller template" },
+	  "shorter templates" },
 };
 /* clang-format on */
 enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
@@ -94,8 +94,7 @@ static size_t least(size_t a, size_t b)
 static int too_large(const char *what, size_t max, const char *smaller, struct err *e)
 {
 	return err_at(e, TOO_LARGE, DOCUMENT,
-	              "%s would be larger than %zu bytes; what makes it smaller: %s", what, max,
-	              smaller);
+	              "%s would be larger than %zu bytes; %s make it smaller", what, max, smaller);
 }
 
 static int write_side(const struct scope *s, const struct side *side, struct object *o,
@@ -155,7 +154,7 @@ static int framework_too_large(const struct scope *s, struct err *e)
 	}
 	(void)too_large("the Framework of this job", max,
 	                s->job->dialect == DIALECT_V1
-	                    ? "fewer task roles, shorter commands or a smaller `jobEnvs`"
+	                    ? "fewer task roles, shorter commands or fewer `jobEnvs`"
 	                    : "fewer task roles or shorter commands",
 	                e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {

@@ -272,6 +272,8 @@ static void warn_braces(struct reading *r, const struct path *p, const struct no
 		struct span in = span_trim((struct span){ command.p + i + 2, command.n - i - 2 });
 		if (span_starts(in, "FC_"))
 			reading_warn(r, p, n, WARN_FC);
+		if (r->job->dialect == DIALECT_V1)
+			continue; /* has no placeholders at all */
 		for (const char *const *name = OURS; *name; name++)
 			if (span_starts(in, *name))
 				reading_warn(r, p, n, WARN_BRACES);

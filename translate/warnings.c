@@ -41,6 +41,7 @@ const struct warning_row WARNINGS[] = {
 	  WARN_PASSWORD, "The job file is stored for everybody to see, so a literal password in `auth` is replaced in it." },
 	{ NULL, WARN_PARAMETER, "Said of parameters that are called password, secret, api_key, access_token and so on, and have a text of their own." },
 	{ NULL, WARN_URL, "`https://user:password@host`, wherever it stands; the program needs it, so it is not replaced." },
+	{ NULL, WARN_URL_V1, "Likewise; v1 jobs have no secrets to put it in." },
 	{ "First generation (v1)",
 	  WARN_CODE, "Said if the server does not run with `--fetch-code`. OpenPAI copied this directory from HDFS, and most commands count on it. So it is said of many old jobs; they will fail." },
 	{ NULL, WARN_KILL_ROLES, "A Framework counts per role. The job never ends earlier than it did, perhaps later; see DEVIATIONS.md. Said of many old jobs." },

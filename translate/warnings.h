@@ -53,7 +53,8 @@
 #define WARN_PARAMETER                                                                             \
 	"others can read this, as it is stored with the job; put it under `secrets`, and write "   \
 	"<%% $secrets.NAME %%> where it is needed"
-#define WARN_URL "others can read the password in this URL; use <%% $secrets.NAME %%>"
+#define WARN_URL    "others can read the password in this URL; use <%% $secrets.NAME %%>"
+#define WARN_URL_V1 "others can read the password in this URL, as it is stored with the job"
 /* v1 */
 #define WARN_GPU_TYPE "is ignored: nodes are not chosen by it"
 #define WARN_BEGIN_AT "is ignored: ports are chosen by the system"

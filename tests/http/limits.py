@@ -1,6 +1,7 @@
 """Each limit is an option: what passes by default is refused, or goes another way, once the
 option says less.  (Those on clients, time and the queue are in slow.py and contract.py.)"""
 import json
+import tempfile
 import time
 
 from fakeapi import FakeApi
@@ -139,5 +140,29 @@ def test_shown(check):
     check.ok("validate: and shortened", "k" * 100 not in shown, shown)
 
 
+def test_same_said(check):
+    """`validate` says of a job what a server with the same options says."""
+    old = {"jobName": "old", "image": "i", "codeDir": "hdfs://x",
+           "taskRoles": [{"name": "w", "command": "ls", "portList": [{"label": "p", "portNumber": 30}]}]}
+    hived = b"""{physicalCluster: {skuTypes: {K80: {cpu: 4, gpu: 1, memory: 8Gi}},
+        cellTypes: {NODE: {childCellType: K80, childCellNumber: 2, isNodeLevel: true}}, physicalCells: [{cellType: NODE, cellAddress: n1}]},
+        virtualClusters: {default: {virtualCells: [{cellType: NODE, cellNumber: 1}]}}}"""
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
+        file.write(hived)
+        file.flush()
+        for options, value, word in (
+                (["--fetch-code"], old, b"codeDir"),
+                (["--hived-config", file.name], {**job(), "extras": {"hivedScheduler": {"jobPriorityClass": "prod"}}},
+                 b"not HiveD")):
+            text = json.dumps(value).encode()
+            check.ok(f"validate: {word} is said", word in run("validate", "-", text=text).stdout)
+            done = run("validate", *options, "-", text=text)
+            check.ok(f"validate {options[0]}: and not then", done.returncode == 0 and word not in done.stdout, done)
+        done = run("validate", "--port-start", "15000", "--port-end", "15010", "-", text=json.dumps(old).encode())
+        check.ok("validate --port-end: too many ports", done.returncode == 1 and b"at most 10, is 30" in done.stdout, done)
+    done = run("validate", "--hived-config", "/nowhere", "-", text=b"{}")
+    check.ok("validate --hived-config: must be there", done.returncode == 2 and b"/nowhere" in done.stderr, done)
+
+
 TESTS = [test_job_limits, test_env_inline, test_too_large, test_warnings, test_max_body, test_max_answer, test_drain_timeout,
-         test_shown]
+         test_shown, test_same_said]

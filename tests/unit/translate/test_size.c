@@ -170,7 +170,8 @@ static void test_configmap_too_large(void **state)
 	assert_int_equal(b.e.http, 413);
 	assert_non_null(strstr(err_msg(&b.e), "common environment"));
 	assert_non_null(strstr(err_msg(&b.e), "8000 bytes"));
-	assert_non_null(strstr(err_msg(&b.e), "smaller: fewer task roles or shorter names"));
+	assert_non_null(
+	    strstr(err_msg(&b.e), "; fewer task roles or shorter names of them make it smaller"));
 }
 
 /* The advice is about what is too large. */
@@ -185,7 +186,7 @@ static void test_secrets_too_large(void **state)
 	assert_int_equal(build(&b), -1);
 	assert_int_equal(b.e.http, 413);
 	assert_non_null(strstr(err_msg(&b.e), "the job's secrets"));
-	assert_non_null(strstr(err_msg(&b.e), "less under `secrets`"));
+	assert_non_null(strstr(err_msg(&b.e), "; fewer or shorter `secrets` make it smaller"));
 }
 
 /* Variables of a v1 job's author are in every role; they do not move. */

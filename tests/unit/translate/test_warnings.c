@@ -85,6 +85,8 @@ static const struct warning_case CASES[] = {
 	{ V2("parameters: {apiKey: hunter2}\n"), "parameters.apiKey: others can read this" },
 	{ V2("parameters: {u: 'https://me:hunter2@example.org/'}\n"), "10:36: others can read the password in this URL; use <% $secrets.NAME %>" },
 
+	{ V1("\"dataDir\":\"http://me:hunter2@h/\",", ""), "others can read the password in this URL, as it is stored with the job" },
+
 	{ V1("\"codeDir\":\"hdfs://x\",", ""), "codeDir: is not copied into the container; it is told to it as PAI_CODE_DIR" },
 	{ "{\"jobName\":\"j\",\"image\":\"i\",\"killAllOnCompletedTaskNumber\":1,\"taskRoles\":[{\"name\":\"a\",\"command\":\"x\"},"
 	  "{\"name\":\"b\",\"command\":\"x\"}]}", "killAllOnCompletedTaskNumber: counts per task role here" },
@@ -111,9 +113,11 @@ static const char *const QUIET[] = {
 	V2_ROLE("    extraContainerOptions: {shmMB: 8, infiniband: true}\n"),
 	V2_ROLE("    completion: {minSucceededInstances: -1, minFailedInstances: 1}\n"),
 	V2("extras: {whatever: 1, gang: 2}\n"),
+	COMMAND("docker://ubuntu:22.04@sha256:aa ftp://joe:@h https://u:`pw`@h https://u:$PW@h"),
 	HEAD "prerequisites: [{name: i, type: dockerimage, uri: u}, {name: d, type: data, uri: []}, {name: o, type: output, require: [d]}]\n"
 	ROLE "    prerequisites: [o]\n" COMMANDS("echo"),
 	V1("\"codeDir\":\"\",\"gpuType\":\"\",", ""),
+	"{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\",\"command\":\"echo {{ $parameters.x }}\"}]}",
 };
 /* clang-format on */
 enum { N_CASES = sizeof(CASES) / sizeof(*CASES), N_QUIET = sizeof(QUIET) / sizeof(*QUIET) };

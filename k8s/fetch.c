@@ -143,7 +143,7 @@ static int set_up(struct fetch *f, struct err *e)
 	const char *fault;
 	FREE_AUTO char *url = address_read(s->url, false, &fault);
 	if (!url)
-		return err_set(e, 400, NULL, "%s: %s", s->url, fault);
+		return err_set(e, 400, NULL, "%s", fault); /* there may be a password in it */
 	if (curl_ca_check(s->ca_file, e) < 0 || curl_start(e) < 0)
 		return -1;
 	f->multi = curl_multi_init();

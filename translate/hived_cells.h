@@ -36,6 +36,9 @@ struct hived_status {
 /* The virtual clusters of a file may be so large and so deep. */
 #define HIVED_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
 
+/* They are searched through for each job; the schema has the same numbers. */
+enum { HIVED_VCS_MAX = 1000, HIVED_TYPES_MAX = 1000, HIVED_PINNED_MAX = 10000 };
+
 /* NULL if it is not there. */
 const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span name);
 /* Of that type there are so many more; there must be room for one more type. */

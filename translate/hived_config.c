@@ -15,10 +15,12 @@ struct pinned {
 };
 
 struct config {
-	struct arena *a;
+	struct arena *a;      /* of what is kept */
+	struct arena scratch; /* of what is read, which is many times as large */
 	struct err *e;
 	const struct node *sku_types, *cell_types; /* cell_types may be NULL */
 	struct pinned *pinned;
+	size_t n_pinned;
 };
 
 /* What is at the place, its name, and what is wrong with it. */
@@ -31,7 +33,7 @@ struct fault {
 static void complain(struct config *c, const struct path *p, const struct node *n, struct fault f)
 {
 	char shown[4 * QUOTE_MAX];
-	(void)err_at(c->e, UNKNOWN_ERROR, path_place(c->a, p, n), "%s `%s` %s", f.what,
+	(void)err_at(c->e, UNKNOWN_ERROR, path_place(&c->scratch, p, n), "%s `%s` %s", f.what,
 	             quote(shown, f.name), f.wrong);
 }
 
@@ -78,6 +80,8 @@ static size_t find_unit(struct span t)
 static int64_t memory_mb(const struct node *n)
 {
 	int64_t bytes = node_is(n, NODE_INT) ? n->integer : 0;
+	if (node_is(n, NODE_REAL)) /* an integer that is too large for one */
+		return -1;
 	if (node_is(n, NODE_TEXT)) {
 		struct span t = node_span(n);
 		size_t unit = find_unit(t);
@@ -103,7 +107,7 @@ static void read_skus(struct config *c, const struct path *p, struct hived *h)
 		struct path one = PATH_KEY(p, member_key(m));
 		struct path at = PATH_KEY(&one, SPAN("memory"));
 		const struct node *memory = node_get(&m->value, "memory");
-		struct sku sku = { member_key(m), number(&m->value, "cpu"),
+		struct sku sku = { arena_span(c->a, member_key(m)), number(&m->value, "cpu"),
 			           number(&m->value, "gpu"), memory_mb(memory) };
 		if (sku.memory_mb < 0)
 			complain(c, &at, memory,
@@ -173,9 +177,16 @@ static const struct pinned *find_pinned(const struct config *c, struct span id)
 static void add_pinned(struct config *c, const struct path *p, const struct node *id,
                        struct span type)
 {
-	struct pinned *one = ARENA_NEW(c->a, struct pinned, 1);
+	struct pinned *one = ARENA_NEW(&c->scratch, struct pinned, 1);
 	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
 	*one = (struct pinned){ .id = node_span(id), .next = c->pinned };
+	if (c->n_pinned == HIVED_PINNED_MAX) {
+		complain(c, &at, id,
+		         (struct fault){ "pinned cell", one->id,
+		                         "is one too many: there may be 10000" });
+		return;
+	}
+	c->n_pinned++;
 	if (find_pinned(c, one->id))
 		complain(c, &at, id, (struct fault){ "pinned cell", one->id, "is there twice" });
 	else if (!is_type(c, type))
@@ -227,7 +238,7 @@ static void add_virtual(struct config *c, const struct path *p, const struct nod
 		return;
 	}
 	(void)leaves(c, last, &cells); /* check_types has seen all types */
-	hived_count_add(vc, cells.type, cells.cells * number(n, "cellNumber"));
+	hived_count_add(vc, arena_span(c->a, cells.type), cells.cells * number(n, "cellNumber"));
 }
 
 static void add_own_pinned(struct config *c, const struct path *p, const struct node *n,
@@ -241,8 +252,8 @@ static void add_own_pinned(struct config *c, const struct path *p, const struct 
 		         (struct fault){ "pinned cell", node_span(id), "is not in physicalCells" });
 		return;
 	}
-	vc->pinned[vc->n_pinned++] = pinned->id;
-	hived_count_add(vc, pinned->cells.type, pinned->cells.cells);
+	vc->pinned[vc->n_pinned++] = arena_span(c->a, pinned->id);
+	hived_count_add(vc, arena_span(c->a, pinned->cells.type), pinned->cells.cells);
 }
 
 static void read_vc(struct config *c, const struct path *p, const struct node *n,
@@ -271,7 +282,7 @@ static void read_vcs(struct config *c, const struct node *all, struct hived_vcs 
 	for (; out->n < all->n; out->n++) {
 		const struct member *m = &all->member[out->n];
 		struct path one = PATH_KEY(&p, member_key(m));
-		out->v[out->n].name = member_key(m);
+		out->v[out->n].name = arena_span(c->a, member_key(m));
 		read_vc(c, &one, &m->value, &out->v[out->n]);
 	}
 }
@@ -297,18 +308,26 @@ static int read_config(struct config *c, const struct node *root, struct hived *
 	return c->e->http ? -1 : 0;
 }
 
-struct hived *hived_read(struct span text, struct arena *a, struct err *e)
+static int read_text(struct config *c, struct span text, struct hived *h)
 {
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = HIVED_BUDGET;
-	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	struct doc doc = { 0 };
+	if (span_trim(text).n == 0)
+		return err_at(c->e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
+	if (doc_read(text, &budget, &c->scratch, &doc, &warnings, c->e) < 0 ||
+	    schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, c->e) < 0)
+		return -1;
+	return read_config(c, &doc.root, h);
+}
+
+struct hived *hived_read(struct span text, struct arena *a, struct err *e)
+{
 	struct hived *h = ARENA_NEW(a, struct hived, 1);
 	struct config c = { .a = a, .e = e };
-	if (span_trim(text).n == 0)
-		(void)err_at(e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
-	else if (doc_read(text, &budget, a, doc, &warnings, e) == 0 &&
-	         schema_check(schema_get(SCHEMA_HIVED), &doc->root, "UnknownError", NULL, e) == 0 &&
-	         read_config(&c, &doc->root, h) == 0)
+	int rc = read_text(&c, text, h);
+	arena_done(&c.scratch);
+	if (rc == 0)
 		return h;
 	e->http = 500; /* the file is the server's, not the client's */
 	e->code = "UnknownError";

@@ -9,22 +9,14 @@
 enum { OPPORTUNISTIC = -1 };
 
 struct status {
-	struct arena *a;
 	struct hived_vc *vc;
-	size_t room; /* types that fit */
+	bool full; /* there are too many types */
 };
 
 static void add(struct status *s, struct span type)
 {
-	if (s->vc->n_counts == s->room) {
-		size_t room = 2 * s->room + 4;
-		struct hived_count *v = ARENA_NEW(s->a, struct hived_count, room);
-		if (s->vc->n_counts)
-			memcpy(v, s->vc->counts, s->vc->n_counts * sizeof(*v));
-		s->vc->counts = v;
-		s->room = room;
-	}
 	hived_count_add(s->vc, type, 1);
+	s->full = s->vc->n_counts > HIVED_TYPES_MAX;
 }
 
 /* Nothing is said, or what is to be said. */
@@ -49,43 +41,62 @@ static void read_cell(struct status *s, const struct node *cell, struct span typ
 	bool leaf = !node_is(children, NODE_LIST) || children->n == 0;
 	if (leaf && type.n)
 		add(s, type);
-	for (size_t i = 0; !leaf && i < children->n; i++)
+	for (size_t i = 0; !leaf && !s->full && i < children->n; i++)
 		read_cell(s, &children->item[i], type);
 }
 
-static void read_vc(struct arena *a, const struct node *cells, struct hived_vc *vc)
+/* Counts and names are the arena's own: the rest of what was read may go. */
+static int read_vc(struct arena *a, const struct node *cells, struct hived_vc *vc, struct err *e)
 {
-	struct status s = { .a = a, .vc = vc };
-	for (size_t i = 0; i < cells->n; i++)
+	struct hived_count counts[HIVED_TYPES_MAX + 1] = { 0 };
+	struct status s = { .vc = vc };
+	char shown[4 * QUOTE_MAX];
+	vc->counts = counts;
+	for (size_t i = 0; !s.full && i < cells->n; i++)
 		read_cell(&s, &cells->item[i], (struct span){ "", 0 });
+	vc->counts = ARENA_NEW(a, struct hived_count, vc->n_counts);
+	for (size_t i = 0; i < vc->n_counts; i++)
+		vc->counts[i] =
+		    (struct hived_count){ arena_span(a, counts[i].type), counts[i].cells };
+	if (!s.full)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR,
+	               "virtual cluster `%s` has leaf cells of more than %d types",
+	               quote(shown, vc->name), HIVED_TYPES_MAX);
 }
 
-static struct hived_status *read_vcs(struct arena *a, const struct node *root)
+static int read_vcs(struct arena *a, const struct node *root, struct hived_vcs *out, struct err *e)
 {
-	struct hived_status *s = ARENA_NEW(a, struct hived_status, 1);
-	s->vcs.v = ARENA_NEW(a, struct hived_vc, root->n);
+	if (root->n > HIVED_VCS_MAX)
+		return err_set(e, UNKNOWN_ERROR, "there are more than %d virtual clusters",
+		               HIVED_VCS_MAX);
+	out->v = ARENA_NEW(a, struct hived_vc, root->n);
 	for (size_t i = 0; i < root->n; i++) {
 		const struct member *m = &root->member[i];
 		if (m->value.type != NODE_LIST)
 			continue;
-		struct hived_vc *vc = &s->vcs.v[s->vcs.n++];
-		vc->name = member_key(m);
-		read_vc(a, &m->value, vc);
+		struct hived_vc *vc = &out->v[out->n++];
+		vc->name = arena_span(a, member_key(m));
+		if (read_vc(a, &m->value, vc, e) < 0)
+			return -1;
 	}
-	return s;
+	return 0;
 }
 
 struct hived_status *hived_status_read(struct span text, struct arena *a, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
+	ARENA_AUTO scratch = { 0 }; /* what is read is many times as large as what is kept */
 	struct budget budget = HIVED_BUDGET;
-	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	int rc = doc_read(text, &budget, a, doc, &warnings, e);
-	if (rc == 0 && doc->json && doc->root.type == NODE_MAP)
-		return read_vcs(a, &doc->root);
-	if (rc == 0)
-		(void)err_at(e, UNKNOWN_ERROR, path_place(a, NULL, &doc->root),
-		             "must be a mapping in JSON");
+	struct doc doc = { 0 };
+	struct hived_status *s = ARENA_NEW(a, struct hived_status, 1);
+	if (doc_read(text, &budget, &scratch, &doc, &warnings, e) == 0) {
+		if (!doc.json || doc.root.type != NODE_MAP)
+			(void)err_at(e, UNKNOWN_ERROR, path_place(&scratch, NULL, &doc.root),
+			             "must be a mapping in JSON");
+		else if (read_vcs(a, &doc.root, &s->vcs, e) == 0)
+			return s;
+	}
 	e->http = 500;
 	e->code = "UnknownError";
 	return NULL;

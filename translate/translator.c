@@ -9,6 +9,7 @@
 
 #include "schema/suggest.h"
 #include "translate/bindings.h"
+#include "translate/names.h"
 
 enum { OVERLAYS_PER_UNIT = 14 };
 
@@ -91,8 +92,30 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set.hived_device_env = keep(&t->arena, s->hived_device_env);
 }
 
+/* Names of variables with commas between them, or nothing. */
+static bool are_variables(const char *list)
+{
+	struct span rest = span_of(list);
+	while (rest.n) {
+		const char *comma = memchr(rest.p, ',', rest.n);
+		size_t n = comma ? (size_t)(comma - rest.p) : rest.n;
+		if (!names_identifier_ok((struct span){ rest.p, n }) || n + 1 == rest.n)
+			return false;
+		n += comma != NULL;
+		rest = (struct span){ rest.p + n, rest.n - n };
+	}
+	return true;
+}
+
 static int check_settings(const struct settings *s, struct err *e)
 {
+	if (s->hived_scheduler[0] == '\0')
+		return err_set(e, UNKNOWN_ERROR, "the name of HiveD's scheduler is not set");
+	if (!are_variables(s->hived_device_env))
+		return err_set(e, UNKNOWN_ERROR,
+		               "variables that tell devices: must be names with commas between "
+		               "them, are \"%s\"",
+		               s->hived_device_env);
 	if (s->port_start < 1 || s->port_end > 65536 || s->port_start >= s->port_end)
 		return err_set(e, UNKNOWN_ERROR,
 		               "ports: the range must lie within 1 and 65536 and not be empty");

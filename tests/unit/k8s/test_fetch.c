@@ -80,13 +80,15 @@ static void refused(const char *url, const char *ca_file, const char *word)
 	assert_null(fetch_new(&s, &e));
 	if (!strstr(err_msg(&e), word))
 		fail_msg("\"%s\" does not say %s", err_msg(&e), word);
+	assert_null(strstr(err_msg(&e), "geheim"));
 }
 
 static void test_refused(void **state)
 {
 	(void)state;
 	refused("ftp://a", "", "must start with https:// or http://");
-	refused("http://user:pass@a", "", "HOST");
+	refused("http://user:geheim@a", "", "HOST");
+	refused("http://a/?token=geheim", "", "HOST");
 	refused("https://a:99999", "", "port");
 	refused("https://a", "/nowhere/ca", "/nowhere/ca");
 	refused("https://a", "/proc/self/cmdline", "/proc/self/cmdline");

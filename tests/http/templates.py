@@ -1,6 +1,7 @@
 """docs/TEMPLATES.md: the files that stand there give the differences that stand there, and mistakes are
 told as it says; what a directory of templates may hold besides."""
 import difflib
+import json
 import os
 import re
 import tempfile
@@ -151,6 +152,20 @@ def test_directory(check):
     check.ok("no directory", done.returncode == 2 and b"/no/such" in done.stderr, done)
 
 
+def test_variable_twice(check):
+    """The later one counts, also where all of them are in a ConfigMap: there a key is twice, which only JSON
+    can say, and that is YAML, too."""
+    job, name = os.path.join(ROOT, "examples", "hello-world.yaml"), "env-job.yaml"
+    with open(os.path.join(ROOT, "translate/templates/common", name), encoding="utf-8") as f:
+        text = f.read() + "- name: PAI_DEFAULT_FS_URI\n  value: hdfs://ours\n"
+    with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
+        write_file(directory, name, text)
+        for form in ("json", "yaml"):
+            done = run("translate", "--user", "alice", "--templates", directory, "--max-env-inline", "0", "--output", form, job)
+            data = json.loads(done.stdout or "{}").get("items", [{}])[0].get("data", {})
+            check.equal(f"as {form}", data.get("PAI_DEFAULT_FS_URI"), "hdfs://ours")
+
+
 def test_serve_does_not_start(check):
     with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
         write_file(directory, SITE, "task:\n  pod: ${job.nam}\n")
@@ -182,4 +197,4 @@ def test_page(check):
 
 
 TESTS = [test_worked_changes, test_mistakes, test_mistakes_of_the_page, test_directory,
-         test_serve_does_not_start, test_page]
+         test_variable_twice, test_serve_does_not_start, test_page]

@@ -74,8 +74,13 @@ void error_json(struct str *out, const struct err *e)
 
 void header_text(struct str *out, struct span text)
 {
-	for (size_t i = 0; i < text.n && i < HEADER_TEXT_MAX; i++)
+	static const char CUT[] = "...";
+	bool cut = text.n > HEADER_TEXT_MAX;
+	size_t n = cut ? HEADER_TEXT_MAX - (sizeof(CUT) - 1) : text.n;
+	for (size_t i = 0; i < n; i++)
 		str_put(out, text.p[i] >= ' ' && text.p[i] <= '~' ? text.p + i : "?", 1);
+	if (cut)
+		str_puts(out, CUT);
 }
 
 void answer_json(struct request *r, int status)

@@ -9,7 +9,8 @@ void error_json(struct str *out, const struct err *e);
 void notes_text(struct str *out, const struct notes *n);
 /* [{"pointer", "line", "column", "message"}, ...] */
 void notes_json(struct str *out, const struct notes *n);
-/* Text as it may stand in a header: printable ASCII, at most 1000 bytes. */
+/* Text as it may stand in a header: printable ASCII, at most 1000 bytes; `...` at the end of what
+ * was longer. */
 void header_text(struct str *out, struct span text);
 
 /* Answer with an error, a text, or JSON that was written to r->reply.body. */

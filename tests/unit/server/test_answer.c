@@ -77,6 +77,16 @@ static void test_header_text_is_printable(void **state)
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	header_text(&out, SPAN("a\r\nX: y\t\xc3\xa4"));
 	assert_string_equal(str_c(&out), "a??X: y???");
+	char text[1001];
+	memset(text, 'x', sizeof(text));
+	out.n = 0;
+	header_text(&out, (struct span){ text, 1000 });
+	assert_int_equal(out.n, 1000);
+	assert_true(out.p[999] == 'x');
+	out.n = 0;
+	header_text(&out, (struct span){ text, 1001 });
+	assert_int_equal(out.n, 1000);
+	assert_string_equal(str_c(&out) + 995, "xx...");
 }
 
 int main(void)

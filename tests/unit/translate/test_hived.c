@@ -173,6 +173,9 @@ static void test_status(void **state)
 		{ "[{\"leafCellType\":\"K80\",\"cellChildren\":[{\"cellPriority\":-1},"
 		  "{\"leafCellType\":\"V100\",\"cellChildren\":null},{\"cellChildren\":[]}]}]",
 		  2, "K80 V100 " },
+		{ "[{\"leafCellType\":\"A\"},{\"leafCellType\":\"B\"},{\"leafCellType\":\"C\"},"
+		  "{\"leafCellType\":\"D\"},{\"leafCellType\":\"K80\"},{\"leafCellType\":\"A\"}]",
+		  6, "K80 " },
 		/* a type that no SKU has is counted, and not offered */
 		{ "[{\"leafCellType\":\"A100\"},{\"leafCellType\":\"K80\"}]", 2, "K80 " },
 		/* what has a wrong type is left out */

@@ -96,16 +96,23 @@ static void test_json(void **state)
 	              ", \"secrets\": " MASKED "}");
 }
 
+#define FLOW_REST                                                                                  \
+	"taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "            \
+	"memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}"
+
 static void test_flow_yaml(void **state)
 {
 	(void)state;
-	assert_stored(
-	    "{protocolVersion: 2, name: j, type: job, secrets: {a: hunter2}, # hunter2\n"
-	    "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "
-	    "memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}",
-	    "{protocolVersion: 2, name: j, type: job, secrets: " MASKED ", "
-	    "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "
-	    "memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}");
+	/* what may stand before the brace */
+	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
+	ARENA_AUTO a = { 0 };
+	for (size_t i = 0; i < sizeof(BEFORE) / sizeof(*BEFORE); i++) {
+		const char *head =
+		    arena_printf(&a, "%s{protocolVersion: 2, name: j, type: job, ", BEFORE[i]);
+		assert_stored(
+		    arena_printf(&a, "%ssecrets: {a: hunter2}, # hunter2\n%s", head, FLOW_REST),
+		    arena_printf(&a, "%ssecrets: " MASKED ", %s", head, FLOW_REST));
+	}
 }
 
 static void test_odd_values_elsewhere_survive(void **state)

@@ -38,7 +38,9 @@ static int set_text(struct options *o, const struct option *option, const char *
                     const struct origin *from, struct err *e)
 {
 	if (option->form && !option_fits(option->form, span_of(value)))
-		return unfit(from, e, option->form->must, value);
+		return strchr(value, '@') /* there may be a password before it */
+		           ? wrong(from, e, option->form->must)
+		           : unfit(from, e, option->form->must, value);
 	*(const char **)field(o, option) = value;
 	return 0;
 }

@@ -115,18 +115,20 @@ static struct sku unit_of(const struct planner *p, const struct hived_role *says
 static void refuse_unit(const struct planner *p, const struct role *role, int64_t wanted,
                         const char *what)
 {
-	const struct hived_name *sku = &p->plan->roles[role->index].sku_type;
+	const struct hived_role *says = &p->plan->roles[role->index];
+	const struct hived_name *sku = &says->sku_type;
 	char shown[4 * QUOTE_MAX];
 	if (sku->name.n)
 		(void)err_at(p->e, 400, p->code, role->where,
 		             "asks for %" PRId64 " %s; SKU type `%s` has none", wanted, what,
 		             quote(shown, sku->name));
 	else
-		(void)err_at(p->e, 400, p->code, role->where,
-		             "asks for %" PRId64
-		             " %s; there are SKU types without any: say `skuType` in "
-		             "extras.hivedScheduler.taskRoles (%s)",
-		             wanted, what, list_skus(p, p->usable, p->n_usable));
+		(void)err_at(
+		    p->e, 400, p->code, role->where,
+		    "asks for %" PRId64 " %s; there are SKU types without any%s (%s)", wanted, what,
+		    says->pinned_cell.name.n ? ", and pinnedCellId says none"
+					     : ": say `skuType` in extras.hivedScheduler.taskRoles",
+		    list_skus(p, p->usable, p->n_usable));
 }
 
 static int64_t count_cells(const struct planner *p, const struct role *role)

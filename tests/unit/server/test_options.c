@@ -90,6 +90,16 @@ static void test_options_parse_files(void **state)
 	done(&p);
 }
 
+static void test_options_passwords_are_not_repeated(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, "--hived-webservice", "http://u:geheim|@h");
+	assert_int_equal(p.result, -1);
+	assert_string_equal(err_msg(&p.e), "--hived-webservice: must be a URL");
+	done(&p);
+}
+
 static void test_options_parse_refused(void **state)
 {
 	(void)state;
@@ -102,6 +112,8 @@ static void test_options_parse_refused(void **state)
 	assert_refused(FOR_SERVE, "--queue", "0", "from 1 to"); /* no job could be taken */
 	assert_refused(FOR_SERVE, "--deadline", "30s", "3600 (seconds), is \"30s\"");
 	assert_refused(FOR_SERVE, "--profile", "other", "plain or openpai, is \"other\"");
+	assert_refused(FOR_SERVE, "--hived-webservice", "http://a|b",
+	               "must be a URL, is \"http://a|b");
 	assert_refused(FOR_SERVE, "--token-check", "other", "must be stored or signature, is");
 	assert_refused(FOR_SERVE, "--namespace", "../x", "namespace");
 	assert_refused(FOR_SERVE, "--namespace", "-x", "namespace");
@@ -244,6 +256,7 @@ int main(void)
 		cmocka_unit_test(test_options_parse_defaults),
 		cmocka_unit_test(test_options_parse_both_spellings),
 		cmocka_unit_test(test_options_parse_files),
+		cmocka_unit_test(test_options_passwords_are_not_repeated),
 		cmocka_unit_test(test_options_parse_refused),
 		cmocka_unit_test(test_options_parse_environment),
 		cmocka_unit_test(test_options_parse_config),

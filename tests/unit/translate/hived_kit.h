@@ -46,6 +46,8 @@
 	"  mixed: {virtualCells: [{cellType: K80, cellNumber: 1}, {cellType: CPU-NODE, "           \
 	"cellNumber: "                                                                             \
 	"1}]}\n"                                                                                   \
+	"  pinned: {virtualCells: [{cellType: CPU-NODE, cellNumber: 1}], pinnedCells: "            \
+	"[{pinnedCellId: p-node}]}\n"                                                              \
 	"  empty: {}\n"                                                                            \
 	"  nothing:\n"
 #define CONFIG CLUSTER CLUSTERS

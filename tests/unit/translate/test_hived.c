@@ -208,9 +208,9 @@ static void test_status_goes_before_config(void **state)
 	assert_int_equal(hived_cells(b.facts.hived, s, SPAN("pins")), 8);
 	assert_int_equal(hived_cells(b.facts.hived, s, SPAN("other")), -1);
 	struct span *names = NULL;
-	assert_int_equal(hived_virtual_clusters(b.facts.hived, s, &b.a, &names), 6);
+	assert_int_equal(hived_virtual_clusters(b.facts.hived, s, &b.a, &names), 7);
 	assert_memory_equal(names[0].p, "default", 7);
-	assert_memory_equal(names[5].p, "new", 3);
+	assert_memory_equal(names[6].p, "new", 3);
 }
 
 static void test_status_refused(void **state)

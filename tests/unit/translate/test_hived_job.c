@@ -202,6 +202,10 @@ static const struct {
 	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed"),
 	  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any: say "
 	  "`skuType` in extras.hivedScheduler.taskRoles (K80, CPU)\n" },
+	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("pinned")
+	      HIVED("taskRoles: {w: {pinnedCellId: p-node}}"),
+	  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any, and "
+	  "pinnedCellId says none (K80, CPU)\n" },
 	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed") HIVED("taskRoles: {w: {skuType: CPU}}"),
 	  "6:3: taskRoles.w: asks for 3 gpu; SKU type `CPU` has none\n" },
 	/* 12 there are */

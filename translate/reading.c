@@ -269,9 +269,10 @@ static void warn_braces(struct reading *r, const struct path *p, const struct no
 	static const char *const OURS[] = { "$parameters", "$secrets", "$script",
 		                            "$output",     "$data",    NULL };
 	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
-		struct span in = span_trim((struct span){ command.p + i + 2, command.n - i - 2 });
+		struct span in = { command.p + i + 2, command.n - i - 2 };
 		if (span_starts(in, "FC_"))
 			reading_warn(r, p, n, WARN_FC);
+		in = span_trim(in);
 		if (r->job->dialect == DIALECT_V1)
 			continue; /* has no placeholders at all */
 		for (const char *const *name = OURS; *name; name++)

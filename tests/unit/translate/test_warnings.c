@@ -105,7 +105,7 @@ static const char *const QUIET[] = {
 	V2("extras: {submitFrom: yes, x: [017]}\n"),
 	PARAMETER("'1.10'"), PARAMETER("1e-3"), PARAMETER("0.001"), PARAMETER("true"), PARAMETER("-1"), PARAMETER("y"),
 	RESOURCES("cpu: 0x10, memoryMB: 1_024, gpu: 0"), /* numbers, and no doubt about them */
-	COMMAND("<% $parameters.lr %><%! a comment %>{{ x }}"),
+	COMMAND("<% $parameters.lr %><%! a comment %>{{ x }}"), COMMAND("{{ FC_TASK_INDEX }}"),
 	COMMAND("<% $parameters.s %> <% $secrets.a %>") "secrets: {a: b}\n",
 	V2("secrets: {a: '017', b: text}\n"),
 	V2("parameters: {max_tokens: a, pad_token: b, password: '<% $secrets.x %>', passwords: c, secret: ''}\n"),

@@ -110,6 +110,7 @@ void build_push(struct build *b, const struct node *n)
 		f->key.key = NULL;
 	}
 	m->value = *n;
+	f->odd |= n->flags & NODE_ODD;
 }
 
 int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t column)
@@ -296,7 +297,7 @@ static void close_list(struct build *b, const struct frame *f, struct node *node
 int build_close(struct build *b, struct node *n)
 {
 	struct frame *f = build_top(b);
-	*n = (struct node){ .line = f->line, .column = f->column };
+	*n = (struct node){ .flags = f->odd, .line = f->line, .column = f->column };
 	if (!f->map)
 		close_list(b, f, n);
 	else if (close_map(b, f, n) < 0)

@@ -19,6 +19,7 @@ struct frame {
 	uint32_t line, column;
 	uint32_t height; /* levels of containers inside it, so far */
 	bool map;
+	uint8_t odd;           /* NODE_ODD if some child is */
 	bool merge;            /* the coming value is that of `<<` */
 	unsigned merges;       /* how often `<<` was there */
 	struct anchor *anchor; /* its own, if any */
@@ -33,7 +34,6 @@ struct build {
 	struct frame *frame; /* open containers, frame[depth - 1] is the innermost */
 	size_t depth;
 	size_t nodes, text; /* spent, after aliases are followed */
-	bool odd;           /* some scalar is not SPELT_PLAINLY */
 	struct node root;
 };
 

@@ -290,7 +290,7 @@ static int read_number(struct json *j, struct node *n)
 	(void)plain_float(n, t); /* numbers of JSON are floats of YAML */
 	if (n->type == NODE_REAL && !isfinite(n->real))
 		return refuse(j, j->i, "this number is too large: not a finite number");
-	j->b.odd |= spelling_mark(n, t);
+	spelling_mark(n, t);
 	j->i = end;
 	return 0;
 }
@@ -448,7 +448,7 @@ int json_read(struct span text, const struct budget *budget, struct arena *a, st
 		return -1;
 	if (j.comment.line)
 		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");
-	*doc = (struct doc){ .root = j.b.root, .json = true, .odd = j.b.odd };
+	*doc = (struct doc){ .root = j.b.root, .json = true };
 	doc->secrets_member = node_member(&doc->root, SPAN("secrets"));
 	if (doc->secrets_member) {
 		const struct member *m = doc->secrets_member;

@@ -116,9 +116,9 @@ static enum spelling of(const struct node *n, struct span t)
 	return SPELT_PLAINLY;
 }
 
-bool spelling_mark(struct node *n, struct span text)
+void spelling_mark(struct node *n, struct span text)
 {
 	enum spelling s = text.n ? of(n, text) : SPELT_PLAINLY;
-	n->flags |= (uint8_t)(s << SPELLING_SHIFT);
-	return s != SPELT_PLAINLY;
+	if (s != SPELT_PLAINLY)
+		n->flags |= (uint8_t)(NODE_ODD | s << SPELLING_SHIFT);
 }

@@ -2,5 +2,5 @@
 /* How a scalar was written; see enum spelling.  For the readers of documents. */
 #include "base/tree.h"
 
-/* Mark a scalar without quotes by the text that it was read from.  true: it is marked. */
-bool spelling_mark(struct node *n, struct span text);
+/* Mark a scalar without quotes by the text that it was read from. */
+void spelling_mark(struct node *n, struct span text);

@@ -31,7 +31,7 @@ struct member;
 struct node {
 	uint8_t type;  /* enum node_type */
 	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
-	uint8_t flags; /* NODE_ALIASED, and node_spelling */
+	uint8_t flags; /* NODE_ALIASED, NODE_ODD, and node_spelling */
 	uint32_t n;    /* bytes of text, items of a list, members of a map */
 	uint32_t line, column;
 	union {
@@ -44,7 +44,10 @@ struct node {
 	};
 };
 
-enum { NODE_ALIASED = 1 /* this value came by `*alias`, or by the merge of one */ };
+enum {
+	NODE_ALIASED = 1, /* this value came by `*alias`, or by the merge of one */
+	NODE_ODD = 0x10   /* it, or something in it, is not SPELT_PLAINLY */
+};
 
 /* Scalars that other readers, or people, may take for something else than this reader did. */
 enum spelling {
@@ -57,7 +60,7 @@ enum spelling {
 	SPELT_NUMBER,   /* 08, 0o17: text here and in YAML 1.1, a number in YAML 1.2 */
 	SPELT_OTHERWISE /* 1.10, 1_000, True: as text it becomes 1.1, 1000, true */
 };
-enum { SPELLING_SHIFT = 1, SPELLING_BITS = 7 }; /* in flags */
+enum { SPELLING_SHIFT = 1, SPELLING_BITS = 7 }; /* in flags, below NODE_ODD */
 
 struct member {
 	const char *key; /* NUL-terminated, no NUL inside */
@@ -79,7 +82,6 @@ struct budget {
 struct doc {
 	struct node root;
 	bool json; /* read by the JSON reader */
-	bool odd;  /* some value is not SPELT_PLAINLY */
 	/*
 	 * The value of the top-level member `secrets`, as bytes of the text that was
 	 * read: from the end of its key to the start of the next top-level key, or to

@@ -245,30 +245,6 @@ static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
 	}
 }
 
-/* As explicit_bzero; most scalars are so short that calling it costs more. */
-static void wipe_scalar(unsigned char *p, size_t n)
-{
-	if (n > 16) {
-		explicit_bzero(p, n);
-		return;
-	}
-	if (n >= 8) {
-		memset(p, 0, 8);
-		memset(p + n - 8, 0, 8);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			p[i] = 0;
-	}
-	__asm__ volatile("" : : "r"(p) : "memory"); /* somebody may look */
-}
-
-static void event_done(yaml_event_t *ev)
-{
-	if (ev->type == YAML_SCALAR_EVENT)
-		wipe_scalar(ev->data.scalar.value, ev->data.scalar.length);
-	yaml_event_delete(ev);
-}
-
 static int empty_document(struct yaml_reader *y)
 {
 	return err_at(y->b.e, INVALID_PROTOCOL, (struct place){ "", 1, 1 },
@@ -303,55 +279,12 @@ static int read_events(struct yaml_reader *y)
 		int bad = second ? second_document(y, ev) : on_event(y, ev);
 		written = written || is_written(ev);
 		more = ev->type != YAML_STREAM_END_EVENT;
-		event_done(ev);
+		event_wipe(ev);
+		yaml_event_delete(ev);
 		if (bad)
 			return -1;
 	}
 	return written ? 0 : empty_document(y);
-}
-
-/* libyaml frees its buffers with what was read still in them. */
-static void wipe_parser(yaml_parser_t *p, size_t n)
-{
-	size_t raw = (size_t)(p->raw_buffer.end - p->raw_buffer.start);
-	size_t buffer = (size_t)(p->buffer.end - p->buffer.start);
-	n++; /* a final NUL */
-	explicit_bzero(p->raw_buffer.start, raw < n ? raw : n);
-	explicit_bzero(p->buffer.start, buffer < n ? buffer : n);
-	for (yaml_token_t *t = p->tokens.head; t != p->tokens.tail; t++) {
-		if (t->type == YAML_SCALAR_TOKEN)
-			explicit_bzero(t->data.scalar.value, t->data.scalar.length);
-	}
-}
-
-/*
- * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.
- * So libyaml gets ordinary characters of the same size in their place, and scalars
- * with one of them are refused.
- */
-static struct span without_breaks(struct yaml_reader *y)
-{
-	static const struct {
-		const char *from, *to;
-	} BREAKS[] = {
-		{ "\xc2\x85", "\xc2\xa0" },
-		{ "\xe2\x80\xa8", "\xe2\x80\xa7" },
-		{ "\xe2\x80\xa9", "\xe2\x80\xa7" },
-	};
-	char *copy = NULL;
-	for (size_t i = 0; i < sizeof(BREAKS) / sizeof(BREAKS[0]); i++) {
-		size_t n = strlen(BREAKS[i].from);
-		const char *at = y->text.p;
-		const char *end = y->text.p + y->text.n;
-		while ((at = memmem(at, (size_t)(end - at), BREAKS[i].from, n))) {
-			if (copy == NULL)
-				copy = arena_dup(y->b.arena, y->text);
-			memcpy(copy + (at - y->text.p), BREAKS[i].to, n);
-			at += n;
-		}
-	}
-	y->has_breaks = copy != NULL;
-	return copy ? (struct span){ copy, y->text.n } : y->text;
 }
 
 /* A byte-order mark is part of a key for one reader and nothing for the next. */
@@ -364,20 +297,6 @@ static int refuse_mark(struct yaml_reader *y)
 	              "a byte-order mark (U+FEFF) may only be at the start");
 }
 
-static bool is_ascii(struct span t)
-{
-	size_t i = 0;
-	uint64_t all = 0;
-	for (; i + 8 <= t.n; i += 8) {
-		uint64_t word = 0;
-		memcpy(&word, t.p + i, 8);
-		all |= word;
-	}
-	for (; i < t.n; i++)
-		all |= (unsigned char)t.p[i];
-	return (all & 0x8080808080808080u) == 0;
-}
-
 /* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
 int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e)
@@ -387,23 +306,21 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	build_init(&y->b, budget, a, e);
 	y->text = text;
 	y->warnings = warnings;
-	y->ascii = is_ascii(text);
+	y->ascii = text_is_ascii(text);
 	y->has_bang = text.n && memchr(text.p, '!', text.n);
 	if (!y->ascii && refuse_mark(y) < 0)
 		return -1;
-	struct span input = y->ascii ? text : without_breaks(y);
-	if (!yaml_parser_initialize(&y->parser))
-		abort();
-	yaml_parser_set_encoding(&y->parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&y->parser, (const unsigned char *)input.p, input.n);
+	struct span input = y->ascii ? text : text_without_breaks(text, a);
+	y->has_breaks = input.p != text.p;
+	parser_open(&y->parser, input);
 	int bad = read_events(y);
 	*syntax = y->parser.error != YAML_NO_ERROR;
-	wipe_parser(&y->parser, text.n);
-	yaml_parser_delete(&y->parser);
+	parser_wipe(&y->parser, text.n);
+	parser_close(&y->parser);
 	anchors_done(y);
 	if (bad)
 		return -1;
-	*doc = (struct doc){ .root = y->b.root, .odd = y->b.odd };
+	*doc = (struct doc){ .root = y->b.root };
 	cut_finish(y, doc);
 	return 0;
 }

@@ -11,7 +11,23 @@ int yaml_read(struct span text, const struct budget *b, struct arena *a, struct 
 int yaml_try(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e);
 
-/* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type and value. */
+/* Values of a document that others are not to see. */
+struct hidden {
+	const struct node *const *v; /* in the order of the text */
+	size_t n;
+	const char *as; /* what stands in their place, in quotes */
+};
+
+/*
+ * Is the text surely the document that was read before, but for those values?  Much faster
+ * than to read it again: only where the answer is "perhaps not" (as to all with anchors or
+ * tags) one must do that.  The tree must come from YAML; the arena gets little.
+ */
+bool yaml_same(struct span text, const struct node *was, const struct hidden *hidden,
+               struct arena *a);
+
+/* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type, value and
+ * spelling. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);
 
 /*

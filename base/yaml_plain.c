@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
+#include "base/spelling.h"
 #include "base/yaml.h"
 
 static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
@@ -296,71 +297,6 @@ bool plain_float(struct node *n, struct span text)
 	return true;
 }
 
-/* Does t match? 0: a digit; 1: an optional digit; any other character: itself. */
-static size_t match(struct span t, const char *pattern)
-{
-	size_t i = 0;
-	for (; *pattern; pattern++) {
-		bool digit = i < t.n && is_digit(t.p[i]);
-		if (*pattern == '1')
-			i += digit;
-		else if (*pattern == '0' ? !digit : i >= t.n || t.p[i] != *pattern)
-			return 0;
-		else
-			i++;
-	}
-	return i;
-}
-
-static size_t blanks_at(struct span t, size_t i)
-{
-	size_t from = i;
-	while (i < t.n && (t.p[i] == ' ' || t.p[i] == '\t'))
-		i++;
-	return i - from;
-}
-
-static struct span rest(struct span t, size_t i)
-{
-	return (struct span){ t.p + i, t.n - i };
-}
-
-/* `[ \t]*(Z|[-+][0-9][0-9]?(:[0-9][0-9])?)`, the whole text. */
-static bool is_zone(struct span t)
-{
-	t = rest(t, blanks_at(t, 0));
-	if (span_is(t, "Z"))
-		return true;
-	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
-		return false;
-	t = rest(t, 1);
-	size_t n = match(t, "01");
-	if (n == 0)
-		return false;
-	t = rest(t, n);
-	return t.n == 0 || match(t, ":00") == t.n;
-}
-
-bool plain_is_date(struct span t)
-{
-	if (t.n == 10 && match(t, "0000-00-00") == 10)
-		return true;
-	size_t i = match(t, "0000-01-01");
-	if (i == 0 || i == t.n)
-		return false;
-	size_t gap = t.p[i] == 'T' || t.p[i] == 't' ? 1 : blanks_at(t, i);
-	if (gap == 0)
-		return false;
-	t = rest(t, i + gap);
-	size_t time = match(t, "01:00:00");
-	if (time == 0)
-		return false;
-	t = rest(t, time);
-	if (t.n && t.p[0] == '.')
-		t = rest(t, 1 + digits_at(t, 1, false));
-	return t.n == 0 || is_zone(t);
-}
-
 static void set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
 {
 	n->type = (uint8_t)type;
@@ -368,22 +304,43 @@ static void set_text(struct node *n, enum node_type type, struct span text, stru
 	n->n = (uint32_t)text.n;
 }
 
+/* What a plain scalar may be, by its first character. */
+enum guess { TEXT, WORD, NUMBER, ELSEWHERE /* text, and something else for others */ };
+
+static enum guess guess(struct span t)
+{
+	static const unsigned char FIRST[256] = {
+		['~'] = WORD,      ['n'] = WORD,      ['N'] = WORD,      ['t'] = WORD,
+		['T'] = WORD,      ['f'] = WORD,      ['F'] = WORD,      ['y'] = ELSEWHERE,
+		['Y'] = ELSEWHERE, ['o'] = ELSEWHERE, ['O'] = ELSEWHERE, ['+'] = NUMBER,
+		['-'] = NUMBER,    ['.'] = NUMBER,    ['0'] = NUMBER,    ['1'] = NUMBER,
+		['2'] = NUMBER,    ['3'] = NUMBER,    ['4'] = NUMBER,    ['5'] = NUMBER,
+		['6'] = NUMBER,    ['7'] = NUMBER,    ['8'] = NUMBER,    ['9'] = NUMBER,
+	};
+	enum { WORD_MAX = 5 };
+	enum guess g = t.n ? (enum guess)FIRST[(unsigned char)t.p[0]] : WORD;
+	return g != NUMBER && t.n > WORD_MAX ? TEXT : g;
+}
+
+bool plain_surely_text(struct span t)
+{
+	struct node n;
+	enum guess g = guess(t);
+	return g != NUMBER && !(g == WORD && (plain_null(&n, t) || plain_bool(&n, t)));
+}
+
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 {
-	enum { WORD = 1, NUMBER = 2 };
-	/* First characters of what may be anything but text. */
-	static const unsigned char FIRST[256] = {
-		['~'] = WORD,   ['n'] = WORD,   ['N'] = WORD,   ['t'] = WORD,   ['T'] = WORD,
-		['f'] = WORD,   ['F'] = WORD,   ['+'] = NUMBER, ['-'] = NUMBER, ['.'] = NUMBER,
-		['0'] = NUMBER, ['1'] = NUMBER, ['2'] = NUMBER, ['3'] = NUMBER, ['4'] = NUMBER,
-		['5'] = NUMBER, ['6'] = NUMBER, ['7'] = NUMBER, ['8'] = NUMBER, ['9'] = NUMBER,
-	};
-	unsigned first = text.n ? FIRST[(unsigned char)text.p[0]] : WORD;
-	bool word = first == WORD && text.n <= 5;
-	if (word && (plain_null(n, text) || plain_bool(n, text)))
+	enum guess g = guess(text);
+	if (g == TEXT) {
+		set_text(n, NODE_TEXT, text, a);
 		return;
-	if (first == NUMBER && (plain_int(n, text) || plain_float(n, text)))
-		return;
-	bool date = first == NUMBER && plain_is_date(text);
-	set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
+	}
+	bool word = g == WORD && (plain_null(n, text) || plain_bool(n, text));
+	bool number = g == NUMBER && (plain_int(n, text) || plain_float(n, text));
+	if (!word && !number) {
+		bool date = g == NUMBER && plain_is_date(text);
+		set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
+	}
+	spelling_mark(n, text);
 }

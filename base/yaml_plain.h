@@ -9,6 +9,8 @@ bool plain_bool(struct node *n, struct span t);
 bool plain_small_int(struct node *n, struct span t);
 bool plain_int(struct node *n, struct span t);
 bool plain_float(struct node *n, struct span t);
+/* It is text; false also for text that begins like a number. */
+bool plain_surely_text(struct span t);
 /* Looks like a date, or date and time. */
 bool plain_is_date(struct span t);
 

@@ -1,8 +1,7 @@
 #pragma once
 /* The state of one run of the YAML reader, and its parts; for base/yaml*.c only. */
-#include <yaml.h>
-
 #include "base/build.h"
+#include "base/yaml_input.h"
 
 /* What stands behind `&name`, as far as it is read. */
 struct anchor {

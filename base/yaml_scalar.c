@@ -2,7 +2,6 @@
  * Scalars of YAML: their tags (those of js-yaml's safe schema that jobs can mean
  * something by) and their types.
  */
-#include "base/spelling.h"
 #include "base/yaml.h"
 #include "base/yaml_plain.h"
 #include "base/yaml_reader.h"
@@ -154,7 +153,6 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 		if (plain_small_int(n, t))
 			return 0;
 		yaml_resolve_plain(n, t, y->b.arena);
-		y->b.odd |= spelling_mark(n, t);
 		return 0;
 	}
 	n->type = NODE_TEXT;

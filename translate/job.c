@@ -104,8 +104,7 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	read_name(r, rule->name_key);
 	rule->read(r);
 	hived_request_read(r);
-	if (doc->odd)
-		scalars_check(r, text);
+	scalars_check(r, text);
 	if (r->e->http)
 		return -1;
 	return mask_config(r, doc, text);

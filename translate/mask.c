@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/build.h"
+#include "base/yaml.h"
 #include "translate/render.h"
 #include "translate/warnings.h"
 
@@ -15,6 +16,7 @@
 struct edit {
 	size_t from, to;
 	const char *as;
+	const struct node *hidden; /* the value there */
 };
 
 /* A line and a column (characters, from 1), and where that is.  Line 0: nowhere yet. */
@@ -115,13 +117,13 @@ static size_t scalar_end(struct span t, size_t i, struct span value)
 
 /* ---- edits ---------------------------------------------------------------------------------- */
 
-static void add_edit(struct mask *m, size_t from, size_t to, const char *as)
+static void add_edit(struct mask *m, struct edit e)
 {
 	if (m->n == m->max) {
 		m->max = m->max ? 2 * m->max : 8;
 		m->edit = xrealloc(m->edit, m->max * sizeof(*m->edit));
 	}
-	m->edit[m->n++] = (struct edit){ from, to, as };
+	m->edit[m->n++] = e;
 }
 
 /* Back over blanks and one line break. */
@@ -140,17 +142,19 @@ static size_t line_break_before(struct span t, size_t from, size_t to)
 static void edit_secrets(struct mask *m)
 {
 	struct span cut = m->doc->secrets;
+	const struct node *secrets = m->r->job->secrets;
 	size_t from = (size_t)(cut.p - m->text.p);
 	size_t to = from + cut.n;
 	bool last = to >= m->text.n;
 	if (is_flow(m)) {
 		bool more = !last && m->text.p[to] != '}';
-		add_edit(m, from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"");
+		add_edit(m, (struct edit){ from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"",
+		                           secrets });
 		return;
 	}
 	if (!last) /* what stays: the last line break, and the next key's indentation */
 		to = line_break_before(m->text, from, to);
-	add_edit(m, from, to, ": \"" MASK "\"");
+	add_edit(m, (struct edit){ from, to, ": \"" MASK "\"", secrets });
 }
 
 /* Text that shows nothing: one reference to a secret, or nothing at all. */
@@ -172,7 +176,7 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
 	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
-		add_edit(m, from, to, "\"" MASK "\"");
+		add_edit(m, (struct edit){ from, to, "\"" MASK "\"", n });
 		m->auth = true;
 		return;
 	}
@@ -291,6 +295,16 @@ static bool same_document(const struct node *was, const struct node *is)
 	return true;
 }
 
+/* Mostly it shows while it is parsed.  What begins with a brace may be JSON now. */
+static bool surely_same(struct mask *m, struct span masked)
+{
+	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
+	struct hidden hidden = { v, m->n, MASK };
+	for (size_t i = 0; i < m->n; i++)
+		v[i] = m->edit[i].hidden;
+	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
+}
+
 static bool read_again(const struct mask *m, struct span masked)
 {
 	struct doc doc = { 0 };
@@ -307,7 +321,8 @@ static int mask(struct mask *m)
 	apply(m, &out);
 	r->job->config = arena_span(r->a, str_view(&out));
 	r->job->masked = true;
-	if (!out.full && read_again(m, r->job->config))
+	struct span masked = r->job->config;
+	if (!out.full && (surely_same(m, masked) || read_again(m, masked)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
 	if (m->auth) /* by an anchor in `auth`, which leaves no trace in the tree */

@@ -84,6 +84,8 @@ static void look(struct reading *r, enum use use, const struct path *p, const st
 	/* For people: nothing is made of them. */
 	static const char *const REMARKS[] = { "description", "contributor", "version",
 		                               "protocolVersion", NULL };
+	if (!(n->flags & NODE_ODD))
+		return;
 	if (n->type != NODE_LIST && n->type != NODE_MAP)
 		look_at(r, use, p, n);
 	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++) {
@@ -151,25 +153,32 @@ void parameters_check(struct reading *r)
 	}
 }
 
+/* One member of the document. */
+static void look_at_top(struct reading *r, struct span text, const struct member *top)
+{
+	struct span key = member_key(top);
+	struct path p = PATH_KEY(NULL, key);
+	bool parameters = span_is(key, "parameters");
+	bool some = parameters || span_is(key, "extras");
+	if (!some || top->value.type != NODE_MAP) {
+		struct node only = { .type = NODE_MAP, .flags = NODE_ODD, .n = 1, .member = top };
+		look(r, AS_VALUE, NULL, &only);
+		return;
+	}
+	for (uint32_t k = 0; k < top->value.n; k++) {
+		const struct member *m = &top->value.member[k];
+		struct path one = PATH_KEY(&p, member_key(m));
+		if (parameters ? is_mentioned(text, member_key(m))
+		               : listed(EXTRAS_KNOWN, member_key(m)))
+			look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
+	}
+}
+
 void scalars_check(struct reading *r, struct span text)
 {
 	for (uint32_t i = 0; node_is(r->root, NODE_MAP) && i < r->root->n; i++) {
 		const struct member *top = &r->root->member[i];
-		struct span key = member_key(top);
-		struct path p = PATH_KEY(NULL, key);
-		bool parameters = span_is(key, "parameters");
-		bool some = parameters || span_is(key, "extras");
-		if (!some || top->value.type != NODE_MAP) {
-			struct node only = { .type = NODE_MAP, .n = 1, .member = top };
-			look(r, AS_VALUE, NULL, &only);
-			continue;
-		}
-		for (uint32_t k = 0; k < top->value.n; k++) {
-			const struct member *m = &top->value.member[k];
-			struct path one = PATH_KEY(&p, member_key(m));
-			if (parameters ? is_mentioned(text, member_key(m))
-			               : listed(EXTRAS_KNOWN, member_key(m)))
-				look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
-		}
+		if (top->value.flags & NODE_ODD)
+			look_at_top(r, text, top);
 	}
 }

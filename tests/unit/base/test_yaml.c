@@ -389,7 +389,7 @@ static void assert_spelling(const char *scalar, enum spelling want)
 	for (uint32_t i = 0; i < 3; i++)
 		if (node_spelling(&r.doc.root.member[i].value) != want)
 			fail_msg("%s: %d", scalar, node_spelling(&r.doc.root.member[i].value));
-	assert_int_equal(r.doc.odd, want != SPELT_PLAINLY);
+	assert_int_equal(r.doc.root.flags, want == SPELT_PLAINLY ? 0 : NODE_ODD);
 	run_done(&r);
 	free(text);
 }

@@ -233,14 +233,13 @@ static int start(struct request *r, struct err *e)
 	struct facts facts = r->who->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = wall_clock_ms();
+	r->secret |= facts.extension != NULL; /* also if the job is refused */
 	struct mark mark = { id, s->options->instance, r->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
 	if (r->dry_run && show(r, &facts, e) < 0)
 		return -1;
-	for (size_t i = 0; i < objects->n; i++)
-		r->secret |= objects->v[i].kind == KIND_SECRET; /* what a user has stored, too */
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
 	struct span name = job_name(r->job);
 	options->submission_id = id;

@@ -222,10 +222,10 @@ $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
 # Those of the runtime are linked with it, the others with the server.
-FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZERS_RUNTIME := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(shell grep -l '"runtime-assets/' tests/fuzz/fuzz_*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS_RUNTIME := $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(shell grep -l '"runtime-assets/' tests/fuzz/fuzz_*.c))
 define FUZZER
-$(2): build/fuzz/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,$(1)) Makefile
+$(2): $(B)/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,$(1)) Makefile
 	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
 	$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) -fsanitize=fuzzer $$(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/libtest.a $(call archives,$(1)) $$(LINK_$(1))
@@ -250,7 +250,7 @@ help:
 	@echo 'make differential  which jobs js-yaml and ajv accept, recorded anew, and of 200000 more (needs npm)'
 	@echo 'make bench      speed, as ratios to libyaml in the same run'
 	@echo 'make layers     which folder includes what'
-	@echo 'make pages      generate docs/OPTIONS.md, ROUTES.md, TRANSLATION.md, manifests of exit specifications'
+	@echo 'make pages      write the generated pages anew: OPTIONS, ROUTES, TRANSLATION, WARNINGS ...'
 	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
 	@echo 'make fmt        clang-format everything'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='

@@ -1,8 +1,8 @@
 /*
  * Malicious and broken input: tests/hostile/cases with the verdicts of expect.tsv, those of
- * expect-hived.tsv where HiveD schedules; and, in every setting, all files there and the refused
- * ones of the corpus.  For each: in time, in little memory, and with a message that points at the
- * right place, can be shown anywhere, and gives nothing away.
+ * expect-hived.tsv where HiveD schedules; and, in both profiles and with HiveD, all files there and
+ * the refused ones of the corpus.  For each: in time, in little memory, and with a message that
+ * points at the right place, can be shown anywhere, and gives nothing away.
  *
  * Run in the top folder of the source tree.
  */
@@ -270,8 +270,9 @@ static void run_setting(struct tally *t, enum setting_name name)
 
 int main(void)
 {
+	static const enum setting_name NAMES[] = { SETTING_PLAIN, SETTING_BASE, SETTING_HIVED };
 	struct tally t = { 0 };
-	for (enum setting_name name = 0; name < SETTING_MAX; name++)
-		run_setting(&t, name);
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++)
+		run_setting(&t, NAMES[i]);
 	return tally_end(&t);
 }

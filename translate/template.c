@@ -236,7 +236,7 @@ static int check_scalar(const struct reader *r, const struct node *n, struct spo
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* Fill the constants into a key. */
+/* Fill the constants into a key.  1: it is another one now. */
 static int fold_key(const struct reader *r, struct member *m)
 {
 	STR_AUTO key = STR_INIT(4096);
@@ -251,9 +251,10 @@ static int fold_key(const struct reader *r, struct member *m)
 	}
 	if (more < 0)
 		return fail(r, m->key_line, NO_END, member_key(m));
+	bool other = !span_eq(member_key(m), str_view(&key));
 	m->key = arena_dup(r->a, str_view(&key));
 	m->key_n = (uint32_t)key.n;
-	return 0;
+	return other;
 }
 
 static int check_twice(const struct reader *r, const struct member *m, size_t i)
@@ -306,9 +307,12 @@ static int check_list(const struct reader *r, struct node *n, struct above up)
 static int check_map(const struct reader *r, struct node *n, struct above up)
 {
 	struct member *m = arena_alloc(r->a, n->n * sizeof(*m));
+	bool filled = false; /* as they are written, no two are the same */
 	for (size_t i = 0; i < n->n; i++) {
 		m[i] = n->member[i];
-		if (fold_key(r, &m[i]) < 0 || check_twice(r, m, i) < 0)
+		int rc = fold_key(r, &m[i]);
+		filled = filled || rc > 0;
+		if (rc < 0 || (filled && check_twice(r, m, i) < 0))
 			return -1;
 		struct above down = { member_key(&m[i]), up.key };
 		if (check_node(r, &m[i].value, down, false) < 0)

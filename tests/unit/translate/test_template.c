@@ -447,6 +447,7 @@ static void test_read_refuses_base(void **state)
 		{ "a: x${map}",                         "whole value" },
 		{ "${text}: 1",                         "constants only" },
 		{ "${config.device}: 1\ngpu/x: 2",      "same key twice" },
+		{ "gpu/x: 2\n${config.device}: 1",      "same key twice" },
 		{ "labels:\n  a: ${number}",            "must be text" },
 		{ "annotations:\n  a: 1",               "must be text" },
 		{ "data:\n  a: ${flag}",                "must be text" },

@@ -171,6 +171,13 @@ static bool read_events(struct same *s, yaml_parser_t *parser)
 	return good;
 }
 
+/* No line break that readers do not agree on, and no byte-order mark. */
+static bool is_ordinary(struct span text, struct arena *a)
+{
+	return text_without_breaks(text, a).p == text.p &&
+	       memmem(text.p, text.n, "\xef\xbb\xbf", 3) == NULL;
+}
+
 bool yaml_same(struct span text, const struct node *was, const struct hidden *hidden,
                struct arena *a)
 {
@@ -178,7 +185,7 @@ bool yaml_same(struct span text, const struct node *was, const struct hidden *hi
 	yaml_parser_t *parser = ARENA_NEW(a, yaml_parser_t, 1);
 	*s = (struct same){ .text = text, .arena = a, .hidden = hidden, .root = was };
 	s->bang = text.n && memchr(text.p, '!', text.n);
-	if (!text_is_ascii(text) && (s->bang || text_without_breaks(text, a).p != text.p))
+	if (!text_is_ascii(text) && (s->bang || !is_ordinary(text, a)))
 		return false;
 	parser_open(parser, text);
 	bool same = read_events(s, parser) && s->root == NULL && s->n_hidden == hidden->n;

@@ -84,6 +84,8 @@ static void test_yaml_same_leaves_to_the_reader(void **state)
 		"1: x\n",
 		"a: b\n# \xe2\x80\xa8\n",
 		"a: \xc3\xa4!\n",
+		"\xef\xbb\xbf"
+		"a: b\n",
 	};
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); i++)
 		if (same(TEXTS[i], TEXTS[i], NULL))

@@ -69,6 +69,8 @@ static void check_same(struct span text, const struct node *root, struct arena *
 	struct span less = { other, text.n ? text.n - 1 : 0 };
 	if (utf8_check(less) < less.n || !yaml_same(less, root, &NONE, a))
 		return;
+	if (span_starts(less, "\xef\xbb\xbf")) /* doc_read takes it away */
+		less = (struct span){ less.p + 3, less.n - 3 };
 	assert(yaml_read(less, &b, a, &doc, &w, &e) == 0);
 	assert(node_equal(root, &doc.root));
 }

@@ -233,6 +233,12 @@ endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
 
+# Counts calls of malloc; sanitizers have one of their own.
+$(B)/tests/bench/bench.heap.so: tests/bench/heap/heap.c
+	$(call note,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(WARN) -std=gnu17 -O2 -fPIC -shared -o $@ $<
+
 tests: $(UNIT_TESTS) $(TEST_TOOLS) $(B)/tests/bench/stub/stub
 fuzzers: $(FUZZERS)
 asan:
@@ -294,7 +300,7 @@ differential: $(B)/tests/differential/differential
 	B=$(B) tests/differential/run record
 	B=$(B) tests/differential/run live
 
-bench: all tests $(B)/tests/bench/measure/measure
+bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so
 	tests/tools/bench
 
 pages: all

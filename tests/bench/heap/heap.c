@@ -1,15 +1,14 @@
+/* Put in front of malloc by LD_PRELOAD: what is timed runs without it. */
 #include "tests/bench/heap.h"
 
 #include <malloc.h>
 #include <stdbool.h>
 
-/* Counted only between begin and end: otherwise the bench would time its own counting. */
+/* Counted only between begin and end. */
 static bool counting;
 static size_t calls;
 static ptrdiff_t now;
 static ptrdiff_t peak;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 /* The allocator of glibc under its other names: ours stand in front of it.
  * NOLINTBEGIN(cert-dcl37-c,cert-dcl51-cpp,bugprone-reserved-identifier) */
@@ -58,8 +57,6 @@ void free(void *p)
 	gave(p);
 	__libc_free(p);
 }
-
-#endif
 
 void heap_begin(void)
 {

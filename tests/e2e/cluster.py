@@ -11,10 +11,12 @@ import threading
 import time
 from urllib.parse import urlsplit
 
-from harness import SLOW, free_port, wait_until
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.append(os.path.join(ROOT, "tests/http"))
+
+from harness import SLOW, free_port, wait_until
+
 RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
 PATHS = {

@@ -175,7 +175,7 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 
 COLD static int duplicate(struct build *b, const struct member *first, const struct member *again)
 {
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	bool sensitive = build_sensitive(b);
 	build_top(b)->key = *again;
 	struct place at = build_place(b, again->key_line, again->key_column);

@@ -21,7 +21,7 @@ static struct place here(struct yaml_reader *y, const yaml_event_t *ev)
 
 COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
 {
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	/* A password that begins with `!` is a tag, too. */
 	if (build_sensitive(&y->b)) {
 		return err_at(y->b.e, INVALID_PROTOCOL, here(y, ev),

@@ -61,7 +61,7 @@ static bool fail_unknown(struct visit *v, const struct member *key)
 	struct walk *w = v->w;
 	if (walk_is_mute(w))
 		return false;
-	char shown[4 * QUOTE_MAX];
+	char shown[4 * QUOTE_MAX] NOT_ZEROED;
 	quote(shown, member_key(key));
 	if (v->m->n == 0 && v->m->n_patterns == 1)
 		return walk_fail_key(w, key, v->at, "bad name \"%s\": %s", shown,

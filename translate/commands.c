@@ -113,8 +113,8 @@ static void say_problem(struct commands *c, const struct lines *l)
 /* What becomes of a placeholder that leads to nothing. */
 static void say_nothing(struct commands *c, const struct spot *s, const struct unresolved *u)
 {
-	char tag[4 * QUOTE_MAX];
-	char meant[4 * QUOTE_MAX];
+	char tag[4 * QUOTE_MAX] NOT_ZEROED;
+	char meant[4 * QUOTE_MAX] NOT_ZEROED;
 	const struct node *n = render_find(&c->all, u->name);
 	bool secret = span_starts(u->name, "$secrets.");
 	const char *fate =
@@ -134,7 +134,7 @@ static void say_nothing(struct commands *c, const struct spot *s, const struct u
 static void say_tag(struct commands *c, const struct lines *l, size_t offset, struct span tag,
                     bool inner)
 {
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	struct spot s = find_spot(l, offset);
 	if (tag.n && inner)
 		reading_warn(c->r, &s.path, s.node, WARN_INNER, quote(buf, tag));
@@ -250,7 +250,7 @@ static void check_repeated(struct reading *r, const struct path *list, const str
 		if (v[i].name.n == 0 || !span_eq(v[i].name, v[i - 1].name))
 			continue;
 		struct path p = PATH_INDEX(list, v[i].index);
-		char buf[4 * QUOTE_MAX];
+		char buf[4 * QUOTE_MAX] NOT_ZEROED;
 		reading_refuse(r, &p, all->item + v[i].index, "repeats deployment %s",
 		               quote(buf, v[i].name));
 	}
@@ -282,7 +282,7 @@ struct deployment deployments_read(struct reading *r)
 	if (node_is(wanted, NODE_TEXT) && !found) {
 		struct path defaults = PATH_KEY(NULL, SPAN("defaults"));
 		struct path at = PATH_KEY(&defaults, SPAN("deployment"));
-		char buf[4 * QUOTE_MAX];
+		char buf[4 * QUOTE_MAX] NOT_ZEROED;
 		reading_refuse(r, &at, wanted, "there is no deployment \"%s\"",
 		               quote(buf, node_span(wanted)));
 	}

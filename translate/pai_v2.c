@@ -126,7 +126,7 @@ static void read_resources(struct reading *r, const struct path *role, const str
 static void read_references(struct v2 *v, const struct path *role, const struct node *n,
                             const struct node *found[FROM_MAX])
 {
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	for (size_t i = 0; i < FROM_MAX; i++) {
 		const struct node *name = node_get(n, REFERENCES[i].field);
 		found[i] = NULL;

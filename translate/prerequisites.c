@@ -77,7 +77,7 @@ bool prerequisites_has(const struct prerequisites *all, struct span name)
 static void check_repeated(struct reading *r, const struct path *list,
                            const struct prerequisites *all)
 {
-	char name[4 * QUOTE_MAX];
+	char name[4 * QUOTE_MAX] NOT_ZEROED;
 	for (size_t i = 1; i < all->n; i++) {
 		const struct prerequisite *one = &all->v[i - 1];
 		const struct prerequisite *two = &all->v[i];
@@ -117,7 +117,7 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 	if (render_text(&l->render, node_span(&m->value), &out)) {
 		reading_refuse(r, &p, &m->value, "%s", render_problem_text(l->render.problem));
 	} else if (l->render.n_unresolved) {
-		char buf[4 * QUOTE_MAX];
+		char buf[4 * QUOTE_MAX] NOT_ZEROED;
 		reading_refuse(r, &p, &m->value, "there is no %s to fill in",
 		               quote(buf, l->render.unresolved[0].name));
 	} else if (out.full) {
@@ -176,7 +176,7 @@ static void read_image(struct login_reader *l, const struct path *image, const s
 	struct path p = PATH_KEY(image, SPAN("uri"));
 	const struct node *uri = node_get(n, "uri");
 	if (node_is(uri, NODE_TEXT)) {
-		char buf[4 * QUOTE_MAX];
+		char buf[4 * QUOTE_MAX] NOT_ZEROED;
 		const char *problem = names_image_problem(node_span(uri));
 		if (problem)
 			reading_refuse(l->r, &p, uri, "%s%s%s%s", uri->n ? "\"" : "",

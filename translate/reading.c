@@ -157,7 +157,7 @@ void reading_virtual_cluster(struct reading *r, const struct path *p, const stru
 	if (absent || empty || n->type != NODE_TEXT)
 		return;
 	struct span vc = node_span(n);
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	if (vc.n > LABEL_MAX)
 		reading_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX,
 		               vc.n);
@@ -175,7 +175,7 @@ void reading_virtual_cluster(struct reading *r, const struct path *p, const stru
 void reading_role_name(struct reading *r, struct role *role, const struct path *p,
                        const struct node *n, struct span name)
 {
-	char buf[4 * QUOTE_MAX];
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	role->name = name;
 	role->where = path_place(r->a, p, n);
 	role->object_name = names_role_object(r->a, name);
@@ -209,8 +209,8 @@ static int compare(const void *a, const void *b)
 
 static void check_spellings(struct reading *r, struct named_role *v, size_t n)
 {
-	char one[4 * QUOTE_MAX];
-	char two[4 * QUOTE_MAX];
+	char one[4 * QUOTE_MAX] NOT_ZEROED;
+	char two[4 * QUOTE_MAX] NOT_ZEROED;
 	qsort(v, n, sizeof(*v), compare);
 	for (size_t i = 1; i < n; i++) {
 		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)

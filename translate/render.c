@@ -8,6 +8,11 @@
 
 enum { SECTIONS_MAX = 64 };
 
+struct section {
+	struct span name;
+	size_t at;
+};
+
 /* Where the scan of one text is. */
 struct scan {
 	struct render *r;
@@ -17,9 +22,7 @@ struct scan {
 	/* the line so far: */
 	size_t line_start; /* in out */
 	bool has_tag, has_other;
-	/* open sections, innermost last */
-	struct span sections[SECTIONS_MAX];
-	size_t section_at[SECTIONS_MAX];
+	struct section *sections; /* that are open, innermost last */
 	size_t n_sections;
 };
 
@@ -325,14 +328,13 @@ static int open_section(struct scan *s, const struct tag *tag)
 {
 	if (s->n_sections == SECTIONS_MAX)
 		return problem(s, RENDER_SECTION, tag->start);
-	s->section_at[s->n_sections] = tag->start;
-	s->sections[s->n_sections++] = tag->content;
+	s->sections[s->n_sections++] = (struct section){ tag->content, tag->start };
 	return 0;
 }
 
 static int close_section(struct scan *s, const struct tag *tag)
 {
-	if (s->n_sections == 0 || !span_eq(s->sections[s->n_sections - 1], tag->content))
+	if (s->n_sections == 0 || !span_eq(s->sections[s->n_sections - 1].name, tag->content))
 		return problem(s, RENDER_SECTION, tag->start);
 	s->n_sections--;
 	return 0;
@@ -365,7 +367,10 @@ static int put_tag(struct scan *s, const struct tag *tag)
 
 int render_text(struct render *r, struct span text, struct str *out)
 {
-	struct scan s = { .r = r, .text = text, .out = out, .line_start = out->n };
+	struct section sections[SECTIONS_MAX] NOT_ZEROED;
+	struct scan s = {
+		.r = r, .text = text, .out = out, .line_start = out->n, .sections = sections
+	};
 	r->problem = RENDER_OK;
 	r->n_unresolved = 0;
 	r->taken_out = r->inner = (struct span){ "", 0 };
@@ -383,7 +388,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 		s.pos = tag.end;
 	}
 	if (s.n_sections && !out->full)
-		return problem(&s, RENDER_SECTION, s.section_at[s.n_sections - 1]);
+		return problem(&s, RENDER_SECTION, s.sections[s.n_sections - 1].at);
 	return 0;
 }
 

@@ -24,10 +24,17 @@ void schema_free(struct schema *s);
 int schema_check(const struct schema *s, const struct node *doc, const char *code,
                  const char *const *secret, struct err *e);
 
-/* The embedded schemas by name: "v1", "v2", "facts", "issuers", "hived", "config".  Their text (p is NULL if
- * there is no such schema), and compiled: made at the first call, shared and never freed; safe from
- * any thread after schema_init. */
-enum schema_name { SCHEMA_V1, SCHEMA_V2, SCHEMA_FACTS, SCHEMA_ISSUERS, SCHEMA_HIVED, SCHEMA_NAME_MAX };
+/* The embedded schemas by name: "v1", "v2", "facts", "issuers", "hived", "config".  Their text (p
+ * is NULL if there is no such schema), and compiled: made at the first call, shared and never
+ * freed; safe from any thread after schema_init. */
+enum schema_name {
+	SCHEMA_V1,
+	SCHEMA_V2,
+	SCHEMA_FACTS,
+	SCHEMA_ISSUERS,
+	SCHEMA_HIVED,
+	SCHEMA_NAME_MAX
+};
 struct span schema_text(enum schema_name name);
 const struct schema *schema_get(enum schema_name name);
 /* Compile all embedded schemas; aborts if one does not compile (a unit test shows that they do). */

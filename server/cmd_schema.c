@@ -8,11 +8,8 @@ static const struct {
 	const char *name;
 	enum schema_name schema;
 } SCHEMAS[] = {
-	{ "v1", SCHEMA_V1 },
-	{ "v2", SCHEMA_V2 },
-	{ "facts", SCHEMA_FACTS },
-	{ "issuers", SCHEMA_ISSUERS },
-	{ "hived", SCHEMA_HIVED },
+	{ "v1", SCHEMA_V1 },           { "v2", SCHEMA_V2 },       { "facts", SCHEMA_FACTS },
+	{ "issuers", SCHEMA_ISSUERS }, { "hived", SCHEMA_HIVED },
 };
 
 int cmd_schema(const struct command *c, int argc, char **argv)

@@ -14,8 +14,8 @@
 #include "base/object.h"
 #include "base/tree.h"
 
-struct job;        /* translate/job.h */
-struct hived;      /* translate/hived.h */
+struct job;   /* translate/job.h */
+struct hived; /* translate/hived.h */
 struct hived_status;
 struct translator; /* settings and compiled templates; read-only, shared by all threads */
 
@@ -24,8 +24,8 @@ enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 /* The image of the init container, unless an installation says otherwise. */
 #define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
 
-/* Name of the scheduler, and the variables by which a container sees its devices, where HiveD is used
- * and an installation does not say otherwise. */
+/* Name of the scheduler, and the variables by which a container sees its devices, where HiveD is
+ * used and an installation does not say otherwise. */
 #define HIVED_SCHEDULER  "hivedscheduler"
 #define HIVED_DEVICE_ENV "NVIDIA_VISIBLE_DEVICES,HIVED_VISIBLE_DEVICES"
 
@@ -103,8 +103,8 @@ bool user_name_ok(struct span name);
 struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e);
 
-/* What the profile plain leaves out of pods, and a job may ask for in extraContainerOptions if it is
- * granted; a set.  The profile openpai has all of it in every pod, but for infiniband. */
+/* What the profile plain leaves out of pods, and a job may ask for in extraContainerOptions if it
+ * is granted; a set.  The profile openpai has all of it in every pod, but for infiniband. */
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
 enum { GRANT_BITS = 3 };
 extern const char *const GRANT_NAMES[GRANT_BITS]; /* by bit: as people write them */
@@ -122,11 +122,11 @@ struct facts {
 	size_t n_virtual_clusters;
 	const struct storage_fact *storages; /* those that the user may use */
 	size_t n_storages;
-	const struct node *extension; /* the user's extension, a map, or NULL */
-	unsigned grants;              /* enum grant */
-	const struct hived *hived;    /* NULL: the scheduler is not HiveD */
+	const struct node *extension;            /* the user's extension, a map, or NULL */
+	unsigned grants;                         /* enum grant */
+	const struct hived *hived;               /* NULL: the scheduler is not HiveD */
 	const struct hived_status *hived_status; /* NULL: not known */
-	int64_t submitted_ms;         /* submission time, milliseconds since the epoch */
+	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */
 };
 
 /* The facts for one user out of a facts file (JSON or YAML, schema/facts.schema.json).  Empty text:

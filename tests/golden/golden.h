@@ -11,8 +11,9 @@
 struct deviations;
 
 struct deviations *deviations_load(const char *path);
-/* What is listed for a file under any name, and for the file in one setting ("hived v2-edge/x.yaml";
- * may be NULL): {"/pointer": our value, ...}; {"refused": "/pointer"} for a job that OpenPAI takes,
+/* What is listed for a file under any name, and for the file in one setting ("hived
+ * v2-edge/x.yaml"; may be NULL): {"/pointer": our value, ...}; {"refused": "/pointer"} for a job
+ * that OpenPAI takes,
  * {"accepted": true} for one that it refuses.  Notes the use.  New reference. */
 json_t *deviations_of(struct deviations *d, const char *file, const char *here);
 /* Is this name a heading of docs/DEVIATIONS.md?  Notes the use. */

@@ -23,7 +23,7 @@
  * names in its challenge: over https only, whatever host that is (the Hub's is
  * auth.docker.io), for the registry has shown by its certificate that it is the one the
  * login is for, and container runtimes do the same.  Never to where a redirect leads on another
- *host. Who must not ask just any host looks at ask.authority before sending.
+ * host.  Who must not ask just any host looks at ask.authority before sending.
  */
 #include <stdbool.h>
 #include <stdint.h>

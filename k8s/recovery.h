@@ -2,10 +2,10 @@
 /*
  * How an API server has been doing lately, and what follows from that for all requests to it.
  *
- *	no connection, or it was lost    nothing is started for 100 ms, then 200 ... 1000 ms (give
- *or take a quarter), and then PROBES requests at a time 429, 503                         the same,
- *but half as many as before at a time any other answer                 twice as many at a time, up
- *to what the limits say
+ *	no connection, or lost	nothing is started for 100, then 200 ... 1000 ms, give or take
+ *				a quarter; and then PROBES requests at a time
+ *	429, 503		the same, but half as many as before at a time
+ *	any other answer	twice as many at a time, up to what the limits say
  *
  * So what waits in an outage neither fails nor knocks at the door all the time, and when it is over
  * there is no rush of handshakes.  Pure, but for the jitter; private to k8s/.

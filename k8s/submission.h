@@ -12,7 +12,8 @@
  * nothing is left behind, except with 504 OutcomeUnknown, which says so.
  *
  * Whether it was started is looked up before it is removed: what runs is never taken back, for the
- * same request, sent once more with its key, may have been told of it.  *
+ * same request, sent once more with its key, may have been told of it.
+ *
  * One thing no client of an API server can exclude: a POST without an answer that is executed only
  * after the deadline, and after two looks that found nothing.  A job with dependents is then never
  * started, and the janitor removes it; one without them runs, and its name is taken.
@@ -22,8 +23,8 @@
  * which nobody collects, is replaced.
  *
  * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (if
- *the answer to one of these is lost and it was made, then without get the job is rolled back); and
- *if there are priority classes, these create, get, delete.
+ * the answer to one of these is lost and it was made, then without get the job is rolled back); and
+ * if there are priority classes, these create, get, delete.
  *
  * Errors: 409 ConflictJobError (the name is taken; or a dependent of an older job still is
  * being deleted, waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413

@@ -17,6 +17,8 @@ enum object_kind {
 	KIND_CLAIM,       /* PersistentVolumeClaim */
 	KIND_VOLUME,      /* PersistentVolume */
 	KIND_NODE,
+	KIND_POD,
+	KIND_EVENT,
 	KIND_MAX
 };
 

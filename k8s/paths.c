@@ -23,6 +23,8 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "/api/v1", "persistentvolumeclaims", true },
 	[KIND_VOLUME] = { "PersistentVolume", "", "/api/v1", "persistentvolumes", false },
 	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },
+	[KIND_POD] = { "Pod", "", "/api/v1", "pods", true },
+	[KIND_EVENT] = { "Event", "", "/api/v1", "events", true },
 };
 /* clang-format on */
 

@@ -12,10 +12,38 @@ void submit_v2(struct request *r);
 void submit_v1(struct request *r);
 void submit_may(struct request *r);
 
-/* jobs.c: is there a job, and how is it? */
+/* job_list.c */
+void jobs_get(struct request *r);
+void jobs_get_v1(struct request *r);
+
+/* jobs.c: one job, and its attempts. */
 void job_get(struct request *r);
 void job_get_v1(struct request *r);
 void job_probe(struct request *r);
+void job_task_get(struct request *r);
+void attempts_health(struct request *r);
+void attempts_get(struct request *r);
+void attempt_get(struct request *r);
+
+/* job_watch.c */
+void jobs_watch(struct request *r);
+void job_watch(struct request *r);
+
+/* job_config.c */
+void config_get(struct request *r);
+void ssh_get(struct request *r);
+
+/* job_change.c */
+void execution_put(struct request *r);
+void tag_put(struct request *r);
+void tag_delete(struct request *r);
+void job_delete(struct request *r);
+void scale_patch(struct request *r);
+
+/* job_events.c, job_logs.c */
+void events_get(struct request *r);
+void logs_get(struct request *r);
+void log_get(struct request *r);
 
 /* info.c, openapi.c */
 void info_get(struct request *r);

@@ -24,6 +24,7 @@ static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
+static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
 static const char *const OUTPUTS[] = { "json", "yaml", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -66,6 +67,7 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
 	[GROUP_WHO] = "Who may submit",
 	[GROUP_PUBLIC] = "How clients reach it",
+	[GROUP_FOLLOW] = "Following jobs",
 	[GROUP_PODS] = "What pods look like",
 	[GROUP_HIVED] = "Scheduling by HiveD",
 	[GROUP_IMAGES] = "Checks of images at submission",
@@ -154,6 +156,35 @@ const struct option OPTIONS[] = {
 	  .help = "jobs per hour of one user; 0: no limit; not with --no-auth" },
 	{ "rate-login", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
 	  .help = "attempts to log in per minute, for one user and from one address; 0: no limit" },
+
+	{ "visibility", GROUP_FOLLOW, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
+	  .help = "who may read the configuration, events and logs of a job besides its owner and admins: vc: users of its virtual cluster; all, or owner: nobody" },
+	{ "anonymous-v1", GROUP_FOLLOW, FOR_SERVE, false, SWITCH(anonymous_v1),
+	  .help = "GET routes of v1 need no token, as old clients expect; with --visibility all also those for what is in a job" },
+	{ "cache-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(cache_memory, 256 * MIB, MIB, 65536 * MIB), .value = "N",
+	  .help = "for what is known of jobs; beyond that, details are asked of the API server one by one" },
+	{ "events-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(events_memory, 16 * MIB, 64 * KIB, 4096 * MIB), .value = "N",
+	  .help = "for the Events of pods; the oldest are forgotten" },
+	{ "watch-page", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(watch_page, 500, 1, 10000), .value = "N",
+	  .help = "objects that are asked of the API server at once, when jobs are listed at start" },
+	{ "max-object-read", GROUP_FOLLOW, FOR_SERVE, false, BYTES(max_object_read, 4 * MIB, 64 * KIB, 64 * MIB), .value = "N",
+	  .help = "a Framework that is larger is not looked at" },
+	{ "exit-spec", GROUP_FOLLOW, FOR_SERVE, false, TEXT(exit_spec, ""), .value = "FILE",
+	  .help = "what exit codes mean, in place of the built-in k8s-job-exit-spec.yaml" },
+	{ "history", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(history, 10, 0, 100), .value = "N",
+	  .help = "earlier attempts of a job that are kept, each as a ConfigMap that goes with the job; 0: none" },
+	{ "history-bytes", GROUP_FOLLOW, FOR_SERVE, false, BYTES(history_bytes, 256 * KIB, KIB, 768 * KIB), .value = "N",
+	  .help = "of one of them, compressed; a larger one is kept without its tasks" },
+	{ "streams-per-user", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(streams_per_user, 8, 1, 100000), .value = "N",
+	  .help = "requests of one user that wait for things to happen, at one loop" },
+	{ "stream-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_lifetime_s, 300, 1, 86400), .unit = "seconds", .value = "N",
+	  .help = "how long such a request lasts at most; the client comes again" },
+	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 4 * KIB, 16 * MIB), .value = "N",
+	  .help = "what waits for a slow client; beyond that it is cut off" },
+	{ "log-link-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds", .value = "N",
+	  .help = "how long a link to a log is good" },
+	{ "log-tail", GROUP_FOLLOW, FOR_SERVE, false, BYTES(log_tail, 16 * KIB, KIB, 4 * MIB), .value = "N",
+	  .help = "the end of a log that ?tail-mode=true shows" },
 
 	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILES), .value = "NAME",
 	  .help = "plain, or openpai: job authors are root on nodes" },

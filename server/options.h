@@ -34,6 +34,7 @@ enum option_group {
 	GROUP_STORE,
 	GROUP_WHO,
 	GROUP_PUBLIC,
+	GROUP_FOLLOW,
 	GROUP_PODS,
 	GROUP_HIVED,
 	GROUP_IMAGES,
@@ -59,7 +60,10 @@ struct options {
 	const char *user_namespace, *group_namespace, *token_namespace;
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
-	bool login_hides_users;
+	bool login_hides_users, anonymous_v1;
+	const char *visibility, *exit_spec;
+	int64_t cache_memory, events_memory, history, history_bytes, watch_page, max_object_read;
+	int64_t streams_per_user, stream_lifetime_s, stream_buffer, log_link_lifetime_s, log_tail;
 	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
 	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes, dry_run_bytes;
 	int64_t loops, drain_delay_s, drain_timeout_s;

@@ -24,7 +24,7 @@ struct account;
 
 enum {
 	REQUEST_ID_MAX = 64,
-	ROUTE_ARGS = 2,
+	ROUTE_ARGS = 6,
 	REPLY_HEADERS = 12,
 	PATH_SHOWN = 200, /* bytes of a path that the log shows */
 	REPLY_MAX = 1 << 20,

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "server/job_find.h"
 #include "server/request.h"
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403). */
@@ -23,8 +24,22 @@ enum route_answer {
 	ANSWER_OPENAPI,
 	ANSWER_SUBMITTED_V2,
 	ANSWER_SUBMITTED_V1,
+	ANSWER_JOBS,
+	ANSWER_JOBS_V1,
 	ANSWER_JOB,
 	ANSWER_NO_JOB,
+	ANSWER_CONFIG,
+	ANSWER_NO_SSH,
+	ANSWER_CHANGED,
+	ANSWER_TAGGED,
+	ANSWER_SCALED,
+	ANSWER_EVENTS,
+	ANSWER_TASK,
+	ANSWER_LOGS,
+	ANSWER_LOG,
+	ANSWER_ATTEMPTS,
+	ANSWER_ATTEMPT,
+	ANSWER_STREAM,
 	ANSWER_INFO,
 	ANSWER_AUTHN,
 	ANSWER_LOGIN,
@@ -56,6 +71,7 @@ struct route {
 	enum route_body body;
 	enum route_answer answer;
 	const char *doc;
+	enum job_need need; /* of the job in its path */
 };
 
 extern const struct route ROUTES[];

@@ -15,6 +15,10 @@ struct edge;
 struct worker;
 struct tls;
 struct scheduler;
+struct cache;
+struct events;
+struct follow;
+struct exit_spec;
 
 enum phase {
 	PHASE_RUN,
@@ -50,6 +54,10 @@ struct server {
 	struct local *local;
 	struct images *images;       /* NULL: images are not checked */
 	struct scheduler *scheduler; /* NULL: it is not HiveD */
+	struct follow *follow;       /* these three: see follow.h */
+	struct cache *cache;
+	struct events *events;
+	struct exit_spec *exit_spec;
 	const char *namespace_name;
 	uint16_t port;
 	atomic_int delivery; /* enum delivery_state */

@@ -104,6 +104,8 @@ static json_t *collect(const struct objects *objects)
 		case KIND_CLAIM:
 		case KIND_VOLUME:
 		case KIND_NODE:
+		case KIND_POD:
+		case KIND_EVENT:
 		case KIND_MAX:
 			break;
 		}

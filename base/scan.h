@@ -1,0 +1,56 @@
+#pragma once
+/*
+ * JSON read where it lies: values are borrowed pieces of a text, found by walking over it, and no
+ * tree is made.  For the objects of an API server, of which a few members are wanted and most
+ * are not.  Text from outside goes through scan_valid first; after that, walking cannot fail, and
+ * even over other text it stays within it.  Pure; no thread rule.
+ */
+#include "base/arena.h"
+#include "base/str.h"
+
+/* One JSON value (RFC 8259) in UTF-8, nested at most so deep, with nothing but white space around
+ * it?  (Keys may be there twice: the last one counts for nobody here, the first one is found.) */
+bool scan_valid(struct span text, unsigned depth);
+
+/* What a value is; NONE: it is not there (p is NULL). */
+enum scan_type {
+	SCAN_NONE,
+	SCAN_NULL,
+	SCAN_BOOL,
+	SCAN_NUMBER,
+	SCAN_STRING,
+	SCAN_ARRAY,
+	SCAN_OBJECT,
+	SCAN_TYPE_MAX
+};
+enum scan_type scan_type(struct span value);
+
+/* A walk over the members of an object, or the items of an array; over anything else it ends at
+ * once. */
+struct scan {
+	const char *p, *end;
+};
+struct scan scan_begin(struct span container);
+/* The next member: its key as it stands between the quotes (with escapes, which no key has that is
+ * looked for), and its value.  false at the end. */
+bool scan_member(struct scan *s, struct span *key, struct span *value);
+bool scan_item(struct scan *s, struct span *value);
+size_t scan_count(struct span container);
+
+/* A member of an object; { NULL, 0 } if there is none, or it is no object. */
+struct span scan_get(struct span object, const char *key);
+/* The same, deeper: scan_path(v, "status", "attemptStatus", "id", NULL). */
+struct span scan_path(struct span object, const char *key, ...) __attribute__((sentinel));
+/* Many members in one pass: values[i] is that of keys[i], or { NULL, 0 }. */
+void scan_members(struct span object, const char *const keys[], struct span values[], size_t n);
+
+/* Typed, strictly: false, and *out untouched, if the value is of another type or out of range. */
+bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1 and 1.0, not 1.5 */
+bool scan_bool(struct span value, bool *out);
+/* Without its quotes, and escapes resolved; borrowed where there are none, else in the arena.  A
+ * NUL in it makes it none. */
+bool scan_string(struct span value, struct arena *a, struct span *out);
+/* The same as text that is there and may be shown: "" for what is no string. */
+struct span scan_text(struct span value, struct arena *a);
+/* A time of Kubernetes, "2026-11-22T01:34:56Z" or with a fraction, in milliseconds since 1970. */
+bool scan_time_ms(struct span value, int64_t *out);

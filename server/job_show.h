@@ -1,0 +1,32 @@
+#pragma once
+/*
+ * A job as answers show it.  Pure: texts in, JSON out; objects are untrusted.
+ */
+#include "k8s/cached.h"
+#include "k8s/events.h"
+#include "server/exit_spec.h"
+
+/* One row of a list: {"name", "username", "state", ...}.  Appends. */
+void job_row(struct str *out, const struct cached *job, bool v1);
+
+struct job_shown {
+	const struct cached *job;
+	struct span doc;     /* of it (cached_doc) */
+	struct span attempt; /* an earlier attemptStatus that is to be shown; or empty */
+	const struct exit_spec *spec;
+	const struct event *waiting; /* why it waits; NULL if nobody knows, or may know */
+	bool v1;
+	bool hived;
+};
+
+/* All of it: {"name", "jobStatus", "taskRoles"}.  -1 and *e (500): what is stored cannot be shown.
+ */
+int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e);
+/* All attempts of one task; -1 and *e: 404 NoJobError. */
+int job_task(struct str *out, const struct job_shown *s, struct span role, int64_t index,
+             struct arena *a, struct err *e);
+/* One entry of job-attempts. */
+int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct arena *a,
+                struct err *e);
+/* How many tasks of each role are in which state: {"worker":{"WAITING":1,"RUNNING":3}}. */
+void job_counts(struct str *out, struct span doc, struct arena *a);

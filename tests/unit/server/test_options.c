@@ -207,7 +207,8 @@ static void test_option_names(void **state)
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		const struct option *o = &OPTIONS[i];
 		assert_ptr_equal(option_find(span_of(o->name)), o);
-		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz-"), strlen(o->name));
+		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz0123456789-"),
+		                 strlen(o->name));
 		assert_non_null(o->help);
 		assert_true(o->number >= o->min && o->number <= o->max);
 		assert_true(!o->form || option_fits(o->form, span_of(o->text)));

@@ -8,8 +8,10 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* One JSON value (RFC 8259) in UTF-8, nested at most so deep, with nothing but white space around
- * it?  (Keys may be there twice: the last one counts for nobody here, the first one is found.) */
+enum { SCAN_DEPTH_MAX = 1024 };
+/* One JSON value (RFC 8259) in UTF-8, nested at most so deep (SCAN_DEPTH_MAX), with nothing but
+ * white space around it?  (Keys may be there twice: the last one counts for nobody here, the first
+ * one is found.) */
 bool scan_valid(struct span text, unsigned depth);
 
 /* What a value is; NONE: it is not there (p is NULL). */
@@ -45,10 +47,10 @@ struct span scan_path(struct span object, const char *key, ...) __attribute__((s
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n);
 
 /* Typed, strictly: false, and *out untouched, if the value is of another type or out of range. */
-bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1 and 1.0, not 1.5 */
+bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1, 1.0 */
 bool scan_bool(struct span value, bool *out);
 /* Without its quotes, and escapes resolved; borrowed where there are none, else in the arena.  A
- * NUL in it makes it none. */
+ * NUL, or half of a surrogate pair, in it makes it none. */
 bool scan_string(struct span value, struct arena *a, struct span *out);
 /* The same as text that is there and may be shown: "" for what is no string. */
 struct span scan_text(struct span value, struct arena *a);

@@ -1,0 +1,225 @@
+#include "base/scan.h"
+
+#include <endian.h>
+#include <stdarg.h>
+
+/* What matters to whoever skips a value. */
+enum mark { PLAIN, OPEN, CLOSE, QUOTE };
+static const uint8_t MARKS[256] = {
+	['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, ['"'] = QUOTE,
+};
+
+/* What ends a number, true, false or null. */
+static const bool ENDS[256] = {
+	[','] = true, [']'] = true, ['}'] = true,  [':'] = true,  ['"'] = true,  ['{'] = true,
+	['['] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
+};
+
+/* Of eight bytes, the highest bit of those that are c is set (and perhaps of some behind the
+ * first one that is). */
+static uint64_t bytes_that_are(uint64_t eight, unsigned char c)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t x = eight ^ (ones * c);
+	return (x - ones) & ~x & (ones << 7);
+}
+
+/* From behind the opening quote to the closing one; the end of the text if there is none. */
+static const char *string_end(const char *p, const char *end)
+{
+	while (p < end) {
+		if (end - p >= 8) {
+			uint64_t eight;
+			memcpy(&eight, p, 8);
+			eight = le64toh(eight);
+			uint64_t found = bytes_that_are(eight, '"') | bytes_that_are(eight, '\\');
+			if (!found) {
+				p += 8;
+				continue;
+			}
+			p += __builtin_ctzll(found) / 8;
+		}
+		if (*p == '"')
+			return p;
+		if (*p++ == '\\' && p < end)
+			p++;
+	}
+	return end;
+}
+
+static const char *container_end(const char *p, const char *end)
+{
+	for (size_t depth = 0; p < end; p++) {
+		switch ((enum mark)MARKS[(unsigned char)*p]) {
+		case PLAIN:
+			break;
+		case OPEN:
+			depth++;
+			break;
+		case CLOSE:
+			if (depth <= 1)
+				return p + 1;
+			depth--;
+			break;
+		case QUOTE:
+			p = string_end(p + 1, end);
+			if (p == end)
+				return end;
+			break;
+		}
+	}
+	return end;
+}
+
+/* Behind the value that begins here; p itself if none does. */
+static const char *value_end(const char *p, const char *end)
+{
+	if (p == end)
+		return p;
+	if (MARKS[(unsigned char)*p] == OPEN)
+		return container_end(p, end);
+	if (*p == '"') {
+		p = string_end(p + 1, end);
+		return p < end ? p + 1 : end;
+	}
+	while (p < end && !ENDS[(unsigned char)*p])
+		p++;
+	return p;
+}
+
+static const char *skip_space(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+		p++;
+	return p;
+}
+
+enum scan_type scan_type(struct span value)
+{
+	static const uint8_t TYPES[256] = {
+		['{'] = SCAN_OBJECT, ['['] = SCAN_ARRAY,  ['"'] = SCAN_STRING, ['t'] = SCAN_BOOL,
+		['f'] = SCAN_BOOL,   ['n'] = SCAN_NULL,   ['-'] = SCAN_NUMBER, ['0'] = SCAN_NUMBER,
+		['1'] = SCAN_NUMBER, ['2'] = SCAN_NUMBER, ['3'] = SCAN_NUMBER, ['4'] = SCAN_NUMBER,
+		['5'] = SCAN_NUMBER, ['6'] = SCAN_NUMBER, ['7'] = SCAN_NUMBER, ['8'] = SCAN_NUMBER,
+		['9'] = SCAN_NUMBER,
+	};
+	if (!value.n)
+		return SCAN_NONE;
+	const char *p = skip_space(value.p, value.p + value.n);
+	return p < value.p + value.n ? (enum scan_type)TYPES[(unsigned char)*p] : SCAN_NONE;
+}
+
+struct scan scan_begin(struct span container)
+{
+	if (!container.n)
+		return (struct scan){ NULL, NULL };
+	const char *end = container.p + container.n;
+	const char *p = skip_space(container.p, end);
+	if (p < end && MARKS[(unsigned char)*p] == OPEN)
+		return (struct scan){ p + 1, end };
+	return (struct scan){ end, end };
+}
+
+/* The walk is over, for good. */
+static bool stop(struct scan *s)
+{
+	s->p = s->end;
+	return false;
+}
+
+/* To the next key or item; false if there is none. */
+static bool next(struct scan *s)
+{
+	s->p = skip_space(s->p, s->end);
+	if (s->p < s->end && *s->p == ',')
+		s->p = skip_space(s->p + 1, s->end);
+	return (s->p < s->end && MARKS[(unsigned char)*s->p] != CLOSE) || stop(s);
+}
+
+static bool take_value(struct scan *s, struct span *value)
+{
+	const char *end = value_end(s->p, s->end);
+	if (end == s->p)
+		return stop(s);
+	*value = (struct span){ s->p, (size_t)(end - s->p) };
+	s->p = end;
+	return true;
+}
+
+bool scan_member(struct scan *s, struct span *key, struct span *value)
+{
+	if (!next(s) || *s->p != '"')
+		return stop(s);
+	const char *from = s->p + 1;
+	const char *quote = string_end(from, s->end);
+	if (quote == s->end)
+		return stop(s);
+	s->p = skip_space(quote + 1, s->end);
+	if (s->p == s->end || *s->p != ':')
+		return stop(s);
+	s->p = skip_space(s->p + 1, s->end);
+	*key = (struct span){ from, (size_t)(quote - from) };
+	return take_value(s, value);
+}
+
+bool scan_item(struct scan *s, struct span *value)
+{
+	return next(s) && take_value(s, value);
+}
+
+size_t scan_count(struct span container)
+{
+	bool object = scan_type(container) == SCAN_OBJECT;
+	struct scan s = scan_begin(container);
+	struct span key, value;
+	size_t n = 0;
+	while (object ? scan_member(&s, &key, &value) : scan_item(&s, &value))
+		n++;
+	return n;
+}
+
+static struct span get(struct span object, struct span wanted)
+{
+	struct span key, value;
+	struct scan s = scan_begin(object);
+	while (scan_type(object) == SCAN_OBJECT && scan_member(&s, &key, &value)) {
+		if (span_eq(key, wanted))
+			return value;
+	}
+	return (struct span){ NULL, 0 };
+}
+
+struct span scan_get(struct span object, const char *key)
+{
+	return get(object, span_of(key));
+}
+
+struct span scan_path(struct span object, const char *key, ...)
+{
+	va_list more;
+	va_start(more, key);
+	for (; key; key = va_arg(more, const char *))
+		object = get(object, span_of(key));
+	va_end(more);
+	return object;
+}
+
+void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
+{
+	struct span key, value;
+	for (size_t i = 0; i < n; i++)
+		values[i] = (struct span){ NULL, 0 };
+	if (scan_type(object) != SCAN_OBJECT)
+		return;
+	size_t found = 0;
+	struct scan s = scan_begin(object);
+	while (found < n && scan_member(&s, &key, &value)) {
+		for (size_t i = 0; i < n; i++) {
+			if (!values[i].p && span_is(key, keys[i])) {
+				values[i] = value;
+				found++;
+				break;
+			}
+		}
+	}
+}

@@ -6,6 +6,8 @@
 #include "k8s/events.h"
 #include "server/exit_spec.h"
 
+/* v1 knows no STOPPING: it is RUNNING there. */
+enum job_state job_shown_state(const struct cached *job, bool v1);
 /* One row of a list: {"name", "username", "state", ...}.  Appends. */
 void job_row(struct str *out, const struct cached *job, bool v1);
 

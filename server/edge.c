@@ -32,7 +32,7 @@ static const char PREFLIGHT_AGE_S[] = "7200";
 struct edge {
 	bool limited; /* by address, user and login; not with --no-auth */
 	struct networks proxies;
-	struct rate *addresses, *users, *login_users, *login_addresses;
+	struct rate *addresses, *users, *login_users, *login_addresses, *lookups;
 	/* CORS: for any page; else for these. */
 	bool any_origin;
 	char *origins_text;
@@ -109,6 +109,7 @@ struct edge *edge_new(const struct options *o, struct err *e)
 	edge->users = rate_new(o->rate_submit, HOUR_S, USERS);
 	edge->login_users = rate_new(o->rate_login, MINUTE_S, USERS);
 	edge->login_addresses = rate_new(o->rate_login, MINUTE_S, USERS);
+	edge->lookups = rate_new(o->rate_lookup, MINUTE_S, USERS);
 	edge->connections = xcalloc(COUNTERS, sizeof(*edge->connections));
 	int r = networks_parse(span_of(o->trusted_proxy), &edge->proxies, e);
 	if (r < 0)
@@ -130,6 +131,7 @@ void edge_free(struct edge *edge)
 	rate_free(edge->users);
 	rate_free(edge->login_users);
 	rate_free(edge->login_addresses);
+	rate_free(edge->lookups);
 	free(edge->connections);
 	free(edge->origins_text);
 	free(edge);
@@ -261,6 +263,23 @@ bool edge_login(struct request *r, struct span user)
 	               "attempts to log in from this address") &&
 	       !refuse(r, rate_take(edge->login_users, user, now_ms),
 	               "attempts to log in as this user");
+}
+
+static int64_t lookup_wait_s(const struct request *r)
+{
+	struct edge *edge = r->loop->server->edge;
+	struct span key = r->who ? span_of(r->who->name) : peer_key(&r->client);
+	return edge->limited ? rate_take(edge->lookups, key, store_now_ms()) : 0;
+}
+
+bool edge_lookup(struct request *r)
+{
+	return !lookup_wait_s(r);
+}
+
+void edge_lookup_refuse(struct request *r)
+{
+	(void)refuse(r, lookup_wait_s(r) ?: 1, "questions for jobs that are not known yet");
 }
 
 /* ---- CORS ---- */

@@ -28,6 +28,11 @@ void edge_check(struct request *r);
 void edge_user(struct request *r);
 /* An attempt to log in as `user`: false if there were too many, and r has been answered 429. */
 bool edge_login(struct request *r, struct span user);
+/* The store is to be asked for a job that is not known here: false if this user (without a token:
+ * this address) has caused too many of that. */
+bool edge_lookup(struct request *r);
+/* Then: answer 429. */
+void edge_lookup_refuse(struct request *r);
 /* Any method OPTIONS: answer 204, with what CORS asks for. */
 void edge_options(struct request *r, struct span methods);
 /* Add the headers of CORS to an answer; once, just before it goes out. */

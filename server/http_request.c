@@ -117,6 +117,8 @@ void answer_send(struct request *r)
 
 void request_wait(struct request *r)
 {
+	if (r->waiting)
+		return;
 	r->waiting = true;
 	turn(r, WAITING);
 	MHD_suspend_connection(r->connection);

@@ -156,6 +156,8 @@ const struct option OPTIONS[] = {
 	  .help = "jobs per hour of one user; 0: no limit; not with --no-auth" },
 	{ "rate-login", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
 	  .help = "attempts to log in per minute, for one user and from one address; 0: no limit" },
+	{ "rate-lookup", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_lookup, 120, 0, 10000000), .value = "N",
+	  .help = "per minute, how often one user may have the API server asked for a job that is not known here; beyond that it does not exist; 0: no limit; not with --no-auth" },
 
 	{ "visibility", GROUP_FOLLOW, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
 	  .help = "who may read the configuration, events and logs of a job besides its owner and admins: vc: users of its virtual cluster; all, or owner: nobody" },

@@ -21,6 +21,7 @@ struct route;
 struct job;
 struct objects;
 struct account;
+struct cached;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -79,6 +80,7 @@ struct request {
 	bool application;  /* by an application token, or one that counts as such */
 	const char *token; /* the token itself, in the arena, wiped; NULL without one */
 	int64_t token_iat_s, token_exp_s; /* as it says; -1: not said */
+	const struct cached *job_known;   /* that it is about (job_find.h), a reference; or NULL */
 	struct reply reply;
 	struct arena arena;
 	void *state; /* of a handler that waits; in the arena */
@@ -96,7 +98,8 @@ struct request {
 
 /* Bytes of a body that are taken, kept or not; who sends more is cut off. */
 size_t request_swallow_max(const struct request *r);
-/* The connection sleeps until an answer is given, or request_go_on is called. */
+/* The connection sleeps until an answer is given, or request_go_on is called.  Nothing, if it does
+ * already. */
 void request_wait(struct request *r);
 /* The header of a request that waits has passed: take the rest of it. */
 void request_go_on(struct request *r);

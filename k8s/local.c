@@ -116,6 +116,14 @@ struct local *local_open(const char *dir, struct err *e)
 	return l;
 }
 
+void local_follow(struct local *l, const struct local_follower *f, void *arg)
+{
+	/* The worker has nothing to do yet, and comes by this lock before it has. */
+	(void)pthread_mutex_lock(&l->lock);
+	shelf_follow(l->shelf, f, arg);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
 void local_close(struct local *l)
 {
 	if (l == NULL)

@@ -23,12 +23,32 @@ static void set_text(json_t *object, const char *key, const char *value)
 
 /* ---- what has lost its owner ------------------------------------------------------- */
 
+static void set_version(struct shelf *s, json_t *meta)
+{
+	char digits[24];
+	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
+	set_text(meta, "resourceVersion", digits);
+}
+
+static void tell_gone(struct shelf *s, enum object_kind kind, const char *key, json_t *object)
+{
+	set_version(s, json_object_get(object, "metadata")); /* of the removal */
+	shelf_tell(s, kind, key, object, true);
+}
+
 /* What cannot be removed now is tried again the next time. */
 static bool remove_file(void *arg, enum object_kind kind, const char *key)
 {
-	const struct shelf *s = arg;
+	struct shelf *s = arg;
+	JSON_OWN *object = NULL;
+	if (s->follower && kind == KIND_FRAMEWORK)
+		(void)shelf_load(s, kind, key, &object); /* if it cannot be read, it is not told */
 	int bad = files_remove(&s->files, kind, key);
-	return bad == 0 || bad == -ENOENT;
+	if (bad != 0 && bad != -ENOENT)
+		return false;
+	if (object)
+		tell_gone(s, kind, key, object);
+	return true;
 }
 
 static void collect(struct shelf *s)
@@ -63,13 +83,6 @@ static int save(const struct work *w, const json_t *object)
 	if (text.full)
 		return -EFBIG;
 	return files_write(&w->shelf->files, w->r->kind, w->key, str_view(&text));
-}
-
-static void set_version(struct shelf *s, json_t *meta)
-{
-	char digits[24];
-	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
-	set_text(meta, "resourceVersion", digits);
 }
 
 /* The body of a request: one JSON object, from up to three pieces. */
@@ -150,6 +163,7 @@ static enum fault do_create(struct work *w)
 			return refuse_errno(w, bad);
 		}
 		index_put(w->shelf->index, w->r->kind, w->key, meta);
+		shelf_tell(w->shelf, w->r->kind, w->key, object, false);
 		collect(w->shelf); /* its owner may be gone already */
 	}
 	answer_object(w, object, 201);
@@ -223,6 +237,7 @@ static enum fault do_patch(struct work *w)
 		if (bad)
 			return refuse_errno(w, bad);
 		index_put(w->shelf->index, w->r->kind, w->key, meta);
+		shelf_tell(w->shelf, w->r->kind, w->key, after, false);
 	}
 	answer_object(w, after, 200);
 	return FINE;
@@ -250,6 +265,7 @@ static enum fault do_delete(struct work *w)
 	if (bad)
 		return refuse_errno(w, bad);
 	index_remove(w->shelf->index, text_of(meta, "uid"));
+	tell_gone(w->shelf, w->r->kind, w->key, object);
 	collect(w->shelf);
 	return FINE;
 }

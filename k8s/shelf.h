@@ -21,6 +21,8 @@ struct answer {
 /* NULL and *e (500).  Dependents whose owner is gone are removed. */
 struct shelf *shelf_open(const char *dir, struct err *e);
 void shelf_close(struct shelf *s);
+/* See local_follow. */
+void shelf_follow(struct shelf *s, const struct local_follower *f, void *arg);
 
 void shelf_do(struct shelf *s, const char *namespace_name, const struct store_request *r,
               struct answer *out);

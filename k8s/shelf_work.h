@@ -11,6 +11,8 @@ struct shelf {
 	struct files files;
 	struct shelf_index *index;
 	int64_t resource_version;
+	const struct local_follower *follower; /* NULL: nobody */
+	void *follower_arg;
 };
 
 /* What a step of a request came to; FINE, or the words of the API server for it. */
@@ -60,3 +62,7 @@ void answer_object(struct work *w, const json_t *object, int status);
 int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object);
 
 enum fault shelf_list(struct work *w);
+
+/* Tell who follows that it is so now, or gone. */
+void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key, const json_t *object,
+                bool gone);

@@ -1,0 +1,242 @@
+/*
+ * What keeps cache and events up to date, and says in the log how that goes; see follow.h.
+ */
+#include "server/follow.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/scan.h"
+#include "k8s/cache.h"
+#include "k8s/events.h"
+#include "k8s/reflector.h"
+#include "server/log.h"
+
+enum {
+	PAGE_MAX = 32 << 20, /* bytes; with more in it, fewer objects are asked for */
+	DEPTH_MAX = 128,
+};
+
+/* Those of pods: FrameworkController and its kin write none that anybody asks for. */
+static const char POD_EVENTS[] = "fieldSelector=involvedObject.kind%3DPod";
+
+struct follow {
+	struct server *server;
+	struct cache *cache;
+	struct events *events;
+	struct reflector *frameworks_reflector, *events_reflector;
+	int64_t begun_ms;
+	bool warm; /* the rest is the thread's of Frameworks */
+	pthread_mutex_t lock;
+	char *trouble; /* why no Frameworks are heard of; NULL: they are */
+};
+
+/* ---- Frameworks ------------------------------------------------------------------------------ */
+
+static void frameworks_begin(void *arg)
+{
+	struct follow *f = arg;
+	cache_list_begin(f->cache);
+}
+
+static void log_warm(struct follow *f)
+{
+	struct line line = log_begin(LOG_INFO, "all jobs are known");
+	log_int(&line, "frameworks", (int64_t)cache_figures(f->cache).frameworks);
+	log_ms(&line, "ms", (store_now_ms() - f->begun_ms) * 1000);
+	log_end(&line);
+}
+
+static void frameworks_end(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	cache_list_end(f->cache, version);
+	if (!f->warm)
+		log_warm(f);
+	f->warm = true;
+}
+
+static void frameworks_put(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	struct cached *c = cached_new(object);
+	if (c)
+		cache_put(f->cache, c);
+}
+
+static void frameworks_remove(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	ARENA_AUTO arena = { 0 };
+	struct span meta = scan_get(object, "metadata");
+	int64_t version = 0;
+	(void)parse_i64(scan_text(scan_get(meta, "resourceVersion"), &arena), 0, INT64_MAX,
+	                &version); /* else 0 */
+	cache_remove(f->cache, scan_text(scan_get(meta, "name"), &arena),
+	             scan_text(scan_get(meta, "uid"), &arena), version);
+}
+
+static void frameworks_seen(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	cache_seen(f->cache, version);
+}
+
+static void frameworks_trouble(void *arg, const char *why)
+{
+	struct follow *f = arg;
+	(void)pthread_mutex_lock(&f->lock); /* these fail only if misused */
+	free(f->trouble);
+	f->trouble = why ? xstrdup(why) : NULL;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (why)
+		log_event(LOG_WARN, "jobs cannot be followed, and it will be tried again", "why",
+		          why);
+	else
+		log_event(LOG_INFO, "jobs are followed again", NULL, NULL);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+static void pod_events_begin(void *arg)
+{
+	struct follow *f = arg;
+	events_begin(f->events);
+}
+
+static void pod_events_end(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	(void)version;
+	events_end(f->events);
+	events_trouble(f->events, NULL);
+}
+
+static void pod_events_put(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	events_put(f->events, object);
+}
+
+static void pod_events_remove(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	events_remove(f->events, object);
+}
+
+static void pod_events_seen(void *arg, int64_t version)
+{
+	(void)arg;
+	(void)version;
+}
+
+static void pod_events_trouble(void *arg, const char *why)
+{
+	struct follow *f = arg;
+	events_trouble(f->events, why);
+	if (why)
+		log_event(LOG_WARN, "events of pods cannot be followed, and it will be tried again",
+		          "why", why);
+	else
+		log_event(LOG_INFO, "events of pods are followed again", NULL, NULL);
+}
+
+/* ---- an API server, or a directory ----------------------------------------------------------- */
+
+static int watch_cluster(struct follow *f, struct err *e)
+{
+	const struct options *o = f->server->options;
+	struct reflector_settings s = {
+		.login = f->server->login,
+		.namespace_name = f->server->namespace_name,
+		.kind = KIND_FRAMEWORK,
+		.page = (size_t)o->watch_page,
+		.max_object = (size_t)o->max_object_read,
+		.max_page = (size_t)o->max_object_read + PAGE_MAX,
+		.begin = frameworks_begin,
+		.end = frameworks_end,
+		.put = frameworks_put,
+		.remove = frameworks_remove,
+		.seen = frameworks_seen,
+		.trouble = frameworks_trouble,
+		.arg = f,
+	};
+	f->frameworks_reflector = reflector_new(&s, e);
+	if (!f->frameworks_reflector)
+		return -1;
+	s.kind = KIND_EVENT;
+	s.selector = POD_EVENTS;
+	s.begin = pod_events_begin;
+	s.end = pod_events_end;
+	s.put = pod_events_put;
+	s.remove = pod_events_remove;
+	s.seen = pod_events_seen;
+	s.trouble = pod_events_trouble;
+	f->events_reflector = reflector_new(&s, e);
+	return f->events_reflector ? 0 : -1;
+}
+
+static void watch_directory(struct follow *f)
+{
+	static const struct local_follower FOLLOWER = { .put = frameworks_put,
+		                                        .remove = frameworks_remove };
+	frameworks_begin(f);
+	local_follow(f->server->local, &FOLLOWER, f);
+	frameworks_end(f, 0);
+	events_trouble(f->events, NULL); /* there are no pods, and so there are none */
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct follow *follow_start(struct server *s, struct err *e)
+{
+	struct follow *f = xcalloc(1, sizeof(*f));
+	f->server = s;
+	f->begun_ms = store_now_ms();
+	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
+	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
+	f->events = s->events = events_new((size_t)s->options->events_memory);
+	if (s->local)
+		watch_directory(f);
+	else if (watch_cluster(f, e) < 0) {
+		follow_stop(f);
+		follow_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void follow_stop(struct follow *f)
+{
+	if (!f)
+		return;
+	reflector_free(TAKE(f->frameworks_reflector));
+	reflector_free(TAKE(f->events_reflector));
+}
+
+void follow_free(struct follow *f)
+{
+	if (!f)
+		return;
+	f->server->cache = NULL;
+	f->server->events = NULL;
+	cache_free(f->cache);
+	events_free(f->events);
+	free(f->trouble);
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+const char *follow_problem(const struct server *s, struct arena *a)
+{
+	struct follow *f = s->follow;
+	CACHE_VIEW_AUTO *view = cache_view(s->cache);
+	if (view_warm(view))
+		return NULL;
+	const char *why = NULL;
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->trouble)
+		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
+	(void)pthread_mutex_unlock(&f->lock);
+	return why ?: "not all jobs are known yet: they are being listed";
+}

@@ -409,6 +409,26 @@ bool auth_begin(struct request *r)
 	return !r->waiting;
 }
 
+uint64_t auth_mark(const struct loop *l)
+{
+	return revoked_count(l->server->revoked);
+}
+
+bool auth_holds(const struct request *r, uint64_t mark)
+{
+	struct token t;
+	const char *why;
+	if (!r->token)
+		return true;
+	struct arena a = { 0 };
+	ERR_AUTO e = { 0 };
+	bool good = token_read(keyring_of(r->loop), span_of(r->token), time(NULL), &a, &t, &why,
+	                       &e) == 0 &&
+	            !revoked_since(r->loop->server->revoked, mark, t.id);
+	arena_wipe(&a);
+	return good;
+}
+
 void auth_forget(struct loop *l, const char *token_id)
 {
 	revoked_tell(l->server->revoked, token_id);

@@ -26,6 +26,11 @@ bool auth_begin(struct request *r);
  * neither this nor what it points at is to be kept. */
 const struct keyring *keyring_of(const struct loop *l);
 
+/* For requests that last: is its token still good?  By what it says, and by what was revoked here
+ * since auth_mark; what other servers were told is not asked for. */
+uint64_t auth_mark(const struct loop *l);
+bool auth_holds(const struct request *r, uint64_t mark);
+
 /* Forget what is believed of this token, on all loops: it was revoked just now.  Other servers
  * believe it for --token-cache seconds at most. */
 void auth_forget(struct loop *l, const char *token_id);

@@ -100,6 +100,11 @@ void connection_cut(struct connection *c)
 	c->all->calls->cut(c->library);
 }
 
+bool connection_left(const struct connection *c)
+{
+	return c->cut || c->all->calls->gone(c->library);
+}
+
 /* ---- one place for the next ---- */
 
 static struct connection *in_the_way(const struct connections *all, int64_t now_ms)

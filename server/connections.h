@@ -59,6 +59,8 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 void connection_end(struct connection *c);
 /* Something else from now on; the time for it begins anew. */
 void connection_turn(struct connection *c, enum activity activity);
+/* Nothing more can come from this client. */
+bool connection_left(const struct connection *c);
 /* It has to go now. */
 void connection_cut(struct connection *c);
 

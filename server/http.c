@@ -202,7 +202,7 @@ int http_fd(const struct loop *l)
 
 void http_run(struct loop *l)
 {
-	l->ended = false;
+	l->ended = l->woken = false;
 	(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
 }
 
@@ -211,8 +211,9 @@ int http_timeout_ms(struct loop *l)
 	MHD_UNSIGNED_LONG_LONG library;
 	int64_t ms = NEVER;
 	/* At its limit of connections the library does not listen, and begins again only when it
-	 * runs once more after one of them has ended: nothing else might ever wake it. */
-	if (l->ended)
+	 * runs once more after one of them has ended: nothing else might ever wake it.  Nor
+	 * does it count those that were resumed. */
+	if (l->ended || l->woken)
 		return 0;
 	if (MHD_get_timeout(l->http, &library) == MHD_YES && library < NEVER)
 		ms = (int64_t)library;

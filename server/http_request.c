@@ -15,8 +15,10 @@
 #include "server/dry_run.h"
 #include "server/edge.h"
 #include "server/intake.h"
+#include "server/lasting.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/stream_parts.h"
 
 struct connection *http_connection_of(struct MHD_Connection *m)
 {
@@ -52,15 +54,10 @@ static struct MHD_Response *take_body(struct reply *reply)
 	return MHD_create_response_from_buffer_with_free_callback(n, str_take(&reply->body), done);
 }
 
-static struct MHD_Response *make_response(struct request *r)
+static void add_headers(struct request *r, struct MHD_Response *response)
 {
-	struct reply *reply = &r->reply;
+	const struct reply *reply = &r->reply;
 	edge_headers(r);
-	size_t n = reply->body.n;
-	struct MHD_Response *response = take_body(reply);
-	if (!response)
-		abort();   /* out of memory, as in xmalloc */
-	reply->body.n = n; /* for the log */
 	if (reply->type)
 		add_header(response, "Content-Type", reply->type);
 	add_header(response, "X-Content-Type-Options", "nosniff");
@@ -71,7 +68,6 @@ static struct MHD_Response *make_response(struct request *r)
 		add_header(response, reply->headers[i].name, reply->headers[i].value);
 	if (reply->close || atomic_load(&r->loop->server->phase) != PHASE_RUN)
 		add_header(response, "Connection", "close");
-	return response;
 }
 
 size_t request_swallow_max(const struct request *r)
@@ -99,9 +95,11 @@ static void queue(struct request *r, struct MHD_Response *response)
 	MHD_destroy_response(response);
 }
 
-void answer_send(struct request *r)
+void answer_with(struct request *r, struct MHD_Response *response)
 {
-	struct MHD_Response *response = make_response(r);
+	if (!response)
+		abort(); /* out of memory, as in xmalloc */
+	add_headers(r, response);
 	r->answered = true;
 	if (more_follows(r))
 		r->kept = response;
@@ -112,7 +110,16 @@ void answer_send(struct request *r)
 	r->waiting = false;
 	if (r->kept)
 		turn(r, READING);
+	r->loop->woken = true;
 	MHD_resume_connection(r->connection);
+}
+
+void answer_send(struct request *r)
+{
+	size_t n = r->reply.body.n;
+	struct MHD_Response *response = take_body(&r->reply);
+	r->reply.body.n = n; /* for the log */
+	answer_with(r, response);
 }
 
 void request_wait(struct request *r)
@@ -128,6 +135,7 @@ void request_go_on(struct request *r)
 {
 	r->waiting = false;
 	turn(r, READING);
+	r->loop->woken = true;
 	MHD_resume_connection(r->connection);
 }
 
@@ -291,6 +299,8 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	note_refusal(r);
 	if (!r->answered)
 		note_cut(r, how);
+	lasting_end(r);
+	stream_gone(r);
 	intake_log(r);
 	if (r->kept)
 		MHD_destroy_response(r->kept);

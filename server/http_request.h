@@ -3,9 +3,14 @@
 #include <microhttpd.h>
 
 struct connection;
+struct request;
 
 /* What notify_connection has made. */
 struct connection *http_connection_of(struct MHD_Connection *m);
+
+/* The same as answer_send, with a body that is not r->reply.body.  Takes the response over; NULL is
+ * out of memory. */
+void answer_with(struct request *r, struct MHD_Response *response);
 
 /* cls is the loop.  Its declarations are the library's. */
 void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m);

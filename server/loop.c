@@ -18,7 +18,9 @@
 #include "server/account.h"
 #include "server/auth.h"
 #include "server/http.h"
+#include "server/lasting.h"
 #include "server/log.h"
+#include "server/stream_parts.h"
 #include "server/worker.h"
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, ACCEPT_ROUNDS = 1000 };
@@ -95,6 +97,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
 	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
+	timeout = earlier(timeout, lasting_timeout_ms(l));
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++) {
 		eventfd_t count;
@@ -112,6 +115,7 @@ static void turn(struct loop *l)
 	store_reap(l->store);
 	if (l->images)
 		images_inbox_turn(l->images);
+	lasting_turn(l);
 	http_run(l);
 	store_start(l->store);
 	http_cut(l);
@@ -144,6 +148,7 @@ static void drain(struct loop *l)
 {
 	take_accepted(l);
 	http_quiesce(l);
+	lasting_stop(l);
 	int64_t begun = store_now_ms();
 	while (drain_ms(l, begun) > 0) {
 		turn(l);
@@ -166,6 +171,7 @@ static void finish(struct loop *l)
 	l->accounts = NULL;
 	store_free(l->store);
 	l->store = NULL;
+	streams_cut(l);
 	int64_t end = store_now_ms() + FLUSH_MS;
 	do {
 		http_run(l);

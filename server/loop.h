@@ -15,6 +15,8 @@ struct connections;
 struct store;
 struct images_inbox;
 struct worker_inbox;
+struct lasting;
+struct stream;
 struct accounts;
 struct auth;
 
@@ -30,6 +32,7 @@ struct loop {
 	struct connections *connections;
 	atomic_size_t requests; /* under way; written by this loop only */
 	bool ended;             /* a connection ended in this round */
+	bool woken;             /* ... or was resumed, which the library looks at in its next */
 	unsigned fruitless; /* rounds in a row that the library wanted, and nothing came of them */
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
@@ -41,6 +44,10 @@ struct loop {
 	struct request *asking[64];
 	size_t n_asking;
 	size_t dry_run_bytes; /* that dry runs hold */
+	struct stream *streams;
+	struct lasting *lasting;
+	size_t n_lasting;
+	int64_t lasting_next_ms; /* when to look at them */
 	/* What libmicrohttpd complained about in this second. */
 	int64_t complained_s;
 	size_t complaints;

@@ -181,6 +181,8 @@ const struct option OPTIONS[] = {
 	  .help = "requests of one user that wait for things to happen, at one loop" },
 	{ "stream-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_lifetime_s, 300, 1, 86400), .unit = "seconds", .value = "N",
 	  .help = "how long such a request lasts at most; the client comes again" },
+	{ "stream-heartbeat", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_heartbeat_s, 30, 1, 300), .unit = "seconds", .value = "N",
+	  .help = "how often such a request is sent something, to show that it lives" },
 	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 4 * KIB, 16 * MIB), .value = "N",
 	  .help = "what waits for a slow client; beyond that it is cut off" },
 	{ "log-link-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds", .value = "N",

@@ -22,6 +22,8 @@ struct job;
 struct objects;
 struct account;
 struct cached;
+struct lasting;
+struct stream;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -84,6 +86,8 @@ struct request {
 	struct reply reply;
 	struct arena arena;
 	void *state; /* of a handler that waits; in the arena */
+	struct lasting *lasting; /* it waits for things to happen (lasting.h) */
+	struct stream *stream;   /* its answer comes bit by bit (stream.h) */
 	/* Of a submission. */
 	struct notes warnings;
 	const struct job *job;

@@ -53,3 +53,26 @@ void revoked_hear(struct revoked *r, uint64_t *seen, void (*forget)(void *arg, c
 		forget(arg, r->ids[*seen % REVOKED_KEPT]);
 	(void)pthread_mutex_unlock(&r->lock);
 }
+
+uint64_t revoked_count(struct revoked *r)
+{
+	return atomic_load(&r->told);
+}
+
+struct search {
+	const char *id;
+	bool found;
+};
+
+static void compare(void *arg, const char *id)
+{
+	struct search *s = arg;
+	s->found = s->found || !id || strcmp(id, s->id) == 0;
+}
+
+bool revoked_since(struct revoked *r, uint64_t count, const char *id)
+{
+	struct search s = { .id = id };
+	revoked_hear(r, &count, compare, &s);
+	return s.found;
+}

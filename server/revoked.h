@@ -4,6 +4,7 @@
  * must not go on believing what another one knows to be over.  The last REVOKED_KEPT are kept; a
  * loop that has missed more forgets all that it believes.  Any thread.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 struct revoked;
@@ -14,6 +15,10 @@ struct revoked *revoked_new(void);
 void revoked_free(struct revoked *r); /* NULL is nothing */
 /* Copied; the id of a token (token.h). */
 void revoked_tell(struct revoked *r, const char *id);
+/* How many were told so far. */
+uint64_t revoked_count(struct revoked *r);
+/* Was this one told since there were `count`?  Also true if there were more since than are kept. */
+bool revoked_since(struct revoked *r, uint64_t count, const char *id);
 /*
  * Call forget(arg, id) for each that was told since *seen, which begins at 0 and moves on; id is
  * NULL if there were more than are kept: forget all.  Costs one atomic read if there is nothing

@@ -1,0 +1,8 @@
+#pragma once
+/* Of streams (stream.h), for those who end requests and loops. */
+#include "server/stream.h"
+
+/* r is over, and so is its stream, if it has one. */
+void stream_gone(struct request *r);
+/* Cut all of them: none sleeps afterwards, nor ever will. */
+void streams_cut(struct loop *l);

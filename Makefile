@@ -52,7 +52,7 @@ endif
 # libjwt comes in two flavours; take the one that is there.
 JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1
-PKGS_k8s := libcurl jansson
+PKGS_k8s := libcurl jansson zlib
 PKGS_server := libmicrohttpd $(JWT) gnutls jansson zlib
 PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
 
@@ -103,7 +103,7 @@ $(B)/%.o: %.c Makefile
 # Files that are embedded by EMBED() are not seen by -MMD.
 $(call objects,schema): $(wildcard schema/*.json)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
-$(call objects,server): $(wildcard server/*.html server/*.json)
+$(call objects,server): $(wildcard server/*.html server/*.json) runtime-assets/k8s-job-exit-spec.yaml
 
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(call note,LD,$@)

@@ -112,43 +112,34 @@ enum scan_type scan_type(struct span value)
 struct scan scan_begin(struct span container)
 {
 	if (!container.n)
-		return (struct scan){ NULL, NULL };
+		return (struct scan){ NULL, NULL, '\0' };
 	const char *end = container.p + container.n;
 	const char *p = skip_space(container.p, end);
 	if (p < end && MARKS[(unsigned char)*p] == OPEN)
-		return (struct scan){ p + 1, end };
-	return (struct scan){ end, end };
+		return (struct scan){ p + 1, end, *p };
+	return (struct scan){ end, end, '\0' };
 }
 
-/* The walk is over, for good. */
+/* What goes on here is no JSON: the walk is over. */
 static bool stop(struct scan *s)
 {
 	s->p = s->end;
 	return false;
 }
 
-/* To the next key or item; false if there is none. */
-static bool next(struct scan *s)
+bool scan_more(struct scan *s)
 {
 	s->p = skip_space(s->p, s->end);
 	if (s->p < s->end && *s->p == ',')
 		s->p = skip_space(s->p + 1, s->end);
-	return (s->p < s->end && MARKS[(unsigned char)*s->p] != CLOSE) || stop(s);
+	return s->p < s->end && MARKS[(unsigned char)*s->p] != CLOSE;
 }
 
-static bool take_value(struct scan *s, struct span *value)
+bool scan_key(struct scan *s, struct span *key)
 {
-	const char *end = value_end(s->p, s->end);
-	if (end == s->p)
-		return stop(s);
-	*value = (struct span){ s->p, (size_t)(end - s->p) };
-	s->p = end;
-	return true;
-}
-
-bool scan_member(struct scan *s, struct span *key, struct span *value)
-{
-	if (!next(s) || *s->p != '"')
+	if (s->open != '{' || !scan_more(s))
+		return false;
+	if (*s->p != '"')
 		return stop(s);
 	const char *from = s->p + 1;
 	const char *quote = string_end(from, s->end);
@@ -159,12 +150,42 @@ bool scan_member(struct scan *s, struct span *key, struct span *value)
 		return stop(s);
 	s->p = skip_space(s->p + 1, s->end);
 	*key = (struct span){ from, (size_t)(quote - from) };
-	return take_value(s, value);
+	return true;
+}
+
+bool scan_value(struct scan *s, struct span *value)
+{
+	const char *end = value_end(s->p, s->end);
+	if (end == s->p)
+		return stop(s);
+	*value = (struct span){ s->p, (size_t)(end - s->p) };
+	s->p = end;
+	return true;
+}
+
+enum scan_type scan_peek(const struct scan *s)
+{
+	return scan_type((struct span){ s->p, (size_t)(s->end - s->p) });
+}
+
+struct scan scan_enter(const struct scan *s)
+{
+	return scan_begin((struct span){ s->p, (size_t)(s->end - s->p) });
+}
+
+void scan_leave(struct scan *s, const struct scan *inner)
+{
+	s->p = inner->p < inner->end ? inner->p + 1 : inner->end;
+}
+
+bool scan_member(struct scan *s, struct span *key, struct span *value)
+{
+	return scan_key(s, key) && scan_value(s, value);
 }
 
 bool scan_item(struct scan *s, struct span *value)
 {
-	return next(s) && take_value(s, value);
+	return s->open == '[' && scan_more(s) && scan_value(s, value);
 }
 
 size_t scan_count(struct span container)

@@ -31,6 +31,7 @@ enum scan_type scan_type(struct span value);
  * once. */
 struct scan {
 	const char *p, *end;
+	char open; /* the bracket that began it */
 };
 struct scan scan_begin(struct span container);
 /* The next member: its key as it stands between the quotes (with escapes, which no key has that is
@@ -38,6 +39,16 @@ struct scan scan_begin(struct span container);
 bool scan_member(struct scan *s, struct span *key, struct span *value);
 bool scan_item(struct scan *s, struct span *value);
 size_t scan_count(struct span container);
+
+/* The same in two steps, for who wants to go into a value without first looking for its end:
+ * scan_key, or scan_more, which leave the walk before the next value; then scan_value, or
+ * scan_enter, a walk to its end, and scan_leave. */
+bool scan_key(struct scan *s, struct span *key);
+bool scan_more(struct scan *s);
+enum scan_type scan_peek(const struct scan *s); /* of the value that is next */
+bool scan_value(struct scan *s, struct span *value);
+struct scan scan_enter(const struct scan *s);
+void scan_leave(struct scan *s, const struct scan *inner);
 
 /* A member of an object; { NULL, 0 } if there is none, or it is no object. */
 struct span scan_get(struct span object, const char *key);

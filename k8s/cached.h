@@ -35,11 +35,12 @@ struct cached {
 	int64_t version; /* the same as a number; 0 if it is none */
 	enum job_state state;
 	bool legacy; /* not made by OpenPAI or this server: no jobName, or no md5 name */
-	bool broken; /* something in it is not of its type: shown with what is left */
+	bool broken; /* something in it is not of its type: shown with what is left, as UNKNOWN */
 	bool deleting;
 	bool has_code;
 	int32_t code; /* of the latest attempt */
-	int32_t retries, accountable, attempt;
+	int32_t retries, accountable;
+	int32_t attempt;       /* number of the latest, from 0 */
 	int32_t retry_delay_s; /* CACHED_NONE: none */
 	int32_t tasks, roles;
 	int64_t gpus;
@@ -52,17 +53,19 @@ struct cached {
 	size_t weight;   /* bytes of memory that all of this takes */
 };
 
-/* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has
- * neither a name nor a uid.  A reference that is the caller's. */
+/* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has no
+ * name.  A reference that is the caller's. */
 struct cached *cached_new(struct span object);
 struct cached *cached_hold(const struct cached *c);
 void cached_drop(const struct cached *c); /* NULL is nothing */
+/* The same, without what takes the most memory; a new one. */
+struct cached *cached_without_doc(const struct cached *c);
 
 /* The document, inflated; in the arena.  false if it is not kept. */
 bool cached_doc(const struct cached *c, struct arena *a, struct span *doc);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
  * *out is { NULL, 0 } if there is none.  false: it inflates to more than CACHED_INFLATED_MAX, or to
- * more than 200 times itself, or to no JSON. */
+ * more than 200 times itself, or to no list. */
 bool cached_roles(struct span attempt_status, struct arena *a, struct span *out);
 /* Whether a list, and who follows a job, would see no difference. */
 bool cached_same(const struct cached *a, const struct cached *b);

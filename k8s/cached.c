@@ -1,0 +1,429 @@
+#include "k8s/cached.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/enc.h"
+#include "base/scan.h"
+#include "base/tree.h"
+#include "k8s/cached_parts.h"
+
+/* The texts of a struct cached, and how many bytes of each are kept. */
+enum text {
+	NAME,
+	UID,
+	JOB,
+	USER,
+	CLUSTER,
+	SUB_STATE,
+	EXECUTION,
+	PRIORITY,
+	TAGS,
+	RESOURCE_VERSION,
+	TEXTS
+};
+static const struct {
+	size_t at, max;
+} TEXT[TEXTS] = {
+	[NAME] = { offsetof(struct cached, name), 253 },
+	[UID] = { offsetof(struct cached, uid), 64 },
+	[JOB] = { offsetof(struct cached, job), 255 },
+	[USER] = { offsetof(struct cached, user), 255 },
+	[CLUSTER] = { offsetof(struct cached, cluster), 255 },
+	[SUB_STATE] = { offsetof(struct cached, sub_state), 64 },
+	[EXECUTION] = { offsetof(struct cached, execution), 16 },
+	[PRIORITY] = { offsetof(struct cached, priority), 32 },
+	[TAGS] = { offsetof(struct cached, tags), SIZE_MAX }, /* has limits of its own */
+	[RESOURCE_VERSION] = { offsetof(struct cached, resource_version), 32 },
+};
+
+static const char **text_of(struct cached *c, size_t at)
+{
+	return (const char **)(void *)((char *)c + at);
+}
+
+enum { GPUS_MAX = 1 << 30 };
+
+/* One Framework being read: what is found goes into `c`, and texts into the arena. */
+struct reading {
+	struct arena arena;
+	struct cached c;
+	struct span texts[TEXTS];
+};
+
+/* What is there, and not null. */
+static bool given(struct span value)
+{
+	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
+}
+
+/* At most max bytes of it, and no half of a character. */
+static struct span cut(struct span t, size_t max)
+{
+	if (t.n <= max)
+		return t;
+	while (max > 0 && ((unsigned char)t.p[max] & 0xc0) == 0x80)
+		max--;
+	return (struct span){ t.p, max };
+}
+
+static void read_text(struct reading *r, struct span value, enum text to)
+{
+	struct span t = { "", 0 };
+	if (given(value) && !scan_string(value, &r->arena, &t))
+		r->c.broken = true;
+	r->texts[to] = cut(t, TEXT[to].max);
+	if (r->texts[to].n < t.n)
+		r->c.broken = true;
+}
+
+static int64_t read_int(struct reading *r, struct span value, int64_t min, int64_t otherwise)
+{
+	int64_t v = otherwise;
+	if (given(value) && !scan_int(value, min, INT32_MAX, &v))
+		r->c.broken = true;
+	return v;
+}
+
+static int64_t read_time(struct reading *r, struct span value)
+{
+	int64_t ms = CACHED_NONE;
+	if (given(value) && !scan_time_ms(value, &ms))
+		r->c.broken = true;
+	return ms;
+}
+
+/* ---- metadata ---- */
+
+/* A tag as the API takes it: a few bytes, none of which is a control character. */
+static bool is_tag(struct span t)
+{
+	enum { TAG_MAX = 63 };
+	for (size_t i = 0; i < t.n; i++) {
+		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
+			return false;
+	}
+	return t.n > 0 && t.n <= TAG_MAX;
+}
+
+/* The annotation is text, in which there is JSON; what is no list of tags is none. */
+static struct span tags_of(struct span annotation, struct arena *a)
+{
+	enum { TAGS_TEXT_MAX = 16384 };
+	const struct span none = SPAN("[]");
+	struct span text = scan_text(annotation, a);
+	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
+	    scan_count(text) > CACHED_TAGS_MAX)
+		return none;
+	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
+	struct scan s = scan_begin(text);
+	struct span item, tag;
+	str_char(&out, '[');
+	while (scan_item(&s, &item)) {
+		if (!scan_string(item, a, &tag) || !is_tag(tag))
+			return none;
+		if (out.n > 1)
+			str_char(&out, ',');
+		str_json(&out, tag);
+	}
+	str_char(&out, ']');
+	return arena_span(a, str_view(&out));
+}
+
+/* What the submitted job says to HiveD.  Most say nothing: then it is not read. */
+static struct span priority_of(struct span config, struct arena *a)
+{
+	static const char WORD[] = "jobPriorityClass";
+	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
+	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
+		return SPAN("");
+	struct span text = scan_text(config, a);
+	struct doc doc;
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
+		return SPAN("");
+	const struct node *extras = node_get(&doc.root, "extras");
+	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
+	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
+	bool good = node_is(priority, NODE_TEXT) && priority->n <= TEXT[PRIORITY].max;
+	return good ? node_span(priority) : SPAN("");
+}
+
+static bool is_md5(struct span name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		if (hex_value(name.p[i]) < 0 || is_upper(name.p[i]))
+			return false;
+	}
+	return name.n == 32;
+}
+
+static void read_annotations(struct reading *r, struct span annotations, struct span labels)
+{
+	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, N };
+	static const char *const KEYS[N] = { "jobName", "totalGpuNumber", "rest-lit/tags",
+		                             "config" };
+	struct span v[N];
+	scan_members(annotations, KEYS, v, N);
+	read_text(r, v[JOB_NAME], JOB);
+	r->c.legacy = r->texts[JOB].n == 0 || !is_md5(r->texts[NAME]);
+	if (r->texts[JOB].n == 0)
+		r->texts[JOB] = r->texts[NAME];
+	struct span gpus = scan_text(v[GPUS], &r->arena);
+	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
+		r->c.gpus = CACHED_NONE; /* for now */
+	r->texts[TAGS] = tags_of(v[TAG_LIST], &r->arena);
+	r->texts[PRIORITY] = priority_of(v[CONFIG], &r->arena);
+	read_text(r, scan_get(labels, "userName"), USER);
+	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
+	if (r->texts[CLUSTER].n == 0)
+		r->texts[CLUSTER] = SPAN("unknown");
+}
+
+static void read_metadata(struct reading *r, struct span metadata)
+{
+	enum { NAME_, UID_, VERSION, CREATED, DELETED, LABELS, ANNOTATIONS, N };
+	static const char *const KEYS[N] = {
+		"name",   "uid",        "resourceVersion", "creationTimestamp", "deletionTimestamp",
+		"labels", "annotations"
+	};
+	struct span v[N];
+	scan_members(metadata, KEYS, v, N);
+	read_text(r, v[NAME_], NAME);
+	read_text(r, v[UID_], UID);
+	read_text(r, v[VERSION], RESOURCE_VERSION);
+	if (parse_i64(r->texts[RESOURCE_VERSION], 0, INT64_MAX, &r->c.version) < 0)
+		r->c.version = 0;
+	r->c.created_ms = read_time(r, v[CREATED]);
+	r->c.deleting = given(v[DELETED]);
+	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
+}
+
+/* ---- spec ---- */
+
+/* Accelerators of all containers of a role: limits whose name ends in "/gpu". */
+static int64_t gpus_of(struct span role, struct arena *a)
+{
+	int64_t sum = 0;
+	struct span container, key, value;
+	struct scan containers =
+	    scan_begin(scan_path(role, "task", "pod", "spec", "containers", NULL));
+	while (scan_item(&containers, &container)) {
+		struct scan limits = scan_begin(scan_path(container, "resources", "limits", NULL));
+		while (scan_member(&limits, &key, &value)) {
+			struct span number = value;
+			int64_t n = 0;
+			if (key.n < 4 || memcmp(key.p + key.n - 4, "/gpu", 4) != 0)
+				continue;
+			(void)scan_string(value, a, &number);     /* 1 or "1" */
+			(void)parse_i64(number, 0, GPUS_MAX, &n); /* what is none is 0 */
+			sum += n;
+		}
+	}
+	return sum;
+}
+
+static int64_t at_most(int64_t v, int64_t max)
+{
+	return v < max ? v : max;
+}
+
+static void read_spec(struct reading *r, struct span spec)
+{
+	enum { EXECUTION_TYPE, ROLES, N };
+	static const char *const KEYS[N] = { "executionType", "taskRoles" };
+	struct span v[N];
+	scan_members(spec, KEYS, v, N);
+	read_text(r, v[EXECUTION_TYPE], EXECUTION);
+	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
+	for (char *p = upper; *p; p++)
+		*p = is_lower(*p) ? (char)(*p - 'a' + 'A') : *p;
+	r->texts[EXECUTION].p = upper;
+
+	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
+		r->c.broken = true;
+	bool sum = r->c.gpus == CACHED_NONE;
+	int64_t tasks = 0;
+	int64_t gpus = 0;
+	int64_t roles = 0;
+	struct span role;
+	struct scan s = scan_begin(v[ROLES]);
+	for (; scan_item(&s, &role); roles++) {
+		int64_t n = read_int(r, scan_get(role, "taskNumber"), 0, 0);
+		if (scan_type(role) != SCAN_OBJECT)
+			r->c.broken = true;
+		if (sum)
+			gpus = at_most(gpus + at_most(gpus_of(role, &r->arena), GPUS_MAX) * n,
+			               INT64_C(1) << 53);
+		tasks = at_most(tasks + n, INT32_MAX);
+	}
+	r->c.roles = (int32_t)at_most(roles, INT32_MAX);
+	r->c.tasks = (int32_t)tasks;
+	if (sum)
+		r->c.gpus = gpus;
+}
+
+/* ---- status ---- */
+
+static void read_retries(struct reading *r, struct span policy)
+{
+	enum { TOTAL, ACCOUNTABLE, DELAY, N };
+	static const char *const KEYS[N] = { "totalRetriedCount", "accountableRetriedCount",
+		                             "retryDelaySec" };
+	struct span v[N];
+	scan_members(policy, KEYS, v, N);
+	r->c.retries = (int32_t)read_int(r, v[TOTAL], 0, 0);
+	r->c.accountable = (int32_t)read_int(r, v[ACCOUNTABLE], 0, 0);
+	r->c.retry_delay_s = (int32_t)read_int(r, v[DELAY], 0, CACHED_NONE);
+}
+
+static void read_status(struct reading *r, struct span status)
+{
+	enum { STATE, RUN, COMPLETION, POLICY, ATTEMPT, N };
+	static const char *const KEYS[N] = { "state", "runTime", "completionTime",
+		                             "retryPolicyStatus", "attemptStatus" };
+	struct span v[N];
+	scan_members(status, KEYS, v, N);
+	read_text(r, v[STATE], SUB_STATE);
+	if (!given(status)) /* the controller has not seen it yet */
+		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
+	else if (scan_type(status) != SCAN_OBJECT)
+		r->c.broken = true;
+	r->c.completed_ms = read_time(r, v[COMPLETION]);
+	r->c.launched_ms = read_time(r, v[RUN]);
+	if (r->c.launched_ms == CACHED_NONE)
+		r->c.launched_ms = r->c.completed_ms;
+	read_retries(r, v[POLICY]);
+	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
+	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code", NULL);
+	r->c.has_code = given(code);
+	r->c.code = (int32_t)read_int(r, code, INT32_MIN, 0);
+}
+
+/* ---- all of it ---- */
+
+/* In one piece: the structure, its texts, the document. */
+static struct cached *make(const struct reading *r, struct span doc)
+{
+	size_t size = sizeof(struct cached) + doc.n;
+	for (size_t i = 0; i < TEXTS; i++)
+		size += r->texts[i].n + 1;
+	struct cached *c = xmalloc(size);
+	memcpy(c, &r->c, sizeof(*c));
+	char *p = (char *)(c + 1);
+	for (size_t i = 0; i < TEXTS; i++) {
+		*text_of(c, TEXT[i].at) = p;
+		bytes_copy(p, r->texts[i].p, r->texts[i].n);
+		p += r->texts[i].n;
+		*p++ = '\0';
+	}
+	if (doc.n)
+		memcpy(p, doc.p, doc.n);
+	c->doc = (struct span){ p, doc.n };
+	c->weight = (size + 31) & ~(size_t)15; /* as malloc takes it */
+	atomic_init(&c->refs, 1);
+	return c;
+}
+
+struct cached *cached_new(struct span object)
+{
+	enum { METADATA, SPEC, STATUS, N };
+	static const char *const KEYS[N] = { "metadata", "spec", "status" };
+	struct reading r = { .c = { .gpus = CACHED_NONE } };
+	STR_AUTO doc = STR_INIT(object.n + sizeof("null"));
+	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
+	cached_trim(&doc, object);
+	assert(!doc.full);
+	struct span v[N];
+	scan_members(str_view(&doc), KEYS, v, N);
+	read_metadata(&r, v[METADATA]);
+	struct cached *c = NULL;
+	if (r.texts[NAME].n) {
+		read_spec(&r, v[SPEC]);
+		read_status(&r, v[STATUS]);
+		r.c.state = job_state_of(r.texts[SUB_STATE], r.c.has_code, r.c.code);
+		if (r.c.broken || r.texts[UID].n == 0) {
+			r.c.broken = true;
+			r.c.state = JOB_UNKNOWN;
+		}
+		r.c.doc_size = doc.n;
+		c = make(&r, cached_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+	}
+	arena_done(&r.arena);
+	return c;
+}
+
+struct cached *cached_without_doc(const struct cached *c)
+{
+	struct reading r = { .c = { .gpus = 0 } };
+	memcpy(&r.c, c, sizeof(r.c));
+	for (size_t i = 0; i < TEXTS; i++)
+		r.texts[i] = span_of(*text_of(&r.c, TEXT[i].at));
+	return make(&r, SPAN(""));
+}
+
+struct cached *cached_hold(const struct cached *c)
+{
+	union {
+		const struct cached *shared;
+		struct cached *counted;
+	} p = { .shared = c };
+	atomic_fetch_add_explicit(&p.counted->refs, 1, memory_order_relaxed);
+	return p.counted;
+}
+
+void cached_drop(const struct cached *c)
+{
+	union {
+		const struct cached *shared;
+		struct cached *counted;
+	} p = { .shared = c };
+	if (c && atomic_fetch_sub_explicit(&p.counted->refs, 1, memory_order_acq_rel) == 1)
+		free(p.counted);
+}
+
+bool cached_doc(const struct cached *c, struct arena *a, struct span *doc)
+{
+	return c->doc.n && cached_unpack(c->doc, c->doc_size, a, doc);
+}
+
+bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
+{
+	enum { PLAIN, COMPRESSED, N };
+	enum { RATIO = 200, DEPTH = 64 };
+	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
+	struct span v[N];
+	struct span packed, text;
+	scan_members(attempt_status, KEYS, v, N);
+	if (given(v[PLAIN]) || !given(v[COMPRESSED])) {
+		*out = given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
+		return !given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
+	}
+	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
+		return false;
+	if (!cached_gunzip(packed, CACHED_INFLATED_MAX, RATIO, a, &text) ||
+	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
+		return false;
+	*out = text;
+	return true;
+}
+
+bool cached_same(const struct cached *a, const struct cached *b)
+{
+	struct cached x, y;
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	for (size_t i = 0; i < TEXTS; i++) {
+		if (i != RESOURCE_VERSION &&
+		    strcmp(*text_of(&x, TEXT[i].at), *text_of(&y, TEXT[i].at)) != 0)
+			return false;
+	}
+	return x.state == y.state && x.legacy == y.legacy && x.broken == y.broken &&
+	       x.deleting == y.deleting && x.has_code == y.has_code && x.code == y.code &&
+	       x.retries == y.retries && x.accountable == y.accountable && x.attempt == y.attempt &&
+	       x.retry_delay_s == y.retry_delay_s && x.tasks == y.tasks && x.roles == y.roles &&
+	       x.gpus == y.gpus && x.created_ms == y.created_ms && x.launched_ms == y.launched_ms &&
+	       x.completed_ms == y.completed_ms;
+}

@@ -1,0 +1,21 @@
+#pragma once
+/*
+ * What cached.c is made of.  Pure; any thread.
+ */
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Of a Framework (JSON), what is ever shown: without managedFields, and of its pod templates only
+ * names, labels and a few more.  One pass; what is of another type than it should be is passed on
+ * as it is.  Appends. */
+void cached_trim(struct str *out, struct span object);
+
+/* Compressed, against a dictionary of what Frameworks are full of.  Appends; false if that would
+ * be more than out->max. */
+bool cached_pack(struct str *out, struct span text);
+/* Back again, `size` bytes of it, in the arena; false if it is not that. */
+bool cached_unpack(struct span packed, size_t size, struct arena *a, struct span *text);
+/* What gzip has packed, one member, in the arena.  false: damaged, more than max bytes, or (from
+ * 64 KiB on) more than `ratio` times as many as it is packed in. */
+bool cached_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
+                   struct span *text);

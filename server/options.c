@@ -330,7 +330,7 @@ static char upper(char c)
 	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	if (c == '-')
 		return '_';
-	return LETTERS[c - 'a'];
+	return c >= 'a' && c <= 'z' ? LETTERS[c - 'a'] : c;
 }
 
 void option_variable(struct str *out, const struct option *o)

@@ -8,6 +8,7 @@
 #include "server/fields.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/query.h"
 #include "server/routes.h"
 
 enum { TOKEN_MIN = 80 }; /* no token that anybody signed has fewer bytes */
@@ -117,6 +118,15 @@ static void check_known(struct request *r)
 		r->route->before(r);
 }
 
+/* Nobody has to say who he is. */
+static bool is_open(struct request *r)
+{
+	struct span link;
+	return r->route->auth == AUTH_NONE ||
+	       (r->route->auth == AUTH_LINK &&
+	        query_find(span_of(r->query), "token", &r->arena, &link));
+}
+
 /* What is too large gets its 413 at the end, whoever sent it. */
 static void check_route(struct request *r)
 {
@@ -124,7 +134,7 @@ static void check_route(struct request *r)
 		check_body(r, &r->framing);
 	if (r->answered || r->too_large)
 		return;
-	bool known = r->route->auth == AUTH_NONE || auth_begin(r);
+	bool known = is_open(r) || auth_begin(r);
 	if (known && !r->answered)
 		check_known(r);
 }

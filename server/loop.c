@@ -15,6 +15,7 @@
 
 #include "k8s/images.h"
 #include "k8s/store.h"
+#include "k8s/tail.h"
 #include "server/account.h"
 #include "server/auth.h"
 #include "server/http.h"
@@ -69,6 +70,21 @@ static int open_work(struct loop *l, struct err *e)
 	return l->work ? watch(l, worker_inbox_fd(l->work), e) : -1;
 }
 
+static int open_tails(struct loop *l, struct err *e)
+{
+	const struct server *s = l->server;
+	if (!s->login)
+		return 0;
+	l->tails = tails_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
+	                     (size_t)s->options->streams_per_user, e);
+	return l->tails ? watch(l, tails_fd(l->tails), e) : -1;
+}
+
+static int tails_wait_ms(const struct loop *l)
+{
+	return l->tails ? tails_timeout_ms(l->tails) : -1;
+}
+
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
@@ -83,7 +99,7 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->accounts = accounts_new(s->accounts, l->store);
 	l->auth = auth_new(l);
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
-	    open_images(l, e) < 0 || open_work(l, e) < 0)
+	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_tails(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }
@@ -97,6 +113,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
 	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
+	timeout = earlier(timeout, tails_wait_ms(l));
 	timeout = earlier(timeout, lasting_timeout_ms(l));
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++) {
@@ -113,6 +130,8 @@ static void turn(struct loop *l)
 	/* Whatever was replaced before this is not used by this loop any more. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
 	store_reap(l->store);
+	if (l->tails)
+		tails_turn(l->tails);
 	if (l->images)
 		images_inbox_turn(l->images);
 	lasting_turn(l);
@@ -165,6 +184,7 @@ static void finish(struct loop *l)
 	l->work = NULL;
 	images_inbox_free(l->images);
 	l->images = NULL;
+	tails_free(TAKE(l->tails));
 	auth_free(l->auth);
 	accounts_free(l->accounts);
 	l->auth = NULL;
@@ -218,6 +238,7 @@ void loop_done(struct loop *l)
 	}
 	worker_inbox_free(l->work);
 	images_inbox_free(l->images);
+	tails_free(l->tails);
 	auth_free(l->auth);
 	accounts_free(l->accounts);
 	if (l->store)

@@ -15,6 +15,7 @@ struct connections;
 struct store;
 struct images_inbox;
 struct worker_inbox;
+struct tails;
 struct lasting;
 struct stream;
 struct accounts;
@@ -24,6 +25,7 @@ struct loop {
 	struct server *server;
 	struct store *store;
 	struct images_inbox *images; /* NULL: they are not checked */
+	struct tails *tails;         /* logs; NULL: there are no pods */
 	struct worker_inbox *work;   /* NULL: nobody logs in here */
 	struct accounts *accounts;
 	struct auth *auth;

@@ -282,6 +282,8 @@ static json_t *operation(const struct route *route, const char *method)
 		(void)json_object_set_new(out, "security", json_array());
 	else if (route->auth == AUTH_PERSON)
 		(void)json_object_set_new(out, "security", json_pack("[{s:[]}]", "bearer"));
+	else if (route->auth == AUTH_LINK)
+		(void)json_object_set_new(out, "security", json_pack("[{}, {s:[]}]", "bearer"));
 	return out;
 }
 

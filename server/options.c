@@ -187,6 +187,8 @@ const struct option OPTIONS[] = {
 	  .help = "what waits for a slow client; beyond that it is cut off" },
 	{ "log-link-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds", .value = "N",
 	  .help = "how long a link to a log is good" },
+	{ "log-streams", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_streams, 32, 1, 10000), .value = "N",
+	  .help = "logs that one loop reads at a time; of one user --streams-per-user" },
 	{ "log-tail", GROUP_FOLLOW, FOR_SERVE, false, BYTES(log_tail, 16 * KIB, KIB, 4 * MIB), .value = "N",
 	  .help = "the end of a log that ?tail-mode=true shows" },
 

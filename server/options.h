@@ -62,9 +62,12 @@ struct options {
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
 	bool login_hides_users, anonymous_v1;
 	const char *visibility, *exit_spec;
+	const char *server, *token_file, *ca_file, *state;
+	bool wait, logs, dry_run;
+	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, history, history_bytes, watch_page, max_object_read;
 	int64_t streams_per_user, stream_lifetime_s, stream_heartbeat_s, stream_buffer;
-	int64_t log_link_lifetime_s, log_tail;
+	int64_t log_link_lifetime_s, log_tail, log_streams;
 	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
 	int64_t rate_lookup;
 	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes, dry_run_bytes;

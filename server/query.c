@@ -40,3 +40,12 @@ bool query_next(struct span *rest, struct arena *a, struct span *name, struct sp
 	*value = given.p ? decode(given, a) : given;
 	return true;
 }
+
+bool query_find(struct span query, const char *name, struct arena *a, struct span *value)
+{
+	struct span found;
+	while (query_next(&query, a, &found, value))
+		if (span_is(found, name))
+			return true;
+	return false;
+}

@@ -10,3 +10,5 @@
  * is NULL if there is no `=`.
  */
 bool query_next(struct span *rest, struct arena *a, struct span *name, struct span *value);
+/* The first parameter of this name, as query_next has it; false if there is none. */
+bool query_find(struct span query, const char *name, struct arena *a, struct span *value);

@@ -70,8 +70,8 @@ const struct route ROUTES[] = {
 	  "One task, and the attempt of it that is known.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs", logs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LOGS,
 	  "Where the logs of a task are: links that are good for `--log-link-lifetime`. `?tail-mode=true`: of their end only.", JOB_SEE },
-	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs/{log}", log_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_LOG,
-	  "A log, by such a link, without a token.", JOB_SEE },
+	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs/{log}", log_get, NULL, AUTH_LINK, BODY_NONE, ANSWER_LOG,
+	  "A log, by such a link without a token, or with a token and `?tail-mode=true`. `&follow=true`: also what is still to be written.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts/healthz", attempts_health, NULL, AUTH_USER, BODY_NONE, ANSWER_TEXT,
 	  "200 `ok` if earlier attempts are kept (`--history`), else 501.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts", attempts_get, NULL, AUTH_USER, BODY_NONE, ANSWER_ATTEMPTS,
@@ -260,7 +260,8 @@ static const char PAGE_HEAD[] =
 
 static const char *const WHO[] = { [AUTH_NONE] = "anyone",
 	                           [AUTH_USER] = "user",
-	                           [AUTH_PERSON] = "user, by no application token" };
+	                           [AUTH_PERSON] = "user, by no application token",
+	                           [AUTH_LINK] = "user, or a link" };
 
 void routes_page(struct str *out)
 {

@@ -48,6 +48,8 @@ struct server {
 	atomic_ullong reviews;  /* TokenReviews of this second: second << 8 | how many */
 	struct revoked *revoked;
 	struct edge *edge;
+	/* Random: signs links to logs where there is no secret of tokens. */
+	char link_key[33];
 	struct worker *worker; /* NULL: nobody logs in here */
 	struct tls *tls;       /* NULL: plain HTTP */
 	struct login *login;   /* one of these two */

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/enc.h"
 #include "k8s/images.h"
 #include "k8s/store.h"
 #include "schema/check.h"
@@ -65,6 +66,7 @@ static int check_options(struct service *s, struct err *e)
 
 static int open_keys(struct service *s, const char **file, struct err *e)
 {
+	random_hex(s->server.link_key, (sizeof(s->server.link_key) - 1) / 2);
 	if (s->options.no_auth)
 		return 0;
 	struct keyring *keys = reload_keys(&s->options, file, e);

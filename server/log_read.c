@@ -1,0 +1,355 @@
+/*
+ * GET the pod; is it the right one?  GET its log; hand on each piece, at the client's pace.
+ *
+ * A reading belongs to the request until its log has begun, then to the stream; of the end of a log
+ * there is no stream, but a ring, which is answered when all has come.
+ */
+#include "server/log_read.h"
+
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/scan.h"
+#include "k8s/store.h"
+#include "k8s/tail.h"
+#include "server/account.h"
+#include "server/answer.h"
+#include "server/loop.h"
+#include "server/stream.h"
+
+enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000 };
+
+static const char TYPE[] = "text/plain; charset=utf-8";
+
+struct reading {
+	struct request *r; /* until it is answered */
+	struct log_link link;
+	bool follow;
+	const char *pod;
+	struct tail *tail;     /* NULL: not yet, or no more */
+	struct stream *stream; /* NULL: not yet */
+	/* Of the end only: the last bytes, the oldest at ring + at once it is full. */
+	char *ring;
+	size_t size, n, at;
+};
+
+static void reading_free(struct reading *g)
+{
+	if (g->ring)
+		wipe(g->ring, g->size);
+	free(g->ring);
+	free(g);
+}
+
+/* ---- answers ---- */
+
+/* Ends the reading. */
+static void refuse(struct reading *g, int status, const char *code, const char *message)
+{
+	answer_refuse(g->r, status, code, message);
+	reading_free(g);
+}
+
+/* "what: why", in the arena. */
+static const char *because(struct reading *g, const char *what, struct span why)
+{
+	return arena_printf(&g->r->arena, "%s: %.*s", what, (int)why.n, why.p);
+}
+
+#define GONE                                                                                       \
+	NO_TASK_LOG, "the pod of this task is gone, and its log with it: pods of a job are "       \
+		     "deleted when it ends or is tried again"
+#define RIGHTS                                                                                     \
+	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
+		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
+
+static void set_headers(struct request *r)
+{
+	answer_header(r, "Content-Security-Policy", "sandbox");
+	answer_header(r, "Content-Disposition", "inline");
+}
+
+/* What the API server says instead of a log. */
+static void refuse_log(struct reading *g, const struct tail_end *end)
+{
+	switch (end->status) {
+	case 0:
+		refuse(g, UNAVAILABLE,
+		       because(g, "the API server does not give the log", span_of(end->message)));
+		break;
+	case 400:
+		refuse(g, NO_TASK_LOG, "there is no log yet: the container has not started");
+		break;
+	case 403:
+		refuse(g, RIGHTS);
+		break;
+	case 404:
+		refuse(g, GONE);
+		break;
+	default:
+		refuse(g, UNKNOWN_ERROR,
+		       arena_printf(&g->r->arena,
+		                    "the API server answered %d instead of the log: it may not "
+		                    "reach the kubelet of the task's node",
+		                    end->status));
+		break;
+	}
+}
+
+/* ---- the end of a log ---- */
+
+static void ring_put(struct reading *g, struct span bytes)
+{
+	for (size_t done = 0; done < bytes.n;) {
+		size_t room = g->size - g->at;
+		size_t n = bytes.n - done < room ? bytes.n - done : room;
+		memcpy(g->ring + g->at, bytes.p + done, n);
+		g->at = (g->at + n) % g->size;
+		g->n = g->n + n < g->size ? g->n + n : g->size;
+		done += n;
+	}
+}
+
+static void answer_ring(struct reading *g)
+{
+	struct request *r = g->r;
+	size_t first = g->n < g->size ? 0 : g->at;
+	r->reply.body = STR_SECRET(g->size);
+	str_put(&r->reply.body, g->ring + first, g->n - first);
+	str_put(&r->reply.body, g->ring, first);
+	r->reply.status = 200;
+	r->reply.type = TYPE;
+	set_headers(r);
+	answer_send(r);
+	reading_free(g);
+}
+
+/* ---- what the stream calls ---- */
+
+static void more(struct stream *s, void *arg)
+{
+	const struct reading *g = arg;
+	(void)s;
+	if (g->tail)
+		tail_go_on(g->tail);
+}
+
+static void last(struct stream *s, void *arg)
+{
+	struct reading *g = arg;
+	(void)s;
+	if (g->tail)
+		tail_cancel(TAKE(g->tail));
+}
+
+static void gone(void *arg)
+{
+	last(NULL, arg);
+	reading_free(arg);
+}
+
+static const struct stream_calls WHOLE = { .more = more, .gone = gone };
+static const struct stream_calls FOLLOWED = {
+	.more = more, .last = last, .gone = gone, .lasting = true
+};
+
+/* ---- what the tail calls ---- */
+
+static bool began(void *arg)
+{
+	struct reading *g = arg;
+	if (g->ring)
+		return true;
+	set_headers(g->r);
+	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
+	if (g->stream)
+		return true;
+	reading_free(g); /* and the tail goes by itself */
+	return false;
+}
+
+static bool came(void *arg, struct span bytes)
+{
+	struct reading *g = arg;
+	if (g->stream)
+		return stream_put(g->stream, bytes);
+	ring_put(g, bytes);
+	return true;
+}
+
+static void ended(void *arg, const struct tail_end *end)
+{
+	struct reading *g = arg;
+	g->tail = NULL;
+	if (g->stream && end->outcome == TAIL_WHOLE)
+		stream_end(g->stream);
+	else if (g->stream)
+		stream_cut(g->stream);
+	else if (end->outcome == TAIL_WHOLE)
+		answer_ring(g);
+	else if (end->outcome == TAIL_REFUSED)
+		refuse_log(g, end);
+	else
+		refuse(g, UNAVAILABLE,
+		       because(g, "the log could not be read", span_of(end->message)));
+}
+
+static void open_log(struct reading *g, const char *container)
+{
+	ERR_AUTO e = { 0 };
+	const struct options *o = g->r->loop->server->options;
+	if (g->link.tail && !g->follow) {
+		g->size = (size_t)o->log_tail;
+		g->ring = xmalloc(g->size);
+	}
+	g->tail = tail_open(g->r->loop->tails,
+	                    &(struct tail_request){
+				.pod = g->pod,
+				.container = container,
+				.user = g->link.user,
+				.lines = g->link.tail ? TAIL_LINES : 0,
+				.follow = g->follow,
+				.patience_ms = o->deadline_s * 1000,
+				.began = began,
+				.came = came,
+				.ended = ended,
+				.arg = g,
+			    },
+	                    &e);
+	if (g->tail)
+		return;
+	answer_error(g->r, &e);
+	reading_free(g);
+}
+
+/* ---- the pod ---- */
+
+static bool has_text(struct span object, const char *key, struct span wanted, struct arena *a)
+{
+	struct span text;
+	return scan_string(scan_get(object, key), a, &text) && span_eq(text, wanted);
+}
+
+/* Made by the ConfigMap of an attempt of this Framework, as FrameworkController does. */
+static bool has_owner(struct span meta, const char *framework, struct arena *a)
+{
+	struct scan s = scan_begin(scan_get(meta, "ownerReferences"));
+	struct span wanted = span_of(arena_printf(a, "%s-attempt", framework));
+	for (struct span owner; scan_item(&s, &owner);)
+		if (has_text(owner, "kind", SPAN("ConfigMap"), a) &&
+		    has_text(owner, "name", wanted, a))
+			return true;
+	return false;
+}
+
+static bool is_his(const struct log_link *l, struct span pod, struct arena *a)
+{
+	struct span meta = scan_get(pod, "metadata");
+	struct span labels = scan_get(meta, "labels");
+	return has_text(meta, "uid", span_of(l->pod_uid), a) &&
+	       has_text(labels, "FC_FRAMEWORK_NAME", span_of(l->framework), a) &&
+	       has_text(labels, "FC_TASKROLE_NAME", l->role, a) &&
+	       has_text(labels, "FC_TASK_INDEX", l->index, a) && has_owner(meta, l->framework, a);
+}
+
+/* "app", as OpenPAI and this server call it; of others' pods the first.  NULL: there is none. */
+static const char *find_container(const struct log_link *l, struct span pod, struct arena *a)
+{
+	bool runtime = span_is(l->file, "runtime");
+	struct span wanted = runtime ? SPAN("init") : SPAN("app");
+	const char *first = NULL;
+	struct span list = scan_path(pod, "spec", runtime ? "initContainers" : "containers", NULL);
+	struct scan s = scan_begin(list);
+	for (struct span one, name; scan_item(&s, &one);) {
+		if (!scan_string(scan_get(one, "name"), a, &name))
+			continue;
+		if (span_eq(name, wanted))
+			return arena_dup(a, name);
+		if (!first && !runtime)
+			first = arena_dup(a, name);
+	}
+	return first;
+}
+
+static void pod_came(struct reading *g, struct span pod)
+{
+	struct arena *a = &g->r->arena;
+	if (!scan_valid(pod, DEPTH) || !is_his(&g->link, pod, a)) {
+		refuse(g, GONE);
+		return;
+	}
+	const char *container = find_container(&g->link, pod, a);
+	if (!container)
+		refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
+	else
+		open_log(g, container);
+}
+
+static void pod_answered(void *arg, const struct store_reply *reply)
+{
+	struct reading *g = arg;
+	switch (reply->outcome) {
+	case STORE_OK:
+		pod_came(g, reply->body);
+		break;
+	case STORE_NOT_FOUND:
+		refuse(g, GONE);
+		break;
+	case STORE_REFUSED:
+		if (reply->status == 403)
+			refuse(g, RIGHTS);
+		else
+			refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
+		break;
+	case STORE_EXISTS:
+	case STORE_CONFLICT:
+	case STORE_BUSY:
+	case STORE_AMBIGUOUS:
+	case STORE_FULL:
+	case STORE_OUTCOME_MAX:
+		refuse(g, UNAVAILABLE,
+		       because(g, "the API server does not answer", reply->message));
+		break;
+	}
+}
+
+/* As FrameworkController makes it: FRAMEWORK-ROLE-INDEX.  NULL if no pod can have it. */
+static const char *pod_name(const struct log_link *l, struct arena *a)
+{
+	int64_t index;
+	if (parse_i64(l->index, 0, INT32_MAX, &index) < 0)
+		return NULL;
+	const char *name = arena_printf(a, "%s-%.*s-%lld", l->framework, (int)l->role.n, l->role.p,
+	                                (long long)index);
+	return strlen(name) <= POD_NAME_MAX ? name : NULL;
+}
+
+void log_read(struct request *r, const struct log_link *l, bool follow)
+{
+	struct loop *loop = r->loop;
+	const char *pod = pod_name(l, &r->arena);
+	if (!loop->tails) {
+		answer_refuse(
+		    r, NO_TASK_LOG,
+		    "this server keeps jobs in a directory: there are no pods, and no logs");
+		return;
+	}
+	if (!pod) {
+		answer_refuse(r, NO_TASK_LOG, "there is no such task");
+		return;
+	}
+	struct reading *g = xcalloc(1, sizeof(*g));
+	*g = (struct reading){ .r = r, .link = *l, .follow = follow, .pod = pod };
+	request_wait(r);
+	store_request(loop->store,
+	              &(struct store_request){
+			  .verb = STORE_GET,
+			  .kind = KIND_POD,
+			  .name = pod,
+			  .whole = true,
+			  .user = l->user,
+			  .deadline_ms = store_now_ms() + loop->server->options->deadline_s * 1000,
+			  .done = pod_answered,
+			  .arg = g,
+		      });
+}

@@ -1,13 +1,18 @@
 """A make-believe Kubernetes API server, in a thread of the test itself, that goes wrong when
 told to.  It keeps objects, knows 409, ownerReferences (what a deleted Framework owned goes
-with it, as the garbage collector would do), merge patches, and dryRun; nothing else."""
+with it, as the garbage collector would do), merge patches, dryRun, LIST in pages and WATCH (with a
+streaming list, if told to); nothing else.
+
+Faults and counts know LIST (in pages) and WATCH as methods of their own."""
 import json
 import re
+import select
 import socket
 import struct
 import threading
 import time
 import uuid
+from collections import deque
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,7 +21,7 @@ from harness import Threads
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
     r"|api/v1/namespaces/(?P<n>[^/]+)/(?P<c>secrets|configmaps|serviceaccounts|"
-    r"persistentvolumeclaims)"
+    r"persistentvolumeclaims|events|pods)"
     r"|api/v1/(?P<v>persistentvolumes)"
     r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses)"
     r"|apis/authentication\.k8s\.io/v1/(?P<t>tokenreviews))(?:/(?P<name>[^/]+))?$")
@@ -32,7 +37,8 @@ class Fault:
     cut          "before": close when the head has been read; "body": when the body has,
                  not done; "done": do it and close; "half": do it and send half of the answer
     hang         never answer: "before" without having done it, "done" after
-    raw          send these bytes as they are
+    raw          send these bytes as they are; of a WATCH: after the head of its answer, and in the
+                 place of events
     """
 
     def __init__(self, method, kind, name="", times=None, **what):
@@ -59,6 +65,13 @@ class FakeApi:
         self.version = 100
         self.open = threading.Event()
         self.open.set()
+        # What watches are told: (version, kind or None, line); nothing before `oldest` is known.
+        self.changes = deque()
+        self.changed = threading.Condition(self.lock)
+        self.oldest = 0
+        self.epoch = 0         # of watches: those of earlier ones end
+        self.streams = False   # whether it knows sendInitialEvents
+        self.lists = {}        # token: (version, the items that are left)
         api = self
 
         class Handler(_Handler):
@@ -80,7 +93,8 @@ class FakeApi:
     def clear(self):
         with self.lock:
             self.faults.clear()
-            self.objects.clear()
+            for key in list(self.objects):
+                self.forget(key)
             self.requests.clear()
             self.all_faults = {}
 
@@ -92,6 +106,35 @@ class FakeApi:
     def put(self, kind, body):
         with self.lock:
             return self.store(kind, body)
+
+    def update(self, kind, name, body):
+        """Put something else in the place of what is there."""
+        with self.lock:
+            self.version += 1
+            there = self.objects[kind, name]
+            body["metadata"] = {**there["metadata"], **body.get("metadata", {}),
+                                "resourceVersion": str(self.version)}
+            self.objects[kind, name] = body
+            self.tell("MODIFIED", kind, body)
+            return body
+
+    def bookmark(self):
+        with self.lock:
+            self.version += 1
+            self.tell("BOOKMARK", None, {"metadata": {"resourceVersion": str(self.version)}})
+
+    def compact(self):
+        """Forget what was: watches from earlier versions, and lists under way, get 410."""
+        with self.lock:
+            self.version += 1
+            self.oldest = self.version
+            self.changes.clear()
+            self.lists.clear()
+
+    def cut_watches(self):
+        with self.lock:
+            self.epoch += 1
+            self.changed.notify_all()
 
     def count(self, method, kind):
         with self.lock:
@@ -112,23 +155,56 @@ class FakeApi:
             creationTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         namespace = body["metadata"].get("namespace")
         self.objects[kind, self.key(namespace, body["metadata"]["name"])] = body
+        self.tell("ADDED", kind, body)
         return body
 
+    def tell(self, what, kind, body):
+        self.changes.append((self.version, kind, watch_line(what, kind, body)))
+        if len(self.changes) > CHANGES_MAX:
+            self.oldest = self.changes.popleft()[0]
+        self.changed.notify_all()
+
+    def forget(self, key):
+        self.version += 1
+        there = self.objects.pop(key)
+        there["metadata"]["resourceVersion"] = str(self.version)
+        self.tell("DELETED", key[0], there)
+        return there["metadata"]["uid"]
+
     def remove(self, kind, name):
-        uid = self.objects.pop((kind, name))["metadata"]["uid"]
+        uid = self.forget((kind, name))
         for key, value in list(self.objects.items()):
             owners = value["metadata"].get("ownerReferences", [])
             if any(owner.get("uid") == uid for owner in owners):
-                del self.objects[key]
+                self.forget(key)
+
+    def all_of(self, kind):
+        return [v for k, v in sorted(self.objects.items()) if k[0] == kind]
+
+    def list(self, kind, query):
+        """(status, list) of one page."""
+        token = query.get("continue", [None])[0]
+        if token is None:
+            version, items = str(self.version), self.all_of(kind)
+        elif token in self.lists:
+            version, items = self.lists[token]
+        else:
+            return status(410, "Expired", kind)
+        limit = int(query.get("limit", ["0"])[0]) or len(items)
+        meta = {"resourceVersion": version}
+        if len(items) > limit:
+            # As of 1.20, which has a `=` at the end now and then.
+            meta["continue"] = uuid.uuid4().hex + "/+=="
+            self.lists[meta["continue"]] = version, json.loads(json.dumps(items[limit:]))
+        return 200, {"kind": "List", "metadata": meta, "items": json.loads(json.dumps(items[:limit]))}
 
     def execute(self, method, kind, name, query, body):
         """(status, object) of one request, done."""
         with self.lock:
             # Options in a body of a DELETE are the only ones that count.
             dry = (body if method == "DELETE" and body else query).get("dryRun") == ["All"]
-            if method == "GET" and not name:
-                return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)},
-                             "items": [v for k, v in self.objects.items() if k[0] == kind]}
+            if method in ("GET", "LIST") and not name:
+                return self.list(kind, query)
             if kind == "tokenreviews":
                 # `reviews`: what is said (status) of a token; of any other, that it is not known.
                 said = self.reviews.get(body["spec"]["token"], {"error": "invalid bearer token"})
@@ -160,8 +236,20 @@ class FakeApi:
                 merge(there, body)
                 self.version += 1
                 there["metadata"]["resourceVersion"] = str(self.version)
+                self.tell("MODIFIED", kind, there)
                 return 200, there
             return status(405, "MethodNotAllowed", kind, name)
+
+
+KINDS = {"frameworks": ("Framework", "frameworkcontroller.microsoft.com/v1"), "events": ("Event", "v1")}
+CHANGES_MAX = 20000
+# How far apart a watch looks whether its client is still there.
+LOOK = 0.2
+
+
+def watch_line(what, kind, body):
+    name, version = KINDS.get(kind, ("Object", "v1"))
+    return json.dumps({"type": what, "object": {"apiVersion": version, "kind": name, **body}}).encode() + b"\n"
 
 
 def merge(into, patch):
@@ -183,12 +271,13 @@ def status(code, reason, kind="", name="", message=None):
 
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound",
-           409: "AlreadyExists", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
+           409: "AlreadyExists", 410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
            503: "ServiceUnavailable", 504: "Timeout"}
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are written one after the other
     server_api = None
 
     def log_message(self, *_):
@@ -225,6 +314,10 @@ class _Handler(BaseHTTPRequestHandler):
                           found["v"])
         name = key = found and found["name"] and api.key(found["n"], found["name"])
 
+        self.method = self.command
+        if self.method == "GET" and kind and not name:
+            paged = "limit" in query and "labelSelector" not in query
+            self.method = "WATCH" if query.get("watch") == ["true"] else "LIST" if paged else "GET"
         early = self.find_fault(kind, name) if self.command != "POST" else None
         if self.command == "POST" and self.any_cut_before(kind):
             return self.cut(reset=True)
@@ -233,7 +326,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self.cut()
         value = json.loads(body) if body else None
         with api.lock:
-            api.requests.append((self.command, url.path, query, dict(self.headers), body))
+            api.requests.append((self.method, url.path, query, dict(self.headers), body))
         if self.headers.get("Authorization") != f"Bearer {api.token}":
             return self.answer(*status(401, "Unauthorized", message="Unauthorized"))
         if not kind:
@@ -267,7 +360,7 @@ class _Handler(BaseHTTPRequestHandler):
     def find_fault(self, kind, name):
         with self.server_api.lock:
             for fault in self.server_api.faults:
-                if fault.matches(self.command, kind, name):
+                if fault.matches(self.method, kind, name):
                     fault.seen += 1
                     return fault
         return None
@@ -301,7 +394,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self.refuse(what, kind, name)
         if what.get("cut") == "body":
             return self.cut(reset=True)
-        code, body = api.execute(self.command, kind, name, query, value)
+        if self.method == "WATCH":
+            return self.watch(what, kind, query)
+        code, body = api.execute(self.method, kind, name, query, value)
         if what.get("hang") == "done":
             self.wait({"hang": "before"})
             return self.cut()
@@ -319,6 +414,63 @@ class _Handler(BaseHTTPRequestHandler):
         if "status_done" in what:
             return self.refuse({"status": what["status_done"]}, kind, name)
         return self.answer(code, body if code >= 300 else self.as_asked(body))
+
+    # ---- WATCH ----
+    def piece(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def watch(self, what, kind, query):
+        api = self.server_api
+        stream = query.get("sendInitialEvents") == ["true"]
+        if stream and not api.streams:
+            return self.answer(*status(422, "Invalid", kind))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if "raw" in what:
+            self.piece(what["raw"])
+            return self.cut()
+        return self.watch_from(kind, query, stream, what)
+
+    def beginning(self, kind, query, stream):
+        """What a watch begins with, and the version up to which that is all."""
+        api = self.server_api
+        version = int(query.get("resourceVersion", ["0"])[0])
+        if version and version < api.oldest:
+            return watch_line("ERROR", None, status(410, "Expired", kind)[1]), None
+        if version:
+            return b"", version
+        lines = [watch_line("ADDED", kind, v) for v in api.all_of(kind)]
+        if stream:
+            lines.append(watch_line("BOOKMARK", kind, {"metadata": {
+                "resourceVersion": str(api.version),
+                "annotations": {"k8s.io/initial-events-end": "true"}}}))
+        return b"".join(lines), api.version
+
+    def watch_from(self, kind, query, stream, what):
+        api = self.server_api
+        end = time.monotonic() + int(query.get("timeoutSeconds", ["300"])[0])
+        with api.lock:
+            epoch = api.epoch
+            data, version = self.beginning(kind, query, stream)
+        if data:
+            self.piece(data[:what.get("half", len(data))])
+        if version is None or "half" in what:
+            return self.cut()
+        while time.monotonic() < end:
+            with api.lock:
+                news = [c for c in api.changes if c[0] > version and c[1] in (kind, None)]
+                if api.epoch != epoch:
+                    return self.cut()
+                if not news:
+                    api.changed.wait(LOOK)
+            for number, _, line in news:
+                version = number
+                self.piece(line)
+            if not news and select.select([self.connection], [], [], 0)[0]:
+                return self.cut()
+        return self.wfile.write(b"0\r\n\r\n")
 
     def as_asked(self, body):
         """Metadata alone, if that is what was asked for: whoever needs more has to say so."""

@@ -1,7 +1,6 @@
 #include "base/scan.h"
 
 #include <endian.h>
-#include <stdarg.h>
 
 /* What matters to whoever skips a value. */
 enum mark { PLAIN, OPEN, CLOSE, QUOTE };
@@ -192,46 +191,20 @@ size_t scan_count(struct span container)
 {
 	bool object = scan_type(container) == SCAN_OBJECT;
 	struct scan s = scan_begin(container);
-	struct span key, value;
+	struct span key;
+	struct span value;
 	size_t n = 0;
 	while (object ? scan_member(&s, &key, &value) : scan_item(&s, &value))
 		n++;
 	return n;
 }
 
-static struct span get(struct span object, struct span wanted)
-{
-	struct span key, value;
-	struct scan s = scan_begin(object);
-	while (scan_type(object) == SCAN_OBJECT && scan_member(&s, &key, &value)) {
-		if (span_eq(key, wanted))
-			return value;
-	}
-	return (struct span){ NULL, 0 };
-}
-
-struct span scan_get(struct span object, const char *key)
-{
-	return get(object, span_of(key));
-}
-
-struct span scan_path(struct span object, const char *key, ...)
-{
-	va_list more;
-	va_start(more, key);
-	for (; key; key = va_arg(more, const char *))
-		object = get(object, span_of(key));
-	va_end(more);
-	return object;
-}
-
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
 {
-	struct span key, value;
+	struct span key;
+	struct span value;
 	for (size_t i = 0; i < n; i++)
 		values[i] = (struct span){ NULL, 0 };
-	if (scan_type(object) != SCAN_OBJECT)
-		return;
 	size_t found = 0;
 	struct scan s = scan_begin(object);
 	while (found < n && scan_member(&s, &key, &value)) {
@@ -243,4 +216,18 @@ void scan_members(struct span object, const char *const keys[], struct span valu
 			}
 		}
 	}
+}
+
+struct span scan_get(struct span object, const char *key)
+{
+	struct span value;
+	scan_members(object, &key, &value, 1);
+	return value;
+}
+
+struct span scan_down(struct span object, const char *const keys[])
+{
+	for (size_t i = 0; keys[i]; i++)
+		object = scan_get(object, keys[i]);
+	return object;
 }

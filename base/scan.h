@@ -52,8 +52,9 @@ void scan_leave(struct scan *s, const struct scan *inner);
 
 /* A member of an object; { NULL, 0 } if there is none, or it is no object. */
 struct span scan_get(struct span object, const char *key);
-/* The same, deeper: scan_path(v, "status", "attemptStatus", "id", NULL). */
-struct span scan_path(struct span object, const char *key, ...) __attribute__((sentinel));
+/* The same, deeper: scan_path(v, "status", "attemptStatus", "id"). */
+#define scan_path(object, ...) scan_down((object), (const char *const[]){ __VA_ARGS__, NULL })
+struct span scan_down(struct span object, const char *const keys[]); /* to NULL */
 /* Many members in one pass: values[i] is that of keys[i], or { NULL, 0 }. */
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n);
 

@@ -178,11 +178,7 @@ static bool after(struct check *c, bool *more)
 bool scan_valid(struct span text, unsigned depth)
 {
 	assert(depth <= SCAN_DEPTH_MAX);
-	NOT_ZEROED struct check c; /* bits are written before they are read */
-	c.p = text.p;
-	c.end = text.p + text.n;
-	c.depth = 0;
-	c.max = depth;
+	struct check c = { .p = text.p, .end = text.p + text.n, .max = depth };
 	if (utf8_check(text) < text.n)
 		return false;
 	for (bool more = true; more;) {

@@ -151,11 +151,11 @@ static int days_of(int year, int month)
 }
 
 /* From 1970 to the first of March of the year before this month, and on: leap days come last. */
-static int64_t days_since_1970(int year, int month, int day)
+static int days_since_1970(int year, int month, int day)
 {
 	int y = month > 2 ? year : year - 1;
 	int m = month > 2 ? month - 3 : month + 9;
-	return (int64_t)365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
+	return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
 }
 
 /* "2026-11-22T01:34:56" */
@@ -173,7 +173,8 @@ static bool seconds_since_1970(const char *p, int64_t *out)
 		return false;
 	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
 		return false;
-	*out = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+	*out = days_since_1970(year, month, day) * INT64_C(86400) + hour * INT64_C(3600) +
+	       minute * INT64_C(60) + second;
 	return true;
 }
 

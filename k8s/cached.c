@@ -118,7 +118,8 @@ static struct span tags_of(struct span annotation, struct arena *a)
 		return none;
 	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
 	struct scan s = scan_begin(text);
-	struct span item, tag;
+	struct span item;
+	struct span tag;
 	str_char(&out, '[');
 	while (scan_item(&s, &item)) {
 		if (!scan_string(item, a, &tag) || !is_tag(tag))
@@ -207,11 +208,12 @@ static void read_metadata(struct reading *r, struct span metadata)
 static int64_t gpus_of(struct span role, struct arena *a)
 {
 	int64_t sum = 0;
-	struct span container, key, value;
-	struct scan containers =
-	    scan_begin(scan_path(role, "task", "pod", "spec", "containers", NULL));
+	struct span container;
+	struct span key;
+	struct span value;
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
 	while (scan_item(&containers, &container)) {
-		struct scan limits = scan_begin(scan_path(container, "resources", "limits", NULL));
+		struct scan limits = scan_begin(scan_path(container, "resources", "limits"));
 		while (scan_member(&limits, &key, &value)) {
 			struct span number = value;
 			int64_t n = 0;
@@ -239,7 +241,7 @@ static void read_spec(struct reading *r, struct span spec)
 	read_text(r, v[EXECUTION_TYPE], EXECUTION);
 	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
 	for (char *p = upper; *p; p++)
-		*p = is_lower(*p) ? (char)(*p - 'a' + 'A') : *p;
+		*p = is_lower(*p) ? "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[*p - 'a'] : *p;
 	r->texts[EXECUTION].p = upper;
 
 	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
@@ -297,7 +299,7 @@ static void read_status(struct reading *r, struct span status)
 		r->c.launched_ms = r->c.completed_ms;
 	read_retries(r, v[POLICY]);
 	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
-	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code", NULL);
+	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code");
 	r->c.has_code = given(code);
 	r->c.code = (int32_t)read_int(r, code, INT32_MIN, 0);
 }
@@ -327,17 +329,15 @@ static struct cached *make(const struct reading *r, struct span doc)
 	return c;
 }
 
-struct cached *cached_new(struct span object)
+/* bare: without its document. */
+static struct cached *read_object(struct span object, bool bare)
 {
 	enum { METADATA, SPEC, STATUS, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
 	struct reading r = { .c = { .gpus = CACHED_NONE } };
-	STR_AUTO doc = STR_INIT(object.n + sizeof("null"));
 	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
-	cached_trim(&doc, object);
-	assert(!doc.full);
 	struct span v[N];
-	scan_members(str_view(&doc), KEYS, v, N);
+	scan_members(object, KEYS, v, N);
 	read_metadata(&r, v[METADATA]);
 	struct cached *c = NULL;
 	if (r.texts[NAME].n) {
@@ -348,11 +348,25 @@ struct cached *cached_new(struct span object)
 			r.c.broken = true;
 			r.c.state = JOB_UNKNOWN;
 		}
-		r.c.doc_size = doc.n;
-		c = make(&r, cached_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+		r.c.doc_size = object.n;
+		bool packs = !bare && cached_pack(&packed, object);
+		c = make(&r, packs ? str_view(&packed) : SPAN(""));
 	}
 	arena_done(&r.arena);
 	return c;
+}
+
+struct cached *cached_new(struct span object)
+{
+	STR_AUTO doc = STR_INIT(object.n + sizeof("null"));
+	cached_trim(&doc, object);
+	assert(!doc.full);
+	return read_object(str_view(&doc), false);
+}
+
+struct cached *cached_new_bare(struct span object)
+{
+	return read_object(object, true);
 }
 
 struct cached *cached_without_doc(const struct cached *c)
@@ -395,7 +409,8 @@ bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
 	enum { RATIO = 200, DEPTH = 64 };
 	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
 	struct span v[N];
-	struct span packed, text;
+	struct span packed;
+	struct span text;
 	scan_members(attempt_status, KEYS, v, N);
 	if (given(v[PLAIN]) || !given(v[COMPRESSED])) {
 		*out = given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
@@ -412,7 +427,8 @@ bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
 
 bool cached_same(const struct cached *a, const struct cached *b)
 {
-	struct cached x, y;
+	struct cached x;
+	struct cached y;
 	memcpy(&x, a, sizeof(x));
 	memcpy(&y, b, sizeof(y));
 	for (size_t i = 0; i < TEXTS; i++) {

@@ -76,7 +76,8 @@ static void trim(struct str *out, struct scan *s, const struct keep *members);
 
 static void trim_object(struct str *out, struct scan *s, const struct keep *members)
 {
-	struct span key, dropped;
+	struct span key;
+	struct span dropped;
 	bool first = true;
 	str_char(out, '{');
 	while (scan_key(s, &key)) {

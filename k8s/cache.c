@@ -23,10 +23,10 @@ struct cache {
 
 	pthread_mutex_t writing; /* one writer at a time; of all that follows, but for `view` */
 	struct cache_figures figures;
-	int64_t seen;        /* all up to this version has been heard of */
-	bool listing;        /* between cache_list_begin and cache_list_end */
-	uint64_t generation; /* of the list */
-	uint64_t gone[GONE]; /* hashes */
+	_Atomic int64_t seen; /* all up to this version has been heard of */
+	bool listing;         /* between cache_list_begin and cache_list_end */
+	uint64_t generation;  /* of the list */
+	uint64_t gone[GONE];  /* hashes */
 	size_t gone_next;
 
 	pthread_mutex_t exchange; /* of the pointer: */
@@ -63,6 +63,11 @@ void cache_free(struct cache *c)
 struct listeners *cache_listeners(struct cache *c)
 {
 	return &c->listeners;
+}
+
+int64_t cache_heard(struct cache *c)
+{
+	return atomic_load(&c->seen);
 }
 
 struct cache_figures cache_figures(struct cache *c)

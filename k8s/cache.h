@@ -47,6 +47,8 @@ void cache_put(struct cache *c, struct cached *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* It has heard all up to here (a bookmark). */
 void cache_seen(struct cache *c, int64_t version);
+/* Up to where it has heard all, and has told it to the inboxes.  Any thread; waits for nobody. */
+int64_t cache_heard(struct cache *c);
 /* What this server did itself, and the watch may not have told yet: kept only if it is newer than
  * all that the watch has said, so that what is long gone does not come back.  Takes the
  * reference. */

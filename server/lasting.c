@@ -16,6 +16,7 @@ struct lasting {
 	struct lasting *prev, *next;
 	struct request *r;
 	lasting_told *told;
+	void *arg;
 	int64_t until_ms, check_ms; /* when it is over; when its token is looked at next */
 	uint64_t revoked;           /* how many revocations there were when it began */
 	bool ending;                /* was told so: only the client's leaving is news */
@@ -75,7 +76,7 @@ static void next_at(struct loop *l, int64_t ms)
 		l->lasting_next_ms = ms;
 }
 
-bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told)
+bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void *arg)
 {
 	struct loop *l = r->loop;
 	int64_t now_ms = store_now_ms();
@@ -85,6 +86,7 @@ bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told)
 	struct lasting *w = ARENA_NEW(&r->arena, struct lasting, 1);
 	w->r = r;
 	w->told = told;
+	w->arg = arg;
 	w->until_ms = now_ms + 1000 * (seconds < lifetime ? seconds : lifetime);
 	w->revoked = auth_mark(l);
 	w->next = l->lasting;
@@ -138,7 +140,7 @@ static void tell(struct lasting *w, enum lasting_news news)
 	if (w->ending && news != LASTING_LEFT)
 		return;
 	w->ending = news != LASTING_TICK;
-	w->told(w->r, news);
+	w->told(w->arg, news);
 }
 
 void lasting_turn(struct loop *l)

@@ -16,11 +16,11 @@ enum lasting_news {
 };
 
 /* What is told: after all but the first it is to end soon. */
-typedef void lasting_told(struct request *r, enum lasting_news news);
+typedef void lasting_told(void *arg, enum lasting_news news);
 
 /* Begin; `seconds`: until LASTING_OVER, at most --stream-lifetime.  false: there are too many, or
  * the server stops: r has been answered 429 or 503. */
-bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told);
+bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void *arg);
 /* It lasts no longer; nothing if it does not. */
 void lasting_end(struct request *r);
 

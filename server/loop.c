@@ -18,6 +18,7 @@
 #include "k8s/tail.h"
 #include "server/account.h"
 #include "server/auth.h"
+#include "server/follower.h"
 #include "server/http.h"
 #include "server/lasting.h"
 #include "server/log.h"
@@ -85,6 +86,14 @@ static int tails_wait_ms(const struct loop *l)
 	return l->tails ? tails_timeout_ms(l->tails) : -1;
 }
 
+static int open_followers(struct loop *l, struct err *e)
+{
+	if (!l->server->cache)
+		return 0;
+	l->followers = followers_new(l->server->cache, e);
+	return l->followers ? watch(l, followers_fd(l->followers), e) : -1;
+}
+
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
@@ -99,7 +108,7 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->accounts = accounts_new(s->accounts, l->store);
 	l->auth = auth_new(l);
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
-	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_tails(l, e) < 0)
+	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0 || open_tails(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }
@@ -122,6 +131,8 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 			(void)eventfd_read(l->wake_fd, &count); /* only to make it quiet */
 		else if (l->work && events[i].data.fd == worker_inbox_fd(l->work))
 			worker_inbox_turn(l->work);
+		else if (l->followers && events[i].data.fd == followers_fd(l->followers))
+			followers_turn(l->followers);
 	}
 }
 
@@ -199,6 +210,7 @@ static void finish(struct loop *l)
 			(void)usleep(1000);
 	} while (l->requests && store_now_ms() < end);
 	http_stop(l);
+	followers_free(TAKE(l->followers));
 }
 
 static void *loop_main(void *arg)
@@ -236,6 +248,7 @@ void loop_done(struct loop *l)
 		http_quiesce(l);
 		http_stop(l);
 	}
+	followers_free(l->followers);
 	worker_inbox_free(l->work);
 	images_inbox_free(l->images);
 	tails_free(l->tails);

@@ -15,6 +15,7 @@ struct connections;
 struct store;
 struct images_inbox;
 struct worker_inbox;
+struct followers;
 struct tails;
 struct lasting;
 struct stream;
@@ -29,6 +30,7 @@ struct loop {
 	struct worker_inbox *work;   /* NULL: nobody logs in here */
 	struct accounts *accounts;
 	struct auth *auth;
+	struct followers *followers; /* NULL: nobody keeps track of the jobs */
 	struct MHD_Daemon *http;
 	int listen_fd, epoll_fd, wake_fd;
 	struct connections *connections;

@@ -188,8 +188,9 @@ static void beat(struct stream *s)
 		s->calls->heartbeat(s, s->arg);
 }
 
-static void told(struct request *r, enum lasting_news news)
+static void told(void *arg, enum lasting_news news)
 {
+	const struct request *r = arg;
 	switch (news) {
 	case LASTING_TICK:
 		beat(r->stream);
@@ -237,7 +238,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return NULL;
 	}
-	if (!head && calls->lasting && !lasting_begin(r, INT32_MAX, told))
+	if (!head && calls->lasting && !lasting_begin(r, INT32_MAX, told, r))
 		return NULL;
 	r->reply.status = status;
 	r->reply.type = type;

@@ -14,6 +14,7 @@
 #include "server/checks.h"
 #include "server/delivery.h"
 #include "server/edge.h"
+#include "server/follow.h"
 #include "server/log.h"
 #include "server/process.h"
 #include "server/reload.h"
@@ -164,6 +165,12 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 	return open_images(s, e);
 }
 
+static int open_follow(struct service *s, struct err *e)
+{
+	s->server.follow = follow_start(&s->server, e);
+	return s->server.follow ? 0 : -1;
+}
+
 static size_t count_loops(const struct options *o)
 {
 	if (o->loops)
@@ -219,7 +226,7 @@ int start_all(struct service *s, const char **file, struct err *e)
 		return -1;
 	*file = NULL;
 	if (open_tls(s, e) < 0 || open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
-	    open_loops(s, e) < 0)
+	    open_follow(s, e) < 0 || open_loops(s, e) < 0)
 		return -1;
 	s->delivery = delivery_start(&s->server, e);
 	if (!s->delivery)
@@ -306,8 +313,10 @@ void start_undo(struct service *s)
 	worker_free(v->worker);
 	delivery_free(s->delivery);
 	sweep_free(s->sweep);
+	follow_stop(v->follow);
 	if (v->local)
 		local_close(v->local);
+	follow_free(v->follow); /* which the thread of the directory tells what it does */
 	if (v->login)
 		login_free(v->login);
 	if (v->translator)

@@ -9,6 +9,7 @@
 #include "k8s/store.h"
 #include "server/commands.h"
 #include "server/delivery.h"
+#include "server/history_keep.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/process.h"
@@ -45,6 +46,7 @@ static int wait_ms(const struct service *s, int64_t refresh_ms)
 	int64_t ms = refresh_ms - store_now_ms();
 	shorten(&ms, delivery_timeout_ms(s->delivery));
 	shorten(&ms, sweep_timeout_ms(s->sweep));
+	shorten(&ms, history_keep_timeout_ms(s->server.history));
 	return ms < 0 ? 0 : (int)ms;
 }
 
@@ -64,8 +66,10 @@ static void wait_for_end(struct service *s)
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = delivery_fd(s->delivery), .events = POLLIN },
-			                { .fd = sweep_fd(s->sweep), .events = POLLIN } };
-		(void)poll(fds, 3, wait_ms(s, refresh_ms)); /* what it says is asked below */
+			                { .fd = sweep_fd(s->sweep), .events = POLLIN },
+			                { .fd = history_keep_fd(s->server.history),
+			                  .events = POLLIN } };
+		(void)poll(fds, 4, wait_ms(s, refresh_ms)); /* what it says is asked below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
@@ -73,6 +77,7 @@ static void wait_for_end(struct service *s)
 			begin_anew(s);
 		delivery_turn(s->delivery);
 		sweep_turn(s->sweep);
+		history_keep_turn(s->server.history);
 		if (store_now_ms() < refresh_ms)
 			continue;
 		refresh_ms = store_now_ms() + REFRESH_MS;

@@ -19,6 +19,7 @@ struct cache;
 struct events;
 struct follow;
 struct exit_spec;
+struct history_keep;
 
 enum phase {
 	PHASE_RUN,
@@ -60,6 +61,7 @@ struct server {
 	struct cache *cache;
 	struct events *events;
 	struct exit_spec *exit_spec;
+	struct history_keep *history; /* NULL: earlier attempts are not kept */
 	const char *namespace_name;
 	uint16_t port;
 	atomic_int delivery; /* enum delivery_state */

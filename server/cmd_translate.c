@@ -95,6 +95,8 @@ int cmd_translate(const struct command *c, int argc, char **argv)
 	int code = command_options(c, &o, argc, argv);
 	if (code < 0 && o.n_files != 1)
 		code = command_usage(c, "name one file");
+	else if (code < 0 && strcmp(o.output, "table") == 0)
+		code = command_usage(c, "--output: json or yaml");
 	else if (code < 0)
 		code = translate(&o);
 	options_done(&o);

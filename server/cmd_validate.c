@@ -5,6 +5,7 @@
 #include "schema/check.h"
 #include "server/commands.h"
 #include "server/file.h"
+#include "server/note_line.h"
 #include "server/setup.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
@@ -26,30 +27,6 @@ static int by_place(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* A JSON pointer as it may stand on a terminal: its members are the author's text. */
-static void put_pointer(struct str *out, const char *at)
-{
-	char buf[4 * QUOTE_MAX];
-	for (const char *p = at; *p == '/';) {
-		const char *end = strchrnul(++p, '/');
-		str_printf(out, "/%s", quote(buf, (struct span){ p, (size_t)(end - p) }));
-		p = end;
-	}
-	str_puts(out, ": ");
-}
-
-static void put_finding(struct str *out, const char *file, const struct finding *f)
-{
-	const struct note *n = f->note;
-	str_puts(out, file);
-	if (n->line)
-		str_printf(out, ":%u:%u", n->line, n->column);
-	str_printf(out, ": %s", f->prefix);
-	if (n->at && n->at[0])
-		put_pointer(out, n->at);
-	str_printf(out, "%s\n", n->msg);
-}
-
 static size_t gather(struct finding *f, size_t n, const struct notes *notes, const char *prefix)
 {
 	for (size_t i = 0; i < notes->n; i++, n++)
@@ -65,7 +42,7 @@ static void print_findings(const char *file, const struct err *e, const struct n
 	n = gather(found, n, warnings, "warning: ");
 	qsort(found, n, sizeof(found[0]), by_place);
 	for (size_t i = 0; i < n; i++)
-		put_finding(&out, file, &found[i]);
+		note_line(&out, file, found[i].prefix, found[i].note);
 	if (e->notes.dropped)
 		str_printf(&out, "%s: and %zu more\n", file, e->notes.dropped);
 	if (warnings->dropped)

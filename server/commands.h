@@ -3,7 +3,9 @@
 #include "base/str.h"
 #include "server/options.h"
 
-enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2 };
+/* Of commands that ask a server: 1 the job has failed or was stopped, 2 the server refuses, or
+ * usage is wrong, 3 there is no server, or it cannot, or the time is over. */
+enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_SERVER = 3 };
 
 struct command {
 	const char *name;
@@ -18,6 +20,10 @@ struct command {
 int cmd_serve(const struct command *c, int argc, char **argv);
 int cmd_translate(const struct command *c, int argc, char **argv);
 int cmd_validate(const struct command *c, int argc, char **argv);
+int cmd_submit(const struct command *c, int argc, char **argv);
+int cmd_jobs(const struct command *c, int argc, char **argv);
+int cmd_show(const struct command *c, int argc, char **argv);
+int cmd_stop(const struct command *c, int argc, char **argv);
 int cmd_token(const struct command *c, int argc, char **argv);
 int cmd_schema(const struct command *c, int argc, char **argv);
 int cmd_version(const struct command *c, int argc, char **argv);

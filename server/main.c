@@ -28,6 +28,32 @@ static const struct command COMMANDS[] = {
 	  "Exit status: 0 all are valid, 1 one is refused, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
+	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "give a job to a server, and follow it",
+	  "Give a job to a server and print its name: USER~NAME.  With --wait, show how it\n"
+	  "goes until it has ended; with --logs, print what its tasks print as well.\n"
+	  "Exit status: 0 it was taken, with --wait: it has succeeded; 1 it has failed or\n"
+	  "was stopped; 2 it was refused; 3 the server does not answer, or the time is\n"
+	  "over, or Ctrl-C: the job goes on.\n",
+	  "Examples:\n"
+	  "  rest-lit submit --wait --logs job.yaml\n"
+	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
+	{ "jobs", cmd_jobs, FOR_JOBS, NULL, "list the jobs of a server",
+	  "Print the latest jobs, of all users or some, as a table or as JSON.\n"
+	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n" },
+	{ "show", cmd_show, FOR_SHOW, "JOB", "show how a job is",
+	  "Print state and tasks of a job, why it waits, or why it has failed and what to\n"
+	  "do.  JOB is USER~NAME, or the NAME of a job of one's own.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit show alice~mnist\n" },
+	{ "stop", cmd_stop, FOR_STOP, "JOB", "stop a job",
+	  "Tell a server to stop a job.  JOB is USER~NAME, or the NAME of a job of one's\n"
+	  "own.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit stop mnist\n" },
 	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print it: nothing else is\n"
 	  "on standard output.  A server with --token-check=stored takes it only when it\n"

@@ -16,7 +16,11 @@
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
 
-enum { MAKES = FOR_SERVE | FOR_TRANSLATE, ALL = MAKES | FOR_VALIDATE };
+enum {
+	MAKES = FOR_SERVE | FOR_TRANSLATE,
+	ALL = MAKES | FOR_VALIDATE,
+	ASKS = FOR_SUBMIT | FOR_JOBS | FOR_SHOW | FOR_STOP
+};
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
@@ -25,7 +29,7 @@ static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
 static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
-static const char *const OUTPUTS[] = { "json", "yaml", NULL };
+static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -59,6 +63,8 @@ static const struct form ORIGINS = { LOWER UPPER DIGITS "-.:/*[], ", 4096, false
 static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
 	                         "must be a URL" };
 
+static const struct form STATES = { LOWER UPPER ",", 256, false,
+	                            "must be states, separated by commas" };
 static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
 	                               "must be names of variables, separated by commas" };
 
@@ -71,13 +77,14 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_PODS] = "What pods look like",
 	[GROUP_HIVED] = "Scheduling by HiveD",
 	[GROUP_IMAGES] = "Checks of images at submission",
+	[GROUP_TALK] = "The server to talk to",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
 };
 
 /* clang-format off */
 const struct option OPTIONS[] = {
-	{ "config", GROUP_SERVER, ALL, true, TEXT(config, ""), .value = "FILE",
+	{ "config", GROUP_SERVER, ALL | ASKS, true, TEXT(config, ""), .value = "FILE",
 	  .help = "read options from this YAML file" },
 	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
 	  .help = "where to listen; port 0: any" },
@@ -113,8 +120,8 @@ const struct option OPTIONS[] = {
 
 	{ "no-auth", GROUP_WHO, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "whoever reaches the port is --user; loopback only" },
-	{ "user", GROUP_WHO, ALL | FOR_TOKEN, true, TEXT(user, ""), .form = &USER, .value = "NAME",
-	  .help = "owner of jobs or token; default of translate: $USER" },
+	{ "user", GROUP_WHO, ALL | FOR_TOKEN | FOR_JOBS, true, TEXT(user, ""), .form = &USER, .value = "NAME",
+	  .help = "owner of jobs or token; default of translate: $USER, of jobs: all" },
 	{ "jwt-secret-file", GROUP_WHO, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
 	  .help = "the secret that tokens are signed with (HS256)" },
 	{ "token-check", GROUP_WHO, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",
@@ -154,6 +161,8 @@ const struct option OPTIONS[] = {
 	  .help = "requests per minute of one client address (of IPv6: a /64); more are answered 429; 0: no limit; not with --no-auth" },
 	{ "rate-submit", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
 	  .help = "jobs per hour of one user; 0: no limit; not with --no-auth" },
+	{ "rate-list", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_list, 600, 0, 10000000), .value = "N",
+	  .help = "lists of jobs per minute of one user; 0: no limit; not with --no-auth" },
 	{ "rate-login", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
 	  .help = "attempts to log in per minute, for one user and from one address; 0: no limit" },
 	{ "rate-lookup", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_lookup, 120, 0, 10000000), .value = "N",
@@ -185,6 +194,8 @@ const struct option OPTIONS[] = {
 	  .help = "how often such a request is sent something, to show that it lives" },
 	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 4 * KIB, 16 * MIB), .value = "N",
 	  .help = "what waits for a slow client; beyond that it is cut off" },
+	{ "list-rows", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(list_rows, 1000000, 1, 100000000), .value = "N",
+	  .help = "jobs in all large lists that one loop is sending, one list apart" },
 	{ "log-link-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds", .value = "N",
 	  .help = "how long a link to a log is good" },
 	{ "log-streams", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_streams, 32, 1, 10000), .value = "N",
@@ -251,8 +262,33 @@ const struct option OPTIONS[] = {
 	{ "check-images-budget", GROUP_IMAGES, FOR_SERVE, false, NUMBER(check_images_budget_s, 5, 1, 60), .unit = "seconds", .value = "N",
 	  .help = "for all images of a job; then it is taken with a warning" },
 
-	{ "output", GROUP_OUTPUT, FOR_TRANSLATE, true, CHOICE(output, "json", OUTPUTS), .value = "FORMAT",
-	  .help = "json or yaml; also -o" },
+	{ "server", GROUP_TALK, ASKS, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
+	  .help = "https://HOST[:PORT][/PATH]; http for this machine only" },
+	{ "token-file", GROUP_TALK, ASKS, true, TEXT(token_file, ""), .value = "FILE",
+	  .help = "who one is: a token, as a login or `rest-lit token` makes it; - is standard input" },
+	{ "ca-file", GROUP_TALK, ASKS, true, TEXT(ca_file, ""), .value = "FILE",
+	  .help = "its certificate authority (PEM); default: the machine's" },
+	{ "patience", GROUP_TALK, ASKS, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds", .value = "N",
+	  .help = "how long it is asked again when no answer comes, or 502, 503, 504 or 429" },
+	{ "timeout", GROUP_TALK, ASKS, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
+	  .help = "for all of it, waiting for the job included; 0: no limit" },
+
+	{ "wait", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(wait),
+	  .help = "wait until the job has ended, and show how it goes" },
+	{ "logs", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(logs),
+	  .help = "wait, and print what its tasks print" },
+	{ "max-logs", GROUP_OUTPUT, FOR_SUBMIT, false, NUMBER(max_logs, 6, 1, 64), .value = "N",
+	  .help = "tasks whose logs are followed at once; servers allow --streams-per-user" },
+	{ "max-line", GROUP_OUTPUT, FOR_SUBMIT, false, BYTES(max_line, 16 * KIB, 80, MIB), .value = "N",
+	  .help = "what is printed of one line of a log" },
+	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run),
+	  .help = "print what would be made of it; nothing is" },
+	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .form = &STATES, .value = "STATE,...",
+	  .help = "jobs in one of these: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
+	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .value = "N",
+	  .help = "so many jobs at most, the latest first" },
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW, true, CHOICE(output, "", OUTPUTS), .value = "FORMAT",
+	  .help = "translate: json (default) or yaml; jobs and show: table (default), or json as the server says it; also -o" },
 
 	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
 	  .help = "body of a request; more is answered 413" },

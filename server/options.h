@@ -18,7 +18,16 @@
 #define STANDALONE_DIR "rest-lit-data"
 
 /* Which commands take an option; a set. */
-enum { FOR_SERVE = 1, FOR_TRANSLATE = 2, FOR_VALIDATE = 4, FOR_TOKEN = 8 };
+enum {
+	FOR_SERVE = 1,
+	FOR_TRANSLATE = 2,
+	FOR_VALIDATE = 4,
+	FOR_TOKEN = 8,
+	FOR_SUBMIT = 16,
+	FOR_JOBS = 32,
+	FOR_SHOW = 64,
+	FOR_STOP = 128
+};
 
 enum option_type {
 	OPTION_TEXT,
@@ -38,6 +47,7 @@ enum option_group {
 	GROUP_PODS,
 	GROUP_HIVED,
 	GROUP_IMAGES,
+	GROUP_TALK,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
 	GROUP_MAX
@@ -67,6 +77,7 @@ struct options {
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, history, history_bytes, watch_page, max_object_read;
 	int64_t streams_per_user, stream_lifetime_s, stream_heartbeat_s, stream_buffer;
+	int64_t rate_list, list_rows;
 	int64_t log_link_lifetime_s, log_tail, log_streams;
 	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
 	int64_t rate_lookup;

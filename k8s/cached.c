@@ -240,8 +240,10 @@ static void read_spec(struct reading *r, struct span spec)
 	scan_members(spec, KEYS, v, N);
 	read_text(r, v[EXECUTION_TYPE], EXECUTION);
 	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
-	for (char *p = upper; *p; p++)
-		*p = is_lower(*p) ? "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[*p - 'a'] : *p;
+	for (char *p = upper; *p; p++) {
+		if (is_lower(*p))
+			*p = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[*p - 'a'];
+	}
 	r->texts[EXECUTION].p = upper;
 
 	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)

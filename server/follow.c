@@ -10,6 +10,7 @@
 #include "k8s/cache.h"
 #include "k8s/events.h"
 #include "k8s/reflector.h"
+#include "server/history_keep.h"
 #include "server/log.h"
 
 enum {
@@ -60,8 +61,11 @@ static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
 	struct cached *c = cached_new(object);
-	if (c)
-		cache_put(f->cache, c);
+	if (!c)
+		return;
+	CACHE_VIEW_AUTO *view = cache_view(f->cache);
+	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
+	cache_put(f->cache, c);
 }
 
 static void frameworks_remove(void *arg, struct span object)

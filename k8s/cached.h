@@ -56,6 +56,9 @@ struct cached {
 /* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has no
  * name.  A reference that is the caller's. */
 struct cached *cached_new(struct span object);
+/* The same without its document, which is what takes time: of what this server has just made, and
+ * the watch will tell in full. */
+struct cached *cached_new_bare(struct span object);
 struct cached *cached_hold(const struct cached *c);
 void cached_drop(const struct cached *c); /* NULL is nothing */
 /* The same, without what takes the most memory; a new one. */

@@ -57,7 +57,7 @@ static void read_times(struct span object, struct event *out)
 	struct span series = scan_get(object, "series");
 	int64_t made = 0;
 	int64_t at = 0;
-	(void)scan_time_ms(scan_path(object, "metadata", "creationTimestamp", NULL), &made);
+	(void)scan_time_ms(scan_path(object, "metadata", "creationTimestamp"), &made);
 	if (!scan_time_ms(scan_get(object, "eventTime"), &at))
 		at = made;
 	out->first_ms = at;

@@ -16,7 +16,7 @@
 
 enum {
 	POLL_MS = 5000,       /* longest sleep: how soon a connection is seen to be fine */
-	PATIENCE_MS = 60000,  /* for an answer to begin, and between two pieces of a list */
+	PATIENCE_MS = 20000,  /* for an answer to begin, and between two pieces of a list */
 	LIST_MAX_MS = 600000, /* of one page */
 	MARGIN_MS = 30000,    /* for a watch to end when it was said to */
 	FINE_MS = 5000,       /* a watch that has lasted so long is well */

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "base/scan.h"
 #include "k8s/backend.h"
 #include "k8s/explain.h"
 #include "k8s/marks.h"
@@ -80,6 +81,26 @@ static bool uid_ok(struct span uid)
 	return uid.n > 0 && uid.n < UID_ROOM;
 }
 
+static void copy_text(char *to, size_t room, struct span text)
+{
+	size_t n = text.n < room ? text.n : 0;
+	memcpy(to, text.p, n);
+	to[n] = '\0';
+}
+
+/* The last word on the Framework: of its POST, or of the PATCH that starts it. */
+static void note_framework(struct submission *b, const struct store_reply *reply)
+{
+	struct submission_made *m = b->opt->made;
+	if (!m || b->step > 0)
+		return;
+	ARENA_AUTO arena = { 0 };
+	struct span created = scan_path(reply->body, "metadata", "creationTimestamp");
+	copy_text(m->uid, sizeof(m->uid), reply->uid);
+	copy_text(m->version, sizeof(m->version), reply->resource_version);
+	copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
+}
+
 static void is_made(struct submission *b, const struct store_reply *reply)
 {
 	struct made *m = &b->made[b->step];
@@ -91,6 +112,7 @@ static void is_made(struct submission *b, const struct store_reply *reply)
 	memcpy(m->uid, uid.p, uid.n);
 	m->uid[uid.n] = '\0';
 	m->lost = false;
+	note_framework(b, reply);
 	next(b);
 }
 
@@ -298,7 +320,7 @@ static void compared(struct submission *b, const struct store_reply *reply)
 
 static void started(struct submission *b, const struct store_reply *reply)
 {
-	(void)reply;
+	note_framework(b, reply);
 	submission_finish(b);
 }
 

@@ -45,6 +45,12 @@ struct submission;
  * key; nothing was made now. */
 typedef void submission_callback(void *arg, const struct err *e, bool again);
 
+/* What an API server has added to a Framework. */
+struct submission_made {
+	char uid[64], version[64]; /* resourceVersion; "" if it was not said */
+	char created[32];          /* metadata.creationTimestamp, likewise */
+};
+
 struct submission_options {
 	const char *submission_id; /* 32 hex digits; also in the Framework */
 	const char *display_name;  /* user~job, for messages */
@@ -63,6 +69,8 @@ struct submission_options {
 	 * is there is touched.  Dependents refer to a Framework that never was, which no API
 	 * server minds. */
 	bool dry_run;
+	/* Filled in when a job was made, before the callback; NULL: nobody wants to know. */
+	struct submission_made *made;
 };
 
 /*

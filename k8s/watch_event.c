@@ -59,7 +59,7 @@ struct watch_event watch_event_read(struct span line)
 	}
 	struct span metadata = scan_get(e.object, "metadata");
 	read_version(metadata, &arena, e.version);
-	struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end", NULL);
+	struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end");
 	e.initial_end = e.what == WATCH_BOOKMARK && span_is(scan_text(end, &arena), "true");
 	return e;
 }

@@ -5,6 +5,7 @@
 #include "k8s/store.h"
 #include "server/answer.h"
 #include "server/delivery.h"
+#include "server/follow.h"
 #include "server/handlers.h"
 #include "server/lookup.h"
 #include "server/loop.h"
@@ -115,6 +116,8 @@ void readyz_get(struct request *r)
 		return;
 	}
 	const char *problem = delivery_problem(l->server);
+	if (!problem)
+		problem = follow_problem(l->server, &r->arena);
 	if (problem) {
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;

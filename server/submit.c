@@ -13,6 +13,7 @@
 #include "server/image_check.h"
 #include "server/loop.h"
 #include "server/scheduler.h"
+#include "server/submit_note.h"
 
 enum { ID_BYTES = 16, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 
@@ -85,6 +86,9 @@ static void accepted(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span name = job_name(r->job);
+	answer_header(r, "Location",
+	              arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(r->job),
+	                           (int)name.n, name.p));
 	if (r->v1) {
 		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
 		str_json_text(out, name);
@@ -108,9 +112,20 @@ static void tried(struct request *r)
 	dry_run_answer(r);
 }
 
+/* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
+struct plan {
+	struct request *r;
+	struct objects *objects;
+	struct submission_options *options;
+	struct submission_made made;
+};
+
 static void submitted(void *arg, const struct err *e, bool again)
 {
-	struct request *r = arg;
+	struct plan *p = arg;
+	struct request *r = p->r;
+	if (!e->http && !again && !r->dry_run)
+		submit_note(r->loop->server, objects_framework(p->objects), &p->made);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)
@@ -188,23 +203,16 @@ static int read_job(struct request *r, enum dialect d, struct err *e)
 	return read_text(r, d, e);
 }
 
-/* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
-struct plan {
-	struct request *r;
-	struct objects *objects;
-	struct submission_options *options;
-};
-
 static void go_on(void *arg, const struct err *e)
 {
 	struct plan *p = arg;
 	struct request *r = p->r;
 	if (e->http || r->dry_run == DRY_RUN_HERE) {
-		submitted(r, e, false);
+		submitted(p, e, false);
 		return;
 	}
 	p->options->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
-	submission_start(r->loop->store, p->objects, p->options, submitted, r);
+	submission_start(r->loop->store, p->objects, p->options, submitted, p);
 }
 
 static void hold(struct request *r)
@@ -248,7 +256,8 @@ static int start(struct request *r, struct err *e)
 	options->dry_run = r->dry_run != DRY_RUN_NO;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
-	*plan = (struct plan){ r, objects, options };
+	*plan = (struct plan){ .r = r, .objects = objects, .options = options };
+	options->made = &plan->made;
 	hold(r);
 	bool asking = image_check(r, go_on, plan);
 	if (asking || r->dry_run != DRY_RUN_HERE) /* what follows is answered later */

@@ -27,6 +27,9 @@ PATHS = re.compile(
     r"|apis/authentication\.k8s\.io/v1/(?P<t>tokenreviews))(?:/(?P<name>[^/]+))?$")
 
 
+LOG = re.compile(r"^/api/v1/namespaces/[^/]+/pods/(?P<pod>[^/]+)/log$")
+
+
 class Fault:
     """What to do instead of the ordinary, for requests that match; `times` of them.
 
@@ -71,6 +74,7 @@ class FakeApi:
         self.oldest = 0
         self.epoch = 0         # of watches: those of earlier ones end
         self.streams = False   # whether it knows sendInitialEvents
+        self.logs = None       # answers GET pods/NAME/log: logs(handler, pod, query)
         self.lists = {}        # token: (version, the items that are left)
         api = self
 
@@ -159,17 +163,19 @@ class FakeApi:
         return body
 
     def tell(self, what, kind, body):
-        self.changes.append((self.version, kind, watch_line(what, kind, body)))
-        if len(self.changes) > CHANGES_MAX:
-            self.oldest = self.changes.popleft()[0]
-        self.changed.notify_all()
+        with self.lock:
+            self.changes.append((self.version, kind, watch_line(what, kind, body)))
+            if len(self.changes) > CHANGES_MAX:
+                self.oldest = self.changes.popleft()[0]
+            self.changed.notify_all()
 
     def forget(self, key):
-        self.version += 1
-        there = self.objects.pop(key)
-        there["metadata"]["resourceVersion"] = str(self.version)
-        self.tell("DELETED", key[0], there)
-        return there["metadata"]["uid"]
+        with self.lock:
+            self.version += 1
+            there = self.objects.pop(key)
+            there["metadata"]["resourceVersion"] = str(self.version)
+            self.tell("DELETED", key[0], there)
+            return there["metadata"]["uid"]
 
     def remove(self, kind, name):
         uid = self.forget((kind, name))
@@ -329,6 +335,9 @@ class _Handler(BaseHTTPRequestHandler):
             api.requests.append((self.method, url.path, query, dict(self.headers), body))
         if self.headers.get("Authorization") != f"Bearer {api.token}":
             return self.answer(*status(401, "Unauthorized", message="Unauthorized"))
+        log = LOG.match(url.path)
+        if log and api.logs:
+            return api.logs(self, log["pod"], query)
         if not kind:
             return self.other(url.path)
         if self.command == "POST":
@@ -368,8 +377,11 @@ class _Handler(BaseHTTPRequestHandler):
     def wait(self, what):
         """Wait as told; True if the request is to be given up without an answer."""
         if what.get("hang") == "before":
-            # Until the other side goes away.
-            self.connection.settimeout(120)
+            # Until the other side goes away; who follows has more patience than that.
+            while self.method in ("LIST", "WATCH") and self.server_api.all_faults.get("hang"):
+                if select.select([self.connection], [], [], LOOK)[0]:
+                    break
+            self.connection.settimeout(120 if self.method not in ("LIST", "WATCH") else 0)
             try:
                 self.connection.recv(1)
             except OSError:

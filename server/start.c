@@ -15,6 +15,8 @@
 #include "server/delivery.h"
 #include "server/edge.h"
 #include "server/follow.h"
+#include "server/history_keep.h"
+#include "server/exit_spec.h"
 #include "server/log.h"
 #include "server/process.h"
 #include "server/reload.h"
@@ -155,6 +157,10 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 	*file = s->options.hived_config;
 	if (open_scheduler(s, e) < 0)
 		return -1;
+	*file = s->options.exit_spec[0] ? s->options.exit_spec : NULL;
+	v->exit_spec = exit_spec_new(s->options.exit_spec, e);
+	if (!v->exit_spec)
+		return -1;
 	*file = NULL;
 	s->server.revoked = revoked_new();
 	v->edge = edge_new(&s->options, e);
@@ -167,6 +173,8 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 
 static int open_follow(struct service *s, struct err *e)
 {
+	if (history_keep_start(&s->server, e) < 0)
+		return -1;
 	s->server.follow = follow_start(&s->server, e);
 	return s->server.follow ? 0 : -1;
 }
@@ -310,10 +318,12 @@ void start_undo(struct service *s)
 		loop_done(&s->loops[i]);
 	images_free(v->images);
 	scheduler_free(v->scheduler);
+	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);
 	delivery_free(s->delivery);
 	sweep_free(s->sweep);
 	follow_stop(v->follow);
+	history_keep_free(v->history);
 	if (v->local)
 		local_close(v->local);
 	follow_free(v->follow); /* which the thread of the directory tells what it does */

@@ -1,0 +1,190 @@
+#include "server/exit_spec.h"
+
+#include <stdlib.h>
+
+#include "base/embed.h"
+#include "base/tree.h"
+#include "server/file.h"
+
+EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
+
+enum {
+	FILE_MAX = 1 << 20,
+	ENTRY_MAX = 64 << 10, /* bytes of one, as JSON */
+	ANY_FAILURE = 256,    /* stand for codes that are in no entry: those above 0, */
+	ANY_OTHER = -8000,    /* and all others */
+};
+
+struct entry {
+	int64_t code;
+	struct span rest; /* `,"phrase":"Succeeded","issuer":...}`: what follows the code */
+};
+
+struct exit_spec {
+	struct arena arena;
+	struct entry *v; /* by code */
+	size_t n;
+	const struct entry *any_failure, *any_other;
+};
+
+static int by_code(const void *a, const void *b)
+{
+	int64_t x = ((const struct entry *)a)->code;
+	int64_t y = ((const struct entry *)b)->code;
+	return (x > y) - (x < y);
+}
+
+static const struct entry *find(const struct exit_spec *s, int64_t code)
+{
+	const struct entry key = { .code = code };
+	return bsearch(&key, s->v, s->n, sizeof(*s->v), by_code);
+}
+
+static bool is_list_of_text(const struct node *n)
+{
+	for (uint32_t i = 0; i < n->n; i++) {
+		if (n->item[i].type != NODE_TEXT)
+			return false;
+	}
+	return true;
+}
+
+/* What clients rely on; anything else is handed on as it is. */
+static const struct {
+	const char *key;
+	enum node_type type;
+	bool required;
+} MEMBERS[] = {
+	{ "code", NODE_INT, true },       { "phrase", NODE_TEXT, true },
+	{ "type", NODE_TEXT, false },     { "issuer", NODE_TEXT, false },
+	{ "causer", NODE_TEXT, false },   { "stage", NODE_TEXT, false },
+	{ "behavior", NODE_TEXT, false }, { "reaction", NODE_TEXT, false },
+	{ "reason", NODE_TEXT, false },   { "repro", NODE_LIST, false },
+	{ "solution", NODE_LIST, false }, { "pattern", NODE_MAP, false },
+};
+
+static int check_members(const struct node *n, const struct path *at, struct arena *a,
+                         struct err *e)
+{
+	for (size_t i = 0; i < sizeof(MEMBERS) / sizeof(MEMBERS[0]); i++) {
+		const struct node type = { .type = (uint8_t)MEMBERS[i].type };
+		const struct path here = PATH_KEY(at, span_of(MEMBERS[i].key));
+		const struct node *v = node_get(n, MEMBERS[i].key);
+		if (!v && MEMBERS[i].required)
+			return err_at(e, INVALID_PARAMETERS, path_place(a, at, n), "%s is missing",
+			              MEMBERS[i].key);
+		if (v && v->type != type.type)
+			return err_at(e, INVALID_PARAMETERS, path_place(a, &here, v),
+			              "must be %s, is %s", node_type_name(&type),
+			              node_type_name(v));
+		if (v && v->type == NODE_LIST && !is_list_of_text(v))
+			return err_at(e, INVALID_PARAMETERS, path_place(a, &here, v),
+			              "must be a list of texts");
+	}
+	return 0;
+}
+
+static void write_rest(struct str *out, const struct node *n)
+{
+	for (uint32_t i = 0; i < n->n; i++) {
+		if (span_is(member_key(&n->member[i]), "code"))
+			continue;
+		str_char(out, ',');
+		str_json(out, member_key(&n->member[i]));
+		str_char(out, ':');
+		node_json(out, &n->member[i].value);
+	}
+	str_char(out, '}');
+}
+
+static int read_entry(const struct node *n, const struct path *at, struct exit_spec *s,
+                      struct err *e)
+{
+	if (!node_is(n, NODE_MAP))
+		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n),
+		              "must be a mapping, is %s", node_type_name(n));
+	if (check_members(n, at, &s->arena, e) < 0)
+		return -1;
+	STR_AUTO text = STR_INIT(ENTRY_MAX);
+	write_rest(&text, n);
+	if (text.full)
+		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n), "is too long");
+	s->v[s->n++] = (struct entry){
+		.code = node_get(n, "code")->integer,
+		.rest = arena_span(&s->arena, str_view(&text)),
+	};
+	return 0;
+}
+
+static int check_codes(struct exit_spec *s, const struct path *at, const struct node *list,
+                       struct err *e)
+{
+	for (size_t i = 1; i < s->n; i++) {
+		if (s->v[i - 1].code == s->v[i].code)
+			return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
+			              "the code %lld is there twice", (long long)s->v[i].code);
+	}
+	s->any_failure = find(s, ANY_FAILURE);
+	s->any_other = find(s, ANY_OTHER);
+	if (!s->any_failure || !s->any_other)
+		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
+		              "has no entry of the code %d, which stands for all that have none",
+		              s->any_failure ? ANY_OTHER : ANY_FAILURE);
+	return 0;
+}
+
+static int read_spec(struct span text, struct exit_spec *s, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc;
+	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, e) < 0)
+		return -1;
+	const struct path at = PATH_KEY(NULL, SPAN("spec"));
+	const struct node *list = node_get(&doc.root, "spec");
+	if (!node_is(list, NODE_LIST))
+		return err_at(e, INVALID_PARAMETERS, path_place(&a, NULL, &doc.root),
+		              "must be a mapping with a list named spec");
+	s->v = ARENA_NEW(&s->arena, struct entry, list->n + 1);
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct path item = PATH_INDEX(&at, i);
+		if (read_entry(&list->item[i], &item, s, e) < 0)
+			return -1;
+	}
+	qsort(s->v, s->n, sizeof(*s->v), by_code);
+	return check_codes(s, &at, list, e);
+}
+
+struct exit_spec *exit_spec_new(const char *path, struct err *e)
+{
+	FREE_AUTO char *file = NULL;
+	struct span text = EMBEDDED(exit_spec);
+	if (path[0]) {
+		if (file_read(path, FILE_MAX, &file, &text.n, e) < 0)
+			return NULL;
+		text.p = file;
+	}
+	struct exit_spec *s = xcalloc(1, sizeof(*s));
+	if (read_spec(text, s, e) == 0)
+		return s;
+	exit_spec_free(s);
+	return NULL;
+}
+
+void exit_spec_free(struct exit_spec *s)
+{
+	if (!s)
+		return;
+	arena_done(&s->arena);
+	free(s);
+}
+
+void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code)
+{
+	const struct entry *entry = find(s, code);
+	if (!entry)
+		entry = code > 0 ? s->any_failure : s->any_other;
+	str_puts(out, "{\"code\":");
+	str_int(out, code);
+	str_span(out, entry->rest);
+}

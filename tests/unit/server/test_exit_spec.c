@@ -1,0 +1,162 @@
+/* What exit codes mean: what is built in, and what is wrong with a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/embed.h"
+#include "base/tree.h"
+#include "server/exit_spec.h"
+
+EMBED(spec, "runtime-assets/k8s-job-exit-spec.yaml");
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { CODES = 62 }; /* of OpenPAI */
+
+static json_t *entry(const struct exit_spec *s, int64_t code)
+{
+	STR_AUTO text = STR_INIT(1 << 16);
+	exit_spec_json(&text, s, code);
+	json_t *v = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(v);
+	assert_int_equal(json_integer_value(json_object_get(v, "code")), code);
+	return v;
+}
+
+/* Every entry of the file, member by member. */
+static void test_built_in(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc;
+	assert_int_equal(doc_read(EMBEDDED(spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e), 0);
+	const struct node *list = node_get(&doc.root, "spec");
+	assert_true(list->n >= CODES);
+	struct exit_spec *s = exit_spec_new("", &e);
+	assert_non_null(s);
+	for (uint32_t i = 0; i < list->n; i++) {
+		STR_AUTO want = STR_INIT(1 << 16);
+		node_json(&want, &list->item[i]);
+		json_auto_t *wanted = json_loads(str_c(&want), 0, NULL);
+		json_auto_t *got = entry(s, node_get(&list->item[i], "code")->integer);
+		assert_true(json_equal(wanted, got));
+	}
+	exit_spec_free(s);
+}
+
+/* Codes of no entry are shown as 256 or -8000 is. */
+static void test_others(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t code;
+		const char *phrase;
+	} CASES[] = {
+		{ 0, "Succeeded" },
+		{ 137, "ContainerSigKillReceived" },
+		{ 7, NULL },
+		{ 255, "ContainerUnknownFailed" },
+		{ INT32_MAX, NULL },
+		{ -7, NULL },
+		{ -1, NULL },
+		{ INT32_MIN, NULL },
+		{ -210, "StopFrameworkRequested" },
+	};
+	ERR_AUTO e = { 0 };
+	struct exit_spec *s = exit_spec_new("", &e);
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		json_auto_t *got = entry(s, CASES[i].code);
+		json_auto_t *other = entry(s, CASES[i].code > 0 ? 256 : -8000);
+		const char *phrase = json_string_value(json_object_get(got, "phrase"));
+		if (CASES[i].phrase && CASES[i].code != 255)
+			assert_string_equal(phrase, CASES[i].phrase);
+		(void)json_object_set_new(other, "code", json_integer(CASES[i].code));
+		if (!CASES[i].phrase)
+			assert_true(json_equal(got, other));
+	}
+	exit_spec_free(s);
+}
+
+#define TWO "- {code: 256, phrase: U}\n- {code: -8000, phrase: V}\n"
+
+static struct exit_spec *from_text(const char *text, struct err *e)
+{
+	char path[] = "/tmp/exit-spec-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	struct exit_spec *s = exit_spec_new(path, e);
+	unlink(path);
+	return s;
+}
+
+static void test_file(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct exit_spec *s = from_text(
+	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", &e);
+	assert_non_null(s);
+	STR_AUTO out = STR_INIT(1000);
+	exit_spec_json(&out, s, 9);
+	exit_spec_json(&out, s, 8);
+	exit_spec_json(&out, s, 0);
+	assert_string_equal(
+	    str_c(&out), "{\"code\":9,\"phrase\":\"Mine\",\"type\":\"USER_FAILURE\",\"more\":[1]}"
+			 "{\"code\":8,\"phrase\":\"U\"}{\"code\":0,\"phrase\":\"V\"}");
+	exit_spec_free(s);
+}
+
+static void test_file_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *message;
+		unsigned line;
+	} CASES[] = {
+		{ "spec: 7", "must be a mapping with a list named spec", 1 },
+		{ "- code: 1", "must be a mapping with a list named spec", 1 },
+		{ "spec:\n" TWO "- 1\n", "must be a mapping, is an integer", 4 },
+		{ "spec:\n" TWO "- {phrase: x}\n", "code is missing", 4 },
+		{ "spec:\n" TWO "- {code: 1}\n", "phrase is missing", 4 },
+		{ "spec:\n" TWO "- code: x\n  phrase: y\n", "must be an integer, is text", 4 },
+		{ "spec:\n" TWO "- code: 1\n  phrase: 2\n", "must be text, is an integer", 5 },
+		{ "spec:\n" TWO "- code: 1\n  phrase: y\n  solution: [1]\n",
+		  "must be a list of texts", 6 },
+		{ "spec:\n" TWO "- {code: 256, phrase: y}\n", "the code 256 is there twice", 2 },
+		{ "spec:\n- {code: 256, phrase: y}\n", "has no entry of the code -8000", 2 },
+		{ "spec: []\n", "has no entry of the code 256", 1 },
+		{ "spec: [\n", "", 2 },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ERR_AUTO e = { 0 };
+		assert_null(from_text(CASES[i].text, &e));
+		assert_int_equal(e.http, 400);
+		assert_true(strstr(err_msg(&e), CASES[i].message) != NULL);
+		assert_int_equal(e.notes.v[0].line, CASES[i].line);
+	}
+	ERR_AUTO e = { 0 };
+	assert_null(exit_spec_new("/nonexistent/file", &e));
+	assert_true(strstr(err_msg(&e), "/nonexistent/file") != NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "k8s/json_patch.h"
 #include "k8s/paths.h"
 #include "k8s/shelf_work.h"
 
@@ -85,7 +86,7 @@ static int save(const struct work *w, const json_t *object)
 	return files_write(&w->shelf->files, w->r->kind, w->key, str_view(&text));
 }
 
-/* The body of a request: one JSON object, from up to three pieces. */
+/* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
 static enum fault read_body(struct work *w, json_t **object)
 {
 	WIPED_STR text = STR_SECRET(BODY_MAX);
@@ -94,8 +95,8 @@ static enum fault read_body(struct work *w, json_t **object)
 	if (text.full)
 		return refuse(w, OVERSIZE, "the body is larger than 3145728 bytes");
 	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_is_object(*object))
-		return refuse(w, BAD_REQUEST, "the body is no JSON object");
+	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
+		return refuse(w, BAD_REQUEST, "the body is not of the type that it should be");
 	return FINE;
 }
 
@@ -200,6 +201,23 @@ static void merge(json_t *object, json_t *patch)
 	}
 }
 
+static enum fault apply(struct work *w, json_t *object, json_t *patch)
+{
+	if (!w->r->json_patch) {
+		merge(object, patch);
+		return FINE;
+	}
+	switch (json_patch_apply(object, patch)) {
+	case PATCH_DONE:
+		return FINE;
+	case PATCH_TEST_FAILED:
+		return refuse(w, INVALID, "a test of the patch fails");
+	case PATCH_MALFORMED:
+		break;
+	}
+	return refuse(w, BAD_REQUEST, "the patch is malformed");
+}
+
 /* What the patch may not change has been changed? */
 static enum fault check_patched(struct work *w, const json_t *before, const json_t *after)
 {
@@ -224,7 +242,9 @@ static enum fault do_patch(struct work *w)
 	if (bad)
 		return refuse_errno(w, bad);
 	JSON_OWN *after = json_deep_copy(before);
-	merge(after, patch);
+	fault = apply(w, after, patch);
+	if (fault)
+		return fault;
 	const json_t *old_meta = json_object_get(before, "metadata");
 	json_t *meta = json_object_get(after, "metadata");
 	fault = check_patched(w, old_meta, meta);

@@ -14,7 +14,8 @@
 struct store;
 
 /*
- * PATCH is a JSON merge patch (RFC 7396).  A store repeats by itself, with back-off and
+ * PATCH is a JSON merge patch (RFC 7396), or with `json_patch` a list of operations (RFC 6902), of
+ * which a directory knows `test` and `replace`.  A store repeats by itself, with back-off and
  * until the deadline, what was not executed, and what does no harm when executed twice: GET,
  * LIST, PATCH, and DELETE with a uid.  So of these, STORE_AMBIGUOUS and STORE_BUSY mean that the
  * deadline has come, and only a CREATE has to be settled by whoever asked for it.
@@ -26,8 +27,8 @@ struct store;
  * gives no `continue`, and keeps nothing of kinds from KIND_MADE on: none is there, none can be
  * made.
  *
- * A PATCH with metadata.resourceVersion in its body is repeated all the same: STORE_CONFLICT may
- * then be our own doing, and who cares reads again.
+ * A PATCH with metadata.resourceVersion in its body, or with tests, is repeated all the same: that
+ * it is refused may then be our own doing, and who cares reads again.
  *
  * READY asks once whether jobs could be made now: it GETs a Framework that does not exist,
  * for /readyz is often forbidden.  STORE_OK (its 404 has come) says that network, TLS, login, the
@@ -74,7 +75,8 @@ struct store_request {
 	const char *namespace_name; /* borrowed as name is; NULL: the jobs' */
 	/* LIST: what follows the '?', percent-encoded by the caller; NULL for none. */
 	const char *query;
-	bool whole; /* GET, LIST, CREATE: answer with all of an object, not its metadata alone */
+	bool whole;      /* GET, LIST, CREATE, PATCH: all of an object, not its metadata alone */
+	bool json_patch; /* PATCH: RFC 6902; tests in it that fail are STORE_REFUSED, 422 */
 	/* Whose it is: what is new (not urgent) is started in turn, one of each user's; NULL:
 	 * nobody's. Borrowed as name is. */
 	const char *user;

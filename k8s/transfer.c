@@ -164,8 +164,9 @@ static void set_headers(struct transfer *t, const struct store_request *r,
 	add_header(t, whole                   ? "Accept: application/json"
 	              : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
 	                                      : ACCEPT_METADATA);
-	add_header(t, r->verb == STORE_PATCH ? "Content-Type: application/merge-patch+json"
-	                                     : "Content-Type: application/json");
+	add_header(t, r->verb != STORE_PATCH ? "Content-Type: application/json"
+	              : r->json_patch        ? "Content-Type: application/json-patch+json"
+	                                     : "Content-Type: application/merge-patch+json");
 	add_header(t, "Expect:");
 	if (c->authorization.n > 0)
 		add_header(t, c->authorization.p); /* of a str: it ends in NUL */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "k8s/cached.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/answer.h"
@@ -309,6 +310,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	else if (r->held > 0 && l->store)
 		store_release(l->store, r->held);
 	account_drop(r->who);
+	cached_drop(r->job_known);
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);

@@ -5,6 +5,7 @@
 
 #include "base/scan.h"
 #include "k8s/cache.h"
+#include "k8s/explain.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/answer.h"
@@ -37,14 +38,24 @@ static void no_job(struct request *r)
 	answer_refuse(r, 404, "NoJobError", "there is no such job");
 }
 
-void job_store_failed(struct request *r, const struct store_reply *reply)
+/* These are for those who run the server, and say what to do. */
+static bool is_explained(int status)
+{
+	return status == 401 || status == 403 || status == 404;
+}
+
+void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply)
 {
 	ERR_AUTO e = { 0 };
 	struct span why = reply->message;
+	struct store_request asked = { .verb = verb, .kind = KIND_FRAMEWORK };
 	if (reply->outcome == STORE_NOT_FOUND)
 		(void)err_set(&e, 404, "NoJobError", "there is no such job");
+	else if (reply->outcome == STORE_REFUSED && is_explained(reply->status))
+		explain(&e, &asked, reply);
 	else if (reply->outcome == STORE_REFUSED)
-		(void)err_set(&e, UNKNOWN_ERROR, "%.*s", (int)why.n, why.p);
+		(void)err_set(&e, UNKNOWN_ERROR, "the API server refuses it: %.*s", (int)why.n,
+		              why.p);
 	else
 		(void)err_set(&e, UNAVAILABLE, "the store of jobs does not answer: %.*s; try again",
 		              (int)why.n, why.p);
@@ -137,7 +148,7 @@ static void got(void *arg, const struct store_reply *reply)
 	struct search *s = arg;
 	struct cached *job = NULL;
 	if (reply->outcome != STORE_OK) {
-		job_store_failed(s->r, reply);
+		job_store_failed(s->r, STORE_GET, reply);
 		return;
 	}
 	if (scan_valid(reply->body, DEPTH))
@@ -215,7 +226,7 @@ static void doc_got(void *arg, const struct store_reply *reply)
 	const struct reading *reading = arg;
 	struct request *r = reading->r;
 	if (reply->outcome != STORE_OK)
-		job_store_failed(r, reply);
+		job_store_failed(r, STORE_GET, reply);
 	else if (!span_is(reply->uid, reading->job->uid) || !scan_valid(reply->body, DEPTH))
 		no_job(r); /* it was made anew meanwhile */
 	else

@@ -8,6 +8,7 @@
  * object are those asked for, else 404 NoJobError; and who owns it is what is stored.
  */
 #include "k8s/cached.h"
+#include "k8s/store.h"
 #include "server/request.h"
 
 /* What one may do with somebody else's job, by --visibility and being an admin. */
@@ -30,8 +31,7 @@ bool job_may(const struct request *r, const struct cached *job, enum job_need ne
 /* Its document; in r's arena.  What is not kept is asked of the store.  404 if it is gone. */
 typedef void job_doc_came(struct request *r, const struct cached *job, struct span doc);
 void job_doc(struct request *r, const struct cached *job, job_doc_came *came);
-/* Answer with what the store has said, which was not STORE_OK. */
-struct store_reply;
-void job_store_failed(struct request *r, const struct store_reply *reply);
+/* Answer with what the store has said, which was not STORE_OK, to a request for a Framework. */
+void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply);
 /* As people call it: USER~NAME, or the name of others' Frameworks.  Appends. */
 void job_id_text(struct str *out, const struct cached *job);

@@ -33,7 +33,7 @@ bool view_warm(const struct view *v);
 size_t view_count(const struct view *v);
 /* By metadata.name; borrowed while the view is held, cached_hold to keep it longer; or NULL. */
 const struct cached *view_find(const struct view *v, struct span name);
-/* One after the other, in no order: begin with { v }; NULL at the end. */
+/* One after the other, in no order: begin with { .view = v }; NULL at the end. */
 struct view_walk {
 	const struct view *view;
 	size_t bucket, at;

@@ -71,6 +71,11 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 		add_header(response, "Connection", "close");
 }
 
+const char *request_header(const struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
 size_t request_swallow_max(const struct request *r)
 {
 	return r->body.max * 2 + SWALLOW;

@@ -8,6 +8,8 @@ struct request;
 /* What notify_connection has made. */
 struct connection *http_connection_of(struct MHD_Connection *m);
 
+/* A header of it as it came, or NULL; until the request ends, and never Authorization. */
+const char *request_header(const struct request *r, const char *name);
 /* The same as answer_send, with a body that is not r->reply.body.  Takes the response over; NULL is
  * out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);

@@ -192,7 +192,7 @@ const struct option OPTIONS[] = {
 	  .help = "how long such a request lasts at most; the client comes again" },
 	{ "stream-heartbeat", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_heartbeat_s, 30, 1, 300), .unit = "seconds", .value = "N",
 	  .help = "how often such a request is sent something, to show that it lives" },
-	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 4 * KIB, 16 * MIB), .value = "N",
+	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 64 * KIB, 16 * MIB), .value = "N",
 	  .help = "what waits for a slow client; beyond that it is cut off" },
 	{ "list-rows", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(list_rows, 1000000, 1, 100000000), .value = "N",
 	  .help = "jobs in all large lists that one loop is sending, one list apart" },

@@ -308,6 +308,10 @@ class Server:
         except (OSError, AttributeError):
             return False
 
+    def ready(self):
+        """/readyz says yes, at once or later: all jobs have been listed, say."""
+        return wait_until(lambda: self.request("GET", "/readyz").status == 200)
+
     def connect(self):
         return Connection(self.port)
 

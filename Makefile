@@ -233,6 +233,11 @@ endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
 
+# Lists out of many jobs.
+$(B)/tests/bench/lists/lists: $(B)/tests/bench/lists/lists.o $(call archives,server)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
+
 # Counts calls of malloc; sanitizers have one of their own.
 $(B)/tests/bench/bench.heap.so: tests/bench/heap/heap.c
 	$(call note,CC,$@)
@@ -300,7 +305,7 @@ differential: $(B)/tests/differential/differential
 	B=$(B) tests/differential/run record
 	B=$(B) tests/differential/run live
 
-bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so
+bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists
 	tests/tools/bench
 
 pages: all

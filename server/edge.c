@@ -32,7 +32,7 @@ static const char PREFLIGHT_AGE_S[] = "7200";
 struct edge {
 	bool limited; /* by address, user and login; not with --no-auth */
 	struct networks proxies;
-	struct rate *addresses, *users, *login_users, *login_addresses, *lookups;
+	struct rate *addresses, *users, *lists, *login_users, *login_addresses, *lookups;
 	/* CORS: for any page; else for these. */
 	bool any_origin;
 	char *origins_text;
@@ -107,6 +107,7 @@ struct edge *edge_new(const struct options *o, struct err *e)
 	edge->hash = hash_key_new();
 	edge->addresses = rate_new(o->rate_address, MINUTE_S, ADDRESSES);
 	edge->users = rate_new(o->rate_submit, HOUR_S, USERS);
+	edge->lists = rate_new(o->rate_list, MINUTE_S, USERS);
 	edge->login_users = rate_new(o->rate_login, MINUTE_S, USERS);
 	edge->login_addresses = rate_new(o->rate_login, MINUTE_S, USERS);
 	edge->lookups = rate_new(o->rate_lookup, MINUTE_S, USERS);
@@ -129,6 +130,7 @@ void edge_free(struct edge *edge)
 		return;
 	rate_free(edge->addresses);
 	rate_free(edge->users);
+	rate_free(edge->lists);
 	rate_free(edge->login_users);
 	rate_free(edge->login_addresses);
 	rate_free(edge->lookups);
@@ -244,12 +246,22 @@ static bool is_submission(const struct route *route)
 	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
 }
 
+static bool is_list(const struct route *route)
+{
+	return route->answer == ANSWER_JOBS || route->answer == ANSWER_JOBS_V1;
+}
+
 void edge_user(struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
-	if (edge->limited && r->who && is_submission(r->route))
-		(void)refuse(r, rate_take(edge->users, span_of(r->who->name), store_now_ms()),
-		             "jobs of this user");
+	int64_t now_ms = store_now_ms();
+	if (!edge->limited || !r->who)
+		return;
+	struct span user = span_of(r->who->name);
+	if (is_submission(r->route))
+		(void)refuse(r, rate_take(edge->users, user, now_ms), "jobs of this user");
+	else if (is_list(r->route))
+		(void)refuse(r, rate_take(edge->lists, user, now_ms), "lists for this user");
 }
 
 bool edge_login(struct request *r, struct span user)

@@ -24,7 +24,7 @@ void edge_arrived(struct request *r);
 /* Before anything else: behind a proxy, correct r->client and r->peer; answer 429 if its address
  * asks too often.  /healthz and /readyz are never limited; nothing is with --no-auth. */
 void edge_check(struct request *r);
-/* Who asks is known (or nobody need be): answer 429 if a user submits too often. */
+/* Who asks is known (or nobody need be): answer 429 if a user submits, or lists, too often. */
 void edge_user(struct request *r);
 /* An attempt to log in as `user`: false if there were too many, and r has been answered 429. */
 bool edge_login(struct request *r, struct span user);

@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "k8s/cached.h"
 
+struct view;
+
 enum { JOB_LIMIT = 5000, JOB_LIMIT_MAX = 50000 };
 
 /* Any of these texts, which are sorted; n is 0: any at all. */
@@ -72,6 +74,8 @@ struct job_page {
 
 void job_page_begin(struct job_page *p, const struct job_query *q);
 void job_page_add(struct job_page *p, const struct cached *job);
+/* Add all jobs of a view that the query takes. */
+void job_page_gather(struct job_page *p, const struct view *view);
 void job_page_end(struct job_page *p);
 void job_page_done(struct job_page *p);
 #define JOB_PAGE_AUTO __attribute__((cleanup(job_page_done))) struct job_page

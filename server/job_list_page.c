@@ -7,10 +7,16 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "k8s/cache.h"
 #include "server/job_list.h"
 #include "server/job_show.h"
 
-enum { ROOM_MIN = 64 };
+enum {
+	ROOM_MIN = 64,
+	AHEAD = 8, /* jobs that are fetched from memory before they are looked at */
+	LINE = 64,
+	LOOKED_AT = 320,
+};
 
 /* ---- what is compared ---- */
 
@@ -187,6 +193,28 @@ void job_page_add(struct job_page *p, const struct cached *job)
 	p->v[p->n++] = key;
 	if (p->n >= 2 * p->wanted && p->n >= ROOM_MIN)
 		keep_best(p);
+}
+
+/* What a query looks at: the structure, and the texts behind it. */
+static void fetch(const struct cached *job)
+{
+	for (size_t at = 0; at < LOOKED_AT; at += LINE)
+		__builtin_prefetch((const char *)job + at);
+}
+
+void job_page_gather(struct job_page *p, const struct view *view)
+{
+	const struct cached *ahead[AHEAD] = { NULL };
+	struct view_walk walk = { view, 0, 0 };
+	size_t rounds = view_count(view) + AHEAD;
+	for (size_t i = 0; i < rounds; i++) {
+		const struct cached *job = ahead[i % AHEAD];
+		const struct cached *next = view_next(&walk);
+		fetch(next);
+		ahead[i % AHEAD] = next;
+		if (job && job_query_takes(p->query, job))
+			job_page_add(p, job);
+	}
 }
 
 void job_page_end(struct job_page *p)

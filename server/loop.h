@@ -49,6 +49,7 @@ struct loop {
 	size_t n_asking;
 	size_t dry_run_bytes; /* that dry runs hold */
 	struct stream *streams;
+	size_t list_rows; /* in lists that are being sent */
 	struct lasting *lasting;
 	size_t n_lasting;
 	int64_t lasting_next_ms; /* when to look at them */

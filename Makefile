@@ -102,6 +102,7 @@ $(B)/%.o: %.c Makefile
 
 # Files that are embedded by EMBED() are not seen by -MMD.
 $(call objects,schema): $(wildcard schema/*.json)
+$(call objects,k8s): $(wildcard k8s/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
 $(call objects,server): $(wildcard server/*.html server/*.json) runtime-assets/k8s-job-exit-spec.yaml
 

@@ -19,7 +19,11 @@ char *history_name(struct arena *a, const char *framework, int64_t attempt)
 /* At most `max` bytes, in the arena; false if it takes more. */
 static bool gzip(struct span text, size_t max, struct arena *a, struct span *packed)
 {
-	z_stream z = { .next_in = (Bytef *)(uintptr_t)text.p, .avail_in = (uInt)text.n };
+	union {
+		const char *p;
+		Bytef *wanted; /* by zlib, which reads it only */
+	} in = { text.p };
+	z_stream z = { .next_in = in.wanted, .avail_in = (uInt)text.n };
 	Bytef *out = arena_alloc(a, max);
 	z.next_out = out;
 	z.avail_out = (uInt)max;
@@ -42,7 +46,8 @@ static struct span without_tasks(struct span status, struct arena *a)
 {
 	struct str out = STR_INIT(status.n + 1);
 	struct scan members = scan_begin(status);
-	struct span key, value;
+	struct span key;
+	struct span value;
 	str_char(&out, '{');
 	while (scan_member(&members, &key, &value)) {
 		if (is_tasks(key))
@@ -102,11 +107,12 @@ static bool is_owned(struct span configmap, const char *uid, struct arena *a)
 bool history_read(struct span configmap, const char *uid, int64_t attempt, struct arena *a,
                   struct span *status)
 {
-	struct span packed, bytes, text;
+	struct span bytes;
+	struct span text;
 	int64_t id;
 	if (!scan_valid(configmap, HISTORY_DEPTH) || !is_owned(configmap, uid, a))
 		return false;
-	packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
+	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if (base64_decode(a, packed, &bytes) < 0 ||
 	    !cached_gunzip(bytes, CACHED_INFLATED_MAX, RATIO, a, &text) ||
 	    !scan_valid(text, HISTORY_DEPTH) ||

@@ -19,19 +19,37 @@ EMBED(large, "tests/data/frameworks/23-compressed-1600-tasks.json");
 
 enum { TEXT_MAX = 4 << 20, MUCH = 256 << 10 };
 
+struct kept {
+	struct arena a;
+	struct str out;
+	char uid[64];
+	struct span status; /* that it was written of */
+};
+
 /* What is written of a Framework; false if nothing is. */
-static bool write_it(struct span text, size_t max, struct str *out, char uid[64],
-                     struct span *status, struct arena *a)
+static bool keep(struct kept *k, struct span text, size_t max)
 {
 	struct cached *job = cached_new(text);
 	struct span doc;
+	*k = (struct kept){ .out = STR_INIT(TEXT_MAX) };
 	assert_non_null(job);
-	assert_true(cached_doc(job, a, &doc));
-	*status = scan_path(doc, "status", "attemptStatus");
-	(void)snprintf(uid, 64, "%s", job->uid);
-	bool written = history_write(out, job, doc, max, a);
+	assert_true(cached_doc(job, &k->a, &doc));
+	k->status = scan_path(doc, "status", "attemptStatus");
+	(void)snprintf(k->uid, sizeof(k->uid), "%s", job->uid);
+	bool written = history_write(&k->out, job, doc, max, &k->a);
 	cached_drop(job);
 	return written;
+}
+
+static bool read_back(const struct kept *k, int64_t attempt, struct arena *a, struct span *status)
+{
+	return history_read(str_view(&k->out), k->uid, attempt, a, status);
+}
+
+static void done(struct kept *k)
+{
+	str_done(&k->out);
+	arena_done(&k->a);
 }
 
 static void test_name(void **state)
@@ -44,82 +62,76 @@ static void test_name(void **state)
 static void test_read_back(void **state)
 {
 	(void)state;
-	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	char uid[64];
-	struct span status, read;
-	assert_true(write_it(EMBEDDED(waiting), MUCH, &out, uid, &status, &a));
-	assert_true(history_read(str_view(&out), uid, 0, &a, &read));
-	assert_true(span_eq(read, status));
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	assert_true(read_back(&k, 0, &k.a, &read));
+	assert_true(span_eq(read, k.status));
 	/* Another attempt, or another Framework of the same name. */
-	assert_false(history_read(str_view(&out), uid, 1, &a, &read));
-	assert_false(history_read(str_view(&out), "another", 0, &a, &read));
-	assert_false(history_read(SPAN("{}"), uid, 0, &a, &read));
-	assert_false(history_read(SPAN("{"), uid, 0, &a, &read));
+	assert_false(read_back(&k, 1, &k.a, &read));
+	assert_false(history_read(str_view(&k.out), "another", 0, &k.a, &read));
+	assert_false(history_read(SPAN("{}"), k.uid, 0, &k.a, &read));
+	assert_false(history_read(SPAN("{"), k.uid, 0, &k.a, &read));
+	done(&k);
 }
 
 static void test_owner(void **state)
 {
 	(void)state;
-	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	char uid[64];
-	struct span status;
-	assert_true(write_it(EMBEDDED(waiting), MUCH, &out, uid, &status, &a));
-	json_auto_t *v = json_loadb(out.p, out.n, JSON_REJECT_DUPLICATES, NULL);
-	const char *kind = NULL, *owner = NULL;
+	struct kept k;
+	const char *kind = NULL;
+	const char *owner = NULL;
 	int immutable = 0;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	json_auto_t *v = json_loadb(k.out.p, k.out.n, JSON_REJECT_DUPLICATES, NULL);
 	assert_int_equal(json_unpack(v, "{s:s, s:b, s:{s:[{s:s}]}}", "kind", &kind, "immutable",
 	                             &immutable, "metadata", "ownerReferences", "uid", &owner),
 	                 0);
 	assert_string_equal(kind, "ConfigMap");
-	assert_string_equal(owner, uid);
+	assert_string_equal(owner, k.uid);
 	assert_true(immutable);
+	done(&k);
 }
 
 static void test_nothing_there(void **state)
 {
 	(void)state;
-	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	char uid[64];
-	struct span status;
-	assert_false(write_it(EMBEDDED(posted), MUCH, &out, uid, &status, &a));
-	assert_int_equal(out.n, 0);
+	struct kept k;
+	assert_false(keep(&k, EMBEDDED(posted), MUCH));
+	assert_int_equal(k.out.n, 0);
+	done(&k);
 }
 
 /* What is too large loses its tasks, and stays readable. */
 static void test_too_large(void **state)
 {
 	(void)state;
-	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	char uid[64];
-	struct span status, read;
-	assert_true(write_it(EMBEDDED(large), 4096, &out, uid, &status, &a));
-	assert_true(out.n < 8192);
-	assert_true(history_read(str_view(&out), uid, 0, &a, &read));
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(large), 4096));
+	assert_true(k.out.n < 8192);
+	assert_true(read_back(&k, 0, &k.a, &read));
 	assert_int_equal(scan_type(scan_get(read, "taskRoleStatuses")), SCAN_NONE);
 	assert_int_equal(scan_type(scan_get(read, "id")), SCAN_NUMBER);
+	done(&k);
 }
 
 /* Damaged in one place or the other, it is refused or the same; never more. */
 static void test_damaged(void **state)
 {
 	(void)state;
-	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	char uid[64];
-	struct span status, read;
-	assert_true(write_it(EMBEDDED(waiting), MUCH, &out, uid, &status, &a));
-	for (size_t i = 0; i < out.n; i += 7) {
-		ARENA_AUTO b = { 0 };
-		char was = out.p[i];
-		out.p[i] = was == 'A' ? 'B' : 'A';
-		if (history_read(str_view(&out), uid, 0, &b, &read))
-			assert_true(span_eq(read, status));
-		out.p[i] = was;
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	for (size_t i = 0; i < k.out.n; i += 7) {
+		ARENA_AUTO a = { 0 };
+		char was = k.out.p[i];
+		k.out.p[i] = was == 'A' ? 'B' : 'A';
+		if (read_back(&k, 0, &a, &read))
+			assert_true(span_eq(read, k.status));
+		k.out.p[i] = was;
 	}
+	done(&k);
 }
 
 int main(void)

@@ -1,9 +1,10 @@
 """A make-believe Kubernetes API server, in a thread of the test itself, that goes wrong when
 told to.  It keeps objects, knows 409, ownerReferences (what a deleted Framework owned goes
-with it, as the garbage collector would do), merge patches, dryRun, LIST in pages and WATCH (with a
+with it, as the garbage collector would do), merge and JSON patches, dryRun, LIST in pages and WATCH (with a
 streaming list, if told to); nothing else.
 
 Faults and counts know LIST (in pages) and WATCH as methods of their own."""
+import copy
 import json
 import re
 import select
@@ -236,10 +237,16 @@ class FakeApi:
                     self.remove(kind, name)
                 return 200, {"kind": "Status", "status": "Success"}
             if method == "PATCH":
-                uid = body.get("metadata", {}).get("uid", there["metadata"]["uid"])
-                if uid != there["metadata"]["uid"]:
+                after = copy.deepcopy(there)
+                try:
+                    (json_patch if isinstance(body, list) else merge)(after, body)
+                except (LookupError, ValueError, TypeError):
                     return status(422, "Invalid", kind, name)
-                merge(there, body)
+                for field, code, reason in (("uid", 422, "Invalid"), ("resourceVersion", 409, "Conflict")):
+                    if after["metadata"][field] != there["metadata"][field]:
+                        return status(code, reason, kind, name)
+                there.clear()
+                there.update(after)
                 self.version += 1
                 there["metadata"]["resourceVersion"] = str(self.version)
                 self.tell("MODIFIED", kind, there)
@@ -266,6 +273,22 @@ def merge(into, patch):
             merge(into[key], value)
         else:
             into[key] = value
+
+
+def json_patch(into, operations):
+    """RFC 6902: test and replace."""
+    for operation in operations:
+        *path, last = [key.replace("~1", "/").replace("~0", "~")
+                       for key in operation["path"].split("/")[1:]]
+        at = into
+        for key in path:
+            at = at[int(key) if isinstance(at, list) else key]
+        last = int(last) if isinstance(at, list) else last
+        before = at[last]
+        if operation["op"] == "test" and before != operation["value"]:
+            raise ValueError("a test fails")
+        if operation["op"] == "replace":
+            at[last] = operation["value"]
 
 
 def status(code, reason, kind="", name="", message=None):

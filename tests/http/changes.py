@@ -1,0 +1,526 @@
+"""What is done to jobs after they are submitted: stop, remove, tag, scale; what stands in them, and
+who may see it."""
+import copy
+import json
+import os
+import shutil
+import tempfile
+from urllib.parse import urlencode
+
+from fakeapi import FakeApi
+from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, wait_until
+from place import NO_LIMITS
+from slow import fake_server, in_threads
+from tokens import SECRET, bearer, token, write_file
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+TEXT = {"Content-Type": "text/plain;charset=UTF-8"}
+MARKER = "Marker-of-a-password-0815"
+# bob shares a virtual cluster with alice, carol does not.
+FACTS = {
+    "virtualClusters": ["default", "v100"],
+    "groups": {"admins": {"admin": True}},
+    "users": {
+        "alice": {"virtualClusters": ["default", "v100"]},
+        "bob": {"virtualClusters": ["default"]},
+        "carol": {"virtualClusters": ["v100"]},
+        "root": {"groups": ["admins"]},
+    }}
+
+
+class Yard:
+    """A server for these users, before a make-believe API server, or (api=False) on a directory."""
+
+    def __init__(self, *arguments, api=True):
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-changes.")
+        self.api = FakeApi() if api else None
+        who = ("--facts", write_file(self.directory, "facts.json", json.dumps(FACTS)),
+               "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET),
+               "--token-check", "signature", *NO_LIMITS, *arguments)
+        self.server = fake_server(self.api, *who, who=[]) if api else \
+            Server("--standalone", "jobs", *who, who=[], directory=self.directory)
+
+    def ask(self, who, method, path, body=None, headers=None):
+        headers = {**(bearer(token(who)) if who else {}), **(headers or {})}
+        return self.server.request(method, path, body, headers)
+
+    def change(self, who, method, path, value):
+        return self.ask(who, method, path, json.dumps(value), JSON)
+
+    def submit(self, body, who="alice"):
+        reply = self.ask(who, "POST", "/api/v2/jobs", body)
+        assert reply.status == 202, reply
+        return f"/api/v2/jobs/{who}~{json.loads(body)['name']}"
+
+    def object(self, job, who="alice"):
+        """The Framework as it is stored."""
+        name = framework_name(job, who)
+        if self.api:
+            with self.api.lock:
+                return copy.deepcopy(self.api.objects.get(("frameworks", name)))
+        path = os.path.join(self.directory, "jobs", "frameworks", name + ".json")
+        if not os.path.exists(path):
+            return None
+        with open(path) as f:
+            return json.load(f)
+
+    def secretly(self, job, change, who="alice"):
+        """Change what is stored, of which nobody is told."""
+        with self.api.lock:
+            change(self.api.objects["frameworks", framework_name(job, who)])
+
+    def warm(self):
+        """All jobs are known: lists are answered."""
+        return wait_until(lambda: self.ask("root", "GET", "/api/v2/jobs").status == 200)
+
+    def count(self, method):
+        return self.api.count(method, "frameworks")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        if self.api:
+            self.api.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def equal(check, what, reply, status, code=None, message=None):
+    check.equal(f"{what}: status and code", (reply.status, reply.code), (status, code))
+    if message is not None:
+        check.equal(f"{what}: message", reply.message, message)
+
+
+def stops(check, yard, where):
+    job = yard.submit(job_v2("one"))
+    path = f"{job}/executionType"
+    for value in ({}, {"value": "stop"}, {"value": ["STOP"]}, {"value": None}, []):
+        equal(check, f"{where}: {value} before all else",
+              yard.change("carol", "PUT", "/api/v2/jobs/alice~none/executionType", value), 400,
+              "InvalidParametersError")
+    equal(check, f"{where}: no such job", yard.change("carol", "PUT", path.replace("one", "two"),
+                                                      {"value": "STOP"}), 404, "NoJobError")
+    equal(check, f"{where}: another's", yard.change("bob", "PUT", path, {"value": "STOP"}), 403,
+          "ForbiddenUserError")
+    check.equal(f"{where}: nothing came of it", yard.object("one")["spec"]["executionType"], "Start")
+    done = "Execute job alice~one successfully."
+    equal(check, f"{where}: START", yard.change("alice", "PUT", path, {"value": "START"}), 202, None, done)
+    check.equal(f"{where}: START changes nothing", yard.object("one")["spec"]["executionType"], "Start")
+    for who, body, headers in (("alice", '{"value": "STOP"}', JSON), ("alice", '{"value":"STOP"}', TEXT),
+                               ("root", urlencode({"value": "STOP"}), FORM)):
+        reply = yard.ask(who, "PUT", path, body, headers)
+        equal(check, f"{where}: STOP as {headers}", reply, 202, None, done)
+        check.equal(f"{where}: status in it", reply.json["status"], 202)
+        check.equal(f"{where}: stopped", yard.object("one")["spec"]["executionType"], "Stop")
+    equal(check, f"{where}: START is taken", yard.change("alice", "PUT", path, {"value": "START"}), 202)
+    check.equal(f"{where}: and starts nothing", yard.object("one")["spec"]["executionType"], "Stop")
+    yard.submit(job_v2("v1"))
+    reply = yard.change("alice", "PUT", "/api/v1/user/alice/jobs/v1/executionType", {"value": "STOP"})
+    check.equal(f"{where}: as v1 has it", (reply.status, reply.json),
+                (202, {"message": "execute job v1 successfully"}))
+    check.equal(f"{where}: stopped by v1", yard.object("v1")["spec"]["executionType"], "Stop")
+
+
+def removes(check, yard, where):
+    yard.submit(job_v2_secret("old", MARKER))
+    path = "/api/v1/user/alice/jobs/old"
+    equal(check, f"{where}: no such job", yard.ask("alice", "DELETE", path + "er"), 404, "NoJobError")
+    equal(check, f"{where}: a ~ is in no name", yard.ask("alice", "DELETE", "/api/v1/user/alice~old/jobs/x"),
+          404, "NoJobError")
+    equal(check, f"{where}: another's", yard.ask("bob", "DELETE", path), 403, "ForbiddenUserError")
+    reply = yard.ask("root", "DELETE", path)
+    check.equal(f"{where}: removed", (reply.status, reply.json),
+                (202, {"message": "deleted job old successfully"}))
+    check.equal(f"{where}: gone", yard.object("old"), None)
+    equal(check, f"{where}: gone at once", yard.ask("alice", "DELETE", path), 404, "NoJobError")
+    equal(check, f"{where}: also for others", yard.ask("alice", "GET", "/api/v2/jobs/alice~old/config"),
+          404, "NoJobError")
+    yard.submit(job_v2("old"))
+    equal(check, f"{where}: made anew", yard.ask("alice", "GET", "/api/v2/jobs/alice~old/config"), 200)
+
+
+def tags_of(framework):
+    return json.loads(framework["metadata"].get("annotations", {}).get("rest-lit/tags", "[]"))
+
+
+def tags(check, yard, where):
+    path = yard.submit(job_v2("tagged")) + "/tag"
+    none = path.replace("tagged", "none")
+    for value in ("", "a,b", "x" * 64, "ä" * 32, "tab\t", "line\n", "\u007f"):
+        equal(check, f"{where}: {value!r} is no tag", yard.change("carol", "PUT", none, {"value": value}),
+              400, "InvalidParametersError")
+    equal(check, f"{where}: no value", yard.change("alice", "DELETE", path, {}), 400, "InvalidParametersError")
+    equal(check, f"{where}: no such job", yard.change("bob", "PUT", none, {"value": "x"}), 404, "NoJobError")
+    equal(check, f"{where}: another's", yard.change("bob", "PUT", path, {"value": "x"}), 403, "ForbiddenUserError")
+    equal(check, f"{where}: none yet", yard.change("alice", "DELETE", path, {"value": "x"}), 404, "NoTagError")
+    wanted = ["dev", 'say "hi" \\ ü', "x" * 63]
+    for value in (*wanted, wanted[1]):
+        reply = yard.change("alice", "PUT", path, {"value": value})
+        equal(check, f"{where}: put {value}", reply, 200, None,
+              f"Add tag {value} for job alice~tagged successfully.")
+    check.equal(f"{where}: stored", tags_of(yard.object("tagged")), wanted)
+    equal(check, f"{where}: removed", yard.change("root", "DELETE", path, {"value": wanted[1]}), 200, None,
+          f"Delete tag {wanted[1]} from job alice~tagged successfully.")
+    check.equal(f"{where}: the others are left", tags_of(yard.object("tagged")), [wanted[0], wanted[2]])
+    equal(check, f"{where}: removed once", yard.change("alice", "DELETE", path, {"value": wanted[1]}), 404, "NoTagError")
+    # Many at a time: none is lost.
+    replies = in_threads(8, lambda i: yard.change("alice", "PUT", path, {"value": f"t{i}"}))
+    good = [f"t{i}" for i in range(8) if replies[i].status == 200]
+    check.ok(f"{where}: at a time", len(good) > 2, str(replies))
+    check.equal(f"{where}: what was said to be there is", sorted(tags_of(yard.object("tagged"))),
+                sorted([wanted[0], wanted[2], *good]))
+    for i in range(32):
+        yard.change("alice", "PUT", path, {"value": f"t{i}"})
+    check.equal(f"{where}: as many as may be", len(tags_of(yard.object("tagged"))), 32)
+    equal(check, f"{where}: one more", yard.change("alice", "PUT", path, {"value": "more"}), 400,
+          "InvalidParametersError")
+    for tag in tags_of(yard.object("tagged")):
+        yard.change("alice", "DELETE", path, {"value": tag})
+    check.ok(f"{where}: none is left", "rest-lit/tags" not in yard.object("tagged")["metadata"]["annotations"])
+
+
+def two_roles(name, **more):
+    job = json.loads(job_v2(name, **more))
+    worker = job["taskRoles"].pop("worker")
+    worker["resourcePerInstance"]["gpu"] = 2
+    job["taskRoles"] = {"ps": {**worker, "instances": 2}, "My_Worker": {
+        **worker, "instances": 3, "completion": {"minSucceededInstances": 2}}}
+    return json.dumps(job)
+
+
+def scale_of(framework):
+    return ({r["name"]: r["taskNumber"] for r in framework["spec"]["taskRoles"]},
+            framework["metadata"]["annotations"]["totalGpuNumber"])
+
+
+def scales(check, yard, where):
+    path = yard.submit(two_roles("big")) + "/taskRoles/"
+    check.equal(f"{where}: to begin with", scale_of(yard.object("big")), ({"ps": 2, "myworker": 3}, "10"))
+    for value in ({}, {"instances": 0}, {"instances": -1}, {"instances": 1.5}, {"instances": "many"},
+                  {"instances": 10001}):
+        equal(check, f"{where}: {value}", yard.change("carol", "PATCH", "/api/v2/jobs/a~b/taskRoles/c", value),
+              400, "InvalidParametersError")
+    equal(check, f"{where}: no such job", yard.change("bob", "PATCH", "/api/v2/jobs/a~b/taskRoles/c",
+                                                      {"instances": 2}), 404, "NoJobError")
+    equal(check, f"{where}: another's", yard.change("bob", "PATCH", path + "ps", {"instances": 4}), 403,
+          "ForbiddenUserError")
+    reply = yard.change("alice", "PATCH", path + "master", {"instances": 4})
+    equal(check, f"{where}: no such role", reply, 404, "NoJobError")
+    check.ok(f"{where}: which there are", "ps, myworker" in reply.message, reply.message)
+    reply = yard.change("alice", "PATCH", path + "ps", {"instances": 4})
+    check.equal(f"{where}: scaled", (reply.status, reply.json),
+                (202, {"status": 202, "message": "Scale task role ps of job alice~big to 4 instances.",
+                       "instances": 4}))
+    check.equal(f"{where}: also the GPUs", scale_of(yard.object("big")), ({"ps": 4, "myworker": 3}, "14"))
+    equal(check, f"{where}: by its own name", yard.change("root", "PATCH", path + "My_Worker",
+                                                          {"instances": 2}), 202)
+    equal(check, f"{where}: the same again", yard.change("alice", "PATCH", path + "myworker",
+                                                         {"instances": "2"}), 202)
+    check.equal(f"{where}: fewer", scale_of(yard.object("big")), ({"ps": 4, "myworker": 2}, "12"))
+    reply = yard.change("alice", "PATCH", path + "myworker", {"instances": 1})
+    equal(check, f"{where}: it would never complete", reply, 400, "InvalidParametersError")
+    check.ok(f"{where}: says why", "minSucceededInstances" in reply.message, reply.message)
+    reply = yard.change("alice", "PATCH", path + "ps", {"instances": 9})
+    equal(check, f"{where}: too many in all", reply, 400, "InvalidParametersError")
+    check.ok(f"{where}: says how many", "10" in reply.message and "11" in reply.message, reply.message)
+    yard.change("alice", "PUT", "/api/v2/jobs/alice~big/executionType", {"value": "STOP"})
+    equal(check, f"{where}: it is being stopped", yard.change("alice", "PATCH", path + "ps", {"instances": 3}),
+          409, "ConflictJobError")
+
+
+def configs(check, yard, where):
+    job = yard.submit(job_v2_secret("secret", MARKER))
+    reply = yard.ask("bob", "GET", job + "/config")
+    check.equal(f"{where}: type", (reply.status, reply.headers.get("content-type")),
+                (200, "text/yaml; charset=utf-8"))
+    wanted = json.loads(job_v2_secret("secret", MARKER))
+    wanted["secrets"] = wanted["prerequisites"][0]["auth"]["username"] = "******"
+    check.equal(f"{where}: as it was submitted", reply.json, wanted)
+    check.ok(f"{where}: no secret", MARKER.encode() not in reply.body, repr(reply))
+    equal(check, f"{where}: of another virtual cluster", yard.ask("carol", "GET", job + "/config"), 403,
+          "ForbiddenUserError")
+    for path in (job + "x", job.replace("alice", "bob"), "/api/v2/jobs/nobody", "/api/v2/jobs/~"):
+        equal(check, f"{where}: {path}", yard.ask("alice", "GET", path + "/config"), 404, "NoJobError")
+    yaml = ("protocolVersion: 2\nname: text\ntype: job\nprerequisites:\n- {type: dockerimage, name: i, uri: u,"
+            " version: 1.10}\ntaskRoles:\n  w: &w {dockerImage: i, commands: ['true'],"
+            " resourcePerInstance: {cpu: 1, memoryMB: 512, gpu: 0}}\n  v: *w\n")
+    reply = yard.ask("alice", "POST", "/api/v2/jobs", yaml)
+    check.ok(f"{where}: YAML is taken", reply.status == 202, repr(reply))
+    reply = yard.ask("alice", "GET", "/api/v2/jobs/alice~text/config")
+    check.ok(f"{where}: YAML", reply.json and reply.json["taskRoles"]["v"]["commands"] == ["true"] and
+             reply.json["prerequisites"][0]["version"] == 1.1, repr(reply))
+    reply = yard.ask("alice", "POST", "/api/v1/user/alice/jobs",
+                     urlencode({"jobName": "form.v1", "image": "i", "taskRoles[0][name]": "main",
+                                "taskRoles[0][taskNumber]": "2", "taskRoles[0][command]": "true"}), FORM)
+    check.equal(f"{where}: a form is taken", reply.status, 202)
+    reply = yard.ask("alice", "GET", "/api/v1/user/alice/jobs/form.v1/config")
+    check.ok(f"{where}: v1", reply.json and reply.json["jobName"] == "form.v1" and
+             reply.json["taskRoles"][0]["taskNumber"] == 2, repr(reply))
+    for path in (job + "/ssh", "/api/v2/jobs/a~b/ssh", "/api/v1/user/alice/jobs/x/ssh"):
+        equal(check, f"{where}: {path}", yard.ask("carol", "GET", path), 404, "NoJobSshInfoError")
+
+
+PARTS = [stops, removes, tags, scales, configs]
+LIMITS = ("--max-tasks", "10")
+
+
+def test_changes(check):
+    with Yard(*LIMITS) as yard:
+        for part in PARTS:
+            part(check, yard, part.__name__)
+
+
+def test_changes_standalone(check):
+    with Yard(*LIMITS, api=False) as yard:
+        for part in PARTS:
+            part(check, yard, part.__name__ + " in a directory")
+
+
+STOP = {"value": "STOP"}
+
+
+def test_change_of_another(check):
+    """What was made anew in the meantime is another job."""
+    with Yard() as yard:
+        for name in ("stop", "tag", "scale", "remove"):
+            yard.submit(job_v2(name))
+        yard.warm()
+        for name in ("stop", "tag", "scale", "remove"):
+            yard.secretly(name, lambda f: f["metadata"].update(uid="other"))
+        before = {name: yard.object(name) for name in ("stop", "tag", "scale", "remove")}
+        for name, method, path, value in (
+                ("stop", "PUT", "/api/v2/jobs/alice~stop/executionType", STOP),
+                ("tag", "PUT", "/api/v2/jobs/alice~tag/tag", {"value": "x"}),
+                ("scale", "PATCH", "/api/v2/jobs/alice~scale/taskRoles/worker", {"instances": 2}),
+                ("remove", "DELETE", "/api/v1/user/alice/jobs/remove", None)):
+            equal(check, name, yard.change("alice", method, path, value), 404, "NoJobError")
+            check.equal(f"{name}: left alone", yard.object(name), before[name])
+
+
+def test_change_faults(check):
+    with Yard() as yard:
+        for i in range(8):
+            yard.submit(job_v2(f"j{i}"))
+        api = yard.api
+        tag = {"value": "x"}
+        api.fault("PATCH", "frameworks", framework_name("j0"), times=2, status=409)
+        equal(check, "two conflicts", yard.change("alice", "PUT", "/api/v2/jobs/alice~j0/tag", tag), 200)
+        check.equal("it is there", tags_of(yard.object("j0")), ["x"])
+        api.fault("PATCH", "frameworks", framework_name("j1"), status=409)
+        seen = yard.count("PATCH")
+        equal(check, "conflicts for ever", yard.change("alice", "PUT", "/api/v2/jobs/alice~j1/tag", tag), 503,
+              "UnavailableError")
+        check.ok("an end of it", yard.count("PATCH") - seen <= 8, str(yard.count("PATCH") - seen))
+        api.fault("PATCH", "frameworks", framework_name("j2"), status=403)
+        reply = yard.change("alice", "PUT", "/api/v2/jobs/alice~j2/executionType", STOP)
+        equal(check, "forbidden", reply, 500, "UnknownError")
+        check.ok("what is missing", 'RBAC verb "patch" on frameworks.frameworkcontroller.microsoft.com' in
+                 reply.message, reply.message)
+        api.fault("PATCH", "frameworks", framework_name("j3"), times=1, status_done=503)
+        equal(check, "done, and not known", yard.change("alice", "PUT", "/api/v2/jobs/alice~j3/tag", tag), 200)
+        check.equal("once", tags_of(yard.object("j3")), ["x"])
+        api.fault("PATCH", "frameworks", framework_name("j4"), times=1, cut="done")
+        equal(check, "scaled, and no answer", yard.change(
+            "alice", "PATCH", "/api/v2/jobs/alice~j4/taskRoles/worker", {"instances": 5}), 202)
+        check.equal("scaled once", scale_of(yard.object("j4")), ({"worker": 5}, "0"))
+        api.fault("PATCH", "frameworks", framework_name("j5"), status=422)
+        seen = yard.count("PATCH")
+        equal(check, "refused for good", yard.change("alice", "PUT", "/api/v2/jobs/alice~j5/executionType",
+                                                     STOP), 500, "UnknownError")
+        check.equal("asked twice", yard.count("PATCH") - seen, 2)
+        api.fault("DELETE", "frameworks", framework_name("j6"), times=1, cut="done")
+        equal(check, "removed, and no answer", yard.ask("alice", "DELETE", "/api/v1/user/alice/jobs/j6"), 202)
+        with api.lock:
+            del api.objects["frameworks", framework_name("j7")]
+        equal(check, "removed by others", yard.change("alice", "PUT", "/api/v2/jobs/alice~j7/executionType",
+                                                      STOP), 404, "NoJobError")
+
+
+def test_stop_is_seen(check):
+    """The next answer shows it, whatever the watch has said; and so it is not done twice."""
+    with Yard() as yard:
+        yard.submit(job_v2("seen"))
+        yard.warm()
+        yard.api.fault("WATCH", "frameworks", hang="before")
+        path = "/api/v2/jobs/alice~seen/executionType"
+        equal(check, "stop", yard.change("alice", "PUT", path, STOP), 202)
+        rows = yard.ask("alice", "GET", "/api/v2/jobs").json
+        check.equal("in the list", [r.get("executionType") for r in rows], ["STOP"])
+        seen = yard.count("PATCH")
+        equal(check, "again", yard.change("alice", "PUT", path, STOP), 202)
+        check.equal("nothing to do", yard.count("PATCH"), seen)
+        equal(check, "remove", yard.ask("alice", "DELETE", "/api/v1/user/alice/jobs/seen"), 202)
+        check.equal("gone from the list", yard.ask("alice", "GET", "/api/v2/jobs").json, [])
+
+
+def test_scale_states(check):
+    """Only what runs, or will, can be scaled; and not with HiveD."""
+    def status_of(state, code):
+        return {"state": state, "attemptStatus": {"id": 0, "completionStatus": {"code": code}}}
+
+    with Yard() as yard:
+        path = "/api/v2/jobs/alice~s/taskRoles/worker"
+        yard.submit(job_v2("s"))
+        for state, code in (("Completed", 0), ("Completed", 1), ("AttemptDeleting", -210)):
+            yard.secretly("s", lambda f, s=state, c=code: f.update(status=status_of(s, c)))
+            equal(check, f"{state} {code}", yard.change("alice", "PATCH", path, {"instances": 2}), 409,
+                  "ConflictJobError")
+        yard.secretly("s", lambda f: f.update(status=status_of("AttemptRunning", None)))
+        yard.secretly("s", lambda f: f["metadata"].update(deletionTimestamp="2026-11-22T00:00:00Z"))
+        equal(check, "being removed", yard.change("alice", "PATCH", path, {"instances": 2}), 409, "ConflictJobError")
+        yard.secretly("s", lambda f: f["metadata"].pop("deletionTimestamp"))
+        yard.secretly("s", lambda f: f["spec"].update(executionType="Create"))
+        equal(check, "being made", yard.change("alice", "PATCH", path, {"instances": 2}), 409, "ConflictJobError")
+        yard.secretly("s", lambda f: f["spec"].update(executionType="Start"))
+        spec = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+        yard.secretly("s", lambda f: f["spec"]["taskRoles"][0]["task"]["pod"]["metadata"].setdefault(
+            "annotations", {}).update({spec: "x"}))
+        equal(check, "HiveD", yard.change("alice", "PATCH", path, {"instances": 2}), 400, "NotImplementedError")
+        yard.secretly("s", lambda f: f["spec"]["taskRoles"][0]["task"]["pod"]["metadata"]["annotations"].pop(spec))
+        equal(check, "it runs", yard.change("alice", "PATCH", path, {"instances": 2}), 202)
+        # Another scales at the same time: the patch is made anew.
+        yard.api.fault("PATCH", "frameworks", times=1, status=422)
+        equal(check, "a test has failed", yard.change("alice", "PATCH", path, {"instances": 3}), 202)
+        check.equal("scaled", scale_of(yard.object("s"))[0], {"worker": 3})
+
+
+def test_visibility(check):
+    for visibility, bob, carol in (("vc", 200, 403), ("owner", 403, 403), ("all", 200, 200)):
+        with Yard("--visibility", visibility) as yard:
+            job = yard.submit(job_v2("x")) + "/config"
+            for who, wanted in (("alice", 200), ("root", 200), ("bob", bob), ("carol", carol)):
+                check.equal(f"{visibility}: {who}", yard.ask(who, "GET", job).status, wanted)
+
+
+def foreign(name, annotations=None, labels=None):
+    return {"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
+            "metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}},
+            "spec": {"executionType": "Start", "taskRoles": []}}
+
+
+def test_config_of_others(check):
+    """Whoever has stored it: no secret is shown, and what cannot be read is not there."""
+    with Yard() as yard:
+        rows = {
+            "open": {"protocolVersion": 2, "secrets": {"a": MARKER}, "prerequisites": [
+                {"auth": {"username": MARKER, "password": MARKER, "registryuri": "r"}},
+                {"auth": MARKER}, {"auth": {"password": "<% $secrets.a %>"}}, 1]},
+            "list": [1], "none": None, "broken": "{", "deep": "[" * 200, "number": 7,
+        }
+        for job, config in rows.items():
+            text = config if isinstance(config, (str, int, type(None))) else json.dumps(config)
+            annotations = {"jobName": job, "config": text}
+            yard.api.put("frameworks", foreign(framework_name(job), annotations,
+                                               {"userName": "alice", "virtualCluster": "default"}))
+        reply = yard.ask("alice", "GET", "/api/v2/jobs/alice~open/config")
+        mask = "******"
+        check.equal("masked", reply.json, {"protocolVersion": 2, "secrets": mask, "prerequisites": [
+            {"auth": {"username": mask, "password": mask, "registryuri": "r"}}, {"auth": mask},
+            {"auth": {"password": "<% $secrets.a %>"}}, 1]})
+        for job in rows:
+            if job != "open":
+                equal(check, job, yard.ask("alice", "GET", f"/api/v2/jobs/alice~{job}/config"), 404,
+                      "NoJobConfigError")
+
+
+def test_ids(check):
+    """The id decides nothing; what is stored does."""
+    with Yard() as yard:
+        alice = {"userName": "alice", "virtualCluster": "default"}
+        config = json.dumps({"name": "x"})
+        yard.submit(job_v2("edge"))
+        md5 = framework_name("edge")
+        # Of another job than its name says; of nobody; of others, with and without an owner.
+        yard.api.put("frameworks", foreign(framework_name("forged"), {"jobName": "edge", "config": config}, alice))
+        yard.api.put("frameworks", foreign(framework_name("taken", "bob"), {"jobName": "taken", "config": config}, alice))
+        yard.api.put("frameworks", foreign("other", {"config": config}))
+        yard.api.put("frameworks", foreign("owned", {"config": config}, alice))
+        yard.warm()
+        for who, path, wanted in (
+                ("alice", "alice~edge", 200), ("alice", "alice~forged", 404), ("bob", "bob~taken", 404),
+                ("alice", "alice~taken", 404), ("alice", f"unknown~{md5}", 404), ("alice", f"unknown{md5}", 404),
+                ("alice", md5, 404), ("root", md5, 404), ("alice", "other", 403), ("root", "other", 200),
+                ("root", "unknownOther", 200), ("root", "Ot-her", 200), ("root", "unknown~other", 404),
+                ("alice", "owned", 200), ("bob", "owned", 200), ("carol", "owned", 403),
+                ("root", "nothing", 404)):
+            check.equal(f"{who} {path}", yard.ask(who, "GET", f"/api/v2/jobs/{path}/config").status, wanted)
+        for user, name, wanted in (("alice", "owned", 200), ("unknown", "other", 200), ("bob", "owned", 404),
+                                   ("bob", "other", 404), ("alice", "edge", 200)):
+            check.equal(f"v1 {user} {name}", yard.ask("root", "GET", f"/api/v1/user/{user}/jobs/{name}/config").status,
+                        wanted)
+        # To be changed, it must be called by its name.
+        for who, path, wanted in (("alice", "other", 403), ("root", "unknownother", 404), ("root", "Other", 404),
+                                  ("root", "other", 202), ("bob", "owned", 403), ("alice", "owned", 202)):
+            reply = yard.change(who, "PUT", f"/api/v2/jobs/{path}/executionType", STOP)
+            check.equal(f"{who} stops {path}", reply.status, wanted)
+        check.equal("no list was asked for", yard.count("LIST"), 1)
+
+
+def test_lookups(check):
+    """Another server may have made it: the API server is asked, but not as often as one likes."""
+    with Yard("--rate-lookup", "4") as yard:
+        yard.submit(job_v2("there"))
+        yard.warm()
+        with yard.api.lock:
+            one = copy.deepcopy(yard.api.objects["frameworks", framework_name("there")])
+            one["metadata"].update(name=framework_name("new"), uid="new-uid",
+                                   resourceVersion=str(yard.api.version + 1000))
+            one["metadata"]["annotations"]["jobName"] = "new"
+            yard.api.objects["frameworks", framework_name("new")] = one
+        asked = yard.count("GET")
+        for _ in range(3):
+            equal(check, "made by another", yard.ask("alice", "GET", "/api/v2/jobs/alice~new/config"), 200)
+        check.equal("known from then on", yard.count("GET") - asked, 1)
+        for i in range(12):
+            equal(check, "not there", yard.ask("alice", "GET", f"/api/v2/jobs/alice~no{i}/config"), 404, "NoJobError")
+        check.equal("asked for four", yard.count("GET") - asked, 4)
+        equal(check, "another user", yard.ask("bob", "GET", "/api/v2/jobs/alice~no/config"), 404, "NoJobError")
+        check.equal("has a share of his own", yard.count("GET") - asked, 5)
+
+
+def test_lookups_cold(check):
+    """While not all jobs are known: by one GET each, or "later"."""
+    with Yard("--rate-lookup", "3") as yard:
+        yard.submit(job_v2("early"))
+        yard.warm()
+        names = ("early",)
+        api = yard.api
+        with FakeApiOf(api) as cold:
+            api.fault("LIST", "frameworks", status=503)
+            server = cold("--rate-lookup", "3")
+            for name in names:
+                reply = server.request("GET", f"/api/v2/jobs/alice~{name}/config", headers=bearer(token("alice")))
+                check.equal(f"cold: {name}", reply.status, 200)
+            codes = [server.request("GET", f"/api/v2/jobs/alice~no{i}/config", headers=bearer(token("alice")))
+                     for i in range(4)]
+            check.equal("cold: not there, then later", [r.status for r in codes], [404, 404, 429, 429])
+            check.ok("cold: when", codes[-1].headers.get("retry-after", "").isdigit(), repr(codes[-1]))
+
+
+class FakeApiOf:
+    """More servers before the same API server."""
+
+    def __init__(self, api):
+        self.api, self.servers, self.directory = api, [], tempfile.mkdtemp(prefix="rest-lit-changes.")
+
+    def __call__(self, *arguments):
+        self.servers.append(fake_server(
+            self.api, "--facts", write_file(self.directory, "facts.json", json.dumps(FACTS)), "--jwt-secret-file",
+            write_file(self.directory, "jwt-secret", SECRET), "--token-check", "signature", *NO_LIMITS,
+            *arguments, who=[]))
+        return self.servers[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for server in self.servers:
+            server.remove()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+TESTS = [test_changes, test_changes_standalone, test_change_of_another, test_change_faults,
+         test_stop_is_seen, test_scale_states, test_visibility, test_config_of_others, test_ids,
+         test_lookups, test_lookups_cold]

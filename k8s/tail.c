@@ -427,8 +427,10 @@ void tails_free(struct tails *all)
 {
 	if (!all)
 		return;
-	while (all->first)
-		finish(all->first, CURLE_ABORTED_BY_CALLBACK, TAIL_CLOSING);
+	for (struct tail *t = all->first, *next; t; t = next) {
+		next = t->next;
+		finish(t, CURLE_ABORTED_BY_CALLBACK, TAIL_CLOSING);
+	}
 	if (all->multi)
 		(void)curl_multi_cleanup(all->multi); /* no handle is left in it */
 	if (all->epoll >= 0)

@@ -97,17 +97,14 @@ static bool is_on(struct request *r, const char *parameter)
 	       (!value.p || span_is(value, "true"));
 }
 
-static int64_t now_s(void)
-{
-	return (int64_t)time(NULL);
-}
-
 /* Without a secret of tokens, links are good for this process. */
-static void get_key(const struct request *r, unsigned char key[static LOG_LINK_KEY])
+static struct log_signing signing(const struct request *r)
 {
+	struct log_signing by = { .now_s = (int64_t)time(NULL) };
 	const struct keyring *keys = r->loop->server->keyring ? keyring_of(r->loop) : NULL;
-	if (!keys || !keyring_derive(keys, "log-link", key))
-		memcpy(key, r->loop->server->link_key, LOG_LINK_KEY);
+	if (!keys || !keyring_derive(keys, "log-link", by.key))
+		memcpy(by.key, r->loop->server->link_key, LOG_LINK_KEY);
+	return by;
 }
 
 /* What a job's document says of the task in the path; false: answered. */
@@ -119,7 +116,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct cached
 	l->framework_uid = job->uid;
 	l->user = r->who->name;
 	l->tail = is_on(r, "tail-mode");
-	l->expires_s = now_s() + r->loop->server->options->log_link_lifetime_s;
+	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
 	l->pod_uid = find_pod(l, doc, &r->arena, &e);
 	if (!l->pod_uid)
 		answer_error(r, &e);
@@ -132,19 +129,18 @@ static void doc_came(struct request *r, const struct cached *job, struct span do
 {
 	struct log_link l = link_of_path(r);
 	struct str *out = &r->reply.body;
-	unsigned char key[LOG_LINK_KEY];
 	if (!take_task(r, &l, job, doc))
 		return;
-	get_key(r, key);
+	struct log_signing by = signing(r);
 	str_puts(out, "{\"locations\":[");
 	for (size_t i = 0; i < N_FILES; i++) {
 		l.file = span_of(FILES[i]);
 		str_printf(out, "%s{\"name\":\"%s\",\"uri\":\"", i ? "," : "", FILES[i]);
-		log_link_write(out, key, &l);
+		log_link_write(out, &by, &l);
 		str_puts(out, "\"}");
 	}
 	str_puts(out, "]}\n");
-	wipe(key, sizeof(key));
+	wipe(&by, sizeof(by));
 	answer_json(r, 200);
 }
 
@@ -191,10 +187,9 @@ static void by_link(struct request *r, struct span token)
 {
 	ERR_AUTO e = { 0 };
 	struct log_link l = link_of_path(r);
-	unsigned char key[LOG_LINK_KEY];
-	get_key(r, key);
-	int bad = log_link_read(&l, token, key, now_s(), &r->arena, &e);
-	wipe(key, sizeof(key));
+	struct log_signing by = signing(r);
+	int bad = log_link_read(&l, token, &by, &r->arena, &e);
+	wipe(&by, sizeof(by));
 	if (bad)
 		answer_error(r, &e);
 	else

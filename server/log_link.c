@@ -54,11 +54,10 @@ static void put_base64url(struct str *out, struct span bytes)
 	STR_AUTO text = STR_INIT((size_t)2 * TOKEN_MAX_BYTES);
 	str_base64(&text, bytes);
 	for (size_t i = 0; i < text.n && text.p[i] != '='; i++)
-		str_char(out, text.p[i] == '+' ? '-' : text.p[i] == '/' ? '_' : text.p[i]);
+		str_put(out, text.p[i] == '+' ? "-" : text.p[i] == '/' ? "_" : text.p + i, 1);
 }
 
-void log_link_write(struct str *out, const unsigned char key[static LOG_LINK_KEY],
-                    const struct log_link *l)
+void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l)
 {
 	STR_AUTO said = STR_INIT(TOKEN_MAX_BYTES - MAC);
 	STR_AUTO bytes = STR_INIT(TOKEN_MAX_BYTES);
@@ -68,7 +67,7 @@ void log_link_write(struct str *out, const unsigned char key[static LOG_LINK_KEY
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		str_put(&said, texts[i], strlen(texts[i]) + 1);
 	str_int(&said, l->expires_s);
-	sign(key, l, str_view(&said), mac);
+	sign(by->key, l, str_view(&said), mac);
 	str_put(&bytes, (const char *)mac, MAC);
 	str_span(&bytes, str_view(&said));
 	put_segment(out, "/rest-server/api/v2/jobs/", l->job);
@@ -117,16 +116,15 @@ static bool take_said(struct log_link *l, struct span said, struct arena *a)
 	return parse_i64(span_of(texts[5]), 0, INT64_MAX, &l->expires_s) == 0;
 }
 
-int log_link_read(struct log_link *l, struct span token,
-                  const unsigned char key[static LOG_LINK_KEY], int64_t now_s, struct arena *a,
-                  struct err *e)
+int log_link_read(struct log_link *l, struct span token, const struct log_signing *by,
+                  struct arena *a, struct err *e)
 {
 	struct span bytes;
 	if (token.n > (size_t)2 * TOKEN_MAX_BYTES || base64url_decode(a, token, &bytes) < 0 ||
-	    !is_signed(key, l, bytes) ||
+	    !is_signed(by->key, l, bytes) ||
 	    !take_said(l, (struct span){ bytes.p + MAC, bytes.n - MAC }, a))
 		return refuse(e);
-	if (now_s >= l->expires_s)
+	if (by->now_s >= l->expires_s)
 		return err_set(e, FORBIDDEN,
 		               "this link to a log has expired: ask for its locations again");
 	return 0;

@@ -19,11 +19,15 @@ struct log_link {
 	bool tail;         /* of its end only */
 };
 
+/* What they are signed with, and what time it is. */
+struct log_signing {
+	unsigned char key[LOG_LINK_KEY];
+	int64_t now_s; /* since 1970 */
+};
+
 /* Append "/rest-server/api/v2/jobs/...?token=...". */
-void log_link_write(struct str *out, const unsigned char key[static LOG_LINK_KEY],
-                    const struct log_link *l);
+void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l);
 /* Of what the path says, already in *l, and a token: fill in the rest of *l, in the arena.  -1 and
  * *e: 403 ForbiddenUserError. */
-int log_link_read(struct log_link *l, struct span token,
-                  const unsigned char key[static LOG_LINK_KEY], int64_t now_s, struct arena *a,
-                  struct err *e);
+int log_link_read(struct log_link *l, struct span token, const struct log_signing *by,
+                  struct arena *a, struct err *e);

@@ -1,0 +1,577 @@
+"""Logs of tasks: where they are, links that are good without a token, bytes as they come; and what
+Kubernetes says of pods."""
+import http.client
+import shutil
+import socket
+import tempfile
+import threading
+import time
+
+from fakeapi import FakeApi, status
+from harness import PATIENCE, SLOW, Server, framework_name, job_v2, wait_until
+from slow import fake_server
+from tokens import SECRET, bearer, token, write_file
+
+JOB = "sleep"
+HEADERS = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff",
+           "content-security-policy": "sandbox", "content-disposition": "inline",
+           "cache-control": "no-store", "referrer-policy": "no-referrer"}
+
+
+def pod_of(framework, uid, role="worker", index=0):
+    labels = {"FC_FRAMEWORK_NAME": framework, "FC_TASKROLE_NAME": role, "FC_TASK_INDEX": str(index)}
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"{framework}-attempt", "uid": "c-1",
+             "controller": True}
+    return {"kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": f"{framework}-{role}-{index}", "uid": uid, "labels": labels,
+                         "namespace": "default", "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "sidecar"}, {"name": "app"}],
+                     "initContainers": [{"name": "init"}]}}
+
+
+def framework_of(name, user, job, pods, attempt=0):
+    """A job that runs; `pods`: {(role, index): (task attempt, uid)}."""
+    roles = {}
+    for (role, index), (retry, uid) in pods.items():
+        roles.setdefault(role, []).append(
+            {"index": index, "state": "AttemptRunning",
+             "attemptStatus": {"id": retry, "podName": "coredns-0", "podUID": uid,
+                               "podNodeName": "node0", "completionStatus": None}})
+    return {"kind": "Framework", "apiVersion": "frameworkcontroller.microsoft.com/v1",
+            "metadata": {"name": name, "namespace": "default", "annotations": {"jobName": job},
+                         "labels": {"userName": user, "virtualCluster": "default"}},
+            "spec": {"executionType": "Start", "taskRoles": []},
+            "status": {"state": "AttemptRunning", "attemptStatus": {
+                "id": attempt, "configMapName": f"{name}-attempt", "taskRoleStatuses": [
+                    {"name": role, "taskStatuses": tasks} for role, tasks in roles.items()]}}}
+
+
+class Log:
+    """What the API server gives as a log: one of these per container."""
+
+    def __init__(self):
+        self.asked = []      # (pod, query)
+        self.text = b"one\ntwo \xff\x00<script>\n"
+        self.act = None      # does it all instead: act(handler, pod, query)
+        self.closed = threading.Event()
+
+    def __call__(self, handler, pod, query):
+        self.asked.append((pod, query))
+        if self.act:
+            self.act(handler, pod, query)
+        else:
+            self.head(handler)
+            self.chunk(handler, self.text)
+            self.chunk(handler, b"")
+
+    @staticmethod
+    def head(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                            b"Transfer-Encoding: chunked\r\n\r\n")
+
+    @staticmethod
+    def chunk(handler, data):
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+class Place:
+    """A server, and the job alice~sleep before a make-believe API server."""
+
+    def __init__(self, *arguments, task=("worker", 0)):
+        self.api = FakeApi()
+        self.api.logs = self.log = Log()
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-logs.")
+        self.name = framework_name(JOB)
+        self.pod = self.api.put("pods", pod_of(self.name, "", *task))
+        self.uid = self.pod["metadata"]["uid"]
+        self.framework = self.api.put("frameworks", framework_of(
+            self.name, "alice", JOB, {task: (0, self.uid)}))
+        file = write_file(self.directory, "jwt-secret", SECRET)
+        self.server = fake_server(self.api, "--jwt-secret-file", file, "--deadline", "5", "--loops", "1",
+                                  "--rate-address", "0", *arguments, who=[])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        self.api.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def path(self, role="worker", index=0, attempt=0, retry=0, job=f"alice~{JOB}"):
+        return (f"/rest-server/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}"
+                f"/attempts/{retry}/logs")
+
+    def ask(self, path=None, user="alice", query=""):
+        return self.server.request("GET", (path or self.path()) + query, headers=bearer(token(user)))
+
+    def link(self, name="all", query="", path=None):
+        """As a portal: the uri of one of the locations."""
+        reply = self.ask(path, query=query)
+        found = {l["name"]: l["uri"] for l in (reply.json or {}).get("locations", [])}
+        if name not in found:
+            raise RuntimeError(f"no {name} in {reply}")
+        return found[name]
+
+    def open(self, path, headers=None, receive=None):
+        """An answer whose body is still to be read."""
+        c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE * SLOW)
+        if receive:
+            c.connect()
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        c.request("GET", path, headers=headers or {})
+        return c.getresponse()
+
+    def read(self, path, headers=None):
+        """(status, headers, body, whether it was whole)."""
+        r = self.open(path, headers)
+        found = {k.lower(): v for k, v in r.getheaders()}
+        try:
+            return r.status, found, r.read(), True
+        except (http.client.IncompleteRead, ConnectionError) as problem:
+            return r.status, found, getattr(problem, "partial", b""), False
+
+
+def refused(check, what, reply, code, name, *words):
+    check.ok(f"{what}: {code} {name}", reply.status == code and reply.code == name, reply)
+    for word in words:
+        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
+
+
+# ---- where they are --------------------------------------------------------------------------
+def a_portal_reads_logs(check):
+    with Place() as p:
+        reply = p.ask()
+        check.equal("locations: status", reply.status, 200)
+        check.equal("locations: names", [l["name"] for l in reply.json["locations"]], ["all", "runtime"])
+        uri = reply.json["locations"][0]["uri"]
+        check.ok("locations: relative to the page", uri.startswith(p.path() + "/all?token="), uri)
+        code, headers, body, whole = p.read(uri)
+        check.equal("log: status", code, 200)
+        check.equal("log: bytes", (body, whole), (p.log.text, True))
+        for header, value in HEADERS.items():
+            check.equal(f"log: {header}", headers.get(header), value)
+        check.equal("log: asked for", p.log.asked[-1], (p.name + "-worker-0", {"container": ["app"]}))
+        check.equal("log: runtime", p.read(p.link("runtime"))[2], p.log.text)
+        check.equal("log: runtime asked for", p.log.asked[-1][1], {"container": ["init"]})
+        log = p.server.settled_log()
+        check.ok("log: no link in ours", uri.split("token=")[1][:40] not in log and "token=" not in log, log)
+
+
+def the_end_of_a_log(check):
+    with Place("--log-tail", "1KiB") as p:
+        for n in (0, 5, 1023, 1024, 1025, 4096, 100000):
+            p.log.text = (b"%09d\n" * (n // 10 + 1) % tuple(range(n // 10 + 1)))[:n]
+            if not n:
+                p.log.act = lambda h, *_: (Log.head(h), Log.chunk(h, b""))
+            code, headers, body, whole = p.read(p.link(query="?tail-mode=true"))
+            p.log.act = None
+            check.equal(f"tail of {n}: status", (code, whole), (200, True))
+            check.equal(f"tail of {n}: bytes", body, p.log.text[-1024:])
+            check.equal(f"tail of {n}: headers", {k: headers.get(k) for k in HEADERS}, HEADERS)
+        check.equal("tail: asked for", p.log.asked[-1][1], {"container": ["app"], "tailLines": ["2000"]})
+        check.equal("tail: by token", p.read(p.path() + "/all?tail-mode=true", bearer(token()))[2],
+                    p.log.text[-1024:])
+
+
+def who_may(check):
+    with Place("--visibility", "owner") as p:
+        path = p.path() + "/all"
+        check.equal("owner by token", p.read(path, bearer(token()))[2], p.log.text)
+        refused(check, "nobody", p.server.request("GET", path), 401, "UnauthorizedUserError")
+        refused(check, "nobody asks where", p.server.request("GET", p.path()), 401, "UnauthorizedUserError")
+        refused(check, "another", p.ask(path, "bob"), 403, "ForbiddenUserError")
+        refused(check, "another asks where", p.ask(user="bob"), 403, "ForbiddenUserError")
+        refused(check, "a token is no link", p.server.request("GET", f"{path}?token={token()}"), 403,
+                "ForbiddenUserError")
+        refused(check, "an empty link", p.server.request("GET", f"{path}?token="), 403, "ForbiddenUserError")
+        refused(check, "a link, beside a good token", p.ask(f"{path}?token=x"), 403, "ForbiddenUserError")
+        link = p.link().split("token=")[1]
+        refused(check, "a link is no token", p.server.request("GET", path, headers=bearer(link)), 401,
+                "UnauthorizedUserError")
+        check.equal("the store is not asked", len(p.log.asked), 1)
+
+
+def altered_links(check):
+    with Place() as p:
+        uri = p.link()
+        before = p.api.count("GET", "pods")
+        query = uri.partition("?")[2]
+        for what, path in (("file", p.path() + "/runtime"), ("role", p.path(role="ps") + "/all"),
+                           ("index", p.path(index=1) + "/all"), ("attempt", p.path(attempt=1) + "/all"),
+                           ("task attempt", p.path(retry=1) + "/all"),
+                           ("job", p.path(job="alice~other") + "/all"),
+                           ("user", p.path(job=f"bob~{JOB}") + "/all")):
+            refused(check, f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
+                    "ForbiddenUserError", "no link to this log")
+        for at in (6, 30, 60, len(query) - 2):
+            other = "A" if query[at] != "A" else "B"
+            reply = p.server.request("GET", f"{p.path()}/all?{query[:at]}{other}{query[at + 1:]}")
+            refused(check, f"link with another digit {at}", reply, 403, "ForbiddenUserError")
+        check.equal("altered links: nothing is asked", p.api.count("GET", "pods"), before)
+    with Place("--log-link-lifetime", "1") as p:
+        uri = p.link()
+        check.ok("it expires", wait_until(lambda: p.server.request("GET", uri).status == 403))
+        refused(check, "expired", p.server.request("GET", uri), 403, "ForbiddenUserError", "expired")
+
+
+def other_keys_end_links(check):
+    with Place() as p:
+        uri = p.link()
+        write_file(p.directory, "jwt-secret", SECRET + b" another")
+        p.server.process.send_signal(1)
+        check.ok("links of old keys end", wait_until(lambda: p.server.request("GET", uri).status == 403))
+
+
+def without_a_secret_links_are_good(check):
+    api = FakeApi()
+    api.logs = Log()
+    name = framework_name(JOB)
+    uid = api.put("pods", pod_of(name, ""))["metadata"]["uid"]
+    api.put("frameworks", framework_of(name, "alice", JOB, {("worker", 0): (0, uid)}))
+    with fake_server(api) as server:
+        path = Place.path(None)
+        uri = server.request("GET", path).json["locations"][0]["uri"]
+        with http_get(server, uri) as r:
+            check.equal("no-auth: by link", (r.status, r.read()), (200, api.logs.text))
+        refused(check, "no-auth: altered", server.request("GET", uri[:-3] + "abc"), 403, "ForbiddenUserError")
+    api.close()
+
+
+def http_get(server, path):
+    c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE * SLOW)
+    c.request("GET", path)
+    return c.getresponse()
+
+
+# ---- the right pod -----------------------------------------------------------------------------
+def no_such_log(check):
+    with Place() as p:
+        for what, reply in (("job", p.ask(p.path(job="alice~other"))), ("user", p.ask(p.path(job=f"bob~{JOB}")))):
+            refused(check, f"no such {what}", reply, 404, "NoJobError")
+        for what, path in (("role", p.path(role="ps")), ("index", p.path(index=1)),
+                           ("attempt", p.path(attempt=1)), ("task attempt", p.path(retry=1)),
+                           ("index that is no number", p.path(index="x")), ("index 00", p.path(index="00")),
+                           ("large index", p.path(index=10 ** 30)), ("file", p.path() + "/stdout")):
+            refused(check, f"no such {what}", p.ask(path), 404, "NoTaskLogError")
+        check.equal("nothing is asked for", p.log.asked, [])
+
+
+def forged_status(check):
+    """What a status says of pods anybody may have written."""
+    with Place() as p:
+        def change(**more):
+            body = framework_of(p.name, "alice", JOB, {("worker", 0): (0, p.uid)})
+            body["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]["attemptStatus"].update(more)
+            p.api.update("frameworks", p.name, body)
+        system = p.api.put("pods", {"kind": "Pod", "metadata": {"name": "coredns-0"}, "spec": {
+            "containers": [{"name": "app"}]}})
+        before = p.link()
+        change(podUID=system["metadata"]["uid"], podName="coredns-0")
+
+        def reaches(uid):
+            return wait_until(lambda: p.read(p.link())[0] == (200 if uid == p.uid else 404))
+        check.ok("uid of another pod: refused", reaches(system["metadata"]["uid"]))
+        reply = p.server.request("GET", p.link())
+        refused(check, "uid of another pod", reply, 404, "NoTaskLogError", "gone")
+        check.equal("a link of before is for the pod of then", p.read(before)[2], p.log.text)
+        for what, value in (("none", None), ("a number", 5), ("empty", ""), ("odd", "../../x"),
+                            ("long", "a" * 5000), ("an object", {"a": 1})):
+            change(podUID=value)
+            check.ok(f"uid {what}: refused", wait_until(
+                lambda: p.ask().status == 404 and p.ask().code == "NoTaskLogError"), p.ask())
+        change(podUID=p.uid)
+        check.ok("the right uid", reaches(p.uid))
+        check.ok("coredns was never asked for", all(pod != "coredns-0" for pod, _ in p.log.asked), p.log.asked)
+        # Of a pod that is not this task's, by any of its marks.
+        for label in ("FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX"):
+            labels = dict(pod_of(p.name, "")["metadata"]["labels"], **{label: "other"})
+            p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {"labels": labels}})
+            refused(check, f"pod with another {label}", p.server.request("GET", p.link()), 404, "NoTaskLogError")
+        p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {
+            "labels": pod_of(p.name, "")["metadata"]["labels"], "ownerReferences": []}})
+        refused(check, "pod of nobody", p.server.request("GET", p.link()), 404, "NoTaskLogError")
+        for odd in ({"metadata": 5}, {"spec": 5, "metadata": {"ownerReferences": 5, "labels": []}}):
+            with p.api.lock:
+                p.api.objects["pods", p.pod["metadata"]["name"]] = {**p.pod, **odd}
+            refused(check, f"pod {odd}", p.server.request("GET", before), 404, "NoTaskLogError")
+
+
+def a_pod_that_is_gone(check):
+    with Place() as p:
+        uri = p.link()
+        with p.api.lock:
+            p.api.remove("pods", p.pod["metadata"]["name"])
+        refused(check, "pod gone", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
+        again = p.api.put("pods", pod_of(p.name, ""))
+        refused(check, "pod of another uid", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
+        p.api.update("frameworks", p.name, framework_of(p.name, "alice", JOB, {
+            ("worker", 0): (1, again["metadata"]["uid"])}))
+        check.ok("a link to the new one", wait_until(lambda: p.ask(p.path(retry=1)).status == 200))
+        check.equal("its log", p.read(p.link(path=p.path(retry=1)))[2], p.log.text)
+        refused(check, "the one before", p.ask(), 404, "NoTaskLogError", "latest")
+
+
+def containers(check):
+    """Of others' Frameworks the first container, for none is called `app`."""
+    with Place() as p:
+        p.api.update("pods", p.pod["metadata"]["name"], {
+            **p.pod, "spec": {"containers": [{"name": 7}, {"name": "main"}, {"name": "side"}]}})
+        check.equal("first container", p.read(p.link())[0], 200)
+        check.equal("first container: asked for", p.log.asked[-1][1], {"container": ["main"]})
+        refused(check, "no init container", p.server.request("GET", p.link("runtime")), 404, "NoTaskLogError",
+                "no such container")
+
+
+# ---- what goes wrong -----------------------------------------------------------------------------
+def refusals_of_the_api_server(check):
+    with Place() as p:
+        for code, ours, name, words in ((400, 404, "NoTaskLogError", ["not started"]),
+                                        (403, 500, "UnknownError", ["pods/log", "get"]),
+                                        (404, 404, "NoTaskLogError", ["gone"]),
+                                        (401, 500, "UnknownError", ["401"]),
+                                        (500, 500, "UnknownError", ["500", "kubelet"]),
+                                        (302, 500, "UnknownError", ["302"])):
+            secret = "words of the API server"
+            p.log.act = lambda h, *_: h.answer(*status(code, "Some", message=secret))  # noqa: B023
+            reply = p.server.request("GET", p.link())
+            refused(check, f"API server says {code}", reply, ours, name, *words)
+            check.ok(f"API server says {code}: its words stay there", secret not in reply.message, reply)
+        p.log.act = lambda h, *_: h.cut(reset=True)
+        refused(check, "connection lost", p.server.request("GET", p.link()), 503, "UnavailableError")
+        p.log.act = None
+        p.api.fault("GET", "pods", status=403)
+        refused(check, "may not see pods", p.server.request("GET", p.link()), 500, "UnknownError", "pods/log", "pods")
+
+
+def a_log_that_breaks_off(check):
+    """Whoever reads it sees that it is not whole."""
+    with Place() as p:
+        def half(h, *_):
+            Log.head(h)
+            Log.chunk(h, b"a" * 5000)
+            h.cut()
+        p.log.act = half
+        code, _, body, whole = p.read(p.link())
+        check.equal("cut: status", code, 200)
+        check.ok("cut: seen", not whole and len(body) <= 5000 and set(body) <= {97}, (len(body), whole))
+        refused(check, "cut: the end of it", p.server.request("GET", p.link(query="?tail-mode=true")), 503,
+                "UnavailableError")
+
+
+def a_log_that_hangs(check):
+    """No answer, or no more of it: not for ever, unless it is followed."""
+    with Place("--deadline", "1") as p:
+        def hang(h, *_):
+            h.connection.settimeout(120)
+            h.connection.recv(1)
+        p.log.act = hang
+        refused(check, "no answer", p.server.request("GET", p.link()), 503, "UnavailableError")
+
+        def some(h, *_):
+            Log.head(h)
+            Log.chunk(h, b"some")
+            hang(h)
+        p.log.act = some
+        check.equal("no more", p.read(p.link())[3], False)
+        check.equal("alive", p.server.request("GET", "/healthz").status, 200)
+
+
+# ---- as it comes --------------------------------------------------------------------------------------
+def followed(check):
+    """Each piece when it comes; and when the reader leaves, so do we."""
+    with Place("--deadline", "1") as p:
+        go_on, left = threading.Semaphore(0), threading.Event()
+
+        def act(h, *_):
+            Log.head(h)
+            for i in range(3):
+                Log.chunk(h, b"line %d\n" % i)
+                go_on.acquire()
+            h.connection.settimeout(PATIENCE * SLOW)
+            left.set() if not h.connection.recv(1) else None
+            h.close_connection = True
+        p.log.act = act
+        r = p.open(p.link() + "&follow=true")
+        for i in range(3):
+            check.equal(f"follow: line {i}", r.read(7), b"line %d\n" % i)
+            if i == 1:
+                time.sleep(1.5)  # longer than --deadline: nothing comes, and that is no fault
+            go_on.release()
+        check.equal("follow: asked for", p.log.asked[-1][1], {"container": ["app"], "follow": ["true"]})
+        r.close()
+        check.ok("follow: the reader leaves", left.wait(PATIENCE * SLOW))
+
+
+def followed_before_its_first_line(check):
+    """API servers do not even answer before there is something to say."""
+    with Place() as p:
+        go_on = threading.Event()
+
+        def act(h, *_):
+            go_on.wait(PATIENCE * SLOW)
+            Log.head(h)
+            Log.chunk(h, b"at last")
+            Log.chunk(h, b"")
+        p.log.act = act
+        r = p.open(p.link() + "&follow=true")
+        check.equal("silent: begun", r.status, 200)
+        go_on.set()
+        check.equal("silent: bytes", r.read(), b"at last")
+
+
+def a_slow_reader(check):
+    """What he does not take waits in the kernel and in the API server, not in this server."""
+    size = 20 << 20
+    line = b"%07d\n"
+    with Place() as p:
+        sent = [0]
+
+        def act(h, *_):
+            Log.head(h)
+            h.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+            for i in range(0, size, 8192):
+                Log.chunk(h, b"".join(line % (k % 10 ** 7) for k in range(i // 8, i // 8 + 1024)))
+                sent[0] = i + 8192
+            Log.chunk(h, b"")
+        p.log.act = act
+        p.read(p.link("runtime", "?tail-mode=true"))
+        before = p.server.rss_kib()
+        r = p.open(p.link(), receive=65536)
+        check.ok("slow: it stops", wait_until(lambda: still(sent)))
+        check.ok("slow: not all of it was taken", sent[0] < size, sent[0])
+        grown = p.server.rss_kib() - before
+        check.ok("slow: memory", grown < 2048 * (5 if SLOW > 1 else 1), grown)
+        check.equal("slow: others are answered", p.server.request("GET", "/healthz").status, 200)
+        n = 0
+        while True:
+            piece = r.read(1 << 20)
+            if not piece:
+                break
+            want = b"".join(line % (k % 10 ** 7) for k in range(n // 8, (n + len(piece)) // 8 + 1))
+            if piece != want[n % 8:n % 8 + len(piece)]:
+                check.ok("slow: bytes", False, (n, piece[:40]))
+                break
+            n += len(piece)
+        check.equal("slow: all of it", n, size)
+        check.ok("slow: memory afterwards", p.server.rss_kib() - before < 4096 * (5 if SLOW > 1 else 1),
+                 p.server.rss_kib() - before)
+
+
+def still(counter):
+    seen = counter[0]
+    time.sleep(0.5)
+    return seen > 0 and counter[0] == seen
+
+
+def too_many(check):
+    with Place("--log-streams", "3", "--streams-per-user", "2") as p:
+        end = threading.Event()
+
+        def act(h, *_):
+            Log.head(h)
+            Log.chunk(h, b"x")
+            end.wait(PATIENCE * SLOW)
+            Log.chunk(h, b"")
+        p.log.act = act
+        uri = p.link()
+        path = p.path() + "/all"
+        first = [p.open(uri) for _ in range(2)]
+        check.equal("too many: those of before", [r.read(1) for r in first], [b"x"] * 2)
+        refused(check, "too many of one user", p.server.request("GET", uri), 429, "TooManyRequestsError")
+        root = p.open(path, bearer(token("bob")))
+        check.equal("too many: another's", (root.status, root.read(1)), (200, b"x"))
+        refused(check, "too many of all", p.ask(path, "carol"), 503, "UnavailableError")
+        # Jobs are submitted all the same.
+        check.equal("too many: the store", p.ask("/api/v2/jobs/alice~other").status, 404)
+        end.set()
+        for r in first + [root]:
+            r.read()
+        check.ok("too many: no more", wait_until(lambda: p.read(uri)[0] == 200))
+
+
+def a_server_that_stops(check):
+    """Followed logs end then; none keeps it from stopping."""
+    with Place("--drain-timeout", "1") as p:
+        def act(h, *_):
+            Log.head(h)
+            Log.chunk(h, b"x")
+            h.connection.settimeout(PATIENCE * SLOW)
+            h.connection.recv(1)
+            h.close_connection = True
+        p.log.act = act
+        followed_one, whole_one = p.open(p.link() + "&follow=true"), p.open(p.link())
+        check.equal("stop: begun", (followed_one.read(1), whole_one.read(1)), (b"x", b"x"))
+        p.server.terminate()
+        check.equal("stop: the followed one ends", followed_one.read(), b"")
+        try:
+            whole_one.read()
+            check.ok("stop: the other is cut", False)
+        except (http.client.IncompleteRead, ConnectionError):
+            check.ok("stop: the other is cut", True)
+        check.equal("stop: exit status", p.server.stop(), 0)
+
+
+def in_a_directory(check):
+    with Server("--standalone", "jobs") as server:
+        check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
+        refused(check, "directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "directory")
+        refused(check, "directory: log", server.request("GET", Place.path(None) + "/all"), 404, "NoTaskLogError")
+
+
+# ---- events -------------------------------------------------------------------------------------------
+def event_of(p, name, index=0, kind="Warning", at=None, **more):
+    pod = f"{p.name}-worker-{index}"
+    at = at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"kind": "Event", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": pod, "namespace": "default", "uid": p.uid},
+            "type": kind, "reason": name, "message": f"what {name} says", "firstTimestamp": at, "lastTimestamp": at,
+            "count": 3, "source": {"component": "kubelet", "host": "node0"}, **more}
+
+
+def events_of_a_job(check):
+    with Place("--visibility", "owner") as p:
+        path = f"/api/v2/jobs/alice~{JOB}/events"
+        later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+        p.api.put("events", event_of(p, "failed", at=later))
+        p.api.put("events", event_of(p, "pulled", kind="Normal"))
+        p.api.put("events", event_of(p, "old", at="2020-01-01T00:00:00Z", involvedObject={
+            "kind": "Pod", "name": p.name + "-worker-0", "uid": "of-another"}))
+        p.api.put("events", event_of(p, "foreign", involvedObject={"kind": "Pod", "name": "coredns-0", "uid": "x"}))
+        check.ok("events: they come", wait_until(lambda: (p.ask(path).json or {}).get("totalCount") == 2), p.ask(path))
+        data = p.ask(path).json["data"]
+        check.equal("events: newest first", [e["reason"] for e in data], ["failed", "pulled"])
+        first = dict(data[0])
+        check.ok("events: uid", first.pop("uid"), data)
+        check.equal("events: members", first, {
+            "frameworkName": p.name, "podUid": p.uid, "taskroleName": "worker", "taskName": p.name + "-worker-0",
+            "taskIndex": 0, "type": "Warning", "reason": "failed", "message": "what failed says",
+            "firstTimestamp": later[:-1] + ".000Z", "lastTimestamp": later[:-1] + ".000Z", "count": 3,
+            "sourceComponent": "kubelet", "sourceHost": "node0"})
+        check.equal("events: warnings", [e["reason"] for e in p.ask(path, query="?type=Warning").json["data"]], ["failed"])
+        check.equal("events: normal", [e["reason"] for e in p.ask(path, query="?type=Normal").json["data"]], ["pulled"])
+        refused(check, "events: other types", p.ask(path, query="?type=Odd"), 400, "InvalidParametersError", "type")
+        refused(check, "events: another user", p.ask(path, "bob"), 403, "ForbiddenUserError")
+        refused(check, "events: no job", p.ask("/api/v2/jobs/alice~other/events"), 404, "NoJobError")
+        refused(check, "events: nobody", p.server.request("GET", path), 401, "UnauthorizedUserError")
+
+
+def events_that_are_not_known(check):
+    api = FakeApi()
+    api.put("frameworks", framework_of(framework_name(JOB), "alice", JOB, {}))
+    api.fault("LIST", "events", status=403)
+    api.fault("GET", "events", status=403)
+    api.fault("WATCH", "events", status=403)
+    with fake_server(api) as server:
+        path = f"/api/v2/jobs/alice~{JOB}/events"
+        check.ok("events forbidden: 503", wait_until(lambda: server.request("GET", path).status == 503))
+        check.ok("events forbidden: says so", wait_until(
+            lambda: "403" in server.request("GET", path).message), server.request("GET", path))
+    api.close()
+
+
+TESTS = [a_portal_reads_logs, the_end_of_a_log, who_may, altered_links, other_keys_end_links,
+         without_a_secret_links_are_good, no_such_log, forged_status, a_pod_that_is_gone, containers,
+         refusals_of_the_api_server, a_log_that_breaks_off, a_log_that_hangs, followed,
+         followed_before_its_first_line, a_slow_reader, too_many, a_server_that_stops, in_a_directory,
+         events_of_a_job, events_that_are_not_known]

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "base/scan.h"
+#include "k8s/job_state.h"
 #include "server/commands.h"
 #include "server/remote.h"
 #include "server/setup.h"
@@ -73,10 +74,30 @@ static void put_path(struct str *out, const struct options *o)
 		str_char(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
 }
 
+/* A server has no jobs in a state that there is not, and would just say so. */
+static int check_states(const struct options *o, struct err *e)
+{
+	for (struct span rest = span_of(o->state); rest.n;) {
+		const char *comma = memchr(rest.p, ',', rest.n);
+		struct span one = { rest.p, comma ? (size_t)(comma - rest.p) : rest.n };
+		if (job_state_named(one) == JOB_STATE_MAX)
+			return err_set(
+			    e, 400, NULL,
+			    "--state: must be WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, "
+			    "FAILED or UNKNOWN, is \"%.*s\"",
+			    (int)one.n, one.p);
+		rest.p += one.n + (comma != NULL);
+		rest.n -= one.n + (comma != NULL);
+	}
+	return 0;
+}
+
 static int list(struct remote *r, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	if (check_states(r->o, e) < 0)
+		return -1;
 	put_path(&path, r->o);
 	const struct client_call call = { .method = "GET",
 		                          .path = str_c(&path),

@@ -1,0 +1,253 @@
+"""The command line: submit, jobs, show, stop.  Waiting for a job is cli_follow.py's."""
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import tempfile
+import termios
+import threading
+import time
+
+from fakeserver import JOB, FakeServer
+from harness import (BINARY, PATIENCE, SANITIZERS, SLOW, Server, job_v1, job_v2, wait_until)
+from tls import TlsServer
+from tokens import SECRET, token, write_file
+
+ESCAPE = "\x1b"
+
+
+class Cli:
+    """rest-lit with these arguments, running; what it has printed so far.  stderr goes to a terminal of
+    `columns`, if that is said, and stdout as well with both=True."""
+
+    def __init__(self, *arguments, text=None, columns=None, both=False, environment=None):
+        self.out, self.err = b"", b""
+        self.master = None
+        env = {**os.environ, "TERM": "xterm", "TZ": "UTC", "NO_COLOR": "", **(environment or {})}
+        stderr = subprocess.PIPE
+        if columns:
+            self.master, stderr = pty.openpty()
+            fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [BINARY, *arguments], stdin=subprocess.PIPE, stdout=stderr if both else subprocess.PIPE,
+            stderr=stderr, env=env)
+        self.process.stdin.write((text or "").encode())
+        self.process.stdin.close()
+        if columns:
+            os.close(stderr)
+        self.threads = [threading.Thread(target=self.read, args=(self.process.stdout, "out"), daemon=True)
+                        if not both else None,
+                        threading.Thread(target=self.read, args=(self.process.stderr, "err"), daemon=True)]
+        for t in filter(None, self.threads):
+            t.start()
+
+    def read(self, stream, name):
+        fd = self.master if name == "err" and self.master is not None else stream.fileno()
+        while True:
+            try:
+                data = os.read(fd, 65536)
+            except OSError:  # a terminal whose other end is closed
+                return
+            if not data:
+                return
+            setattr(self, name, getattr(self, name) + data)
+
+    @property
+    def stdout(self):
+        return self.out.decode("utf-8", "surrogateescape")
+
+    @property
+    def stderr(self):
+        return self.err.decode("utf-8", "surrogateescape")
+
+    def says(self, text):
+        """Whether it prints this, sooner or later."""
+        wait_until(lambda: text in self.stderr + self.stdout or self.process.poll() is not None)
+        return text in self.stderr + self.stdout
+
+    def end(self):
+        """Its exit code."""
+        try:
+            code = self.process.wait(2 * PATIENCE * SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = None
+        for t in filter(None, self.threads):
+            t.join(PATIENCE)
+        if self.master is not None:
+            os.close(self.master)
+            self.master = None
+        found = SANITIZERS.search(self.stderr)
+        return f"sanitizer: {found.group(0)[:2000]}" if found else code
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.end()
+
+
+def cli(*arguments, **more):
+    """The same, to its end: (code, stdout, stderr)."""
+    with Cli(*arguments, **more) as c:
+        code = c.end()
+        return code, c.stdout, c.stderr
+
+
+# ---- with a real server ---------------------------------------------------------------------
+def test_cli_commands(check):
+    """Submit, list, show, stop; by name and by USER~NAME."""
+    with Server("--standalone", "jobs") as s:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        code, out, err = cli("submit", *at, "-", text=job_v2("one"))
+        check.equal("submit", (code, out, err), (0, "alice~one\n", ""))
+        code, out, err = cli("submit", *at, "-", text=job_v1("two"))
+        check.equal("submit v1", (code, out), (0, "alice~two\n"))
+        code, out, err = cli("submit", *at, "-", text=job_v2("one"))
+        check.ok("again", code == 2 and "already exists" in err and not out, (code, out, err))
+        code, out, err = cli("jobs", *at)
+        lines = out.splitlines()
+        check.ok("jobs: head", lines[0].split() == ["NAME", "USER", "STATE", "SUBMITTED", "TASKS", "GPUS", "VC"], out)
+        check.ok("jobs: rows", re.fullmatch(
+            r"two +alice +WAITING +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +1 +0 +default", lines[1]) and
+            lines[2].startswith("one ") and len(lines) == 3, out)
+        code, out, err = cli("jobs", *at, "-o", "json", "--limit", "1")
+        check.ok("jobs: json", code == 0 and [j["name"] for j in json.loads(out)] == ["two"], out)
+        code, out, err = cli("jobs", *at, "--user", "bob", "--state", "running,waiting")
+        check.ok("jobs: of others", code == 0 and len(out.splitlines()) == 1, (out, err))
+        code, out, err = cli("jobs", *at, "--state", "nonsense")
+        check.ok("jobs: no such state", code == 2 and "nonsense" in err and "SUCCEEDED" in err, (code, out, err))
+        for name in ("one", "alice~one"):
+            code, out, err = cli("show", *at, name)
+            check.ok(f"show {name}", code == 0 and out.startswith("alice~one WAITING"), (code, out, err))
+            code, out, err = cli("stop", *at, name)
+            check.ok(f"stop {name}", code == 0 and "alice~one" in err, (code, out, err))
+        code, out, err = cli("show", *at, "-o", "json", "one")
+        check.ok("stopped", json.loads(out)["jobStatus"].get("executionType", "STOP") == "STOP", out)
+        for command in ("show", "stop"):
+            code, out, err = cli(command, *at, "nothing")
+            check.ok(f"{command}: there is none", code == 2 and "404" in err, (code, out, err))
+
+
+def test_cli_refused(check):
+    """Mistakes are told as validate tells them; warnings, too."""
+    with Server("--standalone", "jobs") as s:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        broken = json.loads(job_v2("broken"))
+        del broken["type"]
+        broken["nonsense\x1b[2J"] = 1
+        text = json.dumps(broken, indent=1)
+        code, out, err = cli("submit", *at, "-", text=text)
+        check.ok("refused", code == 2 and not out, (code, out))
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            f.write(text)
+            f.flush()
+            _, same, _ = cli("validate", f.name)
+            _, _, err = cli("submit", *at, f.name)
+        check.equal("as validate", sorted(err.splitlines()), sorted(same.splitlines()))
+        check.ok("no escapes", ESCAPE not in err, err)
+        code, out, err = cli("submit", *at, "-", text="/* c */ " + job_v1("warned"))
+        check.ok("warning", code == 0 and "<stdin>:1:1: warning: " in err and out == "alice~warned\n", (code, out, err))
+        code, out, err = cli("submit", *at, "--dry-run", "-", text=job_v2("dry"))
+        check.ok("dry run", code == 0 and json.loads(out)["kind"] == "List", (code, out[:200], err))
+        code, out, err = cli("show", *at, "dry")
+        check.equal("nothing was made", code, 2)
+
+
+def test_cli_usage(check):
+    """What needs no server to be refused, and goes nowhere."""
+    for name, arguments in {
+            "no file": ["submit"], "two files": ["submit", "a", "b"], "no such file": ["submit", "/nonexistent"],
+            "both on stdin": ["submit", "--token-file", "-", "-"], "dry run to wait for": ["submit", "--dry-run", "--wait", "-"],
+            "jobs of a file": ["jobs", "x"], "yaml": ["jobs", "-o", "yaml"], "which job": ["show"], "two jobs": ["stop", "a", "b"],
+            "http to others": ["jobs", "--server", "http://pai.example"],
+            "http to others, with a name like ours": ["jobs", "--server", "http://localhost.example"],
+            "a password in the address": ["jobs", "--server", "https://alice:secret@pai.example"],
+            "no address": ["jobs", "--server", "pai.example"], "no CA": ["jobs", "--ca-file", "/nonexistent"],
+            "no token file": ["jobs", "--token-file", "/nonexistent"], "empty token": ["jobs", "--token-file", "-"]}.items():
+        code, out, err = cli(*arguments)
+        check.ok(name, code == 2 and err and not out and "secret" not in err, (code, out, err))
+    code, out, err = cli("jobs", "--token-file", "-", text="two words")
+    check.ok("no token", code == 2 and "two words" not in err, (code, err))
+    check.ok("help", all(cli(c, "--help")[0] == 0 for c in ("submit", "jobs", "show", "stop")))
+
+
+def test_cli_token(check):
+    """Who one is stands in a file; a wrong token is a refusal."""
+    with tempfile.TemporaryDirectory() as folder:
+        secret = write_file(folder, "jwt-secret", SECRET)
+        with Server("--standalone", "jobs", who=["--jwt-secret-file", secret]) as s:
+            at = ("--server", f"http://127.0.0.1:{s.port}")
+            good = token("alice")
+            name = write_file(folder, "token", good + "\n")
+            code, out, err = cli("submit", *at, "--token-file", name, "-", text=job_v2("mine"))
+            check.equal("good", (code, out, err), (0, "alice~mine\n", ""))
+            code, out, err = cli("jobs", *at, "--token-file", "-", text=good)
+            check.ok("on standard input", code == 0 and "mine" in out, (code, err))
+            code, out, err = cli("jobs", *at, environment={"REST_LIT_TOKEN_FILE": name})
+            check.equal("by the environment", code, 0)
+            bad = good[:-4] + ("AAAA" if good[-4:] != "AAAA" else "BBBB")
+            for arguments in (["submit", "-"], ["jobs"], ["show", "mine"], ["stop", "mine"]):
+                wrong = write_file(folder, "wrong", bad)
+                code, out, err = cli(*arguments[:1], *at, "--token-file", wrong, *arguments[1:], text=job_v2("x"))
+                check.ok(f"bad: {arguments[0]}", code == 2 and "401" in err and bad not in err, (code, err))
+            code, out, err = cli("submit", *at, "-", text=job_v2("x"))
+            check.ok("none", code == 2 and "401" in err, (code, err))
+
+
+def test_cli_https(check):
+    """TLS is verified: by a CA that is given, else by the machine's; there is no way around."""
+    with TlsServer() as s:
+        name = write_file(s.folder, "token", token("alice"))
+        at = ("--server", f"https://localhost:{s.port}", "--token-file", name)
+        code, out, err = cli("submit", *at, "--ca-file", s.file("ca.crt"), "-", text=job_v2("safe"))
+        check.equal("own CA", (code, out), (0, "alice~safe\n"))
+        before = time.monotonic()
+        code, out, err = cli("submit", *at, "-", text=job_v2("unsafe"))
+        check.ok("the machine's CAs do not know it", code == 3 and "ertificate" in err and "trying" not in err, (code, err))
+        check.ok("... which is known at once", time.monotonic() - before < 30 * SLOW)
+        code, out, err = cli("jobs", "--server", f"https://127.0.0.2:{s.port}", "--token-file", name, "--ca-file",
+                             s.file("ca.crt"), "--patience", "0")
+        check.ok("another name", code == 3, (code, err))
+        code, out, err = cli("jobs", *at, "--ca-file", s.file("ca.crt"))
+        check.ok("only one was submitted", "unsafe" not in out and "safe" in out, out)
+
+
+# ---- with a make-believe server -------------------------------------------------------------
+def test_cli_repeats(check):
+    """A submission whose answer was lost, or that was not taken now, is sent again, with the same key."""
+    with FakeServer() as fake:
+        fake.answers = ["cut", (503, {"Retry-After": "1"}, {"message": "not now"}),
+                        (429, {}, {"message": "slowly"}), (502, {}, b"<html>")]
+        code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("taken at last", code == 0 and out == f"{JOB}\n", (code, out, err))
+        keys = [h.get("Idempotency-Key") for m, _, h, _ in fake.requests if m == "POST"]
+        check.ok("five times, one key", len(keys) == 5 and len(set(keys)) == 1 and keys[0], keys)
+        check.equal("said once", err.count("trying again"), 1)
+        cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("another key next time", fake.requests[-1][2]["Idempotency-Key"] not in keys)
+        fake.requests.clear()
+        fake.answers = [(500, {}, {"message": "broken"})]
+        code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("500 is told", code == 3 and "broken" in err and len(fake.requests) == 1, (code, err))
+        fake.answers = [(503, {}, {"message": "not now"})] * 50
+        code, out, err = cli("submit", "--server", fake.url, "--patience", "1", "-", text=job_v2("job"))
+        check.ok("patience ends", code == 3 and "not now" in err, (code, err))
+        code, out, err = cli("submit", "--server", fake.url, "--timeout", "1", "-", text=job_v2("job"))
+        check.ok("so does --timeout", code == 3, (code, err))
+        fake.answers = [(307, {"Location": f"{fake.url}/elsewhere"}, b"")]
+        code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("no redirects", code == 3 and fake.count("POST", "/elsewhere") == 0, (code, err))
+        fake.answers = [(400, {}, {"message": "bad \x1b[2J"})]
+        code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("refused, visibly", code == 2 and "bad \\x1b[2J" in err, (code, err))
+    code, out, err = cli("submit", "--server", fake.url, "--patience", "1", "-", text=job_v2("job"))
+    check.ok("nobody is there", code == 3 and "trying again" in err, (code, err))
+
+
+TESTS = [test_cli_commands, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats]

@@ -1,0 +1,210 @@
+"""A make-believe rest-lit for its own command line: one job, whose state the test says, its changes
+as events, its logs; and what goes wrong when told to."""
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler
+
+from harness import PATIENCE, SLOW, Threads
+
+JOB = "alice~job"
+LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
+LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good&follow=true$")
+
+
+class FakeServer:
+    def __init__(self):
+        self.changed = threading.Condition()
+        self.version = 0
+        self.epoch = 0           # of connections: those of earlier ones are cut
+        self.events = True       # are there any?
+        self.down = False        # every request is cut
+        self.answers = []        # of the next submissions: (status, headers, body), or "cut"
+        self.details = []        # of the next questions for the job: the same
+        self.missing = False     # the job is gone
+        self.logs = {}           # (role, index, attempt): bytes so far
+        self.ended = set()       # logs that have ended
+        self.pieces = {}         # how much of a log comes before it is cut, once
+        self.requests = []       # (method, path, headers, body)
+        self.detail = {}
+        self.set("WAITING", {})
+        server = self
+
+        class Handler(_Handler):
+            fake = server
+
+        self.http = Threads(Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+
+    def close(self):
+        self.cut()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- what tests say
+    def set(self, state, roles, **status):
+        """The job is so now; roles: {"worker": ["RUNNING", "WAITING"]}, or (state, attempt)."""
+        shown = {}
+        for role, tasks in roles.items():
+            shown[role] = {"taskRoleStatus": {"name": role}, "taskStatuses": []}
+            for i, task in enumerate(tasks):
+                task_state, attempt = task if isinstance(task, tuple) else (task, 0)
+                shown[role]["taskStatuses"].append({
+                    "taskIndex": i, "taskState": task_state, "containerExitCode": None, "retries": attempt,
+                    "containerNodeName": f"node-{i}", "containerIp": f"10.0.0.{i}",
+                    "containerLog": f"/api/v2/jobs/{JOB}/attempts/0/taskRoles/{role}/taskIndex/{i}/"
+                                    f"attempts/{attempt}/logs"})
+        with self.changed:
+            self.detail = {"name": "job", "jobStatus": {
+                "username": "alice", "state": state, "executionType": "START", "retries": 0,
+                "submissionTime": 1795000000000, "completedTime": None, **status}, "taskRoles": shown}
+            self.version += 1
+            self.changed.notify_all()
+
+    def log(self, role, index, data, attempt=0):
+        with self.changed:
+            key = (role, index, attempt)
+            self.logs[key] = self.logs.get(key, b"") + data
+            self.changed.notify_all()
+
+    def end_log(self, role, index, attempt=0):
+        with self.changed:
+            self.ended.add((role, index, attempt))
+            self.changed.notify_all()
+
+    def cut(self):
+        """All connections that wait for something."""
+        with self.changed:
+            self.epoch += 1
+            self.changed.notify_all()
+
+    def count(self, method, path):
+        return sum(m == method and re.fullmatch(path, p) is not None for m, p, _, _ in self.requests)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    fake = None
+
+    def log_message(self, *_):
+        pass
+
+    def take(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.fake.requests.append((self.command, self.path, dict(self.headers), body))
+        if self.fake.down:
+            self.close_connection = True
+            return False
+        return True
+
+    def answer(self, status, body, headers=None):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def scripted(self, queue):
+        """The next answer that the test wants, if there is one; whether it was given."""
+        if not queue:
+            return False
+        what = queue.pop(0)
+        if what == "cut":
+            self.close_connection = True
+        else:
+            self.answer(what[0], what[2], what[1])
+        return True
+
+    def do_POST(self):
+        if self.take() and not self.scripted(self.fake.answers):
+            self.answer(202, {"status": 202, "message": "taken"}, {"Location": f"/api/v2/jobs/{JOB}"})
+
+    def do_PUT(self):
+        if self.take():
+            self.answer(202, {"status": 202, "message": "stopped"})
+
+    def do_GET(self):
+        if not self.take():
+            return
+        if self.path == f"/api/v2/jobs/{JOB}":
+            self.job()
+        elif self.path == f"/api/v2/jobs/{JOB}/watch":
+            self.watch()
+        elif LOGS.match(self.path):
+            self.links(*LOGS.match(self.path).groups())
+        elif LINK.match(self.path):
+            role, index, attempt = LINK.match(self.path).groups()
+            self.follow((role, int(index), int(attempt)))
+        else:
+            self.answer(404, {"code": "NoApiError", "message": f"no {self.path}"})
+
+    def job(self):
+        if self.scripted(self.fake.details):
+            return
+        if self.fake.missing:
+            self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
+        else:
+            self.answer(200, self.fake.detail)
+
+    def begin(self, kind):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def put(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def watch(self):
+        fake = self.fake
+        if not fake.events:
+            self.answer(400, {"code": "NotImplementedError", "message": "no events"})
+            return
+        self.begin("text/event-stream")
+        seen, epoch = 0, fake.epoch
+        while True:
+            with fake.changed:
+                fake.changed.wait_for(lambda: fake.version > seen or fake.epoch != epoch, PATIENCE * SLOW)
+                if fake.epoch != epoch:
+                    self.close_connection = True
+                    return
+                seen = fake.version
+            self.put(b": alive\n\nid: %d\nevent: job\ndata: {}\n\n" % seen)
+
+    def links(self, role, index, attempt):
+        key = (role, int(index), int(attempt))
+        if key not in self.fake.logs:
+            self.answer(404, {"code": "NoTaskLogError", "message": "there is no log"})
+            return
+        uri = f"/rest-server/log/{role}/{index}/{attempt}?token="
+        self.answer(200, {"locations": [{"name": "runtime", "uri": uri + "bad"},
+                                        {"name": "all", "uri": uri + "good"}]})
+
+    def follow(self, key):
+        fake = self.fake
+        self.begin("text/plain")
+        sent, epoch = 0, fake.epoch
+        stop = fake.pieces.pop(key, None)
+        while True:
+            with fake.changed:
+                fake.changed.wait_for(lambda: len(fake.logs[key]) > sent or key in fake.ended or
+                                      fake.epoch != epoch, PATIENCE * SLOW)
+                data, over, cut = fake.logs[key][sent:stop], key in fake.ended, fake.epoch != epoch
+            if data:
+                self.put(data)
+                sent += len(data)
+            if cut or (stop is not None and sent >= stop):
+                self.close_connection = True
+                return
+            if over and sent == len(fake.logs[key]):
+                self.wfile.write(b"0\r\n\r\n")
+                return

@@ -53,7 +53,7 @@ static void put_rows(struct str *out, struct rows *rows, size_t enough)
 
 /* A list under way.  Its jobs are held from rows.next on. */
 struct listing {
-	struct loop *loop;
+	struct request *r;
 	struct rows rows;
 	struct str text; /* text.p + taken: made, and not yet put */
 	size_t taken;
@@ -96,15 +96,22 @@ static void list_over(struct stream *s, void *arg)
 	stream_cut(s);
 }
 
-static void list_gone(void *arg)
+static void listing_free(struct listing *l)
 {
-	struct listing *l = arg;
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
 		cached_drop(l->rows.v[i].job);
-	l->loop->list_rows -= l->rows.n;
+	l->r->loop->list_rows -= l->rows.n;
 	str_done(&l->text);
 	free(l->rows.v);
 	free(l);
+}
+
+static void list_gone(void *arg)
+{
+	struct listing *l = arg;
+	if (!l->rows.closed || l->taken < l->text.n)
+		l->r->why = l->r->why ?: "it was not taken to its end";
+	listing_free(l);
 }
 
 static const struct stream_calls CALLS = {
@@ -126,16 +133,16 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 		return;
 	}
 	struct listing *l = xcalloc(1, sizeof(*l));
-	l->loop = r->loop;
+	l->r = r;
 	l->rows = *rows;
 	l->rows.v = xrealloc(TAKE(page->v), page->n * sizeof(*page->v)); /* with no more room */
 	l->text = *begun;
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = rows->next; i < rows->n; i++)
-		(void)cached_hold(l->rows.v[i].job); /* dropped in fill, or in list_gone */
+		(void)cached_hold(l->rows.v[i].job); /* dropped in fill, or in listing_free */
 	r->loop->list_rows += rows->n;
 	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
-		list_gone(l);
+		listing_free(l);
 }
 
 /* ---- lists ---- */

@@ -1,0 +1,339 @@
+"""Lists of jobs: what clients read of them, which jobs they choose, large ones, and slow readers."""
+import copy
+import http.client
+import json
+import os
+import time
+from urllib.parse import quote
+
+from edge import Guarded, is_refusal
+from fakeapi import FakeApi
+from harness import PATIENCE, ROOT, SLOW, Server, framework_name, job_v2, request_bytes, wait_until
+from place import Place, submit
+from slow import fake_server
+from tokens import bearer, token
+
+SNAPSHOTS = os.path.join(ROOT, "tests/data/frameworks")
+ALICE = bearer(token("alice"))
+# What of a row of v2 clients read: the portal, the VS Code extension, the JavaScript SDK and its CLI.
+ROW = {"debugId", "name", "username", "state", "subState", "executionType", "virtualCluster", "tags", "retries",
+       "retryDetails", "retryDelayTime", "submissionTime", "createdTime", "launchedTime", "completedTime", "appExitCode",
+       "totalGpuNumber", "totalTaskNumber", "totalTaskRoleNumber", "jobPriority"}
+ROW_V1 = {"name", "username", "state", "subState", "executionType", "retries", "createdTime", "completedTime",
+          "appExitCode", "virtualCluster"}
+
+
+def snapshot(file, user, job, cluster="default", **annotations):
+    """A job in that state, of this user."""
+    with open(os.path.join(SNAPSHOTS, file + ".json"), encoding="utf-8") as f:
+        o = json.load(f)
+    o["metadata"]["name"] = framework_name(job, user)
+    o["metadata"]["labels"] = {"userName": user, "virtualCluster": cluster}
+    o["metadata"]["annotations"].update({"jobName": job, **annotations})
+    return o
+
+
+class World:
+    """A server before an API server that has some jobs, for a `with`."""
+
+    def __init__(self, *arguments):
+        self.api = FakeApi()
+        for o in self.jobs():
+            self.api.put("frameworks", o)
+        self.server = fake_server(self.api, *arguments)
+
+    @staticmethod
+    def jobs():
+        hived = {"config": "extras: {hivedScheduler: {jobPriorityClass: prod}}\n"}
+        return [snapshot("11-Completed-succeeded", "alice", "done", "vision", **{"rest-lit/tags": '["best","b c"]'}),
+                snapshot("12-Completed-failed", "bob", "failed", **hived),
+                snapshot("06-AttemptRunning", "alice", "runs", totalGpuNumber="8"),
+                snapshot("09-AttemptDeleting", "carol", "stopping"),
+                snapshot("17-retry-waiting", "bob", "again"),
+                {"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
+                 "metadata": {"name": "others-framework"}, "spec": {"executionType": "Create", "taskRoles": []}}]
+
+    def get(self, path):
+        return self.server.request("GET", path)
+
+    def names(self, query, path="/api/v2/jobs"):
+        reply = self.get(f"{path}?{query}")
+        return [row["name"] for row in reply.json] if reply.status == 200 else reply
+
+    def __enter__(self):
+        if not self.server.ready():
+            raise RuntimeError(self.server.log()[-400:])
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        self.api.close()
+
+
+# ---- what stands in a row ---------------------------------------------------------------
+def test_rows(check):
+    with World() as w:
+        rows = {row["name"]: row for row in w.get("/api/v2/jobs").json}
+        check.equal("all jobs, but not others' Frameworks", sorted(rows), ["again", "done", "failed", "runs", "stopping"])
+        for name, row in rows.items():
+            check.equal(f"{name}: members", set(row), ROW)
+        done = rows["done"]
+        check.equal("debugId", done["debugId"], framework_name("done"))
+        check.equal("state", {n: r["state"] for n, r in rows.items()},
+                    {"again": "RUNNING", "done": "SUCCEEDED", "failed": "FAILED", "runs": "RUNNING", "stopping": "RUNNING"})
+        check.equal("subState", (done["subState"], rows["again"]["subState"]), ("Completed", "AttemptCompleted"))
+        check.equal("username, virtualCluster", (done["username"], done["virtualCluster"]), ("alice", "vision"))
+        check.equal("executionType", done["executionType"], "START")
+        check.equal("tags", (done["tags"], rows["runs"]["tags"]), (["best", "b c"], []))
+        check.equal("exit codes", [rows[n]["appExitCode"] for n in ("done", "failed", "runs")], [0, 1, None])
+        check.equal("completedTime", (done["completedTime"] % 1000, rows["runs"]["completedTime"]), (0, None))
+        check.ok("times are milliseconds", abs(done["submissionTime"] / 1000 - time.time()) < 3600 * SLOW, done)
+        check.equal("submissionTime is that of creation", done["submissionTime"], done["createdTime"])
+        check.ok("launchedTime", 0 < done["launchedTime"] <= done["completedTime"], done)
+        check.equal("tasks, roles", (done["totalTaskNumber"], done["totalTaskRoleNumber"]), (4, 2))
+        check.equal("GPUs", rows["runs"]["totalGpuNumber"], 8)
+        check.equal("jobPriority", (rows["failed"]["jobPriority"], done["jobPriority"]), ("prod", None))
+        check.equal("retries", (done["retries"], done["retryDetails"]), (0, {"user": 0, "platform": 0, "resource": 0}))
+        check.ok("retryDelayTime", rows["again"]["retryDelayTime"] > 0 and done["retryDelayTime"] is None, rows["again"])
+
+
+def test_rows_v1(check):
+    with World() as w:
+        reply = w.get("/api/v1/jobs")
+        rows = {row["name"]: row for row in reply.json}
+        check.equal("v1: others' Frameworks, too", sorted(rows), sorted(["again", "done", "failed", "runs", "stopping", "others-framework"]))
+        others = rows.pop("others-framework")
+        check.equal("v1: legacy", (others.get("legacy"), others["username"], others["executionType"]), (True, "", "CREATE"))
+        for name, row in rows.items():
+            check.equal(f"v1: {name}: members", set(row), ROW_V1)
+        check.equal("v1: a user by path", w.names("", "/api/v1/user/alice/jobs"), w.names("username=alice", "/api/v1/jobs"))
+        check.equal("v1: ... has these", sorted(w.names("", "/api/v1/user/alice/jobs")), ["done", "runs"])
+        check.equal("v1: the path counts", sorted(w.names("username=bob", "/api/v1/user/alice/jobs")), ["done", "runs"])
+        check.equal("v1: nobody", w.names("", "/api/v1/user/nobody/jobs"), [])
+        check.ok("v1: no total", isinstance(w.get("/api/v1/jobs?withTotalCount=true").json, list))
+        # Told to stop, it is STOPPING, which v1 does not know.
+        name = framework_name("stopping", "carol")
+        stopping = copy.deepcopy(w.api.objects["frameworks", name])
+        stopping["status"]["attemptStatus"]["completionStatus"]["code"] = -210
+        w.api.update("frameworks", name, stopping)
+        check.ok("STOPPING", wait_until(lambda: w.names("state=STOPPING") == ["stopping"]), w.names("state=STOPPING"))
+        states = {row["name"]: row["state"] for row in w.get("/api/v1/jobs").json}
+        check.equal("v1: ... is RUNNING", states["stopping"], "RUNNING")
+
+
+# ---- which, in which order --------------------------------------------------------------
+def test_portal(check):
+    """The very requests of the portal's list and home page."""
+    with World() as w:
+        for prefix in ("", "/rest-server"):
+            reply = w.get(f"{prefix}/api/v2/jobs?offset=0&limit=200&withTotalCount=true&order=submissionTime%2CDESC")
+            check.ok("its list", reply.status == 200 and reply.json["totalCount"] == len(reply.json["data"]) == 5, reply)
+            check.equal("type", reply.headers["content-type"], "application/json; charset=utf-8")
+        counts = {}
+        for state in ("WAITING", "RUNNING", "STOPPED", "FAILED", "SUCCEEDED"):
+            reply = w.get(f"/api/v2/jobs?limit=0&withTotalCount=true&state={state}")
+            check.equal(f"count of {state}: no rows", reply.json["data"], [])
+            counts[state] = reply.json["totalCount"]
+        check.equal("counts", counts, {"WAITING": 0, "RUNNING": 3, "STOPPED": 0, "FAILED": 1, "SUCCEEDED": 1})
+        reply = w.get("/api/v2/jobs?username=alice%2Cbob&vc=default&state=RUNNING%2CFAILED&jobPriority=default&keyword=a"
+                      "&order=completionTime%2CASC&offset=0&limit=20&withTotalCount=true")
+        check.equal("all at once", (sorted(r["name"] for r in reply.json["data"]), reply.json["totalCount"]), (["again", "runs"], 2))
+
+
+def test_choice(check):
+    with World() as w:
+        for query, names in (("username=bob", ["again", "failed"]), ("username=bob,carol", ["again", "failed", "stopping"]),
+                             ("vc=vision", ["done"]), ("keyword=vis", ["done"]), ("keyword=aro", ["stopping"]),
+                             ("keyword=" + quote("ä ö"), []), ("tagsContain=b%20c,x", ["done"]), ("tagsContain=b c", None),
+                             ("tagsNotContain=best", ["again", "failed", "runs", "stopping"]), ("state=nonsense", []),
+                             ("jobPriority=prod", ["failed"]), ("username=alice&state=FAILED", []), ("what=ever&username=carol", ["stopping"])):
+            if names is not None:
+                check.equal(query, sorted(w.names(query)), names)
+        for order, names in (("jobName,ASC", ["again", "done", "failed", "runs", "stopping"]),
+                             ("jobName,DESC", ["stopping", "runs", "failed", "done", "again"])):
+            check.equal(order, w.names(f"order={order}"), names)
+        last = w.names("order=completionTime,ASC")
+        check.equal("without a time of completion: last", set(last[2:]), {"again", "runs", "stopping"})
+        check.equal("... and first", w.names("order=completionTime,DESC")[3:], last[1::-1])
+        check.equal("a page", w.names("order=jobName,ASC&offset=1&limit=2"), ["done", "failed"])
+        check.equal("beyond the end", w.names("offset=5"), [])
+        reply = w.get("/api/v2/jobs?offset=1000000&withTotalCount=true").json
+        check.equal("... with the total", reply, {"totalCount": 5, "data": []})
+        for query, says in (("limit=50001", 'limit must be a whole number from 0 to 50000, is "50001"'), ("limit=x", 'is "x"'),
+                            ("offset=-1", "offset must be a whole number from 0 to")):
+            reply = w.get(f"/api/v2/jobs?{query}")
+            check.equal(f"{query}: refused", (reply.status, reply.code), (400, "InvalidParametersError"))
+            check.ok(f"{query}: says", says in reply.message, reply.message)
+            check.equal(f"{query}: in v1, too", w.get(f"/api/v1/jobs?{query}").status, 400)
+        reply = w.server.request("HEAD", "/api/v2/jobs")
+        check.equal("HEAD", reply.status, 200)
+
+
+def test_seen_at_once(check):
+    """What was answered 202 is in the very next list."""
+    with Server("--standalone", "jobs") as server:
+        for i in range(5):
+            check.equal("submitted", server.submit(job_v2(f"job{i}")).status, 202)
+            names = [row["name"] for row in server.request("GET", "/api/v2/jobs").json]
+            check.ok("standalone: there it is", f"job{i}" in names, names)
+    with World() as w:
+        for i in range(5):
+            check.equal("submitted", w.server.submit(job_v2(f"job{i}")).status, 202)
+            names = w.names("username=alice&state=WAITING")
+            check.ok("there it is", isinstance(names, list) and f"job{i}" in names, names)
+
+
+# ---- who may, and when ------------------------------------------------------------------
+def test_list_needs_a_token(check):
+    paths = ("/api/v2/jobs", "/api/v1/jobs", "/api/v1/user/alice/jobs")
+    with Place() as place:
+        server = place.server()
+        check.ok("ready", server.ready(), server.log()[-400:])
+        for path in paths:
+            reply = server.request("GET", path)
+            check.equal(f"{path} without a token", (reply.status, reply.code), (401, "UnauthorizedUserError"))
+            check.equal(f"{path} with one", server.request("GET", path, headers=ALICE).status, 200)
+        check.equal("submitted", submit(server, "mine", ALICE).status, 202)
+        rows = server.request("GET", "/api/v2/jobs", headers=bearer(token("bob"))).json
+        check.equal("others see it in lists", [row["name"] for row in rows], ["mine"])
+
+
+def test_list_when_not_all_is_known(check):
+    api = FakeApi()
+    api.fault("LIST", "frameworks", status=500)
+    server = fake_server(api)
+    try:
+        for path in ("/api/v2/jobs?limit=0", "/api/v1/jobs"):
+            reply = server.request("GET", path)
+            check.equal(f"{path}: status", (reply.status, reply.code), (503, "UnavailableError"))
+            check.ok(f"{path}: Retry-After", int(reply.headers.get("retry-after", 0)) >= 1, reply)
+            check.ok(f"{path}: says why", "not all jobs are known yet" in reply.message, reply.message)
+        api.clear()
+        check.ok("later it is answered", wait_until(lambda: server.request("GET", "/api/v2/jobs").status == 200))
+    finally:
+        server.remove()
+        api.close()
+
+
+def test_rate_list(check):
+    with Guarded("--rate-list", "3", "--rate-address", "0") as server:
+        def ask(path, user="alice"):
+            return server.request("GET", path, headers=bearer(token(user)))
+        for path in ("/api/v2/jobs", "/api/v1/jobs", "/api/v1/user/bob/jobs"):
+            check.equal(f"{path}: one of 3", ask(path).status, 200)
+        is_refusal(check, "the fourth", ask("/api/v2/jobs?limit=0"), 20)
+        is_refusal(check, "... of v1", ask("/api/v1/jobs"), 20)
+        check.equal("another user", ask("/api/v2/jobs", "bob").status, 200)
+        check.equal("to submit is no list", submit(server, "a", ALICE).status, 202)
+
+
+# ---- large lists ------------------------------------------------------------------------
+MANY = 30000
+
+
+class ManyApi(FakeApi):
+    """Has so many jobs, and needs little time for them."""
+
+    def __init__(self):
+        super().__init__()
+        self.many = [self.job(i) for i in range(MANY)]
+
+    @staticmethod
+    def job(i):
+        return {"metadata": {"name": framework_name(f"job{i}", f"user{i % 7}"), "uid": f"uid-{i}", "resourceVersion": str(i % 90 + 1),
+                             "creationTimestamp": f"2026-11-{i % 28 + 1:02}T00:00:00Z",
+                             "labels": {"userName": f"user{i % 7}", "virtualCluster": "default"},
+                             "annotations": {"jobName": f"job{i}", "totalGpuNumber": str(i % 9)}},
+                "spec": {"executionType": "Start", "taskRoles": [{"name": "w", "taskNumber": 1}]},
+                "status": {"state": "AttemptRunning"}}
+
+    def list(self, kind, query):
+        if kind != "frameworks":
+            return super().list(kind, query)
+        first = int(query.get("continue", ["0"])[0])
+        end = first + int(query["limit"][0])
+        meta = {"resourceVersion": str(self.version)}
+        if end < MANY:
+            meta["continue"] = str(end)
+        return 200, {"kind": "List", "metadata": meta, "items": self.many[first:end]}
+
+
+class Large:
+    """A server that knows many jobs."""
+
+    def __init__(self, *arguments):
+        self.api = ManyApi()
+        self.server = fake_server(self.api, "--watch-page", "10000", "--max-object-read", "64MiB", "--loops", "1", *arguments)
+
+    def ask(self, path):
+        """(status, body) as a client has it that knows chunks."""
+        c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=2 * PATIENCE * SLOW)
+        try:
+            c.request("GET", path)
+            reply = c.getresponse()
+            return reply.status, reply.read()
+        finally:
+            c.close()
+
+    def __enter__(self):
+        if not wait_until(lambda: self.server.request("GET", "/api/v2/jobs?limit=0").status == 200, 4 * PATIENCE):
+            raise RuntimeError(self.server.log()[-400:])
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        self.api.close()
+
+
+def test_large_lists(check):
+    with Large() as large:
+        begin = large.server.rss_kib()
+        status, body = large.ask("/api/v2/jobs?limit=50000&withTotalCount=true&order=jobName,ASC")
+        answer = json.loads(body)
+        names = [row["name"] for row in answer["data"]]
+        check.equal("all rows", (status, answer["totalCount"], len(names)), (200, MANY, MANY))
+        check.equal("... in order", names, sorted(f"job{i}" for i in range(MANY)))
+        check.ok("... whole", all(set(row) == ROW for row in answer["data"]))
+        status, body = large.ask("/api/v2/jobs")
+        check.equal("5000, if nobody says how many", (status, len(json.loads(body))), (200, 5000))
+        status, body = large.ask("/api/v1/jobs")
+        check.equal("v1 has them all", (status, len(json.loads(body))), (200, MANY))
+        status, body = large.ask("/api/v1/user/user3/jobs")
+        check.equal("... of one user", (status, {row["username"] for row in json.loads(body)}), (200, {"user3"}))
+        first = [large.ask(f"/api/v2/jobs?order=state,ASC&limit=100&offset={at}")[1] for at in (0, 100, 200)]
+        pages = [row["name"] for page in first for row in json.loads(page)]
+        check.equal("pages fit together", pages, [row["name"] for row in json.loads(large.ask("/api/v2/jobs?order=state,ASC&limit=300")[1])])
+        check.ok("memory did not grow by such a list", large.server.rss_kib() - begin < 24 * 1024 * SLOW,
+                 f"{begin} KiB, {large.server.rss_kib()} KiB")
+
+
+def test_slow_readers(check):
+    """Who does not take what he asked for costs little, for a while."""
+    with Large("--idle-timeout", "2", "--list-rows", "40000", "--connections-per-address", "0") as large:
+        server = large.server
+        ask = request_bytes(server.port, "GET", "/api/v2/jobs?limit=50000")
+        begin = server.rss_kib()
+        with server.connect() as slow:
+            slow.send(ask)
+            check.ok("it begins", slow.socket.recv(1))
+            reply = server.request("GET", "/api/v2/jobs?limit=20000")
+            check.equal("--list-rows: no more at once", (reply.status, reply.code), (503, "UnavailableError"))
+            check.ok("... says so", "too many large lists" in reply.message and reply.headers.get("retry-after"), reply)
+            check.equal("a small one is answered", server.request("GET", "/api/v2/jobs?limit=10").status, 200)
+            check.equal("... and others", server.request("GET", "/healthz").status, 200)
+            check.ok("it is not all in memory", server.rss_kib() - begin < 8 * 1024 * SLOW, f"{begin} KiB, {server.rss_kib()} KiB")
+            check.ok("it is cut off", server.logged(lambda line: '"path":"/api/v2/jobs"' in line and "not taken to its end" in line),
+                     server.log()[-1000:])
+            data, closed = slow.read(PATIENCE)
+            check.ok("... and its client sees that", closed and not data.endswith(b"0\r\n\r\n"), data[-100:])
+        status, body = large.ask("/api/v2/jobs?limit=20000")
+        check.equal("then there is room again", (status, len(json.loads(body))), (200, 20000))
+        for _ in range(3):
+            with server.connect() as c:
+                c.send(ask)
+                check.ok("one that leaves", c.socket.recv(1))
+        check.ok("who leaves takes no room", wait_until(lambda: large.ask("/api/v2/jobs?limit=20000")[0] == 200))
+
+
+TESTS = [test_large_lists, test_slow_readers, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
+         test_list_needs_a_token, test_list_when_not_all_is_known, test_rate_list]

@@ -16,6 +16,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 import delivery
 import dryrun
 import janitor
+import logs
 import overlays
 import people
 import size
@@ -418,7 +419,7 @@ def main():
         submit_with_configmap(check, cluster)
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
-             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     try:

@@ -1,0 +1,156 @@
+"""A make-believe kubelet, which a real API server asks for the logs of pods: HTTPS, with a
+certificate that nobody has signed, for kube-apiserver does not check it unless it is told to."""
+import os
+import select
+import shutil
+import ssl
+import subprocess
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import parse_qs, urlsplit
+
+from harness import PATIENCE, SLOW, Threads
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Log:
+    """What a container has written so far."""
+
+    def __init__(self, data=b"", over=True):
+        self.data, self.over = data, over  # over: nothing more will come
+        self.changed = threading.Condition()
+        self.readers = 0                   # who has asked and is still there
+        self.sent = 0                      # bytes that went to the last of them
+
+    def write(self, data, over=False):
+        with self.changed:
+            self.data += data
+            self.over = over
+            self.changed.notify_all()
+
+    def start(self, lines):
+        """Where the last lines begin."""
+        at = len(self.data)
+        for _ in range(lines + 1):
+            at = self.data.rfind(b"\n", 0, at)
+            if at < 0:
+                return 0
+        return at + 1
+
+    def wait(self, at):
+        """Until there is more than that, or a while has passed: what, and whether that was all."""
+        with self.changed:
+            if len(self.data) == at and not self.over:
+                self.changed.wait(0.1)
+            return self.data[at:at + 65536], self.over and len(self.data) <= at + 65536
+
+
+class Kubelet:
+    """`logs`: {(pod, container): Log}; of others, that the container waits to be started."""
+
+    def __init__(self, cluster, node="node0"):
+        self.logs, self.asked, self.node = {}, [], node
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-kubelet.")
+        key, cert = (os.path.join(self.directory, n) for n in ("key", "cert"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-days", "1", "-subj", "/CN=kubelet", "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        kubelet = self
+
+        class Handler(_Handler):
+            owner = kubelet
+
+        self.server = Threads(Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_address[1]
+        self.cluster = cluster
+        status = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                  "daemonEndpoints": {"kubeletEndpoint": {"Port": self.port}}}
+        self.made = cluster.api("POST", NODES, {"kind": "Node", "apiVersion": "v1",
+                                                "metadata": {"name": node}, "status": status})
+
+    def pod(self, name, labels=None, owners=None, containers=("app",), init=("init",)):
+        """A pod that runs on this node: its uid."""
+        def of(names):
+            return [{"name": n, "image": "x"} for n in names]
+        code, value = self.cluster.api("POST", PODS, {
+            "kind": "Pod", "apiVersion": "v1",
+            "metadata": {"name": name, "labels": labels or {}, "ownerReferences": owners or []},
+            "spec": {"nodeName": self.node, "containers": of(containers), "initContainers": of(init),
+                     "terminationGracePeriodSeconds": 0}})
+        if code != 201:
+            raise RuntimeError(f"pod {name}: {code} {value}")
+        return value["metadata"]["uid"]
+
+    def close(self):
+        self.cluster.api("DELETE", f"{NODES}/{self.node}")
+        self.server.shutdown()
+        self.server.server_close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    owner = None
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        parts = url.path.split("/")
+        query = {k: v[0] for k, v in parse_qs(url.query).items()}
+        if len(parts) != 5 or parts[1] != "containerLogs":
+            return self.refuse(404, b"404 page not found")
+        self.owner.asked.append((parts[3], parts[4], query))
+        log = self.owner.logs.get((parts[3], parts[4]))
+        if not log:
+            return self.refuse(400, b"container is waiting to start: ContainerCreating")
+        log.readers += 1
+        try:
+            self.give(log, query)
+        except OSError:
+            self.close_connection = True
+        finally:
+            log.readers -= 1
+        return None
+
+    def refuse(self, code, text):
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def left(self):
+        """Whoever asked is gone."""
+        return bool(select.select([self.connection], [], [], 0)[0])
+
+    def give(self, log, query):
+        """As a kubelet: not even a head before the first byte, or the end."""
+        self.connection.settimeout(4 * PATIENCE * SLOW)
+        at = log.start(int(query["tailLines"])) if "tailLines" in query else 0
+        follow = query.get("follow") == "true"
+        begun, log.sent = False, 0
+        while True:
+            data, over = log.wait(at)
+            if not begun and (data or over or not follow):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                begun = True
+            if data:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                at += len(data)
+                log.sent += len(data)
+            elif not follow or over:
+                break
+            elif self.left():
+                self.close_connection = True
+                return
+        self.wfile.write(b"0\r\n\r\n")

@@ -1,0 +1,202 @@
+"""Logs and events of tasks: rest-lit, a real API server, and a make-believe kubelet behind it."""
+import http.client
+import shutil
+import socket
+import tempfile
+import time
+
+from cluster import FRAMEWORKS, PATHS
+from harness import PATIENCE, SLOW, Server, framework_name, job_v2, wait_until
+from kubelet import Kubelet, Log
+from tokens import SECRET, bearer, token, write_file
+
+JOB = "logged"
+NAME = framework_name(JOB)
+POD = f"{NAME}-worker-0"
+
+
+class Place:
+    """The job alice~logged, which runs, on a node of its own, and a server."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.kubelet = Kubelet(cluster)
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-logs.")
+        file = write_file(self.directory, "jwt-secret", SECRET)
+        self.server = Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+                             cluster.user_token, "--jwt-secret-file", file, "--loops", "1", "--rate-address", "0",
+                             who=[])
+        self.log = Log(b"first line\nsecond \xff line\n")
+        self.kubelet.logs[POD, "app"] = self.log
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for kind, name in (("Framework", NAME), ("Pod", POD), ("Pod", "coredns-0")):
+            self.cluster.delete(kind, name)
+        self.server.remove()
+        self.kubelet.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def make_pod(self):
+        """As FrameworkController makes it."""
+        return self.kubelet.pod(POD, {"FC_FRAMEWORK_NAME": NAME, "FC_TASKROLE_NAME": "worker", "FC_TASK_INDEX": "0"},
+                                [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"{NAME}-attempt", "uid": "c-1",
+                                  "controller": True, "blockOwnerDeletion": True}])
+
+    def runs(self, uid, retry=0, pod=POD):
+        """FrameworkController, or whoever may write Frameworks, says that this pod is the task's."""
+        return self.cluster.api("PATCH", f"{FRAMEWORKS}/{NAME}", {"status": {
+            "state": "AttemptRunning", "attemptStatus": {"id": 0, "configMapName": f"{NAME}-attempt", "taskRoleStatuses": [
+                {"name": "worker", "taskStatuses": [{"index": 0, "state": "AttemptRunning", "attemptStatus": {
+                    "id": retry, "podName": pod, "podUID": uid, "podNodeName": "node0"}}]}]}}},
+            "application/merge-patch+json")[0]
+
+    def path(self, retry=0):
+        return f"/rest-server/api/v2/jobs/alice~{JOB}/attempts/0/taskRoles/worker/taskIndex/0/attempts/{retry}/logs"
+
+    def ask(self, path=None, query=""):
+        return self.server.request("GET", (path or self.path()) + query, headers=bearer(token()))
+
+    def link(self, query="", retry=0, name="all"):
+        wait_until(lambda: self.ask(self.path(retry)).status == 200)
+        reply = self.ask(self.path(retry), query)
+        return {l["name"]: l["uri"] for l in reply.json["locations"]}[name]
+
+    def open(self, path, receive=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=2 * PATIENCE * SLOW)
+        c.connect()
+        if receive:
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        c.request("GET", path)
+        return c.getresponse()
+
+    def read(self, path):
+        r = self.open(path)
+        return r.status, r.read()
+
+
+def start(check, place):
+    check.equal("submitted", place.server.submit(job_v2(JOB), bearer(token())).status, 202)
+    check.equal("node", place.kubelet.made[0], 201)
+    refused = place.ask()
+    check.equal("no pod yet", (refused.status, refused.code), (404, "NoTaskLogError"))
+    uid = place.make_pod()
+    check.equal("it runs", place.runs(uid), 200)
+    return uid
+
+
+def is_gone(check, what, status_and_body):
+    check.equal(f"{what}: refused", status_and_body[0], 404)
+    check.ok(f"{what}: says why", b"NoTaskLogError" in status_and_body[1], status_and_body)
+
+
+def logs_as_a_portal(check, cluster):
+    with Place(cluster) as p:
+        uid = start(check, p)
+        link = p.link()
+        check.equal("log", p.read(link), (200, p.log.data))
+        check.equal("init container that waits", p.read(p.link(name="runtime"))[0], 404)
+        check.equal("the kubelet was asked for it", p.kubelet.asked[-1][:2], (POD, "init"))
+        p.log.data = b"".join(b"line %d\n" % i for i in range(5000))
+        check.equal("its end", p.read(p.link("?tail-mode=true")), (200, p.log.data[-16384:]))
+        check.equal("its end: asked for", p.kubelet.asked[-1][2].get("tailLines"), "2000")
+        forged(check, p, uid)
+        made_again(check, p, link)
+
+
+def forged(check, p, uid):
+    """A status that names another pod of the namespace."""
+    system = p.kubelet.pod("coredns-0")
+    p.kubelet.logs["coredns-0", "app"] = Log(b"what nobody is to see\n")
+    check.equal("forged: written", p.runs(system, pod="coredns-0"), 200)
+    check.ok("forged: refused", wait_until(lambda: p.read(p.link())[0] == 404), p.read(p.link()))
+    is_gone(check, "forged", p.read(p.link()))
+    check.ok("forged: never asked for", all(a[0] != "coredns-0" for a in p.kubelet.asked), p.kubelet.asked)
+    p.runs(uid)
+
+
+def made_again(check, p, link):
+    """A task that is tried again has a pod of the same name."""
+    p.cluster.api("DELETE", f"{PATHS['Pod']}/{POD}", {"gracePeriodSeconds": 0})
+    is_gone(check, "pod deleted", p.read(link))
+    uid = p.make_pod()
+    is_gone(check, "pod of another uid", p.read(link))
+    p.runs(uid, retry=1)
+    p.log.data = b"another try\n"
+    check.equal("pod of another uid: its own link", p.read(p.link(retry=1)), (200, p.log.data))
+    check.equal("the attempt before", p.ask().status, 404)
+
+
+def logs_followed(check, cluster):
+    with Place(cluster) as p:
+        start(check, p)
+        p.log.data, p.log.over = b"", False
+        r = p.open(p.link() + "&follow=true")
+        check.equal("silent: begun all the same", r.status, 200)
+        for i in range(3):
+            p.log.write(b"line %d\n" % i)
+            check.equal(f"follow: line {i}", r.read(7), b"line %d\n" % i)
+        check.equal("follow: the kubelet has a reader", p.log.readers, 1)
+        r.close()
+        check.ok("follow: nobody reads any more", wait_until(lambda: p.log.readers == 0))
+        r = p.open(p.link("?tail-mode=true") + "&follow=true")
+        check.equal("follow its end", r.read(21), b"line 0\nline 1\nline 2\n")
+        p.log.write(b"the last\n", over=True)
+        check.equal("follow to its end", r.read(), b"the last\n")
+
+
+def logs_read_slowly(check, cluster):
+    size = 20 << 20
+    with Place(cluster) as p:
+        start(check, p)
+        p.read(p.link())
+        p.log.data = b"".join(b"%07d\n" % i for i in range(size // 8))
+        before = p.server.rss_kib()
+        r = p.open(p.link(), receive=65536)
+        check.ok("slow: the kubelet waits", wait_until(lambda: stands(p.log)))
+        check.ok("slow: not all of it is anywhere", p.log.sent < size, p.log.sent)
+        grown = p.server.rss_kib() - before
+        print(f"     a log of 20 MiB, read slowly: {grown} KiB more", flush=True)
+        check.ok("slow: memory", grown < 2048 * (5 if SLOW > 1 else 1), grown)
+        check.ok("slow: all of it", r.read() == p.log.data)
+        r = p.open(p.link(), receive=65536)
+        check.ok("slow: the kubelet waits again", wait_until(lambda: p.log.readers == 1 and stands(p.log)))
+        r.close()
+        check.ok("slow: the reader leaves", wait_until(lambda: p.log.readers == 0))
+
+
+def stands(log):
+    seen = log.sent
+    time.sleep(0.5)
+    return seen > 0 and log.sent == seen
+
+
+def logs_without_a_kubelet(check, cluster):
+    with Place(cluster) as p:
+        start(check, p)
+        link = p.link()
+        p.kubelet.server.shutdown()
+        p.kubelet.server.server_close()
+        code, body = p.read(link)
+        check.ok("no kubelet", code == 500 and b"kubelet" in body and b"UnknownError" in body, (code, body))
+
+
+def events_of_a_task(check, cluster):
+    with Place(cluster) as p:
+        uid = start(check, p)
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        made = cluster.api("POST", "/api/v1/namespaces/default/events", {
+            "kind": "Event", "apiVersion": "v1", "metadata": {"name": "e-1", "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": POD, "namespace": "default", "uid": uid},
+            "type": "Warning", "reason": "BackOff", "message": "Back-off restarting", "firstTimestamp": now,
+            "lastTimestamp": now, "count": 2, "source": {"component": "kubelet", "host": "node0"}})
+        check.equal("event made", made[0], 201)
+        path = f"/api/v2/jobs/alice~{JOB}/events"
+        check.ok("event shown", wait_until(lambda: (p.ask(path).json or {}).get("totalCount") == 1), p.ask(path))
+        e = p.ask(path).json["data"][0]
+        check.equal("event", (e["reason"], e["taskName"], e["podUid"], e["count"]), ("BackOff", POD, uid, 2))
+
+
+TESTS = [logs_as_a_portal, logs_followed, logs_read_slowly, logs_without_a_kubelet, events_of_a_task]

@@ -255,9 +255,9 @@ void edge_user(struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
 	int64_t now_ms = store_now_ms();
-	if (!edge->limited || !r->who)
+	struct span user = r->who ? span_of(r->who->name) : peer_key(&r->client);
+	if (!edge->limited)
 		return;
-	struct span user = span_of(r->who->name);
 	if (is_submission(r->route))
 		(void)refuse(r, rate_take(edge->users, user, now_ms), "jobs of this user");
 	else if (is_list(r->route))

@@ -121,10 +121,20 @@ static void check_known(struct request *r)
 /* Nobody has to say who he is. */
 static bool is_open(struct request *r)
 {
+	const struct options *o = r->loop->server->options;
 	struct span link;
-	return r->route->auth == AUTH_NONE ||
-	       (r->route->auth == AUTH_LINK &&
-	        query_find(span_of(r->query), "token", &r->arena, &link));
+	switch (r->route->auth) {
+	case AUTH_NONE:
+		return true;
+	case AUTH_LINK:
+		return query_find(span_of(r->query), "token", &r->arena, &link);
+	case AUTH_V1: /* whoever says who he is, is asked to prove it */
+		return o->anonymous_v1 && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
+	case AUTH_USER:
+	case AUTH_PERSON:
+		break;
+	}
+	return false;
 }
 
 /* What is too large gets its 413 at the end, whoever sent it. */

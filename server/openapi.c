@@ -282,7 +282,7 @@ static json_t *operation(const struct route *route, const char *method)
 		(void)json_object_set_new(out, "security", json_array());
 	else if (route->auth == AUTH_PERSON)
 		(void)json_object_set_new(out, "security", json_pack("[{s:[]}]", "bearer"));
-	else if (route->auth == AUTH_LINK)
+	else if (route->auth == AUTH_LINK || route->auth == AUTH_V1)
 		(void)json_object_set_new(out, "security", json_pack("[{}, {s:[]}]", "bearer"));
 	return out;
 }

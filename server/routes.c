@@ -26,9 +26,9 @@ const struct route ROUTES[] = {
 	  "The same.", JOB_ANY },
 	{ "GET", "/api/v2/jobs", jobs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS,
 	  "The jobs of all users, the latest first. `username`, `vc`, `state`, `jobPriority`, `keyword`, `tagsContain`, `tagsNotContain` choose; `order`, `offset` and `limit` as in OpenPAI; `withTotalCount=true`: `{totalCount, data}`.", JOB_ANY },
-	{ "GET", "/api/v1/jobs", jobs_get_v1, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS_V1,
+	{ "GET", "/api/v1/jobs", jobs_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
 	  "The same as v1 has it, also Frameworks that others have made; `?username=`.", JOB_ANY },
-	{ "GET", "/api/v1/user/{user}/jobs", jobs_get_v1, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS_V1,
+	{ "GET", "/api/v1/user/{user}/jobs", jobs_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
 	  "The same, of one user.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/watch", jobs_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
 	  "Changes of jobs as they happen (server-sent events); chosen like a list.", JOB_ANY },
@@ -38,15 +38,15 @@ const struct route ROUTES[] = {
 	  "One job, of `USER~NAME`: state, task roles, tasks. `?wait=SECONDS`: answered when it has ended, or with `&for=running` when it runs, or when the time is over. 404 `NoJobError` if there is none.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
 	  "The same of an attempt of it, the latest or an earlier one that is kept.", JOB_LOOK },
-	{ "GET", "/api/v1/user/{user}/jobs/{job}", job_get_v1, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
+	{ "GET", "/api/v1/user/{user}/jobs/{job}", job_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
 	  "One job as v1 has it.", JOB_LOOK },
-	{ "GET", "/api/v1/jobs/{job}", job_get_v1, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
+	{ "GET", "/api/v1/jobs/{job}", job_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
 	  "The same, of `USER~NAME`.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/watch", job_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
 	  "Changes of one job as they happen (server-sent events).", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/config", config_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CONFIG,
 	  "The job as it was submitted, without its secrets; as JSON.", JOB_SEE },
-	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CONFIG,
+	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
 	  "The same.", JOB_SEE },
 	{ "PUT", "/api/v2/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
 	  "Stop a job: `{\"value\": \"STOP\"}`. `START` changes nothing.", JOB_OWN },
@@ -56,7 +56,7 @@ const struct route ROUTES[] = {
 	  "Remove a job, and all that belongs to it.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/ssh", ssh_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_SSH,
 	  "Always 404 `NoJobSshInfoError`: host and port of each task stand in the job.", JOB_ANY },
-	{ "GET", "/api/v1/user/{user}/jobs/{job}/ssh", ssh_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_SSH,
+	{ "GET", "/api/v1/user/{user}/jobs/{job}/ssh", ssh_get, NULL, AUTH_V1, BODY_NONE, ANSWER_NO_SSH,
 	  "The same.", JOB_ANY },
 	{ "PUT", "/api/v2/jobs/{job}/tag", tag_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_TAGGED,
 	  "Add a tag: `{\"value\": TAG}`.", JOB_OWN },
@@ -255,18 +255,30 @@ static const char PAGE_HEAD[] =
     "the objects as a List; `?dryRun=server` has the API server look at them, too: see\n"
     "[HTTP.md](HTTP.md).\n"
     "\n"
-    "| method | path | who | |\n"
-    "|---|---|---|---|\n";
+    "*whose* says of which jobs a route may be asked: everybody's; one's own, and those that\n"
+    "`--visibility` lets one see (`vc`: of the virtual clusters that one may use); or one's own\n"
+    "only. Admins: of all. What is not allowed is 403 `ForbiddenUserError`, after 404 for what is\n"
+    "not there. What nobody owns is the admins'.\n"
+    "\n"
+    "| method | path | who | whose | |\n"
+    "|---|---|---|---|---|\n";
 
 static const char *const WHO[] = { [AUTH_NONE] = "anyone",
 	                           [AUTH_USER] = "user",
 	                           [AUTH_PERSON] = "user, by no application token",
-	                           [AUTH_LINK] = "user, or a link" };
+	                           [AUTH_LINK] = "user, or a link",
+	                           [AUTH_V1] = "user; with `--anonymous-v1` anyone" };
+
+static const char *const WHOSE[] = { [JOB_ANY] = "",
+	                             [JOB_LOOK] = "everybody's",
+	                             [JOB_SEE] = "by `--visibility`",
+	                             [JOB_OWN] = "one's own" };
 
 void routes_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
 	for (size_t i = 0; i < N_ROUTES; i++)
-		str_printf(out, "| %s | `%s` | %s | %s |\n", route_method(&ROUTES[i]),
-		           ROUTES[i].path, WHO[ROUTES[i].auth], ROUTES[i].doc);
+		str_printf(out, "| %s | `%s` | %s | %s | %s |\n", route_method(&ROUTES[i]),
+		           ROUTES[i].path, WHO[ROUTES[i].auth], WHOSE[ROUTES[i].need],
+		           ROUTES[i].doc);
 }

@@ -11,8 +11,9 @@
 #include "server/request.h"
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
- * logged in, and anyone who sends ?token=, which the handler checks. */
-enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK };
+ * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
+ * --anonymous-v1 sends no token, and r->who is NULL. */
+enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1 };
 /* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
  * as JSON or as a form (fields.h). */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_MAX };

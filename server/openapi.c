@@ -20,13 +20,17 @@ struct refusal {
 	const char *codes;
 };
 
+#define LIST_PARAMETERS                                                                            \
+	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags "   \
+	"ListOrder ListOffset ListLimit ListTotal"
+
 /* What routes answer.  Names of schemas and parameters stand in openapi.json. */
 static const struct answer {
 	const char *tag;
 	int status;
 	const char *schema;    /* NULL: text */
 	const char *request;   /* of a route that takes fields */
-	const char *parameter; /* beside those of the path */
+	const char *parameter; /* beside those of the path; blanks between several */
 	struct refusal refusals[REFUSALS];
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_PAGE] = { "server", 200, .refusals = { { 0, NULL } } },
@@ -50,8 +54,9 @@ static const struct answer {
 	                                        { 422, "IdempotencyError" },
 	                                        { 500, "UnknownError" },
 	                                        { 504, "OutcomeUnknown" } } },
-	[ANSWER_JOBS] = { "jobs", 200, "Any", .refusals = { { 400, "InvalidParametersError" } } },
-	[ANSWER_JOBS_V1] = { "jobs", 200, "Any",
+	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameter = LIST_PARAMETERS,
+	                  .refusals = { { 400, "InvalidParametersError" } } },
+	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
 	                     .refusals = { { 400, "InvalidParametersError" } } },
 	[ANSWER_CONFIG] = { "jobs", 200, "Any",
 	                    .refusals = { { 403, "ForbiddenUserError" },
@@ -166,17 +171,26 @@ static bool takes_job(const struct route *route)
 	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
 }
 
-static void add_parameter(json_t *parameters, const char *name)
+static void add_parameter(json_t *parameters, struct span name)
 {
 	STR_AUTO ref = STR_INIT(TEXT_MAX);
-	str_printf(&ref, "#/components/parameters/%s", name);
+	str_printf(&ref, "#/components/parameters/%.*s", (int)name.n, name.p);
 	(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
+}
+
+static void add_parameters(json_t *parameters, const char *names)
+{
+	while (*names) {
+		size_t n = strcspn(names, " ");
+		add_parameter(parameters, (struct span){ names, n });
+		names += n + strspn(names + n, " ");
+	}
 }
 
 static json_t *parameters(const struct route *route)
 {
 	json_t *out = json_array();
-	const char *parameter = ANSWERS[route->answer].parameter;
+	const char *names = ANSWERS[route->answer].parameter;
 	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
 		STR_AUTO name = STR_INIT(TEXT_MAX);
 		str_put(&name, p + 1, strcspn(p + 1, "}"));
@@ -184,10 +198,10 @@ static json_t *parameters(const struct route *route)
 		                                           str_c(&name), "in", "path", "required",
 		                                           1, "schema", "type", "string"));
 	}
-	if (parameter)
-		add_parameter(out, parameter);
+	if (names)
+		add_parameters(out, names);
 	if (takes_job(route))
-		add_parameter(out, "DryRun");
+		add_parameters(out, "DryRun");
 	return out;
 }
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from edge import Guarded, is_refusal
 from fakeapi import FakeApi
-from harness import PATIENCE, ROOT, SLOW, Server, framework_name, job_v2, request_bytes, wait_until
+from harness import PATIENCE, ROOT, SLOW, Server, framework_name, job_v2, request_bytes, run, wait_until
 from place import Place, submit
 from slow import fake_server
 from tokens import bearer, token
@@ -94,6 +94,8 @@ def test_rows(check):
         check.equal("GPUs", rows["runs"]["totalGpuNumber"], 8)
         check.equal("jobPriority", (rows["failed"]["jobPriority"], done["jobPriority"]), ("prod", None))
         check.equal("retries", (done["retries"], done["retryDetails"]), (0, {"user": 0, "platform": 0, "resource": 0}))
+        schemas = json.loads(run("page", "openapi").stdout)["components"]["schemas"]
+        check.equal("the API for programs says so", (set(schemas["JobRow"]["required"]), set(schemas["JobRowV1"]["required"])), (ROW, ROW_V1))
         check.ok("retryDelayTime", rows["again"]["retryDelayTime"] > 0 and done["retryDelayTime"] is None, rows["again"])
 
 

@@ -70,7 +70,8 @@ struct span watch_stub(struct span object, struct arena *a)
 	/* Of an object that was cut, what looks like a value may be half of one. */
 	if (scan_type(metadata) != SCAN_OBJECT || !scan_valid(metadata, WATCH_DEPTH_MAX))
 		return (struct span){ NULL, 0 };
-	return span_of(arena_printf(a, "{\"metadata\":%.*s}", (int)metadata.n, metadata.p));
+	return span_of(arena_printf(a, "{\"metadata\":%.*s,\"status\":\"too large\"}",
+	                            (int)metadata.n, metadata.p));
 }
 
 struct watch_event watch_event_read_cut(struct span line, struct arena *a)

@@ -29,10 +29,11 @@ struct watch_event {
 
 /* One line, whole. */
 struct watch_event watch_event_read(struct span line);
-/* The same of the beginning of a line that was cut: its object is { "metadata": ... } alone, in the
+/* The same of the beginning of a line that was cut: its object is its watch_stub, in the
  * arena; WATCH_NONE if not even that is there. */
 struct watch_event watch_event_read_cut(struct span line, struct arena *a);
-/* An object with nothing but the metadata of this one; in the arena. */
+/* An object with nothing but the metadata of this one, and a status that is none, so that nobody
+ * takes it for one without; in the arena. */
 struct span watch_stub(struct span object, struct arena *a);
 
 struct list_page {

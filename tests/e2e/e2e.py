@@ -147,7 +147,7 @@ def submit_one(check, cluster, what, server):
     reply = server.submit(job_v2_secret(job, MARKER))
     check.ok(f"{what}: job is taken", reply and reply.status == 202, reply)
     check.equal(f"{what}: job is there", len(objects_of(cluster, job)), 3)
-    check.equal(f"{what}: /readyz", server.request("GET", "/readyz").status, 200)
+    check.ok(f"{what}: /readyz", server.ready())
     remove(cluster, job)
 
 
@@ -246,7 +246,7 @@ def test_environment(check, cluster):
 # ---- trouble ----------------------------------------------------------------------------
 def test_down(check, cluster):
     with serve(cluster, "--deadline", "4") as server:
-        check.equal("up: /readyz", server.request("GET", "/readyz").status, 200)
+        check.ok("up: /readyz", server.ready())
         cluster.kill()
         start = time.monotonic()
         reply = server.submit(job_v2_secret("down", MARKER))

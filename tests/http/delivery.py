@@ -97,7 +97,7 @@ def test_configmap_is_made(check):
                 check.equal("made: byte by byte", base64.b64decode(there["binaryData"]["pai-runtime"]),
                             f.read())
             check.ok("made: for good", there.get("immutable") is True, there.get("immutable"))
-        check.equal("made: /readyz", server.request("GET", "/readyz").status, 200)
+        check.ok("made: /readyz", server.ready())
         check.equal("made: jobs are taken", server.submit(job_v2("m")).status, 202)
         pod = api.objects["frameworks", framework_name("m")]["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
         volumes = [v["configMap"]["name"] for v in pod["volumes"] if v["name"] == "pai-runtime"]

@@ -73,6 +73,7 @@ class FakeApi:
         self.changes = deque()
         self.changed = threading.Condition(self.lock)
         self.oldest = 0
+        self.watching = {}     # how far each watch has come
         self.epoch = 0         # of watches: those of earlier ones end
         self.streams = False   # whether it knows sendInitialEvents
         self.logs = None       # answers GET pods/NAME/log: logs(handler, pod, query)
@@ -127,13 +128,17 @@ class FakeApi:
         with self.lock:
             self.version += 1
             self.tell("BOOKMARK", None, {"metadata": {"resourceVersion": str(self.version)}})
+        self.settle()
+
+    def settle(self):
+        """Until all watches have been told all there is."""
+        with self.lock:
+            return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), 30)
 
     def compact(self):
         """Forget what was: watches from earlier versions, and lists under way, get 410."""
         with self.lock:
-            self.version += 1
             self.oldest = self.version
-            self.changes.clear()
             self.lists.clear()
 
     def cut_watches(self):
@@ -493,19 +498,33 @@ class _Handler(BaseHTTPRequestHandler):
             self.piece(data[:what.get("half", len(data))])
         if version is None or "half" in what:
             return self.cut()
-        while time.monotonic() < end:
-            with api.lock:
-                news = [c for c in api.changes if c[0] > version and c[1] in (kind, None)]
-                if api.epoch != epoch:
+        try:
+            while time.monotonic() < end:
+                version = self.watch_on(kind, version)
+                if api.epoch != epoch or select.select([self.connection], [], [], 0)[0]:
                     return self.cut()
-                if not news:
-                    api.changed.wait(LOOK)
-            for number, _, line in news:
-                version = number
+            return self.wfile.write(b"0\r\n\r\n")
+        finally:
+            with api.lock:
+                api.watching.pop(self, None)
+                api.changed.notify_all()
+
+    def watch_on(self, kind, version):
+        """Tell what is new; up to which version."""
+        api = self.server_api
+        with api.lock:
+            news = [c for c in api.changes if c[0] > version]
+            told = version if news else api.version
+            if api.watching.get(self) != told:
+                api.watching[self] = told
+                api.changed.notify_all()
+            if not news:
+                api.changed.wait(LOOK)
+        for number, of, line in news:
+            version = number
+            if of in (kind, None):
                 self.piece(line)
-            if not news and select.select([self.connection], [], [], 0)[0]:
-                return self.cut()
-        return self.wfile.write(b"0\r\n\r\n")
+        return version
 
     def as_asked(self, body):
         """Metadata alone, if that is what was asked for: whoever needs more has to say so."""

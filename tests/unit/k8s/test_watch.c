@@ -126,7 +126,7 @@ static void test_cut_events(void **state)
 		assert_int_equal(e.what, WATCH_PUT);
 		assert_string_equal(e.version, "5");
 		assert_true(span_is(e.object, "{\"metadata\":{\"name\":\"f\",\"resourceVersion\":"
-		                              "\"5\"}}"));
+		                              "\"5\"},\"status\":\"too large\"}"));
 	}
 }
 

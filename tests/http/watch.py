@@ -1,0 +1,334 @@
+"""All jobs are followed, whatever the API server and the network do meanwhile: at the end the list
+is what is there.  And no request of a client ever has the API server list anything."""
+import json
+import os
+import tempfile
+
+from fakeapi import FakeApi, status, watch_line
+from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
+from slow import fake_server, in_threads
+
+KEPT = "--max-object-read"
+RUNNING, PENDING = "AttemptRunning", "AttemptCreationPending"
+
+
+def framework(job, state=RUNNING, user="alice", pad=0):
+    return {"metadata": {"name": framework_name(job, user), "labels": {"userName": user, "jobName": job},
+                         "annotations": {"jobName": job}},
+            "spec": {"executionType": "Start", "description": "x" * pad, "taskRoles": []},
+            "status": {"state": state}}
+
+
+def put(api, job, *more, **others):
+    return api.put("frameworks", framework(job, *more, **others))
+
+
+def change(api, job, state):
+    return api.update("frameworks", framework_name(job), framework(job, state))
+
+
+def remove(api, job):
+    api.remove("frameworks", framework_name(job))
+
+
+def there(api):
+    with api.lock:
+        return {v["metadata"]["annotations"]["jobName"]: v.get("status", {}).get("state", PENDING)
+                for k, v in api.objects.items() if k[0] == "frameworks"}
+
+
+def listed(server):
+    reply = server.request("GET", "/api/v2/jobs")
+    return {row["name"]: row["subState"] for row in reply.json} if reply.status == 200 else None
+
+
+def follows(check, what, api, server):
+    """The list is what is there, soon."""
+    ok = wait_until(lambda: listed(server) == there(api))
+    check.ok(f"{what}: the list is what is there", ok, f"{listed(server)}, not {there(api)}")
+
+
+def changes(api, what):
+    """One of each kind."""
+    put(api, f"new-{what}")
+    change(api, "j1", f"Attempt{what}")
+    remove(api, "j2")
+    put(api, "j2", "Completed")
+
+
+def filled(n=6, **more):
+    api = FakeApi()
+    for i in range(n):
+        put(api, f"j{i}", **more)
+    return api
+
+
+def count(api, method):
+    return api.count(method, "frameworks")
+
+
+# ---- how it begins --------------------------------------------------------------------------
+def test_listed_in_pages(check):
+    api = filled(25)
+    with fake_server(api, "--watch-page", "10") as server:
+        check.ok("ready", server.ready())
+        check.equal("all of them are listed", listed(server), there(api))
+        check.equal("in pages", count(api, "LIST"), 3)
+        changes(api, "A")
+        follows(check, "changes", api, server)
+        check.equal("without another list", count(api, "LIST"), 3)
+        line = json.loads(server.logged("all jobs are known")[0])
+        check.equal("how many there are is logged", line["frameworks"], 25)
+        watches = [r[2] for r in api.requests if r[0] == "WATCH" and "frameworks" in r[1]]
+        check.ok("bookmarks are asked for", all(w["allowWatchBookmarks"] == ["true"] for w in watches), watches)
+        check.ok("no two watches end at once", all(240 <= int(w["timeoutSeconds"][0]) <= 480 for w in watches), watches)
+    api.close()
+
+
+def test_streaming_list(check):
+    """As Kubernetes 1.34 and later do it."""
+    api = filled(25)
+    api.streams = True
+    with fake_server(api) as server:
+        check.ok("streams: ready", server.ready())
+        check.equal("streams: all of them are listed", listed(server), there(api))
+        changes(api, "A")
+        follows(check, "streams: changes", api, server)
+        api.cut_watches()
+        changes_while_away(check, api, server, "streams: away")
+        check.equal("streams: no LIST", count(api, "LIST"), 0)
+    api.close()
+
+
+def test_streaming_list_is_cut(check):
+    api = filled(25)
+    api.streams = True
+    api.fault("WATCH", "frameworks", times=1, half=2000)
+    with fake_server(api) as server:
+        check.ok("cut stream: ready all the same", server.ready())
+        check.equal("cut stream: all of them are listed", listed(server), there(api))
+        check.equal("cut stream: by LIST", count(api, "LIST"), 1)
+    api.close()
+
+
+def test_list_expires_under_way(check):
+    api = filled(25)
+    api.fault("LIST", "frameworks", delay=0.5)
+    with fake_server(api, "--watch-page", "10") as server:
+        wait_until(lambda: count(api, "LIST") == 2)
+        remove(api, "j1")
+        api.compact()
+        api.faults.clear()
+        check.ok("410 on the second page: ready", server.ready())
+        check.equal("... with what is there now", listed(server), there(api))
+    api.close()
+
+
+def test_smaller_pages(check):
+    api = filled(25)
+    api.fault("LIST", "frameworks", times=1, status=413)
+    with fake_server(api, "--watch-page", "20") as server:
+        check.ok("pages that are too large: ready", server.ready())
+        limits = [r[2]["limit"] for r in api.requests if r[0] == "LIST" and "frameworks" in r[1]]
+        check.equal("... with smaller ones", limits, [["20"], ["10"], ["10"], ["10"]])
+        check.equal("... all are listed", listed(server), there(api))
+    api.close()
+
+
+# ---- how it goes on -------------------------------------------------------------------------
+def changes_while_away(check, api, server, what, jobs="B"):
+    api.fault("WATCH", "frameworks", status=503)
+    api.cut_watches()
+    changes(api, jobs)
+    api.faults.clear()
+    follows(check, what, api, server)
+
+
+def test_watch_ends(check):
+    api = filled()
+    with fake_server(api) as server:
+        check.ok("ready", server.ready())
+        for i in range(3):
+            changes(api, f"A{i}")
+            api.cut_watches()
+        follows(check, "cut three times", api, server)
+        changes_while_away(check, api, server, "away")
+        api.bookmark()
+        api.compact()  # what the bookmark said is still good
+        api.cut_watches()
+        follows(check, "with a bookmark", api, server)
+        changes_while_away(check, api, server, "away again", "C")
+        check.equal("one list", count(api, "LIST"), 1)
+    api.close()
+
+
+def test_watch_expires(check):
+    api = filled()
+    with fake_server(api) as server:
+        check.ok("ready", server.ready())
+        api.fault("WATCH", "frameworks", status=503)
+        api.cut_watches()
+        changes(api, "A")
+        remove(api, "j3")
+        api.compact()
+        api.faults.clear()
+        follows(check, "410 as an event", api, server)
+        check.equal("... by another list", count(api, "LIST"), 2)
+        api.fault("WATCH", "frameworks", times=1, status=410)
+        api.cut_watches()
+        remove(api, "j4")
+        follows(check, "410 as a status", api, server)
+        check.ok("ready all the time", server.request("GET", "/readyz").status == 200)
+    api.close()
+
+
+# What a watch may come upon, and whether it is followed by another list.
+WATCH_FAULTS = [
+    ("429", {"status": 429, "retry_after": 1}, False),
+    ("403 for a moment", {"status": 403}, False),
+    ("500", {"status": 500}, True),
+    ("cut in a line", {"raw": watch_line("ADDED", "frameworks", framework("ghost"))[:200]}, False),
+    ("no JSON", {"raw": b"<html>\n"}, True),
+    ("half a line that ends", {"raw": b'{"type":"ADDED","object":{"metadata"\n'}, True),
+    ("an unknown event", {"raw": b'{"type":"SURPRISE","object":{}}\n[]\n\n'}, False),
+    ("ERROR", {"raw": watch_line("ERROR", None, status(500, "InternalError")[1])}, True),
+    ("nothing", {"raw": b"\n"}, False),
+    ("nameless", {"raw": b'{"type":"ADDED","object":{"metadata":{"name":7,"uid":[]}}}\n'}, False),
+]
+
+
+def test_watch_faults(check):
+    def one(i):
+        what, fault, lists = WATCH_FAULTS[i]
+        api = filled()
+        with fake_server(api) as server:
+            check.ok(f"{what}: ready", server.ready())
+            api.fault("WATCH", "frameworks", times=1, **fault)
+            api.cut_watches()
+            changes(api, "A")
+            follows(check, what, api, server)
+            check.equal(f"{what}: lists", count(api, "LIST"), 2 if lists else 1)
+            check.ok(f"{what}: still ready", server.request("GET", "/readyz").status == 200)
+        api.close()
+    in_threads(len(WATCH_FAULTS), one)
+
+
+def test_objects_that_are_too_large(check):
+    """Neither in a list nor in a watch are they looked at; but they are there."""
+    api = filled()
+    put(api, "large", pad=100000)
+    with fake_server(api, KEPT, "65536") as server:
+        check.ok("large: ready", server.ready())
+        put(api, "larger", pad=5000000)
+        put(api, "later")
+        check.ok("large: what comes behind is there", wait_until(lambda: "later" in listed(server)))
+        rows = {row["name"]: row["state"] for row in server.request("GET", "/api/v2/jobs").json}
+        check.equal("large: from the list", rows.get("large"), "UNKNOWN")
+        check.equal("large: from the watch", rows.get("larger"), "UNKNOWN")
+        remove(api, "larger")
+        check.ok("large: gone", wait_until(lambda: "larger" not in listed(server)))
+        check.equal("large: one list", count(api, "LIST"), 1)
+    api.close()
+
+
+# ---- rights ---------------------------------------------------------------------------------
+def test_forbidden(check):
+    api = filled()
+    for method in ("LIST", "WATCH"):
+        api.fault(method, "frameworks", status=403)
+    with fake_server(api) as server:
+        check.ok("forbidden: /readyz says why", wait_until(
+            lambda: "lacks the verb list or watch" in server.request("GET", "/readyz").message))
+        reply = server.request("GET", "/readyz")
+        check.equal("forbidden: not ready", reply.status, 503)
+        check.ok("forbidden: of what", "frameworks.frameworkcontroller" in reply.message and
+                 "namespace default" in reply.message, reply)
+        check.equal("forbidden: jobs are taken", server.submit(job_v2("x")).status, 202)
+        check.ok("forbidden: is logged once", len(server.logged("jobs cannot be followed")) == 1, server.log())
+        api.faults.clear()
+        check.ok("allowed: ready", server.ready())
+        check.ok("allowed: is logged", server.logged("jobs are followed again"), server.log())
+        check.equal("allowed: listed", listed(server), there(api))
+    api.close()
+
+
+def test_no_events(check):
+    api = filled()
+    for method in ("LIST", "WATCH"):
+        api.fault(method, "events", status=403)
+    with fake_server(api) as server:
+        check.ok("no events: ready all the same", server.ready())
+        lines = server.logged("events of pods cannot be followed")
+        check.ok("no events: is said", lines and "lacks the verb" in lines[0], server.log())
+    api.close()
+
+
+# ---- what clients ask -----------------------------------------------------------------------
+def test_no_lists_for_clients(check):
+    api = filled(20)
+    with fake_server(api) as server:
+        check.ok("ready", server.ready())
+        before = count(api, "LIST"), count(api, "WATCH")
+        for path in ("/api/v2/jobs", "/api/v2/jobs?order=state,DESC", "/api/v1/jobs", "/api/v2/jobs/alice~j1",
+                     "/api/v2/jobs/alice~none", "/api/v2/jobs?username=bob", "/readyz"):
+            for _ in range(10):
+                server.request("GET", path)
+        check.equal("clients cause no lists", (count(api, "LIST"), count(api, "WATCH")), before)
+        plain = [r for r in api.requests if r[0] == "GET" and r[1].endswith("/frameworks") and "labelSelector" not in r[2]]
+        check.equal("of no kind", plain, [])
+    api.close()
+
+
+def test_known_at_once(check):
+    """A job that was taken is in the next list, however far behind the watch is."""
+    api = filled()
+    with fake_server(api, "--loops", "4") as server:
+        check.ok("ready", server.ready())
+        api.fault("WATCH", "frameworks", status=503)
+        api.cut_watches()
+        for job, text in (("plain", job_v2("plain")), ("secret", job_v2_secret("secret", "m"))):
+            check.equal(f"{job}: taken", server.submit(text).status, 202)
+            seen = in_threads(12, lambda _: next((row for row in server.request("GET", "/api/v2/jobs").json
+                                                  if row["name"] == job), {}))
+            check.equal(f"{job}: is there at once", {(r.get("state"), r.get("executionType")) for r in seen},
+                        {("WAITING", "START")})
+            made = api.objects["frameworks", framework_name(job)]["metadata"]
+            check.equal(f"{job}: its id", {r.get("debugId") for r in seen}, {made["name"]})
+            check.ok(f"{job}: created", all(r.get("createdTime") for r in seen), seen[0])
+            reply = server.request("GET", f"/api/v2/jobs/alice~{job}")
+            check.equal(f"{job}: its details", reply.status, 200)
+        api.faults.clear()
+        change(api, "plain", "AttemptRunning")
+        follows(check, "later", api, server)
+    api.close()
+
+
+# ---- ends -----------------------------------------------------------------------------------
+def test_stopped_under_way(check):
+    for method in ("LIST", "WATCH"):
+        api = filled()
+        api.fault(method, "frameworks", hang="before")
+        server = fake_server(api, wait=method == "WATCH")
+        wait_until(lambda: count(api, method) > 0)
+        check.equal(f"stopped while {method} hangs", server.stop(), 0)
+        server.remove()
+        api.close()
+
+
+def test_directory(check):
+    with tempfile.TemporaryDirectory() as directory:
+        where = os.path.join(directory, "jobs")
+        with Server("--standalone", where) as server:
+            check.equal("directory: ready at once", server.request("GET", "/readyz").status, 200)
+            for job in ("a", "b"):
+                check.equal(f"directory: {job}", server.submit(job_v2_secret(job, "m")).status, 202)
+                check.ok(f"directory: {job} is listed at once", job in listed(server))
+            check.equal("directory: stopped", server.stop(), 0)
+        with Server("--standalone", where) as server:
+            check.equal("directory: listed after a restart", sorted(listed(server)), ["a", "b"])
+
+
+TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way,
+         test_smaller_pages, test_watch_ends, test_watch_expires, test_watch_faults,
+         test_objects_that_are_too_large, test_forbidden, test_no_events, test_no_lists_for_clients,
+         test_known_at_once, test_stopped_under_way, test_directory]

@@ -248,8 +248,10 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	while (c->first)
-		drop(c->first);
+	for (struct exchange *x = c->first, *next; x; x = next) {
+		next = x->next;
+		drop(x);
+	}
 	if (c->multi)
 		(void)curl_multi_cleanup(c->multi); /* no handle is left in it */
 	str_wipe(&c->authorization);

@@ -90,8 +90,8 @@ static void draw(struct await *w)
 	STR_AUTO block = STR_INIT(TEXT_MAX);
 	if (!w->screen.block || !w->detail.n)
 		return;
-	progress_block(&block, &w->progress, w->job, screen_columns(), screen_rows(),
-	               wall_clock_ms());
+	const struct frame frame = { w->job, screen_columns(), screen_rows(), wall_clock_ms() };
+	progress_block(&block, &w->progress, &frame);
 	screen_block(&w->screen, str_view(&block));
 }
 
@@ -372,10 +372,10 @@ int await_job(struct remote *r, const char *job, bool logs)
 	w.line = (struct str)STR_INIT(TEXT_MAX);
 	screen_init(&w.screen);
 	w.echo = logs ? echo_new(r, &w.screen) : NULL;
-	(void)sigemptyset(&set);        /* cannot fail */
-	(void)sigaddset(&set, SIGINT);  /* the same */
-	(void)sigaddset(&set, SIGTERM); /* the same */
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)sigemptyset(&set);                      /* cannot fail */
+	(void)sigaddset(&set, SIGINT);                /* the same */
+	(void)sigaddset(&set, SIGTERM);               /* the same */
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
 	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	wait_for_end(&w);
 	if (w.reason == ENDED && w.echo)

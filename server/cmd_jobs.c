@@ -61,44 +61,42 @@ static int print_table(struct span jobs)
 	return command_print(str_view(&out));
 }
 
-/* What the options allow in them needs no escapes. */
-static void put_path(struct str *out, const struct options *o)
+/* "RUNNING,WAITING" as the server wants it.  It has no jobs in a state that there is not, and would
+ * just say so. */
+static int put_states(struct str *out, const char *states, struct err *e)
 {
-	str_printf(out, "/api/v2/jobs?limit=%lld", (long long)o->limit);
-	if (o->user[0])
-		str_printf(out, "&username=%s", o->user);
-	if (!o->state[0])
-		return;
-	str_puts(out, "&state=");
-	for (const char *p = o->state; *p; p++)
-		str_char(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
-}
-
-/* A server has no jobs in a state that there is not, and would just say so. */
-static int check_states(const struct options *o, struct err *e)
-{
-	for (struct span rest = span_of(o->state); rest.n;) {
+	const char *between = "&state=";
+	for (struct span rest = span_of(states); rest.n; between = ",") {
 		const char *comma = memchr(rest.p, ',', rest.n);
 		struct span one = { rest.p, comma ? (size_t)(comma - rest.p) : rest.n };
-		if (job_state_named(one) == JOB_STATE_MAX)
-			return err_set(
-			    e, 400, NULL,
-			    "--state: must be WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, "
-			    "FAILED or UNKNOWN, is \"%.*s\"",
-			    (int)one.n, one.p);
+		enum job_state state = job_state_named(one);
+		if (state == JOB_STATE_MAX)
+			return err_set(e, 400, NULL,
+			               "--state: must be WAITING, RUNNING, STOPPING, SUCCEEDED, "
+			               "STOPPED, FAILED or UNKNOWN, is \"%.*s\"",
+			               (int)one.n, one.p);
+		str_printf(out, "%s%s", between, JOB_STATES[state]);
 		rest.p += one.n + (comma != NULL);
 		rest.n -= one.n + (comma != NULL);
 	}
 	return 0;
 }
 
+/* What the options allow in them needs no escapes. */
+static int put_path(struct str *out, const struct options *o, struct err *e)
+{
+	str_printf(out, "/api/v2/jobs?limit=%lld", (long long)o->limit);
+	if (o->user[0])
+		str_printf(out, "&username=%s", o->user);
+	return put_states(out, o->state, e);
+}
+
 static int list(struct remote *r, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
-	if (check_states(r->o, e) < 0)
+	if (put_path(&path, r->o, e) < 0)
 		return -1;
-	put_path(&path, r->o);
 	const struct client_call call = { .method = "GET",
 		                          .path = str_c(&path),
 		                          .max = ANSWER_MAX };

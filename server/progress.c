@@ -189,40 +189,44 @@ static void put_role(struct str *out, const struct role_progress *role, size_t n
 	put_row(out, &row, columns);
 }
 
-static void put_head(struct str *out, const struct progress *p, const char *job, size_t columns,
-                     int64_t now_ms)
+static void put_head(struct str *out, const struct progress *p, const struct frame *f)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
-	str_printf(&row, "%s  %s", job, state_text(p));
+	str_printf(&row, "%s  %s", f->job, state_text(p));
 	if (p->submitted_ms) {
 		str_puts(&row, "  ");
-		duration_text(&row, (p->completed_ms ?: now_ms) - p->submitted_ms);
+		duration_text(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(&row, "  retry %lld", (long long)p->retries);
-	put_row(out, &row, columns);
+	put_row(out, &row, f->columns);
 }
 
-void progress_block(struct str *out, const struct progress *p, const char *job, size_t columns,
-                    size_t rows, int64_t now_ms)
+/* As many as there is room for, and how many more there are. */
+static void put_roles(struct str *out, const struct progress *p, size_t columns, size_t room)
 {
-	size_t room = rows - 1; /* below the head */
-	put_head(out, p, job, columns, now_ms);
-	STR_AUTO row = STR_INIT(FIELD_MAX);
-	if (p->waiting[0] && room) {
-		str_printf(&row, "  %s", p->waiting);
-		room--;
-	}
 	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
 	for (size_t i = 0; i < n; i++)
 		put_role(out, &p->role[i], name_columns(p), columns);
-	if (n < p->n_roles && room) {
-		STR_AUTO more = STR_INIT(FIELD_MAX);
-		str_printf(&more, "  and %zu more task roles", p->n_roles - n);
-		put_row(out, &more, columns);
+	if (n == p->n_roles || room == 0)
+		return;
+	STR_AUTO more = STR_INIT(FIELD_MAX);
+	str_printf(&more, "  and %zu more task roles", p->n_roles - n);
+	put_row(out, &more, columns);
+}
+
+void progress_block(struct str *out, const struct progress *p, const struct frame *f)
+{
+	STR_AUTO why = STR_INIT(FIELD_MAX);
+	size_t room = f->rows - 1; /* below the head */
+	put_head(out, p, f);
+	if (p->waiting[0] && room) {
+		str_printf(&why, "  %s", p->waiting);
+		room--;
 	}
-	if (row.n)
-		put_row(out, &row, columns);
+	put_roles(out, p, f->columns, room);
+	if (why.n)
+		put_row(out, &why, f->columns);
 }
 
 /* ---- what became of it ----------------------------------------------------------------------- */

@@ -30,10 +30,15 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 
 /* "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running": changes when something has changed. */
 void progress_line(struct str *out, const struct progress *p);
+/* What a block is drawn for. */
+struct frame {
+	const char *job;
+	size_t columns, rows;
+	int64_t now_ms; /* since 1970 */
+};
 /* The same as lines for a terminal, each with LF, none wider than `columns`: the job, a bar for
  * each role, why it waits; at most `rows` of them. */
-void progress_block(struct str *out, const struct progress *p, const char *job, size_t columns,
-                    size_t rows, int64_t now_ms);
+void progress_block(struct str *out, const struct progress *p, const struct frame *f);
 /* What became of it: state, time, exit code, reason and what to do, as lines.  Of a job that has
  * not ended: its state. */
 void progress_verdict(struct str *out, const struct progress *p, const char *job);

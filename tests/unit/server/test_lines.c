@@ -64,7 +64,9 @@ static void test_visible_text(void **state)
 	                    "2J\xff\xc3"),
 	               "\\x9b2J\\xff\\xc3");
 	/* turned round: what is shown would not be what is there */
-	assert_visible(SPAN("a\u202eb\u2066c\u2028d"), "a\\u{202e}b\\u{2066}c\\u{2028}d");
+	static const unsigned char TURNED[] = { 'a', 0xe2, 0x80, 0xae, 'b', 0xe2, 0x81, 0xa6, 'c' };
+	assert_visible((struct span){ (const char *)TURNED, sizeof(TURNED) },
+	               "a\\u{202e}b\\u{2066}c");
 }
 
 static void assert_part(const char *line, const char *wanted)

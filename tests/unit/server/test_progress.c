@@ -72,7 +72,7 @@ static void test_progress_read_strange(void **state)
 	                            &a);
 	assert_int_equal(p.state, JOB_UNKNOWN);
 	progress_line(&out, &p);
-	progress_block(&out, &p, "u~j", 40, 10, 0);
+	progress_block(&out, &p, &(struct frame){ "u~j", 40, 10, 0 });
 	progress_verdict(&out, &p, "u~j");
 }
 
@@ -110,7 +110,8 @@ static void test_progress_block_fits(void **state)
 	for (size_t columns = 19; columns < 130; columns += 7) {
 		for (size_t rows = 1; rows < 8; rows++) {
 			STR_AUTO out = STR_INIT(MAX);
-			progress_block(&out, &p, "alice~mnist", columns, rows, 1065000);
+			progress_block(&out, &p,
+			               &(struct frame){ "alice~mnist", columns, rows, 1065000 });
 			size_t lines = 0;
 			for (const char *s = str_c(&out); *s; s = strchr(s, '\n') + 1, lines++)
 				assert_true(visible_width((struct span){ s, strcspn(s, "\n") }) <=
@@ -119,12 +120,12 @@ static void test_progress_block_fits(void **state)
 		}
 	}
 	STR_AUTO out = STR_INIT(MAX);
-	progress_block(&out, &p, "alice~mnist", 60, 3, 1065000);
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000 });
 	assert_string_equal(str_c(&out), "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                                 "  and 2 more task roles\n"
 	                                 "  0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 	out.n = 0;
-	progress_block(&out, &p, "alice~mnist", 60, 9, 1065000);
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000 });
 	assert_string_equal(str_c(&out),
 	                    "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                    "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"

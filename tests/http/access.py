@@ -1,0 +1,160 @@
+"""Who may do what to whose job: asked of every route that stands in docs/ROUTES.md, so that a new
+one is tested without being named here; and v1 without a token."""
+import json
+import os
+import re
+
+from changes import JSON, Yard, foreign
+from harness import PATIENCE, ROOT, job_v2, parse_replies, request_bytes
+from tokens import bearer, token
+
+# What a route says of the jobs that it is about; "" only for these.
+WHOSE = {"everybody's", "by `--visibility`", "one's own"}
+OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
+BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
+# 404 and the like for a job that has been found.
+FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError"}
+
+
+def table():
+    """(method, path, who, whose) of each route of jobs."""
+    with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| ([A-Za-z]+) \| `([^`]+)` \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)
+    return [(method, path, who.strip(), whose.strip()) for method, path, who, whose in rows]
+
+
+def fill(path, user, job):
+    by_user = "{user}" in path
+    values = {"user": user, "job": job if by_user else f"{user}~{job}", "attempt": "0", "role": "worker",
+              "index": "0", "retry": "0", "log": "all"}
+    return re.sub(r"\{(\w+)\}", lambda m: values[m.group(1)], path)
+
+
+def ask(yard, who, method, path, body):
+    """The head of an answer, and its body if that is not a stream."""
+    headers = {"Connection": "close", **(bearer(token(who)) if who else {}), **(JSON if body else {})}
+    data = json.dumps(body).encode() if body else None
+
+    def enough(got):
+        return b"\r\n\r\n" in got and (b"text/event-stream" in got or parse_replies(got))
+
+    with yard.server.connect() as c:
+        c.send(request_bytes(yard.server.port, method, path, data, headers))
+        got, _ = c.read(2 * PATIENCE, enough)
+    replies = parse_replies(got)
+    return (int(got.split(b" ")[1]), replies[0].code if replies else None)
+
+
+def running():
+    with open(os.path.join(ROOT, "tests", "data", "frameworks", "06-AttemptRunning.json"), encoding="utf-8") as f:
+        return json.load(f)["status"]
+
+
+def put_job(yard, name):
+    """A job of alice that runs, as far as anybody can see."""
+    yard.submit(job_v2(name))
+    framework = yard.object(name)
+    framework["status"] = running()
+    yard.api.update("frameworks", framework["metadata"]["name"], framework)
+
+
+def test_table(check):
+    rows = table()
+    check.ok("there are routes", len(rows) > 60, str(len(rows)))
+    for method, path, who, whose in rows:
+        what = f"{method} {path}"
+        if "{job}" not in path:
+            check.equal(f"{what}: of no job", whose, "")
+        elif whose:
+            check.ok(f"{what}: whose", whose in WHOSE, whose)
+            check.ok(f"{what}: who", who.startswith("user"), who)
+        else:
+            check.ok(f"{what}: of no job that is there", path.rsplit("/", 1)[1] in OF_NO_JOB, path)
+        if method not in ("GET", "POST") and whose:
+            check.equal(f"{what}: a change", whose, "one's own")
+
+
+def refused(answer):
+    return answer == (403, "ForbiddenUserError")
+
+
+def route_of_job(check, yard, row, job):
+    method, path, _, whose = row
+    body = BODIES.get(path.rsplit("/", 1)[1]) if method != "GET" else None
+    here = fill(path, "alice", job)
+    seen = {who: ask(yard, who, method, here, body) for who in (None, "bob", "carol", "alice", "root")}
+    what = f"{method} {path}: {seen}"
+    check.equal(f"{what}: without a token", seen[None], (401, "UnauthorizedUserError"))
+    for who in ("alice", "root", "carol"):
+        check.equal(f"{what}: {who}, of no job", ask(yard, who, method, fill(path, "alice", "none"), body),
+                    (404, "NoJobError"))
+    check.equal(f"{what}: alice's by bob's name", ask(yard, "bob", method, fill(path, "bob", job), body),
+                (404, "NoJobError"))
+    check.equal(f"{what}: another in her virtual cluster", refused(seen["bob"]), whose == "one's own")
+    check.equal(f"{what}: a stranger", refused(seen["carol"]), whose != "everybody's")
+    check.ok(f"{what}: she herself", seen["alice"][0] < 300 or seen["alice"][1] in FOUND, "")
+    # What alice has removed is not there for an admin.
+    check.ok(f"{what}: an admin", seen["root"][0] < 300 or seen["root"][1] in FOUND or
+             (method == "DELETE" and seen["root"] == (404, "NoJobError")), "")
+
+
+def test_every_job_route(check):
+    with Yard("--stream-lifetime", "1", "--rate-lookup", "0") as yard:
+        rows = [row for row in table() if "{job}" in row[1] and row[3]]
+        check.ok("there are some", len(rows) > 18, str(len(rows)))
+        for i in range(len(rows)):
+            put_job(yard, f"j{i}")
+        yard.warm()
+        for i, row in enumerate(rows):
+            route_of_job(check, yard, row, f"j{i}")
+
+
+def test_every_seen_route(check):
+    """--visibility, for all routes that it is about; and what nobody owns."""
+    rows = [row for row in table() if row[3] == "by `--visibility`"]
+    for visibility, wanted in (("owner", {"bob", "carol"}), ("all", set())):
+        with Yard("--visibility", visibility) as yard:
+            put_job(yard, "x")
+            yard.api.put("frameworks", foreign("nobodys"))
+            yard.warm()
+            for method, path, _, _ in rows:
+                here = fill(path, "alice", "x")
+                seen = {who for who in ("alice", "root", "bob", "carol") if
+                        refused(ask(yard, who, method, here, None))}
+                check.equal(f"{visibility}: {method} {path}: not for", seen, wanted)
+                here = fill(path, "unknown", "nobodys").replace("unknown~", "")
+                seen = {who for who in ("alice", "root") if refused(ask(yard, who, method, here, None))}
+                check.equal(f"{visibility}: {method} {path}: nobody's", seen, {"alice"})
+
+
+def test_anonymous_v1(check):
+    """Only GET of v1, only with the option; and who says who he is must prove it."""
+    rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
+    anyone = {row[1] for row in rows if "--anonymous-v1" in row[2]}
+    check.equal("these", anyone, {
+        "/api/v1/jobs", "/api/v1/user/{user}/jobs", "/api/v1/user/{user}/jobs/{job}", "/api/v1/jobs/{job}",
+        "/api/v1/user/{user}/jobs/{job}/config", "/api/v1/user/{user}/jobs/{job}/ssh"})
+    for visibility, config in (("vc", (403, "ForbiddenUserError")), ("all", (200, None))):
+        with Yard("--anonymous-v1", "--visibility", visibility) as yard:
+            put_job(yard, "x")
+            yard.warm()
+            for method, path, _, whose in rows:
+                here = fill(path, "alice", "x")
+                seen = ask(yard, None, method, here, None)
+                what = f"{visibility}: {method} {path}"
+                if method != "GET" or path not in anyone:
+                    check.equal(f"{what}: 401", seen, (401, "UnauthorizedUserError"))
+                    continue
+                wanted = (404, "NoJobSshInfoError") if path.endswith("ssh") else \
+                    config if whose == "by `--visibility`" else (200, None)
+                check.equal(what, seen, wanted)
+                reply = yard.server.request(method, here, headers=bearer("no.good.token"))
+                check.equal(f"{what}: a bad token", reply.status, 401)
+            reply = yard.server.request("GET", "/api/v1/jobs", headers={"Authorization": ""})
+            check.equal(f"{visibility}: an empty header", reply.status, 401)
+            check.equal(f"{visibility}: rows", [r["name"] for r in yard.ask(None, "GET", "/api/v1/jobs").json], ["x"])
+            check.equal(f"{visibility}: with a token", ask(yard, "bob", "GET", fill(
+                "/api/v1/user/{user}/jobs/{job}/config", "alice", "x"), None), (200, None))
+
+
+TESTS = [test_table, test_every_job_route, test_every_seen_route, test_anonymous_v1]

@@ -106,15 +106,15 @@ def stub(delay_ms=0):
 
 
 class Load:
-    """wrk, which submits; several at once may run."""
+    """wrk, which submits, or without a body reads; several at once may run."""
 
     def __init__(self, url, body, headers, connections, seconds, timeout=60):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
-        self.file.write(body)
+        self.file.write(body or "")
         self.file.flush()
         self.wrk = subprocess.Popen(
             ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", f"{timeout}s", "-s",
-             os.path.join(HERE, "service.lua"), url, "--", self.file.name, *headers],
+             os.path.join(HERE, "service.lua"), url, "--", self.file.name if body else "-", *headers],
             stdout=subprocess.PIPE)
 
     def result(self):
@@ -232,6 +232,35 @@ def part_idle(_):
                 s.close()
 
 
+LISTS = [("100 of all", "limit=100&withTotalCount=true"), ("how many run", "limit=0&withTotalCount=true&state=RUNNING"),
+         ("100 of a user, by state", "username=user007&order=state,ASC&limit=100"),
+         ("100 by name, from the middle", "order=jobName,ASC&offset=15000&limit=100"),
+         ("5000, the default", ""), ("all 30000", "limit=50000")]
+
+
+def part_lists(seconds):
+    """Lists out of 30000 jobs, which an API server is asked for once."""
+    port = free_port()
+    with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), "30000", ready=b"ready"):
+        store = ["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]
+        with Server("--rate-list", "0", "--streams-per-user", "64", store=store) as server:
+            begin = time.monotonic()
+            while b'"all jobs are known"' not in server.said():
+                time.sleep(0.05)
+            print(f"\nGET /api/v2/jobs, 30000 jobs known after {time.monotonic() - begin:.1f} s (mostly the stub's), "
+                  f"{server.memory('VmRSS'):.0f} MiB:\n")
+            print("| what | clients | per second | p50, p99 ms | CPU ms per list | /healthz p99 / max ms | MiB | trouble |")
+            print("|---|--:|--:|--:|--:|--:|--:|---|")
+            for name, query in LISTS:
+                for clients in (1, 8):
+                    before = server.cpu()
+                    with Health(server.port) as health:
+                        r = Load(f"{submit_url(server)}?{query}", None, server.headers[1:], clients, seconds).result()
+                    used = (server.cpu() - before) / max(r["requests"], 1) * 1e3
+                    print(f"| {name} | {clients} | {r['rate']:.0f} | {r['p50']:.1f}, {r['p99']:.1f} | {used:.2f} | "
+                          f"{health.text()} | {server.memory('VmRSS'):.0f} | {trouble(r)} |", flush=True)
+
+
 def framework_for(body):
     """Ready-made: what the server would send for this job, with @@ for its name."""
     out = subprocess.run([PROGRAM, "translate", "--user", "alice", "-o", "json", "-"], check=True,
@@ -317,7 +346,7 @@ def part_mixed(seconds):
         over.set()
 
 
-PARTS = {"post": part_post, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
+PARTS = {"post": part_post, "lists": part_lists, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
 
 
 def main():

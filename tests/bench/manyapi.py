@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""An API server that has many Frameworks (many.py) and of which nothing else is known.
+
+    manyapi.py PORT N
+
+LIST in pages, made as they are asked for; a WATCH in which nothing happens; all else is 404."""
+import http.server
+import os
+import sys
+import time
+from urllib.parse import parse_qs, urlsplit
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from many import Many
+
+MANY = Many()
+N = int(sys.argv[2])
+PAGE = 500
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, text):
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def list(self, query, frameworks):
+        first = int(query.get("continue", ["0"])[0])
+        end = min(first + int(query.get("limit", [PAGE])[0]), N) if frameworks else 0
+        more = f',"continue":"{end}"' if frameworks and end < N else ""
+        items = ",".join(MANY.framework(i) for i in range(first, end))
+        self.answer(200, f'{{"kind":"List","metadata":{{"resourceVersion":"{2 * N}"{more}}},"items":[{items}]}}')
+
+    def watch(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        time.sleep(86400)
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        query = parse_qs(url.query)
+        if not url.path.endswith(("/frameworks", "/events")):
+            return self.answer(404, '{"kind":"Status","status":"Failure","reason":"NotFound","code":404}')
+        if "sendInitialEvents" in query:
+            return self.answer(422, '{"kind":"Status","status":"Failure","reason":"Invalid","code":422}')
+        if "watch" in query:
+            return self.watch()
+        return self.list(query, url.path.endswith("/frameworks"))
+
+
+def main():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+    server.daemon_threads = True
+    print("ready", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -58,22 +58,22 @@ static const struct answer {
 	                  .refusals = { { 400, "InvalidParametersError" } } },
 	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
 	                     .refusals = { { 400, "InvalidParametersError" } } },
-	[ANSWER_CONFIG] = { "jobs", 200, "Any",
+	[ANSWER_CONFIG] = { "jobs", 200, "Config",
 	                    .refusals = { { 403, "ForbiddenUserError" },
 	                                  { 404, "NoJobError, NoJobConfigError" } } },
 	[ANSWER_NO_SSH] = { "jobs", 404, .schema = "Error" },
-	[ANSWER_CHANGED] = { "jobs", 202, "Any", "Any",
+	[ANSWER_CHANGED] = { "jobs", 202, "Changed", "Execution",
 	                     .refusals = { { 400, "InvalidParametersError" },
 	                                   { 403, "ForbiddenUserError" },
 	                                   { 404, "NoJobError" },
 	                                   { 500, "UnknownError" } } },
-	[ANSWER_TAGGED] = { "jobs", 200, "Any", "Any",
+	[ANSWER_TAGGED] = { "jobs", 200, "Changed", "Tag",
 	                    .refusals = { { 400, "InvalidParametersError" },
 	                                  { 403, "ForbiddenUserError" },
 	                                  { 404, "NoJobError, NoTagError" },
 	                                  { 500, "UnknownError" } } },
-	[ANSWER_SCALED] = { "jobs", 202, "Any", "Any",
-	                    .refusals = { { 400, "InvalidParametersError" },
+	[ANSWER_SCALED] = { "jobs", 202, "Scaled", "Scale",
+	                    .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
 	                                  { 403, "ForbiddenUserError" },
 	                                  { 404, "NoJobError" },
 	                                  { 409, "ConflictJobError" },
@@ -254,7 +254,8 @@ static json_t *responses_of(const struct route *route)
 	STR_AUTO status = STR_INIT(STATUS_TEXT);
 	json_t *out = json_object();
 	str_int(&status, a->status);
-	const char *type = a->schema                      ? "application/json"
+	const char *type = route->answer == ANSWER_CONFIG ? "text/yaml"
+	                   : a->schema                    ? "application/json"
 	                   : route->answer == ANSWER_PAGE ? "text/html"
 	                                                  : "text/plain";
 	(void)json_object_set_new(out, str_c(&status),

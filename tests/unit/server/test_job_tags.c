@@ -27,21 +27,21 @@ static void test_tag_ok(void **state)
 }
 
 static const struct {
-	bool with;
 	const char *list, *tag;
-	enum tags_changed is;
 	const char *result;
+	enum tags_changed is;
+	bool with;
 } ROWS[] = {
-	{ true, "[]", "a", TAGS_CHANGED, "[\"a\"]" },
-	{ true, "[\"a\"]", "b", TAGS_CHANGED, "[\"a\",\"b\"]" },
-	{ true, "[\"a\",\"b\"]", "a", TAGS_AS_BEFORE, NULL },
-	{ true, "[\"\\\"\"]", "\\", TAGS_CHANGED, "[\"\\\"\",\"\\\\\"]" },
-	{ true, "[\"\\u00e4\"]", "\xc3\xa4", TAGS_AS_BEFORE, NULL },
-	{ false, "[]", "a", TAGS_AS_BEFORE, NULL },
-	{ false, "[\"a\"]", "a", TAGS_CHANGED, "[]" },
-	{ false, "[\"a\",\"b\",\"a\"]", "a", TAGS_CHANGED, "[\"b\"]" },
-	{ false, "[\"a\",\"b\",\"c\"]", "b", TAGS_CHANGED, "[\"a\",\"c\"]" },
-	{ false, "[\"ab\"]", "a", TAGS_AS_BEFORE, NULL },
+	{ "[]", "a", "[\"a\"]", TAGS_CHANGED, true },
+	{ "[\"a\"]", "b", "[\"a\",\"b\"]", TAGS_CHANGED, true },
+	{ "[\"a\",\"b\"]", "a", NULL, TAGS_AS_BEFORE, true },
+	{ "[\"\\\"\"]", "\\", "[\"\\\"\",\"\\\\\"]", TAGS_CHANGED, true },
+	{ "[\"\\u00e4\"]", "\xc3\xa4", NULL, TAGS_AS_BEFORE, true },
+	{ "[]", "a", NULL, TAGS_AS_BEFORE, false },
+	{ "[\"a\"]", "a", "[]", TAGS_CHANGED, false },
+	{ "[\"a\",\"b\",\"a\"]", "a", "[\"b\"]", TAGS_CHANGED, false },
+	{ "[\"a\",\"b\",\"c\"]", "b", "[\"a\",\"c\"]", TAGS_CHANGED, false },
+	{ "[\"ab\"]", "a", NULL, TAGS_AS_BEFORE, false },
 };
 
 static void test_lists(void **state)

@@ -16,6 +16,7 @@
 #include "server/dry_run.h"
 #include "server/edge.h"
 #include "server/intake.h"
+#include "server/job_look.h"
 #include "server/lasting.h"
 #include "server/log.h"
 #include "server/loop.h"
@@ -314,6 +315,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 		dry_run_release(r);
 	else if (r->held > 0 && l->store)
 		store_release(l->store, r->held);
+	job_answered(r);
 	account_drop(r->who);
 	cached_drop(r->job_known);
 	str_wipe(&r->body);

@@ -1,23 +1,122 @@
 /* Attempts of jobs and tasks. */
 #include "server/answer.h"
 #include "server/handlers.h"
+#include "server/history.h"
+#include "server/job_look.h"
+#include "server/loop.h"
+
+enum { LIST_MAX = 32 << 20 };
+
+/* ---- a task ---- */
+
+static int render_task(struct request *r, const struct job_shown *shown, struct str *out,
+                       struct err *e)
+{
+	struct task_name task = { .role = r->args[2] };
+	if (parse_i64(r->args[3], 0, INT32_MAX, &task.index) < 0)
+		return err_set(e, INVALID_PARAMETERS,
+		               "the index of the task in the path must be a number from 0");
+	return job_task(out, shown, &task, &r->arena, e);
+}
 
 void job_task_get(struct request *r)
 {
-	answer_refuse(r, NOT_IMPLEMENTED, "not yet");
+	job_look(r, &(struct job_looking){ .attempt = r->args[1], .render = render_task });
 }
 
-void attempts_health(struct request *r)
-{
-	answer_refuse(r, NOT_IMPLEMENTED, "not yet");
-}
+/* ---- one attempt ---- */
 
-void attempts_get(struct request *r)
+static int render_attempt(struct request *r, const struct job_shown *shown, struct str *out,
+                          struct err *e)
 {
-	answer_refuse(r, NOT_IMPLEMENTED, "not yet");
+	/* true of all of them, as OpenPAI has it here, though not in the list. */
+	int failed = job_attempt(out, shown, true, &r->arena, e);
+	str_char(out, '\n');
+	return failed;
 }
 
 void attempt_get(struct request *r)
 {
-	answer_refuse(r, NOT_IMPLEMENTED, "not yet");
+	job_look(r, &(struct job_looking){ .attempt = r->args[1], .render = render_attempt });
+}
+
+/* ---- all of them ---- */
+
+/* The latest, and then those before it, one after the other. */
+struct attempts {
+	struct job_shown shown;
+	int64_t next, last; /* which to ask for */
+};
+
+static void ask(struct request *r, struct attempts *all);
+
+static void came(struct request *r, const struct cached *job, struct span status)
+{
+	struct attempts *all = r->state;
+	struct str *out = &r->reply.body;
+	ERR_AUTO e = { 0 };
+	size_t before = out->n;
+	(void)job;
+	all->shown.attempt = status;
+	if (status.n) {
+		str_char(out, ',');
+		/* What cannot be shown of an earlier one is not there. */
+		if (job_attempt(out, &all->shown, false, &r->arena, &e) < 0 && !out->full)
+			out->n = before;
+	}
+	all->next--;
+	ask(r, all);
+}
+
+static void ask(struct request *r, struct attempts *all)
+{
+	struct str *out = &r->reply.body;
+	ERR_AUTO e = { 0 };
+	if (!out->full && all->next >= all->last) {
+		history_get(r, all->shown.job, all->next, came);
+		return;
+	}
+	str_puts(out, "]\n");
+	if (out->full)
+		(void)err_set(&e, UNKNOWN_ERROR, "what is stored of the job is too large");
+	job_answer(r, out->full ? -1 : 0, &e);
+}
+
+static void show(struct request *r, const struct cached *job, struct span doc)
+{
+	struct attempts *all = ARENA_NEW(&r->arena, struct attempts, 1);
+	struct str *out = &r->reply.body;
+	int64_t kept = r->loop->server->options->history;
+	ERR_AUTO e = { 0 };
+	all->shown = job_shown_of(r, job, doc);
+	all->next = (int64_t)job->attempt - 1;
+	all->last = job->attempt > kept ? job->attempt - kept : 0;
+	if (kept == 0)
+		all->last = job->attempt; /* none */
+	r->state = all;
+	out->max = LIST_MAX;
+	str_char(out, '[');
+	if (job_attempt(out, &all->shown, true, &r->arena, &e) < 0)
+		job_answer(r, -1, &e);
+	else
+		ask(r, all);
+}
+
+static void found(struct request *r, const struct cached *job)
+{
+	if (job_has_room(r))
+		job_doc(r, job, show);
+}
+
+void attempts_get(struct request *r)
+{
+	job_find(r, found);
+}
+
+void attempts_health(struct request *r)
+{
+	if (r->loop->server->options->history > 0)
+		answer_text(r, 200, "ok\n");
+	else
+		answer_text(r, 501, "Not healthy\n");
 }

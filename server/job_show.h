@@ -25,10 +25,18 @@ struct job_shown {
  */
 int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e);
 /* All attempts of one task; -1 and *e: 404 NoJobError. */
-int job_task(struct str *out, const struct job_shown *s, struct span role, int64_t index,
+struct task_name {
+	struct span role;
+	int64_t index;
+};
+int job_task(struct str *out, const struct job_shown *s, const struct task_name *task,
              struct arena *a, struct err *e);
 /* One entry of job-attempts. */
 int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct arena *a,
                 struct err *e);
+/* Of the events of its Framework, the last one first, the one that says why it waits; NULL if none
+ * does. Only a Warning counts, about the pod that a task which waits has now. */
+const struct event *job_waiting(const struct job_shown *s, const struct event *v, size_t n,
+                                struct arena *a);
 /* How many tasks of each role are in which state: {"worker":{"WAITING":1,"RUNNING":3}}. */
 void job_counts(struct str *out, struct span doc, struct arena *a);

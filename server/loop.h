@@ -48,6 +48,7 @@ struct loop {
 	struct request *asking[64];
 	size_t n_asking;
 	size_t dry_run_bytes; /* that dry runs hold */
+	size_t detail_bytes;  /* of large answers about single jobs (job_look.h) */
 	struct stream *streams;
 	size_t list_rows; /* in lists that are being sent */
 	struct lasting *lasting;

@@ -21,9 +21,9 @@ struct route;
 struct job;
 struct objects;
 struct account;
-struct cached;
 struct lasting;
 struct stream;
+struct cached;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -95,6 +95,7 @@ struct request {
 	bool yaml;             /* of what it shows */
 	struct objects *shown; /* what it shows; in the arena */
 	size_t held;           /* bytes that the store was told of (store_hold); or dry_run_hold */
+	size_t detail_held;    /* of a large answer about a job (job_look.h) */
 	const char *key;       /* Idempotency-Key, in the arena; NULL without one */
 	const char *value;     /* what is kept of it; the same */
 	bool v1;

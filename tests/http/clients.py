@@ -312,7 +312,7 @@ STATES = [  # state of the Framework, exit code, what v2 says, what v1 says
     ("AttemptDeleting", 1, "RUNNING", "RUNNING"), ("AttemptCompleted", 0, "RUNNING", "RUNNING"),
     ("Completed", 0, "SUCCEEDED", "SUCCEEDED"), ("Completed", -210, "STOPPED", "STOPPED"),
     ("Completed", -220, "STOPPED", "STOPPED"), ("Completed", 1, "FAILED", "FAILED"),
-    ("Completed", None, "FAILED", "FAILED"), ("Completed", "0", "FAILED", "FAILED"),
+    ("Completed", None, "FAILED", "FAILED"), ("Completed", "0", "UNKNOWN", "UNKNOWN"),
     ("Sleeping", 0, "UNKNOWN", "UNKNOWN"), (7, 0, "UNKNOWN", "UNKNOWN")]
 
 
@@ -320,18 +320,24 @@ def test_job_states(check):
     api = FakeApi()
     with fake_server(api) as server:
         for i, (state, code, v2, v1) in enumerate(STATES):
-            framework = {"kind": "Framework", "metadata": {"name": framework_name(f"j{i}")}}
+            framework = {"kind": "Framework", "metadata": {
+                "name": framework_name(f"j{i}"), "labels": {"userName": "alice"},
+                "annotations": {"jobName": f"j{i}"}}}
             if state is not None:
                 framework["status"] = {"state": state, "attemptStatus": {
                     "completionStatus": None if code is None else {"code": code}}}
             api.put("frameworks", framework)
             for path, want in ((f"/api/v2/jobs/alice~j{i}", v2), (f"/api/v1/user/alice/jobs/j{i}", v1)):
-                check.equal(f"{state} {code}: {path}", get(server, path).json, {
-                    "name": f"j{i}", "jobStatus": {"username": "alice", "state": want}})
-        api.put("frameworks", {"metadata": {"name": framework_name("odd")}, "status": ["x"]})
+                job = get(server, path).json
+                check.equal(f"{state} {code}: {path}", (
+                    job["name"], job["jobStatus"]["username"], job["jobStatus"]["state"]),
+                    (f"j{i}", "alice", want))
+        api.put("frameworks", {"metadata": {
+            "name": framework_name("odd"), "labels": {"userName": "alice"},
+            "annotations": {"jobName": "odd"}}, "status": ["x"]})
         check.equal("a status that is none", get(server, "/api/v2/jobs/alice~odd").status, 200)
         api.every(status=403)
-        error(check, "the API server forbids", get(server, "/api/v2/jobs/alice~odd"), 500,
+        error(check, "the API server forbids", get(server, "/api/v2/jobs/alice~unseen"), 500,
               "UnknownError", "frameworks")
         documented(check, server)
     api.close()

@@ -22,6 +22,7 @@ enum {
 	GAP_MS = 500, /* between two answers, and as much as CALM times what one took */
 	CALM = 5,
 	POLL_MS = 2000,  /* without events */
+	WHY_MS = 5000,   /* why it waits is no event of the job */
 	SURE_MS = 30000, /* with them, to be sure */
 	DRAW_MS = 1000,
 	DRAIN_MS = 15000, /* for logs, after the end */
@@ -163,8 +164,10 @@ static void detail_came(void *arg, const struct client_answer *a)
 	if (w->told)
 		tell(w, "the server answers again");
 	w->told = false;
-	w->due_ms = w->came_ms + (w->watching ? SURE_MS : POLL_MS);
 	take_detail(w, a->body);
+	w->due_ms = w->came_ms + (!w->watching                       ? POLL_MS
+	                          : w->progress.state == JOB_WAITING ? WHY_MS
+	                                                             : SURE_MS);
 }
 
 static void ask(struct await *w)

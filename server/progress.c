@@ -55,6 +55,24 @@ static int64_t time_of(struct span status, const char *key)
 	return ms;
 }
 
+/* "worker[0]: FailedScheduling: 0/3 nodes are available" */
+static const char *waiting_text(struct span why, struct arena *a)
+{
+	STR_AUTO out = STR_INIT(FIELD_MAX);
+	int64_t index;
+	struct span role = scan_text(scan_get(why, "taskRoleName"), a);
+	str_span(&out, role);
+	if (role.n && scan_int(scan_get(why, "taskIndex"), 0, INT32_MAX, &index))
+		str_printf(&out, "[%lld]", (long long)index);
+	static const char *const KEYS[] = { "reason", "message" };
+	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+		struct span text = scan_text(scan_get(why, KEYS[i]), a);
+		str_puts(&out, out.n && text.n ? ": " : "");
+		str_span(&out, text);
+	}
+	return shown(a, str_view(&out));
+}
+
 static void read_role(struct role_progress *role, struct span name, struct span value,
                       struct arena *a)
 {
@@ -88,7 +106,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
 	p->submitted_ms = time_of(p->status, "submissionTime");
 	p->completed_ms = time_of(p->status, "completedTime");
-	p->waiting = shown(a, scan_text(scan_get(p->status, "waitingReason"), a));
+	p->waiting = waiting_text(scan_get(p->status, "waitingReason"), a);
 	read_roles(p, scan_get(detail, "taskRoles"), a);
 	return 0;
 }

@@ -19,7 +19,7 @@ struct progress {
 	bool stopping; /* asked to, and not yet ended */
 	int64_t retries;
 	int64_t submitted_ms, completed_ms; /* since 1970; 0: unknown */
-	const char *waiting;                /* why it waits; "" if nobody says */
+	const char *waiting;                /* which task waits for what; "" if nobody says */
 	struct role_progress *role;
 	size_t n_roles;
 	struct span status; /* its jobStatus */

@@ -49,8 +49,10 @@ def test_cli_pipe(check):
     with FakeServer() as fake:
         with follow(fake) as c:
             for i in range(5):
-                fake.set("WAITING", {"worker": ["WAITING"] * 4}, waitingReason="0/3 nodes have a GPU\x1b[2J")
-            check.ok("why it waits", c.says("0/3 nodes have a GPU\\x1b[2J"), c.stderr)
+                fake.set("WAITING", {"worker": ["WAITING"] * 4}, waitingReason=
+                         {"kind": "other", "reason": "Unschedulable", "message": "0/3 nodes have a GPU\x1b[2J",
+                          "taskRoleName": "worker", "taskIndex": 2})
+            check.ok("why it waits", c.says("worker[2]: Unschedulable: 0/3 nodes have a GPU\\x1b[2J"), c.stderr)
             for n in range(1, 5):
                 fake.set("RUNNING", {"worker": ["RUNNING"] * n + ["WAITING"] * (4 - n)})
                 check.ok(f"{n} run", c.says(f"worker {n}/4 running"), c.stderr)
@@ -96,7 +98,7 @@ def test_cli_terminal(check):
                 check.ok("waits", c.says("WAITING"), c.stderr)
                 fake.log("worker", 0, b"epoch 1 \x1b[31mred\x1b[0m\n10%\r20%\r30%\n")
                 fake.set("RUNNING", {"worker": ["RUNNING"] + ["WAITING"] * 3, "ps": ["WAITING"]},
-                         waitingReason="nodes " * 30)
+                         waitingReason={"message": "nodes " * 30})
                 check.ok("a bar", c.says("[==") or c.says("[="), c.stderr)
                 check.ok("the log", c.says("worker[0] | 30%"), c.stderr)
                 check.ok("drawn below it, once", wait_until(lambda: sum(

@@ -15,7 +15,8 @@ enum { MAX = 65536 };
 static const char RUNNING[] =
     "{\"name\":\"mnist\",\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"START\","
     "\"retries\":2,\"submissionTime\":1000000,\"completedTime\":null,"
-    "\"waitingReason\":\"0/3 nodes:\\tno\\nGPU \\u001b[2J\"},\"taskRoles\":{"
+    "\"waitingReason\":{\"reason\":\"Late\",\"message\":\"0/3 nodes:\\tno\\nGPU \\u001b[2J\","
+    "\"taskRoleName\":\"worker\",\"taskIndex\":2}},\"taskRoles\":{"
     "\"worker\":{\"taskStatuses\":[{\"taskState\":\"RUNNING\"},{\"taskState\":\"RUNNING\"},"
     "{\"taskState\":\"WAITING\"},{\"taskState\":\"SUCCEEDED\"}]},"
     "\"ps\":{\"taskStatuses\":[{\"taskState\":\"FAILED\"},{\"taskState\":\"weird\"}]}}}";
@@ -83,9 +84,10 @@ static void test_progress_line(void **state)
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok(RUNNING, &a);
 	progress_line(&out, &p);
-	assert_string_equal(str_c(&out),
-	                    "RUNNING (retry 2)  worker 1/4 succeeded, 2 running, 1 waiting; "
-	                    "ps 1/2 failed, 1 unknown  0/3 nodes: no\\x0aGPU \\x1b[2J");
+	assert_string_equal(
+	    str_c(&out),
+	    "RUNNING (retry 2)  worker 1/4 succeeded, 2 running, 1 waiting; "
+	    "ps 1/2 failed, 1 unknown  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J");
 }
 
 static void test_progress_stopping(void **state)
@@ -123,14 +125,14 @@ static void test_progress_block_fits(void **state)
 	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000 });
 	assert_string_equal(str_c(&out), "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                                 "  and 2 more task roles\n"
-	                                 "  0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+	                                 "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 	out.n = 0;
 	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000 });
 	assert_string_equal(str_c(&out),
 	                    "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                    "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"
 	                    "  ps      [xxxxxxxxxx??????????] 1/2 failed, 1 unknown\n"
-	                    "  0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+	                    "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 }
 
 static void test_progress_verdict(void **state)

@@ -1,10 +1,11 @@
 /*
  * All jobs that a query chooses, as they change.  What is known already (of the jobs that changed
- * while a client was away, or of all) comes first, by version, a few at a time as the client takes
- * them; changes that happen meanwhile come between, and what they are about is then passed over.
+ * while a client was away, or of all) comes first, by version; then what happens.  All of it goes
+ * through a queue, from which the client's buffer is filled: so a thousand changes at once cut
+ * nobody off, and what has changed again before its turn came is passed over.
  *
- * The id of an event is a resourceVersion up to which all has been told; where more is to come from
- * before it, there is none.
+ * The id of an event is a resourceVersion up to which all has been told; where more may still come
+ * from before it, there is none.
  */
 #include <stdlib.h>
 
@@ -19,18 +20,29 @@
 #include "server/sse.h"
 #include "server/stream.h"
 
+enum { NEWS_MAX = 10000 };
+
+enum kind {
+	KNOWN,  /* as it was at the beginning */
+	TOLD,   /* all up to its version has been told with it */
+	UNTOLD, /* it was made by this server, and of others more may come from before it */
+	GONE,
+};
+
 struct watch {
 	struct follower follower; /* first */
 	struct request *r;
 	struct stream *stream;
 	struct job_query query;
-	/* What is known already: v[at..n) are to come, borrowed from the view. */
-	const struct view *view;
-	struct known {
+	/* What is to be told: v[at..n); references. */
+	struct entry {
 		const struct cached *job;
-	} *v;
-	size_t at, n;
-	int64_t heard; /* of the view */
+		enum kind kind;
+	} * v;
+	size_t at, n, cap;
+	size_t news;   /* of them; the others are KNOWN, at most all that are there */
+	int64_t heard; /* when they were taken from the cache */
+	int64_t id;    /* that was sent last */
 	bool over;
 };
 
@@ -39,128 +51,161 @@ static struct cache *cache_of(const struct watch *w)
 	return w->r->loop->server->cache;
 }
 
-static void put(struct watch *w, const struct str *text)
+/* ---- telling ---- */
+
+static void pop(struct watch *w)
 {
-	/* Who does not take what waits is too slow. */
-	if (text->full || !stream_put(w->stream, str_view(text)))
-		stream_cut(w->stream);
+	w->news -= w->v[w->at].kind != KNOWN;
+	cached_drop(w->v[w->at++].job);
+	if (w->at < w->n)
+		return;
+	free(w->v);
+	w->v = NULL;
+	w->at = w->n = w->cap = 0;
 }
 
-static void show(struct watch *w, const struct cached *job, int64_t id)
+static void drop_all(struct watch *w)
+{
+	while (w->n)
+		pop(w);
+}
+
+/* Ids only grow, also where what was known is told once more as news. */
+static int64_t id_of(const struct watch *w, const struct entry *e)
+{
+	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= w->heard);
+	return told && e->job->version > w->id ? e->job->version : 0;
+}
+
+static void describe(struct str *out, const struct watch *w, const struct entry *e)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
+	if (e->kind == GONE) {
+		sse_gone(out, e->job);
+		return;
+	}
+	job_row(&data, e->job, false);
+	sse_event(out, "job", id_of(w, e), str_view(&data));
+}
+
+/* Whether there was room. */
+static bool tell(struct watch *w, const struct entry *e)
+{
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	job_row(&data, job, false);
-	sse_event(&text, "job", id, str_view(&data));
-	put(w, &text);
+	int64_t id = e->kind == GONE ? 0 : id_of(w, e);
+	describe(&text, w, e);
+	if (!stream_put(w->stream, str_view(&text)))
+		return false;
+	w->id = id ? id : w->id;
+	return true;
+}
+
+/* As much as there is room for. */
+static void fill(struct watch *w)
+{
+	CACHE_VIEW_AUTO *now = w->n ? cache_view(cache_of(w)) : NULL;
+	while (w->n) {
+		const struct entry *e = &w->v[w->at];
+		bool last = e->kind == GONE || view_find(now, span_of(e->job->name)) == e->job;
+		if (last && !tell(w, e))
+			return;
+		pop(w);
+	}
+}
+
+static void add(struct watch *w, const struct cached *job, enum kind kind)
+{
+	if (w->n == w->cap) {
+		w->cap = w->cap ? 2 * w->cap : 16;
+		w->v = xrealloc(w->v, w->cap * sizeof(w->v[0]));
+	}
+	w->v[w->n++] = (struct entry){ cached_hold(job), kind };
+	w->news += kind != KNOWN;
 }
 
 /* ---- what is known already ---- */
 
-static void drop_known(struct watch *w)
-{
-	if (w->view)
-		view_drop(w->view);
-	free(w->v);
-	w->view = NULL;
-	w->v = NULL;
-	w->at = w->n = 0;
-}
-
 static int by_version(const void *a, const void *b)
 {
-	int64_t x = ((const struct known *)a)->job->version;
-	int64_t y = ((const struct known *)b)->job->version;
+	int64_t x = ((const struct entry *)a)->job->version;
+	int64_t y = ((const struct entry *)b)->job->version;
 	return (x > y) - (x < y);
 }
 
-/* Those that are newer than that. */
-static void take_known(struct watch *w, int64_t version)
+/* Those that are newer than that; nothing else is to be told. */
+static void add_known(struct watch *w, int64_t version)
 {
-	drop_known(w);
+	drop_all(w);
 	w->heard = cache_heard(cache_of(w));
-	w->view = cache_view(cache_of(w));
-	w->v = xmalloc((view_count(w->view) + 1) * sizeof(w->v[0]));
-	struct view_walk walk = { .view = w->view };
+	CACHE_VIEW_AUTO *view = cache_view(cache_of(w));
+	struct view_walk walk = { .view = view };
 	for (const struct cached *job; (job = view_next(&walk));)
 		if (job->version > version && job_query_takes(&w->query, job))
-			w->v[w->n++].job = job;
-	qsort(w->v, w->n, sizeof(w->v[0]), by_version);
-}
-
-/* Its own, and leaves half of the room for what happens. */
-static void show_known(struct watch *w)
-{
-	size_t half = (size_t)w->r->loop->server->options->stream_buffer / 2;
-	CACHE_VIEW_AUTO *now = cache_view(cache_of(w));
-	while (w->at < w->n && stream_room(w->stream) > half) {
-		const struct cached *job = w->v[w->at++].job;
-		if (view_find(now, span_of(job->name)) == job)
-			show(w, job, job->version <= w->heard ? job->version : 0);
-	}
-	if (w->at == w->n)
-		drop_known(w);
+			add(w, job, KNOWN);
+	if (w->n)
+		qsort(w->v, w->n, sizeof(w->v[0]), by_version);
 }
 
 static void more(struct stream *s, void *arg)
 {
-	struct watch *w = arg;
 	(void)s;
-	if (w->view)
-		show_known(w);
+	fill(arg);
 }
 
 /* ---- what happens ---- */
+
+static void start_anew(struct watch *w)
+{
+	STR_AUTO text = STR_INIT(256);
+	sse_event(&text, "reset", 0, SPAN("{}"));
+	drop_all(w);
+	if (stream_put(w->stream, str_view(&text)))
+		add_known(w, -1);
+	else
+		stream_cut(w->stream); /* it has not taken what came 10 000 changes ago */
+}
 
 static void changed(struct follower *f, const struct cached *now, const struct cached *before,
                     int64_t told)
 {
 	struct watch *w = (struct watch *)f;
 	bool was = before && job_query_takes(&w->query, before);
-	if (w->over)
+	if (w->over || (!was && !(now && job_query_takes(&w->query, now))))
 		return;
-	if (now && (was || job_query_takes(&w->query, now))) {
-		show(w, now, w->view ? 0 : told);
-	} else if (!now && was) {
-		STR_AUTO text = STR_INIT(REPLY_MAX);
-		sse_gone(&text, before);
-		put(w, &text);
-	}
+	if (w->news == NEWS_MAX)
+		start_anew(w);
+	add(w, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);
+	fill(w);
 }
 
 static void lost(struct follower *f)
 {
 	struct watch *w = (struct watch *)f;
-	STR_AUTO text = STR_INIT(REPLY_MAX);
-	if (w->over)
-		return;
-	sse_event(&text, "reset", 0, SPAN("{}"));
-	put(w, &text);
-	take_known(w, -1);
+	if (!w->over)
+		start_anew(w);
 }
 
 static void last(struct stream *s, void *arg)
 {
 	struct watch *w = arg;
-	STR_AUTO text = STR_INIT(REPLY_MAX);
+	STR_AUTO text = STR_INIT(256);
 	w->over = true;
-	drop_known(w);
+	drop_all(w);
 	sse_end(&text, stream_why(s));
-	put(w, &text);
+	(void)stream_put(s, str_view(&text)); /* no room: it ends without */
 }
 
 static void heartbeat(struct stream *s, void *arg)
 {
 	(void)arg;
-	if (!stream_put(s, SPAN(SSE_PING)))
-		stream_cut(s);
+	(void)stream_put(s, SPAN(SSE_PING)); /* no room: then there is something else to show */
 }
 
 static void gone(void *arg)
 {
 	struct watch *w = arg;
 	follower_end(w->r->loop->followers, &w->follower);
-	drop_known(w);
+	drop_all(w);
 }
 
 static const struct stream_calls CALLS = {
@@ -205,9 +250,9 @@ static void begin(struct watch *w, int64_t from)
 		str_printf(&text, "id: %ld\n", (long)cache_heard(cache_of(w)));
 	str_char(&text, '\n');
 	follower_begin(w->r->loop->followers, &w->follower);
-	put(w, &text);
+	(void)stream_put(w->stream, str_view(&text)); /* the first: there is room */
 	if (from != INT64_MAX)
-		take_known(w, from);
+		add_known(w, from);
 }
 
 void jobs_watch(struct request *r)

@@ -265,7 +265,7 @@ void stream_gone(struct request *r)
 	struct stream *s = TAKE(r->stream);
 	if (!s)
 		return;
-	if (s->cut && !r->why)
+	if ((s->cut || connection_of(s)->cut) && !r->why)
 		r->why = "it was cut off before its end";
 	if (s->next)
 		s->next->prev = s->prev;

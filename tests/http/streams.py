@@ -1,0 +1,519 @@
+"""Jobs as they change: server-sent events, and ?wait=; what comes when, who has to go, and what is
+left when they are gone."""
+import json
+import os
+import re
+import resource
+import socket
+import threading
+import time
+
+from fakeapi import FakeApi
+from harness import (PATIENCE, SLOW, USER, Connection, Server, framework_name, job_v2, request_bytes, wait_until)
+from place import SIGNATURE, Place
+from slow import fake_server
+from tls import TlsServer
+from tokens import bearer, token
+
+WATCH = "/api/v2/jobs/watch"
+ONE_LOOP = ("--loops", "1")
+
+
+# ---- a client ---------------------------------------------------------------------------
+class Stream:
+    """An answer that is read as it comes."""
+
+    def __init__(self, server, path=WATCH, headers=None, method="GET", version="HTTP/1.1", connection=None):
+        self.connection = connection or server.connect()
+        self.data, self.body, self.whole, self.closed = b"", b"", False, False
+        self.head = None
+        self.connection.send(request_bytes(server.port, method, path, None, headers, version))
+
+    def take(self):
+        """Decode what has come so far."""
+        if self.head is None and b"\r\n\r\n" in self.data:
+            self.head, _, self.data = self.data.partition(b"\r\n\r\n")
+        if self.head is None:
+            return
+        if b"transfer-encoding: chunked" not in self.head.lower():
+            self.body, self.data = self.body + self.data, b""
+            return
+        while not self.whole:
+            size, found, rest = self.data.partition(b"\r\n")
+            if not found or len(rest) < int(size, 16) + 2:
+                return
+            self.whole = int(size, 16) == 0
+            self.body += rest[:int(size, 16)]
+            self.data = rest[int(size, 16) + 2:]
+
+    def until(self, condition, seconds=PATIENCE):
+        """Read until `condition(self)`; whether that came true."""
+        end = time.monotonic() + max(seconds, PATIENCE) * SLOW
+        while not condition(self):
+            left = end - time.monotonic()
+            if left <= 0 or self.closed:
+                return False
+            try:
+                self.connection.socket.settimeout(left)
+                piece = self.connection.socket.recv(1 << 20)
+            except OSError:
+                piece = b""
+            self.closed = self.closed or not piece
+            self.data += piece
+            self.take()
+        return True
+
+    def ended(self):
+        return self.until(lambda s: s.whole or s.closed)
+
+    @property
+    def status(self):
+        self.until(lambda s: s.head is not None)
+        return int(self.head.split()[1]) if self.head else None
+
+    def header(self, name):
+        self.until(lambda s: s.head is not None)
+        found = re.search(rb"\r\n%s: ([^\r]*)" % name.encode(), self.head or b"", re.I)
+        return found and found.group(1).decode()
+
+    @property
+    def events(self):
+        """(event, id, data) of each that is there as a whole."""
+        found = []
+        for block in self.body.decode().split("\n\n")[:-1]:
+            lines = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+            if "data" in lines:
+                found.append((lines["event"], int(lines.get("id", 0)), json.loads(lines["data"])))
+        return found
+
+    def names(self, event="job"):
+        return [e[2]["name"] for e in self.events if e[0] == event]
+
+    @property
+    def last_id(self):
+        return ([int(n) for n in re.findall(r"^id: (\d+)$", self.body.decode(), re.M)] or [0])[-1]
+
+    def close(self):
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Jobs:
+    """rest-lit before a make-believe API server, for a `with`."""
+
+    def __init__(self, *arguments, many=0, **more):
+        self.api = FakeApi()
+        self.put_many(many)
+        self.server = fake_server(self.api, *ONE_LOOP, *arguments, wait=True, **more)
+        wait_until(lambda: self.server.request("GET", "/readyz").status == 200)
+
+    def submit(self, name):
+        return self.server.submit(job_v2(name)).status
+
+    def change(self, name, state=None, code=None, annotations=None, user=USER):
+        """What FrameworkController would write."""
+        key = framework_name(name, user)
+        with self.api.lock:
+            body = json.loads(json.dumps(self.api.objects["frameworks", key]))
+            if state:
+                done = {"completionStatus": {"code": code}} if code is not None else {}
+                body["status"] = {"state": state, "startTime": "2026-11-22T00:00:00Z",
+                                  "attemptStatus": {"id": 0, "taskRoleStatuses": [], **done}}
+            body["metadata"].setdefault("annotations", {}).update(annotations or {})
+            return self.api.update("frameworks", key, body)
+
+    def put_many(self, n):
+        """Jobs that others have made."""
+        with self.api.lock:
+            for i in range(n):
+                name = f"many{i}"
+                self.api.put("frameworks", {
+                    "metadata": {"name": framework_name(name, "crowd"), "annotations": {"jobName": name},
+                                 "labels": {"userName": "crowd", "virtualCluster": "default"}},
+                    "spec": {"executionType": "Start", "taskRoles": []}})
+
+    def watch(self, query="", **more):
+        return Stream(self.server, WATCH + query, **more)
+
+    def one(self, name, what="/watch", **more):
+        return Stream(self.server, f"/api/v2/jobs/{USER}~{name}{what}", **more)
+
+    def files(self):
+        return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+        self.api.close()
+
+
+# ---- lists ------------------------------------------------------------------------------
+def test_list_in_order(check):
+    with Jobs("--stream-heartbeat", "1") as jobs, jobs.watch() as s:
+        check.equal("status", s.status, 200)
+        check.equal("type", s.header("Content-Type"), "text/event-stream")
+        check.equal("nobody keeps it", s.header("Cache-Control"), "no-store")
+        check.equal("nobody guesses", s.header("X-Content-Type-Options"), "nosniff")
+        check.equal("pages may read it", Stream(jobs.server, headers={"Origin": "http://a"}).header(
+            "Access-Control-Allow-Origin"), None)  # --no-auth: none may
+        check.ok("when to come again", s.until(lambda s: s.body.startswith(b"retry: 2000\n")), s.body)
+        for name in ("one", "two", "three"):
+            check.equal("submitted", jobs.submit(name), 202)
+        check.ok("each", s.until(lambda s: {"one", "two", "three"} <= set(s.names())), s.events)
+        check.equal("in order", list(dict.fromkeys(s.names())), ["one", "two", "three"])
+        jobs.change("two", "AttemptRunning")
+        check.ok("a change", s.until(
+            lambda s: s.events[-1][2]["name"] == "two" and s.events[-1][2]["state"] == "RUNNING"), s.events)
+        ids = [e[1] for e in s.events if e[1]]
+        check.ok("ids grow", ids and ids == sorted(ids), ids)
+        row = s.events[-1][2]
+        listed = jobs.server.request("GET", "/api/v2/jobs?keyword=two")
+        if listed.status == 200:
+            check.equal("as in the list", row, listed.json[0])
+        jobs.api.execute("DELETE", "frameworks", framework_name("one"), {}, None)
+        check.ok("gone", s.until(lambda s: s.events[-1][0] == "gone"), s.events)
+        check.equal("... who", s.events[-1][2], {"name": "one", "username": USER})
+        check.ok("it lives", s.until(lambda s: b"\n: ping\n\n" in s.body), s.body)
+
+
+def test_list_from_an_id(check):
+    """Nothing is lost by a client that comes again."""
+    with Jobs() as jobs:
+        with jobs.watch() as s:
+            s.until(lambda s: s.head)
+            for name in ("a", "b", "c"):
+                jobs.submit(name)
+            s.until(lambda s: len(set(s.names())) == 3)
+            # The id of b, when all up to it has been told for sure.
+            jobs.api.bookmark()
+            seen = [e for e in s.events if e[2]["name"] == "b"]
+        with jobs.api.lock:
+            after_b = int(jobs.api.objects["frameworks", framework_name("b")]["metadata"]["resourceVersion"])
+        check.ok("b was told", seen, s.events)
+        jobs.change("a", "AttemptRunning")
+        wait_until(lambda: jobs.one("a", "").status == 200)
+        with jobs.watch(headers={"Last-Event-ID": str(after_b)}) as s:
+            check.ok("what came after", s.until(lambda s: set(s.names()) == {"c", "a"}), s.events)
+            check.equal("... the earlier first", s.names()[:1], ["c"])
+            jobs.submit("d")
+            check.ok("... and goes on", s.until(lambda s: "d" in s.names()), s.events)
+            check.ok("b is not told again", "b" not in s.names(), s.names())
+
+
+def test_list_nothing_lost(check):
+    """Many changes, and a client that is cut off again and again."""
+    with Jobs() as jobs:
+        names = [f"job{i}" for i in range(8)]
+        for name in names:
+            jobs.submit(name)
+        with jobs.watch("?initial=true") as s:
+            check.ok("all at first", s.until(lambda s: set(s.names()) == set(names)), s.events)
+            last = s.last_id
+        done = threading.Event()
+
+        def change():
+            for i in range(300):
+                jobs.change(names[i % 8], "AttemptRunning", annotations={"n": str(i)})
+                time.sleep(0.002)
+            for name in names:
+                jobs.change(name, "Completed", 0)
+            done.set()
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        state, times = {}, 0
+        while times < 5000 and not (len(state) == 8 and set(state.values()) == {"SUCCEEDED"}):
+            with jobs.watch(headers={"Last-Event-ID": str(last)}) as s:
+                n = 1 if not done.is_set() else 8
+                s.until(lambda s: len(s.events) >= n or (done.is_set() and s.events), 1)
+                state.update({e[2]["name"]: e[2]["state"] for e in s.events if e[0] == "job"})
+                check.ok("ids never go back", s.last_id >= last or not s.last_id, (last, s.last_id))
+                last = s.last_id or last
+            times += 1
+        thread.join()
+        check.equal("how it is at last", state, {name: "SUCCEEDED" for name in names})
+        check.ok("it was cut off a few times", times > 3, times)
+
+
+def test_list_of_many(check):
+    """More than any buffer holds, taken slowly, while it changes."""
+    with Jobs(many=6000) as jobs:
+        with Connection(jobs.server.port) as c:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            s = Stream(jobs.server, WATCH + "?initial=true&username=crowd", connection=c)
+            check.ok("it begins", s.until(lambda s: len(s.body) > 4096))
+            jobs.change("many5999", "AttemptRunning", user="crowd")
+            jobs.api.execute("DELETE", "frameworks", framework_name("many5998", "crowd"), {}, None)
+            jobs.submit("other")
+            check.ok("all", s.until(lambda s: b'"many5997"' in s.body and b"event: gone" in s.body), (s.closed, s.body[-300:]))
+            names = s.names()
+            check.equal("each", set(names) | {"many5998"}, {f"many{i}" for i in range(6000)})
+            check.ok("once, but for what changed", len(names) <= 6001, len(names))
+            check.equal("as it is now", [e[2]["state"] for e in s.events if e[2]["name"] == "many5999"][-1],
+                        "RUNNING")
+            check.ok("others are not in it", "other" not in names)
+        check.ok("ids grow", (lambda ids: ids == sorted(ids))([e[1] for e in s.events if e[1]]))
+
+
+def test_what_is_refused(check):
+    with Jobs() as jobs:
+        jobs.submit("here")
+        for query, headers in (("?initial=perhaps", {}), ("", {"Last-Event-ID": "x"}),
+                               ("", {"Last-Event-ID": "-1"}), ("?state=ODD", {})):
+            with jobs.watch(query, headers=headers) as s:
+                if query != "?state=ODD":
+                    check.equal(f"{query} {headers}", s.status, 400)
+        check.equal("no such job", jobs.one("nobody").status, 404)
+        with jobs.watch(method="HEAD") as s:
+            check.equal("HEAD", s.status, 200)
+            check.equal("... its type", s.header("Content-Type"), "text/event-stream")
+            check.ok("... and nothing else", not s.body and not s.data, s.body)
+        with jobs.one("here", method="HEAD") as s:
+            check.equal("HEAD of one", s.status, 200)
+
+
+# ---- one job ------------------------------------------------------------------------------
+def test_one_job(check):
+    with Jobs() as jobs:
+        jobs.submit("solo")
+        with jobs.one("solo") as s:
+            check.ok("how it is", s.until(lambda s: s.names() == ["solo"]), s.body)
+            check.equal("... waiting", s.events[0][2]["state"], "WAITING")
+            jobs.change("solo", "AttemptRunning")
+            check.ok("it runs", s.until(lambda s: s.events[-1][2]["state"] == "RUNNING"), s.events)
+            n = len(s.events)
+            jobs.change("solo", annotations={"nobody": "cares"})
+            jobs.change("solo", "Completed", 0)
+            check.ok("it has ended", s.until(lambda s: s.whole), s.events)
+            check.equal("... and said so", [e[0] for e in s.events[n:]], ["job", "end"])
+            check.equal("... how", s.events[-2][2]["state"], "SUCCEEDED")
+            check.equal("... why", s.events[-1][2], {"reason": "completed"})
+            # The connection is good for more.
+            s.connection.send(request_bytes(jobs.server.port, "GET", "/healthz"))
+            check.equal("the same connection", s.connection.reply().status, 200)
+        with jobs.one("solo") as s:
+            check.ok("of what has ended", s.ended() and [e[0] for e in s.events] == ["job", "end"], s.body)
+        jobs.submit("brief")
+        with jobs.one("brief") as s:
+            s.until(lambda s: s.names())
+            jobs.api.execute("DELETE", "frameworks", framework_name("brief"), {}, None)
+            check.ok("removed", s.ended() and [e[0] for e in s.events[1:]] == ["gone", "end"], s.body)
+        with jobs.one("solo", version="HTTP/1.0") as s:
+            check.ok("HTTP/1.0: until it is closed", s.until(lambda s: s.closed))
+            check.equal("... with all of it", [e[0] for e in s.events], ["job", "end"])
+
+
+# ---- limits -------------------------------------------------------------------------------
+def test_limits(check):
+    with Jobs("--streams-per-user", "2", "--stream-heartbeat", "1") as jobs:
+        jobs.submit("here")
+        a, b = jobs.watch(), jobs.one("here")
+        check.equal("as many as there may be", (a.status, b.status), (200, 200))
+        with jobs.watch() as s:
+            check.equal("one more", s.status, 429)
+            check.ok("... when to come again", s.header("Retry-After"))
+        check.equal("HEAD does not count", jobs.watch(method="HEAD").status, 200)
+        b.close()
+        check.ok("one has left", wait_until(lambda: jobs.watch().status == 200))
+        check.ok("the log does not say that it was cut", "too long" not in jobs.server.log())
+        a.close()
+    with Jobs("--connections", "8", "--streams-per-user", "100") as jobs:
+        both = [jobs.watch(), jobs.watch()]
+        check.equal("a quarter of the connections", [s.status for s in both], [200, 200])
+        with jobs.watch() as s:
+            check.equal("no more", s.status, 503)
+            check.ok("... when to come again", s.header("Retry-After"))
+        check.equal("others are served", jobs.server.request("GET", "/healthz").status, 200)
+
+
+def test_lifetime(check):
+    with Jobs("--stream-lifetime", "1") as jobs, jobs.watch() as s:
+        check.ok("it ends", s.until(lambda s: s.whole), s.body)
+        check.equal("... and says why", [e[2] for e in s.events], [{"reason": "lifetime"}])
+        check.equal("it may come again", jobs.watch().status, 200)
+
+
+def test_lasts_longer_than_idle(check):
+    """Who has nothing to read is not idle."""
+    with Jobs("--idle-timeout", "1", "--stream-heartbeat", "300") as jobs, jobs.watch() as s:
+        s.until(lambda s: s.body)
+        time.sleep(3)
+        jobs.submit("late")
+        check.ok("it is still there", s.until(lambda s: "late" in s.names()), s.body)
+
+
+def test_slow_reader(check):
+    """Who does not read is cut off, and nobody waits for him."""
+    with Jobs("--idle-timeout", "2", many=300) as jobs:
+        with Connection(jobs.server.port) as c, jobs.watch() as other:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s = Stream(jobs.server, connection=c)
+            other.until(lambda s: s.body)
+            before = jobs.server.rss_kib()
+
+            def change():
+                for i in range(300):
+                    jobs.change(f"many{i}", annotations={"jobPriority": "x"}, state="AttemptRunning", user="crowd")
+                for i in range(300):
+                    jobs.change(f"many{i}", state="AttemptPreparing", user="crowd")
+            turns = 0
+            while turns < 40 and not jobs.server.log_lines("it was cut off before its end"):
+                change()
+                n = len(other.body)
+                other.until(lambda s: len(s.body) > n)
+                turns += 1
+            check.ok("cut off", jobs.server.logged("it was cut off before its end"), turns)
+            check.ok("... so that it is seen", s.until(lambda s: s.closed) and not s.whole)
+            check.ok("no memory for it", jobs.server.rss_kib() - before < 30000 * SLOW)
+            jobs.submit("after")
+            check.ok("others hear on", other.until(lambda s: "after" in s.names()))
+
+
+def test_clients_that_leave(check):
+    """Each descriptor comes back, and each place."""
+    with Jobs("--streams-per-user", "60", "--stream-heartbeat", "300") as jobs:
+        jobs.submit("here")
+        jobs.watch().status
+        wait_until(lambda: jobs.server.logged(WATCH))
+        before = jobs.files()
+        for _ in range(3):
+            crowd = [jobs.watch() if i % 2 else jobs.one("here") for i in range(59)]
+            check.equal("all in", {s.status for s in crowd}, {200})
+            for s in crowd:
+                s.close()
+            check.ok("all out", wait_until(lambda: jobs.files() <= before + 2), (before, jobs.files()))
+        check.equal("there is room", jobs.watch().status, 200)
+
+
+def test_many(check):
+    """A thousand that wait, and as many that may not, harm nobody else."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(
+        8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    with Jobs("--connections", "8000", "--streams-per-user", "1000") as jobs:
+        crowd = [jobs.watch() for _ in range(2000)]
+        check.equal("a thousand may", [s.status for s in crowd].count(200), 1000)
+        check.equal("... no more", [s.status for s in crowd].count(429), 1000)
+        took = []
+        for _ in range(20):
+            start = time.monotonic()
+            check.equal("healthz", jobs.server.request("GET", "/healthz").status, 200)
+            took.append(time.monotonic() - start)
+        check.ok("... soon", sorted(took)[10] < 1 * SLOW, took)
+        jobs.submit("news")
+        heard = [s for s in crowd if s.status == 200 and s.until(lambda s: "news" in s.names())]
+        check.equal("all hear", len(heard), 1000)
+        for s in crowd:
+            s.close()
+
+
+# ---- ends ----------------------------------------------------------------------------------
+def test_drain(check):
+    with Jobs("--drain-timeout", "60") as jobs:
+        jobs.submit("here")
+        both = [jobs.watch(), jobs.one("here")]
+        waits = jobs.one("here", "?wait=250")
+        check.equal("there", [s.status for s in both], [200, 200])
+        # It has been taken once something else was answered after it.
+        jobs.server.request("GET", "/healthz")
+        start = time.monotonic()
+        jobs.server.terminate()
+        for s in both:
+            check.ok("the last words", s.ended() and s.events[-1][:1] + s.events[-1][2:] ==
+                     ("end", {"reason": "shutdown"}), s.body)
+        check.equal("who waits is answered", waits.status, 200)
+        check.equal("it ends well", jobs.server.stop(), 0)
+        check.ok("... soon", time.monotonic() - start < 30 * SLOW)
+
+
+def test_tokens(check):
+    """What was begun with a token ends with it."""
+    with Place() as place:
+        place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
+        server = place.server(*SIGNATURE, *ONE_LOOP, "--stream-heartbeat", "1", "--deny-list", "rest-lit/revoked",
+                              "--token-namespace", "rest-lit")
+        wait_until(lambda: server.request("GET", "/readyz").status == 200)
+        with Stream(server) as s:
+            check.equal("without one", s.status, 401)
+        with Stream(server, headers=bearer(token(lifetime=4))) as s:
+            check.equal("while it is good", s.status, 200)
+            check.ok("it has expired", s.ended() and s.events[-1][2] == {"reason": "token"}, s.body)
+        good = token()
+        with Stream(server, headers=bearer(good)) as s, Stream(server, headers=bearer(token(jti="x"))) as other:
+            check.equal("another", (s.status, other.status), (200, 200))
+            gone = server.request("DELETE", f"/api/v2/tokens/{good}", headers=bearer(good))
+            check.equal("revoked", gone.status, 200)
+            check.ok("it ends", s.ended() and s.events[-1][2] == {"reason": "token"}, s.body)
+            n = len(other.body)
+            check.ok("others do not", other.until(lambda s: len(s.body) > n) and not other.events, other.body)
+
+
+def test_tls(check):
+    with TlsServer(*ONE_LOOP, "--stream-heartbeat", "1", "--stream-lifetime", "3") as server:
+        with Stream(server, headers=bearer(token())) as s:
+            check.equal("status", s.status, 200)
+            check.ok("heartbeat", s.until(lambda s: b": ping" in s.body), s.body)
+            check.ok("to its end", s.until(lambda s: s.whole), s.body)
+            check.equal("why", [e[2] for e in s.events], [{"reason": "lifetime"}])
+
+
+# ---- ?wait= -------------------------------------------------------------------------------
+def state_of(stream):
+    stream.until(lambda s: s.body.endswith(b"}\n") or s.closed)
+    try:
+        return json.loads(stream.body)["jobStatus"]["state"]
+    except (ValueError, KeyError):
+        return stream.body
+
+
+def test_wait(check):
+    with Jobs() as jobs:
+        jobs.submit("slow")
+
+        def answered(stream, wait, state):
+            return check.equal("answered", (stream.status, stream.header("X-Wait"), state_of(stream)),
+                               (200, wait, state))
+
+        answered(jobs.one("slow", "?wait=0"), "timeout", "WAITING")
+        answered(jobs.one("slow", "?wait=1"), "timeout", "WAITING")
+        check.equal("without it", jobs.one("slow", "").header("X-Wait"), None)
+        runs, ends = jobs.one("slow", "?wait=200&for=running"), jobs.one("slow", "?wait=200")
+        old = Stream(jobs.server, f"/api/v1/user/{USER}/jobs/slow?wait=99999999999")
+        jobs.server.request("GET", "/healthz")
+        check.ok("they wait", not runs.data and not ends.data)
+        jobs.change("slow", "AttemptRunning")
+        answered(runs, "reached", "RUNNING")
+        jobs.change("slow", "Completed", 0)
+        answered(ends, "reached", "SUCCEEDED")
+        answered(old, "reached", "SUCCEEDED")
+        answered(jobs.one("slow", "?wait=200&for=running"), "reached", "SUCCEEDED")
+        jobs.submit("removed")
+        waits = jobs.one("removed", "?wait=200")
+        jobs.server.request("GET", "/healthz")
+        jobs.api.execute("DELETE", "frameworks", framework_name("removed"), {}, None)
+        check.equal("removed meanwhile", waits.status, 404)
+        for query in ("?wait=x", "?wait=-1", "?wait=", "?wait=1&for=ever"):
+            check.equal(query, jobs.one("slow", query).status, 400)
+        check.equal("no such job", jobs.one("nobody", "?wait=200").status, 404)
+        check.equal("HEAD does not wait", jobs.one("slow", "?wait=200", method="HEAD").status, 200)
+
+
+def test_wait_counts(check):
+    with Jobs("--streams-per-user", "2", "--stream-lifetime", "200") as jobs:
+        jobs.submit("slow")
+        waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
+        check.ok("too many", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))
+        for s in waits:
+            s.close()
+        check.ok("who has left does not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
+
+
+TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
+         test_one_job, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
+         test_clients_that_leave, test_many, test_drain, test_tokens, test_tls]

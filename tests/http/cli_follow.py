@@ -1,10 +1,15 @@
 """The command line while it waits for a job: what it shows, what it prints of logs, and how it ends."""
+import json
 import re
 import signal
+import threading
 
-from cli import ESCAPE, Cli
+from cli import ESCAPE, Cli, cli
 from fakeserver import JOB, FakeServer
-from harness import job_v2, wait_until
+from harness import PATIENCE, SLOW, job_v2, wait_until
+from logs import JOB as SLEEP
+from logs import Log, Place
+from tokens import token, write_file
 
 
 def follow(fake, *arguments, **more):
@@ -212,5 +217,53 @@ def test_cli_interrupted(check):
         check.equal("nothing was stopped", fake.count("PUT", ".*"), 0)
 
 
-TESTS = [test_cli_ends, test_cli_pipe, test_cli_terminal, test_cli_logs, test_cli_logs_of_many, test_cli_logs_again,
+def test_cli_whole(check):
+    """The real server between: a job from its submission to its end, as an API server shows it."""
+    done = threading.Event()
+
+    def log(handler, _pod, query):
+        Log.head(handler)
+        Log.chunk(handler, b"first\n")
+        if "follow" in query and done.wait(2 * PATIENCE * SLOW):
+            Log.chunk(handler, b"last\n")
+        Log.chunk(handler, b"")
+
+    with Place() as place:
+        place.log.act = log
+        place.api.remove("frameworks", place.name)
+        file = write_file(place.directory, "token", token("alice"))
+        at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)
+
+        def becomes(state, task_state, **completion):
+            """The Framework is so now."""
+            told = json.loads(json.dumps(place.api.objects["frameworks", place.name]))
+            outcome = completion and {"code": 137, "phrase": "ContainerSigKillReceived", "diagnostics": "", **completion}
+            told["status"] = {"state": state, "startTime": "2026-11-22T01:00:00Z", "attemptStatus": {
+                "id": 0, "configMapName": f"{place.name}-attempt", "completionStatus": outcome or None,
+                "taskRoleStatuses": [{"name": "worker", "taskStatuses": [{
+                    "index": 0, "state": task_state, "attemptStatus": {
+                        "id": 0, "podName": f"{place.name}-worker-0", "podUID": place.uid, "podNodeName": "node0",
+                        "completionStatus": outcome or None}}]}]}}
+            place.api.update("frameworks", place.name, told)
+
+        with Cli("submit", *at, "--logs", "-", text=job_v2(SLEEP)) as c:
+            check.ok("waits", c.says("WAITING"), c.stderr)
+            becomes("AttemptPreparing", "AttemptCreationPending")
+            check.ok("its task waits", c.says("worker 1/1 waiting"), c.stderr)
+            becomes("AttemptRunning", "AttemptRunning")
+            check.ok("runs", c.says("worker 1/1 running"), c.stderr)
+            check.ok("its log, live", c.says("worker[0] | first"), (c.stdout, c.stderr))
+            done.set()
+            check.ok("... to its end", c.says("worker[0] | last"), (c.stdout, c.stderr))
+            becomes("Completed", "Completed", code=137)
+            check.equal("failed", c.end(), 1)
+            check.ok("and why", "exit code 137" in c.stderr and "reason:" in c.stderr, c.stderr)
+            check.equal("each line once", c.stdout, f"alice~{SLEEP}\nworker[0] | first\nworker[0] | last\n")
+        code, out, err = cli("show", *at, SLEEP)
+        check.ok("show", code == 0 and "FAILED" in out and re.search(r"worker\[0\] +FAILED +node0", out), (code, out, err))
+        code, out, err = cli("jobs", *at, "--state", "FAILED")
+        check.ok("jobs", code == 0 and f"\n{SLEEP} " in out, (code, out, err))
+
+
+TESTS = [test_cli_whole, test_cli_ends, test_cli_pipe, test_cli_terminal, test_cli_logs, test_cli_logs_of_many, test_cli_logs_again,
          test_cli_server_dies, test_cli_interrupted]

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
+import change_jobs
 import delivery
 import dryrun
 import janitor
@@ -419,6 +420,7 @@ def main():
         submit_with_configmap(check, cluster)
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
+             change_jobs.test_change_jobs,
              test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 

@@ -1,0 +1,94 @@
+"""Jobs of a real API server are stopped, removed, tagged and scaled: as before the make-believe one
+(tests/http/changes.py), and what that takes for granted of the real one."""
+import json
+import shutil
+import tempfile
+import threading
+
+import changes
+from harness import Server, framework_name, job_v2
+from place import NO_LIMITS
+from tokens import SECRET, write_file
+
+FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks/"
+MERGE, PATCH = "application/merge-patch+json", "application/json-patch+json"
+
+
+class RealYard(changes.Yard):
+    """The same users, before this cluster."""
+
+    def __init__(self, cluster, *arguments):
+        self.cluster, self.api = cluster, None
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-changes.")
+        self.server = Server(
+            "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+            cluster.user_token, "--facts",
+            write_file(self.directory, "facts.json", json.dumps(changes.FACTS)), "--jwt-secret-file",
+            write_file(self.directory, "jwt-secret", SECRET), "--token-check", "signature", *NO_LIMITS,
+            *arguments, who=[])
+        self.jobs = set()
+
+    def submit(self, body, who="alice"):
+        self.jobs.add(framework_name(json.loads(body)["name"], who))
+        return super().submit(body, who)
+
+    def object(self, job, who="alice"):
+        return self.cluster.get("Framework", framework_name(job, who))
+
+    def __exit__(self, *_):
+        self.server.remove()
+        for kind in ("Framework", "Secret"):
+            for name in self.cluster.names(kind):
+                if name[:32] in self.jobs or name in {framework_name(j) for j in ("text", "form.v1")}:
+                    self.cluster.delete(kind, name)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def what_it_says(check, cluster, job):
+    """What is told of the API server in k8s/store.h and server/job_change.h."""
+    path = FRAMEWORKS + framework_name(job)
+    other = {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}}
+    check.equal("a merge patch of another uid", cluster.api("PATCH", path, {
+        **other, "spec": {"executionType": "Stop"}}, MERGE)[0], 422)
+    check.equal("a merge patch of an old version", cluster.api("PATCH", path, {
+        "metadata": {"resourceVersion": "1"}}, MERGE)[0], 409)
+    check.equal("a test that fails", cluster.api("PATCH", path, [
+        {"op": "test", "path": "/metadata/uid", "value": "x"},
+        {"op": "replace", "path": "/spec/executionType", "value": "Stop"}], PATCH)[0], 422)
+    check.equal("removing another uid", cluster.api("DELETE", path, {
+        "preconditions": other["metadata"]})[0], 409)
+    check.equal("nothing came of it", cluster.get("Framework", framework_name(job))["spec"]["executionType"], "Start")
+
+
+def tag_while_it_changes(check, yard, job):
+    """FrameworkController writes the same object all the time: no tag is lost, nor what it writes."""
+    path = FRAMEWORKS + framework_name(job)
+    stop = threading.Event()
+    written = []
+
+    def controller():
+        while not stop.is_set():
+            n = len(written) + 1
+            yard.cluster.api("PATCH", path, {"status": {"retryPolicyStatus": {"totalRetriedCount": n}}}, MERGE)
+            written.append(n)
+            stop.wait(0.03)
+
+    thread = threading.Thread(target=controller)
+    thread.start()
+    said = [(f"t{i}", yard.change("alice", "PUT", f"/api/v2/jobs/alice~{job}/tag", {"value": f"t{i}"}).status)
+            for i in range(6)]
+    stop.set()
+    thread.join()
+    framework = yard.object(job)
+    check.ok("tags while it changes", {s for _, s in said} <= {200, 503} and said[0][1] == 200, str(said))
+    check.equal("none is lost", changes.tags_of(framework), [t for t, s in said if s == 200])
+    check.equal("nor a status", framework["status"]["retryPolicyStatus"]["totalRetriedCount"], written[-1])
+
+
+def test_change_jobs(check, cluster):
+    with RealYard(cluster, *changes.LIMITS) as yard:
+        yard.submit(job_v2("told"))
+        what_it_says(check, cluster, "told")
+        tag_while_it_changes(check, yard, "told")
+        for part in changes.PARTS:
+            part(check, yard, f"{part.__name__} in a cluster")

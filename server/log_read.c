@@ -73,10 +73,6 @@ static void set_headers(struct request *r)
 static void refuse_log(struct reading *g, const struct tail_end *end)
 {
 	switch (end->status) {
-	case 0:
-		refuse(g, UNAVAILABLE,
-		       because(g, "the API server does not give the log", span_of(end->message)));
-		break;
 	case 400:
 		refuse(g, NO_TASK_LOG, "there is no log yet: the container has not started");
 		break;
@@ -85,6 +81,10 @@ static void refuse_log(struct reading *g, const struct tail_end *end)
 		break;
 	case 404:
 		refuse(g, GONE);
+		break;
+	case 429:
+	case 503:
+		refuse(g, UNAVAILABLE, "the API server has too much to do; try again");
 		break;
 	default:
 		refuse(g, UNKNOWN_ERROR,

@@ -331,6 +331,8 @@ def refusals_of_the_api_server(check):
                                         (404, 404, "NoTaskLogError", ["gone"]),
                                         (401, 500, "UnknownError", ["401"]),
                                         (500, 500, "UnknownError", ["500", "kubelet"]),
+                                        (429, 503, "UnavailableError", ["again"]),
+                                        (503, 503, "UnavailableError", ["again"]),
                                         (302, 500, "UnknownError", ["302"])):
             secret = "words of the API server"
             p.log.act = lambda h, *_: h.answer(*status(code, "Some", message=secret))  # noqa: B023

@@ -38,7 +38,15 @@ static void end(struct watch *w, const char *reason)
 /* A row of the list, and how many tasks are in which state. */
 static void describe(struct str *out, const struct cached *job)
 {
+	ARENA_AUTO a = { 0 };
+	struct span doc;
 	job_row(out, job, false);
+	if (!out->n || !cached_doc(job, &a, &doc))
+		return;
+	out->n--; /* the brace */
+	str_puts(out, ",\"taskRoles\":");
+	job_counts(out, doc, &a);
+	str_char(out, '}');
 }
 
 static void show(struct watch *w, const struct cached *job)

@@ -26,6 +26,7 @@ void job_get_v1(struct request *r)
 	job_look(r, &(struct job_looking){
 			.attempt = SPAN("latest"),
 			.render = render,
+			.waits = true,
 			.tags = true,
 		    });
 }

@@ -123,7 +123,9 @@ class Jobs:
             if state:
                 done = {"completionStatus": {"code": code}} if code is not None else {}
                 body["status"] = {"state": state, "startTime": "2026-11-22T00:00:00Z",
-                                  "attemptStatus": {"id": 0, "taskRoleStatuses": [], **done}}
+                                  "attemptStatus": {"id": 0, "taskRoleStatuses": [
+                                      {"name": "worker", "taskStatuses": [{"index": 0, "state": "TaskAttemptRunning"}]}
+                                  ], **done}}
             body["metadata"].setdefault("annotations", {}).update(annotations or {})
             return self.api.update("frameworks", key, body)
 
@@ -288,6 +290,7 @@ def test_one_job(check):
             check.equal("... waiting", s.events[0][2]["state"], "WAITING")
             jobs.change("solo", "AttemptRunning")
             check.ok("it runs", s.until(lambda s: s.events[-1][2]["state"] == "RUNNING"), s.events)
+            check.equal("... how many tasks of what", list(s.events[-1][2]["taskRoles"]), ["worker"])
             n = len(s.events)
             jobs.change("solo", annotations={"nobody": "cares"})
             jobs.change("solo", "Completed", 0)
@@ -516,4 +519,4 @@ def test_wait_counts(check):
 
 TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
          test_one_job, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
-         test_clients_that_leave, test_many, test_drain, test_tokens, test_tls]
+         test_clients_that_leave, test_many, test_drain, test_tokens, test_tls, test_wait, test_wait_counts]

@@ -360,7 +360,7 @@ static struct cached *read_object(struct span object, bool bare)
 
 struct cached *cached_new(struct span object)
 {
-	STR_AUTO doc = STR_INIT(object.n + sizeof("null"));
+	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
 	cached_trim(&doc, object);
 	assert(!doc.full);
 	return read_object(str_view(&doc), false);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/scan.h"
+#include "tests/unit/base/dice.h"
 
 static void assert_span(struct span got, const char *wanted)
 {
@@ -55,66 +56,67 @@ static void test_scan_valid_takes(void **state)
 	}
 }
 
+static const char *const REFUSED[] = {
+	"",
+	" ",
+	"{",
+	"[",
+	"}",
+	"]",
+	"[1",
+	"[1,",
+	"[1,]",
+	"[,1]",
+	"[1 2]",
+	"{,}",
+	"{\"a\"}",
+	"{\"a\":}",
+	"{\"a\":1,}",
+	"{\"a\":1 \"b\":2}",
+	"{a:1}",
+	"{1:1}",
+	"{\"a\":1]",
+	"[1}",
+	"{}{}",
+	"1 2",
+	"01",
+	"-",
+	"+1",
+	".5",
+	"1.",
+	"1.e2",
+	"1e",
+	"1e+",
+	"0x1",
+	"tru",
+	"nul",
+	"nulll",
+	"True",
+	"NaN",
+	"\"",
+	"\"abc",
+	"\"\\",
+	"\"\\x\"",
+	"\"\\u12\"",
+	"\"\\u12g4\"",
+	"\"a\tb\"",
+	"\"seven..\x01\"",
+	"\"\xff\"",
+	"\"\xc3\"",
+	"\"\xed\xa0\x80\"",
+	"\"\xc0\x80\"",
+	"\xef\xbb\xbf{}",
+	"{}\v",
+	"[\"a\",'b']",
+	"/**/1",
+};
+
 static void test_scan_valid_refuses(void **state)
 {
 	(void)state;
-	static const char *const BAD[] = {
-		"",
-		" ",
-		"{",
-		"[",
-		"}",
-		"]",
-		"[1",
-		"[1,",
-		"[1,]",
-		"[,1]",
-		"[1 2]",
-		"{,}",
-		"{\"a\"}",
-		"{\"a\":}",
-		"{\"a\":1,}",
-		"{\"a\":1 \"b\":2}",
-		"{a:1}",
-		"{1:1}",
-		"{\"a\":1]",
-		"[1}",
-		"{}{}",
-		"1 2",
-		"01",
-		"-",
-		"+1",
-		".5",
-		"1.",
-		"1.e2",
-		"1e",
-		"1e+",
-		"0x1",
-		"tru",
-		"nul",
-		"nulll",
-		"True",
-		"NaN",
-		"\"",
-		"\"abc",
-		"\"\\",
-		"\"\\x\"",
-		"\"\\u12\"",
-		"\"\\u12g4\"",
-		"\"a\tb\"",
-		"\"seven..\x01\"",
-		"\"\xff\"",
-		"\"\xc3\"",
-		"\"\xed\xa0\x80\"",
-		"\"\xc0\x80\"",
-		"\xef\xbb\xbf{}",
-		"{}\v",
-		"[\"a\",'b']",
-		"/**/1",
-	};
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
-		if (valid(span_of(BAD[i]), 64))
-			fail_msg("taken: %s", BAD[i]);
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+		if (valid(span_of(REFUSED[i]), 64))
+			fail_msg("taken: %s", REFUSED[i]);
 	}
 	assert_false(valid(SPAN("\"a\0b\""), 64));
 	assert_false(valid(SPAN("\"\\\0\""), 64));
@@ -252,12 +254,12 @@ static void test_scan_stays_within_what_is_no_json(void **state)
 {
 	(void)state;
 	static const char BYTES[] = "{}[]\":,\\ 1tn";
-	srand(1);
+	struct dice dice = { 1 };
 	for (int i = 0; i < 50000; i++) {
-		size_t n = (size_t)(rand() % 24);
+		size_t n = dice_roll(&dice, 24);
 		char *p = xmalloc(n ? n : 1);
 		for (size_t k = 0; k < n; k++)
-			p[k] = BYTES[(size_t)rand() % (sizeof(BYTES) - 1)];
+			p[k] = BYTES[dice_roll(&dice, sizeof(BYTES) - 1)];
 		struct span text = { p, n };
 		(void)scan_valid(text, 8);
 		walk(text, 0);

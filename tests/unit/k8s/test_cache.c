@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "k8s/cache.h"
+#include "tests/unit/base/dice.h"
 
 enum { NAMES = 40, LOG = 20000, MAX = 64 << 20 };
 
@@ -278,13 +279,14 @@ static void test_cache_inbox_is_bounded(void **state)
 /* ---- a server and its watch ---- */
 
 struct happening {
-	int name;
 	int64_t uid, version;
+	int name;
 	bool removed;
 };
 
 struct world {
 	struct cache *cache;
+	struct dice dice;
 	int64_t version;             /* the last one given */
 	struct happening now[NAMES]; /* version 0: it is not there */
 	struct happening log[LOG];
@@ -295,8 +297,9 @@ static void happens(struct world *w, int name, bool note)
 {
 	struct happening *h = &w->now[name];
 	bool there = h->version != 0;
-	*h = (struct happening){ name, there ? h->uid : ++w->version, ++w->version,
-		                 there && rand() % 4 == 0 };
+	int64_t uid_number = there ? h->uid : ++w->version;
+	*h = (struct happening){ uid_number, ++w->version, name,
+		                 there && dice_roll(&w->dice, 4) == 0 };
 	assert_true(w->logged < LOG);
 	w->log[w->logged++] = *h;
 	FREE_AUTO char *uid = xasprintf("u%lld", (long long)h->uid);
@@ -322,7 +325,7 @@ static void tell(struct world *w)
 		removed(w->cache, h->name, uid, h->version);
 	else
 		cache_put(w->cache, framework(h->name, h->uid, h->version));
-	if (rand() % 8 == 0)
+	if (dice_roll(&w->dice, 8) == 0)
 		cache_seen(w->cache, h->version);
 }
 
@@ -337,10 +340,10 @@ static void list(struct world *w)
 	for (int i = 0; i < NAMES; i++) {
 		if (then[i].version)
 			cache_put(w->cache, framework(i, then[i].uid, then[i].version));
-		if (rand() % 4 == 0)
-			happens(w, rand() % NAMES, rand() % 2);
+		if (dice_roll(&w->dice, 4) == 0)
+			happens(w, (int)dice_roll(&w->dice, NAMES), dice_roll(&w->dice, 2));
 	}
-	if (rand() % 4 == 0)
+	if (dice_roll(&w->dice, 4) == 0)
 		return; /* the connection broke; another list begins, some day */
 	cache_list_end(w->cache, version);
 	w->told = logged;
@@ -380,21 +383,20 @@ static void test_cache_becomes_as_the_server_is(void **state)
 {
 	(void)state;
 	static struct world w;
-	w = (struct world){ .cache = cache_new(MAX), .version = 100 };
+	w = (struct world){ .cache = cache_new(MAX), .dice = { 7 }, .version = 100 };
 	const struct view *held[8] = { NULL };
 	int64_t sums[8] = { 0 };
-	srand(7);
 	for (int i = 0; i < 8000; i++) {
-		int what = rand() % 100;
+		unsigned what = dice_roll(&w.dice, 100);
 		if (what < 40)
-			happens(&w, rand() % NAMES, rand() % 2);
+			happens(&w, (int)dice_roll(&w.dice, NAMES), dice_roll(&w.dice, 2));
 		else if (what < 97)
 			tell(&w);
 		else if (what < 98)
 			list(&w);
 		else {
 			/* A view that was taken does not change. */
-			size_t at = (size_t)(rand() % 8);
+			size_t at = dice_roll(&w.dice, 8);
 			if (held[at]) {
 				assert_int_equal(sum(held[at]), sums[at]);
 				view_drop(held[at]);
@@ -425,13 +427,12 @@ static void test_cache_becomes_as_the_watch_tells(void **state)
 {
 	(void)state;
 	static struct world w;
-	w = (struct world){ .cache = cache_new(MAX), .version = 100 };
-	srand(8);
+	w = (struct world){ .cache = cache_new(MAX), .dice = { 8 }, .version = 100 };
 	cache_list_begin(w.cache);
 	cache_list_end(w.cache, 100);
 	for (int i = 0; i < 4000; i++) {
-		if (rand() % 2)
-			happens(&w, rand() % NAMES, rand() % 2);
+		if (dice_roll(&w.dice, 2))
+			happens(&w, (int)dice_roll(&w.dice, NAMES), dice_roll(&w.dice, 2));
 		else
 			tell(&w);
 		if (i % 500 == 499) {
@@ -474,7 +475,9 @@ static void *reader(void *arg)
 static void follow(void *arg, const struct cached *now, const struct cached *before)
 {
 	struct crowd *c = arg;
-	int64_t *known = &c->heard[number_of(now ? now : before)];
+	const struct cached *one = now ? now : before;
+	assert_non_null(one);
+	int64_t *known = &c->heard[number_of(one)];
 	if (*known != (before ? before->version : 0))
 		atomic_fetch_add(&c->failures, 1);
 	*known = now ? now->version : 0;

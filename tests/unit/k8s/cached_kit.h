@@ -1,0 +1,54 @@
+#pragma once
+/* Frameworks of tests/data/frameworks, and others, as they are kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/scan.h"
+#include "k8s/cached.h"
+
+#define CACHED_AUTO __attribute__((cleanup(cached_cleanup))) struct cached
+static inline void cached_cleanup(struct cached **c)
+{
+	cached_drop(*c);
+}
+
+static inline struct span read_file(struct arena *a, const char *name)
+{
+	FREE_AUTO char *path = xasprintf("tests/data/frameworks/%s.json", name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	enum { MAX = 1 << 20 };
+	char *p = arena_alloc(a, MAX);
+	size_t n = fread(p, 1, MAX, f);
+	assert_true(n > 0 && n < MAX);
+	(void)fclose(f);
+	return (struct span){ p, n };
+}
+
+/* At the end of memory that is exactly so long. */
+static inline struct cached *cached_of(struct span object)
+{
+	assert_true(scan_valid(object, 64));
+	char *p = xmalloc(object.n);
+	memcpy(p, object.p, object.n);
+	struct cached *c = cached_new((struct span){ p, object.n });
+	free(p);
+	return c;
+}
+
+#define MD5 "0123456789abcdef0123456789abcdef"
+#define OBJECT(annotations, spec, status)                                                          \
+	"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":\"u\",\"annotations\":" annotations           \
+	"},\"spec\":" spec ",\"status\":" status "}"
+
+static inline struct cached *annotated(const char *annotations)
+{
+	FREE_AUTO char *text = xasprintf(OBJECT("%s", "{}", "null"), annotations);
+	return cached_of(span_of(text));
+}

@@ -1,0 +1,266 @@
+/* One Framework as it is kept: of real ones, in every state. */
+#include <jansson.h>
+
+#include "tests/unit/k8s/cached_kit.h"
+
+/* ---- real ones ---- */
+
+/* What was worked out from the files by other means. */
+static const struct expected {
+	const char *file;
+	enum job_state state;
+	const char *sub_state, *execution;
+	bool has_code;
+	int code;
+	int retries[4]; /* total, accountable, attempt, delay */
+	int size[3];    /* tasks, roles, gpus */
+	int times_s[3]; /* created, launched, completed */
+} EXPECTED[] = {
+	/* clang-format off */
+	{ "00-posted", JOB_WAITING, "AttemptCreationPending", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, -1, -1 } },
+	{ "01-AttemptCreationPending", JOB_WAITING, "AttemptCreationPending", "CREATE", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, -1, -1 } },
+	{ "02-AttemptCreationRequested", JOB_WAITING, "AttemptCreationRequested", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, -1, -1 } },
+	{ "03-AttemptPreparing-no-pods", JOB_WAITING, "AttemptPreparing", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, -1, -1 } },
+	{ "04-AttemptPreparing-addresses", JOB_WAITING, "AttemptPreparing", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, -1, -1 } },
+	{ "05-AttemptRunning-first-task", JOB_RUNNING, "AttemptRunning", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170397, -1 } },
+	{ "06-AttemptRunning", JOB_RUNNING, "AttemptRunning", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170397, -1 } },
+	{ "07-AttemptDeletionPending", JOB_RUNNING, "AttemptDeletionPending", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "08-AttemptDeletionRequested", JOB_RUNNING, "AttemptDeletionRequested", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "09-AttemptDeleting", JOB_RUNNING, "AttemptDeleting", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "10-AttemptCompleted", JOB_RUNNING, "AttemptCompleted", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "11-Completed-succeeded", JOB_SUCCEEDED, "Completed", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, 1795170402 } },
+	{ "12-Completed-failed", JOB_FAILED, "Completed", "START", true, 1, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, 1795170401 } },
+	{ "13-Completed-oom-killed", JOB_FAILED, "Completed", "START", true, -1200, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, 1795170400 } },
+	{ "14-Completed-stopped", JOB_STOPPED, "Completed", "STOP", true, -210, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170392, 1795170397, 1795170398 } },
+	{ "15-Completed-pod-refused", JOB_FAILED, "Completed", "START", true, -200, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170393, 1795170395, 1795170395 } },
+	{ "16-Completed-no-rule-triggered", JOB_SUCCEEDED, "Completed", "START", true, 0, { 0, 0, 0, -1 }, { 3, 2, 4 }, { 1795170547, 1795170549, 1795170551 } },
+	{ "17-retry-waiting", JOB_RUNNING, "AttemptCompleted", "START", true, 201, { 0, 0, 0, 71 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "18-retry-pending", JOB_WAITING, "AttemptCreationPending", "START", false, 0, { 1, 0, 1, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "19-retry-AttemptRunning", JOB_RUNNING, "AttemptRunning", "START", false, 0, { 1, 0, 1, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, -1 } },
+	{ "20-task-retry", JOB_RUNNING, "AttemptRunning", "START", false, 0, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170547, 1795170550, -1 } },
+	{ "21-being-deleted", JOB_RUNNING, "AttemptDeleting", "START", true, -100, { 0, 0, 0, -1 }, { 4, 2, 4 }, { 1795170542, 1795170544, -1 } },
+	{ "22-Completed-retries-exhausted", JOB_FAILED, "Completed", "START", true, 2, { 1, 1, 1, -1 }, { 4, 2, 4 }, { 1795170392, 1795170396, 1795170406 } },
+	{ "23-compressed-1600-tasks", JOB_WAITING, "AttemptCreationPending", "CREATE", false, 0, { 0, 0, 0, -1 }, { 1600, 2, 4 }, { 1795170639, -1, -1 } },
+	{ "real-Completed-failed", JOB_FAILED, "Completed", "START", true, 42, { 0, 0, 0, -1 }, { 4, 2, 0 }, { 1795171448, 1795171472, 1795171472 } },
+	{ "real-Completed-oom-killed", JOB_FAILED, "Completed", "START", true, -1200, { 0, 0, 0, -1 }, { 4, 2, 0 }, { 1795171448, 1795171472, 1795171472 } },
+	{ "real-Completed-succeeded", JOB_SUCCEEDED, "Completed", "START", true, 0, { 0, 0, 0, -1 }, { 4, 2, 0 }, { 1795171447, 1795171450, 1795171461 } },
+	/* clang-format on */
+};
+enum { FILES = sizeof(EXPECTED) / sizeof(EXPECTED[0]) };
+
+static int64_t milliseconds(int seconds)
+{
+	return seconds < 0 ? CACHED_NONE : INT64_C(1000) * seconds;
+}
+
+static void check(const struct cached *c, const struct expected *x)
+{
+	assert_false(c->broken);
+	assert_int_equal(c->state, x->state);
+	assert_string_equal(c->sub_state, x->sub_state);
+	assert_string_equal(c->execution, x->execution);
+	assert_int_equal(c->has_code, x->has_code);
+	assert_int_equal(c->code, x->code);
+	assert_int_equal(c->retries, x->retries[0]);
+	assert_int_equal(c->accountable, x->retries[1]);
+	assert_int_equal(c->attempt, x->retries[2]);
+	assert_int_equal(c->retry_delay_s, x->retries[3]);
+	assert_int_equal(c->tasks, x->size[0]);
+	assert_int_equal(c->roles, x->size[1]);
+	assert_int_equal(c->gpus, x->size[2]);
+	assert_int_equal(c->created_ms, milliseconds(x->times_s[0]));
+	assert_int_equal(c->launched_ms, milliseconds(x->times_s[1]));
+	assert_int_equal(c->completed_ms, milliseconds(x->times_s[2]));
+	assert_int_equal(c->deleting, strstr(x->file, "21-being-deleted") != NULL);
+	assert_string_equal(c->tags, "[]");
+	assert_string_equal(c->priority, "");
+	assert_true(c->weight >= sizeof(*c) + c->doc.n);
+}
+
+static void test_cached_new_of_all_states(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FILES; i++) {
+		ARENA_AUTO a = { 0 };
+		CACHED_AUTO *c = cached_of(read_file(&a, EXPECTED[i].file));
+		print_message("%s: %zu bytes, %zu packed\n", EXPECTED[i].file, c->doc_size,
+		              c->doc.n);
+		check(c, &EXPECTED[i]);
+	}
+}
+
+static void test_cached_new_of_names(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	CACHED_AUTO *c = cached_of(read_file(&a, "19-retry-AttemptRunning"));
+	assert_string_equal(c->name, "snapretried");
+	assert_string_equal(c->uid, "648ca293-5412-4ea4-a48f-5160cf578d9c");
+	assert_string_equal(c->job, "snapretried");
+	assert_string_equal(c->user, "alice");
+	assert_string_equal(c->cluster, "default");
+	assert_string_equal(c->resource_version, "1768");
+	assert_int_equal(c->version, 1768);
+	assert_true(c->legacy); /* the name is no MD5 */
+	CACHED_AUTO *real = cached_of(read_file(&a, "real-Completed-failed"));
+	assert_string_equal(real->job, real->name);
+	assert_string_equal(real->user, "");
+	assert_string_equal(real->cluster, "unknown");
+	assert_true(real->legacy);
+}
+
+static bool in(const char *const *names, const char *name)
+{
+	for (; *names; names++) {
+		if (strcmp(*names, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void strip(json_t *object, const char *const *names)
+{
+	const char *key;
+	void *next;
+	json_t *value;
+	json_object_foreach_safe(object, next, key, value)
+	{
+		if (!in(names, key))
+			json_object_del(object, key);
+	}
+}
+
+/* What should be left, by jansson. */
+static void strip_role(json_t *role)
+{
+	static const char *const ROLE[] = { "name", "taskNumber", "task",
+		                            "frameworkAttemptCompletionPolicy", NULL };
+	static const char *const TASK[] = { "retryPolicy", "podGracefulDeletionTimeoutSec", "pod",
+		                            NULL };
+	static const char *const POD[] = { "metadata", "spec", NULL };
+	static const char *const METADATA[] = { "labels", "annotations", NULL };
+	static const char *const SPEC[] = { "containers", "initContainers", "hostNetwork",
+		                            "schedulerName", NULL };
+	static const char *const CONTAINER[] = { "name", "resources", NULL };
+	json_t *task = json_object_get(role, "task");
+	json_t *pod = json_object_get(task, "pod");
+	json_t *spec = json_object_get(pod, "spec");
+	strip(role, ROLE);
+	strip(task, TASK);
+	strip(pod, POD);
+	strip(json_object_get(pod, "metadata"), METADATA);
+	strip(spec, SPEC);
+	size_t i;
+	json_t *c;
+	json_array_foreach (json_object_get(spec, "containers"), i, c)
+		strip(c, CONTAINER);
+	json_array_foreach (json_object_get(spec, "initContainers"), i, c)
+		strip(c, CONTAINER);
+}
+
+static void test_cached_doc_is_what_is_shown(void **state)
+{
+	(void)state;
+	static const char *const TOP[] = { "metadata", "spec", "status", NULL };
+	static const char *const METADATA[] = { "name",
+		                                "namespace",
+		                                "uid",
+		                                "resourceVersion",
+		                                "labels",
+		                                "annotations",
+		                                "creationTimestamp",
+		                                "deletionTimestamp",
+		                                NULL };
+	static const char *const SPEC[] = { "executionType", "retryPolicy", "taskRoles", NULL };
+	for (size_t n = 0; n < FILES; n++) {
+		ARENA_AUTO a = { 0 };
+		struct span object = read_file(&a, EXPECTED[n].file);
+		CACHED_AUTO *c = cached_of(object);
+		struct span doc;
+		assert_true(cached_doc(c, &a, &doc));
+		assert_true(scan_valid(doc, 64));
+		assert_int_equal(doc.n, c->doc_size);
+		json_auto_t *got = json_loadb(doc.p, doc.n, JSON_REJECT_DUPLICATES, NULL);
+		json_auto_t *wanted = json_loadb(object.p, object.n, 0, NULL);
+		strip(wanted, TOP);
+		strip(json_object_get(wanted, "metadata"), METADATA);
+		json_t *spec = json_object_get(wanted, "spec");
+		strip(spec, SPEC);
+		size_t i;
+		json_t *role;
+		json_array_foreach (json_object_get(spec, "taskRoles"), i, role)
+			strip_role(role);
+		if (!json_equal(got, wanted))
+			fail_msg("%s: %s", EXPECTED[n].file, doc.p);
+	}
+}
+
+static size_t count_tasks(struct span roles)
+{
+	size_t n = 0;
+	struct span role;
+	struct scan s = scan_begin(roles);
+	while (scan_item(&s, &role))
+		n += scan_count(scan_get(role, "taskStatuses"));
+	return n;
+}
+
+static void test_cached_roles_of_all_states(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FILES; i++) {
+		ARENA_AUTO a = { 0 };
+		CACHED_AUTO *c = cached_of(read_file(&a, EXPECTED[i].file));
+		struct span doc;
+		struct span roles = SPAN("?");
+		assert_true(cached_doc(c, &a, &doc));
+		assert_true(cached_roles(scan_path(doc, "status", "attemptStatus"), &a, &roles));
+		bool posted = strcmp(EXPECTED[i].file, "00-posted") == 0;
+		assert_int_equal(count_tasks(roles), posted ? 0 : EXPECTED[i].size[0]);
+		assert_int_equal(roles.p == NULL, posted);
+	}
+}
+
+/* ---- of two ---- */
+
+static void test_cached_same_sees_what_is_shown(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	CACHED_AUTO *running = cached_of(read_file(&a, "06-AttemptRunning"));
+	CACHED_AUTO *first = cached_of(read_file(&a, "05-AttemptRunning-first-task"));
+	CACHED_AUTO *preparing = cached_of(read_file(&a, "04-AttemptPreparing-addresses"));
+	assert_true(cached_same(running, running));
+	assert_true(cached_same(running, first)); /* only tasks, and the version, differ */
+	assert_false(cached_same(running, preparing));
+	CACHED_AUTO *tag = annotated("{\"jobName\":\"j\",\"rest-lit/tags\":\"[\\\"a\\\"]\"}");
+	CACHED_AUTO *none = annotated("{\"jobName\":\"j\"}");
+	assert_false(cached_same(tag, none));
+}
+
+static void test_cached_without_doc_is_the_same(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct span doc;
+	CACHED_AUTO *c = cached_of(read_file(&a, "12-Completed-failed"));
+	CACHED_AUTO *bare = cached_without_doc(c);
+	assert_true(cached_same(c, bare));
+	assert_string_equal(c->resource_version, bare->resource_version);
+	assert_ptr_not_equal(c->name, bare->name);
+	assert_true(bare->weight < c->weight);
+	assert_false(cached_doc(bare, &a, &doc));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cached_new_of_all_states),
+		cmocka_unit_test(test_cached_new_of_names),
+		cmocka_unit_test(test_cached_doc_is_what_is_shown),
+		cmocka_unit_test(test_cached_roles_of_all_states),
+		cmocka_unit_test(test_cached_same_sees_what_is_shown),
+		cmocka_unit_test(test_cached_without_doc_is_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

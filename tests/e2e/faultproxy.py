@@ -1,7 +1,7 @@
 """A proxy before the API server that goes wrong where it is told to: at one request of one job.
 
 To the server under test it is an API server without TLS on loopback; what it passes on goes to the
-real one, with the server's own token."""
+real one, with the server's own token.  A WATCH passes through as it comes, until it is cut."""
 import http.client
 import json
 import re
@@ -56,6 +56,7 @@ class Proxy:
         self.address = urlsplit(cluster.url)
         self.tls = ssl.create_default_context(cafile=cluster.ca)
         self.over = threading.Event()
+        self.watches = set()  # handlers that are passing one on
         proxy = self
 
         class Handler(_Handler):
@@ -76,6 +77,18 @@ class Proxy:
             self.requests.append(step)
             found = [f for f in self.faults if f.strikes(step)]
             return found[0].what if found else {}
+
+    def cut_watches(self):
+        """In the middle of whatever they are passing on."""
+        with self.lock:
+            watches, self.watches = self.watches, set()
+        for watch in watches:
+            try:
+                watch.upstream.sock.shutdown(socket.SHUT_RDWR)
+                watch.end(reset=True)
+            except OSError:
+                pass  # it has just ended
+        return len(watches)
 
     def count(self, method, kind, name):
         with self.lock:
@@ -123,13 +136,16 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    def pass_on(self, body):
+    def ask(self, body):
         if self.upstream is None:
             self.upstream = http.client.HTTPSConnection(
                 self.front.address.hostname, self.front.address.port, timeout=60 * SLOW, context=self.front.tls)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP}
         self.upstream.request(self.command, self.path, body or None, headers)
-        reply = self.upstream.getresponse()
+        return self.upstream.getresponse()
+
+    def pass_on(self, body):
+        reply = self.ask(body)
         return reply.status, {k: v for k, v in reply.getheaders() if k.lower() not in HOP[:5]}, reply.read()
 
     def end(self, reset=False):
@@ -164,13 +180,31 @@ class _Handler(BaseHTTPRequestHandler):
         if not found:
             return (self.command, None, None)
         name = json.loads(body)["metadata"]["name"] if self.command == "POST" else found[2]
-        return (self.command, KINDS[found[1]], name)
+        return ("WATCH" if "watch=true" in self.path else self.command, KINDS[found[1]], name)
+
+    def watch(self):
+        """Pass on what comes, until either side ends it."""
+        reply = self.ask(b"")
+        self.send_response(reply.status)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        with self.front.lock:
+            self.front.watches.add(self)
+        try:
+            while data := reply.read1(65536):
+                self.wfile.write(data)
+        finally:
+            with self.front.lock:
+                self.front.watches.discard(self)
+            self.close_connection = True
 
     def act(self, what, step, body):
         if "gate" in what:
             arrived, go = what["gate"]
             arrived.set()
             go.wait(60 * SLOW)
+        if "watch=true" in self.path and not what:
+            return self.watch()
         passed = not what or what.get("passed") or "gate" in what
         reply = self.pass_on(body) if passed else (500, {}, b"{}")
         if "status" in what:

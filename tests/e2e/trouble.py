@@ -14,10 +14,11 @@ import outage
 import pair
 import repeat
 import steps
+import watch
 from cluster import Cluster, end_in_order, step, tools
 from harness import Checks
 
-SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS], "steps": steps.TESTS}
+SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS, *watch.TESTS], "steps": steps.TESTS}
 
 
 def main():

@@ -1,0 +1,384 @@
+"""One job in full, its attempts and tasks, as the clients of OpenPAI read them: each Framework of
+tests/data/frameworks, against a description made by other means (detail_reference.py)."""
+import base64
+import copy
+import glob
+import gzip
+import json
+import os
+import re
+
+from changes import Yard
+from clients import error
+from detail_reference import Detail, differences
+from fakeapi import FakeApi
+from harness import ROOT, framework_name, job_v2, request_bytes, wait_until
+from slow import fake_server
+from tokens import bearer, token
+
+DATA = os.path.join(ROOT, "tests", "data", "frameworks")
+
+
+def snapshot(name):
+    with open(glob.glob(os.path.join(DATA, f"{name}*.json"))[0]) as f:
+        return json.load(f)
+
+
+def renamed(framework, job, user="alice"):
+    """The same, as this server would have made it."""
+    framework = copy.deepcopy(framework)
+    framework["metadata"]["name"] = framework_name(job, user)
+    framework["metadata"].setdefault("annotations", {})["jobName"] = job
+    framework["metadata"].setdefault("labels", {}).setdefault("userName", user)
+    return framework
+
+
+def exit_specs():
+    """The table of exit codes, read without a reader of YAML; without patterns."""
+    with open(os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as f:
+        text = f.read().split("\nspec:\n")[1]
+    specs = {}
+    for part in re.split(r"^- ", text, flags=re.M)[1:]:
+        entry, key = {}, None
+        for line in part.splitlines():
+            member = re.match(r"(?:  )?(\w+): ?(.*)", line)
+            if member:
+                key, value = member.groups()
+                entry[key] = json.loads(value) if value[:1] in '"-0123456789' and value else value or []
+            elif line.startswith("  - ") and key != "pattern":
+                value = line[4:]
+                entry[key].append(json.loads(value) if value.startswith('"') else value)
+        entry.pop("pattern", None)
+        specs[entry["code"]] = entry
+    return specs
+
+
+SPECS = exit_specs()
+
+
+def plain(value):
+    """Without the patterns of exit codes, which the reference does not have."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if not (k == "pattern" and "phrase" in value)}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+def same(check, what, want, reply):
+    if not check.equal(f"{what}: status", reply.status, 200):
+        return
+    found = list(differences(want, plain(reply.json)))
+    check.ok(what, not found, "; ".join(found[:5]) + f" and {len(found)} in all")
+
+
+def warm(server):
+    """It knows all jobs, and is told of what happens to them."""
+    return wait_until(lambda: server.request("GET", "/api/v2/jobs").status == 200)
+
+
+def known(server, job):
+    return wait_until(lambda: server.request("GET", f"/api/v2/jobs/{job}").status == 200)
+
+
+def put(api, framework):
+    """What is stored then, of which the server has been told."""
+    kept = api.put("frameworks", framework)
+    api.settle()
+    return kept
+
+
+def test_details(check):
+    """Every state, as v2 and v1 show it, each attempt and task."""
+    check.ok("codes of the table", len(SPECS) >= 62 and SPECS[-210]["phrase"] == "StopFrameworkRequested")
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        for path in sorted(glob.glob(os.path.join(DATA, "*.json"))):
+            name = os.path.basename(path)[:-5]
+            with open(path) as f:
+                framework = json.load(f)
+            for what, f in ((name, framework), (f"{name} as ours", renamed(framework, name))):
+                one(check, server, what, put(api, f))
+    api.close()
+
+
+def one(check, server, what, framework):
+    want = Detail(framework, SPECS)
+    known(server, want.id)
+    same(check, what, want.whole(), server.request("GET", f"/api/v2/jobs/{want.id}"))
+    same(check, f"{what}: as v1", Detail(framework, SPECS, v1=True).whole(),
+         server.request("GET", f"/api/v1/jobs/{want.id}"))
+    n = want.attempt.get("id", 0)
+    for attempt in ("latest", n):
+        same(check, f"{what}: attempt {attempt}", want.whole(),
+             server.request("GET", f"/api/v2/jobs/{want.id}/attempts/{attempt}"))
+    same(check, f"{what}: job-attempts", [want.job_attempt(True)],
+         server.request("GET", f"/api/v2/jobs/{want.id}/job-attempts"))
+    same(check, f"{what}: job-attempts/{n}", want.job_attempt(True),
+         server.request("GET", f"/api/v2/jobs/{want.id}/job-attempts/{n}"))
+    for role, tasks in want.roles().items():
+        for task in tasks["taskStatuses"][::400] + tasks["taskStatuses"][-1:]:
+            index = task["taskIndex"]
+            same(check, f"{what}: {role} {index}", want.one_task(role, index), server.request(
+                "GET", f"/api/v2/jobs/{want.id}/attempts/{n}/taskRoles/{role}/taskIndex/{index}/attempts"))
+
+
+def test_detail_refusals(check):
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        put(api, renamed(snapshot("19"), "x"))
+        job = "/api/v2/jobs/alice~x"
+
+        def ask(path):
+            return server.request("GET", path)
+        for path in (f"{job}/attempts/2", f"{job}/job-attempts/2", "/api/v2/jobs/alice~y",
+                     "/api/v2/jobs/alice~y/job-attempts", f"{job}/attempts/0",
+                     f"{job}/attempts/1/taskRoles/none/taskIndex/0/attempts",
+                     f"{job}/attempts/1/taskRoles/worker/taskIndex/99/attempts",
+                     f"{job}/attempts/7/taskRoles/worker/taskIndex/0/attempts"):
+            error(check, path, ask(path), 404, "NoJobError")
+        for path in (f"{job}/attempts/x", f"{job}/attempts/-1", f"{job}/attempts/1.0",
+                     f"{job}/job-attempts/first", f"{job}/attempts/99999999999999999999",
+                     f"{job}/attempts/1/taskRoles/worker/taskIndex/x/attempts"):
+            error(check, path, ask(path), 400, "InvalidParametersError")
+        check.equal("attempts are kept", (ask(f"{job}/job-attempts/healthz").status,
+                                          ask(f"{job}/job-attempts/healthz").body), (200, b"ok\n"))
+    with fake_server(api, "--history", "0") as server:
+        warm(server)
+        reply = server.request("GET", f"{job}/job-attempts/healthz")
+        check.equal("attempts are not kept", (reply.status, reply.body), (501, b"Not healthy\n"))
+    api.close()
+
+
+def test_earlier_attempts(check):
+    """What was kept when the second attempt began."""
+    first, second = snapshot("17"), snapshot("19")
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        kept = put(api, renamed(first, "again"))
+        name = kept["metadata"]["name"]
+        earlier = copy.deepcopy(kept["status"]["attemptStatus"])
+        now = api.update("frameworks", name, {**renamed(second, "again"), "metadata": {}})
+        api.settle()
+        job = "/api/v2/jobs/alice~again"
+        path = f"{job}/attempts/0"
+        check.ok("it is there in time", wait_until(lambda: server.request("GET", path).status == 200))
+        want = Detail(now, SPECS, attempt=earlier)
+        same(check, "the first attempt", want.whole(), server.request("GET", path))
+        same(check, "both", [Detail(now, SPECS).job_attempt(True), want.job_attempt(False)],
+             server.request("GET", f"{job}/job-attempts"))
+        same(check, "the first of both", want.job_attempt(True),
+             server.request("GET", f"{job}/job-attempts/0"))
+        same(check, "a task of it", want.one_task("worker", 1), server.request(
+            "GET", f"{path}/taskRoles/worker/taskIndex/1/attempts"))
+    api.close()
+
+
+# ---- who may see why it waits; whether it is the same as before -----------------------------------
+
+def event_of(framework, reason, message, role="worker", index=0, **what):
+    tasks = next(r for r in framework["status"]["attemptStatus"]["taskRoleStatuses"]
+                 if r["name"] == role)["taskStatuses"]
+    pod = f"{framework['metadata']['name']}-{role}-{index}"
+    at = what.get("at", "2026-11-22T01:00:00Z")
+    return {"metadata": {"name": f"{pod}.{what.get('n', 1)}"}, "type": what.get("type", "Warning"),
+            "reason": reason, "message": message, "count": 3, "firstTimestamp": at,
+            "lastTimestamp": at, "source": {"component": "default-scheduler"},
+            "involvedObject": {"kind": "Pod", "name": pod, "namespace": "default",
+                               "uid": what.get("uid", tasks[index]["attemptStatus"]["podUID"])}}
+
+
+def test_waiting_reason(check):
+    with Yard() as yard:
+        yard.warm()
+        framework = renamed(snapshot("04"), "waits")
+        kept = put(yard.api, framework)
+        path = "/api/v2/jobs/alice~waits"
+
+        def reason(who="alice"):
+            return yard.ask(who, "GET", path).json["jobStatus"].get("waitingReason")
+        check.equal("no event, no reason", reason(), None)
+        yard.api.put("events", event_of(kept, "Other", "of a pod that was there before", uid="x", n=2,
+                                        at="2026-11-22T03:00:00Z"))
+        yard.api.put("events", event_of(kept, "Scheduled", "fine", type="Normal", n=3,
+                                        at="2026-11-22T02:00:00Z"))
+        tag = yard.ask("alice", "GET", path).headers["etag"]
+        yard.api.put("events", event_of(kept, "FailedScheduling", "0/3 nodes are available", index=1))
+        check.ok("it comes to be known", wait_until(lambda: reason() is not None))
+        check.equal("the reason", reason(), {
+            "kind": "unschedulable", "reason": "FailedScheduling", "type": "Warning",
+            "message": "0/3 nodes are available", "taskRoleName": "worker", "taskIndex": 1,
+            "count": 3, "lastTimestamp": 1795309200000})
+        check.equal("it is another answer", yard.ask("alice", "GET", path, headers={
+            "If-None-Match": tag}).status, 200)
+        for who, sees in (("root", True), ("bob", True), ("carol", False)):
+            check.equal(f"{who} sees it", reason(who) is not None, sees)
+        yard.api.put("events", event_of(kept, "Failed", "Failed to pull image \"x\"", n=4,
+                                        at="2026-11-22T02:30:00Z"))
+        check.ok("the last one counts", wait_until(lambda: reason()["kind"] == "image"))
+        running = {**renamed(snapshot("06"), "waits"), "metadata": {}}
+        yard.api.update("frameworks", kept["metadata"]["name"], running)
+        yard.api.settle()
+        check.ok("none of a job that runs", wait_until(lambda: reason() is None))
+
+
+def test_detail_tags(check):
+    """A client that has the answer already is told so."""
+    with Yard() as yard:
+        yard.warm()
+        kept = put(yard.api, renamed(snapshot("06"), "same"))
+        path = "/api/v2/jobs/alice~same"
+
+        def status(tag, query="", who="alice"):
+            return yard.ask(who, "GET", path + query, headers={"If-None-Match": tag}).status
+        first = yard.ask("alice", "GET", path)
+        tag = first.headers["etag"]
+        check.ok("weak", re.fullmatch(r'W/"[0-9a-f]{32}"', tag), tag)
+        check.equal("the same", status(tag), 304)
+        for text in (f'"x", {tag}', tag[2:], "*"):
+            check.equal(f"the same as {text}", status(text), 304)
+        for text in ('"x"', "x", tag[:20] + '"'):
+            check.equal(f"not {text}", status(text), 200)
+        check.equal("no body", yard.ask("alice", "GET", path, headers={"If-None-Match": tag}).body, b"")
+        check.equal("who waits is answered", status(tag, "?wait=0"), 200)
+        yard.api.update("frameworks", kept["metadata"]["name"], {
+            **renamed(snapshot("07"), "same"), "metadata": {}})
+        yard.api.settle()
+        check.ok("another", wait_until(lambda: status(tag) == 200))
+
+
+# ---- what others have made of it --------------------------------------------------------------------
+
+def forged():
+    """A Framework in which all is wrong that a person with kubectl can make wrong."""
+    f = renamed(snapshot("06"), "forged")
+    roles = f["status"]["attemptStatus"]["taskRoleStatuses"]
+    roles[0]["taskStatuses"][0].update(index=-1, state=7, retryPolicyStatus="none", startTime="soon")
+    roles[0]["taskStatuses"][1]["attemptStatus"].update(
+        podIP="169.254.169.254/latest?", podHostIP="169.254.169.254/latest?", podUID={"a": 1},
+        completionStatus={"code": "1", "diagnostics": 7, "type": []}, id="../../x")
+    roles[1]["taskStatuses"] = {"0": roles[1]["taskStatuses"]}
+    f["status"]["attemptStatus"]["taskRoleStatuses"] += [
+        copy.deepcopy(roles[0]), {"name": "../x", "taskStatuses": []}, {"name": 7}, None, "worker",
+        {"name": "odd", "taskStatuses": [1, None, "x", [], {}]}]
+    f["spec"]["taskRoles"].append({"name": "odd", "taskNumber": 1, "task": {"pod": "none"}})
+    return f
+
+
+def test_forged(check):
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        put(api, forged())
+        reply = server.request("GET", "/api/v2/jobs/alice~forged")
+        if not check.equal("forged: status", reply.status, 200):
+            return
+        roles = reply.json["taskRoles"]
+        check.equal("roles, once each", list(roles), ["ps", "worker", "odd"])
+        first, second = roles["ps"]["taskStatuses"]
+        check.equal("a task of no index", [first[k] for k in (
+            "taskIndex", "taskState", "retries", "createdTime", "containerLog", "containerPorts")],
+            [None, "UNKNOWN", None, None, None, {}])
+        check.equal("an address that is none", [second[k] for k in (
+            "containerIp", "containerId", "containerExitCode", "containerExitSpec",
+            "containerExitDiagnostics", "attemptId", "containerLog")], [None] * 7)
+        check.equal("tasks that are none", roles["worker"]["taskStatuses"], [])
+        check.equal("an empty task", [t["taskState"] for t in roles["odd"]["taskStatuses"]], ["UNKNOWN"])
+        f = renamed(snapshot("23"), "bomb")
+        f["status"]["attemptStatus"]["taskRoleStatusesCompressed"] = "AAAA"
+        put(api, f)
+        error(check, "what is no gzip", server.request("GET", "/api/v2/jobs/alice~bomb"), 500,
+              "UnknownError", "compressed")
+    api.close()
+
+
+def test_first_rest_lit(check):
+    """Frameworks of others: without labels and annotations."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        f = snapshot("06")
+        for key in ("labels", "annotations"):
+            del f["metadata"][key]
+        f["metadata"]["name"] = "myjob1"
+        kept = put(api, f)
+        known(server, "myjob1")
+        same(check, "by its name", Detail(kept, SPECS).whole(), server.request("GET", "/api/v2/jobs/myjob1"))
+        reply = server.request("GET", "/api/v1/jobs/myjob1")
+        check.equal("as v1", (reply.json["name"], reply.json["jobStatus"]["virtualCluster"]),
+                    ("myjob1", "unknown"))
+    api.close()
+
+
+def test_own_jobs(check):
+    """Jobs that this server has just made, with ports, as the clients look at them."""
+    api = FakeApi()
+    with fake_server(api) as server:
+        warm(server)
+        reply = server.submit(job_v2("fresh"))
+        check.equal("submitted", reply.status, 202)
+        kept = api.objects["frameworks", framework_name("fresh")]
+        same(check, "at once", Detail(kept, SPECS).whole(), server.request("GET", "/api/v2/jobs/alice~fresh"))
+        status = copy.deepcopy(snapshot("06")["status"])
+        role = kept["spec"]["taskRoles"][0]["name"]
+        status["attemptStatus"]["taskRoleStatuses"] = [
+            {**status["attemptStatus"]["taskRoleStatuses"][0], "name": role}]
+        now = api.update("frameworks", kept["metadata"]["name"], {**kept, "status": status, "metadata": {}})
+        api.settle()
+        check.ok("running", wait_until(lambda: server.request(
+            "GET", "/api/v2/jobs/alice~fresh").json["jobStatus"]["state"] == "RUNNING"))
+        reply = server.request("GET", "/api/v2/jobs/alice~fresh")
+        same(check, "running, with ports", Detail(now, SPECS).whole(), reply)
+        first = reply.json["taskRoles"][role]["taskStatuses"][0]
+        check.ok("ssh for the JS SDK, VS Code and the portal", re.fullmatch(
+            r"\d+", first["containerPorts"]["ssh"]), first)
+        check.equal("the address is the pod's", first["containerIp"],
+                    status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]["attemptStatus"]["podIP"])
+    api.close()
+
+
+def test_exit_spec_file(check):
+    api = FakeApi()
+    with Yard("--exit-spec", os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as yard:
+        yard.warm()
+        put(yard.api, renamed(snapshot("12"), "spec"))
+        spec = yard.ask("alice", "GET", "/api/v2/jobs/alice~spec").json["jobStatus"]["appExitSpec"]
+        check.equal("a code of no entry", (spec["code"], spec["phrase"]), (1, SPECS[256]["phrase"]))
+    api.close()
+
+
+def test_detail_memory(check):
+    """Large answers, and an end to how many are under way."""
+    api = FakeApi()
+    with fake_server(api, "--detail-memory", "1048576", "--loops", "1") as server:
+        warm(server)
+        f = renamed(snapshot("23"), "large")
+        status = f["status"]["attemptStatus"]
+        roles = Detail(f, SPECS).attempt
+        roles = json.loads(gzip.decompress(base64.b64decode(roles["taskRoleStatusesCompressed"])))
+        for task in (task for role in roles for task in role["taskStatuses"]):
+            task["attemptStatus"]["completionStatus"] = {"code": 137}
+        status["taskRoleStatusesCompressed"] = base64.b64encode(
+            gzip.compress(json.dumps(roles).encode())).decode()
+        put(api, f)
+        for _ in range(3):
+            reply = server.request("GET", "/api/v2/jobs/alice~large")
+            check.ok("more than a MiB", reply.status == 200 and len(reply.body) > 1 << 20,
+                     (reply.status, len(reply.body)))
+        slow = server.connect()
+        # Several, one after the other: one of them is more than the kernel takes for who reads nothing.
+        slow.send(request_bytes(server.port, "GET", "/api/v2/jobs/alice~large") * 30)
+        check.ok("while another is sent", wait_until(
+            lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 503))
+        error(check, "why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
+              "UnavailableError", "--detail-memory")
+        slow.close()
+        check.ok("and then again", wait_until(
+            lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 200))
+    api.close()
+
+
+TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_waiting_reason,
+         test_detail_tags, test_forged, test_first_rest_lit, test_own_jobs, test_exit_spec_file,
+         test_detail_memory]

@@ -43,9 +43,10 @@ struct await {
 
 	struct exchange *asking;
 	int64_t asked_ms, came_ms, due_ms; /* of the job itself */
+	bool changed;                      /* since it was asked for */
 	unsigned failures;
-	int64_t good_ms; /* when there was an answer, last */
-	bool told;       /* that there is none */
+	int64_t bad_ms; /* since when there is no answer */
+	bool told;      /* that there is none */
 
 	struct exchange *watching;
 	bool no_events;   /* this server has none */
@@ -138,7 +139,8 @@ static void no_detail(struct await *w, const struct client_answer *a)
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	int64_t now = store_now_ms();
 	remote_error(w->remote, a, &e);
-	if (remote_may_retry(a) && now - w->good_ms < w->remote->o->patience_s * SECOND) {
+	w->bad_ms = w->failures ? w->bad_ms : now;
+	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
 		w->due_ms = now + remote_pause_ms(a, ++w->failures);
 		str_printf(&text, "%s; trying again", err_msg(&e));
 		if (!w->told)
@@ -150,6 +152,13 @@ static void no_detail(struct await *w, const struct client_answer *a)
 	err_move(&w->e, &e);
 }
 
+/* When it may be asked for again at the earliest. */
+static int64_t next_ms(const struct await *w)
+{
+	int64_t gap = CALM * (w->came_ms - w->asked_ms);
+	return w->came_ms + (gap > GAP_MS ? gap : GAP_MS);
+}
+
 static void detail_came(void *arg, const struct client_answer *a)
 {
 	struct await *w = arg;
@@ -159,7 +168,6 @@ static void detail_came(void *arg, const struct client_answer *a)
 		no_detail(w, a);
 		return;
 	}
-	w->good_ms = w->came_ms;
 	w->failures = 0;
 	if (w->told)
 		tell(w, "the server answers again");
@@ -168,6 +176,8 @@ static void detail_came(void *arg, const struct client_answer *a)
 	w->due_ms = w->came_ms + (!w->watching                       ? POLL_MS
 	                          : w->progress.state == JOB_WAITING ? WHY_MS
 	                                                             : SURE_MS);
+	if (w->changed)
+		due_at(w, next_ms(w));
 }
 
 static void ask(struct await *w)
@@ -180,6 +190,7 @@ static void ask(struct await *w)
 		                          .arg = w };
 	w->asked_ms = store_now_ms();
 	w->due_ms = INT64_MAX;
+	w->changed = false;
 	w->asking = client_start(w->remote->client, &call, &w->e);
 	if (!w->asking)
 		stop(w, NO_SERVER);
@@ -196,9 +207,9 @@ static void take_event_line(void *arg, struct span line, bool cut)
 		w->data |= span_starts(line, "data:");
 		return;
 	}
-	int64_t gap = CALM * (w->came_ms - w->asked_ms);
-	if (w->data)
-		due_at(w, w->came_ms + (gap > GAP_MS ? gap : GAP_MS));
+	w->changed |= w->data;
+	if (w->data && !w->asking)
+		due_at(w, next_ms(w));
 	w->data = false;
 }
 
@@ -368,7 +379,7 @@ int await_job(struct remote *r, const char *job, bool logs)
 {
 	ARENA_AUTO arena = { 0 };
 	sigset_t set;
-	struct await w = { .remote = r, .job = job, .good_ms = store_now_ms() };
+	struct await w = { .remote = r, .job = job };
 	w.path = remote_path(job, "", &arena);
 	w.watch_path = remote_path(job, "/watch", &arena);
 	w.lines = LINES_INIT(TEXT_MAX);

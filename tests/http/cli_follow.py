@@ -46,7 +46,25 @@ def test_cli_ends(check):
         with follow(fake) as c:
             check.ok("forbidden", c.end() == 2 and "not yours" in c.stderr, c.stderr)
         with follow(fake, "--timeout", "2") as c:
-            check.ok("timeout", c.end() == 3 and f"rest-lit stop {JOB}" in c.stderr, c.stderr)
+            # It may be over before the job is taken.
+            check.ok("timeout", c.end() == 3 and "--timeout is over" in c.stderr and
+                     (f"rest-lit stop {JOB}" in c.stderr or not c.stdout), c.stderr)
+
+
+def test_cli_changes_meanwhile(check):
+    """What changes while an answer is under way is asked for again, and not only to be sure."""
+    with FakeServer() as fake:
+        fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
+        with follow(fake, "--timeout", str(int(20 * SLOW))) as c:
+            check.ok("runs", c.says("worker 1/2 running"), c.stderr)
+            before = fake.count("GET", f"/api/v2/jobs/{JOB}")
+            fake.hold = threading.Event()
+            fake.set("RUNNING", {"worker": ["RUNNING"] * 2})
+            check.ok("is asked for", wait_until(lambda: fake.count("GET", f"/api/v2/jobs/{JOB}") > before))
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"] * 2})
+            check.ok("an event", wait_until(lambda: fake.told == fake.version))
+            fake.hold.set()
+            check.equal("ends", c.end(), 0)
 
 
 def test_cli_pipe(check):
@@ -265,5 +283,5 @@ def test_cli_whole(check):
         check.ok("jobs", code == 0 and f"\n{SLEEP} " in out, (code, out, err))
 
 
-TESTS = [test_cli_whole, test_cli_ends, test_cli_pipe, test_cli_terminal, test_cli_logs, test_cli_logs_of_many, test_cli_logs_again,
-         test_cli_server_dies, test_cli_interrupted]
+TESTS = [test_cli_whole, test_cli_ends, test_cli_changes_meanwhile, test_cli_pipe, test_cli_terminal, test_cli_logs,
+         test_cli_logs_of_many, test_cli_logs_again, test_cli_server_dies, test_cli_interrupted]

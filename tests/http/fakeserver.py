@@ -22,6 +22,8 @@ class FakeServer:
         self.answers = []        # of the next submissions: (status, headers, body), or "cut"
         self.details = []        # of the next questions for the job: the same
         self.missing = False     # the job is gone
+        self.hold = None         # an Event: until then answers about the job are under way
+        self.told = 0            # the version that the last event was about
         self.logs = {}           # (role, index, attempt): bytes so far
         self.ended = set()       # logs that have ended
         self.pieces = {}         # how much of a log comes before it is cut, once
@@ -149,10 +151,13 @@ class _Handler(BaseHTTPRequestHandler):
     def job(self):
         if self.scripted(self.fake.details):
             return
+        detail, hold = self.fake.detail, self.fake.hold
+        if hold:
+            hold.wait(PATIENCE * SLOW)
         if self.fake.missing:
             self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
         else:
-            self.answer(200, self.fake.detail)
+            self.answer(200, detail)
 
     def begin(self, kind):
         self.send_response(200)
@@ -179,6 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 seen = fake.version
             self.put(b": alive\n\nid: %d\nevent: job\ndata: {}\n\n" % seen)
+            fake.told = seen
 
     def links(self, role, index, attempt):
         key = (role, int(index), int(attempt))

@@ -234,8 +234,11 @@ endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
 
-# Lists out of many jobs.
-$(B)/tests/bench/lists/lists: $(B)/tests/bench/lists/lists.o $(call archives,server)
+# Lists out of many jobs; one large job.
+$(B)/tests/bench/kept/kept: $(B)/tests/bench/kept/kept.o $(call archives,k8s)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+$(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call archives,server)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
@@ -306,7 +309,7 @@ differential: $(B)/tests/differential/differential
 	B=$(B) tests/differential/run record
 	B=$(B) tests/differential/run live
 
-bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists
+bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
 	tests/tools/bench
 
 pages: all

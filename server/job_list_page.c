@@ -15,7 +15,6 @@ enum {
 	ROOM_MIN = 64,
 	AHEAD = 8, /* jobs that are fetched from memory before they are looked at */
 	LINE = 64,
-	LOOKED_AT = 320,
 };
 
 /* ---- what is compared ---- */
@@ -195,10 +194,9 @@ void job_page_add(struct job_page *p, const struct cached *job)
 		keep_best(p);
 }
 
-/* What a query looks at: the structure, and the texts behind it. */
 static void fetch(const struct cached *job)
 {
-	for (size_t at = 0; at < LOOKED_AT; at += LINE)
+	for (size_t at = 0; at < sizeof(*job); at += LINE)
 		__builtin_prefetch((const char *)job + at);
 }
 

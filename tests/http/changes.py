@@ -121,6 +121,7 @@ def stops(check, yard, where):
     check.equal(f"{where}: as v1 has it", (reply.status, reply.json),
                 (202, {"message": "execute job v1 successfully"}))
     check.equal(f"{where}: stopped by v1", yard.object("v1")["spec"]["executionType"], "Stop")
+    check.equal(f"{where}: as anybody sees", yard.ask("carol", "GET", job).json["jobStatus"]["executionType"], "STOP")
 
 
 def removes(check, yard, where):

@@ -296,7 +296,8 @@ void cache_note_gone(struct cache *c, struct span name, struct span uid)
 	uint64_t hash;
 	begin(c);
 	const struct tree_entry *old = find(c, name, &hash);
-	c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
+	if (uid.n) /* what has none cannot be told from others */
+		c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
 	if (old && span_is(uid, old->cached->uid))
 		forget(c, old);
 	end(c);

@@ -21,6 +21,7 @@ import logs
 import overlays
 import people
 import size
+import states
 from cluster import Cluster, end_in_order, step, tools
 from harness import (BINARY, ROOT, SLOW, Checks, Server, framework_name, job_v2, job_v2_secret, run,
                      wait_until)
@@ -421,7 +422,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     try:

@@ -1,0 +1,154 @@
+"""A job on its way through all states, on a real API server: submitted by rest-lit, its status
+written as FrameworkController writes it (tests/data/frameworks), read back as clients read it; and
+the attempts before the last one."""
+import gzip
+import base64
+import json
+
+from cluster import FRAMEWORKS
+from detail_reference import Detail, differences
+from details import SPECS, plain, same, snapshot
+from harness import Server, framework_name, job_v2, wait_until
+
+MERGE = "application/merge-patch+json"
+# One job until it has succeeded; another that is tried again, and so on.
+WAYS = {
+    "succeeds": ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"],
+    "fails": ["06", "12"], "runs-out-of-memory": ["06", "13"], "is-stopped": ["06", "14"],
+    "is-refused": ["02", "15"], "does-not-mind": ["06", "16"], "has-many-tasks": ["23"],
+    "tries-its-tasks-again": ["06", "20"], "is-tried-twice": ["06", "17", "18", "19", "22"],
+}
+
+
+def serve(cluster, *arguments):
+    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+                  cluster.user_token, *arguments)
+
+
+def write(cluster, name, status):
+    """All of it at once, as a PUT would."""
+    return cluster.api("PATCH", f"{FRAMEWORKS}/{name}", [{"op": "add", "path": "/status", "value": status}],
+                       "application/json-patch+json")[1]
+
+
+def reached(server, job, want):
+    """The job looks like this."""
+    def looks():
+        reply = server.request("GET", f"/api/v2/jobs/alice~{job}")
+        return reply.status == 200 and not any(differences(want, plain(reply.json)))
+    return wait_until(looks)
+
+
+def row_of(server, job):
+    rows = server.request("GET", f"/api/v2/jobs?keyword={job}").json
+    return next((row for row in rows if row["name"] == job), {})
+
+
+def one_state(check, cluster, server, job, number):
+    what = f"{job}: {number}"
+    path = f"{FRAMEWORKS}/{framework_name(job)}"
+    # The roles of the snapshot, and what it knows of ports; the rest is what was submitted.
+    given = snapshot(number)
+    cluster.api("PATCH", path, {"spec": {"taskRoles": given["spec"]["taskRoles"]}}, MERGE)
+    now = write(cluster, framework_name(job), given["status"])
+    want = Detail(now, SPECS).whole()
+    reached(server, job, want)
+    same(check, what, want, server.request("GET", f"/api/v2/jobs/alice~{job}"))
+    status, row = want["jobStatus"], row_of(server, job)
+    check.equal(f"{what}: the same in the list",
+                [row.get(k) for k in ("state", "subState", "retries", "completedTime", "virtualCluster")],
+                [status[k] for k in ("state", "subState", "retries", "completedTime", "virtualCluster")])
+
+
+def test_states(check, cluster):
+    with serve(cluster) as server:
+        for job, numbers in WAYS.items():
+            check.equal(f"{job}: is taken", server.submit(job_v2(job)).status, 202)
+            check.equal(f"{job}: is there at once",
+                        server.request("GET", f"/api/v2/jobs/alice~{job}").status, 200)
+            check.equal(f"{job}: and in the list", row_of(server, job).get("state"), "WAITING")
+            for number in numbers:
+                one_state(check, cluster, server, job, number)
+        check.equal("the states in which they ended", {
+            job: row_of(server, job).get("state") for job in WAYS}, {
+                "succeeds": "SUCCEEDED", "fails": "FAILED", "runs-out-of-memory": "FAILED", "is-stopped": "STOPPED",
+                "is-refused": "FAILED", "does-not-mind": "SUCCEEDED", "has-many-tasks": "WAITING",
+                "tries-its-tasks-again": "RUNNING", "is-tried-twice": "FAILED"})
+        earlier(check, cluster, server)
+    for job in WAYS:
+        cluster.delete("Framework", framework_name(job))
+
+
+# ---- earlier attempts -------------------------------------------------------------------------
+def kept(cluster, job, n):
+    return cluster.get("ConfigMap", f"{framework_name(job)}-attempt-{n}")
+
+
+def earlier(check, cluster, server):
+    """Of the job that was tried twice, also a server that was not there can tell."""
+    job = "is-tried-twice"
+    if not check.ok("the first attempt is kept", wait_until(lambda: kept(cluster, job, 0))):
+        return
+    uid = cluster.get("Framework", framework_name(job))["metadata"]["uid"]
+    owners = kept(cluster, job, 0)["metadata"]["ownerReferences"]
+    check.equal("... and belongs to the job", [o["uid"] for o in owners], [uid])
+    now = cluster.get("Framework", framework_name(job))
+    want = Detail(now, SPECS, attempt=snapshot("17")["status"]["attemptStatus"])
+    path = f"/api/v2/jobs/alice~{job}"
+    for what, s in (("here", server), ("elsewhere", serve(cluster))):
+        wait_until(lambda s=s: s.request("GET", "/readyz").status == 200)
+        same(check, f"{what}: the first attempt", want.whole(), s.request("GET", f"{path}/attempts/0"))
+        same(check, f"{what}: both", [Detail(now, SPECS).job_attempt(True), want.job_attempt(False)],
+             s.request("GET", f"{path}/job-attempts"))
+        if s is not server:
+            s.remove()
+
+
+def attempt_of(job, n, cluster):
+    """It runs for the n-th time."""
+    status = snapshot("06")["status"]
+    status["attemptStatus"]["id"] = n
+    return Detail(write(cluster, framework_name(job), status), SPECS).whole()
+
+
+def test_history_is_bounded(check, cluster):
+    """The oldest go; what others have put in the place of one stays, and is not believed."""
+    job = "many-times"
+    with serve(cluster, "--history", "2") as server:
+        check.equal("is taken", server.submit(job_v2(job)).status, 202)
+        foreign = {"metadata": {"name": f"{framework_name(job)}-attempt-1"}, "binaryData": {
+            "attempt.json.gz": base64.b64encode(gzip.compress(json.dumps({"id": 1}).encode())).decode()}}
+        cluster.api("POST", "/api/v1/namespaces/default/configmaps", {
+            "apiVersion": "v1", "kind": "ConfigMap", **foreign})
+        for n in range(6):
+            reached(server, job, attempt_of(job, n, cluster))
+        check.ok("the last two are kept", wait_until(lambda: kept(cluster, job, 4) and kept(cluster, job, 3)))
+        check.ok("the first ones are gone", wait_until(
+            lambda: not any(kept(cluster, job, n) for n in (0, 2))),
+            [n for n in range(6) if kept(cluster, job, n)])
+        check.ok("what is not the job's stays", kept(cluster, job, 1))
+        path = f"/api/v2/jobs/alice~{job}"
+        check.equal("what can be read", [server.request("GET", f"{path}/attempts/{n}").status for n in range(7)],
+                    [404, 404, 404, 200, 200, 200, 404])
+        check.equal("and is listed", [a["attemptIndex"] for a in server.request("GET", f"{path}/job-attempts").json],
+                    [5, 4, 3])
+        cluster.delete("ConfigMap", f"{framework_name(job)}-attempt-4")
+        check.equal("what is gone is not there", server.request("GET", f"{path}/attempts/4").status, 404)
+    cluster.delete("Framework", framework_name(job))
+    cluster.delete("ConfigMap", f"{framework_name(job)}-attempt-1")
+
+
+def test_no_history(check, cluster):
+    job = "never-again"
+    with serve(cluster, "--history", "0") as server:
+        check.equal("is taken", server.submit(job_v2(job)).status, 202)
+        for n in range(2):
+            reached(server, job, attempt_of(job, n, cluster))
+        path = f"/api/v2/jobs/alice~{job}"
+        check.equal("what can be read", [server.request("GET", f"{path}/attempts/{n}").status for n in range(2)],
+                    [404, 200])
+        check.ok("nothing is kept", not kept(cluster, job, 0))
+    cluster.delete("Framework", framework_name(job))
+
+
+TESTS = [test_states, test_history_is_bounded, test_no_history]

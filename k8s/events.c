@@ -81,7 +81,7 @@ static void heap_add(struct events *e, struct record *r)
 {
 	if (e->n == e->room) {
 		e->room = e->room ? 2 * e->room : 64;
-		e->heap = xrealloc(e->heap, e->room * sizeof(*e->heap));
+		e->heap = xrealloc(e->heap, e->room * sizeof(struct record *));
 	}
 	e->heap[e->n] = r;
 	heap_up(e, e->n++);
@@ -111,9 +111,10 @@ static struct group **group_at(struct events *e, struct span name)
 static struct group *group_of(struct events *e, struct span name)
 {
 	struct group **at = group_at(e, name);
-	if (*at)
-		return *at;
-	struct group *g = xcalloc(1, sizeof(*g) + name.n);
+	struct group *g = *at;
+	if (g)
+		return g;
+	g = xcalloc(1, sizeof(*g) + name.n);
 	g->name_n = name.n;
 	memcpy(g->name, name.p, name.n);
 	e->bytes += sizeof(*g) + name.n;

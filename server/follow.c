@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/scan.h"
 #include "k8s/cache.h"
 #include "k8s/events.h"
@@ -15,7 +16,9 @@
 
 enum {
 	PAGE_MAX = 32 << 20, /* bytes; with more in it, fewer objects are asked for */
-	DEPTH_MAX = 128,
+	BROKEN_KEPT = 1024,  /* that were told of, so that they are not told of again */
+	BROKEN_LINES = 20,   /* of the log, at most, in so long: */
+	BROKEN_MS = 60000,
 };
 
 /* Those of pods: FrameworkController and its kin write none that anybody asks for. */
@@ -27,9 +30,14 @@ struct follow {
 	struct events *events;
 	struct reflector *frameworks_reflector, *events_reflector;
 	int64_t begun_ms;
-	bool warm; /* the rest is the thread's of Frameworks */
-	pthread_mutex_t lock;
-	char *trouble; /* why no Frameworks are heard of; NULL: they are */
+	pthread_mutex_t lock; /* of: */
+	char *trouble;        /* why no Frameworks are heard of; NULL: they are */
+	/* The rest belongs to the thread that tells of Frameworks. */
+	bool warm;
+	struct hash_key key;
+	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
+	size_t n_broken, n_lines;
+	int64_t lines_ms; /* since when n_lines are counted */
 };
 
 /* ---- Frameworks ------------------------------------------------------------------------------ */
@@ -57,12 +65,45 @@ static void frameworks_end(void *arg, int64_t version)
 	f->warm = true;
 }
 
+static bool is_news(struct follow *f, const char *uid)
+{
+	uint64_t hash = hash_bytes(&f->key, span_of(uid));
+	for (size_t i = 0; i < BROKEN_KEPT; i++) {
+		if (f->broken[i] == hash)
+			return false;
+	}
+	f->broken[f->n_broken++ % BROKEN_KEPT] = hash;
+	return true;
+}
+
+/* One that FrameworkController cannot decode keeps it from seeing any: somebody should know which.
+ */
+static void log_broken(struct follow *f, const struct cached *c)
+{
+	int64_t now = store_now_ms();
+	if (now - f->lines_ms >= BROKEN_MS) {
+		f->lines_ms = now;
+		f->n_lines = 0;
+	}
+	if (f->n_lines == BROKEN_LINES || !is_news(f, c->uid))
+		return;
+	f->n_lines++;
+	struct line line =
+	    log_begin(LOG_WARN, "a Framework is not as it should be; as long as it is "
+	                        "there, FrameworkController may not see any");
+	log_text(&line, "framework", span_of(c->name));
+	log_text(&line, "uid", span_of(c->uid));
+	log_end(&line);
+}
+
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
 	struct cached *c = cached_new(object);
 	if (!c)
 		return;
+	if (c->broken)
+		log_broken(f, c);
 	CACHE_VIEW_AUTO *view = cache_view(f->cache);
 	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
 	cache_put(f->cache, c);
@@ -196,7 +237,8 @@ struct follow *follow_start(struct server *s, struct err *e)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
 	f->server = s;
-	f->begun_ms = store_now_ms();
+	f->begun_ms = f->lines_ms = store_now_ms();
+	f->key = hash_key_new();
 	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
 	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
 	f->events = s->events = events_new((size_t)s->options->events_memory);

@@ -77,7 +77,7 @@ def test_listed_in_pages(check):
         changes(api, "A")
         follows(check, "changes", api, server)
         check.equal("without another list", count(api, "LIST"), 3)
-        line = json.loads(server.logged("all jobs are known")[0])
+        line = json.loads(server.logged('"all jobs are known"')[0])
         check.equal("how many there are is logged", line["frameworks"], 25)
         watches = [r[2] for r in api.requests if r[0] == "WATCH" and "frameworks" in r[1]]
         check.ok("bookmarks are asked for", all(w["allowWatchBookmarks"] == ["true"] for w in watches), watches)
@@ -231,6 +231,26 @@ def test_objects_that_are_too_large(check):
     api.close()
 
 
+def test_broken_frameworks(check):
+    """One that FrameworkController could not decode is named in the log, once."""
+    api = filled()
+    with fake_server(api) as server:
+        check.ok("broken: ready", server.ready())
+        api.put("frameworks", {**framework("odd"), "status": "gone", "spec": {"taskRoles": 7}})
+        for _ in range(3):
+            api.update("frameworks", framework_name("odd"), {**framework("odd"), "status": 7})
+        for i in range(40):
+            api.put("frameworks", {**framework(f"odd{i}"), "status": []})
+        put(api, "fine")
+        check.ok("broken: what comes behind is there", wait_until(lambda: "fine" in listed(server)))
+        rows = {row["name"]: row["state"] for row in server.request("GET", "/api/v2/jobs").json}
+        check.equal("broken: listed", rows.get("odd"), "UNKNOWN")
+        lines = server.log_lines("a Framework is not as it should be")
+        check.equal("broken: lines", len(lines), 20)
+        check.equal("broken: once", sum(framework_name("odd") in line for line in lines), 1)
+    api.close()
+
+
 # ---- rights ---------------------------------------------------------------------------------
 def test_forbidden(check):
     api = filled()
@@ -330,5 +350,5 @@ def test_directory(check):
 
 TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way,
          test_smaller_pages, test_watch_ends, test_watch_expires, test_watch_faults,
-         test_objects_that_are_too_large, test_forbidden, test_no_events, test_no_lists_for_clients,
+         test_objects_that_are_too_large, test_broken_frameworks, test_forbidden, test_no_events, test_no_lists_for_clients,
          test_known_at_once, test_stopped_under_way, test_directory]

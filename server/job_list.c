@@ -53,7 +53,7 @@ static void put_rows(struct str *out, struct rows *rows, size_t enough)
 
 /* A list under way.  Its jobs are held from rows.next on. */
 struct listing {
-	struct request *r;
+	struct loop *loop;
 	struct rows rows;
 	struct str text; /* text.p + taken: made, and not yet put */
 	size_t taken;
@@ -100,7 +100,7 @@ static void listing_free(struct listing *l)
 {
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
 		cached_drop(l->rows.v[i].job);
-	l->r->loop->list_rows -= l->rows.n;
+	l->loop->list_rows -= l->rows.n;
 	str_done(&l->text);
 	free(l->rows.v);
 	free(l);
@@ -108,10 +108,7 @@ static void listing_free(struct listing *l)
 
 static void list_gone(void *arg)
 {
-	struct listing *l = arg;
-	if (!l->rows.closed || l->taken < l->text.n)
-		l->r->why = l->r->why ?: "it was not taken to its end";
-	listing_free(l);
+	listing_free(arg);
 }
 
 static const struct stream_calls CALLS = {
@@ -133,7 +130,7 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 		return;
 	}
 	struct listing *l = xcalloc(1, sizeof(*l));
-	l->r = r;
+	l->loop = r->loop;
 	l->rows = *rows;
 	l->rows.v = xrealloc(TAKE(page->v), page->n * sizeof(*page->v)); /* with no more room */
 	l->text = *begun;

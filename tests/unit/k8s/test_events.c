@@ -58,9 +58,8 @@ static void test_pod_names(void **state)
 	for (int more = 0; more < 2; more++) {
 		FREE_AUTO char *pod = xasprintf("%s-%s%s-12", LONG, LONG, more ? "x" : "");
 		assert_int_equal(event_pod_name(span_of(pod), &framework, &role, &index), !more);
+		assert_true(more || (span_is(role, LONG) && index == 12));
 	}
-	assert_true(span_is(role, LONG));
-	assert_int_equal(index, 12);
 }
 
 static void test_members(void **state)

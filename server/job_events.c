@@ -1,11 +1,11 @@
 /* What Kubernetes says of a job's pods. */
-#include <stdio.h>
+#include "server/job_events.h"
+
 #include <time.h>
 
 #include "k8s/events.h"
 #include "server/answer.h"
 #include "server/handlers.h"
-#include "server/job_events.h"
 #include "server/job_find.h"
 #include "server/loop.h"
 #include "server/query.h"

@@ -20,9 +20,9 @@ struct refusal {
 	const char *codes;
 };
 
-#define LIST_PARAMETERS                                                                            \
-	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags "   \
-	"ListOrder ListOffset ListLimit ListTotal"
+#define LIST_CHOICE                                                                                \
+	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags"
+#define LIST_PARAMETERS LIST_CHOICE " ListOrder ListOffset ListLimit ListTotal"
 
 /* What routes answer.  Names of schemas and parameters stand in openapi.json. */
 static const struct answer {
@@ -95,9 +95,13 @@ static const struct answer {
 	                      .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
 	[ANSWER_ATTEMPT] = { "jobs", 200, "Any",
 	                     .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
-	[ANSWER_STREAM] = { "jobs", 200, .refusals = { { 404, "NoJobError" } } },
-	[ANSWER_JOB] = { "jobs", 200, "Job",
-	                 .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
+	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
+	                    .refusals = { { 400, "InvalidParametersError" },
+	                                  { 404, "NoJobError" } } },
+	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
+	                 .refusals = { { 400, "InvalidParametersError" },
+	                               { 404, "NoJobError" },
+	                               { 500, "UnknownError" } } },
 	[ANSWER_NO_JOB] = { "jobs", 404, .schema = "Error" },
 	[ANSWER_INFO] = { "server", 200, .schema = "Info" },
 	[ANSWER_AUTHN] = { "server", 200, .schema = "Authn" },

@@ -29,9 +29,13 @@ static void put_piece(struct str *out, const char *from, const char *to)
 void submit_note(const struct server *s, const struct object *framework,
                  const struct submission_made *made)
 {
+	enum { METADATA, SPEC, N };
+	static const char *const KEYS[N] = { "metadata", "spec" };
 	struct span body = framework->body;
-	struct span metadata = scan_get(body, "metadata");
-	struct span execution = scan_path(body, "spec", "executionType");
+	struct span v[N];
+	scan_members(body, KEYS, v, N);
+	struct span metadata = v[METADATA];
+	struct span execution = scan_get(v[SPEC], "executionType");
 	/* A directory has told of it already.  Templates may stand in another order: then the watch
 	 * will tell. */
 	if (s->local || !made->uid[0] || metadata.n <= 2 || execution.p < metadata.p)

@@ -1,8 +1,9 @@
 /* Task roles and their tasks. */
+#include "server/job_detail_task.h"
+
 #include <arpa/inet.h>
 
 #include "base/chars.h"
-#include "server/job_detail_task.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 

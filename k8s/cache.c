@@ -175,8 +175,9 @@ static void account(struct cache *c, const struct cached *f, bool comes)
 	c->figures.without_doc += comes ? bare : -bare;
 }
 
-/* Takes the reference. */
-static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, struct cached *f)
+/* As of this list.  Takes the reference. */
+static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, struct cached *f,
+                 uint64_t generation)
 {
 	const struct cached *before = old ? cached_hold(old->cached) : NULL;
 	if (before)
@@ -187,7 +188,7 @@ static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, s
 		f = bare;
 	}
 	account(c, f, true);
-	const struct tree_entry e = { hash, c->generation, f };
+	const struct tree_entry e = { hash, generation, f };
 	struct view *v = next_view(c);
 	tree_with(&v->tree, &c->view->tree, &e);
 	v->count += !old;
@@ -254,7 +255,7 @@ void cache_put(struct cache *c, struct cached *f)
 		if (c->listing && old->generation != c->generation)
 			mark(c, old);
 	} else if (!is_gone(c, span_of(f->uid))) {
-		keep(c, hash, old, TAKE(f));
+		keep(c, hash, old, TAKE(f), c->generation);
 	}
 	see(c, version);
 	cached_drop(f);
@@ -286,7 +287,7 @@ void cache_note(struct cache *c, struct cached *f)
 	const struct tree_entry *old = find(c, span_of(f->name), &hash);
 	bool newer = f->version > c->seen && (!old || f->version > old->cached->version);
 	if (newer && !is_gone(c, span_of(f->uid)))
-		keep(c, hash, old, TAKE(f));
+		keep(c, hash, old, TAKE(f), c->generation - 1); /* no list had it */
 	cached_drop(f);
 	end(c);
 }

@@ -86,6 +86,11 @@ bool reflect_page(struct reflect *s, const struct list_page *page)
 	return true;
 }
 
+void reflect_lasts(struct reflect *s)
+{
+	s->lists = 0;
+}
+
 enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status)
 {
 	if (status == 410)
@@ -116,6 +121,17 @@ int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
 	return ms > least ? ms : least;
 }
 
+/* Lists cost much.  Where each comes to its end, and no watch after it lasts, they are as far from
+ * each other as if they had failed. */
+static void list_anew(struct reflect *s)
+{
+	begin_anew(s);
+	if (s->failures < s->lists)
+		s->failures = s->lists;
+	if (s->lists < UINT32_MAX)
+		s->lists++;
+}
+
 int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after_s)
 {
 	bool at_once = false;
@@ -127,8 +143,8 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 		s->lists_only = true;
 		return 0;
 	case FAULT_EXPIRED:
-		begin_anew(s);
-		at_once = s->failures == 0;
+		at_once = s->failures == 0 && s->lists == 0;
+		list_anew(s);
 		break;
 	case FAULT_TOO_LARGE:
 		at_once = s->limit > 1;
@@ -137,7 +153,7 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 			return 0;
 		break;
 	case FAULT_REFUSED:
-		begin_anew(s);
+		list_anew(s);
 		break;
 	case FAULT_LATER:
 	case FAULT_MAX:

@@ -36,6 +36,7 @@ struct reflect {
 	struct str more;           /* in the middle of a list: the token by which it goes on */
 	size_t page, limit;        /* objects of a page: wanted, and what fits */
 	unsigned failures;         /* in a row */
+	unsigned lists;            /* begun anew since a watch has lasted */
 };
 
 void reflect_init(struct reflect *s, size_t page);
@@ -49,6 +50,8 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
 bool reflect_page(struct reflect *s, const struct list_page *page);
 /* Something was heard, up to this version ("": unknown). */
 void reflect_heard(struct reflect *s, const char *version);
+/* A watch has lasted for a while: the list before it was worth its price. */
+void reflect_lasts(struct reflect *s);
 /* What a status means that is none of success, in answer to this. */
 enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status);
 /* An exchange is over; how long to pause before the next one. */

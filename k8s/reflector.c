@@ -47,11 +47,11 @@ struct reflector {
 	/* the exchange under way */
 	bool asking;
 	enum reflect_ask ask;
-	int64_t begun_ms, heard_ms;
-	bool heard;               /* something of use has come */
-	enum reflect_fault fault; /* found in what has come; FAULT_NONE: nothing */
-	struct str body;          /* of a page */
-	struct watch_lines lines; /* of a watch */
+	int64_t watched_ms, heard_ms; /* the watch began, which is no list any more; bytes came */
+	bool heard;                   /* something of use has come */
+	enum reflect_fault fault;     /* found in what has come; FAULT_NONE: nothing */
+	struct str body;              /* of a page */
+	struct watch_lines lines;     /* of a watch */
 };
 
 /* ---- trouble --------------------------------------------------------------------------------- */
@@ -124,6 +124,7 @@ static void end_list(struct reflector *r)
 {
 	r->listing = false;
 	r->known = true;
+	r->watched_ms = store_now_ms();
 	r->settings.end(r->settings.arg, version_number(r->state.version));
 }
 
@@ -290,7 +291,7 @@ static void ended(struct reflector *r, CURLcode result);
 static void begin(struct reflector *r)
 {
 	r->ask = reflect_ask(&r->state);
-	r->begun_ms = r->heard_ms = store_now_ms();
+	r->watched_ms = r->heard_ms = store_now_ms();
 	r->heard = false;
 	r->fault = FAULT_NONE;
 	r->asking = true;
@@ -342,8 +343,10 @@ static void look_at_clock(struct reflector *r)
 	bool patient = answers && r->ask != ASK_LIST && !r->listing;
 	if (!patient && now - r->heard_ms > PATIENCE_MS)
 		ended(r, CURLE_OPERATION_TIMEDOUT);
-	else if (patient && now - r->begun_ms > FINE_MS)
+	else if (patient && now - r->watched_ms > FINE_MS) {
+		reflect_lasts(&r->state);
 		well(r);
+	}
 }
 
 static void turn(struct reflector *r)

@@ -128,6 +128,24 @@ static void test_cache_note_brings_nothing_back(void **state)
 	cache_free(c);
 }
 
+/* What was made before a list began, told of while it comes, and is not in it, is gone. */
+static void test_cache_note_while_a_list_comes(void **state)
+{
+	(void)state;
+	struct cache *c = cache_new(MAX);
+	cache_seen(c, 50);
+	cache_list_begin(c); /* of version 100 */
+	cache_put(c, framework(2, 2, 20));
+	cache_note(c, framework(1, 1, 60));
+	cache_note(c, framework(2, 2, 102));
+	cache_note(c, framework(3, 3, 101));
+	cache_list_end(c, 100);
+	assert_int_equal(kept(c, 1), 0);
+	assert_int_equal(kept(c, 2), 102);
+	assert_int_equal(kept(c, 3), 101);
+	cache_free(c);
+}
+
 static void test_cache_note_gone_is_for_good(void **state)
 {
 	(void)state;
@@ -545,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_cache_is_warm_after_a_list),
 		cmocka_unit_test(test_cache_list_end_forgets_what_was_not_in_it),
 		cmocka_unit_test(test_cache_note_brings_nothing_back),
+		cmocka_unit_test(test_cache_note_while_a_list_comes),
 		cmocka_unit_test(test_cache_note_gone_is_for_good),
 		cmocka_unit_test(test_cache_follows_a_server_that_counts_anew),
 		cmocka_unit_test(test_cache_keeps_within_its_bytes),

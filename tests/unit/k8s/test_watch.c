@@ -223,6 +223,34 @@ static void test_list_expires(void **state)
 	reflect_done(&s);
 }
 
+/* A server that forgets faster than it lists: lists come to their end, but farther and farther from
+ * each other, until a watch lasts. */
+static void test_lists_in_vain(void **state)
+{
+	(void)state;
+	static const enum reflect_fault FAULTS[] = { FAULT_EXPIRED, FAULT_REFUSED };
+	for (size_t i = 0; i < 2; i++) {
+		struct reflect s;
+		struct list_page whole = page_of("7", "");
+		reflect_init(&s, 500);
+		s.lists_only = true;
+		for (int n = 0; n < 10; n++) {
+			assert_true(reflect_page(&s, &whole));
+			assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
+			reflect_heard(&s, "8"); /* which does not help */
+			int64_t ms = reflect_end(&s, FAULTS[i], 0);
+			if (n == 2)
+				assert_in_range(ms, 3000, 5000);
+			if (n == 9)
+				assert_in_range(ms, 36000, 60000);
+		}
+		assert_true(reflect_page(&s, &whole));
+		reflect_lasts(&s);
+		assert_in_range(reflect_end(&s, FAULTS[i], 0), 0, 1250);
+		reflect_done(&s);
+	}
+}
+
 static void test_smaller_pages(void **state)
 {
 	(void)state;
@@ -309,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_list_expires),
+		cmocka_unit_test(test_lists_in_vain),
 		cmocka_unit_test(test_smaller_pages),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_pauses),

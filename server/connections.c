@@ -102,7 +102,7 @@ void connection_cut(struct connection *c)
 
 bool connection_left(const struct connection *c)
 {
-	return c->cut || c->all->calls->gone(c->library);
+	return c->cut || c->all->calls->left(c->library);
 }
 
 /* ---- one place for the next ---- */

@@ -46,6 +46,8 @@ struct connection {
 struct connection_calls {
 	void (*cut)(struct MHD_Connection *m);  /* makes it close one, soon */
 	bool (*gone)(struct MHD_Connection *m); /* nothing more can come from this client */
+	/* This client has ended its side; there may be something left to read (by TLS there is). */
+	bool (*left)(struct MHD_Connection *m);
 };
 
 struct connections *connections_new(const struct server *s, const struct connection_calls *calls);
@@ -59,7 +61,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 void connection_end(struct connection *c);
 /* Something else from now on; the time for it begins anew. */
 void connection_turn(struct connection *c, enum activity activity);
-/* Nothing more can come from this client. */
+/* Who has asked, and has ended his side, waits for no answer. */
 bool connection_left(const struct connection *c);
 /* It has to go now. */
 void connection_cut(struct connection *c);

@@ -6,6 +6,7 @@
 
 #include <gnutls/abstract.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -60,7 +61,14 @@ static bool gone(struct MHD_Connection *m)
 	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static const struct connection_calls CALLS = { cut, gone };
+static bool left(struct MHD_Connection *m)
+{
+	struct pollfd p = { .events = POLLRDHUP };
+	p.fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	return poll(&p, 1, 0) > 0;
+}
+
+static const struct connection_calls CALLS = { cut, gone, left };
 
 void http_cut(struct loop *l)
 {

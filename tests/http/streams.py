@@ -1,5 +1,6 @@
 """Jobs as they change: server-sent events, and ?wait=; what comes when, who has to go, and what is
 left when they are gone."""
+import contextlib
 import json
 import os
 import re
@@ -464,6 +465,15 @@ def test_tls(check):
             check.ok("heartbeat", s.until(lambda s: b": ping" in s.body), s.body)
             check.ok("to its end", s.until(lambda s: s.whole), s.body)
             check.equal("why", [e[2] for e in s.events], [{"reason": "lifetime"}])
+    # Who says good-bye leaves something to read behind.
+    with TlsServer(*ONE_LOOP, "--stream-heartbeat", "300", "--streams-per-user", "1") as server:
+        with Stream(server, headers=bearer(token())) as s:
+            check.equal("the only one", s.status, 200)
+            check.ok("it begins", s.until(lambda s: s.body.endswith(b"\n\n")), s.body)
+            s.connection.socket.setblocking(False)
+            with contextlib.suppress(OSError):  # it does not wait for the server's
+                s.connection.socket.unwrap()
+        check.ok("has left", wait_until(lambda: Stream(server, headers=bearer(token())).status == 200))
 
 
 # ---- ?wait= -------------------------------------------------------------------------------
@@ -515,6 +525,13 @@ def test_wait_counts(check):
         for s in waits:
             s.close()
         check.ok("who has left does not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
+        # Nor who asked for something else, too.
+        waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
+        check.ok("too many again", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))
+        for s in waits:
+            s.connection.send(request_bytes(jobs.server.port, "GET", "/healthz"))
+            s.close()
+        check.ok("nor with more to read", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
 
 
 TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,

@@ -378,31 +378,6 @@ def test_kubectl(check, cluster):
                  result.stderr.decode() + translated.stderr.decode())
 
 
-def test_state(check, cluster):
-    """Whether a job exists, and in which state."""
-    name = framework_name("stately")
-    path = f"/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks/{name}"
-
-    def state(server):
-        v1 = server.request("GET", "/rest-server/api/v1/user/alice/jobs/stately")
-        v2 = server.request("GET", "/api/v2/jobs/alice~stately")
-        check.equal("v1 and v2 say the same", (v1.status, v1.body), (v2.status, v2.body))
-        return v2.code or v2.json["jobStatus"]["state"]
-
-    with serve(cluster) as server:
-        check.equal("state of no job", state(server), "NoJobError")
-        check.equal("state: submitted", server.submit(job_v2("stately")).status, 202)
-        check.equal("state at first", state(server), "WAITING")
-        for word, code, want in (("AttemptRunning", None, "RUNNING"), ("Completed", 0, "SUCCEEDED"),
-                                 ("Completed", -210, "STOPPED"), ("Completed", 1, "FAILED")):
-            done = None if code is None else {"code": code}
-            status, said = cluster.api("PATCH", path, {"status": {"state": word, "attemptStatus": {
-                "completionStatus": done}}}, "application/merge-patch+json")
-            check.equal(f"state {word}: set", status, 200)
-            check.equal(f"state {word} {code}", state(server), want)
-    remove(cluster, "stately")
-
-
 def main():
     if not os.access(BINARY, os.X_OK):
         sys.exit(f"{BINARY} is not there: make")
@@ -420,7 +395,7 @@ def main():
     def configmap(check, cluster):
         submit_with_configmap(check, cluster)
 
-    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins, test_state,
+    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
              test_environment, test_kubectl, *delivery.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]

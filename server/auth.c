@@ -422,9 +422,9 @@ bool auth_holds(const struct request *r, uint64_t mark)
 		return true;
 	struct arena a = { 0 };
 	ERR_AUTO e = { 0 };
-	bool good = token_read(keyring_of(r->loop), span_of(r->token), time(NULL), &a, &t, &why,
-	                       &e) == 0 &&
-	            !revoked_since(r->loop->server->revoked, mark, t.id);
+	bool good =
+	    token_read(keyring_of(r->loop), span_of(r->token), time(NULL), &a, &t, &why, &e) == 0 &&
+	    !revoked_since(r->loop->server->revoked, mark, t.id);
 	arena_wipe(&a);
 	return good;
 }

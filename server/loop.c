@@ -108,7 +108,8 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->accounts = accounts_new(s->accounts, l->store);
 	l->auth = auth_new(l);
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
-	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0 || open_tails(l, e) < 0)
+	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0 ||
+	    open_tails(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }

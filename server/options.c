@@ -370,7 +370,9 @@ static char upper(char c)
 	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	if (c == '-')
 		return '_';
-	return c >= 'a' && c <= 'z' ? LETTERS[c - 'a'] : c;
+	if (c < 'a' || c > 'z')
+		return c;
+	return LETTERS[c - 'a'];
 }
 
 void option_variable(struct str *out, const struct option *o)

@@ -85,7 +85,7 @@ struct request {
 	const struct cached *job_known;   /* that it is about (job_find.h), a reference; or NULL */
 	struct reply reply;
 	struct arena arena;
-	void *state; /* of a handler that waits; in the arena */
+	void *state;             /* of a handler that waits; in the arena */
 	struct lasting *lasting; /* it waits for things to happen (lasting.h) */
 	struct stream *stream;   /* its answer comes bit by bit (stream.h) */
 	/* Of a submission. */

@@ -86,9 +86,9 @@ static void accepted(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span name = job_name(r->job);
-	answer_header(r, "Location",
-	              arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(r->job),
-	                           (int)name.n, name.p));
+	answer_header(
+	    r, "Location",
+	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(r->job), (int)name.n, name.p));
 	if (r->v1) {
 		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
 		str_json_text(out, name);

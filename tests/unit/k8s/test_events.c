@@ -50,7 +50,8 @@ static void test_pod_names(void **state)
 		{ "f.x-worker-1", false }, { "f-work_er-1", false },  { "", false },
 		{ "f-worker-1 ", false },  { "f-worker-1\n", false },
 	};
-	struct span framework, role;
+	struct span framework;
+	struct span role;
 	int64_t index;
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++)
 		assert_int_equal(event_pod_name(span_of(T[i].pod), &framework, &role, &index),
@@ -147,10 +148,10 @@ static void test_long_texts_are_cut(void **state)
 	ARENA_AUTO a = { 0 };
 	struct event v;
 	for (size_t i = 0; i < N; i++) /* two bytes each, at odd offsets */
-		memcpy(message + 2 * i, i ? "\xc3\xa4" : "x\xc3", 2);
+		memcpy(&message[2 * i], i ? "\xc3\xa4" : "x\xc3", 2);
 	message[1] = 'y';
 	message[2 * N] = '\0';
-	memmove(message + 1, message, 2 * N - 1);
+	memmove(&message[1], message, 2 * N - 1);
 	message[2 * N] = '\0';
 	message[2 * N - 1] = 'z';
 	message[2 * N - 2] = 'z';

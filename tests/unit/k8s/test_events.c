@@ -150,11 +150,11 @@ static void test_long_texts_are_cut(void **state)
 	for (size_t i = 0; i < N; i++) /* two bytes each, at odd offsets */
 		memcpy(&message[2 * i], i ? "\xc3\xa4" : "x\xc3", 2);
 	message[1] = 'y';
-	message[2 * N] = '\0';
-	memmove(&message[1], message, 2 * N - 1);
-	message[2 * N] = '\0';
-	message[2 * N - 1] = 'z';
-	message[2 * N - 2] = 'z';
+	message[(size_t)2 * N] = '\0';
+	memmove(&message[1], message, (size_t)2 * N - 1);
+	message[(size_t)2 * N] = '\0';
+	message[(size_t)2 * N - 1] = 'z';
+	message[(size_t)2 * N - 2] = 'z';
 	FREE_AUTO char *text =
 	    xasprintf("{\"metadata\":{\"uid\":\"u\"},\"involvedObject\":{\"kind\":\"Pod\",\"name\":"
 	              "\"f-w-0\"},\"message\":\"%s\"}",

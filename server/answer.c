@@ -98,6 +98,7 @@ void answer_error(struct request *r, const struct err *e)
 	/* What is nobody's fault who asks is for those who run this server, too. */
 	if (e->http >= 500 && !r->why)
 		r->why = arena_dup(&r->arena, span_of(err_msg(e)));
+	r->reply.body.n = 0; /* of an answer that had begun */
 	error_json(&r->reply.body, e);
 	answer_json(r, e->http);
 }

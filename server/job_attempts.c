@@ -5,7 +5,11 @@
 #include "server/job_look.h"
 #include "server/loop.h"
 
-enum { LIST_MAX = 32 << 20 };
+enum {
+	LIST_MAX = 32 << 20, /* bytes of all attempts, as they are shown */
+	END = 4,             /* of what is behind them */
+	READ_MAX = 32 << 20, /* bytes of memory after which no more is read */
+};
 
 /* ---- a task ---- */
 
@@ -42,7 +46,7 @@ void attempt_get(struct request *r)
 
 /* ---- all of them ---- */
 
-/* The latest, and then those before it, one after the other. */
+/* The latest, and then those before it, one after the other, as far as there is room. */
 struct attempts {
 	struct job_shown shown;
 	int64_t next, last; /* which to ask for */
@@ -50,36 +54,40 @@ struct attempts {
 
 static void ask(struct request *r, struct attempts *all);
 
+/* What cannot be shown of an earlier one, or is too much, is not there. */
+static void add(struct request *r, const struct attempts *all)
+{
+	struct str *out = &r->reply.body;
+	ERR_AUTO e = { 0 };
+	STR_AUTO one = STR_INIT(LIST_MAX - out->n);
+	str_char(&one, ',');
+	if (job_attempt(&one, &all->shown, false, &r->arena, &e) == 0 && !one.full)
+		str_span(out, str_view(&one));
+}
+
 static void came(struct request *r, const struct cached *job, struct span status)
 {
 	struct attempts *all = r->state;
-	struct str *out = &r->reply.body;
-	ERR_AUTO e = { 0 };
-	size_t before = out->n;
 	(void)job;
 	all->shown.attempt = status;
-	if (status.n) {
-		str_char(out, ',');
-		/* What cannot be shown of an earlier one is not there. */
-		if (job_attempt(out, &all->shown, false, &r->arena, &e) < 0 && !out->full)
-			out->n = before;
-	}
+	if (!job_has_room(r))
+		return;
+	if (status.n)
+		add(r, all);
+	job_hold(r);
 	all->next--;
 	ask(r, all);
 }
 
 static void ask(struct request *r, struct attempts *all)
 {
-	struct str *out = &r->reply.body;
-	ERR_AUTO e = { 0 };
-	if (!out->full && all->next >= all->last) {
+	ERR_AUTO none = { 0 };
+	if (all->next >= all->last && r->arena.used < READ_MAX) {
 		history_get(r, all->shown.job, all->next, came);
 		return;
 	}
-	str_puts(out, "]\n");
-	if (out->full)
-		(void)err_set(&e, UNKNOWN_ERROR, "what is stored of the job is too large");
-	job_answer(r, out->full ? -1 : 0, &e);
+	str_puts(&r->reply.body, "]\n");
+	job_answer(r, 0, &none);
 }
 
 static void show(struct request *r, const struct cached *job, struct span doc)
@@ -88,6 +96,8 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	struct str *out = &r->reply.body;
 	int64_t kept = r->loop->server->options->history;
 	ERR_AUTO e = { 0 };
+	if (!job_has_room(r)) /* any more */
+		return;
 	all->shown = job_shown_of(r, job, doc);
 	all->next = (int64_t)job->attempt - 1;
 	all->last = job->attempt > kept ? job->attempt - kept : 0;
@@ -96,10 +106,15 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	r->state = all;
 	out->max = LIST_MAX;
 	str_char(out, '[');
-	if (job_attempt(out, &all->shown, true, &r->arena, &e) < 0)
-		job_answer(r, -1, &e);
-	else
-		ask(r, all);
+	int failed = job_attempt(out, &all->shown, true, &r->arena, &e);
+	if (!failed && out->full)
+		failed = err_set(&e, UNKNOWN_ERROR, "what is stored of the job is too large");
+	if (failed) {
+		answer_error(r, &e);
+		return;
+	}
+	out->max += END;
+	ask(r, all);
 }
 
 static void found(struct request *r, const struct cached *job)

@@ -25,25 +25,30 @@ struct looking {
 bool job_has_room(struct request *r)
 {
 	const struct loop *l = r->loop;
-	if (l->detail_bytes < (size_t)l->server->options->detail_memory)
+	size_t others = l->detail_bytes - r->detail_held;
+	if (others < (size_t)l->server->options->detail_memory)
 		return true;
 	answer_refuse(r, UNAVAILABLE,
 	              "too many large answers are being sent (--detail-memory); try again");
 	return false;
 }
 
+void job_hold(struct request *r)
+{
+	size_t size = r->arena.used + r->reply.body.cap;
+	if (size <= REPLY_MAX || size <= r->detail_held)
+		return;
+	r->loop->detail_bytes += size - r->detail_held;
+	r->detail_held = size;
+}
+
 void job_answer(struct request *r, int failed, const struct err *e)
 {
 	if (failed) {
-		r->reply.body.n = 0;
 		answer_error(r, e);
 		return;
 	}
-	size_t size = r->arena.used + r->reply.body.cap;
-	if (size > REPLY_MAX) {
-		r->detail_held = size;
-		r->loop->detail_bytes += size;
-	}
+	job_hold(r);
 	answer_json(r, 200);
 }
 
@@ -82,6 +87,8 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	struct job_shown shown = job_shown_of(r, job, doc);
 	struct event *v = NULL;
 	ERR_AUTO e = { 0 };
+	if (!job_has_room(r)) /* any more */
+		return;
 	size_t n = read_events(r, job, &v);
 	shown.attempt = l->earlier;
 	shown.waiting = n ? job_waiting(&shown, v, n, &r->arena) : NULL;

@@ -6,6 +6,7 @@ import glob
 import gzip
 import json
 import os
+import random
 import re
 
 from changes import Yard
@@ -379,6 +380,50 @@ def test_detail_memory(check):
     api.close()
 
 
+def packed(value):
+    return base64.b64encode(gzip.compress(json.dumps(value, separators=(",", ":")).encode(), 1)).decode()
+
+
+def keep(api, framework, attempt, status):
+    """As the server keeps an attempt, but with anything in it."""
+    meta = framework["metadata"]
+    api.put("configmaps", {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": f"{meta['name']}-attempt-{attempt}", "ownerReferences": [{
+            "apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
+            "name": meta["name"], "uid": meta["uid"]}]},
+        "binaryData": {"attempt.json.gz": packed({"id": attempt, **status})}})
+
+
+def test_large_attempts(check):
+    """Of earlier attempts so much is read as there is memory for, and no more shown than fits."""
+    api = FakeApi()
+    with fake_server(api, "--deadline", "2") as server:
+        warm(server)
+        framework = renamed(snapshot("19"), "many")
+        framework["status"]["attemptStatus"]["id"] = 9
+        framework = put(api, framework)
+        noise = base64.b64encode(random.Random(1).randbytes(150000)).decode()
+        unseen = packed([{"name": "No Role", "x": [1] * 14000000}, noise])
+        for attempt in range(9):
+            keep(api, framework, attempt, {"taskRoleStatusesCompressed": unseen})
+        path = "/api/v2/jobs/alice~many/job-attempts"
+        known(server, "alice~many")
+
+        def listed():
+            reply = server.request("GET", path)
+            return [a["attemptIndex"] for a in reply.json] if reply.status == 200 else reply
+        check.equal("as far as there is memory", listed(), [9, 8, 7])
+        tasks = packed([{"name": "worker", "taskStatuses": [{"index": 0}] * 19000}])
+        keep(api, framework, 8, {"completionStatus": {"code": 1}})
+        for attempt in (5, 6, 7):
+            keep(api, framework, attempt, {"taskRoleStatusesCompressed": tasks})
+        check.equal("as far as it fits", listed()[:2], [9, 8])
+        api.fault("GET", "configmaps", status=503)
+        error(check, "the store does not answer", server.request("GET", path), 503, "UnavailableError")
+    api.close()
+
+
 TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_waiting_reason,
          test_detail_tags, test_forged, test_first_rest_lit, test_own_jobs, test_exit_spec_file,
-         test_detail_memory]
+         test_detail_memory, test_large_attempts]

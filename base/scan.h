@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { SCAN_DEPTH_MAX = 1024 };
+enum { SCAN_DEPTH_MAX = 10240 }; /* an API server takes 10000 levels */
 /* One JSON value (RFC 8259) in UTF-8, nested at most so deep (SCAN_DEPTH_MAX), with nothing but
  * white space around it?  (Keys may be there twice: the last one counts for nobody here, the first
  * one is found.) */

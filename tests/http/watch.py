@@ -231,6 +231,27 @@ def test_objects_that_are_too_large(check):
     api.close()
 
 
+def test_deep_frameworks(check):
+    """API servers take 10000 levels where nobody looks: they keep no others from being known."""
+    api = filled()
+
+    def deep(job):
+        nested = 1
+        for _ in range(500):
+            nested = {"a": nested}
+        return {**framework(job), "spec": {"taskRoles": [], "deep": nested}}
+
+    api.put("frameworks", deep("listed"))
+    with fake_server(api) as server:
+        check.ok("deep: ready", server.ready())
+        api.put("frameworks", deep("watched"))
+        put(api, "later")
+        check.ok("deep: what comes behind is there", wait_until(lambda: "later" in listed(server)))
+        check.equal("deep: all are listed", listed(server), there(api))
+        check.equal("deep: one list", count(api, "LIST"), 1)
+    api.close()
+
+
 def test_broken_frameworks(check):
     """One that FrameworkController could not decode is named in the log, once."""
     api = filled()
@@ -350,5 +371,5 @@ def test_directory(check):
 
 TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way,
          test_smaller_pages, test_watch_ends, test_watch_expires, test_watch_faults,
-         test_objects_that_are_too_large, test_broken_frameworks, test_forbidden, test_no_events, test_no_lists_for_clients,
-         test_known_at_once, test_stopped_under_way, test_directory]
+         test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_no_events,
+         test_no_lists_for_clients, test_known_at_once, test_stopped_under_way, test_directory]

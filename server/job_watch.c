@@ -10,6 +10,8 @@
 #include "server/sse.h"
 #include "server/stream.h"
 
+enum { FRAME = 256 }; /* more than stands around the data of an event, and first in a stream */
+
 struct watch {
 	struct follower follower; /* first */
 	struct request *r;
@@ -35,17 +37,19 @@ static void end(struct watch *w, const char *reason)
 	stream_end(w->stream);
 }
 
-/* A row of the list, and how many tasks are in which state. */
-static void describe(struct str *out, const struct cached *job)
+/* A row of the list, and how many tasks are in which state, unless there is no room for so much. */
+static void describe(struct str *out, const struct cached *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
 	job_row(out, job, false);
 	if (!out->n || !cached_doc(job, &a, &doc))
 		return;
-	out->n--; /* the brace */
+	size_t row = --out->n; /* without the brace */
 	str_puts(out, ",\"taskRoles\":");
 	job_counts(out, doc, &a);
+	if (out->n + FRAME > room)
+		out->n = row;
 	str_char(out, '}');
 }
 
@@ -53,7 +57,7 @@ static void show(struct watch *w, const struct cached *job)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	describe(&data, job);
+	describe(&data, job, (size_t)w->r->loop->server->options->stream_buffer);
 	w->known = true;
 	if (span_eq(str_view(&data), str_view(&w->shown)))
 		return;

@@ -314,6 +314,23 @@ def test_one_job(check):
             check.equal("... with all of it", [e[0] for e in s.events], ["job", "end"])
 
 
+def test_one_job_of_many_roles(check):
+    """What is larger than any buffer is left out of the event; it does not end the stream."""
+    with Jobs() as jobs:
+        jobs.submit("wide")
+        key = framework_name("wide")
+        with jobs.api.lock:
+            body = json.loads(json.dumps(jobs.api.objects["frameworks", key]))
+            body["status"] = {"state": "AttemptRunning", "attemptStatus": {"id": 0, "taskRoleStatuses": [
+                {"name": f"{i:063}", "taskStatuses": [{"index": 0, "state": "TaskAttemptRunning"}]} for i in range(1000)]}}
+            jobs.api.update("frameworks", key, body)
+        with jobs.one("wide") as s:
+            check.ok("it runs", s.until(lambda s: s.events and s.events[-1][2]["state"] == "RUNNING"), s.body)
+            check.ok("without its roles", s.events and "taskRoles" not in s.events[-1][2])
+            jobs.change("wide", "Completed", 0)
+            check.ok("to its end", s.ended() and [e[0] for e in s.events[-2:]] == ["job", "end"], s.body)
+
+
 # ---- limits -------------------------------------------------------------------------------
 def test_limits(check):
     with Jobs("--streams-per-user", "2", "--stream-heartbeat", "1") as jobs:
@@ -535,5 +552,5 @@ def test_wait_counts(check):
 
 
 TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
-         test_one_job, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
+         test_one_job, test_one_job_of_many_roles, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
          test_clients_that_leave, test_many, test_drain, test_tokens, test_tls, test_wait, test_wait_counts]

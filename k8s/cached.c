@@ -302,7 +302,8 @@ static void read_status(struct reading *r, struct span status)
 	read_retries(r, v[POLICY]);
 	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
 	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code");
-	r->c.has_code = given(code);
+	int64_t number;
+	r->c.has_code = scan_int(code, INT32_MIN, INT32_MAX, &number);
 	r->c.code = (int32_t)read_int(r, code, INT32_MIN, 0);
 }
 

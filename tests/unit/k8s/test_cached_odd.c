@@ -182,7 +182,7 @@ static void test_cached_new_takes_what_is_broken(void **state)
 	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
 		CACHED_AUTO *c = cached_of(span_of(BROKEN[i]));
 		assert_non_null(c);
-		if (!c->broken || c->state != JOB_UNKNOWN)
+		if (!c->broken || c->state != JOB_UNKNOWN || c->has_code)
 			fail_msg("%s", BROKEN[i]);
 		assert_string_equal(c->name, MD5);
 		struct span doc;

@@ -11,7 +11,7 @@
 #include "server/history_text.h"
 #include "server/log.h"
 
-enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000 };
+enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
 
 struct history_keep {
 	const struct server *server;
@@ -28,7 +28,9 @@ struct history_keep {
 	const char *name, *oldest; /* to be made; to be removed, or NULL */
 	char uid[40];              /* of the latter */
 	unsigned tries;
-	char *trouble; /* that was logged last; NULL: none */
+	char *trouble;       /* that was logged last; NULL: none */
+	size_t n_lost;       /* found no room, and were not logged yet: */
+	int64_t lost_log_ms; /* not before this */
 	bool stopping;
 };
 
@@ -81,11 +83,17 @@ static void log_trouble(struct history_keep *h, const char *why)
 	h->trouble = why ? xstrdup(why) : NULL;
 }
 
-static void log_lost(size_t lost)
+static void log_lost(struct history_keep *h, size_t lost)
 {
+	int64_t now = store_now_ms();
+	h->n_lost += lost;
+	if (!h->n_lost || now < h->lost_log_ms)
+		return;
+	h->lost_log_ms = now + LOST_MS;
 	struct line line = log_begin(LOG_WARN, "too many attempts ended at once; not kept");
-	log_int(&line, "attempts", (int64_t)lost);
+	log_int(&line, "attempts", (int64_t)h->n_lost);
 	log_end(&line);
+	h->n_lost = 0;
 }
 
 /* ---- one after the other: the main thread ------------------------------------------------- */
@@ -188,6 +196,7 @@ static void next(struct history_keep *h)
 {
 	size_t lost = 0;
 	while (!h->stopping && !h->job && (h->job = take_first(h, &lost)) != NULL) {
+		log_lost(h, lost);
 		if (prepare(h) == 0) {
 			ask(h, STORE_CREATE, h->name, NULL, made);
 		} else {
@@ -197,8 +206,6 @@ static void next(struct history_keep *h)
 			h->arena = (struct arena){ 0 };
 		}
 	}
-	if (lost)
-		log_lost(lost);
 }
 
 void history_keep_turn(struct history_keep *h)

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import threading
 
 from changes import Yard
 from clients import error
@@ -188,6 +189,28 @@ def event_of(framework, reason, message, role="worker", index=0, **what):
             "lastTimestamp": at, "source": {"component": "default-scheduler"},
             "involvedObject": {"kind": "Pod", "name": pod, "namespace": "default",
                                "uid": what.get("uid", tasks[index]["attemptStatus"]["podUID"])}}
+
+
+def test_too_many_attempts(check):
+    """Whoever writes into Frameworks does not fill the log."""
+    api = FakeApi()
+    gate = threading.Event()
+    api.fault("POST", "configmaps", until=gate)
+    with fake_server(api) as server:
+        warm(server)
+        job = {"metadata": {"name": framework_name("mad"), "annotations": {"jobName": "mad"}}, "spec": {}}
+        api.put("frameworks", job)
+        for i in range(4000):
+            api.update("frameworks", framework_name("mad"),
+                       {**copy.deepcopy(job), "status": {"attemptStatus": {"id": i}}})
+            if i == 2000:
+                gate.set()
+        api.settle()
+        check.ok("lost attempts: are said", server.logged("too many attempts ended at once"))
+        api.put("frameworks", {**job, "metadata": {"name": framework_name("last")}})
+        api.settle()
+        check.equal("... once", len(server.log_lines("too many attempts ended at once")), 1)
+    api.close()
 
 
 def test_waiting_reason(check):
@@ -424,6 +447,7 @@ def test_large_attempts(check):
     api.close()
 
 
-TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_waiting_reason,
+TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_too_many_attempts,
+         test_waiting_reason,
          test_detail_tags, test_forged, test_first_rest_lit, test_own_jobs, test_exit_spec_file,
          test_detail_memory, test_large_attempts]

@@ -58,7 +58,7 @@ static int print_table(struct span jobs)
 		put_job(&t, job);
 	table_write(&out, &t);
 	table_done(&t);
-	return command_print(str_view(&out));
+	return remote_print(str_view(&out));
 }
 
 /* "RUNNING,WAITING" as the server wants it.  It has no jobs in a state that there is not, and would
@@ -105,7 +105,7 @@ static int list(struct remote *r, struct err *e)
 	struct span body = str_view(&reply.body);
 	if (!scan_valid(body, DEPTH) || scan_type(body) != SCAN_ARRAY)
 		return err_set(e, UNKNOWN_ERROR, "%s: what came is no list of jobs", r->o->server);
-	return strcmp(r->o->output, "json") == 0 ? command_print(body) : print_table(body);
+	return strcmp(r->o->output, "json") == 0 ? remote_print(body) : print_table(body);
 }
 
 static int open_and_list(const struct options *o)

@@ -62,7 +62,7 @@ static int print(struct span detail, const char *job, struct err *e)
 	if (p.waiting[0])
 		str_printf(&out, "  waiting:  %s\n", p.waiting);
 	put_tasks(&out, scan_get(detail, "taskRoles"));
-	return command_print(str_view(&out));
+	return remote_print(str_view(&out));
 }
 
 static int show(struct remote *r, struct err *e)
@@ -78,7 +78,7 @@ static int show(struct remote *r, struct err *e)
 	if (remote_ask(r, &call, &reply, e) < 0)
 		return -1;
 	struct span body = str_view(&reply.body);
-	return strcmp(r->o->output, "json") == 0 ? command_print(body) : print(body, job, e);
+	return strcmp(r->o->output, "json") == 0 ? remote_print(body) : print(body, job, e);
 }
 
 static int open_and_show(const struct options *o)

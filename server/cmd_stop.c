@@ -19,7 +19,7 @@ static int stop(struct remote *r, struct err *e)
 		                          .type = "application/json",
 		                          .body = SPAN("{\"value\":\"STOP\"}"),
 		                          .max = ANSWER_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
+	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
 		return -1;
 	(void)fprintf(stderr, "%s is told to stop\n", job);
 	return EXIT_OK;

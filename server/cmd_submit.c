@@ -77,7 +77,7 @@ static int accepted(struct remote *r, const struct reply *reply)
 	}
 	(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
-		return command_print(SPAN("\n")); /* says why not */
+		return remote_print(SPAN("\n")); /* says why not */
 	return r->o->wait || r->o->logs ? await_job(r, job, r->o->logs) : EXIT_OK;
 }
 
@@ -94,11 +94,12 @@ static int submit(struct remote *r, const struct job_text *t)
 	tell_apart(t, &call);
 	FREE_AUTO char *path = xasprintf("%s%s", call.path, r->o->dry_run ? "?dryRun=true" : "");
 	call.path = path;
-	if (remote_ask(r, &call, &reply, &e) < 0)
+	if (remote_ask(r, &call, &reply, &e) < 0 ||
+	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, &e) < 0)
 		return refused(t, &e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
 	print_notes(t->file, "warning: ", &warnings);
-	return r->o->dry_run ? command_print(str_view(&reply.body)) : accepted(r, &reply);
+	return r->o->dry_run ? remote_print(str_view(&reply.body)) : accepted(r, &reply);
 }
 
 static int open_and_submit(const struct options *o)

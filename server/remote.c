@@ -87,6 +87,19 @@ int remote_exit(const struct err *e)
 	                                                                           : EXIT_SERVER;
 }
 
+int remote_expect(const struct remote *r, const struct reply *reply, int status, struct err *e)
+{
+	if (reply->status == status)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR, "%s answers %d, not %d: is it rest-lit?", r->o->server,
+	               reply->status, status);
+}
+
+int remote_print(struct span text)
+{
+	return command_print(text) == EXIT_OK ? EXIT_OK : EXIT_SERVER;
+}
+
 bool remote_may_retry(const struct client_answer *a)
 {
 	if (a->problem)

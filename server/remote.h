@@ -44,6 +44,11 @@ void remote_notes(struct span body, const char *member, struct notes *out);
 /* The exit code for it: EXIT_USAGE what was refused, EXIT_SERVER what could not be had. */
 int remote_exit(const struct err *e);
 
+/* Is it the answer that servers give to this?  Another may be of who is no such server: -1, *e. */
+int remote_expect(const struct remote *r, const struct reply *reply, int status, struct err *e);
+/* Text on standard output; EXIT_OK, or EXIT_SERVER if it could not be written. */
+int remote_print(struct span text);
+
 /* "USER~NAME" of what people call a job: their own by its name alone.  In the arena; NULL and *e.
  */
 const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e);

@@ -157,6 +157,14 @@ def test_cli_refused(check):
         check.ok("dry run", code == 0 and json.loads(out)["kind"] == "List", (code, out[:200], err))
         code, out, err = cli("show", *at, "dry")
         check.equal("nothing was made", code, 2)
+        with open("/dev/full", "w") as full:
+            for command in (["submit", *at, "-"], ["jobs", *at]):
+                done = subprocess.run([BINARY, *command], input=job_v2("full").encode(), stdout=full, stderr=subprocess.PIPE)
+                check.equal("nobody takes the output", done.returncode, 3)
+    with FakeServer() as fake:
+        fake.answers = [(200, {}, b"<html>\n")]
+        code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
+        check.ok("no such server", code == 3 and "answers 200" in err and not out, (code, out, err))
 
 
 def test_cli_usage(check):

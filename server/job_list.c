@@ -116,6 +116,7 @@ static const struct stream_calls CALLS = {
 	.last = list_over,
 	.gone = list_gone,
 	.lasting = true,
+	.finishes = true,
 };
 
 /* The rest of a list of which `begun` is the beginning. */

@@ -25,7 +25,7 @@
 #include "server/stream_parts.h"
 #include "server/worker.h"
 
-enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, ACCEPT_ROUNDS = 1000 };
+enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 
 static int fail(struct err *e, const char *what)
 {
@@ -181,11 +181,11 @@ static void drain(struct loop *l)
 	http_quiesce(l);
 	lasting_stop(l);
 	int64_t begun = store_now_ms();
-	while (drain_ms(l, begun) > 0) {
+	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
 		turn(l);
-		int64_t left = drain_ms(l, begun);
-		if (left > 0)
-			wait_for_work(l, (int)left);
+		if (store_now_ms() - begun > LAST_WORDS_MS)
+			streams_cut_ended(l);
+		wait_for_work(l, left < LINGER_MS ? (int)left : LINGER_MS);
 	}
 }
 

@@ -199,7 +199,8 @@ static void told(void *arg, enum lasting_news news)
 		end_with_words(r->stream, "lifetime");
 		break;
 	case LASTING_SHUTDOWN:
-		end_with_words(r->stream, "shutdown");
+		if (!r->stream->calls->finishes)
+			end_with_words(r->stream, "shutdown");
 		break;
 	case LASTING_REFUSED:
 		end_with_words(r->stream, "token");
@@ -283,4 +284,13 @@ void streams_cut(struct loop *l)
 {
 	for (struct stream *s = l->streams; s; s = s->next)
 		stream_cut(s);
+}
+
+void streams_cut_ended(struct loop *l)
+{
+	for (struct stream *s = l->streams; s; s = s->next)
+		if (s->ended && !s->cut && !s->calls->finishes) {
+			stream_cut(s);
+			connection_cut(connection_of(s)); /* it may be waiting for room only */
+		}
 }

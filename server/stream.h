@@ -30,6 +30,9 @@ struct stream_calls {
 	/* It is over, by whomever: nothing may be written any more.  Called once, always. */
 	void (*gone)(void *arg);
 	bool lasting;
+	/* It comes to its end without anything having to happen: a server that stops waits for it.
+	 */
+	bool finishes;
 };
 
 /* Begin to answer r with this; headers that are added before (answer_header) are in it.  NULL if r

@@ -6,3 +6,5 @@
 void stream_gone(struct request *r);
 /* Cut all of them: none sleeps afterwards, nor ever will. */
 void streams_cut(struct loop *l);
+/* Cut those of which clients have not taken the last words. */
+void streams_cut_ended(struct loop *l);

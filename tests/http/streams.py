@@ -453,6 +453,26 @@ def test_drain(check):
         check.ok("... soon", time.monotonic() - start < 30 * SLOW)
 
 
+def test_drain_goes_on(check):
+    """Who does not take the last words is not waited for; a list under way is finished."""
+    with Jobs("--drain-timeout", "600", "--idle-timeout", "600", many=3000) as jobs:
+        with Connection(jobs.server.port) as c, Connection(jobs.server.port) as d:
+            for each, path, room in ((c, WATCH + "?initial=true", 4096), (d, "/api/v2/jobs?limit=3000", 65536)):
+                each.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+                each.send(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{jobs.server.port}\r\nConnection: close\r\n\r\n".encode())
+                check.ok(f"{path} has begun", each.socket.recv(100).startswith(b"HTTP/1.1 200"))
+            for _ in range(20): # until there is no room for more of what nobody takes
+                jobs.server.request("GET", "/healthz")
+            jobs.server.terminate()
+            check.ok("it stops", jobs.server.logged("stopping"))
+            rest = b""
+            while part := d.socket.recv(65536):
+                rest += part
+            check.ok("the list is whole", rest.endswith(b"\r\n0\r\n\r\n"), rest[-100:])
+            check.ok("... and nobody else is waited for", jobs.server.logged("it was cut off before its end"))
+            check.equal("it ends well", jobs.server.stop(), 0)
+
+
 def test_tokens(check):
     """What was begun with a token ends with it."""
     with Place() as place:
@@ -553,4 +573,4 @@ def test_wait_counts(check):
 
 TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
          test_one_job, test_one_job_of_many_roles, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
-         test_clients_that_leave, test_many, test_drain, test_tokens, test_tls, test_wait, test_wait_counts]
+         test_clients_that_leave, test_many, test_drain, test_drain_goes_on, test_tokens, test_tls, test_wait, test_wait_counts]

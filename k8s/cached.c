@@ -15,6 +15,7 @@ enum text {
 	UID,
 	JOB,
 	USER,
+	MAKER,
 	CLUSTER,
 	SUB_STATE,
 	EXECUTION,
@@ -30,6 +31,7 @@ static const struct {
 	[UID] = { offsetof(struct cached, uid), 64 },
 	[JOB] = { offsetof(struct cached, job), 255 },
 	[USER] = { offsetof(struct cached, user), 255 },
+	[MAKER] = { offsetof(struct cached, maker), 63 },
 	[CLUSTER] = { offsetof(struct cached, cluster), 255 },
 	[SUB_STATE] = { offsetof(struct cached, sub_state), 64 },
 	[EXECUTION] = { offsetof(struct cached, execution), 16 },
@@ -332,8 +334,26 @@ static struct cached *make(const struct reading *r, struct span doc)
 	return c;
 }
 
-/* bare: without its document. */
-static struct cached *read_object(struct span object, bool bare)
+/* The variable PAI_USER_NAME of the first container of the first role. */
+static void read_maker(struct reading *r, struct span object)
+{
+	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
+	struct span role = { NULL, 0 };
+	struct span container = { NULL, 0 };
+	struct span variable;
+	(void)scan_item(&roles, &role); /* none is empty */
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
+	(void)scan_item(&containers, &container);
+	struct scan env = scan_begin(scan_get(container, "env"));
+	while (scan_item(&env, &variable)) {
+		if (span_is(scan_text(scan_get(variable, "name"), &r->arena), "PAI_USER_NAME"))
+			r->texts[MAKER] =
+			    cut(scan_text(scan_get(variable, "value"), &r->arena), TEXT[MAKER].max);
+	}
+}
+
+/* whole: as it came, for what is not kept of it.  bare: without its document. */
+static struct cached *read_object(struct span object, struct span whole, bool bare)
 {
 	enum { METADATA, SPEC, STATUS, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
@@ -345,6 +365,8 @@ static struct cached *read_object(struct span object, bool bare)
 	struct cached *c = NULL;
 	if (r.texts[NAME].n) {
 		read_spec(&r, v[SPEC]);
+		if (r.texts[USER].n == 0)
+			read_maker(&r, whole);
 		read_status(&r, v[STATUS]);
 		r.c.state = job_state_of(r.texts[SUB_STATE], r.c.has_code, r.c.code);
 		if (r.c.broken || r.texts[UID].n == 0) {
@@ -364,12 +386,12 @@ struct cached *cached_new(struct span object)
 	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
 	cached_trim(&doc, object);
 	assert(!doc.full);
-	return read_object(str_view(&doc), false);
+	return read_object(str_view(&doc), object, false);
 }
 
 struct cached *cached_new_bare(struct span object)
 {
-	return read_object(object, true);
+	return read_object(object, object, true);
 }
 
 struct cached *cached_without_doc(const struct cached *c)
@@ -379,6 +401,11 @@ struct cached *cached_without_doc(const struct cached *c)
 	for (size_t i = 0; i < TEXTS; i++)
 		r.texts[i] = span_of(*text_of(&r.c, TEXT[i].at));
 	return make(&r, SPAN(""));
+}
+
+const char *cached_shown_user(const struct cached *c)
+{
+	return c->user[0] ? c->user : c->maker[0] ? c->maker : "unknown";
 }
 
 struct cached *cached_hold(const struct cached *c)

@@ -24,8 +24,11 @@ struct cached {
 	/* Texts end in NUL; "" if there is none. */
 	const char *name; /* metadata.name */
 	const char *uid;
-	const char *job;       /* annotation jobName; of others' Frameworks the name */
-	const char *user;      /* label userName */
+	const char *job;  /* annotation jobName; of others' Frameworks the name */
+	const char *user; /* label userName: the owner */
+	/* Without that label the variable PAI_USER_NAME of the first container, where the first
+	 * rest-lit has it; to be shown, and never to decide about rights. */
+	const char *maker;
 	const char *cluster;   /* label virtualCluster, "unknown" without one */
 	const char *sub_state; /* status.state as it stands */
 	const char *execution; /* START, STOP, CREATE */
@@ -59,6 +62,8 @@ struct cached *cached_new(struct span object);
 /* The same without its document, which is what takes time: of what this server has just made, and
  * the watch will tell in full. */
 struct cached *cached_new_bare(struct span object);
+/* Who is shown as its user: the owner, else who has made it, else `unknown`. */
+const char *cached_shown_user(const struct cached *c);
 struct cached *cached_hold(const struct cached *c);
 void cached_drop(const struct cached *c); /* NULL is nothing */
 /* The same, without what takes the most memory; a new one. */

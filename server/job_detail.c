@@ -33,7 +33,7 @@ static void show_job(struct shower *w)
 {
 	const struct cached *job = w->s->job;
 	enum job_state state = job_shown_state(job, w->s->v1);
-	show_word(w, "{\"username\":", job->user);
+	show_word(w, "{\"username\":", cached_shown_user(job));
 	show_word(w, ",\"state\":", JOB_STATES[state]);
 	show_word(w, ",\"subState\":", job->sub_state);
 	show_word(w, ",\"executionType\":", job->execution);

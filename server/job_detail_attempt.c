@@ -48,7 +48,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 		return -1;
 	if (!find_role(s, list, task->role, a, &role) || !find_task(&role, task->index, &t))
 		return no_task(e);
-	show_word(&w, "{\"username\":", s->job->user);
+	show_word(&w, "{\"username\":", cached_shown_user(s->job));
 	show_word(&w, ",\"jobName\":", s->job->job);
 	show_int(&w, ",\"jobAttemptId\":", scan_get(attempt, "id"));
 	str_puts(out, ",\"taskRoleName\":");
@@ -118,7 +118,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	show_word(&w, "{\"jobName\":", s->job->job);
 	show_word(&w, ",\"frameworkName\":", s->job->name);
 	show_word(&w, ",\"uid\":", s->job->uid);
-	show_word(&w, ",\"userName\":", s->job->user);
+	show_word(&w, ",\"userName\":", cached_shown_user(s->job));
 	show_word(&w, ",\"state\":", JOB_STATES[state]);
 	show_word(&w, ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
 	show_int(&w, ",\"attemptIndex\":", v[ATTEMPT_ID]);

@@ -64,6 +64,5 @@ bool job_id_fits_alias(const struct job_id *id, const struct cached *found)
 {
 	if (!found->legacy)
 		return false;
-	/* Lists call the owner of what has none `unknown`. */
-	return !id->user.p || span_is(id->user, found->user[0] ? found->user : "unknown");
+	return !id->user.p || span_is(id->user, cached_shown_user(found));
 }

@@ -48,7 +48,7 @@ static struct field field_of(const struct job_query *q, const struct cached *job
 	case ORDER_NAME:
 		return (struct field){ .text = job->job };
 	case ORDER_USER:
-		return (struct field){ .text = job->user };
+		return (struct field){ .text = cached_shown_user(job) };
 	case ORDER_CLUSTER:
 		return (struct field){ .text = job->cluster };
 	case ORDER_STATE:

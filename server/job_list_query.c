@@ -209,8 +209,8 @@ static bool contains(const char *text, struct span part)
 
 static bool has_keyword(const struct cached *job, struct span keyword)
 {
-	return keyword.n == 0 || contains(job->job, keyword) || contains(job->user, keyword) ||
-	       contains(job->cluster, keyword);
+	return keyword.n == 0 || contains(job->job, keyword) ||
+	       contains(cached_shown_user(job), keyword) || contains(job->cluster, keyword);
 }
 
 static bool has_tag(const struct cached *job, const struct any_of *tags)
@@ -226,7 +226,7 @@ static bool has_tag(const struct cached *job, const struct any_of *tags)
 bool job_query_takes(const struct job_query *q, const struct cached *job)
 {
 	return (q->v1 || !job->legacy) && (q->states >> job_shown_state(job, q->v1) & 1) &&
-	       any(&q->users, job->user) && any(&q->clusters, job->cluster) &&
+	       any(&q->users, cached_shown_user(job)) && any(&q->clusters, job->cluster) &&
 	       any(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
 	       has_keyword(job, q->keyword) && (q->tags.n == 0 || has_tag(job, &q->tags)) &&
 	       (q->without_tags.n == 0 || !has_tag(job, &q->without_tags));

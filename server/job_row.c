@@ -46,7 +46,7 @@ static void put_priority(struct str *out, const char *priority)
 static void put_common(struct str *out, const struct cached *job, bool v1)
 {
 	put_text(out, "\"name\":", job->job);
-	put_text(out, ",\"username\":", job->user);
+	put_text(out, ",\"username\":", cached_shown_user(job));
 	put_text(out, ",\"state\":", JOB_STATES[job_shown_state(job, v1)]);
 	put_text(out, ",\"subState\":", job->sub_state);
 	put_text(out, ",\"executionType\":", job->execution);

@@ -20,7 +20,7 @@ void sse_gone(struct str *out, const struct cached *job)
 	str_puts(&data, "{\"name\":");
 	str_json(&data, span_of(job->job));
 	str_puts(&data, ",\"username\":");
-	str_json(&data, span_of(job->user));
+	str_json(&data, span_of(cached_shown_user(job)));
 	str_char(&data, '}');
 	sse_event(out, "gone", 0, str_view(&data));
 	out->full = out->full || data.full;

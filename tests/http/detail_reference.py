@@ -78,9 +78,15 @@ class Detail:
         self.earlier = attempt is not None
         self.completion = self.attempt.get("completionStatus") or {}
         self.name = self.annotations.get("jobName", self.meta["name"])
-        self.user = self.labels.get("userName", "")
+        self.user = self.labels.get("userName") or self.maker() or "unknown"
         md5 = re.fullmatch("[0-9a-f]{32}", self.meta["name"]) and "jobName" in self.annotations
         self.id = f"{self.user}~{self.name}" if md5 else self.meta["name"]
+
+    def maker(self):
+        """The user in the environment, where the first rest-lit has it."""
+        roles = self.spec.get("taskRoles") or [{}]
+        containers = roles[0].get("task", {}).get("pod", {}).get("spec", {}).get("containers") or [{}]
+        return next((v.get("value") for v in containers[0].get("env") or [] if v["name"] == "PAI_USER_NAME"), None)
 
     def job_status(self):
         latest_code = (self.latest.get("completionStatus") or {}).get("code")

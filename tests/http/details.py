@@ -81,6 +81,12 @@ def known(server, job):
     return wait_until(lambda: server.request("GET", f"/api/v2/jobs/{job}").status == 200)
 
 
+def looks(server, want):
+    """It has heard of how the job is."""
+    reply = server.request("GET", f"/api/v2/jobs/{want.id}")
+    return reply.status == 200 and not any(differences(want.whole(), plain(reply.json)))
+
+
 def put(api, framework):
     """What is stored then, of which the server has been told."""
     kept = api.put("frameworks", framework)
@@ -105,7 +111,7 @@ def test_details(check):
 
 def one(check, server, what, framework):
     want = Detail(framework, SPECS)
-    known(server, want.id)
+    wait_until(lambda: looks(server, want))
     same(check, what, want.whole(), server.request("GET", f"/api/v2/jobs/{want.id}"))
     same(check, f"{what}: as v1", Detail(framework, SPECS, v1=True).whole(),
          server.request("GET", f"/api/v1/jobs/{want.id}"))
@@ -332,6 +338,24 @@ def test_first_rest_lit(check):
         reply = server.request("GET", "/api/v1/jobs/myjob1")
         check.equal("as v1", (reply.json["name"], reply.json["jobStatus"]["virtualCluster"]),
                     ("myjob1", "unknown"))
+        # The user is in the environment only.
+        f = copy.deepcopy(f)
+        f["metadata"]["name"] = "mnistdemo1"
+        f["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["env"] = [
+            {"name": "PAI_USER_NAME", "value": "bob"}]
+        kept = put(api, f)
+        known(server, "mnistdemo1")
+        reply = server.request("GET", "/api/v1/user/bob/jobs/mnist-demo_1")
+        check.equal("by user and name", (reply.status, (reply.json or {}).get("jobStatus", {}).get("username")),
+                    (200, "bob"))
+        check.equal("not as another's", server.request("GET", "/api/v1/user/eve/jobs/mnist-demo_1").status, 404)
+        check.equal("in his list", [row["name"] for row in server.request("GET", "/api/v1/user/bob/jobs").json],
+                    ["mnistdemo1"])
+        check.equal("in a list", {row["name"]: row["username"] for row in server.request("GET", "/api/v1/jobs").json},
+                    {"myjob1": "alice", "mnistdemo1": "bob"})
+        check.equal("it is not his to stop", server.request(
+            "PUT", "/api/v1/user/bob/jobs/mnistdemo1/executionType", b'{"value":"STOP"}',
+            {"Content-Type": "application/json"}).status in (403, 404), True)
     api.close()
 
 

@@ -105,7 +105,7 @@ def test_rows_v1(check):
         rows = {row["name"]: row for row in reply.json}
         check.equal("v1: others' Frameworks, too", sorted(rows), sorted(["again", "done", "failed", "runs", "stopping", "others-framework"]))
         others = rows.pop("others-framework")
-        check.equal("v1: legacy", (others.get("legacy"), others["username"], others["executionType"]), (True, "", "CREATE"))
+        check.equal("v1: legacy", (others.get("legacy"), others["username"], others["executionType"]), (True, "unknown", "CREATE"))
         for name, row in rows.items():
             check.equal(f"v1: {name}: members", set(row), ROW_V1)
         check.equal("v1: a user by path", w.names("", "/api/v1/user/alice/jobs"), w.names("username=alice", "/api/v1/jobs"))

@@ -14,6 +14,7 @@ static inline struct cached job_by_hand(struct cached j)
 	j.uid = j.uid ?: "u";
 	j.job = j.job ?: "train";
 	j.user = j.user ?: "alice";
+	j.maker = j.maker ?: "";
 	j.cluster = j.cluster ?: "default";
 	j.sub_state = j.sub_state ?: "AttemptRunning";
 	j.execution = j.execution ?: "START";

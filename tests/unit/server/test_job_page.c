@@ -208,11 +208,11 @@ static bool plainly_is(const struct plain *p, const struct cached *j)
 {
 	enum job_state shown = p->v1 && j->state == JOB_STOPPING ? JOB_RUNNING : j->state;
 	return (p->v1 || !j->legacy) && (p->state < 0 || (int)shown == p->state) &&
-	       (!p->user || strcmp(p->user, j->user) == 0) &&
+	       (!p->user || strcmp(p->user, cached_shown_user(j)) == 0) &&
 	       (!p->cluster || strcmp(p->cluster, j->cluster) == 0) &&
 	       (!p->priority || strcmp(p->priority, j->priority) == 0) &&
-	       (!p->keyword || strstr(j->job, p->keyword) || strstr(j->user, p->keyword) ||
-	        strstr(j->cluster, p->keyword)) &&
+	       (!p->keyword || strstr(j->job, p->keyword) ||
+	        strstr(cached_shown_user(j), p->keyword) || strstr(j->cluster, p->keyword)) &&
 	       (!p->tag || strstr(j->tags, p->tag)) && (!p->no_tag || !strstr(j->tags, p->no_tag));
 }
 
@@ -235,7 +235,7 @@ static int plain_order(const struct plain *p, const struct cached *a, const stru
 	case 'P':
 		return maybe(!a->priority[0], !b->priority[0], strcmp(a->priority, b->priority));
 	case 'u':
-		return strcmp(a->user, b->user);
+		return strcmp(cached_shown_user(a), cached_shown_user(b));
 	case 'v':
 		return strcmp(a->cluster, b->cluster);
 	case 'r':

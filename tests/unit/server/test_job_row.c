@@ -48,10 +48,10 @@ static void test_row_nothing_known(void **state)
 {
 	(void)state;
 	const struct cached job =
-	    JOB(.job = NAME, .user = "", .sub_state = "", .execution = "", .state = JOB_UNKNOWN,
-	        .legacy = true, .code = 1, .created_ms = CACHED_NONE);
+	    JOB(.job = NAME, .user = "", .maker = "", .sub_state = "", .execution = "",
+	        .state = JOB_UNKNOWN, .legacy = true, .code = 1, .created_ms = CACHED_NONE);
 	row_is(&job, false,
-	       "{\"name\":\"0123456789abcdef0123456789abcdef\",\"username\":\"\","
+	       "{\"name\":\"0123456789abcdef0123456789abcdef\",\"username\":\"unknown\","
 	       "\"state\":\"UNKNOWN\",\"subState\":\"\",\"executionType\":\"\","
 	       "\"virtualCluster\":\"default\",\"retries\":0,\"createdTime\":null,"
 	       "\"completedTime\":null,\"appExitCode\":null,"
@@ -61,7 +61,7 @@ static void test_row_nothing_known(void **state)
 	       "\"totalGpuNumber\":0,\"totalTaskNumber\":0,\"totalTaskRoleNumber\":0,"
 	       "\"jobPriority\":null}");
 	row_is(&job, true,
-	       "{\"name\":\"0123456789abcdef0123456789abcdef\",\"username\":\"\","
+	       "{\"name\":\"0123456789abcdef0123456789abcdef\",\"username\":\"unknown\","
 	       "\"state\":\"UNKNOWN\",\"subState\":\"\",\"executionType\":\"\","
 	       "\"virtualCluster\":\"default\",\"retries\":0,\"createdTime\":null,"
 	       "\"completedTime\":null,\"appExitCode\":null,\"legacy\":true}");

@@ -1,0 +1,80 @@
+"""What is known of jobs is bounded, and what does not fit is still answered."""
+import copy
+import random
+
+from details import renamed, same, snapshot, warm, put, event_of, SPECS
+from detail_reference import Detail
+from fakeapi import FakeApi
+from harness import framework_name, wait_until
+from slow import fake_server
+
+
+def large(job):
+    """A Framework that cannot be packed well."""
+    framework = renamed(snapshot("06"), job)
+    noise = random.Random(job)
+    framework["metadata"]["annotations"]["config"] = "".join(noise.choices("abcdefghijklmnop0123456789", k=20000))
+    return framework
+
+
+def test_cache_memory(check):
+    """Beyond --cache-memory lists stay whole, and details are asked of the API server one by one."""
+    api = FakeApi()
+    jobs = [f"large{i}" for i in range(200)]
+    with fake_server(api, "--cache-memory", "1MiB") as server:
+        warm(server)
+        for job in jobs[:-1]:
+            api.put("frameworks", large(job))
+        kept = put(api, large(jobs[-1]))
+        path = "/api/v2/jobs?withTotalCount=true&limit=0"
+        check.ok("all are listed", wait_until(lambda: server.request("GET", path).json["totalCount"] == 200))
+        before = api.count("GET", "frameworks/")
+        same(check, "one in full", Detail(kept, SPECS).whole(), server.request("GET", f"/api/v2/jobs/alice~{jobs[-1]}"))
+        check.equal("... was asked for", api.count("GET", "frameworks/"), before + 1)
+        first = api.objects["frameworks", framework_name(jobs[0])]
+        same(check, "an early one", Detail(first, SPECS).whole(), server.request("GET", f"/api/v2/jobs/alice~{jobs[0]}"))
+        check.equal("... was known", api.count("GET", "frameworks/"), before + 1)
+    api.close()
+
+
+def test_events_memory(check):
+    """The oldest Events are forgotten first."""
+    api = FakeApi()
+    with fake_server(api, "--events-memory", "64KiB") as server:
+        warm(server)
+        frameworks = [put(api, renamed(snapshot("06"), job)) for job in ("old", "new")]
+        for n in range(60):
+            for i, framework in enumerate(frameworks):
+                event = event_of(framework, "FailedMount", "x" * 900, n=n, at=f"2126-11-22T0{i + 1}:00:{n:02}Z")
+                event["metadata"]["uid"] = f"{i}-{n}"
+                api.put("events", event)
+        api.settle()
+
+        def count(job):
+            reply = server.request("GET", f"/api/v2/jobs/alice~{job}/events")
+            return reply.json["totalCount"] if reply.status == 200 else reply.status
+        check.ok("the last ones are there", wait_until(lambda: 0 < count("new") < 60), count("new"))
+        check.equal("the first ones are not", count("old"), 0)
+    api.close()
+
+
+def test_history_bytes(check):
+    """An attempt that takes more is kept without its tasks."""
+    api = FakeApi()
+    first, second = snapshot("23"), copy.deepcopy(snapshot("23"))
+    second["status"]["attemptStatus"]["id"] = 1
+    with fake_server(api, "--history-bytes", "1KiB") as server:
+        warm(server)
+        name = put(api, renamed(first, "wide"))["metadata"]["name"]
+        api.update("frameworks", name, {**renamed(second, "wide"), "metadata": {}})
+        api.settle()
+        path = "/api/v2/jobs/alice~wide/attempts/0"
+        check.ok("it is kept", wait_until(lambda: server.request("GET", path).status == 200))
+        reply = server.request("GET", path)
+        check.equal("... without tasks", (reply.json["jobStatus"]["attemptId"], reply.json["taskRoles"]), (0, {}))
+        now = server.request("GET", "/api/v2/jobs/alice~wide")
+        check.ok("those of the latest are there", now.json["taskRoles"])
+    api.close()
+
+
+TESTS = [test_cache_memory, test_events_memory, test_history_bytes]

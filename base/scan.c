@@ -199,23 +199,61 @@ size_t scan_count(struct span container)
 	return n;
 }
 
-void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
+/* Against each of a few: most differ in the first byte. */
+static bool is_key(struct span key, const char *want)
+{
+	for (size_t i = 0; i < key.n; i++) {
+		if (key.p[i] != want[i] || !want[i])
+			return false;
+	}
+	return !want[key.n];
+}
+
+size_t scan_which(struct span key, const char *const keys[], size_t n)
+{
+	size_t i = 0;
+	while (i < n && !is_key(key, keys[i]))
+		i++;
+	return i;
+}
+
+/* The next member, if it is one of those and the first of that name.  false at the end. */
+static bool take_member(struct scan *s, const char *const keys[], struct span values[], size_t n,
+                        size_t *found)
 {
 	struct span key;
 	struct span value;
+	if (!scan_member(s, &key, &value))
+		return false;
+	size_t i = scan_which(key, keys, n);
+	if (i < n && !values[i].p) {
+		values[i] = value;
+		++*found;
+	}
+	return true;
+}
+
+static void clear(struct span values[], size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		values[i] = (struct span){ NULL, 0 };
-	size_t found = 0;
+}
+
+void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
+{
 	struct scan s = scan_begin(object);
-	while (found < n && scan_member(&s, &key, &value)) {
-		for (size_t i = 0; i < n; i++) {
-			if (!values[i].p && span_is(key, keys[i])) {
-				values[i] = value;
-				found++;
-				break;
-			}
-		}
-	}
+	size_t found = 0;
+	clear(values, n);
+	while (found < n && take_member(&s, keys, values, n, &found))
+		;
+}
+
+void scan_rest(struct scan *s, const char *const keys[], struct span values[], size_t n)
+{
+	size_t found = 0;
+	clear(values, n);
+	while (take_member(s, keys, values, n, &found))
+		;
 }
 
 struct span scan_get(struct span object, const char *key)
@@ -225,9 +263,36 @@ struct span scan_get(struct span object, const char *key)
 	return value;
 }
 
+/* To before the value of this key. */
+static bool seek(struct scan *s, const char *want)
+{
+	struct span key;
+	struct span value;
+	while (scan_key(s, &key)) {
+		if (is_key(key, want))
+			return true;
+		if (!scan_value(s, &value))
+			return false;
+	}
+	return false;
+}
+
+struct span scan_into(struct span object, const char *const keys[])
+{
+	for (size_t i = 0; keys[i]; i++) {
+		struct scan s = scan_begin(object);
+		if (!seek(&s, keys[i]))
+			return (struct span){ NULL, 0 };
+		object = (struct span){ s.p, (size_t)(s.end - s.p) };
+	}
+	return object;
+}
+
 struct span scan_down(struct span object, const char *const keys[])
 {
-	for (size_t i = 0; keys[i]; i++)
-		object = scan_get(object, keys[i]);
-	return object;
+	if (!keys[0])
+		return object;
+	struct span value = scan_into(object, keys);
+	struct scan s = { value.p, value.p ? value.p + value.n : NULL, '\0' };
+	return scan_value(&s, &value) ? value : (struct span){ NULL, 0 };
 }

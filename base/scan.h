@@ -55,8 +55,15 @@ struct span scan_get(struct span object, const char *key);
 /* The same, deeper: scan_path(v, "status", "attemptStatus", "id"). */
 #define scan_path(object, ...) scan_down((object), (const char *const[]){ __VA_ARGS__, NULL })
 struct span scan_down(struct span object, const char *const keys[]); /* to NULL */
+/* The same without looking for the end of the value: what is behind it comes with it.  For an
+ * object or array that is walked into, at whose end the walk ends. */
+#define scan_inside(object, ...) scan_into((object), (const char *const[]){ __VA_ARGS__, NULL })
+struct span scan_into(struct span object, const char *const keys[]);
 /* Many members in one pass: values[i] is that of keys[i], or { NULL, 0 }. */
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n);
+/* The same of the members that are left of a walk, to its end. */
+void scan_rest(struct scan *s, const char *const keys[], struct span values[], size_t n);
+size_t scan_which(struct span key, const char *const keys[], size_t n); /* n: none of them */
 
 /* Typed, strictly: false, and *out untouched, if the value is of another type or out of range. */
 bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1, 1.0 */

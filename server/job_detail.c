@@ -3,7 +3,7 @@
 
 struct span shown_attempt(const struct job_shown *s)
 {
-	return s->attempt.n ? s->attempt : scan_path(s->doc, "status", "attemptStatus");
+	return s->attempt.n ? s->attempt : scan_inside(s->doc, "status", "attemptStatus");
 }
 
 void attempt_members(struct span attempt, struct span v[static ATTEMPT_MEMBERS])

@@ -84,7 +84,7 @@ void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_
 
 /* ---- tasks ---- */
 
-/* The attemptStatus that is shown, its members. */
+/* The attemptStatus that is shown, to be walked into (scan_inside); its members. */
 enum attempt_member {
 	ATTEMPT_ID,
 	ATTEMPT_STARTED,

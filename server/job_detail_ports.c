@@ -71,7 +71,7 @@ static uint64_t hex_number(const char *p, size_t n)
 
 static int64_t hashed_port(const struct ports *p, const struct label *l, struct span pod, int64_t i)
 {
-	char space[1024];
+	NOT_ZEROED char space[1024];
 	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
 	char hash[33];
 	str_char(&text, '[');

@@ -88,7 +88,7 @@ bool role_read(struct role *out, struct span status, size_t at, const struct tem
 	struct span pod = pod_of(t, at, out->name);
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	out->ports = ports_read(v[PORTS], a);
-	out->tasks = scan_get(status, "taskStatuses");
+	out->tasks = scan_inside(status, "taskStatuses");
 	(void)scan_bool(scan_path(pod, "spec", "hostNetwork"), &out->host_network);
 	if (s->hived)
 		out->group = group_of(v[HIVED], a);
@@ -98,34 +98,78 @@ bool role_read(struct role *out, struct span status, size_t at, const struct tem
 
 /* ---- a task ---- */
 
-void task_read(struct task *out, struct span status)
+static const char *const TASK[TASK_MEMBERS] = {
+	[TASK_INDEX] = "index",
+	[TASK_UID] = "instanceUID",
+	[TASK_STARTED] = "startTime",
+	[TASK_RAN] = "runTime",
+	[TASK_ENDED] = "completionTime",
+	[TASK_STATE] = "state",
+	[TASK_RETRIES] = "retryPolicyStatus",
+	[TASK_ATTEMPT] = "attemptStatus",
+};
+static const char *const TRY[TRY_MEMBERS] = {
+	[TRY_ID] = "id",
+	[TRY_STARTED] = "startTime",
+	[TRY_RAN] = "runTime",
+	[TRY_ENDED] = "completionTime",
+	[TRY_POD] = "podUID",
+	[TRY_NODE] = "podNodeName",
+	[TRY_POD_IP] = "podIP",
+	[TRY_HOST_IP] = "podHostIP",
+	[TRY_OUTCOME] = "completionStatus",
+};
+
+/* Of a walk before its attempt. */
+static struct span read_try(struct task *out, struct scan *s)
 {
-	static const char *const TASK[TASK_MEMBERS] = {
-		[TASK_INDEX] = "index",
-		[TASK_UID] = "instanceUID",
-		[TASK_STARTED] = "startTime",
-		[TASK_RAN] = "runTime",
-		[TASK_ENDED] = "completionTime",
-		[TASK_STATE] = "state",
-		[TASK_RETRIES] = "retryPolicyStatus",
-		[TASK_ATTEMPT] = "attemptStatus",
-	};
-	static const char *const TRY[TRY_MEMBERS] = {
-		[TRY_ID] = "id",
-		[TRY_STARTED] = "startTime",
-		[TRY_RAN] = "runTime",
-		[TRY_ENDED] = "completionTime",
-		[TRY_POD] = "podUID",
-		[TRY_NODE] = "podNodeName",
-		[TRY_POD_IP] = "podIP",
-		[TRY_HOST_IP] = "podHostIP",
-		[TRY_OUTCOME] = "completionStatus",
-	};
-	scan_members(status, TASK, out->v, TASK_MEMBERS);
-	scan_members(out->v[TASK_ATTEMPT], TRY, out->at, TRY_MEMBERS);
+	struct span value = { s->p, (size_t)(s->end - s->p) };
+	struct scan in = scan_enter(s);
+	scan_rest(&in, TRY, out->at, TRY_MEMBERS);
+	scan_leave(s, &in);
+	value.n = (size_t)(s->p - value.p);
+	return value;
+}
+
+/* One walk over all that there is of a task, which is most of the text of a job. */
+static void task_walk(struct task *out, struct scan *s)
+{
+	struct span key;
+	struct span value;
+	memset(out, 0, sizeof(*out));
+	while (scan_key(s, &key)) {
+		size_t i = scan_which(key, TASK, TASK_MEMBERS);
+		bool first = i < TASK_MEMBERS && !out->v[i].p;
+		if (first && i == TASK_ATTEMPT && scan_peek(s) == SCAN_OBJECT)
+			value = read_try(out, s);
+		else if (!scan_value(s, &value))
+			break;
+		if (first)
+			out->v[i] = value;
+	}
 	out->outcome = outcome_read(out->at[TRY_OUTCOME]);
 	out->index = -1;
 	(void)scan_int(out->v[TASK_INDEX], 0, INT32_MAX, &out->index);
+}
+
+void task_read(struct task *out, struct span status)
+{
+	struct scan s = scan_begin(status);
+	task_walk(out, &s);
+}
+
+/* The next item of a list of tasks; false if it is none, and passed over. */
+static bool task_next(struct task *out, struct scan *tasks)
+{
+	struct span other;
+	if (scan_peek(tasks) != SCAN_OBJECT) {
+		(void)scan_value(tasks, &other); /* if not even that, the walk is over */
+		return false;
+	}
+	struct scan in = scan_enter(tasks);
+	task_walk(out, &in);
+	scan_leave(tasks, &in);
+	return true;
 }
 
 static const char *state_word(enum job_state state, bool v1)
@@ -225,17 +269,16 @@ void show_task(struct shower *w, const struct task *t)
 static void show_role(struct shower *w, const struct role *role, size_t *n)
 {
 	struct scan tasks = scan_begin(role->tasks);
-	struct span item;
 	bool first = true;
 	str_json(w->out, role->name);
 	str_puts(w->out, ":{\"taskRoleStatus\":{\"name\":");
 	str_json(w->out, role->name);
 	str_puts(w->out, "},\"taskStatuses\":[");
-	for (; *n < SHOWN_TASKS && !w->out->full && scan_item(&tasks, &item); ++*n) {
-		struct task t;
-		if (scan_type(item) != SCAN_OBJECT)
+	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
+		NOT_ZEROED struct task t;
+		++*n;
+		if (!task_next(&t, &tasks))
 			continue;
-		task_read(&t, item);
 		str_puts(w->out, first ? "{" : ",{");
 		show_task(w, &t);
 		str_char(w->out, ',');

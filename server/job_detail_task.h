@@ -17,7 +17,7 @@ struct templates templates_read(const struct job_shown *s, struct arena *a);
 
 struct role {
 	struct span name;
-	struct span tasks; /* taskStatuses */
+	struct span tasks; /* taskStatuses, to be walked into (scan_inside) */
 	struct ports ports;
 	bool host_network;
 	struct span group; /* of HiveD, as it lies */

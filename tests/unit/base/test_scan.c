@@ -174,6 +174,42 @@ static void test_scan_members_finds_many(void **state)
 		assert_null(values[i].p);
 }
 
+static void test_scan_inside_needs_no_end(void **state)
+{
+	(void)state;
+	struct span object = SPAN(OBJECT);
+	struct span b = scan_inside(object, "b");
+	assert_ptr_equal(b.p + b.n, object.p + object.n);
+	assert_span(scan_get(b, "e"), "\"x\"");
+	assert_null(scan_get(b, "last").p); /* is behind it */
+	assert_int_equal(scan_count(scan_inside(object, "b", "c")), 3);
+	assert_int_equal(scan_count(scan_inside(object, "a")), 0);
+	assert_null(scan_inside(object, "b", "d").p);
+	assert_null(scan_inside(object, "e").p);
+	assert_null(scan_inside(object, "a", "d").p);
+}
+
+static void test_scan_rest_goes_to_the_end(void **state)
+{
+	(void)state;
+	static const char *const KEYS[] = { "b", "a", "aa" };
+	struct span values[3];
+	struct span value;
+	struct scan s = scan_begin(SPAN("[{\"a\":1,\"\":0,\"ab\":3,\"a\":2,\"b\":[]},7]"));
+	assert_true(scan_more(&s));
+	struct scan in = scan_enter(&s);
+	scan_rest(&in, KEYS, values, 3);
+	scan_leave(&s, &in);
+	assert_span(values[0], "[]");
+	assert_span(values[1], "1"); /* the first one */
+	assert_null(values[2].p);
+	assert_true(scan_item(&s, &value));
+	assert_span(value, "7");
+	assert_int_equal(scan_which(SPAN("aa"), KEYS, 3), 2);
+	assert_int_equal(scan_which(SPAN("a\0"), KEYS, 3), 3);
+	assert_int_equal(scan_which(SPAN(""), KEYS, 3), 3);
+}
+
 static void test_scan_walks(void **state)
 {
 	(void)state;
@@ -408,6 +444,8 @@ int main(void)
 		cmocka_unit_test(test_scan_valid_counts_depth),
 		cmocka_unit_test(test_scan_get_finds),
 		cmocka_unit_test(test_scan_members_finds_many),
+		cmocka_unit_test(test_scan_inside_needs_no_end),
+		cmocka_unit_test(test_scan_rest_goes_to_the_end),
 		cmocka_unit_test(test_scan_walks),
 		cmocka_unit_test(test_scan_enters_and_leaves),
 		cmocka_unit_test(test_scan_stays_within_what_is_no_json),

@@ -153,7 +153,7 @@ class Row:
         if harm == BITTER:
             return None
         if number < 6:
-            return 503 if harm == LOST_IT and self.step[2][1] in (CONFIGCRED, REGCRED, ENV) else 202
+            return 503 if harm == LOST_IT and self.step[2][1] in (CONFIGCRED, REGCRED) else 202
         return self.step[4]
 
     def judge(self, check, seen, server):

@@ -274,7 +274,8 @@ def forged_status(check):
         change(podUID=system["metadata"]["uid"], podName="coredns-0")
 
         def reaches(uid):
-            return wait_until(lambda: p.read(p.link())[0] == (200 if uid == p.uid else 404))
+            return wait_until(lambda: p.ask().status == 200 and
+                              p.read(p.link())[0] == (200 if uid == p.uid else 404))
         check.ok("uid of another pod: refused", reaches(system["metadata"]["uid"]))
         reply = p.server.request("GET", p.link())
         refused(check, "uid of another pod", reply, 404, "NoTaskLogError", "gone")

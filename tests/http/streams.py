@@ -392,7 +392,8 @@ def test_slow_reader(check):
                 turns += 1
             check.ok("cut off", jobs.server.logged("it was cut off before its end"), turns)
             check.ok("... so that it is seen", s.until(lambda s: s.closed) and not s.whole)
-            check.ok("no memory for it", jobs.server.rss_kib() - before < 30000 * SLOW)
+            if SLOW == 1:  # sanitizers keep what is freed
+                check.ok("no memory for it", jobs.server.rss_kib() - before < 30000)
             jobs.submit("after")
             check.ok("others hear on", other.until(lambda s: "after" in s.names()))
 

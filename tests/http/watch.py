@@ -207,7 +207,9 @@ def test_watch_faults(check):
             api.cut_watches()
             changes(api, "A")
             follows(check, what, api, server)
-            check.equal(f"{what}: lists", count(api, "LIST"), 2 if lists else 1)
+            want = 2 if lists else 1
+            wait_until(lambda: count(api, "LIST") >= want)
+            check.equal(f"{what}: lists", count(api, "LIST"), want)
             check.ok(f"{what}: still ready", server.request("GET", "/readyz").status == 200)
         api.close()
     in_threads(len(WATCH_FAULTS), one)

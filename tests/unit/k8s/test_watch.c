@@ -330,18 +330,12 @@ static void test_failures_are_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_lines_are_forgotten),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_cut_events),
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_list_expires),
-		cmocka_unit_test(test_lists_in_vain),
-		cmocka_unit_test(test_smaller_pages),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_pauses),
-		cmocka_unit_test(test_failures_are_forgotten),
+		cmocka_unit_test(test_lines),         cmocka_unit_test(test_lines_are_forgotten),
+		cmocka_unit_test(test_events),        cmocka_unit_test(test_cut_events),
+		cmocka_unit_test(test_pages),         cmocka_unit_test(test_order),
+		cmocka_unit_test(test_list_expires),  cmocka_unit_test(test_lists_in_vain),
+		cmocka_unit_test(test_smaller_pages), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_pauses),        cmocka_unit_test(test_failures_are_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ def test_guest(check):
         reply = refused(check, "guest", server.submit(job_v2("guest")))
         check.ok("guest: says so", reply.message.startswith("Guest"), reply)
         for path in ("/", "/healthz", "/readyz"):
-            check.equal(f"guest: {path}", server.request("GET", path).status, 200)
+            check.ok(f"guest: {path}", wait_until(lambda p=path: server.request("GET", p).status == 200))
         twice = server.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\n"
                            b"Authorization: Bearer b\r\n\r\n")[0]
         check.equal("two Authorizations", [r.status for r in twice], [400])

@@ -3,6 +3,7 @@
  */
 #include "server/follow.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -60,6 +61,7 @@ static void frameworks_end(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_list_end(f->cache, version);
+	(void)malloc_trim(0); /* the pages of a long list are not needed again soon */
 	if (!f->warm)
 		log_warm(f);
 	f->warm = true;

@@ -372,7 +372,8 @@ def test_lasts_longer_than_idle(check):
 
 def test_slow_reader(check):
     """Who does not read is cut off, and nobody waits for him."""
-    with Jobs("--idle-timeout", "2", many=300) as jobs:
+    # The other one is not read either while changes are made, which takes seconds at times.
+    with Jobs("--idle-timeout", str(int(3 * SLOW) + 1), many=300) as jobs:
         with Connection(jobs.server.port) as c, jobs.watch() as other:
             c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s = Stream(jobs.server, connection=c)

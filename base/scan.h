@@ -8,7 +8,10 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { SCAN_DEPTH_MAX = 10240 }; /* an API server takes 10000 levels */
+/* An API server takes 10000 levels; and what one object has where nobody looks must not keep others
+ * from being heard of. */
+enum { SCAN_DEPTH_MAX = 10240 };
+
 /* One JSON value (RFC 8259) in UTF-8, nested at most so deep (SCAN_DEPTH_MAX), with nothing but
  * white space around it?  (Keys may be there twice: the last one counts for nobody here, the first
  * one is found.) */

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
-#include "base/enc.h"
 #include "base/scan.h"
-#include "base/tree.h"
 #include "k8s/cached_parts.h"
 
 /* The texts of a struct cached, and how many bytes of each are kept. */
@@ -98,62 +96,6 @@ static int64_t read_time(struct reading *r, struct span value)
 
 /* ---- metadata ---- */
 
-/* A tag as the API takes it: a few bytes, none of which is a control character. */
-static bool is_tag(struct span t)
-{
-	enum { TAG_MAX = 63 };
-	for (size_t i = 0; i < t.n; i++) {
-		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
-			return false;
-	}
-	return t.n > 0 && t.n <= TAG_MAX;
-}
-
-/* The annotation is text, in which there is JSON; what is no list of tags is none. */
-static struct span tags_of(struct span annotation, struct arena *a)
-{
-	enum { TAGS_TEXT_MAX = 16384 };
-	const struct span none = SPAN("[]");
-	struct span text = scan_text(annotation, a);
-	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
-	    scan_count(text) > CACHED_TAGS_MAX)
-		return none;
-	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
-	struct scan s = scan_begin(text);
-	struct span item;
-	struct span tag;
-	str_char(&out, '[');
-	while (scan_item(&s, &item)) {
-		if (!scan_string(item, a, &tag) || !is_tag(tag))
-			return none;
-		if (out.n > 1)
-			str_char(&out, ',');
-		str_json(&out, tag);
-	}
-	str_char(&out, ']');
-	return arena_span(a, str_view(&out));
-}
-
-/* What the submitted job says to HiveD.  Most say nothing: then it is not read. */
-static struct span priority_of(struct span config, struct arena *a)
-{
-	static const char WORD[] = "jobPriorityClass";
-	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
-	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
-		return SPAN("");
-	struct span text = scan_text(config, a);
-	struct doc doc;
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
-		return SPAN("");
-	const struct node *extras = node_get(&doc.root, "extras");
-	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
-	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
-	bool good = node_is(priority, NODE_TEXT) && priority->n <= TEXT[PRIORITY].max;
-	return good ? node_span(priority) : SPAN("");
-}
-
 static bool is_md5(struct span name)
 {
 	for (size_t i = 0; i < name.n; i++) {
@@ -177,12 +119,19 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	struct span gpus = scan_text(v[GPUS], &r->arena);
 	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
 		r->c.gpus = CACHED_NONE; /* for now */
-	r->texts[TAGS] = tags_of(v[TAG_LIST], &r->arena);
-	r->texts[PRIORITY] = priority_of(v[CONFIG], &r->arena);
+	r->texts[TAGS] = cached_tags(v[TAG_LIST], &r->arena);
+	r->texts[PRIORITY] = cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	read_text(r, scan_get(labels, "userName"), USER);
 	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
 		r->texts[CLUSTER] = SPAN("unknown");
+}
+
+static void read_version(struct reading *r, struct span version)
+{
+	r->texts[RESOURCE_VERSION] = version;
+	if (parse_i64(version, 0, INT64_MAX, &r->c.version) < 0)
+		r->c.version = 0;
 }
 
 static void read_metadata(struct reading *r, struct span metadata)
@@ -197,8 +146,7 @@ static void read_metadata(struct reading *r, struct span metadata)
 	read_text(r, v[NAME_], NAME);
 	read_text(r, v[UID_], UID);
 	read_text(r, v[VERSION], RESOURCE_VERSION);
-	if (parse_i64(r->texts[RESOURCE_VERSION], 0, INT64_MAX, &r->c.version) < 0)
-		r->c.version = 0;
+	read_version(r, r->texts[RESOURCE_VERSION]);
 	r->c.created_ms = read_time(r, v[CREATED]);
 	r->c.deleting = given(v[DELETED]);
 	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
@@ -334,64 +282,60 @@ static struct cached *make(const struct reading *r, struct span doc)
 	return c;
 }
 
-/* The variable PAI_USER_NAME of the first container of the first role. */
-static void read_maker(struct reading *r, struct span object)
-{
-	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
-	struct span role = { NULL, 0 };
-	struct span container = { NULL, 0 };
-	struct span variable;
-	(void)scan_item(&roles, &role); /* none is empty */
-	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
-	(void)scan_item(&containers, &container);
-	struct scan env = scan_begin(scan_get(container, "env"));
-	while (scan_item(&env, &variable)) {
-		if (span_is(scan_text(scan_get(variable, "name"), &r->arena), "PAI_USER_NAME"))
-			r->texts[MAKER] =
-			    cut(scan_text(scan_get(variable, "value"), &r->arena), TEXT[MAKER].max);
-	}
-}
-
-/* whole: as it came, for what is not kept of it.  bare: without its document. */
-static struct cached *read_object(struct span object, struct span whole, bool bare)
+/* whole: as it came, for what is not kept of it. */
+static bool read_object(struct reading *r, struct span object, struct span whole)
 {
 	enum { METADATA, SPEC, STATUS, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
-	struct reading r = { .c = { .gpus = CACHED_NONE } };
-	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
 	struct span v[N];
 	scan_members(object, KEYS, v, N);
-	read_metadata(&r, v[METADATA]);
-	struct cached *c = NULL;
-	if (r.texts[NAME].n) {
-		read_spec(&r, v[SPEC]);
-		if (r.texts[USER].n == 0)
-			read_maker(&r, whole);
-		read_status(&r, v[STATUS]);
-		r.c.state = job_state_of(r.texts[SUB_STATE], r.c.has_code, r.c.code);
-		if (r.c.broken || r.texts[UID].n == 0) {
-			r.c.broken = true;
-			r.c.state = JOB_UNKNOWN;
-		}
-		r.c.doc_size = object.n;
-		bool packs = !bare && cached_pack(&packed, object);
-		c = make(&r, packs ? str_view(&packed) : SPAN(""));
-	}
-	arena_done(&r.arena);
-	return c;
+	read_metadata(r, v[METADATA]);
+	if (r->texts[NAME].n == 0)
+		return false;
+	read_spec(r, v[SPEC]);
+	if (r->texts[USER].n == 0)
+		r->texts[MAKER] = cut(cached_maker(whole, &r->arena), TEXT[MAKER].max);
+	read_status(r, v[STATUS]);
+	r->c.doc_size = object.n;
+	return true;
+}
+
+static struct cached *judge(struct reading *r, struct span doc)
+{
+	r->c.broken |= r->texts[UID].n == 0;
+	r->c.state =
+	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
+	return make(r, doc);
 }
 
 struct cached *cached_new(struct span object)
 {
 	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
+	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
+	struct reading r = { .c = { .gpus = CACHED_NONE } };
+	struct cached *c = NULL;
 	cached_trim(&doc, object);
 	assert(!doc.full);
-	return read_object(str_view(&doc), object, false);
+	if (read_object(&r, str_view(&doc), object))
+		c = judge(&r, cached_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+	arena_done(&r.arena);
+	return c;
 }
 
-struct cached *cached_new_bare(struct span object)
+struct cached *cached_new_made(struct span object, const struct cached_made *made)
 {
-	return read_object(object, object, true);
+	struct reading r = { .c = { .gpus = CACHED_NONE } };
+	struct cached *c = NULL;
+	if (read_object(&r, object, object)) {
+		r.texts[UID] = cut(span_of(made->uid), TEXT[UID].max);
+		read_version(&r, cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
+		r.texts[EXECUTION] = SPAN("START");
+		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
+		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else it is not known */
+		c = judge(&r, SPAN(""));
+	}
+	arena_done(&r.arena);
+	return c;
 }
 
 struct cached *cached_without_doc(const struct cached *c)
@@ -431,28 +375,6 @@ void cached_drop(const struct cached *c)
 bool cached_doc(const struct cached *c, struct arena *a, struct span *doc)
 {
 	return c->doc.n && cached_unpack(c->doc, c->doc_size, a, doc);
-}
-
-bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
-{
-	enum { PLAIN, COMPRESSED, N };
-	enum { RATIO = 200, DEPTH = 64 };
-	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
-	struct span v[N];
-	struct span packed;
-	struct span text;
-	scan_members(attempt_status, KEYS, v, N);
-	if (given(v[PLAIN]) || !given(v[COMPRESSED])) {
-		*out = given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
-		return !given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
-	}
-	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
-		return false;
-	if (!cached_gunzip(packed, CACHED_INFLATED_MAX, RATIO, a, &text) ||
-	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
-		return false;
-	*out = text;
-	return true;
 }
 
 bool cached_same(const struct cached *a, const struct cached *b)

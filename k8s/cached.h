@@ -16,7 +16,8 @@ enum {
 	CACHED_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
 	CACHED_DOC_MAX = 256 << 10,     /* compressed; what has more is looked up when asked for */
 	CACHED_TAGS_MAX = 32,
-	CACHED_NONE = -1 /* a time that is not known */
+	CACHED_TAG_MAX = 63, /* bytes */
+	CACHED_NONE = -1     /* a time that is not known */
 };
 
 struct cached {
@@ -56,12 +57,19 @@ struct cached {
 	size_t weight;   /* bytes of memory that all of this takes */
 };
 
+/* A tag: 1 to CACHED_TAG_MAX bytes, none of which is a control character. */
+bool cached_tag_ok(struct span tag);
+
 /* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has no
  * name.  A reference that is the caller's. */
 struct cached *cached_new(struct span object);
-/* The same without its document, which is what takes time: of what this server has just made, and
- * the watch will tell in full. */
-struct cached *cached_new_bare(struct span object);
+/* What an API server has added to a Framework that was sent to it; "" if it did not say. */
+struct cached_made {
+	const char *uid, *version, *created;
+};
+/* Of a Framework as it was sent, which is started now: with that, and without a document, which is
+ * what takes time, and what the watch will bring. */
+struct cached *cached_new_made(struct span object, const struct cached_made *made);
 /* Who is shown as its user: the owner, else who has made it, else `unknown`. */
 const char *cached_shown_user(const struct cached *c);
 struct cached *cached_hold(const struct cached *c);

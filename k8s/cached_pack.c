@@ -3,6 +3,9 @@
 #include <zlib.h>
 
 #include "base/embed.h"
+#include "base/enc.h"
+#include "base/scan.h"
+#include "k8s/cached.h"
 #include "k8s/cached_parts.h"
 
 /* What a deflater may refer to as if it had come before: Frameworks as they are stored, without
@@ -110,5 +113,32 @@ bool cached_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a
 		return false;
 	p[n] = '\0';
 	*text = (struct span){ p, n };
+	return true;
+}
+
+static bool is_given(struct span value)
+{
+	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
+}
+
+bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
+{
+	enum { PLAIN, COMPRESSED, N };
+	enum { RATIO = 200, DEPTH = 64 };
+	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
+	struct span v[N];
+	struct span packed;
+	struct span text;
+	scan_members(attempt_status, KEYS, v, N);
+	if (is_given(v[PLAIN]) || !is_given(v[COMPRESSED])) {
+		*out = is_given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
+		return !is_given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
+	}
+	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
+		return false;
+	if (!cached_gunzip(packed, CACHED_INFLATED_MAX, RATIO, a, &text) ||
+	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
+		return false;
+	*out = text;
 	return true;
 }

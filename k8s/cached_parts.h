@@ -10,6 +10,15 @@
  * as it is.  Appends. */
 void cached_trim(struct str *out, struct span object);
 
+/* The annotation is text, in which there is JSON: the same list of tags, or [] if it is none. */
+struct span cached_tags(struct span annotation, struct arena *a);
+/* What the job that was submitted says to HiveD: extras.hivedScheduler.jobPriorityClass; "" if
+ * nothing.  Most say nothing: then it is not read. */
+struct span cached_priority(struct span config, struct arena *a);
+
+/* The variable PAI_USER_NAME of the first container of the first role, or "". */
+struct span cached_maker(struct span object, struct arena *a);
+
 /* Compressed, against a dictionary of what Frameworks are full of.  Appends; false if that would
  * be more than out->max. */
 bool cached_pack(struct str *out, struct span text);

@@ -174,7 +174,7 @@ static void take_line(void *arg, struct span line, bool cut)
 		return;
 	if (cut) {
 		e = watch_event_read_cut(line, &arena);
-	} else if (scan_valid(line, WATCH_DEPTH_MAX)) {
+	} else if (scan_valid(line, SCAN_DEPTH_MAX)) {
 		e = watch_event_read(line);
 	} else {
 		r->fault =
@@ -227,7 +227,7 @@ static enum reflect_fault take_page(struct reflector *r)
 	ARENA_AUTO arena = { 0 };
 	struct list_page page;
 	struct span body = str_view(&r->body);
-	if (!scan_valid(body, WATCH_DEPTH_MAX) || !list_page_read(body, &arena, &page))
+	if (!scan_valid(body, SCAN_DEPTH_MAX) || !list_page_read(body, &arena, &page))
 		return FAULT_REFUSED;
 	if (r->state.more.n == 0)
 		begin_list(r); /* also when the last one was not to be ended */

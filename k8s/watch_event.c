@@ -68,7 +68,7 @@ struct span watch_stub(struct span object, struct arena *a)
 {
 	struct span metadata = scan_get(object, "metadata");
 	/* Of an object that was cut, what looks like a value may be half of one. */
-	if (scan_type(metadata) != SCAN_OBJECT || !scan_valid(metadata, WATCH_DEPTH_MAX))
+	if (scan_type(metadata) != SCAN_OBJECT || !scan_valid(metadata, SCAN_DEPTH_MAX))
 		return (struct span){ NULL, 0 };
 	return span_of(arena_printf(a, "{\"metadata\":%.*s,\"status\":\"too large\"}",
 	                            (int)metadata.n, metadata.p));

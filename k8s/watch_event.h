@@ -5,12 +5,7 @@
  */
 #include "base/scan.h"
 
-enum {
-	/* How deep what is read may be nested: what one object has that nobody looks at must not
-	 * keep all others from being heard of. */
-	WATCH_DEPTH_MAX = SCAN_DEPTH_MAX,
-	VERSION_MAX = 64 /* bytes of a resourceVersion, with a NUL */
-};
+enum { VERSION_MAX = 64 }; /* bytes of a resourceVersion, with a NUL */
 
 enum watch_what {
 	WATCH_PUT,      /* ADDED, MODIFIED */

@@ -110,6 +110,15 @@ void answer_refuse(struct request *r, int status, const char *code, const char *
 	answer_error(r, &e);
 }
 
+void answer_bad(struct request *r, const char *must, struct span found)
+{
+	char quoted[4 * QUOTE_MAX];
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, INVALID_PARAMETERS, "%s, is %s%s%s", must, found.p ? "\"" : "",
+	              found.p ? quote(quoted, found) : "not there", found.p ? "\"" : "");
+	answer_error(r, &e);
+}
+
 void answer_text(struct request *r, int status, const char *text)
 {
 	r->reply.status = status;

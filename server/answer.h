@@ -16,5 +16,7 @@ void header_text(struct str *out, struct span text);
 /* Answer with an error, a text, or JSON that was written to r->reply.body. */
 void answer_error(struct request *r, const struct err *e);
 void answer_refuse(struct request *r, int status, const char *code, const char *message);
+/* 400 InvalidParametersError: what must be, and what was found. */
+void answer_bad(struct request *r, const char *must, struct span found);
 void answer_text(struct request *r, int status, const char *text);
 void answer_json(struct request *r, int status);

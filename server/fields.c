@@ -38,6 +38,14 @@ static const char *text_of(struct arena *a, const struct node *n)
 	return NULL;
 }
 
+static int refuse_member(struct err *e, struct span key)
+{
+	char quoted[4 * QUOTE_MAX];
+	return err_set(e, INVALID_PARAMETERS,
+	               "%s: must be a text or a number, is a list or an object",
+	               quote(quoted, key));
+}
+
 static int take(struct request *r, const struct node *map, struct fields *out, struct err *e)
 {
 	for (uint32_t i = 0; i < map->n; i++) {
@@ -46,9 +54,7 @@ static int take(struct request *r, const struct node *map, struct fields *out, s
 		if (m->value.type == NODE_NULL)
 			continue;
 		if (!text)
-			return err_set(
-			    e, INVALID_PARAMETERS,
-			    "a member of the body is a list or an object; all must be text");
+			return refuse_member(e, member_key(m));
 		if (out->n == FIELDS_MAX)
 			return err_set(e, INVALID_PARAMETERS, "the body has more than %d members",
 			               FIELDS_MAX);

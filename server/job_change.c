@@ -16,7 +16,7 @@
 #include "server/loop.h"
 #include "server/routes.h"
 
-enum { TRIES = 6, DEPTH = 64, WAIT_MS = 40, MESSAGE_MAX = 2048 };
+enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static void send(struct change *c, struct store_request q)
 /* What came back is how the job is now. */
 static struct cached *read_reply(const struct store_reply *reply)
 {
-	return scan_valid(reply->body, DEPTH) ? cached_new(reply->body) : NULL;
+	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? cached_new(reply->body) : NULL;
 }
 
 static void note(struct change *c, const struct store_reply *reply)
@@ -181,6 +181,19 @@ struct change *change_new(struct request *r)
 	return c;
 }
 
+struct change *change_read(struct request *r, const char *key)
+{
+	struct fields fields;
+	ERR_AUTO e = { 0 };
+	if (fields_read(r, &fields, &e) < 0) {
+		answer_error(r, &e);
+		return NULL;
+	}
+	struct change *c = change_new(r);
+	c->value = fields_get(&fields, key);
+	return c;
+}
+
 void change_start(struct change *c)
 {
 	job_find(c->r, found);
@@ -215,20 +228,15 @@ static bool plan_stop(struct change *c)
 
 void execution_put(struct request *r)
 {
-	struct fields fields;
-	ERR_AUTO e = { 0 };
-	if (fields_read(r, &fields, &e) < 0) {
-		answer_error(r, &e);
+	struct change *c = change_read(r, "value");
+	if (!c)
 		return;
-	}
-	struct change *c = change_new(r);
-	c->value = fields_get(&fields, "value");
 	c->plan = plan_stop;
 	c->done = stopped;
 	if (c->value.p && (span_is(c->value, "START") || span_is(c->value, "STOP")))
 		change_start(c);
 	else
-		answer_refuse(r, INVALID_PARAMETERS, "value: must be START or STOP");
+		answer_bad(r, "value: must be START or STOP", c->value);
 }
 
 /* ---- remove ---------------------------------------------------------------------------------- */

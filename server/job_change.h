@@ -32,6 +32,8 @@ struct change {
 
 /* In the request's arena. */
 struct change *change_new(struct request *r);
+/* The same, after its body was read, with `key` of it as the value.  NULL: r has been answered. */
+struct change *change_read(struct request *r, const char *key);
 /* Find the job that r is about, and change it. */
 void change_start(struct change *c);
 /* {"status", "message"}, and `more` behind it: `,"key":value`, or "". */

@@ -59,6 +59,8 @@ struct said {
 	struct span runtime; /* what pai-runtime said: a JSON object */
 };
 struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a);
+/* The end of both objects that have it: by runtime or by launcher, and the brace. */
+void show_who_said(struct shower *w, const struct said *said);
 /* {"container":null,"runtime":..,"launcher":..}, or null. */
 void show_messages(struct shower *w, const char *key, const struct said *said);
 /* The summary of a task's. */

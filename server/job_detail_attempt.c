@@ -73,14 +73,7 @@ static void show_exit_diagnostics(struct shower *w, const struct said *said)
 	}
 	str_puts(w->out, "{\"diagnosticsSummary\":");
 	str_json(w->out, said->summary);
-	str_puts(w->out, ",\"runtime\":");
-	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
-	str_puts(w->out, ",\"launcher\":");
-	if (said->runtime.p)
-		str_puts(w->out, "null");
-	else
-		str_json(w->out, said->summary);
-	str_char(w->out, '}');
+	show_who_said(w, said);
 }
 
 static void show_sizes(struct shower *w)

@@ -142,14 +142,9 @@ struct said said_read(struct span diagnostics, bool with_runtime, struct arena *
 	return said;
 }
 
-void show_messages(struct shower *w, const char *key, const struct said *said)
+void show_who_said(struct shower *w, const struct said *said)
 {
-	if (!said->summary.p) {
-		show_null(w, key);
-		return;
-	}
-	str_puts(w->out, key);
-	str_puts(w->out, "{\"container\":null,\"runtime\":");
+	str_puts(w->out, ",\"runtime\":");
 	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
 	str_puts(w->out, ",\"launcher\":");
 	if (said->runtime.p)
@@ -157,6 +152,17 @@ void show_messages(struct shower *w, const char *key, const struct said *said)
 	else
 		str_json(w->out, said->summary);
 	str_char(w->out, '}');
+}
+
+void show_messages(struct shower *w, const char *key, const struct said *said)
+{
+	if (!said->summary.p) {
+		show_null(w, key);
+		return;
+	}
+	str_puts(w->out, key);
+	str_puts(w->out, "{\"container\":null");
+	show_who_said(w, said);
 }
 
 /* Those of many tasks are often the same; and there is an end to what is read of them. */

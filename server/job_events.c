@@ -96,7 +96,7 @@ static bool take_type(struct request *r, struct span *type)
 	if (!query_find(span_of(r->query), "type", &r->arena, type) || type->n == 0 ||
 	    span_is(*type, "Warning") || span_is(*type, "Normal"))
 		return true;
-	answer_refuse(r, INVALID_PARAMETERS, "query parameter type: must be Warning or Normal");
+	answer_bad(r, "query parameter type: must be Warning or Normal", *type);
 	return false;
 }
 

@@ -14,8 +14,6 @@
 #include "server/loop.h"
 #include "server/routes.h"
 
-enum { DEPTH = 64 };
-
 /* A job that is looked for; in the request's arena. */
 struct search {
 	struct request *r;
@@ -151,7 +149,7 @@ static void got(void *arg, const struct store_reply *reply)
 		job_store_failed(s->r, STORE_GET, reply);
 		return;
 	}
-	if (scan_valid(reply->body, DEPTH))
+	if (scan_valid(reply->body, SCAN_DEPTH_MAX))
 		job = cached_new(reply->body);
 	if (!job || !job_id_fits(&s->id, job)) {
 		cached_drop(job);
@@ -227,7 +225,8 @@ static void doc_got(void *arg, const struct store_reply *reply)
 	struct request *r = reading->r;
 	if (reply->outcome != STORE_OK)
 		job_store_failed(r, STORE_GET, reply);
-	else if (!span_is(reply->uid, reading->job->uid) || !scan_valid(reply->body, DEPTH))
+	else if (!span_is(reply->uid, reading->job->uid) ||
+	         !scan_valid(reply->body, SCAN_DEPTH_MAX))
 		no_job(r); /* it was made anew meanwhile */
 	else
 		reading->came(r, reading->job, arena_span(&r->arena, reply->body));

@@ -237,18 +237,15 @@ static bool plan(struct change *c)
 void scale_patch(struct request *r)
 {
 	int64_t max = r->loop->server->options->max_instances;
-	struct fields fields;
-	ERR_AUTO e = { 0 };
-	struct change *c = change_new(r);
-	if (fields_read(r, &fields, &e) < 0) {
-		answer_error(r, &e);
+	struct change *c = change_read(r, "instances");
+	if (!c)
 		return;
-	}
-	struct span n = fields_get(&fields, "instances");
-	if (!n.p || parse_i64(n, 1, max, &c->n) < 0) {
-		(void)err_set(&e, INVALID_PARAMETERS,
-		              "instances: must be a whole number from 1 to %" PRId64, max);
-		answer_error(r, &e);
+	if (!c->value.p || parse_i64(c->value, 1, max, &c->n) < 0) {
+		answer_bad(r,
+		           arena_printf(&r->arena,
+		                        "instances: must be a whole number from 1 to %" PRId64,
+		                        max),
+		           c->value);
 		return;
 	}
 	c->role = r->args[1];

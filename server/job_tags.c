@@ -11,10 +11,7 @@ enum { LIST_MAX = 32 << 10 /* also when every byte is escaped, twice */ };
 
 bool tag_ok(struct span tag)
 {
-	for (size_t i = 0; i < tag.n; i++)
-		if ((unsigned char)tag.p[i] < ' ' || tag.p[i] == 0x7f || tag.p[i] == ',')
-			return false;
-	return tag.n > 0 && tag.n <= TAG_MAX;
+	return cached_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
 }
 
 static void put(struct str *out, struct span tag)
@@ -131,22 +128,18 @@ static bool plan_delete(struct change *c)
 
 static void start(struct request *r, bool (*plan)(struct change *), void (*done)(struct change *))
 {
-	struct fields fields;
-	ERR_AUTO e = { 0 };
-	if (fields_read(r, &fields, &e) < 0) {
-		answer_error(r, &e);
+	struct change *c = change_read(r, "value");
+	if (!c)
 		return;
-	}
-	struct change *c = change_new(r);
-	c->value = fields_get(&fields, "value");
 	c->plan = plan;
 	c->done = done;
 	if (c->value.p && tag_ok(c->value))
 		change_start(c);
 	else
-		answer_refuse(r, INVALID_PARAMETERS,
-		              "value: must be a tag: 1 to 63 bytes, without commas and control "
-		              "characters");
+		answer_bad(r,
+		           "value: must be a tag: 1 to 63 bytes, without commas and control "
+		           "characters",
+		           c->value);
 }
 
 void tag_put(struct request *r)

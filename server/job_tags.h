@@ -3,9 +3,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { TAG_MAX = 63 };
-
-/* 1 to TAG_MAX bytes, no comma (by which queries are split), no control characters. */
+/* As it is kept (cached_tag_ok), and without a comma, by which queries are split. */
 bool tag_ok(struct span tag);
 
 enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };

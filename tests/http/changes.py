@@ -282,6 +282,25 @@ def test_changes_standalone(check):
 STOP = {"value": "STOP"}
 
 
+def test_what_was_found(check):
+    """A refusal says what there was, and what there may be."""
+    with Yard(api=False) as yard:
+        path = yard.submit(job_v2("found"))
+        for method, what, body, words in (
+                ("PUT", "/executionType", {"value": "stop"}, ["START or STOP", '"stop"']),
+                ("PUT", "/executionType", {}, ["value", "not there"]),
+                ("PUT", "/tag", {"value": "a,b"}, ["commas", '"a,b"']),
+                ("PUT", "/tag", {"value": ["a"]}, ["value", "a list"]),
+                ("PATCH", "/taskRoles/worker", {"instances": "many"}, ["from 1 to", '"many"']),
+                ("PATCH", "/taskRoles/worker", {"instances": 0}, ["from 1 to", '"0"'])):
+            reply = yard.change("alice", method, path + what, body)
+            check.equal(f"{what} {body}: refused", (reply.status, reply.code), (400, "InvalidParametersError"))
+            for word in words:
+                check.ok(f"{what} {body}: says {word}", word in reply.message, reply.message)
+        reply = yard.ask("alice", "GET", path + "/events?type=Bad")
+        check.ok("type of events: says what was found", reply.status == 400 and '"Bad"' in reply.message, reply)
+
+
 def test_change_of_another(check):
     """What was made anew in the meantime is another job."""
     with Yard() as yard:
@@ -522,6 +541,6 @@ class FakeApiOf:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-TESTS = [test_changes, test_changes_standalone, test_change_of_another, test_change_faults,
+TESTS = [test_changes, test_changes_standalone, test_what_was_found, test_change_of_another, test_change_faults,
          test_stop_is_seen, test_scale_states, test_visibility, test_config_of_others, test_ids,
          test_lookups, test_lookups_cold]

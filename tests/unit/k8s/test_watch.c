@@ -99,7 +99,7 @@ static void test_events(void **state)
 		  WATCH_PUT, "", 0, false },
 	};
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
-		assert_true(scan_valid(span_of(T[i].line), WATCH_DEPTH_MAX));
+		assert_true(scan_valid(span_of(T[i].line), SCAN_DEPTH_MAX));
 		struct watch_event e = watch_event_read(span_of(T[i].line));
 		assert_int_equal(e.what, T[i].what);
 		assert_string_equal(e.version, T[i].version);

@@ -13,13 +13,13 @@
 static void test_tag_ok(void **state)
 {
 	(void)state;
-	char longest[TAG_MAX + 1];
+	char longest[CACHED_TAG_MAX + 1];
 	memset(longest, 'x', sizeof(longest));
 	assert_true(tag_ok(SPAN("dev")));
 	assert_true(tag_ok(SPAN(" two words ")));
 	assert_true(tag_ok(SPAN("\xc3\xa4")));
-	assert_true(tag_ok((struct span){ longest, TAG_MAX }));
-	assert_false(tag_ok((struct span){ longest, TAG_MAX + 1 }));
+	assert_true(tag_ok((struct span){ longest, CACHED_TAG_MAX }));
+	assert_false(tag_ok((struct span){ longest, CACHED_TAG_MAX + 1 }));
 	assert_false(tag_ok(SPAN("")));
 	assert_false(tag_ok(SPAN("a,b")));
 	assert_false(tag_ok(SPAN("a\tb")));

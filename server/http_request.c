@@ -307,7 +307,8 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	if (!r->answered)
 		note_cut(r, how);
 	lasting_end(r);
-	stream_gone(r);
+	/* The library has a timer of its own beside ours. */
+	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	intake_log(r);
 	if (r->kept)
 		MHD_destroy_response(r->kept);

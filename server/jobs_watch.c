@@ -172,6 +172,8 @@ static void changed(struct follower *f, const struct cached *now, const struct c
 	bool was = before && job_query_takes(&w->query, before);
 	if (w->over || (!was && !(now && job_query_takes(&w->query, now))))
 		return;
+	if (now && before && cached_same(now, before)) /* of its tasks, rows say nothing */
+		return;
 	if (w->news == NEWS_MAX)
 		start_anew(w);
 	add(w, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);

@@ -261,12 +261,12 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	return s;
 }
 
-void stream_gone(struct request *r)
+void stream_gone(struct request *r, bool late)
 {
 	struct stream *s = TAKE(r->stream);
 	if (!s)
 		return;
-	if ((s->cut || connection_of(s)->cut) && !r->why)
+	if ((late || s->cut || connection_of(s)->cut) && !r->why)
 		r->why = "it was cut off before its end";
 	if (s->next)
 		s->next->prev = s->prev;

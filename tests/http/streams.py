@@ -174,6 +174,13 @@ def test_list_in_order(check):
         jobs.change("two", "AttemptRunning")
         check.ok("a change", s.until(
             lambda s: s.events[-1][2]["name"] == "two" and s.events[-1][2]["state"] == "RUNNING"), s.events)
+        heard = len(s.events)
+        jobs.change("two", "AttemptRunning", annotations={"of": "no row"})
+        jobs.change("three", "AttemptRunning")
+        check.ok("another", s.until(lambda s: s.events[-1][2]["name"] == "three"), s.events)
+        check.equal("what no row shows is not told", s.names()[heard:], ["three"])
+        jobs.change("two", "AttemptPreparing")
+        check.ok("again", s.until(lambda s: s.events[-1][2]["name"] == "two"), s.events)
         ids = [e[1] for e in s.events if e[1]]
         check.ok("ids grow", ids and ids == sorted(ids), ids)
         row = s.events[-1][2]
@@ -223,7 +230,7 @@ def test_list_nothing_lost(check):
 
         def change():
             for i in range(300):
-                jobs.change(names[i % 8], "AttemptRunning", annotations={"n": str(i)})
+                jobs.change(names[i % 8], "AttemptRunning", annotations={"rest-lit/tags": f'["t{i}"]'})
                 time.sleep(0.002)
             for name in names:
                 jobs.change(name, "Completed", 0)

@@ -2,7 +2,7 @@
 import copy
 import random
 
-from details import renamed, same, snapshot, warm, put, event_of, SPECS
+from details import SPECS, event_of, looks, put, renamed, same, snapshot, warm
 from detail_reference import Detail
 from fakeapi import FakeApi
 from harness import framework_name, wait_until
@@ -65,7 +65,9 @@ def test_history_bytes(check):
     second["status"]["attemptStatus"]["id"] = 1
     with fake_server(api, "--history-bytes", "1KiB") as server:
         warm(server)
-        name = put(api, renamed(first, "wide"))["metadata"]["name"]
+        kept = put(api, renamed(first, "wide"))
+        name = kept["metadata"]["name"]
+        check.ok("the first attempt is seen", wait_until(lambda: looks(server, Detail(kept, SPECS))))
         api.update("frameworks", name, {**renamed(second, "wide"), "metadata": {}})
         api.settle()
         path = "/api/v2/jobs/alice~wide/attempts/0"

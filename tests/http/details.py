@@ -166,6 +166,7 @@ def test_earlier_attempts(check):
         warm(server)
         kept = put(api, renamed(first, "again"))
         name = kept["metadata"]["name"]
+        check.ok("the first one is seen", wait_until(lambda: looks(server, Detail(kept, SPECS))))
         earlier = copy.deepcopy(kept["status"]["attemptStatus"])
         now = api.update("frameworks", name, {**renamed(second, "again"), "metadata": {}})
         api.settle()

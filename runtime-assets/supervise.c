@@ -22,8 +22,7 @@ enum {
 	SLOW_POLL_MS = 100, /* and whether a slow reader has become a dead one */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
-	MARGIN_MIN_MS = 500,
-	MARGIN_MAX_MS = 5000
+	MARGIN_MS = 1000 /* of the grace period, for telling how the task ended */
 };
 
 /* What is waited for: descriptors by what they are for. */
@@ -54,7 +53,9 @@ struct supervisor {
 	pid_t group[GROUPS_MAX]; /* that may have processes; 0: none */
 	int n_groups;
 	int64_t grace_ms, kill_at, end_at;
-	bool stopping, killed;
+	bool first;     /* this is process 1: every orphan of the container becomes its child */
+	bool childless; /* reap() found no child at all */
+	bool stopping, asked, killed;
 };
 
 /* ---- signals and children ---------------------------------------------------------------------
@@ -79,6 +80,7 @@ static void reap(struct supervisor *s)
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 		if (pid < 0 && errno == EINTR)
 			continue;
+		s->childless = pid < 0;
 		if (pid <= 0)
 			return;
 		if (pid != s->main)
@@ -88,16 +90,40 @@ static void reap(struct supervisor *s)
 	}
 }
 
+/* To everything that has to end with the pod.  Process 1 reaches all of the container: sessions and
+ * groups of their own too (ranks below sshd, jobs of `set -m`).  Another process must not signal
+ * what is not its own: the group of the task. */
+static void signal_all(struct supervisor *s, int sig)
+{
+	if (s->first)
+		(void)kill(-1, sig); /* ESRCH: nobody is there */
+	else
+		signal_group(main_group(s), sig);
+}
+
+static void ask_all(struct supervisor *s)
+{
+	s->asked = true;
+	signal_all(s, SIGTERM);
+	signal_all(s, SIGCONT); /* a stopped process cannot end */
+}
+
+/* Has all ended that signal_all reaches? */
+static bool all_ended(struct supervisor *s)
+{
+	reap(s);
+	if (s->first)
+		return s->childless;
+	signal_group(main_group(s), 0);
+	return *main_group(s) == 0;
+}
+
 static void begin_stopping(struct supervisor *s)
 {
 	if (s->stopping)
 		return;
 	s->stopping = true;
-	int64_t margin = s->grace_ms / 10;
-	margin = margin < MARGIN_MIN_MS ? MARGIN_MIN_MS : margin;
-	margin = margin > MARGIN_MAX_MS ? MARGIN_MAX_MS : margin;
-	if (margin > s->grace_ms / 2)
-		margin = s->grace_ms / 2;
+	int64_t margin = s->grace_ms / 2 < MARGIN_MS ? s->grace_ms / 2 : MARGIN_MS;
 	int64_t now = clock_ms();
 	s->kill_at = now + s->grace_ms - margin;
 	s->end_at = now + s->grace_ms - margin / 4;
@@ -115,9 +141,10 @@ static void on_signal(struct supervisor *s, int sig)
 		begin_stopping(s);
 	if (s->n_groups == 0 || s->stage == OVER)
 		return;
-	signal_group(main_group(s), sig);
 	if (sig == SIGTERM)
-		signal_group(main_group(s), SIGCONT); /* what is stopped cannot end */
+		ask_all(s);
+	else
+		signal_group(main_group(s), sig);
 }
 
 static void take_signals(struct supervisor *s)
@@ -236,6 +263,16 @@ static void give_up_main(struct supervisor *s, int64_t now)
 	logs_say(s->logs, "error: it does not end by SIGKILL either; it is not waited for");
 }
 
+/* The main process may have been a shell, which ends at once: the rest has the grace period, too.
+ */
+static void drain_stopping(struct supervisor *s, int64_t now)
+{
+	if (!s->asked) /* a task that was started after the signal */
+		ask_all(s);
+	if (all_ended(s) || now >= s->kill_at)
+		begin_final(s);
+}
+
 /* The main process is over: what about the rest? */
 static void advance(struct supervisor *s, const struct task *t)
 {
@@ -250,15 +287,15 @@ static void advance(struct supervisor *s, const struct task *t)
 			break;
 		s->stage = DRAINS;
 		s->until = now + DRAIN_MS;
-		if (t->kind == TASK_BEFORE)
+		if (t->kind == TASK_BEFORE && !s->stopping)
 			begin_final(s);
 		break;
 	case DRAINS:
-		if ((streams_is_open(&s->streams, STREAM_STDOUT) ||
-		     streams_is_open(&s->streams, STREAM_STDERR)) &&
-		    now < s->until)
-			break;
-		end_group(s, group);
+		if (s->stopping)
+			drain_stopping(s, now);
+		else if (now >= s->until || !(streams_is_open(&s->streams, STREAM_STDOUT) ||
+		                              streams_is_open(&s->streams, STREAM_STDERR)))
+			end_group(s, group);
 		break;
 	case ASKED:
 		signal_group(group, 0);
@@ -281,6 +318,8 @@ static int64_t next_ms(const struct supervisor *s)
 	int64_t now = clock_ms();
 	if (s->stage == ASKED)
 		return ASK_POLL_MS;
+	if (s->stage == DRAINS && s->stopping)
+		return SLOW_POLL_MS; /* not everything that ends is a child */
 	if (s->stage == DRAINS)
 		return s->until - now;
 	if (s->stage == MAIN_RUNS && s->stopping)
@@ -290,11 +329,11 @@ static int64_t next_ms(const struct supervisor *s)
 
 static void kill_when_late(struct supervisor *s)
 {
-	if (!s->stopping || s->killed || s->stage != MAIN_RUNS || clock_ms() < s->kill_at)
+	if (!s->stopping || s->killed || s->stage > DRAINS || clock_ms() < s->kill_at)
 		return;
 	s->killed = true;
 	logs_say(s->logs, "the grace period is nearly over: SIGKILL");
-	signal_group(main_group(s), SIGKILL);
+	signal_all(s, SIGKILL);
 }
 
 static int start(struct supervisor *s, const struct task *t)
@@ -336,7 +375,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 		return 126;
 	}
 	s->stage = MAIN_RUNS;
-	s->killed = false;
+	s->asked = s->killed = false;
 	s->until = INT64_MAX;
 	while (s->stage != OVER) {
 		turn(s, next_ms(s));
@@ -452,13 +491,14 @@ struct supervisor *supervise_open(struct logs *l, struct outlet out[static 2], i
 	s->logs = l;
 	s->out = out;
 	s->grace_ms = grace_ms;
+	s->first = getpid() == 1;
 	s->kill_at = s->end_at = INT64_MAX;
 	s->stage = OVER;
 	s->runtime_in = -1;
 	(void)getrlimit(RLIMIT_CORE, &s->core_before);
 	struct rlimit none = { 0, s->core_before.rlim_max };
 	(void)setrlimit(RLIMIT_CORE, &none);
-	if (getpid() != 1)
+	if (!s->first)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* older kernels: orphans go elsewhere */
 	if (open_all(s)) {
 		err_set(e, FAILED, "cannot set up the supervisor: %s", strerror(errno));

@@ -6,8 +6,9 @@
  * The main process of a task decides when it is over.  What is left of its process group then has
  * DRAIN_MS while it still holds the streams, gets SIGTERM, and SIGKILL after ASK_MS.
  *
- * After SIGTERM the group has until shortly before the end of the grace period, then it gets
- * SIGKILL; so there is time to tell how the task ended.
+ * SIGTERM goes to the group; to every process of the container where this is process 1.  The task
+ * is over when all of them have ended, also if the main process (a shell) ends at once.  A second
+ * before the end of the grace period they get SIGKILL: that is the time to tell how the task ended.
  */
 #include <stdbool.h>
 #include <stdint.h>

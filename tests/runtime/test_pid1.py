@@ -124,9 +124,9 @@ def no_shell():
     return c
 
 
-def wait_for(c, mark):
+def wait_for(c, mark, times=1):
     for _ in range(int(3000 * SLOW)):
-        if mark in c.read(LOGS + "user-all/current"):
+        if c.read(LOGS + "user-all/current").count(mark) >= times:
             return True
         time.sleep(0.02)
     return False
@@ -180,6 +180,61 @@ def test_signals(name, make):
         p.communicate(timeout=60 * SLOW)
         equal(f"{name}: SIGTERM that is ignored", (p.returncode, c.origin()), (255, 137))
         check(f"{name}: ... in the grace period", time.monotonic() - begin < 60 * SLOW)
+
+
+# Takes 8 s to save what it has; a second SIGTERM would end that.
+TRAINER = "#!/bin/sh\ntrap 'sleep 8; echo saved $1 >>/tmp/saved; exit 0' TERM\n" \
+          "echo ready $1\nwhile :; do sleep 0.1; done\n"
+# Lines of user.sh, and how many trainers they start.
+OWN_CHILD = ("/tmp/train 1\necho not reached\n", 1)
+DASH_CHILD = ("echo '/tmp/train 1; echo not reached' >/tmp/outer; exec dash /tmp/outer\n", 1)
+OWN_GROUPS = ("set -m; /tmp/train 1 & /tmp/train 2 & set +m\n(/tmp/train 3 &)\n/tmp/train 4\n", 4)
+OWN_SESSIONS = ("setsid /tmp/train 1 &\n(setsid /tmp/train 2 &)\n/tmp/train 3\n", 3)
+# The session that sshd makes for a rank; its output is a file, for the connection ends at once.
+SSHD = ("""
+d=/tmp/ssh; mkdir -m 700 $d; mkdir -p /run/sshd
+for k in host user; do ssh-keygen -q -t ed25519 -N "" -f $d/$k; done
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+/usr/sbin/sshd -f /dev/null -p $port -h $d/host -o AuthorizedKeysFile=$d/user.pub -o StrictModes=no \\
+  -o ListenAddress=127.0.0.1 -o PidFile=none -o UsePAM=no -o PermitRootLogin=yes
+ssh -F /dev/null -f -p $port -i $d/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null root@127.0.0.1 \\
+  '/tmp/train 1 >/tmp/rank' 2>/dev/null
+until grep ready /tmp/rank; do sleep 0.1; done
+/tmp/train 2
+""", 2)
+
+
+def start_trainers(make, lines):
+    c = make()
+    with open(f"{c.path}/tmp/train", "w") as f:
+        f.write(TRAINER)
+    os.chmod(f"{c.path}/tmp/train", 0o755)
+    c.user(lines)
+    return c, c.start(PAI_TERM_GRACE_SEC="60")
+
+
+def test_grace(kinds):
+    """A shell ends at once on SIGTERM: its children have the grace period all the same, in whichever group or
+    session they are.  All containers run at the same time: each takes as long as a checkpoint does."""
+    cases = []
+    for name, make, _ in kinds:
+        cases += [(f"{name}, the shell's child", make, OWN_CHILD), (f"{name}, own groups", make, OWN_GROUPS)]
+    cases.append(("own sessions", debian, OWN_SESSIONS))
+    if shutil.which("dash"):
+        cases.append(("dash, the shell's child", debian, DASH_CHILD))
+    if os.access("/usr/sbin/sshd", os.X_OK):
+        cases.append(("a rank below sshd", debian, SSHD))
+    else:
+        skip("grace: a rank below sshd", "openssh-server is not installed")
+    running = [(name, n, *start_trainers(make, lines)) for name, make, (lines, n) in cases]
+    for name, n, c, p in running:
+        check(f"grace: {name}: starts", wait_for(c, b"ready", n), c.read(LOGS + "user-all/current"))
+        os.kill(process_1(p), signal.SIGTERM)
+    for name, n, c, p in running:
+        with c:
+            out, err = p.communicate(timeout=120 * SLOW)
+            equal(f"grace: {name}: checkpoints that were saved", c.read("/tmp/saved").count(b"saved"), n)
+            check(f"grace: {name}: nothing was killed", b"SIGKILL" not in err and b"not reached" not in out, err)
 
 
 def test_processes(name, make):
@@ -273,6 +328,7 @@ def main():
         kinds.append(("busybox alone", busybox, "/bin/sh"))
         test_without_shell()
     test_without_proc()
+    test_grace(kinds)
     for name, make, shell in kinds:
         test_with_shell(name, make, shell)
         test_signals(name, make)

@@ -373,6 +373,22 @@ def test_term():
         equal("SIGTERM, ignored: killed and told", (run.returncode, p.origin()), (255, 137))
         check("SIGTERM, ignored: not before its time", took > 0.9, took)
         check("SIGTERM, ignored: before the pod is killed", took < 60 * SLOW, took)
+    with Pod("sh -c 'trap \"sleep 4; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done'\necho after") as p:
+        run = p.start("run")
+        started(p)
+        run.terminate()
+        run.communicate(timeout=60 * SLOW)
+        check("SIGTERM, the shell ends at once: its child has the grace period", b"saved\n" in p.log("user-stdout"),
+              p.log("user-all"))
+        equal("SIGTERM, the shell ends at once: code", p.origin(), 143)
+    with Pod("trap 'echo cleaning; exit 0' TERM\necho ready\nsleep 1000 & wait\n", PAI_TERM_GRACE_SEC="60",
+             after="(trap 'echo asked; exit 0' TERM; echo left; while :; do sleep 0.1; done) & sleep 1") as p:
+        run = p.start("run")
+        started(p)
+        run.terminate()
+        run.communicate(timeout=60 * SLOW)
+        check("SIGTERM: what a later phase leaves running is asked to end", b"asked\n" in p.runtime_log(),
+              p.runtime_log())
     with Pod("echo user", before="echo ready; sleep 1000") as p:
         run = p.start("run")
         started(p)

@@ -7,11 +7,13 @@
 
 #include "k8s/explain.h"
 #include "k8s/janitor_parts.h"
+#include "k8s/marks.h"
 
 static const int64_t JITTER = 10; /* a tenth of the time at most */
 
 enum {
 	REQUEST_MS = 30000,  /* a store tries for so long */
+	SOON = 8,            /* after the first trouble: the interval, divided by this */
 	BACKOFF_MS = 600000, /* between rounds, while there is trouble */
 	QUERY_MAX = 3 * CONTINUE_MAX + 1024,
 	TROUBLE_MAX = 1024,
@@ -133,6 +135,7 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
 {
 	str_done(&p->token);
 	p->token = STR_INIT(CONTINUE_MAX);
+	j->date_s = reply->date_s;
 	if (items_each(reply->body, each, j, &p->token) == 0)
 		return 0;
 	complain(j, "the API server answered with something that is no list");
@@ -149,13 +152,19 @@ struct suspect *janitor_next(const struct janitor *j, struct part *p)
 		if (p->at >= p->suspects.n)
 			p->at = 0;
 		struct suspect *one = &p->suspects.v[p->at];
-		if (now - one->since_ms >= j->age_ms) {
+		if (one->old || now - one->since_ms >= j->age_ms) {
 			p->looks++;
 			return one;
 		}
 		p->at++;
 	}
 	return NULL;
+}
+
+bool janitor_is_old(const struct janitor *j, const json_t *object)
+{
+	int64_t made_s = mark_made_s(object);
+	return made_s > 0 && j->date_s - made_s >= 2 * j->age_ms / 1000; /* no clock: 0 */
 }
 
 void janitor_forget(struct part *p)
@@ -176,8 +185,8 @@ static int64_t with_jitter(int64_t ms)
 static int64_t pause_ms(const struct janitor *j)
 {
 	int64_t most = j->interval_ms > BACKOFF_MS ? j->interval_ms : BACKOFF_MS;
-	int64_t ms = j->interval_ms;
-	for (unsigned i = 0; i < j->failed && ms < most; i++)
+	int64_t ms = j->failed ? j->interval_ms / SOON : j->interval_ms;
+	for (unsigned i = 1; i < j->failed && ms < most; i++)
 		ms *= 2;
 	if (j->failed == 0 &&
 	    (j->frameworks.removed == REMOVALS_MAX || j->classes.removed == REMOVALS_MAX))

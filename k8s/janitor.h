@@ -3,7 +3,9 @@
  * Removes what a server that was killed has left behind: Frameworks of this installation that were
  * never started, and PriorityClasses whose Framework is gone.  What may be removed stands in
  * leftover.h.  Besides, a Framework must have been seen so by this janitor for `age_ms`, and the
- * Framework of a PriorityClass must have been looked for and not been there twice, so long apart.
+ * Framework of a PriorityClass must have been looked for and not been there twice, so long apart;
+ * or the object was made twice `age_ms` ago by the API server's clock, so that a server which is
+ * restarted often collects as well.
  * DELETE carries uid and resourceVersion, so that whoever changes an object in between wins: a
  * start, or a second janitor.  At most 20 of each per round.
  *
@@ -11,9 +13,9 @@
  * rest-lit/creating; of the PriorityClasses, one page of 500 with a GET for each, and the next
  * page in the next round.
  *
- * Trouble (no right, no API server) ends the round, or the part of it; then the rounds come
- * more seldom until one succeeds: half as often after each, at least every ten minutes (or after
- * the interval, if that is longer).  A round that could not remove all it wanted to is followed by
+ * Trouble (no right, no API server) ends the round, or the part of it.  The next round comes after an
+ * eighth of the interval, since most outages are short; after each further failure the pause is
+ * twice as long, up to ten minutes (or the interval, if that is longer).  A round that could not remove all it wanted to is followed by
  * the next after a quarter of the interval.
  *
  * Rights that it needs: frameworks list, get, delete; if there are priority classes,

@@ -3,6 +3,7 @@
  *
  *	look ──► absent_again ──► removed ──► look ...      those that were met without one before
  *	  └─► list ──► listed ──► seek ──► sought ──► seek ...                 those of one page
+ *	                                     └─► removed_at_once ──► seek ...    and are old
  */
 #include <stdio.h>
 
@@ -10,7 +11,7 @@
 
 enum { PAGE = 500 }; /* and as many GETs */
 
-static store_callback absent_again, removed, listed, sought;
+static store_callback absent_again, removed, removed_at_once, listed, sought;
 
 /* By name; a directory's list is in no order. */
 static struct suspect *last_of(const struct suspects *s)
@@ -49,6 +50,11 @@ static void sought(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	const struct suspect *class = &j->page.v[j->page_at];
+	if (reply->outcome == STORE_NOT_FOUND && class->old && j->classes.removed < REMOVALS_MAX) {
+		janitor_delete(j, KIND_PRIORITYCLASS, class, span_of(class->version),
+		               removed_at_once);
+		return;
+	}
 	if (reply->outcome == STORE_NOT_FOUND) {
 		struct suspect *one =
 		    suspect_note(&j->classes.suspects, class->name, class->uid, store_now_ms());
@@ -59,6 +65,20 @@ static void sought(void *arg, const struct store_reply *reply)
 		janitor_end_round(j);
 		return;
 	}
+	j->page_at++;
+	seek(j);
+}
+
+static void removed_at_once(void *arg, const struct store_reply *reply)
+{
+	struct janitor *j = arg;
+	bool ok = reply->outcome == STORE_OK;
+	if (!ok && reply->outcome != STORE_NOT_FOUND && reply->outcome != STORE_CONFLICT) {
+		(void)janitor_trouble(j, reply);
+		janitor_end_round(j);
+		return;
+	}
+	j->classes.removed += ok;
 	j->page_at++;
 	seek(j);
 }
@@ -83,8 +103,10 @@ static void note(void *arg, const json_t *item)
 		suspect_forget(&j->page, last);
 	}
 	struct suspect *one = suspect_note(&j->page, name, uid, 0);
-	if (one != NULL)
-		(void)snprintf(one->version, sizeof(one->version), "%s", version);
+	if (one == NULL)
+		return;
+	(void)snprintf(one->version, sizeof(one->version), "%s", version);
+	one->old = janitor_is_old(j, item);
 }
 
 static void list(struct janitor *j)

@@ -81,8 +81,10 @@ static void note(void *arg, const json_t *item)
 		return;
 	struct suspect *one = suspect_note(&j->frameworks.suspects, reply_text(meta, "name"),
 	                                   reply_text(meta, "uid"), store_now_ms());
-	if (one != NULL)
-		one->listed = true;
+	if (one == NULL)
+		return;
+	one->listed = true;
+	one->old = janitor_is_old(j, item);
 }
 
 static void list(struct janitor *j)

@@ -41,6 +41,7 @@ struct janitor {
 
 	struct part frameworks, classes;
 	bool paged;                /* Frameworks are listed page by page, in this round */
+	int64_t date_s;            /* the API server's clock, of the list that is being read */
 	struct suspects page;      /* PriorityClasses of the page at hand, */
 	size_t page_at;            /* and how many of them have been checked */
 	bool begun_anew;           /* their list, in this round, since it had expired */
@@ -78,6 +79,9 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
  * the one at p->at, and stays there until it is forgotten or passed (p->at++). */
 struct suspect *janitor_next(const struct janitor *j, struct part *p);
 void janitor_forget(struct part *p);
+/* By the API server's clock it was made twice `age_ms` ago: a server that is often restarted would
+ * never have watched it for long enough. */
+bool janitor_is_old(const struct janitor *j, const json_t *object);
 /* Say why something was not answered as it should be.  false: the API server cannot be reached, so
  * there is no use in asking for anything else in this round. */
 bool janitor_trouble(struct janitor *j, const struct store_reply *reply);

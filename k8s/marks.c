@@ -46,6 +46,13 @@ bool mark_is_unstarted(const json_t *framework)
 	return mark_is_creating(framework) || strcmp(type, "Create") == 0;
 }
 
+bool mark_is_started(const json_t *framework)
+{
+	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
+	return !mark_is_creating(framework) &&
+	       (strcmp(type, "Start") == 0 || strcmp(type, "Stop") == 0);
+}
+
 bool mark_same_home(const json_t *a, const json_t *b)
 {
 	static const char *const HOME[] = { "rest-lit/instance", "rest-lit/namespace" };

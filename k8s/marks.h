@@ -28,6 +28,9 @@ bool mark_is_creating(const json_t *object);
  * this is the whole of it, by its executionType. */
 bool mark_is_unstarted(const json_t *framework);
 
+/* Of a whole Framework: it was started, and perhaps stopped since. */
+bool mark_is_started(const json_t *framework);
+
 /* Both carry the marks of one installation, and, if they are in no namespace, of one namespace of
  * jobs. */
 bool mark_same_home(const json_t *a, const json_t *b);

@@ -4,7 +4,12 @@
 
 #include "base/chars.h"
 
-enum { TOKEN_MAX = 8192, DOUBLINGS_MAX = 6 };
+enum {
+	TOKEN_MAX = 8192,
+	DOUBLINGS_MAX = 6,
+	AWAY_MAX = 4, /* failures that count while it cannot be reached: to try costs next to
+	               * nothing, and what clients see is old meanwhile */
+};
 
 void reflect_init(struct reflect *s, size_t page)
 {
@@ -143,8 +148,14 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 		s->lists_only = true;
 		return 0;
 	case FAULT_EXPIRED:
-		at_once = s->failures == 0 && s->lists == 0;
+		/* It has answered: what failed before is over. */
+		at_once = s->lists == 0;
+		s->failures = 0;
 		list_anew(s);
+		break;
+	case FAULT_AWAY:
+		if (s->failures >= AWAY_MAX)
+			s->failures = AWAY_MAX - 1;
 		break;
 	case FAULT_TOO_LARGE:
 		at_once = s->limit > 1;

@@ -26,7 +26,8 @@ enum reflect_fault {
 	FAULT_NO_STREAM, /* 422 or 400 to a streaming list, or one that did not come to its end */
 	FAULT_TOO_LARGE, /* a page */
 	FAULT_REFUSED,   /* it will not, or not at this version */
-	FAULT_LATER,     /* 401, 403, 429, 502, 503; no connection, or lost before all else */
+	FAULT_LATER,     /* 401, 403, 429, 502, 503; lost before all else */
+	FAULT_AWAY,      /* no connection, or no answer */
 	FAULT_MAX
 };
 

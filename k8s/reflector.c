@@ -50,6 +50,8 @@ struct reflector {
 	int64_t watched_ms, heard_ms; /* the watch began, which is no list any more; bytes came */
 	bool heard;                   /* something of use has come */
 	enum reflect_fault fault;     /* found in what has come; FAULT_NONE: nothing */
+	int64_t event_code;           /* of the ERROR event that ended the watch; 0: none */
+	long refused;                 /* status of the exchange before, if that was 403 or 404 */
 	struct str body;              /* of a page */
 	struct watch_lines lines;     /* of a watch */
 };
@@ -90,11 +92,21 @@ static const char *hint(long status)
 	}
 }
 
+/* An API server that has just started refuses for a moment what it allows: it has not loaded its
+ * roles and CustomResourceDefinitions yet.  Twice in a row it means what it says. */
+static bool may_be_starting(struct reflector *r, long status)
+{
+	bool first = (status == 403 || status == 404) && r->refused != status;
+	r->refused = status;
+	return first;
+}
+
 static void tell_failure(struct reflector *r, CURLcode result, long status)
 {
 	STR_AUTO why = STR_INIT(WHY_ROOM);
+	bool starting = may_be_starting(r, status);
 	/* What goes by by itself is not worth a word. */
-	if (r->known && r->state.failures < 2)
+	if (starting || (r->known && r->state.failures < 2))
 		return;
 	str_puts(&why, r->ask == ASK_LIST ? "list " : "watch ");
 	resource_name(&why, r->settings.kind);
@@ -153,6 +165,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 		bookmark(r, e);
 		break;
 	case WATCH_ERROR:
+		r->event_code = e->code;
 		r->fault = reflect_status(r->ask, e->code);
 		return;
 	case WATCH_NONE:
@@ -294,6 +307,7 @@ static void begin(struct reflector *r)
 	r->watched_ms = r->heard_ms = store_now_ms();
 	r->heard = false;
 	r->fault = FAULT_NONE;
+	r->event_code = 0;
 	r->asking = true;
 	CURLcode bad = set_request(r);
 	if (r->ask == ASK_STREAM)
@@ -309,6 +323,8 @@ static enum reflect_fault judge(struct reflector *r, CURLcode result, long statu
 		return r->fault;
 	if (status && status != 200)
 		return reflect_status(r->ask, status);
+	if (!status && !r->heard)
+		return FAULT_AWAY;
 	if (r->ask == ASK_STREAM && status && r->listing)
 		return FAULT_NO_STREAM;
 	if (r->ask == ASK_LIST && result == CURLE_OK && status)
@@ -325,8 +341,16 @@ static void ended(struct reflector *r, CURLcode result)
 	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
 		retry_after_s = REFLECT_PAUSE_MAX_MS / 1000;
 	r->next_ms = store_now_ms() + reflect_end(&r->state, fault, (int)retry_after_s);
+	if (fault == FAULT_TOO_LARGE)
+		status = 413;
+	else if (r->event_code)
+		status = (long)r->event_code;
+	else if (status == 200 && fault == FAULT_LATER)
+		status = 0; /* it began well, and was cut off */
 	if (r->state.failures)
-		tell_failure(r, result, fault == FAULT_TOO_LARGE ? 413 : status);
+		tell_failure(r, result, status);
+	else
+		r->refused = 0;
 	(void)curl_multi_remove_handle(r->multi, r->easy); /* it was added, most likely */
 	watch_lines_clear(&r->lines);
 	str_done(&r->body);

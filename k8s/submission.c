@@ -24,6 +24,7 @@ enum {
 	INTERNAL_MAX = 3,    /* an API server that says 500 so often means it */
 	ABSENT_MAX = 2,      /* and so often that it is not there */
 	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before it is asked why */
+	STRANGE_MAX = 8,     /* answers 200 to the PATCH that do not show the Framework started */
 };
 
 /* Nobody knows what became of it, and it cannot be found out in time. */
@@ -162,10 +163,16 @@ static void wait_for_collector(struct submission *b)
 		submission_post(b, again);
 		return;
 	}
-	err_set(&b->e, CONFLICT_JOB,
-	        "the %s of an older job %s still exists: that job is being deleted; "
-	        "try again in a minute",
-	        resource_of(submission_object(b)->kind)->kind, b->opt->display_name);
+	const struct resource *res = resource_of(submission_object(b)->kind);
+	if (res->namespaced)
+		err_set(&b->e, BEING_DELETED,
+		        "the %s of an older job %s still exists: that job is being deleted; "
+		        "send the request again, with the same Idempotency-Key if it has one",
+		        res->kind, b->opt->display_name);
+	else
+		err_set(&b->e, CONFLICT_JOB,
+		        "a %s of the name that job %s needs was made by somebody else", res->kind,
+		        b->opt->display_name);
 	submission_roll_back(b);
 }
 
@@ -217,6 +224,14 @@ static void is_taken(struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
 	b->made[0].lost = false;
+	if (mark_is_going(framework)) {
+		err_set(&b->e, BEING_DELETED,
+		        "an older job %s is being deleted; send the request again, with the same "
+		        "Idempotency-Key if it has one",
+		        b->opt->display_name);
+		submission_finish(b);
+		return;
+	}
 	switch (mark_repeat(framework, reply->date_s, b->opt->idempotency)) {
 	case REPEAT_NONE:
 		conflict(b);
@@ -318,8 +333,21 @@ static void compared(struct submission *b, const struct store_reply *reply)
 		replace(b, reply);
 }
 
+/* The answer is our Framework, and shows it started. */
+static bool shows_start(const struct submission *b, const struct store_reply *reply)
+{
+	JSON_AUTO *framework = reply_parse(reply->body);
+	return span_is(reply->uid, b->made[0].uid) && mark_is_started(framework);
+}
+
 static void started(struct submission *b, const struct store_reply *reply)
 {
+	if (!shows_start(b, reply)) {
+		b->strange++;
+		submission_get(b, CHECKING, 0); /* not the answer of an API server: ask again */
+		return;
+	}
+	err_done(&b->e);
 	note_framework(b, reply);
 	submission_finish(b);
 }
@@ -357,6 +385,10 @@ static void not_started(struct submission *b, const struct store_reply *reply)
 static void still_there(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
+	if (!b->e.http && b->strange >= STRANGE_MAX)
+		err_set(&b->e, UNAVAILABLE,
+		        "the API server answers 200 again and again, and does not start job %s",
+		        b->opt->display_name);
 	if (b->e.http)
 		submission_roll_back(b);
 	else
@@ -365,10 +397,13 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 
 static void checked(struct submission *b, const struct store_reply *reply)
 {
-	if (span_is(reply->uid, b->made[0].uid))
-		still_there(b, reply);
-	else
+	bool another = uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
+	if (another)
 		vanished(b, reply);
+	else if (shows_start(b, reply))
+		started(b, reply);
+	else
+		still_there(b, reply);
 }
 
 /* clang-format off */

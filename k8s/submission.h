@@ -26,8 +26,8 @@
  * the answer to one of these is lost and it was made, then without get the job is rolled back); and
  * if there are priority classes, these create, get, delete.
  *
- * Errors: 409 ConflictJobError (the name is taken; or a dependent of an older job still is
- * being deleted, waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413
+ * Errors: 409 ConflictJobError (the name is taken), 503 BeingDeletedError (an older job of this name
+ * is being deleted; its dependents are waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413
  * PayloadTooLargeError, 400 InvalidProtocolError (refused by the API server's validation, naming
  * the fields), 500 UnknownError (rights, namespace, CRD: the sentence says which).
  */
@@ -38,6 +38,8 @@
 /* What can become of a request whose Idempotency-Key was seen before, besides success. */
 #define KEY_UNDER_WAY 409, "IdempotencyError"
 #define KEY_REUSED    422, "IdempotencyError"
+/* An older job of this name, or what belonged to it, is still being removed: later it will do. */
+#define BEING_DELETED 503, "BeingDeletedError"
 
 struct submission;
 

@@ -44,7 +44,8 @@ void submission_post(struct submission *b, int64_t not_before_ms)
 void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
 	/* To know whether a Framework is started, its labels are not enough. */
-	bool whole = b->step == 0 && (phase == SEEKING || b->opt->idempotency != NULL);
+	bool whole =
+	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
 	b->request = (struct store_request){
 		.verb = STORE_GET,
 		.whole = whole,
@@ -90,6 +91,7 @@ void submission_patch(struct submission *b, int64_t not_before_ms)
 	           b->made[0].uid);
 	b->request = (struct store_request){
 		.verb = STORE_PATCH,
+		.whole = true, /* executionType is no metadata */
 		.body = { str_view(&b->patch) },
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,

@@ -16,7 +16,7 @@ enum phase {
 	COMPARING, /* GET: is the one that is there ours? */
 	REPLACING, /* DELETE of what an older job of this name has left */
 	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING,  /* GET: is the Framework that would not start still ours? */
+	CHECKING,  /* GET: is the Framework still ours that did not start, as far as one can tell? */
 	UNDOING,   /* DELETE of something that was made */
 	SEEKING,   /* GET, while undoing: was it made, and what is its uid? */
 	PHASE_MAX
@@ -44,7 +44,7 @@ struct submission {
 	struct str old_uid;               /* or the uid in it, when replacing */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
-	unsigned conflicts;               /* answers 409 to the PATCH */
+	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
 	int64_t collector_ms;             /* wait for the garbage collector till then; 0: not yet */
 	int64_t give_up_ms;               /* of settling and undoing */
 	bool left_behind;                 /* undoing failed */

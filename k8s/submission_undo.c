@@ -82,7 +82,7 @@ void submission_in_the_way(struct submission *b, const struct store_reply *reply
  * already: who has sent the same Idempotency-Key once more. */
 static bool is_started(const struct submission *b, const json_t *object)
 {
-	return b->step == 0 && !mark_is_unstarted(object) && !mark_is_going(object);
+	return b->step == 0 && mark_is_started(object) && !mark_is_going(object);
 }
 
 void submission_sought(struct submission *b, const struct store_reply *reply)

@@ -15,6 +15,7 @@ struct suspect {
 	char name[SUSPECT_NAME], uid[SUSPECT_WORD], version[SUSPECT_WORD];
 	int64_t since_ms;
 	bool listed; /* it was met in the list that is being read */
+	bool old;    /* it need not be watched for longer: the API server's clock says enough */
 };
 
 struct suspects {

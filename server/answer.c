@@ -1,5 +1,7 @@
 #include "server/answer.h"
 
+#include "k8s/submission.h"
+
 enum { MESSAGE_NOTES = 3, NOTE_TEXT_MAX = 4096, HEADER_TEXT_MAX = 1000 };
 
 void notes_text(struct str *out, const struct notes *n)
@@ -90,11 +92,18 @@ void answer_json(struct request *r, int status)
 	answer_send(r);
 }
 
+/* Seconds.  The garbage collector takes longer than a queue to be served. */
+static const char *retry_after(const struct err *e)
+{
+	static const struct err deleting = { BEING_DELETED, { 0 } };
+	return e->code && strcmp(e->code, deleting.code) == 0 ? "10" : "2";
+}
+
 void answer_error(struct request *r, const struct err *e)
 {
 	r->reply.code = e->code;
 	if (e->http == 503)
-		answer_header(r, "Retry-After", "2");
+		answer_header(r, "Retry-After", retry_after(e));
 	/* What is nobody's fault who asks is for those who run this server, too. */
 	if (e->http >= 500 && !r->why)
 		r->why = arena_dup(&r->arena, span_of(err_msg(e)));

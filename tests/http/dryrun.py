@@ -276,8 +276,8 @@ def test_dry_run_of_the_api_server(check):
         is_list(check, "with a PriorityClass left over", try_job(server, job_v2_secret("x", MARKER), "server"))
         check.equal("which stays", list(api.of(name)), [("priorityclasses", name + "-priority")])
         api.put("secrets", {"metadata": {"name": name + "-configcred", "namespace": "default"}})
-        refused(check, "with a Secret left over", try_job(server, job_v2_secret("x", MARKER), "server"), 409,
-                "ConflictJobError", "Secret of an older job")
+        refused(check, "with a Secret left over", try_job(server, job_v2_secret("x", MARKER), "server"), 503,
+                "BeingDeletedError", "Secret of an older job")
         check.equal("which stays, too", len(api.of(name)), 2)
         hides(check, "log", server.settled_log())
     api.close()

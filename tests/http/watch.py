@@ -182,6 +182,35 @@ def test_watch_expires(check):
     api.close()
 
 
+def test_api_server_restarts(check):
+    """An API server that comes back knows its roles a moment later, and nothing of earlier versions:
+    neither is said to be what it is not."""
+    api = filled()
+    with fake_server(api) as server:
+        check.ok("restart: ready", server.ready())
+        api.fault("WATCH", "frameworks", status=503)
+        api.cut_watches()
+        check.ok("restart: it is away", server.logged("jobs cannot be followed"))
+        api.fault("WATCH", "frameworks", times=1, status=403)
+        api.faults.reverse()  # this one first
+        wait_until(lambda: api.faults[0].seen == 1)
+        changes(api, "A")
+        api.compact()
+        api.faults.clear()
+        follows(check, "restart: 403, then 410", api, server)
+        check.ok("restart: is followed again", server.logged("jobs are followed again"))
+        lines = server.log_lines("jobs cannot be followed")
+        check.ok("restart: 503 is all that is said", lines and all("503" in line for line in lines), lines)
+        # 410 again and again is said to be that.
+        api.fault("WATCH", "frameworks", raw=watch_line("ERROR", None, status(410, "Expired")[1]))
+        api.cut_watches()
+        check.ok("410 in the stream: is called that", wait_until(
+            lambda: any("410" in line for line in server.log_lines("jobs cannot be followed"))), server.log())
+        lines = server.log_lines("jobs cannot be followed")
+        check.ok("410 in the stream: no HTTP status 200", not any("200" in line for line in lines), lines)
+    api.close()
+
+
 # What a watch may come upon, and whether it is followed by another list.
 WATCH_FAULTS = [
     ("429", {"status": 429, "retry_after": 1}, False),
@@ -372,6 +401,6 @@ def test_directory(check):
 
 
 TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way,
-         test_smaller_pages, test_watch_ends, test_watch_expires, test_watch_faults,
+         test_smaller_pages, test_watch_ends, test_watch_expires, test_api_server_restarts, test_watch_faults,
          test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_no_events,
          test_no_lists_for_clients, test_known_at_once, test_stopped_under_way, test_directory]

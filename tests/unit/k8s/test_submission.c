@@ -223,7 +223,8 @@ static void test_submission_never_adopts_a_dependent(void **state)
 	world_init(&w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
 	struct end end = submit(&w, &FOUR, 400, false);
-	assert_int_equal(end.http, 409);
+	assert_int_equal(end.http, 503);
+	assert_string_equal(end.code, "BeingDeletedError");
 	assert_non_null(strstr(end.text, "being deleted"));
 	assert_int_equal(count(&w), 1); /* the foreign one */
 	store_free(&w.s);
@@ -298,7 +299,7 @@ static void test_submission_dry_run_meets_what_is_left_over(void **state)
 		int http;
 	} LEFT[] = {
 		{ KIND_FRAMEWORK, "f", "already exists", 409 },
-		{ KIND_SECRET, "f-configcred", "being deleted", 409 },
+		{ KIND_SECRET, "f-configcred", "being deleted", 503 },
 		{ KIND_PRIORITYCLASS, "f-priority", "", 0 },
 	};
 	for (size_t i = 0; i < sizeof(LEFT) / sizeof(LEFT[0]); i++) {

@@ -71,6 +71,32 @@ static void test_submission_started_late_stays(void **state)
 	store_free(&w.s);
 }
 
+/* 200 is no proof: only an answer that shows our Framework started is. */
+static void test_submission_start_answered_and_not_executed_is_sent_again(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n < 6; n++) {
+		struct world w;
+		world_init(&w);
+		w.idle = n;
+		w.strips_labels = n % 2 == 0; /* nor is it that the label is gone */
+		struct end end = submit(&w, &FOUR, 100000, false);
+		assert_int_equal(end.http, 0);
+		check_rule(&w, &FOUR, &end);
+		assert_int_equal(w.verbs[STORE_PATCH], n + 1);
+		store_free(&w.s);
+	}
+}
+
+/* It was executed, and the answer is something else. */
+static void test_submission_start_with_a_strange_answer_is_looked_at(void **state)
+{
+	(void)state;
+	enum fault plan[] = { FINE, FINE, FINE, FINE, NO_UID, NO_UID };
+	assert_int_equal(fault_at(4, NO_UID, &FOUR).http, 0);
+	assert_int_equal(run_plan(plan, 6, &FOUR).http, 0);
+}
+
 /* The label that says that it is being made is no proof. */
 static void test_submission_without_its_label_is_not_taken_for_started(void **state)
 {
@@ -159,7 +185,8 @@ static void test_submission_repeated(void **state)
 		{ "aa-bb", "aa-bb", NOW_S - 2LL * HOUR_S, 0, true, true,
 		  false },                                           /* clocks that differ */
 		{ "aa-bb", "aa-bb", 0, 409, true, false, false },    /* no clock */
-		{ "aa-bb", "aa-bb", NOW_S, 409, true, false, true }, /* being deleted */
+		{ "aa-bb", "aa-bb", NOW_S, 503, true, false, true }, /* being deleted */
+		{ "", NULL, NOW_S, 503, true, false, true },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		struct world w;
@@ -210,7 +237,12 @@ static void test_submission_repeated_says_why(void **state)
 	    submit_again(&w, &(struct repeated){ "aa-bb", "bb-bb", NOW_S, 0, true, false, false });
 	store_free(&w.s);
 	assert_string_equal(end.code, "ConflictJobError");
+	end = submit_again(&w, &(struct repeated){ "aa-bb", "aa-bb", NOW_S, 0, true, false, true });
+	store_free(&w.s);
+	assert_string_equal(end.code, "BeingDeletedError");
+	assert_non_null(strstr(end.text, "is being deleted; send the request again"));
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +251,8 @@ int main(void)
 		cmocka_unit_test(test_submission_start_refused_as_invalid_is_400),
 		cmocka_unit_test(test_submission_started_by_a_lost_patch_stays),
 		cmocka_unit_test(test_submission_started_late_stays),
+		cmocka_unit_test(test_submission_start_answered_and_not_executed_is_sent_again),
+		cmocka_unit_test(test_submission_start_with_a_strange_answer_is_looked_at),
 		cmocka_unit_test(test_submission_without_its_label_is_not_taken_for_started),
 		cmocka_unit_test(test_submission_unknown_start_keeps_what_is_needed),
 		cmocka_unit_test(test_submission_refused_but_made_before_stays),

@@ -251,6 +251,21 @@ static void test_lists_in_vain(void **state)
 	}
 }
 
+/* An outage, and then the answer that what is known is too old: a list follows at once. */
+static void test_list_at_once_after_an_outage(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 500);
+	s.lists_only = true;
+	reflect_heard(&s, "9");
+	for (int i = 0; i < 20; i++)
+		assert_in_range(reflect_end(&s, FAULT_AWAY, 0), 750, 10000);
+	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
+	assert_asks(&s, "limit=500&fieldSelector=x");
+	reflect_done(&s);
+}
+
 static void test_smaller_pages(void **state)
 {
 	(void)state;
@@ -330,12 +345,19 @@ static void test_failures_are_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),         cmocka_unit_test(test_lines_are_forgotten),
-		cmocka_unit_test(test_events),        cmocka_unit_test(test_cut_events),
-		cmocka_unit_test(test_pages),         cmocka_unit_test(test_order),
-		cmocka_unit_test(test_list_expires),  cmocka_unit_test(test_lists_in_vain),
-		cmocka_unit_test(test_smaller_pages), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_pauses),        cmocka_unit_test(test_failures_are_forgotten),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_lines_are_forgotten),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_cut_events),
+		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_list_expires),
+		cmocka_unit_test(test_lists_in_vain),
+		cmocka_unit_test(test_list_at_once_after_an_outage),
+		cmocka_unit_test(test_smaller_pages),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_pauses),
+		cmocka_unit_test(test_failures_are_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ struct world {
 	size_t requests;
 	enum fault plan[PLAN]; /* what happens to each request; the last one to all further */
 	size_t conflicts;      /* so many PATCHes are answered 409 */
+	size_t idle;           /* so many PATCHes are answered 200 and not executed */
 	int stolen_at; /* before this request the Framework is made anew by somebody; -1: never */
 	int late_at;   /* before this request what nobody waits for any more is executed: the POST
 	                * of a job without dependents, or the PATCH; 0: never */
@@ -157,6 +158,10 @@ static void patch(struct world *w, const struct store_request *q, struct store_r
 		return;
 	if (strstr(q->body[0].p, t->uid) == NULL)
 		return;
+	if (w->idle > 0 && w->idle--) {
+		answer_with(w, r, t, q->whole);
+		return;
+	}
 	assert_non_null(strstr(q->body[0].p, "\"rest-lit/creating\":null"));
 	assert_non_null(strstr(q->body[0].p, "\"executionType\":\"Start\""));
 	start(w, t);

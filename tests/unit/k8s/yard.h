@@ -11,8 +11,8 @@
 
 #define SUBMISSION "0123456789abcdef0123456789abcdef"
 
-enum { YARD = 3000, NOW_S = 1700000000, AGE_MS = 300000 };
-#define LONG_AGO "2023-11-14T20:13:20Z" /* two hours before NOW_S */
+enum { YARD = 3000, NOW_S = 1700000000, AGE_MS = 300000, MADE_S = NOW_S - 200 };
+#define LONG_AGO "2023-11-14T22:10:00Z" /* MADE_S: AGE_MS later it is old, and not yet twice so */
 
 struct thing {
 	enum object_kind kind;

@@ -105,11 +105,38 @@ static bool is_md5(struct span name)
 	return name.n == 32;
 }
 
+/* The number that the first n digits (hex, lower case) are.  false: there are fewer. */
+static bool hex_number(struct span text, size_t n, uint64_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i == text.n || hex_value(text.p[i]) < 0)
+			return false;
+		*out = *out << 4 | (uint64_t)hex_value(text.p[i]);
+	}
+	return true;
+}
+
+uint64_t cached_key(struct span annotation)
+{
+	uint64_t key;
+	return hex_number(annotation, 16, &key) ? key : 0;
+}
+
+/* An id of 32 digits begins with the time (k8s/submission.h). */
+static int64_t submission_ms(struct span id)
+{
+	uint64_t ms;
+	return id.n == 32 && hex_number(id, 12, &ms) ? (int64_t)ms : CACHED_NONE;
+}
+
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
 {
-	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, N };
-	static const char *const KEYS[N] = { "jobName", "totalGpuNumber", "rest-lit/tags",
-		                             "config" };
+	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, N };
+	static const char *const KEYS[N] = {
+		"jobName", "totalGpuNumber",      "rest-lit/tags",
+		"config",  "rest-lit/submission", "rest-lit/idempotency"
+	};
 	struct span v[N];
 	scan_members(annotations, KEYS, v, N);
 	read_text(r, v[JOB_NAME], JOB);
@@ -120,6 +147,8 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
 		r->c.gpus = CACHED_NONE; /* for now */
 	r->texts[TAGS] = cached_tags(v[TAG_LIST], &r->arena);
+	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
+	r->c.key = cached_key(scan_text(v[KEY], &r->arena));
 	r->texts[PRIORITY] = cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	read_text(r, scan_get(labels, "userName"), USER);
 	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);

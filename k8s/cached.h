@@ -37,6 +37,11 @@ struct cached {
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
 	const char *resource_version;
 	int64_t version; /* the same as a number; 0 if it is none */
+	/* When this server took it, by its own clock: tells jobs of one second of created_ms apart.
+	 * CACHED_NONE: another program made it. */
+	int64_t submitted_ms;
+	/* First 64 bits of the hash of user and Idempotency-Key (server/idempotency.h); 0: none. */
+	uint64_t key;
 	enum job_state state;
 	bool legacy; /* not made by OpenPAI or this server: no jobName, or no md5 name */
 	bool broken; /* something in it is not of its type: shown with what is left, as UNKNOWN */
@@ -56,6 +61,9 @@ struct cached {
 	size_t doc_size; /* bytes of it when inflated */
 	size_t weight;   /* bytes of memory that all of this takes */
 };
+
+/* struct cached's key, of the annotation rest-lit/idempotency ("KEY-BODY", hex). */
+uint64_t cached_key(struct span annotation);
 
 /* A tag: 1 to CACHED_TAG_MAX bytes, none of which is a control character. */
 bool cached_tag_ok(struct span tag);

@@ -63,6 +63,9 @@ static const char *problem_of(const struct exchange *x, CURLcode result)
 		return "the answer is too long";
 	if (result == CURLE_OK || x->unwanted)
 		return NULL;
+	if (result == CURLE_COULDNT_CONNECT)
+		return "nobody listens there: is the server running (rest-lit serve), and is this "
+		       "its address (--server)?";
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return "it takes too long to answer";
 	return x->error[0] ? x->error : curl_easy_strerror(result);

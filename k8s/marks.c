@@ -1,6 +1,8 @@
 /* Reading our marks; see marks.h. */
 #include "k8s/marks.h"
 
+#include "k8s/submission.h"
+
 bool is_hex(const char *text, size_t n)
 {
 	return strlen(text) == n && strspn(text, "0123456789abcdef") == n;
@@ -68,7 +70,7 @@ enum repeat mark_repeat(const json_t *framework, int64_t now_s, const char *key_
 	const char *has = mark_annotation(framework, "rest-lit/idempotency");
 	const char *dash = key_body ? strchr(key_body, '-') : NULL;
 	int64_t made_s = mark_made_s(framework);
-	if (dash == NULL || made_s == 0 || now_s == 0 || now_s - made_s >= REPEAT_S ||
+	if (dash == NULL || made_s == 0 || now_s == 0 || now_s - made_s >= SUBMISSION_KEY_S ||
 	    mark_is_going(framework))
 		return REPEAT_NONE;
 	if (strncmp(has, key_body, (size_t)(dash - key_body) + 1) != 0)

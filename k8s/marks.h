@@ -42,7 +42,6 @@ enum repeat {
 	REPEAT_UNDER_WAY,  /* the same, but it is not started yet */
 	REPEAT_OTHER_BODY, /* it was made with this key, but out of another body */
 };
-enum { REPEAT_S = 24 * 3600 }; /* how long a key counts */
 
 /* now_s is the API server's clock, 0 if that is not known; "KEY-BODY" as in submission.h, NULL
  * without a key. */

@@ -43,6 +43,8 @@
 
 struct submission;
 
+enum { SUBMISSION_KEY_S = 24 * 3600 }; /* how long an Idempotency-Key counts */
+
 /* *e is borrowed; e->http is 0 if all went well.  again: it had gone well before, with the same
  * key; nothing was made now. */
 typedef void submission_callback(void *arg, const struct err *e, bool again);
@@ -54,7 +56,8 @@ struct submission_made {
 };
 
 struct submission_options {
-	const char *submission_id; /* 32 hex digits; also in the Framework */
+	const char *submission_id; /* 32 hex digits, of which the first 12 are the time (ms since
+	                            * 1970); also in the Framework */
 	const char *display_name;  /* user~job, for messages */
 	const char *user;          /* whose turn in the queue it is */
 	/*

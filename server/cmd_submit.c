@@ -111,7 +111,9 @@ static int open_and_submit(const struct options *o)
 		t.file = "<stdin>";
 	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
 		return complain(&e, NULL, EXIT_USAGE);
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : submit(&r, &t);
+	int code = remote_open(&r, o, &e);
+	r.patient = true;
+	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit(&r, &t);
 	remote_close(&r);
 	wipe(t.text, t.n); /* with its secrets */
 	free(t.text);

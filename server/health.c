@@ -11,52 +11,29 @@
 #include "server/loop.h"
 #include "server/routes.h"
 
-EMBED(index_html, "server/index.html");
+EMBED(index_txt, "server/index.txt");
 
-/* In the page, where the table of routes belongs. */
-#define ROUTES_MARK "<!-- routes -->\n"
+/* In the page: the address of this server. */
+#define SERVER_MARK "${server}"
 
 /* Readiness is asked of the store at most so often, and waited for so long. */
 enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 
-/* What stands between backquotes is code.  The table is ours: nothing to escape. */
-static void put_doc(struct str *out, const char *doc)
-{
-	bool code = false;
-	for (; *doc; doc++) {
-		if (*doc == '`') {
-			code = !code;
-			str_puts(out, code ? "<code>" : "</code>");
-		} else {
-			str_char(out, *doc);
-		}
-	}
-}
-
-static void put_routes(struct str *out)
-{
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		str_printf(out, "<tr><td><code>%s %s</code></td><td>", route_method(&ROUTES[i]),
-		           ROUTES[i].path);
-		put_doc(out, ROUTES[i].doc);
-		str_puts(out, "</td></tr>\n");
-	}
-}
-
 void index_get(struct request *r)
 {
-	struct span page = EMBEDDED(index_html);
-	size_t at = span_find(page, 0, ROUTES_MARK);
+	const struct server *s = r->loop->server;
+	struct span page = EMBEDDED(index_txt);
+	size_t at = span_find(page, 0, SERVER_MARK);
 	assert(at != SIZE_MAX);
-	answer_header(r, "Content-Security-Policy",
-	              "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-	              "form-action 'none'; frame-ancestors 'none'");
+	struct str *out = &r->reply.body;
+	str_put(out, page.p, at);
+	str_printf(out, "%s://127.0.0.1:%u", s->tls ? "https" : "http", s->port);
+	at += sizeof(SERVER_MARK) - 1;
+	str_put(out, page.p + at, page.n - at);
+	for (size_t i = 0; i < N_ROUTES; i++)
+		str_printf(out, "    %-8s%s\n", route_method(&ROUTES[i]), ROUTES[i].path);
 	r->reply.status = 200;
-	r->reply.type = "text/html; charset=utf-8";
-	str_put(&r->reply.body, page.p, at);
-	put_routes(&r->reply.body);
-	at += sizeof(ROUTES_MARK) - 1;
-	str_put(&r->reply.body, page.p + at, page.n - at);
+	r->reply.type = "text/plain; charset=utf-8";
 	answer_send(r);
 }
 

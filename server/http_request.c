@@ -15,6 +15,7 @@
 #include "server/connections.h"
 #include "server/dry_run.h"
 #include "server/edge.h"
+#include "server/idempotency.h"
 #include "server/intake.h"
 #include "server/job_look.h"
 #include "server/lasting.h"
@@ -317,6 +318,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	else if (r->held > 0 && l->store)
 		store_release(l->store, r->held);
 	job_answered(r);
+	idempotency_release(r);
 	account_drop(r->who);
 	cached_drop(r->job_known);
 	str_wipe(&r->body);

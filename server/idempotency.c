@@ -1,9 +1,13 @@
 #include "server/idempotency.h"
 
 #include <gnutls/crypto.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/enc.h"
+#include "k8s/cache.h"
+#include "k8s/submission.h"
 #include "server/account.h"
 #include "server/auth.h"
 #include "server/loop.h"
@@ -58,4 +62,102 @@ const char *idempotency_value(struct request *r)
 	hex_encode(out + KEY_HEX + 1, sum, MAC);
 	wipe(secret, sizeof(secret));
 	return out;
+}
+
+/* ---- one key, one job ---- */
+
+/* In the arena of its request. */
+struct claim {
+	struct claim *next, **link;
+	const char *value; /* "KEY-BODY" */
+	struct span job;
+};
+
+struct claims {
+	pthread_mutex_t lock;
+	struct claim *first; /* as many as there are submissions under way, which are bounded */
+};
+
+struct claims *claims_new(void)
+{
+	struct claims *c = xcalloc(1, sizeof(*c));
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	return c;
+}
+
+void claims_free(struct claims *c)
+{
+	if (c)
+		(void)pthread_mutex_destroy(&c->lock); /* nobody holds it */
+	free(c);
+}
+
+/* The name of another job that this key is making now, in the arena; or NULL. */
+static const char *claim_enter(struct request *r, struct claim *mine)
+{
+	struct claims *all = r->loop->server->claims;
+	const char *other = NULL;
+	(void)pthread_mutex_lock(&all->lock); /* a sound mutex does not fail */
+	for (const struct claim *c = all->first; c && !other; c = c->next)
+		if (memcmp(c->value, mine->value, KEY_HEX) == 0 && !span_eq(c->job, mine->job))
+			other = arena_dup(&r->arena, c->job);
+	if (!other) {
+		mine->next = all->first;
+		mine->link = &all->first;
+		if (mine->next)
+			mine->next->link = &mine->next;
+		all->first = mine;
+		r->claim = mine;
+	}
+	(void)pthread_mutex_unlock(&all->lock);
+	return other;
+}
+
+void idempotency_release(struct request *r)
+{
+	struct claim *c = r->claim;
+	struct claims *all = r->loop->server->claims;
+	if (!c)
+		return;
+	(void)pthread_mutex_lock(&all->lock);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	(void)pthread_mutex_unlock(&all->lock);
+	r->claim = NULL;
+}
+
+/* Another job of this user that was made with this key in the last 24 hours; or NULL. */
+static const struct cached *claim_made(const struct view *view, const struct request *r)
+{
+	struct view_walk walk = { .view = view };
+	uint64_t key = cached_key(span_of(r->value));
+	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
+	for (const struct cached *c; (c = view_next(&walk)) != NULL;)
+		if (c->key == key && c->created_ms > since_ms && !c->deleting &&
+		    strcmp(c->user, r->who->name) == 0 && !span_is(job_name(r->job), c->job))
+			return c;
+	return NULL;
+}
+
+int idempotency_claim(struct request *r, struct err *e)
+{
+	if (!r->value)
+		return 0;
+	struct claim *mine = ARENA_NEW(&r->arena, struct claim, 1);
+	*mine = (struct claim){ .value = r->value, .job = job_name(r->job) };
+	const char *other = claim_enter(r, mine);
+	if (other)
+		return err_set(e, KEY_UNDER_WAY,
+		               "a request with this Idempotency-Key is making job %s at this "
+		               "moment; another job needs another key",
+		               other);
+	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
+	const struct cached *made = claim_made(view, r);
+	if (!made)
+		return 0;
+	return err_set(e, KEY_REUSED,
+	               "this Idempotency-Key was sent before, and made job %s; another job needs "
+	               "another key",
+	               made->job);
 }

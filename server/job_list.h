@@ -51,7 +51,8 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 bool job_query_takes(const struct job_query *q, const struct cached *job);
 
 /* What jobs are compared by: the field as a number, or the first 8 bytes of a text (UTF-8 compared
- * as bytes); then the latest first; then by metadata.name, which no two have. */
+ * as bytes); then the latest first (created_ms, then
+ * submitted_ms); then by metadata.name, which no two have. */
 struct job_key {
 	uint64_t field, age;
 	const struct cached *job;

@@ -97,6 +97,15 @@ static int compare_texts(const struct job_query *q, const struct job_key *a,
 	return q->descending ? -order : order;
 }
 
+/* Of jobs made in the same second: the latest first, unless the order asked for is the other one.
+ */
+static int compare_submitted(const struct job_query *q, const struct cached *a,
+                             const struct cached *b)
+{
+	int order = (b->submitted_ms > a->submitted_ms) - (b->submitted_ms < a->submitted_ms);
+	return q->order == ORDER_SUBMITTED && !q->descending ? -order : order;
+}
+
 static int compare(const struct job_query *query, const struct job_key *a, const struct job_key *b)
 {
 	if (a->field != b->field)
@@ -106,7 +115,8 @@ static int compare(const struct job_query *query, const struct job_key *a, const
 		return order;
 	if (a->age != b->age)
 		return a->age < b->age ? -1 : 1;
-	return strcmp(a->job->name, b->job->name);
+	order = compare_submitted(query, a->job, b->job);
+	return order ? order : strcmp(a->job->name, b->job->name);
 }
 
 static int compare_for_qsort(const void *a, const void *b, void *query)

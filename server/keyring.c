@@ -1,5 +1,6 @@
 #include "server/keyring.h"
 
+#include <ctype.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
@@ -8,7 +9,11 @@
 #include "base/enc.h"
 #include "server/file.h"
 
-enum { SECRET_MAX = 4096 };
+enum {
+	SECRET_MAX = 4096,
+	/* 16 random hex digits have fewer different ones once in two million times. */
+	DISTINCT_MIN = 5,
+};
 
 /* What OpenPAI ships: known to everybody. */
 static const char SHIPPED_SECRET[] = "pai-secret";
@@ -32,6 +37,19 @@ int keyring_read_file(struct keyring *k, const char *path, bool secret, struct s
 	return 0;
 }
 
+/* Distinct bytes that are no blanks. */
+static size_t count_distinct(struct span text)
+{
+	bool seen[256] = { false };
+	size_t n = 0;
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+		n += !seen[c] && !isspace(c);
+		seen[c] = true;
+	}
+	return n;
+}
+
 static int check_secret(struct keyring *k, bool stored, struct err *e)
 {
 	struct span secret = str_view(&k->secret);
@@ -46,6 +64,13 @@ static int check_secret(struct keyring *k, bool stored, struct err *e)
 		return err_set(e, 400, NULL,
 		               "%s: a secret for tokens has %d bytes at least, and better 32",
 		               secret.n ? "it is too short" : "it is empty", TOKEN_SECRET_MIN);
+	if (count_distinct(secret) < DISTINCT_MIN)
+		return err_set(
+		    e, 400, NULL,
+		    "it consists of blanks, or of the same few characters (at least %d "
+		    "different ones are needed), and can be guessed: make one by `head -c "
+		    "32 /dev/urandom | base64`",
+		    DISTINCT_MIN);
 	if (span_find(secret, 0, PEM_MARK) != SIZE_MAX)
 		return err_set(e, 400, NULL,
 		               "it holds a key or certificate, not a secret: public keys belong "

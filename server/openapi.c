@@ -33,7 +33,6 @@ static const struct answer {
 	const char *parameter; /* beside those of the path; blanks between several */
 	struct refusal refusals[REFUSALS];
 } ANSWERS[ANSWER_MAX] = {
-	[ANSWER_PAGE] = { "server", 200, .refusals = { { 0, NULL } } },
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
 	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
@@ -267,7 +266,6 @@ static json_t *responses_of(const struct route *route)
 	str_int(&status, a->status);
 	const char *type = route->answer == ANSWER_CONFIG ? "text/yaml"
 	                   : a->schema                    ? "application/json"
-	                   : route->answer == ANSWER_PAGE ? "text/html"
 	                                                  : "text/plain";
 	(void)json_object_set_new(out, str_c(&status),
 	                          json_pack("{s:s, s:o}", "description",

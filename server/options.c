@@ -270,8 +270,8 @@ const struct option OPTIONS[] = {
 	  .help = "who one is: a token, as a login or `rest-lit token` makes it; - is standard input" },
 	{ "ca-file", GROUP_TALK, ASKS, true, TEXT(ca_file, ""), .value = "FILE",
 	  .help = "its certificate authority (PEM); default: the machine's" },
-	{ "patience", GROUP_TALK, ASKS, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds", .value = "N",
-	  .help = "how long it is asked again when no answer comes, or 502, 503, 504 or 429" },
+	{ "patience", GROUP_TALK, FOR_SUBMIT, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds", .value = "N",
+	  .help = "how long a submission is sent again when no answer comes, or 502, 503, 504 or 429" },
 	{ "timeout", GROUP_TALK, ASKS, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
 	  .help = "for all of it, waiting for the job included; 0: no limit" },
 

@@ -180,7 +180,7 @@ static void rest(struct remote *r, int64_t until_ms)
 int remote_ask(struct remote *r, const struct client_call *call, struct reply *out, struct err *e)
 {
 	struct asking q = { .remote = r, .reply = out, .e = e };
-	int64_t end_ms = store_now_ms() + r->o->patience_s * SECOND;
+	int64_t end_ms = store_now_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
 	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
 	for (;;) {
 		try_once(&q, *call);

@@ -24,6 +24,7 @@ struct account;
 struct lasting;
 struct stream;
 struct cached;
+struct claim;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -98,6 +99,7 @@ struct request {
 	size_t detail_held;    /* of a large answer about a job (job_look.h) */
 	const char *key;       /* Idempotency-Key, in the arena; NULL without one */
 	const char *value;     /* what is kept of it; the same */
+	struct claim *claim;   /* of that key (idempotency.h); the same */
 	bool v1;
 };
 

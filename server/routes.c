@@ -5,8 +5,8 @@
 
 /* clang-format off */
 const struct route ROUTES[] = {
-	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_PAGE,
-	  "A page for people: what this is and how to submit.", JOB_ANY },
+	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
+	  "A text for people: what this is and how to submit.", JOB_ANY },
 	{ "GET", "/openapi.json", openapi_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_OPENAPI,
 	  "All of these routes, and what jobs look like, for programs (OpenAPI 3.0).", JOB_ANY },
 	{ "GET", "/healthz", healthz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
@@ -249,7 +249,8 @@ static const char PAGE_HEAD[] =
     "Whoever submits may send a header `Idempotency-Key` (1 to 128 printable characters, best\n"
     "random): the same key and body from the same user within 24 hours get the first answer "
     "again,\n"
-    "with `Idempotency-Replayed: true`; another body with the key is 422 `IdempotencyError`.\n"
+    "with `Idempotency-Replayed: true`; another body or job with the key is 422\n"
+    "`IdempotencyError`.\n"
     "\n"
     "`?dryRun=true` behind the path of a submission tries the job, and nothing is made: 200 with\n"
     "the objects as a List; `?dryRun=server` has the API server look at them, too: see\n"

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Every route, in one table.  docs/ROUTES.md, the page at / and /openapi.json (openapi.h) are made
+ * Every route, in one table.  docs/ROUTES.md, the text at / and /openapi.json (openapi.h) are made
  * from it.
  */
 #include <stdbool.h>
@@ -21,7 +21,6 @@ enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_MAX };
 /* What it answers when all is well, and which refusals are its own: openapi.c has a row for each.
  */
 enum route_answer {
-	ANSWER_PAGE,
 	ANSWER_TEXT,
 	ANSWER_OPENAPI,
 	ANSWER_SUBMITTED_V2,

@@ -17,6 +17,7 @@
 #include "server/exit_spec.h"
 #include "server/follow.h"
 #include "server/history_keep.h"
+#include "server/idempotency.h"
 #include "server/log.h"
 #include "server/process.h"
 #include "server/reload.h"
@@ -28,7 +29,7 @@
 #include "server/token.h"
 #include "server/worker.h"
 
-enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64 };
+enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOW_PORTS = 1024 };
 
 static const char *or_null(const char *text)
 {
@@ -64,7 +65,10 @@ static int check_options(struct service *s, struct err *e)
 		o->standalone = STANDALONE_DIR;
 	if (address_parse(o->listen, &s->address, e) < 0)
 		return -1;
-	return checks_options(o, address_is_loopback(&s->address), e);
+	if (checks_options(o, address_is_loopback(&s->address), e) < 0)
+		return -1;
+	/* Before any file is read: what cannot be read without them fails now, not on SIGHUP. */
+	return process_drop_capabilities(address_port(&s->address) < LOW_PORTS, e);
 }
 
 static int open_keys(struct service *s, const char **file, struct err *e)
@@ -163,6 +167,7 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 		return -1;
 	*file = NULL;
 	s->server.revoked = revoked_new();
+	s->server.claims = claims_new();
 	v->edge = edge_new(&s->options, e);
 	if (!v->edge)
 		return -1;
@@ -269,6 +274,12 @@ static void warn(const struct service *s, const char *scrubbed)
 	if (scrubbed)
 		log_event(LOG_WARN, "a variable that changes TLS or proxies was set; it is ignored",
 		          "variable", scrubbed);
+	if (geteuid() == 0)
+		log_event(
+		    LOG_WARN,
+		    "this server runs as root: it has dropped its capabilities, but still owns "
+		    "the files of root; run it as another user",
+		    NULL, NULL);
 	if (strcmp(s->options.profile, "openpai") == 0)
 		log_event(LOG_WARN,
 		          "profile openpai: every job author is root on the nodes (host network, "
@@ -334,6 +345,7 @@ void start_undo(struct service *s)
 	account_source_free(v->accounts);
 	edge_free(v->edge);
 	revoked_free(v->revoked);
+	claims_free(v->claims);
 	tls_free(v->tls);
 	keyring_free(atomic_load(&v->keyring));
 	if (s->signal_fd >= 0)

@@ -15,7 +15,7 @@
 #include "server/scheduler.h"
 #include "server/submit_note.h"
 
-enum { ID_BYTES = 16, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
+enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 
 /* Where v1 jobs have numbers; forms have texts only. */
 static const struct form_number NUMBERS[] = {
@@ -232,15 +232,25 @@ static int show(struct request *r, const struct facts *f, struct err *e)
 	return job_preview(r->loop->server->translator, r->job, f, &r->arena, r->shown, e);
 }
 
+/* The time, then random digits: lists order jobs of one second by it. */
+static const char *new_id(struct request *r)
+{
+	char random[2 * ID_RANDOM + 1];
+	random_hex(random, ID_RANDOM);
+	return arena_printf(&r->arena, "%012llx%s",
+	                    (unsigned long long)wall_clock_ms() & 0xffffffffffff, random);
+}
+
 static int start(struct request *r, struct err *e)
 {
 	struct server *s = r->loop->server;
-	char *id = arena_alloc(&r->arena, (size_t)2 * ID_BYTES + 1);
-	random_hex(id, ID_BYTES);
+	const char *id = new_id(r);
 	VIEW_AUTO view = scheduler_hold(s->scheduler);
 	struct facts facts = r->who->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = wall_clock_ms();
+	if (idempotency_claim(r, e) < 0)
+		return -1;
 	r->secret |= facts.extension != NULL; /* also if the job is refused */
 	struct mark mark = { id, s->options->instance, r->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);

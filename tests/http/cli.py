@@ -112,11 +112,12 @@ def test_cli_commands(check):
         check.ok("again", code == 2 and "already exists" in err and not out, (code, out, err))
         code, out, err = cli("jobs", *at)
         lines = out.splitlines()
-        check.ok("jobs: head", lines[0].split() == ["NAME", "USER", "STATE", "SUBMITTED", "TASKS", "GPUS", "VC"], out)
+        check.ok("jobs: head", lines[0].split() == ["NAME", "USER", "STATE", "AGE", "DURATION", "TASKS", "GPUS", "VC", "REASON"], out)
         check.ok("jobs: rows", re.fullmatch(
-            r"two +alice +WAITING +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +1 +0 +default", lines[1]) and
+            r"two +alice +WAITING +\d+[sm] +- +1 +0 +default +-", lines[1]) and
             lines[2].startswith("one ") and len(lines) == 3, out)
         code, out, err = cli("jobs", *at, "-o", "json", "--limit", "1")
+        check.ok("jobs: how many there are", "latest 1 of 2 jobs" in err and "--limit" in err, err)
         check.ok("jobs: json", code == 0 and [j["name"] for j in json.loads(out)] == ["two"], out)
         code, out, err = cli("jobs", *at, "--user", "bob", "--state", "running,waiting")
         check.ok("jobs: of others", code == 0 and len(out.splitlines()) == 1, (out, err))
@@ -220,7 +221,7 @@ def test_cli_https(check):
         check.ok("the machine's CAs do not know it", code == 3 and "ertificate" in err and "trying" not in err, (code, err))
         check.ok("... which is known at once", time.monotonic() - before < 30 * SLOW)
         code, out, err = cli("jobs", "--server", f"https://127.0.0.2:{s.port}", "--token-file", name, "--ca-file",
-                             s.file("ca.crt"), "--patience", "0")
+                             s.file("ca.crt"))
         check.ok("another name", code == 3, (code, err))
         code, out, err = cli("jobs", *at, "--ca-file", s.file("ca.crt"))
         check.ok("only one was submitted", "unsafe" not in out and "safe" in out, out)
@@ -256,6 +257,36 @@ def test_cli_repeats(check):
         check.ok("refused, visibly", code == 2 and "bad \\x1b[2J" in err, (code, err))
     code, out, err = cli("submit", "--server", fake.url, "--patience", "1", "-", text=job_v2("job"))
     check.ok("nobody is there", code == 3 and "trying again" in err, (code, err))
+    for command in (("jobs",), ("show", "job"), ("stop", "job")):
+        before = time.monotonic()
+        code, out, err = cli(*command, "--server", fake.url)
+        check.ok(f"{command[0]}: says so at once", code == 3 and "nobody listens" in err and "trying" not in err and
+                 time.monotonic() - before < PATIENCE, (code, out, err))
 
 
-TESTS = [test_cli_commands, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats]
+def test_cli_list(check):
+    """Age, duration and reason of jobs; how many more there are."""
+    minute = 60 * 1000
+    now = int(time.time() * 1000) - minute // 30
+
+    def row(name, state, submitted, launched, completed, code):
+        return {"name": name, "username": "alice", "state": state, "submissionTime": submitted, "launchedTime": launched,
+                "completedTime": completed, "appExitCode": code, "totalTaskNumber": 2, "totalGpuNumber": 8,
+                "virtualCluster": "default"}
+    rows = [row("fresh", "WAITING", now - 5000, None, None, None),
+            row("runs", "RUNNING", now - 185 * minute, now - 61 * minute, None, None),
+            row("broken", "FAILED", now - 4 * 1440 * minute - 361 * minute, now - 4000 * minute, now - 3988 * minute, 250),
+            row("done", "SUCCEEDED", now - 40 * 1440 * minute, now - 3000 * minute, now - 3000 * minute + 7000, 0)]
+    with FakeServer() as fake:
+        fake.lists = [(200, {}, {"totalCount": 68, "data": rows})]
+        code, out, err = cli("jobs", "--server", fake.url, "--limit", "4")
+    lines = [line.split() for line in out.splitlines()]
+    check.equal("running", lines[2], ["runs", "alice", "RUNNING", "3h5m", "1h1m", "2", "8", "default", "-"])
+    check.equal("failed", lines[3], ["broken", "alice", "FAILED", "4d6h", "12m", "2", "8", "default",
+                                     "FrameworkBarrierTransientFailed", "(250)"])
+    check.equal("succeeded", lines[4], ["done", "alice", "SUCCEEDED", "40d", "7s", "2", "8", "default", "-"])
+    check.ok("waiting", re.fullmatch(r"\d+[sm]\d*s?", lines[1][3]) and lines[1][4] == "-", out)
+    check.ok("how many more", code == 0 and "latest 4 of 68 jobs" in err, (code, err))
+
+
+TESTS = [test_cli_commands, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats, test_cli_list]

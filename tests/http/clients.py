@@ -9,7 +9,7 @@ import tempfile
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi
-from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run
+from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run, wait_until
 from place import STORED, Place, events
 from slow import fake_server, in_threads
 from tokens import SECRET, basic, bearer, token, write_file
@@ -437,6 +437,39 @@ def test_idempotency(check):
             "rest-lit/idempotency"), wanted)
 
 
+def test_idempotency_other_job(check):
+    """One key, one job: also after a restart, and of two at once; another user's key is another."""
+    with TokenServer() as server:
+        alice, bob = bearer(token("alice")), bearer(token("bob"))
+        check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)
+        error(check, "the same key for another job", server.submit(job_v2("two"), {**key("k"), **alice}),
+              422, "IdempotencyError", "made job one")
+        check.equal("... which is not made", server.request("GET", "/api/v2/jobs/alice~two", headers=alice).code, "NoJobError")
+        check.equal("another user", server.submit(job_v2("two"), {**key("k"), **bob}).status, 202)
+        documented(check, server)
+        server.stop()
+        server = Server(*server.command[4:], who=[], directory=server.directory)
+        check.ok("it knows the jobs again", server.ready())
+        error(check, "after a restart", server.submit(job_v2("three"), {**key("k"), **alice}), 422, "IdempotencyError")
+        again = server.submit(job_v2("one"), {**key("k"), **alice})
+        check.equal("the first again", (again.status, again.headers.get("idempotency-replayed")), (202, "true"))
+        check.equal("one's job is removed", server.request("DELETE", "/api/v1/user/alice/jobs/one", headers=alice).status, 202)
+        check.equal("... and its key with it", server.submit(job_v2("four"), {**key("k"), **alice}).status, 202)
+        server.stop()
+
+
+def test_idempotency_other_job_at_once(check):
+    api = FakeApi()
+    api.fault("POST", "frameworks", delay=0.2)
+    with fake_server(api) as server:
+        replies = in_threads(8, lambda i: server.submit(job_v2(f"job{i}"), key("k")))
+        said = [(r.status, r.code) for r in replies]
+        check.equal("one is made", said.count((202, None)), 1)
+        check.ok("the others are refused", all(s in ((202, None), (409, "IdempotencyError"), (422, "IdempotencyError"))
+                                               for s in said), said)
+    api.close()
+
+
 def test_idempotency_secret(check):
     """With a secret, what is kept depends on it; and on the user."""
     with TokenServer() as server:
@@ -582,6 +615,7 @@ def test_openapi(check):
 
 TESTS = [test_forms, test_form_errors, test_order_of_refusals, test_path_user,
          test_every_route_without_token, test_info, test_vs_code_probe, test_job_states, test_users,
-         test_storages_and_clusters, test_idempotency, test_idempotency_secret,
+         test_storages_and_clusters, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
+         test_idempotency_other_job_at_once,
          test_idempotency_after_waiting,
          test_idempotency_at_once, test_openapi]

@@ -21,6 +21,7 @@ class FakeServer:
         self.down = False        # every request is cut
         self.answers = []        # of the next submissions: (status, headers, body), or "cut"
         self.details = []        # of the next questions for the job: the same
+        self.lists = []          # of the next questions for lists: the same
         self.missing = False     # the job is gone
         self.hold = None         # an Event: until then answers about the job are under way
         self.told = 0            # the version that the last event was about
@@ -140,6 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.job()
         elif self.path == f"/api/v2/jobs/{JOB}/watch":
             self.watch()
+        elif self.path.startswith("/api/v2/jobs?") and self.scripted(self.fake.lists):
+            pass
         elif LOGS.match(self.path):
             self.links(*LOGS.match(self.path).groups())
         elif LINK.match(self.path):

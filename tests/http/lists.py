@@ -99,6 +99,18 @@ def test_rows(check):
         check.ok("retryDelayTime", rows["again"]["retryDelayTime"] > 0 and done["retryDelayTime"] is None, rows["again"])
 
 
+def test_order_within_a_second(check):
+    """Times of objects are seconds; jobs that one was given after the other are listed in that order."""
+    with Server("--standalone", "jobs") as server:
+        names = [f"job{i}" for i in range(20)]
+        for name in names:
+            check.equal(name, server.submit(job_v2(name)).status, 202)
+        for query, wanted in (("", names[::-1]), ("order=submissionTime,ASC", names),
+                              ("order=username,ASC&limit=5&offset=3", names[::-1][3:8])):
+            check.equal(query or "the latest first",
+                        [row["name"] for row in server.request("GET", f"/api/v2/jobs?{query}").json], wanted)
+
+
 def test_rows_v1(check):
     with World() as w:
         reply = w.get("/api/v1/jobs")
@@ -337,5 +349,5 @@ def test_slow_readers(check):
         check.ok("who leaves takes no room", wait_until(lambda: large.ask("/api/v2/jobs?limit=20000")[0] == 200))
 
 
-TESTS = [test_large_lists, test_slow_readers, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
+TESTS = [test_large_lists, test_order_within_a_second, test_slow_readers, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
          test_list_needs_a_token, test_list_when_not_all_is_known, test_rate_list]

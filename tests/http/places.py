@@ -165,6 +165,9 @@ def test_process(check):
         with open(f"/proc/{server.process.pid}/status") as f:
             status = dict([part.strip() for part in line.split(":", 1)] for line in f if ":" in line)
         check.equal("no new privileges", status.get("NoNewPrivs"), "1")
+        check.equal("no capabilities", [status[name] for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")], ["0" * 16] * 4)
+        if os.geteuid() == 0:
+            check.ok("root is told of", server.logged("runs as root"), server.log())
         check.equal("umask", status.get("Umask"), "0077")
         limits = {}
         with open(f"/proc/{server.process.pid}/limits") as f:

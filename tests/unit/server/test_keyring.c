@@ -43,6 +43,10 @@ static void test_secrets_that_are_refused(void **state)
 		secret_is_refused(SPAN(""), stored, "empty");
 		secret_is_refused(SPAN("\n"), stored, "empty");
 		secret_is_refused(SPAN("fifteen letters\n"), stored, "too short");
+		secret_is_refused(SPAN("                                "), stored, "blanks");
+		secret_is_refused(SPAN("\t \t \t \t \t \t \t \t \r\n\n"), stored, "blanks");
+		secret_is_refused(SPAN("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), stored, "same few");
+		secret_is_refused(SPAN("abcd abcd abcd abcd abcd abcd"), stored, "same few");
 		secret_is_refused(SPAN("-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEF\n"),
 		                  stored, "public keys belong");
 		secret_is_refused(SPAN("# key\n-----BEGIN CERTIFICATE-----\nMIIBIjANBgkqhkiG\n"),

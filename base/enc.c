@@ -218,3 +218,34 @@ size_t utf8_check(struct span text)
 	}
 	return text.n;
 }
+
+/* Up to three bytes of what utf8_plain refuses. */
+struct mark_range {
+	unsigned char first, second; /* second: of three bytes */
+	unsigned char from, to;      /* the last byte */
+};
+
+bool utf8_plain(struct span text)
+{
+	static const struct mark_range MARKS[] = {
+		{ 0xc2, 0, 0x80, 0x9f },    /* control characters, U+0085 */
+		{ 0xd8, 0, 0x9c, 0x9c },    /* U+061C */
+		{ 0xe2, 0x80, 0x8e, 0x8f }, /* U+200E, U+200F */
+		{ 0xe2, 0x80, 0xa8, 0xae }, /* U+2028, U+2029; U+202A to U+202E */
+		{ 0xe2, 0x81, 0xa6, 0xa9 }, /* U+2066 to U+2069 */
+	};
+	for (size_t i = 0; i < text.n; i++) {
+		const unsigned char *p = (const unsigned char *)text.p + i;
+		if (*p < ' ' || *p == 0x7f)
+			return false;
+		for (size_t k = 0; *p > 0x7f && k < sizeof(MARKS) / sizeof(MARKS[0]); k++) {
+			const struct mark_range *m = &MARKS[k];
+			size_t last = m->second ? 2 : 1;
+			if (*p == m->first && text.n - i > last &&
+			    (m->second == 0 || p[1] == m->second) && p[last] >= m->from &&
+			    p[last] <= m->to)
+				return false;
+		}
+	}
+	return true;
+}

@@ -39,3 +39,6 @@ size_t number_text(char out[static NUMBER_MAX], double v);
 /* First offset at which text is not UTF-8 (overlong, surrogates and above
  * U+10FFFF are not), or text.n if all of it is. */
 size_t utf8_check(struct span text);
+/* No control characters, Unicode line breaks, or marks that change the direction of text.  The
+ * text is UTF-8. */
+bool utf8_plain(struct span text);

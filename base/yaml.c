@@ -227,6 +227,43 @@ static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
 	return finish(y, &n);
 }
 
+/*
+ * Each %TAG is compared with all before it by libyaml.  Those that it reads next must be few: they
+ * stand before the document, or behind the `...` at its end, among blank and comment lines.
+ */
+static int check_directives(struct yaml_reader *y, size_t from)
+{
+	enum { DIRECTIVES_MAX = 8 };
+	struct span rest = { y->text.p + from, y->text.n - from };
+	unsigned n = 0;
+	while (rest.n) {
+		size_t line = 0;
+		while (line < rest.n && rest.p[line] != '\n' && rest.p[line] != '\r')
+			line++;
+		struct span text = span_trim((struct span){ rest.p, line });
+		bool skipped = text.n == 0 || text.p[0] == '#' || span_starts(text, "...");
+		if (rest.p[0] != '%' && !skipped)
+			return 0;
+		n += rest.p[0] == '%';
+		if (n > DIRECTIVES_MAX)
+			return err_at(
+			    y->b.e, INVALID_PROTOCOL,
+			    text_place(y->text, (size_t)(rest.p - y->text.p)),
+			    "more than %d lines begin with `%%`; a job needs none, remove them",
+			    DIRECTIVES_MAX);
+		line += line < rest.n;
+		rest = (struct span){ rest.p + line, rest.n - line };
+	}
+	return 0;
+}
+
+static int on_document(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	if (ev->type == YAML_STREAM_START_EVENT)
+		return check_directives(y, 0);
+	return check_directives(y, yaml_byte(y, &ev->end_mark));
+}
+
 static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	switch (ev->type) {
@@ -240,6 +277,9 @@ static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
 		return on_end(y, ev);
+	case YAML_STREAM_START_EVENT:
+	case YAML_DOCUMENT_END_EVENT:
+		return on_document(y, ev);
 	default:
 		return 0;
 	}

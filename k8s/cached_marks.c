@@ -1,4 +1,5 @@
 /* What marks of a Framework say of its job: annotations, and what the first rest-lit left. */
+#include "base/enc.h"
 #include "base/scan.h"
 #include "base/tree.h"
 #include "k8s/cached.h"
@@ -6,11 +7,7 @@
 
 bool cached_tag_ok(struct span t)
 {
-	for (size_t i = 0; i < t.n; i++) {
-		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
-			return false;
-	}
-	return t.n > 0 && t.n <= CACHED_TAG_MAX;
+	return t.n > 0 && t.n <= CACHED_TAG_MAX && utf8_plain(t);
 }
 
 struct span cached_tags(struct span annotation, struct arena *a)

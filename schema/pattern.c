@@ -183,12 +183,25 @@ static char *describe(struct arena *a, const struct pattern *p, struct span sour
 	return arena_dup(a, str_view(&out));
 }
 
-/* `\d`, `\p{L}`, `[\w-]`: POSIX would take these for a plain letter or a backslash, and
- * quietly allow something else than the schema says. */
-static bool has_foreign_escape(const char *s)
+/* Skip what opens a class: `[`, `[^`, and a `]` that is its first item. */
+static const char *pattern_open_class(const char *s)
+{
+	s += s[1] == '^';
+	s += s[1] == ']';
+	return s;
+}
+
+/*
+ * `\d`, `\p{L}`, `[\w-]`: POSIX would take these for a plain letter or a backslash, and quietly
+ * allow something else than the schema says.  So it would `[é]` and `é+`, of which it sees bytes.
+ */
+static bool has_foreign_part(const char *s)
 {
 	bool in_class = false;
 	for (; *s != '\0'; s++) {
+		bool wide = (unsigned char)*s >= 128;
+		if (wide && (in_class || (s[1] && strchr("*+?{", s[1]))))
+			return true;
 		if (*s == '\\') {
 			s++;
 			if (in_class || *s == '\0' || is_alnum(*s))
@@ -197,18 +210,49 @@ static bool has_foreign_escape(const char *s)
 			in_class = *s != ']';
 		} else if (*s == '[') {
 			in_class = true;
-			s += s[1] == '^';
-			s += s[1] == ']'; /* the first one is an item */
+			s = pattern_open_class(s);
 		}
 	}
 	return false;
 }
 
+/* For regcomp, which works on bytes: `.` and `[^a]` as whole characters of UTF-8. */
+static void put_bytes_pattern(struct str *out, const char *s)
+{
+	static const char WIDE[] = "\x80-\xff";
+	static const char OR_WIDE[] = "]|[\xc2-\xf4][\x80-\xbf]+)";
+	bool negated = false;
+	for (bool in_class = false; *s != '\0'; s++) {
+		if (!in_class && *s == '\\') {
+			str_char(out, *s++);
+			str_char(out, *s);
+		} else if (!in_class && *s == '.') {
+			str_printf(out, "([^%s%s", WIDE, OR_WIDE);
+		} else if (!in_class && *s == '[') {
+			const char *end = pattern_open_class(s);
+			in_class = true;
+			negated = s[1] == '^';
+			str_puts(out, negated ? "(" : "");
+			str_put(out, s, (size_t)(end + 1 - s));
+			str_puts(out, negated ? WIDE : "");
+			s = end;
+		} else if (in_class && negated && *s == ']') {
+			in_class = negated = false;
+			str_puts(out, OR_WIDE);
+		} else {
+			in_class = in_class && *s != ']';
+			str_char(out, *s);
+		}
+	}
+}
+
 static int compile_regex(struct pattern *p, const char *text, size_t n)
 {
-	if (n > SOURCE_MAX || has_foreign_escape(text))
-		return -1;
-	return regcomp(&p->regex, text, REG_EXTENDED | REG_NOSUB) ? -1 : 0;
+	STR_AUTO bytes = STR_INIT((size_t)SOURCE_MAX * 40);
+	if (n > SOURCE_MAX || has_foreign_part(text) || strstr(text, "[^-"))
+		return -1; /* `[^-a]`: no range may stand before a `-` */
+	put_bytes_pattern(&bytes, text);
+	return regcomp(&p->regex, str_c(&bytes), REG_EXTENDED | REG_NOSUB) ? -1 : 0;
 }
 
 struct pattern *pattern_new(struct arena *a, struct span source, struct pattern *next,

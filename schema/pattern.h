@@ -2,9 +2,11 @@
 /*
  * Regular expressions of schemas.  What schemas mostly have, `^[class]+$` and
  * `^[class][class]*$`, is two bitmaps; the rest is a POSIX extended regular
- * expression over bytes.  `$` is the very end of the text, never the place before
+ * expression over bytes of UTF-8.  `$` is the very end of the text, never the place before
  * a final line break; no locale plays a part.  A backslash is for punctuation, outside
- * brackets: what ECMAScript knows beyond that (`\d`, `[\]]`) is refused.
+ * brackets: what ECMAScript knows beyond that (`\d`, `[\]]`) is refused.  `.` and
+ * `[^a]` stand for characters of UTF-8; `[é]` and `é+`, of which a part is a single byte, are
+ * refused.
  */
 #include "base/arena.h"
 #include "base/err.h"

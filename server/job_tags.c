@@ -137,8 +137,8 @@ static void start(struct request *r, bool (*plan)(struct change *), void (*done)
 		change_start(c);
 	else
 		answer_bad(r,
-		           "value: must be a tag: 1 to 63 bytes, without commas and control "
-		           "characters",
+		           "value: must be a tag: 1 to 63 bytes, without commas, control "
+		           "characters and marks of direction",
 		           c->value);
 }
 

@@ -122,6 +122,15 @@ static void read_storages(struct storages *s, const struct path *p, const struct
 	}
 }
 
+static bool storages_too_many(struct reading *r, const struct path *p, const struct node *list)
+{
+	bool many = node_is(list, NODE_LIST) && list->n > STORAGES_MAX;
+	if (many)
+		reading_refuse(r, p, list, "at most %d storages, here are %u", STORAGES_MAX,
+		               list->n);
+	return many;
+}
+
 /* The older way to name them: the first plugin called teamwise_storage. */
 static void read_teamwise(struct storages *s, const struct path *plugins, const struct node *list)
 {
@@ -133,9 +142,11 @@ static void read_teamwise(struct storages *s, const struct path *plugins, const 
 		struct path p = PATH_KEY(&parameters, SPAN("storageConfigNames"));
 		const struct node *names =
 		    node_get(node_get(list->item + i, "parameters"), "storageConfigNames");
-		s->r->job->storages_given = true;
-		uint32_t n = node_is(names, NODE_LIST) && names->n <= STORAGES_MAX ? names->n : 0;
-		s->v = ARENA_NEW(s->r->a, struct storage_request, n + 1);
+		uint32_t n = node_is(names, NODE_LIST) ? names->n : 0;
+		s->r->job->storages_default = n == 0;
+		if (storages_too_many(s->r, &p, names))
+			return;
+		s->v = ARENA_NEW(s->r->a, struct storage_request, n);
 		for (uint32_t k = 0; k < n; k++) {
 			struct path at = PATH_INDEX(&p, k);
 			const struct node *name = names->item + k;
@@ -156,12 +167,9 @@ static void storages_read(struct reading *r, const struct path *extras, const st
 		read_teamwise(&s, &plugins, node_get(n, PLUGINS));
 	} else if (list->type != NODE_LIST) {
 		wrong_type(r, &p, list, "a list");
-	} else if (list->n > STORAGES_MAX) {
-		reading_refuse(r, &p, list, "at most %d storages, here are %u", STORAGES_MAX,
-		               list->n);
-	} else {
-		r->job->storages_given = true;
-		s.v = ARENA_NEW(r->a, struct storage_request, list->n + 1);
+	} else if (!storages_too_many(r, &p, list)) {
+		r->job->storages_default = list->n == 0;
+		s.v = ARENA_NEW(r->a, struct storage_request, list->n);
 		read_storages(&s, &p, list);
 	}
 	r->job->storages = s.v;

@@ -102,7 +102,7 @@ struct job {
 	bool has_auth;
 	const struct registry_login *logins; /* one per registry, the later one wins */
 	size_t n_logins;
-	bool storages_given;                    /* false: none are mounted */
+	bool storages_default;                  /* the list was there and empty: the user's own */
 	const struct storage_request *storages; /* given and empty: the user's defaults */
 	size_t n_storages;
 	const struct hived_request *hived; /* NULL: nothing is said to HiveD */

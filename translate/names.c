@@ -198,11 +198,10 @@ static bool components_ok(struct span path)
 static bool path_characters_ok(struct span path)
 {
 	for (size_t i = 0; i < path.n; i++) {
-		char c = path.p[i];
-		if (c < ' ' || c > '~' || strchr(":\\{$", c))
+		if (strchr(":\\{$", path.p[i]))
 			return false;
 	}
-	return true;
+	return utf8_plain(path);
 }
 
 const char *names_mount_path_problem(struct span path)
@@ -212,7 +211,8 @@ const char *names_mount_path_problem(struct span path)
 	if (path.n > MOUNT_PATH_MAX)
 		return "is longer than 512 bytes";
 	if (!path_characters_ok(path))
-		return "must not contain control or non-ASCII characters, or any of : \\ { $";
+		return "must not contain control characters, marks of direction, or any of : \\ { "
+		       "$";
 	path = names_mount_path(path);
 	if (path.n == 1)
 		return "is reserved: the root directory cannot be replaced";

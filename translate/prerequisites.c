@@ -126,7 +126,8 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 	bool literal = span_find(node_span(&m->value), 0, "<%") == SIZE_MAX;
 	if (literal && m->value.n && span_is(member_key(m), "password"))
 		reading_warn(r, &p, &m->value, WARN_PASSWORD);
-	struct span text = arena_span(r->a, str_view(&out));
+	/* As all that is filled in: a secret that was read from a file ends in a line break. */
+	struct span text = arena_span(r->a, span_trim(str_view(&out)));
 	str_wipe(&out);
 	return text;
 }

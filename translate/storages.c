@@ -109,13 +109,11 @@ static int resolve_named(struct scope *s, struct mount *v, struct err *e)
 
 int storages_resolve(struct scope *s, struct err *e)
 {
-	if (!s->job->storages_given)
-		return 0;
-	bool named = s->job->n_storages > 0;
-	size_t most = named ? s->job->n_storages : s->facts->n_storages;
+	bool defaults = s->job->storages_default;
+	size_t most = defaults ? s->facts->n_storages : s->job->n_storages;
 	struct mount *v = ARENA_NEW(s->a, struct mount, most);
 	s->mounts = v;
-	return named ? resolve_named(s, v, e) : resolve_defaults(s, v, e);
+	return defaults ? resolve_defaults(s, v, e) : resolve_named(s, v, e);
 }
 
 int virtual_cluster_check(const struct scope *s, struct err *e)

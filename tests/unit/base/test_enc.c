@@ -222,6 +222,26 @@ static void test_utf8_check(void **state)
 		assert_int_equal(utf8_check(span_of(CASES[i].text)), CASES[i].bad);
 }
 
+static void test_utf8_plain(void **state)
+{
+	(void)state;
+	static const char *const GOOD[] = { "",
+		                            "a b",
+		                            "caf\xc3\xa9",
+		                            "\xe6\x95\xb0\xe6\x8d\xae",
+		                            "\xf0\x9f\x98\x80",
+		                            "\xe2\x80\x8d",
+		                            "\xc2\xa0" };
+	static const char *const BAD[] = {
+		"\n",           "a\x7f",        "\xc2\x85",      "\xd8\x9c",
+		"\xe2\x80\x8e", "\xe2\x80\xa8", "x\xe2\x80\xae", "\xe2\x81\xa9"
+	};
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++)
+		assert_true(utf8_plain(span_of(GOOD[i])));
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+		assert_false(utf8_plain(span_of(BAD[i])));
+}
+
 static void test_random_hex(void **state)
 {
 	(void)state;
@@ -248,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_number_text_not_finite),
 		cmocka_unit_test(test_number_text_reads_back),
 		cmocka_unit_test(test_utf8_check),
+		cmocka_unit_test(test_utf8_plain),
 		cmocka_unit_test(test_random_hex),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,23 @@ static void test_yaml_read_budget_bomb(void **state)
 	assert_refuses(str_c(&bomb), "5:38: a4[7]: the document has more than 100000 values");
 }
 
+static void test_yaml_read_few_directives(void **state)
+{
+	(void)state;
+	STR_AUTO in = STR_INIT(4096);
+	for (int i = 0; i < 8; i++)
+		str_printf(&in, "# a comment\n\n%%TAG !t%d! tag:x,2000:\r\n", i);
+	STR_AUTO good = STR_INIT(4096);
+	str_printf(&good, "%s--- 'x\n%%TAG'\n", str_c(&in));
+	assert_reads(str_c(&good), "\"x %TAG\"");
+	STR_AUTO bad = STR_INIT(4096);
+	str_printf(&bad, "%s%%TAG !x! x:\n---\na: 1\n", str_c(&in));
+	assert_refuses(str_c(&bad), "25:1: more than 8 lines begin with `%`");
+	STR_AUTO behind = STR_INIT(4096);
+	str_printf(&behind, "a: 1\n...\n%s%%TAG !x! x:\n", str_c(&in));
+	assert_refuses(str_c(&behind), "27:1: more than 8 lines begin with `%`");
+}
+
 static void test_yaml_read_budget_text(void **state)
 {
 	(void)state;
@@ -461,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_yaml_read_budget_depth_through_alias),
 		cmocka_unit_test(test_yaml_read_budget_nodes),
 		cmocka_unit_test(test_yaml_read_budget_bomb),
+		cmocka_unit_test(test_yaml_read_few_directives),
 		cmocka_unit_test(test_yaml_read_budget_text),
 		cmocka_unit_test(test_yaml_read_budget_merge_costs),
 		cmocka_unit_test(test_yaml_read_merge),

@@ -377,12 +377,30 @@ static void test_compile_foreign_escapes(void **state)
 	assert_no_schema("{\"pattern\":\"[\\\\w-]*x\"}", "1:1: pattern: schema: no regular");
 	assert_no_schema("{\"pattern\":\"[^]\\\\n]x\"}", "1:1: pattern: schema: no regular");
 	assert_no_schema("{\"pattern\":\"x\\\\\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"^[\xc3\xa9]$\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"\xc3\xa9+\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"[^-a]\"}", "1:1: pattern: schema: no regular");
 }
 
 static void test_compile_escaped_punctuation(void **state)
 {
 	(void)state;
 	assert_says("{\"pattern\":\"^[]a]\\\\.\\\\[$\"}", "\"].[\"", "");
+}
+
+static void test_check_pattern_counts_characters(void **state)
+{
+	(void)state;
+	assert_says("{\"pattern\":\"^.$\"}", "\"\xc3\xa9\"", "");
+	assert_says("{\"pattern\":\"^.$\"}", "\"\xe6\x95\xb0\"", "");
+	assert_says("{\"pattern\":\"^.{2}$\"}", "\"\xc3\xa9\"",
+	            "1:1: must match the pattern ^.{2}$, is \"\xc3\xa9\"\n");
+	assert_says("{\"pattern\":\"^[^/]{2,3}$\"}", "\"\xc3\xa9\xf0\x9f\x98\x80\"", "");
+	assert_says("{\"pattern\":\"^[^/]{2,3}$\"}", "\"\xc3\xa9/\"",
+	            "1:1: must match the pattern ^[^/]{2,3}$, is \"\xc3\xa9/\"\n");
+	assert_says("{\"pattern\":\"^[^]a]+$\"}", "\"]\"",
+	            "1:1: must match the pattern ^[^]a]+$, is \"]\"\n");
+	assert_says("{\"pattern\":\"^x\xc3\xa9y.*$\"}", "\"x\xc3\xa9y\xc3\xa9\"", "");
 }
 
 static void test_compile_ref_leads_nowhere(void **state)
@@ -461,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_compile_bad_values),
 		cmocka_unit_test(test_compile_foreign_escapes),
 		cmocka_unit_test(test_compile_escaped_punctuation),
+		cmocka_unit_test(test_check_pattern_counts_characters),
 		cmocka_unit_test(test_compile_ref_leads_nowhere),
 		cmocka_unit_test(test_check_schema_in_circles),
 		cmocka_unit_test(test_check_circle_in_not),

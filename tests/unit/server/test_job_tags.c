@@ -24,6 +24,12 @@ static void test_tag_ok(void **state)
 	assert_false(tag_ok(SPAN("a,b")));
 	assert_false(tag_ok(SPAN("a\tb")));
 	assert_false(tag_ok(SPAN("a\x7f")));
+	assert_false(tag_ok(SPAN("a\xc2\x85"
+	                         "b")));
+	assert_false(tag_ok(SPAN("a\xe2\x80\xae"
+	                         "b"))); /* U+202E */
+	assert_false(tag_ok(SPAN("\xe2\x81\xa6"
+	                         "b"))); /* U+2066 */
 }
 
 static const struct {

@@ -217,7 +217,7 @@ static void make_storages(struct bench *b, enum profile profile, const struct st
 	set_up(b, profile);
 	b->facts.storages = STORAGES;
 	b->facts.n_storages = 4;
-	b->job.storages_given = true;
+	b->job.storages_default = n == 0;
 	b->job.storages = v;
 	b->job.n_storages = n;
 }
@@ -246,7 +246,7 @@ static void test_build_no_storages_mount_nothing(void **state)
 	(void)state;
 	BENCH_AUTO b;
 	make_storages(&b, PROFILE_PLAIN, NULL, 0);
-	b.job.storages_given = false;
+	b.job.storages_default = false;
 	built(&b);
 	json_t *f = object(&b, 0);
 	assert_null(named(at(f, POD "volumes"), "nfs-volume"));

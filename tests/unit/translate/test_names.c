@@ -203,7 +203,7 @@ static void test_mount_path_good(void **state)
 	static const char *const GOOD[] = { "/data",      "/data/",   "/mnt/a b", "/usr/local/lib",
 		                            "/usr/share", "/var/lib", "/runs",    "/device",
 		                            "/etcetera",  "/tmp",     "/home",    "/a/...",
-		                            NULL };
+		                            "/\xc3\xa9",  NULL };
 	for (const char *const *s = GOOD; *s; s++) {
 		if (names_mount_path_problem(span_of(*s)))
 			fail_msg("%s %s", *s, names_mount_path_problem(span_of(*s)));
@@ -250,7 +250,8 @@ static void test_mount_path_bad(void **state)
 		"/a\\b",
 		"/{{FC_TASKROLE_NAME}}",
 		"/$(X)",
-		"/\xc3\xa9",
+		"/\xc2\x85",
+		"/\xe2\x80\xae",
 		"/a//",
 		"/..",
 		"/a\x7f",

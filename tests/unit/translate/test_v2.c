@@ -13,7 +13,7 @@ static void test_defaults(void **state)
 	assert_int_equal(job->dialect, DIALECT_V2);
 	assert_span(job->id, "alice~j");
 	assert_span(job->virtual_cluster, "default");
-	assert_true(job->fancy_retry && job->gang && !job->storages_given && !job->has_auth);
+	assert_true(job->fancy_retry && job->gang && !job->storages_default && !job->has_auth);
 	assert_int_equal(job->retry_max, 0);
 	assert_null(job->secrets);
 	assert_int_equal(w->instances, 1);
@@ -139,6 +139,19 @@ static void test_logins(void **state)
 }
 
 /* As the check of the image has it: a login without `registryuri` is for the image's registry. */
+static void test_logins_are_trimmed(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD "prerequisites: [{name: i, type: dockerimage, uri: u, auth: {username: ' bob ', "
+		 "password: '<% $secrets.p %>', registryuri: '<% $secrets.r %>'}}]\n" ROLE COMMANDS(
+		     "x") "secrets: {p: \"hunter2\\n\", r: \"reg.io\\r\\n\"}\n");
+	assert_span(r.job->logins[0].username, "bob");
+	assert_span(r.job->logins[0].password, "hunter2");
+	assert_span(r.job->logins[0].registry, "reg.io");
+	run_done(&r);
+}
+
 static void test_logins_default_registry(void **state)
 {
 	(void)state;
@@ -177,7 +190,7 @@ static void test_storages(void **state)
 	(void)state;
 	struct run r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
 	                           "{mountPath: /x}]}\n"));
-	assert_true(r.job->storages_given);
+	assert_false(r.job->storages_default);
 	assert_int_equal(r.job->n_storages, 2);
 	assert_span(r.job->storages[0].mount_path, "/mnt/a");
 	assert_span(r.job->storages[1].mount_path, "/data");
@@ -203,7 +216,14 @@ static void test_storages_of_the_older_plugin_default(void **state)
 	(void)state;
 	struct run r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
 	                           "teamwise_storage}], storages: null}\n"));
-	assert_true(r.job->storages_given);
+	assert_true(r.job->storages_default);
+	assert_int_equal(r.job->n_storages, 0);
+	run_done(&r);
+	r = run_good(V2("extras: {storages: []}\n"));
+	assert_true(r.job->storages_default);
+	run_done(&r);
+	r = run_good(V2("extras: {storages: [{}]}\n")); /* none, which is not the same */
+	assert_false(r.job->storages_default);
 	assert_int_equal(r.job->n_storages, 0);
 	run_done(&r);
 }
@@ -557,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_secrets_in_commands_stay),
 		cmocka_unit_test(test_role_by_alias_has_its_own_command),
 		cmocka_unit_test(test_logins),
+		cmocka_unit_test(test_logins_are_trimmed),
 		cmocka_unit_test(test_logins_default_registry),
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_storages),

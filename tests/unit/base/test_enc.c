@@ -232,10 +232,14 @@ static void test_utf8_plain(void **state)
 		                            "\xf0\x9f\x98\x80",
 		                            "\xe2\x80\x8d",
 		                            "\xc2\xa0" };
-	static const char *const BAD[] = {
-		"\n",           "a\x7f",        "\xc2\x85",      "\xd8\x9c",
-		"\xe2\x80\x8e", "\xe2\x80\xa8", "x\xe2\x80\xae", "\xe2\x81\xa9"
-	};
+	static const char *const BAD[] = { "\n",
+		                           "a\x7f",
+		                           "\xc2\x85",
+		                           "\xd8\x9c",
+		                           "\xe2\x80\x8e",
+		                           "\xe2\x80\xa8",
+		                           "\xe2\x80\xae\xe2\x80\xac",
+		                           "\xe2\x81\xa9" };
 	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++)
 		assert_true(utf8_plain(span_of(GOOD[i])));
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)

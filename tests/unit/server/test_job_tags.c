@@ -26,10 +26,8 @@ static void test_tag_ok(void **state)
 	assert_false(tag_ok(SPAN("a\x7f")));
 	assert_false(tag_ok(SPAN("a\xc2\x85"
 	                         "b")));
-	assert_false(tag_ok(SPAN("a\xe2\x80\xae"
-	                         "b"))); /* U+202E */
-	assert_false(tag_ok(SPAN("\xe2\x81\xa6"
-	                         "b"))); /* U+2066 */
+	assert_false(tag_ok(SPAN("a\xe2\x80\xae\xe2\x80\xac"))); /* U+202E, U+202C */
+	assert_false(tag_ok(SPAN("\xe2\x81\xa6\xe2\x81\xa9")));  /* U+2066, U+2069 */
 }
 
 static const struct {

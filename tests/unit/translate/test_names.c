@@ -251,7 +251,7 @@ static void test_mount_path_bad(void **state)
 		"/{{FC_TASKROLE_NAME}}",
 		"/$(X)",
 		"/\xc2\x85",
-		"/\xe2\x80\xae",
+		"/\xe2\x80\xae\xe2\x80\xac",
 		"/a//",
 		"/..",
 		"/a\x7f",

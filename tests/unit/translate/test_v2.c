@@ -139,19 +139,6 @@ static void test_logins(void **state)
 }
 
 /* As the check of the image has it: a login without `registryuri` is for the image's registry. */
-static void test_logins_are_trimmed(void **state)
-{
-	(void)state;
-	struct run r = run_good(
-	    HEAD "prerequisites: [{name: i, type: dockerimage, uri: u, auth: {username: ' bob ', "
-		 "password: '<% $secrets.p %>', registryuri: '<% $secrets.r %>'}}]\n" ROLE COMMANDS(
-		     "x") "secrets: {p: \"hunter2\\n\", r: \"reg.io\\r\\n\"}\n");
-	assert_span(r.job->logins[0].username, "bob");
-	assert_span(r.job->logins[0].password, "hunter2");
-	assert_span(r.job->logins[0].registry, "reg.io");
-	run_done(&r);
-}
-
 static void test_logins_default_registry(void **state)
 {
 	(void)state;
@@ -577,7 +564,6 @@ int main(void)
 		cmocka_unit_test(test_secrets_in_commands_stay),
 		cmocka_unit_test(test_role_by_alias_has_its_own_command),
 		cmocka_unit_test(test_logins),
-		cmocka_unit_test(test_logins_are_trimmed),
 		cmocka_unit_test(test_logins_default_registry),
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_storages),

@@ -167,9 +167,8 @@ static int serve(struct service *s)
 	const char *scrubbed = process_scrub();
 	log_init(strcmp(s->options.log_format, "logfmt") == 0 ? LOG_LOGFMT : LOG_JSON,
 	         STDERR_FILENO);
-	http_init();
 	int code = EXIT_OK;
-	if (start_all(s, &file, &e) < 0) {
+	if (http_init(&e) < 0 || start_all(s, &file, &e) < 0) {
 		code = complain(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
 	} else {
 		start_report(s, scrubbed);

@@ -5,9 +5,9 @@
 
 #include "base/chars.h"
 
-/* The value of a header follows its name at once; the name of a folded one was moved away by
- * libmicrohttpd.  More than this many blanks before a value is refused with it. */
-enum { GAP_MAX = 64, AUTHORITY_MAX = 64 };
+/* The value of a header follows its name at once; a lenient library moves the name of a folded one
+ * to another place.  More than this many blanks before a value are refused as well. */
+enum { GAP_MAX = 64, AUTHORITY_MAX = 64, CRLF = 2 };
 
 /* Of the 16 KiB of a connection.  The library notes each header in 64 bytes. */
 enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, NOTE_BYTES = 64, SEPARATORS = 4 };
@@ -60,27 +60,59 @@ static void wrong(struct framing *f, const char *what)
 		f->wrong = what;
 }
 
-/* Where CR LF stood, or a NUL of the client's and what followed it. */
-static bool is_line_end(const char *p)
+enum library framing_library(const char *version)
 {
-	return p[0] == '\0' && p[1] == '\0';
+	int part[3] = { 0 }; /* packed below; a missing one is 0 */
+	size_t n = 0;
+	for (const char *p = version; n < 3 && *p >= '0' && *p <= '9'; n++) {
+		for (; *p >= '0' && *p <= '9' && part[n] < 1000; p++)
+			part[n] = part[n] * 10 + (*p - '0');
+		p += *p == '.';
+	}
+	int packed = part[0] * 1000000 + part[1] * 1000 + part[2];
+	if (packed < 9075)
+		return LIBRARY_REFUSED;
+	return packed < 1000000   ? LIBRARY_LENIENT
+	       : packed < 1001000 ? LIBRARY_STRICT
+	                          : LIBRARY_NOT_TRIED;
+}
+
+/* ---- headers ---- */
+
+/* More than one blank between the parts is passed over by the library, and a NUL ends a part. */
+void framing_line(struct framing *f, const struct framing_line *line)
+{
+	uintptr_t method_end = (uintptr_t)line->method + strlen(line->method);
+	uintptr_t uri_end = (uintptr_t)line->uri + line->uri_n;
+	if ((uintptr_t)line->uri != method_end + 1 || (uintptr_t)line->version != uri_end + 1)
+		wrong(f, "the request line is malformed");
+	f->next = (uintptr_t)line->version + strlen(line->version) + CRLF;
+}
+
+/* Does each line begin where CR LF ends the one before? */
+static void check_place(struct framing *f, struct span name, struct span value)
+{
+	uintptr_t colon = (uintptr_t)name.p + name.n;
+	uintptr_t gap = (uintptr_t)value.p - colon;
+	if (!f->next)
+		return;
+	if (!value.p || gap < 1 || gap > GAP_MAX)
+		wrong(f, "a header is folded over several lines");
+	else if ((uintptr_t)name.p != f->next)
+		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
+	f->next = (uintptr_t)value.p + value.n + CRLF;
 }
 
 void framing_header(struct framing *f, struct span name, struct span value)
 {
-	intptr_t gap = (intptr_t)value.p - (intptr_t)(name.p + name.n);
 	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
-	if (!value.p || gap < 1 || gap > GAP_MAX)
-		wrong(f, "a header is folded over several lines");
-	else if (!is_line_end(value.p + value.n))
-		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
-	else if (!framing_is_token(name))
+	check_place(f, name, value);
+	if (!framing_is_token(name))
 		wrong(f, "a header's name is not a name");
-	else if (has_control(value))
+	else if (!value.p || has_control(value))
 		wrong(f, "a header holds a control character");
 	if (f->wrong)
 		return;
-	f->end = value.p + value.n;
 	for (enum header h = 0; h < HEADER_MAX; h++) {
 		if (!same_word(name, KNOWN[h].name))
 			continue;
@@ -126,12 +158,10 @@ static void check_encoding(struct framing *f, const char *version)
 		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
 }
 
-const char *framing_check(struct framing *f, const char *version)
+const char *framing_check(struct framing *f, const char *version, const char *head_end)
 {
-	/* The library takes a line that begins with a colon for the empty one that ends the header.
-	 */
-	const char *end = f->end ? f->end : version + strlen(version);
-	if (!f->wrong && (!is_line_end(end) || !is_line_end(end + 2)))
+	/* A lenient library takes a line that begins with a colon for the empty line. */
+	if (f->next && f->next + CRLF != (uintptr_t)head_end)
 		wrong(f, "the header does not end in an empty line");
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");

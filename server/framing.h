@@ -1,9 +1,15 @@
 #pragma once
 /*
  * Is this request framed as one request only, and may it have come from a web page?
- * libmicrohttpd lets pass what a proxy before us may read otherwise (two lengths, length
- * and chunks, folded headers), which would smuggle a second request in; so every
- * header is looked at before anything else happens.  Pure.
+ * libmicrohttpd accepts requests that a proxy before us may read otherwise (two lengths, length
+ * and chunks, folded headers), and such a difference smuggles a second request in.  So every
+ * header is checked before anything else happens.  Pure.
+ *
+ * libmicrohttpd before 1.0 hides line ends from us: it folds headers, cuts values at a NUL, and
+ * takes bare LF.  All names and values that it hands out lie in its buffer in the order in which
+ * they came, so their addresses show how many bytes lie between them.  Only addresses are compared;
+ * no byte outside of what the library has handed out is read.  From 1.0 on the library refuses all
+ * of these by itself (at its strictest level), and addresses mean nothing.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,15 +37,31 @@ enum header {
 
 struct framing {
 	struct span value[HEADER_MAX]; /* borrowed; p is NULL if absent */
-	const char *end;               /* of the last header's value */
+	uintptr_t next;                /* address of the next line; 0: addresses mean nothing */
 	const char *wrong;             /* the first thing found, static text; NULL if none */
 	uint64_t length;               /* of the body; 0 if not said */
 	size_t room;                   /* what the headers take of the library's buffer, about */
 	bool chunked;
 };
 
-/* Take one header where the library holds it: in its buffer of the request, in which it has
- * made the ends of lines to NULs. */
+/* How a version of libmicrohttpd reads requests. */
+enum library {
+	LIBRARY_REFUSED,   /* older than 0.9.75, or no version */
+	LIBRARY_LENIENT,   /* before 1.0: addresses show what it hides */
+	LIBRARY_STRICT,    /* 1.0: has levels of strictness */
+	LIBRARY_NOT_TRIED, /* later: as 1.0 */
+};
+/* By its version, such as "0.9.75". */
+enum library framing_library(const char *version);
+
+/* The request line, before the first header; only for a lenient library: parts where it holds them,
+ * uri_n: bytes of path and query. */
+struct framing_line {
+	const char *method, *uri, *version;
+	size_t uri_n;
+};
+void framing_line(struct framing *f, const struct framing_line *line);
+/* Take one header, in the order in which they came. */
 void framing_header(struct framing *f, struct span name, struct span value);
 /* A parameter of the query takes as much of that buffer as a header. */
 void framing_parameter(struct framing *f);
@@ -49,9 +71,9 @@ enum framing_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };
  * always does.  line_n: bytes of path and query. */
 enum framing_size framing_size(const struct framing *f, size_t line_n);
 
-/* After all headers: what is wrong with them (static text), or NULL.  The version lies in
- * that buffer too. */
-const char *framing_check(struct framing *f, const char *version);
+/* After all headers: what is wrong with them (static text), or NULL.  head_end: where the head of
+ * the request ends; not looked at where addresses mean nothing. */
+const char *framing_check(struct framing *f, const char *version, const char *head_end);
 
 /*
  * Without logins, the port itself is the right to submit, so a web page in the user's browser must

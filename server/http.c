@@ -19,6 +19,8 @@
 #include "server/log.h"
 #include "server/tls.h"
 
+_Static_assert(MHD_VERSION >= 0x00097500, "libmicrohttpd 0.9.75 or later is needed");
+
 enum {
 	POOL_BYTES = 16 * 1024, /* of a connection: line, header and part of the body */
 	COMPLAINTS_PER_SECOND = 5,
@@ -129,9 +131,18 @@ static void panic(void *cls, const char *file, unsigned line, const char *reason
 	abort();
 }
 
-void http_init(void)
+int http_init(struct err *e)
 {
+	enum library library = framing_library(http_version());
 	MHD_set_panic_func(panic, NULL);
+	if (library == LIBRARY_REFUSED)
+		return err_set(e, UNKNOWN_ERROR,
+		               "libmicrohttpd %s is too old: 0.9.75 or later is needed",
+		               http_version());
+	if (library == LIBRARY_NOT_TRIED)
+		log_event(LOG_WARN, "rest-lit was not tried with this version of libmicrohttpd",
+		          "version", http_version());
+	return 0;
 }
 
 const char *http_version(void)
@@ -165,38 +176,51 @@ static void *as_pointer(gnutls_certificate_retrieve_function3 *f)
 	return p;
 }
 
-static void tls_options(struct MHD_OptionItem out[static 3])
+static void tls_options(struct MHD_OptionItem out[static 2])
 {
 	static char priorities[] = TLS_PRIORITIES; /* the library only reads it */
 	out[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
 	out[1] =
 	    (struct MHD_OptionItem){ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, as_pointer(show_chain) };
-	out[2] = (struct MHD_OptionItem){ MHD_OPTION_END, 0, NULL };
 }
 
 /* ---- start and stop ---- */
+
+/* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which the headers of 0.9.75 lack: the library may be newer than
+ * the headers that we were built with. */
+enum { CLIENT_DISCIPLINE_LVL = 38, STRICTEST = 3 };
+
+/* What would be done by STRICT_FOR_CLIENT, the only level of a lenient library, is done in
+ * framing.c, with answers in JSON. */
+static struct MHD_OptionItem strictness(enum library library)
+{
+	if (library == LIBRARY_LENIENT)
+		return (struct MHD_OptionItem){ MHD_OPTION_STRICT_FOR_CLIENT, 0, NULL };
+	return (struct MHD_OptionItem){ (enum MHD_OPTION)CLIENT_DISCIPLINE_LVL, STRICTEST, NULL };
+}
 
 int http_start(struct loop *l, struct err *e)
 {
 	const struct options *o = l->server->options;
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	struct MHD_OptionItem tls[3] = { { MHD_OPTION_END, 0, NULL } };
+	l->library = framing_library(http_version());
+	/* The end of this list is MHD_OPTION_END, which is 0. */
+	struct MHD_OptionItem more[4] = { strictness(l->library) };
 	if (l->server->tls) {
 		flags |= MHD_USE_TLS;
-		tls_options(tls);
+		tls_options(more + 1);
 	}
 	random_hex(l->id_prefix, 4);
 	l->connections = connections_new(l->server, &CALLS);
-	/* What STRICT_FOR_CLIENT would do is done in framing.c, with answers in JSON.  The logger
-	 * comes first, or it misses what the other options complain about. */
+	/* The logger comes first, or it misses what the other options complain about. */
 	l->http = MHD_start_daemon(
 	    flags, 0, admit, l, http_request_step, l, MHD_OPTION_EXTERNAL_LOGGER, complain, l,
 	    MHD_OPTION_LISTEN_SOCKET, l->listen_fd, MHD_OPTION_NOTIFY_CONNECTION, connection_notify,
 	    l, MHD_OPTION_NOTIFY_COMPLETED, http_request_end, l, MHD_OPTION_URI_LOG_CALLBACK,
 	    http_request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-	    MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections,
+	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-	    (unsigned)o->idle_timeout_s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+	    (unsigned)o->idle_timeout_s, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 	if (l->http)
 		return 0;
 	connections_free(TAKE(l->connections));

@@ -2,8 +2,9 @@
 /* libmicrohttpd, driven from outside: the loop calls, nothing here waits. */
 #include "server/loop.h"
 
-/* Once per process. */
-void http_init(void);
+/* Once per process.  -1 and *e, 500: this version of the library is too old; the log says so of one
+ * that was not tried. */
+int http_init(struct err *e);
 const char *http_version(void);
 
 /* l->http for l->listen_fd.  -1 and *e: 500. */

@@ -69,7 +69,9 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 	add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
 		add_header(response, reply->headers[i].name, reply->headers[i].value);
-	if (reply->close || atomic_load(&r->loop->server->phase) != PHASE_RUN)
+	/* Where chunks end, a proxy may see otherwise: the library takes lines of theirs that end
+	 * in bare LF, and the API does not show it.  So nothing is read behind them. */
+	if (reply->close || r->framing.chunked || atomic_load(&r->loop->server->phase) != PHASE_RUN)
 		add_header(response, "Connection", "close");
 }
 
@@ -216,13 +218,17 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 
 static void header_came(struct request *r, const char *url, const char *method, const char *version)
 {
+	const struct framing_line line = { method, url, version, r->line_n };
+	size_t head_n =
+	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
+		->header_size;
 	r->seen = true;
 	r->method = arena_dup(&r->arena, span_of(method));
-	/* More than one blank between them, and the library has passed over the rest. */
-	r->odd_line = r->odd_line || url - method != (ptrdiff_t)strlen(method) + 1;
+	if (r->loop->library == LIBRARY_LENIENT)
+		framing_line(&r->framing, &line);
 	(void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_header, &r->framing);
 	edge_arrived(r);
-	intake_framing(r, url, version);
+	intake_framing(r, version, method + head_n);
 	/* Without a body, the end comes at once. */
 	if (!r->answered && (r->framing.length || r->framing.chunked))
 		intake_header(r);

@@ -74,12 +74,6 @@ static void check_body(struct request *r, const struct framing *f)
 		refuse_large(r); /* before the body is sent, or for want of a better moment */
 }
 
-/* A request line with a NUL in it is longer than the text that the library hands out. */
-static bool line_is_cut(const struct request *r, const char *url, const char *version)
-{
-	return (intptr_t)version - (intptr_t)url != (intptr_t)r->line_n + 1;
-}
-
 static void check_size(struct request *r)
 {
 	enum framing_size size = framing_size(&r->framing, r->line_n);
@@ -92,10 +86,10 @@ static void check_size(struct request *r)
 		              "as 64 bytes more than it has");
 }
 
-void intake_framing(struct request *r, const char *url, const char *version)
+void intake_framing(struct request *r, const char *version, const char *head_end)
 {
-	const char *wrong = framing_check(&r->framing, version);
-	if (!wrong && (r->odd_line || line_is_cut(r, url, version)))
+	const char *wrong = framing_check(&r->framing, version, head_end);
+	if (!wrong && r->odd_line)
 		wrong = "the request line is malformed";
 	struct span id = r->framing.value[HEADER_REQUEST_ID];
 	if (wrong) {

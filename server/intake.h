@@ -6,9 +6,8 @@
 #include "server/framing.h"
 #include "server/request.h"
 
-/* All headers are there, in r->framing: is this one request?  url and version as the library
- * holds them. */
-void intake_framing(struct request *r, const char *url, const char *version);
+/* All headers are there, in r->framing: is this one request?  head_end: see framing_check. */
+void intake_framing(struct request *r, const char *version, const char *head_end);
 /* Who asks for what, and may it come? */
 void intake_header(struct request *r);
 /* auth.h knows now who asks: check the rest of the header, then take the body. */

@@ -32,6 +32,7 @@ struct loop {
 	struct auth *auth;
 	struct followers *followers; /* NULL: nobody keeps track of the jobs */
 	struct MHD_Daemon *http;
+	enum library library; /* what http is */
 	int listen_fd, epoll_fd, wake_fd;
 	struct connections *connections;
 	atomic_size_t requests; /* under way; written by this loop only */

@@ -10,7 +10,8 @@
 
 enum { PORT = 9186, BUFFER = 1024 };
 
-/* A header as libmicrohttpd holds it: "Name: value CR LF" with NULs for colon, CR and LF. */
+/* A header as a lenient libmicrohttpd holds it: "Name: value CR LF" with NULs for colon, CR and LF.
+ */
 struct head {
 	char text[BUFFER];
 	size_t n;
@@ -29,8 +30,18 @@ static const char *put(struct head *h, const char *text, size_t n)
 static void begin(struct head *h, const char *version)
 {
 	*h = (struct head){ 0 };
+	const char *method = put(h, "GET\0", 4);
+	const char *uri = put(h, "/a\0", 3);
 	h->version = put(h, version, strlen(version));
 	(void)put(h, "\0\0", 2);
+	framing_line(&h->f, &(struct framing_line){ method, uri, h->version, 2 });
+}
+
+/* After the empty line. */
+static const char *check_all(struct head *h)
+{
+	(void)put(h, "\0\0", 2);
+	return framing_check(&h->f, h->version, h->text + h->n);
 }
 
 static void add(struct head *h, const char *name, const char *value)
@@ -48,7 +59,7 @@ static const char *check(struct head *h, const char *version, const char *const 
 	begin(h, version);
 	for (; *headers; headers += 2)
 		add(h, headers[0], headers[1]);
-	return framing_check(&h->f, h->version);
+	return check_all(h);
 }
 
 #define CHECK(h, version, ...) check((h), (version), (const char *const[]){ __VA_ARGS__, NULL })
@@ -75,7 +86,7 @@ static void test_framing_check_no_header(void **state)
 	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.0");
-	assert_null(framing_check(&h.f, h.version));
+	assert_null(check_all(&h));
 }
 
 static void test_framing_check_refused(void **state)
@@ -105,7 +116,7 @@ static void test_framing_check_refused(void **state)
 		add(&h, "Host", "a");
 		for (const char *const *header = CASES[i]; *header; header += 2)
 			add(&h, header[0], header[1]);
-		assert_non_null(framing_check(&h.f, h.version));
+		assert_non_null(check_all(&h));
 	}
 }
 
@@ -162,7 +173,7 @@ static void test_framing_header_folded(void **state)
 	const char *value = put(&h, "35\0\0", 4);
 	const char *name = put(&h, "Content-Length", 14);
 	framing_header(&h.f, (struct span){ name, 14 }, (struct span){ value, 2 });
-	assert_non_null(framing_check(&h.f, h.version));
+	assert_non_null(check_all(&h));
 }
 
 static void test_framing_header_nul_in_value(void **state)
@@ -172,7 +183,7 @@ static void test_framing_header_nul_in_value(void **state)
 	begin(&h, "HTTP/1.1");
 	const char *name = put(&h, "Host\0 a\0b\0\0", 11);
 	framing_header(&h.f, (struct span){ name, 4 }, (struct span){ name + 6, 1 });
-	assert_non_null(framing_check(&h.f, h.version));
+	assert_non_null(check_all(&h));
 }
 
 /* A line ": x" looks like the empty one to the library. */
@@ -183,7 +194,59 @@ static void test_framing_check_header_cut_short(void **state)
 	begin(&h, "HTTP/1.1");
 	add(&h, "Host", "a");
 	(void)put(&h, "\0 x\0\0", 5);
-	assert_non_null(framing_check(&h.f, h.version));
+	assert_non_null(framing_check(&h.f, h.version, h.text + h.n));
+}
+
+static void test_framing_header_bare_lf(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	add(&h, "Host", "a");
+	h.n--;
+	add(&h, "X", "b");
+	assert_non_null(check_all(&h));
+}
+
+static void test_framing_line(void **state)
+{
+	(void)state;
+	static const char TEXT[] = "GET\0 /a\0b\0HTTP/1.1\0\0";
+	static const struct framing_line LINES[] = {
+		{ TEXT, TEXT + 5, TEXT + 10, 4 },     /* two blanks before the path */
+		{ TEXT + 1, TEXT + 4, TEXT + 10, 2 }, /* a NUL in it */
+	};
+	for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+		struct framing f = { 0 };
+		framing_line(&f, &LINES[i]);
+		assert_non_null(f.wrong);
+	}
+}
+
+/* Of a strict library nothing but what it hands out is looked at: not where it lies. */
+static void test_framing_check_anywhere(void **state)
+{
+	(void)state;
+	struct framing f = { 0 };
+	framing_header(&f, SPAN("Host"), SPAN("a"));
+	framing_header(&f, SPAN("Content-Length"), SPAN("5"));
+	assert_null(framing_check(&f, "HTTP/1.1", NULL));
+	assert_int_equal(f.length, 5);
+	framing_header(&f, SPAN("X y"), SPAN("5"));
+	assert_non_null(framing_check(&f, "HTTP/1.1", NULL));
+}
+
+static void test_framing_library(void **state)
+{
+	(void)state;
+	assert_int_equal(framing_library(""), LIBRARY_REFUSED);
+	assert_int_equal(framing_library("0.9.74"), LIBRARY_REFUSED);
+	assert_int_equal(framing_library("0.9.75"), LIBRARY_LENIENT);
+	assert_int_equal(framing_library("0.9.77-1"), LIBRARY_LENIENT);
+	assert_int_equal(framing_library("1.0.0"), LIBRARY_STRICT);
+	assert_int_equal(framing_library("1.0.10"), LIBRARY_STRICT);
+	assert_int_equal(framing_library("1.1.0"), LIBRARY_NOT_TRIED);
+	assert_int_equal(framing_library("2.0"), LIBRARY_NOT_TRIED);
 }
 
 static bool is_local(const char *host, const char *origin, const char *site)
@@ -273,6 +336,10 @@ int main(void)
 		cmocka_unit_test(test_framing_header_folded),
 		cmocka_unit_test(test_framing_header_nul_in_value),
 		cmocka_unit_test(test_framing_check_header_cut_short),
+		cmocka_unit_test(test_framing_header_bare_lf),
+		cmocka_unit_test(test_framing_line),
+		cmocka_unit_test(test_framing_check_anywhere),
+		cmocka_unit_test(test_framing_library),
 		cmocka_unit_test(test_framing_check_host),
 		cmocka_unit_test(test_framing_size),
 		cmocka_unit_test(test_framing_size_many),

@@ -123,7 +123,7 @@ static bool is_open(struct request *r)
 	case AUTH_LINK:
 		return query_find(span_of(r->query), "token", &r->arena, &link);
 	case AUTH_V1: /* whoever says who he is, is asked to prove it */
-		return o->anonymous_v1 && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
+		return o->compat[0] && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
 	case AUTH_USER:
 	case AUTH_PERSON:
 		break;

@@ -13,7 +13,7 @@
 
 EMBED(openapi_json, "server/openapi.json");
 
-enum { REFUSALS = 8, TEXT_MAX = 1024, STATUS_TEXT = 8 };
+enum { REFUSALS = 10 /* and a row of zeros at the end */, TEXT_MAX = 1024, STATUS_TEXT = 8 };
 
 struct refusal {
 	int status;

@@ -28,6 +28,7 @@ static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
+static const char *const COMPATS[] = { "", "openpai", NULL };
 static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 
@@ -157,6 +158,8 @@ const struct option OPTIONS[] = {
 	  .help = "peers whose X-Forwarded-For is believed (its last entry)" },
 	{ "cors", GROUP_PUBLIC, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
 	  .help = "web pages that may use this API: * for all, none, or a list; with --no-auth always none" },
+	{ "compat", GROUP_PUBLIC, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
+	  .help = "openpai: what its clients need besides: GET routes of v1 without a token (with --visibility all also those for what is in a job), its name in /api/v2/info, and in a cluster with --token-check=signature the --deny-list " COMPAT_DENY_LIST },
 	{ "rate-address", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
 	  .help = "requests per minute of one client address (of IPv6: a /64); more are answered 429; 0: no limit; not with --no-auth" },
 	{ "rate-submit", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
@@ -170,8 +173,6 @@ const struct option OPTIONS[] = {
 
 	{ "visibility", GROUP_FOLLOW, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
 	  .help = "who may read the configuration, events and logs of a job besides its owner and admins: vc: users of its virtual cluster; all, or owner: nobody" },
-	{ "anonymous-v1", GROUP_FOLLOW, FOR_SERVE, false, SWITCH(anonymous_v1),
-	  .help = "GET routes of v1 need no token, as old clients expect; with --visibility all also those for what is in a job" },
 	{ "cache-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(cache_memory, 256 * MIB, MIB, 65536 * MIB), .value = "N",
 	  .help = "for what is known of jobs; beyond that, details are asked of the API server one by one" },
 	{ "events-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(events_memory, 16 * MIB, 64 * KIB, 4096 * MIB), .value = "N",

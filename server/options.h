@@ -16,6 +16,8 @@
 
 /* Where objects are kept if no cluster is named and this is no pod. */
 #define STANDALONE_DIR "rest-lit-data"
+/* Of k8s/rbac-openpai.yaml. */
+#define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
 /* Which commands take an option; a set. */
 enum {
@@ -70,8 +72,8 @@ struct options {
 	const char *user_namespace, *group_namespace, *token_namespace;
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
-	bool login_hides_users, anonymous_v1;
-	const char *visibility, *exit_spec;
+	bool login_hides_users;
+	const char *visibility, *compat, *exit_spec;
 	const char *server, *token_file, *ca_file, *state;
 	bool wait, logs, dry_run;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;

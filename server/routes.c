@@ -121,7 +121,7 @@ const struct route ROUTES[] = {
 	  "One of these; 404 `NoStorageError` for all others.", JOB_ANY },
 	{ "GET", "/api/v2/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS,
 	  "The virtual clusters that are known: of `--facts`, or of HiveD. What they have is not told: all numbers are 0.", JOB_ANY },
-	{ "GET", "/api/v1/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS, "The same.", JOB_ANY },
+	{ "GET", "/api/v1/virtual-clusters", clusters_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CLUSTERS, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/virtual-clusters/{cluster}", cluster_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTER,
 	  "One of these; 404 `NoVirtualClusterError`.", JOB_ANY },
 	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
@@ -268,7 +268,7 @@ static const char *const WHO[] = { [AUTH_NONE] = "anyone",
 	                           [AUTH_USER] = "user",
 	                           [AUTH_PERSON] = "user, by no application token",
 	                           [AUTH_LINK] = "user, or a link",
-	                           [AUTH_V1] = "user; with `--anonymous-v1` anyone" };
+	                           [AUTH_V1] = "user; with `--compat openpai` anyone" };
 
 static const char *const WHOSE[] = { [JOB_ANY] = "",
 	                             [JOB_LOOK] = "everybody's",

@@ -12,7 +12,7 @@
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
  * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
- * --anonymous-v1 sends no token, and r->who is NULL. */
+ * --compat openpai sends no token, and r->who is NULL. */
 enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1 };
 /* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
  * as JSON or as a form (fields.h). */

@@ -58,11 +58,20 @@ static int open_signals(struct service *s, struct err *e)
 	return 0;
 }
 
+/* Clients of OpenPAI log out, which is to revoke a token. */
+static bool wants_deny_list(const struct options *o)
+{
+	return o->compat[0] && !o->no_auth && !o->standalone[0] && !o->deny_list[0] &&
+	       strcmp(o->token_check, "stored") != 0;
+}
+
 static int check_options(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
 	if (is_alone(o))
 		o->standalone = STANDALONE_DIR;
+	if (wants_deny_list(o))
+		o->deny_list = COMPAT_DENY_LIST;
 	if (address_parse(o->listen, &s->address, e) < 0)
 		return -1;
 	if (checks_options(o, address_is_loopback(&s->address), e) < 0)

@@ -130,12 +130,15 @@ def test_every_seen_route(check):
 def test_anonymous_v1(check):
     """Only GET of v1, only with the option; and who says who he is must prove it."""
     rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
-    anyone = {row[1] for row in rows if "--anonymous-v1" in row[2]}
+    anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {
         "/api/v1/jobs", "/api/v1/user/{user}/jobs", "/api/v1/user/{user}/jobs/{job}", "/api/v1/jobs/{job}",
         "/api/v1/user/{user}/jobs/{job}/config", "/api/v1/user/{user}/jobs/{job}/ssh"})
     for visibility, config in (("vc", (403, "ForbiddenUserError")), ("all", (200, None))):
-        with Yard("--anonymous-v1", "--visibility", visibility) as yard:
+        with Yard("--compat", "openpai", "--visibility", visibility) as yard:
+            check.equal(f"{visibility}: without the Secret of revoked tokens, nobody's is taken", yard.ask(
+                "bob", "GET", "/api/v2/jobs").status, 503)
+            yard.api.put("secrets", {"kind": "Secret", "metadata": {"name": "rest-lit-revoked", "namespace": "rest-lit"}})
             put_job(yard, "x")
             yard.warm()
             for method, path, _, whose in rows:
@@ -155,6 +158,11 @@ def test_anonymous_v1(check):
             check.equal(f"{visibility}: rows", [r["name"] for r in yard.ask(None, "GET", "/api/v1/jobs").json], ["x"])
             check.equal(f"{visibility}: with a token", ask(yard, "bob", "GET", fill(
                 "/api/v1/user/{user}/jobs/{job}/config", "alice", "x"), None), (200, None))
+            check.equal(f"{visibility}: virtual clusters", yard.ask(None, "GET", "/api/v1/virtual-clusters").status, 200)
+            check.equal(f"{visibility}: its name", yard.ask(None, "GET", "/api/v1").json["name"], "PAI RESTful API")
+            check.equal(f"{visibility}: logging out", [
+                yard.ask("bob", "DELETE", "/api/v2/authn/basic/logout").status,
+                yard.ask("bob", "GET", "/api/v2/jobs").status], [200, 401])
 
 
 TESTS = [test_table, test_every_job_route, test_every_seen_route, test_anonymous_v1]

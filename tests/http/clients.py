@@ -281,6 +281,7 @@ def test_info(check):
                             "k8s")
         check.ok("info: members", {"name", "version", "authnMethod"} <=
                  set(get(server, "/api/v2/info").json), get(server, "/api/v2/info"))
+        check.equal("info: no page for logging in", get(server, "/api/v2/info").json["authnMethod"], "basic")
         for path in ("/api/v1/authn/info", "/api/v2/authn/info"):
             check.equal(f"{path}: members", set(get(server, path).json),
                         {"authn_type", "loginURI", "loginURIMethod"})

@@ -174,16 +174,33 @@ void connection_turn(struct connection *c, enum activity activity)
 	unlink_one(c);
 	c->activity = activity;
 	c->since_ms = store_now_ms();
+	c->looked = false;
 	link_last(c);
 }
 
 /* ---- time ---- */
+
+/* An end that comes later is seen by the library, so each is looked at once; the latest are last.
+ * By then the library has begun whatever requests came behind the answered one. */
+static void cut_idle_who_left(struct connections *all, int64_t now_ms)
+{
+	struct connection *prev;
+	for (struct connection *c = all->lists[IDLE].last; c && !c->looked; c = prev) {
+		prev = c->prev;
+		if (now_ms - c->since_ms < GRACE_MS)
+			continue;
+		c->looked = true;
+		if (all->calls->left(c->library))
+			connection_cut(c);
+	}
+}
 
 static void cut_who_left(struct connections *all, int64_t now_ms)
 {
 	if (now_ms < all->look_ms)
 		return;
 	all->look_ms = now_ms + LOOK_MS;
+	cut_idle_who_left(all, now_ms);
 	struct connection *next;
 	for (struct connection *c = all->lists[READING].first; c; c = next) {
 		next = c->next;
@@ -207,6 +224,16 @@ void connections_cut(struct connections *all)
 	make_room(all, now_ms);
 }
 
+static int64_t next_look_ms(const struct connections *all)
+{
+	const struct connection *reading = all->lists[READING].first;
+	const struct connection *idle = all->lists[IDLE].last;
+	int64_t look_ms = reading ? reading->since_ms + GRACE_MS : INT64_MAX;
+	if (idle && !idle->looked && idle->since_ms + GRACE_MS < look_ms)
+		look_ms = idle->since_ms + GRACE_MS;
+	return look_ms < all->look_ms ? all->look_ms : look_ms;
+}
+
 int64_t connections_next_ms(const struct connections *all)
 {
 	int64_t next = INT64_MAX;
@@ -218,8 +245,6 @@ int64_t connections_next_ms(const struct connections *all)
 		if (c && limit && c->since_ms + limit < next)
 			next = c->since_ms + limit;
 	}
-	const struct connection *reading = all->lists[READING].first;
-	int64_t look_ms = reading ? reading->since_ms + GRACE_MS : INT64_MAX;
-	look_ms = reading && look_ms < all->look_ms ? all->look_ms : look_ms;
+	int64_t look_ms = next_look_ms(all);
 	return look_ms < next ? look_ms : next;
 }

@@ -9,8 +9,9 @@
  * only sit there, send a byte now and then, or ask and never read, keep nobody out (a supervisor
  * who asks /healthz, say).
  *
- * Who leaves amidst a request is let go within two seconds: the library, which reads until less
- * comes than it could take, does not see an end that came together with the last bytes.
+ * A client that ends its side amidst a request, or behind its last one, is let go within two seconds:
+ * the library, which reads until less comes than it could take, does not see an end that came
+ * together with the last bytes.
  *
  * One thread: its loop's.
  */
@@ -38,6 +39,7 @@ struct connection {
 	struct MHD_Connection *library;
 	enum activity activity;
 	bool cut, counted;
+	bool looked; /* IDLE, and had not ended its side a while after its last request */
 	int64_t since_ms;
 	struct tls_chain *chain; /* what it was shown; NULL without TLS */
 };

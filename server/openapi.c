@@ -139,7 +139,11 @@ static const struct answer {
 };
 
 /* By what a route demands. */
-static const struct refusal ALWAYS[] = { { 429, "TooManyRequestsError" }, { 0, NULL } };
+static const struct refusal ALWAYS[] = { { 414, "UriTooLongError" },
+	                                 { 429, "TooManyRequestsError" },
+	                                 { 0, NULL } };
+/* Of a path with a segment of the client's choice, which may be no text. */
+static const struct refusal SEGMENT[] = { { 404, "NoApiError" }, { 0, NULL } };
 static const struct refusal USER[] = { { 401, "UnauthorizedUserError" },
 	                               { 503, "UnavailableError" },
 	                               { 0, NULL } };
@@ -206,9 +210,10 @@ static json_t *parameters(const struct route *route)
 	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
 		STR_AUTO name = STR_INIT(TEXT_MAX);
 		str_put(&name, p + 1, strcspn(p + 1, "}"));
-		(void)json_array_append_new(out, json_pack("{s:s, s:s, s:b, s:{s:s}}", "name",
-		                                           str_c(&name), "in", "path", "required",
-		                                           1, "schema", "type", "string"));
+		(void)json_array_append_new(out,
+		                            json_pack("{s:s, s:s, s:b, s:{s:s, s:i}}", "name",
+		                                      str_c(&name), "in", "path", "required", 1,
+		                                      "schema", "type", "string", "minLength", 1));
 	}
 	if (names)
 		add_parameters(out, names);
@@ -278,6 +283,8 @@ static json_t *responses_of(const struct route *route)
 		                                    content("application/json", "Tried")));
 	add_refusals(out, a->refusals);
 	add_refusals(out, ALWAYS);
+	if (strchr(route->path, '{'))
+		add_refusals(out, SEGMENT);
 	if (route->auth != AUTH_NONE)
 		add_refusals(out, USER);
 	if (route->auth == AUTH_PERSON)

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from fakeapi import FakeApi
-from harness import BINARY, SLOW, Server, framework_name, job_v2, request_bytes, wait_until
+from harness import BINARY, PATIENCE, SLOW, Server, framework_name, job_v2, parse_replies, request_bytes, wait_until
 from slow import fake_server, in_threads
 
 LONG = "600"
@@ -98,6 +98,26 @@ def test_fresh_ones_stay(check):
         replies = in_threads(60, lambda i: server.request("GET", "/healthz", seconds=20))
         check.equal("60 at once, 10 places: all are served",
                     [getattr(r, "status", r) for r in replies].count(200), 60)
+
+
+def test_half_closed_ones_leave(check):
+    """A client that ends its side behind its request gets the answer, and keeps no place."""
+    requests = [("GET", path, None) for path in ("/healthz", "/openapi.json", "/", "/api/v2/jobs", "/nothing")]
+    requests.append(("POST", "/api/v2/jobs", job_v2("half-closed")))
+    with Server("--standalone", "jobs", *FEW) as server:
+        for method, path, body in requests:
+            with server.connect() as c:
+                c.send(request_bytes(server.port, method, path, body and body.encode()) * 2)
+                c.socket.shutdown(socket.SHUT_WR)
+                data, closed = c.read(PATIENCE)
+            check.equal(f"{method} {path}, twice, and the end: answers", len(parse_replies(data)), 2)
+            check.ok(f"{method} {path}, twice, and the end: closed", closed)
+        with server.connect() as c:
+            c.send(request_bytes(server.port, "GET", "/openapi.json"))
+            check.ok("one that stays is answered", c.reply())
+            time.sleep(2.5)
+            c.send(request_bytes(server.port, "GET", "/openapi.json"))
+            check.ok("... and again, later", c.reply())
 
 
 def test_blocked_ones_are_cut(check):
@@ -312,5 +332,5 @@ def test_library_answers(check):
 
 
 TESTS = [test_idle_ones_give_way, test_half_sent_ones_give_way, test_unread_answers_give_way,
-         test_working_ones_stay, test_fresh_ones_stay,
+         test_working_ones_stay, test_fresh_ones_stay, test_half_closed_ones_leave,
          test_blocked_ones_are_cut, test_blocked_ones_cost_nothing, test_never_reads, test_process, test_few_files, test_library_answers]

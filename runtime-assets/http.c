@@ -85,6 +85,8 @@ static void put_request(struct str *out, const struct http_request *q)
 		str_puts(out, q->headers[i]);
 		str_puts(out, "\r\n");
 	}
+	if (q->body.p)
+		str_printf(out, "Content-Length: %zu\r\n", q->body.n);
 	str_puts(out, "\r\n");
 }
 
@@ -152,6 +154,8 @@ static int converse(struct wire *w, const struct http_request *q, struct http_re
 	struct err *e = w->e;
 	w->e = &unsent;
 	trouble = write_all(w, t, str_view(&text));
+	if (trouble == 0 && q->body.n)
+		trouble = write_all(w, t, q->body);
 	w->e = e;
 	/* Who refuses early may cut the connection before it has heard all: what it said counts. */
 	if (trouble && trouble != HTTP_BROKEN) {

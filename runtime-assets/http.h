@@ -19,7 +19,7 @@ struct trust *trust_from(struct span pem, struct err *e);
 void trust_free(struct trust *t);
 
 struct http_request {
-	const char *method; /* "GET", "HEAD" */
+	const char *method; /* "GET", "HEAD", "PUT" */
 	const char *host;   /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
 	const struct trust *trust;  /* NULL: plain TCP */
@@ -27,6 +27,7 @@ struct http_request {
 	const char *host_header;    /* NULL: host[:port] */
 	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
+	struct span body;           /* sent behind them; p is NULL: none, and no length is said */
 	size_t headers_max, body_max; /* bytes accepted of the reply's */
 	int64_t deadline_ms;          /* when to give up, on clock_ms() */
 };

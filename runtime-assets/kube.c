@@ -1,26 +1,21 @@
 #include "runtime-assets/kube.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "runtime-assets/address.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init.h"
 #include "runtime-assets/token.h"
 
-enum {
-	NAME_MAX_BYTES = 253, /* of a host, a namespace, an object */
-	HEADERS_MAX = 64 * 1024
-};
+enum { HEADERS_MAX = 64 * 1024 };
 
 #define IN_CERTIFICATE "kubernetes.default.svc"
 #define API            "/apis/frameworkcontroller.microsoft.com/v1/namespaces/"
 
 struct kube {
-	char *host; /* to connect to; IPv6 without brackets */
-	uint16_t port;
-	bool tls;
+	struct address to;
 	char *server_name; /* in the certificate */
 	struct trust *trust;
 	bool mounted;        /* there is a token */
@@ -30,75 +25,6 @@ struct kube {
 
 /* ---- names and addresses ------------------------------------------------------------------- */
 
-static bool is_name(struct span t, const char *also)
-{
-	for (size_t i = 0; i < t.n; i++) {
-		char c = t.p[i];
-		bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-		if (!word && (c == '\0' || !strchr(also, c)))
-			return false;
-	}
-	return t.n > 0 && t.n <= NAME_MAX_BYTES;
-}
-
-static bool is_host_name(struct span t)
-{
-	return is_name(t, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-");
-}
-
-static bool is_ip(const char *host, int family)
-{
-	unsigned char address[16];
-	return inet_pton(family, host, address) == 1;
-}
-
-static bool is_number(const char *host)
-{
-	return is_ip(host, AF_INET) || is_ip(host, AF_INET6);
-}
-
-/* "HOST:PORT" with the brackets that IPv6 needs. */
-static char *authority_text(const char *host, uint16_t port)
-{
-	bool six = strchr(host, ':') != NULL;
-	return xasprintf(six ? "[%s]:%u" : "%s:%u", host, (unsigned)port);
-}
-
-/* Host and port of "HOST[:PORT]" or "[IPV6][:PORT]"; -1 if it is neither. */
-static int split_authority(struct span t, struct span *host, struct span *port)
-{
-	const char *end = t.p + t.n;
-	const char *after;
-	if (span_starts(t, "[")) {
-		const char *close = memchr(t.p, ']', t.n);
-		if (close == NULL)
-			return -1;
-		*host = (struct span){ t.p + 1, (size_t)(close - t.p) - 1 };
-		after = close + 1;
-	} else {
-		const char *colon = memchr(t.p, ':', t.n);
-		after = colon ? colon : end;
-		*host = (struct span){ t.p, (size_t)(after - t.p) };
-	}
-	*port = SPAN("");
-	if (after == end)
-		return 0;
-	*port = (struct span){ after + 1, (size_t)(end - after - 1) };
-	return *after == ':' && port->n > 0 ? 0 : -1;
-}
-
-static int set_host(struct kube *k, struct span host, struct span port)
-{
-	int64_t number = k->tls ? 443 : 80;
-	if (port.n && parse_i64(port, 1, UINT16_MAX, &number) != 0)
-		return -1;
-	if (host.n == 0 || host.n > NAME_MAX_BYTES || memchr(host.p, '\0', host.n))
-		return -1;
-	k->host = xstrndup(host.p, host.n);
-	k->port = (uint16_t)number;
-	return is_host_name(host) || is_number(k->host) ? 0 : -1;
-}
-
 /* The host of https://HOST..., if it is a name; NULL otherwise.  free() it. */
 static char *name_in_address(const char *address)
 {
@@ -107,7 +33,7 @@ static char *name_in_address(const char *address)
 		return NULL;
 	const char *host = address + sizeof(HTTPS) - 1;
 	char *name = xstrndup(host, strcspn(host, ":/?#"));
-	if (is_host_name(span_of(name)) && !is_number(name))
+	if (is_host_name(span_of(name)) && !address_is_ip(name))
 		return name;
 	free(name);
 	return NULL;
@@ -120,31 +46,18 @@ static int use_service(struct kube *k, struct err *e)
 {
 	const char *host = env_get("KUBERNETES_SERVICE_HOST");
 	const char *port = env_get("KUBERNETES_SERVICE_PORT");
-	k->tls = true;
+	k->to.tls = true;
 	if (host == NULL)
 		return err_set(e, FAILED,
 		               "a service account is mounted (%s), but KUBERNETES_SERVICE_HOST is "
 		               "not set: the kubelet sets it in every container",
 		               k->token);
-	if (set_host(k, span_of(host), span_of(port ? port : "443")) != 0)
+	if (address_set(&k->to, span_of(host), span_of(port ? port : "443")) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
 	k->server_name = name_in_address(env_get("KUBE_APISERVER_ADDRESS"));
 	return 0;
-}
-
-/* What follows http:// or https://, without the slash that may end it. */
-static int use_url(struct kube *k, struct span rest, struct err *e)
-{
-	struct span host;
-	struct span port;
-	if (rest.n && rest.p[rest.n - 1] == '/')
-		rest.n--;
-	if (split_authority(rest, &host, &port) == 0 && set_host(k, host, port) == 0)
-		return 0;
-	return err_set(e, FAILED,
-	               "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
 }
 
 static int use_address(struct kube *k, const struct layout *at, struct err *e)
@@ -157,15 +70,15 @@ static int use_address(struct kube *k, const struct layout *at, struct err *e)
 		    "%s, and KUBE_APISERVER_ADDRESS is not set",
 		    at->account);
 	struct span text = span_of(url);
-	k->tls = span_starts(text, "https://");
-	if (!k->tls && !span_starts(text, "http://"))
+	if (!span_starts(text, "https://") && !span_starts(text, "http://"))
 		return err_set(e, FAILED,
 		               "KUBE_APISERVER_ADDRESS must start with http:// or https://");
-	const char *rest = url + strlen(k->tls ? "https://" : "http://");
-	if (use_url(k, span_of(rest), e) != 0)
-		return -1;
-	if (k->tls && !is_number(k->host))
-		k->server_name = xstrdup(k->host);
+	if (address_read(&k->to, text) != 0)
+		return err_set(
+		    e, FAILED,
+		    "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
+	if (k->to.tls && !address_is_ip(k->to.host))
+		k->server_name = xstrdup(k->to.host);
 	return 0;
 }
 
@@ -194,11 +107,10 @@ static int open_all(struct kube *k, const struct layout *at, struct err *e)
 	k->mounted = is_there(k->token);
 	if (k->mounted ? use_service(k, e) : use_address(k, at, e))
 		return -1;
-	if (k->tls && open_tls(k, e) != 0)
+	if (k->to.tls && open_tls(k, e) != 0)
 		return -1;
-	FREE_AUTO char *where = authority_text(k->host, k->port);
-	k->url = xasprintf(k->tls ? "https://%s" : "http://%s", where);
-	k->address = k->tls ? xasprintf("%s (%s)", k->url, k->server_name) : xstrdup(k->url);
+	k->url = address_url(&k->to);
+	k->address = k->to.tls ? xasprintf("%s (%s)", k->url, k->server_name) : xstrdup(k->url);
 	return 0;
 }
 
@@ -217,7 +129,7 @@ void kube_free(struct kube *k)
 		return;
 	if (k->trust)
 		trust_free(k->trust);
-	free(k->host);
+	address_done(&k->to);
 	free(k->server_name);
 	free(k->token);
 	free(k->ca);
@@ -243,7 +155,7 @@ const char *kube_token_file(const struct kube *k)
 
 const char *kube_ca_file(const struct kube *k)
 {
-	return k->tls ? k->ca : NULL;
+	return k->to.tls ? k->ca : NULL;
 }
 
 const char *kube_server_name(const struct kube *k)
@@ -276,8 +188,8 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		                        k->mounted ? str_c(&bearer) : NULL, NULL };
 	const struct http_request q = {
 		.method = "GET",
-		.host = k->host,
-		.port = k->port,
+		.host = k->to.host,
+		.port = k->to.port,
 		.trust = k->trust,
 		.server_name = k->server_name,
 		.target = path,
@@ -296,8 +208,8 @@ const char *kube_framework_path(const char *namespace_name, const char *name, st
                                 struct err *e)
 {
 	/* Dots alone would mean another place. */
-	bool fine =
-	    is_name(span_of(namespace_name), "-") && is_name(span_of(name), ".-") && name[0] != '.';
+	bool fine = name_has_only(span_of(namespace_name), "-") &&
+	            name_has_only(span_of(name), ".-") && name[0] != '.';
 	if (fine)
 		return arena_printf(a, API "%s/frameworks/%s", namespace_name, name);
 	char quoted[2][4 * QUOTE_MAX];

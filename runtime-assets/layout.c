@@ -40,6 +40,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 		{ offsetof(struct layout, token), "/usr/local/pai/token-secrets/token" },
 		{ offsetof(struct layout, account),
 		  "/var/run/secrets/kubernetes.io/serviceaccount" },
+		{ offsetof(struct layout, output), "/var/run/secrets/rest-lit" },
 		{ offsetof(struct layout, termination), "/tmp/pai-termination-log" },
 		{ offsetof(struct layout, init_termination), "/dev/termination-log" },
 		{ offsetof(struct layout, passwd_home), "/root" },

@@ -21,6 +21,8 @@ struct layout {
 	const char *extension; /* /usr/local/pai/user-extension-secrets/userExtensionSecrets.yaml */
 	const char *token;     /* /usr/local/pai/token-secrets/token: application token */
 	const char *account;   /* /var/run/secrets/kubernetes.io/serviceaccount */
+	const char
+	    *output; /* /var/run/secrets/rest-lit: token and ca.crt for handing over output */
 	const char *termination;      /* /tmp/pai-termination-log of the app container */
 	const char *init_termination; /* /dev/termination-log of the init container */
 	const char *passwd_home;      /* /root: home of the user of sshd */

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "runtime-assets/outlet.h"
+#include "runtime-assets/tail.h"
 
 enum log_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
 
@@ -41,6 +42,7 @@ struct logs {
 	struct log_file user[LOG_MAX];
 	struct log_file runtime;
 	bool mid_line;       /* runtime.log does not end in a newline yet */
+	struct tail *tail;   /* gets the user's output, too; NULL: none.  Borrowed */
 	struct outlet *echo; /* lines of runtime.log also go here */
 	struct notes notes;  /* what is to be told about the logs themselves */
 };

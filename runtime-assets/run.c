@@ -15,6 +15,7 @@
 #include "runtime-assets/http.h"
 #include "runtime-assets/layout.h"
 #include "runtime-assets/supervise.h"
+#include "runtime-assets/upload.h"
 #include "runtime-assets/words.h"
 
 enum {
@@ -22,6 +23,8 @@ enum {
 	EXPLAIN_MS = 10000,     /* for finding out why the task failed */
 	GRACE_DEFAULT_SEC = 30, /* of Kubernetes */
 	GRACE_MAX_SEC = 7 * 86400,
+	HAND_OVER_MS = 5000, /* for the end of the output, after everything else */
+	ATTEMPT_MS = 2000,
 	NOT_FOUND = 127,
 	NOT_STARTED = 126,
 	STOPPED = 128 + SIGTERM,
@@ -40,6 +43,7 @@ struct run {
 	char **env;
 	struct span spec;
 	const char *trigger; /* "postCommands" when those failed */
+	int64_t grace_ms;
 };
 
 static const struct phase {
@@ -265,13 +269,35 @@ static void tell_outlets(struct run *r)
 	}
 }
 
+/* FrameworkController deletes the pod, and with it the container's log, as soon as the task has
+ * ended.  So the end of the output goes to rest-lit; where that is not possible, whoever follows
+ * the log has some time to read it. */
+static void run_hand_over(struct run *r, int code, int64_t stop_ms)
+{
+	int64_t end = clock_ms() + HAND_OVER_MS;
+	int64_t half = r->grace_ms / 2;
+	const struct upload u = { .url = getenv("PAI_OUTPUT_URL"),
+		                  .at = &r->at,
+		                  .logs = &r->logs,
+		                  .code = code,
+		                  .until_ms = end < stop_ms ? end : stop_ms,
+		                  .attempt_ms = half < ATTEMPT_MS ? half : ATTEMPT_MS };
+	if (r->logs.tail && upload_output(&u))
+		return;
+	if (stop_ms == INT64_MAX && getenv("FC_TASKROLE_NAME"))
+		(void)upload_pause(end);
+}
+
 static int run_all(struct run *r)
 {
 	outlet_open(&r->out[0], STDOUT_FILENO);
 	outlet_open(&r->out[1], STDERR_FILENO);
 	logs_open(&r->logs, r->at.logs, &r->out[1]);
+	const char *url = getenv("PAI_OUTPUT_URL");
+	r->logs.tail = url && *url ? tail_new() : NULL;
 	ERR_AUTO e = { 0 };
-	r->supervisor = supervise_open(&r->logs, r->out, grace_ms(r), &e);
+	r->grace_ms = grace_ms(r);
+	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
 	if (!r->supervisor) {
 		logs_say(&r->logs, "error: %s", err_msg(&e));
 		return 1;
@@ -286,8 +312,9 @@ static int run_all(struct run *r)
 	if (code != 0)
 		code = explain(r, code);
 	logs_summary(&r->logs);
-	supervise_close(r->supervisor);
+	int64_t stop_ms = supervise_close(r->supervisor);
 	tell_outlets(r);
+	run_hand_over(r, code, stop_ms);
 	logs_sync(&r->logs);
 	return code;
 }
@@ -313,6 +340,7 @@ int cmd_run(int argc, char **argv)
 	fill_streams();
 	layout_init(&r.at, root, &a);
 	int code = run_all(&r);
+	tail_free(r.logs.tail);
 	outlet_done(&r.out[0]);
 	outlet_done(&r.out[1]);
 	return code;

@@ -50,6 +50,9 @@ static void hand_over(struct streams *s)
 	outlet_put(outlet_of(s, s->filler), text);
 	logs_write(s->logs, s->filler == STREAM_STDOUT ? LOG_STDOUT : LOG_STDERR, text);
 	logs_write(s->logs, LOG_ALL, text);
+	if (s->logs->tail)
+		tail_add(s->logs->tail, s->filler == STREAM_STDOUT ? TAIL_STDOUT : TAIL_STDERR,
+		         text);
 }
 
 void streams_close(struct streams *s, enum stream_name i)

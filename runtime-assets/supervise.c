@@ -22,7 +22,7 @@ enum {
 	SLOW_POLL_MS = 100, /* and whether a slow reader has become a dead one */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
-	MARGIN_MS = 1000 /* of the grace period, for telling how the task ended */
+	MARGIN_MS = 1000  /* of the grace period, for telling how the task ended */
 };
 
 /* What is waited for: descriptors by what they are for. */
@@ -545,7 +545,7 @@ static void end_groups(struct supervisor *s)
 	(void)groups_left(s, SIGKILL);
 }
 
-void supervise_close(struct supervisor *s)
+int64_t supervise_close(struct supervisor *s)
 {
 	s->stage = FINAL;
 	end_groups(s);
@@ -557,5 +557,7 @@ void supervise_close(struct supervisor *s)
 	close(s->runtime_in);
 	close(s->null);
 	close(s->signals);
+	int64_t deadline = s->end_at;
 	free(s);
+	return deadline;
 }

@@ -56,5 +56,6 @@ bool supervise_stopping(struct supervisor *s);
 /* When to be done with everything (clock_ms()): INT64_MAX if nothing asked to stop. */
 int64_t supervise_deadline(const struct supervisor *s);
 
-/* End what is left of all groups, bring everything to its readers; the supervisor is gone then. */
-void supervise_close(struct supervisor *s);
+/* End what is left of all groups, bring everything to its readers; the supervisor is gone then.
+ * Signals stay blocked.  Returns what supervise_deadline would say. */
+int64_t supervise_close(struct supervisor *s);

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -36,18 +37,20 @@ for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 SLOW = float(os.environ.get("TEST_SLOW", "1"))  # bounds of time are this much wider (sanitizers)
 
 passed = failed = 0
+_counting = threading.Lock()
 
 
 def check(name, ok, detail=""):
     """One fact.  `detail` is shown if it does not hold."""
     global passed, failed
-    if ok:
-        passed += 1
-        print(f"ok {name}")
-    else:
-        failed += 1
-        print(f"FAIL {name}: {detail}")
-    sys.stdout.flush()
+    with _counting:
+        if ok:
+            passed += 1
+            print(f"ok {name}")
+        else:
+            failed += 1
+            print(f"FAIL {name}: {detail}")
+        sys.stdout.flush()
     return ok
 
 

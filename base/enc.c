@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/chars.h"
 
@@ -35,8 +34,7 @@ void random_hex(char *out, size_t n)
 {
 	uint8_t bytes[64];
 	assert(n <= sizeof(bytes));
-	ssize_t got = getrandom(bytes, n, 0); /* up to 256 bytes never come short */
-	assert(got == (ssize_t)n);
+	random_bytes(bytes, n);
 	hex_encode(out, bytes, n);
 }
 

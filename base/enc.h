@@ -21,7 +21,10 @@ void hex_encode(char *out, const void *bytes, size_t n);
 /* The byte that stands at this offset as `%41`; -1 if none does. */
 int percent_byte(struct span text, size_t at);
 
-/* n random bytes as 2n lower-case hex digits and a NUL, from the kernel. */
+/* n random bytes, from the kernel.  Cannot fail, also where a sandbox refuses getrandom.  Any
+ * thread. */
+void random_bytes(void *p, size_t n);
+/* At most 64 of them as 2n lower-case hex digits and a NUL. */
 void random_hex(char *out, size_t n);
 
 /* Overwrite memory so that no compiler removes it. */

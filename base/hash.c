@@ -1,15 +1,12 @@
 /* SipHash-2-4, by Aumasson and Bernstein; see hash.h. */
 #include "base/hash.h"
 
-#include <stdlib.h>
-#include <sys/random.h>
+#include "base/enc.h"
 
 struct hash_key hash_key_new(void)
 {
 	struct hash_key key;
-	/* So few bytes come whole, once the kernel has any; it has when services start. */
-	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
-		abort();
+	random_bytes(&key, sizeof(key));
 	return key;
 }
 

@@ -228,10 +228,7 @@ static int keep(struct wait *w, struct err *e)
 static int64_t next_ms(const struct wait *w, int64_t deadline_ms)
 {
 	uint32_t random = 0;
-	char hex[9];
-	random_hex(hex, 4);
-	for (size_t i = 0; i < 8; i++)
-		random = random * 16 + (uint32_t)(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
+	random_bytes(&random, sizeof(random));
 	/* What is refused may be put right, or an API server that starts: no hurry to give up. */
 	unsigned n = w->refused ? UINT_MAX : w->polls - 1;
 	int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);

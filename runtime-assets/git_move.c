@@ -224,13 +224,10 @@ static int finish(struct move *m)
 /* Doubled each time, plus up to half of it, for all tasks of a job start together. */
 static int64_t wait_ms(const struct move *m, int tries, int64_t asked_s)
 {
-	char random[9];
+	uint32_t random;
 	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
-	random_hex(random, 4);
-	int64_t part = 0;
-	for (const char *c = random; *c; c++)
-		part = part * 16 + (*c <= '9' ? *c - '0' : *c - 'a' + 10);
-	ms += ms / 2 * (part % 1000) / 1000;
+	random_bytes(&random, sizeof(random));
+	ms += ms / 2 * (random % 1000) / 1000;
 	if (ms < asked_s * 1000)
 		ms = asked_s * 1000;
 	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;

@@ -4,8 +4,7 @@
  * sure of ends the job; whatever goes wrong here is a warning.
  */
 #include "base/image.h"
-
-#include <sys/random.h>
+#include "base/enc.h"
 
 #include "base/registry.h"
 #include "runtime-assets/http.h"
@@ -143,8 +142,7 @@ static struct trust *open_trust(const struct init *in)
 static uint32_t some_random(void)
 {
 	uint32_t n = 0;
-	if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != sizeof(n))
-		n = (uint32_t)clock_ms();
+	random_bytes(&n, sizeof(n));
 	return n;
 }
 

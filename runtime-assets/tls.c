@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/enc.h"
@@ -62,7 +61,6 @@ static const struct problem {
 static const struct problem HANDSHAKE[] = {
 	{ BR_ERR_UNSUPPORTED_VERSION,
 	  "chose another version than TLS 1.2, which is what we speak" },
-	{ BR_ERR_NO_RANDOM, "cannot be spoken to: there are no random numbers here" },
 	{ BR_ERR_BAD_PARAM, "cannot be asked for a certificate of that name: it is too long" },
 	{ BR_ERR_BAD_SIGNATURE, "does not own the key of its certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 40, "has no cipher in common with us: TLS " TLS_SPOKEN },
@@ -213,22 +211,19 @@ static void set_algorithms(br_ssl_client_context *c, br_x509_minimal_context *x)
 }
 
 /* From us and not from BearSSL, which would open /dev/urandom: there may be no /dev. */
-static bool set_seed(br_ssl_engine_context *eng)
+static void set_seed(br_ssl_engine_context *eng)
 {
 	unsigned char seed[SEED_BYTES];
-	bool ok = getrandom(seed, sizeof(seed), 0) == (ssize_t)sizeof(seed);
-	if (ok)
-		br_ssl_engine_inject_entropy(eng, seed, sizeof(seed));
+	random_bytes(seed, sizeof(seed));
+	br_ssl_engine_inject_entropy(eng, seed, sizeof(seed));
 	wipe(seed, sizeof(seed));
-	return ok;
 }
 
 static int handshake(struct tls *t)
 {
 	unsigned state = 0;
 	t->wire->doing = "agreeing on TLS";
-	if (!set_seed(&t->client.eng))
-		return problem(t, BR_ERR_NO_RANDOM);
+	set_seed(&t->client.eng);
 	if (!br_ssl_client_reset(&t->client, t->name, 0))
 		return problem(t, br_ssl_engine_last_error(&t->client.eng));
 	int trouble = run_until(t, BR_SSL_SENDAPP, &state);

@@ -49,9 +49,8 @@ bool upload_pause(int64_t until_ms)
 /* Half to all of it, so that the tasks of a job do not all come at the same time. */
 static int64_t upload_jitter(int64_t ms)
 {
-	char hex[3];
-	random_hex(hex, 1);
-	int64_t random = strtol(hex, NULL, 16);
+	uint8_t random;
+	random_bytes(&random, sizeof(random));
 	return ms / 2 + ms * random / 512;
 }
 

@@ -1,9 +1,12 @@
 """init as a program: choosing steps, log and work directories, the exit specification."""
+import ctypes
+import errno
 import json
 import os
 import resource
 import socket
 import stat
+import struct
 import subprocess
 
 from checks import RUNTIME, Root, check, equal, finish, may_unshare
@@ -234,6 +237,45 @@ def secrets():
         check("nothing else of the environment is kept", not any(b"hunter2-environment" in open(n, "rb").read() for n in names))
 
 
-for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets):
+class Sandbox:
+    """A seccomp filter for what is started: a system call that ends with an error."""
+    CALLS = {"x86_64": (0xC000003E, 318), "aarch64": (0xC00000B7, 278)}  # AUDIT_ARCH_*, getrandom
+    NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+
+    def __init__(self, error):
+        machine, call = self.CALLS[os.uname().machine]
+        code = [(0x20, 0, 0, 4), (0x15, 0, 3, machine), (0x20, 0, 0, 0), (0x15, 0, 1, call),
+                (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
+        self.code = b"".join(struct.pack("HBBI", *line) for line in code)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def __call__(self):
+        text = ctypes.create_string_buffer(self.code)
+        program = struct.pack("HxxxxxxP", len(self.code) // 8, ctypes.addressof(text))
+        if self.libc.prctl(self.NEW_PRIVS, 1, 0, 0, 0) or self.libc.prctl(self.SECCOMP, self.FILTER, program):
+            raise OSError(ctypes.get_errno(), "no seccomp")
+
+
+def without_getrandom():
+    if os.uname().machine not in Sandbox.CALLS:
+        print("skipped: without getrandom: the number of that call is not known here")
+        return
+    for error in (errno.EPERM, errno.ENOSYS):
+        name = f"getrandom gives {errno.errorcode[error]}"
+        sandbox = Sandbox(error)
+        try:
+            refused = subprocess.run(["python3", "-c", "import os\ntry: os.getrandom(1)\nexcept OSError: print('no')"],
+                                     preexec_fn=sandbox, capture_output=True, check=False).stdout
+        except subprocess.SubprocessError as problem:
+            print(f"skipped: without getrandom: {problem}")
+            return
+        equal(f"{name}: it is refused here", refused, b"no\n")
+        with Root(RUNTIME_CONFIG="commands: [echo hello]") as root:
+            done = root.run("init", preexec_fn=sandbox)
+            equal(f"{name}: init", done.returncode, 0)
+            equal(f"{name}: run", root.run("run", preexec_fn=sandbox).stdout, b"hello\n")
+
+
+for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_getrandom):
     part()
 finish()

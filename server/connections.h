@@ -37,6 +37,7 @@ struct connection {
 	struct connections *all;
 	struct peer from;
 	struct MHD_Connection *library;
+	void *request; /* that is under way, for http_request.c; NULL: none */
 	enum activity activity;
 	bool cut, counted;
 	bool looked; /* IDLE, and had not ended its side a while after its last request */

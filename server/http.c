@@ -41,7 +41,11 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 		    l->connections,
 		    MHD_get_connection_info(m, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, m);
 	} else {
-		connection_end(*context);
+		struct connection *c = *context;
+		/* libmicrohttpd 1.0.1 does not tell the end of some requests that it refuses. */
+		if (c->request)
+			http_request_end(l, m, &c->request, MHD_REQUEST_TERMINATED_WITH_ERROR);
+		connection_end(c);
 		*context = NULL;
 		l->ended = true;
 	}

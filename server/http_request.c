@@ -199,6 +199,7 @@ void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->reply.body = STR_INIT(REPLY_MAX);
 	r->body = STR_INIT((size_t)l->server->options->max_body);
 	make_id(r);
+	http_connection_of(m)->request = r;
 	l->requests++;
 	l->fruitless = 0;
 	turn(r, READING);
@@ -309,6 +310,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	if (!r)
 		return;
 	*context = NULL;
+	http_connection_of(m)->request = NULL;
 	l->fruitless = 0;
 	note_refusal(r);
 	if (!r->answered)

@@ -191,7 +191,7 @@ def test_order_of_refusals(check):
         cluster = {"defaults": {"virtualCluster": "nobodys"}}
         storage = {"extras": {"storages": [{"name": "nobodys", "mountPath": "/mnt/x"}]}}
         replies, _ = server.raw(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n"
-                                b"Transfer-Encoding: chunked\r\n\r\n", 3, 1)
+                                b"Content-Type: text/yaml\r\nContent-Type: text/html\r\n\r\n", 3, 1)
         error(check, "framing, then 413", replies and replies[0], 400, "InvalidRequestError")
         error(check, "413, then 401", post(large, {}), 413, "PayloadTooLargeError")
         error(check, "401, then parse", post("name: [", {}), 401, "UnauthorizedUserError")

@@ -137,6 +137,16 @@ static bool is_merge_key(const yaml_event_t *ev)
 	       ev->data.scalar.tag == NULL && memcmp(ev->data.scalar.value, "<<", 2) == 0;
 }
 
+/* `{?x: 1}` */
+static void check_question(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t i = yaml_byte(y, &ev->start_mark);
+	if (i > 0 && y->text.p[i - 1] == '?')
+		notes_add(y->warnings, yaml_place(y, ev),
+		          "the `?` before this key does not belong to it here, but does elsewhere; "
+		          "write the key in quotes");
+}
+
 static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
@@ -157,6 +167,8 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 	}
 	if (set_key(y, ev, &n) < 0)
 		return -1;
+	if (y->has_question)
+		check_question(y, ev);
 	anchor_end(y, anchor, &n, 0);
 	return 0;
 }
@@ -348,10 +360,13 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	y->warnings = warnings;
 	y->ascii = text_is_ascii(text);
 	y->has_bang = text.n && memchr(text.p, '!', text.n);
+	y->has_question = text.n && memchr(text.p, '?', text.n);
 	if (!y->ascii && refuse_mark(y) < 0)
 		return -1;
 	struct span input = y->ascii ? text : text_without_breaks(text, a);
 	y->has_breaks = input.p != text.p;
+	input = text_without_tabs(input, a, &y->has_first_tab);
+	y->input = input.p;
 	parser_open(&y->parser, input);
 	int bad = read_events(y);
 	*syntax = y->parser.error != YAML_NO_ERROR;

@@ -13,6 +13,28 @@ static int compare_anchors(const void *x, const void *y)
 	return memcmp(a->name.p, b->name.p, a->name.n);
 }
 
+/* `&a:b`: where does the name end? */
+static void check_anchor_end(struct yaml_reader *y, size_t name_n)
+{
+	const yaml_event_t *ev = &y->event;
+	size_t i = yaml_byte(y, &ev->start_mark);
+	size_t end = y->text.n;
+	if (i < end && y->text.p[i] == '!') {
+		while (i < end && !strchr(" \t\r\n", y->text.p[i]))
+			i++;
+		while (i < end && strchr(" \t", y->text.p[i]))
+			i++;
+	}
+	if (i >= end || y->text.p[i] != '&' || i + 1 + name_n >= end)
+		return;
+	if (strchr(":?%@`", y->text.p[i + 1 + name_n]))
+		notes_add(
+		    y->warnings, yaml_place(y, ev),
+		    "the name of this anchor ends before the `%c` here, but not elsewhere; put "
+		    "a blank behind it, or quotes around the text",
+		    y->text.p[i + 1 + name_n]);
+}
+
 /* A new meaning for the name, from here on.  Not a value yet. */
 struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name)
 {
@@ -32,6 +54,7 @@ struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name)
 			abort();
 		a = again;
 	}
+	check_anchor_end(y, key.name.n);
 	a->open = true;
 	a->nodes = y->b.nodes;
 	a->text = y->b.text;

@@ -13,6 +13,14 @@ bool text_is_ascii(struct span text);
  */
 struct span text_without_breaks(struct span text, struct arena *a);
 
+/*
+ * Tabs that libyaml does not take although they mean nothing are blanks in what it gets, and the
+ * first character of a literal block scalar is TAB_MARK where it is a tab: *first_tab is set then,
+ * and the tab must be put back.  The text itself if there are none.
+ */
+enum { TAB_MARK = 'T' };
+struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab);
+
 /* The text is borrowed until the parser is closed. */
 void parser_open(yaml_parser_t *p, struct span text);
 void parser_close(yaml_parser_t *p);

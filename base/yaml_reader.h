@@ -31,7 +31,10 @@ struct yaml_reader {
 	struct span text;    /* as it came */
 	bool ascii;          /* all of it: then characters are bytes */
 	bool has_bang;       /* there is a `!` in it: perhaps a tag */
+	bool has_question;   /* there is a `?` in it */
 	bool has_breaks;     /* there are line breaks of Unicode in it (NEL, LS, PS) */
+	bool has_first_tab;  /* some literal block scalar begins with a tab */
+	const char *input;   /* what libyaml gets: as long as the text */
 	size_t chars, bytes; /* up to here characters were counted */
 	void *anchors;       /* tree of struct anchor, by name */
 	struct cut cut;

@@ -136,6 +136,22 @@ static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	return 0;
 }
 
+/* The tab that a literal block scalar begins with is put back. */
+COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t from = yaml_byte(y, &ev->start_mark);
+	size_t to = yaml_byte(y, &ev->end_mark);
+	while (from < to && (y->text.p[from] != '\t' || y->input[from] != TAB_MARK))
+		from++;
+	if (from == to)
+		return 0;
+	if (ev->data.scalar.style != YAML_LITERAL_SCALAR_STYLE)
+		return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, from),
+		              "a tab is not allowed here");
+	ev->data.scalar.value[strspn((const char *)ev->data.scalar.value, "\n")] = '\t';
+	return 0;
+}
+
 /* Type and value of a scalar. */
 int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 {
@@ -144,7 +160,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	*n = (struct node){ .line = mark_line(&ev->start_mark),
 		            .column = mark_column(&ev->start_mark) };
-	if (check_scalar(y, ev) < 0)
+	if (check_scalar(y, ev) < 0 || (y->has_first_tab && restore_tab(y, ev) < 0))
 		return -1;
 	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
 		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);

@@ -2,7 +2,9 @@
  * The first generation: JSON, of all its years at once.  One image, roles as a list.
  */
 #include <inttypes.h>
+#include <stdio.h>
 
+#include "base/chars.h"
 #include "translate/names.h"
 #include "translate/v1.h"
 #include "translate/warnings.h"
@@ -140,6 +142,19 @@ static void read_role(struct reading *r, const struct path *p, const struct node
 	v1_env_read(r, role, p, n);
 }
 
+/* A role whose name is the position of another one. */
+static void check_position(struct reading *r, const struct path *up, const struct node *n,
+                           const struct role *role)
+{
+	char position[24];
+	struct path p = PATH_KEY(up, SPAN("name"));
+	for (size_t i = 0; role->name.n && i < r->job->n_roles; i++) {
+		(void)snprintf(position, sizeof(position), "%zu", i);
+		if (i != role->index && span_is(role->name, position))
+			reading_warn(r, &p, node_get(n, "name"), WARN_POSITION, position, position);
+	}
+}
+
 static void read_command(struct reading *r, const struct path *role, const struct node *n,
                          struct span prefix, struct role *out)
 {
@@ -168,6 +183,11 @@ static void read_roles(struct reading *r)
 		read_role(r, &one, list->item + i, &job->roles[i]);
 	}
 	reading_roles_done(r);
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(&p, i);
+		if (job->roles[i].name.n && is_digit(job->roles[i].name.p[0]))
+			check_position(r, &one, list->item + i, &job->roles[i]);
+	}
 	struct span prefix = v1_command_prefix(r);
 	for (uint32_t i = 0; i < list->n && r->rendered <= r->set->max_rendered; i++) {
 		struct path one = PATH_INDEX(&p, i);

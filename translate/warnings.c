@@ -15,6 +15,8 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_OTHERWISE, "A version `1.10` becomes 1.1, `True` becomes `true`, `1_000` becomes 1000. Said only of parameters that something names, of the environment of v1 jobs and of secrets; of the latter without their value." },
 	{ NULL, WARN_TEXT_NUMBER, "v1: forms and old clients send numbers as text." },
 	{ NULL, "`<<` stands twice in this mapping: the first one wins here, the last one elsewhere", "Readers of YAML do not agree on it." },
+	{ NULL, "the `?` before this key does not belong to it here, but does elsewhere; write the key in quotes", "`{?x: 1}` has the key `x` here and the key `?x` in OpenPAI." },
+	{ NULL, "the name of this anchor ends before the `%c` here, but not elsewhere; put a blank behind it, or quotes around the text", "`&a:b 5` is the text `:b 5` here, and the number 5 in OpenPAI, where the anchor is called `a:b`." },
 	{ NULL, "comments are not part of JSON; they are skipped", "Other programs refuse such a file." },
 	{ "Placeholders",
 	  WARN_UNRESOLVED, "A command with `<% ... %>` in it is hardly meant. Parameters, data and so on are filled in when the job is submitted, `$secrets` when a task starts: then nothing stands where a secret is missing, and without any secrets the placeholder stays." },
@@ -48,6 +50,7 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_KILL_GIVEN, "As in the later REST servers of OpenPAI." },
 	{ NULL, WARN_BEGIN_AT, "Ports differ from task to task; read them from the environment." },
 	{ NULL, WARN_LABEL, "`.`, `~` and a digit in front cannot stand in the name of a variable." },
+	{ NULL, WARN_POSITION, "Commands of the first generation know roles by their position, from 0. A role whose name is the position of another one takes the variable from it." },
 	{ NULL, WARN_GPU_TYPE, "Kubernetes does not know the types of this field." },
 };
 /* clang-format on */

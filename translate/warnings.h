@@ -59,7 +59,10 @@
 #define WARN_GPU_TYPE "is ignored: nodes are not chosen by it"
 #define WARN_BEGIN_AT "is ignored: ports are chosen by the system"
 #define WARN_LABEL    "becomes %s in names of variables"
-#define WARN_CODE     "is not copied into the container; it is told to it as PAI_CODE_DIR"
+#define WARN_POSITION                                                                              \
+	"PAI_TASK_ROLE_%s_HOST_LIST has the tasks of this role, not of that at position %s; give " \
+	"the role another name"
+#define WARN_CODE "is not copied into the container; it is told to it as PAI_CODE_DIR"
 #define WARN_KILL_GIVEN                                                                            \
 	"is ignored: task roles have their own minFailedTaskCount or minSucceededTaskCount"
 #define WARN_KILL_ROLES "counts per task role here"

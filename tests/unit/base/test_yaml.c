@@ -167,6 +167,37 @@ static void test_yaml_read_budget_bomb(void **state)
 	assert_refuses(str_c(&bomb), "5:38: a4[7]: the document has more than 100000 values");
 }
 
+/* What js-yaml 3.13 makes of them. */
+static void test_yaml_read_tabs(void **state)
+{
+	(void)state;
+	assert_reads("a: 1\n\t\nb: 2\n \t \n\t# c\n\t", "{\"a\":1,\"b\":2}");
+	assert_reads("a:\n  - b\n\t\n  - c\n \t# d\n", "{\"a\":[\"b\",\"c\"]}");
+	assert_reads("a: |\n  \tx\n  y\n", "{\"a\":\"\\tx\\ny\\n\"}");
+	assert_reads("a: |\n\n  \t\n  y\nb: |-\n  \t\tz\n",
+	             "{\"a\":\"\\n\\t\\ny\\n\",\"b\":\"\\t\\tz\"}");
+	assert_reads("- |2\n  \tx\n- |\n  y\n  \t\n  \t# z\n",
+	             "[\"\\tx\\n\",\"y\\n\\t\\n\\t# z\\n\"]");
+	assert_reads("- |\n  y\n\t\n\t# z\n- ü\n\t\n- |\n \tü\n", "[\"y\\n\",\"ü\",\"\\tü\\n\"]");
+	assert_reads("- \"a\n\t b\"\n- 'c\n\t\n\td'\n", "[\"a b\",\"c\\nd\"]");
+	assert_reads("a: |\n\t\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");
+	assert_refuses("a: |\n\t\n  b\n", "2:1: tabs cannot be used for indentation");
+	assert_reads("a: | # b\n  \tTx\n", "{\"a\":\"\\tTx\\n\"}");
+	assert_reads("a: b # c: |\n \t# d\ne: f\n", "{\"a\":\"b\",\"e\":\"f\"}");
+}
+
+static void test_yaml_read_tabs_that_indent(void **state)
+{
+	(void)state;
+	assert_refuses("a:\n\tb: 1\n", "2:1: tabs cannot be used for indentation");
+	assert_refuses("a:\n \tb: 1\n c: 1\n", "2:2: tabs cannot be used for indentation");
+	assert_refuses("a: |\n\tb\n", "2:1: tabs cannot be used for indentation");
+	assert_refuses("a: |\n  x\n\t\n  y\n", "3:1: tabs cannot be used for indentation");
+	assert_refuses("a: >\n  \tb\n", "2:3: tabs cannot be used for indentation");
+	assert_refuses("a: 'x\n  b: |\n   \tc'\n", "3:4: a tab is not allowed here");
+	assert_refuses("a: b # c: |\n \td: 1\n", "2:2: tabs cannot be used for indentation");
+}
+
 static void test_yaml_read_few_directives(void **state)
 {
 	(void)state;
@@ -478,6 +509,8 @@ int main(void)
 		cmocka_unit_test(test_yaml_read_budget_depth_through_alias),
 		cmocka_unit_test(test_yaml_read_budget_nodes),
 		cmocka_unit_test(test_yaml_read_budget_bomb),
+		cmocka_unit_test(test_yaml_read_tabs),
+		cmocka_unit_test(test_yaml_read_tabs_that_indent),
 		cmocka_unit_test(test_yaml_read_few_directives),
 		cmocka_unit_test(test_yaml_read_budget_text),
 		cmocka_unit_test(test_yaml_read_budget_merge_costs),

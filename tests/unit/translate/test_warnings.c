@@ -43,6 +43,9 @@ static const struct warning_case CASES[] = {
 	{ V2("secrets: {a: {b: 1.50}}\n"), "10:18: secrets.a.b: becomes another text when" },
 	{ V1("", ",\"taskNumber\":\"2\""), "taskRoles[0].taskNumber: is text; it is taken as the number 2" },
 	{ V2("defaults: {<<: {virtualCluster: a}, <<: {virtualCluster: b}}\n"), "10:37: defaults: `<<` stands twice in this mapping" },
+	{ V2("parameters: {?x: 1}\n"), "10:15: parameters.x: the `?` before this key does not belong to it here" },
+	{ V2("parameters:\n  x: &a:b 5\n"), "11:6: parameters.x: the name of this anchor ends before the `:` here" },
+	{ V2("parameters:\n  x: !!str &a:b 5\n"), "11:6: parameters.x: the name of this anchor ends before the `:` here" },
 	{ V1("// here\n", ""), "1:28: comments are not part of JSON; they are skipped" },
 
 	{ COMMAND("<% $parameters.x1y2 %>"), "9:16: taskRoles.w.commands[0]: <% $parameters.x1y2 %> leads to nothing, it is left as it is" },
@@ -93,6 +96,8 @@ static const struct warning_case CASES[] = {
 	{ V1("\"killAllOnCompletedTaskNumber\":1,", ",\"minFailedTaskCount\":1"), "killAllOnCompletedTaskNumber: is ignored: task roles have their own" },
 	{ V1("", ",\"portList\":[{\"label\":\"a\",\"beginAt\":5000}]"), "portList[0].beginAt: is ignored: ports are chosen" },
 	{ V1("", ",\"portList\":[{\"label\":\"1.a\"}]"), "portList[0].label: becomes _1_a in names of variables" },
+	{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"1\",\"command\":\"x\"},{\"name\":\"b\",\"command\":\"x\"}]}",
+	  "1:49: taskRoles[0].name: PAI_TASK_ROLE_1_HOST_LIST has the tasks of this role, not of that at position 1" },
 	{ V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored: nodes are not chosen by it" },
 };
 
@@ -100,6 +105,7 @@ static const struct warning_case CASES[] = {
 static const char *const QUIET[] = {
 	V2(""),
 	V1("", ""),
+	V2("parameters: {? x: 1, y: &a [a?b], z: [&b, &c]}\n# ?\n"),
 	V2("description: yes\nversion: 1.10\ncontributor: off\n"),
 	V2("parameters: {x: 1.10, y: yes, d: 2001-01-01}\n"), /* nobody names them */
 	V2("extras: {submitFrom: yes, x: [017]}\n"),
@@ -116,6 +122,7 @@ static const char *const QUIET[] = {
 	COMMAND("docker://ubuntu:22.04@sha256:aa ftp://joe:@h https://u:`pw`@h https://u:$PW@h"),
 	HEAD "prerequisites: [{name: i, type: dockerimage, uri: u}, {name: d, type: data, uri: []}, {name: o, type: output, require: [d]}]\n"
 	ROLE "    prerequisites: [o]\n" COMMANDS("echo"),
+	"{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"0\",\"command\":\"x\"},{\"name\":\"2\",\"command\":\"x\"}]}",
 	V1("\"codeDir\":\"\",\"gpuType\":\"\",", ""),
 	"{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\",\"command\":\"echo {{ $parameters.x }}\"}]}",
 };

@@ -160,9 +160,10 @@ def test_anonymous_v1(check):
                 "/api/v1/user/{user}/jobs/{job}/config", "alice", "x"), None), (200, None))
             check.equal(f"{visibility}: virtual clusters", yard.ask(None, "GET", "/api/v1/virtual-clusters").status, 200)
             check.equal(f"{visibility}: its name", yard.ask(None, "GET", "/api/v1").json["name"], "PAI RESTful API")
+            bob = bearer(token("bob"))
             check.equal(f"{visibility}: logging out", [
-                yard.ask("bob", "DELETE", "/api/v2/authn/basic/logout").status,
-                yard.ask("bob", "GET", "/api/v2/jobs").status], [200, 401])
+                yard.server.request("DELETE", "/api/v2/authn/basic/logout", headers=bob).status,
+                yard.server.request("GET", "/api/v2/jobs", headers=bob).status], [200, 401])
 
 
 TESTS = [test_table, test_every_job_route, test_every_seen_route, test_anonymous_v1]

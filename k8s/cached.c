@@ -183,10 +183,62 @@ static void read_metadata(struct reading *r, struct span metadata)
 
 /* ---- spec ---- */
 
-/* Accelerators of all containers of a role: limits whose name ends in "/gpu". */
-static int64_t gpus_of(struct span role, struct arena *a)
+static int64_t at_most(int64_t v, int64_t max)
 {
-	int64_t sum = 0;
+	return v < max ? v : max;
+}
+
+/* What the containers of one task may use. */
+struct demand {
+	int64_t gpus, milli_cpus, memory_mb;
+};
+
+/* A quantity of Kubernetes in thousandths, bytes for memory: 500m, 2, 1.5, 512Mi.  What is none is
+ * 0, and so is what is written in a way that no template here writes (1e3). */
+static int64_t quantity(struct span text)
+{
+	static const struct {
+		const char *suffix;
+		int64_t thousandths;
+	} UNITS[] = { { "", 1000 },
+		      { "m", 1 },
+		      { "k", INT64_C(1000) * 1000 },
+		      { "M", INT64_C(1000) * 1000 * 1000 },
+		      { "G", INT64_C(1000) * 1000 * 1000 * 1000 },
+		      { "Ki", INT64_C(1000) << 10 },
+		      { "Mi", INT64_C(1000) << 20 },
+		      { "Gi", INT64_C(1000) << 30 } };
+	int64_t n = 0;
+	size_t digits = 0;
+	while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
+		digits++;
+	struct span suffix = { text.p + digits, text.n - digits };
+	for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+		if (span_is(suffix, UNITS[i].suffix) &&
+		    parse_i64((struct span){ text.p, digits }, 0, INT64_MAX / UNITS[i].thousandths,
+		              &n) == 0)
+			return n * UNITS[i].thousandths;
+	return 0;
+}
+
+static void add_limit(struct demand *d, struct span key, struct span value)
+{
+	int64_t n = 0;
+	if (span_is(key, "cpu")) {
+		d->milli_cpus = at_most(d->milli_cpus + quantity(value), INT32_MAX);
+	} else if (span_is(key, "memory")) {
+		d->memory_mb =
+		    at_most(d->memory_mb + quantity(value) / 1000 / (1 << 20), INT32_MAX);
+	} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
+		(void)parse_i64(value, 0, GPUS_MAX, &n); /* what is none is 0 */
+		d->gpus = at_most(d->gpus + n, GPUS_MAX);
+	}
+}
+
+/* Limits of all containers of a role's pod; accelerators by names that end in "/gpu". */
+static struct demand demand_of(struct span role, struct arena *a)
+{
+	struct demand d = { 0 };
 	struct span container;
 	struct span key;
 	struct span value;
@@ -194,21 +246,11 @@ static int64_t gpus_of(struct span role, struct arena *a)
 	while (scan_item(&containers, &container)) {
 		struct scan limits = scan_begin(scan_path(container, "resources", "limits"));
 		while (scan_member(&limits, &key, &value)) {
-			struct span number = value;
-			int64_t n = 0;
-			if (key.n < 4 || memcmp(key.p + key.n - 4, "/gpu", 4) != 0)
-				continue;
-			(void)scan_string(value, a, &number);     /* 1 or "1" */
-			(void)parse_i64(number, 0, GPUS_MAX, &n); /* what is none is 0 */
-			sum += n;
+			(void)scan_string(value, a, &value); /* 1 or "1" */
+			add_limit(&d, key, value);
 		}
 	}
-	return sum;
-}
-
-static int64_t at_most(int64_t v, int64_t max)
-{
-	return v < max ? v : max;
+	return d;
 }
 
 static void read_spec(struct reading *r, struct span spec)
@@ -228,6 +270,7 @@ static void read_spec(struct reading *r, struct span spec)
 	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
 		r->c.broken = true;
 	bool sum = r->c.gpus == CACHED_NONE;
+	const int64_t most = INT64_C(1) << 53;
 	int64_t tasks = 0;
 	int64_t gpus = 0;
 	int64_t roles = 0;
@@ -237,9 +280,10 @@ static void read_spec(struct reading *r, struct span spec)
 		int64_t n = read_int(r, scan_get(role, "taskNumber"), 0, 0);
 		if (scan_type(role) != SCAN_OBJECT)
 			r->c.broken = true;
-		if (sum)
-			gpus = at_most(gpus + at_most(gpus_of(role, &r->arena), GPUS_MAX) * n,
-			               INT64_C(1) << 53);
+		struct demand d = demand_of(role, &r->arena);
+		gpus = at_most(gpus + d.gpus * n, most);
+		r->c.milli_cpus = at_most(r->c.milli_cpus + d.milli_cpus * n, most);
+		r->c.memory_mb = at_most(r->c.memory_mb + d.memory_mb * n, most);
 		tasks = at_most(tasks + n, INT32_MAX);
 	}
 	r->c.roles = (int32_t)at_most(roles, INT32_MAX);

@@ -53,6 +53,7 @@ struct cached {
 	int32_t retry_delay_s; /* CACHED_NONE: none */
 	int32_t tasks, roles;
 	int64_t gpus;
+	int64_t milli_cpus, memory_mb; /* limits of all containers of all tasks */
 	/* Milliseconds since 1970, or CACHED_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	/* What details need: the object without managedFields, and of its pod templates only what

@@ -256,6 +256,12 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 	return a;
 }
 
+const struct facts_file *account_file(struct accounts *all)
+{
+	look_at_policy(all);
+	return policy_file(all->policy);
+}
+
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out)
 {
 	look_at_policy(all);

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "translate/translate.h"
+#include "translate/facts.h"
 
 struct accounts;
 struct account_source;
@@ -94,6 +94,9 @@ size_t account_virtual_clusters(struct accounts *all, const struct account *a, s
 
 /* Whether the file of --facts says which virtual clusters there are. */
 bool account_clusters_listed(struct accounts *all);
+
+/* The file of --facts as it is now; borrowed until the next call about accounts. */
+const struct facts_file *account_file(struct accounts *all);
 
 /* The users that the file lists; none with --users=openpai, where nobody causes a LIST. */
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out);

@@ -249,7 +249,8 @@ static bool is_submission(const struct route *route)
 
 static bool is_list(const struct route *route)
 {
-	return route->answer == ANSWER_JOBS || route->answer == ANSWER_JOBS_V1;
+	return route->answer == ANSWER_JOBS || route->answer == ANSWER_JOBS_V1 ||
+	       route->answer == ANSWER_CLUSTERS || route->answer == ANSWER_CLUSTER;
 }
 
 void edge_user(struct request *r)

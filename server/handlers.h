@@ -56,6 +56,12 @@ void users_get(struct request *r);
 void storages_get(struct request *r);
 void storage_get(struct request *r);
 
+/* groups.c: groups; and lists that are empty here. */
+void groups_get(struct request *r);
+void alerts_get(struct request *r);
+void nodes_get(struct request *r);
+void pods_get(struct request *r);
+
 /* clusters.c */
 void clusters_get(struct request *r);
 void cluster_get(struct request *r);

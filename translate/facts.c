@@ -246,6 +246,33 @@ size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span
 	return f->users.n;
 }
 
+static int64_t number_of(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_INT) ? n->integer : 0;
+}
+
+struct facts_capacity facts_file_capacity(const struct facts_file *f, struct span virtual_cluster)
+{
+	const struct member *m = node_member(node_get(f->root, "capacity"), virtual_cluster);
+	const struct node *has = m ? &m->value : NULL;
+	return (struct facts_capacity){ number_of(has, "cpu"), number_of(has, "gpu"),
+		                        number_of(has, "memoryMB") };
+}
+
+size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out)
+{
+	*out = ARENA_NEW(a, struct span, f->groups.n + 1);
+	for (size_t i = 0; i < f->groups.n; i++)
+		(*out)[i] = member_key(f->groups.v[i]);
+	return f->groups.n;
+}
+
+const struct node *facts_file_group(const struct facts_file *f, struct span name)
+{
+	return find(&f->groups, name);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return compare(*(const struct span *)a, *(const struct span *)b);

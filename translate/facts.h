@@ -43,6 +43,17 @@ size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span
 size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
                                    bool *listed);
 
+/* What a virtual cluster has; zeros if the file does not say. */
+struct facts_capacity {
+	int64_t cpu, gpu, memory_mb;
+};
+struct facts_capacity facts_file_capacity(const struct facts_file *f, struct span virtual_cluster);
+
+/* The groups defined, by name. */
+size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out);
+/* One of them: a map (`#/definitions/group` of the schema); NULL if there is none. */
+const struct node *facts_file_group(const struct facts_file *f, struct span name);
+
 /* Some user's private key is in it. */
 bool facts_file_is_secret(const struct facts_file *f);
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from fakeapi import FakeApi
 from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run, wait_until
+from lists import snapshot
 from place import STORED, Place, events
 from slow import fake_server, in_threads
 from tokens import SECRET, basic, bearer, token, write_file
@@ -405,6 +406,50 @@ def test_storages_and_clusters(check):
         check.equal("SKU types", get(server, "/api/v2/cluster/sku-types?vc=default", alice).json, {})
 
 
+def test_cluster_use(check):
+    """What running jobs use of their virtual cluster; what it has, by the file."""
+    facts = {**FACTS, "capacity": {"default": {"gpu": 16, "cpu": 64, "memoryMB": 262144}}}
+    api = FakeApi()
+    for o in (snapshot("06-AttemptRunning", "alice", "runs", totalGpuNumber="4"),
+              snapshot("06-AttemptRunning", "bob", "too", totalGpuNumber="4"),
+              snapshot("06-AttemptRunning", "bob", "elsewhere", "v100", totalGpuNumber="4"),
+              snapshot("11-Completed-succeeded", "bob", "done"), snapshot("12-Completed-failed", "bob", "failed")):
+        api.put("frameworks", o)
+    directory = tempfile.mkdtemp(prefix="rest-lit-use.")
+    with fake_server(api, "--facts", write_file(directory, "facts.json", json.dumps(facts))) as server:
+        check.ok("jobs are known", server.ready())
+        seen = get(server, "/api/v2/virtual-clusters").json
+        used = {"cpu": 32, "memory": 65536, "gpu": 8, "vCores": 32, "GPUs": 8}
+        check.equal("two of them run", seen["default"]["resourcesUsed"], used)
+        check.equal("of these", seen["default"]["resourcesTotal"],
+                    {"cpu": 64, "memory": 262144, "gpu": 16, "vCores": 64, "GPUs": 16})
+        check.equal("per cent", seen["default"]["usedCapacity"], 50)
+        check.equal("of what is not said, what is used", seen["v100"]["resourcesTotal"], seen["v100"]["resourcesUsed"])
+        check.equal("... which is this", seen["v100"]["resourcesUsed"]["GPUs"], 4)
+        check.equal("one", get(server, "/api/v2/virtual-clusters/v100").json, seen["v100"])
+    api.close()
+
+
+def test_groups(check):
+    """One's own; all for admins."""
+    facts = {**FACTS, "groups": {**FACTS["groups"], "nlp": {"description": "the language team"}}}
+    vision = {"groupname": "vision", "description": "", "externalName": "", "extension": {"acls": {
+        "admin": False, "virtualClusters": ["v100"], "storageConfigs": ["models"]}}}
+    with TokenServer(facts=facts) as server:
+        check.equal("alice's", get(server, "/api/v2/groups", bearer(token("alice"))).json, [vision])
+        check.equal("bob's", get(server, "/api/v2/groups", bearer(token("bob"))).json, [])
+        seen = {g["groupname"]: g for g in get(server, "/api/v2/groups", bearer(token("root"))).json}
+        check.equal("all", (sorted(seen), seen["vision"]), (["admins", "nlp", "vision"], vision))
+        check.equal("what they are", (seen["nlp"]["description"], seen["admins"]["extension"]["acls"]["admin"]),
+                    ("the language team", True))
+        for path, items in (("/api/v2/kubernetes/nodes", "NodeList"), ("/api/v2/kubernetes/pods", "PodList")):
+            error(check, path, get(server, path, bearer(token("alice"))), 403, "ForbiddenUserError", "administrators")
+            reply = get(server, path, bearer(token("root"))).json
+            check.equal(f"{path}: for admins", (reply["kind"], reply["items"]), (items, []))
+        check.equal("alerts", get(server, "/api/v2/alerts", bearer(token("alice"))).json, [])
+        documented(check, server)
+
+
 # ---- Idempotency-Key -----------------------------------------------------------------------
 def key(text):
     return {"Idempotency-Key": text}
@@ -620,7 +665,7 @@ def test_openapi(check):
 
 TESTS = [test_forms, test_form_errors, test_order_of_refusals, test_path_user,
          test_every_route_without_token, test_info, test_vs_code_probe, test_job_states, test_users,
-         test_storages_and_clusters, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
+         test_storages_and_clusters, test_cluster_use, test_groups, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
          test_idempotency_other_job_at_once,
          test_idempotency_after_waiting,
          test_idempotency_at_once, test_openapi]

@@ -102,6 +102,7 @@ def test_hived_told(check):
         clusters = get(s, "/api/v2/virtual-clusters").json
         check.equal("virtual clusters", list(clusters), ["default", "research"])
         check.equal("one", get(s, "/api/v2/virtual-clusters/research").json, clusters["research"])
+        check.equal("what they have", [clusters[name]["resourcesTotal"]["GPUs"] for name in clusters], [8, 2])
         check.equal("none", get(s, "/api/v2/virtual-clusters/x").status, 404)
         check.equal("a user's", get(s, "/api/v2/users/alice").json["virtualCluster"], ["default", "research"])
         facts = hived.write("facts.yaml", "virtualClusters: [default]\n")

@@ -126,10 +126,12 @@ static void test_cached_new_sums_gpus(void **state)
 	static const char SPEC[] =
 	    "{\"executionType\":\"Create\",\"taskRoles\":["
 	    "{\"taskNumber\":3,\"task\":{\"pod\":{\"spec\":{\"containers\":["
-	    "{\"resources\":{\"limits\":{\"cpu\":8,\"nvidia.com/gpu\":\"2\"}}},"
-	    "{\"resources\":{\"limits\":{\"amd.com/gpu\":1}}}]}}}},"
+	    "{\"resources\":{\"limits\":{\"cpu\":8,\"memory\":\"8Gi\",\"nvidia.com/gpu\":\"2\"}}},"
+	    "{\"resources\":{\"limits\":{\"cpu\":\"250m\",\"memory\":\"512Mi\",\"amd.com/"
+	    "gpu\":1}}}]}}}},"
 	    "{\"taskNumber\":2,\"task\":{\"pod\":{\"spec\":{\"containers\":["
-	    "{\"resources\":{\"limits\":{\"nvidia.com/gpu\":-4}}},{},7]}}}},"
+	    "{\"resources\":{\"limits\":{\"cpu\":\"x\",\"memory\":1073741824,"
+	    "\"nvidia.com/gpu\":-4}}},{},7]}}}},"
 	    "{\"taskNumber\":1}]}";
 	static const struct {
 		const char *annotations;
@@ -146,6 +148,8 @@ static void test_cached_new_sums_gpus(void **state)
 		    xasprintf(OBJECT("%s", "%s", "null"), CASES[i].annotations, SPEC);
 		CACHED_AUTO *c = cached_of(span_of(text));
 		assert_int_equal(c->gpus, CASES[i].gpus);
+		assert_int_equal(c->milli_cpus, 3 * 8250);
+		assert_int_equal(c->memory_mb, 3 * (8192 + 512) + 2 * 1024);
 		assert_int_equal(c->tasks, 6);
 		assert_int_equal(c->roles, 3);
 		assert_string_equal(c->execution, "CREATE");

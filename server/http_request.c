@@ -82,7 +82,7 @@ const char *request_header(const struct request *r, const char *name)
 
 size_t request_swallow_max(const struct request *r)
 {
-	return r->body.max * 2 + SWALLOW;
+	return r->framing.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
 }
 
 /* An answer before the end of a request closes the connection, and a client that is still sending
@@ -197,7 +197,7 @@ void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->path = arena_dup(&r->arena, (struct span){ uri, path_n });
 	r->query = arena_dup(&r->arena, span_of(uri + path_n + (uri[path_n] == '?')));
 	r->reply.body = STR_INIT(REPLY_MAX);
-	r->body = STR_INIT((size_t)l->server->options->max_body);
+	r->body = STR_SECRET((size_t)l->server->options->max_body);
 	make_id(r);
 	http_connection_of(m)->request = r;
 	l->requests++;
@@ -329,6 +329,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	idempotency_release(r);
 	account_drop(r->who);
 	cached_drop(r->job_known);
+	intake_uncount(r);
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);

@@ -65,12 +65,8 @@ static void check_body(struct request *r, const struct framing *f)
 	r->form = type == BODY_TYPE_FORM;
 	if (r->route->body == BODY_FIELDS && r->body.max > FIELDS_BODY)
 		r->body.max = FIELDS_BODY;
-	size_t max = r->body.max;
-	r->too_large = f->length > max;
-	if (!r->too_large)
-		/* At once, so that no copy is left behind as it grows. */
-		(void)str_reserve(&r->body, f->chunked ? max : f->length);
-	else if (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r))
+	r->too_large = f->length > r->body.max;
+	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent, or for want of a better moment */
 }
 
@@ -176,17 +172,37 @@ void intake_known(struct request *r)
 		request_go_on(r);
 }
 
+void intake_uncount(struct request *r)
+{
+	r->loop->body_bytes -= r->body_counted;
+	r->body_counted = 0;
+}
+
+static void body_drop(struct request *r)
+{
+	intake_uncount(r);
+	str_wipe(&r->body);
+}
+
+static void body_put(struct request *r, const char *data, size_t n)
+{
+	struct loop *l = r->loop;
+	str_put(&r->body, data, n);
+	l->body_bytes += r->body.cap - r->body_counted;
+	r->body_counted = r->body.cap;
+	r->too_large = r->body.full;
+	r->no_room = l->body_bytes > BODIES_MAX;
+	if (r->too_large || r->no_room)
+		body_drop(r);
+}
+
 bool intake_part(struct request *r, const char *data, size_t n)
 {
 	r->received += n;
 	if (r->received > request_swallow_max(r))
 		return false;
-	if (r->route->body && !r->too_large)
-		str_put(&r->body, data, n);
-	if (r->body.full) {
-		r->too_large = true;
-		str_wipe(&r->body);
-	}
+	if (r->route->body && !r->too_large && !r->no_room)
+		body_put(r, data, n);
 	return true;
 }
 
@@ -196,8 +212,11 @@ void intake_end(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return;
 	}
+	intake_uncount(r);
 	if (r->too_large)
 		refuse_large(r);
+	else if (r->no_room)
+		answer_refuse(r, UNAVAILABLE, "too many requests are being sent at once");
 	else
 		r->route->handle(r);
 }

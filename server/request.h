@@ -32,7 +32,8 @@ enum {
 	REPLY_HEADERS = 12,
 	PATH_SHOWN = 200, /* bytes of a path that the log shows */
 	REPLY_MAX = 1 << 20,
-	SWALLOW = 1 << 20, /* bytes of body that are taken and thrown away */
+	SWALLOW = 1 << 20,          /* bytes of body that are taken and thrown away */
+	SWALLOW_CHUNKED = 64 << 20, /* the same of a body that does not say its length */
 };
 
 /* Whether a job is tried only: no; by this server; and by the API server, too (dry_run.h). */
@@ -61,14 +62,15 @@ struct request {
 	const struct route *route;
 	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
 	int64_t started_us;
-	struct str body; /* may hold secrets */
-	size_t received; /* bytes of body that came, kept or not */
-	size_t line_n;   /* bytes of path and query in the request line */
-	bool odd_line;   /* with blanks, or control characters, where none may be */
-	bool seen;       /* the header is there */
-	bool looked_at;  /* ... and was judged */
-	bool form;       /* ... by its type, it is a form */
-	bool too_large, answered, waiting;
+	struct str body;     /* may hold secrets; grows as it comes */
+	size_t body_counted; /* bytes of it that count in loop->body_bytes */
+	size_t received;     /* bytes of body that came, kept or not */
+	size_t line_n;       /* bytes of path and query in the request line */
+	bool odd_line;       /* with blanks, or control characters, where none may be */
+	bool seen;           /* the header is there */
+	bool looked_at;      /* ... and was judged */
+	bool form;           /* ... by its type, it is a form */
+	bool too_large, no_room, answered, waiting;
 	bool whole;                /* all of it has come */
 	struct MHD_Response *kept; /* an answer that goes out when all has come */
 	bool in_header; /* waits since the header was looked at: the library shows it once more */

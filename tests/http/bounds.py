@@ -5,7 +5,7 @@ import random
 from details import SPECS, event_of, looks, put, renamed, same, snapshot, warm
 from detail_reference import Detail
 from fakeapi import FakeApi
-from harness import framework_name, wait_until
+from harness import SLOW, Server, framework_name, job_v2, wait_until
 from slow import fake_server
 
 
@@ -79,4 +79,46 @@ def test_history_bytes(check):
     api.close()
 
 
-TESTS = [test_cache_memory, test_events_memory, test_history_bytes]
+def half_a_body(server, announced, sent):
+    """A connection on which the first bytes of a job have been sent."""
+    c = server.connect()
+    c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+           b"Content-Length: %d\r\n\r\n" % (server.port, announced) + b"#" * sent)
+    return c
+
+
+def test_announced_bodies(check):
+    """A body takes memory for the bytes that have come, not for those that are announced."""
+    n, announced = 1000, 100000
+    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
+        crowd = [half_a_body(server, announced, 1) for _ in range(n)]
+        check.equal("beside them others are served", server.request("GET", "/healthz").status, 200)
+        before = server.rss_kib()
+        for c in crowd:
+            c.close()
+        check.ok("all have ended", server.logged(lambda line: '"code":"ClientGone"' in line, n))
+        grown = server.rss_kib() - before
+        check.ok("nothing was touched that had not come", grown < n * announced // 1024 // 4 * SLOW, f"{grown} KiB")
+
+
+def test_bodies_together(check):
+    """Bodies that are under way hold 64 MiB in all; those beyond are answered 503, and hold nothing."""
+    size, sent = 15 << 20, 12 << 20
+    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600", "--max-body", "16MiB") as server:
+        for round_ in ("first", "again"):
+            crowd = [half_a_body(server, size, sent) for _ in range(7)]
+            check.equal(f"{round_}: others are served", server.request("GET", "/healthz").status, 200)
+            for c in crowd:
+                c.send(b"#" * (size - sent))
+            replies = [c.reply() for c in crowd]
+            for c in crowd:
+                c.close()
+            statuses = sorted(r.status if r else 0 for r in replies)
+            # What a comment says is no job.
+            check.equal(f"{round_}: four have room", statuses, [400] * 4 + [503] * 3)
+            refused = [r for r in replies if r and r.status == 503]
+            check.ok(f"{round_}: when to come again", all(r.headers.get("retry-after") for r in refused), refused)
+        check.equal("then there is room", server.submit(job_v2("room")).status, 202)
+
+
+TESTS = [test_cache_memory, test_events_memory, test_history_bytes, test_announced_bodies, test_bodies_together]

@@ -107,6 +107,18 @@ def test_max_body(check):
             check.equal(f"--max-body 2KiB: {size} bytes", reply and reply.status, status)
 
 
+def test_max_body_in_chunks(check):
+    """A client that does not say how much comes, and sends all before it reads, is answered 413 too."""
+    with Server("--standalone", "jobs") as server:
+        for size in (200, 2048, 8192):
+            replies, closed = server.raw(
+                b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n" % server.port +
+                (b"10000\r\n" + b"#" * 65536 + b"\r\n") * (size // 64) + b"0\r\n\r\n", answers=1)
+            check.equal(f"{size} KiB in chunks: 413", [(r.status, r.code) for r in replies],
+                        [(413, "PayloadTooLargeError")])
+
+
 def test_max_answer(check):
     """An answer that is too long is none: what has become of the request is not known."""
     for arguments, status in ((), 202), (("--max-answer", "64KiB", "--deadline", "2"), 504):
@@ -164,5 +176,5 @@ def test_same_said(check):
     check.ok("validate --hived-config: must be there", done.returncode == 2 and b"/nowhere" in done.stderr, done)
 
 
-TESTS = [test_job_limits, test_env_inline, test_too_large, test_warnings, test_max_body, test_max_answer, test_drain_timeout,
+TESTS = [test_job_limits, test_env_inline, test_too_large, test_warnings, test_max_body, test_max_body_in_chunks, test_max_answer, test_drain_timeout,
          test_shown, test_same_said]

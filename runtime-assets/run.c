@@ -14,6 +14,7 @@
 #include "runtime-assets/files.h"
 #include "runtime-assets/http.h"
 #include "runtime-assets/layout.h"
+#include "runtime-assets/oom.h"
 #include "runtime-assets/supervise.h"
 #include "runtime-assets/upload.h"
 #include "runtime-assets/words.h"
@@ -44,6 +45,7 @@ struct run {
 	struct span spec;
 	const char *trigger; /* "postCommands" when those failed */
 	int64_t grace_ms;
+	struct memory_use memory; /* at the start */
 };
 
 static const struct phase {
@@ -255,6 +257,16 @@ static int explain(struct run *r, int code)
 	return out;
 }
 
+/* A line that the exit specification looks for. */
+static void tell_memory(struct run *r)
+{
+	struct memory_use now;
+	STR_AUTO text = STR_INIT(256);
+	memory_use_read(&now, r->at.root);
+	if (memory_use_explain(&r->memory, &now, &text))
+		logs_say(&r->logs, "error: %s", str_c(&text));
+}
+
 /* What did not get through to the container's streams. */
 static void tell_outlets(struct run *r)
 {
@@ -307,7 +319,9 @@ static int run_all(struct run *r)
 	(void)read_prepared(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
 	                    &r->spec); /* none: an empty one */
 	logs_tell(&r->logs);
+	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
+	tell_memory(r);
 	/* First of all: if time runs out, this is what is missed. */
 	if (code != 0)
 		code = explain(r, code);

@@ -292,14 +292,17 @@ def test_shipped():
     equal("runtime-exit-spec.yaml follows from k8s-job-exit-spec.yaml", ours,
           {key: fields for key, fields in full.items() if key[0] > 0})
     equal("the order of codes, too", list(ours), list(full))
-    equal("codes and patterns", (len({code for code, _ in ours}), len(ours)), (28, 50))
+    equal("codes and patterns", (len({code for code, _ in ours}), len(ours)), (29, 52))
     with open(os.path.join(DATA, "exitspec", "openpai.yaml")) as f:
         theirs = patterns_of(f.read(), "containerExitCode", "patterns")
-    equal("the codes are OpenPAI's, and one for repositories", list(ours), list(theirs) + [(248, 1)])
+    equal("the codes are OpenPAI's, and those for memory and repositories", list(ours),
+          [(193, 1), (193, 2)] + list(theirs) + [(248, 1)])
     matched = set()
     for key, match, code, text in examples():
         with Root() as root:
-            log = "runtime.log" if key[0] in (248, 249) else "user-all/current"
+            log = "runtime.log" if key in ((193, 1), (248, 1), (249, 1)) else "user-all/current"
+            if key == (193, 2):
+                root.write(root.logs("runtime.log"), "killed for memory: limit 60 MiB, peak 60 MiB (1 process)\n")
             root.write(root.logs(log), f"before\n{text}\nbehind\n")
             root.write("/one.yaml", one_pattern(ours[key]))
             done = root.run("exit", "--spec", root.at("/one.yaml"), code)

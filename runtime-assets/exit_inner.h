@@ -30,13 +30,50 @@ void log_text_done(struct log_text *l);
 /* n bytes from there; they must be in the text. */
 void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
+/* ---- finalerror.c: the final error of a log ------------------------------------------------ */
+
+enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 2 * FINAL_TRACEBACKS + 2 };
+
+struct traceback;
+
+/* A part of the end of a log: of a traceback, or without one. */
+struct final_text {
+	size_t from, to; /* in the tail */
+	const struct traceback *of;
+};
+
+/*
+ * Texts that may say why a program ended, in the order in which they are to be asked: the line of
+ * the last exception that nobody caught, what was printed with it, the same for those that it came
+ * from, then launchers and ranks that failed later; or the last lines, if no exception decides.
+ */
+struct final_error {
+	char *tail, *shown; /* the end of the log; the same for a text */
+	size_t n, at;       /* bytes of it, and where it begins in the log */
+	struct traceback *traceback;
+	size_t tracebacks;
+	struct final_text text[FINAL_TEXTS];
+	size_t texts;
+	bool decided;   /* an exception does */
+	bool signalled; /* a launcher said that a child was ended by a signal */
+};
+
+void final_error_read(struct final_error *f, struct log_text *l);
+void final_error_done(struct final_error *f);
+/* The text number i: names of processes, frames and the like are line feeds in it.  *at is where it
+ * begins in the log.  Borrowed until the next one. */
+struct span final_error_text(struct final_error *f, size_t i, size_t *at);
+/* The rank that failed, as a launcher says, or the text number i; -1: not known. */
+int64_t final_error_rank(const struct final_error *f, size_t i);
+
 /* ---- exitspec.c: the specification ------------------------------------------------------- */
 
 /* All fields that a pattern has must hold. */
 struct exit_pattern {
 	int64_t container_code;
 	const struct regex *user, *platform; /* NULL: not given */
-	bool has_gpu, gpu_ecc;               /* gpuInfo, and what it says */
+	bool final;            /* `user` is about the final error, not all of the log */
+	bool has_gpu, gpu_ecc; /* gpuInfo, and what it says */
 };
 
 struct exit_spec {
@@ -53,6 +90,7 @@ struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
 	struct match user, platform;        /* where, if the pattern asks */
+	int64_t rank;                       /* that failed; -1: not known */
 };
 
 /* What is to be explained. */
@@ -99,7 +137,7 @@ void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
  * ------------------------------------------------------------------ */
 
 struct summary {
-	int64_t code, user_code;
+	int64_t code, user_code, rank;                     /* rank -1: left out */
 	const char *trigger;                               /* NULL: left out */
 	const struct str *matched_user, *matched_platform; /* NULL: left out */
 	bool has_gpu, gpu_ecc;

@@ -65,6 +65,19 @@ static bool read_gpu(struct reader *r, const struct node *pattern, struct exit_p
 	return false;
 }
 
+/* Which part of the command's log userLogRegex is about. */
+static bool read_part(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+{
+	const struct node *part = node_get(pattern, "userLogPart");
+	if (is_null(part))
+		return true;
+	p->final = p->user != NULL;
+	if (node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))
+		return true;
+	warn(r, part, "userLogPart must be finalError, or absent; the pattern is left out");
+	return false;
+}
+
 /* Does the exit code that the pattern asks for, if any, fit?  Patterns for other codes are not
  * even compiled. */
 static bool fits_code(struct reader *r, const struct node *pattern)
@@ -100,7 +113,8 @@ static void read_pattern(struct reader *r, const struct node *pattern, int64_t c
 		return;
 	}
 	if (fits_code(r, pattern) && read_regex(r, pattern, "userLogRegex", &p.user) &&
-	    read_regex(r, pattern, "platformLogRegex", &p.platform) && read_gpu(r, pattern, &p))
+	    read_part(r, pattern, &p) && read_regex(r, pattern, "platformLogRegex", &p.platform) &&
+	    read_gpu(r, pattern, &p))
 		add(r, &p);
 }
 
@@ -176,7 +190,12 @@ struct searched {
 struct matcher {
 	const struct exit_input *in;
 	struct searched user, platform;
-	int ecc; /* -1: not asked yet */
+	struct searched final; /* the text of the final error that decides */
+	struct text_span final_text;
+	size_t final_at; /* where that begins in the log */
+	struct final_error error;
+	size_t chosen; /* the number of that text */
+	int ecc;       /* -1: not asked yet */
 	bool late;
 };
 
@@ -184,6 +203,11 @@ static void search_all(struct matcher *m, struct searched *log, const struct reg
                        struct arena *a)
 {
 	log->possible = ARENA_NEW(a, bool, n + 1);
+	size_t used = 0;
+	for (size_t i = 0; i < n; i++)
+		used += re[i] != NULL;
+	if (used == 0)
+		return;
 	const struct regex_set *set = regex_set_new(re, n, a);
 	if (regex_set_scan(set, log->text, m->in->deadline_ms, log->possible) == REGEX_LATE)
 		m->late = true;
@@ -210,6 +234,61 @@ static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
 	return (m->ecc == 1) == p->gpu_ecc;
 }
 
+/* Is an expression found in this text? */
+static bool final_known(struct matcher *m, const struct regex_set *set, const struct regex **re,
+                        size_t n)
+{
+	struct match where;
+	memset(m->final.possible, 0, n * sizeof(bool));
+	if (regex_set_scan(set, m->final.text, m->in->deadline_ms, m->final.possible) == REGEX_LATE)
+		m->late = true;
+	for (size_t i = 0; i < n && !m->late; i++) {
+		if (re[i] && holds_in(m, &m->final, re[i], i, &where))
+			return true;
+	}
+	return false;
+}
+
+/* Of the texts of the final error, the first in which an expression is found decides; if there is
+ * none, no expression about the final error holds. */
+static void choose_final(struct matcher *m, const struct regex **re, size_t n, struct arena *a)
+{
+	const struct regex_set *set = regex_set_new(re, n, a);
+	m->final.text = &m->final_text.text;
+	m->final.possible = ARENA_NEW(a, bool, n + 1);
+	for (m->chosen = 0; m->chosen < m->error.texts && !m->late; m->chosen++) {
+		text_of(&m->final_text, final_error_text(&m->error, m->chosen, &m->final_at));
+		if (final_known(m, set, re, n))
+			return;
+	}
+	memset(m->final.possible, 0, n * sizeof(bool));
+}
+
+static bool user_holds(struct matcher *m, const struct exit_pattern *p, size_t i,
+                       struct match *where)
+{
+	if (!p->final)
+		return holds_in(m, &m->user, p->user, i, where);
+	if (!holds_in(m, &m->final, p->user, i, where))
+		return false;
+	where->start += m->final_at;
+	where->end += m->final_at;
+	return true;
+}
+
+static void match_in_order(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
+{
+	for (size_t i = 0; i < s->n && !m->late; i++) {
+		const struct exit_pattern *p = &s->v[i];
+		struct exit_verdict v = { .code = p->container_code, .pattern = p };
+		if (user_holds(m, p, i, &v.user) &&
+		    holds_in(m, &m->platform, p->platform, i, &v.platform) && holds_for_gpu(m, p)) {
+			*out = v;
+			return;
+		}
+	}
+}
+
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
 {
 	ARENA_AUTO a = { 0 };
@@ -217,24 +296,20 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 		             .user.text = &c->user.text,
 		             .platform.text = &c->platform.text,
 		             .ecc = -1 };
-	const struct regex **re = ARENA_NEW(&a, const struct regex *, 2 * s->n + 1);
+	const struct regex **re = ARENA_NEW(&a, const struct regex *, 3 * s->n + 1);
 	for (size_t i = 0; i < s->n; i++) {
-		re[i] = s->v[i].user;
+		re[i] = s->v[i].final ? NULL : s->v[i].user;
 		re[s->n + i] = s->v[i].platform;
+		re[2 * s->n + i] = s->v[i].final ? s->v[i].user : NULL;
 	}
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
 	search_all(&m, &m.user, re, s->n, &a);
 	search_all(&m, &m.platform, re + s->n, s->n, &a);
-	for (size_t i = 0; i < s->n && !m.late; i++) {
-		const struct exit_pattern *p = &s->v[i];
-		struct exit_verdict v = { .code = p->container_code, .pattern = p };
-		if (holds_in(&m, &m.user, p->user, i, &v.user) &&
-		    holds_in(&m, &m.platform, p->platform, i, &v.platform) &&
-		    holds_for_gpu(&m, p)) {
-			*out = v;
-			return;
-		}
-	}
+	final_error_read(&m.error, &c->user);
+	choose_final(&m, re + 2 * s->n, s->n, &a);
+	match_in_order(&m, s, out);
+	out->rank = final_error_rank(&m.error, m.chosen);
+	final_error_done(&m.error);
 	if (m.late)
 		notes_add(c->warnings, NOWHERE,
 		          "the patterns of the exit specification took too long; none was taken");

@@ -183,6 +183,8 @@ static void write_all(const struct summary *s, const struct part *part, struct s
 		str_puts(out, "\n");
 	}
 	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
+	if (s->rank >= 0)
+		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
 	static const char *const KEYS[PARTS] = {
 		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
 	};

@@ -292,15 +292,16 @@ def test_shipped():
     equal("runtime-exit-spec.yaml follows from k8s-job-exit-spec.yaml", ours,
           {key: fields for key, fields in full.items() if key[0] > 0})
     equal("the order of codes, too", list(ours), list(full))
-    equal("codes and patterns", (len({code for code, _ in ours}), len(ours)), (29, 52))
     with open(os.path.join(DATA, "exitspec", "openpai.yaml")) as f:
         theirs = patterns_of(f.read(), "containerExitCode", "patterns")
-    equal("the codes are OpenPAI's, and those for memory and repositories", list(ours),
-          [(193, 1), (193, 2)] + list(theirs) + [(248, 1)])
+    missing = {code for code, _ in theirs} - {code for code, _ in ours}
+    equal("all codes of OpenPAI are there", missing, set())
+    anywhere = {key for key, fields in ours.items() if "userLogRegex" in fields and "userLogPart" not in fields}
+    equal("but for those that ask for something else, too, the log's expressions are about the final error", anywhere, {(193, 2), (220, 1)})
     matched = set()
     for key, match, code, text in examples():
         with Root() as root:
-            log = "runtime.log" if key in ((193, 1), (248, 1), (249, 1)) else "user-all/current"
+            log = "runtime.log" if key in ((193, 1), (247, 1), (248, 1), (249, 1)) else "user-all/current"
             if key == (193, 2):
                 root.write(root.logs("runtime.log"), "killed for memory: limit 60 MiB, peak 60 MiB (1 process)\n")
             root.write(root.logs(log), f"before\n{text}\nbehind\n")
@@ -315,6 +316,21 @@ def test_shipped():
     equal("every expression has a line that it must match",
           {key for key, fields in ours.items() if "userLogRegex" in fields or "platformLogRegex" in fields},
           matched)
+
+
+def test_part():
+    """What an expression is about: all of the log, or the final error in it."""
+    log = "Bad thing\n" + "step\n" * 300 + "Traceback (most recent call last):\n  Bad thing\n{}\n"
+    for part, last, code in (("", "KeyError: 1", 77), ("finalError", "KeyError: 1", 255),
+                             ("finalError", "x.Error: Bad thing", 77), ("end", "x.Error: Bad thing", 255)):
+        with Root() as root:
+            root.write("/one.yaml", "- containerExitCode: 77\n  patterns:\n  - userLogRegex: Bad thing\n" +
+                       (f"    userLogPart: {part}\n" if part else ""))
+            root.write(root.logs("user-all/current"), log.format(last))
+            done = root.run("exit", "--spec", root.at("/one.yaml"), "1")
+            equal(f"userLogPart {part or 'absent'}: {last}", done.returncode, code)
+            check("what it may be is said", (b"line 4: userLogPart must be finalError" in done.stderr) == (part == "end"),
+                  done.stderr)
 
 
 def test_missing_log():
@@ -353,6 +369,7 @@ test_sizes()
 test_planted()
 test_gpu()
 test_shipped()
+test_part()
 test_recorded_spec()
 test_missing_log()
 test_usage()

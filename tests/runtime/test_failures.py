@@ -1,0 +1,87 @@
+"""Ends of logs of current programs (../data/runtime/failures): each gets a code of its class, and the
+rank that failed is named.  What looks like a failure and is none gets none."""
+import os
+import re
+
+from checks import Root, TOP, check, equal, finish
+
+DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
+SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
+MESSAGE = "/tmp/pai-termination-log"
+SIGNALS = {130, 131, 132, 134, 135, 136, 137, 139, 141, 143}
+# Codes that a class may get, besides that of a signal where the process itself ended by one.
+CODES = {
+    "nccl-timeout": {236}, "nccl-system-error": {237}, "rendezvous": {238}, "no-space": {239},
+    "shared-memory": {240, 135}, "cuda-illegal-access": {241}, "cuda-assert": {242}, "no-gpu": {243},
+    "driver-mismatch": {224, 225, 244}, "ecc": {223}, "gpu-oom": {226, 221}, "child-signal": {245, 137, 139},
+    "dataloader-killed": {227}, "host-oom": {246, 137},
+    "python-error": {255, 228, 229, 230, 231, 232, 233}, "none": {255},
+}
+
+
+def scalar(text):
+    if text[:1] in "'\"" and text[-1:] == text[:1] and len(text) > 1:
+        return text[1:-1].replace("''", "'") if text[0] == "'" else text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    return {"true": True, "false": False}.get(text, int(text) if re.fullmatch(r"-?\d+", text) else text)
+
+
+def block(lines, indent, style):
+    """The lines of a literal block that are indented more; the rest."""
+    n = 0
+    while n < len(lines) and (not lines[n].strip() or len(lines[n]) - len(lines[n].lstrip(" ")) > indent):
+        n += 1
+    first = next((line for line in lines[:n] if line.strip()), "")
+    depth = len(first) - len(first.lstrip(" "))
+    text = "".join(line[depth:] + "\n" for line in lines[:n])
+    if "+" not in style:
+        text = text.rstrip("\n") + ("" if "-" in style else "\n")
+    return text, lines[n:]
+
+
+def load(path):
+    """A list of flat mappings, as these files have them: no YAML library is needed."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    items = []
+    while lines:
+        line = lines.pop(0)
+        m = re.fullmatch(r"(- |  )(\w+): ?(.*)", line)
+        if not m:
+            assert not line.strip() or line.lstrip().startswith("#"), line
+            continue
+        if m.group(1) == "- ":
+            items.append({})
+        value = m.group(3).split(" #")[0].strip() if m.group(3)[:1] not in "'\"" else m.group(3).strip()
+        if re.fullmatch(r"\|\d?[+-]?\d?", value):
+            items[-1][m.group(2)], lines = block(lines, 2, value)
+        else:
+            items[-1][m.group(2)] = scalar(value)
+    return items
+
+
+def one(file, case):
+    with Root() as root:
+        root.write(root.logs("user-all/current"), case["log"])
+        done = root.run("exit", "--spec", SPEC, str(case["exit_code"]))
+        message = root.read(MESSAGE).decode()
+        want = CODES[case["class"]]
+        if case["class"] == "none" and case["exit_code"] - 128 in range(1, 32):
+            want = {case["exit_code"]}
+        name = f"{file}: {case['name']} ({case['program']}) is {case['class']}"
+        ok = check(name, done.returncode in want and done.stderr == b"", (done.returncode, done.stderr, message[:300]))
+        if "rank" in case:
+            found = re.search(r"^failedRank: (\d+)$", message, re.M)
+            equal(f"{file}: {case['name']}: the rank", found and int(found.group(1)), case["rank"])
+        return ok
+
+
+def main():
+    for file in sorted(os.listdir(DATA)):
+        cases = load(os.path.join(DATA, file))
+        good = [one(file, case) for case in cases]
+        misleading = sum(bool(case.get("misleading")) for case in cases)
+        print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
+
+
+main()
+finish()

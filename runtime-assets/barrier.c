@@ -15,7 +15,7 @@ enum {
 /* ---- one poll ---------------------------------------------------------------------------------
  */
 
-enum verdict { READY, NOT_YET, GONE, REFUSED, TROUBLE };
+enum verdict { READY, NOT_YET, GONE, REFUSED, TROUBLE, NEVER };
 
 struct wait {
 	struct init *in;
@@ -96,9 +96,10 @@ static enum verdict ask(struct wait *w, bool exact)
 		kube_answer(&r, &w->why);
 		w->retry_after_s = retry_after(&r);
 	}
-	static const enum verdict VERDICTS[] = {
-		[ANSWER_GONE] = GONE, [ANSWER_REFUSED] = REFUSED, [ANSWER_TROUBLE] = TROUBLE
-	};
+	static const enum verdict VERDICTS[] = { [ANSWER_GONE] = GONE,
+		                                 [ANSWER_REFUSED] = REFUSED,
+		                                 [ANSWER_TROUBLE] = TROUBLE,
+		                                 [ANSWER_NEVER] = NEVER };
 	return VERDICTS[answer];
 }
 
@@ -184,6 +185,15 @@ static int gone(const struct wait *w, struct err *e)
 	return INIT_PERMANENT;
 }
 
+static int barrier_never(const struct wait *w, struct err *e)
+{
+	err_set(e, FAILED,
+	        "%s: %s. The API server must allow TLS 1.2 (--tls-min-version=VersionTLS12, the "
+	        "default); waiting does not help",
+	        kube_address(w->kube), str_c(&w->why));
+	return INIT_PERMANENT;
+}
+
 /* Time is up, and v what the last poll gave. */
 static int timed_out(const struct wait *w, enum verdict v, struct err *e)
 {
@@ -251,6 +261,8 @@ static int wait_loop(struct wait *w, struct err *e)
 		}
 		if (v == GONE)
 			return gone(w, e);
+		if (v == NEVER)
+			return barrier_never(w, e);
 		if (w->refused == REFUSALS)
 			return give_up(w, e);
 		if (clock_ms() >= deadline_ms)

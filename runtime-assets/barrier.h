@@ -39,7 +39,8 @@ enum barrier_answer {
 	ANSWER_FINE,    /* 200: the body decides */
 	ANSWER_GONE,    /* there is no such Framework */
 	ANSWER_REFUSED, /* waiting does not help, if it stays so: the token, RBAC, the definition */
-	ANSWER_TROUBLE  /* try again */
+	ANSWER_TROUBLE, /* try again */
+	ANSWER_NEVER    /* it cannot be spoken to: no TLS in common */
 };
 
 /* What an exchange means: trouble is what kube_get returned. */

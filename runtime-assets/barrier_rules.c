@@ -60,6 +60,8 @@ enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const
 		 * the API server has only just started. */
 		{ 404, ANSWER_REFUSED },
 	};
+	if (trouble == HTTP_NO_COMMON_TLS)
+		return ANSWER_NEVER;
 	if (trouble) /* HTTP_BAD_REQUEST: there is nothing in the token file that could be sent */
 		return trouble == HTTP_BAD_REQUEST ? ANSWER_REFUSED : ANSWER_TROUBLE;
 	if (kube_says_missing(r, name))

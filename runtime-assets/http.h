@@ -46,7 +46,8 @@ enum http_trouble {
 	HTTP_TIMEOUT,
 	HTTP_BROKEN /* cut, or no HTTP */,
 	HTTP_TOO_LARGE,
-	HTTP_BAD_REQUEST /* ours: refused before anything was sent */
+	HTTP_BAD_REQUEST,  /* ours: refused before anything was sent */
+	HTTP_NO_COMMON_TLS /* no version or cipher that both sides speak: final */
 };
 
 /* 0 with any status; else an enum http_trouble and *e in a sentence for people, which names host

@@ -63,10 +63,12 @@ static const struct problem HANDSHAKE[] = {
 	  "chose another version than TLS 1.2, which is what we speak" },
 	{ BR_ERR_BAD_PARAM, "cannot be asked for a certificate of that name: it is too long" },
 	{ BR_ERR_BAD_SIGNATURE, "does not own the key of its certificate" },
-	{ BR_ERR_RECV_FATAL_ALERT + 40, "has no cipher in common with us: TLS " TLS_SPOKEN },
+	{ BR_ERR_RECV_FATAL_ALERT + 40,
+	  "has no cipher in common with us (TLS " TLS_SPOKEN "), or wants a client certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 42, "wants a client certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 70,
 	  "does not speak TLS 1.2; we do not speak any other version" },
+	{ BR_ERR_RECV_FATAL_ALERT + 71, "wants stronger ciphers than we have: TLS " TLS_SPOKEN },
 	{ BR_ERR_RECV_FATAL_ALERT + 112, "does not know the name that it was asked for" },
 	{ BR_ERR_RECV_FATAL_ALERT + 116, "wants a client certificate" },
 	{ 0, NULL },
@@ -77,6 +79,22 @@ static const char *problem_text(const struct problem *v, int code)
 	while (v->text && v->code != code)
 		v++;
 	return v->text;
+}
+
+/* Errors by which the other side says that it will never agree with us. */
+static bool tls_is_final(int code)
+{
+	static const int FINAL[] = {
+		BR_ERR_UNSUPPORTED_VERSION,
+		BR_ERR_RECV_FATAL_ALERT + 40, /* handshake_failure: no cipher in common */
+		BR_ERR_RECV_FATAL_ALERT + 70, /* protocol_version */
+		BR_ERR_RECV_FATAL_ALERT + 71, /* insufficient_security */
+	};
+	for (size_t i = 0; i < sizeof(FINAL) / sizeof(FINAL[0]); i++) {
+		if (FINAL[i] == code)
+			return true;
+	}
+	return false;
 }
 
 /* A wrong clock is as likely as an old certificate: say what it shows. */
@@ -113,7 +131,8 @@ static int problem(const struct tls *t, int code)
 	const char *text = problem_text(HANDSHAKE, code);
 	if (code > BR_ERR_X509_OK && code <= BR_ERR_X509_NOT_TRUSTED)
 		return certificate_problem(t, code);
-	if (t->first && t->first != RECORD_ALERT && t->first != RECORD_HANDSHAKE)
+	bool foreign = t->first && t->first != RECORD_ALERT && t->first != RECORD_HANDSHAKE;
+	if (foreign)
 		text = "does not speak TLS";
 	if (text)
 		(void)err_set(e, FAILED, "%s %s", where, text);
@@ -123,7 +142,9 @@ static int problem(const struct tls *t, int code)
 	else
 		(void)err_set(e, FAILED, "%s breaks the rules of TLS, while %s (error %d)", where,
 		              t->wire->doing, code);
-	return t->open ? HTTP_BROKEN : HTTP_TLS;
+	if (t->open)
+		return HTTP_BROKEN;
+	return tls_is_final(code) && !foreign ? HTTP_NO_COMMON_TLS : HTTP_TLS;
 }
 
 /* ---- records ----------------------------------------------------------------------------- */

@@ -349,11 +349,15 @@ def test_not_all(pki):
 
 def test_certificates(pki):
     for context, part in (("expired", "expired"), ("nameless", "kubernetes.default.svc"),
-                          ("stranger", "not signed by an authority"), ("tls13", "TLS 1.2")):
+                          ("stranger", "not signed by an authority")):
         case = Case(pki, FINE, context, waiting=times(timeout=2000))
         code, text, requests = case.run()
         equal(f"certificate {context}: 250, and no request", (code, requests), (250, []))
         contains(f"certificate {context}", text, part)
+    code, text, requests = Case(pki, FINE, "tls13", waiting=times(timeout=20000)).run()
+    equal("TLS 1.3 only: 252, and no request", (code, requests), (252, []))
+    contains("TLS 1.3 only", text, "does not speak TLS 1.2", "--tls-min-version=VersionTLS12")
+    check("TLS 1.3 only: at once", "trying again" not in text, text)
     code, _, _ = Case(pki, FINE, "nameless", KUBE_APISERVER_ADDRESS="https://another.name:6443").run()
     equal("certificate with the name of KUBE_APISERVER_ADDRESS: 0", code, 0)
 

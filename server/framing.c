@@ -122,6 +122,22 @@ void framing_header(struct framing *f, struct span name, struct span value)
 	}
 }
 
+bool framing_target(struct span *target, struct span *host)
+{
+	static const char *const SCHEMES[] = { "http://", "https://" };
+	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
+		size_t begin = strlen(SCHEMES[i]), end = begin;
+		if (target->n < begin || strncasecmp(target->p, SCHEMES[i], begin) != 0)
+			continue;
+		while (end < target->n && target->p[end] != '/' && target->p[end] != '?')
+			end++;
+		*host = (struct span){ target->p + begin, end - begin };
+		*target = (struct span){ target->p + end, target->n - end };
+		return host->n > 0 && !memchr(host->p, '@', host->n);
+	}
+	return true;
+}
+
 void framing_parameter(struct framing *f)
 {
 	f->room += NOTE_BYTES;

@@ -63,6 +63,11 @@ struct framing_line {
 void framing_line(struct framing *f, const struct framing_line *line);
 /* Take one header, in the order in which they came. */
 void framing_header(struct framing *f, struct span name, struct span value);
+/* The target of a request in absolute form, http://HOST:PORT/PATH?QUERY, as proxies are sent it and
+ * servers must take it (RFC 9112 3.2.2).  Cuts scheme and authority off *target, which begins with
+ * the path then, or with the query, or is empty; *host is the authority.  Of any other form both
+ * stay as they are.  false: no host, or a user in it. */
+bool framing_target(struct span *target, struct span *host);
 /* A parameter of the query takes as much of that buffer as a header. */
 void framing_parameter(struct framing *f);
 enum framing_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };

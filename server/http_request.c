@@ -182,6 +182,18 @@ static bool has_room(const char *uri, size_t n)
 	return framing_size(&as_headers, n) != SIZE_HEADERS;
 }
 
+static void read_target(struct request *r, const char *uri)
+{
+	struct span target = span_of(uri);
+	struct span host = { 0 };
+	r->odd_line = is_odd(uri, target.n) || !framing_target(&target, &host);
+	if (host.p)
+		r->host = arena_span(&r->arena, host);
+	size_t n = strcspn(target.p, "?");
+	r->path = host.p && n == 0 ? "/" : arena_dup(&r->arena, (struct span){ target.p, n });
+	r->query = arena_dup(&r->arena, span_of(target.p + n + (target.p[n] == '?')));
+}
+
 void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 {
 	struct loop *l = cls;
@@ -192,10 +204,7 @@ void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	peer_text(&r->client, r->peer);
 	r->started_us = log_clock_us();
 	r->line_n = strlen(uri);
-	r->odd_line = is_odd(uri, r->line_n);
-	size_t path_n = strcspn(uri, "?");
-	r->path = arena_dup(&r->arena, (struct span){ uri, path_n });
-	r->query = arena_dup(&r->arena, span_of(uri + path_n + (uri[path_n] == '?')));
+	read_target(r, uri);
 	r->reply.body = STR_INIT(REPLY_MAX);
 	r->body = STR_SECRET((size_t)l->server->options->max_body);
 	make_id(r);
@@ -230,6 +239,8 @@ static void header_came(struct request *r, const char *url, const char *method, 
 	(void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_header, &r->framing);
 	edge_arrived(r);
 	intake_framing(r, version, method + head_n);
+	if (r->host.p)
+		r->framing.value[HEADER_HOST] = r->host;
 	/* Without a body, the end comes at once. */
 	if (!r->answered && (r->framing.length || r->framing.chunked))
 		intake_header(r);

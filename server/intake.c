@@ -20,6 +20,23 @@ static void options_reply(struct request *r, struct span path)
 	edge_options(r, str_view(&methods));
 }
 
+static void no_route(struct request *r, struct span path)
+{
+	STR_AUTO methods = STR_INIT(256);
+	route_methods(&methods, path, &r->arena);
+	if (!methods.n) {
+		answer_refuse(
+		    r, 404, "NoApiError",
+		    "there is no such route: / lists them for people, /openapi.json for programs");
+		return;
+	}
+	answer_header(r, "Allow", str_c(&methods));
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, 405, "MethodNotAllowedError", "this path takes other methods: %s",
+	              str_c(&methods));
+	answer_error(r, &e);
+}
+
 #define JOB_TYPES                                                                                  \
 	"the Content-Type of a job must be text/yaml (or any other text/*), application/yaml, "    \
 	"application/x-yaml or application/json"
@@ -157,9 +174,7 @@ void intake_header(struct request *r)
 	if (strcmp(r->method, "OPTIONS") == 0) {
 		options_reply(r, path);
 	} else if (!(r->route = route_find(r->method, path, &r->arena, r->args))) {
-		answer_refuse(
-		    r, 404, "NoApiError",
-		    "there is no such route: / lists them for people, /openapi.json for programs");
+		no_route(r, path);
 	} else {
 		check_route(r);
 	}

@@ -186,10 +186,23 @@ static const struct cached *find_known(struct search *s)
 /* {user} and {job} stand in paths of v1 only. */
 static bool read_id(struct request *r, struct job_id *id)
 {
-	bool by_user = strstr(r->route->path, "/{user}/");
-	if (by_user)
+	if (route_names_user(r->route))
 		return job_id_pair(r->args[0], r->args[1], &r->arena, id);
 	return job_id_read(r->args[0], &r->arena, id);
+}
+
+/* Clients of PAI 0.8, where jobs had no users, ask for NAME: one's own job, if no Framework of
+ * others is called so. */
+static const struct cached *find_own(struct search *s)
+{
+	struct request *r = s->r;
+	struct job_id own;
+	if (!s->warm || s->id.user.p || !r->who ||
+	    !span_starts(span_of(r->route->path), "/api/v1/") ||
+	    !job_id_pair(span_of(r->who->name), r->args[0], &r->arena, &own))
+		return NULL;
+	s->id = own;
+	return find_known(s);
 }
 
 void job_find(struct request *r, job_found *found)
@@ -202,6 +215,8 @@ void job_find(struct request *r, job_found *found)
 		return;
 	}
 	const struct cached *job = find_known(s);
+	if (!job)
+		job = find_own(s);
 	bool of_others = !s->id.user.p; /* which no server of ours makes */
 	const char *name = s->id.name;
 	if (!name && r->route->need != JOB_OWN)

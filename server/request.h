@@ -57,7 +57,8 @@ struct request {
 	struct MHD_Connection *connection;
 	char id[REQUEST_ID_MAX + 1];
 	const char *method, *path; /* path as sent, without the query; in the arena */
-	const char *query;      /* what follows the ?, as sent; "" if nothing does; in the arena */
+	struct span host;  /* of a target in absolute form, in the arena; p is NULL of others */
+	const char *query; /* what follows the ?, as sent; "" if nothing does; in the arena */
 	struct framing framing; /* valid while the header is looked at */
 	const struct route *route;
 	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */

@@ -24,6 +24,8 @@ const struct route ROUTES[] = {
 	  "The same; `job` must be the job's name, else 400.", JOB_ANY },
 	{ "PUT", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same.", JOB_ANY },
+	{ "PUT", "/api/v1/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
+	  "The same.", JOB_ANY },
 	{ "GET", "/api/v2/jobs", jobs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS,
 	  "The jobs of all users, the latest first. `username`, `vc`, `state`, `jobPriority`, `keyword`, `tagsContain`, `tagsNotContain` choose; `order`, `offset` and `limit` as in OpenPAI; `withTotalCount=true`: `{totalCount, data}`.", JOB_ANY },
 	{ "GET", "/api/v1/jobs", jobs_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
@@ -48,15 +50,21 @@ const struct route ROUTES[] = {
 	  "The job as it was submitted, without its secrets; as JSON.", JOB_SEE },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
 	  "The same.", JOB_SEE },
+	{ "GET", "/api/v1/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
+	  "The same; a name without `USER~` is that of one's own job, if no Framework of others has it.", JOB_SEE },
 	{ "PUT", "/api/v2/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
 	  "Stop a job: `{\"value\": \"STOP\"}`. `START` changes nothing.", JOB_OWN },
 	{ "PUT", "/api/v1/user/{user}/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
+	  "The same.", JOB_OWN },
+	{ "PUT", "/api/v1/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
 	  "The same.", JOB_OWN },
 	{ "DELETE", "/api/v1/user/{user}/jobs/{job}", job_delete, NULL, AUTH_USER, BODY_NONE, ANSWER_CHANGED,
 	  "Remove a job, and all that belongs to it.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/ssh", ssh_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_SSH,
 	  "Always 404 `NoJobSshInfoError`: host and port of each task stand in the job.", JOB_ANY },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/ssh", ssh_get, NULL, AUTH_V1, BODY_NONE, ANSWER_NO_SSH,
+	  "The same.", JOB_ANY },
+	{ "GET", "/api/v1/jobs/{job}/ssh", ssh_get, NULL, AUTH_V1, BODY_NONE, ANSWER_NO_SSH,
 	  "The same.", JOB_ANY },
 	{ "PUT", "/api/v2/jobs/{job}/tag", tag_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_TAGGED,
 	  "Add a tag: `{\"value\": TAG}`.", JOB_OWN },
@@ -218,27 +226,23 @@ const struct route *route_find(const char *method, struct span path, struct aren
 	return NULL;
 }
 
+bool route_names_user(const struct route *route)
+{
+	return strstr(route->path, "/{user}/");
+}
+
 const char *route_method(const struct route *route)
 {
 	return strcmp(route->method, "*") == 0 ? "any" : route->method;
 }
 
-#define ANY_METHOD "GET, HEAD, POST, PUT, PATCH, DELETE"
-
 void route_methods(struct str *out, struct span path, struct arena *a)
 {
+	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
 	struct span args[ROUTE_ARGS];
-	path = route_strip(path);
-	if (!span_starts(path, "/"))
-		return;
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		if (!match(&ROUTES[i], path, a, args))
-			continue;
-		bool any = strcmp(ROUTES[i].method, "*") == 0;
-		str_printf(out, "%s%s", out->n ? ", " : "", any ? ANY_METHOD : ROUTES[i].method);
-		if (strcmp(ROUTES[i].method, "GET") == 0)
-			str_puts(out, ", HEAD");
-	}
+	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++)
+		if (route_find(METHODS[i], path, a, args))
+			str_printf(out, "%s%s", out->n ? ", " : "", METHODS[i]);
 	if (out->n)
 		str_puts(out, ", OPTIONS");
 }
@@ -249,7 +253,8 @@ static const char PAGE_HEAD[] =
     "Generated from the table in `server/routes.c`; `make pages` writes it anew.\n"
     "\n"
     "Every route is also served below `/rest-server`, and with a trailing slash. Anything else is\n"
-    "answered 404 `NoApiError`. A GET route answers HEAD too, and every path OPTIONS. Jobs are\n"
+    "answered 404 `NoApiError`, and 405 `MethodNotAllowedError` with `Allow` where the path is one of\n"
+    "these. A GET route answers HEAD too, and every path OPTIONS. Jobs are\n"
     "`text/*`, `application/json`, `application/yaml` or `application/x-yaml`, v1 jobs also\n"
     "`application/x-www-form-urlencoded`, nested; other bodies JSON or a form. Errors are JSON:\n"
     "`{\"code\", \"message\", \"errors\": [{\"pointer\", \"line\", \"column\", \"message\"}]}`.\n"

@@ -90,6 +90,9 @@ extern const size_t N_ROUTES;
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS]);
 
+/* Does its path name a user, as the first of its segments? */
+bool route_names_user(const struct route *route);
+
 /* A path without a leading /rest-server and one trailing slash. */
 struct span route_strip(struct span path);
 

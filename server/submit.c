@@ -12,6 +12,7 @@
 #include "server/idempotency.h"
 #include "server/image_check.h"
 #include "server/loop.h"
+#include "server/routes.h"
 #include "server/scheduler.h"
 #include "server/submit_note.h"
 
@@ -38,6 +39,17 @@ static const char *who(const struct request *r)
 	return r->who->name;
 }
 
+/* {user} and {job} of the path; p is NULL of what it does not name. */
+static struct span path_user(const struct request *r)
+{
+	return route_names_user(r->route) ? r->args[0] : (struct span){ 0 };
+}
+
+static struct span path_job(const struct request *r)
+{
+	return r->args[route_names_user(r->route)];
+}
+
 void submit_may(struct request *r)
 {
 	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
@@ -45,7 +57,7 @@ void submit_may(struct request *r)
 	r->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
 	if (dry_run_read(r->query, &r->arena, &r->dry_run, &e) < 0)
 		answer_error(r, &e);
-	else if (r->args[0].p && !span_is(r->args[0], who(r)))
+	else if (path_user(r).p && !span_is(path_user(r), who(r)))
 		answer_refuse(r, FORBIDDEN,
 		              "jobs can be submitted for oneself only: the user in the path is "
 		              "not the one who is logged in");
@@ -175,11 +187,12 @@ static int read_text(struct request *r, enum dialect d, struct err *e)
 	if (!r->job)
 		return -1;
 	r->secret = job_has_secrets(r->job) || r->token;
-	if (r->args[1].p && !span_eq(r->args[1], job_name(r->job)))
+	struct span named = path_job(r);
+	if (named.p && !span_eq(named, job_name(r->job)))
 		return err_set(
 		    e, INVALID_PARAMETERS,
 		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
-		    r->args[1].p, (int)job_name(r->job).n, job_name(r->job).p);
+		    named.p, (int)job_name(r->job).n, job_name(r->job).p);
 	return 0;
 }
 

@@ -133,7 +133,8 @@ def test_anonymous_v1(check):
     anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {
         "/api/v1/jobs", "/api/v1/user/{user}/jobs", "/api/v1/user/{user}/jobs/{job}", "/api/v1/jobs/{job}",
-        "/api/v1/user/{user}/jobs/{job}/config", "/api/v1/user/{user}/jobs/{job}/ssh"})
+        "/api/v1/user/{user}/jobs/{job}/config", "/api/v1/user/{user}/jobs/{job}/ssh",
+        "/api/v1/jobs/{job}/config", "/api/v1/jobs/{job}/ssh"})
     for visibility, config in (("vc", (403, "ForbiddenUserError")), ("all", (200, None))):
         with Yard("--compat", "openpai", "--visibility", visibility) as yard:
             check.equal(f"{visibility}: without the Secret of revoked tokens, nobody's is taken", yard.ask(

@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-from harness import ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, run
+from harness import ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, run, wait_until
 
 JSON_TYPE = "application/json; charset=utf-8"
 YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
@@ -46,7 +46,7 @@ class Contract:
                     {"status": 202, "message": f"Update job {name} for user alice successfully."})
 
     def test_submit_v1(self, check):
-        for method, path in (("PUT", "/api/v1/user/alice/jobs/{}"),
+        for method, path in (("PUT", "/api/v1/user/alice/jobs/{}"), ("PUT", "/api/v1/jobs/{}"),
                              ("POST", "/api/v1/user/alice/jobs"), ("POST", "/api/v1/jobs")):
             name = self.name()
             reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"},
@@ -121,12 +121,61 @@ class Contract:
 
     def test_unknown_routes(self, check):
         for method, path in (("GET", "/nothing"), ("GET", "/api/v3/jobs"), ("POST", "/api/v2/job"),
-                             ("POST", "/api/v2/jobs/x/y"), ("DELETE", "/api/v2/jobs"),
-                             ("PATCH", "/healthz"), ("POST", "/healthz"), ("BREW", "/api/v2/jobs"),
-                             ("POST", "/API/v2/jobs"), ("PUT", "/api/v1/user/alice/jobs")):
+                             ("POST", "/api/v2/jobs/x/y"), ("POST", "/API/v2/jobs"),
+                             ("BREW", "/api/v2/job")):
             body = job_v2("never") if method in ("POST", "PUT") else None
             self.error(check, f"{method} {path}",
                        self.server.request(method, path, body), 404, "NoApiError")
+
+    def test_other_methods(self, check):
+        for method, path, allowed in (
+                ("DELETE", "/api/v2/jobs", "GET, HEAD, POST, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
+                ("POST", "/healthz", "GET, HEAD, OPTIONS"), ("BREW", "/api/v2/jobs", "GET, HEAD, POST, OPTIONS"),
+                ("PUT", "/rest-server/api/v1/user/alice/jobs/", "GET, HEAD, POST, OPTIONS"),
+                ("POST", "/api/v2/jobs/watch", "GET, HEAD, OPTIONS")):
+            body = job_v2("never") if method in ("POST", "PUT") else None
+            reply = self.server.request(method, path, body)
+            self.error(check, f"{method} {path}", reply, 405, "MethodNotAllowedError", allowed)
+            check.equal(f"{method} {path}: Allow", reply.headers.get("allow"), allowed)
+
+    def test_without_user(self, check):
+        """The paths of PAI 0.8, where jobs have no users."""
+        name = self.name()
+        reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs/other", "PUT")
+        self.error(check, "PUT of another name", reply, 400, "InvalidParametersError", "other", name)
+        reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, f"/api/v1/jobs/{name}", "PUT")
+        check.equal("PUT", reply.status, 202)
+        with_user = self.server.request("GET", f"/api/v1/user/alice/jobs/{name}/config")
+        for job in (name, f"alice~{name}"):
+            path = f"/api/v1/jobs/{job}"
+            check.ok(f"GET {path}", wait_until(lambda p=path: self.server.request("GET", p).status == 200))
+            reply = self.server.request("GET", path + "/config")
+            check.equal(f"GET {path}/config", (reply.status, reply.body), (200, with_user.body))
+            self.error(check, f"GET {path}/ssh", self.server.request("GET", path + "/ssh"), 404, "NoJobSshInfoError")
+            reply = self.server.request("PUT", path + "/executionType", '{"value": "STOP"}',
+                                        {"Content-Type": "application/json"})
+            check.equal(f"PUT {path}/executionType", reply.status, 202)
+        for path in ("/api/v1/jobs/nobodys/config", f"/api/v1/jobs/bob~{name}/config"):
+            self.error(check, f"GET {path}", self.server.request("GET", path), 404, "NoJobError")
+
+    def test_absolute_form(self, check):
+        """RFC 9112 3.2.2: a server takes http://HOST/PATH, and HOST counts."""
+        port = self.server.port
+        for target, host, status in (
+                (f"http://localhost:{port}/healthz", f"localhost:{port}", 200),
+                (f"HTTP://127.0.0.1:{port}/api/v2/jobs?limit=1", f"localhost:{port}", 200),
+                (f"https://localhost:{port}/healthz", f"localhost:{port}", 200),
+                (f"http://localhost:{port}", f"localhost:{port}", 200),
+                (f"http://localhost:{port}?x=/healthz", f"localhost:{port}", 200),
+                (f"http://localhost:{port}/healthz", "elsewhere", 200),
+                (f"http://localhost:{port}/nothing", f"localhost:{port}", 404),
+                (f"http://localhost:{port}//healthz", f"localhost:{port}", 404),
+                (f"http://elsewhere/healthz", f"localhost:{port}", 403),
+                (f"http://localhost:{port}@elsewhere/healthz", f"localhost:{port}", 400),
+                (f"http:///healthz", f"localhost:{port}", 400),
+                (f"ftp://localhost:{port}/healthz", f"localhost:{port}", 404)):
+            replies, _ = self.server.raw(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), answers=1)
+            check.equal(f"{target}, Host: {host}", [r.status for r in replies], [status])
 
     def test_other_user(self, check):
         self.error(check, "job for bob", self.server.submit(

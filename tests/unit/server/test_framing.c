@@ -249,6 +249,29 @@ static void test_framing_library(void **state)
 	assert_int_equal(framing_library("2.0"), LIBRARY_NOT_TRIED);
 }
 
+static void test_framing_target(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target, *host, *rest;
+		bool ok;
+	} CASES[] = {
+		{ "/a?http://b/c", NULL, "/a?http://b/c", true },
+		{ "http://a:1/b?c", "a:1", "/b?c", true },
+		{ "HTTPS://[::1]:1?c", "[::1]:1", "?c", true },
+		{ "http://a", "a", "", true },
+		{ "http://u@a/b", "u@a", "/b", false },
+		{ "http:///b", "", "/b", false },
+		{ "http:/b", NULL, "http:/b", true },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct span target = span_of(CASES[i].target), host = { 0 };
+		assert_int_equal(framing_target(&target, &host), CASES[i].ok);
+		assert_true(span_is(target, CASES[i].rest));
+		assert_true(CASES[i].host ? span_is(host, CASES[i].host) : !host.p);
+	}
+}
+
 static bool is_local(const char *host, const char *origin, const char *site)
 {
 	struct framing f = { 0 };
@@ -340,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_framing_line),
 		cmocka_unit_test(test_framing_check_anywhere),
 		cmocka_unit_test(test_framing_library),
+		cmocka_unit_test(test_framing_target),
 		cmocka_unit_test(test_framing_check_host),
 		cmocka_unit_test(test_framing_size),
 		cmocka_unit_test(test_framing_size_many),

@@ -119,6 +119,9 @@ static void test_route_methods(void **state)
 	STR_AUTO out = STR_INIT(100);
 	route_methods(&out, SPAN("/healthz"), &a);
 	assert_string_equal(str_c(&out), "GET, HEAD, OPTIONS");
+	STR_AUTO twice = STR_INIT(100); /* two rows fit */
+	route_methods(&twice, SPAN("/api/v2/jobs/watch"), &a);
+	assert_string_equal(str_c(&twice), "GET, HEAD, OPTIONS");
 	STR_AUTO any = STR_INIT(100);
 	route_methods(&any, SPAN("/api/v1"), &a);
 	assert_string_equal(str_c(&any), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");

@@ -6,6 +6,7 @@
 
 #include "k8s/paths.h"
 #include "k8s/store.h"
+#include "server/controller_codes.h"
 #include "server/log.h"
 
 enum {
@@ -138,8 +139,45 @@ static void set_looks(struct delivery *d)
 		d->look[i].d = d;
 }
 
+/* ---- the configuration of FrameworkController ------------------------------------------------ */
+
+/* Not there, or not to be read: then it is said at the first job that ends with such a code. */
+static void controller_config_came(void *arg, const struct store_reply *reply)
+{
+	const struct delivery *d = arg;
+	STR_AUTO codes = STR_INIT(TEXT_MAX);
+	if (d->stopping || reply->outcome != STORE_OK ||
+	    !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return;
+	controller_codes_lacking(&codes, reply->body, d->server->exit_spec);
+	if (codes.n == 0)
+		return;
+	struct line line =
+	    log_begin(LOG_WARN, "FrameworkController does not know exit codes of pai-runtime");
+	log_text(&line, "codes", str_view(&codes));
+	log_text(&line, "means", SPAN("tasks that end with them are not tried again as they should"));
+	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
+	log_end(&line);
+}
+
+static void look_at_controller(struct delivery *d)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = STORE_GET,
+				    .kind = KIND_CONFIGMAP,
+				    .name = CONTROLLER_CONFIGMAP,
+				    .namespace_name = CONTROLLER_NAMESPACE,
+				    .whole = true,
+				    .deadline_ms = store_now_ms() + LOOK_MS,
+				    .done = controller_config_came,
+				    .arg = d,
+				});
+}
+
 static void look_for_all(struct delivery *d)
 {
+	if (d->n_looks)
+		look_at_controller(d);
 	d->n_there = 0;
 	for (size_t i = 0; i < d->n_looks; i++) {
 		store_request(d->store, &(struct store_request){

@@ -179,6 +179,11 @@ void exit_spec_free(struct exit_spec *s)
 	free(s);
 }
 
+bool exit_spec_has(const struct exit_spec *s, int64_t code)
+{
+	return find(s, code) != NULL;
+}
+
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code)
 {
 	const struct entry *entry = find(s, code);

@@ -12,6 +12,7 @@
 #include "k8s/cache.h"
 #include "k8s/events.h"
 #include "k8s/reflector.h"
+#include "server/controller_codes.h"
 #include "server/history_keep.h"
 #include "server/log.h"
 
@@ -38,6 +39,7 @@ struct follow {
 	struct hash_key key;
 	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
 	size_t n_broken, n_lines;
+	bool codes_told; /* that the controller does not know one of our exit codes */
 	int64_t lines_ms; /* since when n_lines are counted */
 };
 
@@ -98,6 +100,22 @@ static void log_broken(struct follow *f, const struct cached *c)
 	log_end(&line);
 }
 
+static void log_unknown_code(struct follow *f, const struct cached *c, struct span object)
+{
+	int64_t code;
+	if (f->codes_told || !c->has_code ||
+	    !controller_code_unknown(object, f->server->exit_spec, &code))
+		return;
+	f->codes_told = true;
+	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "
+	                                       "pai-runtime; tasks that end so are not tried again "
+	                                       "as they should");
+	log_text(&line, "framework", span_of(c->name));
+	log_int(&line, "code", code);
+	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
+	log_end(&line);
+}
+
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
@@ -106,6 +124,7 @@ static void frameworks_put(void *arg, struct span object)
 		return;
 	if (c->broken)
 		log_broken(f, c);
+	log_unknown_code(f, c, object);
 	CACHE_VIEW_AUTO *view = cache_view(f->cache);
 	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
 	cache_put(f->cache, c);

@@ -2,11 +2,12 @@
 import base64
 import json
 import os
+import re
 import signal
 import tempfile
 
 from fakeapi import FakeApi
-from harness import Server, framework_name, job_v2, run, wait_until
+from harness import ROOT, Server, framework_name, job_v2, run, wait_until
 from program import configmap_name, lines, program
 from slow import fake_server, in_threads
 
@@ -44,6 +45,52 @@ def test_missing(check):
                 "kubectl apply -f runtime-assets/rbac.yaml"])
             check.equal(f"{profile}: jobs are taken all the same", server.submit(job_v2("m")).status, 202)
         api.close()
+
+
+UNKNOWN = "FrameworkController does not know"
+
+
+def controller_config(*without):
+    """The ConfigMap of the manifests, without the entries of these codes."""
+    with open(os.path.join(ROOT, "k8s/frameworkcontroller/config.yaml"), encoding="utf-8") as f:
+        text = f.read().split("  frameworkcontroller.yaml: |\n", 1)[1]
+    head, *entries = re.split(r"^    (?=- code: )", text, flags=re.M)
+    text = head + "".join("    " + e for e in entries if int(e.split()[2]) not in without)
+    return {"metadata": {"name": "frameworkcontroller", "namespace": "frameworkcontroller"},
+            "data": {"frameworkcontroller.yaml": "\n".join(line[4:] for line in text.splitlines())}}
+
+
+def test_codes_that_the_controller_does_not_know(check):
+    for without, wanted in (((), None), ((248, 251), "248, 251")):
+        api = FakeApi()
+        api.put("configmaps", controller_config(*without))
+        with fake_server(api) as server:
+            check.equal("all else is missing", len(lines(server, "missing in", 2)), 2)
+            check.ok("the configuration is asked for", wait_until(lambda: any(
+                "/namespaces/frameworkcontroller/configmaps/" in r[1] for r in api.requests)))
+            said = lines(server, UNKNOWN, 1 if wanted else 0)
+            check.equal(f"without {without}", [line["codes"] for line in said], [wanted] if wanted else [])
+            check.ok("and the remedy", all("k8s/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
+        api.close()
+
+
+def test_a_code_that_the_controller_did_not_know(check):
+    def ended(job, code, phrase):
+        return {"metadata": {"name": framework_name(job), "labels": {"userName": "alice"}, "annotations": {"jobName": f"alice~{job}"}},
+                "spec": {"executionType": "Start", "taskRoles": []},
+                "status": {"state": "Completed", "attemptStatus": {"completionStatus": {"code": code, "phrase": phrase}}}}
+    api = FakeApi()
+    with fake_server(api) as server:
+        check.ok("ready", server.ready())
+        api.put("frameworks", ended("known", 251, "JobGangAllocationTimeout"))
+        api.put("frameworks", ended("user", 7, "ContainerUnrecognizedFailed"))
+        api.put("frameworks", ended("first", 250, "ContainerUnrecognizedFailed"))
+        api.put("frameworks", ended("second", 251, "ContainerUnrecognizedFailed"))
+        api.put("frameworks", ended("last", 0, "Succeeded"))
+        check.ok("all are known", wait_until(lambda: "last" in server.request("GET", "/api/v2/jobs").body.decode()))
+        said = lines(server, UNKNOWN, 1)
+        check.equal("at the first", [(line["framework"], line["code"]) for line in said], [(framework_name("first"), 250)])
+    api.close()
 
 
 def test_remedy_names_what_is_configured(check):
@@ -262,7 +309,8 @@ def test_translate_prints_it(check):
                 [o["kind"] for o in json.loads(image.stdout)["items"]], ["Framework"])
 
 
-TESTS = [test_all_is_there, test_missing, test_remedy_names_what_is_configured, test_not_allowed_to_look,
+TESTS = [test_all_is_there, test_missing, test_codes_that_the_controller_does_not_know,
+         test_a_code_that_the_controller_did_not_know, test_remedy_names_what_is_configured, test_not_allowed_to_look,
          test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
          test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
          test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]

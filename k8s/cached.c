@@ -154,6 +154,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
 		r->texts[CLUSTER] = SPAN("unknown");
+	r->c.creating = given(scan_get(labels, "rest-lit/creating"));
 }
 
 static void read_version(struct reading *r, struct span version)
@@ -314,7 +315,8 @@ static void read_status(struct reading *r, struct span status)
 	struct span v[N];
 	scan_members(status, KEYS, v, N);
 	read_text(r, v[STATE], SUB_STATE);
-	if (!given(status)) /* the controller has not seen it yet */
+	r->c.untouched = !given(status);
+	if (r->c.untouched)
 		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
 	else if (scan_type(status) != SCAN_OBJECT)
 		r->c.broken = true;

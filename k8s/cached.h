@@ -46,6 +46,8 @@ struct cached {
 	bool legacy; /* not made by OpenPAI or this server: no jobName, or no md5 name */
 	bool broken; /* something in it is not of its type: shown with what is left, as UNKNOWN */
 	bool deleting;
+	bool creating;  /* label rest-lit/creating: not accepted yet, or never was */
+	bool untouched; /* it has no status: FrameworkController has not seen it */
 	bool has_code;
 	int32_t code; /* of the latest attempt */
 	int32_t retries, accountable;

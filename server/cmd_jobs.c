@@ -67,7 +67,7 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 	STR_AUTO text = STR_INIT(TEXT_LIMIT);
 	bool failed = span_is(scan_text(scan_get(job, "state"), a), "FAILED");
 	if (failed && scan_int(scan_get(job, "appExitCode"), INT32_MIN, INT32_MAX, &code)) {
-		exit_spec_json(&spec, l->exits, code);
+		exit_spec_json(&spec, l->exits, code, true);
 		struct span phrase = scan_text(scan_get(str_view(&spec), "phrase"), a);
 		str_span(&text, phrase);
 		str_printf(&text, " (%" PRId64 ")", code);

@@ -146,8 +146,7 @@ static void controller_config_came(void *arg, const struct store_reply *reply)
 {
 	const struct delivery *d = arg;
 	STR_AUTO codes = STR_INIT(TEXT_MAX);
-	if (d->stopping || reply->outcome != STORE_OK ||
-	    !scan_valid(reply->body, SCAN_DEPTH_MAX))
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
 		return;
 	controller_codes_lacking(&codes, reply->body, d->server->exit_spec);
 	if (codes.n == 0)
@@ -155,7 +154,8 @@ static void controller_config_came(void *arg, const struct store_reply *reply)
 	struct line line =
 	    log_begin(LOG_WARN, "FrameworkController does not know exit codes of pai-runtime");
 	log_text(&line, "codes", str_view(&codes));
-	log_text(&line, "means", SPAN("tasks that end with them are not tried again as they should"));
+	log_text(&line, "means",
+	         SPAN("tasks that end with them are not tried again as they should"));
 	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
 	log_end(&line);
 }

@@ -8,6 +8,9 @@
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
 
+/* What the built-in specification advises while the controller tries again. */
+#define WAIT_FOR_NEXT "Wait for the next attempt"
+
 enum {
 	FILE_MAX = 1 << 20,
 	ENTRY_MAX = 64 << 10, /* bytes of one, as JSON */
@@ -17,7 +20,9 @@ enum {
 
 struct entry {
 	int64_t code;
-	struct span rest; /* `,"phrase":"Succeeded","issuer":...}`: what follows the code */
+	/* `,"phrase":"Succeeded","issuer":...}`: what follows the code; and the same for what has
+	 * ended for good, which waits for no next attempt. */
+	struct span rest, rest_final;
 };
 
 struct exit_spec {
@@ -84,7 +89,22 @@ static int check_members(const struct node *n, const struct path *at, struct are
 	return 0;
 }
 
-static void write_rest(struct str *out, const struct node *n)
+/* A list of texts without those that tell people to wait. */
+static void write_solutions(struct str *out, const struct node *list)
+{
+	bool first = true;
+	str_char(out, '[');
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (span_is(node_span(&list->item[i]), WAIT_FOR_NEXT))
+			continue;
+		str_puts(out, first ? "" : ",");
+		node_json(out, &list->item[i]);
+		first = false;
+	}
+	str_char(out, ']');
+}
+
+static void write_rest(struct str *out, const struct node *n, bool final)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		if (span_is(member_key(&n->member[i]), "code"))
@@ -92,7 +112,10 @@ static void write_rest(struct str *out, const struct node *n)
 		str_char(out, ',');
 		str_json(out, member_key(&n->member[i]));
 		str_char(out, ':');
-		node_json(out, &n->member[i].value);
+		if (final && span_is(member_key(&n->member[i]), "solution"))
+			write_solutions(out, &n->member[i].value);
+		else
+			node_json(out, &n->member[i].value);
 	}
 	str_char(out, '}');
 }
@@ -106,12 +129,15 @@ static int read_entry(const struct node *n, const struct path *at, struct exit_s
 	if (check_members(n, at, &s->arena, e) < 0)
 		return -1;
 	STR_AUTO text = STR_INIT(ENTRY_MAX);
-	write_rest(&text, n);
+	STR_AUTO final = STR_INIT(ENTRY_MAX);
+	write_rest(&text, n, false);
+	write_rest(&final, n, true);
 	if (text.full)
 		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n), "is too long");
 	s->v[s->n++] = (struct entry){
 		.code = node_get(n, "code")->integer,
 		.rest = arena_span(&s->arena, str_view(&text)),
+		.rest_final = arena_span(&s->arena, str_view(&final)),
 	};
 	return 0;
 }
@@ -184,12 +210,12 @@ bool exit_spec_has(const struct exit_spec *s, int64_t code)
 	return find(s, code) != NULL;
 }
 
-void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code)
+void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final)
 {
 	const struct entry *entry = find(s, code);
 	if (!entry)
 		entry = code > 0 ? s->any_failure : s->any_other;
 	str_puts(out, "{\"code\":");
 	str_int(out, code);
-	str_span(out, entry->rest);
+	str_span(out, final ? entry->rest_final : entry->rest);
 }

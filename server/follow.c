@@ -14,6 +14,7 @@
 #include "k8s/reflector.h"
 #include "server/controller_codes.h"
 #include "server/history_keep.h"
+#include "server/job_show.h"
 #include "server/log.h"
 
 enum {
@@ -39,7 +40,9 @@ struct follow {
 	struct hash_key key;
 	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
 	size_t n_broken, n_lines;
-	bool codes_told; /* that the controller does not know one of our exit codes */
+	int64_t neglected_ms; /* since when a started Framework has no status; 0: none is known */
+	bool neglect_told;
+	bool codes_told;  /* that the controller does not know one of our exit codes */
 	int64_t lines_ms; /* since when n_lines are counted */
 };
 
@@ -116,6 +119,33 @@ static void log_unknown_code(struct follow *f, const struct cached *c, struct sp
 	log_end(&line);
 }
 
+/* No FrameworkController: what is started gets no status, nor does anything else. */
+static void log_neglect(struct follow *f, const struct cached *c)
+{
+	if (f->server->local) /* said at the start */
+		return;
+	if (!c->untouched && f->warm) {
+		if (f->neglect_told)
+			log_event(LOG_INFO, "FrameworkController looks at jobs again", NULL, NULL);
+		f->neglected_ms = 0;
+		f->neglect_told = false;
+	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
+		f->neglected_ms = store_now_ms();
+	}
+}
+
+/* Also when nothing happens: bookmarks come each minute. */
+static void look_for_neglect(struct follow *f)
+{
+	if (f->neglect_told || f->neglected_ms == 0 ||
+	    store_now_ms() - f->neglected_ms < NEGLECT_MS)
+		return;
+	f->neglect_told = true;
+	log_event(LOG_WARN,
+	          "no FrameworkController looks at jobs: they are taken, and nothing runs them",
+	          "mend", "kubectl apply -f k8s/frameworkcontroller/, or see why it does not run");
+}
+
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
@@ -125,6 +155,8 @@ static void frameworks_put(void *arg, struct span object)
 	if (c->broken)
 		log_broken(f, c);
 	log_unknown_code(f, c, object);
+	log_neglect(f, c);
+	look_for_neglect(f);
 	CACHE_VIEW_AUTO *view = cache_view(f->cache);
 	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
 	cache_put(f->cache, c);
@@ -146,6 +178,7 @@ static void frameworks_seen(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_seen(f->cache, version);
+	look_for_neglect(f);
 }
 
 static void frameworks_trouble(void *arg, const char *why)
@@ -249,6 +282,8 @@ static void watch_directory(struct follow *f)
 	frameworks_begin(f);
 	local_follow(f->server->local, &FOLLOWER, f);
 	frameworks_end(f, 0);
+	log_event(LOG_WARN, "jobs are kept in a directory; nothing runs them", "directory",
+	          f->server->options->standalone);
 	events_trouble(f->events, NULL); /* there are no pods, and so there are none */
 }
 

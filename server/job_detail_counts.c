@@ -23,7 +23,12 @@ static void count(struct span tasks, size_t counts[JOB_STATE_MAX], size_t *n, st
 		struct span code = scan_path(item, "attemptStatus", "completionStatus", "code");
 		int64_t c = 0;
 		bool has_code = scan_int(code, INT32_MIN, INT32_MAX, &c);
-		counts[job_state_of(state, has_code, c)]++;
+		enum job_state is = job_state_of(state, has_code, c);
+		/* Between two tries of a pod that was refused. */
+		if (is == JOB_RUNNING &&
+		    scan_type(scan_path(item, "attemptStatus", "podUID")) == SCAN_NULL)
+			is = JOB_WAITING;
+		counts[is]++;
 	}
 }
 

@@ -31,8 +31,9 @@ struct outcome outcome_read(struct span completion_status)
 void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
 {
 	str_puts(w->out, key);
+	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
 	if (o->has_code)
-		exit_spec_json(w->out, w->s->spec, o->code);
+		exit_spec_json(w->out, w->s->spec, o->code, final);
 	else
 		str_puts(w->out, "null");
 }

@@ -225,7 +225,8 @@ static bool has_tag(const struct cached *job, const struct any_of *tags)
 
 bool job_query_takes(const struct job_query *q, const struct cached *job)
 {
-	return (q->v1 || !job->legacy) && (q->states >> job_shown_state(job, q->v1) & 1) &&
+	return !job->creating && (q->v1 || !job->legacy) &&
+	       (q->states >> job_shown_state(job, q->v1) & 1) &&
 	       any(&q->users, cached_shown_user(job)) && any(&q->clusters, job->cluster) &&
 	       any(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
 	       has_keyword(job, q->keyword) && (q->tags.n == 0 || has_tag(job, &q->tags)) &&

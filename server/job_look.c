@@ -1,5 +1,7 @@
 #include "server/job_look.h"
 
+#include <time.h>
+
 #include "base/enc.h"
 #include "server/answer.h"
 #include "server/history.h"
@@ -81,6 +83,13 @@ static size_t read_events(struct request *r, const struct cached *job, struct ev
 	return events_of(events, span_of(job->name), &r->arena, v);
 }
 
+static enum neglect neglect_of(const struct request *r, const struct cached *job)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+	return job_neglect(job, r->loop->server->local != NULL, (int64_t)now.tv_sec * 1000);
+}
+
 static void show(struct request *r, const struct cached *job, struct span doc)
 {
 	const struct looking *l = r->state;
@@ -90,6 +99,7 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	if (!job_has_room(r)) /* any more */
 		return;
 	size_t n = read_events(r, job, &v);
+	shown.neglect = neglect_of(r, job);
 	shown.attempt = l->earlier;
 	shown.waiting = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;
@@ -105,7 +115,8 @@ static const char *tag_of(struct request *r, const struct cached *job)
 	size_t n = read_events(r, job, &v);
 	char hash[33];
 	STR_AUTO seen = STR_INIT(SEEN_MAX);
-	str_printf(&seen, "%s %s %s %d", job->uid, job->resource_version, REST_LIT_VERSION, r->v1);
+	str_printf(&seen, "%s %s %s %d %d", job->uid, job->resource_version, REST_LIT_VERSION,
+	           r->v1, neglect_of(r, job));
 	if (n > 0) {
 		str_printf(&seen, " %zu %lld %lld ", n, (long long)v[0].last_ms,
 		           (long long)v[0].count);

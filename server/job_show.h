@@ -11,12 +11,23 @@ enum job_state job_shown_state(const struct cached *job, bool v1);
 /* One row of a list: {"name", "username", "state", ...}.  Appends. */
 void job_row(struct str *out, const struct cached *job, bool v1);
 
+/* That nobody will run a job, as far as one can tell. */
+enum neglect {
+	NEGLECT_NONE,
+	NEGLECT_DIRECTORY,  /* --standalone: objects are kept, and nothing works on them */
+	NEGLECT_CONTROLLER, /* for half a minute FrameworkController has not looked at it */
+};
+enum { NEGLECT_MS = 30000 };
+/* now_ms since 1970, in_directory: --standalone. */
+enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t now_ms);
+
 struct job_shown {
 	const struct cached *job;
 	struct span doc;     /* of it (cached_doc) */
 	struct span attempt; /* an earlier attemptStatus that is to be shown; or empty */
 	const struct exit_spec *spec;
 	const struct event *waiting; /* why it waits; NULL if nobody knows, or may know */
+	enum neglect neglect;        /* why nobody works on it */
 	bool v1;
 	bool hived;
 };
@@ -35,7 +46,9 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct arena *a,
                 struct err *e);
 /* Of the events of its Framework, the last one first, the one that says why it waits; NULL if none
- * does. Only a Warning counts, about the pod that a task which waits has now. */
+ * does. Only a Warning counts, about the pod that a task which waits has now.  What is wrong with
+ * image, volumes or scheduling comes first; what the kubelet says of the node's configuration is no
+ * reason. */
 const struct event *job_waiting(const struct job_shown *s, const struct event *v, size_t n,
                                 struct arena *a);
 /* How many tasks of each role are in which state: {"worker":{"WAITING":1,"RUNNING":3}}. */

@@ -78,8 +78,13 @@ static void read_role(struct role_progress *role, struct span name, struct span 
 {
 	struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
 	role->name = shown(a, name);
-	for (struct span task; scan_item(&tasks, &task); role->tasks++)
-		role->in[state_of(scan_get(task, "taskState"), a)]++;
+	for (struct span task; scan_item(&tasks, &task); role->tasks++) {
+		enum job_state state = state_of(scan_get(task, "taskState"), a);
+		/* Between two tries of a pod that was refused it is said to run. */
+		if (state == JOB_RUNNING && scan_type(scan_get(task, "containerId")) == SCAN_NULL)
+			state = JOB_WAITING;
+		role->in[state]++;
+	}
 }
 
 static void read_roles(struct progress *p, struct span roles, struct arena *a)

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import time
 from urllib.parse import quote
 
 STOPPED = (-210, -220)
@@ -37,12 +38,13 @@ def ms(text):
     return int(at.replace(tzinfo=datetime.timezone.utc).timestamp()) * 1000
 
 
-def exit_spec(specs, code):
+def exit_spec(specs, code, final):
     if code is None:
         return None
-    if code in specs:
-        return specs[code]
-    return {**specs[256 if code > 0 else -8000], "code": code}
+    entry = specs.get(code) or {**specs[256 if code > 0 else -8000], "code": code}
+    if final and "solution" in entry:
+        return {**entry, "solution": [s for s in entry["solution"] if s != "Wait for the next attempt"]}
+    return entry
 
 
 def port(uid, label, i, start, end):
@@ -76,6 +78,7 @@ class Detail:
         self.latest = self.status.get("attemptStatus") or {}
         self.attempt = attempt or self.latest
         self.earlier = attempt is not None
+        self.final = self.earlier or self.state == "Completed"
         self.completion = self.attempt.get("completionStatus") or {}
         self.name = self.annotations.get("jobName", self.meta["name"])
         self.user = self.labels.get("userName") or self.maker() or "unknown"
@@ -93,7 +96,14 @@ class Detail:
         retry = self.status.get("retryPolicyStatus") or {}
         total, counted = retry.get("totalRetriedCount", 0), retry.get("accountableRetriedCount", 0)
         created = ms(self.meta["creationTimestamp"])
+        delay = retry.get("retryDelaySec")
+        reason = {}
+        if delay is not None and self.state == "AttemptCompleted" and not self.earlier:
+            at = ms(self.status["transitionTime"]) + delay * 1000
+            text = time.strftime("next attempt at %H:%M UTC", time.gmtime(at // 1000))
+            reason = {"waitingReason": {"kind": "retry", "reason": "RetryDelay", "message": text, "nextAttemptTime": at}}
         return {
+            **reason,
             "username": self.user, "state": state_of(self.state, latest_code, v1=self.v1),
             "subState": self.state, "executionType": self.spec["executionType"].upper(),
             "retries": total, "retryDelayTime": retry.get("retryDelaySec"),
@@ -117,7 +127,7 @@ class Detail:
             "appLaunchedTime": ms(a.get("runTime")) or ms(a.get("completionTime")),
             "appCompletedTime": ms(a.get("completionTime")),
             "appExitCode": code, "appExitType": (c.get("type") or {}).get("name"),
-            "appExitSpec": exit_spec(self.specs, code),
+            "appExitSpec": exit_spec(self.specs, code, self.final),
             "appExitTriggerMessage": trigger.get("message"),
             "appExitTriggerTaskRoleName": trigger.get("taskRoleName"),
             "appExitTriggerTaskIndex": trigger.get("taskIndex"),
@@ -182,7 +192,7 @@ class Detail:
             "containerNodeName": a["podNodeName"],
             "containerPorts": ports(notes.get(PORTS), a["podUID"], t["index"]),
             "containerGpus": None, "containerLog": log, "containerExitCode": code,
-            "containerExitSpec": exit_spec(self.specs, code), "containerExitDiagnostics": summary}
+            "containerExitSpec": exit_spec(self.specs, code, self.final), "containerExitDiagnostics": summary}
 
     def whole(self):
         return {"debugId": self.meta["name"], "name": self.name, "jobStatus": self.job_status(),

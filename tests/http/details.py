@@ -225,6 +225,9 @@ def test_waiting_reason(check):
     with Yard() as yard:
         yard.warm()
         framework = renamed(snapshot("04"), "waits")
+        for role in framework["status"]["attemptStatus"]["taskRoleStatuses"]:
+            for task in role["taskStatuses"]:
+                task["attemptStatus"]["podNodeName"] = ""
         kept = put(yard.api, framework)
         path = "/api/v2/jobs/alice~waits"
 
@@ -249,10 +252,63 @@ def test_waiting_reason(check):
         yard.api.put("events", event_of(kept, "Failed", "Failed to pull image \"x\"", n=4,
                                         at="2026-11-22T02:30:00Z"))
         check.ok("the last one counts", wait_until(lambda: reason()["kind"] == "image"))
+        for i, (what, at) in enumerate((("MissingClusterDNS", "03:30"), ("Unhealthy", "03:40"))):
+            yard.api.put("events", event_of(kept, what, "of less weight", n=5 + i, at=f"2026-11-22T{at}:00Z"))
+        yard.api.put("events", event_of(kept, "Failed", "Failed to pull image \"y\"", n=7, at="2026-11-22T02:45:00Z"))
+        check.ok("image, volume and scheduling come before what is later", wait_until(lambda: '"y"' in reason()["message"]), reason())
         running = {**renamed(snapshot("06"), "waits"), "metadata": {}}
         yard.api.update("frameworks", kept["metadata"]["name"], running)
         yard.api.settle()
         check.ok("none of a job that runs", wait_until(lambda: reason() is None))
+
+
+def test_nobody_works_on_it(check):
+    """Without a status for half a minute: no controller looks at it."""
+    with Yard() as yard:
+        yard.warm()
+        job = renamed(snapshot("00"), "left")
+        job["metadata"].pop("creationTimestamp", None)
+        kept = put(yard.api, job)
+        check.ok("not for half a minute yet", "waitingReason" not in yard.ask("carol", "GET", "/api/v2/jobs/alice~left").json["jobStatus"])
+        yard.api.update("frameworks", kept["metadata"]["name"], {**job, "metadata": {"creationTimestamp": "2026-11-20T10:26:32Z"}})
+        yard.api.settle()
+
+        def of(name):
+            return yard.ask("carol", "GET", f"/api/v2/jobs/alice~{name}").json["jobStatus"]
+        check.ok("it comes to be known", wait_until(lambda: "waitingReason" in of("left")))
+        status = of("left")
+        check.equal("it waits", status["state"], "WAITING")
+        check.equal("the reason", (status["waitingReason"]["kind"], status["waitingReason"]["reason"]), ("controller", "NoController"))
+        check.ok("in words", "no FrameworkController has looked at this job" in status["waitingReason"]["message"], status)
+        tag = yard.ask("alice", "GET", "/api/v2/jobs/alice~left").headers["etag"]
+        check.equal("the same again", yard.ask("alice", "GET", "/api/v2/jobs/alice~left", headers={"If-None-Match": tag}).status, 304)
+
+        def bookmarks_until(text):
+            """The server looks at its clock whenever it hears something."""
+            return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text), 90)
+        check.ok("it is in the log", bookmarks_until("no FrameworkController looks at jobs"))
+        seen = renamed(snapshot("01"), "left")
+        yard.api.update("frameworks", job["metadata"]["name"], {**seen, "metadata": {}})
+        check.ok("it was looked at", wait_until(lambda: "waitingReason" not in of("left")))
+        check.ok("and that it is over", yard.server.logged("FrameworkController looks at jobs again"))
+        check.equal("once", len(yard.server.log_lines("no FrameworkController looks at jobs")), 1)
+        put(yard.api, renamed(snapshot("17"), "later"))
+        status = of("later")
+        check.equal("between two attempts", status["waitingReason"], {
+            "kind": "retry", "reason": "RetryDelay", "message": "next attempt at 10:27 UTC", "nextAttemptTime": 1795170472000})
+        half = renamed(snapshot("00"), "half")
+        half["metadata"]["labels"]["rest-lit/creating"] = "true"
+        half["spec"]["executionType"] = "Create"
+        put(yard.api, half)
+        check.equal("what is being made is in no list", sorted(row["name"] for row in yard.ask("alice", "GET", "/api/v2/jobs").json),
+                    ["later", "left"])
+    with Yard(api=False) as yard:
+        yard.submit(job_v2("kept"))
+        check.ok("standalone: is in the log", yard.server.logged("nothing runs them"))
+        status = yard.ask("alice", "GET", "/api/v2/jobs/alice~kept").json["jobStatus"]
+        check.equal("standalone: the reason", status.get("waitingReason"), {
+            "kind": "controller", "reason": "Standalone",
+            "message": "this server keeps jobs in a directory (--standalone); nothing runs them"})
 
 
 def test_detail_tags(check):
@@ -474,6 +530,6 @@ def test_large_attempts(check):
 
 
 TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_too_many_attempts,
-         test_waiting_reason,
+         test_waiting_reason, test_nobody_works_on_it,
          test_detail_tags, test_forged, test_first_rest_lit, test_own_jobs, test_exit_spec_file,
          test_detail_memory, test_large_attempts]

@@ -23,7 +23,7 @@ enum { CODES = 62 }; /* of OpenPAI */
 static json_t *entry(const struct exit_spec *s, int64_t code)
 {
 	STR_AUTO text = STR_INIT(1 << 16);
-	exit_spec_json(&text, s, code);
+	exit_spec_json(&text, s, code, false);
 	json_t *v = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(v);
 	assert_int_equal(json_integer_value(json_object_get(v, "code")), code);
@@ -49,6 +49,24 @@ static void test_built_in(void **state)
 		json_auto_t *wanted = json_loads(str_c(&want), 0, NULL);
 		json_auto_t *got = entry(s, node_get(&list->item[i], "code")->integer);
 		assert_true(json_equal(wanted, got));
+	}
+	exit_spec_free(s);
+}
+
+/* Of what has ended for good, nobody is told to wait for the next attempt. */
+static void test_final(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct exit_spec *s = exit_spec_new("", &e);
+	assert_non_null(s);
+	for (int final = 0; final < 2; final++) {
+		STR_AUTO text = STR_INIT(1 << 16);
+		exit_spec_json(&text, s, 251, final);
+		json_auto_t *v = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
+		assert_int_equal(json_array_size(json_object_get(v, "solution")), 3 - final);
+		assert_int_equal(strstr(str_c(&text), "Wait for the next attempt") == NULL, final);
+		assert_non_null(strstr(str_c(&text), "Use fewer instances"));
 	}
 	exit_spec_free(s);
 }
@@ -108,9 +126,9 @@ static void test_file(void **state)
 	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", &e);
 	assert_non_null(s);
 	STR_AUTO out = STR_INIT(1000);
-	exit_spec_json(&out, s, 9);
-	exit_spec_json(&out, s, 8);
-	exit_spec_json(&out, s, 0);
+	exit_spec_json(&out, s, 9, false);
+	exit_spec_json(&out, s, 8, false);
+	exit_spec_json(&out, s, 0, false);
 	assert_string_equal(
 	    str_c(&out), "{\"code\":9,\"phrase\":\"Mine\",\"type\":\"USER_FAILURE\",\"more\":[1]}"
 			 "{\"code\":8,\"phrase\":\"U\"}{\"code\":0,\"phrase\":\"V\"}");
@@ -153,9 +171,8 @@ static void test_file_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_built_in),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_built_in),     cmocka_unit_test(test_final),
+		cmocka_unit_test(test_others),       cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

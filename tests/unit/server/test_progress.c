@@ -52,6 +52,22 @@ static void test_progress_read(void **state)
 	assert_int_equal(p.role[1].in[JOB_UNKNOWN], 1);
 }
 
+/* Two whose pods do not exist, one whose pod does: what has no pod does not run. */
+static void test_progress_without_pods(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct progress p = read_ok(
+	    "{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{\"taskStatuses\":["
+	    "{\"taskState\":\"RUNNING\",\"containerId\":null},"
+	    "{\"taskState\":\"RUNNING\",\"containerId\":\"5d1c\"},"
+	    "{\"taskState\":\"FAILED\",\"containerId\":null}]}}}",
+	    &a);
+	assert_int_equal(p.role[0].in[JOB_RUNNING], 1);
+	assert_int_equal(p.role[0].in[JOB_WAITING], 1);
+	assert_int_equal(p.role[0].in[JOB_FAILED], 1);
+}
+
 /* Whatever a server says: no crash, and nothing that is taken for something else. */
 static void test_progress_read_strange(void **state)
 {
@@ -204,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_progress_read),
 		cmocka_unit_test(test_progress_read_strange),
+		cmocka_unit_test(test_progress_without_pods),
 		cmocka_unit_test(test_progress_line),
 		cmocka_unit_test(test_progress_stopping),
 		cmocka_unit_test(test_progress_block_fits),

@@ -205,12 +205,12 @@ static void name_reviewed(struct pending *p, const char *subject)
 		memcpy(p->b.user, user, strlen(user) + 1);
 }
 
-static void looked_up(void *arg, enum finding f, const char *subject, const char *why)
+static void looked_up(void *arg, enum finding f, const struct reviewed *who, const char *why)
 {
 	struct pending *p = arg;
 	int64_t believed_ms = p->auth->loop->server->options->token_cache_s * 1000;
 	if (f == FINDING_GOOD && p->b.reviewed)
-		name_reviewed(p, subject);
+		name_reviewed(p, who->subject);
 	if (f == FINDING_GOOD && !p->b.refused)
 		remember(p, believed_ms);
 	if (f == FINDING_BAD)
@@ -333,25 +333,30 @@ static void wipe_header(struct span header)
 	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
 }
 
+bool auth_take_token(struct request *r, struct credentials *c)
+{
+	struct span header = r->framing.value[HEADER_AUTHORIZATION];
+	if (!header.p) {
+		refuse_guest(r);
+		return false;
+	}
+	r->secret = true;
+	const char *wrong = credentials_read(header, &r->arena, c);
+	if (!wrong)
+		r->token = arena_dup(&r->arena, c->token);
+	wipe_header(header);
+	if (wrong)
+		refuse(r, wrong);
+	return !wrong;
+}
+
 static void find_token(struct auth *a, struct asker *q)
 {
 	struct request *r = q->r;
-	struct span header = r->framing.value[HEADER_AUTHORIZATION];
 	struct credentials c;
 	struct belief b = { .iat_s = -1, .exp_s = -1 };
-	if (!header.p) {
-		refuse_guest(r);
+	if (!auth_take_token(r, &c))
 		return;
-	}
-	r->secret = true;
-	const char *wrong = credentials_read(header, &r->arena, &c);
-	if (!wrong)
-		r->token = arena_dup(&r->arena, c.token);
-	wipe_header(header);
-	if (wrong) {
-		refuse(r, wrong);
-		return;
-	}
 	struct span text = { r->token, c.token.n };
 	q->basic_user = c.user;
 	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);

@@ -8,6 +8,7 @@
 #include "server/request.h"
 
 struct auth;
+struct credentials;
 struct keyring;
 
 /* Of one loop. */
@@ -21,6 +22,10 @@ void auth_free(struct auth *a);
  * answered, or r->who will be set and intake_known(r) called.
  */
 bool auth_begin(struct request *r);
+
+/* The token of a request, from its header, which is wiped, into r->token; *c: what else it said.
+ * false: there is none, and r has been answered 401. */
+bool auth_take_token(struct request *r, struct credentials *c);
 
 /* The keys in force.  They may be replaced by others when the caller has returned to the loop, so
  * neither this nor what it points at is to be kept. */

@@ -4,7 +4,7 @@ enum { JANITOR_MARGIN_S = 10 };
 
 struct given {
 	const struct options *o;
-	bool loopback;
+	bool loopback, output_loopback;
 };
 
 static bool is(const char *text, const char *what)
@@ -82,7 +82,45 @@ static bool half_tls(const struct given *g)
 
 static bool in_the_open(const struct given *g)
 {
-	return !g->loopback && !g->o->tls_cert[0] && !g->o->behind_proxy;
+	return !(g->loopback && g->output_loopback) && !g->o->tls_cert[0] && !g->o->behind_proxy;
+}
+
+/* ---- the output of tasks ---- */
+
+static bool half_output(const struct given *g)
+{
+	return (g->o->output_listen[0] != 0) != (g->o->output_url[0] != 0);
+}
+
+static bool output_without_cluster(const struct given *g)
+{
+	return g->o->output_listen[0] && g->o->standalone[0];
+}
+
+static bool is_https(const char *url)
+{
+	return span_starts(span_of(url), "https://");
+}
+
+static bool open_output(const struct given *g)
+{
+	static const char *const HERE[] = { "http://127.0.0.1:", "http://localhost:",
+		                            "http://[::1]:" };
+	struct span url = span_of(g->o->output_url);
+	for (size_t i = 0; i < sizeof(HERE) / sizeof(HERE[0]); i++)
+		if (span_starts(url, HERE[i]))
+			return false;
+	return url.n && !is_https(url.p);
+}
+
+static bool untrusted_output(const struct given *g)
+{
+	return is_https(g->o->output_url) && !g->o->output_ca[0] && !g->o->tls_cert[0];
+}
+
+static bool idle_output_ca(const struct given *g)
+{
+	return g->o->output_ca[0] && !is_https(g->o->output_url);
 }
 
 /* ---- the rest ---- */
@@ -151,6 +189,18 @@ static const struct rule {
 	{ in_the_open, "beyond loopback, tokens and jobs would pass in the clear: give --tls-cert "
 	               "and --tls-key, or "
 	               "say --behind-proxy if something before this server does TLS" },
+	{ half_output,
+	  "--output-listen, where pods upload the end of their output, and --output-url, "
+	  "what they call it, go together" },
+	{ output_without_cluster,
+	  "--output-listen is for pods: not with --standalone, where there are none" },
+	{ open_output,
+	  "--output-url must begin with https:// (or with http://127.0.0.1:, for tests): "
+	  "pods send a token there" },
+	{ untrusted_output,
+	  "--output-url with https:// needs --output-ca or --tls-cert: pods must know whom "
+	  "to trust" },
+	{ idle_output_ca, "--output-ca goes with an --output-url that begins with https://" },
 	{ two_stores, "--standalone, --kubeconfig and --apiserver exclude each other" },
 	{ no_ports, "--port-start must be less than --port-end" },
 	{ hasty_janitor,
@@ -164,9 +214,9 @@ static const struct rule {
 	{ asks_nobody, "--check-images needs --check-images-registries: no other host is asked" },
 };
 
-int checks_options(const struct options *o, bool loopback, struct err *e)
+int checks_options(const struct options *o, bool loopback, bool output_loopback, struct err *e)
 {
-	const struct given given = { o, loopback };
+	const struct given given = { o, loopback, output_loopback };
 	for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++)
 		if (RULES[i].broken(&given))
 			return err_set(e, 400, NULL, "%s", RULES[i].message);

@@ -8,6 +8,7 @@
 #include "k8s/store.h"
 #include "server/controller_codes.h"
 #include "server/log.h"
+#include "server/output_ca.h"
 
 enum {
 	LOOK_MS = 600000, /* for an API server to come up, before what is looked for is given up */
@@ -15,6 +16,7 @@ enum {
 	AGAIN_MS = 2000,  /* between two of them */
 	ANSWER_MAX = 4 << 20, /* it repeats what it was sent */
 	TEXT_MAX = 1024,
+	CA_MAX = 512 << 10,
 	N_LOOKS = 2
 };
 
@@ -35,6 +37,7 @@ struct delivery {
 	size_t n_looks, n_there;
 	struct object program; /* the ConfigMap; name is NULL if there is none to make */
 	bool forbidden;        /* making it is; then it must be seen to be there */
+	struct str ca;         /* the ConfigMap of output_ca.h; empty: none */
 	bool stopping;
 };
 
@@ -326,6 +329,57 @@ static void compared(void *arg, const struct store_reply *reply)
 		            "delete it"));
 }
 
+/* ---- whom pods trust with their output ------------------------------------------------------ */
+
+static store_callback ca_made, ca_changed;
+
+static void ask_ca(struct delivery *d, enum store_verb verb, int64_t after_ms)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = verb,
+				    .kind = KIND_CONFIGMAP,
+				    .name = OUTPUT_CA,
+				    .body = { str_view(&d->ca) },
+				    .not_before_ms = after_ms ? store_now_ms() + after_ms : 0,
+				    .deadline_ms = store_now_ms() + after_ms + TRY_MS,
+				    .done = verb == STORE_CREATE ? ca_made : ca_changed,
+				    .arg = d,
+				});
+}
+
+static void ca_failed(struct delivery *d, const char *verb, const struct store_reply *reply)
+{
+	if (reply->outcome != STORE_REFUSED) {
+		ask_ca(d, STORE_CREATE, AGAIN_MS);
+		return;
+	}
+	STR_AUTO why = STR_INIT(TEXT_MAX);
+	put_why(&why, verb, KIND_CONFIGMAP, reply);
+	struct line line = log_begin(LOG_WARN, "pods cannot upload their output over https");
+	name_object(&line, KIND_CONFIGMAP, OUTPUT_CA);
+	log_text(&line, "namespace", span_of(d->server->namespace_name));
+	log_text(&line, "why", str_view(&why));
+	log_end(&line);
+}
+
+static void ca_changed(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (!d->stopping && reply->outcome != STORE_OK)
+		ca_failed(d, "patch", reply);
+}
+
+static void ca_made(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (d->stopping || reply->outcome == STORE_OK)
+		return;
+	if (reply->outcome == STORE_EXISTS)
+		ask_ca(d, STORE_PATCH, 0);
+	else
+		ca_failed(d, "create", reply);
+}
+
 /* ---- from the start on ------------------------------------------------------------------------
  */
 
@@ -334,6 +388,8 @@ static void begin(struct delivery *d)
 	look_for_all(d);
 	if (d->program.name)
 		ask(d, STORE_CREATE, 0);
+	if (d->ca.n)
+		ask_ca(d, STORE_CREATE, 0);
 	store_start(d->store);
 }
 
@@ -353,6 +409,11 @@ struct delivery *delivery_start(struct server *s, struct err *e)
 		set_looks(d);
 	if (runtime_object(s->translator, &d->arena, &d->program))
 		atomic_store(&s->delivery, DELIVERY_PENDING);
+	d->ca = STR_INIT(CA_MAX);
+	if (output_ca_write(&d->ca, s->options, e) < 0) {
+		delivery_free(d);
+		return NULL;
+	}
 	begin(d);
 	return d;
 }
@@ -361,6 +422,16 @@ bool delivery_again(struct delivery *d)
 {
 	if (store_pending(d->store))
 		return false; /* it is being done */
+	ERR_AUTO e = { 0 };
+	STR_AUTO ca = STR_INIT(CA_MAX);
+	if (output_ca_write(&ca, d->server->options, &e) < 0) {
+		log_event(LOG_WARN, "what pods trust with their output stays as it was", "why",
+		          err_msg(&e));
+	} else {
+		str_done(&d->ca);
+		d->ca = ca;
+		ca = STR_INIT(0);
+	}
 	begin(d);
 	return true;
 }
@@ -387,6 +458,7 @@ void delivery_free(struct delivery *d)
 		return;
 	d->stopping = true;
 	store_free(d->store);
+	str_done(&d->ca);
 	arena_done(&d->arena);
 	free(d);
 }

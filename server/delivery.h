@@ -10,6 +10,9 @@
  * - With --runtime=configmap the ConfigMap with pai-runtime is made.  Until it is there,
  *   no job is taken: its pods could not start.  This is tried for as long as it takes.
  *
+ * - With --output-url the ConfigMap is made that says which server pods trust with their output. No
+ *   job waits for it: pods run without, and upload nothing.
+ *
  * It has a store of its own, so that it cannot be in the way of jobs.  All of it on one thread, but
  * for delivery_problem.
  */

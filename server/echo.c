@@ -1,6 +1,8 @@
 /*
  * A log is followed by a link, which is asked for each time.  A server ends a long stream, or dies:
- * then the log is asked for again, and what was printed of it is passed over.
+ * then the log is asked for again, and what was printed of it is passed over.  When a task has
+ * ended, its log is asked for a last time: the pod may have gone before all of it came, and the
+ * server may have kept the end.
  */
 #include "server/echo.h"
 
@@ -11,7 +13,14 @@
 #include "k8s/store.h"
 #include "server/lines.h"
 
-enum { NAME_MAX_BYTES = 256, LINKS_MAX = 64 * 1024, LINKS_MS = 30000, LOST_MAX = 3 };
+enum {
+	NAME_MAX_BYTES = 256,
+	LINKS_MAX = 64 * 1024,
+	LINKS_MS = 30000,
+	LOST_MAX = 3,
+	EARLY_MS = 2000,
+	TIME_MAX = 40
+};
 
 enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
 
@@ -21,11 +30,15 @@ struct voice {
 	int64_t index;
 	char *log, *next_log; /* paths; the second of a later attempt, when this one is over */
 	bool done;            /* the task has ended */
+	bool heard;           /* a stream of this attempt was opened */
+	bool final;           /* ... and the last one was asked for after its end */
 	enum stage stage;
 	struct exchange *exchange;
 	char *path; /* of the exchange */
 	uint64_t printed, skip;
-	bool fresh; /* something new came in this stream */
+	uint64_t runtime; /* bytes of the former that pai-runtime has written, not the task */
+	uint64_t begin;   /* bytes of the log that are before what the stream will have */
+	bool fresh;       /* something new came in this stream */
 	unsigned failures;
 	int64_t due_ms;
 	struct lines lines;
@@ -41,9 +54,18 @@ struct echo {
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
+/* "[time] [openpai-runtime] ..." */
+static bool is_runtime(struct span line)
+{
+	size_t at = span_find(line, 0, "] [openpai-runtime] ");
+	return line.n && line.p[0] == '[' && at < TIME_MAX;
+}
+
 static void print_line(void *arg, struct span line, bool cut)
 {
 	struct voice *v = arg;
+	if (is_runtime(line))
+		v->runtime += line.n + 1;
 	screen_log(v->echo->screen, v->prefix, line, cut);
 }
 
@@ -68,7 +90,8 @@ static void end_voice(struct voice *v)
 		return;
 	free(v->log);
 	v->log = TAKE(v->next_log);
-	v->printed = 0;
+	v->printed = v->runtime = 0;
+	v->heard = v->final = false;
 	v->failures = 0;
 	v->due_ms = 0;
 	v->stage = STAGE_REST;
@@ -89,9 +112,11 @@ static void failed(struct voice *v, const struct client_answer *a)
 	bool gone = v->next_log || (v->done && (!remote_may_retry(a) || v->failures >= LOST_MAX));
 	if (!lasting && !gone) {
 		again_later(v, a);
+		if (a->status == 404) /* its pod is being made: soon, however long that takes */
+			v->due_ms = store_now_ms() + EARLY_MS;
 		return;
 	}
-	if (lasting || v->printed == 0) {
+	if (lasting || (v->printed == 0 && !v->heard)) {
 		ERR_AUTO e = { 0 };
 		STR_AUTO text = STR_INIT(LINKS_MAX);
 		remote_error(v->echo->remote, a, &e);
@@ -106,14 +131,19 @@ static void stream_ended(void *arg, const struct client_answer *a)
 {
 	struct voice *v = arg;
 	v->exchange = NULL;
+	bool over = v->done || v->next_log;
+	bool whole = !a->problem && a->status / 100 == 2;
 	if (v->fresh)
 		v->failures = 0;
-	if (a->problem || a->status / 100 != 2)
+	v->heard |= whole;
+	if (!whole)
 		failed(v, a);
-	else if (v->done || v->next_log)
+	else if (over && v->final)
 		end_voice(v);
 	else
 		again_later(v, a);
+	if (whole && over && v->stage == STAGE_REST && !v->final)
+		v->due_ms = 0;
 }
 
 static void start(struct voice *v, enum stage stage, const struct client_call *call)
@@ -130,7 +160,7 @@ static void open_stream(struct voice *v, struct span uri)
 	free(v->path);
 	v->path = xasprintf("%.*s%sfollow=true", (int)uri.n, uri.p,
 	                    memchr(uri.p, '?', uri.n) ? "&" : "?");
-	v->skip = v->printed;
+	v->skip = v->printed - v->begin;
 	v->fresh = false;
 	const struct client_call call = { .method = "GET",
 		                          .path = v->path,
@@ -156,6 +186,21 @@ static struct span choose_link(struct span body, struct arena *a)
 	return chosen;
 }
 
+/* A pod's log has all of it.  What the server has kept of one that is gone begins later, and has
+ * what the task has written only. */
+static void find_begin(struct voice *v, struct span body)
+{
+	int64_t dropped;
+	v->begin = 0;
+	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
+		return;
+	v->begin = (uint64_t)dropped;
+	v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
+	v->runtime = 0;
+	if (v->printed < v->begin)
+		v->printed = v->begin;
+}
+
 static void links_ended(void *arg, const struct client_answer *a)
 {
 	struct voice *v = arg;
@@ -163,8 +208,10 @@ static void links_ended(void *arg, const struct client_answer *a)
 	struct span uri = { "", 0 };
 	v->exchange = NULL;
 	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
-	if (good)
+	if (good) {
 		uri = choose_link(a->body, &arena);
+		find_begin(v, a->body);
+	}
 	if (uri.n)
 		open_stream(v, uri);
 	else
@@ -173,6 +220,7 @@ static void links_ended(void *arg, const struct client_answer *a)
 
 static void ask_for_links(struct voice *v)
 {
+	v->final = v->done || v->next_log;
 	const struct client_call call = { .method = "GET",
 		                          .path = v->log,
 		                          .max = LINKS_MAX,
@@ -273,7 +321,8 @@ static void update_voice(struct voice *v, struct span task, struct arena *a)
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
 	struct span log = scan_text(scan_get(task, "containerLog"), a);
 	v->done = job_state_final(state);
-	if (state == JOB_WAITING || log.n < 2 || log.p[0] != '/')
+	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
+	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/')
 		return;
 	if (v->log && span_is(log, v->log))
 		return;

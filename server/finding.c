@@ -64,20 +64,37 @@ static bool has_text(const json_t *list, const char *text)
 	return false;
 }
 
-enum finding finding_review(struct span review, const char *audience,
-                            char subject[static SUBJECT_MAX + 1])
+static void copy_text(char *out, size_t max, struct span text)
+{
+	size_t n = text.n <= max ? text.n : 0;
+	memcpy(out, text.p, n);
+	out[n] = '\0';
+}
+
+/* The one value of an extra attribute of the user, or "". */
+static struct span extra_of(const json_t *user, const char *key)
+{
+	const json_t *list = json_object_get(json_object_get(user, "extra"), key);
+	return text_of(json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
+}
+
+enum finding finding_review(struct span review, const char *audience, struct reviewed *out)
 {
 	json_auto_t *object = reply_parse(review);
 	const json_t *status = json_object_get(object, "status");
 	if (!is_kind(object, "TokenReview") || !json_is_object(status))
 		return FINDING_NONE;
-	struct span name = text_of(json_object_get(json_object_get(status, "user"), "username"));
+	const json_t *user = json_object_get(status, "user");
+	struct span name = text_of(json_object_get(user, "username"));
 	/* An API server that does not know audiences answers without them. */
 	if (!json_is_true(json_object_get(status, "authenticated")) ||
 	    !has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
 	    name.n > SUBJECT_MAX)
 		return FINDING_BAD;
-	memcpy(subject, name.p, name.n);
-	subject[name.n] = '\0';
+	copy_text(out->subject, SUBJECT_MAX, name);
+	copy_text(out->pod_name, POD_NAME_MAX,
+	          extra_of(user, "authentication.kubernetes.io/pod-name"));
+	copy_text(out->pod_uid, POD_UID_MAX,
+	          extra_of(user, "authentication.kubernetes.io/pod-uid"));
 	return FINDING_GOOD;
 }

@@ -223,6 +223,7 @@ static const struct {
 	{ "application/yaml", BODY_TYPE_YAML },
 	{ "application/x-yaml", BODY_TYPE_YAML },
 	{ "application/x-www-form-urlencoded", BODY_TYPE_FORM },
+	{ "application/octet-stream", BODY_TYPE_BYTES },
 };
 
 enum body_type framing_body_type(const struct framing *f)

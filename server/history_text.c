@@ -16,8 +16,7 @@ char *history_name(struct arena *a, const char *framework, int64_t attempt)
 	return arena_printf(a, "%s-attempt-%lld", framework, (long long)attempt);
 }
 
-/* At most `max` bytes, in the arena; false if it takes more. */
-static bool gzip(struct span text, size_t max, struct arena *a, struct span *packed)
+bool history_gzip(struct span text, size_t max, struct arena *a, struct span *packed)
 {
 	union {
 		const char *p;
@@ -65,18 +64,35 @@ static struct span without_tasks(struct span status, struct arena *a)
 	return kept;
 }
 
+void history_owner(struct str *out, const char *framework, const char *uid)
+{
+	str_puts(out, "\"ownerReferences\":[{"
+	              "\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\","
+	              "\"kind\":\"Framework\",\"name\":");
+	str_json(out, span_of(framework));
+	str_puts(out, ",\"uid\":");
+	str_json(out, span_of(uid));
+	str_puts(out, "}]");
+}
+
+bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
+{
+	struct scan owners = scan_begin(scan_path(configmap, "metadata", "ownerReferences"));
+	struct span owner;
+	while (scan_item(&owners, &owner))
+		if (span_is(scan_text(scan_get(owner, "uid"), a), uid))
+			return true;
+	return false;
+}
+
 static void put_configmap(struct str *out, const struct cached *job, struct span packed,
                           struct arena *a)
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
 	str_json(out, span_of(history_name(a, job->name, job->attempt)));
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"attempt\"},\"ownerReferences\":[{"
-	              "\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\","
-	              "\"kind\":\"Framework\",\"name\":");
-	str_json(out, span_of(job->name));
-	str_puts(out, ",\"uid\":");
-	str_json(out, span_of(job->uid));
-	str_puts(out, "}]},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
+	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"attempt\"},");
+	history_owner(out, job->name, job->uid);
+	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
 	str_base64(out, packed);
 	str_puts(out, "\"}}");
 }
@@ -88,20 +104,11 @@ bool history_write(struct str *out, const struct cached *job, struct span doc, s
 	struct span packed;
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
-	if (!gzip(status, max, a, &packed) && !gzip(without_tasks(status, a), max, a, &packed))
+	if (!history_gzip(status, max, a, &packed) &&
+	    !history_gzip(without_tasks(status, a), max, a, &packed))
 		return false;
 	put_configmap(out, job, packed, a);
 	return true;
-}
-
-static bool is_owned(struct span configmap, const char *uid, struct arena *a)
-{
-	struct scan owners = scan_begin(scan_path(configmap, "metadata", "ownerReferences"));
-	struct span owner;
-	while (scan_item(&owners, &owner))
-		if (span_is(scan_text(scan_get(owner, "uid"), a), uid))
-			return true;
-	return false;
 }
 
 bool history_read(struct span configmap, const char *uid, int64_t attempt, struct arena *a,
@@ -110,7 +117,7 @@ bool history_read(struct span configmap, const char *uid, int64_t attempt, struc
 	struct span bytes;
 	struct span text;
 	int64_t id;
-	if (!scan_valid(configmap, HISTORY_DEPTH) || !is_owned(configmap, uid, a))
+	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, uid, a))
 		return false;
 	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if (base64_decode(a, packed, &bytes) < 0 ||

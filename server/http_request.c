@@ -22,6 +22,7 @@
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/stream_parts.h"
+#include "server/uploads.h"
 
 struct connection *http_connection_of(struct MHD_Connection *m)
 {
@@ -327,6 +328,7 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	if (!r->answered)
 		note_cut(r, how);
 	lasting_end(r);
+	uploads_end(r);
 	/* The library has a timer of its own beside ours. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	intake_log(r);

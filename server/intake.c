@@ -8,8 +8,10 @@
 #include "server/fields.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/output_text.h"
 #include "server/query.h"
 #include "server/routes.h"
+#include "server/uploads.h"
 
 enum { TOKEN_MIN = 80 }; /* no token that anybody signed has fewer bytes */
 
@@ -55,6 +57,8 @@ static const struct {
 	[BODY_FIELDS] = { 1u << BODY_TYPE_TEXT | 1u << BODY_TYPE_JSON | 1u << BODY_TYPE_FORM,
 	                  "the Content-Type must be application/json, text/* (with JSON in it) or "
 	                  "application/x-www-form-urlencoded" },
+	[BODY_OUTPUT] = { 1u << BODY_TYPE_BYTES,
+	                  "the Content-Type must be application/octet-stream" },
 };
 
 static void refuse_large(struct request *r)
@@ -82,6 +86,8 @@ static void check_body(struct request *r, const struct framing *f)
 	r->form = type == BODY_TYPE_FORM;
 	if (r->route->body == BODY_FIELDS && r->body.max > FIELDS_BODY)
 		r->body.max = FIELDS_BODY;
+	if (r->route->body == BODY_OUTPUT)
+		r->body.max = OUTPUT_BODY_MAX;
 	r->too_large = f->length > r->body.max;
 	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent, or for want of a better moment */
@@ -139,6 +145,7 @@ static bool is_open(struct request *r)
 		return o->compat[0] && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
 	case AUTH_USER:
 	case AUTH_PERSON:
+	case AUTH_POD:
 		break;
 	}
 	return false;
@@ -151,7 +158,7 @@ static void check_route(struct request *r)
 		check_body(r, &r->framing);
 	if (r->answered || r->too_large)
 		return;
-	bool known = is_open(r) || auth_begin(r);
+	bool known = r->route->auth == AUTH_POD ? uploads_begin(r) : is_open(r) || auth_begin(r);
 	if (known && !r->answered)
 		check_known(r);
 }
@@ -160,8 +167,9 @@ void intake_header(struct request *r)
 {
 	const struct server *s = r->loop->server;
 	const char *scheme = s->tls ? "https" : "http";
-	const char *foreign =
-	    s->options->no_auth ? framing_local(&r->framing, scheme, s->port) : NULL;
+	const char *foreign = s->options->no_auth && !r->loop->uploads
+	                          ? framing_local(&r->framing, scheme, s->port)
+	                          : NULL;
 	struct span path = span_of(r->path);
 	r->looked_at = true;
 	if (foreign) {
@@ -171,9 +179,11 @@ void intake_header(struct request *r)
 	edge_check(r);
 	if (r->answered)
 		return;
-	if (strcmp(r->method, "OPTIONS") == 0) {
+	r->route = r->loop->uploads ? uploads_route(r->method, path)
+	                            : route_find(r->method, path, &r->arena, r->args);
+	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->uploads) {
 		options_reply(r, path);
-	} else if (!(r->route = route_find(r->method, path, &r->arena, r->args))) {
+	} else if (!r->route) {
 		no_route(r, path);
 	} else {
 		check_route(r);

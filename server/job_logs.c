@@ -4,9 +4,7 @@
  */
 #include <time.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
-#include "base/scan.h"
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/auth.h"
@@ -15,67 +13,52 @@
 #include "server/log_read.h"
 #include "server/loop.h"
 #include "server/query.h"
+#include "server/task_find.h"
 #include "server/token.h"
 
-enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE, UID_MAX = 64 };
+enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 
-/* What can be had of a task; output of both streams comes as one from an API server. */
-static const char *const FILES[] = { "all", "runtime" };
-enum { N_FILES = sizeof(FILES) / sizeof(FILES[0]) };
+/* What can be had of a task; of one whose pod is gone, not the last. */
+static const char *const FILES[] = { "stdout", "stderr", "all", "runtime" };
+enum { N_FILES = sizeof(FILES) / sizeof(FILES[0]), N_KEPT = N_FILES - 1 };
 
 /* ---- the task ---- */
 
-static bool has_id(struct span attempt_status, struct span wanted)
+static bool number_is(struct span text, int64_t wanted)
 {
-	int64_t id;
-	int64_t number;
-	return parse_i64(wanted, 0, INT32_MAX, &number) == 0 &&
-	       scan_int(scan_get(attempt_status, "id"), 0, INT32_MAX, &id) && id == number;
+	int64_t n;
+	return parse_i64(text, 0, INT32_MAX, &n) == 0 && n == wanted;
 }
 
-/* Of a list, the object whose member is this text or number; p is NULL if there is none. */
-static struct span find_item(struct span list, const char *key, struct span wanted, struct arena *a)
+static bool number_below(struct span text, int64_t most)
 {
-	struct scan s = scan_begin(list);
-	for (struct span item, text; scan_item(&s, &item);) {
-		struct span value = scan_get(item, key);
-		if (span_eq(value, wanted) ||
-		    (scan_string(value, a, &text) && span_eq(text, wanted)))
-			return item;
-	}
-	return (struct span){ NULL, 0 };
+	int64_t n;
+	return parse_i64(text, 0, INT32_MAX, &n) == 0 && n < most;
 }
 
-static bool uid_ok(struct span uid)
-{
-	for (size_t i = 0; i < uid.n; i++)
-		if (!is_alnum(uid.p[i]) && uid.p[i] != '-')
-			return false;
-	return uid.n > 0 && uid.n <= UID_MAX;
-}
-
-/* The uid of the pod of this attempt of a task, in the arena.  NULL and *e: 404. */
-static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a,
+/* What the status says of this attempt of a task: the uid of its pod, "" of an earlier one; and
+ * whether that is there, by what it says.  NULL and *e: 404. */
+static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a, bool *runs,
                             struct err *e)
 {
-	struct span roles;
-	struct span uid;
-	struct span attempt = scan_path(doc, "status", "attemptStatus", NULL);
-	bool known = cached_roles(attempt, a, &roles);
-	struct span role = known ? find_item(roles, "name", l->role, a) : (struct span){ NULL, 0 };
-	struct span task = find_item(scan_get(role, "taskStatuses"), "index", l->index, a);
-	struct span latest = scan_get(task, "attemptStatus");
-	if (!task.p)
+	struct task_found task;
+	*runs = false;
+	if (!task_find(doc, l->role, l->index, a, &task)) {
 		(void)err_set(e, NO_TASK_LOG, "there is no such task, or none yet");
-	else if (!has_id(attempt, l->attempt) || !has_id(latest, l->retry))
-		(void)err_set(e, NO_TASK_LOG,
-		              "logs are there of the latest attempt only: those of others went "
-		              "with their pods");
-	else if (!scan_string(scan_get(latest, "podUID"), a, &uid) || !uid_ok(uid))
+		return NULL;
+	}
+	bool latest = number_is(l->attempt, task.attempt);
+	if (number_below(l->attempt, task.attempt) ||
+	    (latest && number_below(l->retry, task.retry)))
+		return "";
+	if (!latest || !number_is(l->retry, task.retry)) {
+		(void)err_set(e, NO_TASK_LOG, "there is no such attempt of the task");
+		return NULL;
+	}
+	if (!task.pod_uid[0])
 		(void)err_set(e, NO_TASK_LOG, "the task has no pod yet");
-	else
-		return arena_dup(a, uid);
-	return NULL;
+	*runs = task.runs;
+	return task.pod_uid[0] ? task.pod_uid : NULL;
 }
 
 /* ---- links ---- */
@@ -109,7 +92,7 @@ static struct log_signing signing(const struct request *r)
 
 /* What a job's document says of the task in the path; false: answered. */
 static bool take_task(struct request *r, struct log_link *l, const struct cached *job,
-                      struct span doc)
+                      struct span doc, bool *runs)
 {
 	ERR_AUTO e = { 0 };
 	l->framework = job->name;
@@ -117,7 +100,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct cached
 	l->user = r->who->name;
 	l->tail = is_on(r, "tail-mode");
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
-	l->pod_uid = find_pod(l, doc, &r->arena, &e);
+	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);
 	if (!l->pod_uid)
 		answer_error(r, &e);
 	return l->pod_uid;
@@ -125,23 +108,47 @@ static bool take_task(struct request *r, struct log_link *l, const struct cached
 
 /* ---- where they are ---- */
 
-static void doc_came(struct request *r, const struct cached *job, struct span doc)
+static void answer_locations(struct request *r, const struct log_link *task, size_t n,
+                             int64_t dropped)
 {
-	struct log_link l = link_of_path(r);
+	struct log_link l = *task;
 	struct str *out = &r->reply.body;
-	if (!take_task(r, &l, job, doc))
-		return;
 	struct log_signing by = signing(r);
 	str_puts(out, "{\"locations\":[");
-	for (size_t i = 0; i < N_FILES; i++) {
+	for (size_t i = 0; i < n; i++) {
 		l.file = span_of(FILES[i]);
 		str_printf(out, "%s{\"name\":\"%s\",\"uri\":\"", i ? "," : "", FILES[i]);
 		log_link_write(out, &by, &l);
 		str_puts(out, "\"}");
 	}
-	str_puts(out, "]}\n");
+	str_char(out, ']');
+	if (n == N_KEPT)
+		str_printf(out, ",\"dropped\":%lld", (long long)dropped);
+	str_puts(out, "}\n");
 	wipe(&by, sizeof(by));
 	answer_json(r, 200);
+}
+
+static void locations_looked(struct request *r, const struct log_link *l, enum log_there there,
+                             int64_t dropped)
+{
+	if (there == LOG_NONE)
+		answer_refuse(r, LOG_GONE);
+	else
+		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
+}
+
+/* No link is given out that is known to lead nowhere. */
+static void doc_came(struct request *r, const struct cached *job, struct span doc)
+{
+	struct log_link l = link_of_path(r);
+	bool runs;
+	if (!take_task(r, &l, job, doc, &runs))
+		return;
+	if (runs)
+		answer_locations(r, &l, N_FILES, 0);
+	else
+		log_look(r, &l, locations_looked);
 }
 
 static void found(struct request *r, const struct cached *job)
@@ -172,9 +179,10 @@ static bool file_known(struct span file)
 static void log_doc_came(struct request *r, const struct cached *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
+	bool runs;
 	if (!file_known(l.file))
-		answer_refuse(r, NO_TASK_LOG, "logs are called all and runtime");
-	else if (take_task(r, &l, job, doc))
+		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
+	else if (take_task(r, &l, job, doc, &runs))
 		log_read(r, &l, is_on(r, "follow"));
 }
 

@@ -34,16 +34,16 @@ static int parse_host(struct span host, int64_t port, struct address *out)
 	return out->n ? 0 : -1;
 }
 
-int address_parse(const char *text, struct address *out, struct err *e)
+int address_parse(const char *option, const char *text, struct address *out, struct err *e)
 {
 	const char *colon = strrchr(text, ':');
 	int64_t port;
 	if (!colon || parse_i64(span_of(colon + 1), 0, 65535, &port) < 0 ||
 	    parse_host((struct span){ text, (size_t)(colon - text) }, port, out) < 0)
 		return err_set(e, 400, "InvalidOption",
-		               "--listen: \"%s\" is not ADDRESS:PORT, such as 127.0.0.1:9186 or "
+		               "%s: \"%s\" is not ADDRESS:PORT, such as 127.0.0.1:9186 or "
 		               "[::1]:9186",
-		               text);
+		               option, text);
 	return 0;
 }
 

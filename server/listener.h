@@ -11,8 +11,9 @@ struct address {
 	socklen_t n;
 };
 
-/* "127.0.0.1:9186", "[::1]:9186", "localhost:9186", ":9186" (all).  -1 and *e. */
-int address_parse(const char *text, struct address *out, struct err *e);
+/* "127.0.0.1:9186", "[::1]:9186", "localhost:9186", ":9186" (all).  -1 and *e, which names the
+ * option. */
+int address_parse(const char *option, const char *text, struct address *out, struct err *e);
 bool address_is_loopback(const struct address *a);
 uint16_t address_port(const struct address *a);
 void address_text(struct str *out, const struct address *a);

@@ -2,12 +2,14 @@
  * GET the pod; is it the right one?  GET its log; hand on each piece, at the client's pace.
  *
  * A reading belongs to the request until its log has begun, then to the stream; of the end of a log
- * there is no stream, but a ring, which is answered when all has come.
+ * there is no stream, but a ring, which is answered when all has come.  When the pod is gone, the
+ * end of its output may be kept in a ConfigMap: then that is the answer.
  */
 #include "server/log_read.h"
 
 #include <stdlib.h>
 
+#include "base/chars.h"
 #include "base/enc.h"
 #include "base/scan.h"
 #include "k8s/store.h"
@@ -15,9 +17,10 @@
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/loop.h"
+#include "server/output_text.h"
 #include "server/stream.h"
 
-enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000 };
+enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000, ROLE_MAX = 63 };
 
 static const char TYPE[] = "text/plain; charset=utf-8";
 
@@ -25,6 +28,8 @@ struct reading {
 	struct request *r; /* until it is answered */
 	struct log_link link;
 	bool follow;
+	int refused;        /* what the API server answered instead of the log; 0: nothing yet */
+	log_looked *looked; /* only this is asked; NULL: the log itself */
 	const char *pod;
 	struct tail *tail;     /* NULL: not yet, or no more */
 	struct stream *stream; /* NULL: not yet */
@@ -56,9 +61,6 @@ static const char *because(struct reading *g, const char *what, struct span why)
 	return arena_printf(&g->r->arena, "%s: %.*s", what, (int)why.n, why.p);
 }
 
-#define GONE                                                                                       \
-	NO_TASK_LOG, "the pod of this task is gone, and its log with it: pods of a job are "       \
-		     "deleted when it ends or is tried again"
 #define RIGHTS                                                                                     \
 	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
 		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
@@ -70,9 +72,9 @@ static void set_headers(struct request *r)
 }
 
 /* What the API server says instead of a log. */
-static void refuse_log(struct reading *g, const struct tail_end *end)
+static void refuse_log(struct reading *g)
 {
-	switch (end->status) {
+	switch (g->refused) {
 	case 400:
 		refuse(g, NO_TASK_LOG, "there is no log yet: the container has not started");
 		break;
@@ -80,7 +82,7 @@ static void refuse_log(struct reading *g, const struct tail_end *end)
 		refuse(g, RIGHTS);
 		break;
 	case 404:
-		refuse(g, GONE);
+		refuse(g, LOG_GONE);
 		break;
 	case 429:
 	case 503:
@@ -91,9 +93,125 @@ static void refuse_log(struct reading *g, const struct tail_end *end)
 		       arena_printf(&g->r->arena,
 		                    "the API server answered %d instead of the log: it may not "
 		                    "reach the kubelet of the task's node",
-		                    end->status));
+		                    g->refused));
 		break;
 	}
+}
+
+/* ---- what is kept ---- */
+
+static unsigned streams_of(struct span file)
+{
+	return span_is(file, "stdout")   ? OUTPUT_STDOUT
+	       : span_is(file, "stderr") ? OUTPUT_STDERR
+	       : span_is(file, "all")    ? OUTPUT_BOTH
+	                                 : 0;
+}
+
+/* false: it has no name that an output could be kept by. */
+static bool output_of(const struct log_link *l, struct output_id *id)
+{
+	*id = (struct output_id){ .framework = l->framework,
+		                  .framework_uid = l->framework_uid,
+		                  .role = l->role,
+		                  .pod_uid = l->pod_uid };
+	for (size_t i = 0; i < l->role.n; i++)
+		if (!is_lower_alnum(l->role.p[i]))
+			return false;
+	return l->role.n > 0 && l->role.n <= ROLE_MAX &&
+	       parse_i64(l->index, 0, INT32_MAX, &id->index) == 0 &&
+	       parse_i64(l->attempt, 0, INT32_MAX, &id->attempt) == 0 &&
+	       parse_i64(l->retry, 0, INT32_MAX, &id->retry) == 0;
+}
+
+static void looked(struct reading *g, enum log_there there, int64_t dropped)
+{
+	struct request *r = g->r;
+	struct log_link l = g->link;
+	log_looked *done = g->looked;
+	reading_free(g);
+	done(r, &l, there, dropped);
+}
+
+static void answer_kept(struct reading *g, struct span frames)
+{
+	struct request *r = g->r;
+	size_t most = (size_t)r->loop->server->options->log_tail;
+	STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
+	output_put(&text, frames, streams_of(g->link.file));
+	size_t skip = g->link.tail && !g->follow && text.n > most ? text.n - most : 0;
+	r->reply.body = STR_SECRET(OUTPUT_CONTENT_MAX);
+	str_put(&r->reply.body, text.n ? text.p + skip : "", text.n - skip);
+	r->reply.status = 200;
+	r->reply.type = TYPE;
+	set_headers(r);
+	answer_send(r);
+	reading_free(g);
+}
+
+static void kept_came(void *arg, const struct store_reply *reply)
+{
+	struct reading *g = arg;
+	struct output_id id;
+	struct output_facts facts = { 0 };
+	struct span frames;
+	bool silent = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS ||
+	              reply->outcome == STORE_FULL;
+	bool there = reply->outcome == STORE_OK && output_of(&g->link, &id) &&
+	             output_read(reply->body, &id, &g->r->arena, &facts, &frames);
+	if (silent)
+		refuse(g, UNAVAILABLE,
+		       because(g, "the API server does not answer", reply->message));
+	else if (g->looked)
+		looked(g, there ? LOG_KEPT : LOG_NONE, facts.dropped);
+	else if (there)
+		answer_kept(g, frames);
+	else if (g->refused)
+		refuse_log(g);
+	else
+		refuse(g, LOG_GONE);
+}
+
+/* The pod is gone: is the end of its output kept? */
+static void ask_kept(struct reading *g)
+{
+	struct output_id id;
+	struct loop *loop = g->r->loop;
+	if (!streams_of(g->link.file) && g->refused) {
+		refuse_log(g);
+	} else if (!streams_of(g->link.file)) {
+		refuse(g, NO_TASK_LOG,
+		       "the pod of this task is gone, and with it what pai-runtime did before "
+		       "the task began");
+	} else if (!output_of(&g->link, &id)) {
+		refuse(g, NO_TASK_LOG, "there is no such task");
+	} else if (!loop->store) {
+		refuse(g, UNAVAILABLE, "this server is shutting down");
+	} else {
+		request_wait(g->r);
+		store_request(
+		    loop->store,
+		    &(struct store_request){
+			.verb = STORE_GET,
+			.kind = KIND_CONFIGMAP,
+			.name = output_name(&g->r->arena, &id),
+			.whole = true,
+			.user = g->link.user,
+			.deadline_ms = store_now_ms() + loop->server->options->deadline_s * 1000,
+			.done = kept_came,
+			.arg = g,
+		    });
+	}
+}
+
+/* The pod may be going at this very moment, and the end of its output be kept already. */
+static void log_refused(struct reading *g, int status)
+{
+	g->refused = status;
+	if (status == 403 || status == 429 || status == 503)
+		refuse_log(g);
+	else
+		ask_kept(g);
 }
 
 /* ---- the end of a log ---- */
@@ -188,7 +306,7 @@ static void ended(void *arg, const struct tail_end *end)
 	else if (end->outcome == TAIL_WHOLE)
 		answer_ring(g);
 	else if (end->outcome == TAIL_REFUSED)
-		refuse_log(g, end);
+		log_refused(g, end->status);
 	else
 		refuse(g, UNAVAILABLE,
 		       because(g, "the log could not be read", span_of(end->message)));
@@ -275,7 +393,11 @@ static void pod_came(struct reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
 	if (!scan_valid(pod, DEPTH) || !is_his(&g->link, pod, a)) {
-		refuse(g, GONE);
+		ask_kept(g);
+		return;
+	}
+	if (g->looked) {
+		looked(g, LOG_OF_POD, 0);
 		return;
 	}
 	const char *container = find_container(&g->link, pod, a);
@@ -293,7 +415,7 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 		pod_came(g, reply->body);
 		break;
 	case STORE_NOT_FOUND:
-		refuse(g, GONE);
+		ask_kept(g);
 		break;
 	case STORE_REFUSED:
 		if (reply->status == 403)
@@ -324,10 +446,10 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 	return strlen(name) <= POD_NAME_MAX ? name : NULL;
 }
 
-void log_read(struct request *r, const struct log_link *l, bool follow)
+static void begin(struct request *r, struct reading how)
 {
 	struct loop *loop = r->loop;
-	const char *pod = pod_name(l, &r->arena);
+	const char *pod = pod_name(&how.link, &r->arena);
 	if (!loop->tails) {
 		answer_refuse(
 		    r, NO_TASK_LOG,
@@ -339,7 +461,13 @@ void log_read(struct request *r, const struct log_link *l, bool follow)
 		return;
 	}
 	struct reading *g = xcalloc(1, sizeof(*g));
-	*g = (struct reading){ .r = r, .link = *l, .follow = follow, .pod = pod };
+	*g = how;
+	g->r = r;
+	g->pod = pod;
+	if (!g->link.pod_uid[0]) {
+		ask_kept(g);
+		return;
+	}
 	request_wait(r);
 	store_request(loop->store,
 	              &(struct store_request){
@@ -347,9 +475,21 @@ void log_read(struct request *r, const struct log_link *l, bool follow)
 			  .kind = KIND_POD,
 			  .name = pod,
 			  .whole = true,
-			  .user = l->user,
+			  .user = g->link.user,
 			  .deadline_ms = store_now_ms() + loop->server->options->deadline_s * 1000,
 			  .done = pod_answered,
 			  .arg = g,
 		      });
+}
+
+void log_look(struct request *r, const struct log_link *l, log_looked *done)
+{
+	struct reading how = { .link = *l, .looked = done };
+	how.link.file = SPAN("all");
+	begin(r, how);
+}
+
+void log_read(struct request *r, const struct log_link *l, bool follow)
+{
+	begin(r, (struct reading){ .link = *l, .follow = follow });
 }

@@ -31,7 +31,8 @@ static void lookup_free(struct lookup *k)
 	free(k);
 }
 
-static enum finding judge(const struct lookup *k, const struct store_reply *reply, char *subject)
+static enum finding judge(const struct lookup *k, const struct store_reply *reply,
+                          struct reviewed *who)
 {
 	switch (k->how) {
 	case LOOKUP_STORED:
@@ -39,7 +40,7 @@ static enum finding judge(const struct lookup *k, const struct store_reply *repl
 	case LOOKUP_DENIED:
 		return finding_denied(reply->body, k->id);
 	case LOOKUP_REVIEW:
-		return finding_review(reply->body, k->audience, subject);
+		return finding_review(reply->body, k->audience, who);
 	}
 	return FINDING_NONE;
 }
@@ -72,14 +73,14 @@ static void explain(struct str *out, const struct lookup *k, enum finding f,
 static void answered(void *arg, const struct store_reply *reply)
 {
 	struct lookup *k = arg;
-	char subject[SUBJECT_MAX + 1] = "";
+	struct reviewed who = { "", "", "" };
 	STR_AUTO why = STR_INIT(WHY_MAX);
 	if (k->done) {
 		enum finding f = FINDING_NONE;
 		if (reply->outcome == STORE_OK)
-			f = judge(k, reply, subject);
+			f = judge(k, reply, &who);
 		explain(&why, k, f, reply);
-		k->done(k->arg, f, subject, str_c(&why));
+		k->done(k->arg, f, &who, str_c(&why));
 	}
 	lookup_free(k);
 }

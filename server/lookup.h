@@ -20,9 +20,10 @@ struct question {
 	const char *audience; /* REVIEW */
 };
 
-/* subject: of a REVIEW that is GOOD.  why: of one that is not, for the log, without a secret.  Both
- * are borrowed. */
-typedef void lookup_callback(void *arg, enum finding f, const char *subject, const char *why);
+/* who: of a REVIEW that is GOOD.  why: of one that is not, for the log, without a secret.  Both are
+ * borrowed. */
+typedef void lookup_callback(void *arg, enum finding f, const struct reviewed *who,
+                             const char *why);
 
 /* Ask.  All of the question is copied.  `done` is called later, once. */
 struct lookup *lookup_start(struct loop *l, const struct question *q, lookup_callback *done,

@@ -23,6 +23,7 @@
 #include "server/lasting.h"
 #include "server/log.h"
 #include "server/stream_parts.h"
+#include "server/uploads.h"
 #include "server/worker.h"
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
@@ -212,6 +213,7 @@ static void finish(struct loop *l)
 	} while (l->requests && store_now_ms() < end);
 	http_stop(l);
 	followers_free(TAKE(l->followers));
+	uploads_free(TAKE(l->uploads));
 }
 
 static void *loop_main(void *arg)
@@ -250,6 +252,7 @@ void loop_done(struct loop *l)
 		http_stop(l);
 	}
 	followers_free(l->followers);
+	uploads_free(l->uploads);
 	worker_inbox_free(l->work);
 	images_inbox_free(l->images);
 	tails_free(l->tails);

@@ -21,6 +21,7 @@ struct lasting;
 struct stream;
 struct accounts;
 struct auth;
+struct uploads;
 
 struct loop {
 	struct server *server;
@@ -31,6 +32,7 @@ struct loop {
 	struct accounts *accounts;
 	struct auth *auth;
 	struct followers *followers; /* NULL: nobody keeps track of the jobs */
+	struct uploads *uploads;     /* of the loop of --output-listen, which has no other route */
 	struct MHD_Daemon *http;
 	enum library library; /* what http is */
 	int listen_fd, epoll_fd, wake_fd;

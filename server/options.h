@@ -71,6 +71,7 @@ struct options {
 	const char *jwt_secret_file, *token_check, *deny_list, *issuers, *users;
 	const char *user_namespace, *group_namespace, *token_namespace;
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
+	const char *output_listen, *output_url, *output_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
 	bool login_hides_users;
 	const char *visibility, *compat, *exit_spec;
@@ -81,7 +82,7 @@ struct options {
 	    max_object_read;
 	int64_t streams_per_user, stream_lifetime_s, stream_heartbeat_s, stream_buffer;
 	int64_t rate_list, list_rows;
-	int64_t log_link_lifetime_s, log_tail, log_streams;
+	int64_t log_link_lifetime_s, log_tail, log_streams, output_bytes;
 	int64_t token_lifetime_s, token_cache_s, rate_address, rate_submit, rate_login;
 	int64_t rate_lookup;
 	int64_t janitor_interval_s, janitor_age_s, queue_per_user, queue_bytes, dry_run_bytes;

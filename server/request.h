@@ -23,6 +23,7 @@ struct objects;
 struct account;
 struct lasting;
 struct stream;
+struct upload;
 struct cached;
 struct claim;
 
@@ -92,6 +93,7 @@ struct request {
 	void *state;             /* of a handler that waits; in the arena */
 	struct lasting *lasting; /* it waits for things to happen (lasting.h) */
 	struct stream *stream;   /* its answer comes bit by bit (stream.h) */
+	struct upload *upload;   /* of a task's output (uploads.h); in the arena */
 	/* Of a submission. */
 	struct notes warnings;
 	const struct job *job;

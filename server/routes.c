@@ -2,6 +2,7 @@
 
 #include "base/enc.h"
 #include "server/handlers.h"
+#include "server/uploads.h"
 
 /* clang-format off */
 const struct route ROUTES[] = {
@@ -295,4 +296,5 @@ void routes_page(struct str *out)
 		str_printf(out, "| %s | `%s` | %s | %s | %s |\n", route_method(&ROUTES[i]),
 		           ROUTES[i].path, WHO[ROUTES[i].auth], WHOSE[ROUTES[i].need],
 		           ROUTES[i].doc);
+	uploads_page(out);
 }

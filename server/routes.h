@@ -12,11 +12,11 @@
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
  * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
- * --compat openpai sends no token, and r->who is NULL. */
-enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1 };
+ * --compat openpai sends no token, and r->who is NULL; a task's pod (uploads.h). */
+enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1, AUTH_POD };
 /* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
- * as JSON or as a form (fields.h). */
-enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_MAX };
+ * as JSON or as a form (fields.h); or the output of a task. */
+enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
 
 /* What it answers when all is well, and which refusals are its own: openapi.c has a row for each.
  */

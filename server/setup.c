@@ -52,6 +52,7 @@ static int settings_from(struct settings *s, const struct options *o, struct are
 	s->service_account = o->service_account;
 	s->apiserver_uri = o->apiserver_uri;
 	s->rest_server_uri = o->rest_server_uri;
+	s->output_url = o->output_url;
 	s->device = o->device;
 	s->fs_uri = o->fs_uri;
 	s->hived = o->hived_config[0] != '\0';

@@ -27,6 +27,7 @@
 #include "server/sweep.h"
 #include "server/tls.h"
 #include "server/token.h"
+#include "server/uploads.h"
 #include "server/worker.h"
 
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOW_PORTS = 1024 };
@@ -72,12 +73,18 @@ static int check_options(struct service *s, struct err *e)
 		o->standalone = STANDALONE_DIR;
 	if (wants_deny_list(o))
 		o->deny_list = COMPAT_DENY_LIST;
-	if (address_parse(o->listen, &s->address, e) < 0)
+	if (address_parse("--listen", o->listen, &s->address, e) < 0)
 		return -1;
-	if (checks_options(o, address_is_loopback(&s->address), e) < 0)
+	bool output = o->output_listen[0] != '\0';
+	if (output && address_parse("--output-listen", o->output_listen, &s->output_address, e) < 0)
+		return -1;
+	if (checks_options(o, address_is_loopback(&s->address),
+	                   !output || address_is_loopback(&s->output_address), e) < 0)
 		return -1;
 	/* Before any file is read: what cannot be read without them fails now, not on SIGHUP. */
-	return process_drop_capabilities(address_port(&s->address) < LOW_PORTS, e);
+	return process_drop_capabilities(address_port(&s->address) < LOW_PORTS ||
+	                                     (output && address_port(&s->output_address) < LOW_PORTS),
+	                                 e);
 }
 
 static int open_keys(struct service *s, const char **file, struct err *e)
@@ -222,7 +229,7 @@ static int open_loops(struct service *s, struct err *e)
 {
 	int fds[LOOPS_MAX];
 	size_t n = count_loops(&s->options);
-	allow_files(&s->options, n);
+	allow_files(&s->options, n + (s->options.output_listen[0] != '\0'));
 	if (listeners_open(&s->address, fds, n, e) < 0)
 		return -1;
 	s->server.port = address_port(&s->address);
@@ -233,6 +240,20 @@ static int open_loops(struct service *s, struct err *e)
 		else
 			failed = loop_init(&s->loops[s->n_loops++], &s->server, fds[i], e);
 	}
+	return failed;
+}
+
+/* A loop of its own: uploads by pods cannot be in the way of other requests. */
+static int open_uploads(struct service *s, struct err *e)
+{
+	int fd;
+	if (!s->options.output_listen[0])
+		return 0;
+	if (listeners_open(&s->output_address, &fd, 1, e) < 0)
+		return -1;
+	struct loop *l = &s->loops[s->n_loops++];
+	int failed = loop_init(l, &s->server, fd, e);
+	l->uploads = uploads_new();
 	return failed;
 }
 
@@ -248,7 +269,7 @@ int start_all(struct service *s, const char **file, struct err *e)
 		return -1;
 	*file = NULL;
 	if (open_tls(s, e) < 0 || open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
-	    open_follow(s, e) < 0 || open_loops(s, e) < 0)
+	    open_follow(s, e) < 0 || open_loops(s, e) < 0 || open_uploads(s, e) < 0)
 		return -1;
 	s->delivery = delivery_start(&s->server, e);
 	if (!s->delivery)
@@ -314,6 +335,11 @@ void start_report(const struct service *s, const char *scrubbed)
 	struct line line = log_begin(LOG_INFO, "listening");
 	log_text(&line, "version", SPAN(REST_LIT_VERSION));
 	log_text(&line, "address", str_view(&address));
+	if (s->options.output_listen[0]) {
+		STR_AUTO output = STR_INIT(128);
+		address_text(&output, &s->output_address);
+		log_text(&line, "output_address", str_view(&output));
+	}
 	log_text(&line, "tls", v->tls ? SPAN("yes") : SPAN("no"));
 	log_text(&line, "store",
 	         span_of(v->local ? s->options.standalone : login_describe(v->login)));

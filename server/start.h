@@ -12,10 +12,10 @@ enum { LOOPS_MAX = 64 };
 struct service {
 	struct server server;
 	struct options options;
-	struct address address;
+	struct address address, output_address;
 	struct delivery *delivery;
 	struct sweep *sweep;
-	struct loop loops[LOOPS_MAX];
+	struct loop loops[LOOPS_MAX + 1]; /* the last may be that of --output-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
 };

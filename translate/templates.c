@@ -27,6 +27,7 @@ EMBED(common_no_device, "translate/templates/common/no-device.yaml");
 EMBED(common_hived, "translate/templates/common/hived.yaml");
 EMBED(common_storage_mount, "translate/templates/common/storage-mount.yaml");
 EMBED(common_storage_volume, "translate/templates/common/storage-volume.yaml");
+EMBED(common_output, "translate/templates/common/output.yaml");
 EMBED(common_pull_secret, "translate/templates/common/pull-secret.yaml");
 EMBED(common_image_auth, "translate/templates/common/image-auth.yaml");
 EMBED(common_job_secrets, "translate/templates/common/job-secrets.yaml");
@@ -84,6 +85,7 @@ static const struct shipped SHIPPED[] = {
 	ROW(COMMON, "hived.yaml", common_hived),
 	ROW(COMMON, "storage-mount.yaml", common_storage_mount),
 	ROW(COMMON, "storage-volume.yaml", common_storage_volume),
+	ROW(COMMON, "output.yaml", common_output),
 	ROW(COMMON, "pull-secret.yaml", common_pull_secret),
 	ROW(COMMON, "image-auth.yaml", common_image_auth),
 	ROW(COMMON, "job-secrets.yaml", common_job_secrets),

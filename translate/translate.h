@@ -29,6 +29,11 @@ enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 #define HIVED_SCHEDULER  "hivedscheduler"
 #define HIVED_DEVICE_ENV "NVIDIA_VISIBLE_DEVICES,HIVED_VISIBLE_DEVICES"
 
+/* The ConfigMap in the namespace of the jobs whose `ca.crt` says which server pods trust with their
+ * output; the audience of the token that they send it with, good for nothing else. */
+#define OUTPUT_CA       "rest-lit-output-ca"
+#define OUTPUT_AUDIENCE "rest-lit-output"
+
 /*
  * pai-runtime as it gets into pods without an image: a ConfigMap holds the program.  Its name
  * contains what the program is, so that it never has to be changed: pods of older jobs go on with
@@ -53,6 +58,7 @@ struct settings {
 	const char *service_account;     /* of the pods: "runtime-account" */
 	const char *apiserver_uri;       /* KUBE_APISERVER_ADDRESS; "" in plain */
 	const char *rest_server_uri;     /* REST_SERVER_URI */
+	const char *output_url;          /* PAI_OUTPUT_URL; "": pods upload no output */
 	const char *device;              /* resource name of the accelerator: nvidia.com/gpu */
 	const char *fs_uri;              /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
 	bool hived;                      /* the scheduler is HiveD: all facts will have `hived` */

@@ -49,6 +49,7 @@ void translate_settings_default(struct settings *s)
 		.service_account = "runtime-account",
 		.apiserver_uri = "",
 		.rest_server_uri = "",
+		.output_url = "",
 		.device = "nvidia.com/gpu",
 		.fs_uri = "",
 		.hived_scheduler = HIVED_SCHEDULER,
@@ -86,6 +87,7 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set.service_account = keep(&t->arena, s->service_account);
 	t->set.apiserver_uri = keep(&t->arena, s->apiserver_uri);
 	t->set.rest_server_uri = keep(&t->arena, s->rest_server_uri);
+	t->set.output_url = keep(&t->arena, s->output_url);
 	t->set.device = keep(&t->arena, s->device);
 	t->set.fs_uri = keep(&t->arena, s->fs_uri);
 	t->set.hived_scheduler = keep(&t->arena, s->hived_scheduler);
@@ -139,6 +141,8 @@ const struct constant CONSTANTS[] = {
 	{ "config.serviceAccount",    { NULL, 0 }, "Service account of the pods." },
 	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it; https://kubernetes.default.svc if not set." },
 	{ "config.restServerUri",     { NULL, 0 }, "This server as pods see it." },
+	{ "config.outputUrl",         { NULL, 0 }, "`--output-url`: where pods upload the end of their output; empty for none." },
+	{ "config.outputCa",          { NULL, 0 }, "The ConfigMap with the certificate authorities for that URL." },
 	{ "config.device",            { NULL, 0 }, "Resource name of the accelerator." },
 	{ "config.hivedScheduler",    { NULL, 0 }, "First part of the names of HiveD's schedulers." },
 };
@@ -161,6 +165,8 @@ static void set_constants(struct translator *t)
 		span_of(s->service_account),
 		span_of(apiserver),
 		span_of(s->rest_server_uri),
+		span_of(s->output_url),
+		SPAN(OUTPUT_CA),
 		span_of(s->device),
 		span_of(s->hived_scheduler),
 	};

@@ -99,6 +99,11 @@ static bool has_pull_secret(const struct scope *s)
 	return s->set->runtime_pull_secret[0] != '\0';
 }
 
+static bool has_output_url(const struct scope *s)
+{
+	return s->set->output_url[0] != '\0';
+}
+
 static bool has_image_auth(const struct scope *s)
 {
 	return s->role->image_auth;
@@ -130,6 +135,7 @@ const struct overlay OVERLAYS[] = {
 	{ "infiniband.yaml",      wants_infiniband,  0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
 	{ "runtime-configmap.yaml", is_by_configmap, 0,            "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
 	{ "pull-secret.yaml",     has_pull_secret,   0,            "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "output.yaml",          has_output_url,    0,            "`--output-url`",                          { UNIT_TASKROLE, UNIT_MAX } },
 	{ "image-auth.yaml",      has_image_auth,    0,            "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
 	{ "job-secrets.yaml",     has_secrets,       OF_SECRETS,   "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
 	{ "user-extension.yaml",  has_extension,     OF_EXTENSION, "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },

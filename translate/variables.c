@@ -56,6 +56,7 @@ const struct variable VARIABLES[] = {
 	{ BY_REST_LIT, "IMAGE_CHECK",                                   "ours",  "init", "`fail`, `warn` or `off`; profile plain" },
 	{ BY_REST_LIT, "INIT_CONFIG",                                   "ours",  "init", "empty, with `--runtime=configmap`: nothing that an image sets shall count" },
 	{ BY_REST_LIT, "RUNTIME_CONFIG",                                "ours",  "init", "likewise" },
+	{ BY_REST_LIT, "PAI_OUTPUT_URL",                                "ours",  "app",  "where pai-runtime uploads the end of the output; with `--output-url`" },
 	{ BY_REST_LIT, "PAI_TERM_GRACE_SEC",                            "ours",  "app",  "seconds between SIGTERM and SIGKILL, as the pod has them; profile plain" },
 
 	{ BY_RUNTIME, "PAI_HOST_IP_$role_$index",           "2 3",   "app", "address of the task, once it is known: of its node in 3 and with hostNetwork, of its pod in 2 and else" },

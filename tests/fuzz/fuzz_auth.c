@@ -37,17 +37,18 @@ static bool has(struct span text, const char *word)
 /* A text of JSON may be written with escapes; then it has a backslash. */
 static void answer(struct span text)
 {
-	char subject[SUBJECT_MAX + 1] = "";
+	struct reviewed who = { "", "", "" };
 	bool escaped = has(text, "\\");
 	/* base64 of "a.b.c" */
 	if (finding_stored(text, SPAN("a.b.c")) == FINDING_GOOD)
 		assert(escaped || has(text, "\"YS5iLmM=\""));
 	if (finding_denied(text, "0123") == FINDING_BAD)
 		assert(escaped || has(text, "\"0123\""));
-	if (finding_review(text, "rest-lit", subject) == FINDING_GOOD)
-		assert(subject[0] && has(text, "true") && (escaped || has(text, "\"rest-lit\"")));
+	if (finding_review(text, "rest-lit", &who) == FINDING_GOOD)
+		assert(who.subject[0] && has(text, "true") &&
+		       (escaped || has(text, "\"rest-lit\"")));
 	else
-		assert(!subject[0]);
+		assert(!who.subject[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

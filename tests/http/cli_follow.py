@@ -164,6 +164,59 @@ def test_cli_logs(check):
             check.ok("links without a token", links and not any("Authorization" in h for h in links))
 
 
+def test_cli_logs_early(check):
+    """Logs are asked for while the pod is being made, again and again."""
+    with FakeServer() as fake:
+        path = r".*/taskRoles/worker/taskIndex/0/attempts/0/logs"
+        fake.set("WAITING", {"worker": ["WAITING"]})
+        with follow(fake, "--logs") as c:
+            check.ok("again", wait_until(lambda: fake.count("GET", path) > 1), fake.requests)
+            fake.log("worker", 0, b"short\n")
+            check.ok("before it is said to run", c.says("worker[0] | short"), (c.stdout, c.stderr))
+            fake.end_log("worker", 0)
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
+            check.equal("ends", c.end(), 0)
+            check.equal("once", c.stdout.count("short"), 1)
+
+
+def test_cli_logs_kept(check):
+    """The pod goes with the end of its log; the server has kept that, and not the beginning."""
+    with FakeServer() as fake:
+        key = "worker", 0, 0
+        fake.log("worker", 0, b"one\n")
+        with follow(fake, "--logs") as c:
+            fake.set("RUNNING", {"worker": ["RUNNING"]})
+            check.ok("the beginning", c.says("worker[0] | one"), (c.stdout, c.stderr))
+            with fake.changed:
+                fake.logs[key], fake.dropped[key] = b"ne\ntwo\nthree\n", 1
+                fake.ended.add(key)
+                fake.cut()
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
+            check.equal("ends", c.end(), 0)
+            check.equal("each line once", c.stdout, f"{JOB}\n" + "".join(
+                f"worker[0] | {line}\n" for line in ("one", "two", "three")))
+    with FakeServer() as fake:
+        fake.log("worker", 0, b"[2026-11-22 01:00:00] [openpai-runtime] a line of the runtime\n")
+        with follow(fake, "--logs") as c:
+            fake.set("RUNNING", {"worker": ["RUNNING"]})
+            check.ok("what pai-runtime says", c.says("a line of the runtime"), (c.stdout, c.stderr))
+            with fake.changed:
+                fake.logs[key], fake.dropped[key] = b"Hello\n", 0
+                fake.ended.add(key)
+                fake.cut()
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
+            check.equal("then ends", c.end(), 0)
+            check.ok("and what the task says", c.stdout.endswith("worker[0] | Hello\n"), c.stdout)
+    with FakeServer() as fake:
+        with follow(fake, "--logs") as c:
+            fake.log("worker", 0, b"Hello\n")
+            fake.end_log("worker", 0)
+            fake.dropped["worker", 0, 0] = 70000
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
+            check.equal("never seen to run: ends", c.end(), 0)
+            check.equal("never seen to run: all that is kept", c.stdout, f"{JOB}\nworker[0] | Hello\n")
+
+
 def test_cli_logs_of_many(check):
     """Of many tasks the first of each role come first, and it is said which."""
     with FakeServer() as fake:
@@ -284,4 +337,5 @@ def test_cli_whole(check):
 
 
 TESTS = [test_cli_whole, test_cli_ends, test_cli_changes_meanwhile, test_cli_pipe, test_cli_terminal, test_cli_logs,
+         test_cli_logs_early, test_cli_logs_kept,
          test_cli_logs_of_many, test_cli_logs_again, test_cli_server_dies, test_cli_interrupted]

@@ -27,6 +27,7 @@ class FakeServer:
         self.told = 0            # the version that the last event was about
         self.logs = {}           # (role, index, attempt): bytes so far
         self.ended = set()       # logs that have ended
+        self.dropped = {}        # (role, index, attempt): bytes that came before what is kept
         self.pieces = {}         # how much of a log comes before it is cut, once
         self.requests = []       # (method, path, headers, body)
         self.detail = {}
@@ -196,7 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         uri = f"/rest-server/log/{role}/{index}/{attempt}?token="
         self.answer(200, {"locations": [{"name": "runtime", "uri": uri + "bad"},
-                                        {"name": "all", "uri": uri + "good"}]})
+                                        {"name": "all", "uri": uri + "good"}],
+                          **({"dropped": self.fake.dropped[key]} if key in self.fake.dropped else {})})
 
     def follow(self, key):
         fake = self.fake
@@ -208,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
                 fake.changed.wait_for(lambda: len(fake.logs[key]) > sent or key in fake.ended or
                                       fake.epoch != epoch, PATIENCE * SLOW)
                 data, over, cut = fake.logs[key][sent:stop], key in fake.ended, fake.epoch != epoch
-            if data:
+            if data and not cut:
                 self.put(data)
                 sent += len(data)
             if cut or (stop is not None and sent >= stop):

@@ -147,8 +147,9 @@ def a_portal_reads_logs(check):
     with Place() as p:
         reply = p.ask()
         check.equal("locations: status", reply.status, 200)
-        check.equal("locations: names", [l["name"] for l in reply.json["locations"]], ["all", "runtime"])
-        uri = reply.json["locations"][0]["uri"]
+        check.equal("locations: names", [l["name"] for l in reply.json["locations"]], 
+                    ["stdout", "stderr", "all", "runtime"])
+        uri = p.link("all")
         check.ok("locations: relative to the page", uri.startswith(p.path() + "/all?token="), uri)
         code, headers, body, whole = p.read(uri)
         check.equal("log: status", code, 200)
@@ -256,7 +257,7 @@ def no_such_log(check):
         for what, path in (("role", p.path(role="ps")), ("index", p.path(index=1)),
                            ("attempt", p.path(attempt=1)), ("task attempt", p.path(retry=1)),
                            ("index that is no number", p.path(index="x")), ("index 00", p.path(index="00")),
-                           ("large index", p.path(index=10 ** 30)), ("file", p.path() + "/stdout")):
+                           ("large index", p.path(index=10 ** 30)), ("file", p.path() + "/stdin")):
             refused(check, f"no such {what}", p.ask(path), 404, "NoTaskLogError")
         check.equal("nothing is asked for", p.log.asked, [])
 
@@ -314,7 +315,7 @@ def a_pod_that_is_gone(check):
             ("worker", 0): (1, again["metadata"]["uid"])}))
         check.ok("a link to the new one", wait_until(lambda: p.ask(p.path(retry=1)).status == 200))
         check.equal("its log", p.read(p.link(path=p.path(retry=1)))[2], p.log.text)
-        refused(check, "the one before", p.ask(), 404, "NoTaskLogError", "latest")
+        refused(check, "the one before", p.ask(), 404, "NoTaskLogError", "not kept")
 
 
 def containers(check):

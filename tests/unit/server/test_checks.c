@@ -18,7 +18,7 @@ static int check(bool loopback, const char *const *arguments, char *message, siz
 	for (argv[0] = xstrdup("serve"); arguments[argc - 1]; argc++)
 		argv[argc] = xstrdup(arguments[argc - 1]);
 	assert_int_equal(options_parse(&o, FOR_SERVE, argc, argv, &e), 0);
-	int code = checks_options(&o, loopback, &e);
+	int code = checks_options(&o, loopback, true, &e);
 	message[0] = '\0';
 	strncat(message, err_msg(&e), n - 1);
 	options_done(&o);
@@ -112,12 +112,33 @@ static void test_rest(void **state)
 	wrong(true, ARGS(SECRET, "--check-images", "warn"), "--check-images-registries");
 }
 
+#define OUTPUT(url)                                                                                \
+	SECRET, "--apiserver", "https://k", "--output-listen", ":9187", "--output-url", url
+
+static void test_output(void **state)
+{
+	(void)state;
+	fine(true, ARGS(OUTPUT("http://127.0.0.1:9187")));
+	fine(true, ARGS(OUTPUT("https://x:9187"), "--output-ca", "f"));
+	fine(true, ARGS(OUTPUT("https://x:9187"), "--tls-cert", "f", "--tls-key", "f"));
+	wrong(true, ARGS(OUTPUT("https://x:9187")), "--output-ca");
+	wrong(true, ARGS(OUTPUT("http://x:9187")), "https://");
+	wrong(true, ARGS(OUTPUT("http://127.0.0.1.example:9187")), "https://");
+	wrong(true, ARGS(OUTPUT("http://[::1]:9187"), "--output-ca", "f"), "--output-ca");
+	wrong(true, ARGS(SECRET, "--output-listen", ":9187"), "--output-url");
+	wrong(true, ARGS(SECRET, "--output-url", "https://x"), "--output-listen");
+	wrong(
+	    true,
+	    ARGS(SECRET, "--standalone", "d", "--output-listen", ":1", "--output-url", "https://x"),
+	    "--standalone");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fine),   cmocka_unit_test(test_who),
 		cmocka_unit_test(test_public), cmocka_unit_test(test_hived),
-		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_rest),   cmocka_unit_test(test_output),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,14 +74,14 @@ static void test_denied(void **state)
 	assert_int_equal(finding_denied(SPAN("{\"kind\":\"Secret\"}"), "x"), FINDING_GOOD);
 }
 
-static char subject[SUBJECT_MAX + 1];
+static struct reviewed who;
 
 static enum finding review(const char *status)
 {
 	STR_AUTO text = STR_INIT(4096);
 	str_printf(&text, "{\"kind\":\"TokenReview\",\"status\":%s}", status);
-	subject[0] = '\0';
-	return finding_review(str_view(&text), "rest-lit", subject);
+	who = (struct reviewed){ "", "", "" };
+	return finding_review(str_view(&text), "rest-lit", &who);
 }
 
 #define USER "\"user\":{\"username\":\"system:serviceaccount:ci:builder\"}"
@@ -92,7 +92,7 @@ static void test_review(void **state)
 	assert_int_equal(
 	    review("{\"authenticated\":true,\"audiences\":[\"x\",\"rest-lit\"]," USER "}"),
 	    FINDING_GOOD);
-	assert_string_equal(subject, "system:serviceaccount:ci:builder");
+	assert_string_equal(who.subject, "system:serviceaccount:ci:builder");
 }
 
 static void test_review_refused(void **state)
@@ -118,14 +118,43 @@ static void test_review_refused(void **state)
 	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		assert_int_equal(review(BAD[i]), FINDING_BAD);
-		assert_string_equal(subject, "");
+		assert_string_equal(who.subject, "");
 	}
 	assert_int_equal(review("{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
 	                        "{\"username\":\"\"}}"),
 	                 FINDING_BAD);
 	assert_int_equal(review("null"), FINDING_NONE);
 	assert_int_equal(review("[]"), FINDING_NONE);
-	assert_int_equal(finding_review(SPAN("{}"), "rest-lit", subject), FINDING_NONE);
+	assert_int_equal(finding_review(SPAN("{}"), "rest-lit", &who), FINDING_NONE);
+}
+
+#define POD                                                                                        \
+	"\"authentication.kubernetes.io/pod-name\":[\"p-0\"],"                                     \
+	"\"authentication.kubernetes.io/pod-uid\":[\"u\"]"
+
+static void test_review_pod(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *extra, *name, *uid;
+	} CASES[] = {
+		{ "{" POD "}", "p-0", "u" },
+		{ "{}", "", "" },
+		{ "null", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":[\"u\",\"v\"]}", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":\"u\"}", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":[7]}", "", "" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO status = STR_INIT(4096);
+		str_printf(&status,
+		           "{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
+		           "{\"username\":\"a\",\"extra\":%s}}",
+		           CASES[i].extra);
+		assert_int_equal(review(str_c(&status)), FINDING_GOOD);
+		assert_string_equal(who.pod_name, CASES[i].name);
+		assert_string_equal(who.pod_uid, CASES[i].uid);
+	}
 }
 
 static void test_review_long_name(void **state)
@@ -145,9 +174,10 @@ static void test_review_long_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stored),         cmocka_unit_test(test_no_secret),
-		cmocka_unit_test(test_denied),         cmocka_unit_test(test_review),
-		cmocka_unit_test(test_review_refused), cmocka_unit_test(test_review_long_name),
+		cmocka_unit_test(test_stored),           cmocka_unit_test(test_no_secret),
+		cmocka_unit_test(test_denied),           cmocka_unit_test(test_review),
+		cmocka_unit_test(test_review_refused),   cmocka_unit_test(test_review_pod),
+		cmocka_unit_test(test_review_long_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void assert_address(const char *text, const char *wanted, bool loopback)
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(128);
 	struct address a;
-	assert_int_equal(address_parse(text, &a, &e), 0);
+	assert_int_equal(address_parse("--listen", text, &a, &e), 0);
 	address_text(&out, &a);
 	assert_string_equal(str_c(&out), wanted);
 	assert_int_equal(address_is_loopback(&a), loopback);
@@ -48,7 +48,7 @@ static void test_address_parse_refused(void **state)
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
 		ERR_AUTO e = { 0 };
 		struct address a;
-		assert_int_equal(address_parse(TEXTS[i], &a, &e), -1);
+		assert_int_equal(address_parse("--listen", TEXTS[i], &a, &e), -1);
 	}
 }
 
@@ -58,7 +58,7 @@ static void test_listeners_open_shares_a_port(void **state)
 	ERR_AUTO e = { 0 };
 	struct address a;
 	int fds[3];
-	assert_int_equal(address_parse("127.0.0.1:0", &a, &e), 0);
+	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &a, &e), 0);
 	assert_int_equal(listeners_open(&a, fds, 3, &e), 0);
 	assert_int_not_equal(address_port(&a), 0);
 	for (size_t i = 0; i < 3; i++)
@@ -72,7 +72,7 @@ static void test_listeners_open_taken(void **state)
 	struct address a;
 	int fd;
 	int other;
-	assert_int_equal(address_parse("127.0.0.1:0", &a, &e), 0);
+	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &a, &e), 0);
 	assert_int_equal(listeners_open(&a, &fd, 1, &e), 0);
 	assert_int_equal(listeners_open(&a, &other, 1, &e), -1);
 	assert_non_null(strstr(err_msg(&e), "already in use"));

@@ -226,6 +226,52 @@ static void test_runtime_object_of_a_megabyte(void **state)
 	translator_free(t);
 }
 
+/* ---- where the output of a task goes ---- */
+
+#define OUTPUT_MOUNT "/var/run/secrets/rest-lit"
+
+static void test_build_without_output_url_mounts_nothing(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		json_t *f = object(&b, 0);
+		assert_null(named(at(f, APP "env"), "PAI_OUTPUT_URL"));
+		assert_null(named(at(f, APP "volumeMounts"), "output-access"));
+		assert_null(named(at(f, POD "volumes"), "output-access"));
+		json_decref(f);
+	}
+}
+
+/* The token is for the user's container, good for one thing, and not the API server's. */
+static void test_build_with_output_url(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		b.set.output_url = "https://rest-lit.example.svc:9187";
+		built(&b);
+		json_t *f = object(&b, 0);
+		assert_text(named(at(f, APP "env"), "PAI_OUTPUT_URL"), "value", b.set.output_url);
+		json_t *mount = named(at(f, APP "volumeMounts"), "output-access");
+		assert_text(mount, "mountPath", OUTPUT_MOUNT);
+		assert_null(named(at(f, INIT "volumeMounts"), "output-access"));
+		json_t *sources =
+		    at(named(at(f, POD "volumes"), "output-access"), "projected/sources");
+		assert_int_equal(json_array_size(sources), 2);
+		json_t *token = at(json_array_get(sources, 0), "serviceAccountToken");
+		assert_text(token, "audience", OUTPUT_AUDIENCE);
+		assert_text(token, "path", "token");
+		json_t *ca = at(json_array_get(sources, 1), "configMap");
+		assert_text(ca, "name", OUTPUT_CA);
+		assert_true(json_is_true(at(ca, "optional")));
+		json_decref(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +288,8 @@ int main(void)
 		cmocka_unit_test(test_runtime_object_is_the_configmap),
 		cmocka_unit_test(test_runtime_object_none_by_image),
 		cmocka_unit_test(test_runtime_object_of_a_megabyte),
+		cmocka_unit_test(test_build_without_output_url_mounts_nothing),
+		cmocka_unit_test(test_build_with_output_url),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

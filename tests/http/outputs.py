@@ -1,0 +1,441 @@
+"""The end of a task's output, uploaded by its pod when it ends, and read when the pod is gone."""
+import base64
+import gzip
+import http.client
+import json
+import random
+import struct
+import threading
+
+from fakeapi import status
+from harness import PATIENCE, SLOW, Connection, Server, free_port, framework_name, request_bytes, wait_until
+from logs import JOB, Place, framework_of, pod_of, refused
+from tokens import bearer, token
+
+ROUTE = "/api/v2/task-output"
+AUDIENCE = "rest-lit-output"
+OUT, ERR = 1, 2
+ACCOUNT = "system:serviceaccount:default:runtime-account"
+
+
+def frames(*parts):
+    """(stream, bytes), ..."""
+    return b"".join(struct.pack(">BxxxI", stream, len(data)) + data for stream, data in parts)
+
+
+HELLO = frames((OUT, b"Hello\n"), (ERR, b"a warning\n"), (OUT, b"bye\n"))
+
+
+def upload(port, text, body=HELLO, code=0, dropped=0, context=None, **headers):
+    """(status, code of the error, headers)."""
+    kind = http.client.HTTPSConnection if context else http.client.HTTPConnection
+    c = kind("localhost" if context else "127.0.0.1", port, timeout=PATIENCE * SLOW,
+             **({"context": context} if context else {}))
+    c.request("PUT", f"{ROUTE}?exitCode={code}&dropped={dropped}", body,
+              {"Authorization": f"Bearer {text}", "Content-Type": "application/octet-stream", **headers})
+    r = c.getresponse()
+    data = r.read()
+    c.close()
+    return r.status, (json.loads(data)["code"] if data else ""), {k.lower(): v for k, v in r.getheaders()}
+
+
+class Uploads(Place):
+    """And a port to which pods upload."""
+
+    def __init__(self, *arguments, tasks=1, retry=0, attempt=0):
+        self.output_port = free_port()
+        super().__init__("--output-listen", f"127.0.0.1:{self.output_port}",
+                         "--output-url", f"http://127.0.0.1:{self.output_port}", *arguments)
+        self.pods = {}
+        self.set_tasks(tasks, retry, attempt)
+
+    def set_tasks(self, n, retry=0, attempt=0):
+        """So many tasks, each with a pod of its own, and a token of it."""
+        for index in range(n):
+            name = f"{self.name}-worker-{index}"
+            with self.api.lock:
+                if ("pods", name) in self.api.objects:
+                    self.api.remove("pods", name)
+            self.pods[index] = self.api.put("pods", pod_of(self.name, "", index=index))["metadata"]["uid"]
+            self.vouch(f"pod-{index}-{retry}-{attempt}", name, self.pods[index])
+        body = framework_of(self.name, "alice", JOB, {
+            ("worker", i): (retry, self.pods[i]) for i in range(n)}, attempt)
+        body["spec"]["taskRoles"] = [{"name": "worker", "taskNumber": n}]
+        self.api.update("frameworks", self.name, body)
+        self.api.settle()
+
+    def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE):
+        """The API server says so of this token."""
+        extra = {"authentication.kubernetes.io/pod-name": [pod],
+                 "authentication.kubernetes.io/pod-uid": [uid]} if pod else {}
+        with self.api.lock:
+            self.api.reviews[text] = {"authenticated": True, "audiences": [audience],
+                                      "user": {"username": account, "extra": extra}}
+
+    def end(self, index=0, code=0, state="AttemptCompleted"):
+        """The pod is gone, and the status says that it has ended."""
+        with self.api.lock:
+            if ("pods", f"{self.name}-worker-{index}") in self.api.objects:
+                self.api.remove("pods", f"{self.name}-worker-{index}")
+            body = self.api.objects["frameworks", self.name]
+            for task in body["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]:
+                if task["index"] == index:
+                    task["state"] = state
+        self.api.update("frameworks", self.name, body)
+
+    def upload(self, body=HELLO, index=0, retry=0, attempt=0, **more):
+        return upload(self.output_port, f"pod-{index}-{retry}-{attempt}", body, **more)
+
+    def kept(self):
+        """Names, without the Framework's, of the outputs that are kept."""
+        with self.api.lock:
+            return sorted(name[len(self.name) + 8:] for kind, name in self.api.objects
+                          if kind == "configmaps" and name.startswith(self.name + "-output-"))
+
+    def bytes_kept(self):
+        with self.api.lock:
+            return sum(len(base64.b64decode(v["binaryData"]["output.gz"]))
+                       for (kind, name), v in self.api.objects.items()
+                       if kind == "configmaps" and name.startswith(self.name + "-output-"))
+
+    def lines(self):
+        with self.api.lock:
+            return self.api.objects["configmaps", self.name + "-output"]["data"]["outputs"].splitlines()
+
+
+# ---- read when the pod is gone -----------------------------------------------------------------
+def output_outlives_its_pod(check):
+    with Uploads("--visibility", "owner") as p:
+        check.equal("uploaded", p.upload(dropped=5)[0], 204)
+        check.equal("kept", p.kept(), ["worker-0-0-0"])
+        with p.api.lock:
+            kept = p.api.objects["configmaps", p.name + "-output-worker-0-0-0"]
+        check.equal("as it came", gzip.decompress(base64.b64decode(kept["binaryData"]["output.gz"])), HELLO)
+        check.ok("immutable, the Framework's", kept["immutable"] and
+                 kept["metadata"]["ownerReferences"][0]["uid"] == p.framework["metadata"]["uid"], kept)
+        check.equal("while the pod lives, its log", p.read(p.link("stdout"))[2], p.log.text)
+        p.end()
+        check.ok("stdout, stderr, all", wait_until(lambda: [l["name"] for l in (p.ask().json or {}).get(
+            "locations", [])] == ["stdout", "stderr", "all"]), p.ask())
+        check.equal("what came before", p.ask().json["dropped"], 5)
+        for name, text in (("stdout", b"Hello\nbye\n"), ("stderr", b"a warning\n"),
+                           ("all", b"Hello\na warning\nbye\n")):
+            code, headers, body, whole = p.read(p.link(name))
+            check.equal(f"{name}: read", (code, body, whole), (200, text, True))
+            check.equal(f"{name}: type", headers["content-type"], "text/plain; charset=utf-8")
+            check.equal(f"{name}: followed", p.read(p.link(name) + "&follow=true")[2], text)
+            check.equal(f"{name}: its end", p.read(p.link(name, query="?tail-mode=true"))[2], text)
+            check.equal(f"{name}: by token", p.read(p.path() + f"/{name}", bearer(token()))[2], text)
+        refused(check, "runtime", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+        refused(check, "another user", p.ask(p.path() + "/all", "bob"), 403, "ForbiddenUserError")
+        lists = p.api.count("LIST", "configmaps")
+        check.equal("nothing is listed for it", lists, 0)
+
+
+def only_the_end_is_shown_in_tail_mode(check):
+    with Uploads("--log-tail", "1KiB") as p:
+        text = b"".join(b"%07d\n" % n for n in range(8000))[:64000]
+        p.upload(frames((OUT, text)))
+        p.end()
+        check.ok("it has ended", wait_until(lambda: len(p.ask().json.get("locations", [])) == 3))
+        check.equal("all of it", p.read(p.link("stdout"))[2], text)
+        check.equal("its end", p.read(p.link("stdout", query="?tail-mode=true"))[2], text[-1024:])
+
+
+def no_link_leads_nowhere(check):
+    """Of a task that has ended, and of which nothing is kept, there is none."""
+    with Uploads() as p:
+        uri = p.link("all")
+        p.end()
+        check.ok("no links", wait_until(lambda: p.ask().status == 404), p.ask())
+        refused(check, "no links", p.ask(), 404, "NoTaskLogError", "diagnostics")
+        refused(check, "a link of before", p.server.request("GET", uri), 404, "NoTaskLogError", "diagnostics")
+        p.set_tasks(1)
+        check.ok("a pod that is still there has links", wait_until(lambda: p.ask().status == 200))
+        with p.api.lock:
+            body = p.api.objects["frameworks", p.name]
+            body["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]["state"] = "AttemptCompleted"
+        p.api.update("frameworks", p.name, body)
+        p.api.settle()
+        check.equal("also when its task has ended", len(p.ask().json["locations"]), 4)
+
+
+def earlier_attempts(check):
+    """Of each attempt of a task, and of the job."""
+    with Uploads() as p:
+        for attempt in range(2):
+            for retry in range(2):
+                p.set_tasks(1, retry, attempt)
+                check.equal(f"upload {attempt} {retry}", p.upload(
+                    frames((OUT, b"%d %d\n" % (attempt, retry))), retry=retry, attempt=attempt, code=1)[0], 204)
+        p.end()
+        for attempt in range(2):
+            for retry in range(2):
+                path = p.path(attempt=attempt, retry=retry)
+                check.ok(f"links {attempt} {retry}", wait_until(lambda: p.ask(path).status == 200), p.ask(path))
+                check.equal(f"read {attempt} {retry}", p.read(p.link("all", path=path))[2],
+                            b"%d %d\n" % (attempt, retry))
+        for path in (p.path(attempt=0, retry=2), p.path(attempt=1, retry=2), p.path(attempt=2)):
+            refused(check, path, p.ask(path), 404, "NoTaskLogError")
+
+
+def a_log_that_goes_while_it_is_asked_for(check):
+    """The pod is still known, and the kubelet has no log of it any more."""
+    with Uploads() as p:
+        uri = p.link("stdout")
+        for code in (400, 404, 500, 502):
+            p.log.act = lambda h, *_: h.answer(*status(code, "Some"))  # noqa: B023
+            check.ok(f"{code}: nothing is kept", p.read(uri)[0] in (404, 500), p.read(uri))
+        p.upload()
+        for code in (400, 404, 500, 502):
+            check.equal(f"{code}: what is kept", p.read(uri)[2], b"Hello\nbye\n")
+
+
+# ---- whose it is ---------------------------------------------------------------------------------
+def forged_and_foreign_tokens(check):
+    with Uploads() as p:
+        name, uid = f"{p.name}-worker-0", p.pods[0]
+        with p.api.lock:
+            p.api.reviews["other audience"] = {"authenticated": True, "audiences": ["rest-lit"],
+                                               "user": {"username": ACCOUNT}}
+        p.vouch("otheraccount", name, uid, "system:serviceaccount:default:other")
+        p.vouch("othernamespace", name, uid, "system:serviceaccount:other:runtime-account")
+        p.vouch("person", name, uid, "alice")
+        p.vouch("unbound", "", "")
+        p.vouch("nojob", "nginx-0", uid)
+        p.vouch("otherjob", f"{framework_name('other')}-worker-0", uid)
+        p.vouch("otherrole", f"{p.name}-ps-0", uid)
+        p.vouch("otherindex", f"{p.name}-worker-1", uid)
+        p.vouch("replaced", name, "11111111-2222-3333-4444-555555555555")
+        p.vouch("oddname", f"{p.name}-worker-0-0", uid)
+        p.vouch("audience", name, uid, audience="rest-lit")
+        for text, codes in (("forged", (401,)), ("audience", (401,)), ("otheraccount", (403,)),
+                            ("othernamespace", (403,)), ("person", (403,)), ("unbound", (403,)),
+                            ("nojob", (403,)), ("otherjob", (403,)), ("otherrole", (503,)),
+                            ("otherindex", (503,)), ("replaced", (403,)), ("oddname", (403,)),
+                            (token(), (401,))):
+            code, _, _ = upload(p.output_port, text)
+            check.ok(f"{text[:20]}: refused", code in codes, code)
+        for header in ({}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
+            with Connection(p.output_port) as c:
+                c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
+                    "Content-Type": "application/octet-stream", **header}))
+                check.equal(f"{header}: refused", c.reply().status, 401)
+        check.equal("nothing is kept", p.kept(), [])
+        check.equal("nor made", p.api.count("POST", "configmaps"), 0)
+        check.equal("nor is any token in the log", [w for w in ("otheraccount", "unbound", token()[:30])
+                                                    if w in p.server.settled_log()], [])
+
+
+def replayed_tokens(check):
+    with Uploads() as p:
+        check.equal("first", p.upload()[0], 204)
+        check.equal("the same again", p.upload()[0], 204)
+        check.equal("another", p.upload(frames((OUT, b"forged\n")))[:2], (409, "OutputKeptError"))
+        p.set_tasks(1, retry=1)
+        check.equal("when the pod was replaced", p.upload(frames((OUT, b"late\n")))[0], 403)
+        check.equal("one is kept", p.kept(), ["worker-0-0-0"])
+        check.equal("the new pod", p.upload(retry=1)[0], 204)
+        p.end()
+        path = p.path(retry=0)
+        check.ok("the first", wait_until(lambda: p.ask(path).status == 200) and
+                 p.read(p.link("stdout", path=path))[2] == b"Hello\nbye\n")
+
+
+def the_cache_may_be_behind(check):
+    """Then the API server is asked; and what it does not know yet, it may soon."""
+    with Uploads() as p:
+        with p.api.lock:
+            p.api.epoch += 1
+        p.api.fault("WATCH", "frameworks", hang="before")
+        p.api.cut_watches()
+        p.set_tasks(1, retry=1)
+        check.equal("behind", p.upload(retry=1)[0], 204)
+        check.equal("asked exactly", p.kept(), ["worker-0-0-1"])
+        body = framework_of(p.name, "alice", JOB, {("worker", 0): (2, None)})
+        p.api.update("frameworks", p.name, body)
+        p.vouch("early", f"{p.name}-worker-0", "u-2")
+        check.equal("not known yet", upload(p.output_port, "early")[0], 503)
+        p.api.update("frameworks", p.name, framework_of(p.name, "alice", JOB, {("worker", 0): (2, "u-2")}))
+        check.equal("known", upload(p.output_port, "early")[0], 204)
+
+
+def one_port_one_route(check):
+    """The token is good nowhere else, and nothing else is to be had there."""
+    with Uploads() as p:
+        for path in ("/api/v2/jobs", "/api/v2/user", p.path(), p.path() + "/all", f"/api/v2/jobs/alice~{JOB}"):
+            reply = p.server.request("GET", path, headers=bearer("pod-0-0-0"))
+            check.equal(f"the pod's token elsewhere: {path}", reply.status, 401)
+        reply = p.server.request("PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
+            "Content-Type": "application/octet-stream", **bearer("pod-0-0-0")})
+        check.equal("the route is not at the other port", reply.status, 404)
+        for method, path in (("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v2/jobs"), ("GET", ROUTE),
+                             ("OPTIONS", ROUTE), ("POST", "/api/v2/jobs"), ("PUT", "/rest-server" + ROUTE)):
+            with Connection(p.output_port) as c:
+                c.send(request_bytes(p.output_port, method, path, None, bearer(token())))
+                check.equal(f"not here: {method} {path}", c.reply().status, 404)
+
+
+def malformed_uploads(check):
+    with Uploads() as p:
+        for what, body in (("short", HELLO[:-1]), ("no frame", b"Hello\n"), ("stream 3", b"\3" + HELLO[1:]),
+                           ("too much", frames((OUT, b"x" * 65537))),
+                           ("too many", frames(*[(OUT, b"")] * 4097))):
+            check.equal(what, p.upload(body)[0], 400)
+        check.equal("too large", p.upload(b"x" * 98305)[0], 413)
+        for query in ("", "?exitCode=0", "?exitCode=x&dropped=0", "?exitCode=0&dropped=-1",
+                      "?exitCode=99999999999&dropped=0"):
+            with Connection(p.output_port) as c:
+                c.send(request_bytes(p.output_port, "PUT", ROUTE + query, HELLO, {
+                    "Content-Type": "application/octet-stream", **bearer("pod-0-0-0")}))
+                check.equal(f"query {query!r}", c.reply().status, 400)
+        check.equal("another type", p.upload(**{"Content-Type": "text/plain"})[0], 415)
+        check.equal("nothing is kept", p.kept(), [])
+        check.equal("64 KiB in 4096 frames", p.upload(frames(*[(OUT, b"0123456789abcdef")] * 4096))[0], 204)
+        p.end()
+        check.equal("all of it", len(p.read(p.link("all"))[2]), 65536)
+
+
+# ---- how much --------------------------------------------------------------------------------------
+def noise(n, seed=0):
+    """What gzip cannot make smaller."""
+    return random.Random(seed).randbytes(n)
+
+
+def failed_tasks_first(check):
+    """64 KiB of bound: tasks that succeeded share it, and make room for one that failed."""
+    with Uploads("--output-bytes", "64KiB", tasks=8) as p:
+        for i in range(6):
+            check.equal(f"succeeded {i}", p.upload(frames((OUT, noise(60000, i))), i)[0], 204)
+        share = 65536 // 8
+        check.ok("each its share", 6 * share < p.bytes_kept() < 6 * (share + 200), p.bytes_kept())
+        check.equal("one that failed", p.upload(frames((ERR, noise(40000, 6))), 6, code=1)[0], 204)
+        check.ok("the oldest gave way", wait_until(lambda: p.kept() == [f"worker-{i}-0-0" for i in (3, 4, 5, 6)]),
+                 p.kept())
+        check.ok("within the bound", p.bytes_kept() <= 65536, p.bytes_kept())
+        check.equal("another that failed", p.upload(frames((ERR, noise(60000, 7))), 7, code=1)[0], 204)
+        check.ok("it has what is left", wait_until(lambda: p.kept() == ["worker-6-0-0", "worker-7-0-0"]), p.kept())
+        check.ok("within the bound", 40000 < p.bytes_kept() <= 65536, p.bytes_kept())
+        check.equal("the index says so", [line.split()[1] for line in p.lines()], ["6", "7"])
+        p.end(6)
+        check.ok("the first is whole", wait_until(lambda: p.ask(p.path(index=6)).status == 200) and
+                 p.read(p.link("stderr", path=p.path(index=6)))[2] == noise(40000, 6))
+        p.end(7)
+        cut = p.read(p.link("stderr", path=p.path(index=7)))[2]
+        check.ok("the second is its end", 1000 < len(cut) < 30000 and noise(60000, 7).endswith(cut), len(cut))
+        check.equal("and says what is missing", p.ask(p.path(index=7)).json["dropped"], 60000 - len(cut))
+
+
+def no_room(check):
+    with Uploads("--output-bytes", "64KiB", tasks=3) as p:
+        check.equal("failed", p.upload(frames((ERR, noise(65000, 0))), 0, code=1)[0], 204)
+        check.equal("one that succeeded finds none", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
+                    (413, "PayloadTooLargeError"))
+        check.equal("the first stays", p.kept(), ["worker-0-0-0"])
+        p.set_tasks(3, attempt=1)
+        check.equal("in the next attempt of the job", p.upload(
+            frames((OUT, noise(65000, 1))), 1, attempt=1)[0], 204)
+        check.ok("what was before goes", wait_until(lambda: p.kept() == ["worker-1-1-0"]), p.kept())
+
+
+def another_server(check):
+    """What is kept is looked up, and not remembered: by a server that was started anew, say."""
+    with Uploads("--output-bytes", "64KiB", tasks=4) as p:
+        for i in range(2):
+            p.upload(frames((OUT, noise(16000, i))), i, code=1)
+        p.server.stop()
+        p.server = restarted(p)
+        check.equal("goes on", p.upload(frames((OUT, noise(65000, 2))), 2, code=1)[0], 204)
+        check.ok("within the bound", p.bytes_kept() <= 65536, p.bytes_kept())
+        check.equal("all three", len(p.kept()), 3)
+
+
+def restarted(p):
+    arguments = p.server.command[4:]
+    found = Server(*arguments, who=[], port=p.server.port)
+    found.ready()
+    return found
+
+
+def a_server_that_is_killed_in_between(check):
+    """The index has its line, the output is not there: the upload that is repeated goes on."""
+    with Uploads() as p:
+        p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
+        check.equal("not kept", (p.upload()[0], p.kept()), (503, []))
+        check.equal("announced", len(p.lines()), 1)
+        check.equal("again", (p.upload()[0], p.kept()), (204, ["worker-0-0-0"]))
+        check.equal("and again", (p.upload()[0], p.kept()), (204, ["worker-0-0-0"]))
+        check.equal("once", len(p.lines()), 1)
+
+
+def other_servers_meanwhile(check):
+    """The index has changed between reading and writing."""
+    with Uploads(tasks=2) as p:
+        p.upload()
+        p.api.fault("PATCH", "configmaps", times=3, status=409)
+        check.equal("in the end", p.upload(index=1)[0], 204)
+        check.equal("both", [line.split()[1] for line in p.lines()], ["0", "1"])
+    with Uploads() as p:
+        p.api.fault("POST", "configmaps", status=403)
+        check.equal("no right", p.upload()[0], 500)
+        check.ok("said in the log", "configmaps" in p.server.settled_log())
+
+
+def many_at_once(check):
+    """Thirty tasks end at the same moment."""
+    with Uploads(tasks=30) as p:
+        codes = {}
+
+        def one(i):
+            while codes.get(i) in (None, 503, 429):
+                codes[i] = p.upload(frames((OUT, b"task %d\n" % i)), i)[0]
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(30)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        check.equal("all are taken", set(codes.values()), {204})
+        check.equal("all are kept", len(p.kept()), 30)
+        for i in range(30):
+            p.end(i)
+        p.api.settle()
+        check.equal("each is read", [p.read(p.link("all", path=p.path(index=i)))[2] for i in range(30)],
+                    [b"task %d\n" % i for i in range(30)])
+
+
+def floods(check):
+    """Of one address so many in a minute; and the others are answered meanwhile."""
+    with Uploads() as p:
+        codes = [upload(p.output_port, f"junk{i}")[0] for i in range(140)]
+        check.equal("the first are looked at", set(codes[:50]), {401})
+        check.equal("then no more", set(codes[125:]), {429})
+        check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= 125,
+                 p.api.count("POST", "tokenreviews"))
+        check.equal("others are answered", p.server.request("GET", "/healthz").status, 200)
+        code, _, headers = p.upload()
+        check.ok("with the right token, too", code == 429 and int(headers["retry-after"]) >= 1, (code, headers))
+
+
+def bodies_that_do_not_come(check):
+    """Nobody's body is taken before it is known whose it is; and no more than so many are under way."""
+    with Uploads() as p:
+        gate = threading.Event()
+        p.api.fault("POST", "tokenreviews", until=gate)
+        waiting = []
+        for _ in range(40):
+            c = Connection(p.output_port)
+            c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
+                "Content-Type": "application/octet-stream", "Content-Length": "98000", **bearer("pod-0-0-0")}))
+            waiting.append(c)
+        check.equal("others are answered", p.server.request("GET", "/api/v2/info").status, 200)
+        gate.set()
+        for c in waiting:
+            c.close()
+        check.ok("and then", wait_until(lambda: p.upload()[0] in (204, 429)))
+
+
+TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode, no_link_leads_nowhere, earlier_attempts,
+         a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
+         the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, no_room,
+         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,
+         bodies_that_do_not_come]

@@ -82,9 +82,10 @@ static int check_options(struct service *s, struct err *e)
 	                   !output || address_is_loopback(&s->output_address), e) < 0)
 		return -1;
 	/* Before any file is read: what cannot be read without them fails now, not on SIGHUP. */
-	return process_drop_capabilities(address_port(&s->address) < LOW_PORTS ||
-	                                     (output && address_port(&s->output_address) < LOW_PORTS),
-	                                 e);
+	return process_drop_capabilities(
+	    address_port(&s->address) < LOW_PORTS ||
+		(output && address_port(&s->output_address) < LOW_PORTS),
+	    e);
 }
 
 static int open_keys(struct service *s, const char **file, struct err *e)

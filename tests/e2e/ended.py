@@ -1,0 +1,368 @@
+"""The output of tasks that have ended: rest-lit, a real API server, pai-runtime as a process with a real token of
+its pod, and a stand-in for the kubelet and FrameworkController, which deletes pod and log the moment the task ends."""
+import base64
+import json
+import os
+import shutil
+import ssl
+import sys
+import tempfile
+import threading
+
+from cli import Cli
+from cluster import FRAMEWORKS, PATHS, ROOT
+from harness import PATIENCE, SLOW, Server, framework_name, free_port, job_v2, wait_until
+from kubelet import Kubelet, Log
+from outputs import OUT, frames, upload
+from tls import Secure, make_authorities, make_certificate
+from tokens import SECRET, bearer, token, write_file
+
+sys.path.append(os.path.join(ROOT, "tests/runtime"))
+
+from checks import RUNTIME
+from pods import Pod
+
+ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
+MOUNT = "/var/run/secrets/rest-lit/"
+HEADER = "#!/bin/bash\nset -o errexit\n"
+HELLOS = int(os.environ.get("TEST_HELLOS", "10"))
+REVIEWS = {"apiVersion": "v1", "kind": "List", "items": [
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "e2e-reviews"},
+     "rules": [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]},
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "e2e-reviews"},
+     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "e2e-reviews"},
+     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
+
+
+def bound_token(cluster, pod=None, audience="rest-lit-output"):
+    """As the kubelet asks for it: (status, token)."""
+    spec = {"expirationSeconds": 3600, **({"audiences": [audience]} if audience else {})}
+    if pod:
+        spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod[0], "uid": pod[1]}
+    code, value = cluster.api("POST", ACCOUNT + "/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+    if code != 201:
+        raise RuntimeError(f"no token: {code} {value}")
+    return value["status"]["token"]
+
+
+class Task:
+    """A task and its pod: made, run, and gone."""
+
+    def __init__(self, job, role, index):
+        self.job, self.role, self.index = job, role, index
+        self.name = f"{job.name}-{role['name']}-{index}"
+        self.uid, self.code, self.state = None, None, "AttemptCreationPending"
+        self.process = None
+
+    def status(self):
+        return {"index": self.index, "state": self.state, "attemptStatus": {
+            "id": 0, "podName": self.name, "podUID": self.uid, "podNodeName": self.uid and "node0",
+            "completionStatus": None if self.code is None else {
+                "code": self.code, "type": {"name": "Failed" if self.code else "Succeeded", "attributes": []}}}}
+
+    def make(self):
+        cluster = self.job.place.cluster
+        spec = {"nodeName": "node0", "serviceAccountName": "runtime-account", "terminationGracePeriodSeconds": 0,
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "app", "image": "x"}], "initContainers": [{"name": "init", "image": "x"}]}
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"{self.job.name}-attempt", "uid": "c-1",
+                 "controller": True}
+        code, value = cluster.api("POST", PATHS["Pod"], {
+            "kind": "Pod", "apiVersion": "v1", "spec": spec, "metadata": {
+                "name": self.name, "ownerReferences": [owner], "labels": {
+                    "FC_FRAMEWORK_NAME": self.job.name, "FC_TASKROLE_NAME": self.role["name"],
+                    "FC_TASK_INDEX": str(self.index)}}})
+        if code != 201:
+            raise RuntimeError(f"pod {self.name}: {code} {value}")
+        self.uid = value["metadata"]["uid"]
+
+    def mount(self, pod):
+        """The projected volume of the template."""
+        cluster = self.job.place.cluster
+        volume = next(v for v in pod.spec["volumes"] if v["name"] == "output-access")
+        for source in volume["projected"]["sources"]:
+            if "serviceAccountToken" in source:
+                pod.write(MOUNT + source["serviceAccountToken"]["path"], bound_token(
+                    cluster, (self.name, self.uid), source["serviceAccountToken"]["audience"]), 0o600)
+            elif cluster.get("ConfigMap", source["configMap"]["name"]):
+                data = cluster.get("ConfigMap", source["configMap"]["name"])["data"]
+                for item in source["configMap"]["items"]:
+                    pod.write(MOUNT + item["path"], data[item["key"]])
+
+    def run(self):
+        """The kubelet's part.  When the container has ended, pod and log go at once."""
+        place = self.job.place
+        pod = Pod(self.job.framework, self.role, self.index, "10.0.0.1", "10.0.0.2")
+        pod.base["FC_POD_UID"] = self.uid
+        command = pod.environment("initContainers", "init")["USER_CMD"]
+        pod.env = pod.environment("containers", "app")
+        pod.write("/usr/local/pai/runtime.d/user.sh", HEADER + command, 0o755)
+        self.mount(pod)
+        log = place.kubelet.logs[self.name, "app"] = Log(over=False)
+        process = self.process = pod.start("run")
+        pumps = [threading.Thread(target=self.pump, args=(stream, log)) for stream in (process.stdout, process.stderr)]
+        for pump in pumps:
+            pump.start()
+        self.code = process.wait()
+        for pump in pumps:
+            pump.join()
+        place.cluster.api("DELETE", f"{PATHS['Pod']}/{self.name}", {"gracePeriodSeconds": 0})
+        place.kubelet.logs.pop((self.name, "app"))
+        log.write(b"", over=True)
+        pod.remove()
+
+    @staticmethod
+    def pump(stream, log):
+        while data := os.read(stream.fileno(), 65536):
+            log.write(data)
+        stream.close()
+
+
+class Job(threading.Thread):
+    """FrameworkController's part for one job, from its start to its end."""
+
+    def __init__(self, place, job):
+        super().__init__(daemon=True)
+        self.place, self.name = place, framework_name(job)
+        self.lock, self.tasks, self.framework, self.failure = threading.Lock(), [], None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.drive()
+        except Exception as e:  # the test says so
+            self.failure = repr(e)
+
+    def started(self):
+        self.framework = self.place.cluster.get("Framework", self.name)
+        return self.framework and self.framework["spec"]["executionType"] == "Start"
+
+    def drive(self):
+        if not wait_until(self.started):
+            raise RuntimeError("it was never started")
+        self.tasks = [Task(self, role, i) for role in self.framework["spec"]["taskRoles"]
+                      for i in range(role["taskNumber"])]
+        for task in self.tasks:
+            task.make()
+            task.state = "AttemptPreparing"
+        self.tell()
+        threads = [threading.Thread(target=self.one, args=(task,)) for task in self.tasks]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.tell(over=True)
+
+    def one(self, task):
+        with self.lock:
+            task.state = "AttemptRunning"
+        self.tell()
+        try:
+            task.run()
+        except Exception as e:
+            self.failure, task.code = repr(e), -1
+        with self.lock:
+            task.state = "Completed"
+        self.tell()
+
+    def tell(self, over=False):
+        """What the status says now."""
+        with self.lock:
+            roles = {}
+            for task in self.tasks:
+                roles.setdefault(task.role["name"], []).append(task.status())
+            attempt = {"id": 0, "configMapName": f"{self.name}-attempt", "taskRoleStatuses": [
+                {"name": name, "taskStatuses": tasks} for name, tasks in roles.items()]}
+            if over:
+                code = max((t.code for t in self.tasks), key=abs)
+                attempt["completionStatus"] = {"code": code, "type": {
+                    "name": "Failed" if code else "Succeeded", "attributes": []}}
+            code, value = self.place.cluster.api("PATCH", f"{FRAMEWORKS}/{self.name}", {"status": {
+                "state": "Completed" if over else "AttemptRunning", "attemptStatus": attempt}},
+                "application/merge-patch+json")
+            if code != 200:
+                raise RuntimeError(f"status: {code} {value}")
+
+
+class Encrypted(Server):
+    def __init__(self, *arguments, context, **more):
+        self.context = context
+        super().__init__(*arguments, **more)
+
+    def connect(self):
+        return Secure(self.port, self.context)
+
+
+class Place:
+    def __init__(self, cluster, *arguments, url=None, port=None, kind=Server, **more):
+        self.cluster = cluster
+        self.kubelet = Kubelet(cluster)
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-ended.")
+        self.output_port = port or free_port()
+        self.token_file = write_file(self.directory, "token", token().encode())
+        self.jobs = []
+        cluster.kubectl("apply", "-f", os.path.join(ROOT, "runtime-assets/rbac.yaml"))
+        cluster.kubectl("apply", "-f", "-", text=json.dumps(REVIEWS).encode())
+        wait_until(lambda: cluster.api("GET", ACCOUNT)[0] == 200)
+        self.server = kind(
+            "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file", cluster.user_token,
+            "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET), "--loops", "1", "--rate-address",
+            "0", "--output-listen", f"127.0.0.1:{self.output_port}", "--output-url",
+            url or f"http://127.0.0.1:{self.output_port}", *arguments, who=[], **more)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for job in self.jobs:
+            self.cluster.delete("Framework", job.name)
+        self.server.remove()
+        self.kubelet.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def expect(self, job):
+        self.jobs.append(Job(self, job))
+        return self.jobs[-1]
+
+    def submit(self, check, text):
+        """Submitted over HTTP, run to its end, and known to have ended."""
+        name = json.loads(text)["name"]
+        job = self.expect(name)
+        check.equal(f"{name}: submitted", self.server.submit(text, bearer(token())).status, 202)
+        job.join(4 * PATIENCE * SLOW)
+        check.equal(f"{name}: driven", (job.failure, job.is_alive()), (None, False))
+        check.ok(f"{name}: has ended", wait_until(lambda: self.get(f"/api/v2/jobs/alice~{name}").json[
+            "jobStatus"]["state"] in ("SUCCEEDED", "FAILED")))
+        return job
+
+    def get(self, path):
+        return self.server.request("GET", path, headers=bearer(token()))
+
+    def portal(self, job, role, name, index=0, tail="?tail-mode=true"):
+        """As the portal's buttons do it: (status, text)."""
+        task = self.get(f"/api/v2/jobs/alice~{job}").json["taskRoles"][role]["taskStatuses"][index]
+        reply = self.get(task["containerLog"] + tail)
+        if reply.status != 200:
+            return reply.status, reply.body
+        uri = {l["name"]: l["uri"] for l in reply.json["locations"]}.get(name)
+        if not uri:
+            return 0, b""
+        reply = self.server.request("GET", uri)
+        return reply.status, reply.body
+
+
+def hello_text(i):
+    with open(os.path.join(ROOT, "examples/hello-world.yaml"), encoding="utf-8") as f:
+        return f.read().replace("name: hello-world", f"name: hello-{i}")
+
+
+def a_hello_is_always_heard(check, cluster):
+    """rest-lit submit --wait --logs examples/hello-world.yaml"""
+    with Place(cluster) as p:
+        heard = 0
+        for i in range(HELLOS):
+            job = p.expect(f"hello-{i}")
+            c = Cli("submit", "--server", f"http://127.0.0.1:{p.server.port}", "--token-file", p.token_file,
+                    "--wait", "--logs", "-", text=hello_text(i))
+            code = c.process.wait(4 * PATIENCE * SLOW)
+            for t in filter(None, c.threads):
+                t.join()
+            job.join(PATIENCE * SLOW)
+            good = code == 0 and c.stdout.count("hello[0] | Hello from alice, task 0 of ") == 1
+            heard += check.ok(f"hello {i}", good, (code, c.stdout, c.stderr, job.failure))
+        print(f"     Hello in {heard} of {HELLOS}", flush=True)
+        check.equal("each time", heard, HELLOS)
+
+
+def thirty_roles(check, cluster):
+    with Place(cluster) as p:
+        value = json.loads(job_v2("thirty"))
+        worker = value["taskRoles"].pop("worker")
+        for i in range(30):
+            value["taskRoles"][f"role{i}"] = {**worker, "commands": [f"echo out {i}", f"echo err {i} >&2"]}
+        job = p.submit(check, json.dumps(value))
+        check.equal("all have run", [t.code for t in job.tasks], [0] * 30)
+        for name, word in (("stdout", "out"), ("stderr", "err")):
+            check.equal(f"30 of 30: {name}", [p.portal("thirty", f"role{i}", name) for i in range(30)],
+                        [(200, f"{word} {i}\n".encode()) for i in range(30)])
+
+
+def a_failed_job(check, cluster):
+    """Why it has failed can be read: in full up to 64 KiB, and the streams apart."""
+    with Place(cluster) as p:
+        value = json.loads(job_v2("fails"))
+        value["taskRoles"]["worker"]["commands"] = [
+            "for i in $(seq 20000); do echo line $i; done", "echo what went wrong >&2", "exit 3"]
+        p.submit(check, json.dumps(value))
+        whole = "".join(f"line {i}\n" for i in range(1, 20001)).encode()
+        code, text = p.portal("fails", "worker", "stdout", tail="")
+        check.ok("stdout: the end", code == 200 and len(text) > 60000 and whole.endswith(text), (code, text[:200]))
+        check.equal("stderr", p.portal("fails", "worker", "stderr"), (200, b"what went wrong\n"))
+        check.equal("tail mode", p.portal("fails", "worker", "stdout"), (200, whole[-16384:]))
+        code, text = p.portal("fails", "worker", "all", tail="")
+        check.ok("all", code == 200 and text.endswith(b"what went wrong\n") and len(text) <= 65536, len(text))
+        check.equal("no link to what is gone", p.portal("fails", "worker", "runtime")[0], 0)
+        kept = cluster.get("ConfigMap", framework_name("fails") + "-output-worker-0-0-0")
+        check.ok("kept compressed", kept and len(base64.b64decode(kept["binaryData"]["output.gz"])) < 30000, kept)
+
+
+def over_https(check, cluster):
+    """Pods find the certificate authority in a ConfigMap that the server has made."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_authorities(folder)
+        make_certificate(folder, "one", 7)
+        port = free_port()
+        paths = {n: os.path.join(folder, n) for n in ("ca.crt", "one.crt", "one.key")}
+        context = ssl.create_default_context(cafile=paths["ca.crt"])
+        cluster.delete("ConfigMap", "rest-lit-output-ca")
+        with Place(cluster, "--tls-cert", paths["one.crt"], "--tls-key", paths["one.key"], "--output-ca",
+                   paths["ca.crt"], url=f"https://localhost:{port}", port=port, kind=Encrypted, context=context) as p:
+            check.ok("the ConfigMap is made", wait_until(lambda: cluster.get("ConfigMap", "rest-lit-output-ca")))
+            with open(paths["ca.crt"], encoding="utf-8") as f:
+                check.ok("with this authority", f.read().strip() in cluster.get(
+                    "ConfigMap", "rest-lit-output-ca")["data"]["ca.crt"])
+            value = json.loads(job_v2("secure"))
+            value["taskRoles"]["worker"]["commands"] = ["echo over https"]
+            p.submit(check, json.dumps(value))
+            check.equal("read", p.portal("secure", "worker", "stdout"), (200, b"over https\n"))
+
+
+def tokens_of_the_cluster(check, cluster):
+    """What the API server itself says of tokens."""
+    with Place(cluster) as p:
+        job = p.expect("tokens")
+        value = json.loads(job_v2("tokens"))
+        value["taskRoles"]["worker"]["commands"] = ["sleep 600"]
+        check.equal("submitted", p.server.submit(json.dumps(value), bearer(token())).status, 202)
+        check.ok("it runs", wait_until(lambda: job.tasks and job.tasks[0].process))
+        task = job.tasks[0]
+        code, other = cluster.api("POST", PATHS["Pod"], {
+            "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "foreign-0"}, "spec": {
+                "nodeName": "node0", "serviceAccountName": "runtime-account", "terminationGracePeriodSeconds": 0,
+                "automountServiceAccountToken": False, "containers": [{"name": "app", "image": "x"}]}})
+        check.equal("a pod of no job", code, 201)
+        uid = other["metadata"]["uid"]
+        good = bound_token(cluster, (task.name, task.uid))
+        body = frames((OUT, b"forged\n"))
+        for what, text, wanted in (
+                ("for the API server", bound_token(cluster, (task.name, task.uid), None), 401),
+                ("for logins", bound_token(cluster, (task.name, task.uid), "rest-lit"), 401),
+                ("bound to nothing", bound_token(cluster), 403),
+                ("of a pod of no job", bound_token(cluster, ("foreign-0", uid)), 403),
+                ("altered", good[:-4] + ("AAAA" if good[-4:] != "AAAA" else "BBBB"), 401)):
+            check.equal(f"token {what}", upload(p.output_port, text, body)[0], wanted)
+        check.equal("nothing is kept", [n for n in cluster.names("ConfigMap") if "-output" in n and job.name in n], [])
+        check.equal("the API server does not take it", cluster.api("GET", PATHS["Pod"], token=good)[0], 401)
+        check.equal("nor do other routes", p.server.request(
+            "GET", "/api/v2/jobs", headers=bearer(good)).status, 401)
+        check.equal("the right one", upload(p.output_port, good, body)[0], 204)
+        cluster.api("DELETE", f"{PATHS['Pod']}/{task.name}", {"gracePeriodSeconds": 0})
+        cluster.api("DELETE", f"{PATHS['Pod']}/foreign-0", {"gracePeriodSeconds": 0})
+        check.ok("when the pod is gone, it is no token any more", wait_until(
+            lambda: upload(p.output_port, good, body)[0] == 401))
+        task.process.terminate()
+        job.join(PATIENCE * SLOW)
+
+
+TESTS = [a_hello_is_always_heard, thirty_roles, a_failed_job, over_https, tokens_of_the_cluster]

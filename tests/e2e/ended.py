@@ -13,9 +13,9 @@ from cli import Cli
 from cluster import FRAMEWORKS, PATHS, ROOT
 from harness import PATIENCE, SLOW, Server, framework_name, free_port, job_v2, wait_until
 from kubelet import Kubelet, Log
-from outputs import OUT, frames, upload
 from tls import Secure, make_authorities, make_certificate
 from tokens import SECRET, bearer, token, write_file
+from uploading import OUT, frames, upload
 
 sys.path.append(os.path.join(ROOT, "tests/runtime"))
 

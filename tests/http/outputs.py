@@ -1,42 +1,20 @@
 """The end of a task's output, uploaded by its pod when it ends, and read when the pod is gone."""
 import base64
 import gzip
-import http.client
-import json
 import random
-import struct
 import threading
 
 from fakeapi import status
-from harness import PATIENCE, SLOW, Connection, Server, free_port, framework_name, request_bytes, wait_until
+from harness import Connection, Server, free_port, framework_name, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of, refused
 from tokens import bearer, token
+from uploading import ERR, OUT, ROUTE, frames, upload
 
-ROUTE = "/api/v2/task-output"
 AUDIENCE = "rest-lit-output"
-OUT, ERR = 1, 2
 ACCOUNT = "system:serviceaccount:default:runtime-account"
 
 
-def frames(*parts):
-    """(stream, bytes), ..."""
-    return b"".join(struct.pack(">BxxxI", stream, len(data)) + data for stream, data in parts)
-
-
 HELLO = frames((OUT, b"Hello\n"), (ERR, b"a warning\n"), (OUT, b"bye\n"))
-
-
-def upload(port, text, body=HELLO, code=0, dropped=0, context=None, **headers):
-    """(status, code of the error, headers)."""
-    kind = http.client.HTTPSConnection if context else http.client.HTTPConnection
-    c = kind("localhost" if context else "127.0.0.1", port, timeout=PATIENCE * SLOW,
-             **({"context": context} if context else {}))
-    c.request("PUT", f"{ROUTE}?exitCode={code}&dropped={dropped}", body,
-              {"Authorization": f"Bearer {text}", "Content-Type": "application/octet-stream", **headers})
-    r = c.getresponse()
-    data = r.read()
-    c.close()
-    return r.status, (json.loads(data)["code"] if data else ""), {k.lower(): v for k, v in r.getheaders()}
 
 
 class Uploads(Place):

@@ -25,7 +25,8 @@ static void options_reply(struct request *r, struct span path)
 static void no_route(struct request *r, struct span path)
 {
 	STR_AUTO methods = STR_INIT(256);
-	route_methods(&methods, path, &r->arena);
+	if (!r->loop->uploads)
+		route_methods(&methods, path, &r->arena);
 	if (!methods.n) {
 		answer_refuse(
 		    r, 404, "NoApiError",

@@ -8,13 +8,10 @@ from fakeapi import status
 from harness import Connection, Server, free_port, framework_name, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of, refused
 from tokens import bearer, token
-from uploading import ERR, OUT, ROUTE, frames, upload
+from uploading import ERR, HELLO, OUT, ROUTE, frames, upload
 
 AUDIENCE = "rest-lit-output"
 ACCOUNT = "system:serviceaccount:default:runtime-account"
-
-
-HELLO = frames((OUT, b"Hello\n"), (ERR, b"a warning\n"), (OUT, b"bye\n"))
 
 
 class Uploads(Place):

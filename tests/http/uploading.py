@@ -14,7 +14,10 @@ def frames(*parts):
     return b"".join(struct.pack(">BxxxI", stream, len(data)) + data for stream, data in parts)
 
 
-def upload(port, text, body, code=0, dropped=0, context=None, **headers):
+HELLO = frames((OUT, b"Hello\n"), (ERR, b"a warning\n"), (OUT, b"bye\n"))
+
+
+def upload(port, text, body=HELLO, code=0, dropped=0, context=None, **headers):
     """(status, code of the error, headers)."""
     kind = http.client.HTTPSConnection if context else http.client.HTTPConnection
     c = kind("localhost" if context else "127.0.0.1", port, timeout=PATIENCE * SLOW,

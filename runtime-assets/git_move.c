@@ -25,6 +25,7 @@
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/git.h"
+#include "runtime-assets/package.h"
 #include "runtime-assets/say.h"
 
 enum {
@@ -270,10 +271,6 @@ static int clone_until(struct move *m)
 		int status = clone_once(m, &said);
 		if (status == 0)
 			return finish(m);
-		if (status < 0 && errno == ENOENT) {
-			say(SAY_ERROR, "git plugin needs git in the image");
-			return GIT_FAILED;
-		}
 		if (status < 0)
 			return trouble("cannot start", "git");
 		int error = after_failure(m, status, &said, tries, &spent);
@@ -282,6 +279,29 @@ static int clone_until(struct move *m)
 			return error;
 		}
 	}
+}
+
+static bool git_is_there(void *of)
+{
+	(void)of;
+	return child_exists("git");
+}
+
+/* By https it needs the authorities that servers are known by; otherwise ssh. */
+static int install_git(const struct move *m)
+{
+	ERR_AUTO e = { 0 };
+	bool https = span_starts(span_of(m->uri), "https:");
+	const struct package git = { .plugin = "git plugin",
+		                     .what = "git",
+		                     .names = { "git",
+		                                https ? "ca-certificates" : "openssh-client" },
+		                     .complete = git_is_there,
+		                     .pause_ms = m->first * 1000 };
+	if (git_is_there(NULL) || package_install(&git, &e) == 0)
+		return 0;
+	say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+	return GIT_FAILED;
 }
 
 /* Nobody is there to answer, and no protocol that runs programs is taken, wherever it is named. */
@@ -380,6 +400,8 @@ int cmd_git_move(int argc, char **argv)
 		return usage(stderr, 2);
 	}
 	int rc = prepare(&m);
+	if (rc == 0)
+		rc = install_git(&m);
 	if (rc == 0) {
 		m.git_argv[m.n++] = "--";
 		m.git_argv[m.n++] = m.uri;

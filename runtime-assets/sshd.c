@@ -24,6 +24,7 @@
 #include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/package.h"
 #include "runtime-assets/say.h"
 #include "runtime-assets/ssh.h"
 
@@ -190,34 +191,21 @@ static const char *find_sshd(struct sshd *s)
 	return NULL;
 }
 
-static bool complete(struct sshd *s)
+static bool complete(void *of)
 {
+	struct sshd *s = of;
 	return find_sshd(s) && child_exists("ssh-keygen") && (!s->job || child_exists("ssh"));
 }
 
 static int install(struct sshd *s, struct err *e)
 {
-	static const char *const UPDATE[] = { "apt-get", "update", NULL };
-	static const char *const INSTALL[] = {
-		"apt-get",        "install",        "-y", "--no-install-recommends",
-		"openssh-client", "openssh-server", NULL
-	};
-	if (!child_exists("apt-get"))
-		return err_set(
-		    e, FAILED,
-		    "openssh is not in the image, and there is no apt-get to install it");
-	if (setenv("DEBIAN_FRONTEND", "noninteractive", 1) != 0)
-		return err_set(e, FAILED, "out of memory");
-	for (int try = 1; try <= 3; try++) {
-		say(SAY_INFO, "ssh plugin: openssh is not in the image; apt-get, try %d of 3", try);
-		struct child update = { UPDATE, NULL, STREAM_OURS, STREAM_OURS };
-		struct child install = { INSTALL, NULL, STREAM_OURS, STREAM_OURS };
-		if (child_run(&update) == 0 && child_run(&install) == 0 && complete(s))
-			return 0;
-		if (try < 3)
-			pause_ms(s->pause_ms * try);
-	}
-	return err_set(e, FAILED, "openssh is not in the image, and apt-get cannot install it");
+	const struct package openssh = { .plugin = "ssh plugin",
+		                         .what = "openssh",
+		                         .names = { "openssh-client", "openssh-server" },
+		                         .complete = complete,
+		                         .of = s,
+		                         .pause_ms = s->pause_ms };
+	return package_install(&openssh, e);
 }
 
 /* Images carry the same host keys wherever they run; this one is of this task alone. */

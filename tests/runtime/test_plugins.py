@@ -295,7 +295,26 @@ def git_errors():
 def git_targets():
     with Pod() as pod:
         done = git_move(pod, "--", "https://h/", pod.at("/code"), PATH=pod.bin)
-        check("git: none in the image", done.returncode == 1 and b"git plugin needs git in the image" in done.stderr, done)
+        check("git: none in the image", done.returncode == 1 and b"git is not in the image, and there is no apt-get" in
+              done.stderr, done)
+    for uri, package in (("https://h/", "ca-certificates"), ("git@h:x", "openssh-client")):
+        with Pod() as pod:
+            pod.fake("git-kept", FAKE_GIT)
+            pod.fake("apt-get", f"""echo "$@" >>{pod.path}/apt
+                if [ "$1" = install ]; then [ -e {pod.path}/second ] || {{ : >{pod.path}/second; exit 100; }}
+                cp {pod.bin}/git-kept {pod.bin}/git; fi\n""")
+            for name in ("cp", "mkdir", "rm", "wc", "grep", "env", "sort"):
+                os.symlink(shutil.which(name), os.path.join(pod.bin, name))
+            done = git_move(pod, "--", uri, pod.at("/code"), PATH=pod.bin, SAW=pod.at("/saw"))
+            check(f"git: installed by apt-get, at the second try, for {uri}", done.returncode == 0 and
+                  pod.exists("/code/a"), done)
+            check(f"git: what is asked for, for {uri}", pod.read("/apt").splitlines()[-1] ==
+                  f"install -y --no-install-recommends git {package}".encode(), pod.read("/apt"))
+    with Pod() as pod:
+        pod.fake("apt-get", f'echo "$@" >>{pod.path}/apt; exit 100\n')
+        done = git_move(pod, "--", "https://h/", pod.at("/code"), PATH=pod.bin)
+        check("git: apt-get that fails: three tries", done.returncode == 1 and pod.read("/apt") == b"update\n" * 3 and
+              b"apt-get cannot install it" in done.stderr, done)
     with Pod() as pod:
         pod.fake("git", FAKE_GIT)
         pod.write("/code/x", "precious")

@@ -4,6 +4,7 @@
  */
 #include "translate/hint.h"
 #include "translate/names.h"
+#include "translate/plugins.h"
 #include "translate/warnings.h"
 
 enum { STORAGES_MAX = 256 };
@@ -185,4 +186,6 @@ void extras_read(struct reading *r, const struct path *p, const struct node *ext
 		wrong_type(r, &at, gang, "true or false");
 	hint_members(r, p, extras, EXTRAS_KNOWN);
 	storages_read(r, p, extras);
+	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));
+	plugins_check(r, &plugins, node_get(extras, PLUGINS));
 }

@@ -39,6 +39,8 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_CLUSTER, "`share` and `readOnly` of a storage belong to the volume." },
 	{ NULL, WARN_NO_NAME, "As in OpenPAI." },
 	{ NULL, WARN_HIVED, "Types and priorities of the job mean nothing to another scheduler. Said of every fifth job of OpenPAI: clusters had HiveD, and its web pages wrote this member into all of them." },
+	{ NULL, WARN_GIT_URI, "Whoever is between could change what http:// brings, which the task then runs." },
+	{ NULL, WARN_GIT_OPTION, "Other options of `git clone` can start programs, or need what a clone for one task does not." },
 	{ "What others can read",
 	  WARN_PASSWORD, "The job file is stored for everybody to see, so a literal password in `auth` is replaced in it." },
 	{ NULL, WARN_PARAMETER, "Said of parameters that are called password, secret, api_key, access_token and so on, and have a text of their own." },

@@ -46,6 +46,10 @@
 #define WARN_CLUSTER       "is ignored: the cluster decides it"
 #define WARN_NO_NAME       "has no name and is skipped"
 #define WARN_HIVED         "is ignored: the scheduler here is not HiveD"
+#define WARN_GIT_URI       "is refused in the pod: plugin git clones by https:// and ssh only"
+#define WARN_GIT_OPTION                                                                            \
+	"is refused in the pod: plugin git takes --depth, --branch, --recursive and "              \
+	"--single-branch only"
 /* what others can read */
 #define WARN_PASSWORD                                                                              \
 	"is left out of the stored job, so that nobody can read it, and copies of the job lack "   \

@@ -78,6 +78,8 @@ static const struct warning_case CASES[] = {
 	{ V2("defaults: {virtualcluster: a}\n"), "did you mean `virtualCluster`?" },
 	{ V2_ROLE("    extraContainerOptions: {shmMb: 9}\n"), "did you mean `shmMB`?" },
 	{ V2("extras: {storages: [{name: a, mountpath: /x}]}\n"), "did you mean `mountPath`?" },
+	{ V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: 'http://h/x'}}]}\n"), "parameters.repo_uri: is refused in the pod: plugin git clones by https:// and ssh only" },
+	{ V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: 'https://h/x', options: [--depth 1, '--filter=blob:none']}}]}\n"), "parameters.options[1]: is refused in the pod: plugin git takes --depth, --branch, --recursive and --single-branch only" },
 	{ V2("extras: {storages: [{name: a, readOnly: true}]}\n"), "extras.storages[0].readOnly: is ignored: the cluster decides it" },
 	{ V2("extras: {hivedScheduler: {taskRoles: {w: {}}}}\n"), "extras.hivedScheduler: is ignored: the scheduler here is not HiveD" },
 	{ V2("extras: {storages: [{}]}\n"), "extras.storages[0]: has no name and is skipped" },
@@ -119,6 +121,8 @@ static const char *const QUIET[] = {
 	V2_ROLE("    extraContainerOptions: {shmMB: 8, infiniband: true}\n"),
 	V2_ROLE("    completion: {minSucceededInstances: -1, minFailedInstances: 1}\n"),
 	V2("extras: {whatever: 1, gang: 2}\n"),
+	V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: 'git@h:x', options: [--depth, '1', -b, v1, --branch=x --recursive --single-branch]}}]}\n"),
+	V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: cmd, parameters: {repo_uri: 'http://h/x'}}, {plugin: git, parameters: {repo_uri: ssh://h/x}}]}\n"),
 	COMMAND("docker://ubuntu:22.04@sha256:aa ftp://joe:@h https://u:`pw`@h https://u:$PW@h"),
 	HEAD "prerequisites: [{name: i, type: dockerimage, uri: u}, {name: d, type: data, uri: []}, {name: o, type: output, require: [d]}]\n"
 	ROLE "    prerequisites: [o]\n" COMMANDS("echo"),

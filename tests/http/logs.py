@@ -15,7 +15,7 @@ from tokens import SECRET, bearer, token, write_file
 JOB = "sleep"
 HEADERS = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff",
            "content-security-policy": "sandbox", "content-disposition": "inline",
-           "cache-control": "no-store", "referrer-policy": "no-referrer"}
+           "cache-control": "no-store", "referrer-policy": "no-referrer", "accept-ranges": "none"}
 
 
 def pod_of(framework, uid, role="worker", index=0):
@@ -154,6 +154,8 @@ def a_portal_reads_logs(check):
         code, headers, body, whole = p.read(uri)
         check.equal("log: status", code, 200)
         check.equal("log: bytes", (body, whole), (p.log.text, True))
+        part = p.read(uri, {"Range": "bytes=0-2"})
+        check.equal("log: a part of it is not given, but all", (part[0], part[2]), (200, p.log.text))
         for header, value in HEADERS.items():
             check.equal(f"log: {header}", headers.get(header), value)
         check.equal("log: asked for", p.log.asked[-1], (p.name + "-worker-0", {"container": ["app"]}))

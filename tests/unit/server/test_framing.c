@@ -265,7 +265,8 @@ static void test_framing_target(void **state)
 		{ "http:/b", NULL, "http:/b", true },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct span target = span_of(CASES[i].target), host = { 0 };
+		struct span target = span_of(CASES[i].target);
+		struct span host = { 0 };
 		assert_int_equal(framing_target(&target, &host), CASES[i].ok);
 		assert_true(span_is(target, CASES[i].rest));
 		assert_true(CASES[i].host ? span_is(host, CASES[i].host) : !host.p);

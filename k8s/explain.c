@@ -136,12 +136,21 @@ static void other(struct err *e, const struct refusal *x)
 	        x->why.p);
 }
 
+/* Of a directory; API servers do not say that. */
+static void unwritable(struct err *e, const struct refusal *x)
+{
+	err_set(e, UNAVAILABLE,
+	        "the directory in which this server keeps jobs takes no more (%.*s): the disk is "
+	        "full, or read-only",
+	        (int)x->why.n, x->why.p);
+}
+
 static const struct {
 	int status;
 	explainer *explain;
 } BY_STATUS[] = {
-	{ 400, invalid },    { 401, unauthorized },   { 403, forbidden },
-	{ 404, not_served }, { 413, body_too_large }, { 422, invalid },
+	{ 400, invalid },        { 401, unauthorized }, { 403, forbidden },  { 404, not_served },
+	{ 413, body_too_large }, { 422, invalid },      { 507, unwritable },
 };
 
 static explainer *explainer_of(const struct refusal *x, int status)

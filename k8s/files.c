@@ -157,6 +157,7 @@ int files_open(struct files *f, const char *path, struct err *e)
 		files_close(f);
 		return err_set(e, UNKNOWN_ERROR, "%s is in use by another process", path);
 	}
+	remove_leftovers(f->root);
 	if (open_kinds(f, path, e) != 0) {
 		files_close(f);
 		return -1;
@@ -249,6 +250,15 @@ int files_write(const struct files *f, enum object_kind kind, const char *key, s
 		return bad;
 	}
 	return fsync(dir) == 0 ? 0 : -errno;
+}
+
+int files_probe(const struct files *f)
+{
+	char temporary[NAME_ROOM];
+	static const char BLOCK[4096];
+	int bad = write_temporary(f->root, temporary, (struct span){ BLOCK, sizeof(BLOCK) });
+	(void)unlinkat(f->root, temporary, 0); /* not there if it could not be made */
+	return bad;
 }
 
 int files_remove(const struct files *f, enum object_kind kind, const char *key)

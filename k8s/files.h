@@ -36,6 +36,9 @@ int files_read(const struct files *f, enum object_kind kind, const char *key, st
 int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text);
 int files_remove(const struct files *f, enum object_kind kind, const char *key);
 
+/* Whether anything could be written now: 0 or a negative errno.  Leaves nothing behind. */
+int files_probe(const struct files *f);
+
 /* Call back for each object of a kind, in no order. */
 typedef void files_visit(void *arg, enum object_kind kind, const char *key);
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg);

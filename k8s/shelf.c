@@ -292,6 +292,9 @@ static enum fault do_delete(struct work *w)
 
 static enum fault do_ready(struct work *w)
 {
+	int bad = files_probe(&w->shelf->files);
+	if (bad)
+		return refuse_errno(w, bad);
 	w->out->outcome = STORE_OK;
 	w->out->status = 200;
 	return FINE;

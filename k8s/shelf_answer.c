@@ -23,6 +23,7 @@ static const struct {
 	[CONFLICT]       = { "Conflict",              409, STORE_CONFLICT },
 	[INVALID]        = { "Invalid",               422, STORE_REFUSED },
 	[OVERSIZE]       = { "RequestEntityTooLarge", 413, STORE_REFUSED },
+	[UNWRITABLE]     = { "InsufficientStorage",   507, STORE_REFUSED },
 	[INTERNAL]       = { "InternalError",         500, STORE_REFUSED },
 };
 /* clang-format on */
@@ -77,7 +78,8 @@ enum fault refuse_errno(struct work *w, int negative)
 		return refuse(w, NOT_FOUND, "not found");
 	if (negative == -EINVAL || negative == -ENAMETOOLONG)
 		return refuse(w, INVALID, "invalid name");
-	return refuse(w, INTERNAL, strerrordesc_np(-negative));
+	bool full = negative == -ENOSPC || negative == -EDQUOT || negative == -EROFS;
+	return refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
 }
 
 const char *text_of(const json_t *object, const char *key)

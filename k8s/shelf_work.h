@@ -25,6 +25,7 @@ enum fault {
 	CONFLICT,
 	INVALID,
 	OVERSIZE,
+	UNWRITABLE,
 	INTERNAL
 };
 

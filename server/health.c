@@ -65,7 +65,10 @@ static void known(void *arg, const char *problem)
 static void probed(void *arg, const struct store_reply *reply)
 {
 	struct loop *l = arg;
-	if (reply->outcome != STORE_OK)
+	if (reply->status == 507)
+		known(l, "the directory in which jobs are kept takes no more: the disk is full, or "
+		         "read-only");
+	else if (reply->outcome != STORE_OK)
 		known(l, "the store does not answer");
 	else if (!lookup_probe(l, store_now_ms() + READY_WAIT_MS, known))
 		known(l, NULL);

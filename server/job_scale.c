@@ -5,6 +5,7 @@
 
 #include "base/chars.h"
 #include "base/scan.h"
+#include "base/tree.h"
 #include "server/answer.h"
 #include "server/fields.h"
 #include "server/handlers.h"
@@ -13,6 +14,7 @@
 
 enum { ROLE_MAX = 256, PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };
 
+static const char SUCCEEDED[] = "minSucceededTaskCount";
 static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
 
 /* ---- what stands in the object --------------------------------------------------------------- */
@@ -22,6 +24,7 @@ struct found {
 	struct span role, name;
 	size_t index;
 	int64_t old, total; /* tasks of the role, and of all */
+	bool all_succeed;   /* its minSucceededTaskCount is the default: all of its tasks */
 };
 
 static struct span object_name(struct span role, char name[static ROLE_MAX])
@@ -40,6 +43,36 @@ static int64_t count_of(struct span role, const char *key)
 	int64_t n = 0;
 	(void)scan_int(scan_get(role, key), 0, INT32_MAX, &n); /* what is no count is none */
 	return n;
+}
+
+/* The job as it was submitted says itself how many of this role must succeed.  Of what is no job of
+ * protocol 2 that is taken for granted. */
+static bool says_succeeded(const struct scale *s, const struct found *f, struct arena *a)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	char buffer[ROLE_MAX];
+	struct span text =
+	    scan_text(scan_path(s->doc, "metadata", "annotations", "config", NULL), a);
+	if (text.n == 0 || doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e) < 0)
+		return true;
+	const struct node *roles = node_get(&doc.root, "taskRoles");
+	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++) {
+		const struct member *m = &roles->member[i];
+		if (!span_eq(object_name(member_key(m), buffer), f->name))
+			continue;
+		const struct node *n =
+		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
+		return n && n->type != NODE_NULL && !(node_is(n, NODE_INT) && n->integer == 0);
+	}
+	return true;
+}
+
+static bool all_succeed(const struct scale *s, const struct found *f, struct arena *a)
+{
+	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
+	return f->old > 0 && count_of(policy, SUCCEEDED) == f->old && !says_succeeded(s, f, a);
 }
 
 static int find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
@@ -61,8 +94,10 @@ static int find_role(const struct scale *s, struct arena *a, struct found *f, st
 		f->index = i;
 		f->old = count_of(role, "taskNumber");
 	}
-	if (f->role.p)
+	if (f->role.p) {
+		f->all_succeed = all_succeed(s, f, a);
 		return 0;
+	}
 	return err_set(e, 404, "NoJobError", "the job has no such task role; it has: %s%s",
 	               str_c(&names), names.full ? " ..." : "");
 }
@@ -94,11 +129,12 @@ static int check_policy(const struct scale *s, const struct found *f, struct err
 	static const struct {
 		const char *key, *name;
 	} COUNTS[] = { { "minFailedTaskCount", "minFailedInstances" },
-		       { "minSucceededTaskCount", "minSucceededInstances" } };
+		       { SUCCEEDED, "minSucceededInstances" } };
 	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
 	for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]); i++) {
 		int64_t n = count_of(policy, COUNTS[i].key);
-		if (n > s->n)
+		bool is_scaled = f->all_succeed && strcmp(COUNTS[i].key, SUCCEEDED) == 0;
+		if (n > s->n && !is_scaled)
 			return err_set(e, INVALID_PARAMETERS,
 			               "instances: must be at least %" PRId64 ", the %s of this "
 			               "task role, is %" PRId64,
@@ -152,6 +188,18 @@ static void put_number(struct str *out, const char *op, const char *path, int64_
 	put_operation(out, op, path, str_view(&json));
 }
 
+/* Where all have to succeed, all is another number now. */
+static void put_policy(struct str *out, const struct scale *s, const struct found *f,
+                       struct arena *a)
+{
+	const char *path = arena_printf(
+	    a, "/spec/taskRoles/%zu/frameworkAttemptCompletionPolicy/%s", f->index, SUCCEEDED);
+	if (!f->all_succeed)
+		return;
+	put_number(out, "test", path, f->old);
+	put_number(out, "replace", path, s->n);
+}
+
 /* Lists show how many GPUs a job has by its annotation; what is none is left alone. */
 static void put_gpus(struct str *out, const struct scale *s, const struct found *f, struct arena *a)
 {
@@ -182,6 +230,7 @@ int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struc
 	put_text(&out, "test", arena_printf(a, "%s/name", at), f.name);
 	put_number(&out, "test", number, f.old);
 	put_number(&out, "replace", number, s->n);
+	put_policy(&out, s, &f, a);
 	put_gpus(&out, s, &f, a);
 	str_char(&out, ']');
 	if (out.full)

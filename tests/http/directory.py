@@ -1,11 +1,13 @@
 """The store of `--standalone DIR`, and what `serve` refuses to start with."""
+import errno
 import json
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 
-from harness import Server, framework_name, free_port, job_v2, job_v2_secret, run
+from harness import BINARY, Server, framework_name, free_port, job_v2, job_v2_secret, run, wait_until
 
 
 def files_below(directory):
@@ -186,5 +188,34 @@ def test_kubeconfigs_refused(check):
     shutil.rmtree(base)
 
 
-TESTS = [test_directory, test_one_server_only, test_directories_refused, test_planted_links,
+FULL = """mkdir -p -m 700 jobs && mount -t tmpfs -o size=512k,mode=0700 none jobs && exec "$@" """
+
+
+def test_disk_full(check):
+    """It is said, nothing is half made, and when there is room again all is well."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
+        print("     not tested: a full disk (may not unshare here)", flush=True)
+        return
+    with Server("--standalone", "jobs", program=["unshare", "-rm", "sh", "-c", FULL, "sh", BINARY]) as server:
+        check.equal("room: submitted", server.submit(job_v2_secret("first", "m")).status, 202)
+        check.ok("room: ready", server.ready())
+        inside = f"/proc/{server.process.pid}/cwd/jobs"
+        with open(os.path.join(inside, "filler"), "wb", buffering=0) as f:
+            try:
+                while f.write(bytes(4096)):
+                    pass
+            except OSError as e:
+                check.equal("it is full", e.errno, errno.ENOSPC)
+        reply = server.submit(job_v2_secret("second", "m"))
+        check.equal("full: answer", (reply.status, reply.code), (503, "UnavailableError"))
+        check.ok("full: sentence", "No space left on device" in reply.message and "the disk is full" in reply.message, reply)
+        check.ok("full: not ready", wait_until(lambda: server.request("GET", "/readyz").status == 503))
+        check.ok("full: why", "the disk is full" in server.request("GET", "/readyz").message)
+        check.ok("full: nothing is left", not any(framework_name("second") in name for name in files_below(inside)))
+        os.unlink(os.path.join(inside, "filler"))
+        check.ok("room again: ready", server.ready())
+        check.equal("room again: submitted", server.submit(job_v2_secret("second", "m")).status, 202)
+
+
+TESTS = [test_directory, test_disk_full, test_one_server_only, test_directories_refused, test_planted_links,
          test_start_refused, test_kubeconfigs_refused]

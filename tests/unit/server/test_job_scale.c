@@ -43,6 +43,15 @@ static struct scale asking(const char *doc, const char *role, int64_t n)
 #define GPUS(op, n)                                                                                \
 	",{\"op\":\"" op "\",\"path\":\"/metadata/annotations/totalGpuNumber\",\"value\":\"" n "\"}"
 
+#define SUBMITTED(config, min)                                                                     \
+	"{\"metadata\":{\"annotations\":{\"config\":\"" config                                     \
+	"\"}},\"spec\":{\"executionType\":\"Start\",\"taskRoles\":[" ROLE(                         \
+	    "worker", "2", "{\"minSucceededTaskCount\":" min "}", POD("{}", "{}")) "]}}"
+#define SUCCEEDED(op, n)                                                                           \
+	"{\"op\":\"" op "\",\"path\":\"/spec/taskRoles/0/frameworkAttemptCompletionPolicy/"        \
+	"minSucceededTaskCount\","                                                                 \
+	"\"value\":" n "}"
+
 static const struct {
 	const char *doc, *role;
 	int64_t n;
@@ -57,6 +66,23 @@ static const struct {
 	{ PLAIN, "My_Worker", 4,
 	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "4")
 	      GPUS("test", "6") GPUS("replace", "8") "]" },
+	/* All have to succeed, for nothing else was said: all is another number then. */
+	{ SUBMITTED("taskRoles: {Worker: {instances: 2}}", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
+	      "0", "replace", "4") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: null}}}", "2"),
+	  "worker", 1,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
+	      "0", "replace", "1") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "1") "]" },
+	/* It was said, or is not that number, or nobody knows. */
+	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: 2}}}", "2"), "worker",
+	  4, TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {worker: {instances: 2}}", "1"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: [{name: worker}]", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
 	/* What the annotation says is no number, or cannot be right: left alone. */
 	{ DOC("\"NaN\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
 	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },

@@ -523,7 +523,7 @@ static const struct route ROUTE = {
 	.handle = output_put_route,
 	.auth = AUTH_POD,
 	.body = BODY_OUTPUT,
-	.doc = "Keep the end of a task's output; `exitCode` and `dropped` in the query.",
+	.doc = "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
 };
 
 const struct route *uploads_route(const char *method, struct span path)
@@ -541,9 +541,10 @@ void uploads_end(struct request *r)
 
 void uploads_page(struct str *out)
 {
-	str_printf(out,
-	           "\nAt `--output-listen` there is one route, and no other:\n\n"
-	           "| method | path | who | |\n|---|---|---|---|\n"
-	           "| %s | `%s` | a task's pod, by a token of the audience `%s` | %s |\n",
-	           ROUTE.method, ROUTE.path, OUTPUT_AUDIENCE, ROUTE.doc);
+	str_printf(
+	    out,
+	    "\nAt the port of `--output-listen` there is one route, and no other: `%s %s`, for a\n"
+	    "task's pod, by a token of the audience `%s`. %s\n"
+	    "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
+	    ROUTE.method, ROUTE.path, OUTPUT_AUDIENCE, ROUTE.doc);
 }

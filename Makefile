@@ -2,7 +2,7 @@
 #
 #   make            build/rest-lit and build/pai-runtime
 #   make demo       build, start, submit the examples, show what became of them
-#   make check      every test there is
+#   make check      the tests that run on every change
 #   make help       the rest
 
 .DEFAULT_GOAL := all
@@ -19,7 +19,8 @@ FLAVOUR ?= release
 B := $(if $(filter release,$(FLAVOUR)),build,build/$(FLAVOUR))
 
 CC := gcc
-CLANG := clang-14
+# The first of Debian 12 and 13 that is there.
+CLANG := $(notdir $(firstword $(shell command -v clang-14 clang-19)))
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wold-style-definition -Wwrite-strings -Wcast-qual -Wpointer-arith -Wformat=2 -Wvla \
 	-Wundef -Wconversion -Wno-sign-conversion
@@ -42,8 +43,15 @@ override CC := $(CLANG)
 endif
 
 # ---- what must be installed: packages.txt (before pkg-config is asked) -----------------
-ifneq ($(filter-out clean help fmt,$(or $(MAKECMDGOALS),all)),)
-DEPS := $(shell tests/tools/deps build >&2 || echo failed)
+GOALS := $(filter-out clean help,$(or $(MAKECMDGOALS),all))
+ifneq ($(GOALS),)
+SECTIONS := build
+# All that tests need, for what is more than the program.
+ifneq ($(filter-out all demo image install,$(GOALS))$(filter-out release,$(FLAVOUR)),)
+SECTIONS += test
+endif
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
+DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
 endif
@@ -194,10 +202,10 @@ endif
 # ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))
 define UNIT
-$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(call archives,$(1)) Makefile
+$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/choose.o $(call archives,$(1)) Makefile
 	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/unit/choose.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
 endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
@@ -215,6 +223,7 @@ $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/l
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 TEST_TOOLS := $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+.SECONDARY: $(B)/tests/unit/choose.o $(B)/tests/fuzz/replay.o
 # What a program took; small, hence static.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
@@ -233,6 +242,17 @@ $(2): $(B)/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,$(1)) Makefile
 endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
+# The same targets with a main() that runs them on files.
+REPLAYS := $(FUZZERS:$(B)/bin/%=$(B)/replay/%)
+REPLAYS_RUNTIME := $(FUZZERS_RUNTIME:$(B)/bin/%=$(B)/replay/%)
+define REPLAY
+$(2): $(B)/replay/%: tests/fuzz/%.c $(B)/tests/fuzz/replay.o $(B)/libtest.a $(call archives,$(1)) Makefile
+	$$(call note,CC,$$@)
+	@mkdir -p $$(@D)
+	$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/fuzz/replay.o $(B)/libtest.a $(call archives,$(1)) $$(LINK_$(1)) $$(LIBS_test)
+endef
+$(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
+$(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
 
 # Lists out of many jobs; one large job.
 $(B)/tests/bench/kept/kept: $(B)/tests/bench/kept/kept.o $(call archives,k8s)
@@ -258,39 +278,60 @@ asan:
 help:
 	@echo 'make            build/rest-lit, build/pai-runtime'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
-	@echo 'make check      all tests (installs what they need, as root)'
-	@echo 'make unit       unit tests only;  make golden, hostile, http, e2e, lint: one part of check'
+	@echo 'make check      the tests that run on every change: 8 minutes on two cores'
+	@echo 'make check-long all tests there are: 90 minutes and more'
+	@echo 'make SUITE      one suite: $(SUITES)'
+	@echo '                TEST=WORD: only tests that have it in their names, or of lint this file;'
+	@echo '                FLAVOUR=asan: under address and undefined-behaviour sanitizers;'
+	@echo '                for example: make http TEST=framing, make unit FLAVOUR=asan TEST=yaml'
+	@echo 'make bare/trixie   make demo and make check in a Debian 13 with nothing else; or bare/bookworm'
 	@echo 'make asan       everything under address and undefined-behaviour sanitizers'
-	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n)'
-	@echo 'make differential  which jobs js-yaml and ajv accept, recorded anew, and of 200000 more (needs npm)'
+	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n, TEST=target)'
+	@echo 'make golden-update, differential-update   record anew what is compared with (needs npm)'
 	@echo 'make bench      speed, as ratios to libyaml in the same run'
-	@echo 'make layers     which folder includes what'
 	@echo 'make pages      write the generated pages anew: OPTIONS, ROUTES, TRANSLATION, WARNINGS ...'
 	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
 	@echo 'make fmt        clang-format everything'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'As root, make installs the packages of packages.txt that are missing.'
 	@echo 'DEVELOPER=1 turns warnings into errors;  V=1 shows the commands'
 
 demo: all
-	tests/tools/deps demo
 	tests/tools/demo $(B)/rest-lit
 
 check:
-	tests/tools/deps test
 	tests/tools/check
+check-long:
+	tests/tools/check long
 
-unit: all tests
-	tests/tools/suites unit
-golden hostile http e2e lint: all tests
+# ---- single suites ---------------------------------------------------------------------------
+SUITES := unit golden hostile differential replay http e2e runtime kill steps trouble soak lint analyze layers
+NEEDS_unit := $(UNIT_TESTS)
+$(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
+NEEDS_replay := $(REPLAYS)
+NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
+$(foreach s,http e2e runtime kill steps trouble pages,$(eval NEEDS_$(s) := all))
+NEEDS_runtime += $(B)/tests/runtime/fetch
+NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
+NEEDS_fuzz := $(FUZZERS)
+
+IN_FLAVOUR := unit golden hostile differential replay http e2e runtime kill steps trouble soak
+define SUITE
+needs-$(1): $$(NEEDS_$(1))
+$(1): needs-$(1)
+	TEST='$(TEST)' tests/tools/suites $(if $(filter $(IN_FLAVOUR),$(1)),$(if $(filter asan,$(FLAVOUR)),asan/))$(1)
+.PHONY: needs-$(1) $(1)
+endef
+$(foreach s,$(SUITES),$(eval $(call SUITE,$(s))))
+needs-pages: $(NEEDS_pages)
+needs-fuzz: $(NEEDS_fuzz)
+bare/bookworm bare/trixie:
 	tests/tools/suites $@
 
 # Write what the examples become anew, and show what changed.
-golden-update: all tests
+golden-update: $(NEEDS_golden)
 	$(B)/tests/golden/golden --update
 	git --no-pager diff --stat -p -- tests/golden/examples
-
-layers:
-	tests/tools/layers
 
 fmt:
 	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
@@ -298,11 +339,11 @@ fmt:
 SECONDS ?= 60
 fuzz:
 	$(MAKE) FLAVOUR=fuzz fuzzers
-	tests/tools/fuzz $(SECONDS)
+	tests/tools/fuzz $(SECONDS) $(TEST)
 
 # js-yaml and ajv are for this test only; they come from npm, in the versions of the lock file.
 NPM := build/differential
-differential: $(B)/tests/differential/differential
+differential-update: $(NEEDS_differential)
 	@mkdir -p $(NPM)
 	cp tests/differential/package*.json $(NPM)
 	npm ci --prefix $(NPM) --ignore-scripts --no-audit --no-fund
@@ -328,6 +369,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: help demo check unit golden golden-update hostile http e2e lint layers fmt fuzz differential bench pages image install clean
+.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie needs-pages needs-fuzz fmt fuzz bench pages image install clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

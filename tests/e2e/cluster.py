@@ -217,10 +217,8 @@ class Cluster:
 
 
 def step(function, cluster):
-    """A test of the cluster as Checks.run() takes it; says how long it took."""
+    """A test of the cluster as Checks.run() takes it."""
     def call(check):
-        start = time.monotonic()
         function(check, cluster)
-        print(f"     {function.__name__}: {time.monotonic() - start:.1f} s", flush=True)
     call.__name__ = function.__name__
     return call

@@ -227,8 +227,9 @@ def main():
     check = Checks()
     cluster = Cluster(tools())
     try:
-        cluster.bind(check)
-        check.run(lambda check: storm_and_janitor(check, cluster, options))
+        def test_storm(check):
+            storm_and_janitor(check, cluster, options)
+        check.run(cluster.bind, test_storm)
     finally:
         cluster.close()
     check.finish()

@@ -82,6 +82,10 @@ void deviations_end(struct deviations *d, struct tally *t)
 			(void)tally_check(t, is_used(d, name, file),
 			                  "deviation %s: %s is listed, but no case", name, file);
 	}
+}
+
+void deviations_free(struct deviations *d)
+{
 	json_decref(d->names);
 	json_decref(d->used);
 	str_done(&d->page);

@@ -20,6 +20,7 @@ json_t *deviations_of(struct deviations *d, const char *file, const char *here);
 void deviations_name(struct deviations *d, struct tally *t, const char *name);
 /* Every name must be a heading, every entry must have been used. */
 void deviations_end(struct deviations *d, struct tally *t);
+void deviations_free(struct deviations *d);
 
 /* v2: settings base, ext, hived, edge-base, edge-hived. */
 void golden_v2(struct tally *t, struct deviations *d);

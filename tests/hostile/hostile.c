@@ -4,6 +4,8 @@
  * the refused ones of the corpus.  For each: in time, in little memory, and with a message that
  * points at the right place, can be shown anywhere, and gives nothing away.
  *
+ *     hostile [NAME...]   all, or the tests whose names contain a NAME
+ *
  * Run in the top folder of the source tree.
  */
 #include <stdio.h>
@@ -255,23 +257,31 @@ static void run_folder(struct tally *t, const struct setting *s, const char *dir
 
 static void run_setting(struct tally *t, enum setting_name name)
 {
+	static const char *const FOLDERS[] = { "tests/hostile/cases", "tests/corpus/v2-invalid",
+		                               "tests/corpus/v2-edge", "tests/corpus/v1-valid" };
+	static const char *const NAMES[] = {
+		[SETTING_PLAIN] = "plain", [SETTING_BASE] = "openpai", [SETTING_HIVED] = "hived"
+	};
 	struct setting s;
 	setting_init(&s, name);
-	if (name == SETTING_PLAIN)
+	if (name == SETTING_PLAIN && tally_test(t, "plain verdicts"))
 		run_cases(t, &s, "tests/hostile/expect.tsv");
-	if (name == SETTING_HIVED)
+	if (name == SETTING_HIVED && tally_test(t, "hived verdicts"))
 		run_cases(t, &s, "tests/hostile/expect-hived.tsv");
-	run_folder(t, &s, "tests/hostile/cases");
-	run_folder(t, &s, "tests/corpus/v2-invalid");
-	run_folder(t, &s, "tests/corpus/v2-edge");
-	run_folder(t, &s, "tests/corpus/v1-valid");
+	for (size_t i = 0; i < sizeof(FOLDERS) / sizeof(*FOLDERS); i++) {
+		FREE_AUTO char *test = xasprintf("%s %s", NAMES[name], FOLDERS[i]);
+		if (tally_test(t, test))
+			run_folder(t, &s, FOLDERS[i]);
+	}
+	child_end();
 	setting_done(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argc;
 	static const enum setting_name NAMES[] = { SETTING_PLAIN, SETTING_BASE, SETTING_HIVED };
-	struct tally t = { 0 };
+	struct tally t = { .wanted = argv + 1 };
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++)
 		run_setting(&t, NAMES[i]);
 	return tally_end(&t);

@@ -36,16 +36,17 @@ SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
 
 # ---- counting ---------------------------------------------------------------------------
 class Checks:
-    """Counts facts; a failed one is printed at once, with what was seen instead."""
+    """Counts tests, and the checks in them; a failed check is printed at once, with what was seen
+    instead, and fails its test."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = 0  # tests
+        self.checks = self.wrong = 0
 
     def ok(self, name, fact, seen=""):
-        if fact:
-            self.passed += 1
-        else:
-            self.failed += 1
+        self.checks += 1
+        if not fact:
+            self.wrong += 1
             text = seen if isinstance(seen, str) else repr(seen)
             print(f"FAIL {name}" + (f": {text[:600]}" if text else ""), flush=True)
         return bool(fact)
@@ -54,21 +55,29 @@ class Checks:
         return self.ok(name, seen == wanted, f"{seen!r}, not {wanted!r}")
 
     def run(self, *functions):
-        """Call each; one that throws is a failure by its own name."""
+        """Run these tests; an exception, or what a sanitizer said, fails a test, too."""
         for function in functions:
+            wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
             try:
                 function(self)
             except Exception:
                 self.ok(function.__name__, False, traceback.format_exc()[-900:])
-
-    def add_complaints(self):
-        for text in COMPLAINTS:
-            self.ok("sanitizer", False, text)
+            while COMPLAINTS:
+                self.ok("sanitizer", False, COMPLAINTS.pop())
+            good = self.wrong == wrong
+            self.passed += good
+            self.failed += not good
+            print(f"     {function.__name__}{'' if good else ' FAILED'}: {time.monotonic() - start:.1f} s, "
+                  f"CPU {sum(os.times()[:4]) - cpu:.1f} s", flush=True)
 
     def finish(self):
-        self.add_complaints()
-        print(f"{self.passed} passed, {self.failed} failed")
+        print(f"{self.checks} checks\n{self.passed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
+
+
+def choose(tests, names):
+    """The tests whose names contain one of these; without any, all."""
+    return [t for t in tests if not names or any(name in t.__name__ for name in names)]
 
 
 # ---- small things -----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Load of all kinds for a long time: neither memory nor descriptors grow.
 
-    tests/http/soak.py [SECONDS]     default: $SOAK_SECONDS, else 60
+    tests/http/soak.py [SECONDS]     default: $SOAK_SECONDS, else 20
 
 Some hundred requests a second: jobs (v1, v2, with secrets, as forms), mistakes, bodies that are too large, no
 token and false ones, questions, connections that are cut or only open.  The API server is tests/bench/stub.
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tokens
 from harness import BINARY, SLOW, Checks, Server, free_port, job_v1, job_v2, job_v2_secret, wait_until
 
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SOAK_SECONDS", "60"))
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SOAK_SECONDS", "20"))
 STUB = os.path.join(os.path.dirname(BINARY), "tests/bench/stub/stub")
 CLIENTS = 4
 PAUSE = 0.02
@@ -89,8 +89,7 @@ def descriptors(server):
     return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
-def main():
-    check = Checks()
+def test_soak(check):
     port = free_port()
     directory = tempfile.mkdtemp(prefix="rest-lit-test.")
     secret = tokens.write_file(directory, "secret", tokens.SECRET)
@@ -124,7 +123,8 @@ def main():
     finally:
         api.kill()
         api.wait()
-    check.finish()
 
 
-main()
+everything = Checks()
+everything.run(test_soak)
+everything.finish()

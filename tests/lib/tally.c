@@ -2,14 +2,41 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+static bool tally_wants(const struct tally *t, const char *name)
+{
+	if (!t->wanted || !*t->wanted)
+		return true;
+	for (char **word = t->wanted; *word; word++)
+		if (strstr(name, *word))
+			return true;
+	return false;
+}
+
+static void tally_close(struct tally *t)
+{
+	if (t->running && t->wrong)
+		t->failed++;
+	else if (t->running)
+		t->passed++;
+	t->running = false;
+	t->wrong = 0;
+}
+
+bool tally_test(struct tally *t, const char *name)
+{
+	tally_close(t);
+	t->running = tally_wants(t, name);
+	return t->running;
+}
 
 bool tally_check(struct tally *t, bool ok, const char *fmt, ...)
 {
-	if (ok) {
-		t->passed++;
+	t->checks++;
+	if (ok)
 		return true;
-	}
-	t->failed++;
+	t->wrong++;
 	va_list ap;
 	va_start(ap, fmt);
 	(void)fputs("FAIL ", stdout);
@@ -19,8 +46,9 @@ bool tally_check(struct tally *t, bool ok, const char *fmt, ...)
 	return false;
 }
 
-int tally_end(const struct tally *t)
+int tally_end(struct tally *t)
 {
-	(void)printf("%zu passed, %zu failed\n", t->passed, t->failed);
+	tally_close(t);
+	(void)printf("%zu checks\n%zu passed, %zu failed\n", t->checks, t->passed, t->failed);
 	return t->failed == 0 && t->passed > 0 ? 0 : 1;
 }

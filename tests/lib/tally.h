@@ -1,15 +1,26 @@
 #pragma once
-/* Counting what passed.  The last line that a test program prints is `N passed, M failed`. */
+/*
+ * Counting tests, and the checks in them.  The last lines that a test program prints are
+ * `N checks` and `N passed, M failed`; those are tests.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 
 struct tally {
-	size_t passed, failed;
+	char **wanted; /* run only the tests whose names contain one of these; NULL-terminated, or
+	                  NULL */
+	bool running;  /* a test has begun */
+	size_t passed, failed; /* tests */
+	size_t checks, wrong;  /* checks; those that failed in this test */
 };
 
-/* One fact: passed if `ok`; if not, the line "FAIL " and the text is printed.  Returns ok. */
+/* Begin the test of this name, which ends where the next one begins.  false: it is not wanted. */
+bool tally_test(struct tally *t, const char *name);
+
+/* One check: if not `ok`, the line "FAIL " and the text is printed, and the test fails.  Returns
+ * ok. */
 bool tally_check(struct tally *t, bool ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Print the last line.  The exit status: 0 if something passed and nothing failed. */
-int tally_end(const struct tally *t);
+/* Print the last lines.  The exit status: 0 if a test passed and none failed. */
+int tally_end(struct tally *t);

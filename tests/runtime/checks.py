@@ -1,6 +1,8 @@
 """What the tests of pai-runtime share.  A file test_*.py here is a program: it runs the binary in
-$PAI_RUNTIME, calls check() for every fact and ends with finish(), whose last line is
-`N passed, M failed`."""
+$PAI_RUNTIME, gives its test functions to tests(), which call check() for every fact, and ends with
+finish(), whose last lines are `N checks` and `N passed, M failed` (tests).
+
+    test_NAME.py [WORD...]     all, or the tests in whose names ("run.test_sizes") a WORD is"""
 import atexit
 import os
 import re
@@ -10,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -36,19 +40,23 @@ for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 
 SLOW = float(os.environ.get("TEST_SLOW", "1"))  # bounds of time are this much wider (sanitizers)
 
-passed = failed = 0
+passed = failed = 0  # tests
+checks = wrong = 0
+FILE = os.path.basename(sys.argv[0]).removeprefix("test_").removesuffix(".py")
 _counting = threading.Lock()
+_here = threading.local()  # wrong: what failed in this thread
 
 
 def check(name, ok, detail=""):
     """One fact.  `detail` is shown if it does not hold."""
-    global passed, failed
+    global checks, wrong
     with _counting:
+        checks += 1
         if ok:
-            passed += 1
             print(f"ok {name}")
         else:
-            failed += 1
+            wrong += 1
+            _here.wrong = getattr(_here, "wrong", 0) + 1
             print(f"FAIL {name}: {detail}")
         sys.stdout.flush()
     return ok
@@ -66,8 +74,46 @@ def may_unshare(what, *flags):
     return tried.returncode == 0
 
 
+def chosen(name):
+    """Whether the test is wanted: its name, or that of its file, is in the arguments, or there are none."""
+    return not sys.argv[1:] or any(word in f"{FILE}.{name}" for word in sys.argv[1:])
+
+
+def _one_test(name, function, args):
+    global passed, failed
+    _here.wrong, start = 0, time.monotonic()
+    try:
+        function(*args)
+    except Exception:
+        check(name, False, traceback.format_exc()[-900:])
+    with _counting:
+        passed += _here.wrong == 0
+        failed += _here.wrong > 0
+        print(f"     {name}{' FAILED' if _here.wrong else ''}: {time.monotonic() - start:.1f} s", flush=True)
+
+
+def tests(*functions, args=(), at_once=False):
+    """Run those that are chosen, with these arguments, of which texts are part of the name; all at once, if most
+    of them wait."""
+    words = [a for a in args if isinstance(a, str)]
+    named = [(" ".join([f.__name__, *words]), f) for f in functions]
+    calls = [(name, f, args) for name, f in named if chosen(name)]
+    if not at_once:
+        for call in calls:
+            _one_test(*call)
+        return
+    threads = [threading.Thread(target=_one_test, args=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def finish():
-    print(f"{passed} passed, {failed} failed")
+    global passed, failed
+    if wrong and not failed:  # outside of all tests, or in a thread of one
+        failed = 1
+    print(f"{checks} checks\n{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "e2e")]
 
-from checks import SLOW, TOP, Root, check, equal, finish
+from checks import SLOW, TOP, Root, check, chosen, equal, finish, tests
 from cluster import FRAMEWORKS, Cluster
 from fakekube import HANG, FakeKube, Pki, reply, status
 from pods import ACCOUNT, service_account_token, read_ca
@@ -635,7 +635,7 @@ def make_pki():
     return pki, (ours, other)
 
 
-def with_cluster(wanted):
+def with_cluster():
     tools = subprocess.run([f"{TOP}/tests/tools/kit"], check=True, stdout=subprocess.PIPE).stdout
     cluster = Cluster(tools.decode().strip())
     try:
@@ -645,31 +645,19 @@ def with_cluster(wanted):
             cluster.api("POST", "/api/v1/namespaces/default/serviceaccounts",
                         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
         real = Real(cluster)
-        for test in (test_real, test_real_tokens, test_real_check_api, test_real_down):
-            if wanted(test.__name__):
-                timed(test, real)
+        tests(test_real, test_real_tokens, test_real_check_api, test_real_down, args=(real,))
     finally:
         cluster.close()
 
 
-def timed(test, what):
-    begun = time.monotonic()
-    test(what)
-    print(f"     {test.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
-
-
 def main():
-    names = sys.argv[1:]
-
-    def wanted(name):
-        return not names or any(n in name for n in names)
     pki, directories = make_pki()
     try:
         for name, test in list(globals().items()):
-            if name.startswith("test_") and not name.startswith("test_real") and wanted(name):
-                timed(test, pki)
-        if not names or any("real" in n for n in names):
-            with_cluster(wanted)
+            if name.startswith("test_") and not name.startswith("test_real"):
+                tests(test, args=(pki,))
+        if any(chosen(name) for name in globals() if name.startswith("test_real")):
+            with_cluster()
     finally:
         for directory in directories:
             directory.remove()

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 
-from checks import RUNTIME, TOP, check, equal, finish
+from checks import RUNTIME, TOP, check, equal, finish, tests
 
 REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
 GOLDEN = os.path.join(TOP, "tests/golden/examples")
@@ -305,13 +305,16 @@ def run_image(root, command, what):
     check(f"{what}: no bigger than 512 KiB", os.path.getsize(RUNTIME) <= 512 << 10, os.path.getsize(RUNTIME))
 
 
-def main():
+def test_recorded():
     for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
         files = sorted(glob.glob(os.path.join(GOLDEN, f"*.{profile}.json")))
         check(f"{profile}: there are examples", len(files) >= 8, files)
         for path in files:
             with open(path, encoding="utf-8") as f:
                 test(os.path.basename(path), json.load(f))
+
+
+def test_made_here():
     program, settings = standin(), settings_of_init()
     check("init has settings", {"USER_CMD", "INIT_CONFIG", "BARRIER_CHECK_TIMEOUT_SEC"} <= settings, settings)
     for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
@@ -322,8 +325,7 @@ def main():
                 test_nothing_is_left_to_the_image(f"{job} {profile} configmap", objects, settings)
     test_builder(program)
     shutil.rmtree(os.path.dirname(program))
-    test_image()
-    finish()
 
 
-main()
+tests(test_recorded, test_made_here, test_image)
+finish()

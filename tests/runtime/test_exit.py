@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish
+from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime")
 START, END = b"[PAI_RUNTIME_ERROR_START]\n", b"[PAI_RUNTIME_ERROR_END]"
@@ -359,18 +359,12 @@ def test_usage():
         check("--trigger", b'\ntrigger: "postCommands"\n' in root.read(MESSAGE), root.read(MESSAGE))
 
 
-for case in sorted(os.listdir(os.path.join(DATA, "exit"))):
-    if os.path.isdir(os.path.join(DATA, "exit", case)):
-        run_case(case)
-test_pod()
-test_rotated()
-test_standard_input()
-test_sizes()
-test_planted()
-test_gpu()
-test_shipped()
-test_part()
-test_recorded_spec()
-test_missing_log()
-test_usage()
+def test_cases():
+    for case in sorted(os.listdir(os.path.join(DATA, "exit"))):
+        if os.path.isdir(os.path.join(DATA, "exit", case)):
+            run_case(case)
+
+
+tests(test_cases, test_pod, test_rotated, test_standard_input, test_sizes, test_planted, test_gpu, test_shipped,
+      test_part, test_recorded_spec, test_missing_log, test_usage)
 finish()

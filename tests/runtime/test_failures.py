@@ -3,7 +3,7 @@ rank that failed is named.  What looks like a failure and is none gets none."""
 import os
 import re
 
-from checks import Root, TOP, check, equal, finish
+from checks import Root, TOP, check, equal, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
@@ -75,13 +75,13 @@ def one(file, case):
         return ok
 
 
-def main():
-    for file in sorted(os.listdir(DATA)):
-        cases = load(os.path.join(DATA, file))
-        good = [one(file, case) for case in cases]
-        misleading = sum(bool(case.get("misleading")) for case in cases)
-        print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
+def excerpts(file):
+    cases = load(os.path.join(DATA, file))
+    good = [one(file, case) for case in cases]
+    misleading = sum(bool(case.get("misleading")) for case in cases)
+    print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
 
 
-main()
+for data in sorted(os.listdir(DATA)):
+    tests(excerpts, args=(data,))
 finish()

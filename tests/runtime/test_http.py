@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 
-from checks import RUNTIME, SLOW, check, equal, finish
+from checks import RUNTIME, SLOW, check, equal, finish, tests
 
 FETCH = os.path.join(os.path.dirname(RUNTIME), "tests", "runtime", "fetch")
 DNS, CONNECT, TLS, TIMEOUT, BROKEN, TOO_LARGE, BAD_REQUEST, NO_COMMON_TLS = range(1, 9)
@@ -472,9 +472,7 @@ def nobody():
 
 try:
     make_certificates()
-    for part in (plain, requests_refused, certificates, versions, deadlines,
-                 silent_name_server, cuts, sizes, nobody):
-        part()
+    tests(plain, requests_refused, certificates, versions, deadlines, silent_name_server, cuts, sizes, nobody)
 finally:
     shutil.rmtree(folder)
 finish()

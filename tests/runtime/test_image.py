@@ -2,14 +2,13 @@
 import json
 import os
 import sys
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
 
-from checks import SLOW, Root, check, equal, finish
+from checks import SLOW, Root, check, equal, finish, tests
 from fakeregistry import PASSWORD, TOKEN, USER, Registry
 
 CAS = "/etc/ssl/certs/ca-certificates.crt"
@@ -168,9 +167,5 @@ def patience():
 
 
 if __name__ == "__main__":
-    slow = threading.Thread(target=patience)
-    slow.start()
-    for part in (open_registry, names, logins, troubles):
-        part()
-    slow.join()
+    tests(open_registry, names, logins, troubles, patience, at_once=True)
     finish()

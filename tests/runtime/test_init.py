@@ -9,7 +9,7 @@ import stat
 import struct
 import subprocess
 
-from checks import RUNTIME, Root, check, equal, finish, may_unshare
+from checks import RUNTIME, Root, check, equal, finish, may_unshare, tests
 
 PAI = "/usr/local/pai"
 
@@ -276,6 +276,5 @@ def without_getrandom():
             equal(f"{name}: run", root.run("run", preexec_fn=sandbox).stdout, b"hello\n")
 
 
-for part in (choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_getrandom):
-    part()
+tests(choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_getrandom)
 finish()

@@ -10,7 +10,7 @@ TESTS = os.path.dirname(HERE)
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(TESTS, "e2e"), os.path.join(TESTS, "http")]
 
-from checks import RUNTIME, SLOW, TOP, check, equal, finish
+from checks import RUNTIME, SLOW, TOP, check, equal, finish, tests
 from cluster import FRAMEWORKS, Cluster
 from harness import Server, framework_name
 from pods import Pod, framework_status, path_with, read_ca, service_account_token, variables
@@ -192,5 +192,5 @@ def main():
         cluster.close()
 
 
-main()
+tests(main)
 finish()

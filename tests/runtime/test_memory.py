@@ -3,7 +3,7 @@ import os
 import subprocess
 import uuid
 
-from checks import SLOW, TOP, Root, check, equal, finish
+from checks import SLOW, TOP, Root, check, equal, finish, tests
 
 KILLED, BY_SIGNAL, UNKNOWN = 193, 137, 255
 MIB = 1 << 20
@@ -132,6 +132,5 @@ def test_real():
                        capture_output=True)
 
 
-test_counted()
-test_real()
+tests(test_counted, test_real)
 finish()

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from checks import RUNTIME, TOP, check, finish
+from checks import RUNTIME, TOP, check, finish, tests
 from pods import Pod, framework_status, variables
 
 RECORDED = os.path.join(TOP, "tests/golden/base.jsonl")
@@ -92,5 +92,5 @@ def main():
     check("by the program", os.access(RUNTIME, os.X_OK))
 
 
-main()
+tests(main)
 finish()

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import RUNTIME, SLOW, check, equal, finish, may_unshare
+from checks import RUNTIME, SLOW, check, equal, finish, may_unshare, tests
 
 UID = "22222222-0000-0000-0000-000000000000"
 LOGS = f"/usr/local/pai/logs/{UID}/"
@@ -326,15 +326,12 @@ def main():
         skip("busybox alone, and no shell", "this build of pai-runtime is not static")
     else:
         kinds.append(("busybox alone", busybox, "/bin/sh"))
-        test_without_shell()
-    test_without_proc()
-    test_grace(kinds)
+        tests(test_without_shell)
+    tests(test_without_proc)
+    tests(test_grace, args=(kinds,))
     for name, make, shell in kinds:
-        test_with_shell(name, make, shell)
-        test_signals(name, make)
-        test_processes(name, make)
-        test_read_only_root(name, make)
-        test_nonroot(name, make)
+        tests(test_with_shell, args=(name, make, shell))
+        tests(test_signals, test_processes, test_read_only_root, test_nonroot, args=(name, make))
 
 
 main()

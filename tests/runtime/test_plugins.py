@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish
+from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish, tests
 from plugin_kit import D, PAI, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
@@ -470,15 +470,5 @@ def all_of_it():
               b"plugin 0 failed with 4, ignored" in done.stderr, done.stderr)
 
 
-order()
-policies()
-texts()
-failing()
-command()
-bare()
-tensorboard()
-git_errors()
-git_targets()
-git_for_real()
-all_of_it()
+tests(order, policies, texts, failing, command, bare, tensorboard, git_errors, git_targets, git_for_real, all_of_it)
 finish()

@@ -3,7 +3,7 @@ with a fixed seed. One pattern per exit code, so that one specification holds th
 import random
 import re
 
-from checks import SLOW, Root, check, finish
+from checks import SLOW, Root, check, finish, tests
 
 ROUNDS, PATTERNS = (12, 40) if SLOW == 1 else (3, 40)
 SOURCE = random.Random(20)
@@ -80,10 +80,14 @@ def one_round():
     return len(expressions), wrong
 
 
-total, wrong = 0, []
-for _ in range(ROUNDS):
-    count, bad = one_round()
-    total += count
-    wrong += bad
-check(f"{total} expressions find what Python's find", not wrong, wrong[:3])
+def random_expressions():
+    total, wrong = 0, []
+    for _ in range(ROUNDS):
+        count, bad = one_round()
+        total += count
+        wrong += bad
+    check(f"{total} expressions find what Python's find", not wrong, wrong[:3])
+
+
+tests(random_expressions)
 finish()

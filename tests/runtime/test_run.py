@@ -7,12 +7,10 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 
-from checks import RUNTIME, SLOW, Root, check, equal, finish, for_everybody, may_unshare
+from checks import RUNTIME, SLOW, Root, check, equal, finish, for_everybody, may_unshare, tests
 
 HEADER = """#!/bin/bash
 set -o errexit
@@ -794,11 +792,5 @@ def test_command_line():
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:]
-    for name, test in list(globals().items()):
-        if name.startswith("test_") and (not chosen or name[5:] in chosen):
-            begin = time.monotonic()
-            test()
-            if os.environ.get("TIMES"):
-                print(f"   {name}: {time.monotonic() - begin:.1f} s")
+    tests(*(test for name, test in list(globals().items()) if name.startswith("test_")))
     finish()

@@ -12,7 +12,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http"))
 
-from checks import RUNTIME, SLOW, check, equal, finish
+from checks import RUNTIME, SLOW, check, equal, finish, tests
 from harness import free_port
 from plugin_kit import D, PAI, SHELLS, Pod
 
@@ -293,6 +293,7 @@ def real():
     if not sshd_program() or not shutil.which("ssh") or os.getuid() != 0:
         print("skipped: no sshd here, or not root")
         return
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd as a service has never run
     folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
     pods = []
     try:
@@ -324,13 +325,8 @@ def real():
 
 
 if os.getuid() == 0:
-    files()
-    not_there()
-    keys()
-    shells()
+    tests(files, not_there, keys, shells)
 else:
     print("skipped: sshd needs root")
-usage()
-barrier()
-real()
+tests(usage, barrier, real)
 finish()

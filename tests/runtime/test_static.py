@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 
-from checks import RUNTIME, Root, check, equal, finish
+from checks import RUNTIME, Root, check, equal, finish, tests
 
 SIZE_MAX = 640 * 1024
 
@@ -104,11 +104,9 @@ def empty_root():
         shutil.rmtree(root)
 
 
-version()
+tests(version)
 if sanitized():
     print("   this one is built for tests: nothing to say about the file")
 else:
-    static()
-    protected()
-    empty_root()
+    tests(static, protected, empty_root)
 finish()

@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 
-from checks import Root, TOP, check, equal, finish
+from checks import Root, TOP, check, equal, finish, tests
 from pods import Pod
 
 REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
@@ -116,10 +116,7 @@ def of_sources(page):
 
 def main():
     page = subprocess.run([REST_LIT, "page", "translation"], check=True, capture_output=True).stdout.decode()
-    of_init(page)
-    of_run(page)
-    of_others(page)
-    of_sources(page)
+    tests(of_init, of_run, of_others, of_sources, args=(page,))
 
 
 main()

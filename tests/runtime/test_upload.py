@@ -1,8 +1,6 @@
 """The end of a task's output: handed over to rest-lit when the task has ended; where it cannot be, `run` waits
 for those who follow the log."""
-import concurrent.futures
 import http.server
-import os
 import shutil
 import signal
 import socket
@@ -14,7 +12,7 @@ import threading
 import time
 import urllib.parse
 
-from checks import SLOW, Root, check, equal, finish
+from checks import SLOW, Root, check, equal, finish, tests
 
 SECRETS = "/var/run/secrets/rest-lit/"
 TOKEN = "token.of.pod"
@@ -281,10 +279,5 @@ def test_stop():
     check("SIGTERM ends the waiting", good)
 
 
-# At the same time, for most of them wait.
-with concurrent.futures.ThreadPoolExecutor() as pool:
-    tests = [pool.submit(test) for test in (test_content, test_bounds, test_tls, test_answers, test_no_use, test_linger,
-                                            test_stop)]
-    for test in tests:
-        test.result()
+tests(test_content, test_bounds, test_tls, test_answers, test_no_use, test_linger, test_stop, at_once=True)
 finish()

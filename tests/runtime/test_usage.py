@@ -1,7 +1,7 @@
 """What pai-runtime says of itself, and to who calls it wrongly."""
 import subprocess
 
-from checks import RUNTIME, Root, check, equal, finish
+from checks import RUNTIME, Root, check, equal, finish, tests
 
 COMMANDS = ("init", "run", "exit", "sshd", "ssh-barrier", "git-move", "check-api", "version")
 
@@ -51,7 +51,5 @@ def places():
         check("which specification is not there", b"/none.yaml is not there" in done.stderr, done.stderr)
 
 
-help_pages()
-misuse()
-places()
+tests(help_pages, misuse, places)
 finish()

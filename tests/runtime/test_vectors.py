@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 
-from checks import Root, TOP, check, equal, finish, without_root
+from checks import Root, TOP, check, equal, finish, tests, without_root
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "init")
 FRAMEWORKS = os.path.join(TOP, "tests", "data", "runtime", "frameworks")
@@ -183,9 +183,8 @@ def snapshots():
                 print(done.stderr.decode(errors="replace"))
 
 
-snapshots()
-ports()
+tests(snapshots, ports)
 for case in sorted(os.listdir(DATA)):
     if os.path.isdir(os.path.join(DATA, case)):
-        compare(case)
+        tests(compare, args=(case,))
 finish()

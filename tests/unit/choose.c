@@ -1,0 +1,19 @@
+/* UNIT_TEST=TEXT in the environment of a unit test: only the tests whose names contain it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+__attribute__((constructor)) static void unit_choose(void)
+{
+	static char pattern[256];
+	const char *text = getenv("UNIT_TEST"); /* NOLINT(concurrency-mt-unsafe): at start */
+	if (!text || !*text)
+		return;
+	(void)snprintf(pattern, sizeof(pattern), "*%s*", text);
+	cmocka_set_test_filter(pattern);
+}

@@ -214,6 +214,11 @@ static void look_at_policy(struct accounts *all)
 		searches_forget(all->searches);
 }
 
+void accounts_forget(struct accounts *all)
+{
+	atomic_fetch_add(&all->source->generation, 1);
+}
+
 /* From the file; all->policy is what it says. */
 static struct account *make(struct accounts *all, const char *name, struct err *e)
 {

@@ -73,6 +73,8 @@ typedef void account_callback(void *arg, struct account *a, const struct err *e)
  */
 struct account *account_find(struct accounts *all, const char *name, account_callback *done,
                              void *arg, struct err *e);
+/* A user or group was changed here: all loops look again.  Any thread. */
+void accounts_forget(struct accounts *all);
 void account_hold(struct account *a);
 void account_drop(struct account *a); /* NULL is nothing */
 

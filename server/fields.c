@@ -4,7 +4,7 @@
 #include "base/form.h"
 #include "base/json.h"
 
-enum { DEPTH = 8, NODES = 200, KEY = 256, FORM_TEXT = FIELDS_BODY * 8 };
+enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELDS_BODY * 8 };
 
 static const struct budget BUDGET = { DEPTH, NODES, FORM_TEXT, KEY };
 
@@ -64,17 +64,36 @@ static int take(struct request *r, const struct node *map, struct fields *out, s
 	return 0;
 }
 
-static int read_json(struct request *r, struct span text, struct fields *out, struct err *e)
+/* NULL: it is no object, or there is too much of it. */
+static const struct node *parse_map(struct request *r, struct span text,
+                                    const struct budget *budget)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
-	struct doc doc = { 0 };
+	struct doc *doc = ARENA_NEW(&r->arena, struct doc, 1);
 	bool syntax = false;
 	if (utf8_check(text) != text.n ||
-	    json_read(text, &BUDGET, &r->arena, &doc, &warnings, &syntax, &why) < 0 ||
-	    doc.root.type != NODE_MAP)
-		return refuse(e);
-	return take(r, &doc.root, out, e);
+	    json_read(text, budget, &r->arena, doc, &warnings, &syntax, &why) < 0 ||
+	    doc->root.type != NODE_MAP)
+		return NULL;
+	return &doc->root;
+}
+
+static int read_json(struct request *r, struct span text, struct fields *out, struct err *e)
+{
+	const struct node *map = parse_map(r, text, &BUDGET);
+	return map ? take(r, map, out, e) : refuse(e);
+}
+
+const struct node *fields_map(struct request *r, struct err *e)
+{
+	static const struct budget NESTED = { DEPTH, NESTED_NODES, FIELDS_BODY, KEY };
+	const struct node *map = parse_map(r, span_trim(str_view(&r->body)), &NESTED);
+	r->secret = true;
+	if (!map)
+		(void)err_set(e, INVALID_PARAMETERS,
+		              "the body must be a JSON object, at most %d deep", DEPTH);
+	return map;
 }
 
 static int read_form(struct request *r, struct span text, struct fields *out, struct err *e)

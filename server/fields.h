@@ -3,6 +3,7 @@
  * The members of a small body, for routes that take BODY_FIELDS: a JSON object (also as text/plain,
  * as web pages send it) or a form; all values as text.
  */
+#include "base/tree.h"
 #include "server/request.h"
 
 enum { FIELDS_MAX = 16, FIELDS_BODY = 8192 /* bytes; more is answered 413 */ };
@@ -21,6 +22,12 @@ struct fields {
  * live in the request's arena, and are wiped with it; each is followed by a NUL, and holds none.
  */
 int fields_read(struct request *r, struct fields *out, struct err *e);
+
+/*
+ * The whole of r->body, which may be nested: a JSON object, whatever type it is said to be.  Lives
+ * in the request's arena, which is wiped.  NULL and *e as above.
+ */
+const struct node *fields_map(struct request *r, struct err *e);
 
 /* The member's value; p is NULL if it is not there. */
 struct span fields_get(const struct fields *f, const char *name);

@@ -5,6 +5,7 @@
 #include "server/handlers.h"
 #include "server/loop.h"
 #include "server/people.h"
+#include "server/roster.h"
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
@@ -41,14 +42,22 @@ void groups_get(struct request *r)
 	struct str *out = &r->reply.body;
 	if (!people_ready(r))
 		return;
+	if (r->who->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
+		roster_groups(r);
+		return;
+	}
 	const struct facts_file *file = account_file(r->loop->accounts);
-	struct span *all;
-	size_t n = r->who->admin ? facts_file_groups(file, &r->arena, &all) : r->who->n_groups;
+	const struct span *names = r->who->groups;
+	size_t n = r->who->n_groups;
+	struct span *all = NULL;
+	if (r->who->admin) {
+		n = facts_file_groups(file, &r->arena, &all);
+		names = all;
+	}
 	str_char(out, '[');
-	for (size_t i = 0; i < n; i++) {
-		struct span name = r->who->admin ? all[i] : r->who->groups[i];
+	for (size_t i = 0; names && i < n; i++) {
 		str_puts(out, i ? "," : "");
-		put_group(out, name, facts_file_group(file, name));
+		put_group(out, names[i], facts_file_group(file, names[i]));
 	}
 	str_char(out, ']');
 	people_send(r);

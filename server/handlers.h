@@ -56,6 +56,15 @@ void users_get(struct request *r);
 void storages_get(struct request *r);
 void storage_get(struct request *r);
 
+/* user_edit.c: before their bodies, whether users can be changed here; by an admin only. */
+void users_may(struct request *r);
+void users_may_admin(struct request *r);
+void users_post(struct request *r);
+void users_put(struct request *r);
+void users_me_put(struct request *r);
+void user_member_put(struct request *r);
+void user_delete(struct request *r);
+
 /* groups.c: groups; and lists that are empty here. */
 void groups_get(struct request *r);
 void alerts_get(struct request *r);

@@ -54,6 +54,7 @@ struct loop {
 	size_t dry_run_bytes; /* that dry runs hold */
 	size_t detail_bytes;  /* of large answers about single jobs (job_look.h) */
 	struct stream *streams;
+	size_t rosters;   /* lists of users under way (roster.h) */
 	size_t list_rows; /* in lists that are being sent */
 	struct lasting *lasting;
 	size_t n_lasting;

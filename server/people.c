@@ -9,6 +9,7 @@
 #include "server/handlers.h"
 #include "server/loop.h"
 #include "server/query.h"
+#include "server/roster.h"
 
 void people_send(struct request *r)
 {
@@ -173,6 +174,10 @@ void users_get(struct request *r)
 	struct span *users;
 	if (!people_ready(r))
 		return;
+	if (r->who->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
+		roster_users(r);
+		return;
+	}
 	size_t n = account_users(r->loop->accounts, &r->arena, &users);
 	str_char(out, '[');
 	put_user(r, r->who);

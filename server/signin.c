@@ -12,9 +12,10 @@
 #include "server/password.h"
 #include "server/stored.h"
 #include "server/token.h"
+#include "server/user_change.h"
 #include "server/worker.h"
 
-enum { PASSWORD_MIN = 6, PASSWORD_MAX = 1024, EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
+enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
 
 /* An attempt, from its body to the answer; in the request's arena, which is wiped. */
 struct signin {

@@ -36,6 +36,7 @@ struct change {
 	const char *key;      /* to be put, or NULL */
 	struct span value;    /* its text */
 	struct span unwanted; /* each entry with this value goes; p is NULL for none */
+	bool logins, all;     /* of the tokens: those by which people log in; each of them */
 	const char *user;
 	bool denied; /* the deny list: values are "TIME USER" */
 	/* Only so many of what is like this one: so that all of a user's tokens are not for
@@ -164,8 +165,9 @@ static int mark(const struct change *c, struct entry *v, size_t n, struct err *e
 	size_t kept = 0;
 	size_t max = c->denied ? DENIED_MAX : STORED_MAX;
 	for (size_t i = 0; i < n; i++) {
-		v[i].drop =
-		    expired(&v[i], LATE_S) || (c->unwanted.p && same(v[i].value, c->unwanted));
+		v[i].drop = expired(&v[i], LATE_S) || c->all ||
+		            (c->logins && v[i].token && !v[i].application) ||
+		            (c->unwanted.p && same(v[i].value, c->unwanted));
 		kept += !v[i].drop;
 	}
 	if (c->shared && check_share(c, v, n, e) < 0)
@@ -416,6 +418,15 @@ void stored_remove(struct request *r, const char *user, struct span token, store
 {
 	struct change *c = change_of(r, user);
 	c->unwanted = token;
+	c->done = done;
+	look(c);
+}
+
+void stored_remove_all(struct request *r, const char *user, bool logins, stored_callback *done)
+{
+	struct change *c = change_of(r, user);
+	c->logins = logins;
+	c->all = !logins;
 	c->done = done;
 	look(c);
 }

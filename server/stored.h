@@ -39,6 +39,9 @@ void stored_add(struct request *r, const char *user, struct span token, const ch
                 stored_callback *done);
 void stored_remove(struct request *r, const char *user, struct span token, stored_callback *done);
 
+/* All tokens of a user; or, with logins, those that are not for applications. */
+void stored_remove_all(struct request *r, const char *user, bool logins, stored_callback *done);
+
 /* Put a token's id (token.h; not of one that is for TokenReview) on the deny list, which must
  * exist, until exp_s (-1: for ever). */
 void stored_deny(struct request *r, const struct token *t, int64_t exp_s, stored_callback *done);

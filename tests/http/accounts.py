@@ -164,12 +164,13 @@ def test_openpai_failures(check):
 
 
 def test_openpai_asks_for_no_list(check):
+    """Who is no administrator: see portal.py for these."""
     with cluster() as c:
         for path in ("/api/v2/users/bob", "/api/v2/users", "/api/v2/storages",
                      "/api/v2/virtual-clusters"):
             check.equal(path, get(c.server, path).status, 200)
         with c.api.lock:
-            lists = [r[1] for r in c.api.requests if r[0] == "GET" and r[1].rsplit("/", 1)[1] in
+            lists = [r[1] for r in c.api.requests if r[0] == "LIST" and r[1].rsplit("/", 1)[1] in
                      ("secrets", "persistentvolumeclaims", "persistentvolumes")]
         check.equal("lists", lists, [])
 

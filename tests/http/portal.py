@@ -1,0 +1,268 @@
+"""What OpenPAI's web portal asks, page by page, as it was recorded; and the managing of users behind its pages,
+where users live in Secrets."""
+import base64
+import json
+
+from clients import TokenServer
+from harness import job_v2
+from openpai import USERS, hexed, password_hash
+from signin import PASSWORD, Cluster
+from tokens import bearer, token
+
+TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # of a browser's fetch with a string
+SSH_KEYS = [{"title": "laptop", "value": "ssh-ed25519 AAAA laptop", "time": "2026-11-22"}]
+
+# Page, method, path ({U}: the user, {J}: user~job), body, status, and what its script reads: members of the answer, or
+# of each of a list; [] is an empty list.
+RECORDED = [
+    ("sign in", "GET", "/api/v2/info", None, 200, ("authnMethod", "launcherType")),
+    ("home", "GET", "/api/v2/user", None, 200, ("username",)),
+    ("home", "GET", "/api/v2/users/{U}", None, 200, ("username", "admin", "virtualCluster", "grouplist", "extension")),
+    ("home", "GET", "/api/v2/jobs?limit=0&withTotalCount=true&state=RUNNING", None, 200, ("totalCount", "data")),
+    ("home", "GET", "/api/v2/jobs?order=submissionTime%2CDESC&limit=100", None, 200, ("name", "state", "username")),
+    ("home", "GET", "/api/v2/virtual-clusters", None, 200, None),
+    ("home", "GET", "/api/v2/virtual-clusters?nodes", None, 200, None),
+    ("job list", "GET", "/api/v2/jobs?jobPriority=default&offset=0&limit=20&withTotalCount=true", None, 200, ("totalCount",)),
+    ("job", "GET", "/api/v2/jobs/{J}", None, 200, ("debugId", "name", "jobStatus", "taskRoles")),
+    ("job", "GET", "/api/v2/jobs/{J}/config", None, 200, ("name", "taskRoles")),
+    ("job", "GET", "/api/v2/jobs/{J}/ssh", None, 404, ("code",)),
+    ("job", "GET", "/api/v2/jobs/{J}/events?type=Warning", None, 200, ("totalCount", "data")),
+    ("tag", "PUT", "/api/v2/jobs/{J}/tag", {"value": "x"}, 200, ("message",)),
+    ("clone", "GET", "/api/v2/storages", None, 200, ("storages",)),
+    ("clone", "GET", "/api/v2/storages?default=true", None, 200, ("storages",)),
+    ("clone", "GET", "/api/v2/cluster/sku-types?vc=default", None, 200, None),
+    ("profile", "GET", "/api/v2/tokens", None, 200, ("tokens",)),
+    ("profile", "GET", "/api/v2/groups", None, 200, ("groupname", "description", "externalName", "extension")),
+    ("profile", "PUT", "/api/v2/users/me", {"data": {"username": "{U}", "extension": {"sshKeys": SSH_KEYS}}, "patch": True},
+     201, ("message",)),
+    ("profile", "PUT", "/api/v2/users/me", {"data": {"username": "{U}", "extension": {"boundedClusters": {
+        "other": {"alias": "other", "uri": "https://other", "username": "me", "token": "t"}}}}, "patch": True}, 201, ("message",)),
+    ("every page", "GET", "/api/v2/alerts", None, 200, []),
+    ("stop", "PUT", "/api/v2/jobs/{J}/executionType", {"value": "STOP"}, 202, ("message",)),
+    ("users", "GET", "/api/v2/user/", None, 200, ("username", "admin", "virtualCluster", "email")),
+    ("users", "POST", "/api/v2/user/", {"username": "new", "email": "new@example.com", "password": "new-password",
+                                        "admin": False, "virtualCluster": ["default"]}, 201, ("message",)),
+    ("users", "PUT", "/api/v2/user/new/virtualcluster", {"virtualCluster": ["default"]}, 201, ("message",)),
+    ("users", "PUT", "/api/v2/user/new/email", {"email": "n@example.com"}, 201, ("message",)),
+    ("users", "PUT", "/api/v2/user/new/admin", {"admin": True}, 201, ("message",)),
+    ("users", "PUT", "/api/v2/user/new/admin", {"admin": False}, 201, ("message",)),
+    ("users", "PUT", "/api/v2/user/new/password", {"newPassword": "newer-password"}, 201, ("message",)),
+    ("users", "DELETE", "/api/v2/user/new", None, 200, ("message",)),
+    ("services", "GET", "/api/v2/kubernetes/nodes", None, 200, ("items",)),
+    ("services", "GET", "/api/v2/kubernetes/pods", None, 200, ("items",)),
+]
+
+
+def cluster(*arguments, **more):
+    """Alice, and root, who is an administrator."""
+    more.setdefault("mode", "signature")
+    c = Cluster(*arguments, **more)
+    c.group("admingroup", {"admin": True})
+    c.group("vision", {"virtualClusters": ["vision"], "storageConfigs": ["nfs"]})
+    return c
+
+
+def ask(server, who, method, path, body=None):
+    text = json.dumps(body) if body is not None else None
+    return server.request(method, path, text, {**(bearer(token(who)) if who else {}), **(TEXT if text else {})})
+
+
+def stored(c, user):
+    """The members of a user's Secret, decoded; None if there is none."""
+    with c.api.lock:
+        found = c.api.objects.get(("secrets", f"{USERS}/{hexed(user)}"))
+        data = dict(found["data"]) if found else None
+    return data and {k: base64.b64decode(v).decode() for k, v in data.items()}
+
+
+def refused(check, what, reply, status, code, *words):
+    check.equal(what, reply and (reply.status, reply.code), (status, code))
+    for word in words:
+        check.ok(f"{what}: says {word}", reply and word in reply.message, reply)
+
+
+def test_portal_recorded(check):
+    """Every call of every page, as an administrator of an OpenPAI; cross-origin."""
+    with cluster("--compat", "openpai", mode="stored") as c:
+        headers = {**bearer(c.store("root", token("root"))), "Origin": "https://portal.example"}
+        check.ok("ready", c.server.ready())
+        check.equal("submit", c.server.submit(job_v2("job"), {**headers, "Content-Type": "text/yaml"}).status, 202)
+        for page, method, path, body, status, wanted in RECORDED:
+            path = path.replace("{U}", "root").replace("{J}", "root~job")
+            text = json.dumps(body).replace("{U}", "root") if body else None
+            reply = c.server.request(method, "/rest-server" + path, text, {**headers, **(TEXT if text else {})})
+            what = f"{page}: {method} {path} {text or ''}"
+            if not check.equal(what, reply and reply.status, status):
+                print(reply)
+                continue
+            check.equal(f"{what}: for other origins", reply.headers.get("access-control-allow-origin"), "*")
+            first = reply.json[0] if isinstance(reply.json, list) and reply.json else reply.json
+            if wanted == []:
+                check.equal(what, reply.json, [])
+            for member in wanted or ():
+                check.ok(f"{what}: {member}", member in first, reply)
+
+
+def test_user_file(check):
+    """Where users stand in a file, that is what changes them."""
+    with TokenServer() as server:
+        for who in ("alice", "root"):
+            for method, path, body in (("PUT", "/api/v2/users/me", {"data": {"extension": {"sshKeys": SSH_KEYS}}}),
+                                       ("PUT", "/api/v2/user/alice/email", {"email": "a@b"}), ("DELETE", "/api/v2/user/bob", None),
+                                       ("POST", "/api/v2/user", {"username": "x", "password": "xxxxxx"})):
+                reply = ask(server, who, method, path, body)
+                refused(check, f"{who}: {method} {path}", reply, 405, "NotImplementedError", "--facts", "--users=openpai")
+                check.equal("... and what may be", reply.headers.get("allow"), "GET, HEAD, OPTIONS")
+        check.equal("without a token", ask(server, None, "PUT", "/api/v2/users/me", {"data": {}}).status, 401)
+
+
+def test_user_me(check):
+    """What one may change of oneself, and what becomes of the rest of the Secret."""
+    with cluster() as c:
+        secret = {"jobSSH": {"key": "private", "pubKey": "p"}, "githubPAT": "pat", "sshKeys": []}
+        c.user("alice", PASSWORD, ["default"], json.dumps(secret))
+
+        def put(data, who="alice"):
+            return ask(c.server, who, "PUT", "/api/v2/users/me", {"data": data, "patch": True})
+        check.equal("keys", put({"username": "alice", "extension": {"sshKeys": SSH_KEYS}}).status, 201)
+        now = stored(c, "alice")
+        check.equal("are stored beside the rest", json.loads(now["extension"]), {**secret, "sshKeys": SSH_KEYS})
+        check.equal("... which is as it was", (now["password"], now["grouplist"]),
+                    (password_hash("alice", PASSWORD), '["default"]'))
+        check.equal("... and are shown at once", ask(c.server, "alice", "GET", "/api/v2/users/alice").json["extension"]["sshKeys"],
+                    SSH_KEYS)
+        check.equal("e-mail", put({"email": "new@example.com"}).status, 201)
+        check.equal("... is stored", stored(c, "alice")["email"], "new@example.com")
+        refused(check, "another's", put({"username": "root", "email": "a@b"}), 403, "ForbiddenUserError")
+        for what, data, word in (("admin", {"admin": True}, "admin"), ("groups", {"grouplist": ["admins"]}, "grouplist"),
+                                 ("virtual clusters", {"virtualCluster": ["x"]}, "virtualCluster"),
+                                 ("a private key", {"extension": {"sshKeys": [{"value": "-----BEGIN RSA PRIVATE KEY-----"}]}}, "private"),
+                                 ("unknown members", {"extension": {"isAdmin": True}}, "sshKeys"),
+                                 ("another type", {"extension": {"sshKeys": "x"}}, "list"),
+                                 ("e-mail", {"email": "a\nb@c"}, "address"), ("a short password", {"newPassword": "x"}, "bytes"),
+                                 ("no old password", {"newPassword": "longer-than-that"}, "oldPassword")):
+            refused(check, what, put(data), 400, "InvalidParametersError", word)
+        refused(check, "a wrong old password", put({"oldPassword": "not-this-one", "newPassword": "longer-than-that"}), 403,
+                "ForbiddenUserError", "old password")
+        check.equal("nothing of it is stored", {k: v for k, v in stored(c, "alice").items() if k != "email"},
+                    {k: v for k, v in now.items() if k != "email"})
+        check.equal("the right one", put({"oldPassword": PASSWORD, "newPassword": "longer-than-that"}).status, 201)
+        check.equal("... counts", (c.login("alice", PASSWORD).status, c.login("alice", "longer-than-that").status), (400, 200))
+        big = {"extension": {"sshKeys": [{"value": "x" * 7000}]}}
+        check.equal("7 KB", put(big).status, 201)
+        check.equal("9 KB", put({"extension": {"sshKeys": [{"value": "x" * 9000}]}}).status, 413)
+        refused(check, "application tokens", c.server.request("PUT", "/api/v2/users/me", json.dumps({"data": {}}), {
+            **TEXT, **bearer(token("alice", application=True))}), 403, "ForbiddenUserError")
+        check.ok("no password in the log", "longer-than-that" not in c.server.settled_log())
+
+
+def test_user_me_rate(check):
+    """An old password cannot be guessed so."""
+    with cluster(rate_login="5") as c:
+        said = [ask(c.server, "alice", "PUT", "/api/v2/user/alice/password",
+                    {"oldPassword": f"guess-{i}", "newPassword": "new-password"}).status for i in range(8)]
+        check.equal("five guesses", (said.count(403), said.count(429)), (5, 3))
+
+
+def test_user_manage(check):
+    """Administrators create, change and remove users."""
+    with cluster() as c:
+        def root(method, path, body=None):
+            return ask(c.server, "root", method, path, body)
+        new = {"username": "dora", "email": "dora@example.com", "password": "dora-password", "virtualCluster": ["vision"]}
+        for who, method, path, body in (("alice", "POST", "/api/v2/users", new), ("alice", "DELETE", "/api/v2/users/root", None),
+                                        ("alice", "PUT", "/api/v2/users", {"data": {"username": "alice", "admin": True}}),
+                                        ("alice", "PUT", "/api/v2/users/alice/admin", {"admin": True}),
+                                        ("alice", "PUT", "/api/v2/users/alice/grouplist", {"grouplist": ["admins"]}),
+                                        ("alice", "PUT", "/api/v2/users/root/email", {"email": "a@b"}),
+                                        ("alice", "PUT", "/api/v2/users/root/password", {"newPassword": "alice-was-here"})):
+            refused(check, f"{who}: {method} {path}", ask(c.server, who, method, path, body), 403, "ForbiddenUserError")
+        check.equal("create", root("POST", "/api/v2/users", new).status, 201)
+        check.equal("what is stored", stored(c, "dora"), {
+            "username": "dora", "email": "dora@example.com", "password": password_hash("dora", "dora-password"),
+            "grouplist": '["vision","default"]', "extension": "{}"})
+        refused(check, "again", root("POST", "/api/v2/users", new), 409, "ConflictUserError")
+        check.equal("she can log in", c.login("dora", "dora-password").status, 200)
+        check.equal("... and sees her virtual clusters", sorted(ask(c.server, "dora", "GET", "/api/v2/users/dora").json["virtualCluster"]),
+                    ["default", "vision"])
+        for body, status, code in (({"username": "e"}, 400, "InvalidParametersError"), ({**new, "username": "a b"}, 400, "InvalidParametersError"),
+                                   ({**new, "username": "e", "virtualCluster": ["nowhere"]}, 400, "NoVirtualClusterError"),
+                                   ({**new, "username": "e", "virtualCluster": ["admingroup"]}, 400, "NoVirtualClusterError"),
+                                   ({**new, "username": "e", "grouplist": ["vision"]}, 400, "InvalidParametersError")):
+            refused(check, f"create {body}", root("POST", "/api/v2/users", body), status, code)
+        check.equal("nobody was made", stored(c, "e"), None)
+        users = {u["username"]: u for u in root("GET", "/api/v2/users").json}
+        check.equal("all users", (sorted(users), users["root"]["admin"], users["dora"]["virtualCluster"], users["dora"]["storageConfig"]),
+                    (["alice", "dora", "root"], True, ["vision", "default"], ["nfs"]))
+        check.ok("no passwords", "password" not in json.dumps(users), users)
+        check.equal("to others oneself only", [u["username"] for u in ask(c.server, "alice", "GET", "/api/v2/users").json], ["alice"])
+        check.equal("all groups", sorted(g["groupname"] for g in root("GET", "/api/v2/groups").json),
+                    ["admingroup", "admins", "default", "vision"])
+        check.equal("promote", root("PUT", "/api/v2/users/dora/admin", {"admin": True}).status, 201)
+        check.equal("... by the group", stored(c, "dora")["grouplist"], '["vision","default","admingroup"]')
+        refused(check, "an admin is not removed", root("DELETE", "/api/v2/users/dora"), 403, "RemoveAdminError")
+        check.equal("virtual clusters of an admin", root("PUT", "/api/v2/users", {"data": {
+            "username": "dora", "virtualCluster": []}}).status, 201)
+        check.equal("... who stays one", stored(c, "dora")["grouplist"], '["default","admingroup"]')
+        check.equal("all at once", root("PUT", "/api/v2/users", {"data": {
+            "username": "dora", "admin": False, "grouplist": ["vision", "admins"], "email": ""}, "patch": True}).status, 201)
+        check.equal("... is no admin", (stored(c, "dora")["grouplist"], stored(c, "dora")["email"]), ('["vision"]', ""))
+        refused(check, "no such group", root("PUT", "/api/v2/users/dora/grouplist", {"grouplist": ["none"]}), 404, "NoGroupError")
+        refused(check, "no such user", root("PUT", "/api/v2/users/nobody/email", {"email": "a@b"}), 404, "NoUserError")
+        refused(check, "no such member", root("PUT", "/api/v2/users/dora/hair", {"email": "a@b"}), 404, "NoApiError")
+        check.equal("remove", (root("DELETE", "/api/v2/users/dora").status, stored(c, "dora")), (200, None))
+        refused(check, "... once", root("DELETE", "/api/v2/users/dora"), 404, "NoUserError")
+
+
+def test_user_tokens(check):
+    """A new password ends what was logged in with the old one; a user who is removed leaves no tokens to the next."""
+    with cluster(mode="stored") as c:
+        login = c.login().json["token"]
+        c.store("root", token("root"))
+        application = c.server.request("POST", "/api/v2/tokens/application", "{}", {**bearer(login), "Content-Type": "application/json"}).json["token"]
+
+        def root(method, path, body=None):
+            return c.server.request(method, path, json.dumps(body) if body else None, {**bearer(c.stored("root")["id-0"]), **TEXT})
+
+        def status(text):
+            return c.server.request("GET", "/api/v2/tokens/check", headers=bearer(text)).status
+        check.equal("both are good", (status(login), status(application)), (200, 200))
+        check.equal("a new password", root("PUT", "/api/v2/user/alice/password", {"newPassword": "another-one"}).status, 201)
+        check.equal("ends logins", (status(login), status(application)), (401, 200))
+        check.equal("remove", root("DELETE", "/api/v2/user/alice").status, 200)
+        check.equal("create", root("POST", "/api/v2/user", {"username": "alice", "password": "brand-new"}).status, 201)
+        check.equal("no old token", (c.stored("alice"), status(application)), ({}, 401))
+
+
+def test_user_conflicts(check):
+    """Somebody else changes the Secret at the same time; the right is missing."""
+    with cluster() as c:
+        c.api.fault("PATCH", "secrets", status=409, times=2)
+        check.equal("again", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "a@b"}).status, 201)
+        check.equal("... is stored", stored(c, "alice")["email"], "a@b")
+        c.api.fault("PATCH", "secrets", status=403)
+        refused(check, "no right to patch", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "c@d"}), 503,
+                "UnavailableError", "right")
+        check.equal("... changes nothing", stored(c, "alice")["email"], "a@b")
+
+
+def test_user_lists_are_bounded(check):
+    """Pages, so many of them; and no list for anybody but administrators."""
+    with cluster() as c:
+        for i in range(600):
+            c.user(f"user{i}", None, ["default"])
+        names = [u["username"] for u in ask(c.server, "root", "GET", "/api/v2/users").json]
+        check.equal("all of them", (len(names), len(set(names))), (602, 602))
+        with c.api.lock:
+            asked = [r[2].get("limit") for r in c.api.requests if r[0] == "LIST" and r[1].endswith("/secrets")]
+            c.api.requests.clear()
+        check.ok("page by page", len(asked) >= 4 and set(map(str, asked)) == {"['250']"}, asked)
+        for path in ("/api/v2/users", "/api/v2/groups", "/api/v2/users/root"):
+            check.equal(path, ask(c.server, "alice", "GET", path).status, 200)
+        with c.api.lock:
+            asked = [r[1] for r in c.api.requests if r[0] == "LIST" and r[1].endswith("/secrets")]
+        check.equal("no lists for others", asked, [])
+
+
+TESTS = [test_portal_recorded, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
+         test_user_conflicts, test_user_lists_are_bounded]

@@ -25,7 +25,7 @@ from pods import Pod
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
 MOUNT = "/var/run/secrets/rest-lit/"
 HEADER = "#!/bin/bash\nset -o errexit\n"
-HELLOS = int(os.environ.get("TEST_HELLOS", "10"))
+HELLOS = 100 if os.environ.get("TEST_WHOLE") else 10
 REVIEWS = {"apiVersion": "v1", "kind": "List", "items": [
     {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "e2e-reviews"},
      "rules": [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]},

@@ -173,20 +173,27 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 	return build_spend(b, 0, key.n, (struct place){ NULL, line, column });
 }
 
-COLD static int duplicate(struct build *b, const struct member *first, const struct member *again)
+/* The first one is kept, and reading goes on: what else is wrong shall be said, too. */
+COLD static void duplicate(struct build *b, const struct member *first, const struct member *again)
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	b->refused = true;
+	b->secret_twice |= build_sensitive(b) || is_sensitive(member_key(again));
+	if (b->e->notes.n >= NOTES_MAX) {
+		b->e->notes.dropped++;
+		return;
+	}
 	bool sensitive = build_sensitive(b);
 	build_top(b)->key = *again;
 	struct place at = build_place(b, again->key_line, again->key_column);
-	if (sensitive) {
-		return err_at(b->e, INVALID_PROTOCOL, at,
-		              "duplicate key: it stands on line %u and again on line %u",
-		              first->key_line, again->key_line);
-	}
-	return err_at(b->e, INVALID_PROTOCOL, at,
-	              "duplicate key \"%s\": it stands on line %u and again on line %u",
-	              quote(buf, member_key(again)), first->key_line, again->key_line);
+	if (sensitive)
+		(void)err_at(b->e, INVALID_PROTOCOL, at,
+		             "duplicate key: it stands on line %u and again on line %u",
+		             first->key_line, again->key_line);
+	else
+		(void)err_at(b->e, INVALID_PROTOCOL, at,
+		             "duplicate key \"%s\": it stands on line %u and again on line %u",
+		             quote(buf, member_key(again)), first->key_line, again->key_line);
 }
 
 /*
@@ -194,15 +201,16 @@ COLD static int duplicate(struct build *b, const struct member *first, const str
  * says wins over what was merged into it, and the first merge over later ones.
  * The place in the map is that of the first.
  */
-static int settle(struct build *b, struct member *first, struct member *later)
+static void settle(struct build *b, struct member *first, struct member *later)
 {
-	if (!(later->value.flags & NODE_MERGED)) {
-		if (!(first->value.flags & NODE_MERGED))
-			return duplicate(b, first, later);
+	bool merged = first->value.flags & NODE_MERGED;
+	if (later->value.flags & NODE_MERGED)
+		; /* it loses */
+	else if (merged)
 		*first = *later;
-	}
+	else
+		duplicate(b, first, later);
 	later->key = NULL;
-	return 0;
 }
 
 static bool same_key(const struct member *x, const struct member *y)
@@ -210,15 +218,14 @@ static bool same_key(const struct member *x, const struct member *y)
 	return x->hash == y->hash && span_eq(member_key(x), member_key(y));
 }
 
-static int unique_few(struct build *b, struct member *m, size_t n)
+static void unique_few(struct build *b, struct member *m, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		for (size_t k = 0; k < i && m[i].key; k++) {
-			if (m[k].key && same_key(&m[k], &m[i]) && settle(b, &m[k], &m[i]) < 0)
-				return -1;
+			if (m[i].key && m[k].key && same_key(&m[k], &m[i]))
+				settle(b, &m[k], &m[i]);
 		}
 	}
-	return 0;
 }
 
 /* By hash, then key, then place: whatever the keys, sorting takes n log n steps. */
@@ -236,7 +243,7 @@ static int compare_keys(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-static int unique_many(struct build *b, struct member *m, size_t n)
+static void unique_many(struct build *b, struct member *m, size_t n)
 {
 	FREE_AUTO struct member **sorted = xcalloc(n, sizeof(struct member *));
 	for (size_t i = 0; i < n; i++)
@@ -246,10 +253,9 @@ static int unique_many(struct build *b, struct member *m, size_t n)
 	for (size_t i = 1; i < n; i++) {
 		if (!same_key(first, sorted[i]))
 			first = sorted[i];
-		else if (settle(b, first, sorted[i]) < 0)
-			return -1;
+		else
+			settle(b, first, sorted[i]);
 	}
-	return 0;
 }
 
 /* Without the members that lost, and without the marks. */
@@ -265,14 +271,13 @@ static size_t compact(struct member *m, size_t n)
 	return kept;
 }
 
-static int close_map(struct build *b, struct frame *f, struct node *node)
+static void close_map(struct build *b, struct frame *f, struct node *node)
 {
 	struct member *m = b->v + f->first;
 	size_t n = b->n - f->first;
 	f->key.key = NULL;
-	if ((n > PAIRWISE_MAX ? unique_many : unique_few)(b, m, n) < 0)
-		return -1;
-	if (f->merges)
+	(n > PAIRWISE_MAX ? unique_many : unique_few)(b, m, n);
+	if (f->merges || b->refused)
 		n = compact(m, n);
 	struct member *all = arena_alloc(b->arena, n * sizeof(*all));
 	if (n)
@@ -280,7 +285,6 @@ static int close_map(struct build *b, struct frame *f, struct node *node)
 	node->type = NODE_MAP;
 	node->n = (uint32_t)n;
 	node->member = all;
-	return 0;
 }
 
 static void close_list(struct build *b, const struct frame *f, struct node *node)
@@ -294,18 +298,17 @@ static void close_list(struct build *b, const struct frame *f, struct node *node
 	node->item = all;
 }
 
-int build_close(struct build *b, struct node *n)
+void build_close(struct build *b, struct node *n)
 {
 	struct frame *f = build_top(b);
 	*n = (struct node){ .flags = f->odd, .line = f->line, .column = f->column };
 	if (!f->map)
 		close_list(b, f, n);
-	else if (close_map(b, f, n) < 0)
-		return -1;
+	else
+		close_map(b, f, n);
 	b->n = f->first;
 	b->depth--;
 	struct frame *up = build_top(b);
 	if (up && up->height < f->height + 1)
 		up->height = f->height + 1;
-	return 0;
 }

@@ -34,6 +34,8 @@ struct build {
 	struct frame *frame; /* open containers, frame[depth - 1] is the innermost */
 	size_t depth;
 	size_t nodes, text; /* spent, after aliases are followed */
+	bool refused;       /* for a duplicate key: all else can be read */
+	bool secret_twice;  /* one of them was secret: then the tree lacks some of the secrets */
 	struct node root;
 };
 
@@ -52,8 +54,9 @@ void build_push(struct build *b, const struct node *n);
 int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t column);
 /* The key of the next value.  The bytes must live in the arena and end in NUL. */
 int build_key(struct build *b, struct span key, uint32_t line, uint32_t column);
-/* End the innermost container; *n becomes it, and is not yet pushed. */
-int build_close(struct build *b, struct node *n);
+/* End the innermost container; *n becomes it, and is not yet pushed.  Keys that it has twice are in
+ * the error then, and b->refused is set. */
+void build_close(struct build *b, struct node *n);
 
 /* The place of the value that comes next, or stands open, with its JSON pointer, which
  * ends at what is sensitive. */

@@ -391,8 +391,7 @@ static int close_container(struct json *j)
 	struct span none = { NULL, 0 };
 	cut(j, none, j->i);
 	j->i++;
-	if (build_close(&j->b, &n) < 0)
-		return -1;
+	build_close(&j->b, &n);
 	build_push(&j->b, &n);
 	return 0;
 }
@@ -448,7 +447,7 @@ int json_read(struct span text, const struct budget *budget, struct arena *a, st
 		return -1;
 	if (j.comment.line)
 		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");
-	*doc = (struct doc){ .root = j.b.root, .json = true };
+	*doc = (struct doc){ .root = j.b.root, .json = true, .whole = !j.b.secret_twice };
 	doc->secrets_member = node_member(&doc->root, SPAN("secrets"));
 	if (doc->secrets_member) {
 		const struct member *m = doc->secrets_member;
@@ -460,5 +459,5 @@ int json_read(struct span text, const struct budget *budget, struct arena *a, st
 			    (struct place){ "/secrets", m->value.line, m->value.column };
 		}
 	}
-	return 0;
+	return j.b.refused ? -1 : 0;
 }

@@ -81,7 +81,8 @@ struct budget {
 
 struct doc {
 	struct node root;
-	bool json; /* read by the JSON reader */
+	bool json;  /* read by the JSON reader */
+	bool whole; /* all of it was read; true also where doc_read returns -1 for duplicate keys */
 	/*
 	 * The value of the top-level member `secrets`, as bytes of the text that was
 	 * read: from the end of its key to the start of the next top-level key, or to
@@ -106,7 +107,8 @@ struct doc {
  * checked first.  The tree lives in the arena and does not refer to the text;
  * doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) go to
  * `warnings`; values that others take differently are only marked (node_spelling).
- * -1 and *e: 400 InvalidProtocolError with line and column.  Pure.
+ * -1 and *e: 400 InvalidProtocolError with line and column; doc->whole tells whether there is a
+ * tree all the same.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);

@@ -233,8 +233,7 @@ static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
 	struct anchor *anchor = build_top(&y->b)->anchor;
 	uint32_t height = build_top(&y->b)->height + 1;
 	cut_end(y, ev);
-	if (build_close(&y->b, &n) < 0)
-		return -1;
+	build_close(&y->b, &n);
 	anchor_end(y, anchor, &n, height);
 	return finish(y, &n);
 }
@@ -375,9 +374,9 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	anchors_done(y);
 	if (bad)
 		return -1;
-	*doc = (struct doc){ .root = y->b.root };
+	*doc = (struct doc){ .root = y->b.root, .whole = !y->b.secret_twice };
 	cut_finish(y, doc);
-	return 0;
+	return y->b.refused ? -1 : 0;
 }
 
 /* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */

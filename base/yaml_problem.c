@@ -4,22 +4,24 @@
  */
 #include "base/yaml_reader.h"
 
-enum where { AT_PROBLEM, AT_CONTEXT };
+/* Which mark of libyaml to report; and whether the mistake may be elsewhere: on the same line, or
+ * on one before it. */
+enum { AT_PROBLEM = 0, AT_CONTEXT = 1, LOOK_HERE = 2, LOOK_BACK = 4 };
 
 /* clang-format off */
 static const struct sentence {
 	const char *problem;
 	const char *context; /* NULL: any */
-	enum where where;
+	unsigned where;
 	const char *text;
 } SENTENCES[] = {
-	{ "mapping values are not allowed in this context", NULL, AT_PROBLEM,
+	{ "mapping values are not allowed in this context", NULL, LOOK_BACK,
 	  "a `:` with a value is not allowed here (wrong indentation, or text with a `: ` that needs quotes)" },
-	{ "could not find expected ':'", NULL, AT_CONTEXT,
+	{ "could not find expected ':'", NULL, AT_CONTEXT | LOOK_HERE,
 	  "this line should be a key with a `:` (wrong indentation, or a `:` left out)" },
-	{ "did not find expected key", "while parsing a block mapping", AT_PROBLEM,
+	{ "did not find expected key", "while parsing a block mapping", LOOK_HERE,
 	  "a key is expected here: the indentation does not fit that of the keys before" },
-	{ "did not find expected '-' indicator", NULL, AT_PROBLEM,
+	{ "did not find expected '-' indicator", NULL, LOOK_HERE,
 	  "a list item with `- ` is expected here: the indentation does not fit that of the items before" },
 	{ "did not find expected ',' or '}'", NULL, AT_PROBLEM,
 	  "a `,` or `}` is expected here, in the mapping that begins with `{`" },
@@ -113,8 +115,12 @@ int yaml_problem(struct yaml_reader *y)
 	if (p->error == YAML_READER_ERROR)
 		return bad_character(y);
 	const struct sentence *s = find_sentence(p);
-	const yaml_mark_t *m = s && s->where == AT_CONTEXT ? &p->context_mark : &p->problem_mark;
+	unsigned where = s ? s->where : AT_PROBLEM;
+	const yaml_mark_t *m = where & AT_CONTEXT ? &p->context_mark : &p->problem_mark;
 	struct place at = { NULL, mark_line(m), mark_column(m) };
+	const char *says = NULL;
+	if (where & (LOOK_HERE | LOOK_BACK) && yaml_suspect(y, m, where & LOOK_BACK, &at, &says))
+		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", says);
 	if (s)
 		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", s->text);
 	if (strcmp(p->problem, "found character that cannot start any token") == 0)

@@ -56,6 +56,10 @@ size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
 
 /* The error in libyaml's parser, as a sentence for people. */
 int yaml_problem(struct yaml_reader *y);
+/* Is there a common mistake on the line of the mark, or (back) on those before it?  Then its place
+ * and a sentence. */
+bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct place *at,
+                  const char **says);
 
 struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev);
 

@@ -55,6 +55,29 @@ static void list_keys(struct str *out, const struct members *m)
 	}
 }
 
+/* This key is there, under another name. */
+static void members_suggest(struct visit *v, const struct property *meant)
+{
+	if (v->suggested == NULL)
+		v->suggested = ARENA_NEW(v->w->arena, const struct property *, NOTES_MAX);
+	v->suggested[v->n_suggested++] = meant; /* not more than there are notes */
+}
+
+/* `{cpu:1}` and `-echo: x` are keys with a `:` or `-` in them: behind which a blank is missing. */
+static char lacks_blank(struct visit *v, struct span key)
+{
+	const char *colon = memchr(key.p, ':', key.n);
+	const struct property *p =
+	    colon ? property_find(v->m, key.p, (size_t)(colon - key.p)) : NULL;
+	if (p && p->rule) {
+		members_suggest(v, p);
+		return ':';
+	}
+	if (key.n > 1 && key.p[0] == '-')
+		return '-';
+	return '\0';
+}
+
 /* A key that is not allowed. */
 static bool fail_unknown(struct visit *v, const struct member *key)
 {
@@ -66,11 +89,14 @@ static bool fail_unknown(struct visit *v, const struct member *key)
 	if (v->m->n == 0 && v->m->n_patterns == 1)
 		return walk_fail_key(w, key, v->at, "bad name \"%s\": %s", shown,
 		                     pattern_words(v->m->patterns[0].pattern));
+	char blank = lacks_blank(v, member_key(key));
+	if (blank)
+		return walk_fail_key(w, key, v->at,
+		                     "unknown key `%s`: a blank is missing behind the `%c`", shown,
+		                     blank);
 	const struct property *meant = nearest(v, member_key(key));
 	if (meant) {
-		if (v->suggested == NULL)
-			v->suggested = ARENA_NEW(w->arena, const struct property *, NOTES_MAX);
-		v->suggested[v->n_suggested++] = meant; /* not more than there are notes */
+		members_suggest(v, meant);
 		return walk_fail_key(w, key, v->at, "unknown key `%s`, did you mean `%s`?", shown,
 		                     meant->key.p);
 	}

@@ -235,6 +235,10 @@ static const char *type_advice(unsigned types, const struct node *n)
 	bool scalar = n->type == NODE_BOOL || node_is_number(n);
 	if (n->plain && scalar && (types & BIT_TEXT))
 		return "; put it in quotes";
+	if (n->type == NODE_MAP && n->n == 1 && n->member->value.plain && (types & BIT_TEXT))
+		return "; text with a `: ` in it needs quotes, or a line of its own below `|`";
+	if (n->type == NODE_TEXT && n->plain && n->n > 1 && n->text[0] == '-' && (types & BIT_LIST))
+		return "; a blank is missing behind the `-`";
 	for (size_t i = 0; i < sizeof(SWITCHES) / sizeof(SWITCHES[0]); i++) {
 		if (n->type == NODE_TEXT && (types & BIT_BOOL) &&
 		    strcasecmp(n->text, SWITCHES[i]) == 0)

@@ -16,6 +16,7 @@ struct commands {
 	struct render later;  /* the secrets, which the runtime fills in */
 	struct render all;    /* to see what exists */
 	const struct node *deployments;
+	bool missed[ROOTS]; /* the role names one that does not exist */
 };
 
 /* Up to three lists of lines, with the paths that lead to them. */
@@ -110,6 +111,21 @@ static void say_problem(struct commands *c, const struct lines *l)
 	               render_problem_text(c->render.problem), s.offset + 1);
 }
 
+/* The root of the name is not there, for a mistake that has been named. */
+static bool is_said_already(const struct commands *c, struct span name)
+{
+	for (size_t i = 0; i < ROOTS; i++) {
+		const struct root *root = &c->roots[i];
+		size_t n = strlen(root->name);
+		bool fits =
+		    span_starts(name, root->name) && (name.n == n || strchr(".[", name.p[n]));
+		if (fits && root->value == NULL)
+			return i == PARAMETERS || i == SECRETS ? hint_misspelt(c->r, root->name + 1)
+			                                       : c->missed[i];
+	}
+	return false;
+}
+
 /* What becomes of a placeholder that leads to nothing. */
 static void say_nothing(struct commands *c, const struct spot *s, const struct unresolved *u)
 {
@@ -146,6 +162,8 @@ static void say_unresolved(struct commands *c, const struct lines *l, struct spa
 {
 	const struct render *r = &c->render;
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
+		if (is_said_already(c, r->unresolved[i].name))
+			continue;
 		struct spot s = find_spot(l, (size_t)(r->unresolved[i].tag.p - text.p));
 		say_nothing(c, &s, &r->unresolved[i]);
 	}
@@ -162,8 +180,11 @@ static struct span render(struct commands *c, const struct lines *l, struct span
 	struct reading *r = c->r;
 	if (span_find(text, 0, "<%") == SIZE_MAX)
 		return text;
-	for (size_t i = 0; i < 3; i++)
+	static const char *const FIELDS[] = { "script", "output", "data" };
+	for (size_t i = 0; i < 3; i++) {
 		c->roots[SCRIPT + i].value = source->values[i];
+		c->missed[SCRIPT + i] = node_get(source->role, FIELDS[i]) && !source->values[i];
+	}
 	size_t room = r->rendered < r->set->max_rendered ? r->set->max_rendered - r->rendered : 0;
 	STR_AUTO out = STR_INIT(room);
 	if (render_text(&c->render, text, &out)) {
@@ -206,21 +227,6 @@ void commands_read(struct commands *c, const struct command_source *source, stru
 
 /* ---- deployments
  * ------------------------------------------------------------------------------------ */
-
-static void warn_unknown_roles(struct reading *r, const struct path *deployment,
-                               const struct node *roles)
-{
-	const struct node *known = node_get(r->root, "taskRoles");
-	struct path p = PATH_KEY(deployment, SPAN("taskRoles"));
-	if (!node_is(known, NODE_MAP) || known->n > r->set->max_roles)
-		return;
-	for (uint32_t i = 0; i < roles->n; i++) {
-		const struct member *m = &roles->member[i];
-		if (node_member(known, member_key(m)))
-			continue;
-		reading_warn_key(r, &p, m, WARN_NO_ROLE);
-	}
-}
 
 /* The name of a deployment, and which one it is. */
 struct named {
@@ -270,7 +276,8 @@ struct deployment deployments_read(struct reading *r)
 		struct path one = PATH_INDEX(&p, i);
 		if (!node_is(roles, NODE_MAP))
 			continue;
-		warn_unknown_roles(r, &one, roles);
+		struct path at = PATH_KEY(&one, SPAN("taskRoles"));
+		hint_roles(r, &at, roles);
 		if (found || !node_is(wanted, NODE_TEXT) ||
 		    !span_eq(node_span(wanted), reading_text(n, "name")))
 			continue;
@@ -279,12 +286,15 @@ struct deployment deployments_read(struct reading *r)
 	}
 	if (wanted == NULL && node_is(all, NODE_LIST))
 		reading_warn(r, &p, all, WARN_NO_DEPLOYMENT);
-	if (node_is(wanted, NODE_TEXT) && !found) {
+	if (node_is(wanted, NODE_TEXT) && !found && !hint_misspelt(r, "deployments")) {
 		struct path defaults = PATH_KEY(NULL, SPAN("defaults"));
 		struct path at = PATH_KEY(&defaults, SPAN("deployment"));
 		char buf[4 * QUOTE_MAX] NOT_ZEROED;
-		reading_refuse(r, &at, wanted, "there is no deployment \"%s\"",
-		               quote(buf, node_span(wanted)));
+		char meant[4 * QUOTE_MAX] NOT_ZEROED;
+		struct span hint = hint_name(r, all, NULL, node_span(wanted));
+		reading_refuse(r, &at, wanted, "there is no deployment \"%s\"%s%s%s",
+		               quote(buf, node_span(wanted)), hint.n ? "; did you mean `" : "",
+		               hint.n ? quote(meant, hint) : "", hint.n ? "`?" : "");
 	}
 	return on;
 }

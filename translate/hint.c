@@ -84,3 +84,114 @@ void hint_members(struct reading *r, const struct path *p, const struct node *ma
 			reading_warn_key(r, p, &map->member[i], WARN_MISSPELT, best.name.p);
 	}
 }
+
+struct span hint_name(const struct reading *r, const struct node *all, const char *type,
+                      struct span wanted)
+{
+	struct nearest best = { 0 };
+	/* One mistake is told with a hint, not thousands of them. */
+	if (r->e->notes.n >= NOTES_MAX || r->warnings->n >= NOTES_MAX)
+		return best.name;
+	for (uint32_t i = 0; node_is(all, NODE_MAP) && i < all->n; i++)
+		try_name(&best, wanted, member_key(&all->member[i]));
+	for (uint32_t i = 0; node_is(all, NODE_LIST) && i < all->n; i++) {
+		const struct node *n = all->item + i;
+		if (type == NULL || span_is(reading_text(n, "type"), type))
+			try_name(&best, wanted, reading_text(n, "name"));
+	}
+	return best.name;
+}
+
+bool hint_misspelt(const struct reading *r, const char *key)
+{
+	const struct node *root = r->root;
+	unsigned limit = edit_limit(strlen(key));
+	if (node_get(root, key))
+		return false;
+	for (uint32_t i = 0; node_is(root, NODE_MAP) && i < root->n; i++)
+		if (edit_distance(member_key(&root->member[i]), span_of(key), limit) <= limit)
+			return true;
+	return false;
+}
+
+/* ---- keys of the first generation -------------------------------------------------------------
+ */
+
+struct old_key {
+	const char *key, *now;
+};
+
+static const struct old_key OLD_KEYS[] = {
+	{ "jobName", "`name`" },
+	{ "image", "a prerequisite of type dockerimage, which task roles name as `dockerImage`" },
+	{ "virtualCluster", "`defaults.virtualCluster`" },
+	{ "retryCount", "`jobRetryCount`" },
+	{ "jobEnvs", "`export NAME=value` in `commands`" },
+	{ "authFile", "`auth` of a prerequisite of type dockerimage" },
+	{ "dataDir", "a prerequisite of type data" },
+	{ "outputDir", "a prerequisite of type output" },
+	{ "codeDir", "a prerequisite of type script" },
+	{ "killAllOnCompletedTaskNumber", "`completion.minSucceededInstances` of task roles" },
+	{ NULL, NULL },
+};
+static const struct old_key OLD_ROLE_KEYS[] = {
+	{ "taskNumber", "`instances`" },
+	{ "cpuNumber", "`resourcePerInstance.cpu`" },
+	{ "memoryMB", "`resourcePerInstance.memoryMB`" },
+	{ "gpuNumber", "`resourcePerInstance.gpu`" },
+	{ "portList", "`resourcePerInstance.ports`" },
+	{ "shmMB", "`extraContainerOptions.shmMB`" },
+	{ "command", "`commands`, a list" },
+	{ "minFailedTaskCount", "`completion.minFailedInstances`" },
+	{ "minSucceededTaskCount", "`completion.minSucceededInstances`" },
+	{ NULL, NULL },
+};
+
+void hint_old_keys(struct reading *r, const struct path *role, const struct node *map)
+{
+	for (const struct old_key *k = role ? OLD_ROLE_KEYS : OLD_KEYS; k->key; k++) {
+		const struct member *m =
+		    node_is(map, NODE_MAP) ? node_member(map, span_of(k->key)) : NULL;
+		if (m)
+			reading_refuse_key(r, role, m,
+			                   "unknown key `%s`: in jobs of protocol 2 it is %s",
+			                   k->key, k->now);
+	}
+}
+
+/* ---- roles --------------------------------------------------------------------------------------
+ */
+
+static bool has_role(const struct node *roles, struct span name)
+{
+	for (uint32_t i = 0; node_is(roles, NODE_LIST) && i < roles->n; i++)
+		if (span_eq(reading_text(roles->item + i, "name"), name))
+			return true;
+	return node_is(roles, NODE_MAP) && node_member(roles, name);
+}
+
+void hint_roles(struct reading *r, const struct path *p, const struct node *names)
+{
+	const struct node *roles = node_get(r->root, "taskRoles");
+	bool known = node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST);
+	if (!known || roles->n > r->set->max_roles)
+		return;
+	for (uint32_t i = 0; names && i < names->n; i++) {
+		bool map = names->type == NODE_MAP;
+		if (!map && (names->type != NODE_LIST || !node_is(names->item + i, NODE_TEXT)))
+			continue;
+		struct span name = map ? member_key(&names->member[i]) : node_span(names->item + i);
+		if (has_role(roles, name))
+			continue;
+		char meant[4 * QUOTE_MAX] NOT_ZEROED;
+		struct span hint = hint_name(r, roles, NULL, name);
+		struct path one = map ? PATH_KEY(p, name) : PATH_INDEX(p, i);
+		struct node at = map ? (struct node){ .line = names->member[i].key_line,
+			                              .column = names->member[i].key_column }
+		                     : names->item[i];
+		if (hint.n)
+			reading_warn(r, &one, &at, WARN_NO_ROLE_HINT, quote(meant, hint));
+		else
+			reading_warn(r, &one, &at, WARN_NO_ROLE);
+	}
+}

@@ -1,5 +1,6 @@
 /* What a job says to HiveD: `extras.hivedScheduler`, of both generations.  Whether HiveD can do it
  * is asked by the plan, which knows the cluster. */
+#include "translate/hint.h"
 #include "translate/names.h"
 #include "translate/warnings.h"
 
@@ -87,13 +88,22 @@ static const struct role *find_role(const struct job *job, struct span name)
 	return NULL;
 }
 
+static void refuse_role(struct reading *r, const struct path *p, const struct member *m)
+{
+	char shown[4 * QUOTE_MAX];
+	char meant[4 * QUOTE_MAX];
+	struct span hint = hint_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
+	reading_refuse_key(r, p, m, "Taskrole %s does not exist.%s%s%s",
+	                   quote(shown, member_key(m)), hint.n ? " Did you mean `" : "",
+	                   hint.n ? quote(meant, hint) : "", hint.n ? "`?" : "");
+}
+
 static void read_roles(struct reading *r, const struct path *up, const struct node *map,
                        struct hived_request *out)
 {
 	const struct job *job = r->job;
 	struct path p = PATH_KEY(up, SPAN("taskRoles"));
 	const struct node *all = member(r, &p, map, NODE_MAP, "a mapping");
-	char shown[4 * QUOTE_MAX];
 	if (!all || job->n_roles == 0) /* what is wrong with them has been said */
 		return;
 	out->roles = ARENA_NEW(r->a, struct hived_role, job->n_roles);
@@ -104,8 +114,7 @@ static void read_roles(struct reading *r, const struct path *up, const struct no
 		if (role)
 			read_role(r, &one, &m->value, &out->roles[role->index]);
 		else
-			reading_refuse_key(r, &p, m, "Taskrole %s does not exist.",
-			                   quote(shown, member_key(m)));
+			refuse_role(r, &p, m);
 	}
 }
 

@@ -95,6 +95,7 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	static const char *const SECRET[] = { "secrets", NULL };
 	r->code = rule->code;
 	r->job->dialect = rule->dialect;
+	r->doc_notes = r->e->notes.n;
 	if (rule->dialect == DIALECT_V1)
 		r->root = pai_v1_numbers(r);
 	if (check_secrets(r, doc))
@@ -128,7 +129,7 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 	};
 	r.job->user = arena_dup(a, span_of(user));
 	const struct dialect_rule *rule = NULL;
-	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0)
+	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0 || doc.whole)
 		rule = decide(d, a, &doc.root, &err);
 	bool good = rule && read_job(&r, rule, &doc, text) == 0;
 	notes_sort(warnings);

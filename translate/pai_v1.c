@@ -58,8 +58,8 @@ static int64_t port_count(struct reading *r, const struct path *p, const struct 
 	else if (begin)
 		reading_warn(r, &at, node_get(n, BEGIN_AT.name), WARN_BEGIN_AT);
 	struct path zero = PATH_KEY(p, span_of(count.name));
-	if (number == 0 && node_get(n, count.name))
-		reading_warn(r, &zero, node_get(n, count.name), WARN_NO_PORT);
+	if (node_get(n, count.name))
+		reading_port_count(r, &zero, node_get(n, count.name), number);
 	return number;
 }
 
@@ -109,9 +109,9 @@ static void read_resources(struct reading *r, const struct path *role, const str
                            struct role *out)
 {
 	out->cpu = reading_int(r, role, n, &CPU);
-	out->memory_mb = reading_int(r, role, n, &MEMORY);
+	out->memory_mb = reading_mebibytes(r, role, n, &MEMORY);
 	out->gpu = reading_int(r, role, n, &GPU);
-	out->shm_mb = reading_int(r, role, n, &SHM);
+	out->shm_mb = reading_mebibytes(r, role, n, &SHM);
 	struct path p = PATH_KEY(role, span_of(SHM.name));
 	if (out->shm_mb > out->memory_mb)
 		reading_refuse(r, &p, node_get(n, SHM.name),

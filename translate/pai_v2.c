@@ -21,7 +21,7 @@ static const struct {
 /* What is the same for all roles. */
 struct v2 {
 	struct reading *r;
-	const struct prerequisites *prerequisites;
+	struct prerequisites *prerequisites;
 	struct deployment deployment;
 	struct commands *commands;
 };
@@ -95,8 +95,7 @@ static void read_ports(struct reading *r, const struct path *resource, const str
 		struct int_field field = { "", needed ? 1 : 0,
 			                   r->set->port_end - r->set->port_start, 1 };
 		v[i] = (struct port_request){ label, reading_number(r, &one, &m->value, &field) };
-		if (v[i].count == 0)
-			reading_warn(r, &one, &m->value, WARN_NO_PORT);
+		reading_port_count(r, &one, &m->value, v[i].count);
 	}
 	out->n_ports = count;
 	reading_ports_done(r, out, &p, ports, v);
@@ -108,12 +107,12 @@ static void read_resources(struct reading *r, const struct path *role, const str
 	const struct node *resource = node_get(n, "resourcePerInstance");
 	struct path p = PATH_KEY(role, SPAN("resourcePerInstance"));
 	out->cpu = reading_int(r, &p, resource, &CPU);
-	out->memory_mb = reading_int(r, &p, resource, &MEMORY);
+	out->memory_mb = reading_mebibytes(r, &p, resource, &MEMORY);
 	out->gpu = reading_int(r, &p, resource, &GPU);
 	read_ports(r, &p, resource, out);
 	const struct node *options = node_get(n, "extraContainerOptions");
 	struct path o = PATH_KEY(role, SPAN("extraContainerOptions"));
-	out->shm_mb = reading_int(r, &o, options, &SHM);
+	out->shm_mb = reading_mebibytes(r, &o, options, &SHM);
 	struct path shm = PATH_KEY(&o, span_of(SHM.name));
 	if (out->shm_mb > out->memory_mb)
 		reading_warn(r, &shm, node_get(options, SHM.name), WARN_SHM,
@@ -126,7 +125,6 @@ static void read_resources(struct reading *r, const struct path *role, const str
 static void read_references(struct v2 *v, const struct path *role, const struct node *n,
                             const struct node *found[FROM_MAX])
 {
-	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	for (size_t i = 0; i < FROM_MAX; i++) {
 		const struct node *name = node_get(n, REFERENCES[i].field);
 		found[i] = NULL;
@@ -136,8 +134,7 @@ static void read_references(struct v2 *v, const struct path *role, const struct 
 		    prerequisites_find(v->prerequisites, node_span(name), REFERENCES[i].type);
 		struct path p = PATH_KEY(role, span_of(REFERENCES[i].field));
 		if (found[i] == NULL)
-			reading_refuse(v->r, &p, name, "%s is not a %s prerequisite",
-			               quote(buf, node_span(name)), REFERENCES[i].type);
+			prerequisites_refuse(v->r, v->prerequisites, &p, name, REFERENCES[i].type);
 	}
 	const struct node *list = node_get(n, "prerequisites");
 	struct path p = PATH_KEY(role, SPAN("prerequisites"));
@@ -146,8 +143,7 @@ static void read_references(struct v2 *v, const struct path *role, const struct 
 		struct path one = PATH_INDEX(&p, i);
 		if (node_is(name, NODE_TEXT) &&
 		    !prerequisites_has(v->prerequisites, node_span(name)))
-			reading_refuse(v->r, &one, name, "%s is not a prerequisite",
-			               quote(buf, node_span(name)));
+			prerequisites_refuse(v->r, v->prerequisites, &one, name, NULL);
 	}
 }
 
@@ -171,6 +167,7 @@ static void read_role(struct v2 *v, const struct path *p, const struct member *m
 	reading_role_name(r, role, p, n, member_key(m));
 	role->where.line = m->key_line;
 	role->where.column = m->key_column;
+	hint_old_keys(r, p, n);
 	role->instances = reading_int(r, p, n, &instances);
 	read_completion(r, p, n, role);
 	read_retries(r, p, n, role);
@@ -221,6 +218,7 @@ void pai_v2_read(struct reading *r)
 		reading_refuse(r, &at, secrets,
 		               "must be a mapping; this job was stored without its secrets, put "
 		               "them in again");
+	hint_old_keys(r, NULL, r->root);
 	job->fancy_retry = true;
 	job->retry_max = reading_int(r, NULL, r->root, &RETRIES);
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));

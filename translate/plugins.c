@@ -1,6 +1,8 @@
 /* What plugins would refuse in the pod, told when the job is submitted. */
 #include "translate/plugins.h"
 
+#include "schema/suggest.h"
+#include "translate/hint.h"
 #include "translate/warnings.h"
 
 /* Those of runtime-assets/plugin_git.c. */
@@ -58,12 +60,32 @@ static void check_git(struct reading *r, const struct path *p, const struct node
 	}
 }
 
+static void check_plugin_name(struct reading *r, const struct path *up, const struct node *n)
+{
+	static const char *const KNOWN[] = { "cmd", "ssh", "git", "tensorboard", "teamwise_storage" };
+	struct guess g = { .name = reading_text(n, "plugin") };
+	struct path p = PATH_KEY(up, SPAN("plugin"));
+	for (size_t i = 0; i < sizeof(KNOWN) / sizeof(*KNOWN); i++) {
+		if (span_is(g.name, KNOWN[i]))
+			return;
+		guess_try(&g, KNOWN[i]);
+	}
+	if (g.name.n && g.best)
+		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN_HINT, g.best);
+	else if (g.name.n)
+		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN);
+}
+
 void plugins_check(struct reading *r, const struct path *p, const struct node *list)
 {
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+		const struct node *n = list->item + i;
 		struct path one = PATH_INDEX(p, i);
 		struct path parameters = PATH_KEY(&one, SPAN("parameters"));
-		if (span_is(reading_text(list->item + i, "plugin"), "git"))
-			check_git(r, &parameters, node_get(list->item + i, "parameters"));
+		struct path roles = PATH_KEY(&one, SPAN("taskroles"));
+		check_plugin_name(r, &one, n);
+		hint_roles(r, &roles, node_get(n, "taskroles"));
+		if (span_is(reading_text(n, "plugin"), "git"))
+			check_git(r, &parameters, node_get(n, "parameters"));
 	}
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/image.h"
+#include "translate/hint.h"
 #include "translate/names.h"
 #include "translate/render.h"
 #include "translate/warnings.h"
@@ -22,6 +23,9 @@ struct prerequisite {
 struct prerequisites {
 	struct prerequisite *v;
 	size_t n;
+	const struct node *list;
+	bool unsure; /* some of them have no name or type that counts, which is said elsewhere */
+	bool missed; /* some role names one that does not exist */
 };
 
 static int compare_span(struct span a, struct span b)
@@ -65,6 +69,21 @@ const struct node *prerequisites_find(const struct prerequisites *all, struct sp
 	return found ? all->v[i].node : NULL;
 }
 
+void prerequisites_refuse(struct reading *r, struct prerequisites *all, const struct path *p,
+                          const struct node *name, const char *type)
+{
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	char meant[4 * QUOTE_MAX] NOT_ZEROED;
+	all->missed = true;
+	if (all->unsure)
+		return;
+	struct span hint = hint_name(r, all->list, type, node_span(name));
+	reading_refuse(r, p, name, "there is no %s%sprerequisite \"%s\"%s%s%s", type ? type : "",
+	               type ? " " : "", quote(buf, node_span(name)),
+	               hint.n ? "; did you mean `" : "", hint.n ? quote(meant, hint) : "",
+	               hint.n ? "`?" : "");
+}
+
 bool prerequisites_has(const struct prerequisites *all, struct span name)
 {
 	size_t from = lower_bound(all, name, (struct span){ "", 0 });
@@ -98,6 +117,18 @@ struct login_reader {
 	struct registry_login *v;
 };
 
+static void refuse_unresolved(struct login_reader *l, const struct path *p, const struct node *n)
+{
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	char meant[4 * QUOTE_MAX] NOT_ZEROED;
+	struct span name = l->render.unresolved[0].name;
+	struct span hint = hint_placeholder(&l->render, l->r->a, name);
+	if (!hint_misspelt(l->r, "secrets"))
+		reading_refuse(l->r, p, n, "there is no %s to fill in%s%s%s", quote(buf, name),
+		               hint.n ? "; did you mean `" : "", hint.n ? quote(meant, hint) : "",
+		               hint.n ? "`?" : "");
+}
+
 /* One member of `auth`, filled in. */
 static struct span auth_text(struct login_reader *l, const struct path *auth,
                              const struct member *m)
@@ -117,9 +148,7 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 	if (render_text(&l->render, node_span(&m->value), &out)) {
 		reading_refuse(r, &p, &m->value, "%s", render_problem_text(l->render.problem));
 	} else if (l->render.n_unresolved) {
-		char buf[4 * QUOTE_MAX] NOT_ZEROED;
-		reading_refuse(r, &p, &m->value, "there is no %s to fill in",
-		               quote(buf, l->render.unresolved[0].name));
+		refuse_unresolved(l, &p, &m->value);
 	} else if (out.full) {
 		reading_refuse(r, &p, &m->value, "is longer than %d bytes", LOGIN_MAX);
 	}
@@ -193,12 +222,24 @@ static void read_image(struct login_reader *l, const struct path *image, const s
 /* ---- all of them
  * --------------------------------------------------------------------------------- */
 
+/* Has it a name and a type, so that roles can refer to it? */
+static bool is_prerequisite(const struct node *n, struct span type)
+{
+	static const char *const TYPES[] = { "script", "output", "data", "dockerimage", NULL };
+	const char *const *t = TYPES;
+	while (*t && !span_is(type, *t))
+		t++;
+	return *t && node_is(node_get(n, "name"), NODE_TEXT);
+}
+
 struct prerequisites *prerequisites_read(struct reading *r)
 {
 	struct prerequisites *all = ARENA_NEW(r->a, struct prerequisites, 1);
 	const struct node *list = node_get(r->root, "prerequisites");
+	all->unsure = hint_misspelt(r, "prerequisites") || (list && list->type != NODE_LIST);
 	if (!node_is(list, NODE_LIST))
 		return all;
+	all->list = list;
 	struct root roots[] = { { "$secrets", node_get(r->root, "secrets") } };
 	struct login_reader l = { .r = r, .render = { .roots = roots, .n_roots = 1 } };
 	l.v = ARENA_NEW(r->a, struct registry_login, list->n + 1);
@@ -210,6 +251,7 @@ struct prerequisites *prerequisites_read(struct reading *r)
 		struct span type = reading_text(n, "type");
 		if (span_is(type, "dockerimage"))
 			read_image(&l, &one, n);
+		all->unsure |= !is_prerequisite(n, type);
 		if (node_is(node_get(n, "name"), NODE_TEXT))
 			all->v[all->n++] =
 			    (struct prerequisite){ reading_text(n, "name"), type, n, i, false };
@@ -235,7 +277,8 @@ void prerequisites_done(struct reading *r, const struct prerequisites *all)
 {
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
 	use_required(all);
-	for (size_t i = 0; i < all->n; i++) {
+	bool told = all->unsure || all->missed || r->job->n_roles == 0;
+	for (size_t i = 0; i < all->n && !told; i++) {
 		struct path one = PATH_INDEX(&p, all->v[i].index);
 		if (!all->v[i].used)
 			reading_warn(r, &one, all->v[i].node, WARN_UNUSED);

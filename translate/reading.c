@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/chars.h"
 #include "base/enc.h"
 #include "translate/dollar.h"
 #include "translate/names.h"
@@ -18,7 +19,7 @@
 static struct note *schema_note(const struct reading *r, const char *at)
 {
 	/* r->e is another one while what was said before is said again for nobody. */
-	for (size_t i = 0; i < r->schema_notes && i < r->e->notes.n; i++) {
+	for (size_t i = r->doc_notes; i < r->schema_notes && i < r->e->notes.n; i++) {
 		struct note *n = &r->e->notes.v[i];
 		if (n->at && strcmp(n->at, at) == 0)
 			return n;
@@ -139,6 +140,46 @@ int64_t reading_int(struct reading *r, const struct path *up, const struct node 
 {
 	struct path p = PATH_KEY(up, span_of(f->name));
 	return reading_number(r, &p, node_get(map, f->name), f);
+}
+
+/* The number of MiB in a text with a unit, such as 8Gi, 512 MB or 1t; 0 if it is none. */
+static long long mebibytes_of(struct span text)
+{
+	static const struct {
+		char letter;
+		int shift;
+	} UNITS[] = { { 'm', 0 }, { 'g', 10 }, { 't', 20 } };
+	enum { DIGITS_MAX = 6 };
+	long long v = 0;
+	size_t i = 0;
+	for (; i < text.n && i < DIGITS_MAX && is_digit(text.p[i]); i++)
+		v = 10 * v + (text.p[i] - '0');
+	if (i == 0)
+		return 0;
+	struct span unit = span_trim((struct span){ text.p + i, text.n - i });
+	char end[4] = "";
+	for (size_t k = 0; k < unit.n && k < 3; k++)
+		end[k] = (char)(unit.p[k] | 0x20);
+	bool known = unit.n < 4 && (end[1] == '\0' || strcmp(end + 1, "i") == 0 ||
+	                            strcmp(end + 1, "b") == 0 || strcmp(end + 1, "ib") == 0);
+	for (size_t k = 0; known && k < sizeof(UNITS) / sizeof(UNITS[0]); k++)
+		if (end[0] == UNITS[k].letter)
+			return v << UNITS[k].shift;
+	return 0;
+}
+
+int64_t reading_mebibytes(struct reading *r, const struct path *up, const struct node *map,
+                          const struct int_field *f)
+{
+	struct path p = PATH_KEY(up, span_of(f->name));
+	const struct node *n = node_get(map, f->name);
+	long long meant = node_is(n, NODE_TEXT) ? mebibytes_of(node_span(n)) : 0;
+	char buf[4 * QUOTE_MAX];
+	if (meant)
+		reading_refuse(r, &p, n,
+		               "must be an integer, is text \"%s\": it counts MiB, write %lld",
+		               quote(buf, node_span(n)), meant);
+	return reading_number(r, &p, n, f);
 }
 
 struct span reading_text(const struct node *map, const char *key)
@@ -296,6 +337,16 @@ void reading_command(struct reading *r, struct role *role, const struct path *p,
 
 /* ---- ports -------------------------------------------------------------------------------------
  */
+
+void reading_port_count(struct reading *r, const struct path *p, const struct node *n,
+                        int64_t count)
+{
+	enum { MANY = 20 }; /* jobs have 1, 2 or 3 */
+	if (count == 0)
+		reading_warn(r, p, n, WARN_NO_PORT);
+	else if (count >= MANY)
+		reading_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
+}
 
 void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
                         const struct node *n, struct port_request *ports)

@@ -15,7 +15,8 @@ struct reading {
 	const struct node *root;
 	const char *code; /* of violations */
 	struct err *e;
-	size_t schema_notes; /* so many of e's notes are the schema's; their places are done with */
+	size_t doc_notes;    /* so many of e's notes are the reader's */
+	size_t schema_notes; /* up to here they are the schema's; their places are done with */
 	struct notes *warnings;
 	size_t rendered;    /* bytes of all commands so far */
 	bool gpu_type_used; /* by some template */
@@ -43,6 +44,10 @@ int64_t reading_int(struct reading *r, const struct path *up, const struct node 
 int64_t reading_number(struct reading *r, const struct path *p, const struct node *n,
                        const struct int_field *f);
 
+/* The same for a number of MiB: of `8Gi` it says what to write. */
+int64_t reading_mebibytes(struct reading *r, const struct path *up, const struct node *map,
+                          const struct int_field *f);
+
 /* The member's text, or n = 0 if it is absent, null or no text. */
 struct span reading_text(const struct node *map, const char *key);
 
@@ -62,6 +67,9 @@ bool reading_roles_fit(struct reading *r, const struct path *p, const struct nod
 void reading_command(struct reading *r, struct role *role, const struct path *p,
                      const struct node *n);
 
+/* Warn of a number of ports for one label that cannot be meant. */
+void reading_port_count(struct reading *r, const struct path *p, const struct node *n,
+                        int64_t count);
 /* Ports: the declared ones are in ports[0..n), with room for two more; adds ssh and http. */
 void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
                         const struct node *n, struct port_request *ports);
@@ -82,6 +90,9 @@ struct prerequisites *prerequisites_read(struct reading *r);
 const struct node *prerequisites_find(const struct prerequisites *all, struct span name,
                                       const char *type);
 bool prerequisites_has(const struct prerequisites *all, struct span name);
+/* The one that is named at p does not exist; type NULL: of no type. */
+void prerequisites_refuse(struct reading *r, struct prerequisites *all, const struct path *p,
+                          const struct node *name, const char *type);
 /* All roles have asked: those that nobody asked for are warned of. */
 void prerequisites_done(struct reading *r, const struct prerequisites *all);
 

@@ -36,17 +36,23 @@
 /* counts */
 #define WARN_NEVER   "is above the number of instances: this never happens"
 #define WARN_RETRIES "has no effect unless extras.gangAllocation is false"
+#define WARN_MANY_PORTS                                                                            \
+	"%lld ports of each task are reserved for this label: the number says how many, not "      \
+	"which; ports are chosen by the system"
 #define WARN_NO_PORT "is 0: no port is found for this label"
 #define WARN_SHM     "is above memoryMB (%lld): what is in it counts as memory of the container"
 /* what nothing is made of */
-#define WARN_NO_ROLE       "there is no such task role"
-#define WARN_NO_DEPLOYMENT "none of them is in force, since defaults.deployment names none"
-#define WARN_UNUSED        "no task role uses this prerequisite"
-#define WARN_MISSPELT      "nothing is made of this; did you mean `%s`?"
-#define WARN_CLUSTER       "is ignored: the cluster decides it"
-#define WARN_NO_NAME       "has no name and is skipped"
-#define WARN_HIVED         "is ignored: the scheduler here is not HiveD"
-#define WARN_GIT_URI       "is refused in the pod: plugin git clones by https:// and ssh only"
+#define WARN_NO_ROLE        "there is no such task role"
+#define WARN_NO_ROLE_HINT   "there is no such task role; did you mean `%s`?"
+#define WARN_NO_PLUGIN      "pai-runtime has no plugin of this name"
+#define WARN_NO_PLUGIN_HINT "pai-runtime has no plugin of this name; did you mean `%s`?"
+#define WARN_NO_DEPLOYMENT  "none of them is in force, since defaults.deployment names none"
+#define WARN_UNUSED         "no task role uses this prerequisite"
+#define WARN_MISSPELT       "nothing is made of this; did you mean `%s`?"
+#define WARN_CLUSTER        "is ignored: the cluster decides it"
+#define WARN_NO_NAME        "has no name and is skipped"
+#define WARN_HIVED          "is ignored: the scheduler here is not HiveD"
+#define WARN_GIT_URI        "is refused in the pod: plugin git clones by https:// and ssh only"
 #define WARN_GIT_OPTION                                                                            \
 	"is refused in the pod: plugin git takes --depth, --branch, --recursive and "              \
 	"--single-branch only"

@@ -275,10 +275,10 @@ static void test_references_refused(void **state)
 	assert_all_refused((const struct refusal[]){
 	    { HEAD IMAGE "taskRoles: {w: {dockerImage: toString, commands: [x], "
 	                 "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}}\n",
-	      "5:30: taskRoles.w.dockerImage: toString is not a dockerimage prerequisite" },
+	      "5:30: taskRoles.w.dockerImage: there is no dockerimage prerequisite \"toString\"" },
 	    { V2_ROLE("    script: i\n    prerequisites: [i, nope]\n"),
-	      "9:13: taskRoles.w.script: i is not a script prerequisite\n10:24: "
-	      "taskRoles.w.prerequisites[1]: nope is not a prerequisite\n" },
+	      "9:13: taskRoles.w.script: there is no script prerequisite \"i\"\n10:24: "
+	      "taskRoles.w.prerequisites[1]: there is no prerequisite \"nope\"\n" },
 	    { HEAD "prerequisites: [{name: i, type: dockerimage, uri: a}, {name: i, type: "
 	           "dockerimage, uri: b}]\n" ROLE COMMANDS("x"),
 	      "4:55: prerequisites[1]: repeats dockerimage i" },

@@ -15,6 +15,9 @@
 	HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {" more         \
 		   "}\n" COMMANDS("echo")
 
+#define PLUGIN(entry)    "extras: {com.microsoft.pai.runtimeplugin: [" entry "]}\n"
+#define PLUGIN_V1(entry) "\"extras\":{\"com.microsoft.pai.runtimeplugin\":[" entry "]},"
+
 /* LINE:COLUMN: PLACE: SENTENCE, as far as it is given. */
 struct warning_case {
 	const char *text, *line;
@@ -67,10 +70,20 @@ static const struct warning_case CASES[] = {
 	{ V2_ROLE("    completion: {minFailedInstances: 2}\n"), "completion.minFailedInstances: is above" },
 	{ V2_ROLE("    taskRetryCount: 1\n"), "taskRoles.w.taskRetryCount: has no effect unless extras.gangAllocation is false" },
 	{ RESOURCES("cpu: 1, memoryMB: 8, gpu: 0, ports: {a: 0}"), "resourcePerInstance.ports.a: is 0: no port is found for this label" },
+	{ RESOURCES("cpu: 1, memoryMB: 8, gpu: 0, ports: {http: 8080}"), "resourcePerInstance.ports.http: 8080 ports of each task are reserved for this label" },
+	{ V1("", ",\"portList\":[{\"label\":\"a\",\"portNumber\":22}]"), "portList[0].portNumber: 22 ports of each task" },
 	{ V1("", ",\"portList\":[{\"label\":\"a\",\"portNumber\":0}]"), "portList[0].portNumber: is 0: no port" },
 	{ V2_ROLE("    extraContainerOptions: {shmMB: 9}\n"), "extraContainerOptions.shmMB: is above memoryMB (8)" },
 
 	{ V2("deployments: [{name: d, taskRoles: {nope: {}}}]\ndefaults: {deployment: d}\n"), "10:37: deployments[0].taskRoles.nope: there is no such task role" },
+	{ V2("deployments: [{name: d, taskRoles: {W: {}}}]\ndefaults: {deployment: d}\n"), "there is no such task role" },
+	{ HEAD IMAGE "taskRoles:\n  worker:\n    dockerImage: i\n    resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}\n" COMMANDS("a")
+	  "deployments: [{name: d, taskRoles: {wroker: {}}}]\ndefaults: {deployment: d}\n",
+	  "10:37: deployments[0].taskRoles.wroker: there is no such task role; did you mean `worker`?" },
+	{ V2(PLUGIN("{plugin: ssh, taskroles: [w, nope]}")), "10:73: extras[\"com.microsoft.pai.runtimeplugin\"][0].taskroles[1]: there is no such task role" },
+	{ V1(PLUGIN_V1("{\"plugin\":\"ssh\",\"taskroles\":[\"n\"]}"), ""), "taskroles[0]: there is no such task role" },
+	{ V2(PLUGIN("{plugin: super_scheduler}")), "10:53: extras[\"com.microsoft.pai.runtimeplugin\"][0].plugin: pai-runtime has no plugin of this name" },
+	{ V2(PLUGIN("{plugin: teamwiase_storage}")), "pai-runtime has no plugin of this name; did you mean `teamwise_storage`?" },
 	{ V2("deployments: [{name: d, taskRoles: {w: {preCommands: [a]}}}]\n"), "10:14: deployments: none of them is in force" },
 	{ HEAD "prerequisites: [{name: i, type: dockerimage, uri: u}, {name: d, type: data, uri: []}]\n" ROLE COMMANDS("echo"),
 	  "prerequisites[1]: no task role uses this prerequisite" },
@@ -120,6 +133,8 @@ static const char *const QUIET[] = {
 	AUTH("password: '<% $secrets.a %>', username: me") "secrets: {a: b}\n",
 	V2_ROLE("    extraContainerOptions: {shmMB: 8, infiniband: true}\n"),
 	V2_ROLE("    completion: {minSucceededInstances: -1, minFailedInstances: 1}\n"),
+	V2(PLUGIN("{plugin: ssh, taskroles: [w]}, {plugin: cmd}, {plugin: git}, {plugin: tensorboard}, {plugin: teamwise_storage}")),
+	RESOURCES("cpu: 1, memoryMB: 8, gpu: 0, ports: {a: 1, b: 19}"),
 	V2("extras: {whatever: 1, gang: 2}\n"),
 	V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: 'git@h:x', options: [--depth, '1', -b, v1, --branch=x --recursive --single-branch]}}]}\n"),
 	V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: cmd, parameters: {repo_uri: 'http://h/x'}}, {plugin: git, parameters: {repo_uri: ssh://h/x}}]}\n"),

@@ -10,7 +10,7 @@
 #include "translate/render.h"
 #include "translate/warnings.h"
 
-enum { LOGIN_MAX = 16384 };
+enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };
 
 struct prerequisite {
 	struct span name, type;
@@ -162,12 +162,18 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 }
 
 /* The later of two logins for one registry wins. */
-static void add_login(struct login_reader *l, struct registry_login login)
+static void add_login(struct login_reader *l, const struct path *p, const struct node *auth,
+                      struct registry_login login)
 {
 	struct job *job = l->r->job;
 	size_t i = 0;
 	while (i < job->n_logins && !span_eq(l->v[i].registry, login.registry))
 		i++;
+	if (i == LOGINS_MAX) {
+		reading_refuse(l->r, p, auth,
+		               "is for one registry too many: at most %d are allowed", LOGINS_MAX);
+		return;
+	}
 	l->v[i] = login;
 	job->n_logins += i == job->n_logins;
 }
@@ -198,7 +204,7 @@ static void read_auth(struct login_reader *l, const struct path *image, const st
 	}
 	if (login.registry.n == 0)
 		login.registry = image_default_registry(uri, l->r->a);
-	add_login(l, login);
+	add_login(l, &p, auth, login);
 }
 
 static void read_image(struct login_reader *l, const struct path *image, const struct node *n)

@@ -14,6 +14,31 @@ static void test_logins_are_trimmed(void **state)
 	run_done(&r);
 }
 
+/* A job with logins to so many registries. */
+static void put_logins(struct str *out, int n)
+{
+	str_puts(out, HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n");
+	for (int i = 0; i < n; i++)
+		str_printf(out,
+		           "- {name: i%d, type: dockerimage, uri: r%d.io/x, auth: {username: a}}\n",
+		           i, i);
+	str_puts(out, ROLE COMMANDS("x"));
+}
+
+static void test_logins_are_not_too_many(void **state)
+{
+	(void)state;
+	STR_AUTO good = STR_INIT(1 << 20);
+	STR_AUTO bad = STR_INIT(1 << 20);
+	put_logins(&good, 256);
+	put_logins(&bad, 257);
+	struct run r = run_good(str_c(&good));
+	assert_int_equal(r.job->n_logins, 256);
+	run_done(&r);
+	assert_refused(str_c(&bad),
+	               "prerequisites[257].auth: is for one registry too many: at most 256");
+}
+
 #define JOB(prerequisites, resources, commands, more)                                              \
 	HEAD "prerequisites:\n- name: img\n  type: dockerimage\n  uri: u\n" prerequisites          \
 	     "taskRoles:\n  worker:\n    dockerImage: img\n" resources                             \
@@ -177,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_logins_are_trimmed),
+		cmocka_unit_test(test_logins_are_not_too_many),
 		cmocka_unit_test(test_mistakes_of_lines),
 		cmocka_unit_test(test_mistakes_of_values),
 		cmocka_unit_test(test_references_have_hints),

@@ -62,7 +62,8 @@ static void check_git(struct reading *r, const struct path *p, const struct node
 
 static void check_plugin_name(struct reading *r, const struct path *up, const struct node *n)
 {
-	static const char *const KNOWN[] = { "cmd", "ssh", "git", "tensorboard", "teamwise_storage" };
+	static const char *const KNOWN[] = { "cmd", "ssh", "git", "tensorboard",
+		                             "teamwise_storage" };
 	struct guess g = { .name = reading_text(n, "plugin") };
 	struct path p = PATH_KEY(up, SPAN("plugin"));
 	for (size_t i = 0; i < sizeof(KNOWN) / sizeof(*KNOWN); i++) {

@@ -192,6 +192,16 @@ static int run_phase(struct run *r, const struct phase *p)
 	return supervise_task(r->supervisor, &(struct task){ p->kind, argv, r->env });
 }
 
+/* What plugins call is this program, where init puts it. */
+static void tell_missing_program(struct run *r, int code)
+{
+	if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
+		logs_say(&r->logs,
+		         "error: plugins call %s, which is not there: the step `install` of init "
+		         "puts it there; add it to INIT_CONFIG or --steps",
+		         r->at.program);
+}
+
 /* The code of the first phase that fails; 0. */
 static int run_phases(struct run *r)
 {
@@ -200,6 +210,7 @@ static int run_phases(struct run *r)
 	if (code == 0 && supervise_stopping(r->supervisor))
 		code = STOPPED; /* asked to stop, it does not start */
 	if (code != 0) {
+		tell_missing_program(r, code);
 		logs_say(&r->logs, "[ERROR] precommands failed with exit code %d", code);
 		return code;
 	}

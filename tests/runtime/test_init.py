@@ -237,6 +237,18 @@ def secrets():
         check("nothing else of the environment is kept", not any(b"hunter2-environment" in open(n, "rb").read() for n in names))
 
 
+def without_install():
+    """What plugins call must be there."""
+    config = json.dumps({"commands": ["echo hello"], "runtimePlugin": [
+        {"plugin": "git", "parameters": {"repo_uri": "https://127.0.0.1:1/x"}}]})
+    with Root(RUNTIME_CONFIG=config, INIT_CONFIG="plugins,command") as root:
+        equal("without install: init", root.run("init").returncode, 0)
+        done = root.run("run")
+        check("without install: what is missing is told", b"the step `install` of init puts it there" in done.stderr and
+              b"originUserExitCode: 127" in root.read("/tmp/pai-termination-log"), done.stderr)
+        check("without install: in the message", b"step `install`" in root.read("/tmp/pai-termination-log"))
+
+
 class Sandbox:
     """A seccomp filter for what is started: a system call that ends with an error."""
     CALLS = {"x86_64": (0xC000003E, 318), "aarch64": (0xC00000B7, 278)}  # AUDIT_ARCH_*, getrandom
@@ -276,5 +288,6 @@ def without_getrandom():
             equal(f"{name}: run", root.run("run", preexec_fn=sandbox).stdout, b"hello\n")
 
 
-tests(choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_getrandom)
+tests(choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_install,
+      without_getrandom)
 finish()

@@ -32,7 +32,7 @@ void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
 /* ---- finalerror.c: the final error of a log ------------------------------------------------ */
 
-enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 2 * FINAL_TRACEBACKS + 2 };
+enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 3 * FINAL_TRACEBACKS + 2 };
 
 struct traceback;
 
@@ -54,17 +54,20 @@ struct final_error {
 	size_t tracebacks;
 	struct final_text text[FINAL_TEXTS];
 	size_t texts;
+	size_t output;  /* more lines of output than these behind an error: the program went on */
 	bool decided;   /* an exception does */
 	bool signalled; /* a launcher said that a child was ended by a signal */
 };
 
-void final_error_read(struct final_error *f, struct log_text *l);
+/* code: the exit code of the command. */
+void final_error_read(struct final_error *f, struct log_text *l, int64_t code);
 void final_error_done(struct final_error *f);
 /* The text number i: names of processes, frames and the like are line feeds in it.  *at is where it
  * begins in the log.  Borrowed until the next one. */
 struct span final_error_text(struct final_error *f, size_t i, size_t *at);
-/* The rank that failed, as a launcher says, or the text number i; -1: not known. */
-int64_t final_error_rank(const struct final_error *f, size_t i);
+/* The rank that failed, as a launcher says, or the name of the process in front of position `match`
+ * of the log (SIZE_MAX: none); -1: not known. */
+int64_t final_error_rank(const struct final_error *f, size_t match);
 
 /* ---- exitspec.c: the specification ------------------------------------------------------- */
 

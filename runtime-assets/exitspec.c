@@ -305,10 +305,11 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
 	search_all(&m, &m.user, re, s->n, &a);
 	search_all(&m, &m.platform, re + s->n, s->n, &a);
-	final_error_read(&m.error, &c->user);
+	final_error_read(&m.error, &c->user, c->in->code);
 	choose_final(&m, re + 2 * s->n, s->n, &a);
 	match_in_order(&m, s, out);
-	out->rank = final_error_rank(&m.error, m.chosen);
+	bool final = out->pattern && out->pattern->final;
+	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
 	final_error_done(&m.error);
 	if (m.late)
 		notes_add(c->warnings, NOWHERE,

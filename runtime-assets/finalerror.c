@@ -12,7 +12,11 @@
 enum {
 	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are looked at */
 	FINAL_LINES = 200,      /* so far from the end, or from each other, lines do not belong */
-	FINAL_LAST = 20,        /* lines that are asked before those */
+	FINAL_OUTPUT = 8,       /* lines of output after an error that ended a program with 1 */
+	FINAL_OUTPUT_OTHER = 2, /* the same with another code: an uncaught exception gives 1 */
+	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
+	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
+	FINAL_ABOVE = 4,        /* lines above a match in which the name of its process is */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
 	FINAL_KEY = 600         /* bytes behind an anchor in which the rank is looked for */
 };
@@ -72,15 +76,40 @@ static const char *const FINAL_SIGNALS[] = {
  * anchor or soon after. */
 static const struct {
 	const char *anchor, *key;
+	bool local;
 } FINAL_RANKS[] = {
-	{ "Root Cause (first observed failure)", " rank " },
-	{ "failed (exitcode: ", "local_rank: " },
-	{ "exits with return code = ", "--local_rank=" },
-	{ "exited on signal ", "process rank " },
-	{ "terminated with ", "rocess " },
-	{ " exit with status code ", "Process " },
-	{ "BAD TERMINATION OF ONE OF YOUR", "RANK " },
-	{ "srun: error: ", ": task " },
+	{ "Root Cause (first observed failure)", " rank ", false },
+	{ "failed (exitcode: ", "local_rank: ", true },
+	{ "exits with return code = ", "--local_rank=", true },
+	{ "exited on signal ", "process rank ", false },
+	{ "terminated with ", "rocess ", false },
+	{ " exit with status code ", "Process ", false },
+	{ "BAD TERMINATION OF ONE OF YOUR", "RANK ", false },
+	{ "srun: error: ", ": task ", false },
+};
+
+/* How lines begin that libraries and launchers print while a program ends, besides blank, indented
+ * and named ones: `#` is a digit.  All others are output. */
+static const char *const FINAL_NOISE[] = {
+	"[E",
+	"[W",
+	"[F",
+	"[C",
+	"E####",
+	"W####",
+	"F####",
+	"frame ",
+	"srun: ",
+	"====",
+	"****",
+	"Exception raised from",
+	"terminate called",
+	"Fatal Python error",
+	"Thread 0x",
+	"Current thread 0x",
+	"Extension modules",
+	"wandb: ",
+	"make: ",
 };
 
 struct traceback {
@@ -90,6 +119,7 @@ struct traceback {
 	size_t all;          /* where the next traceback begins, or the tail ends */
 	enum final_kind kind;
 	bool chained; /* to the one before */
+	bool logged;  /* the name is the text that a logger puts in front of its lines */
 };
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -131,6 +161,19 @@ static size_t final_back(const struct final_error *f, size_t at, size_t lines)
 	return at;
 }
 
+static bool final_begins(struct span line, const char *text)
+{
+	size_t n = strlen(text);
+	if (line.n < n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool digit = line.p[i] >= '0' && line.p[i] <= '9';
+		if (text[i] == '#' ? !digit : line.p[i] != text[i])
+			return false;
+	}
+	return true;
+}
+
 static bool final_has(const struct final_error *f, size_t from, size_t to, const char *text)
 {
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
@@ -145,8 +188,7 @@ static size_t final_last(const struct final_error *f, size_t from, const char *t
 	return last;
 }
 
-/* ---- one traceback ----------------------------------------------------------------------------
- */
+/* ---- one traceback ---------- */
 
 static bool final_is_word(char c)
 {
@@ -184,14 +226,27 @@ static bool final_is_named(const struct final_error *f, const struct traceback *
 	return false;
 }
 
+/* A logger may put the same text in front of each line, and a message into the first one. */
+static size_t final_logged(const struct final_error *f, const struct traceback *t)
+{
+	size_t next = final_line_end(f, t->header) + 1;
+	if (next >= f->n)
+		return 0;
+	size_t n = span_find(final_span(f, next, final_line_end(f, next)), 0, "  File \"");
+	bool same =
+	    n != SIZE_MAX && n <= t->name_n && memcmp(f->tail + next, f->tail + t->name, n) == 0;
+	return same ? n : 0;
+}
+
 /* The traceback whose HEADER stands at `found`; false if it has no exception. */
 static bool final_parse(const struct final_error *f, size_t found, struct traceback *t)
 {
 	*t = (struct traceback){ .header = final_line_start(f, found), .all = f->n };
 	t->name = t->header;
 	t->name_n = found - t->header;
-	if (!final_is_named(f, t))
-		t->name_n = 0;
+	t->logged = !final_is_named(f, t);
+	if (t->logged)
+		t->name_n = final_logged(f, t);
 	size_t end;
 	for (size_t at = final_line_end(f, found) + 1; at < f->n; at = end + 1) {
 		end = final_line_end(f, at);
@@ -237,8 +292,81 @@ static void final_add(struct final_error *f, struct traceback *t)
 	f->traceback[f->tracebacks++] = *t;
 }
 
-/* ---- which decide -----------------------------------------------------------------------------
- */
+/* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line. */
+static size_t final_name(struct span line)
+{
+	size_t n = 0;
+	if (line.n == 0 || (line.p[0] != '[' && line.p[0] != '('))
+		return 0;
+	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
+		n++;
+	bool named = line.p[0] == '('
+	                 ? span_find((struct span){ line.p, n }, 0, " pid=") != SIZE_MAX
+	                 : n + 1 < line.n && (line.p[n + 1] == ':' || line.p[n + 1] == '<');
+	if (!named || n == line.n)
+		return 0;
+	for (n++; n < line.n && line.p[0] == '[' && line.p[n - 1] != ':';)
+		n++;
+	while (n < line.n && line.p[n] == ' ')
+		n++;
+	return n;
+}
+
+/* ---- output ---------- */
+
+static bool final_is_output(struct span line)
+{
+	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_name(line))
+		return false;
+	for (size_t i = 0; i < sizeof(FINAL_NOISE) / sizeof(*FINAL_NOISE); i++) {
+		if (final_begins(line, FINAL_NOISE[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool final_is_rule(const struct final_error *f, size_t at)
+{
+	return final_begins(final_span(f, at, final_line_end(f, at)), "--------");
+}
+
+/* Messages of mpirun stand between two rules: the second one, if the line at `at` is the first, or
+ * `at`. */
+static size_t final_box_end(const struct final_error *f, size_t at)
+{
+	size_t next = at;
+	for (int i = 0; i < FINAL_BOX && final_is_rule(f, at); i++) {
+		next = final_line_end(f, next) + 1;
+		if (next >= f->n)
+			break;
+		if (final_is_rule(f, next))
+			return next;
+	}
+	return at;
+}
+
+/* Lines of output behind the line of a position, of the process of t if there is one.  *last: where
+ * the last f->output of them begin, and what is between them. */
+static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
+                            const struct traceback *t, size_t *last)
+{
+	size_t begins[FINAL_OUTPUT + 1] = { 0 }; /* a ring */
+	size_t n = 0;
+	begins[0] = from;
+	for (size_t at = from; at < to; at = final_line_end(f, at) + 1) {
+		at = final_box_end(f, at);
+		size_t name = t && t->name_n && final_is_of(f, t, at) ? t->name_n : 0;
+		bool other = t && t->name_n && name == 0 && !t->logged;
+		size_t end = final_line_end(f, at);
+		if (!other && final_is_output(final_span(f, at + name, end)))
+			begins[++n % (f->output + 1)] = end + 1;
+	}
+	if (last)
+		*last = n < f->output ? from : begins[(n + 1) % (f->output + 1)];
+	return n;
+}
+
+/* ---- which decide ---------- */
 
 static void final_try(struct final_error *f, size_t from, size_t to, const struct traceback *t)
 {
@@ -251,6 +379,14 @@ static void final_try_both(struct final_error *f, const struct traceback *t)
 {
 	final_try(f, t->error, t->end, t);
 	final_try(f, t->error, t->all, t);
+}
+
+/* Kernels print what they assert in front of the error that the program sees, whatever that is. */
+static void final_try_before(struct final_error *f, const struct traceback *t)
+{
+	if (final_has(f, t->error, t->end, "CUDA error") ||
+	    final_has(f, t->error, t->end, "cuDNN error"))
+		final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
 }
 
 /* Can one be the reason for the other, which came later? */
@@ -283,7 +419,9 @@ static const struct traceback *final_decide(const struct final_error *f,
 	const struct traceback *follows = NULL;
 	for (size_t i = f->tracebacks; i-- > 0;) {
 		const struct traceback *t = &f->traceback[i];
-		bool near = final_lines(f, t->end, mark) <= FINAL_LINES;
+		size_t behind = final_line_end(f, t->end) + 1;
+		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
+		            final_outputs(f, behind, mark, t, NULL) <= f->output;
 		if (t->kind >= FINAL_THREAD && near) {
 			mark = t->header;
 			continue;
@@ -301,16 +439,6 @@ static const struct traceback *final_decide(const struct final_error *f,
 	return NULL;
 }
 
-/* Has a launcher its own traceback behind a position? */
-static bool final_launched(const struct final_error *f, size_t from)
-{
-	for (size_t i = 0; i < f->tracebacks; i++) {
-		if (f->traceback[i].kind == FINAL_REPORTS && f->traceback[i].header >= from)
-			return true;
-	}
-	return false;
-}
-
 static void final_order(struct final_error *f)
 {
 	const struct traceback *later[FINAL_TRACEBACKS];
@@ -320,6 +448,7 @@ static void final_order(struct final_error *f)
 	const struct traceback *t = final_decide(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
 		final_try_both(f, t);
+		final_try_before(f, t);
 		more = t->chained && t > f->traceback;
 		f->decided = true;
 	}
@@ -331,33 +460,11 @@ static void final_order(struct final_error *f)
 	}
 	if (f->decided)
 		return;
-	if (!final_launched(f, last)) /* that alone takes more lines */
-		final_try(f, final_back(f, f->n, FINAL_LAST), f->n, NULL);
+	(void)final_outputs(f, last, f->n, NULL, &last);
 	final_try(f, last, f->n, NULL);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------
- */
-
-/* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line. */
-static size_t final_name(struct span line)
-{
-	size_t n = 0;
-	if (line.n == 0 || (line.p[0] != '[' && line.p[0] != '('))
-		return 0;
-	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
-		n++;
-	bool named = line.p[0] == '('
-	                 ? span_find((struct span){ line.p, n }, 0, " pid=") != SIZE_MAX
-	                 : n + 1 < line.n && (line.p[n + 1] == ':' || line.p[n + 1] == '<');
-	if (!named || n == line.n)
-		return 0;
-	for (n++; n < line.n && line.p[0] == '[' && line.p[n - 1] != ':';)
-		n++;
-	while (n < line.n && line.p[n] == ' ')
-		n++;
-	return n;
-}
+/* ---- texts ---------- */
 
 static void final_blank(struct final_error *f, size_t from, size_t to)
 {
@@ -401,8 +508,7 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 	return (struct span){ f->shown + x->from, x->to - x->from };
 }
 
-/* ---- the rank ---------------------------------------------------------------------------------
- */
+/* ---- the rank ---------- */
 
 static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 {
@@ -414,12 +520,15 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
 }
 
-int64_t final_error_rank(const struct final_error *f, size_t i)
+/* As a launcher says; local: the rank on this node. */
+static int64_t final_launcher_rank(const struct final_error *f, bool local)
 {
 	int64_t rank = -1;
 	size_t last = final_back(f, f->n, FINAL_LINES);
 	for (size_t k = 0; k < sizeof(FINAL_RANKS) / sizeof(*FINAL_RANKS); k++) {
-		size_t at = final_last(f, last, FINAL_RANKS[k].anchor);
+		size_t at = FINAL_RANKS[k].local == local
+		                ? final_last(f, last, FINAL_RANKS[k].anchor)
+		                : SIZE_MAX;
 		if (at == SIZE_MAX)
 			continue;
 		size_t to = at + FINAL_KEY < f->n ? at + FINAL_KEY : f->n;
@@ -428,18 +537,44 @@ int64_t final_error_rank(const struct final_error *f, size_t i)
 		if (key != SIZE_MAX && final_number(f, key + strlen(FINAL_RANKS[k].key), &rank))
 			return rank;
 	}
-	const struct traceback *t = i < f->texts ? f->text[i].of : NULL;
-	if (t && t->name_n > 5 && memcmp(f->tail + t->name, "[rank", 5) == 0)
-		(void)final_number(f, t->name + 5, &rank);
+	return -1;
+}
+
+/* That of `[rank3]:` or `[1,3]<stderr>:` in front of the line of a position, or of one above. */
+static int64_t final_named_rank(const struct final_error *f, size_t at)
+{
+	int64_t rank = -1;
+	for (int i = 0; i < FINAL_ABOVE && at > 0; i++) {
+		at = final_line_start(f, at);
+		struct span line = final_span(f, at, final_line_end(f, at));
+		if (final_begins(line, "[rank#") && final_number(f, at + 5, &rank))
+			return rank;
+		size_t comma = final_begins(line, "[#") && final_name(line)
+		                   ? span_find(line, 0, ",")
+		                   : SIZE_MAX;
+		if (comma < final_name(line) && final_number(f, at + comma + 1, &rank))
+			return rank;
+		at -= at > 0;
+	}
 	return rank;
 }
 
-/* ---- all --------------------------------------------------------------------------------------
- */
+int64_t final_error_rank(const struct final_error *f, size_t match)
+{
+	int64_t rank = final_launcher_rank(f, false);
+	if (rank < 0 && f->decided)
+		rank = final_named_rank(f, f->text[0].from);
+	if (rank < 0 && match >= f->at && match - f->at <= f->n)
+		rank = final_named_rank(f, match - f->at);
+	return rank >= 0 ? rank : final_launcher_rank(f, true);
+}
 
-void final_error_read(struct final_error *f, struct log_text *l)
+/* ---- all ---------- */
+
+void final_error_read(struct final_error *f, struct log_text *l, int64_t code)
 {
 	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL };
+	f->output = code > 1 && code < 128 ? FINAL_OUTPUT_OTHER : FINAL_OUTPUT;
 	f->at = l->text.size - f->n;
 	f->tail = xmalloc(f->n + 1);
 	f->shown = xmalloc(f->n + 1);

@@ -26,12 +26,13 @@ def make_key(folder, name, kind=("EC", "ec_paramgen_curve:prime256v1")):
 def make_authorities(folder):
     """ca.crt, and middle.crt that it signed."""
     make_key(folder, "ca.key")
-    openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-out",
-            "ca.crt")
+    openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-addext",
+            "keyUsage=critical,keyCertSign,cRLSign", "-out", "ca.crt")
     make_key(folder, "middle.key")
     openssl(folder, "req", "-new", "-key", "middle.key", "-subj", "/CN=Test Intermediate CA", "-out",
             "middle.csr")
-    write_file(folder, "middle.ext", "basicConstraints=critical,CA:TRUE\n")
+    write_file(folder, "middle.ext", "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n"
+               "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
     openssl(folder, "x509", "-req", "-in", "middle.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial",
             "2", "-days", "2", "-extfile", "middle.ext", "-out", "middle.crt")
 
@@ -40,7 +41,8 @@ def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_c
     """name.crt with its chain, and name.key."""
     make_key(folder, f"{name}.key", kind)
     openssl(folder, "req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "leaf.csr")
-    write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
+               "authorityKeyIdentifier=keyid\n")
     openssl(folder, "x509", "-req", "-in", "leaf.csr", "-CA", "middle.crt", "-CAkey", "middle.key",
             "-set_serial", str(serial), "-days", days, "-extfile", "leaf.ext", "-out", "leaf.crt")
     with open(os.path.join(folder, f"{name}.crt"), "w") as out:

@@ -405,6 +405,7 @@ struct cached *cached_new_made(struct span object, const struct cached_made *mad
 		r.texts[UID] = cut(span_of(made->uid), TEXT[UID].max);
 		read_version(&r, cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
 		r.texts[EXECUTION] = SPAN("START");
+		r.c.creating = false; /* the mark has gone with the start */
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
 		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else it is not known */
 		c = judge(&r, SPAN(""));

@@ -9,6 +9,7 @@
 #include "server/controller_codes.h"
 #include "server/log.h"
 #include "server/output_ca.h"
+#include "server/pod_needs.h"
 
 enum {
 	LOOK_MS = 600000, /* for an API server to come up, before what is looked for is given up */
@@ -17,7 +18,7 @@ enum {
 	ANSWER_MAX = 4 << 20, /* it repeats what it was sent */
 	TEXT_MAX = 1024,
 	CA_MAX = 512 << 10,
-	N_LOOKS = 2
+	N_LOOKS = 3
 };
 
 /* One object that is looked for. */
@@ -35,9 +36,11 @@ struct delivery {
 	struct arena arena;
 	struct look look[N_LOOKS];
 	size_t n_looks, n_there;
-	struct object program; /* the ConfigMap; name is NULL if there is none to make */
-	bool forbidden;        /* making it is; then it must be seen to be there */
-	struct str ca;         /* the ConfigMap of output_ca.h; empty: none */
+	struct pod_needs needs;
+	const char *node_query; /* NULL: pods go to any node */
+	struct object program;  /* the ConfigMap; name is NULL if there is none to make */
+	bool forbidden;         /* making it is; then it must be seen to be there */
+	struct str ca;          /* the ConfigMap of output_ca.h; empty: none */
 	bool stopping;
 };
 
@@ -138,6 +141,21 @@ static void set_looks(struct delivery *d)
 		.means = optional ? "failures are not explained" : "no pod can start",
 		.mend = mend(d, "runtime-assets/exit-spec-configmap.yaml"),
 	};
+	pod_needs_read(d->server->translator, &d->arena, &d->needs);
+	if (d->needs.priority_class)
+		d->look[d->n_looks++] = (struct look){
+			.kind = KIND_PRIORITYCLASS,
+			.name = d->needs.priority_class,
+			.means = "no pod can be made, and each job fails with -310",
+			.mend =
+			    arena_printf(&d->arena,
+			                 "kubectl create priorityclass %s --value=-2147483648, or "
+			                 "rest-lit serve --priority-class",
+			                 d->needs.priority_class),
+		};
+	if (d->needs.node_key)
+		d->node_query = arena_printf(&d->arena, "labelSelector=%s%%3D%s&limit=500",
+		                             d->needs.node_key, d->needs.node_value);
 	for (size_t i = 0; i < d->n_looks; i++)
 		d->look[i].d = d;
 }
@@ -177,8 +195,50 @@ static void look_at_controller(struct delivery *d)
 				});
 }
 
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void log_nodes(const struct delivery *d, const char *event, const char *means)
+{
+	struct line line = log_begin(LOG_WARN, event);
+	log_text(&line, "label", span_of(d->needs.node_key));
+	log_text(&line, "value", span_of(d->needs.node_value));
+	log_text(&line, "device", span_of(d->server->options->device));
+	log_text(&line, "means", span_of(means));
+	log_end(&line);
+}
+
+/* Not to be allowed to look is no fault. */
+static void nodes_came(void *arg, const struct store_reply *reply)
+{
+	const struct delivery *d = arg;
+	bool has_device;
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return;
+	if (pod_needs_nodes(reply->body, d->server->options->device, &has_device) == 0)
+		log_nodes(d, "no node has the label that pods ask for",
+		          "no pod is ever scheduled; kubectl label node NAME with it");
+	else if (!has_device)
+		log_nodes(d, "no node with the label that pods ask for has the device",
+		          "jobs that ask for it wait; is its device plugin there?");
+}
+
+static void look_at_nodes(struct delivery *d)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = STORE_LIST,
+				    .kind = KIND_NODE,
+				    .query = d->node_query,
+				    .whole = true,
+				    .deadline_ms = store_now_ms() + LOOK_MS,
+				    .done = nodes_came,
+				    .arg = d,
+				});
+}
+
 static void look_for_all(struct delivery *d)
 {
+	if (d->node_query)
+		look_at_nodes(d);
 	if (d->n_looks)
 		look_at_controller(d);
 	d->n_there = 0;

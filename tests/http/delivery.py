@@ -35,9 +35,13 @@ def test_missing(check):
     for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
         api = FakeApi()
         with fake_server(api, "--profile", profile) as server:
-            missing = {line["object"]: line for line in lines(server, "missing in", 2)}
-            check.equal(f"{profile}: both are named", sorted(missing), [
-                f"ConfigMap {EXIT_SPEC}", "ServiceAccount runtime-account"])
+            more = ["PriorityClass pai-job-minimal-priority"] if profile == "openpai" else []
+            missing = {line["object"]: line for line in lines(server, "missing in", 2 + len(more))}
+            check.equal(f"{profile}: all are named", sorted(missing), [
+                f"ConfigMap {EXIT_SPEC}", *more, "ServiceAccount runtime-account"])
+            for what in more:
+                check.ok(f"{profile}: the remedy of {what}", "kubectl create priorityclass pai-job-minimal-priority" in
+                         missing.pop(what, {"mend": ""})["mend"], missing)
             check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
             check.equal(f"{profile}: what it means", missing[f"ConfigMap {EXIT_SPEC}"]["means"], means)
             check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(missing.items())], [
@@ -91,6 +95,25 @@ def test_a_code_that_the_controller_did_not_know(check):
         said = lines(server, UNKNOWN, 1)
         check.equal("at the first", [(line["framework"], line["code"]) for line in said], [(framework_name("first"), 250)])
     api.close()
+
+
+def test_nodes_of_the_templates(check):
+    """The profile openpai is for nodes with a label, and jobs ask for a device on them."""
+    for nodes, wanted in (([], "no node has the label"), ([{}], "no node with the label"), ([{}, {"nvidia.com/gpu": "8"}], None)):
+        api = FakeApi()
+        api.put("priorityclasses", {"metadata": {"name": "pai-job-minimal-priority"}})
+        for i, device in enumerate(nodes):
+            api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "4", **device}}})
+        with fake_server(api, "--profile", "openpai") as server:
+            check.equal("what else is missing", len(lines(server, "missing in", 2)), 2)
+            asked = [r[2] for r in api.requests if r[1] == "/api/v1/nodes"]
+            check.ok("nodes are asked for by their label", wait_until(lambda: any(
+                r[1] == "/api/v1/nodes" and r[2].get("labelSelector") == ["pai-worker=true"] for r in api.requests)), asked)
+            said = lines(server, "no node", 1 if wanted else 0)
+            check.equal(f"{len(nodes)} nodes", [line["msg"].startswith(wanted) for line in said], [True] if wanted else [])
+            check.ok("label and device are named", all((line["label"], line["value"], line["device"]) == (
+                "pai-worker", "true", "nvidia.com/gpu") for line in said), said)
+        api.close()
 
 
 def test_remedy_names_what_is_configured(check):
@@ -310,7 +333,7 @@ def test_translate_prints_it(check):
 
 
 TESTS = [test_all_is_there, test_missing, test_codes_that_the_controller_does_not_know,
-         test_a_code_that_the_controller_did_not_know, test_remedy_names_what_is_configured, test_not_allowed_to_look,
+         test_a_code_that_the_controller_did_not_know, test_nodes_of_the_templates, test_remedy_names_what_is_configured, test_not_allowed_to_look,
          test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
          test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
          test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]

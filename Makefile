@@ -334,6 +334,7 @@ golden-update: $(NEEDS_golden)
 	git --no-pager diff --stat -p -- tests/golden/examples
 
 fmt:
+	@command -v clang-format-14 >/dev/null || { echo "the tree is formatted by version 14, of Debian 12"; exit 1; }
 	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 SECONDS ?= 60

@@ -115,6 +115,29 @@ def logins_of_an_openpai_cluster(check, cluster):
         check.ok("are listed", {second["token"], made.json["token"]} <= set(mine["tokens"]))
 
 
+def users_are_managed(check, cluster):
+    """With part 5 of the roles: lists, and changes of a user's Secret."""
+    json_type = {"Content-Type": "application/json"}
+    with Place(cluster, "--users", "openpai", "--token-check", "signature", "--token-lifetime", "600") as p:
+        def ask(who, method, path, body=None):
+            return p.server.request(method, path, json.dumps(body) if body else None, {**bearer(token(who)), **(json_type if body else {})})
+        wait_until(lambda: ask("root", "GET", "/api/v2/users").status == 200, 30)
+        new = {"username": "dora", "password": "dora-password", "virtualCluster": ["default"], "email": "d@example.com"}
+        check.equal("create", ask("root", "POST", "/api/v2/users", new).status, 201)
+        check.equal("again", ask("root", "POST", "/api/v2/users", new).code, "ConflictUserError")
+        check.equal("keys", ask("dora", "PUT", "/api/v2/users/me", {"data": {"extension": {"sshKeys": [{"value": "ssh-x y"}]}}}).status, 201)
+        check.equal("password", ask("dora", "PUT", "/api/v2/users/me", {"data": {
+            "oldPassword": "dora-password", "newPassword": "another-password"}}).status, 201)
+        check.equal("login", p.login("dora").code, "IncorrectPasswordError")
+        users = {u["username"]: u for u in ask("root", "GET", "/api/v2/users").json}
+        check.ok("all", {"alice", "root", "dora"} <= set(users) and users["root"]["admin"], users)
+        check.equal("what is stored", base64.b64decode(stored(cluster, hexed("dora"), "pai-user-v2")["extension"]),
+                    b'{"sshKeys":[{"value":"ssh-x y"}]}')
+        check.ok("groups", {"admins", "default"} <= {g["groupname"] for g in ask("root", "GET", "/api/v2/groups").json})
+        check.equal("remove", ask("root", "DELETE", "/api/v2/users/dora").status, 200)
+        check.equal("is gone", stored(cluster, hexed("dora"), "pai-user-v2"), None)
+
+
 def revoked_ones_are_listed(check, cluster):
     with Place(cluster, "--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked") as p:
         mine, app = token("alice"), token("alice", application=True)
@@ -227,4 +250,4 @@ def service_accounts_come_by_the_list(check, cluster):
 
 
 TESTS = [prepare, logins_of_an_openpai_cluster, storages_are_those_of_groups,
-         revoked_ones_are_listed, service_accounts_come_by_the_list]
+         users_are_managed, revoked_ones_are_listed, service_accounts_come_by_the_list]

@@ -55,6 +55,8 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	if (facts.submitted_ms == 0) /* --facts does not say when */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);
+	if (job)
+		job_warn(job, &facts, &warnings);
 	print_warnings(&warnings, file);
 	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
 		return complain(e, file, EXIT_REFUSED);

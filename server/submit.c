@@ -269,6 +269,7 @@ static int start(struct request *r, struct err *e)
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
+	job_warn(r->job, &facts, &r->warnings);
 	if (r->dry_run && show(r, &facts, e) < 0)
 		return -1;
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);

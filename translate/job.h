@@ -90,6 +90,8 @@ struct job {
 	char hash[33];  /* MD5 of id */
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
+	struct place
+	    jobssh_where; /* the tasks shall reach each other by ssh; line 0: they need not */
 	bool fancy_retry;
 	int64_t retry_max;
 	bool gang;

@@ -22,6 +22,8 @@ static const struct int_field BEGIN_AT = { "beginAt", 0, 65535, 0 };
 /* ---- ports ------------------------------------------------------------------------------------
  */
 
+enum { LABELS_MAX = 256 }; /* of a role; each is compared with all before it */
+
 /* A label becomes part of variable names: `.` and `~` cannot stay, nor a digit in front. */
 static struct span port_label(struct reading *r, const struct path *p, const struct node *n)
 {
@@ -69,6 +71,10 @@ static void read_ports(struct reading *r, const struct path *role, const struct 
 	struct path p = PATH_KEY(role, SPAN("portList"));
 	const struct node *list = node_get(n, "portList");
 	uint32_t count = node_is(list, NODE_LIST) ? list->n : 0;
+	if (count > LABELS_MAX) {
+		reading_refuse(r, &p, list, "at most %d labels, here are %u", LABELS_MAX, count);
+		count = 0;
+	}
 	struct port_request *v = ARENA_NEW(r->a, struct port_request, count + 2);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct node *port = list->item + i;

@@ -77,6 +77,27 @@ static void check_plugin_name(struct reading *r, const struct path *up, const st
 		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN);
 }
 
+static void read_jobssh(struct reading *r, const struct path *p, const struct node *parameters)
+{
+	const struct node *n = node_get(parameters, "jobssh");
+	struct path at = PATH_KEY(p, SPAN("jobssh"));
+	bool text = node_is(n, NODE_TEXT) && span_is(node_span(n), "true");
+	if (r->job->gang && (text || (node_is(n, NODE_BOOL) && n->boolean)))
+		r->job->jobssh_where = path_place(r->a, &at, n);
+}
+
+void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
+{
+	const struct node *key = node_get(node_get(f->extension, "jobSSH"), "key");
+	bool has_key = node_is(key, NODE_TEXT) && span_trim(node_span(key)).n > 0;
+	if (job->jobssh_where.line && !has_key)
+		notes_add(
+		    warnings, job->jobssh_where,
+		    "there is no key by which tasks could reach each other, so they will fail: "
+		    "put a key pair into `jobSSH` of the extension of user %s",
+		    job->user);
+}
+
 void plugins_check(struct reading *r, const struct path *p, const struct node *list)
 {
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
@@ -86,6 +107,8 @@ void plugins_check(struct reading *r, const struct path *p, const struct node *l
 		struct path roles = PATH_KEY(&one, SPAN("taskroles"));
 		check_plugin_name(r, &one, n);
 		hint_roles(r, &roles, node_get(n, "taskroles"));
+		if (span_is(reading_text(n, "plugin"), "ssh"))
+			read_jobssh(r, &parameters, node_get(n, "parameters"));
 		if (span_is(reading_text(n, "plugin"), "git"))
 			check_git(r, &parameters, node_get(n, "parameters"));
 	}

@@ -139,6 +139,9 @@ struct facts {
  * every virtual cluster, no storages, no extension.  -1 and *e: 500. */
 int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e);
 
+/* Warn of what the job asks for and its user does not have.  For a job that is to be built. */
+void job_warn(const struct job *job, const struct facts *f, struct notes *warnings);
+
 /* What marks the objects of one submission; NULL for `rest-lit translate`. */
 struct mark {
 	const char *submission; /* 32 hex digits, random */

@@ -39,6 +39,43 @@ static void test_logins_are_not_too_many(void **state)
 	               "prerequisites[257].auth: is for one registry too many: at most 256");
 }
 
+static void test_jobssh_without_a_key(void **state)
+{
+	(void)state;
+	static const char JOB_SSH[] = V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: ssh, "
+	                                 "parameters: {jobssh: true}}]}\n");
+	struct facts f = { 0 };
+	const struct member key = { .key = "key",
+		                    .key_n = 3,
+		                    .value = { .type = NODE_TEXT, .n = 1, .text = "k" } };
+	const struct member ssh = { .key = "jobSSH",
+		                    .key_n = 6,
+		                    .value = { .type = NODE_MAP, .n = 1, .member = &key } };
+	const struct node extension = { .type = NODE_MAP, .n = 1, .member = &ssh };
+	struct run r = run_good(JOB_SSH);
+	job_warn(r.job, &f, &r.warnings);
+	assert_within(notes_lines(&r, &r.warnings),
+	              "jobssh: there is no key by which tasks could reach each other");
+	run_done(&r);
+	f.extension = &extension;
+	r = run_good(JOB_SSH);
+	job_warn(r.job, &f, &r.warnings);
+	assert_int_equal(r.warnings.n, 0);
+	run_done(&r);
+}
+
+static void test_labels_are_not_too_many(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\","
+	                "\"command\":\"x\",\"portList\":[");
+	for (int i = 0; i < 257; i++)
+		str_printf(&text, "%s{\"label\":\"p%d\"}", i ? "," : "", i);
+	str_puts(&text, "]}]}");
+	assert_refused(str_c(&text), "portList: at most 256 labels, here are 257");
+}
+
 #define JOB(prerequisites, resources, commands, more)                                              \
 	HEAD "prerequisites:\n- name: img\n  type: dockerimage\n  uri: u\n" prerequisites          \
 	     "taskRoles:\n  worker:\n    dockerImage: img\n" resources                             \
@@ -203,6 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_logins_are_trimmed),
 		cmocka_unit_test(test_logins_are_not_too_many),
+		cmocka_unit_test(test_jobssh_without_a_key),
+		cmocka_unit_test(test_labels_are_not_too_many),
 		cmocka_unit_test(test_mistakes_of_lines),
 		cmocka_unit_test(test_mistakes_of_values),
 		cmocka_unit_test(test_references_have_hints),

@@ -190,7 +190,7 @@ OWN_CHILD = ("/tmp/train 1\necho not reached\n", 1)
 DASH_CHILD = ("echo '/tmp/train 1; echo not reached' >/tmp/outer; exec dash /tmp/outer\n", 1)
 OWN_GROUPS = ("set -m; /tmp/train 1 & /tmp/train 2 & set +m\n(/tmp/train 3 &)\n/tmp/train 4\n", 4)
 OWN_SESSIONS = ("setsid /tmp/train 1 &\n(setsid /tmp/train 2 &)\n/tmp/train 3\n", 3)
-# The session that sshd makes for a rank; its output is a file, for the connection ends at once.
+# The session that sshd makes for a rank; both its streams are a file, for the connection ends at once.
 SSHD = ("""
 d=/tmp/ssh; mkdir -m 700 $d; mkdir -p /run/sshd
 for k in host user; do ssh-keygen -q -t ed25519 -N "" -f $d/$k; done
@@ -198,7 +198,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 /usr/sbin/sshd -f /dev/null -p $port -h $d/host -o AuthorizedKeysFile=$d/user.pub -o StrictModes=no \\
   -o ListenAddress=127.0.0.1 -o PidFile=none -o UsePAM=no -o PermitRootLogin=yes
 ssh -F /dev/null -f -p $port -i $d/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null root@127.0.0.1 \\
-  '/tmp/train 1 >/tmp/rank' 2>/dev/null
+  '/tmp/train 1 >/tmp/rank 2>&1' 2>/dev/null
 until grep ready /tmp/rank; do sleep 0.1; done
 /tmp/train 2
 """, 2)

@@ -258,6 +258,8 @@ def test_init_from_the_configmap(check, cluster):
         check.ok("init: ready", ready(server), server.log())
         check.equal("init: job is taken", server.submit(job_v2("init")).status, 202)
     framework, pod = pod_of(cluster, "init")
+    applied = cluster.kubectl("apply", "-f", os.path.join(ROOT, "runtime-assets/rbac.yaml"))
+    check.equal("init: runtime-account", applied.returncode, 0)
     status, answer = cluster.api("POST", ACCOUNT + "/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
     if not check.equal("init: token of runtime-account", status, 201):

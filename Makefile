@@ -305,10 +305,11 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit golden hostile differential replay http e2e runtime kill steps trouble soak lint analyze layers
+SUITES := unit golden hostile differential replay http e2e runtime kill steps trouble growth soak lint analyze layers
 NEEDS_unit := $(UNIT_TESTS)
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(REPLAYS)
+NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
 $(foreach s,http e2e runtime kill steps trouble pages,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch

@@ -13,10 +13,10 @@
  * rest-lit/creating; of the PriorityClasses, one page of 500 with a GET for each, and the next
  * page in the next round.
  *
- * Trouble (no right, no API server) ends the round, or the part of it.  The next round comes after an
- * eighth of the interval, since most outages are short; after each further failure the pause is
- * twice as long, up to ten minutes (or the interval, if that is longer).  A round that could not remove all it wanted to is followed by
- * the next after a quarter of the interval.
+ * Trouble (no right, no API server) ends the round, or the part of it.  The next round comes after
+ * an eighth of the interval, since most outages are short; after each further failure the pause is
+ * twice as long, up to ten minutes (or the interval, if that is longer).  A round that could not
+ * remove all it wanted to is followed by the next after a quarter of the interval.
  *
  * Rights that it needs: frameworks list, get, delete; if there are priority classes,
  * priorityclasses list, delete.

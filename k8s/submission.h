@@ -26,10 +26,11 @@
  * the answer to one of these is lost and it was made, then without get the job is rolled back); and
  * if there are priority classes, these create, get, delete.
  *
- * Errors: 409 ConflictJobError (the name is taken), 503 BeingDeletedError (an older job of this name
- * is being deleted; its dependents are waited for up to 5 s), 503 UnavailableError, 504 OutcomeUnknown, 413
- * PayloadTooLargeError, 400 InvalidProtocolError (refused by the API server's validation, naming
- * the fields), 500 UnknownError (rights, namespace, CRD: the sentence says which).
+ * Errors: 409 ConflictJobError (the name is taken), 503 BeingDeletedError (an older job of this
+ *name is being deleted; its dependents are waited for up to 5 s), 503 UnavailableError, 504
+ *OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (refused by the API server's
+ *validation, naming the fields), 500 UnknownError (rights, namespace, CRD: the sentence says
+ *which).
  */
 #include "base/err.h"
 #include "base/object.h"

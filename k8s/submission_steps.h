@@ -16,9 +16,9 @@ enum phase {
 	COMPARING, /* GET: is the one that is there ours? */
 	REPLACING, /* DELETE of what an older job of this name has left */
 	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING,  /* GET: is the Framework still ours that did not start, as far as one can tell? */
-	UNDOING,   /* DELETE of something that was made */
-	SEEKING,   /* GET, while undoing: was it made, and what is its uid? */
+	CHECKING, /* GET: is the Framework still ours that did not start, as far as one can tell? */
+	UNDOING,  /* DELETE of something that was made */
+	SEEKING,  /* GET, while undoing: was it made, and what is its uid? */
 	PHASE_MAX
 };
 

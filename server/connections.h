@@ -9,9 +9,9 @@
  * only sit there, send a byte now and then, or ask and never read, keep nobody out (a supervisor
  * who asks /healthz, say).
  *
- * A client that ends its side amidst a request, or behind its last one, is let go within two seconds:
- * the library, which reads until less comes than it could take, does not see an end that came
- * together with the last bytes.
+ * A client that ends its side amidst a request, or behind its last one, is let go within two
+ * seconds: the library, which reads until less comes than it could take, does not see an end that
+ * came together with the last bytes.
  *
  * One thread: its loop's.
  */

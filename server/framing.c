@@ -126,7 +126,8 @@ bool framing_target(struct span *target, struct span *host)
 {
 	static const char *const SCHEMES[] = { "http://", "https://" };
 	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
-		size_t begin = strlen(SCHEMES[i]), end = begin;
+		size_t begin = strlen(SCHEMES[i]);
+		size_t end = begin;
 		if (target->n < begin || strncasecmp(target->p, SCHEMES[i], begin) != 0)
 			continue;
 		while (end < target->n && target->p[end] != '/' && target->p[end] != '?')

@@ -69,7 +69,8 @@ static void set_headers(struct request *r)
 {
 	answer_header(r, "Content-Security-Policy", "sandbox");
 	answer_header(r, "Content-Disposition", "inline");
-	answer_header(r, "Accept-Ranges", "none"); /* how long it is is not known while it is written */
+	answer_header(r, "Accept-Ranges",
+	              "none"); /* how long it is is not known while it is written */
 }
 
 /* What the API server says instead of a log. */

@@ -523,7 +523,8 @@ static const struct route ROUTE = {
 	.handle = output_put_route,
 	.auth = AUTH_POD,
 	.body = BODY_OUTPUT,
-	.doc = "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
+	.doc =
+	    "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
 };
 
 const struct route *uploads_route(const char *method, struct span path)

@@ -136,7 +136,7 @@ def test_left_over(check, cluster):
         secret = cluster.get("Secret", name + "-configcred")["metadata"]["uid"]
         reply = server.submit(job_v2_secret("left-over", MARKER))
         check.equal("while a Secret is still there", (reply.status, reply.code),
-                    (409, "ConflictJobError"))
+                    (503, "BeingDeletedError"))
         check.ok("... says why", "deleted" in reply.message, reply)
         check.equal("... it is not touched",
                     cluster.get("Secret", name + "-configcred")["metadata"]["uid"], secret)

@@ -53,7 +53,7 @@ static void try_headers(struct span text)
 {
 	char buffer[HEAD_MAX + 16] = "HTTP/1.1\0";
 	char *p = buffer + 10;
-	struct framing f = { 0 };
+	struct framing f = { .next = (uintptr_t)p };
 	while (text.n) {
 		const char *end = memchr(text.p, '\n', text.n);
 		size_t n = end ? (size_t)(end - text.p) : text.n;
@@ -65,7 +65,7 @@ static void try_headers(struct span text)
 		if ((size_t)(p - buffer) + text.n >= HEAD_MAX)
 			return;
 	}
-	if (!framing_check(&f, buffer))
+	if (!framing_check(&f, buffer, p + 2))
 		assert(!f.chunked || (f.length == 0 && !f.value[HEADER_CONTENT_LENGTH].p));
 	(void)framing_local(&f, "http", 80);
 	(void)framing_body_type(&f);

@@ -1,11 +1,12 @@
 /*
  * An API server that does nothing: it takes any request and answers at once, after a time, or
- *never. So what is measured against it is what the client costs, not what a cluster does.
+ * never.  So what is measured against it is what the client costs, not what a cluster does.
  *
  *	stub PORT [DELAY_MS]     DELAY_MS -1: never answers
  *
- * A POST is answered 201 with a uid, GET of a collection with an empty list, GET of an object 404,
- * all else 200.  One thread, HTTP/1.1 with Content-Length, on loopback.
+ * A POST is answered 201 with a uid, the same for all; a PATCH as the start of that Framework;
+ * GET of a collection with an empty list, GET of an object 404, all else 200.  One thread,
+ * HTTP/1.1 with Content-Length, on loopback.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#define UID "00000000-0000-4000-8000-000000000000"
 
 enum { EVENTS = 256, INPUT = 64 << 10, NAME_MAX_LEN = 253, ANSWER_MAX = 1024 };
 
@@ -93,10 +96,9 @@ static void make_answer(struct client *c)
 		(void)snprintf(
 		    body, sizeof(body),
 		    "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\","
-		    "\"metadata\":{\"name\":\"made\",\"uid\":\"00000000-0000-4000-8000-%012lx\","
+		    "\"metadata\":{\"name\":\"made\",\"uid\":\"" UID "\","
 		    "\"resourceVersion\":\"%lu\"}}",
-		    made, made);
-		made++;
+		    made++);
 		write_answer(c, "201 Created", body);
 	} else if (strncmp(c->in, "GET ", 4) == 0 && strlen(name) == 32) {
 		(void)snprintf(
@@ -121,8 +123,8 @@ static void make_answer(struct client *c)
 	} else {
 		write_answer(
 		    c, "200 OK",
-		    "{\"kind\":\"PartialObjectMetadata\",\"metadata\":"
-		    "{\"name\":\"made\",\"uid\":\"00000000-0000-4000-8000-000000000000\"}}");
+		    "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"made\",\"uid\":\"" UID
+		    "\"},\"spec\":{\"executionType\":\"Start\"}}");
 	}
 }
 

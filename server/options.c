@@ -161,7 +161,7 @@ const struct option OPTIONS[] = {
 	{ "cors", GROUP_PUBLIC, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
 	  .help = "web pages that may use this API: * for all, none, or a list; with --no-auth always none" },
 	{ "compat", GROUP_PUBLIC, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
-	  .help = "openpai: what its clients need besides: GET routes of v1 without a token (with --visibility all also those for what is in a job), its name in /api/v2/info, and in a cluster with --token-check=signature the --deny-list " COMPAT_DENY_LIST },
+	  .help = "openpai: what its clients need: see HTTP.md" },
 	{ "rate-address", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
 	  .help = "requests per minute of one client address (of IPv6: a /64); more are answered 429; 0: no limit; not with --no-auth" },
 	{ "rate-submit", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",

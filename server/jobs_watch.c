@@ -100,14 +100,21 @@ static bool tell(struct watch *w, const struct entry *e)
 	return true;
 }
 
+/* Does the cache hold a later state of this job, of which `changed` will hear?  It passes over one
+ * whose row is the same. */
+static bool is_outdated(const struct entry *e, const struct view *cache)
+{
+	const struct cached *now = view_find(cache, span_of(e->job->name));
+	return e->kind != GONE && now != e->job && !(now && cached_same(now, e->job));
+}
+
 /* As much as there is room for. */
 static void fill(struct watch *w)
 {
 	CACHE_VIEW_AUTO *now = w->n ? cache_view(cache_of(w)) : NULL;
 	while (w->n) {
 		const struct entry *e = &w->v[w->at];
-		bool last = e->kind == GONE || view_find(now, span_of(e->job->name)) == e->job;
-		if (last && !tell(w, e))
+		if (!is_outdated(e, now) && !tell(w, e))
 			return;
 		pop(w);
 	}

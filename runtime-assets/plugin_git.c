@@ -2,24 +2,13 @@
  * Plugin git: a repository is cloned before the command starts, in the user's container and by its
  * git, into clone_dir or /usr/local/pai/code.  See git_move.c for the cloning itself.
  */
+#include "base/plugin.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/git.h"
 #include "runtime-assets/plugin.h"
 #include "runtime-assets/shell.h"
 
 enum { OPTIONS_MAX = 32 };
-
-static const struct {
-	const char *name, *normal;
-	enum { ALONE, NUMBER, NAME } value;
-} ALLOWED[] = {
-	{ "--depth", "--depth", NUMBER },
-	{ "--branch", "--branch", NAME },
-	{ "-b", "--branch", NAME },
-	{ "--recursive", "--recursive", ALONE },
-	{ "--recurse-submodules", "--recursive", ALONE },
-	{ "--single-branch", "--single-branch", ALONE },
-};
 
 /* Branches and tags: git itself allows more, nobody uses it. */
 static bool is_name(struct span s)
@@ -42,28 +31,25 @@ static bool is_number(struct span s)
 
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used)
 {
-	size_t equals = span_find(words[0], 0, "=");
-	bool joined = equals != SIZE_MAX;
-	struct span name = { words[0].p, joined ? equals : words[0].n };
-	for (size_t i = 0; i < sizeof(ALLOWED) / sizeof(*ALLOWED); i++) {
-		if (!span_is(name, ALLOWED[i].name))
-			continue;
-		str_puts(out, ALLOWED[i].normal);
-		*used = 1;
-		if (ALLOWED[i].value == ALONE)
-			return joined ? -1 : 0;
-		struct span value = { words[0].p + name.n + 1, words[0].n - name.n - 1 };
-		if (!joined) {
-			if (n < 2)
-				return -1;
-			value = words[1];
-			*used = 2;
-		}
-		str_char(out, '=');
-		str_span(out, value);
-		return (ALLOWED[i].value == NUMBER ? is_number(value) : is_name(value)) ? 0 : -1;
-	}
-	return -1;
+	size_t name_n;
+	const struct git_clone_option *option = git_clone_option(words[0], &name_n);
+	bool joined = name_n < words[0].n;
+	if (!option)
+		return -1;
+	str_puts(out, option->normal);
+	*used = 1;
+	if (option->value == GIT_NO_VALUE)
+		return joined ? -1 : 0;
+	if (!joined && n < 2)
+		return -1;
+	struct span value = words[1 - joined];
+	if (joined)
+		value = (struct span){ value.p + name_n + 1, value.n - name_n - 1 };
+	else
+		*used = 2;
+	str_char(out, '=');
+	str_span(out, value);
+	return (option->value == GIT_NUMBER ? is_number(value) : is_name(value)) ? 0 : -1;
 }
 
 /* ---- the parameter `options` ----------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/plugin.h"
 #include "runtime-assets/init.h"
 #include "runtime-assets/plugin.h"
 #include "runtime-assets/shell.h"
@@ -23,17 +24,13 @@ static int plugin_teamwise_storage(struct plugin *p, struct err *e)
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	plugin_make *make;
-} PLUGINS[] = {
-	{ "cmd", plugin_cmd },
-	{ "ssh", plugin_ssh },
-	{ "git", plugin_git },
-	{ "tensorboard", plugin_tensorboard },
-	{ "teamwise_storage", plugin_teamwise_storage },
+static plugin_make *const PLUGINS[PLUGIN_MAX] = {
+	[PLUGIN_CMD] = plugin_cmd,
+	[PLUGIN_SSH] = plugin_ssh,
+	[PLUGIN_GIT] = plugin_git,
+	[PLUGIN_TENSORBOARD] = plugin_tensorboard,
+	[PLUGIN_TEAMWISE_STORAGE] = plugin_teamwise_storage,
 };
-enum { N_PLUGINS = sizeof(PLUGINS) / sizeof(PLUGINS[0]) };
 
 /* ---- scripts --------------------------------------------------------------------------------- */
 
@@ -109,9 +106,9 @@ static bool is_ignore(const struct node *policy)
 
 static plugin_make *find(const char *name)
 {
-	for (size_t i = 0; i < N_PLUGINS; i++) {
-		if (strcmp(PLUGINS[i].name, name) == 0)
-			return PLUGINS[i].make;
+	for (size_t i = 0; i < PLUGIN_MAX; i++) {
+		if (strcmp(PLUGIN_NAMES[i], name) == 0)
+			return PLUGINS[i];
 	}
 	return NULL;
 }

@@ -1,25 +1,10 @@
 /* What plugins would refuse in the pod, told when the job is submitted. */
 #include "translate/plugins.h"
 
+#include "base/plugin.h"
 #include "schema/suggest.h"
 #include "translate/hint.h"
 #include "translate/warnings.h"
-
-/* Those of runtime-assets/plugin_git.c. */
-static const char *const GIT_OPTIONS[] = {
-	"--depth", "--branch", "-b", "--recursive", "--recurse-submodules", "--single-branch"
-};
-
-static bool git_takes_option(struct span word)
-{
-	size_t equals = span_find(word, 0, "=");
-	struct span name = { word.p, equals == SIZE_MAX ? word.n : equals };
-	for (size_t i = 0; i < sizeof(GIT_OPTIONS) / sizeof(*GIT_OPTIONS); i++) {
-		if (span_is(name, GIT_OPTIONS[i]))
-			return true;
-	}
-	return false;
-}
 
 /* Are all words that look like options known?  A placeholder may become anything. */
 static bool git_takes_options(struct span text)
@@ -29,8 +14,9 @@ static bool git_takes_options(struct span text)
 		while (n < text.n && !strchr(" \t\n", text.p[n]))
 			n++;
 		struct span word = { text.p, n };
+		size_t name_n;
 		if (span_starts(word, "-") && span_find(word, 0, "<%") == SIZE_MAX &&
-		    !git_takes_option(word))
+		    !git_clone_option(word, &name_n))
 			return false;
 		text = (struct span){ text.p + n, text.n - n };
 	}
@@ -62,14 +48,12 @@ static void check_git(struct reading *r, const struct path *p, const struct node
 
 static void check_plugin_name(struct reading *r, const struct path *up, const struct node *n)
 {
-	static const char *const KNOWN[] = { "cmd", "ssh", "git", "tensorboard",
-		                             "teamwise_storage" };
 	struct guess g = { .name = reading_text(n, "plugin") };
 	struct path p = PATH_KEY(up, SPAN("plugin"));
-	for (size_t i = 0; i < sizeof(KNOWN) / sizeof(*KNOWN); i++) {
-		if (span_is(g.name, KNOWN[i]))
+	for (size_t i = 0; i < PLUGIN_MAX; i++) {
+		if (span_is(g.name, PLUGIN_NAMES[i]))
 			return;
-		guess_try(&g, KNOWN[i]);
+		guess_try(&g, PLUGIN_NAMES[i]);
 	}
 	if (g.name.n && g.best)
 		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN_HINT, g.best);
@@ -107,9 +91,9 @@ void plugins_check(struct reading *r, const struct path *p, const struct node *l
 		struct path roles = PATH_KEY(&one, SPAN("taskroles"));
 		check_plugin_name(r, &one, n);
 		hint_roles(r, &roles, node_get(n, "taskroles"));
-		if (span_is(reading_text(n, "plugin"), "ssh"))
+		if (span_is(reading_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_SSH]))
 			read_jobssh(r, &parameters, node_get(n, "parameters"));
-		if (span_is(reading_text(n, "plugin"), "git"))
+		if (span_is(reading_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_GIT]))
 			check_git(r, &parameters, node_get(n, "parameters"));
 	}
 }

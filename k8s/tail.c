@@ -87,13 +87,13 @@ static void set_due(struct tail *t)
 	t->due_ms = endless ? NEVER : store_now_ms() + patience_ms;
 }
 
-static bool begin(struct tail *t)
+static bool begin(struct tail *t, bool silent)
 {
 	if (t->begun)
 		return true;
 	t->begun = true;
 	t->inside = true;
-	bool wanted = t->r.began(t->r.arg);
+	bool wanted = t->r.began(t->r.arg, silent);
 	t->inside = false;
 	t->unwanted = t->unwanted || !wanted;
 	return !t->unwanted;
@@ -124,7 +124,7 @@ static size_t take_piece(char *from, size_t size, size_t count, void *arg)
 	size_t n = size * count;
 	if (status_of(t) != 200)
 		return n;
-	if (t->unwanted || !begin(t))
+	if (t->unwanted || !begin(t, false))
 		return CURL_WRITEFUNC_ERROR;
 	bool all = hand_on(t, (struct span){ from, n });
 	set_due(t);
@@ -144,7 +144,7 @@ static void finish(struct tail *t, CURLcode result, enum tail_outcome outcome)
 {
 	struct tail_end end = { .outcome = outcome, .status = status_of(t) };
 	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
-	if (outcome == TAIL_WHOLE && !begin(t)) {
+	if (outcome == TAIL_WHOLE && !begin(t, false)) {
 		tail_free(t);
 		return;
 	}
@@ -331,7 +331,7 @@ static void come_due(struct tail *t)
 		finish(t, CURLE_OPERATION_TIMEDOUT, t->begun ? TAIL_CUT : TAIL_AWAY);
 	else if (!is_connected(t))
 		set_due(t); /* libcurl gives up in time */
-	else if (begin(t))
+	else if (begin(t, true))
 		t->due_ms = NEVER;
 	else
 		tail_free(t);

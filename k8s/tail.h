@@ -40,9 +40,9 @@ struct tail_request {
 	bool follow;                 /* what is still to be written, too */
 	int64_t patience_ms;         /* for the answer, and for each piece, unless it is followed */
 
-	/* The API server will give it.  Once, before all `came`.  false: it is not wanted any
-	 * more; `ended` is not called. */
-	bool (*began)(void *arg);
+	/* The API server will give it.  Once, before all `came`.  silent: nothing has come, and
+	 * nothing may for long.  false: it is not wanted any more; `ended` is not called. */
+	bool (*began)(void *arg, bool silent);
 	/* At most TAIL_PIECE bytes.  false: not now; they come again after tail_go_on. */
 	bool (*came)(void *arg, struct span bytes);
 	/* It is over, and so is the tail.  Once, unless tail_cancel was called. */

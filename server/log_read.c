@@ -2,8 +2,9 @@
  * GET the pod; is it the right one?  GET its log; hand on each piece, at the client's pace.
  *
  * A reading belongs to the request until its log has begun, then to the stream; of the end of a log
- * there is no stream, but a ring, which is answered when all has come.  When the pod is gone, the
- * end of its output may be kept in a ConfigMap: then that is the answer.
+ * there is no stream, but a ring, which is answered when all has come.  When the pod is gone, or
+ * the kubelet says in the place of the log that there is none, the end of its output may be kept in
+ * a ConfigMap: then that is the answer.
  */
 #include "server/log_read.h"
 
@@ -16,6 +17,7 @@
 #include "k8s/tail.h"
 #include "server/account.h"
 #include "server/answer.h"
+#include "server/kubelet_text.h"
 #include "server/loop.h"
 #include "server/output_text.h"
 #include "server/stream.h"
@@ -30,9 +32,11 @@ struct reading {
 	bool follow;
 	int refused;        /* what the API server answered instead of the log; 0: nothing yet */
 	log_looked *looked; /* only this is asked; NULL: the log itself */
-	const char *pod;
-	struct tail *tail;     /* NULL: not yet, or no more */
-	struct stream *stream; /* NULL: not yet */
+	const char *pod, *container_id; /* the second is "" if it is not known */
+	struct tail *tail;              /* NULL: not yet, or no more */
+	struct stream *stream;          /* NULL: not yet */
+	struct str held;                /* a last line that may be a message of the kubelet */
+	bool within;                    /* what was handed on ends within a line */
 	/* Of the end only: the last bytes, the oldest at ring + at once it is full. */
 	char *ring;
 	size_t size, n, at;
@@ -43,6 +47,7 @@ static void reading_free(struct reading *g)
 	if (g->ring)
 		wipe(g->ring, g->size);
 	free(g->ring);
+	str_wipe(&g->held);
 	free(g);
 }
 
@@ -275,38 +280,80 @@ static const struct stream_calls FOLLOWED = {
 
 /* ---- what the tail calls ---- */
 
-static bool began(void *arg)
+/* false: it was answered without a stream, and g is gone. */
+static bool open_stream(struct reading *g)
 {
-	struct reading *g = arg;
-	if (g->ring)
-		return true;
 	set_headers(g->r);
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
 	if (g->stream)
 		return true;
-	reading_free(g); /* and the tail goes by itself */
+	if (g->tail)
+		tail_cancel(TAKE(g->tail));
+	reading_free(g);
 	return false;
 }
 
+/* What the task has written.  The same. */
+static bool hand_on(struct reading *g, struct span bytes)
+{
+	if (g->ring) {
+		ring_put(g, bytes);
+		return true;
+	}
+	if (!g->stream && !open_stream(g))
+		return false;
+	(void)stream_put(g->stream, bytes); /* `came` has seen that there is room */
+	return true;
+}
+
+/* The first bytes may be a message of the kubelet, so the stream is not opened before them, unless
+ * the client would wait for long. */
+static bool began(void *arg, bool silent)
+{
+	return !silent || open_stream(arg);
+}
+
+/* Room is left in the stream for what is held. */
 static bool came(void *arg, struct span bytes)
 {
 	struct reading *g = arg;
-	if (g->stream)
-		return stream_put(g->stream, bytes);
-	ring_put(g, bytes);
+	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
+		return false;
+	str_span(&g->held, bytes);
+	size_t n = kubelet_text_begins(str_view(&g->held), g->within);
+	if (n == 0)
+		return true;
+	g->within = g->held.p[n - 1] != '\n';
+	if (hand_on(g, (struct span){ g->held.p, n })) {
+		g->held.n -= n;
+		memmove(g->held.p, g->held.p + n, g->held.n);
+	}
 	return true;
+}
+
+/* All of it came.  Without a log, what the kubelet says is the same as its 404. */
+static void came_whole(struct reading *g)
+{
+	struct span held = str_view(&g->held);
+	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
+	if (message && !g->stream && g->n == 0)
+		log_refused(g, 404);
+	else if (message || hand_on(g, held)) {
+		if (g->stream)
+			stream_end(g->stream);
+		else
+			answer_ring(g);
+	}
 }
 
 static void ended(void *arg, const struct tail_end *end)
 {
 	struct reading *g = arg;
 	g->tail = NULL;
-	if (g->stream && end->outcome == TAIL_WHOLE)
-		stream_end(g->stream);
+	if (end->outcome == TAIL_WHOLE)
+		came_whole(g);
 	else if (g->stream)
 		stream_cut(g->stream);
-	else if (end->outcome == TAIL_WHOLE)
-		answer_ring(g);
 	else if (end->outcome == TAIL_REFUSED)
 		log_refused(g, end->status);
 	else
@@ -322,6 +369,7 @@ static void open_log(struct reading *g, const char *container)
 		g->size = (size_t)o->log_tail;
 		g->ring = xmalloc(g->size);
 	}
+	g->held = STR_SECRET(KUBELET_TEXT_MAX + TAIL_PIECE);
 	g->tail = tail_open(g->r->loop->tails,
 	                    &(struct tail_request){
 				.pod = g->pod,
@@ -391,6 +439,24 @@ static const char *find_container(const struct log_link *l, struct span pod, str
 	return first;
 }
 
+/* Behind "containerd://"; "" of a container that was not made yet. */
+static const char *id_of(const struct log_link *l, struct span pod, const char *container,
+                         struct arena *a)
+{
+	bool runtime = span_is(l->file, "runtime");
+	const char *statuses = runtime ? "initContainerStatuses" : "containerStatuses";
+	struct scan s = scan_begin(scan_path(pod, "status", statuses));
+	for (struct span one, id; scan_item(&s, &one);) {
+		if (!has_text(one, "name", span_of(container), a) ||
+		    !scan_string(scan_get(one, "containerID"), a, &id))
+			continue;
+		size_t scheme = span_find(id, 0, "://");
+		size_t begin = scheme == SIZE_MAX ? 0 : scheme + 3;
+		return arena_dup(a, (struct span){ id.p + begin, id.n - begin });
+	}
+	return "";
+}
+
 static void pod_came(struct reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
@@ -403,10 +469,12 @@ static void pod_came(struct reading *g, struct span pod)
 		return;
 	}
 	const char *container = find_container(&g->link, pod, a);
-	if (!container)
+	if (!container) {
 		refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
-	else
-		open_log(g, container);
+		return;
+	}
+	g->container_id = id_of(&g->link, pod, container, a);
+	open_log(g, container);
 }
 
 static void pod_answered(void *arg, const struct store_reply *reply)

@@ -102,8 +102,20 @@ def logs_as_a_portal(check, cluster):
         p.log.data = b"".join(b"line %d\n" % i for i in range(5000))
         check.equal("its end", p.read(p.link("?tail-mode=true")), (200, p.log.data[-16384:]))
         check.equal("its end: asked for", p.kubelet.asked[-1][2].get("tailLines"), "2000")
+        without_a_log(check, p, uid)
         forged(check, p, uid)
         made_again(check, p, link)
+
+
+def without_a_log(check, p, uid):
+    """The kubelet says so with 200."""
+    path = f"/var/log/pods/default_{POD}_{uid}/app/0.log"
+    p.log.data = f'failed to try resolving symlinks in path "{path}": lstat {path}: no such file or directory'.encode()
+    for query in ("", "?tail-mode=true"):
+        is_gone(check, f"no log {query}", p.read(p.link(query)))
+    is_gone(check, "no log: followed", p.read(p.link() + "&follow=true"))
+    p.log.data = b"one\n" + p.log.data
+    check.equal("no more log", p.read(p.link()), (200, b"one\n"))
 
 
 def forged(check, p, uid):

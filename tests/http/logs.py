@@ -387,6 +387,103 @@ def a_log_that_hangs(check):
         check.equal("alive", p.server.request("GET", "/healthz").status, 200)
 
 
+# ---- what the kubelet says in the place of a log ------------------------------------------------------
+CONTAINER, INIT = "3f" * 32, "4e" * 32
+RPC = b'rpc error: code = NotFound desc = an error occurred when try to find container "%s": not found'
+
+
+def with_ids(p):
+    """The pod has a status with the ids of its containers."""
+    def of(name, uid):
+        return [{"name": "sidecar", "containerID": "containerd://" + "5d" * 32},
+                {"name": name, "containerID": f"containerd://{uid}"}]
+    p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "status": {
+        "containerStatuses": of("app", CONTAINER), "initContainerStatuses": of("init", INIT)}})
+
+
+def kubelet_texts(uid, name="app", container=CONTAINER):
+    """As kubelets write them, without a newline at their end."""
+    path = f"/var/log/pods/default_pod_{uid}/{name}/0.log".encode()
+    return [b"unable to retrieve container logs for containerd://%s" % container.encode(),
+            b'failed to try resolving symlinks in path "%s": lstat %s: no such file or directory' % (path, path),
+            b'failed to open log file "%s": open %s: no such file or directory' % (path, path),
+            RPC % container.encode()]
+
+
+def texts_of_the_kubelet(check):
+    """The kubelet has answered 200 before it finds that there is no log."""
+    with Place() as p:
+        with_ids(p)
+        for text in kubelet_texts(p.uid):
+            p.log.text = text
+            for query in ("", "?tail-mode=true", "?follow=true", "?follow=true&tail-mode=true"):
+                reply = p.ask(p.path() + "/all" + query)
+                refused(check, f"{text[:30]} {query}", reply, 404, "NoTaskLogError", "gone")
+                check.ok(f"{text[:30]} {query}: not handed on", "rpc" not in reply.message and
+                         "/var/log" not in reply.message, reply.message)
+        for text in kubelet_texts(p.uid, "init", INIT):
+            p.log.text = text
+            refused(check, f"runtime: {text[:30]}", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+
+        def in_pieces(h, *_):
+            Log.head(h)
+            for at in range(0, len(p.log.text), 20):
+                Log.chunk(h, p.log.text[at:at + 20])
+                time.sleep(0.02)
+            Log.chunk(h, b"")
+        p.log.act = in_pieces
+        refused(check, "in pieces", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+        check.equal("in pieces, of another container", p.read(p.link())[2], p.log.text)
+
+
+def texts_that_are_not_the_kubelets(check):
+    """What the task prints is handed on, whatever it looks like."""
+    with Place() as p:
+        def read(query=""):
+            return p.read(p.path() + "/all" + query, bearer(token()))[2]
+        with_ids(p)
+        texts = kubelet_texts(p.uid)
+        for text in kubelet_texts("another-uid", container="ab" * 32) + [t + b"\n" for t in texts] + [
+                b"says: " + t for t in texts] + [t + b"\nand goes on" for t in texts] + [
+                b"r", b"rpc error", b"rpc error: code = ", b"unable to " * 1000]:
+            p.log.text = text
+            for query in ("", "?tail-mode=true", "?follow=true"):
+                check.equal(f"{text[:40]} {len(text)} {query}", read(query), text)
+        p.log.text = kubelet_texts(p.uid)[1]
+        check.equal("no ids, but the uid", p.ask(p.path() + "/all").status, 404)
+        p.api.update("pods", p.pod["metadata"]["name"], p.pod)
+        p.log.text = texts[0]
+        check.equal("no ids", read(), texts[0])
+
+
+def texts_behind_a_log(check):
+    """Appended when a container goes while its log is followed."""
+    with Place() as p:
+        def read(query=""):
+            return p.read(p.path() + "/all" + query, bearer(token()))[2:]
+        with_ids(p)
+        lines = b"".join(b"line %d\n" % n for n in range(3000))
+        for begin in (b"one\n", lines):
+            p.log.text = begin + RPC % CONTAINER.encode()
+            for query in ("", "?follow=true"):
+                check.equal(f"behind {len(begin)} bytes {query}", read(query), (begin, True))
+            check.equal(f"behind {len(begin)} bytes: the end", read("?tail-mode=true"), (begin[-16384:], True))
+        p.log.text = b"half a line " + RPC % CONTAINER.encode()
+        check.equal("within a line", read(), (p.log.text, True))
+        go_on = threading.Event()
+
+        def act(h, *_):
+            Log.head(h)
+            go_on.wait(PATIENCE * SLOW)
+            Log.chunk(h, RPC % CONTAINER.encode())
+            Log.chunk(h, b"")
+        p.log.act = act
+        r = p.open(p.path() + "/all?follow=true", bearer(token()))
+        check.equal("silent, and gone: begun", r.status, 200)
+        go_on.set()
+        check.equal("silent, and gone: ends", r.read(), b"")
+
+
 # ---- as it comes --------------------------------------------------------------------------------------
 def followed(check):
     """Each piece when it comes; and when the reader leaves, so do we."""
@@ -583,6 +680,7 @@ def events_that_are_not_known(check):
 
 TESTS = [a_portal_reads_logs, the_end_of_a_log, who_may, altered_links, other_keys_end_links,
          without_a_secret_links_are_good, no_such_log, forged_status, a_pod_that_is_gone, containers,
+         texts_of_the_kubelet, texts_that_are_not_the_kubelets, texts_behind_a_log,
          refusals_of_the_api_server, a_log_that_breaks_off, a_log_that_hangs, followed,
          followed_before_its_first_line, a_slow_reader, too_many, a_server_that_stops, in_a_directory,
          events_of_a_job, events_that_are_not_known]

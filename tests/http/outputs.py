@@ -117,6 +117,17 @@ def only_the_end_is_shown_in_tail_mode(check):
         check.equal("its end", p.read(p.link("stdout", query="?tail-mode=true"))[2], text[-1024:])
 
 
+def output_of_a_pod_whose_log_is_gone(check):
+    """The pod is there, but the kubelet has no log of it any more."""
+    with Uploads() as p:
+        p.upload()
+        p.log.text = (f'failed to try resolving symlinks in path "/var/log/pods/default_x_{p.pods[0]}/app/0.log": '
+                      "lstat /var/log/pods: no such file or directory").encode()
+        for query in ("", "?tail-mode=true", "?follow=true"):
+            got = p.read(p.path() + "/all" + query, bearer(token()))
+            check.equal(f"what is kept {query}", (got[0], got[2]), (200, b"Hello\na warning\nbye\n"))
+
+
 def no_link_leads_nowhere(check):
     """Of a task that has ended, and of which nothing is kept, there is none."""
     with Uploads() as p:
@@ -409,7 +420,8 @@ def bodies_that_do_not_come(check):
         check.ok("and then", wait_until(lambda: p.upload()[0] in (204, 429)))
 
 
-TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode, no_link_leads_nowhere, earlier_attempts,
+TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode,
+         output_of_a_pod_whose_log_is_gone, no_link_leads_nowhere, earlier_attempts,
          a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
          the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, no_room,
          another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,

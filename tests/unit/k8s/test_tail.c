@@ -21,9 +21,10 @@ struct reader {
 
 static struct tails *tails;
 
-static bool began(void *arg)
+static bool began(void *arg, bool silent)
 {
 	struct reader *g = arg;
+	assert_false(silent);
 	assert_int_equal(g->got, 0);
 	g->began++;
 	return !g->unwilling;

@@ -17,10 +17,14 @@
 #include "k8s/tail.h"
 #include "server/account.h"
 #include "server/answer.h"
+#include "server/http_request.h"
 #include "server/kubelet_text.h"
 #include "server/loop.h"
 #include "server/output_text.h"
+#include "server/range.h"
 #include "server/stream.h"
+
+#define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
 
 enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000, ROLE_MAX = 63 };
 
@@ -70,12 +74,12 @@ static const char *because(struct reading *g, const char *what, struct span why)
 	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
 		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
 
-static void set_headers(struct request *r)
+/* ranges: "bytes", or "none" where the length is not known, for it is still being written. */
+static void set_headers(struct request *r, const char *ranges)
 {
 	answer_header(r, "Content-Security-Policy", "sandbox");
 	answer_header(r, "Content-Disposition", "inline");
-	answer_header(r, "Accept-Ranges",
-	              "none"); /* how long it is is not known while it is written */
+	answer_header(r, "Accept-Ranges", ranges);
 }
 
 /* What the API server says instead of a log. */
@@ -140,19 +144,47 @@ static void looked(struct reading *g, enum log_there there, int64_t dropped)
 	done(r, &l, there, dropped);
 }
 
+/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
+static enum range wanted_range(const struct request *r, size_t size, size_t *from, size_t *n)
+{
+	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
+	*from = 0;
+	*n = size;
+	return range_read(may ? request_header(r, "Range") : NULL, size, from, n);
+}
+
+/* All of it, or the range that the client asks for. */
+static void answer_bytes(struct request *r, struct span all)
+{
+	size_t from;
+	size_t n;
+	enum range range = wanted_range(r, all.n, &from, &n);
+	set_headers(r, "bytes");
+	if (range == RANGE_NONE) {
+		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
+		answer_refuse(r, NO_SUCH_RANGE, "the log ends before this range");
+		return;
+	}
+	if (range == RANGE_PART)
+		answer_header(
+		    r, "Content-Range",
+		    arena_printf(&r->arena, "bytes %zu-%zu/%zu", from, from + n - 1, all.n));
+	r->reply.body = STR_SECRET(OUTPUT_CONTENT_MAX);
+	str_put(&r->reply.body, all.p + from, n);
+	r->reply.status = range == RANGE_PART ? 206 : 200;
+	r->reply.type = TYPE;
+	answer_send(r);
+}
+
 static void answer_kept(struct reading *g, struct span frames)
 {
 	struct request *r = g->r;
 	size_t most = (size_t)r->loop->server->options->log_tail;
 	STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
 	output_put(&text, frames, streams_of(g->link.file));
-	size_t skip = g->link.tail && !g->follow && text.n > most ? text.n - most : 0;
-	r->reply.body = STR_SECRET(OUTPUT_CONTENT_MAX);
-	str_put(&r->reply.body, text.n ? text.p + skip : "", text.n - skip);
-	r->reply.status = 200;
-	r->reply.type = TYPE;
-	set_headers(r);
-	answer_send(r);
+	struct span all = str_view(&text);
+	size_t skip = g->link.tail && !g->follow && all.n > most ? all.n - most : 0;
+	answer_bytes(r, (struct span){ all.p + skip, all.n - skip });
 	reading_free(g);
 }
 
@@ -244,7 +276,7 @@ static void answer_ring(struct reading *g)
 	str_put(&r->reply.body, g->ring, first);
 	r->reply.status = 200;
 	r->reply.type = TYPE;
-	set_headers(r);
+	set_headers(r, "none");
 	answer_send(r);
 	reading_free(g);
 }
@@ -283,7 +315,7 @@ static const struct stream_calls FOLLOWED = {
 /* false: it was answered without a stream, and g is gone. */
 static bool open_stream(struct reading *g)
 {
-	set_headers(g->r);
+	set_headers(g->r, "none");
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
 	if (g->stream)
 		return true;

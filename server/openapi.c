@@ -91,9 +91,10 @@ static const struct answer {
 	                  .refusals = { { 403, "ForbiddenUserError" },
 	                                { 404, "NoTaskLogError" },
 	                                { 500, "UnknownError" } } },
-	[ANSWER_LOG] = { "jobs", 200, .parameter = "LogToken TailMode Follow",
+	[ANSWER_LOG] = { "jobs", 200, .parameter = "LogToken TailMode Follow Range",
 	                 .refusals = { { 403, "ForbiddenUserError" },
 	                               { 404, "NoTaskLogError" },
+	                               { 416, "RangeNotSatisfiableError" },
 	                               { 500, "UnknownError" } } },
 	[ANSWER_ATTEMPTS] = { "jobs", 200, "JobAttempts",
 	                      .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
@@ -291,6 +292,11 @@ static json_t *responses_of(const struct route *route)
 		                          json_pack("{s:s, s:o}", "description",
 		                                    "A dry run: what would be made.", "content",
 		                                    content("application/json", "Tried")));
+	if (route->answer == ANSWER_LOG)
+		(void)json_object_set_new(out, "206",
+		                          json_pack("{s:s, s:o}", "description",
+		                                    "The range of what is kept.", "content",
+		                                    content(type, NULL)));
 	add_refusals(out, a->refusals);
 	add_refusals(out, ALWAYS);
 	if (strchr(route->path, '{'))

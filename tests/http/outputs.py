@@ -128,6 +128,35 @@ def output_of_a_pod_whose_log_is_gone(check):
             check.equal(f"what is kept {query}", (got[0], got[2]), (200, b"Hello\na warning\nbye\n"))
 
 
+def ranges(check):
+    """Of what is kept, which has a length that does not change (RFC 9110 14)."""
+    with Uploads("--log-tail", "1KiB") as p:
+        text = b"%07d\n" * 500 % tuple(range(500))
+        p.upload(frames((OUT, text)))
+        p.end()
+        check.ok("it has ended", wait_until(lambda: len((p.ask().json or {}).get("locations", [])) == 3))
+        uri, end = p.link("stdout"), p.link("stdout", query="?tail-mode=true")
+
+        def ask(value, path=uri, **more):
+            code, headers, body, _ = p.read(path, {"Range": value, **more} if value else more)
+            check.equal(f"{value} {more}: Accept-Ranges", headers.get("accept-ranges"), "bytes")
+            check.equal(f"{value} {more}: Content-Length", headers["content-length"], str(len(body)))
+            return code, headers.get("content-range"), body
+        for value, begin, over in (("bytes=0-2", 0, 3), ("bytes=-1000", 3000, 4000), ("bytes=3999-", 3999, 4000),
+                                   ("bytes=10-99999999999999999999999", 10, 4000), ("bytes=-5000", 0, 4000)):
+            check.equal(value, ask(value), (206, f"bytes {begin}-{over - 1}/4000", text[begin:over]))
+        for value in (None, "bytes=0-2,5-6", "lines=0-2", "bytes=3-2", "bytes=x", "bytes=-"):
+            check.equal(f"all for {value}", ask(value), (200, None, text))
+        check.equal("If-Range", ask("bytes=0-2", **{"If-Range": '"x"'}), (200, None, text))
+        check.equal("a range of its end", ask("bytes=0-7", end), (206, "bytes 0-7/1024", text[-1024:-1016]))
+        for value in ("bytes=4000-", "bytes=99999999999999999999999-", "bytes=-0"):
+            code, content, body = ask(value)
+            check.equal(value, (code, content), (416, "bytes */4000"))
+            check.ok(f"{value}: says so", b"RangeNotSatisfiableError" in body, body)
+        head = p.server.request("HEAD", uri, headers={"Range": "bytes=0-2"})
+        check.equal("HEAD has no ranges", head.status, 200)
+
+
 def no_link_leads_nowhere(check):
     """Of a task that has ended, and of which nothing is kept, there is none."""
     with Uploads() as p:
@@ -421,7 +450,7 @@ def bodies_that_do_not_come(check):
 
 
 TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode,
-         output_of_a_pod_whose_log_is_gone, no_link_leads_nowhere, earlier_attempts,
+         output_of_a_pod_whose_log_is_gone, ranges, no_link_leads_nowhere, earlier_attempts,
          a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
          the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, no_room,
          another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,

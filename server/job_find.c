@@ -39,7 +39,7 @@ static void no_job(struct request *r)
 /* These are for those who run the server, and say what to do. */
 static bool is_explained(int status)
 {
-	return status == 401 || status == 403 || status == 404;
+	return status == 401 || status == 403 || status == 404 || status == 507;
 }
 
 void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply)

@@ -209,6 +209,11 @@ def test_disk_full(check):
         reply = server.submit(job_v2_secret("second", "m"))
         check.equal("full: answer", (reply.status, reply.code), (503, "UnavailableError"))
         check.ok("full: sentence", "No space left on device" in reply.message and "the disk is full" in reply.message, reply)
+        for method, path, value in (("PUT", "executionType", "STOP"), ("PUT", "tag", "x")):
+            reply = server.request(method, f"/api/v2/jobs/alice~first/{path}", json.dumps({"value": value}),
+                                   {"Content-Type": "application/json"})
+            check.equal(f"full: {path}", (reply.status, reply.code), (503, "UnavailableError"))
+            check.ok(f"full: {path}: sentence", "the disk is full" in reply.message, reply)
         # Each loop asks again after a moment.
         check.ok("full: not ready, and why", wait_until(lambda: "the disk is full" in server.request("GET", "/readyz").message))
         check.ok("full: nothing is left", not any(framework_name("second") in name for name in files_below(inside)))

@@ -60,6 +60,19 @@ static bool has_one(const char *said, const char *const *list, size_t n)
 	return false;
 }
 
+/* A reason that stands in no warning: "templates not found" is none. */
+static bool git_said_permanent(const char *said)
+{
+	for (size_t i = 0; i < sizeof(PERMANENT) / sizeof(*PERMANENT); i++) {
+		for (const char *at = said; (at = strcasestr(at, PERMANENT[i])); at++) {
+			const char *before = memrchr(said, '\n', (size_t)(at - said));
+			if (strncasecmp(before ? before + 1 : said, "warning:", 8) != 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 bool git_transient(const char *said)
 {
 	int status = number_behind(said, "returned error");
@@ -67,7 +80,7 @@ bool git_transient(const char *said)
 		status = number_behind(said, "HTTP");
 	if (status >= 400)
 		return status == 429 || status == 408 || status >= 500;
-	return !has_one(said, PERMANENT, sizeof(PERMANENT) / sizeof(*PERMANENT)) &&
+	return !git_said_permanent(said) &&
 	       has_one(said, TRANSIENT, sizeof(TRANSIENT) / sizeof(*TRANSIENT));
 }
 

@@ -71,11 +71,16 @@ static void test_git_transient(void **state)
 	assert_true(git_transient("error: RPC failed; HTTP 200 curl 18 transfer closed"));
 	assert_true(git_transient("Connection reset by peer"));
 	assert_true(git_transient("fatal: early EOF"));
+	/* A warning is no reason, however it reads. */
+	assert_true(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
+	                          "fatal: unable to access 'https://h/': Could not resolve host: h"));
 }
 
 static void test_git_transient_not(void **state)
 {
 	(void)state;
+	assert_false(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
+	                           "remote: Repository not found.\nfatal: connection closed"));
 	assert_false(git_transient(""));
 	assert_false(git_transient("fatal: destination path 'x' already exists and is not empty"));
 	assert_false(git_transient("The requested URL returned error: 404"));

@@ -197,12 +197,14 @@ static void look_at_controller(struct delivery *d)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static void log_nodes(const struct delivery *d, const char *event, const char *means)
+static void log_nodes(const struct delivery *d, const char *event, const char *device,
+                      const char *means)
 {
 	struct line line = log_begin(LOG_WARN, event);
 	log_text(&line, "label", span_of(d->needs.node_key));
 	log_text(&line, "value", span_of(d->needs.node_value));
-	log_text(&line, "device", span_of(d->server->options->device));
+	if (device)
+		log_text(&line, "device", span_of(device));
 	log_text(&line, "means", span_of(means));
 	log_end(&line);
 }
@@ -211,15 +213,23 @@ static void log_nodes(const struct delivery *d, const char *event, const char *m
 static void nodes_came(void *arg, const struct store_reply *reply)
 {
 	const struct delivery *d = arg;
-	bool has_device;
+	bool has[POD_NEEDS_DEVICES];
 	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
 		return;
-	if (pod_needs_nodes(reply->body, d->server->options->device, &has_device) == 0)
-		log_nodes(d, "no node has the label that pods ask for",
+	if (pod_needs_nodes(&d->needs, reply->body, has) == 0) {
+		log_nodes(d, "no node has the label that pods ask for", NULL,
 		          "no pod is ever scheduled; kubectl label node NAME with it");
-	else if (!has_device)
-		log_nodes(d, "no node with the label that pods ask for has the device",
-		          "jobs that ask for it wait; is its device plugin there?");
+		return;
+	}
+	for (size_t i = 0; i < POD_NEEDS_DEVICES && d->needs.device[i]; i++) {
+		bool gpu = strcmp(d->needs.device[i], d->server->options->device) == 0;
+		if (!has[i])
+			log_nodes(d, "no node with the label that pods ask for has the device",
+			          d->needs.device[i],
+			          gpu ? "jobs that ask for it wait; is its device plugin there?"
+			              : "no pod is ever scheduled; install its device plugin, or "
+			                "leave it out in a template of --templates");
+	}
 }
 
 static void look_at_nodes(struct delivery *d)

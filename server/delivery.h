@@ -7,7 +7,7 @@
  *   missing is logged, with the command that mends it.  Not being allowed to look is no fault.
  *   SIGHUP looks again.
  * - So are a PriorityClass that all pods name, and, if they are for nodes with a label, such nodes
- * and the device on them.
+ *   and each device that pods ask for on them.
  * - If the configuration of FrameworkController can be read, exit codes that it lacks are logged.
  * - With --runtime=configmap the ConfigMap with pai-runtime is made.  Until it is there,
  *   no job is taken: its pods could not start.  This is tried for as long as it takes.

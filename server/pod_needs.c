@@ -1,5 +1,7 @@
 #include "server/pod_needs.h"
 
+#include <string.h>
+
 #include "base/scan.h"
 
 static const char JOB[] =
@@ -36,13 +38,25 @@ static void needs_node(struct span pod, struct arena *a, struct pod_needs *out)
 	}
 }
 
+/* Devices are the resources of a name with a domain. */
+static void needs_devices(struct span pod, struct arena *a, struct pod_needs *out)
+{
+	struct span container = needs_first(scan_get(pod, "containers"));
+	struct scan s = scan_begin(scan_path(container, "resources", "limits"));
+	struct span key;
+	struct span value;
+	for (size_t n = 0; n < POD_NEEDS_DEVICES && scan_member(&s, &key, &value);)
+		if (memchr(key.p, '/', key.n))
+			out->device[n++] = arena_dup(a, key);
+}
+
 void pod_needs_read(const struct translator *t, struct arena *a, struct pod_needs *out)
 {
 	static const struct facts FACTS = { .any_virtual_cluster = true };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct objects objects;
-	*out = (struct pod_needs){ NULL, NULL, NULL };
+	*out = (struct pod_needs){ .priority_class = NULL };
 	struct job *job = job_read(t, DIALECT_V2, SPAN(JOB), "probe", a, &warnings, &e);
 	if (!job || job_build(t, job, &FACTS, NULL, a, &objects, &e) < 0)
 		return;
@@ -53,17 +67,19 @@ void pod_needs_read(const struct translator *t, struct arena *a, struct pod_need
 	if (class.n && !span_starts(class, job_hash(job)))
 		out->priority_class = arena_dup(a, class);
 	needs_node(pod, a, out);
+	needs_devices(pod, a, out);
 }
 
-size_t pod_needs_nodes(struct span list, const char *device, bool *has_device)
+size_t pod_needs_nodes(const struct pod_needs *needs, struct span list, bool has[POD_NEEDS_DEVICES])
 {
 	struct scan s = scan_begin(scan_get(list, "items"));
 	struct span node;
 	size_t n = 0;
-	*has_device = false;
+	memset(has, 0, POD_NEEDS_DEVICES * sizeof *has);
 	for (; scan_item(&s, &node); n++) {
 		struct span all = scan_path(node, "status", "allocatable");
-		*has_device |= scan_get(all, device).p != NULL;
+		for (size_t i = 0; i < POD_NEEDS_DEVICES && needs->device[i]; i++)
+			has[i] |= scan_get(all, needs->device[i]).p != NULL;
 	}
 	return n;
 }

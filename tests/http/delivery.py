@@ -97,22 +97,28 @@ def test_a_code_that_the_controller_did_not_know(check):
     api.close()
 
 
+GPU, FUSE = "nvidia.com/gpu", "github.com/fuse"
+
+
 def test_nodes_of_the_templates(check):
-    """The profile openpai is for nodes with a label, and jobs ask for a device on them."""
-    for nodes, wanted in (([], "no node has the label"), ([{}], "no node with the label"), ([{}, {"nvidia.com/gpu": "8"}], None)):
+    """The profile openpai is for nodes with a label; every pod asks for one device, jobs for another."""
+    for nodes, event, missing in (([], "no node has the label", [None]), ([[]], "no node with the label", [FUSE, GPU]),
+                                  ([[], [GPU]], "no node with the label", [FUSE]), ([[FUSE], [GPU]], "", [])):
         api = FakeApi()
         api.put("priorityclasses", {"metadata": {"name": "pai-job-minimal-priority"}})
-        for i, device in enumerate(nodes):
-            api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "4", **device}}})
+        for i, devices in enumerate(nodes):
+            api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "4", **{d: "8" for d in devices}}}})
         with fake_server(api, "--profile", "openpai") as server:
             check.equal("what else is missing", len(lines(server, "missing in", 2)), 2)
             asked = [r[2] for r in api.requests if r[1] == "/api/v1/nodes"]
             check.ok("nodes are asked for by their label", wait_until(lambda: any(
                 r[1] == "/api/v1/nodes" and r[2].get("labelSelector") == ["pai-worker=true"] for r in api.requests)), asked)
-            said = lines(server, "no node", 1 if wanted else 0)
-            check.equal(f"{len(nodes)} nodes", [line["msg"].startswith(wanted) for line in said], [True] if wanted else [])
-            check.ok("label and device are named", all((line["label"], line["value"], line["device"]) == (
-                "pai-worker", "true", "nvidia.com/gpu") for line in said), said)
+            said = lines(server, "no node", len(missing))
+            check.ok(f"nodes with {nodes}", all(line["msg"].startswith(event) for line in said), said)
+            check.equal("the devices that are missing", [line.get("device") for line in said], missing)
+            check.ok("the label is named", all((line["label"], line["value"]) == ("pai-worker", "true") for line in said), said)
+            check.ok("what all pods ask for", all(("no pod is ever scheduled" in line["means"]) == (line.get("device") != GPU)
+                                                  for line in said), said)
         api.close()
 
 

@@ -74,9 +74,9 @@ int64_t final_error_rank(const struct final_error *f, size_t match);
 /* All fields that a pattern has must hold. */
 struct exit_pattern {
 	int64_t container_code;
-	const struct regex *user, *platform; /* NULL: not given */
-	bool final;            /* `user` is about the final error, not all of the log */
-	bool has_gpu, gpu_ecc; /* gpuInfo, and what it says */
+	struct regex *user, *platform; /* NULL: not given */
+	bool final;                    /* `user` is about the final error, not all of the log */
+	bool has_gpu, gpu_ecc;         /* gpuInfo, and what it says */
 };
 
 struct exit_spec {

@@ -24,7 +24,7 @@ static bool is_null(const struct node *n)
 
 /* A field with a regular expression.  An empty one is as good as none.  false: broken. */
 static bool read_regex(struct reader *r, const struct node *pattern, const char *key,
-                       const struct regex **out)
+                       struct regex **out)
 {
 	ERR_AUTO e = { 0 };
 	const struct node *n = node_get(pattern, key);
@@ -199,7 +199,7 @@ struct matcher {
 	bool late;
 };
 
-static void search_all(struct matcher *m, struct searched *log, const struct regex **re, size_t n,
+static void search_all(struct matcher *m, struct searched *log, struct regex **re, size_t n,
                        struct arena *a)
 {
 	log->possible = ARENA_NEW(a, bool, n + 1);
@@ -213,8 +213,8 @@ static void search_all(struct matcher *m, struct searched *log, const struct reg
 		m->late = true;
 }
 
-static bool holds_in(struct matcher *m, const struct searched *log, const struct regex *re,
-                     size_t number, struct match *where)
+static bool holds_in(struct matcher *m, const struct searched *log, struct regex *re, size_t number,
+                     struct match *where)
 {
 	if (!re)
 		return true;
@@ -235,8 +235,7 @@ static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
 }
 
 /* Is an expression found in this text? */
-static bool final_known(struct matcher *m, const struct regex_set *set, const struct regex **re,
-                        size_t n)
+static bool final_known(struct matcher *m, const struct regex_set *set, struct regex **re, size_t n)
 {
 	struct match where;
 	memset(m->final.possible, 0, n * sizeof(bool));
@@ -251,7 +250,7 @@ static bool final_known(struct matcher *m, const struct regex_set *set, const st
 
 /* Of the texts of the final error, the first in which an expression is found decides; if there is
  * none, no expression about the final error holds. */
-static void choose_final(struct matcher *m, const struct regex **re, size_t n, struct arena *a)
+static void choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
 {
 	const struct regex_set *set = regex_set_new(re, n, a);
 	m->final.text = &m->final_text.text;
@@ -296,7 +295,7 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 		             .user.text = &c->user.text,
 		             .platform.text = &c->platform.text,
 		             .ecc = -1 };
-	const struct regex **re = ARENA_NEW(&a, const struct regex *, 3 * s->n + 1);
+	struct regex **re = ARENA_NEW(&a, struct regex *, 3 * s->n + 1);
 	for (size_t i = 0; i < s->n; i++) {
 		re[i] = s->v[i].final ? NULL : s->v[i].user;
 		re[s->n + i] = s->v[i].platform;

@@ -18,6 +18,13 @@ void text_of(struct text_span *t, struct span span)
 		                 .span = span };
 }
 
+const struct program *regex_forwards(struct regex *re)
+{
+	if (!re->forwards)
+		re->forwards = program_new(&re->tree, 1, FIRST, false, re->arena);
+	return re->forwards;
+}
+
 struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 {
 	const struct re *tree = regex_parse(pattern, a, e);
@@ -25,8 +32,8 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 		return NULL;
 	struct regex *re = ARENA_NEW(a, struct regex, 1);
 	re->tree = tree;
-	re->forwards = program_new(&tree, 1, FIRST, false, a);
-	if (!re->forwards) {
+	re->arena = a;
+	if (!program_fits(tree) && !regex_forwards(re)) {
 		err_set(e, FAILED, "the pattern is too large");
 		return NULL;
 	}
@@ -43,12 +50,12 @@ static enum regex_found find_start(const struct regex *re, struct run *r, struct
 	return run_backwards(backwards, r, m->end, &m->start);
 }
 
-enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
+enum regex_found regex_search(struct regex *re, struct text *t, int64_t deadline_ms,
                               struct match *m)
 {
 	struct run r = { .text = t, .deadline_ms = deadline_ms };
 	struct match found = { 0 };
-	enum regex_found how = run_forwards(re->forwards, &r, &found.end);
+	enum regex_found how = run_forwards(regex_forwards(re), &r, &found.end);
 	if (how == REGEX_FOUND)
 		how = find_start(re, &r, &found);
 	if (how == REGEX_FOUND)
@@ -60,10 +67,10 @@ struct regex_set {
 	size_t n;
 	const struct re **literal; /* NULL where there is none */
 	const struct program *program;
-	const struct regex *const *re;
+	struct regex *const *re;
 };
 
-struct regex_set *regex_set_new(const struct regex *const *re, size_t n, struct arena *a)
+struct regex_set *regex_set_new(struct regex *const *re, size_t n, struct arena *a)
 {
 	struct regex_set *s = ARENA_NEW(a, struct regex_set, 1);
 	s->n = n;

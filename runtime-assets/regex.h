@@ -48,7 +48,8 @@ void text_of(struct text_span *t, struct span span);
 
 struct regex;
 
-/* Compile.  What it returns lives in the arena.  NULL and *e, which says what is wrong at which
+/* Read a pattern.  Its program is made by the first search, in the same arena.  What it returns
+ * lives in the arena.  NULL and *e, which says what is wrong at which
  * byte of the pattern, from 1 ("missing closing ) at byte 3"). */
 struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e);
 
@@ -60,7 +61,7 @@ struct match {
 };
 
 /* Find the first match.  deadline_ms is on clock_ms(); *m is written if it returns REGEX_FOUND. */
-enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
+enum regex_found regex_search(struct regex *re, struct text *t, int64_t deadline_ms,
                               struct match *m);
 
 /*
@@ -69,7 +70,7 @@ enum regex_found regex_search(const struct regex *re, struct text *t, int64_t de
  * do, and for patterns that demand none; the other members are not touched.  re[i] may be NULL.
  */
 struct regex_set;
-struct regex_set *regex_set_new(const struct regex *const *re, size_t n, struct arena *a);
+struct regex_set *regex_set_new(struct regex *const *re, size_t n, struct arena *a);
 /* REGEX_LATE, or REGEX_NONE when done. */
 enum regex_found regex_set_scan(const struct regex_set *s, struct text *t, int64_t deadline_ms,
                                 bool *possible);

@@ -1,7 +1,7 @@
 /*
  * Which characters differ in their case only: for every range the distance to the next one of the
- * circle, as k -> KELVIN SIGN -> K -> k.  ASCII's own are in code.  Made from Unicode 13 (Go's
- * unicode.SimpleFold gives these).
+ * circle, as k -> KELVIN SIGN -> K -> k.  ASCII's own are in code.  In the order of `lo`.  Made
+ * from Unicode 13 (Go's unicode.SimpleFold gives these).
  */
 #include "runtime-assets/regex_fold.h"
 
@@ -105,9 +105,9 @@ uint32_t fold_next(uint32_t rune)
 			return rune ^ 0x20;
 		return rune;
 	}
-	for (size_t i = 0; i < sizeof(FOLDS) / sizeof(*FOLDS); i++) {
+	for (size_t i = 0; i < sizeof(FOLDS) / sizeof(*FOLDS) && FOLDS[i].lo <= rune; i++) {
 		const struct fold *f = &FOLDS[i];
-		if (rune < f->lo || rune > f->lo + f->more)
+		if (rune > f->lo + f->more)
 			continue;
 		if (!f->by_two || (rune - f->lo) % 2 == 0)
 			return (uint32_t)((int32_t)rune + f->delta);
@@ -121,7 +121,7 @@ void fold_each(uint32_t lo, uint32_t hi, void (*each)(void *self, uint32_t rune)
 		if (fold_next(r) != r)
 			each(self, r);
 	}
-	for (size_t i = 0; i < sizeof(FOLDS) / sizeof(*FOLDS); i++) {
+	for (size_t i = 0; i < sizeof(FOLDS) / sizeof(*FOLDS) && FOLDS[i].lo <= hi; i++) {
 		const struct fold *f = &FOLDS[i];
 		uint32_t step = f->by_two ? 2 : 1;
 		for (uint32_t r = f->lo; r <= f->lo + f->more; r += step) {

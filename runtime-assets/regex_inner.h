@@ -17,7 +17,7 @@ struct range {
 /* Ranges; ordered and apart from each other once runes_clean() was called. */
 struct runes {
 	struct range *v;
-	size_t n, cap;
+	uint32_t n, cap;
 };
 
 void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi);
@@ -50,14 +50,20 @@ enum re_kind { RE_EMPTY, RE_SET, RE_ASSERT, RE_CONCAT, RE_ALTERNATE, RE_REPEAT }
 
 enum assertion { BEGIN_TEXT, END_TEXT, BEGIN_LINE, END_LINE, WORD_EDGE, NO_WORD_EDGE };
 
+/* Small: there is one of each character of a pattern. */
 struct re {
-	enum re_kind kind;
+	enum re_kind kind : 8;
+	enum assertion assertion : 8;
 	bool lazy;
-	enum assertion assertion;
-	int min, max; /* of RE_REPEAT; max -1: no end */
-	int copies;   /* counts of nested repetitions, multiplied */
-	struct runes set;
-	struct re *first, *last; /* of RE_CONCAT and RE_ALTERNATE; of RE_REPEAT the one in first */
+	int16_t min, max; /* of RE_REPEAT; max -1: no end */
+	int copies;       /* counts of nested repetitions, multiplied */
+	union {
+		struct runes set;
+		struct {
+			/* Of RE_CONCAT and RE_ALTERNATE; of RE_REPEAT the one in first. */
+			struct re *first, *last;
+		};
+	};
 	struct re *next, *prev;
 };
 
@@ -109,13 +115,16 @@ struct program {
 /* Compile `re` (with n patterns: all of them, numbered).  NULL if it grows too large. */
 struct program *program_new(const struct re *const *re, size_t n, enum semantics semantics,
                             bool backwards, struct arena *a);
+/* Is program_new() sure to make one of this?  False does not say that it cannot. */
+bool program_fits(const struct re *re);
 uint16_t program_class(const struct program *p, uint32_t rune);
 enum neighbour neighbour_of(uint32_t rune);
 /* Does it hold between these two, in the order of the text? */
 bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour after);
 
 /* Text that every match contains (or one of several texts), as a tree: the longest run of single
- * characters.  NULL if there is none of two or more. */
+ * characters.  NULL if there is none of two or more.  A run stays where it is in `re`: what is
+ * before its first one and behind its last one does not belong to it. */
 const struct re *literal_run(const struct re *re, struct arena *a);
 
 /* ---- running ----------------------------------------------------------------------------------
@@ -123,8 +132,11 @@ const struct re *literal_run(const struct re *re, struct arena *a);
 
 struct regex {
 	const struct re *tree;
-	const struct program *forwards; /* the one backwards is made when something was found */
+	struct arena *arena;
+	const struct program *forwards; /* NULL until it is needed */
 };
+
+const struct program *regex_forwards(struct regex *re);
 
 struct run {
 	struct text *text;

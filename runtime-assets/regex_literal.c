@@ -27,17 +27,12 @@ static void put_last(struct re *list, struct re *item)
 	list->last = item;
 }
 
-/* n characters that stand side by side. */
-static struct re *copy_run(const struct re *from, size_t n, struct arena *a)
+static struct re *run_of(struct re *first, struct re *last, struct arena *a)
 {
 	struct re *list = ARENA_NEW(a, struct re, 1);
 	list->kind = RE_CONCAT;
-	for (; n > 0; n--, from = from->next) {
-		struct re *copy = ARENA_NEW(a, struct re, 1);
-		copy->kind = RE_SET;
-		copy->set = from->set;
-		put_last(list, copy);
-	}
+	list->first = first;
+	list->last = last;
 	return list;
 }
 
@@ -45,16 +40,19 @@ static struct re *copy_run(const struct re *from, size_t n, struct arena *a)
 static struct demand of_concat(const struct re *re, struct arena *a)
 {
 	struct demand best = { 0 };
-	const struct re *run = NULL;
+	struct re *run = NULL;
+	struct re *run_last = NULL;
 	size_t run_n = 0;
-	const struct re *c = re->first;
+	struct re *c = re->first;
 	while (c) {
-		const struct re *from = c;
+		struct re *from = c;
+		struct re *last = NULL;
 		size_t n = 0;
-		for (; c && n < RUN_MAX && few_runes(c); c = c->next)
-			n++;
+		for (; c && n < RUN_MAX && few_runes(c); c = c->next, n++)
+			last = c;
 		if (n > run_n) {
 			run = from;
+			run_last = last;
 			run_n = n;
 		}
 		if (n > 0)
@@ -65,7 +63,7 @@ static struct demand of_concat(const struct re *re, struct arena *a)
 		c = c->next;
 	}
 	if (run_n > best.n)
-		best = (struct demand){ copy_run(run, run_n, a), run_n };
+		best = (struct demand){ run_of(run, run_last, a), run_n };
 	return best;
 }
 

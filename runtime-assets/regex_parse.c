@@ -216,28 +216,41 @@ static bool take_braces(struct parser *p, int *min, int *max)
 	return ok;
 }
 
-static bool take_repeat(struct parser *p, struct re *re)
+struct count {
+	int min, max;
+};
+
+static bool take_repeat(struct parser *p, struct count *c)
 {
-	re->min = 0;
-	re->max = -1;
-	if (take(p, "*"))
-		return true;
-	if (take(p, "?")) {
-		re->max = 1;
-		return true;
+	c->min = 0;
+	c->max = -1;
+	switch (peek(p)) {
+	case '{':
+		return take_braces(p, &c->min, &c->max);
+	case '?':
+		c->max = 1;
+		break;
+	case '+':
+		c->min = 1;
+		break;
+	case '*':
+		break;
+	default:
+		return false;
 	}
-	if (take(p, "+")) {
-		re->min = 1;
-		return true;
-	}
-	return take_braces(p, &re->min, &re->max);
+	p->at++;
+	return true;
 }
 
-static struct re *repeat(struct parser *p, struct re *re, size_t at, struct re *item)
+static struct re *repeat(struct parser *p, const struct count *count, size_t at, struct re *item)
 {
-	int most = re->max < 0 ? re->min : re->max;
-	if (re->min > COUNT_MAX || re->max > COUNT_MAX || (re->max >= 0 && re->min > re->max))
+	struct re *re = tree(p, RE_REPEAT);
+	int most = count->max < 0 ? count->min : count->max;
+	if (count->min > COUNT_MAX || count->max > COUNT_MAX ||
+	    (count->max >= 0 && count->min > count->max))
 		return parser_fail(p, at, "invalid count");
+	re->min = (int16_t)count->min;
+	re->max = (int16_t)count->max;
 	re->copies = most > 1 ? most * item->copies : item->copies;
 	if (re->copies > COUNT_MAX)
 		return parser_fail(p, at, "nested counts multiply to more than 1000");
@@ -283,8 +296,8 @@ static bool may_repeat(const struct re *re)
 static struct re *parse_item(struct parser *p, struct re *list)
 {
 	size_t from = p->at;
-	struct re *re = tree(p, RE_REPEAT);
-	if (take_repeat(p, re))
+	struct count count;
+	if (take_repeat(p, &count))
 		return parser_fail(p, from, "missing argument to repetition");
 	bool text = p->at + 1 < p->text.n && memcmp(p->text.p + p->at, "\\Q", 2) == 0;
 	bool flags = peek(p) == '(';
@@ -303,12 +316,11 @@ static struct re *parse_item(struct parser *p, struct re *list)
 		item->next = item->prev = NULL;
 	}
 	from = p->at;
-	if (flags || !take_repeat(p, re))
+	if (flags || !take_repeat(p, &count))
 		return item;
-	re = repeat(p, re, from, item);
+	struct re *re = repeat(p, &count, from, item);
 	size_t again = p->at;
-	struct re second;
-	if (re && take_repeat(p, &second))
+	if (re && take_repeat(p, &count))
 		return parser_fail(p, again, "repetition of a repetition");
 	return re;
 }

@@ -5,13 +5,21 @@
  */
 #include "runtime-assets/regex_inner.h"
 
-enum { SETS_MAX = 4096, RANGES_MAX = 65536, WORK_MAX = 50 * RANGES_MAX };
+enum {
+	SETS_MAX = 4096,
+	RANGES_MAX = 65536,
+	WORK_MAX = 50 * RANGES_MAX,
+	FITS_MAX = 1200, /* instructions and ranges of what fits; 2 * FITS_MAX squared < WORK_MAX */
+	LISTS = 128
+};
 
 struct builder {
 	struct program *p;
 	struct arena *a;
 	size_t cap;
 	size_t sets_cap, ranges;
+	uint16_t list[LISTS]; /* number + 1 of the last set whose first character is of this list */
+	uint16_t *set_before; /* the same, of the set before it there */
 	bool full;
 };
 
@@ -34,28 +42,41 @@ static uint16_t inst(struct builder *b, struct inst in)
 	return (uint16_t)p->n++;
 }
 
+static void room_for_set(struct builder *b)
+{
+	struct program *p = b->p;
+	if (p->n_sets < b->sets_cap)
+		return;
+	size_t cap = b->sets_cap ? 2 * b->sets_cap : 16;
+	struct runes *v = ARENA_NEW(b->a, struct runes, cap);
+	uint16_t *before = ARENA_NEW(b->a, uint16_t, cap);
+	if (p->n_sets) {
+		memcpy(v, p->sets, p->n_sets * sizeof(*v));
+		memcpy(before, b->set_before, p->n_sets * sizeof(*before));
+	}
+	p->sets = v;
+	b->set_before = before;
+	b->sets_cap = cap;
+}
+
 /* The number of an equal set. */
 static uint16_t set_number(struct builder *b, const struct runes *set)
 {
 	struct program *p = b->p;
-	for (size_t i = p->n_sets; i-- > 0;) {
-		if (p->sets[i].v == set->v || runes_equal(&p->sets[i], set))
-			return (uint16_t)i;
+	uint16_t *list = &b->list[set->n ? set->v[0].lo % LISTS : 0];
+	for (size_t i = *list; i > 0; i = b->set_before[i - 1]) {
+		if (p->sets[i - 1].v == set->v || runes_equal(&p->sets[i - 1], set))
+			return (uint16_t)(i - 1);
 	}
 	b->ranges += set->n;
 	if (p->n_sets >= SETS_MAX || b->ranges > RANGES_MAX) {
 		b->full = true;
 		return 0;
 	}
-	if (p->n_sets == b->sets_cap) {
-		size_t cap = b->sets_cap ? 2 * b->sets_cap : 16;
-		struct runes *v = ARENA_NEW(b->a, struct runes, cap);
-		if (p->n_sets)
-			memcpy(v, p->sets, p->n_sets * sizeof(*v));
-		p->sets = v;
-		b->sets_cap = cap;
-	}
+	room_for_set(b);
 	p->sets[p->n_sets] = *set;
+	b->set_before[p->n_sets] = *list;
+	*list = (uint16_t)(p->n_sets + 1);
 	return (uint16_t)p->n_sets++;
 }
 
@@ -139,9 +160,13 @@ static uint16_t emit_repeat(struct builder *b, const struct re *re, uint16_t nex
 static uint16_t emit_concat(struct builder *b, const struct re *re, uint16_t next)
 {
 	bool backwards = b->p->backwards;
-	for (const struct re *c = backwards ? re->first : re->last; c && !b->full;
-	     c = backwards ? c->next : c->prev)
+	const struct re *end = backwards ? re->last : re->first;
+	const struct re *c = backwards ? re->first : re->last;
+	for (; c && !b->full; c = backwards ? c->next : c->prev) {
 		next = emit(b, c, next);
+		if (c == end)
+			break;
+	}
 	return next;
 }
 
@@ -223,7 +248,7 @@ static void find_bounds(struct program *p, struct arena *a)
 {
 	size_t n = 1;
 	for (size_t i = 0; i < p->n_sets; i++)
-		n += 2 * p->sets[i].n;
+		n += (size_t)2 * p->sets[i].n;
 	p->bound = ARENA_NEW(a, uint32_t, n);
 	n = 1;
 	for (size_t i = 0; i < p->n_sets; i++) {
@@ -350,6 +375,25 @@ struct program *program_new(const struct re *const *re, size_t n, enum semantics
 		emit_search(&b, p);
 	add_asked_sets(&b);
 	return !b.full && make_classes(&b) ? p : NULL;
+}
+
+/* No fewer than its instructions, nor than the ranges of its sets; above FITS_MAX, any number. */
+static size_t size_bound(const struct re *re)
+{
+	size_t n = 2;
+	if (re->kind == RE_SET)
+		return re->set.n ? re->set.n : 1;
+	for (const struct re *c = re->first; c && n <= FITS_MAX; c = c->next)
+		n += size_bound(c) + (re->kind == RE_ALTERNATE);
+	if (re->kind != RE_REPEAT)
+		return n;
+	int copies = re->max > re->min ? re->max : re->min;
+	return copies > 1 ? n * (size_t)copies : n;
+}
+
+bool program_fits(const struct re *re)
+{
+	return size_bound(re) <= FITS_MAX;
 }
 
 uint16_t program_class(const struct program *p, uint32_t rune)

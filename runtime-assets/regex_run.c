@@ -57,7 +57,8 @@ struct dfa {
 static void forget(struct dfa *d)
 {
 	/* State 0 has nothing to wait for. */
-	memset(d->hash, 0, SLOTS * sizeof(*d->hash));
+	if (d->n > 0)
+		memset(d->hash, 0, SLOTS * sizeof(*d->hash));
 	d->state[0] = (struct state){ 0 };
 	d->n = 1;
 	d->lists_n = 0;
@@ -78,7 +79,7 @@ static void dfa_init(struct dfa *d, const struct program *p, struct run *r)
 	d->state = xmalloc(d->states_max * sizeof(*d->state));
 	d->lists_cap = 2 * p->n;
 	d->lists = xmalloc(d->lists_cap * sizeof(*d->lists));
-	d->hash = xmalloc(SLOTS * sizeof(*d->hash));
+	d->hash = xcalloc(SLOTS, sizeof(*d->hash));
 	d->seen = xcalloc(p->n, sizeof(*d->seen));
 	d->listed = xcalloc(p->n, sizeof(*d->listed));
 	d->stack = xmalloc((2 * p->n + 2) * sizeof(*d->stack));

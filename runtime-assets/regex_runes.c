@@ -9,7 +9,7 @@ enum { SHORT = 16 };
 void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
 {
 	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 1;
+		uint32_t cap = s->cap ? 2 * s->cap : 2;
 		struct range *v = ARENA_NEW(a, struct range, cap);
 		if (s->n)
 			memcpy(v, s->v, s->n * sizeof(*v));
@@ -70,7 +70,7 @@ void runes_clean(struct runes *s)
 	if (s->n < 2)
 		return;
 	sort_ranges(s->v, s->n);
-	size_t n = 1;
+	uint32_t n = 1;
 	for (size_t i = 1; i < s->n; i++) {
 		struct range *last = &s->v[n - 1];
 		if (s->v[i].lo > last->hi + 1)

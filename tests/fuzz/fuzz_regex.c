@@ -35,7 +35,7 @@ static bool same(enum regex_found a, const struct match *x, enum regex_found b,
 	return a == b && (a != REGEX_FOUND || (x->start == y->start && x->end == y->end));
 }
 
-static void check_search(const struct regex *re, struct span text, struct arena *a)
+static void check_search(struct regex *re, struct span text, struct arena *a)
 {
 	struct text_span whole;
 	struct narrow pieces = { .text = { text.n, sizeof(pieces.window), read_narrow },
@@ -48,8 +48,8 @@ static void check_search(const struct regex *re, struct span text, struct arena 
 	assert(found != REGEX_FOUND || (m.start <= m.end && m.end <= text.n));
 	enum regex_found in_pieces = regex_search(re, &pieces.text, clock_ms() + SOON_MS, &n);
 	assert(same(found, &m, in_pieces, &n));
-	if (re->forwards->n <= SLOW_PROGRAM) {
-		enum regex_found simulated = pike_search(re->forwards, text, &n);
+	if (regex_forwards(re)->n <= SLOW_PROGRAM) {
+		enum regex_found simulated = pike_search(regex_forwards(re), text, &n);
 		assert(same(found, &m, simulated, &n));
 	}
 	const struct regex_set *set = regex_set_new(&re, 1, a);
@@ -57,14 +57,14 @@ static void check_search(const struct regex *re, struct span text, struct arena 
 	assert(possible || found == REGEX_NONE);
 }
 
-static void check_steps(const struct regex *re, struct span text)
+static void check_steps(struct regex *re, struct span text)
 {
 	struct text_span whole;
 	size_t end;
 	text_of(&whole, text);
 	struct run r = { .text = &whole.text, .deadline_ms = clock_ms() + SOON_MS };
-	(void)run_forwards(re->forwards, &r, &end);
-	assert(r.steps <= (text.n + 1) * re->forwards->n);
+	(void)run_forwards(regex_forwards(re), &r, &end);
+	assert(r.steps <= (text.n + 1) * regex_forwards(re)->n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -26,20 +26,20 @@ static struct span read_narrow(struct text *t, size_t from)
 	return (struct span){ n->window, size };
 }
 
-static enum regex_found search(const struct regex *re, struct span text, struct match *m)
+static enum regex_found search(struct regex *re, struct span text, struct match *m)
 {
 	struct text_span t;
 	text_of(&t, text);
 	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
 }
 
-static enum regex_found search_narrow(const struct regex *re, struct span text, struct match *m)
+static enum regex_found search_narrow(struct regex *re, struct span text, struct match *m)
 {
 	struct narrow t = { .text = { text.n, sizeof(t.window), read_narrow }, .span = text };
 	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
 }
 
-static bool literal_occurs(const struct regex *re, struct span text, struct arena *a)
+static bool literal_occurs(struct regex *re, struct span text, struct arena *a)
 {
 	struct text_span t;
 	bool possible = false;
@@ -83,8 +83,7 @@ static void expect(const char *who, const char *line, const char *want, const ch
 		print_error("%s: %s: got %s\n", who, line, got);
 }
 
-static void check_match(const struct regex *re, struct span text, const char *want,
-                        const char *line)
+static void check_match(struct regex *re, struct span text, const char *want, const char *line)
 {
 	ARENA_AUTO a = { 0 };
 	struct match m = { 0 };
@@ -93,7 +92,7 @@ static void check_match(const struct regex *re, struct span text, const char *wa
 	expect("automaton", line, want, got);
 	describe(got, search_narrow(re, text, &m), &m);
 	expect("piece by piece", line, want, got);
-	describe(got, pike_search(re->forwards, text, &m), &m);
+	describe(got, pike_search(regex_forwards(re), text, &m), &m);
 	expect("simulation", line, want, got);
 	if (want[0] != '-' && !literal_occurs(re, text, &a))
 		expect("literal", line, want, "not possible");
@@ -185,13 +184,54 @@ static void test_compile_limits(void **state)
 	              "the pattern is too large");
 }
 
+/* What is taken has a program, though most of them are only made by the first search. */
+static void test_compile_what_fits(void **state)
+{
+	(void)state;
+	static const char *const ATOMS[] = { "a",         "(?i:ks)",
+		                             "[^a-z]",    "(a|bc|[d-f])",
+		                             "(?i:[^é])", "(abcdefghijklmnopqrst)",
+		                             "((a?b*)+)", "\\W",
+		                             "(^|$|\\b)" };
+	for (size_t i = 0; i < sizeof(ATOMS) / sizeof(*ATOMS); i++) {
+		for (int n = 1; n <= 1000; n += 9) {
+			ARENA_AUTO a = { 0 };
+			ERR_AUTO e = { 0 };
+			const char *pattern = arena_printf(&a, "%s{%d}x", ATOMS[i], n);
+			struct regex *re = regex_compile(span_of(pattern), &a, &e);
+			if (re)
+				assert_non_null(regex_forwards(re));
+			else
+				assert_string_equal(err_msg(&e), "the pattern is too large");
+		}
+	}
+}
+
+/* An exit specification has a hundred patterns, of which nearly none is ever searched for. */
+static void test_compile_takes_little(void **state)
+{
+	(void)state;
+	static const char PATTERN[] = "(?mi)^(?:[\\w.]*(?:error|exception): .*|unable to restore "
+				      "this file, )perhaps your file "
+				      "is in a different file format";
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct match m;
+	struct regex *re = regex_compile(SPAN(PATTERN), &a, &e);
+	assert_non_null(re);
+	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
+	assert_null(re->forwards);
+	assert_int_equal(search(re, SPAN("nothing"), &m), REGEX_NONE);
+	assert_non_null(re->forwards);
+}
+
 static void test_search_with_nul(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct match m;
-	const struct regex *re = regex_compile(SPAN("b\\x00c"), &a, &e);
+	struct regex *re = regex_compile(SPAN("b\\x00c"), &a, &e);
 	assert_int_equal(search(re, SPAN("a\0b\0c"), &m), REGEX_FOUND);
 	assert_int_equal(m.start, 2);
 	assert_int_equal(m.end, 5);
@@ -210,7 +250,7 @@ static void test_search_folded(void **state)
 		ERR_AUTO e = { 0 };
 		struct match m;
 		const char *pattern = arena_printf(&a, "(?i)^%s$", PAIRS[i][0]);
-		const struct regex *re = regex_compile(span_of(pattern), &a, &e);
+		struct regex *re = regex_compile(span_of(pattern), &a, &e);
 		assert_non_null(re);
 		assert_int_equal(search(re, span_of(PAIRS[i][1]), &m), REGEX_FOUND);
 	}
@@ -251,13 +291,13 @@ static void test_search_takes_linear_time(void **state)
 	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
-		const struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
 		struct text_span t;
 		size_t end;
 		text_of(&t, (struct span){ text, LONG_TEXT });
 		struct run r = { .text = &t.text, .deadline_ms = clock_ms() + SOON_MS };
-		assert_int_equal(run_forwards(re->forwards, &r, &end), REGEX_NONE);
-		assert_true(r.steps <= (LONG_TEXT + 1) * re->forwards->n);
+		assert_int_equal(run_forwards(regex_forwards(re), &r, &end), REGEX_NONE);
+		assert_true(r.steps <= (LONG_TEXT + 1) * regex_forwards(re)->n);
 	}
 }
 
@@ -270,7 +310,7 @@ static void test_search_stops_at_the_deadline(void **state)
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct match m;
-		const struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
 		struct text_span t;
 		text_of(&t, (struct span){ text, LONG_TEXT });
 		assert_int_equal(regex_search(re, &t.text, clock_ms() - 1, &m), REGEX_LATE);
@@ -284,7 +324,7 @@ static void test_search_with_full_table(void **state)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct match m;
-	const struct regex *re = regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &a, &e);
+	struct regex *re = regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &a, &e);
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	static const char END[20] = "axxxxxxxxxxxxxxcxbbb";
@@ -305,7 +345,7 @@ static void test_set_scan_tells_which(void **state)
 	enum { N = sizeof(PATTERNS) / sizeof(*PATTERNS) };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	const struct regex *re[N + 1] = { NULL };
+	struct regex *re[N + 1] = { NULL };
 	bool possible[N + 1] = { false };
 	for (size_t i = 0; i < N; i++)
 		re[i] = regex_compile(span_of(PATTERNS[i]), &a, &e);
@@ -327,6 +367,8 @@ int main(void)
 		cmocka_unit_test(test_search_as_go),
 		cmocka_unit_test(test_compile_says_where),
 		cmocka_unit_test(test_compile_limits),
+		cmocka_unit_test(test_compile_what_fits),
+		cmocka_unit_test(test_compile_takes_little),
 		cmocka_unit_test(test_search_with_nul),
 		cmocka_unit_test(test_search_folded),
 		cmocka_unit_test(test_search_takes_linear_time),

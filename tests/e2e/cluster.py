@@ -8,15 +8,16 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from urllib.parse import urlsplit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.append(os.path.join(ROOT, "tests/http"))
 
-from harness import SLOW, free_port, wait_until
+from harness import SLOW, Server, free_port, wait_until
 
+# Longer than any machine needs.  A test of the deadline, or of the janitor, sets them itself.
+PATIENT = ("--deadline", "600", "--janitor-age", "3600")
 RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
 PATHS = {
@@ -89,6 +90,13 @@ class Cluster:
             self.command = f.read().decode().split("\0")[:-1]
         self.child = None
 
+    def serve(self, *arguments, url=None, kind=Server, **more):
+        """A server that is the user `rest-lit` of the cluster; `url`: of a proxy before it."""
+        ca = () if url else ("--apiserver-ca", self.ca)
+        patient = () if "--deadline" in arguments else PATIENT
+        return kind("--apiserver", url or self.url, *ca, "--apiserver-token-file", self.user_token,
+                    *patient, *arguments, **more)
+
     def close(self):
         subprocess.run([os.path.join(HERE, "apiserver.sh"), "stop", self.directory], check=False,
                        env=self.environment, stderr=sys.stderr)
@@ -149,12 +157,9 @@ class Cluster:
             check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
         with open(self.user_token, encoding="utf-8") as f:
             token = f.read().strip()
-        end = time.monotonic() + 60 * SLOW
-        while not self.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", REVIEW,
-                           token=token)[1].get("status", {}).get("allowed"):
-            if not check.ok("the role is in force", time.monotonic() < end):
-                return
-            time.sleep(0.05)
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        check.ok("the role is in force", wait_until(lambda: self.api(
+            "POST", path, REVIEW, token=token)[1].get("status", {}).get("allowed")))
 
     def set_rules(self, role, rules):
         """These for the Role or ClusterRole at that path; waits until they are in force for the user
@@ -180,13 +185,13 @@ class Cluster:
         if self.child:
             self.child.wait()
         # The process counts as dead when its first thread is; the last one closes the sockets.
-        while self.listens():
-            time.sleep(0.05)
+        if not wait_until(lambda: not self.listens(), 300):
+            raise RuntimeError("the API server does not end")
 
     def listens(self):
         address = urlsplit(self.url)
         try:
-            socket.create_connection((address.hostname, address.port), timeout=5).close()
+            socket.create_connection((address.hostname, address.port), timeout=60 * SLOW).close()
             return True
         except OSError:
             return False
@@ -198,16 +203,15 @@ class Cluster:
         self.pid = self.child.pid
         with open(os.path.join(self.directory, "kube-apiserver.pid"), "w", encoding="utf-8") as f:
             f.write(str(self.pid))
-        end = time.monotonic() + 60 * SLOW
-        while time.monotonic() < end:
+
+        def serves():
             try:
                 # The CRD is served again, a moment after all else.
-                if self.api("GET", FRAMEWORKS)[0] == 200:
-                    return
+                return self.api("GET", FRAMEWORKS)[0] == 200
             except (OSError, ValueError, http.client.HTTPException):
-                pass
-            time.sleep(0.2)
-        raise RuntimeError("the API server does not come up again")
+                return False
+        if not wait_until(serves, 300):
+            raise RuntimeError("the API server does not come up again")
 
     def freeze(self):
         os.kill(self.pid, signal.SIGSTOP)

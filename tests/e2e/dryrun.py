@@ -3,18 +3,13 @@ import json
 import os
 
 from cluster import PATHS
-from harness import ROOT, Server, framework_name, job_v2, job_v2_secret, run, wait_until
+from harness import ROOT, framework_name, job_v2, job_v2_secret, run, wait_until
 from jobs import FACTS, content_type, difference, is_v1, job_files, normal
 
 MARKER = "Marker-of-a-secret-141421"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 MERGE = "application/merge-patch+json"
-
-
-def serve(cluster, *arguments):
-    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
-                  "--apiserver-token-file", cluster.user_token, "--deadline", "60", *arguments)
 
 
 def everything(cluster):
@@ -30,7 +25,7 @@ def test_dry_run_of_all_examples(check, cluster):
     files = job_files("examples/*.json", "examples/*.yaml") + \
         job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::8]
     before, tried = everything(cluster), 0
-    with serve(cluster, "--facts", FACTS, "--priority-class") as server:
+    with cluster.serve("--facts", FACTS, "--priority-class") as server:
         for path in files:
             name = os.path.relpath(path, ROOT)
             translated = run("translate", "--user", "alice", "--facts", FACTS, "--priority-class", path)
@@ -52,7 +47,7 @@ def test_dry_run_of_all_examples(check, cluster):
 
 
 def test_dry_run_list_is_taken_by_kubectl(check, cluster):
-    with serve(cluster, "--priority-class") as server:
+    with cluster.serve("--priority-class") as server:
         body = json.dumps({**json.loads(job_v2_secret("list", MARKER)), "contributor": "x"})
         reply = try_job(server, body)
         check.equal("with secrets: 200", reply.status, 200)
@@ -64,7 +59,7 @@ def test_dry_run_list_is_taken_by_kubectl(check, cluster):
 
 def test_dry_run_meets_what_is_there(check, cluster):
     name = framework_name("met")
-    with serve(cluster, "--priority-class") as server:
+    with cluster.serve("--priority-class") as server:
         check.equal("submitted", server.submit(job_v2_secret("met", MARKER)).status, 202)
         before = everything(cluster)
         reply = try_job(server, job_v2_secret("met", MARKER))
@@ -84,7 +79,7 @@ def test_dry_run_refused(check, cluster):
     """By rights, by a quota, by validation: said as of a submission, and nothing is there."""
     before = everything(cluster)
     whole = cluster.api("GET", ROLE)[1]["rules"]
-    with serve(cluster) as server:
+    with cluster.serve() as server:
         def said(what, body, status, code, *words):
             seen = []
 
@@ -115,7 +110,7 @@ def test_dry_run_refused(check, cluster):
             said("quota", job_v2_secret("q", MARKER), 500, "UnknownError", "a quota or an admission rule")
             cluster.api("DELETE", f"{QUOTAS}/none")
             check.ok("without a quota", wait_until(lambda: try_job(server, job_v2_secret("q", MARKER)).status == 200))
-    with serve(cluster, "--namespace", "nowhere") as server:
+    with cluster.serve("--namespace", "nowhere") as server:
         reply = try_job(server, job_v2("n"))
         check.ok("in a namespace without rights or that is not there", reply.status == 500, reply)
     check.equal("nothing is there", everything(cluster), before)

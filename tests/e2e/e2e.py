@@ -24,21 +24,16 @@ import overlays
 import people
 import size
 import states
-from cluster import Cluster, end_in_order, step, tools
-from harness import (BINARY, ROOT, SLOW, Checks, Server, choose, framework_name, job_v2, job_v2_secret, run,
-                     wait_until)
+from cluster import PATIENT, Cluster, end_in_order, step, tools
+from harness import (BINARY, ROOT, Checks, Server, choose, framework_name, job_v2, job_v2_secret,
+                     run, wait_until)
 from jobs import submit_all, submit_with_configmap
+from promise import is_taken
 
 MARKER = "Marker-of-a-secret-271828"
 DEPENDENTS = ("-configcred", "-regcred")
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
-
-
-def serve(cluster, *arguments, **more):
-    """A server that is the user `rest-lit` of the cluster."""
-    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
-                  "--apiserver-token-file", cluster.user_token, *arguments, **more)
 
 
 def objects_of(cluster, job):
@@ -69,7 +64,7 @@ def orphans(cluster, job):
 # ---- rights -----------------------------------------------------------------------------
 def test_no_rights(check, cluster):
     """Before any role is bound: the message says what is needed."""
-    with serve(cluster, "--deadline", "5") as server:
+    with cluster.serve() as server:
         reply = server.submit(job_v2("no-rights"))
         check.equal("no rights: refused", reply.status, 500)
         check.ok("no rights: names verb and resource", "create" in reply.message and
@@ -90,7 +85,7 @@ def bind(check, cluster):
 def test_missing_verb(check, cluster):
     """A role without one of its verbs: the message names it, and the way back works."""
     whole = cluster.api("GET", ROLE)[1]["rules"]
-    with serve(cluster, "--deadline", "5") as server:
+    with cluster.serve() as server:
         for verb, resource in (("create", "secrets"), ("patch", "frameworks")):
             job = f"without-{verb}-{resource}"
             rules = json.loads(json.dumps(whole))
@@ -123,7 +118,7 @@ def test_left_over(check, cluster):
     """What an older job of the same name has left: a PriorityClass, which nobody collects, is
     replaced; a Secret is the garbage collector's, and the job has to wait."""
     name = framework_name("left-over")
-    with serve(cluster, "--priority-class") as server:
+    with cluster.serve("--priority-class") as server:
         check.equal("first", server.submit(job_v2_secret("left-over", MARKER)).status, 202)
         old = cluster.get("PriorityClass", name + "-priority")["metadata"]["uid"]
         remove(cluster, "left-over")
@@ -162,9 +157,9 @@ def read64(path):
 
 def test_kubeconfig(check, cluster):
     """Each way in which a kubeconfig can say who we are."""
-    with Server("--kubeconfig", cluster.kubeconfig) as server:
+    with Server("--kubeconfig", cluster.kubeconfig, *PATIENT) as server:
         submit_one(check, cluster, "kubeconfig, token file", server)
-    with Server("--kubeconfig", cluster.kubeconfig, "--context", "kit-cert") as server:
+    with Server("--kubeconfig", cluster.kubeconfig, "--context", "kit-cert", *PATIENT) as server:
         submit_one(check, cluster, "kubeconfig, client certificate", server)
     pki = os.path.join(cluster.directory, "pki")
     for what, user in (("inline token", {"token": cluster.token}),
@@ -179,7 +174,7 @@ def test_kubeconfig(check, cluster):
                            "certificate-authority-data": read64(cluster.ca)}}],
                        "users": [{"name": "u", "user": user}],
                        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}]}, f)
-        with Server("--kubeconfig", path) as server:
+        with Server("--kubeconfig", path, *PATIENT) as server:
             submit_one(check, cluster, f"kubeconfig, {what}", server)
 
 
@@ -211,7 +206,7 @@ def test_in_cluster(check, cluster):
         print("     in-cluster login: skipped, may not mount here")
         return
     host, port = cluster.url.split("//")[1].split(":")
-    with Server("--namespace", "default", program=["unshare", "-m", script], environment={
+    with Server("--namespace", "default", *PATIENT, program=["unshare", "-m", script], environment={
             "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}) as server:
         submit_one(check, cluster, "service account", server)
 
@@ -230,7 +225,7 @@ def test_wrong_logins(check, cluster):
             ("another CA", other, cluster.user_token, "certificate", 503),
             ("unknown token", cluster.ca, stale, "401", 500)):
         with Server("--apiserver", cluster.url, "--apiserver-ca", ca, "--apiserver-token-file", token,
-                    "--deadline", "3") as server:
+                    *PATIENT) as server:
             reply = server.submit(job_v2("wrong-login"))
             check.equal(f"{what}: refused", reply.status, wanted)
             check.ok(f"{what}: says so", word in reply.message, reply)
@@ -240,7 +235,7 @@ def test_wrong_logins(check, cluster):
 def test_environment(check, cluster):
     """Variables that libcurl and its TLS library would obey: keys on disk, tokens to a proxy."""
     keys = os.path.join(cluster.directory, "keys.log")
-    with serve(cluster, environment={
+    with cluster.serve(environment={
             "SSLKEYLOGFILE": keys, "https_proxy": "http://127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:1",
             "ALL_PROXY": "http://127.0.0.1:1", "http_proxy": "http://127.0.0.1:1"}) as server:
         submit_one(check, cluster, "hostile environment", server)
@@ -249,24 +244,22 @@ def test_environment(check, cluster):
 
 # ---- trouble ----------------------------------------------------------------------------
 def test_down(check, cluster):
-    with serve(cluster, "--deadline", "4") as server:
+    # What is cut off by the deadline is removed soon.
+    with cluster.serve("--deadline", "4", "--janitor-age", "14",
+                       "--janitor-interval", "1") as server:
         check.ok("up: /readyz", server.ready())
         cluster.kill()
-        start = time.monotonic()
         reply = server.submit(job_v2_secret("down", MARKER))
-        took = time.monotonic() - start
         check.equal("down: status", reply and reply.status, 503)
-        check.ok("down: within the deadline", took < 60 * SLOW, took)
         check.ok("down: says that it is the API server", "API server" in reply.message, reply)
         check.ok("down: /readyz", wait_until(
-            lambda: server.request("GET", "/readyz").status == 503, 10))
+            lambda: server.request("GET", "/readyz").status == 503))
         check.equal("down: /healthz", server.request("GET", "/healthz").status, 200)
         cluster.start_again()
         check.equal("up again: nothing is left", objects_of(cluster, "down"), [])
-        check.equal("up again: the same job is taken",
-                    server.submit(job_v2_secret("down", MARKER)).status, 202)
-        check.ok("up again: /readyz", wait_until(
-            lambda: server.request("GET", "/readyz").status == 200, 10))
+        check.ok("up again: the same job is taken",
+                 is_taken(server, job_v2_secret("down", MARKER)), server.log()[-2000:])
+        check.ok("up again: /readyz", server.ready())
         remove(cluster, "down")
 
 
@@ -294,7 +287,7 @@ def submit_many(server, jobs):
 
     def one(job):
         try:
-            replies[job] = server.submit(job_v2_secret(job, MARKER))
+            replies[job] = server.submit(job_v2_secret(job, MARKER), seconds=700)
         except OSError:
             replies[job] = None
     threads = [threading.Thread(target=one, args=(job,)) for job in jobs]
@@ -306,11 +299,10 @@ def submit_many(server, jobs):
 def test_killed_amidst(check, cluster):
     """The API server is killed while it makes jobs, and comes back."""
     jobs = [f"amidst-{i}" for i in range(40)]
-    with serve(cluster, "--deadline", "80") as server:
+    with cluster.serve() as server:
         replies, threads = submit_many(server, jobs)
-        wait_until(lambda: len(replies) >= 5, 20)
+        wait_until(lambda: len(replies) >= 5)
         cluster.kill()
-        time.sleep(1)
         cluster.start_again()
         for t in threads:
             t.join()
@@ -325,40 +317,39 @@ def test_killed_amidst(check, cluster):
 def test_frozen(check, cluster):
     """The API server stops dead with requests in its hands, and goes on later."""
     jobs = [f"frozen-{i}" for i in range(20)]
-    with serve(cluster, "--deadline", "4") as server:
-        check.equal("warm", server.submit(job_v2_secret("warm", MARKER)).status, 202)
+    with cluster.serve("--deadline", "4") as server:
+        check.ok("frozen: /readyz before", server.ready())
         replies, threads = submit_many(server, jobs[:10])
-        wait_until(lambda: len(replies) >= 2, 20)
+        wait_until(lambda: len(replies) >= 2)
         cluster.freeze()
         more, more_threads = submit_many(server, jobs[10:])
-        start = time.monotonic()
         for t in threads + more_threads:
             t.join()
-        took = time.monotonic() - start
         cluster.thaw()
-        check.ok("frozen: all are answered in time", took < 60 * SLOW, took)
-        time.sleep(3)
+        time.sleep(1)  # what it goes on with changes nothing; a look too early misses a defect
         replies.update(more)
         for job in jobs:
             kept_promise(check, cluster, "frozen", job, replies.get(job))
         statuses = [r.status for r in replies.values() if r]
         print("     API server frozen amidst:", {s: statuses.count(s) for s in sorted(set(statuses))})
-        for job in jobs + ["warm"]:
+        for job in jobs:
             remove(cluster, job)
 
 
 def test_server_killed(check, cluster):
     """rest-lit itself is killed amidst: no job runs that lacks its Secrets."""
     jobs = [f"suicide-{i}" for i in range(40)]
-    server = serve(cluster)
+    server = cluster.serve()
     replies, threads = submit_many(server, jobs)
-    wait_until(lambda: len(replies) >= 5, 20)
+    wait_until(lambda: len(replies) >= 5)
     server.kill()
     for t in threads:
         t.join()
     server.remove()
-    time.sleep(1)
     for job in jobs:
+        # What it had sent last may still be under way.
+        wait_until(lambda job=job: cluster.get("Framework", framework_name(job)) or
+                   not orphans(cluster, job))
         framework = cluster.get("Framework", framework_name(job))
         if framework and framework["spec"]["executionType"] == "Start":
             check.equal(f"killed: {job} is started, so complete", len(objects_of(cluster, job)), 3)

@@ -205,11 +205,10 @@ class Place:
         cluster.kubectl("apply", "-f", os.path.join(ROOT, "runtime-assets/rbac.yaml"))
         cluster.kubectl("apply", "-f", "-", text=json.dumps(REVIEWS).encode())
         wait_until(lambda: cluster.api("GET", ACCOUNT)[0] == 200)
-        self.server = kind(
-            "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file", cluster.user_token,
+        self.server = cluster.serve(
             "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET), "--loops", "1", "--rate-address",
             "0", "--output-listen", f"127.0.0.1:{self.output_port}", "--output-url",
-            url or f"http://127.0.0.1:{self.output_port}", *arguments, who=[], **more)
+            url or f"http://127.0.0.1:{self.output_port}", *arguments, who=[], kind=kind, **more)
 
     def __enter__(self):
         return self

@@ -9,7 +9,7 @@ import re
 import threading
 
 from cluster import PATHS
-from harness import ROOT, Server, run
+from harness import ROOT, run
 
 FACTS = os.path.join(ROOT, "tests/e2e/facts.json")
 THREADS = 3
@@ -198,10 +198,7 @@ def submit_all(check, cluster, profile, options):
         # Each file once, in one of the two profiles.
         corpus = corpus[profile == "openpai"::2]
     files = examples + corpus
-    server = Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
-                    "--apiserver-token-file", cluster.user_token, "--profile", profile, "--facts",
-                    FACTS, *options)
-    with server:
+    with cluster.serve("--profile", profile, "--facts", FACTS, *options) as server:
         jobs = Jobs(check, cluster, server, profile, options)
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
             for path, wrong in zip(files, pool.map(lambda p: attempt(jobs, p), files)):
@@ -219,8 +216,7 @@ def submit_all(check, cluster, profile, options):
 def submit_with_configmap(check, cluster):
     """The environment moves to a ConfigMap where it is large: here, from a few bytes on."""
     options = ["--max-env-inline", "64"]
-    with Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
-                cluster.user_token, "--facts", FACTS, *options) as server:
+    with cluster.serve("--facts", FACTS, *options) as server:
         jobs = Jobs(check, cluster, server, "plain", options)
         for path in job_files("examples/distributed.yaml", "examples/tfDemo.json"):
             jobs.one(path)

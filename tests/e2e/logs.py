@@ -6,7 +6,7 @@ import tempfile
 import time
 
 from cluster import FRAMEWORKS, PATHS
-from harness import PATIENCE, SLOW, Server, framework_name, job_v2, wait_until
+from harness import PATIENCE, SLOW, framework_name, job_v2, wait_until
 from kubelet import Kubelet, Log
 from tokens import SECRET, bearer, token, write_file
 
@@ -23,9 +23,8 @@ class Place:
         self.kubelet = Kubelet(cluster)
         self.directory = tempfile.mkdtemp(prefix="rest-lit-logs.")
         file = write_file(self.directory, "jwt-secret", SECRET)
-        self.server = Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
-                             cluster.user_token, "--jwt-secret-file", file, "--loops", "1", "--rate-address", "0",
-                             who=[])
+        self.server = cluster.serve("--jwt-secret-file", file, "--loops", "1",
+                                    "--rate-address", "0", who=[])
         self.log = Log(b"first line\nsecond \xff line\n")
         self.kubelet.logs[POD, "app"] = self.log
 
@@ -180,6 +179,7 @@ def logs_read_slowly(check, cluster):
 
 
 def stands(log):
+    """Too early an answer misses a defect, and fails no test."""
     seen = log.sent
     time.sleep(0.5)
     return seen > 0 and log.sent == seen

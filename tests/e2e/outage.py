@@ -43,7 +43,7 @@ class Crowd:
             number += 1
             start = time.monotonic()
             try:
-                reply = self.server.submit(job_text(job), seconds=250)
+                reply = self.server.submit(job_text(job), seconds=700)
             except OSError:
                 reply = None
             with self.lock:
@@ -65,15 +65,14 @@ class Crowd:
 
 
 def outage(check, cluster, what, happens, refusals):
-    # To start it again may take long.
-    with serve(cluster, "--deadline", "200", "--janitor-age", "300", "--drain-timeout", "250") as server:
+    with serve(cluster, "--drain-timeout", "700") as server:
         with Crowd(server, what) as crowd:
-            wait_until(lambda: crowd.taken() >= CLIENTS)
+            wait_until(lambda: crowd.taken() >= CLIENTS, 300)
             start = time.monotonic()
             happens(cluster)
             away = time.monotonic() - start
             before = crowd.taken()
-            wait_until(lambda: crowd.taken() >= before + CLIENTS)
+            wait_until(lambda: crowd.taken() >= before + CLIENTS, 300)
         check.equal(f"{what}: exit status", server.stop(), 0)
     collect(cluster)
     seen = Seen(cluster)
@@ -83,7 +82,9 @@ def outage(check, cluster, what, happens, refusals):
     for job, status, _, reply in crowd.answers:
         wrong = broken_promise(seen.of(job), job, [status])
         check.ok(f"{what}: {job}: {status}", wrong is None, f"{wrong}; {reply and reply.message}")
-    refused = [reply.message if reply else "no answer" for _, status, _, reply in crowd.answers if status != 202]
+    # An API server that has come up says 403 until it has read its roles, which may take long.
+    refused = [reply.message if reply else "no answer" for _, status, _, reply in crowd.answers
+               if status != 202 and not (reply and "403 Forbidden" in reply.message)]
     check.ok(f"{what}: at most {refusals} refusals", len(refused) <= refusals, refused[:5])
     check.ok(f"{what}: the rest was taken", statuses[202] >= 2 * CLIENTS, dict(statuses))
     remove_all(cluster)

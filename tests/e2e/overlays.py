@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 
-from harness import ROOT, Server, job_v2
+from harness import ROOT, SLOW, Server, job_v2
 from jobs import FACTS, FC_WORDS, THREADS, content_type, is_v1, job_files
 from program import program
 from templates import changes, lay_out
@@ -91,7 +91,7 @@ def form(value, key=""):
 def pods_of(server, jobs):
     """Pods by form, each with the job that it is of; and those jobs whose pods are of new forms."""
     pods, tellers = {}, []
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60 * SLOW)
     for name, text, path, kind in jobs:
         connection.request("POST", path + "?dryRun=true", text, {"Content-Type": kind})
         reply = connection.getresponse()

@@ -6,10 +6,9 @@ import json
 import os
 import shutil
 import tempfile
-import time
 
 from cluster import ROOT
-from harness import Server, framework_name, job_v2, wait_until
+from harness import framework_name, job_v2, wait_until
 from openpai import group_object, hexed, user_object
 from tokens import SECRET, bearer, token, token_id, write_file
 
@@ -49,13 +48,14 @@ def prepare(check, cluster):
 
 
 def patiently(ask):
-    """Its status, but for 503: ten TokenReviews a second are asked, and no more."""
-    for _ in range(60):
-        status = ask()
-        if status != 503:
-            break
-        time.sleep(0.5)
-    return status
+    """Its answer, but for 503: ten TokenReviews a second are asked, and no more."""
+    replies = []
+
+    def answered():
+        replies[:] = [ask()]
+        return replies[0].status != 503
+    wait_until(answered)
+    return replies[0]
 
 
 class Place:
@@ -64,15 +64,17 @@ class Place:
         file = write_file(self.directory, "jwt-secret", SECRET)
         if issuers:
             arguments += ("--issuers", write_file(self.directory, "issuers", json.dumps(issuers)))
-        self.server = Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
-                             "--apiserver-token-file", cluster.user_token, "--jwt-secret-file", file,
-                             "--rate-address", "0", "--token-cache", "0", *arguments, who=[])
+        self.server = cluster.serve("--jwt-secret-file", file, "--rate-address", "0",
+                                    "--token-cache", "0", *arguments, who=[])
 
     def login(self, name="alice"):
         return self.server.request("POST", LOGIN, f"username={name}&password={name}-password", FORM)
 
+    def check(self, text):
+        return self.server.request("GET", CHECK, headers=bearer(text))
+
     def status(self, text):
-        return self.server.request("GET", CHECK, headers=bearer(text)).status
+        return self.check(text).status
 
     def __enter__(self):
         return self
@@ -90,7 +92,7 @@ def stored(cluster, name, space="pai-user-token"):
 def logins_of_an_openpai_cluster(check, cluster):
     with Place(cluster, "--users", "openpai", "--token-check", "stored") as p:
         # Roles take a moment.
-        wait_until(lambda: p.login().status == 200, 30)
+        wait_until(lambda: p.login().status == 200)
         before = stored(cluster, hexed("alice"))
         first, second = p.login().json, p.login().json
         check.equal("who", (first["user"], first["admin"]), ("alice", False))
@@ -121,7 +123,7 @@ def users_are_managed(check, cluster):
     with Place(cluster, "--users", "openpai", "--token-check", "signature", "--token-lifetime", "600") as p:
         def ask(who, method, path, body=None):
             return p.server.request(method, path, json.dumps(body) if body else None, {**bearer(token(who)), **(json_type if body else {})})
-        wait_until(lambda: ask("root", "GET", "/api/v2/users").status == 200, 30)
+        wait_until(lambda: ask("root", "GET", "/api/v2/users").status == 200)
         new = {"username": "dora", "password": "dora-password", "virtualCluster": ["default"], "email": "d@example.com"}
         check.equal("create", ask("root", "POST", "/api/v2/users", new).status, 201)
         check.equal("again", ask("root", "POST", "/api/v2/users", new).code, "ConflictUserError")
@@ -141,7 +143,7 @@ def users_are_managed(check, cluster):
 def revoked_ones_are_listed(check, cluster):
     with Place(cluster, "--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked") as p:
         mine, app = token("alice"), token("alice", application=True)
-        wait_until(lambda: p.status(mine) == 200, 30)
+        wait_until(lambda: p.status(mine) == 200)
         reply = p.server.request("DELETE", "/api/v2/tokens/" + app, headers=bearer(mine))
         check.equal("revoked", reply.status, 200)
         check.equal("no more", p.status(app), 401)
@@ -183,8 +185,7 @@ def storages_are_those_of_groups(check, cluster):
     with Place(cluster, "--users", "openpai", "--token-check", "signature") as p:
         mine = bearer(token("carol"))
         # Roles take a moment.
-        wait_until(lambda: p.server.request("GET", "/api/v2/storages", headers=mine).status == 200,
-                   30)
+        wait_until(lambda: p.server.request("GET", "/api/v2/storages", headers=mine).status == 200)
         seen = p.server.request("GET", "/api/v2/storages", headers=mine).json["storages"]
         check.equal("storages", seen, [
             {"name": "home", "share": False, "volumeName": "home-pv", "default": True},
@@ -206,7 +207,7 @@ def storages_are_those_of_groups(check, cluster):
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
         rules = cluster.api("GET", role)[1]["rules"]
         cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")
-        check.ok("without the right", wait_until(lambda: p.status(token("carol")) == 503, 30))
+        check.ok("without the right", wait_until(lambda: p.status(token("carol")) == 503))
         check.ok("the log says which", p.server.logged("persistentvolumes"), p.server.log())
         cluster.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")
 
@@ -224,29 +225,27 @@ def service_accounts_come_by_the_list(check, cluster):
     with Place(cluster, "--token-check", "signature", issuers=issuers) as p:
         good = account_token(cluster, "ci", "deployer", "rest-lit")
         # Roles take a moment: until then, nobody can be asked.
-        check.equal("one that is listed", patiently(lambda: p.status(good)), 200)
-        time.sleep(1)
-        said = p.server.request("GET", CHECK, headers=bearer(good)).json
-        check.equal("who", (said["username"], said["application"]), ("bob", True))
-        check.equal("submits", p.server.submit(job_v2("by-account"), bearer(good)).status, 202)
+        said = patiently(lambda: p.check(good))
+        check.equal("one that is listed", said.status, 200)
+        check.equal("who", (said.json["username"], said.json["application"]), ("bob", True))
+        reply = patiently(lambda: p.server.submit(job_v2("by-account"), bearer(good)))
+        check.equal("submits", reply.status, 202)
         check.ok("as that user", cluster.get("Framework", framework_name("by-account", "bob")))
-        check.equal("manages no tokens", p.server.request("GET", "/api/v2/tokens",
-                                                          headers=bearer(good)).status, 403)
+        check.equal("manages no tokens", patiently(
+            lambda: p.server.request("GET", "/api/v2/tokens", headers=bearer(good))).status, 403)
         for what, text in (
                 ("the API server's audience", account_token(cluster, "ci", "deployer", ISSUER)),
                 ("another", account_token(cluster, "ci", "deployer", "vault")),
                 ("another account", account_token(cluster, "ci", "other", "rest-lit")),
                 ("another namespace", account_token(cluster, "evil", "deployer", "rest-lit")),
                 ("changed", good[:-8] + "AAAAAAAA")):
-            check.equal(what, patiently(lambda: p.status(text)), 401)
+            check.equal(what, patiently(lambda text=text: p.check(text)).status, 401)
         both = account_token(cluster, "ci", "deployer", "vault", "rest-lit")
-        check.equal("made for us as well", patiently(lambda: p.status(both)), 200)
+        check.equal("made for us as well", patiently(lambda: p.check(both)).status, 200)
         path = "/api/v1/namespaces/ci/serviceaccounts/deployer"
         check.equal("the account goes", cluster.api("DELETE", path)[0], 200)
-        end = time.monotonic() + 60
-        while patiently(lambda: p.status(good)) == 200 and time.monotonic() < end:
-            time.sleep(0.5)
-        check.equal("and its tokens with it", patiently(lambda: p.status(good)), 401)
+        check.ok("and its tokens with it",
+                 wait_until(lambda: p.status(good) == 401, 120), p.check(good))
 
 
 TESTS = [prepare, logins_of_an_openpai_cluster, storages_are_those_of_groups,

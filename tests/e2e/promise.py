@@ -11,9 +11,10 @@ import json
 import re
 import threading
 import time
+import uuid
 
 from cluster import PATHS
-from harness import Server, framework_name, job_v2
+from harness import framework_name, job_v2, wait_until
 
 KINDS = ("Framework", "Secret", "ConfigMap", "PriorityClass")
 OURS = re.compile(r"^[0-9a-f]{32}(-|$)")
@@ -29,9 +30,29 @@ MAKE_ALL = ("--priority-class", "--max-env-inline", "0")
 
 
 def serve(cluster, *arguments, url=None, **more):
-    """A server that is the user `rest-lit` of the cluster; `url`: of a proxy before it."""
-    login = ["--apiserver", url] if url else ["--apiserver", cluster.url, "--apiserver-ca", cluster.ca]
-    return Server(*login, "--apiserver-token-file", cluster.user_token, *MAKE_ALL, *arguments, **more)
+    return cluster.serve(*MAKE_ALL, *arguments, url=url, **more)
+
+
+def connect(server):
+    """A connection to a server that is killed now and then, when it listens."""
+    found = []
+
+    def listens():
+        try:
+            found.append(server.connect())
+            return True
+        except OSError:
+            return False
+    if not wait_until(listens, 300):
+        raise RuntimeError("the server does not listen")
+    return found[0]
+
+
+def is_taken(server, text):
+    """Whether a client that repeats its request gets its job: the first may have met the deadline,
+    which is short."""
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    return wait_until(lambda: server.submit(text, key).status == 202, 300)
 
 
 def marker(job):
@@ -69,6 +90,20 @@ class Seen:
             for o in items(cluster, kind):
                 name = o["metadata"]["name"]
                 self.objects.setdefault(name[:32], {})[kind + name[32:]] = o
+        self.leave_out_garbage()
+
+    def leave_out_garbage(self):
+        """What belongs to what is not there is the garbage collector's; a request that was given up
+        may have made it a moment ago."""
+        uids = {parts["Framework"]["metadata"]["uid"] for parts in self.objects.values()
+                if "Framework" in parts}
+
+        def stays(o):
+            owners = o["metadata"].get("ownerReferences")
+            return not owners or any(owner["uid"] in uids for owner in owners)
+        kept = {name: {k: o for k, o in parts.items() if stays(o)}
+                for name, parts in self.objects.items()}
+        self.objects = {name: parts for name, parts in kept.items() if parts}
 
     def of(self, job):
         return self.objects.get(framework_name(job), {})

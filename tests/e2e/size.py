@@ -1,7 +1,7 @@
 """Large jobs in a real API server: what moves to a ConfigMap, and how large a Framework may be."""
 import json
 
-from harness import Server, framework_name, job_v2, run
+from harness import framework_name, job_v2, run
 
 DEFAULT_MAX = 1408 * 1024  # --max-object
 KIB = 1024
@@ -12,11 +12,6 @@ def large(name, roles, instances, command="echo"):
     worker = {**value["taskRoles"]["worker"], "instances": instances, "commands": [command]}
     value["taskRoles"] = {f"role_{i}": worker for i in range(roles)}
     return json.dumps(value)
-
-
-def serve(cluster, *arguments):
-    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca,
-                  "--apiserver-token-file", cluster.user_token, *arguments)
 
 
 def remove(cluster, name):
@@ -35,7 +30,7 @@ def test_hundred_roles(check, cluster):
         size = sum(len(json.dumps(i, separators=(",", ":"), ensure_ascii=False).encode()) for i in items)
         print(f"     {profile}: 100 roles x 50 tasks: {size} bytes", flush=True)
         check.ok(f"{profile}: below 700 KiB", size < 700 * KIB, size)
-        with serve(cluster, "--profile", profile) as server:
+        with cluster.serve("--profile", profile) as server:
             reply = server.submit(text)
             check.equal(f"{profile}: 202", reply.status, 202)
         framework = cluster.get("Framework", name)
@@ -62,7 +57,7 @@ def test_largest(check, cluster):
         n = (fits + above) // 2
         done = run("translate", "--user", "alice", "--max-rendered", "4MiB", "-", text=text(n).encode())
         fits, above = (n, above) if done.returncode == 0 else (fits, n)
-    with serve(cluster, "--max-body", "1MiB", "--max-rendered", "4MiB") as server:
+    with cluster.serve("--max-body", "1MiB", "--max-rendered", "4MiB") as server:
         # Marks of the submission are not in what translate prints.
         check.equal("too large by a hair: 413", server.submit(text(above)).status, 413)
         reply = server.submit(text(fits - 20))

@@ -8,7 +8,7 @@ import json
 from cluster import FRAMEWORKS
 from detail_reference import Detail, differences
 from details import SPECS, plain, same, snapshot
-from harness import Server, framework_name, job_v2, wait_until
+from harness import framework_name, job_v2, wait_until
 
 MERGE = "application/merge-patch+json"
 # One job until it has succeeded; another that is tried again, and so on.
@@ -18,11 +18,6 @@ WAYS = {
     "is-refused": ["02", "15"], "does-not-mind": ["06", "16"], "has-many-tasks": ["23"],
     "tries-its-tasks-again": ["06", "20"], "is-tried-twice": ["06", "17", "18", "19", "22"],
 }
-
-
-def serve(cluster, *arguments):
-    return Server("--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
-                  cluster.user_token, *arguments)
 
 
 def write(cluster, name, status):
@@ -54,14 +49,15 @@ def one_state(check, cluster, server, job, number):
     want = Detail(now, SPECS).whole()
     reached(server, job, want)
     same(check, what, want, server.request("GET", f"/api/v2/jobs/alice~{job}"))
-    status, row = want["jobStatus"], row_of(server, job)
-    check.equal(f"{what}: the same in the list",
-                [row.get(k) for k in ("state", "subState", "retries", "completedTime", "virtualCluster")],
-                [status[k] for k in ("state", "subState", "retries", "completedTime", "virtualCluster")])
+    keys = ("state", "subState", "retries", "completedTime", "virtualCluster")
+    status = {k: want["jobStatus"][k] for k in keys}
+    check.ok(f"{what}: the same in the list", wait_until(
+        lambda: {k: row_of(server, job).get(k) for k in keys} == status),
+        (row_of(server, job), status))
 
 
 def test_states(check, cluster):
-    with serve(cluster) as server:
+    with cluster.serve() as server:
         for job, numbers in WAYS.items():
             check.equal(f"{job}: is taken", server.submit(job_v2(job)).status, 202)
             check.equal(f"{job}: is there at once",
@@ -95,7 +91,7 @@ def earlier(check, cluster, server):
     now = cluster.get("Framework", framework_name(job))
     want = Detail(now, SPECS, attempt=snapshot("17")["status"]["attemptStatus"])
     path = f"/api/v2/jobs/alice~{job}"
-    for what, s in (("here", server), ("elsewhere", serve(cluster))):
+    for what, s in (("here", server), ("elsewhere", cluster.serve())):
         wait_until(lambda s=s: s.request("GET", "/readyz").status == 200)
         same(check, f"{what}: the first attempt", want.whole(), s.request("GET", f"{path}/attempts/0"))
         same(check, f"{what}: both", [Detail(now, SPECS).job_attempt(True), want.job_attempt(False)],
@@ -114,7 +110,7 @@ def attempt_of(job, n, cluster):
 def test_history_is_bounded(check, cluster):
     """The oldest go; what others have put in the place of one stays, and is not believed."""
     job = "many-times"
-    with serve(cluster, "--history", "2") as server:
+    with cluster.serve("--history", "2") as server:
         check.equal("is taken", server.submit(job_v2(job)).status, 202)
         foreign = {"metadata": {"name": f"{framework_name(job)}-attempt-1"}, "binaryData": {
             "attempt.json.gz": base64.b64encode(gzip.compress(json.dumps({"id": 1}).encode())).decode()}}
@@ -140,7 +136,7 @@ def test_history_is_bounded(check, cluster):
 
 def test_no_history(check, cluster):
     job = "never-again"
-    with serve(cluster, "--history", "0") as server:
+    with cluster.serve("--history", "0") as server:
         check.equal("is taken", server.submit(job_v2(job)).status, 202)
         for n in range(2):
             reached(server, job, attempt_of(job, n, cluster))

@@ -7,8 +7,8 @@ from faultproxy import Proxy
 from harness import SLOW, framework_name, secret_forms
 from promise import Seen, broken_promise, collect, incomplete, is_started, job_text, marker, remove_all, serve, wait_settled
 
+# Of servers whose fault is there for ever, or hangs.  Others have as long as it takes.
 DEADLINE = 15 if SLOW == 1 else 20
-PATIENT = 90 if SLOW == 1 else 30  # what a client waits for its answer, times SLOW
 AGE = DEADLINE + 10
 AT_ONCE = 8 if SLOW == 1 else 4  # kinds of faults
 
@@ -111,6 +111,10 @@ def without_older(parts):
     return {k: o for k, o in parts.items() if o["metadata"].get("annotations", {}).get("rest-lit/submission") != OLDER}
 
 
+def is_endless(fault):
+    return fault[2] is None or "hang" in (fault[1] or ())
+
+
 class Row:
     """One fault at one step: a job of its own."""
 
@@ -139,7 +143,7 @@ class Row:
     def submit(self, server):
         start = time.monotonic()
         try:
-            self.reply = server.submit(job_text(self.job), seconds=PATIENT)
+            self.reply = server.submit(job_text(self.job), seconds=700)
         except OSError as e:
             self.error = repr(e)
         self.took = time.monotonic() - start
@@ -166,10 +170,9 @@ class Row:
             check.equal(f"{self.what}: status ({reply.message})", reply.status, self.expected())
         wrong = broken_promise(without_older(seen.of(self.job)), self.job, [reply.status])
         check.ok(f"{self.what}: {reply.status} {reply.code}", wrong is None, f"{wrong}; {reply.message}")
-        # What hangs makes the API server look away: then others have to wait, perhaps for too long.
+        # The deadline may have come before it.
         check.ok(f"{self.what}: the step was reached", self.struck is None or self.struck.struck() or
-                 "hang" in self.fault[1])
-        check.ok(f"{self.what}: in time", self.took < (DEADLINE + 60) * SLOW, self.took)
+                 is_endless(self.fault) and self.took >= DEADLINE)
         check.ok(f"{self.what}: 504 says so", (reply.status == 504) == (reply.code == "OutcomeUnknown"), reply)
         check.ok(f"{self.what}: no secret in the answer",
                  not any(form in reply.body for form in secret_forms(marker(self.job))), reply)
@@ -179,7 +182,8 @@ def one_fault(check, lock, cluster, number, fault):
     """One kind of fault at every step, each for a job of its own, all at once.  A server of its
     own, since a busy API server is one for all jobs."""
     rows = [Row(number * 100 + i, fault, step) for i, step in enumerate(STEPS)]
-    with Proxy(cluster) as proxy, serve(cluster, "--deadline", str(DEADLINE), "--loops", "1", "--in-flight", "32",
+    limits = ("--deadline", str(DEADLINE)) if is_endless(fault) else ()
+    with Proxy(cluster) as proxy, serve(cluster, *limits, "--loops", "1", "--in-flight", "32",
                                         url=proxy.url) as server:
         for row in rows:
             row.prepare(cluster, proxy)

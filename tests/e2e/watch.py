@@ -11,7 +11,7 @@ import urllib.request
 
 from cluster import FRAMEWORKS
 from faultproxy import Proxy
-from harness import framework_name, job_v2, wait_until
+from harness import SLOW, framework_name, job_v2, wait_until
 from promise import remove_all, serve
 
 JOBS, WRITERS = 120, 6
@@ -143,7 +143,7 @@ def compact(cluster):
 
     def ask(path, body):
         request = urllib.request.Request(etcd + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=60 * SLOW) as reply:
             return json.loads(reply.read())
     revision = ask("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
     ask("/v3/kv/compaction", {"revision": revision, "physical": True})
@@ -155,10 +155,10 @@ def test_many_changes(check, cluster):
         check.ok("watch: ready", server.ready())
         start = time.monotonic()
         with Writers(cluster) as writers, Cutter(proxy) as cutter:
-            wait_until(lambda: writers.count() >= CHANGES / 2, 300)
+            wait_until(lambda: writers.count() >= CHANGES / 2, 600)
             cluster.kill()
             cluster.start_again()
-            wait_until(lambda: writers.count() >= CHANGES, 300)
+            wait_until(lambda: writers.count() >= CHANGES, 600)
         seconds = time.monotonic() - start
         same(check, "many changes", cluster, server)
         lists = proxy.count("GET", "Framework", None)
@@ -175,7 +175,7 @@ def missed_and_compacted(check, cluster, server, proxy):
     """What was missed is nowhere to be read any more: a list says it."""
     away = proxy.fault("WATCH", "Framework", None, times=None, status=503)
     proxy.cut_watches()
-    wait_until(away.struck)
+    check.ok("missed: it is away", wait_until(away.struck))
     for job in list(there(cluster))[:20]:
         cluster.api("DELETE", f"{FRAMEWORKS}/{framework_name(job)}")
     cluster.api("POST", FRAMEWORKS, framework("late"))

@@ -283,7 +283,9 @@ void prerequisites_done(struct reading *r, const struct prerequisites *all)
 {
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
 	use_required(all);
-	bool told = all->unsure || all->missed || r->job->n_roles == 0;
+	/* A key that the schema refused may be the one that names it. */
+	bool told =
+	    all->unsure || all->missed || r->job->n_roles == 0 || r->schema_notes > r->doc_notes;
 	for (size_t i = 0; i < all->n && !told; i++) {
 		struct path one = PATH_INDEX(&p, all->v[i].index);
 		if (!all->v[i].used)

@@ -1,5 +1,7 @@
 #include "server/intake.h"
 
+#include <malloc.h>
+
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/auth.h"
@@ -13,6 +15,8 @@
 #include "server/routes.h"
 #include "server/uploads.h"
 
+/* Bodies under way of a loop: a flood, and when it is over. */
+enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
 enum { TOKEN_MIN = 80 }; /* no token that anybody signed has fewer bytes */
 
 static void options_reply(struct request *r, struct span path)
@@ -200,8 +204,13 @@ void intake_known(struct request *r)
 
 void intake_uncount(struct request *r)
 {
-	r->loop->body_bytes -= r->body_counted;
+	struct loop *l = r->loop;
+	l->body_bytes -= r->body_counted;
 	r->body_counted = 0;
+	if (l->body_flood && l->body_bytes < FLOOD_OVER) {
+		l->body_flood = false;
+		(void)malloc_trim(0); /* the C library keeps what is freed below the last body */
+	}
 }
 
 static void body_drop(struct request *r)
@@ -217,6 +226,7 @@ static void body_put(struct request *r, const char *data, size_t n)
 	l->body_bytes += r->body.cap - r->body_counted;
 	r->body_counted = r->body.cap;
 	r->too_large = r->body.full;
+	l->body_flood |= l->body_bytes > FLOOD;
 	r->no_room = l->body_bytes > BODIES_MAX;
 	if (r->too_large || r->no_room)
 		body_drop(r);

@@ -51,6 +51,7 @@ struct loop {
 	struct request *asking[64];
 	size_t n_asking;
 	size_t body_bytes; /* that bodies hold that have not come as a whole; at most BODIES_MAX */
+	bool body_flood;   /* they have been so many that their memory is worth giving back */
 	size_t dry_run_bytes; /* that dry runs hold */
 	size_t detail_bytes;  /* of large answers about single jobs (job_look.h) */
 	struct stream *streams;

@@ -101,6 +101,19 @@ def test_announced_bodies(check):
         check.ok("nothing was touched that had not come", grown < n * announced // 1024 // 4 * SLOW, f"{grown} KiB")
 
 
+def test_flood_ends(check):
+    """The memory of bodies under way is given back when their clients have gone."""
+    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
+        before = server.rss_kib()
+        crowd = [half_a_body(server, 100000, 99990) for _ in range(600)]
+        held = wait_until(lambda: server.rss_kib() - before > 40000)
+        check.ok("they are held", held, server.rss_kib() - before)
+        for c in crowd:
+            c.close()
+        if SLOW == 1:  # sanitizers keep what is freed
+            check.ok("... and given back", wait_until(lambda: server.rss_kib() - before < 25000), server.rss_kib() - before)
+
+
 def test_bodies_together(check):
     """Bodies that are under way hold 64 MiB in all; those beyond are answered 503, and hold nothing."""
     size, sent = 15 << 20, 12 << 20
@@ -121,4 +134,4 @@ def test_bodies_together(check):
         check.equal("then there is room", server.submit(job_v2("room")).status, 202)
 
 
-TESTS = [test_cache_memory, test_events_memory, test_history_bytes, test_announced_bodies, test_bodies_together]
+TESTS = [test_cache_memory, test_events_memory, test_history_bytes, test_announced_bodies, test_flood_ends, test_bodies_together]

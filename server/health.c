@@ -1,5 +1,6 @@
 /* The page at /, and the two questions that a supervisor asks. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/embed.h"
 #include "k8s/store.h"
@@ -19,6 +20,18 @@ EMBED(index_txt, "server/index.txt");
 /* Readiness is asked of the store at most so often, and waited for so long. */
 enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 
+/* The host of --listen, as clients on this machine call it. */
+static void index_put_host(struct str *out, const char *listen)
+{
+	const char *colon = strrchr(listen, ':');
+	struct span host = { listen, colon ? (size_t)(colon - listen) : 0 };
+	if (host.n == 0 || span_is(host, "0.0.0.0"))
+		host = SPAN("127.0.0.1");
+	else if (span_is(host, "[::]"))
+		host = SPAN("[::1]");
+	str_span(out, host);
+}
+
 void index_get(struct request *r)
 {
 	const struct server *s = r->loop->server;
@@ -27,7 +40,9 @@ void index_get(struct request *r)
 	assert(at != SIZE_MAX);
 	struct str *out = &r->reply.body;
 	str_put(out, page.p, at);
-	str_printf(out, "%s://127.0.0.1:%u", s->tls ? "https" : "http", s->port);
+	str_puts(out, s->tls ? "https://" : "http://");
+	index_put_host(out, s->options->listen);
+	str_printf(out, ":%u", s->port);
 	at += sizeof(SERVER_MARK) - 1;
 	str_put(out, page.p + at, page.n - at);
 	for (size_t i = 0; i < N_ROUTES; i++)

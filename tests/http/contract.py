@@ -1,9 +1,11 @@
 """What clients rely on: routes, content types, status codes, bodies, headers."""
+import http.client
 import json
 import os
 import re
 
-from harness import ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, run, wait_until
+from harness import (PATIENCE, ROOT, SLOW, Server, framework_name, free_port, job_v1, job_v2, job_v2_secret, run,
+                     wait_until)
 
 JSON_TYPE = "application/json; charset=utf-8"
 YAML_TYPES = ["text/yaml", "text/plain", "text/plain;charset=UTF-8", "text/x-anything",
@@ -402,4 +404,21 @@ def test_framework_name(check):
         check.ok("md5 of user~job", any(framework_name("hello") in f for f in stored), stored)
 
 
-TESTS = [test_contract, test_framework_name]
+def test_page_address(check):
+    """The page at / names the address of --listen."""
+    port = free_port()
+    with Server("--standalone", "jobs", "--listen", f"[::1]:{port}", port=port, wait=False) as server:
+        def page():
+            try:
+                connection = http.client.HTTPConnection("::1", port, timeout=PATIENCE * SLOW)
+                connection.request("GET", "/")
+                return connection.getresponse().read()
+            except OSError:
+                return b""
+        if not wait_until(lambda: page() or server.process.poll() is not None) or not page():
+            print("     not tested: IPv6 (is there none?): " + server.log()[-200:], flush=True)
+            return
+        check.ok("the page names it", f"SERVER=http://[::1]:{port}\n".encode() in page(), page()[:600])
+
+
+TESTS = [test_contract, test_framework_name, test_page_address]

@@ -188,7 +188,8 @@ int remote_ask(struct remote *r, const struct client_call *call, struct reply *o
 		if (q.good || !q.again || next_ms >= end_ms)
 			break;
 		if (q.failures == 1)
-			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n", err_msg(e),
+			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
+			              err_msg(e),
 			              (long long)((end_ms - store_now_ms() + SECOND - 1) / SECOND));
 		rest(r, next_ms);
 	}

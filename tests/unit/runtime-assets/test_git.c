@@ -72,8 +72,9 @@ static void test_git_transient(void **state)
 	assert_true(git_transient("Connection reset by peer"));
 	assert_true(git_transient("fatal: early EOF"));
 	/* A warning is no reason, however it reads. */
-	assert_true(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
-	                          "fatal: unable to access 'https://h/': Could not resolve host: h"));
+	assert_true(
+	    git_transient("warning: templates not found in /opt/share/git-core/templates\n"
+	                  "fatal: unable to access 'https://h/': Could not resolve host: h"));
 }
 
 static void test_git_transient_not(void **state)

@@ -75,6 +75,15 @@ size_t span_find(struct span s, size_t from, const char *needle)
 	return SIZE_MAX;
 }
 
+struct span span_cut(struct span s, size_t max)
+{
+	if (s.n <= max)
+		return s;
+	while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+		max--;
+	return (struct span){ s.p, max };
+}
+
 struct span span_trim(struct span s)
 {
 	while (s.n && is_blank(s.p[0])) {

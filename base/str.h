@@ -46,6 +46,9 @@ static inline bool span_starts(struct span a, const char *s)
 /* Offset of a text, which is not empty, at or behind `from`; SIZE_MAX if it is not there. */
 size_t span_find(struct span s, size_t from, const char *needle);
 
+/* At most max bytes of a text (UTF-8): a character is whole or left out. */
+struct span span_cut(struct span s, size_t max);
+
 /* Without the white space (blank, tab, CR, LF, VT, FF) at both ends. */
 struct span span_trim(struct span s);
 

@@ -58,22 +58,12 @@ static bool given(struct span value)
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
 }
 
-/* At most max bytes of it, and no half of a character. */
-static struct span cut(struct span t, size_t max)
-{
-	if (t.n <= max)
-		return t;
-	while (max > 0 && ((unsigned char)t.p[max] & 0xc0) == 0x80)
-		max--;
-	return (struct span){ t.p, max };
-}
-
 static void read_text(struct reading *r, struct span value, enum text to)
 {
 	struct span t = { "", 0 };
 	if (given(value) && !scan_string(value, &r->arena, &t))
 		r->c.broken = true;
-	r->texts[to] = cut(t, TEXT[to].max);
+	r->texts[to] = span_cut(t, TEXT[to].max);
 	if (r->texts[to].n < t.n)
 		r->c.broken = true;
 }
@@ -149,7 +139,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	r->texts[TAGS] = cached_tags(v[TAG_LIST], &r->arena);
 	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
 	r->c.key = cached_key(scan_text(v[KEY], &r->arena));
-	r->texts[PRIORITY] = cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
+	r->texts[PRIORITY] = span_cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	read_text(r, scan_get(labels, "userName"), USER);
 	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
@@ -309,9 +299,11 @@ static void read_retries(struct reading *r, struct span policy)
 
 static void read_status(struct reading *r, struct span status)
 {
-	enum { STATE, RUN, COMPLETION, POLICY, ATTEMPT, N };
-	static const char *const KEYS[N] = { "state", "runTime", "completionTime",
-		                             "retryPolicyStatus", "attemptStatus" };
+	enum { STATE, RUN, TRANSITION, COMPLETION, POLICY, ATTEMPT, N };
+	static const char *const KEYS[N] = {
+		"state",          "runTime",           "transitionTime",
+		"completionTime", "retryPolicyStatus", "attemptStatus"
+	};
 	struct span v[N];
 	scan_members(status, KEYS, v, N);
 	read_text(r, v[STATE], SUB_STATE);
@@ -322,6 +314,8 @@ static void read_status(struct reading *r, struct span status)
 		r->c.broken = true;
 	r->c.completed_ms = read_time(r, v[COMPLETION]);
 	r->c.launched_ms = read_time(r, v[RUN]);
+	r->c.transition_ms = CACHED_NONE;
+	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else it is not known */
 	if (r->c.launched_ms == CACHED_NONE)
 		r->c.launched_ms = r->c.completed_ms;
 	read_retries(r, v[POLICY]);
@@ -369,7 +363,7 @@ static bool read_object(struct reading *r, struct span object, struct span whole
 		return false;
 	read_spec(r, v[SPEC]);
 	if (r->texts[USER].n == 0)
-		r->texts[MAKER] = cut(cached_maker(whole, &r->arena), TEXT[MAKER].max);
+		r->texts[MAKER] = span_cut(cached_maker(whole, &r->arena), TEXT[MAKER].max);
 	read_status(r, v[STATUS]);
 	r->c.doc_size = object.n;
 	return true;
@@ -402,8 +396,8 @@ struct cached *cached_new_made(struct span object, const struct cached_made *mad
 	struct reading r = { .c = { .gpus = CACHED_NONE } };
 	struct cached *c = NULL;
 	if (read_object(&r, object, object)) {
-		r.texts[UID] = cut(span_of(made->uid), TEXT[UID].max);
-		read_version(&r, cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
+		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
+		read_version(&r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
 		r.texts[EXECUTION] = SPAN("START");
 		r.c.creating = false; /* the mark has gone with the start */
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);

@@ -58,6 +58,7 @@ struct cached {
 	int64_t milli_cpus, memory_mb; /* limits of all containers of all tasks */
 	/* Milliseconds since 1970, or CACHED_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
+	int64_t transition_ms; /* when sub_state began */
 	/* What details need: the object without managedFields, and of its pod templates only what
 	 * is ever shown, as JSON, compressed.  n is 0 if it is too large to be kept. */
 	struct span doc;

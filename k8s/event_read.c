@@ -29,18 +29,9 @@ bool event_pod_name(struct span pod, struct span *framework, struct span *role, 
 	return canonical && parse_i64(pod, 0, INDEX_MAX, index) == 0;
 }
 
-static struct span cut(struct span text, size_t max)
-{
-	if (text.n <= max)
-		return text;
-	while (max > 0 && ((unsigned char)text.p[max] & 0xc0) == 0x80)
-		max--; /* not within a character */
-	return (struct span){ text.p, max };
-}
-
 static struct span text_of(struct span object, const char *key, struct arena *a)
 {
-	return cut(scan_text(scan_get(object, key), a), EVENT_TEXT_MAX);
+	return span_cut(scan_text(scan_get(object, key), a), EVENT_TEXT_MAX);
 }
 
 static void read_source(struct span object, struct arena *a, struct event *out)
@@ -82,7 +73,7 @@ bool event_read(struct span object, struct arena *a, struct event *out)
 	out->pod_uid = text_of(involved, "uid", a);
 	out->type = text_of(object, "type", a);
 	out->reason = text_of(object, "reason", a);
-	out->message = cut(scan_text(scan_get(object, "message"), a), EVENT_MESSAGE_MAX);
+	out->message = span_cut(scan_text(scan_get(object, "message"), a), EVENT_MESSAGE_MAX);
 	read_source(object, a, out);
 	read_times(object, out);
 	return true;

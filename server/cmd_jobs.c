@@ -2,12 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/scan.h"
 #include "k8s/job_state.h"
 #include "server/commands.h"
 #include "server/exit_spec.h"
 #include "server/remote.h"
+#include "server/screen.h"
 #include "server/setup.h"
 #include "server/table.h"
 
@@ -59,7 +61,7 @@ static void put_between(struct list *l, struct span from, struct span to)
 	put_span(&l->table, end - begin);
 }
 
-/* How a job failed: the phrase of its exit code, and the code. */
+/* Why a job waits; or how it failed: the phrase of its exit code, and the code. */
 static void put_reason(struct list *l, struct span job, struct arena *a)
 {
 	int64_t code;
@@ -71,6 +73,11 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 		struct span phrase = scan_text(scan_get(str_view(&spec), "phrase"), a);
 		str_span(&text, phrase);
 		str_printf(&text, " (%" PRId64 ")", code);
+	} else {
+		struct span why = scan_get(job, "waitingReason");
+		str_span(&text, scan_text(scan_get(why, "reason"), a));
+		str_puts(&text, text.n ? ": " : "");
+		str_span(&text, scan_text(scan_get(why, "message"), a));
 	}
 	table_cell(&l->table, str_view(&text));
 }
@@ -110,7 +117,7 @@ static int print_table(struct span jobs, struct err *e)
 	struct scan walk = scan_begin(jobs);
 	for (struct span job; scan_item(&walk, &job);)
 		put_job(&l, job);
-	table_write(&out, &l.table);
+	table_write(&out, &l.table, isatty(STDOUT_FILENO) ? screen_columns() : SIZE_MAX);
 	table_done(&l.table);
 	exit_spec_free(l.exits);
 	return remote_print(str_view(&out));

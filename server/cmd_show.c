@@ -47,7 +47,7 @@ static void put_tasks(struct str *out, struct span roles)
 			put_task(&t, name, task);
 	}
 	if (t.n > N_HEADS)
-		table_write(out, &t);
+		table_write(out, &t, SIZE_MAX);
 	table_done(&t);
 }
 

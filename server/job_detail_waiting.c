@@ -43,19 +43,20 @@ static const struct kind *kind_of(const struct event *v)
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-static void waiting_begin(struct shower *w, const char *kind, struct span reason,
+static void waiting_begin(struct str *out, const char *kind, struct span reason,
                           struct span message)
 {
-	show_word(w, ",\"waitingReason\":{\"kind\":", kind);
-	str_puts(w->out, ",\"reason\":");
-	str_json(w->out, reason);
-	str_puts(w->out, ",\"message\":");
-	str_json(w->out, message);
+	str_puts(out, ",\"waitingReason\":{\"kind\":");
+	str_json(out, span_of(kind));
+	str_puts(out, ",\"reason\":");
+	str_json(out, reason);
+	str_puts(out, ",\"message\":");
+	str_json(out, message);
 }
 
 static void waiting_event(struct shower *w, const struct event *v)
 {
-	waiting_begin(w, kind_of(v)->kind, v->reason, v->message);
+	waiting_begin(w->out, kind_of(v)->kind, v->reason, v->message);
 	str_puts(w->out, ",\"taskRoleName\":");
 	str_json(w->out, v->role);
 	show_number(w, ",\"taskIndex\":", v->index);
@@ -77,7 +78,7 @@ enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t no
 	           : NEGLECT_NONE;
 }
 
-static void waiting_neglected(struct shower *w, enum neglect why)
+static void waiting_neglected(struct str *out, enum neglect why)
 {
 	static const struct {
 		const char *reason, *message;
@@ -91,56 +92,81 @@ static void waiting_neglected(struct shower *w, enum neglect why)
 		                         "was submitted: it does not run in this cluster, or is "
 		                         "in trouble (see k8s/frameworkcontroller)" },
 	};
-	waiting_begin(w, "controller", span_of(TEXTS[why].reason), span_of(TEXTS[why].message));
-	str_char(w->out, '}');
+	waiting_begin(out, "controller", span_of(TEXTS[why].reason), span_of(TEXTS[why].message));
+	str_char(out, '}');
 }
 
 /* When the controller begins the next attempt, in ms since 1970; false: it does not wait for that.
  */
-static bool next_attempt_ms(const struct job_shown *s, int64_t *ms)
+static bool next_attempt_ms(const struct cached *job, int64_t *ms)
 {
-	if (s->job->retry_delay_s == CACHED_NONE ||
-	    strcmp(s->job->sub_state, "AttemptCompleted") != 0 ||
-	    !scan_time_ms(scan_path(s->doc, "status", "transitionTime"), ms))
+	if (job->retry_delay_s == CACHED_NONE || job->transition_ms == CACHED_NONE ||
+	    strcmp(job->sub_state, "AttemptCompleted") != 0)
 		return false;
-	*ms += (int64_t)s->job->retry_delay_s * 1000;
+	*ms = job->transition_ms + (int64_t)job->retry_delay_s * 1000;
 	return true;
 }
 
-static void waiting_retry(struct shower *w, int64_t ms)
+static void waiting_retry(struct str *out, int64_t ms)
 {
 	time_t s = (time_t)(ms / 1000);
 	struct tm tm = { 0 };
 	char text[64] = "";
 	if (gmtime_r(&s, &tm))
 		(void)strftime(text, sizeof(text), "next attempt at %H:%M UTC", &tm);
-	waiting_begin(w, "retry", SPAN("RetryDelay"), span_of(text));
-	show_ms(w, ",\"nextAttemptTime\":", ms);
-	str_char(w->out, '}');
+	waiting_begin(out, "retry", SPAN("RetryDelay"), span_of(text));
+	str_puts(out, ",\"nextAttemptTime\":");
+	str_int(out, ms);
+	str_char(out, '}');
+}
+
+/* Why nothing of it runs, if no Event says so. */
+static void waiting_other(struct str *out, const struct cached *job, enum neglect neglect)
+{
+	int64_t ms;
+	if (neglect)
+		waiting_neglected(out, neglect);
+	else if (next_attempt_ms(job, &ms))
+		waiting_retry(out, ms);
 }
 
 void show_waiting(struct shower *w)
 {
 	const struct job_shown *s = w->s;
-	int64_t ms;
 	if (s->attempt.n)
 		return;
-	if (s->waiting && s->job->state == JOB_WAITING)
-		waiting_event(w, s->waiting);
-	else if (s->neglect)
-		waiting_neglected(w, s->neglect);
-	else if (next_attempt_ms(s, &ms))
-		waiting_retry(w, ms);
+	if (s->why.event && s->job->state == JOB_WAITING)
+		waiting_event(w, s->why.event);
+	else
+		waiting_other(w->out, s->job, s->why.neglect);
+}
+
+void job_row_waiting(struct str *out, const struct cached *job, const struct job_why *why)
+{
+	const struct event *v = why->event;
+	if (!v) {
+		waiting_other(out, job, why->neglect);
+		return;
+	}
+	waiting_begin(out, kind_of(v)->kind, v->reason, span_cut(v->message, ROW_MESSAGE_MAX));
+	str_char(out, '}');
 }
 
 /* ---- which event counts ---------------------------------------------------------------------- */
 
-/* Does it tell of a pod of this name? */
-static bool is_about(const struct event *v, const struct cached *job, struct arena *a)
+/* The Warnings about its pods that may be a reason, the weightiest first; how many. */
+static size_t may_count(const struct cached *job, const struct event *v, size_t n,
+                        const struct event *about[static EVENTS_PER_FRAMEWORK])
 {
-	const char *pod = arena_printf(a, "%s-%.*s-%lld", job->name, (int)v->role.n, v->role.p,
-	                               (long long)v->index);
-	return span_is(v->type, "Warning") && v->pod_uid.n && span_is(v->pod, pod);
+	size_t found = 0;
+	for (enum rank rank = FIRST; rank < NOISE; rank++) {
+		for (size_t i = 0; i < n && found < EVENTS_PER_FRAMEWORK; i++) {
+			if (span_is(v[i].type, "Warning") && v[i].pod_uid.n &&
+			    span_is(v[i].framework, job->name) && kind_of(&v[i])->rank == rank)
+				about[found++] = &v[i];
+		}
+	}
+	return found;
 }
 
 /* The first of them that is about the pod that this task has now, if it waits. */
@@ -167,20 +193,15 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
                                 struct arena *a)
 {
 	const struct event *about[EVENTS_PER_FRAMEWORK];
-	size_t best = 0;
 	ERR_AUTO e = { 0 };
 	struct span list;
 	struct span status;
 	struct span item;
-	for (enum rank rank = FIRST; rank < NOISE; rank++) {
-		for (size_t i = 0; i < n && best < EVENTS_PER_FRAMEWORK; i++) {
-			if (kind_of(&v[i])->rank == rank && is_about(&v[i], s->job, a))
-				about[best++] = &v[i];
-		}
-	}
-	n = best;
-	if (n == 0 || s->job->state != JOB_WAITING ||
-	    attempt_roles(shown_attempt(s), a, &list, &e) < 0)
+	if (s->job->state != JOB_WAITING)
+		return NULL;
+	n = may_count(s->job, v, n, about);
+	size_t best = n;
+	if (n == 0 || attempt_roles(shown_attempt(s), a, &list, &e) < 0)
 		return NULL;
 	struct scan roles = scan_begin(list);
 	for (size_t tasks = 0; best > 0 && scan_item(&roles, &status);) {
@@ -191,4 +212,33 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 			best = of_task(about, best, role, item, a);
 	}
 	return best < n ? about[best] : NULL;
+}
+
+/* Have other Events (v[0..n), the last one first) put an end to what this one says: is there
+ * another pod of this name by now, or has it found its node? */
+static bool is_past(const struct event *one, const struct event *v, size_t n)
+{
+	bool latest = true;
+	for (size_t i = 0; i < n; i++) {
+		if (!span_eq(v[i].pod, one->pod))
+			continue;
+		bool same = span_eq(v[i].pod_uid, one->pod_uid);
+		if ((latest && !same) || (same && span_is(one->reason, "FailedScheduling") &&
+		                          span_is(v[i].reason, "Scheduled")))
+			return true;
+		latest = false;
+	}
+	return false;
+}
+
+const struct event *job_row_event(const struct cached *job, const struct event *v, size_t n)
+{
+	const struct event *about[EVENTS_PER_FRAMEWORK];
+	int64_t since = job->attempt > 0 ? job->transition_ms : job->created_ms;
+	size_t may = job->state == JOB_WAITING ? may_count(job, v, n, about) : 0;
+	for (size_t i = 0; i < may; i++) {
+		if (about[i]->last_ms >= since && !is_past(about[i], v, n))
+			return about[i];
+	}
+	return NULL;
 }

@@ -7,6 +7,7 @@
 #include "server/answer.h"
 #include "server/follow.h"
 #include "server/handlers.h"
+#include "server/job_look.h"
 #include "server/job_show.h"
 #include "server/loop.h"
 #include "server/stream.h"
@@ -23,6 +24,7 @@ static const char JSON_TYPE[] = "application/json; charset=utf-8";
 
 /* What is still to be written of a page. */
 struct rows {
+	const struct request *r;
 	struct job_key *v; /* borrowed, or a listing's own */
 	size_t n, next;
 	bool v1, in_object, closed;
@@ -35,13 +37,26 @@ static void open_list(struct str *out, struct rows *rows, size_t total)
 	str_char(out, '[');
 }
 
+/* The pods' Events are looked at only for a job that waits, its document never. */
+static void put_row(struct str *out, const struct request *r, const struct cached *job)
+{
+	ARENA_AUTO a = { 0 };
+	struct event *v = NULL;
+	size_t n = job_look_events(r, job, &a, &v);
+	const struct job_why why = { job_row_event(job, v, n), job_look_neglect(r, job) };
+	job_row(out, job, &why, false);
+}
+
 /* Rows until there is so much text, or all of it. */
 static void put_rows(struct str *out, struct rows *rows, size_t enough)
 {
 	for (; rows->next < rows->n && out->n < enough; rows->next++) {
 		if (rows->next)
 			str_puts(out, ",\n");
-		job_row(out, rows->v[rows->next].job, rows->v1);
+		if (rows->v1)
+			job_row(out, rows->v[rows->next].job, NULL, true);
+		else
+			put_row(out, rows->r, rows->v[rows->next].job);
 	}
 	if (rows->closed || rows->next < rows->n)
 		return;
@@ -148,7 +163,8 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 static void answer_page(struct request *r, struct job_page *page)
 {
 	const struct job_query *q = page->query;
-	struct rows rows = { page->v, page->n, 0, q->v1, q->with_total && !q->v1, false };
+	bool in_object = q->with_total && !q->v1;
+	struct rows rows = { r, page->v, page->n, 0, q->v1, in_object, false };
 	STR_AUTO text = STR_INIT(AT_ONCE + ROW_ROOM);
 	open_list(&text, &rows, page->total);
 	put_rows(&text, &rows, AT_ONCE);

@@ -74,18 +74,20 @@ struct job_shown job_shown_of(const struct request *r, const struct cached *job,
 	};
 }
 
-/* Those that say why a job waits: for who may see what is in it. */
-static size_t read_events(struct request *r, const struct cached *job, struct event **v)
+size_t job_look_events(const struct request *r, const struct cached *job, struct arena *a,
+                       struct event **v)
 {
 	struct events *events = r->loop->server->events;
 	if (!events || job->state != JOB_WAITING || !job_may(r, job, JOB_SEE))
 		return 0;
-	return events_of(events, span_of(job->name), &r->arena, v);
+	return events_of(events, span_of(job->name), a, v);
 }
 
-static enum neglect neglect_of(const struct request *r, const struct cached *job)
+enum neglect job_look_neglect(const struct request *r, const struct cached *job)
 {
 	struct timespec now;
+	if (!job->untouched)
+		return NEGLECT_NONE;
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
 	return job_neglect(job, r->loop->server->local != NULL, (int64_t)now.tv_sec * 1000);
 }
@@ -98,10 +100,10 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	ERR_AUTO e = { 0 };
 	if (!job_has_room(r)) /* any more */
 		return;
-	size_t n = read_events(r, job, &v);
-	shown.neglect = neglect_of(r, job);
+	size_t n = job_look_events(r, job, &r->arena, &v);
+	shown.why.neglect = job_look_neglect(r, job);
 	shown.attempt = l->earlier;
-	shown.waiting = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
+	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;
 	job_answer(r, l->how.render(r, &shown, &r->reply.body, &e), &e);
 }
@@ -112,11 +114,11 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 static const char *tag_of(struct request *r, const struct cached *job)
 {
 	struct event *v = NULL;
-	size_t n = read_events(r, job, &v);
+	size_t n = job_look_events(r, job, &r->arena, &v);
 	char hash[33];
 	STR_AUTO seen = STR_INIT(SEEN_MAX);
 	str_printf(&seen, "%s %s %s %d %d", job->uid, job->resource_version, REST_LIT_VERSION,
-	           r->v1, neglect_of(r, job));
+	           r->v1, job_look_neglect(r, job));
 	if (n > 0) {
 		str_printf(&seen, " %zu %lld %lld ", n, (long long)v[0].last_ms,
 		           (long long)v[0].count);

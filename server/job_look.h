@@ -18,6 +18,11 @@ struct job_looking {
 };
 void job_look(struct request *r, const struct job_looking *how);
 
+/* The Events that may say why a job waits, if the client of r may see them; how many. */
+size_t job_look_events(const struct request *r, const struct cached *job, struct arena *a,
+                       struct event **v);
+/* Does nobody work on it? */
+enum neglect job_look_neglect(const struct request *r, const struct cached *job);
 /* What is shown of it, of its latest attempt. */
 struct job_shown job_shown_of(const struct request *r, const struct cached *job, struct span doc);
 /* Is there room for another large answer (--detail-memory)?  Else r has been answered 503.  Asked

@@ -76,11 +76,13 @@ static void put_v2(struct str *out, const struct cached *job)
 	put_priority(out, job->priority);
 }
 
-void job_row(struct str *out, const struct cached *job, bool v1)
+void job_row(struct str *out, const struct cached *job, const struct job_why *why, bool v1)
 {
 	str_char(out, '{');
 	put_common(out, job, v1);
 	if (!v1)
 		put_v2(out, job);
+	if (why)
+		job_row_waiting(out, job, why);
 	str_char(out, '}');
 }

@@ -8,9 +8,6 @@
 
 /* v1 knows no STOPPING: it is RUNNING there. */
 enum job_state job_shown_state(const struct cached *job, bool v1);
-/* One row of a list: {"name", "username", "state", ...}.  Appends. */
-void job_row(struct str *out, const struct cached *job, bool v1);
-
 /* That nobody will run a job, as far as one can tell. */
 enum neglect {
 	NEGLECT_NONE,
@@ -21,13 +18,27 @@ enum { NEGLECT_MS = 30000 };
 /* now_ms since 1970, in_directory: --standalone. */
 enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t now_ms);
 
+/* Why nothing of a job runs. */
+struct job_why {
+	const struct event *event; /* NULL: none is known, or the client may not see it */
+	enum neglect neglect;
+};
+
+/* One row of a list: {"name", "username", "state", ...}.  why NULL: without waitingReason.
+ * Appends. */
+void job_row(struct str *out, const struct cached *job, const struct job_why *why, bool v1);
+/* Its `,"waitingReason":{..}`, if there is one. */
+void job_row_waiting(struct str *out, const struct cached *job, const struct job_why *why);
+enum { ROW_MESSAGE_MAX = 200 }; /* bytes of an Event's message in it */
+/* As job_waiting, for a row: from the Events alone, without the job's document. */
+const struct event *job_row_event(const struct cached *job, const struct event *v, size_t n);
+
 struct job_shown {
 	const struct cached *job;
 	struct span doc;     /* of it (cached_doc) */
 	struct span attempt; /* an earlier attemptStatus that is to be shown; or empty */
 	const struct exit_spec *spec;
-	const struct event *waiting; /* why it waits; NULL if nobody knows, or may know */
-	enum neglect neglect;        /* why nobody works on it */
+	struct job_why why;
 	bool v1;
 	bool hived;
 };

@@ -42,7 +42,7 @@ static void describe(struct str *out, const struct cached *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
-	job_row(out, job, false);
+	job_row(out, job, NULL, false);
 	if (!out->n || !cached_doc(job, &a, &doc))
 		return;
 	size_t row = --out->n; /* without the brace */

@@ -84,7 +84,7 @@ static void describe(struct str *out, const struct watch *w, const struct entry 
 		sse_gone(out, e->job);
 		return;
 	}
-	job_row(&data, e->job, false);
+	job_row(&data, e->job, NULL, false);
 	sse_event(out, "job", id_of(w, e), str_view(&data));
 }
 

@@ -27,7 +27,9 @@ void screen_init(struct screen *s)
 static struct winsize size_of_terminal(void)
 {
 	struct winsize w = { 0 };
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_col == 0 || w.ws_row == 0)
+	if ((ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0 &&
+	     ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0) ||
+	    w.ws_col == 0 || w.ws_row == 0)
 		return (struct winsize){ .ws_col = COLUMNS, .ws_row = ROWS };
 	return w;
 }

@@ -5,7 +5,7 @@
 
 #include "server/lines.h"
 
-enum { CELL_MAX = 4096, NUMBER_TEXT = 24 };
+enum { CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
 
 static void add(struct table *t, const char *text)
 {
@@ -45,16 +45,31 @@ void table_number(struct table *t, int64_t n)
 	table_cell(t, str_view(&out));
 }
 
-void table_write(struct str *out, const struct table *t)
+static void put_last(struct str *out, struct span text, size_t room)
 {
+	bool fits = visible_width(text) <= room;
+	str_span(out, fits ? text : visible_cut(text, room - 3));
+	str_puts(out, fits ? "\n" : "...\n");
+}
+
+void table_write(struct str *out, const struct table *t, size_t columns)
+{
+	size_t before = 0; /* the last column */
+	for (size_t i = 0; i + 1 < t->columns; i++)
+		before += t->width[i] + GAP;
+	size_t end = columns;
+	while (end < before + LAST_MIN)
+		end += columns + 1; /* the last column of a line, too, where a line follows */
+	size_t room = end - before;
 	for (size_t i = 0; i < t->n; i++) {
-		bool last = (i + 1) % t->columns == 0;
-		size_t width = visible_width(span_of(t->cell[i]));
-		str_puts(out, t->cell[i]);
-		if (last)
-			str_char(out, '\n');
-		else
-			str_printf(out, "%*s", (int)(t->width[i % t->columns] - width + 2), "");
+		struct span text = span_of(t->cell[i]);
+		if ((i + 1) % t->columns == 0) {
+			put_last(out, text, room);
+			continue;
+		}
+		str_span(out, text);
+		str_printf(out, "%*s", (int)(t->width[i % t->columns] - visible_width(text) + GAP),
+		           "");
 	}
 }
 

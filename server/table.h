@@ -17,6 +17,7 @@ void table_begin(struct table *t, const char *const heads[], size_t columns);
 /* The next cell, made visible; "" is shown as "-".  A row after another. */
 void table_cell(struct table *t, struct span text);
 void table_number(struct table *t, int64_t n);
-/* All of it; no blanks at the ends of lines.  Appends. */
-void table_write(struct str *out, const struct table *t);
+/* All of it; no blanks at the ends of lines.  What the last column has beyond so many columns of a
+ * terminal is cut off; where less than 16 would stay, it goes on in the next line.  Appends. */
+void table_write(struct str *out, const struct table *t, size_t columns);
 void table_done(struct table *t);

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!job)
 		return 0;
 	if (cached_doc(job, &a, &s.doc)) {
-		s.waiting = job_waiting(&s, &event, 1, &a);
+		s.why.event = job_waiting(&s, &event, 1, &a);
 		show(&s, &a);
 		/* The same as an earlier attempt. */
 		s.attempt = scan_path(s.doc, "status", "attemptStatus");

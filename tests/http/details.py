@@ -229,11 +229,17 @@ def test_waiting_reason(check):
             for task in role["taskStatuses"]:
                 task["attemptStatus"]["podNodeName"] = ""
         kept = put(yard.api, framework)
+        kept = yard.api.update("frameworks", kept["metadata"]["name"], {
+            **framework, "metadata": {"creationTimestamp": "2026-11-20T10:26:32Z"}})
+        yard.api.settle()
         path = "/api/v2/jobs/alice~waits"
 
         def reason(who="alice"):
             return yard.ask(who, "GET", path).json["jobStatus"].get("waitingReason")
-        check.equal("no event, no reason", reason(), None)
+
+        def row(who="alice"):
+            return yard.ask(who, "GET", "/api/v2/jobs").json[0].get("waitingReason")
+        check.equal("no event, no reason", (reason(), row()), (None, None))
         yard.api.put("events", event_of(kept, "Other", "of a pod that was there before", uid="x", n=2,
                                         at="2026-11-22T03:00:00Z"))
         yard.api.put("events", event_of(kept, "Scheduled", "fine", type="Normal", n=3,
@@ -248,7 +254,9 @@ def test_waiting_reason(check):
         check.equal("it is another answer", yard.ask("alice", "GET", path, headers={
             "If-None-Match": tag}).status, 200)
         for who, sees in (("root", True), ("bob", True), ("carol", False)):
-            check.equal(f"{who} sees it", reason(who) is not None, sees)
+            check.equal(f"{who} sees it", (reason(who) is not None, row(who) is not None), (sees, sees))
+        check.equal("the row has it as well", row(), {
+            "kind": "unschedulable", "reason": "FailedScheduling", "message": "0/3 nodes are available"})
         yard.api.put("events", event_of(kept, "Failed", "Failed to pull image \"x\"", n=4,
                                         at="2026-11-22T02:30:00Z"))
         check.ok("the last one counts", wait_until(lambda: reason()["kind"] == "image"))
@@ -259,7 +267,7 @@ def test_waiting_reason(check):
         running = {**renamed(snapshot("06"), "waits"), "metadata": {}}
         yard.api.update("frameworks", kept["metadata"]["name"], running)
         yard.api.settle()
-        check.ok("none of a job that runs", wait_until(lambda: reason() is None))
+        check.ok("none of a job that runs", wait_until(lambda: reason() is None and row() is None))
 
 
 def test_nobody_works_on_it(check):
@@ -296,6 +304,9 @@ def test_nobody_works_on_it(check):
         status = of("later")
         check.equal("between two attempts", status["waitingReason"], {
             "kind": "retry", "reason": "RetryDelay", "message": "next attempt at 10:27 UTC", "nextAttemptTime": 1795170472000})
+        check.equal("rows say the same", [row.get("waitingReason") for row in yard.ask("carol", "GET", "/api/v2/jobs").json],
+                    [status["waitingReason"], None])
+        check.ok("rows of v1 do not", not any("waitingReason" in row for row in yard.ask("carol", "GET", "/api/v1/jobs").json))
         half = renamed(snapshot("00"), "half")
         half["metadata"]["labels"]["rest-lit/creating"] = "true"
         half["spec"]["executionType"] = "Create"

@@ -113,7 +113,7 @@ static void list(struct cache *c, const char *query)
 	job_page_gather(&p, view);
 	job_page_end(&p);
 	for (size_t i = 0; i < p.n; i++)
-		job_row(&out, p.v[i].job, false);
+		job_row(&out, p.v[i].job, NULL, false);
 	if (out.full)
 		abort();
 }

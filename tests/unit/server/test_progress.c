@@ -208,10 +208,37 @@ static void test_table_write(void **state)
 	table_cell(&t, SPAN(""));
 	table_cell(&t, SPAN("äö"));
 	table_number(&t, -7);
-	table_write(&out, &t);
+	table_write(&out, &t, SIZE_MAX);
 	assert_string_equal(str_c(&out), "NAME     STATE\n"
 	                                 "a\\x1b b  -\n"
 	                                 "äö       -7\n");
+	table_done(&t);
+}
+
+/* Only the last column is cut; where it has no room, a second line of the terminal is used. */
+static void test_table_write_narrow(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t columns;
+		const char *last;
+	} CASES[] = {
+		{ 11, "0123456789 äöä..." },     { 12, "0123456789 äöäöä..." },
+		{ 20, "0123456789 äöäöäöäöäö" }, { 22, "0123456789 äö..." },
+		{ 23, "0123456789 äöä..." },     { 26, "0123456789 äöäöäö..." },
+		{ 27, "0123456789 äöäöäöäöäö" },
+	};
+	struct table t;
+	table_begin(&t, (const char *const[]){ "NAME", "REASON" }, 2);
+	table_cell(&t, SPAN("äö"));
+	table_cell(&t, SPAN("0123456789 äöäöäöäöäö"));
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO out = STR_INIT(MAX);
+		STR_AUTO want = STR_INIT(MAX);
+		table_write(&out, &t, CASES[i].columns);
+		str_printf(&want, "NAME  REASON\näö    %s\n", CASES[i].last);
+		assert_string_equal(str_c(&out), str_c(&want));
+	}
 	table_done(&t);
 }
 
@@ -227,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_progress_verdict),
 		cmocka_unit_test(test_duration_text),
 		cmocka_unit_test(test_table_write),
+		cmocka_unit_test(test_table_write_narrow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

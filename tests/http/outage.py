@@ -12,10 +12,11 @@ import time
 
 from fakeapi import FakeApi
 from fakeregistry import make_certificates
-from harness import SLOW, Server, framework_name, job_v2, wait_until
+from harness import Server, framework_name, job_v2, wait_until
 from slow import in_threads
 
 OUTAGE = 2
+PATIENT = ("--deadline", "200")
 JOBS = 60
 
 
@@ -143,26 +144,22 @@ def one_outage(check, mode, tls):
     what = f"{mode}{' before TLS' if tls else ''}"
     api = FakeApi()
     door = Door(api, tls)
-    with behind(door) as server:
+    with behind(door, *PATIENT) as server:
         check.equal(f"{what}: before", server.submit(job_v2("before")).status, 202)
         door.set(mode)
-        counted = [0, 0]
+        counted = []
 
         def outage():
             time.sleep(OUTAGE)
-            counted[0] = door.accepted
+            counted.append(door.accepted)
             door.set("open")
-            time.sleep(1)
-            counted[1] = door.accepted
         before = door.accepted
         over = threading.Thread(target=outage)
         over.start()
-        start = time.monotonic()
         replies = in_threads(JOBS, lambda i: server.submit(job_v2(f"job-{i}")))
-        took = time.monotonic() - start
         over.join()
+        counted.append(door.accepted)
         check.equal(f"{what}: all are taken", sorted({getattr(r, "status", r) for r in replies}), [202])
-        check.ok(f"{what}: soon after", took < (OUTAGE + 60) * SLOW, took)
         check.ok(f"{what}: all exist", all(
             ("frameworks", framework_name(f"job-{i}")) in api.objects for i in range(JOBS)))
         # At first whatever may be under way at once (16), then two by two with growing pauses.
@@ -186,7 +183,7 @@ def test_outage_amidst(check):
         api = FakeApi()
         door = Door(api)
         api.every(delay=0.05)
-        with behind(door) as server:
+        with behind(door, *PATIENT) as server:
             def outage():
                 wait_until(lambda: api.count("POST", "frameworks") > 20)
                 door.set(mode)
@@ -208,24 +205,36 @@ def test_busy_api_server(check):
     for status, retry_after in ((429, 1), (429, None), (503, None)):
         api = FakeApi()
         door = Door(api)
-        with behind(door) as server:
+        with behind(door, *PATIENT) as server:
             api.every(status=status, retry_after=retry_after)
+            asked, start = [], time.monotonic()
 
             def outage():
                 time.sleep(OUTAGE)
+                asked.append(api.count("POST", "frameworks") / (time.monotonic() - start))
                 api.every()
             over = threading.Thread(target=outage)
             over.start()
             replies = in_threads(JOBS, lambda i: server.submit(job_v2(f"busy-{i}")))
             over.join()
-            asked = api.count("POST", "frameworks")
             check.equal(f"{status}, Retry-After {retry_after}: all are taken",
                         sorted({getattr(r, "status", r) for r in replies}), [202])
-            # 16 at once, then fewer, each half a second at least; and then each of them once.
-            check.ok(f"{status}, Retry-After {retry_after}: not asked all the time",
-                     asked <= JOBS + 60, asked)
+            # 16 at once, then fewer, each half a second at least.
+            check.ok(f"{status}, Retry-After {retry_after}: not asked all the time", asked[0] <= 30, asked)
         door.close()
         api.close()
+
+
+def while_it_waits(check, api, count, refused, submit):
+    """The replies to so many submissions, of which some are refused before the API server answers any."""
+    go_on, replies = threading.Event(), []
+    api.fault("POST", "frameworks", until=go_on)
+    crowd = threading.Thread(target=in_threads, args=(count, lambda i: replies.append(submit(i))))
+    crowd.start()
+    check.ok(f"{refused} are refused at once", wait_until(lambda: len(replies) >= refused), len(replies))
+    go_on.set()
+    crowd.join()
+    return replies
 
 
 def test_one_user_does_not_delay_others(check):
@@ -233,11 +242,10 @@ def test_one_user_does_not_delay_others(check):
     more of hers; what others could still ask is not hers to take."""
     api = FakeApi()
     door = Door(api)
-    with behind(door, "--in-flight", "1", "--queue", "40", "--queue-per-user", "10") as server:
-        api.every(delay=0.5)
-        replies = in_threads(30, lambda i: server.submit(job_v2(f"mine-{i}")))
+    with behind(door, *PATIENT, "--in-flight", "1", "--queue", "40", "--queue-per-user", "10") as server:
+        replies = while_it_waits(check, api, 30, 15, lambda i: server.submit(job_v2(f"mine-{i}")))
         taken = [r for r in replies if r.status == 202]
-        check.ok("ten at a time are taken", 10 <= len(taken) < 30, len(taken))
+        check.ok("ten at a time are taken", 10 <= len(taken) <= 11, len(taken))
         refused = [r for r in replies if r.status != 202]
         check.equal("the others are told so", {(r.status, r.code) for r in refused},
                     {(503, "UnavailableError")})
@@ -247,17 +255,13 @@ def test_one_user_does_not_delay_others(check):
 
 
 def test_bytes_of_jobs_are_bounded(check):
-    """Jobs that wait for an API server that hangs hold at most so much memory."""
+    """Jobs that wait for an API server that says nothing hold at most so much memory."""
     api = FakeApi()
     door = Door(api)
-    with behind(door, "--loops", "1", "--queue-bytes", "1MiB", "--max-body", "200KiB", "--deadline", "6") as server:
-        api.every(hang="before")
+    with behind(door, *PATIENT, "--queue-bytes", "1MiB", "--max-body", "200KiB") as server:
         note = {"extras": {"note": "x" * 100000}}
-        replies = in_threads(30, lambda i: server.submit(job_v2(f"large-{i}", **note)))
-        early = [r for r in replies if r.status == 503]
-        check.ok("most are refused", len(early) >= 15, sorted(r.status for r in replies))
-        check.ok("... but not all", len(early) < 30)
-        api.every()
+        replies = while_it_waits(check, api, 30, 15, lambda i: server.submit(job_v2(f"large-{i}", **note)))
+        check.equal("refused or taken", {r.status for r in replies}, {503, 202})
         check.equal("room again when they are done", server.submit(job_v2("large", **note)).status,
                     202)
     door.close()

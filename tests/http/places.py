@@ -4,19 +4,20 @@ import os
 import re
 import socket
 import subprocess
+import threading
 import time
 
 from fakeapi import FakeApi
-from harness import BINARY, PATIENCE, SLOW, Server, framework_name, job_v2, parse_replies, request_bytes, wait_until
+from harness import BINARY, PATIENCE, SLOW, Server, job_v2, parse_replies, request_bytes, wait_until
 from slow import fake_server, in_threads
 
 LONG = "600"
 FEW = ("--loops", "1", "--connections", "10", "--idle-timeout", LONG, "--read-timeout", LONG)
 
 
-def is_served(server, seconds=5):
+def is_served(server):
     try:
-        reply = server.request("GET", "/healthz", seconds=seconds)
+        reply = server.request("GET", "/healthz")
     except OSError:
         return False
     return bool(reply) and reply.status == 200
@@ -27,17 +28,19 @@ def test_idle_ones_give_way(check):
         def visit(_):
             c = server.connect()
             c.send(request_bytes(server.port, "GET", "/healthz"))
-            return c, c.reply(20)
+            return c, c.reply()
         crowd = in_threads(30, visit)
         check.equal("30 clients that stay, 10 places: all are served",
                     sum(r is not None and r[1] is not None and r[1].status == 200 for r in crowd), 30)
         check.ok("the next one is served", is_served(server))
-        still = sum(not c.read(0.01)[1] for c, _ in crowd)
-        check.ok("no more than there are places are connected", 0 < still < 10, still)
+
+        def still():
+            return sum(not c.read(0.01)[1] for c, _ in crowd)
+        check.ok("no more than there are places are connected", wait_until(lambda: 0 < still() < 10), still())
         c, _ = visit(0)
-        time.sleep(1.2)
+        time.sleep(1.2)  # in which it must not be closed
         c.send(request_bytes(server.port, "GET", "/healthz"))
-        check.ok("who came last stays", c.reply(5))
+        check.ok("who came last stays", c.reply())
 
 
 def test_half_sent_ones_give_way(check):
@@ -48,11 +51,8 @@ def test_half_sent_ones_give_way(check):
             crowd = [server.connect() for _ in range(40)]
             for c in crowd:
                 c.send(data.replace(b"%d", b"%d" % server.port))
-            start = time.monotonic()
-            check.ok(f"40 clients, {what}: others are served", is_served(server, 15))
-            took = time.monotonic() - start
-            check.ok(f"40 clients, {what}: within seconds", took < 60 * SLOW, took)
-            check.ok(f"40 clients, {what}: again", is_served(server, 15))
+            check.ok(f"40 clients, {what}: others are served", is_served(server))
+            check.ok(f"40 clients, {what}: again", is_served(server))
             for c in crowd:
                 c.close()
 
@@ -61,41 +61,43 @@ def test_unread_answers_give_way(check):
     """Who asks for more and more and takes no answer keeps nobody out."""
     with Server("--standalone", "jobs", *FEW) as server:
         crowd = [server.connect() for _ in range(20)]
-        for c in crowd:
-            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            c.socket.settimeout(0.2)
-            c.send(request_bytes(server.port, "GET", "/") * 20000)
-        start = time.monotonic()
-        check.ok("20 clients that do not read, 10 places: others are served", is_served(server, 15))
-        check.ok("... again", is_served(server, 15))
-        took = time.monotonic() - start
-        check.ok("... within seconds", took < 60 * SLOW, took)
+        many = request_bytes(server.port, "GET", "/") * 20000
+
+        def ask(i):
+            crowd[i].socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            crowd[i].socket.settimeout(0.2)
+            crowd[i].send(many)
+        in_threads(len(crowd), ask)
+        check.ok("20 clients that do not read, 10 places: others are served", is_served(server))
+        check.ok("... again", is_served(server))
         for c in crowd:
             c.close()
 
 
 def test_working_ones_stay(check):
     """Who waits for an answer is not cut; the next ones wait till there is a place."""
-    api = FakeApi()
-    with fake_server(api, *FEW[:2], "--connections", "4", *FEW[4:]) as server:
-        names = [f"work-{i}" for i in range(4)]
-        for name in names:
-            api.fault("POST", "frameworks", framework_name(name), delay=3)
+    api, go_on = FakeApi(), threading.Event()
+    with fake_server(api, *FEW[:2], "--connections", "4", *FEW[4:], "--deadline", "200") as server:
+        api.fault("POST", "frameworks", until=go_on)
 
         def submit(i):
-            if i == 4:
-                time.sleep(0.5)
-                return server.request("GET", "/healthz", seconds=20)
-            return server.submit(job_v2(names[i]))
+            if i < 4:
+                return server.submit(job_v2(f"work-{i}"))
+            check.ok("all four are at work", wait_until(lambda: api.count("POST", "frameworks") == 4))
+            with server.connect() as c:
+                c.send(request_bytes(server.port, "GET", "/healthz"))
+                check.equal("another one waits", c.read(0.3 / SLOW), (b"", False))
+                go_on.set()
+                return c.reply()
         replies = in_threads(5, submit)
-        check.equal("4 places, 4 jobs that take 3 s", [getattr(r, "status", r) for r in replies[:4]], [202] * 4)
+        check.equal("4 places, 4 jobs that take long", [getattr(r, "status", r) for r in replies[:4]], [202] * 4)
         check.equal("who came meanwhile is served then", getattr(replies[4], "status", replies[4]), 200)
     api.close()
 
 
 def test_fresh_ones_stay(check):
     with Server("--standalone", "jobs", *FEW) as server:
-        replies = in_threads(60, lambda i: server.request("GET", "/healthz", seconds=20))
+        replies = in_threads(60, lambda i: server.request("GET", "/healthz"))
         check.equal("60 at once, 10 places: all are served",
                     [getattr(r, "status", r) for r in replies].count(200), 60)
 
@@ -115,7 +117,7 @@ def test_half_closed_ones_leave(check):
         with server.connect() as c:
             c.send(request_bytes(server.port, "GET", "/openapi.json"))
             check.ok("one that stays is answered", c.reply())
-            time.sleep(2.5)
+            time.sleep(2.5)  # in which it must not be closed
             c.send(request_bytes(server.port, "GET", "/openapi.json"))
             check.ok("... and again, later", c.reply())
 
@@ -127,10 +129,8 @@ def test_blocked_ones_are_cut(check):
                  server.port)
         with server.connect() as c:
             c.send(chunk + b"x" * 20000)
-            check.ok("a chunk's extension of 20 KB is cut off", c.read(60)[1])
-        start = time.monotonic()
+            check.ok("a chunk's extension of 20 KB is cut off", c.read(PATIENCE)[1])
         check.equal("... and nobody waits for it at the end", server.stop(), 0)
-        check.ok("... at all", time.monotonic() - start < 30 * SLOW)
 
 
 def test_blocked_ones_cost_nothing(check):
@@ -141,11 +141,11 @@ def test_blocked_ones_cost_nothing(check):
         for what, line in (("a chunk's extension", b"5;"), ("a trailer", b"0\r\nX: ")):
             with server.connect() as c:
                 c.send(chunk + line + b"x" * 20000)
-                time.sleep(0.5)
+                time.sleep(0.2)
                 before = server.cpu_seconds()
-                time.sleep(2)
+                time.sleep(1)  # of which a loop that turns would take all that it gets
                 took = server.cpu_seconds() - before
-                check.ok(f"{what} of 20 KB: the server sleeps", took < 0.5, f"{took} of 2 s")
+                check.ok(f"{what} of 20 KB: the server sleeps", took < 0.25, f"{took} of 1 s")
                 check.ok(f"{what} of 20 KB: others are served", is_served(server))
 
 
@@ -161,18 +161,12 @@ def test_never_reads(check):
                 c.socket.send(request_bytes(server.port, "GET", "/") * 20000)
             except OSError:
                 pass
-        time.sleep(0.5)
+        time.sleep(0.5)  # in which memory must not grow
         check.ok("beside them others are served", is_served(server))
         grown = server.rss_kib() - before
         # Sanitizers do not give memory back at once.
         check.ok("memory does not grow with what nobody reads", grown < (8192 if SLOW == 1 else 1 << 18), grown)
-
-        def connected():
-            with open(f"/proc/{server.process.pid}/net/tcp") as f:
-                lines = f.read().splitlines()[1:]
-            port = f":{server.port:04X}"
-            return sum(line.split()[1].endswith(port) and line.split()[3] == "01" for line in lines)
-        check.ok("they are cut off", wait_until(lambda: connected() == 0, 20), connected())
+        check.ok("they are cut off", wait_until(lambda: server.connections() == 0), server.connections())
         for c in crowd:
             c.close()
 
@@ -221,7 +215,7 @@ def test_few_files(check):
         crowd = [server.connect() for _ in range(200)]
         for c in crowd:
             c.send(b"GET ")
-        check.ok("200 clients that stay, 120 open files: others are served", is_served(server, 20))
+        check.ok("200 clients that stay, 120 open files: others are served", is_served(server))
         reply = server.submit(job_v2("few"))
         check.equal("... and so is a job", reply and reply.status, 202)
         for c in crowd:

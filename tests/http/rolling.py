@@ -32,7 +32,7 @@ class Proxy:
     """TCP to those of the ports that are ready, in turn.  What was once connected stays."""
 
     def __init__(self, ports):
-        self.ready = {port: False for port in ports}
+        self.ready = {port: 0 for port in ports}  # when it was asked for the last time that it said yes
         self.turn = 0
         self.refused = 0  # by a server that had said it is ready
         self.end = threading.Event()
@@ -44,16 +44,22 @@ class Proxy:
 
     def probe(self, port):
         while not self.end.wait(PROBE_S):
+            asked = time.monotonic()
             try:
                 with Connection(port) as c:
                     c.send(request_bytes(port, "GET", "/readyz"))
                     reply = c.reply()
-                    self.ready[port] = reply is not None and reply.status == 200
+                    self.ready[port] = asked if reply is not None and reply.status == 200 else 0
             except OSError:
-                self.ready[port] = False
+                self.ready[port] = 0
+
+    def fresh(self):
+        """Those that said so lately: a slow proxy would send clients to a server that is gone."""
+        return [p for p, asked in self.ready.items() if time.monotonic() - asked < DELAY_S / 2]
 
     def backend(self):
-        ports = [p for p, ready in self.ready.items() if ready]
+        wait_until(self.fresh)
+        ports = self.fresh()
         self.turn += 1
         for i in range(len(ports)):
             try:
@@ -96,7 +102,7 @@ class Client:
         data = request_bytes(self.port, "POST", "/api/v2/jobs", job_v2(name).encode(),
                              self.headers)
         connection.send(data)
-        reply = connection.reply(20)
+        reply = connection.reply()
         if reply is None or reply.status != 202:
             self.failures.append(f"{name}: {reply}")
             return False
@@ -109,23 +115,28 @@ class Client:
         return True
 
     def run(self, end):
-        n = 0
+        n = used = 0
         connection = None
         while not end.is_set():
             n += 1
+            # A connection that was idle as long as the delay may be closed by then.
+            if connection and time.monotonic() - used > DELAY_S / 2:
+                connection.close()
+                connection = None
             if not connection:
                 connection = Connection(self.port)
             if not self.one(connection, f"rolling-{self.number}-{n}"):
                 connection.close()
                 connection = None
-            time.sleep(0.01 * (self.number % 4))
+            used = time.monotonic()
+            time.sleep(0.1 * (1 + self.number % 4))
         if connection:
             connection.close()
 
 
 def restart(server, start):
     """SIGTERM, wait for its end, start another in its place."""
-    code = server.stop(60)
+    code = server.stop()
     server.remove()
     return code, start()
 
@@ -149,7 +160,9 @@ def test_rolling_restart(check):
             for t in threads:
                 t.start()
             for i in range(RESTARTS):
-                time.sleep(0.3)
+                seen = sum(c.answers for c in clients)
+                check.ok(f"rolling: {i} there is load", wait_until(
+                    lambda n=seen: sum(c.answers for c in clients) > n + 5))
                 which = i % 2
                 code, servers[which] = restart(servers[which], lambda: start(ports[which]))
                 check.equal(f"rolling: exit status {i}", code, 0)
@@ -172,7 +185,6 @@ def test_rolling_restart(check):
         check.equal("rolling: nothing was refused", proxy.refused, 0)
         check.equal("rolling: a 202 without its Framework", [m for c in clients for m in c.missing],
                     [])
-        check.ok("rolling: there was load", answers > 5 * RESTARTS, answers)
 
 
 def test_stop_without_delay(check):
@@ -187,7 +199,7 @@ def test_stop_without_delay(check):
             for i, c in enumerate(connections):
                 c.send(request_bytes(server.port, "POST", "/api/v2/jobs",
                                      job_v2(f"stop-{again}-{i}").encode(), good))
-            replies = [c.reply(10) for c in connections]
+            replies = [c.reply() for c in connections]
             check.equal("stop: all are answered", {r.status if r else None for r in replies}, {202})
             check.equal("stop: and told to go", {r.headers.get("connection") for r in replies if r},
                         {"close"})
@@ -208,7 +220,7 @@ def waiting(server, place, tokens):
 
 
 def statuses(connections):
-    replies = [c.reply(20) for c in connections]
+    replies = [c.reply() for c in connections]
     for c in connections:
         c.close()
     return [r.status if r else None for r in replies]

@@ -2,6 +2,7 @@
 
 No bound of time here is tight: they tell "soon" from "never"."""
 import base64
+import itertools
 import json
 import os
 import resource
@@ -108,7 +109,7 @@ def test_clients_that_come_and_go(check):
         crowd = subprocess.Popen(
             ["wrk", "-t16", "-c512", "-d600s", "-H", "Connection: close",
              f"http://127.0.0.1:{server.port}/healthz"], stdout=subprocess.DEVNULL)
-        time.sleep(0.5)
+        check.ok("the crowd has come", wait_until(lambda: server.connections() > 100))
         check.equal("a job in the crowd", server.submit(job_v2("crowd")).status, 202)
         check.ok("... is made while the crowd is there", crowd.poll() is None)
         crowd.terminate()
@@ -131,7 +132,8 @@ def test_pipelining(check):
             data, _ = c.read(PATIENCE, lambda d: len(parse_replies(d)) == 2)
             check.equal("... and takes the body that is on its way",
                         [r.status for r in parse_replies(data)], [404, 200])
-            check.ok("... which may go on", not c.read(0.5)[1])
+            c.send(get)
+            check.equal("... which may go on", getattr(c.reply(), "status", None), 200)
 
 
 def test_half_close(check):
@@ -142,7 +144,7 @@ def test_half_close(check):
             with server.connect() as c:
                 c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2(name).encode()))
                 c.socket.shutdown(socket.SHUT_WR)
-                return c.reply(10)
+                return c.reply()
         for delay in (0, 0.5):
             reply = submit(f"half-{delay}".replace(".", ""), delay)
             check.ok(f"half-closed by the client, store takes {delay} s: answered",
@@ -170,72 +172,65 @@ def test_clients_that_leave(check):
 
 
 def test_store_hangs(check):
-    """64 clients wait for an API server that says nothing: /healthz goes on, and each of
-    them is answered at the deadline."""
+    """64 clients wait for an API server that says nothing: each of them is answered at the deadline."""
     api = FakeApi()
-    with fake_server(api, "--deadline", "4") as server:
+    with fake_server(api, "--deadline", "2") as server:
         api.every(hang="before")
-        healthy = []  # when /healthz was answered
-        done = threading.Event()
-
-        def probe():
-            while not done.is_set():
-                if server.request("GET", "/healthz"):
-                    healthy.append(time.monotonic())
-                time.sleep(0.02)
-
-        prober = threading.Thread(target=probe)
-        prober.start()
-
-        def submit(i):
-            start = time.monotonic()
-            reply = server.submit(job_v2(f"hang-{i}"))
-            return reply, time.monotonic() - start, time.monotonic()
-        results = in_threads(64, submit)
-        done.set()
-        prober.join()
-        statuses = sorted({r[0].status if isinstance(r, tuple) and r[0] else 0 for r in results})
-        check.ok("hanging store: 503 or 504", set(statuses) <= {503, 504}, statuses)
-        times = [r[1] for r in results if isinstance(r, tuple)]
-        check.ok("hanging store: answered about the deadline", len(times) == 64 and
-                 max(times) < 60 * SLOW, times and max(times))
-        check.ok("hanging store: every answer says why", all(
-            isinstance(r, tuple) and r[0] and r[0].message for r in results))
-        first = min(r[2] for r in results if isinstance(r, tuple))
-        check.ok("/healthz is answered before any of them", sum(t < first for t in healthy) > 3, len(healthy))
-        check.ok("/readyz says no", wait_until(
-            lambda: server.request("GET", "/readyz").status == 503, 10))
+        results = in_threads(64, lambda i: server.submit(job_v2(f"hang-{i}")))
+        statuses = {getattr(r, "status", r) for r in results}
+        check.ok("hanging store: 503 or 504", statuses <= {503, 504}, statuses)
+        check.ok("hanging store: every answer says why", all(getattr(r, "message", "") for r in results))
+        check.ok("/readyz says no", wait_until(lambda: server.request("GET", "/readyz").status == 503))
         api.clear()
-        check.ok("/readyz says yes again", wait_until(
-            lambda: server.request("GET", "/readyz").status == 200, 20))
-        check.equal("jobs go through again", server.submit(job_v2("after")).status, 202)
-        check.equal("nothing left behind", sorted(n for _, n in api.objects), [framework_name("after")])
+        check.ok("/readyz says yes again", server.ready())
+        # One that was cut off by a slow machine may exist all the same.
+        names = (f"after-{i}" for i in itertools.count())
+        taken = []
+        check.ok("jobs go through again", wait_until(
+            lambda: server.submit(job_v2(taken.append(next(names)) or taken[-1])).status == 202))
+        check.ok("nothing left behind", {n for _, n in api.objects} <= {framework_name(n) for n in taken}, taken)
+    api.close()
+
+
+def test_store_hangs_and_health_goes_on(check):
+    api = FakeApi()
+    with fake_server(api, "--deadline", "200", "--drain-timeout", "1") as server:
+        api.every(hang="before")
+        crowd = [server.connect() for _ in range(64)]
+        for i, c in enumerate(crowd):
+            c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2(f"hang-{i}").encode()))
+        check.ok("the store is asked", wait_until(lambda: api.count("POST", "frameworks") > 8))
+        for _ in range(5):
+            check.equal("/healthz is answered", server.request("GET", "/healthz").status, 200)
+        check.equal("... before any of them", {c.read(0.01) for c in crowd}, {(b"", False)})
+        for c in crowd:
+            c.close()
     api.close()
 
 
 def test_queue_full(check):
-    api = FakeApi()
-    deadline = 10 if SLOW == 1 else 30
-    with fake_server(api, "--deadline", str(deadline), "--loops", "1", "--in-flight", "1",
-                     "--queue", "4") as server:
-        api.every(hang="before")
-
-        def submit(i):
-            start = time.monotonic()
-            return server.submit(job_v2(f"full-{i}")), time.monotonic() - start
-        results = in_threads(20, submit)
-        early = [r for r, took in results if took < deadline]
-        check.ok("a full queue answers at once", len(early) >= 10, len(early))
+    api, go_on = FakeApi(), threading.Event()
+    with fake_server(api, "--deadline", "200", "--loops", "1", "--in-flight", "1", "--queue", "4") as server:
+        api.fault("POST", "frameworks", until=go_on)
+        results = []
+        crowd = threading.Thread(target=in_threads, args=(
+            20, lambda i: results.append(server.submit(job_v2(f"full-{i}")))))
+        crowd.start()
+        check.ok("a full queue answers before the store does", wait_until(lambda: len(results) >= 15), len(results))
+        early = list(results)
         check.ok("... with 503 and Retry-After", all(
             r and r.status == 503 and int(r.headers.get("retry-after", 0)) > 0 for r in early), early)
         check.ok("... and a message", all(r and r.message for r in early))
+        go_on.set()
+        crowd.join()
+        check.equal("the others are taken", [getattr(r, "status", r) for r in results[15:]], [202] * 5)
     api.close()
 
 
 def test_store_is_down(check):
     api = FakeApi()
     api.close()  # nothing listens there any more
-    with fake_server(api, "--deadline", "3", wait=True) as server:
+    with fake_server(api, "--deadline", "2", wait=True) as server:
         check.equal("/healthz without a store", server.request("GET", "/healthz").status, 200)
         check.equal("/readyz without a store", server.request("GET", "/readyz").status, 503)
         start = time.monotonic()
@@ -280,21 +275,22 @@ def test_heavy_jobs(check):
 
 def test_drain(check):
     """SIGTERM: what is under way is finished, nothing new is taken, exit status 0."""
-    api = FakeApi()
+    api, go_on = FakeApi(), threading.Event()
     with fake_server(api) as server:
-        api.fault("POST", "frameworks", framework_name("last"), delay=2)
+        api.fault("POST", "frameworks", framework_name("last"), until=go_on)
         answers = []
         t = threading.Thread(target=lambda: answers.append(server.submit(job_v2("last"))))
         t.start()
         check.ok("the request is under way", wait_until(lambda: api.count("POST", "frameworks") == 1))
         idle = server.connect()
         server.terminate()
-        time.sleep(0.5)
+        check.ok("drains", server.logged('"stopping"'))
         try:
             refused = server.request("GET", "/readyz")
             check.ok("draining: no new work", refused is None or refused.status == 503, refused)
         except OSError:
             check.ok("draining: refused", True)
+        go_on.set()
         t.join()
         check.equal("the request under way gets its answer", answers and answers[0] and
                     answers[0].status, 202)
@@ -315,37 +311,33 @@ def test_drain_is_over(check):
             check.ok("drains", server.logged('"stopping"'))
             time.sleep(1.4)
             c.send(whole[-10:])
-            reply = c.reply(5)
+            reply = c.reply()
             check.ok("refused, if it is answered at all", reply is None or reply.status == 503, reply)
         check.equal("exit status", server.stop(), 0)
 
 
 def test_drain_delay(check):
-    with Server("--standalone", "jobs", "--drain-delay", "8") as server:
+    with Server("--standalone", "jobs", "--drain-delay", "600") as server:
         server.terminate()
         check.ok("/readyz says 503 while the load balancer notices", wait_until(
             lambda: server.request("GET", "/readyz").status == 503))
         check.equal("... and jobs are still taken", server.submit(job_v2("late")).status, 202)
+        server.process.send_signal(signal.SIGTERM)  # which ends the delay
         check.equal("exit status", server.stop(), 0)
 
 
 def test_second_signal(check):
     api = FakeApi()
-    with fake_server(api) as server:
+    with fake_server(api, "--deadline", "200", "--drain-timeout", "600") as server:
         api.every(hang="before")
         c = server.connect()
         c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("stuck").encode()))
         check.ok("the request is under way", wait_until(lambda: api.count("POST", "frameworks") == 1))
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
+        check.ok("drains", server.logged('"stopping"'))
         check.ok("one signal: waits", server.process.poll() is None)
-        start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        try:
-            server.process.wait(PATIENCE * SLOW)
-        except subprocess.TimeoutExpired:
-            pass
-        check.ok("two signals: goes at once", time.monotonic() - start < 20 * SLOW)
+        check.ok("two signals: goes at once", wait_until(lambda: server.process.poll() is not None))
         c.close()
     api.close()
 
@@ -404,11 +396,11 @@ def test_left_amidst(check):
         for i in range(40):
             with socket.create_connection(("127.0.0.1", server.port)) as s:
                 s.sendall([b"GET /heal", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"][i % 2])
-        check.ok("they are gone", wait_until(lambda: files() <= before, 10), f"{before}, then {files()}")
+        check.ok("they are gone", wait_until(lambda: files() <= before), f"{before}, then {files()}")
 
 
 TESTS = [test_left_amidst, test_slow_clients, test_many_connections,
          test_clients_that_come_and_go, test_pipelining, test_half_close, test_clients_that_leave,
-         test_store_hangs, test_queue_full, test_store_is_down, test_heavy_jobs, test_drain,
+         test_store_hangs, test_store_hangs_and_health_goes_on, test_queue_full, test_store_is_down, test_heavy_jobs, test_drain,
          test_drain_is_over, test_drain_delay, test_second_signal, test_no_core,
          test_no_secret_stays_in_memory]

@@ -212,7 +212,8 @@ def test_not_known(check):
         check.ok("nothing was made", not place.api.of(framework_name("unknown")))
         lines = requests(server, 503, 1)
         check.ok("the log says why", all(x.get("why") for x in lines), lines[:1])
-        check.equal("then it is good", submit(server, "known", bearer(good)).status, 202)
+        names = (f"known-{i}" for i in range(1000))  # a second may be too short for one
+        check.ok("then it is good", wait_until(lambda: submit(server, next(names), bearer(good)).status == 202))
 
 
 def http_answer(value):
@@ -226,21 +227,22 @@ def test_believed(check):
     token share one look-up."""
     seconds = 3
     with Place() as place:
-        server = place.server(*STORED, "--token-cache", str(seconds), "--loops", "1")
+        server = place.server(*STORED, "--loops", "1")
         good = token("alice")
-        path = b"alice".hex()
         place.store("alice", good)
         place.api.fault("GET", "secrets", delay=0.3)
-        start = time.monotonic()
         replies = in_threads(20, lambda i: submit(server, f"shared-{i}", bearer(good)))
         check.equal("shared: all accepted", {r.status for r in replies}, {202})
-        check.equal("shared: asked once", place.asked(path), 1)
+        check.equal("shared: asked once", place.asked(b"alice".hex()), 1)
+        server = place.server(*STORED, "--token-cache", str(seconds), "--loops", "1")
+        start = time.monotonic()
+        check.ok("believed", wait_until(lambda: submit(server, "first", bearer(good)).status in (202, 409)))
         place.store("alice")
         reply = submit(server, "believed", bearer(good))
         if time.monotonic() - start < seconds:
             check.equal("revoked: still believed", reply.status, 202)
         check.ok("revoked: not for long", wait_until(
-            lambda: submit(server, "revoked", bearer(good)).status == 401, seconds + 10))
+            lambda: submit(server, "revoked", bearer(good)).status == 401))
         check.ok("revoked: not before its time", time.monotonic() - start >= seconds - 0.1)
 
 
@@ -272,7 +274,7 @@ def test_end_while_believed(check):
     """A token that is believed ends when it says."""
     with Place() as place:
         server = place.server(*SIGNATURE)
-        for lifetime in (3, 12, 60):  # it may end before it is looked at
+        for lifetime in (2, 12, 60):  # it may end before it is looked at
             short = token("alice", lifetime=lifetime)
             taken = submit(server, f"short-{lifetime}", bearer(short)).status
             if taken == 202:
@@ -476,7 +478,7 @@ def test_start(check):
                 (["--jwt-secret-file", "/nowhere"], "/nowhere"),
                 (["--jwt-secret-file", place.directory], place.directory)]
         for arguments, *words in rows:
-            done = run("serve", "--listen", "127.0.0.1:0", *arguments, seconds=20)
+            done = run("serve", "--listen", "127.0.0.1:0", *arguments)
             what = " ".join(a for a in arguments if place.directory not in a)
             check.equal(f"serve {what}: exit status", done.returncode, 2)
             for word in words:
@@ -530,8 +532,8 @@ def test_reload_under_load(check):
             return seen
 
         def reload(_):
-            end = time.monotonic() + 2 * SLOW
-            while time.monotonic() < end or (len(events(server, again)) <= 3 and time.monotonic() < end + 60 * SLOW):
+            end = time.monotonic() + 60 * SLOW
+            while len(events(server, again)) <= 10 and time.monotonic() < end:
                 server.process.send_signal(signal.SIGHUP)
                 time.sleep(0.02)
             over.set()
@@ -539,7 +541,7 @@ def test_reload_under_load(check):
 
         seen = set().union(*in_threads(5, lambda i: ask(i) if i else reload(i)))
         check.equal("under load: all accepted", seen, {202})
-        check.ok("under load: keys were read", len(events(server, again)) > 3)
+        check.ok("under load: keys were read", len(events(server, again)) > 10)
 
 
 TESTS = [test_bad_tokens, test_guest, test_schemes, test_user_of_token, test_stored, test_not_known,

@@ -4,7 +4,7 @@ which a body can come must survive that."""
 import base64
 import time
 
-from harness import SLOW, framework_name, job_v2, parse_replies, request_bytes
+from harness import PATIENCE, framework_name, job_v2, parse_replies, request_bytes, wait_until
 from place import STORED, Place
 from tokens import bearer, token
 
@@ -92,7 +92,7 @@ class Waits:
             with self.server.connect() as c:
                 start = time.monotonic()
                 c.send(head(self.server.port, "POST", "/api/v2/jobs", lines))
-                data, _ = c.read(10, lambda d: b"\r\n\r\n" in d)
+                data, _ = c.read(PATIENCE, lambda d: b"\r\n\r\n" in d)
                 check.ok("Expect: 100 comes", data.startswith(b"HTTP/1.1 100"), data)
                 check.ok("Expect: not before the token is known",
                          time.monotonic() - start > 0.15, time.monotonic() - start)
@@ -105,7 +105,7 @@ class Waits:
                  "Expect": "100-continue", "Content-Length": "50000"}
         with self.server.connect() as c:
             c.send(head(self.server.port, "POST", "/api/v2/jobs", lines))
-            data, _ = c.read(10, lambda d: parse_replies(d))
+            data, _ = c.read(PATIENCE, lambda d: parse_replies(d))
             check.ok("Expect, refused: 401 at once", data.startswith(b"HTTP/1.1 401"), data)
 
     def test_pipelined(self, check):
@@ -116,7 +116,7 @@ class Waits:
             body = padded(name, 3000 * i).encode()
             data += request_bytes(self.server.port, "POST", "/api/v2/jobs", body, self.fresh())
         data += request_bytes(self.server.port, "GET", "/healthz")
-        replies, _ = self.server.raw(data, 20, 5)
+        replies, _ = self.server.raw(data, answers=5)
         check.equal("pipelined: answers", [r.status for r in replies], [202] * 4 + [200])
         for name in names:
             check.ok(f"pipelined: {name} is there", self.place.api.of(framework_name(name)))
@@ -153,7 +153,7 @@ class Waits:
             with self.server.connect() as c:
                 # The whole, half of it, or the header only.
                 c.send(data if i < 2 else data[:len(data) // 2] if i < 4 else data[:-len(body)])
-        time.sleep(0.5 * SLOW)
+        check.ok("gone: their connections are, too", wait_until(lambda: self.server.connections() == 0))
         check.equal("gone: still serves", self.server.request("GET", "/healthz").status, 200)
         for name in names[2:]:
             check.ok("gone: nothing came of half a job",

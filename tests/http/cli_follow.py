@@ -55,7 +55,7 @@ def test_cli_changes_meanwhile(check):
     """What changes while an answer is under way is asked for again, and not only to be sure."""
     with FakeServer() as fake:
         fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
-        with follow(fake, "--timeout", str(int(20 * SLOW))) as c:
+        with follow(fake, "--timeout", str(int(50 * SLOW))) as c:
             check.ok("runs", c.says("worker 1/2 running"), c.stderr)
             before = fake.count("GET", f"/api/v2/jobs/{JOB}")
             fake.hold = threading.Event()

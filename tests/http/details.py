@@ -514,7 +514,7 @@ def keep(api, framework, attempt, status):
 def test_large_attempts(check):
     """Of earlier attempts so much is read as there is memory for, and no more shown than fits."""
     api = FakeApi()
-    with fake_server(api, "--deadline", "2") as server:
+    with fake_server(api, "--deadline", "200") as server:
         warm(server)
         framework = renamed(snapshot("19"), "many")
         framework["status"]["attemptStatus"]["id"] = 9
@@ -535,6 +535,8 @@ def test_large_attempts(check):
         for attempt in (5, 6, 7):
             keep(api, framework, attempt, {"taskRoleStatusesCompressed": tasks})
         check.equal("as far as it fits", listed()[:2], [9, 8])
+    with fake_server(api, "--deadline", "2") as server:
+        known(server, "alice~many")
         api.fault("GET", "configmaps", status=503)
         error(check, "the store does not answer", server.request("GET", path), 503, "UnavailableError")
     api.close()

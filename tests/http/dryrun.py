@@ -302,7 +302,7 @@ def test_dry_run_trouble(check):
         kind, what, status, code, word = row
         api = FakeApi()
         api.fault("POST", kind, **what)
-        with fake_server(api, "--deadline", "2") as server:
+        with fake_server(api, "--deadline", "2" if status == 503 else "200") as server:
             reply = try_job(server, job_v2_secret("x", MARKER), "server")
             refused(check, f"{kind} {what}", reply, status, code, word)
             hides(check, f"{kind} {what}", reply.body, server.settled_log())

@@ -49,8 +49,12 @@ def statuses(server, count, source="127.0.0.2", **headers):
         return [r.status for r in parse_replies(data)]
 
 
-def is_refusal(check, what, reply, most_s):
-    """429 as programs read it."""
+def is_refusal(check, what, ask, most_s):
+    """429 as programs read it, at once or at the next try: a place may have come back meanwhile."""
+    for _ in range(3):
+        reply = ask()
+        if reply and reply.status == 429:
+            break
     if not check.ok(f"{what}: 429", reply and reply.status == 429, reply):
         return
     check.equal(f"{what}: code", reply.code, "TooManyRequestsError")
@@ -63,16 +67,16 @@ def is_refusal(check, what, reply, most_s):
 def test_rate_address(check):
     with Guarded("--rate-address", "6") as server:
         check.equal("a limit of 6: all of 6", statuses(server, 6), [200] * 6)
-        is_refusal(check, "the seventh", server.ask(), 10)
-        is_refusal(check, "before it is known who asks", server.ask(path="/api/v2/user"), 10)
-        is_refusal(check, "an unknown route", server.ask(path="/nothing"), 10)
-        is_refusal(check, "a preflight", server.ask(method="OPTIONS"), 10)
-        is_refusal(check, "a job", server.ask(path="/api/v2/jobs", method="POST", body=b"x"), 10)
+        is_refusal(check, "the seventh", server.ask, 10)
+        is_refusal(check, "before it is known who asks", lambda: server.ask(path="/api/v2/user"), 10)
+        is_refusal(check, "an unknown route", lambda: server.ask(path="/nothing"), 10)
+        is_refusal(check, "a preflight", lambda: server.ask(method="OPTIONS"), 10)
+        is_refusal(check, "a job", lambda: server.ask(path="/api/v2/jobs", method="POST", body=b"x"), 10)
         check.equal("another address", server.ask("127.0.0.3").status, 200)
         for path in ("/healthz", "/readyz", "/healthz/", "/rest-server/healthz"):
             check.equal(f"{path} is never limited", server.ask(path=path).status, 200)
-        is_refusal(check, "what only looks like it", server.ask(path="/healthz/x"), 10)
-        is_refusal(check, "a forwarded address of nobody", server.ask(X_Forwarded_For="10.0.0.1"), 10)
+        is_refusal(check, "what only looks like it", lambda: server.ask(path="/healthz/x"), 10)
+        is_refusal(check, "a forwarded address of nobody", lambda: server.ask(X_Forwarded_For="10.0.0.1"), 10)
         said = "X-Forwarded-For is ignored"
         check.ok("it is said in the log", server.logged(said), server.log())
         server.ask(X_Forwarded_For="10.0.0.1")
@@ -84,7 +88,7 @@ def test_rate_address(check):
             c.send(request_bytes(server.port, "GET", PATH) * 130)
             data, _ = c.read(PATIENCE, lambda d: len(parse_replies(d)) >= 130)
             refused = [r for r in parse_replies(data) if r.status == 429]
-            is_refusal(check, "... says so", refused[0] if refused else None, 1)
+            is_refusal(check, "... says so", lambda: refused[0] if refused else None, 1)
         check.ok("... and after Retry-After", wait_until(lambda: server.ask().status == 200))
 
 
@@ -102,7 +106,7 @@ def test_rate_submit(check):
             return server.submit(job_v2(name), bearer(token(user)))
         for i in range(3):
             check.equal(f"job {i} of 3 per hour", submit(f"a{i}", "alice").status, 202)
-        is_refusal(check, "the fourth", submit("a3", "alice"), 1200)
+        is_refusal(check, "the fourth", lambda: submit("a3", "alice"), 1200)
         check.equal("another user", submit("b", "bob").status, 202)
         reply = server.request("GET", "/api/v2/jobs/alice~a0", headers=bearer(token("alice")))
         check.equal("to read is no submission", reply.status, 200)
@@ -113,10 +117,10 @@ def test_rate_submit(check):
 
 def test_trusted_proxy(check):
     proxy = "127.0.0.9"
-    with Guarded("--rate-address", "3", "--trusted-proxy", f"{proxy}, 127.0.1.0/24") as server:
+    with Guarded("--rate-address", "1", "--trusted-proxy", f"{proxy}, 127.0.1.0/24") as server:
         def ask(forwarded):
             return server.ask(proxy, X_Forwarded_For=forwarded).status
-        check.equal("a client behind it", [ask("10.1.1.1") for _ in range(4)], [200] * 3 + [429])
+        check.equal("a client behind it", [ask("10.1.1.1") for _ in range(2)], [200, 429])
         check.equal("another client behind it", ask("10.1.1.2"), 200)
         check.equal("what the client says itself is not believed", ask("10.7.7.7, 10.1.1.1"), 429)
         check.equal("... with any number of blanks", ask("10.7.7.8 ,  10.1.1.1 "), 429)
@@ -128,12 +132,12 @@ def test_trusted_proxy(check):
             check.equal("the last of two headers", c.reply().status, 429)
         check.equal("a network of proxies",
                     server.ask("127.0.1.77", X_Forwarded_For="10.1.1.1").status, 429)
-        check.equal("an IPv6 client", [ask("2001:db8:1:2::1") for _ in range(3)], [200] * 3)
+        check.equal("an IPv6 client", ask("2001:db8:1:2::1"), 200)
         check.equal("... is its /64", ask("2001:db8:1:2:ffff::9"), 429)
         check.equal("... and no other", ask("2001:db8:1:3::1"), 200)
         # What is no address leaves the proxy itself, which is a client like any other.
         odd = ["unknown", "", "10.1.1", "10.1.1.1; x", "evil\tname"]
-        check.equal("no address", [ask(text) for text in odd], [200] * 3 + [429] * 2)
+        check.equal("no address", [ask(text) for text in odd], [200] + [429] * 4)
 
 
 def test_spoofed_addresses(check):
@@ -159,7 +163,7 @@ def test_spoofed_addresses(check):
 # ---- connections of an address -----------------------------------------------------------
 def served(server, c):
     c.send(request_bytes(server.port, "GET", "/healthz"))
-    reply = c.reply(3)
+    reply = c.reply()
     return bool(reply) and reply.status == 200
 
 
@@ -210,13 +214,13 @@ def test_refusals_are_read(check):
             c.close()
     with Guarded("--rate-address", "1") as server:
         server.ask()
-        reply = server.ask(path="/api/v2/jobs", method="POST", body=body)
-        is_refusal(check, "a body of 100 KiB", reply, 60)
+        is_refusal(check, "a body of 100 KiB",
+                   lambda: server.ask(path="/api/v2/jobs", method="POST", body=body), 60)
     with Guarded("--rate-address", "0") as server:
         with server.connect() as c:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: text/yaml\r\n"
                    b"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")
-            data, closed = c.read(5)
+            data, closed = c.read(PATIENCE)
             check.ok("who waits for leave to send is refused at once",
                      data.startswith(b"HTTP/1.1 401") and closed, data[:200])
 
@@ -238,7 +242,7 @@ def refusals(server):
             server.ask(path="/api/v2/jobs", method="POST", body=large, Authorization="Bearer x"),
             server.ask(path="/api/v2/jobs", method="POST", body=b"x", Content_Type="image/png"),
             server.ask(path="/api/v2/user"), server.ask(path="/healthz"), server.ask(path="/"),
-            server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 3, 1)[0][0],
+            server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", answers=1)[0][0],
             server.ask(path="/api/v2/jobs", method="POST",
                        body=job_v2("cors").encode(), Authorization=bearer(token())["Authorization"])]
 

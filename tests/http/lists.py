@@ -235,8 +235,8 @@ def test_rate_list(check):
             return server.request("GET", path, headers=bearer(token(user)))
         for path in ("/api/v2/jobs", "/api/v1/jobs", "/api/v1/user/bob/jobs"):
             check.equal(f"{path}: one of 3", ask(path).status, 200)
-        is_refusal(check, "the fourth", ask("/api/v2/jobs?limit=0"), 20)
-        is_refusal(check, "... of v1", ask("/api/v1/jobs"), 20)
+        is_refusal(check, "the fourth", lambda: ask("/api/v2/jobs?limit=0"), 20)
+        is_refusal(check, "... of v1", lambda: ask("/api/v1/jobs"), 20)
         check.equal("another user", ask("/api/v2/jobs", "bob").status, 200)
         check.equal("to submit is no list", submit(server, "a", ALICE).status, 202)
 

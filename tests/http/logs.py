@@ -107,6 +107,7 @@ class Place:
 
     def link(self, name="all", query="", path=None):
         """As a portal: the uri of one of the locations."""
+        wait_until(lambda: self.ask(path, query=query).status != 503)  # a short --deadline
         reply = self.ask(path, query=query)
         found = {l["name"]: l["uri"] for l in (reply.json or {}).get("locations", [])}
         if name not in found:

@@ -301,6 +301,14 @@ def test_drain(check):
 
 def test_drain_is_over(check):
     """A body that comes when the store is closed already, and only answers still go out."""
+    for seconds in (1.4, 5, 20):  # on a busy machine it may not be over by then
+        if body_after_drain(check, seconds) != 202:
+            break
+    else:
+        check.ok("a body that comes too late is refused", False)
+
+
+def body_after_drain(check, seconds):
     with Server("--standalone", "jobs", "--drain-timeout", "1") as server:
         whole = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("last").encode())
         with server.connect() as c:
@@ -309,11 +317,12 @@ def test_drain_is_over(check):
                 lambda: server.request("GET", "/healthz").status == 200))
             server.terminate()
             check.ok("drains", server.logged('"stopping"'))
-            time.sleep(1.4)
+            time.sleep(seconds)
             c.send(whole[-10:])
             reply = c.reply()
-            check.ok("refused, if it is answered at all", reply is None or reply.status == 503, reply)
+            check.ok("refused, if it is answered at all", reply is None or reply.status in (503, 202), reply)
         check.equal("exit status", server.stop(), 0)
+        return reply and reply.status
 
 
 def test_drain_delay(check):

@@ -53,7 +53,7 @@ def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_c
 
 
 class Secure(Connection):
-    def __init__(self, port, context, timeout=20):
+    def __init__(self, port, context, timeout=PATIENCE):
         super().__init__(port, timeout)
         self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
 
@@ -108,7 +108,7 @@ KEPT = "the certificate stays as it was"
 def s_client(server, *arguments):
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-CAfile", server.file("ca.crt"),
-         "-servername", "localhost", *arguments], input=b"", capture_output=True, timeout=30 * SLOW, check=False)
+         "-servername", "localhost", *arguments], input=b"", capture_output=True, timeout=60 * SLOW, check=False)
     return done.returncode, (done.stdout + done.stderr).decode("latin-1")
 
 
@@ -138,7 +138,7 @@ def test_tls_serves(check):
         with server.connect() as c:
             get = request_bytes(server.port, "GET", "/healthz")
             c.send(get * 300)
-            data, _ = c.read(20, lambda d: len(parse_replies(d)) >= 300)
+            data, _ = c.read(PATIENCE, lambda d: len(parse_replies(d)) >= 300)
             check.equal("300 requests in a row", [r.status for r in parse_replies(data)], [200] * 300)
         with server.connect() as c:
             c.send_slowly(get)
@@ -150,11 +150,11 @@ def test_tls_serves(check):
             check.equal("half-closed by the client", reply and reply.status, 202)
         with Connection(server.port) as c:
             c.send(get)
-            data, closed = c.read(10)
+            data, closed = c.read(PATIENCE)
             check.ok("plain HTTP to this port gets none", closed and b"HTTP/1" not in data, data[:80])
         with Connection(server.port) as c:
             c.send(b"\x80" * 5000)
-            check.ok("noise is cut off", c.read(10)[1])
+            check.ok("noise is cut off", c.read(PATIENCE)[1])
         check.equal("alive", server.request("GET", "/healthz").status, 200)
 
 
@@ -184,7 +184,7 @@ def test_tls_reload(check):
             old.send(request_bytes(server.port, "GET", "/healthz"))
             check.equal("a connection from before goes on", old.reply().status, 200)
         server.install("one")
-        check.ok("without a signal, after a while", wait_until(lambda: server.serial() == 101, 20))
+        check.ok("without a signal, after a while", wait_until(lambda: server.serial() == 101))
 
 
 def test_tls_reload_mistakes(check):
@@ -313,7 +313,8 @@ def test_tls_half_handshakes(check):
         for i, c in enumerate(crowd):
             c.send((b"", hello[:1], hello[:100], hello)[i % 4])
         start = time.monotonic()
-        fine = sum(server.request("GET", "/healthz").status == 200 for _ in range(20))
+        # A client of ours that stands still for so long is cut off, too.
+        fine = sum(wait_until(server.answers) for _ in range(20))
         took = time.monotonic() - start
         check.equal("served beside 200 handshakes that do not go on", fine, 20)
         check.ok("... soon", took < 60 * SLOW, took)

@@ -103,7 +103,7 @@ class FakeKube:
 
     def serve(self, peer):
         try:
-            peer.settimeout(30)
+            peer.settimeout(600)
             if self.context:
                 peer = self.context.wrap_socket(peer, server_side=True)
             head = b""
@@ -124,7 +124,7 @@ class FakeKube:
 
     def send(self, peer, what):
         if what is HANG:
-            self.gone.wait(30)
+            self.gone.wait(600)
             return
         for piece in what if isinstance(what, list) else [what]:
             if isinstance(piece, bytes):

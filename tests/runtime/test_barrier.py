@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -36,7 +37,7 @@ FINE, NOT_YET = reply(200, READY), reply(200, PENDING)
 NO_FRAMEWORK = status(404, "frameworks \"aframework\" not found", name="aframework")
 
 
-def times(interval=60, timeout=60000, first=20, request=20000, fetch=2000):
+def times(interval=60, timeout=60000, first=20, request=20000, fetch=20000):
     """--barrier-ms; wide enough for slow machines where a test waits for something to happen."""
     return ",".join(str(min(3600000, int(ms * min(SLOW, 3)))) for ms in (interval, timeout, first, request, fetch))
 
@@ -103,6 +104,23 @@ def sequence(*answers):
     """One after the other, the last for ever."""
     left = list(answers)
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+
+def together(function, pki, rows):
+    """Cases that last to the end of their time, with these arguments each, at the same time."""
+    errors = []
+
+    def one(row):
+        try:
+            function(pki, *row)
+        except Exception:
+            errors.append(traceback.format_exc()[-900:])
+    threads = [threading.Thread(target=one, args=(row,)) for row in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    equal(f"{function.__name__}: all came to their end", errors, [])
 
 
 def contains(name, text, *parts):
@@ -187,14 +205,18 @@ def test_memory_is_behind(pki):
 
 def test_first_poll_at_once(pki):
     """As users have it: the default intervals begin with short ones."""
-    case = Case(pki, sequence(NOT_YET, FINE))
-    case.waiting = None
-    begun = time.monotonic()
-    code, _, requests = case.run()
-    equal("default times: 0", code, 0)
-    check("default times: the second poll comes soon",
-          0.7 < requests[1].at - requests[0].at < 8 * SLOW, requests[1].at - requests[0].at)
-    check("default times: the first one at once", requests[0].at - begun < 8 * SLOW)
+    for _ in range(5):  # the machine may stand still
+        case = Case(pki, sequence(NOT_YET, FINE))
+        case.waiting = None
+        begun = time.monotonic()
+        code, _, requests = case.run()
+        equal("default times: 0", code, 0)
+        first, second = requests[0].at - begun, requests[1].at - requests[0].at
+        check("default times: the second poll is not at once", second > 0.7, second)
+        if first < 8 * SLOW and second < 8 * SLOW:
+            break
+    check("default times: the first one at once, the second one soon", first < 8 * SLOW and second < 8 * SLOW,
+          (first, second))
 
 
 def test_plain_http(pki):
@@ -286,7 +308,7 @@ def test_trouble(pki):
     chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
     body = json.dumps(READY).encode()
     half = b"HTTP/1.1 200 X\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5000]
-    for what, answer, part in (
+    together(trouble, pki, (
             ("500", status(500, "etcdserver: no leader"), "500 Internal Error, etcdserver: no leader"),
             ("503", reply(503, b"upstream"), "503 Unavailable"),
             ("hangs", HANG, "no answer in time"),
@@ -301,18 +323,17 @@ def test_trouble(pki):
             ("no tasks", reply(200, {"kind": "Framework", "spec": {"taskRoles": []}}), "has no tasks"),
             ("endless", [endless] + [chunk] * 20, ""),
             ("too long", b"HTTP/1.1 200 X\r\nContent-Length: 99999999999\r\n\r\n", ""),
-            ("redirect", reply(302, b"", f"Location: https://127.0.0.1:1{PATH}"), "302")):
-        # One whole answer of 8 MiB may take its time.
-        waiting = times(timeout=1500, request=5000 if what == "endless" else 500)
-        case = Case(pki, answer, waiting=waiting)
-        begun = time.monotonic()
-        code, text, requests = case.run()
-        equal(f"{what}: 250", code, 250)
-        check(f"{what}: more than once", what in ("endless", "hangs", "trickles") or len(requests) > 1,
-              len(requests))
-        contains(what, text, "the API server could not be asked", part)
-        check(f"{what}: in time", time.monotonic() - begun < 60 * SLOW, time.monotonic() - begun)
-        equal(f"{what}: no file", case.framework, None)
+            ("redirect", reply(302, b"", f"Location: https://127.0.0.1:1{PATH}"), "302")))
+
+
+def trouble(pki, what, answer, part):
+    # Only what hangs is given up before the end, and then nothing else can be its trouble.
+    case = Case(pki, answer, waiting=times(interval=500, timeout=6000, request=1000 if what == "hangs" else 6000))
+    code, text, requests = case.run()
+    equal(f"{what}: 250", code, 250)
+    check(f"{what}: more than once", what in ("endless", "hangs", "trickles") or len(requests) > 1, len(requests))
+    contains(what, text, "the API server could not be asked", part)
+    equal(f"{what}: no file", case.framework, None)
 
 
 def test_trouble_that_ends(pki):
@@ -326,34 +347,46 @@ def test_trouble_that_ends(pki):
 
 
 def test_not_all(pki):
-    case = Case(pki, NOT_YET, waiting=times(timeout=2000))
-    code, text, requests = case.run()
+    together(lambda _, end: end(pki), pki, [[end] for end in (not_all, none_of_many, trouble_at_last, trouble_at_first)])
+
+
+LONG = times(interval=300, timeout=6000)
+
+
+def not_all(pki):
+    case = Case(pki, NOT_YET, waiting=LONG)
+    code, text, _ = case.run()
     equal("not all: 251", code, 251)
     contains("not all", text, "only 0 of 4 tasks have an address, missing are ps:0, ps:1, worker:0, worker:1")
     contains("not all: barrier.log", case.log, "missing are ps:0")
+
+
+def none_of_many(pki):
     many = framework("23-compressed-1600-tasks")
     many["status"] = None
-    code, text, _ = Case(pki, reply(200, many), waiting=times(timeout=2000)).run()
+    code, text, _ = Case(pki, reply(200, many), waiting=LONG).run()
     equal("none of 1600: 251", code, 251)
     contains("none of 1600", text, "worker:17 and 1580 more")
-    # What counts is the last poll, and that is at the end of the time.
-    end = time.monotonic() + 1
-    code, _, _ = Case(pki, lambda _: NOT_YET if time.monotonic() < end else reply(500),
-                      waiting=times(timeout=4000)).run()
+
+
+# What counts is the last poll, and that is at the end of the time.
+def trouble_at_last(pki):
+    code, _, _ = Case(pki, sequence(NOT_YET, NOT_YET, reply(500)), waiting=LONG).run()
     equal("trouble at last: 250", code, 250)
-    end = time.monotonic() + 1
-    code, _, _ = Case(pki, lambda _: reply(500) if time.monotonic() < end else NOT_YET,
-                      waiting=times(timeout=4000)).run()
+
+
+def trouble_at_first(pki):
+    code, _, _ = Case(pki, sequence(reply(500), reply(500), NOT_YET), waiting=LONG).run()
     equal("trouble at first: 251", code, 251)
 
 
 def test_certificates(pki):
-    for context, part in (("expired", "expired"), ("nameless", "kubernetes.default.svc"),
-                          ("stranger", "not signed by an authority")):
-        case = Case(pki, FINE, context, waiting=times(timeout=2000))
-        code, text, requests = case.run()
+    def bad(_, context, part):
+        code, text, requests = Case(pki, FINE, context, waiting=LONG).run()
         equal(f"certificate {context}: 250, and no request", (code, requests), (250, []))
         contains(f"certificate {context}", text, part)
+    together(bad, pki, (("expired", "expired"), ("nameless", "kubernetes.default.svc"),
+                        ("stranger", "not signed by an authority")))
     code, text, requests = Case(pki, FINE, "tls13", waiting=times(timeout=20000)).run()
     equal("TLS 1.3 only: 252, and no request", (code, requests), (252, []))
     contains("TLS 1.3 only", text, "does not speak TLS 1.2", "--tls-min-version=VersionTLS12")
@@ -375,7 +408,7 @@ def test_token(pki):
     with FakeKube(answer, pki["good"]) as fake:
         with Pod(fake.port, pki["authority"]) as pod:
             process = pod.begin(times(interval=3000, timeout=60000, first=3000))
-            refused.wait(30)
+            refused.wait(60 * SLOW)
             pod.write(ACCOUNT + "/token", fresh + "\n")
             equal("a token that rotates: 0", end_of(process)[0], 0)
     for what, token in (("with a line end in it", TOKEN + "\r\nImpersonate-User: admin"),
@@ -388,7 +421,7 @@ def test_token(pki):
             contains(f"a token {what}", text, "serviceaccount/token")
     for code in (401, 502):  # main() looks for the token in all that was said
         shown = f"<h1>Bad Request</h1>Authorization: Bearer {TOKEN}".encode()
-        _, text, _ = Case(pki, reply(code, shown), waiting=times(timeout=2000)).run()
+        _, text, _ = Case(pki, reply(code, shown), waiting=LONG).run()
         contains(f"a gateway that shows the token: {code}", text, "with the token in it: not shown")
 
 
@@ -404,12 +437,11 @@ def test_stopped(pki):
             with Pod(fake.port, pki["authority"]) as pod:
                 process = pod.begin(times(interval=60000, timeout=600000, first=60000, request=60000))
                 asked.wait(60 * SLOW)
-                time.sleep(0.2)
-                begun = time.monotonic()
+                if answer is NOT_YET:
+                    check(f"SIGTERM {what}: it does", wait_for_log(pod, "0 of 4 tasks"))
                 process.send_signal(signal.SIGTERM)
                 code, text = end_of(process)
-        equal(f"SIGTERM {what}: 143", code, 143)
-        check(f"SIGTERM {what}: at once", time.monotonic() - begun < 60 * SLOW)
+        equal(f"SIGTERM {what}: 143, at once", code, 143)
         contains(f"SIGTERM {what}", text, "stopped")
 
 
@@ -424,24 +456,22 @@ def test_no_gang(pki):
     code, _, requests, case = run(reply(200, others))
     equal("no gang: does not wait for others", (code, len(requests)), (0, 1))
     equal("no gang: framework.json", case.framework, others)
-    code, _, requests, _ = run(sequence(NOT_YET, NOT_YET, FINE), waiting=times(fetch=20000))
+    code, _, requests, _ = run(sequence(NOT_YET, NOT_YET, FINE), waiting=times())
     equal("no gang: waits for its own address", (code, len(requests)), (0, 3))
     node_only = json.loads(json.dumps(others))
     del node_only["spec"]["taskRoles"][1]["task"]["pod"]["spec"]["hostNetwork"]
     node_only["status"]["attemptStatus"]["taskRoleStatuses"][1]["taskStatuses"][0]["attemptStatus"]["podIP"] = None
-    code, _, requests, _ = run(sequence(reply(200, node_only), FINE), waiting=times(fetch=20000))
+    code, _, requests, _ = run(sequence(reply(200, node_only), FINE))
     equal("no gang: the address of its node is not its own", (code, len(requests)), (0, 2))
-    code, text, _, case = run(NOT_YET)
+    code, text, _, case = run(NOT_YET, waiting=times(fetch=5000))
     equal("no gang: goes on without its own address", (code, case.framework), (0, PENDING))
     contains("no gang", text, "does not show an address of this task")
-    end = time.monotonic() + 0.2
-    code, _, _, case = run(lambda _: NOT_YET if time.monotonic() < end else reply(500))
-    if case.fake.requests:
-        check("no gang: goes on with what it has", code in (0, 250), code)
+    code, _, _, case = run(sequence(NOT_YET, reply(500)), waiting=times(fetch=3000))
+    check("no gang: goes on with what it has", code in (0, 250), code)
     equal("no gang: 404 is 252", run(NO_FRAMEWORK)[0], 252)
-    equal("no gang: 403 is 252", run(status(403), waiting=times(fetch=20000))[0], 252)
-    equal("no gang: trouble is 250", run(reply(500))[0], 250)
-    code, _, requests, _ = run(sequence(reply(500), b"", FINE), waiting=times(fetch=20000))
+    equal("no gang: 403 is 252", run(status(403))[0], 252)
+    equal("no gang: trouble is 250", run(reply(500), waiting=times(fetch=2000))[0], 250)
+    code, _, requests, _ = run(sequence(reply(500), b"", FINE))
     equal("no gang: trouble that ends", (code, len(requests)), (0, 3))
 
 
@@ -493,7 +523,7 @@ class Real:
 
 
 def wait_for_log(pod, part):
-    end = time.monotonic() + 30 * SLOW
+    end = time.monotonic() + 60 * SLOW
     while time.monotonic() < end:
         if part in (pod.read(pod.logs("barrier.log")) or b"").decode():
             return True

@@ -314,7 +314,7 @@ def test_trouble(pki):
             ("hangs", HANG, "no answer in time"),
             ("cut at once", b"", "the reply is empty"),
             ("cut amidst", half, ""),
-            ("trickles", [half] + [0.1, b"x"] * 100, "no answer in time"),
+            ("trickles", [half] + [0.1, b"x"] * 1000, "no answer in time"),
             ("no HTTP", b"SSH-2.0-OpenSSH_9.2\r\n", ""),
             ("garbage", reply(200, b"\x00\xff{{{"), "no Framework that could be read"),
             ("JSON cut short", reply(200, body[:5000]), "no Framework that could be read"),

@@ -13,7 +13,7 @@
 
 EMBED(openapi_json, "server/openapi.json");
 
-enum { REFUSALS = 10 /* and a row of zeros at the end */, TEXT_MAX = 1024, STATUS_TEXT = 8 };
+enum { REFUSALS = 10, TEXT_MAX = 1024, STATUS_TEXT = 8 };
 
 struct refusal {
 	int status;
@@ -28,10 +28,10 @@ struct refusal {
 static const struct answer {
 	const char *tag;
 	int status;
-	const char *schema;    /* NULL: text */
-	const char *request;   /* of a route that takes fields */
-	const char *parameter; /* beside those of the path; blanks between several */
-	struct refusal refusals[REFUSALS];
+	const char *schema;                /* NULL: text */
+	const char *request;               /* of a route that takes fields */
+	const char *parameter;             /* beside those of the path; blanks between several */
+	struct refusal refusals[REFUSALS]; /* to the first whose status is 0, or all */
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
@@ -151,17 +151,14 @@ static const struct answer {
 
 /* By what a route demands. */
 static const struct refusal ALWAYS[] = { { 414, "UriTooLongError" },
-	                                 { 429, "TooManyRequestsError" },
-	                                 { 0, NULL } };
+	                                 { 429, "TooManyRequestsError" } };
 /* Of a path with a segment of the client's choice, which may be no text. */
-static const struct refusal SEGMENT[] = { { 404, "NoApiError" }, { 0, NULL } };
+static const struct refusal SEGMENT[] = { { 404, "NoApiError" } };
 static const struct refusal USER[] = { { 401, "UnauthorizedUserError" },
-	                               { 503, "UnavailableError" },
-	                               { 0, NULL } };
-static const struct refusal PERSON[] = { { 403, "ForbiddenUserError" }, { 0, NULL } };
+	                               { 503, "UnavailableError" } };
+static const struct refusal PERSON[] = { { 403, "ForbiddenUserError" } };
 static const struct refusal BODY[] = { { 413, "PayloadTooLargeError" },
-	                               { 415, "UnsupportedMediaTypeError" },
-	                               { 0, NULL } };
+	                               { 415, "UnsupportedMediaTypeError" } };
 
 /* ---- small pieces ---- */
 
@@ -256,9 +253,9 @@ static json_t *request_body(const struct route *route)
 }
 
 /* A status that is there already gets more codes. */
-static void add_refusals(json_t *responses, const struct refusal *v)
+static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
 {
-	for (; v->status; v++) {
+	for (const struct refusal *end = v + n; v < end && v->status; v++) {
 		STR_AUTO status = STR_INIT(STATUS_TEXT);
 		str_int(&status, v->status);
 		json_t *old = json_object_get(responses, str_c(&status));
@@ -297,16 +294,16 @@ static json_t *responses_of(const struct route *route)
 		                          json_pack("{s:s, s:o}", "description",
 		                                    "The range of what is kept.", "content",
 		                                    content(type, NULL)));
-	add_refusals(out, a->refusals);
-	add_refusals(out, ALWAYS);
+	add_refusals(out, a->refusals, REFUSALS);
+	add_refusals(out, ALWAYS, sizeof(ALWAYS) / sizeof(ALWAYS[0]));
 	if (strchr(route->path, '{'))
-		add_refusals(out, SEGMENT);
+		add_refusals(out, SEGMENT, sizeof(SEGMENT) / sizeof(SEGMENT[0]));
 	if (route->auth != AUTH_NONE)
-		add_refusals(out, USER);
+		add_refusals(out, USER, sizeof(USER) / sizeof(USER[0]));
 	if (route->auth == AUTH_PERSON)
-		add_refusals(out, PERSON);
+		add_refusals(out, PERSON, sizeof(PERSON) / sizeof(PERSON[0]));
 	if (route->body != BODY_NONE)
-		add_refusals(out, BODY);
+		add_refusals(out, BODY, sizeof(BODY) / sizeof(BODY[0]));
 	return out;
 }
 

@@ -19,6 +19,24 @@ int64_t store_now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+bool store_is_outdated(enum store_outcome outcome)
+{
+	switch (outcome) {
+	case STORE_EXISTS:
+	case STORE_CONFLICT:
+	case STORE_NOT_FOUND:
+	case STORE_AMBIGUOUS:
+		return true;
+	case STORE_OK:
+	case STORE_REFUSED:
+	case STORE_BUSY:
+	case STORE_FULL:
+	case STORE_OUTCOME_MAX:
+		break;
+	}
+	return false;
+}
+
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

@@ -52,6 +52,10 @@ enum store_outcome {
 	STORE_OUTCOME_MAX
 };
 
+/* After a write that was made from what a GET said: is it worth to GET and to write again?  The
+ * object has changed meanwhile, or the answer was lost. */
+bool store_is_outdated(enum store_outcome outcome);
+
 /* Borrowed by the callback, gone when it returns; `body` is wiped, for it may be a Secret. */
 struct store_reply {
 	enum store_outcome outcome;

@@ -264,26 +264,12 @@ static void ask(struct change *c, enum store_verb verb, store_callback *done)
 static void changed(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
-	switch (reply->outcome) {
-	case STORE_OK:
+	if (reply->outcome == STORE_OK)
 		succeed(c);
-		return;
-	case STORE_EXISTS:
-	case STORE_CONFLICT:
-	case STORE_NOT_FOUND:
-	case STORE_AMBIGUOUS:
-		if (c->tries < TRIES) {
-			look(c);
-			return;
-		}
-		break;
-	case STORE_REFUSED:
-	case STORE_BUSY:
-	case STORE_FULL:
-	case STORE_OUTCOME_MAX:
-		break;
-	}
-	fail(c, reply->message);
+	else if (store_is_outdated(reply->outcome) && c->tries < TRIES)
+		look(c);
+	else
+		fail(c, reply->message);
 }
 
 /* After an answer that was lost, it may be there already. */

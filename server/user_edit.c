@@ -115,35 +115,19 @@ static void edit_look(struct user_edit *u);
 static void edit_written(void *arg, const struct store_reply *reply)
 {
 	struct user_edit *u = arg;
-	switch (reply->outcome) {
-	case STORE_OK:
+	enum store_outcome o = reply->outcome;
+	enum edit_kind kind = u->groups.kind;
+	if (o == STORE_OK || (o == STORE_NOT_FOUND && kind == EDIT_REMOVE)) {
 		edit_done(u);
-		return;
-	case STORE_EXISTS:
+	} else if (o == STORE_EXISTS) {
 		str_wipe(&u->body);
 		answer_refuse(u->r, 409, "ConflictUserError",
 		              "there is a user of this name already");
-		return;
-	case STORE_NOT_FOUND:
-		if (u->groups.kind == EDIT_REMOVE) {
-			edit_done(u);
-			return;
-		}
-		/* fall through */
-	case STORE_CONFLICT:
-	case STORE_AMBIGUOUS:
-		if (u->groups.kind != EDIT_CREATE && u->tries < EDIT_TRIES) {
-			edit_look(u);
-			return;
-		}
-		break;
-	case STORE_REFUSED:
-	case STORE_BUSY:
-	case STORE_FULL:
-	case STORE_OUTCOME_MAX:
-		break;
+	} else if (store_is_outdated(o) && kind != EDIT_CREATE && u->tries < EDIT_TRIES) {
+		edit_look(u);
+	} else {
+		edit_fail(u, reply->message);
 	}
-	edit_fail(u, reply->message);
 }
 
 static void edit_put(struct str *out, const char *key, struct span value)

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi
@@ -489,15 +490,16 @@ def test_lookups(check):
                                    resourceVersion=str(yard.api.version + 1000))
             one["metadata"]["annotations"]["jobName"] = "new"
             yard.api.objects["frameworks", framework_name("new")] = one
-        asked = yard.count("GET")
+        asked, start = yard.count("GET"), time.monotonic()
         for _ in range(3):
             equal(check, "made by another", yard.ask("alice", "GET", "/api/v2/jobs/alice~new/config"), 200)
         check.equal("known from then on", yard.count("GET") - asked, 1)
         for i in range(12):
             equal(check, "not there", yard.ask("alice", "GET", f"/api/v2/jobs/alice~no{i}/config"), 404, "NoJobError")
-        check.equal("asked for four", yard.count("GET") - asked, 4)
+        four = yard.count("GET") - asked
+        check.ok("asked for four", 4 <= four <= 4 + (time.monotonic() - start) // 15, four)  # one a quarter of a minute
         equal(check, "another user", yard.ask("bob", "GET", "/api/v2/jobs/alice~no/config"), 404, "NoJobError")
-        check.equal("has a share of his own", yard.count("GET") - asked, 5)
+        check.equal("has a share of his own", yard.count("GET") - asked, four + 1)
 
 
 def test_lookups_cold(check):
@@ -515,7 +517,7 @@ def test_lookups_cold(check):
                 check.equal(f"cold: {name}", reply.status, 200)
             codes = [server.request("GET", f"/api/v2/jobs/alice~no{i}/config", headers=bearer(token("alice")))
                      for i in range(4)]
-            check.equal("cold: not there, then later", [r.status for r in codes], [404, 404, 429, 429])
+            check.equal("cold: not there, then later", [r.status for r in codes[:2] + codes[-1:]], [404, 404, 429])
             check.ok("cold: when", codes[-1].headers.get("retry-after", "").isdigit(), repr(codes[-1]))
 
 

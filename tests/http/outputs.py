@@ -3,10 +3,12 @@ import base64
 import gzip
 import random
 import threading
+import time
 
 from fakeapi import status
 from harness import Connection, Server, free_port, framework_name, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of, refused
+from slow import in_threads
 from tokens import bearer, token
 from uploading import ERR, HELLO, OUT, ROUTE, frames, upload
 
@@ -421,10 +423,14 @@ def many_at_once(check):
 def floods(check):
     """Of one address so many in a minute; and the others are answered meanwhile."""
     with Uploads() as p:
-        codes = [upload(p.output_port, f"junk{i}")[0] for i in range(140)]
-        check.equal("the first are looked at", set(codes[:50]), {401})
-        check.equal("then no more", set(codes[125:]), {429})
-        check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= 125,
+        start = time.monotonic()
+        codes = [upload(p.output_port, f"junk{i}")[0] for i in range(50)]
+        check.equal("the first are looked at", set(codes), {401})
+        # Fast enough for the places that come back meanwhile, two in a second.
+        codes += sum(in_threads(8, lambda i: [upload(p.output_port, f"junk{i}-{n}")[0] for n in range(25)]), [])
+        most = 121 + 2 * (time.monotonic() - start)
+        check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
+        check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= most,
                  p.api.count("POST", "tokenreviews"))
         check.equal("others are answered", p.server.request("GET", "/healthz").status, 200)
         code, _, headers = p.upload()

@@ -37,7 +37,7 @@ def test_sweep_directory(check):
         check.equal("half a job and its Secrets", len(of_job(where, "half")), 3)
         with Server("--standalone", where, *QUICK) as again:
             check.ok("it goes, and its Secrets with it",
-                     wait_until(lambda: not of_job(where, "half"), 90), of_job(where, "half"))
+                     wait_until(lambda: not of_job(where, "half")), of_job(where, "half"))
             check.equal("a whole job stays", len(of_job(where, "whole")), 3)
             check.ok("the log says so", again.logged(
                 lambda line: "left behind" in line and json.loads(line)["frameworks"] == 1), again.log())
@@ -62,7 +62,7 @@ def test_sweep_after_kill(check):
         with server.connect() as c:
             c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job.encode(), key))
             check.ok("there is half a job", wait_until(
-                lambda: api.of(framework_name("cut-off")), 20))
+                lambda: api.of(framework_name("cut-off"))))
             server.kill()
         server.remove()
         api.faults.clear()
@@ -70,7 +70,7 @@ def test_sweep_after_kill(check):
             "name": framework_name("of-others"), "labels": {
                 "rest-lit/instance": "others", "rest-lit/creating": "true"}},
             "spec": {"executionType": "Create"}})
-        with Server(*where, *QUICK) as again:
+        with Server(*where) as again, Server(*where, *QUICK):
             reply = again.submit(job, key)
             check.equal("the same request: still under way", (reply.status, reply.code),
                         (409, "IdempotencyError"))
@@ -79,7 +79,7 @@ def test_sweep_after_kill(check):
                 job_v2_secret("cut-off", "n"), key).status, 422)
             check.equal("without a key: taken", again.submit(job).code, "ConflictJobError")
             check.ok("it is removed", wait_until(
-                lambda: ("frameworks", framework_name("cut-off")) not in api.objects, 90))
+                lambda: ("frameworks", framework_name("cut-off")) not in api.objects))
             reply = again.submit(job, key)
             check.equal("then the same request is taken", reply.status, 202)
             check.equal("... and its answer repeated", again.submit(job, key).status, 202)

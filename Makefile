@@ -33,7 +33,7 @@ LINK_HARDEN := -pie -Wl,--as-needed -Wl,-z,relro,-z,now,-z,noexecstack
 
 CFLAGS_release := -O2 -g $(HARDEN) -fPIE -ftrivial-auto-var-init=zero $(WARN_GCC)
 LDFLAGS_release := $(LINK_HARDEN)
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer $(WARN_GCC)
 LDFLAGS_asan := -fsanitize=address,undefined
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all

@@ -21,6 +21,7 @@ static const struct port_request PORTS[] = { { { "ssh", 3 }, 1 }, { { "http", 4 
 struct bench {
 	struct settings set;
 	const struct template_file *replace; /* templates; NULL: none */
+	struct translator *shared;           /* of set and replace; NULL: build makes one */
 	struct role role[120];
 	struct job job;
 	struct facts facts;
@@ -75,11 +76,14 @@ static inline void set_up(struct bench *b, enum profile profile)
 
 static inline int build(struct bench *b)
 {
-	struct translator *t = translator_new(&b->set, b->replace, &b->e);
+	struct translator *t = b->shared;
+	if (t == NULL)
+		t = translator_new(&b->set, b->replace, &b->e);
 	if (t == NULL)
 		fail_msg("%s", err_msg(&b->e));
 	int rc = job_build(t, &b->job, &b->facts, b->mark, &b->a, &b->out, &b->e);
-	translator_free(t);
+	if (t != b->shared)
+		translator_free(t);
 	return rc;
 }
 

@@ -35,23 +35,41 @@ struct run {
 	struct str text;
 };
 
+static inline struct translator *run_translator(const struct settings *s)
+{
+	ERR_AUTO err = { 0 };
+	struct translator *t = translator_new(s, NULL, &err);
+	if (t == NULL)
+		fail_msg("%s", err_msg(&err));
+	return t;
+}
+
+/* Default settings: one translator for all jobs of the program, since compiling takes most time. */
+static inline struct translator *run_translator_default(void)
+{
+	static struct translator *t;
+	struct settings s;
+	translate_settings_default(&s);
+	if (t == NULL)
+		t = run_translator(&s);
+	return t;
+}
+
+static inline struct run run_with(struct translator *t, const char *text)
+{
+	struct run r = { .translator = t, .text = STR_INIT(1 << 20) };
+	r.job = job_read(t, DIALECT_AUTO, span_of(text), "alice", &r.arena, &r.warnings, &r.err);
+	return r;
+}
+
 static inline struct run run_settings(const struct settings *s, const char *text)
 {
-	struct run r = { .text = STR_INIT(1 << 20) };
-	ERR_AUTO err = { 0 };
-	r.translator = translator_new(s, NULL, &err);
-	if (r.translator == NULL)
-		fail_msg("%s", err_msg(&err));
-	r.job = job_read(r.translator, DIALECT_AUTO, span_of(text), "alice", &r.arena, &r.warnings,
-	                 &r.err);
-	return r;
+	return run_with(run_translator(s), text);
 }
 
 static inline struct run run_job(const char *text)
 {
-	struct settings s;
-	translate_settings_default(&s);
-	return run_settings(&s, text);
+	return run_with(run_translator_default(), text);
 }
 
 static inline void run_done(struct run *r)
@@ -60,7 +78,8 @@ static inline void run_done(struct run *r)
 	err_done(&r->err);
 	notes_done(&r->warnings);
 	arena_done(&r->arena);
-	translator_free(r->translator);
+	if (r->translator != run_translator_default())
+		translator_free(r->translator);
 }
 
 /* All notes, one per line as LINE:COLUMN: SENTENCE. */

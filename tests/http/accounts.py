@@ -177,7 +177,7 @@ def test_openpai_asks_for_no_list(check):
 
 
 def test_openpai_is_remembered(check):
-    with cluster("--loops", "1") as c:
+    with cluster("--token-cache", "30", "--loops", "1") as c:
         replies = in_threads(20, lambda i: get(c.server, "/api/v2/users/bob"))
         check.equal("answers", {r.status for r in replies}, {200})
         with c.api.lock:

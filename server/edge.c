@@ -26,7 +26,7 @@ static const char METHODS[] = "GET,HEAD,PUT,PATCH,POST,DELETE";
 /* What a page may read of our answers, besides what it always may. */
 static const char EXPOSED[] =
     "X-Request-Id, X-Warning, X-Wait, Idempotency-Replayed, Location, Retry-After, "
-    "WWW-Authenticate, Allow";
+    "WWW-Authenticate, Allow, Accept-Ranges, Content-Range";
 /* For so long browsers need not ask again; none keeps it for longer than a day. */
 static const char PREFLIGHT_AGE_S[] = "7200";
 

@@ -255,7 +255,7 @@ def test_cors_any(check):
             cors = cors_of(reply)
             check.equal(f"{reply.status}: origin", cors.get("allow-origin"), "*")
             check.ok(f"{reply.status}: what pages may read", all(
-                h in cors.get("expose-headers", "") for h in ("X-Request-Id", "Retry-After",
+                h in cors.get("expose-headers", "") for h in ("X-Request-Id", "Content-Range", "Retry-After",
                                                                "X-Warning")), cors)
             check.ok(f"{reply.status}: no credentials", "allow-credentials" not in cors, cors)
             check.ok(f"{reply.status}: request id", reply.headers.get("x-request-id"), reply)

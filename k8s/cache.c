@@ -127,6 +127,19 @@ const struct cached *view_next(struct view_walk *w)
 	return NULL;
 }
 
+const struct cached *view_next_keyed(struct view_walk *w, uint64_t key)
+{
+	for (; w->bucket < TREE_BUCKETS; w->bucket++, w->at = 0) {
+		const struct bucket *b = tree_bucket(&w->view->tree, w->bucket);
+		while (b && w->at < b->n) {
+			const struct tree_entry *e = &b->v[w->at++];
+			if (e->key == key)
+				return e->cached;
+		}
+	}
+	return NULL;
+}
+
 /* ---- writing: all below is called by the one writer ---- */
 
 static void begin(struct cache *c)
@@ -188,7 +201,7 @@ static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, s
 		f = bare;
 	}
 	account(c, f, true);
-	const struct tree_entry e = { hash, generation, f };
+	const struct tree_entry e = { hash, generation, f->key, f };
 	struct view *v = next_view(c);
 	tree_with(&v->tree, &c->view->tree, &e);
 	v->count += !old;
@@ -214,7 +227,8 @@ static void forget(struct cache *c, const struct tree_entry *old)
 static void mark(struct cache *c, const struct tree_entry *old)
 {
 	struct view *v = next_view(c);
-	const struct tree_entry e = { old->hash, c->generation, cached_hold(old->cached) };
+	const struct tree_entry e = { old->hash, c->generation, old->key,
+	                              cached_hold(old->cached) };
 	tree_with(&v->tree, &c->view->tree, &e);
 	publish(c, v);
 }

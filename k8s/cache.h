@@ -39,6 +39,8 @@ struct view_walk {
 	size_t bucket, at;
 };
 const struct cached *view_next(struct view_walk *w);
+/* The same, of those whose `key` is this one. */
+const struct cached *view_next_keyed(struct view_walk *w, uint64_t key);
 
 /* ---- writing: any thread ---- */
 

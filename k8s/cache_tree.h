@@ -12,6 +12,7 @@ enum { TREE_FAN_BITS = 5, TREE_FAN = 1 << TREE_FAN_BITS, TREE_BUCKETS = TREE_FAN
 struct tree_entry {
 	uint64_t hash;       /* of the name */
 	uint64_t generation; /* of the list that it was last in */
+	uint64_t key;        /* as in `cached`: a search by key touches no more than the tree */
 	const struct cached *cached;
 };
 

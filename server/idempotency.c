@@ -133,8 +133,8 @@ static const struct cached *claim_made(const struct view *view, const struct req
 	struct view_walk walk = { .view = view };
 	uint64_t key = cached_key(span_of(r->value));
 	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
-	for (const struct cached *c; (c = view_next(&walk)) != NULL;)
-		if (c->key == key && c->created_ms > since_ms && !c->deleting &&
+	for (const struct cached *c; (c = view_next_keyed(&walk, key)) != NULL;)
+		if (c->created_ms > since_ms && !c->deleting &&
 		    strcmp(c->user, r->who->name) == 0 && !span_is(job_name(r->job), c->job))
 			return c;
 	return NULL;

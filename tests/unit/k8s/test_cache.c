@@ -14,14 +14,16 @@
 #include "k8s/cache.h"
 #include "tests/unit/base/dice.h"
 
-enum { NAMES = 40, LOG = 20000, MAX = 64 << 20 };
+enum { NAMES = 40, KEYS = 3, LOG = 20000, MAX = 64 << 20 };
 
 static struct cached *framework(int name, int64_t uid, int64_t version)
 {
-	FREE_AUTO char *text = xasprintf("{\"metadata\":{\"name\":\"f%d\",\"uid\":\"u%lld\","
-	                                 "\"resourceVersion\":\"%lld\"},\"status\":{\"state\":"
-	                                 "\"AttemptRunning\"}}",
-	                                 name, (long long)uid, (long long)version);
+	FREE_AUTO char *text =
+	    xasprintf("{\"metadata\":{\"name\":\"f%d\",\"uid\":\"u%lld\","
+	              "\"resourceVersion\":\"%lld\",\"annotations\":{"
+	              "\"rest-lit/idempotency\":\"%016x-%016x\"}},"
+	              "\"status\":{\"state\":\"AttemptRunning\"}}",
+	              name, (long long)uid, (long long)version, name % KEYS + 1, 0);
 	struct cached *f = cached_new(span_of(text));
 	assert_non_null(f);
 	return f;
@@ -382,6 +384,13 @@ static void same_as_the_server(struct world *w)
 		bytes += f->weight;
 	assert_int_equal(walked, there);
 	assert_int_equal(view_count(v), there);
+	size_t keyed = 0;
+	for (uint64_t key = 0; key <= KEYS; key++) {
+		walk = (struct view_walk){ .view = v };
+		for (const struct cached *f; (f = view_next_keyed(&walk, key)) != NULL; keyed++)
+			assert_int_equal(number_of(f) % KEYS + 1, key);
+	}
+	assert_int_equal(keyed, there);
 	struct cache_figures figures = cache_figures(w->cache);
 	assert_int_equal(figures.frameworks, there);
 	assert_true(figures.bytes >= bytes && figures.bytes <= bytes + there * 64);

@@ -228,7 +228,7 @@ static void mark(struct cache *c, const struct tree_entry *old)
 {
 	struct view *v = next_view(c);
 	const struct tree_entry e = { old->hash, c->generation, old->key,
-	                              cached_hold(old->cached) };
+		                      cached_hold(old->cached) };
 	tree_with(&v->tree, &c->view->tree, &e);
 	publish(c, v);
 }

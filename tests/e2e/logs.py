@@ -164,7 +164,7 @@ def logs_read_slowly(check, cluster):
         p.read(p.link())
         p.log.data, p.log.over = BLOCK, False
         before = p.server.rss_kib()
-        r = p.open(p.link(), receive=65536)
+        r = p.open(p.link() + "&follow=true", receive=65536)
         check.ok("slow: the kubelet waits", wait_until(lambda: waits_for_its_reader(p.log)))
         grown = p.server.rss_kib() - before
         print(f"     a log of {len(p.log.data) >> 20} MiB, read slowly: {grown} KiB more", flush=True)
@@ -172,7 +172,7 @@ def logs_read_slowly(check, cluster):
         p.log.write(b"", over=True)
         check.ok("slow: all of it", r.read() == p.log.data)
         p.log.over = False
-        r = p.open(p.link(), receive=65536)
+        r = p.open(p.link() + "&follow=true", receive=65536)
         check.ok("slow: the kubelet waits again",
                  wait_until(lambda: p.log.readers == 1 and waits_for_its_reader(p.log)))
         r.close()

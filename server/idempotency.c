@@ -147,17 +147,18 @@ int idempotency_claim(struct request *r, struct err *e)
 	struct claim *mine = ARENA_NEW(&r->arena, struct claim, 1);
 	*mine = (struct claim){ .value = r->value, .job = job_name(r->job) };
 	const char *other = claim_enter(r, mine);
+	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
+	const struct cached *made = claim_made(view, r);
+	/* Before `other`: a request keeps its claim until after its answer. */
+	if (made)
+		return err_set(e, KEY_REUSED,
+		               "this Idempotency-Key was sent before, and made job %s; another job "
+		               "needs another key",
+		               made->job);
 	if (other)
 		return err_set(e, KEY_UNDER_WAY,
 		               "a request with this Idempotency-Key is making job %s at this "
 		               "moment; another job needs another key",
 		               other);
-	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
-	const struct cached *made = claim_made(view, r);
-	if (!made)
-		return 0;
-	return err_set(e, KEY_REUSED,
-	               "this Idempotency-Key was sent before, and made job %s; another job needs "
-	               "another key",
-	               made->job);
+	return 0;
 }

@@ -3,6 +3,8 @@
  * returns where to begin, so that nothing has to be patched but loops.  A program that runs
  * backwards has its sequences in the other order; assertions stay as they are.
  */
+#include <assert.h>
+
 #include "runtime-assets/regex_inner.h"
 
 enum {
@@ -50,7 +52,7 @@ static void room_for_set(struct builder *b)
 	size_t cap = b->sets_cap ? 2 * b->sets_cap : 16;
 	struct runes *v = ARENA_NEW(b->a, struct runes, cap);
 	uint16_t *before = ARENA_NEW(b->a, uint16_t, cap);
-	if (p->n_sets) {
+	if (b->set_before) {
 		memcpy(v, p->sets, p->n_sets * sizeof(*v));
 		memcpy(before, b->set_before, p->n_sets * sizeof(*before));
 	}
@@ -65,6 +67,7 @@ static uint16_t set_number(struct builder *b, const struct runes *set)
 	struct program *p = b->p;
 	uint16_t *list = &b->list[set->n ? set->v[0].lo % LISTS : 0];
 	for (size_t i = *list; i > 0; i = b->set_before[i - 1]) {
+		assert(b->set_before); /* there is a set, so there was room for it */
 		if (p->sets[i - 1].v == set->v || runes_equal(&p->sets[i - 1], set))
 			return (uint16_t)(i - 1);
 	}

@@ -313,6 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # head and body are written one after the other
     server_api = None
+    epoch = 0
 
     def log_message(self, *_):
         pass
@@ -396,6 +397,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def find_fault(self, kind, name):
         with self.server_api.lock:
+            self.epoch = self.server_api.epoch  # a watch that misses a fault is cut if those before it are
             for fault in self.server_api.faults:
                 if fault.matches(self.method, kind, name):
                     fault.seen += 1
@@ -492,7 +494,6 @@ class _Handler(BaseHTTPRequestHandler):
         api = self.server_api
         end = time.monotonic() + int(query.get("timeoutSeconds", ["300"])[0])
         with api.lock:
-            epoch = api.epoch
             data, version = self.beginning(kind, query, stream)
         if data:
             self.piece(data[:what.get("half", len(data))])
@@ -501,7 +502,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             while time.monotonic() < end:
                 version = self.watch_on(kind, version)
-                if api.epoch != epoch or select.select([self.connection], [], [], 0)[0]:
+                if api.epoch != self.epoch or select.select([self.connection], [], [], 0)[0]:
                     return self.cut()
             return self.wfile.write(b"0\r\n\r\n")
         finally:

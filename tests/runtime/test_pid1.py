@@ -194,11 +194,12 @@ OWN_SESSIONS = ("setsid /tmp/train 1 &\n(setsid /tmp/train 2 &)\n/tmp/train 3\n"
 SSHD = ("""
 d=/tmp/ssh; mkdir -m 700 $d; mkdir -p /run/sshd
 for k in host user; do ssh-keygen -q -t ed25519 -N "" -f $d/$k; done
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-/usr/sbin/sshd -f /dev/null -p $port -h $d/host -o AuthorizedKeysFile=$d/user.pub -o StrictModes=no \\
-  -o ListenAddress=127.0.0.1 -o PidFile=none -o UsePAM=no -o PermitRootLogin=yes
-ssh -F /dev/null -f -p $port -i $d/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null root@127.0.0.1 \\
-  '/tmp/train 1 >/tmp/rank 2>&1' 2>/dev/null
+port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+until p=$(port) && /usr/sbin/sshd -f /dev/null -p $p -h $d/host -o AuthorizedKeysFile=$d/user.pub -o StrictModes=no \\
+    -o ListenAddress=127.0.0.1 -o PidFile=none -o UsePAM=no -o PermitRootLogin=yes &&
+  ssh -F /dev/null -f -p $p -i $d/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null root@127.0.0.1 \\
+    '/tmp/train 1 >/tmp/rank 2>&1'
+do sleep 0.2; done
 until grep ready /tmp/rank; do sleep 0.1; done
 /tmp/train 2
 """, 2)
@@ -228,8 +229,13 @@ def test_grace(kinds):
         skip("grace: a rank below sshd", "openssh-server is not installed")
     running = [(name, n, *start_trainers(make, lines)) for name, make, (lines, n) in cases]
     for name, n, c, p in running:
-        check(f"grace: {name}: starts", wait_for(c, b"ready", n), c.read(LOGS + "user-all/current"))
-        os.kill(process_1(p), signal.SIGTERM)
+        ready = wait_for(c, b"ready", n)
+        said = c.read(LOGS + "user-all/current")
+        check(f"grace: {name}: starts", ready, said if p.poll() is None else (said, p.communicate()))
+        if ready:
+            os.kill(process_1(p), signal.SIGTERM)
+        else:
+            p.kill()
     for name, n, c, p in running:
         with c:
             out, err = p.communicate(timeout=120 * SLOW)

@@ -165,6 +165,13 @@ size_t number_text(char out[static NUMBER_MAX], double v)
 	return text.n;
 }
 
+void number_put(struct str *out, double v)
+{
+	char text[NUMBER_MAX];
+	size_t n = number_text(text, v);
+	str_put(out, text, n);
+}
+
 /* Length of the well-formed UTF-8 character at p (Unicode, table 3-7), 0 if there is none. */
 static size_t utf8_char(const unsigned char *p, size_t n)
 {

@@ -38,6 +38,7 @@ void *realloc_wiped(void *p, size_t n);
  * length; out is NUL-terminated. */
 enum { NUMBER_MAX = 32 };
 size_t number_text(char out[static NUMBER_MAX], double v);
+void number_put(struct str *out, double v); /* the same */
 
 /* First offset at which text is not UTF-8 (overlong, surrogates and above
  * U+10FFFF are not), or text.n if all of it is. */

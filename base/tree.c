@@ -99,9 +99,8 @@ bool node_equal(const struct node *a, const struct node *b)
 
 static void json_real(struct str *out, double v)
 {
-	char text[NUMBER_MAX];
 	if (isfinite(v))
-		str_put(out, text, number_text(text, v));
+		number_put(out, v);
 	else
 		str_puts(out, "null");
 }

@@ -167,7 +167,6 @@ static const struct node *root_of(const struct job *j, struct span word)
 
 bool job_scalar(const struct node *n, struct str *out)
 {
-	char number[NUMBER_MAX];
 	switch ((enum node_type)n->type) {
 	case NODE_NULL:
 		return true;
@@ -178,7 +177,7 @@ bool job_scalar(const struct node *n, struct str *out)
 		str_int(out, n->integer);
 		return true;
 	case NODE_REAL:
-		str_put(out, number, number_text(number, n->real));
+		number_put(out, n->real);
 		return true;
 	case NODE_TEXT:
 	case NODE_DATE:

@@ -112,11 +112,9 @@ static void put_value(struct str *out, const struct node *n)
 	case NODE_INT:
 		node_json(out, n);
 		break;
-	case NODE_REAL: {
-		char text[NUMBER_MAX];
-		str_put(out, text, number_text(text, n->real));
+	case NODE_REAL:
+		number_put(out, n->real);
 		break;
-	}
 	case NODE_TEXT:
 	case NODE_DATE:
 		put_text(out, node_span(n));

@@ -177,12 +177,6 @@ static int64_t text_length(struct span s)
 	return n;
 }
 
-static void put_number(struct str *out, double v)
-{
-	char buf[NUMBER_MAX];
-	str_put(out, buf, number_text(buf, v));
-}
-
 /* Lists nest no deeper than the reader's budget allows. */
 static void put_value(struct str *out, const struct node *n)
 {
@@ -196,7 +190,7 @@ static void put_value(struct str *out, const struct node *n)
 		str_int(out, n->integer);
 		break;
 	case NODE_REAL:
-		put_number(out, n->real);
+		number_put(out, n->real);
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:

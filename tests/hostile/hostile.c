@@ -77,7 +77,7 @@ static void check_messages(struct tally *t, const char *file, struct span input,
 static void check_cost(struct tally *t, const char *file, const struct measured *m)
 {
 	(void)tally_check(t, m->outcome, "%s: died of signal %d", file, m->signal);
-	(void)tally_check(t, m->cpu_s < CPU_MAX_S, "%s: took %.2f s", file, m->cpu_s);
+	(void)tally_check(t, m->cpu_s < (double)CPU_MAX_S, "%s: took %.2f s", file, m->cpu_s);
 	(void)tally_check(t, m->peak_kb < PEAK_MAX_KB, "%s: took %ld KiB", file, m->peak_kb);
 }
 

@@ -150,11 +150,13 @@ int idempotency_claim(struct request *r, struct err *e)
 	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
 	const struct cached *made = claim_made(view, r);
 	/* Before `other`: a request keeps its claim until after its answer. */
-	if (made)
+	if (made) {
+		idempotency_release(r);
 		return err_set(e, KEY_REUSED,
 		               "this Idempotency-Key was sent before, and made job %s; another job "
 		               "needs another key",
 		               made->job);
+	}
 	if (other)
 		return err_set(e, KEY_UNDER_WAY,
 		               "a request with this Idempotency-Key is making job %s at this "

@@ -225,7 +225,7 @@ def test_cli_https(check):
         check.equal("own CA", (code, out), (0, "alice~safe\n"))
         before = time.monotonic()
         code, out, err = cli("submit", *at, "-", text=job_v2("unsafe"))
-        check.ok("the machine's CAs do not know it", code == 3 and "ertificate" in err and "trying" not in err, (code, err))
+        check.ok("the machine's CAs do not know it", code == 3 and "cert" in err.lower() and "trying" not in err, (code, err))
         check.ok("... which is known at once", time.monotonic() - before < 60 * SLOW)
         code, out, err = cli("jobs", "--server", f"https://127.0.0.2:{s.port}", "--token-file", name, "--ca-file",
                              s.file("ca.crt"))

@@ -657,7 +657,7 @@ def without_columns(text):
 def make_pki():
     ours, other = Pki(), Pki()
     pki = {"authority": ours.authority(), "good": ours.context("good"),
-           "expired": ours.context("expired", days=-1),
+           "expired": ours.context("expired", days=0),
            "nameless": ours.context("nameless", "DNS:another.name,IP:127.0.0.1"),
            "local": ours.context("local", "DNS:localhost"),
            "stranger": other.context("stranger"), "tls13": ours.context("tls13")}

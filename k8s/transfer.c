@@ -50,7 +50,9 @@ static size_t read_body(char *to, size_t size, size_t count, void *arg)
 static int rewind_body(void *arg, curl_off_t offset, int origin)
 {
 	struct transfer *t = arg;
-	if (t->whole || offset != 0 || origin != SEEK_SET)
+	/* libcurl 8 also rewinds before a request if it could not do so in the one before. */
+	bool untouched = t->now_piece == 0 && t->now_at == 0;
+	if ((t->whole && !untouched) || offset != 0 || origin != SEEK_SET)
 		return CURL_SEEKFUNC_FAIL;
 	t->now_piece = t->now_at = 0;
 	return CURL_SEEKFUNC_OK;

@@ -111,8 +111,12 @@ CURL *curl_bare(struct err *e)
 CURLcode curl_trust(CURL *h, const char *ca_file)
 {
 	const char *machine = NULL;
-	if (ca_file != NULL)
+	if (ca_file != NULL) {
+		/* The file may be replaced, and libcurl 8 believes what it has read for a day.
+		 * libcurl 7 with GnuTLS does not, and does not know the option. */
+		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 		return curl_easy_setopt(h, CURLOPT_CAINFO, ca_file);
+	}
 	/* As this libcurl was built: a directory of them, or a file, which is still set. */
 	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
 	return curl_easy_setopt(h, CURLOPT_CAPATH, machine);

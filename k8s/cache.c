@@ -117,27 +117,29 @@ const struct cached *view_find(const struct view *v, struct span name)
 	return e ? e->cached : NULL;
 }
 
-const struct cached *view_next(struct view_walk *w)
+static const struct tree_entry *next_entry(struct view_walk *w)
 {
 	for (; w->bucket < TREE_BUCKETS; w->bucket++, w->at = 0) {
 		const struct bucket *b = tree_bucket(&w->view->tree, w->bucket);
 		if (b && w->at < b->n)
-			return b->v[w->at++].cached;
+			return &b->v[w->at++];
 	}
 	return NULL;
 }
 
+const struct cached *view_next(struct view_walk *w)
+{
+	const struct tree_entry *e = next_entry(w);
+	return e ? e->cached : NULL;
+}
+
 const struct cached *view_next_keyed(struct view_walk *w, uint64_t key)
 {
-	for (; w->bucket < TREE_BUCKETS; w->bucket++, w->at = 0) {
-		const struct bucket *b = tree_bucket(&w->view->tree, w->bucket);
-		while (b && w->at < b->n) {
-			const struct tree_entry *e = &b->v[w->at++];
-			if (e->key == key)
-				return e->cached;
-		}
-	}
-	return NULL;
+	const struct tree_entry *e;
+	do
+		e = next_entry(w);
+	while (e && e->key != key);
+	return e ? e->cached : NULL;
 }
 
 /* ---- writing: all below is called by the one writer ---- */

@@ -252,8 +252,7 @@ def test_dry_run_in_the_log(check):
         try_job(server, job_v2("x"))
         try_job(server, job_v2("y"), "All")
         server.submit(job_v2("z"))
-        server.settled_log()
-        seen = {line["job"]: line.get("dryRun") for line in map(json.loads, server.log_lines('"job":'))}
+        seen = {line["job"]: line.get("dryRun") for line in map(json.loads, server.logged('"job":', 3))}
         check.equal("marked as such", seen, {"x": "true", "y": "server", "z": None})
 
 

@@ -369,7 +369,7 @@ class Server:
         return self.log_lines(what)
 
     def settled_log(self):
-        """The log, when all that was answered stands in it: then a later request does, too."""
+        """The log, after a request that came later is in it; another loop may still have a line to write."""
         if self.process.poll() is None:
             mark = f"settled-{random.randrange(1 << 48):x}"
             self.request("GET", "/healthz", headers={"X-Request-Id": mark})

@@ -85,6 +85,7 @@ class Proxy:
 
     def close(self):
         self.end.set()
+        self.listener.shutdown(socket.SHUT_RDWR)  # ends accept(), which close() does not
         self.listener.close()
 
 

@@ -93,7 +93,8 @@ class FakeKube:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.gone = threading.Event()
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept, daemon=True)
+        self.accepting.start()
 
     def accept(self):
         while True:
@@ -139,4 +140,7 @@ class FakeKube:
 
     def __exit__(self, *_):
         self.gone.set()
+        # close() does not end accept(), and the next listener may get the same descriptor.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.accepting.join()
         self.listener.close()

@@ -151,6 +151,7 @@ static void begin(struct cache *c)
 
 static void end(struct cache *c)
 {
+	listeners_wake(&c->listeners);
 	(void)pthread_mutex_unlock(&c->writing);
 }
 

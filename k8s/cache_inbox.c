@@ -28,6 +28,7 @@ struct cache_inbox {
 	struct listeners *listeners;
 	pthread_mutex_t lock; /* of the queue */
 	struct queue queue;
+	bool awake; /* its descriptor is readable, or was since the last take */
 	bool on;
 	int fd;
 };
@@ -147,11 +148,26 @@ void listeners_tell(struct listeners *l, uint64_t hash, const struct cached *now
 	(void)pthread_mutex_lock(&l->lock);
 	for (struct cache_inbox *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);
-		bool first = i->on && i->queue.n == 0;
 		if (i->on)
 			queue_add(&i->queue, &change);
 		(void)pthread_mutex_unlock(&i->lock);
-		if (first)
+	}
+	(void)pthread_mutex_unlock(&l->lock);
+	l->told = true;
+}
+
+void listeners_wake(struct listeners *l)
+{
+	if (!l->told)
+		return;
+	l->told = false;
+	(void)pthread_mutex_lock(&l->lock);
+	for (struct cache_inbox *i = l->first; i; i = i->next) {
+		(void)pthread_mutex_lock(&i->lock);
+		bool wake = i->queue.n && !i->awake;
+		i->awake |= wake;
+		(void)pthread_mutex_unlock(&i->lock);
+		if (wake)
 			(void)eventfd_write(i->fd, 1); /* if it is full, it is readable too */
 	}
 	(void)pthread_mutex_unlock(&l->lock);
@@ -164,6 +180,7 @@ bool cache_inbox_take(struct cache_inbox *i, cache_changed *changed, void *arg)
 	(void)pthread_mutex_lock(&i->lock);
 	struct queue q = i->queue;
 	i->queue = (struct queue){ .n = 0 };
+	i->awake = false;
 	(void)pthread_mutex_unlock(&i->lock);
 	for (size_t n = 0; n < q.n; n++) {
 		if (q.v[n].now || q.v[n].before)

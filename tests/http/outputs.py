@@ -26,8 +26,9 @@ class Uploads(Place):
         self.pods = {}
         self.set_tasks(tasks, retry, attempt)
 
-    def set_tasks(self, n, retry=0, attempt=0):
-        """So many tasks, each with a pod of its own, and a token of it."""
+    def set_tasks(self, n, retry=0, attempt=0, watched=True):
+        """So many tasks, each with a pod of its own, and a token of it; the server knows them, if it
+        watches."""
         for index in range(n):
             name = f"{self.name}-worker-{index}"
             with self.api.lock:
@@ -39,7 +40,12 @@ class Uploads(Place):
             ("worker", i): (retry, self.pods[i]) for i in range(n)}, attempt)
         body["spec"]["taskRoles"] = [{"name": "worker", "taskNumber": n}]
         self.api.update("frameworks", self.name, body)
-        self.api.settle()
+        if watched and not wait_until(lambda: self.known_pods() == [self.pods[i] for i in range(n)]):
+            raise RuntimeError(f"the server knows {self.known_pods()}, not {self.pods}")
+
+    def known_pods(self):
+        job = self.server.request("GET", f"/api/v2/jobs/alice~{JOB}", headers=bearer(token("alice"))).json
+        return [task["containerId"] for role in job.get("taskRoles", {}).values() for task in role["taskStatuses"]]
 
     def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE):
         """The API server says so of this token."""
@@ -203,7 +209,7 @@ def a_log_that_goes_while_it_is_asked_for(check):
         for code in (400, 404, 500, 502):
             p.log.act = lambda h, *_: h.answer(*status(code, "Some"))  # noqa: B023
             check.ok(f"{code}: nothing is kept", p.read(uri)[0] in (404, 500), p.read(uri))
-        p.upload()
+        check.equal("uploaded", p.upload()[:2], (204, ""))
         for code in (400, 404, 500, 502):
             check.equal(f"{code}: what is kept", p.read(uri)[2], b"Hello\nbye\n")
 
@@ -266,7 +272,7 @@ def the_cache_may_be_behind(check):
             p.api.epoch += 1
         p.api.fault("WATCH", "frameworks", hang="before")
         p.api.cut_watches()
-        p.set_tasks(1, retry=1)
+        p.set_tasks(1, retry=1, watched=False)
         check.equal("behind", p.upload(retry=1)[0], 204)
         check.equal("asked exactly", p.kept(), ["worker-0-0-1"])
         body = framework_of(p.name, "alice", JOB, {("worker", 0): (2, None)})

@@ -72,6 +72,9 @@ def eventually(condition, seconds=60):
     return False
 
 
+ME = os.getpid()  # in command lines: another run of these tests has others
+
+
 def sleepers(mark):
     """Processes whose command line has this text."""
     found = []
@@ -445,7 +448,7 @@ def test_term_in_vain():
     with Pod(PAI_TERM_GRACE_SEC="3") as p:
         shutil.copy(shutil.which("setpriv"), p.at("as-root"))
         os.chmod(p.at("as-root"), 0o4755)
-        mark = "1007.25"
+        mark = f"1007.{ME}"
         p.write(D + "user.sh", HEADER + f"echo ready; exec {p.at('as-root')} --reuid 0 sleep {mark}")
         run = p.start("run", user=65534, group=65534, extra_groups=[])
         if not eventually(lambda: any(is_roots(pid) for pid in sleepers(mark))):
@@ -476,14 +479,14 @@ def test_terminal_signals():
 # ---- processes -----------------------------------------------------------------------------------
 
 def test_background():
-    with Pod("sleep 1111 & echo done") as p:
+    with Pod(f"sleep 1111.{ME} & echo done") as p:
         begin = time.monotonic()
         r = p.run("run")
         took = time.monotonic() - begin
         equal("background process: the main one decides", (r.returncode, r.stdout), (0, b"done\n"))
         check("background process: has two seconds", 1.9 < took < 60 * SLOW, took)
-        check("background process: is ended", eventually(lambda: not sleepers("sleep\x001111")))
-    with Pod("sleep 1112 >/dev/null 2>&1 & echo done") as p:
+        check("background process: is ended", eventually(lambda: not sleepers(f"sleep\x001111.{ME}")))
+    with Pod(f"sleep 1112.{ME} >/dev/null 2>&1 & echo done") as p:
         def seconds(*command):
             begin = time.monotonic()
             p.run("run", *command)
@@ -492,26 +495,26 @@ def test_background():
         while len(more) < 20 and min(more, default=9) >= 1.9:  # the machine may be busy
             more.append(seconds() - seconds("--", "true"))
         check("background process without the streams: is not waited for", min(more) < 1.9, more)
-        check("background process without the streams: is ended", eventually(lambda: not sleepers("sleep\x001112")))
-    with Pod("(trap '' TERM; sleep 1113; sleep 1113) & echo done") as p:
+        check("background process without the streams: is ended", eventually(lambda: not sleepers(f"sleep\x001112.{ME}")))
+    with Pod(f"(trap '' TERM; sleep 1113.{ME}; sleep 1113.{ME}) & echo done") as p:
         r = p.run("run")
         equal("background process that ignores SIGTERM: code", r.returncode, 0)
-        check("background process that ignores SIGTERM: is ended", eventually(lambda: not sleepers("sleep\x001113")))
+        check("background process that ignores SIGTERM: is ended", eventually(lambda: not sleepers(f"sleep\x001113.{ME}")))
     with Pod("(sleep 0.1; echo late) & echo done") as p:
         for _ in range(10):  # the two seconds may not be enough for it
             r = p.run("run")
             if r.stdout == b"done\nlate\n":
                 break
         equal("background process: what it says in time is kept", r.stdout, b"done\nlate\n")
-    with Pod("setsid sh -c 'while :; do echo x; done' & sleep 0.1; echo done") as p:
+    with Pod(f"setsid sh -c 'while :; do echo x; done #{ME}' & sleep 0.1; echo done") as p:
         r = p.run("run", timeout=60)
         equal("flooding daemon: the main one decides", r.returncode, 0)
-        for pid in sleepers("while :; do echo x"):
+        for pid in sleepers(f"done #{ME}"):
             os.kill(pid, signal.SIGKILL)
-    with Pod("until pgrep -f 'sleep 1114' >/dev/null; do sleep 0.1; done; echo alive", before="sleep 1114 & echo started") as p:
+    with Pod(f"until pgrep -f 'sleep 1114.{ME}' >/dev/null; do sleep 0.1; done; echo alive", before=f"sleep 1114.{ME} & echo started") as p:
         r = p.run("run")
         equal("service of precommands: lives while the command runs", (r.returncode, r.stdout), (0, b"alive\n"))
-        check("service of precommands: is ended with it", eventually(lambda: not sleepers("sleep\x001114")))
+        check("service of precommands: is ended with it", eventually(lambda: not sleepers(f"sleep\x001114.{ME}")))
 
 
 def test_orphans():
@@ -538,11 +541,11 @@ echo "zombies $zombies"
 
 def test_one_process():
     """No tee, no awk, nothing between the command and its logs."""
-    with Pod("exec sleep 1115") as p:
+    with Pod(f"exec sleep 1115.{ME}") as p:
         run = p.start("run")
-        check("one process: the command is there", eventually(lambda: sleepers("sleep\x001115")))
+        check("one process: the command is there", eventually(lambda: sleepers(f"sleep\x001115.{ME}")))
         with open(f"/proc/{run.pid}/task/{run.pid}/children", encoding="ascii") as f:
-            equal("one process: has one child, the command", list(map(int, f.read().split())), sleepers("sleep\x001115"))
+            equal("one process: has one child, the command", list(map(int, f.read().split())), sleepers(f"sleep\x001115.{ME}"))
         equal("one process: and one thread", os.listdir(f"/proc/{run.pid}/task"), [str(run.pid)])
         run.terminate()
         run.communicate(timeout=60 * SLOW)
@@ -550,7 +553,7 @@ def test_one_process():
 
 def test_killed():
     """As when the node is out of memory: what was said until then is in the logs, also half a line."""
-    with Pod("for i in $(seq 200); do echo line $i; done; printf half; exec sleep 1116") as p:
+    with Pod(f"for i in $(seq 200); do echo line $i; done; printf half; exec sleep 1116.{ME}") as p:
         run = p.start("run")
         read = b""
         while not read.endswith(b"half"):
@@ -563,7 +566,7 @@ def test_killed():
         want = b"".join(b"line %d\n" % i for i in range(1, 201)) + b"half"
         for name in ("user-all", "user-stdout"):
             equal(f"killed: {name} is complete", p.log(name), want)
-        for pid in sleepers("sleep\x001116"):
+        for pid in sleepers(f"sleep\x001116.{ME}"):
             os.kill(pid, signal.SIGKILL)
 
 

@@ -58,6 +58,7 @@ def one_state(check, cluster, server, job, number):
 
 def test_states(check, cluster):
     with cluster.serve() as server:
+        check.ok("lists are answered", server.ready())
         for job, numbers in WAYS.items():
             check.equal(f"{job}: is taken", server.submit(job_v2(job)).status, 202)
             check.equal(f"{job}: is there at once",

@@ -231,7 +231,7 @@ def test_waiting_reason(check):
         kept = put(yard.api, framework)
         kept = yard.api.update("frameworks", kept["metadata"]["name"], {
             **framework, "metadata": {"creationTimestamp": "2026-11-20T10:26:32Z"}})
-        yard.api.settle()
+        yard.warm()
         path = "/api/v2/jobs/alice~waits"
 
         def reason(who="alice"):
@@ -301,6 +301,7 @@ def test_nobody_works_on_it(check):
         check.ok("and that it is over", yard.server.logged("FrameworkController looks at jobs again"))
         check.equal("once", len(yard.server.log_lines("no FrameworkController looks at jobs")), 1)
         put(yard.api, renamed(snapshot("17"), "later"))
+        check.ok("it is known", wait_until(lambda: yard.ask("carol", "GET", "/api/v2/jobs?keyword=later").json))
         status = of("later")
         check.equal("between two attempts", status["waitingReason"], {
             "kind": "retry", "reason": "RetryDelay", "message": "next attempt at 10:27 UTC", "nextAttemptTime": 1795170472000})

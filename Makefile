@@ -177,7 +177,7 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client alone, for tests.
-FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files clock stamp) $(wildcard base/*.c)
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files stamp) $(wildcard base/*.c)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)

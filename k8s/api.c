@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "k8s/backend.h"
 #include "k8s/curl.h"
 #include "k8s/explain.h"
@@ -74,7 +75,7 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 {
 	struct api_store *a = arg;
 	(void)multi;
-	a->curl_wake_ms = ms < 0 ? NEVER : store_now_ms() + ms;
+	a->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
 	return 0;
 }
 
@@ -130,7 +131,7 @@ static void note(struct api_store *a, const struct transfer *t, CURLcode result,
                  const struct exchange *x)
 {
 	bool connected = x->complete && result_connected(t);
-	recovery_note(&a->recovery, result_weather(t, result, x), connected, store_now_ms());
+	recovery_note(&a->recovery, result_weather(t, result, x), connected, clock_ms());
 	store_throttle(&a->s, a->recovery.at_once);
 	store_pause(&a->s, a->recovery.until_ms);
 }
@@ -140,7 +141,7 @@ static int64_t next_try_ms(const struct pending *p, int wait_s)
 {
 	int64_t wait_ms = (int64_t)(wait_s < RETRY_AFTER_MAX_S ? wait_s : RETRY_AFTER_MAX_S) * 1000;
 	int64_t pause_ms = backoff_ms(p->tries - 1);
-	return store_now_ms() + (wait_ms > pause_ms ? wait_ms : pause_ms);
+	return clock_ms() + (wait_ms > pause_ms ? wait_ms : pause_ms);
 }
 
 static void answer(struct store *s, struct transfer *t, struct store_reply *reply,
@@ -171,7 +172,7 @@ static bool try_again(struct api_store *a, struct transfer *t, struct verdict v,
                       const struct exchange *x, const struct store_reply *reply)
 {
 	struct pending *p = t->item;
-	int64_t when = store_now_ms();
+	int64_t when = clock_ms();
 	if (x->complete && x->status == 406 && !a->whole_objects) {
 		a->whole_objects = true; /* not executed: the form of the answer comes first */
 	} else if (v.again && !a->s.closing) {
@@ -193,7 +194,7 @@ static void complete(struct api_store *a, struct transfer *t, CURLcode result)
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
 	JSON_AUTO *object = reply_parse(str_view(&t->answer));
 	struct exchange x = result_exchange(t, result, object);
-	x.just_connected |= recovery_is_settling(&a->recovery, store_now_ms());
+	x.just_connected |= recovery_is_settling(&a->recovery, clock_ms());
 	struct verdict v = verdict_of(&p->r, &x);
 	if (v.outcome == STORE_REFUSED) {
 		explain_action(&message, &p->r);
@@ -265,12 +266,12 @@ static void poll_curl(struct store *s)
 		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
 		(void)curl_multi_socket_action(a->multi, events[i].data.fd, what, &running);
 	}
-	if (store_now_ms() >= a->curl_wake_ms) {
+	if (clock_ms() >= a->curl_wake_ms) {
 		a->curl_wake_ms = NEVER;
 		(void)curl_multi_socket_action(a->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 	finish_done(a);
-	finish_late(a, store_now_ms());
+	finish_late(a, clock_ms());
 	finish_broken(a);
 }
 
@@ -282,7 +283,7 @@ static int epoll_fd(const struct store *s)
 static int timeout_ms(const struct store *s)
 {
 	const struct api_store *a = (const struct api_store *)s;
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	int64_t wake = a->curl_wake_ms < a->late_ms ? a->curl_wake_ms : a->late_ms;
 	if (a->broken.head != NULL || wake <= now)
 		return 0;

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "k8s/curl.h"
 #include "k8s/store.h"
 
@@ -46,7 +47,7 @@ static size_t take_body(char *from, size_t size, size_t count, void *arg)
 
 static void begin(struct fetch *f)
 {
-	f->begun_ms = store_now_ms();
+	f->begun_ms = clock_ms();
 	f->error[0] = '\0';
 	f->asking = curl_multi_add_handle(f->multi, f->easy) == CURLM_OK;
 	if (!f->asking) /* never seen; then a while later */
@@ -94,7 +95,7 @@ static void read_answer(struct fetch *f)
 
 static int time_to_wait(const struct fetch *f)
 {
-	int64_t ms = f->asking ? POLL_MS : f->next_ms - store_now_ms();
+	int64_t ms = f->asking ? POLL_MS : f->next_ms - clock_ms();
 	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
 }
 
@@ -103,7 +104,7 @@ static void *fetch_main(void *arg)
 	struct fetch *f = arg;
 	int running;
 	while (!atomic_load(&f->stop)) {
-		if (!f->asking && store_now_ms() >= f->next_ms)
+		if (!f->asking && clock_ms() >= f->next_ms)
 			begin(f);
 		(void)curl_multi_perform(f->multi, &running); /* errors show in the transfer */
 		read_answer(f);

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "k8s/curl.h"
 #include "k8s/images_ask.h"
 #include "k8s/images_cache.h"
@@ -88,7 +89,7 @@ static struct batch *batch_new(struct images_inbox *in, const struct images_subj
 		c->batch = b;
 		c->finding = &b->findings[i];
 		check_init(c, &in->owner->common, &v[i], &b->arena);
-		c->deadline_ms = store_now_ms() + in->owner->budget_ms;
+		c->deadline_ms = clock_ms() + in->owner->budget_ms;
 		b->left += c->state != CHECK_DONE;
 	}
 	return b;
@@ -118,7 +119,7 @@ static void check_done(struct images *i, struct check *c)
 	c->finding->sentence = c->dialogue.sentence;
 	if (c->strangers)
 		images_cache_put(&i->cache, &c->image, c->finding->verdict, c->finding->sentence,
-		                 store_now_ms());
+		                 clock_ms());
 	check_free(c);
 	if (--c->batch->left == 0)
 		deliver(i, c->batch);
@@ -128,8 +129,8 @@ static void check_done(struct images *i, struct check *c)
 static bool remembered(struct images *i, struct check *c)
 {
 	const char *sentence = NULL;
-	if (!c->strangers || !images_cache_get(&i->cache, &c->image, store_now_ms(),
-	                                       &c->finding->verdict, &sentence))
+	if (!c->strangers ||
+	    !images_cache_get(&i->cache, &c->image, clock_ms(), &c->finding->verdict, &sentence))
 		return false;
 	c->finding->sentence = arena_dup(&c->batch->arena, span_of(sentence));
 	return true;
@@ -172,7 +173,7 @@ static bool take_incoming(struct images *i)
 
 static void step(struct images *i, struct check *c, bool stop)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (c->state != CHECK_DONE && (stop || now >= c->deadline_ms))
 		check_give_up(c, stop ? "this server is shutting down"
 		                      : "its registry takes too long to answer");
@@ -209,7 +210,7 @@ static void read_answers(struct images *i)
 
 static int time_to_wait(const struct images *i)
 {
-	int64_t when = store_now_ms() + POLL_MS;
+	int64_t when = clock_ms() + POLL_MS;
 	for (size_t k = 0; k < i->n; k++) {
 		const struct check *c = i->check[k];
 		int64_t next = c->deadline_ms;
@@ -220,7 +221,7 @@ static int time_to_wait(const struct images *i)
 			next = c->start_ms;
 		when = next < when ? next : when;
 	}
-	int64_t ms = when - store_now_ms();
+	int64_t ms = when - clock_ms();
 	return ms < 0 ? 0 : (int)ms;
 }
 

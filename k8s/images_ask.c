@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/curl.h"
 #include "k8s/store.h"
@@ -96,7 +97,7 @@ void check_next(struct check *c)
 		const struct registry_place *to = &c->ask.to;
 		c->entry = allow_find(&c->common->allow, to->host, to->port);
 		if (c->entry) {
-			c->start_ms = store_now_ms() + c->ask.wait_ms;
+			c->start_ms = clock_ms() + c->ask.wait_ms;
 			c->state = CHECK_WAITING;
 			return;
 		}
@@ -124,7 +125,7 @@ void check_send(struct check *c)
 		assert(longer);
 		c->headers = longer;
 	}
-	int64_t left = c->deadline_ms - store_now_ms();
+	int64_t left = c->deadline_ms - clock_ms();
 	c->reply_headers = (struct str)STR_SECRET(REGISTRY_HEADERS_MAX);
 	c->body = (struct str)STR_SECRET(REGISTRY_BODY_MAX);
 	c->error[0] = '\0';
@@ -169,7 +170,7 @@ void check_answered(struct check *c, CURLcode result)
 	} else {
 		struct registry_reply r = { (int)status, str_view(&c->reply_headers),
 			                    str_view(&c->body) };
-		registry_reply(&c->dialogue, &r, c->deadline_ms - store_now_ms());
+		registry_reply(&c->dialogue, &r, c->deadline_ms - clock_ms());
 	}
 	forget_request(c);
 	check_next(c);

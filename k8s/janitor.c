@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "k8s/explain.h"
 #include "k8s/janitor_parts.h"
 #include "k8s/marks.h"
@@ -23,7 +24,7 @@ enum {
 
 static void send(struct janitor *j, store_callback *done)
 {
-	j->request.deadline_ms = store_now_ms() + REQUEST_MS;
+	j->request.deadline_ms = clock_ms() + REQUEST_MS;
 	j->request.done = done;
 	j->request.arg = j;
 	store_request(j->store, &j->request);
@@ -146,7 +147,7 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
 
 struct suspect *janitor_next(const struct janitor *j, struct part *p)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	while (p->left > 0 && p->looks < LOOKS_MAX && p->removed < REMOVALS_MAX) {
 		p->left--;
 		if (p->at >= p->suspects.n)
@@ -202,7 +203,7 @@ void janitor_end_round(struct janitor *j)
 		.trouble = j->trouble.n > 0 ? str_c(&j->trouble) : NULL,
 	};
 	j->failed = report.trouble ? j->failed + 1 : 0;
-	j->next_ms = store_now_ms() + pause_ms(j);
+	j->next_ms = clock_ms() + pause_ms(j);
 	j->busy = false;
 	j->report(j->arg, &report);
 }
@@ -215,7 +216,7 @@ static void begin_part(struct part *p)
 
 void janitor_turn(struct janitor *j)
 {
-	if (j->busy || store_now_ms() < j->next_ms)
+	if (j->busy || clock_ms() < j->next_ms)
 		return;
 	j->busy = true;
 	str_done(&j->trouble);
@@ -226,7 +227,7 @@ void janitor_turn(struct janitor *j)
 
 int janitor_timeout_ms(const struct janitor *j)
 {
-	int64_t ms = j->next_ms - store_now_ms();
+	int64_t ms = j->next_ms - clock_ms();
 	if (j->busy)
 		return -1;
 	return ms < 0 ? 0 : ms > INT32_MAX ? INT32_MAX : (int)ms;

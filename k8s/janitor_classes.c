@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "k8s/janitor_parts.h"
 
 enum { PAGE = 500 }; /* and as many GETs */
@@ -57,7 +58,7 @@ static void sought(void *arg, const struct store_reply *reply)
 	}
 	if (reply->outcome == STORE_NOT_FOUND) {
 		struct suspect *one =
-		    suspect_note(&j->classes.suspects, class->name, class->uid, store_now_ms());
+		    suspect_note(&j->classes.suspects, class->name, class->uid, clock_ms());
 		if (one != NULL)
 			memcpy(one->version, class->version, sizeof(one->version));
 	} else if (!is_there(reply)) {

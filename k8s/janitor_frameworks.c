@@ -5,6 +5,7 @@
  *
  * A list says what is suspected, the object itself whether it may be removed.
  */
+#include "base/clock.h"
 #include "k8s/janitor_parts.h"
 
 enum { PAGE = 50 }; /* only if all at once are too much: each may have annotations of 256 KiB */
@@ -80,7 +81,7 @@ static void note(void *arg, const json_t *item)
 	if (!leftover_listed(item, &j->home))
 		return;
 	struct suspect *one = suspect_note(&j->frameworks.suspects, reply_text(meta, "name"),
-	                                   reply_text(meta, "uid"), store_now_ms());
+	                                   reply_text(meta, "uid"), clock_ms());
 	if (one == NULL)
 		return;
 	one->listed = true;

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/curl.h"
 #include "k8s/paths.h"
@@ -136,7 +137,7 @@ static void end_list(struct reflector *r)
 {
 	r->listing = false;
 	r->known = true;
-	r->watched_ms = store_now_ms();
+	r->watched_ms = clock_ms();
 	r->settings.end(r->settings.arg, version_number(r->state.version));
 }
 
@@ -208,7 +209,7 @@ static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
 {
 	struct reflector *r = arg;
 	struct span bytes = { from, size * count };
-	r->heard_ms = store_now_ms();
+	r->heard_ms = clock_ms();
 	if (atomic_load(&r->stop))
 		return 0; /* which ends the transfer */
 	if (status_of(r) != 200)
@@ -304,7 +305,7 @@ static void ended(struct reflector *r, CURLcode result);
 static void begin(struct reflector *r)
 {
 	r->ask = reflect_ask(&r->state);
-	r->watched_ms = r->heard_ms = store_now_ms();
+	r->watched_ms = r->heard_ms = clock_ms();
 	r->heard = false;
 	r->fault = FAULT_NONE;
 	r->event_code = 0;
@@ -340,7 +341,7 @@ static void ended(struct reflector *r, CURLcode result)
 	(void)curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
 	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
 		retry_after_s = REFLECT_PAUSE_MAX_MS / 1000;
-	r->next_ms = store_now_ms() + reflect_end(&r->state, fault, (int)retry_after_s);
+	r->next_ms = clock_ms() + reflect_end(&r->state, fault, (int)retry_after_s);
 	if (fault == FAULT_TOO_LARGE)
 		status = 413;
 	else if (r->event_code)
@@ -362,7 +363,7 @@ static void ended(struct reflector *r, CURLcode result)
 
 static void look_at_clock(struct reflector *r)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	bool answers = status_of(r) == 200;
 	bool patient = answers && r->ask != ASK_LIST && !r->listing;
 	if (!patient && now - r->heard_ms > PATIENCE_MS)
@@ -387,7 +388,7 @@ static void turn(struct reflector *r)
 
 static int time_to_wait(const struct reflector *r)
 {
-	int64_t ms = r->asking ? POLL_MS : r->next_ms - store_now_ms();
+	int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
 	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
 }
 
@@ -395,7 +396,7 @@ static void *reflector_main(void *arg)
 {
 	struct reflector *r = arg;
 	while (!atomic_load(&r->stop)) {
-		if (!r->asking && store_now_ms() >= r->next_ms)
+		if (!r->asking && clock_ms() >= r->next_ms)
 			begin(r);
 		turn(r);
 		/* Less if libcurl has something to do earlier, and until woken up. */

@@ -6,18 +6,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "k8s/backend.h"
 
 static const int64_t NEVER = INT64_MAX;
-
-int64_t store_now_ms(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 bool store_is_outdated(enum store_outcome outcome)
 {
@@ -222,7 +215,7 @@ void store_reap(struct store *s)
 {
 	s->ops->poll(s);
 	give_up_all(s, pending_take_all(&s->refused));
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (now >= s->wake_ms)
 		sweep(s, now);
 }
@@ -235,7 +228,7 @@ static bool can_start(const struct store *s, int64_t now)
 
 void store_start(struct store *s)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	while (can_start(s, now)) {
 		struct pending *p = s->urgent.n ? pending_take(&s->urgent) : lanes_take(&s->fresh);
 		p->started = true;
@@ -259,7 +252,7 @@ static int until(int64_t when, int64_t now)
 
 int store_timeout_ms(const struct store *s)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (s->refused.n > 0 || can_start(s, now))
 		return 0;
 	int64_t wake = s->wake_ms;

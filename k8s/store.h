@@ -90,14 +90,11 @@ struct store_request {
 	const char *uid, *resource_version;
 	bool dry_run;
 	bool urgent;           /* continuation of a job under way: before all that is new */
-	int64_t not_before_ms; /* by store_now_ms: wait till then in the queue; 0: at once */
-	int64_t deadline_ms;   /* by store_now_ms: given up then; never later than that */
+	int64_t not_before_ms; /* by clock_ms: wait till then in the queue; 0: at once */
+	int64_t deadline_ms;   /* by clock_ms: given up then; never later than that */
 	store_callback *done;
 	void *arg;
 };
-
-/* Milliseconds of CLOCK_MONOTONIC: the clock of all deadlines here. */
-int64_t store_now_ms(void);
 
 /*
  * Take over a request (copied; name, uid and body are borrowed until `done`).  `done`

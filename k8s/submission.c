@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "base/scan.h"
 #include "k8s/backend.h"
 #include "k8s/explain.h"
@@ -155,7 +156,7 @@ static void conflict(struct submission *b)
 /* A dependent of this name belongs to an older job.  It goes soon, if it goes. */
 static void wait_for_collector(struct submission *b)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (b->collector_ms == 0)
 		b->collector_ms = now + COLLECTOR_MS;
 	int64_t again = now + PAUSE_MS;
@@ -270,7 +271,7 @@ static void exists(struct submission *b, const struct store_reply *reply)
 static void is_absent(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
-	int64_t again = store_now_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
+	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
 	if (b->internal >= INTERNAL_MAX) {
 		struct store_reply said = { .status = 500,
 			                    .message = SPAN("it answered 500 again and again") };
@@ -279,7 +280,7 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 	} else if (again < b->opt->deadline_ms) {
 		submission_post(b, again);
 	} else if (++b->absent < ABSENT_MAX) {
-		compare(b, store_now_ms() + PAUSE_MS);
+		compare(b, clock_ms() + PAUSE_MS);
 	} else {
 		b->made[b->step].lost = false;
 		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time");
@@ -365,7 +366,7 @@ static void start_again(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	if (++b->conflicts < CONFLICTS_MAX)
-		submission_patch(b, store_now_ms() + PAUSE_MS);
+		submission_patch(b, clock_ms() + PAUSE_MS);
 	else
 		submission_get(b, CHECKING, 0);
 }
@@ -392,7 +393,7 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 	if (b->e.http)
 		submission_roll_back(b);
 	else
-		submission_patch(b, store_now_ms() + PAUSE_MS);
+		submission_patch(b, clock_ms() + PAUSE_MS);
 }
 
 static void checked(struct submission *b, const struct store_reply *reply)

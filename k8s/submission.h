@@ -70,7 +70,7 @@ struct submission_options {
 	 * first one is still under way.
 	 */
 	const char *idempotency;
-	int64_t deadline_ms; /* by store_now_ms; finding out may take 5 s more, undoing again 5 s */
+	int64_t deadline_ms; /* by clock_ms; finding out may take 5 s more, undoing again 5 s */
 	/* Each POST with ?dryRun=All, and neither PATCH nor DELETE: nothing stays, and nothing that
 	 * is there is touched.  Dependents refer to a Framework that never was, which no API
 	 * server minds. */

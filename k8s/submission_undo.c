@@ -3,6 +3,7 @@
  * removing it removes everything.  What cannot be owned (a PriorityClass is in no namespace) is
  * removed one by one.
  */
+#include "base/clock.h"
 #include "k8s/marks.h"
 #include "k8s/paths.h"
 #include "k8s/reply.h"
@@ -42,7 +43,7 @@ void submission_roll_back(struct submission *b)
 		submission_finish(b);
 		return;
 	}
-	int64_t enough = store_now_ms() + SETTLE_MS;
+	int64_t enough = clock_ms() + SETTLE_MS;
 	if (b->give_up_ms < enough)
 		b->give_up_ms = enough;
 	b->step = 0;
@@ -75,7 +76,7 @@ void submission_in_the_way(struct submission *b, const struct store_reply *reply
 	struct made *m = &b->made[b->step];
 	m->uid[0] = '\0';
 	m->lost = true;
-	submission_get(b, SEEKING, store_now_ms() + PAUSE_MS);
+	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
 }
 
 /* Started it is only when nothing is missing.  Then all is well, and somebody may have been told so

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/curl.h"
 #include "k8s/paths.h"
@@ -84,7 +85,7 @@ static void set_due(struct tail *t)
 	if (t->failed)
 		return;
 	int64_t patience_ms = t->r.follow ? TAIL_SILENCE_MS : t->r.patience_ms;
-	t->due_ms = endless ? NEVER : store_now_ms() + patience_ms;
+	t->due_ms = endless ? NEVER : clock_ms() + patience_ms;
 }
 
 static bool begin(struct tail *t, bool silent)
@@ -300,7 +301,7 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 {
 	struct tails *all = arg;
 	(void)multi;
-	all->curl_wake_ms = ms < 0 ? NEVER : store_now_ms() + ms;
+	all->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
 	return 0;
 }
 
@@ -357,7 +358,7 @@ void tails_turn(struct tails *all)
 		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
 		(void)curl_multi_socket_action(all->multi, events[i].data.fd, what, &running);
 	}
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (now >= all->curl_wake_ms) {
 		all->curl_wake_ms = NEVER;
 		(void)curl_multi_socket_action(all->multi, CURL_SOCKET_TIMEOUT, 0, &running);
@@ -369,7 +370,7 @@ void tails_turn(struct tails *all)
 
 int tails_timeout_ms(const struct tails *all)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	int64_t wake = all->curl_wake_ms;
 	for (const struct tail *t = all->first; t; t = t->next)
 		wake = t->due_ms < wake ? t->due_ms : wake;

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/curl.h"
 #include "k8s/paths.h"
@@ -229,7 +230,7 @@ int transfer_prepare(struct transfer *t, const struct store_request *r,
 		return -1;
 	set_method(t, r);
 	set_headers(t, r, c);
-	int64_t left = r->deadline_ms - store_now_ms();
+	int64_t left = r->deadline_ms - clock_ms();
 	SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
 	SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
 	t->answer = STR_SECRET(c->answer_max);

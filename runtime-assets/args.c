@@ -1,6 +1,7 @@
 #include "runtime-assets/args.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -37,4 +38,10 @@ int args_misused(const char *command, const char *argument)
 	else
 		fprintf(stderr, "pai-runtime %s: an argument is missing\n\n", command);
 	return -1;
+}
+
+const char *env_get(const char *name)
+{
+	const char *value = getenv(name);
+	return value && *value ? value : NULL;
 }

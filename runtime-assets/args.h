@@ -1,5 +1,5 @@
 #pragma once
-/* Command lines: options by a table, and what is said of those that are not understood. */
+/* Command lines: options by a table, and errors about unknown ones.  Environment variables. */
 #include <stdbool.h>
 
 /* One option: `value` is the argument behind it, `flag` is that it was there.  One of them is NULL;
@@ -17,3 +17,6 @@ int args_take(const struct arg *table, int i, int argc, char **argv);
 /* On standard error, before the usage: which argument was not understood; NULL if one is missing.
  * Returns -1. */
 int args_misused(const char *command, const char *argument);
+
+/* The text of an environment variable; NULL if it is not set or empty. */
+const char *env_get(const char *name);

@@ -2,7 +2,9 @@
 
 #include <limits.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
+#include "runtime-assets/args.h"
 #include "runtime-assets/kube.h"
 
 enum {
@@ -268,7 +270,7 @@ static int wait_loop(struct wait *w, struct err *e)
 		if (clock_ms() >= deadline_ms)
 			return timed_out(w, v, e);
 		tell_progress(w, v);
-		sleep_until_ms(next_ms(w, deadline_ms));
+		clock_sleep_until(next_ms(w, deadline_ms));
 	}
 }
 

@@ -1,4 +1,5 @@
 /* What barrier.h calls pure: settings, what answers mean, how long to wait, who is missing. */
+#include "runtime-assets/args.h"
 #include "runtime-assets/barrier.h"
 
 #include "runtime-assets/kube.h"

@@ -2,6 +2,7 @@
  * The step `command`: user.sh out of USER_CMD, with its secrets filled in verbatim, or out of
  * RUNTIME_CONFIG in a pod without PAI.  What is logged is the text before: it holds no secret.
  */
+#include "runtime-assets/args.h"
 #include "runtime-assets/init.h"
 #include "runtime-assets/plugin.h"
 #include "runtime-assets/shell.h"

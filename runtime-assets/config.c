@@ -1,5 +1,6 @@
 /* The job's configuration: job_config.yaml for scripts and people, and read for the other steps,
  * with the secrets that belong to it. */
+#include "runtime-assets/args.h"
 #include "runtime-assets/init.h"
 
 enum { SECRET_MAX = 2 << 20 /* more than a Secret can hold */ };

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime-assets/exit_inner.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/http.h"
@@ -208,7 +209,7 @@ static bool wait_for(pid_t pid, int64_t until_ms, int *status)
 			return true;
 		if ((got < 0 && errno != EINTR) || clock_ms() >= until_ms)
 			return false;
-		sleep_until_ms(clock_ms() + 2);
+		clock_sleep_until(clock_ms() + 2);
 	}
 }
 

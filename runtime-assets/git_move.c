@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/enc.h"
 #include "runtime-assets/child.h"
-#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/git.h"
@@ -257,7 +257,7 @@ static int after_failure(struct move *m, int status, const struct str *said, int
 	}
 	say(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
 	    (long long)(ms + 999) / 1000);
-	pause_ms(ms);
+	clock_sleep(ms);
 	return 0;
 }
 

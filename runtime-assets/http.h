@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "runtime-assets/clock.h"
 
 /* Certificate authorities from a PEM file or text; shared by requests, read-only. */
 struct trust;

@@ -4,9 +4,11 @@
  * sure of ends the job; whatever goes wrong here is a warning.
  */
 #include "base/image.h"
+#include "base/clock.h"
 #include "base/enc.h"
 
 #include "base/registry.h"
+#include "runtime-assets/args.h"
 #include "runtime-assets/http.h"
 #include "runtime-assets/init.h"
 
@@ -155,7 +157,7 @@ static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask
 	if (ask->wait_ms) {
 		say(SAY_INFO, "%s is busy, trying again in %d ms", registry_host(d),
 		    (int)ask->wait_ms);
-		sleep_until_ms(clock_ms() + ask->wait_ms);
+		clock_sleep_until(clock_ms() + ask->wait_ms);
 	}
 	int64_t now = clock_ms();
 	struct http_request request = {

@@ -40,12 +40,6 @@ struct options {
 	bool help;
 };
 
-const char *env_get(const char *name)
-{
-	const char *value = getenv(name);
-	return value && *value ? value : NULL;
-}
-
 /* ---- options ----------------------------------------------------------------------------- */
 
 static int usage(FILE *out, int status)

@@ -49,6 +49,3 @@ int step_ports(struct init *in, struct err *e);       /* ports.c: is one of ours
 int step_image(struct init *in, struct err *e);       /* image.c: does the image exist? */
 int step_plugins(struct init *in, struct err *e);     /* plugins.c: scripts before and after */
 int step_command(struct init *in, struct err *e);     /* command.c: user.sh */
-
-/* The text of an environment variable; NULL if it is not set or empty. */
-const char *env_get(const char *name);

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "runtime-assets/address.h"
+#include "runtime-assets/args.h"
 #include "runtime-assets/files.h"
-#include "runtime-assets/init.h"
 #include "runtime-assets/token.h"
 
 enum { HEADERS_MAX = 64 * 1024 };

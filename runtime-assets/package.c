@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime-assets/child.h"
-#include "runtime-assets/clock.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
 
@@ -30,7 +30,7 @@ int package_install(const struct package *p, struct err *e)
 		if (child_run(&update) == 0 && child_run(&install) == 0 && p->complete(p->of))
 			return 0;
 		if (try < PACKAGE_TRIES)
-			pause_ms(p->pause_ms * try);
+			clock_sleep(p->pause_ms * try);
 	}
 	return err_set(e, FAILED, "%s is not in the image, and apt-get cannot install it", p->what);
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/plugin.h"
+#include "runtime-assets/args.h"
 #include "runtime-assets/init.h"
 #include "runtime-assets/plugin.h"
 #include "runtime-assets/shell.h"

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 
-#include "runtime-assets/files.h"
 #include "runtime-assets/regex_inner.h"
 
 static struct span read_span(struct text *t, size_t from)
@@ -34,7 +33,7 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 	re->tree = tree;
 	re->arena = a;
 	if (!program_fits(tree) && !regex_forwards(re)) {
-		err_set(e, FAILED, "the pattern is too large");
+		err_set(e, REGEX_ERROR, "the pattern is too large");
 		return NULL;
 	}
 	return re;

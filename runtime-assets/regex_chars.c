@@ -2,11 +2,10 @@
 #include "runtime-assets/regex_parser.h"
 
 #include "base/chars.h"
-#include "runtime-assets/files.h"
 
 void *parser_fail(struct parser *p, size_t at, const char *what)
 {
-	err_set(p->e, FAILED, "%s at byte %zu", what, at + 1);
+	err_set(p->e, REGEX_ERROR, "%s at byte %zu", what, at + 1);
 	return NULL;
 }
 

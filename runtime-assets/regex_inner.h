@@ -6,6 +6,9 @@
  */
 #include "runtime-assets/regex.h"
 
+/* Status and code of all errors about patterns. */
+#define REGEX_ERROR 500, "RuntimeError"
+
 /* ---- sets of characters ---------------------------------------------------------------- */
 
 enum { RUNE_MAX = 0x10FFFF, RUNE_INVALID = 0xFFFD };

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "runtime-assets/http.h"
+#include "base/clock.h"
 #include "runtime-assets/regex_inner.h"
 
 enum {

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime-assets/args.h"
 #include "runtime-assets/child.h"
-#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/layout.h"
@@ -114,7 +114,7 @@ static int round_of(struct barrier *b)
 		}
 		if (busy == 0 && !next_missing(b, &next))
 			return 0;
-		pause_ms(20);
+		clock_sleep(20);
 	}
 }
 
@@ -161,7 +161,7 @@ static int wait_for_all(struct barrier *b)
 		}
 		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet", b->missing);
 		if (!b->last)
-			pause_ms(began + b->round_ms - clock_ms());
+			clock_sleep(began + b->round_ms - clock_ms());
 	}
 	return give_up(b);
 }

@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime-assets/args.h"
 #include "runtime-assets/child.h"
-#include "runtime-assets/clock.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/package.h"
@@ -245,7 +245,7 @@ static void stop_earlier(struct sshd *s)
 		return;
 	int64_t end = clock_ms() + STOP_MAX_MS;
 	while (kill(pid, 0) == 0 && clock_ms() < end)
-		pause_ms(20);
+		clock_sleep(20);
 }
 
 static void show_log(struct sshd *s)
@@ -282,7 +282,7 @@ static int start(struct sshd *s, const char *program, struct err *e)
 	int status = child_run(&sshd);
 	int64_t end = clock_ms() + START_MAX_MS;
 	while (status == 0 && stat(s->pid_file, &st) != 0 && clock_ms() < end)
-		pause_ms(20);
+		clock_sleep(20);
 	if (status == 0 && stat(s->pid_file, &st) == 0) {
 		say(SAY_INFO, "ssh plugin: sshd listens on port %lld", (long long)s->port);
 		return 0;

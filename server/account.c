@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "server/account_inner.h"
 #include "server/log.h"
 
@@ -135,7 +136,7 @@ static uint64_t hash_of(const char *what, struct span name)
 bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
 	uint64_t hash = hash_of(what, name);
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	size_t place = SAID_MAX;
 	bool said = false;
 	(void)pthread_mutex_lock(&s->lock); /* as above */
@@ -251,7 +252,7 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
                              void *arg, struct err *e)
 {
 	look_at_policy(all);
-	struct account *a = memo_get(all->known, span_of(name), store_now_ms(), NULL);
+	struct account *a = memo_get(all->known, span_of(name), clock_ms(), NULL);
 	if (a)
 		account_hold(a);
 	else if (!all->searches)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "server/account_search.h"
 #include "server/log.h"
 
@@ -53,7 +54,7 @@ static void ask(struct part *p)
 {
 	struct search *l = p->search;
 	l->pending++;
-	p->asked_ms = store_now_ms();
+	p->asked_ms = clock_ms();
 	store_request(l->in->store, &(struct store_request){
 					.verb = STORE_GET,
 					.kind = p->kind,
@@ -95,7 +96,7 @@ static void found(struct part *p)
 		return;
 	}
 	p->found = true;
-	if (l->stage != STAGE_USER && search_believed_until(l, p) > store_now_ms())
+	if (l->stage != STAGE_USER && search_believed_until(l, p) > clock_ms())
 		search_remember(l, p);
 	if (search_believed_until(l, p) < l->until_ms)
 		l->until_ms = search_believed_until(l, p);
@@ -185,7 +186,7 @@ static void finish(struct search *l)
 	struct searches *in = l->in;
 	struct account *a = l->e.http ? NULL : TAKE(l->account);
 	take_out(l);
-	if (a && l->until_ms > store_now_ms())
+	if (a && l->until_ms > clock_ms())
 		account_remember(in->all, a, l->until_ms);
 	begin_some(in);
 	call(l, a);
@@ -248,7 +249,7 @@ static struct search *add(struct searches *in, const char *name)
 	l->account = account_new(name);
 	(void)snprintf(l->name, sizeof(l->name), "%s", name); /* a user's name fits */
 	l->last_waiter = &l->waiters;
-	l->deadline_ms = store_now_ms() + in->all->source->options->deadline_s * 1000;
+	l->deadline_ms = clock_ms() + in->all->source->options->deadline_s * 1000;
 	l->until_ms = INT64_MAX;
 	l->at = in->last;
 	*in->last = l;

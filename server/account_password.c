@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "server/account_inner.h"
 #include "server/account_objects.h"
 #include "server/log.h"
@@ -122,7 +123,7 @@ int account_password(struct accounts *accounts, const char *name, account_passwo
 			  .namespace_name = all->source->options->user_namespace,
 			  .whole = true,
 			  .user = k->name,
-			  .deadline_ms = store_now_ms() + all->source->options->deadline_s * 1000,
+			  .deadline_ms = clock_ms() + all->source->options->deadline_s * 1000,
 			  .done = answered,
 			  .arg = k,
 		      });

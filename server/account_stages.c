@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "server/account_search.h"
 #include "server/log.h"
 #include "translate/names.h"
@@ -93,7 +94,7 @@ bool search_recall(struct search *l, struct part *p)
 	int64_t until_ms;
 	if (l->stage == STAGE_USER)
 		return false;
-	const struct kept *k = memo_get(memo_of(l), p->name, store_now_ms(), &until_ms);
+	const struct kept *k = memo_get(memo_of(l), p->name, clock_ms(), &until_ms);
 	if (!k)
 		return false;
 	if (l->stage == STAGE_GROUPS)

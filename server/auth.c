@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/store.h"
 #include "server/account.h"
@@ -190,7 +191,7 @@ static void remember(const struct pending *p, int64_t lifetime_ms)
 {
 	struct belief b = p->b;
 	b.until_ms = p->since_ms + lifetime_ms;
-	if (!p->stale && b.until_ms > store_now_ms())
+	if (!p->stale && b.until_ms > clock_ms())
 		beliefs_add(p->auth->beliefs, &b);
 }
 
@@ -236,7 +237,7 @@ static void looked_up(void *arg, enum finding f, const struct reviewed *who, con
 /* Of all loops together. */
 static bool may_review(struct server *s)
 {
-	uint64_t second = (uint64_t)store_now_ms() / 1000;
+	uint64_t second = (uint64_t)clock_ms() / 1000;
 	unsigned long long seen = atomic_load(&s->reviews);
 	unsigned long long next;
 	do {
@@ -268,7 +269,7 @@ static void look_up(struct auth *a, struct asker *q, const struct belief *b, enu
 		.link = &a->pending,
 		.auth = a,
 		.b = *b,
-		.since_ms = store_now_ms(),
+		.since_ms = clock_ms(),
 	};
 	if (p->next)
 		p->next->link = &p->next;
@@ -282,8 +283,8 @@ static void look_up(struct auth *a, struct asker *q, const struct belief *b, enu
 static void believe(struct auth *a, struct asker *q, const struct belief *b)
 {
 	struct belief known = *b;
-	known.until_ms = store_now_ms() + a->loop->server->options->token_cache_s * 1000;
-	if (known.until_ms > store_now_ms())
+	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
+	if (known.until_ms > clock_ms())
 		beliefs_add(a->beliefs, &known);
 	decide(q, &known);
 }
@@ -362,7 +363,7 @@ static void find_token(struct auth *a, struct asker *q)
 	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);
 	assert(!failed);
 	const struct belief *known =
-	    beliefs_find(a->beliefs, b.key, store_now_ms(), (int64_t)time(NULL));
+	    beliefs_find(a->beliefs, b.key, clock_ms(), (int64_t)time(NULL));
 	struct pending *p = known ? NULL : pending_find(a, b.key);
 	if (known)
 		decide(q, known);

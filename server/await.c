@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/scan.h"
 #include "k8s/store.h"
 #include "server/commands.h"
@@ -137,7 +138,7 @@ static void no_detail(struct await *w, const struct client_answer *a)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	remote_error(w->remote, a, &e);
 	w->bad_ms = w->failures ? w->bad_ms : now;
 	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
@@ -163,7 +164,7 @@ static void detail_came(void *arg, const struct client_answer *a)
 {
 	struct await *w = arg;
 	w->asking = NULL;
-	w->came_ms = store_now_ms();
+	w->came_ms = clock_ms();
 	if (a->status != 200 || a->problem) {
 		no_detail(w, a);
 		return;
@@ -188,7 +189,7 @@ static void ask(struct await *w)
 		                          .timeout_ms = DETAIL_MS,
 		                          .ended = detail_came,
 		                          .arg = w };
-	w->asked_ms = store_now_ms();
+	w->asked_ms = clock_ms();
 	w->due_ms = INT64_MAX;
 	w->changed = false;
 	w->asking = client_start(w->remote->client, &call, &w->e);
@@ -226,11 +227,11 @@ static void events_ended(void *arg, const struct client_answer *a)
 	struct await *w = arg;
 	w->watching = NULL;
 	w->no_events = a->status >= 400 && !remote_may_retry(a);
-	w->watch_ms = store_now_ms() + remote_pause_ms(a, ++w->watch_failures);
+	w->watch_ms = clock_ms() + remote_pause_ms(a, ++w->watch_failures);
 	lines_done(&w->lines);
 	w->lines = LINES_INIT(TEXT_MAX);
 	w->data = false;
-	due_at(w, store_now_ms() + POLL_MS);
+	due_at(w, clock_ms() + POLL_MS);
 }
 
 static void watch(struct await *w)
@@ -265,7 +266,7 @@ static void shorten(int64_t *ms, int64_t at_ms, int64_t now)
 /* Let things happen, for some time at most. */
 static void turn(struct await *w)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	int64_t ms = SURE_MS;
 	int64_t logs = w->echo ? echo_turn(w->echo) : INT64_MAX;
 	shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
@@ -280,14 +281,14 @@ static void turn(struct await *w)
 	look_at_signals(w);
 	if (w->screen.lost)
 		stop(w, NO_OUTPUT);
-	if (store_now_ms() >= w->remote->end_ms)
+	if (clock_ms() >= w->remote->end_ms)
 		stop(w, TIME_OVER);
 }
 
 static void wait_for_end(struct await *w)
 {
 	while (w->reason == WAITING) {
-		int64_t now = store_now_ms();
+		int64_t now = clock_ms();
 		if (!w->asking && now >= w->due_ms)
 			ask(w);
 		if (!w->watching && !w->no_events && now >= w->watch_ms)
@@ -299,13 +300,13 @@ static void wait_for_end(struct await *w)
 /* What tasks have printed at last. */
 static void drain(struct await *w)
 {
-	int64_t end = store_now_ms() + DRAIN_MS;
+	int64_t end = clock_ms() + DRAIN_MS;
 	end = end < w->remote->end_ms ? end : w->remote->end_ms;
 	w->reason = WAITING;
 	w->due_ms = w->watch_ms = INT64_MAX;
 	if (w->watching)
 		client_stop(TAKE(w->watching));
-	while (w->reason == WAITING && store_now_ms() < end && !echo_idle(w->echo))
+	while (w->reason == WAITING && clock_ms() < end && !echo_idle(w->echo))
 		turn(w);
 	if (!echo_idle(w->echo))
 		tell(w, "logs may go on; they are not waited for any longer");

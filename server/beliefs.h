@@ -12,7 +12,7 @@ enum { BELIEFS_MAX = 4096, BELIEF_KEY = 32, BELIEF_ID = 65 };
 
 struct belief {
 	unsigned char key[BELIEF_KEY]; /* SHA-256 of the token's text */
-	int64_t until_ms;              /* by store_now_ms */
+	int64_t until_ms;              /* by clock_ms */
 	const char *refused;           /* why it is not good, static text; NULL if it is */
 	char user[ACCOUNT_NAME];
 	char id[BELIEF_ID]; /* what it is revoked by */
@@ -26,7 +26,7 @@ struct beliefs;
 struct beliefs *beliefs_new(size_t max);
 void beliefs_free(struct beliefs *all);
 
-/* What is believed at this time (two clocks: store_now_ms, and seconds since 1970, for exp), or
+/* What is believed at this time (two clocks: clock_ms, and seconds since 1970, for exp), or
  * NULL.  Borrowed until the next call. */
 const struct belief *beliefs_find(struct beliefs *all, const unsigned char key[static BELIEF_KEY],
                                   int64_t now_ms, int64_t now_s);

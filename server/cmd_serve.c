@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/commands.h"
 #include "server/delivery.h"
@@ -43,7 +44,7 @@ static void shorten(int64_t *ms, int timeout_ms)
  * something. */
 static int wait_ms(const struct service *s, int64_t refresh_ms)
 {
-	int64_t ms = refresh_ms - store_now_ms();
+	int64_t ms = refresh_ms - clock_ms();
 	shorten(&ms, delivery_timeout_ms(s->delivery));
 	shorten(&ms, sweep_timeout_ms(s->sweep));
 	shorten(&ms, history_keep_timeout_ms(s->server.history));
@@ -62,7 +63,7 @@ static void begin_anew(struct service *s)
 
 static void wait_for_end(struct service *s)
 {
-	int64_t refresh_ms = store_now_ms() + REFRESH_MS;
+	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = delivery_fd(s->delivery), .events = POLLIN },
@@ -78,9 +79,9 @@ static void wait_for_end(struct service *s)
 		delivery_turn(s->delivery);
 		sweep_turn(s->sweep);
 		history_keep_turn(s->server.history);
-		if (store_now_ms() < refresh_ms)
+		if (clock_ms() < refresh_ms)
 			continue;
-		refresh_ms = store_now_ms() + REFRESH_MS;
+		refresh_ms = clock_ms() + REFRESH_MS;
 		if (s->server.login)
 			login_refresh(s->server.login);
 		reload_changed(&s->server);
@@ -126,8 +127,8 @@ static void wait_for_loops(struct service *s, size_t n)
  * under way. */
 static void delay(const struct service *s)
 {
-	int64_t end = store_now_ms() + s->options.drain_delay_s * 1000;
-	for (int64_t left; (left = end - store_now_ms()) > 0;) {
+	int64_t end = clock_ms() + s->options.drain_delay_s * 1000;
+	for (int64_t left; (left = end - clock_ms()) > 0;) {
 		uint32_t signo = next_signal(s, (int)left);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;

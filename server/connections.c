@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/edge.h"
 #include "server/server.h"
@@ -142,7 +143,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->all = all;
 	c->library = m;
 	c->activity = READING;
-	c->since_ms = store_now_ms();
+	c->since_ms = clock_ms();
 	c->counted = peer_of(from, &c->from);
 	if (c->counted)
 		edge_count(all->server->edge, &c->from, 1);
@@ -173,7 +174,7 @@ void connection_turn(struct connection *c, enum activity activity)
 		return;
 	unlink_one(c);
 	c->activity = activity;
-	c->since_ms = store_now_ms();
+	c->since_ms = clock_ms();
 	c->looked = false;
 	link_last(c);
 }
@@ -213,7 +214,7 @@ static void cut_who_left(struct connections *all, int64_t now_ms)
 
 void connections_cut(struct connections *all)
 {
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	cut_who_left(all, now_ms);
 	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
 		int64_t limit = limit_ms(all, a);

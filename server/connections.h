@@ -71,5 +71,5 @@ void connection_cut(struct connection *c);
 
 /* Cut those that are over their time, or in the way. */
 void connections_cut(struct connections *all);
-/* When that is to be done, by store_now_ms; INT64_MAX: never. */
+/* When that is to be done, by clock_ms; INT64_MAX: never. */
 int64_t connections_next_ms(const struct connections *all);

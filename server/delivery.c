@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "k8s/paths.h"
 #include "k8s/store.h"
 #include "server/controller_codes.h"
@@ -189,7 +190,7 @@ static void look_at_controller(struct delivery *d)
 				    .name = CONTROLLER_CONFIGMAP,
 				    .namespace_name = CONTROLLER_NAMESPACE,
 				    .whole = true,
-				    .deadline_ms = store_now_ms() + LOOK_MS,
+				    .deadline_ms = clock_ms() + LOOK_MS,
 				    .done = controller_config_came,
 				    .arg = d,
 				});
@@ -239,7 +240,7 @@ static void look_at_nodes(struct delivery *d)
 				    .kind = KIND_NODE,
 				    .query = d->node_query,
 				    .whole = true,
-				    .deadline_ms = store_now_ms() + LOOK_MS,
+				    .deadline_ms = clock_ms() + LOOK_MS,
 				    .done = nodes_came,
 				    .arg = d,
 				});
@@ -257,7 +258,7 @@ static void look_for_all(struct delivery *d)
 					    .verb = STORE_GET,
 					    .kind = d->look[i].kind,
 					    .name = d->look[i].name,
-					    .deadline_ms = store_now_ms() + LOOK_MS,
+					    .deadline_ms = clock_ms() + LOOK_MS,
 					    .done = looked,
 					    .arg = &d->look[i],
 					});
@@ -289,14 +290,14 @@ static store_callback created, compared;
 
 static void ask(struct delivery *d, enum store_verb verb, int64_t after_ms)
 {
-	int64_t from = after_ms ? store_now_ms() + after_ms : 0;
+	int64_t from = after_ms ? clock_ms() + after_ms : 0;
 	struct store_request r = {
 		.verb = verb,
 		.kind = KIND_CONFIGMAP,
 		.name = d->program.name,
 		.whole = true,
 		.not_before_ms = from,
-		.deadline_ms = store_now_ms() + after_ms + TRY_MS,
+		.deadline_ms = clock_ms() + after_ms + TRY_MS,
 		.done = verb == STORE_CREATE ? created : compared,
 		.arg = d,
 	};
@@ -410,8 +411,8 @@ static void ask_ca(struct delivery *d, enum store_verb verb, int64_t after_ms)
 				    .kind = KIND_CONFIGMAP,
 				    .name = OUTPUT_CA,
 				    .body = { str_view(&d->ca) },
-				    .not_before_ms = after_ms ? store_now_ms() + after_ms : 0,
-				    .deadline_ms = store_now_ms() + after_ms + TRY_MS,
+				    .not_before_ms = after_ms ? clock_ms() + after_ms : 0,
+				    .deadline_ms = clock_ms() + after_ms + TRY_MS,
 				    .done = verb == STORE_CREATE ? ca_made : ca_changed,
 				    .arg = d,
 				});

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/scan.h"
 #include "k8s/job_state.h"
 #include "k8s/store.h"
@@ -101,7 +102,7 @@ static void again_later(struct voice *v, const struct client_answer *a)
 {
 	v->failures++;
 	v->stage = STAGE_REST;
-	v->due_ms = store_now_ms() + remote_pause_ms(a, v->failures + 1);
+	v->due_ms = clock_ms() + remote_pause_ms(a, v->failures + 1);
 }
 
 /* Nothing, or not all, came.  A log may not be there yet; of a task that has ended it may be gone.
@@ -113,7 +114,7 @@ static void failed(struct voice *v, const struct client_answer *a)
 	if (!lasting && !gone) {
 		again_later(v, a);
 		if (a->status == 404) /* its pod is being made: soon, however long that takes */
-			v->due_ms = store_now_ms() + EARLY_MS;
+			v->due_ms = clock_ms() + EARLY_MS;
 		return;
 	}
 	if (lasting || (v->printed == 0 && !v->heard)) {
@@ -355,7 +356,7 @@ int64_t echo_turn(struct echo *e)
 	for (struct voice *v = e->voice; v < e->voice + e->n; v++) {
 		if (v->stage != STAGE_REST)
 			continue;
-		int64_t left = v->due_ms - store_now_ms();
+		int64_t left = v->due_ms - clock_ms();
 		if (left <= 0)
 			ask_for_links(v);
 		else if (left < next)

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "k8s/store.h"
 #include "server/account.h"
@@ -238,7 +239,7 @@ void edge_check(struct request *r)
 	struct edge *edge = r->loop->server->edge;
 	believe_proxy(edge, r);
 	if (edge->limited && !is_free(span_of(r->path)))
-		(void)refuse(r, rate_take(edge->addresses, peer_key(&r->client), store_now_ms()),
+		(void)refuse(r, rate_take(edge->addresses, peer_key(&r->client), clock_ms()),
 		             "requests from this address");
 }
 
@@ -256,7 +257,7 @@ static bool is_list(const struct route *route)
 void edge_user(struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	struct span user = r->who ? span_of(r->who->name) : peer_key(&r->client);
 	if (!edge->limited)
 		return;
@@ -269,7 +270,7 @@ void edge_user(struct request *r)
 bool edge_login(struct request *r, struct span user)
 {
 	struct edge *edge = r->loop->server->edge;
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	if (!edge->limited)
 		return true;
 	/* First the address, so that one alone cannot use up what a user may. */
@@ -283,7 +284,7 @@ static int64_t lookup_wait_s(const struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
 	struct span key = r->who ? span_of(r->who->name) : peer_key(&r->client);
-	return edge->limited ? rate_take(edge->lookups, key, store_now_ms()) : 0;
+	return edge->limited ? rate_take(edge->lookups, key, clock_ms()) : 0;
 }
 
 bool edge_lookup(struct request *r)

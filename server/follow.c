@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/scan.h"
 #include "k8s/cache.h"
@@ -58,7 +59,7 @@ static void log_warm(struct follow *f)
 {
 	struct line line = log_begin(LOG_INFO, "all jobs are known");
 	log_int(&line, "frameworks", (int64_t)cache_figures(f->cache).frameworks);
-	log_ms(&line, "ms", (store_now_ms() - f->begun_ms) * 1000);
+	log_ms(&line, "ms", (clock_ms() - f->begun_ms) * 1000);
 	log_end(&line);
 }
 
@@ -87,7 +88,7 @@ static bool is_news(struct follow *f, const char *uid)
  */
 static void log_broken(struct follow *f, const struct cached *c)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	if (now - f->lines_ms >= BROKEN_MS) {
 		f->lines_ms = now;
 		f->n_lines = 0;
@@ -130,15 +131,14 @@ static void log_neglect(struct follow *f, const struct cached *c)
 		f->neglected_ms = 0;
 		f->neglect_told = false;
 	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
-		f->neglected_ms = store_now_ms();
+		f->neglected_ms = clock_ms();
 	}
 }
 
 /* Also when nothing happens: bookmarks come each minute. */
 static void look_for_neglect(struct follow *f)
 {
-	if (f->neglect_told || f->neglected_ms == 0 ||
-	    store_now_ms() - f->neglected_ms < NEGLECT_MS)
+	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
 		return;
 	f->neglect_told = true;
 	log_event(LOG_WARN,
@@ -293,7 +293,7 @@ struct follow *follow_start(struct server *s, struct err *e)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
 	f->server = s;
-	f->begun_ms = f->lines_ms = store_now_ms();
+	f->begun_ms = f->lines_ms = clock_ms();
 	f->key = hash_key_new();
 	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
 	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/embed.h"
 #include "k8s/store.h"
 #include "server/answer.h"
@@ -70,7 +71,7 @@ static void known(void *arg, const char *problem)
 	struct loop *l = arg;
 	l->probing = false;
 	l->not_ready = problem;
-	l->ready_until_ms = store_now_ms() + READY_CACHE_MS;
+	l->ready_until_ms = clock_ms() + READY_CACHE_MS;
 	for (size_t i = 0; i < l->n_asking; i++)
 		say_ready(l->asking[i]);
 	l->n_asking = 0;
@@ -85,7 +86,7 @@ static void probed(void *arg, const struct store_reply *reply)
 		         "read-only");
 	else if (reply->outcome != STORE_OK)
 		known(l, "the store does not answer");
-	else if (!lookup_probe(l, store_now_ms() + READY_WAIT_MS, known))
+	else if (!lookup_probe(l, clock_ms() + READY_WAIT_MS, known))
 		known(l, NULL);
 }
 
@@ -97,7 +98,7 @@ static void probe(struct loop *l)
 				    .kind = KIND_FRAMEWORK,
 				    .name = "",
 				    .urgent = true,
-				    .deadline_ms = store_now_ms() + READY_WAIT_MS,
+				    .deadline_ms = clock_ms() + READY_WAIT_MS,
 				    .done = probed,
 				    .arg = l,
 				});
@@ -117,7 +118,7 @@ void readyz_get(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	bool fresh = store_now_ms() < l->ready_until_ms;
+	bool fresh = clock_ms() < l->ready_until_ms;
 	if (fresh || l->n_asking == sizeof(l->asking) / sizeof(l->asking[0])) {
 		say_ready(r);
 		return;

@@ -1,5 +1,6 @@
 #include "server/history.h"
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/answer.h"
@@ -57,7 +58,7 @@ void history_get(struct request *r, const struct cached *job, int64_t attempt, h
 			  .name = history_name(&r->arena, job->name, attempt),
 			  .whole = true,
 			  .user = r->who ? r->who->name : NULL,
-			  .deadline_ms = store_now_ms() + l->server->options->deadline_s * 1000,
+			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = got,
 			  .arg = k,
 		      });

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/scan.h"
 #include "k8s/store.h"
 #include "server/history_text.h"
@@ -85,7 +86,7 @@ static void log_trouble(struct history_keep *h, const char *why)
 
 static void log_lost(struct history_keep *h, size_t lost)
 {
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	h->n_lost += lost;
 	if (!h->n_lost || now < h->lost_log_ms)
 		return;
@@ -119,8 +120,8 @@ static void ask(struct history_keep *h, enum store_verb verb, const char *name, 
 				    .uid = uid,
 				    .body = { verb == STORE_CREATE ? str_view(&h->body)
 	                                                           : (struct span){ 0 } },
-				    .not_before_ms = h->tries ? store_now_ms() + PAUSE_MS : 0,
-				    .deadline_ms = store_now_ms() + DEADLINE_MS,
+				    .not_before_ms = h->tries ? clock_ms() + PAUSE_MS : 0,
+				    .deadline_ms = clock_ms() + DEADLINE_MS,
 				    .done = done,
 				    .arg = h,
 				});

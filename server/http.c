@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/store.h"
 #include "server/connections.h"
@@ -94,7 +95,7 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 /* Clients make it complain, and there may be many of them. */
 static bool may_complain(struct loop *l)
 {
-	int64_t second = log_clock_us() / 1000000;
+	int64_t second = clock_us() / 1000000;
 	if (second != l->complained_s)
 		l->complaints = 0;
 	l->complained_s = second;
@@ -259,7 +260,7 @@ int http_timeout_ms(struct loop *l)
 		ms = NAP_MS;
 	int64_t next_ms = connections_next_ms(l->connections);
 	if (next_ms != INT64_MAX) {
-		int64_t cut = next_ms - store_now_ms();
+		int64_t cut = next_ms - clock_ms();
 		cut = cut < 0 ? 0 : cut;
 		ms = cut < ms ? cut : ms;
 	}

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/cached.h"
 #include "k8s/store.h"
@@ -203,7 +204,7 @@ void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->connection = m;
 	r->client = http_connection_of(m)->from;
 	peer_text(&r->client, r->peer);
-	r->started_us = log_clock_us();
+	r->started_us = clock_us();
 	r->line_n = strlen(uri);
 	read_target(r, uri);
 	r->reply.body = STR_INIT(REPLY_MAX);

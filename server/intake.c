@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include "base/clock.h"
 #include "server/account.h"
 #include "server/answer.h"
 #include "server/auth.h"
@@ -305,7 +306,7 @@ void intake_log(const struct request *r)
 	log_int(&line, "status", r->answered ? r->reply.status : 0);
 	log_int(&line, "in", (int64_t)r->received);
 	log_int(&line, "out", r->answered ? (int64_t)r->reply.body.n : 0);
-	log_ms(&line, "ms", log_clock_us() - r->started_us);
+	log_ms(&line, "ms", clock_us() - r->started_us);
 	if (r->peer[0])
 		log_text(&line, "peer", span_of(r->peer));
 	if (r->who)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/scan.h"
 #include "k8s/cache.h"
@@ -115,7 +116,7 @@ static int64_t later_ms(const struct change *c)
 	if (c->tries == 0)
 		return 0;
 	uint64_t random = hash_key_new().v[0];
-	return store_now_ms() + 1 + (int64_t)(random % ((uint64_t)WAIT_MS * c->tries));
+	return clock_ms() + 1 + (int64_t)(random % ((uint64_t)WAIT_MS * c->tries));
 }
 
 static void read_job(struct change *c)
@@ -166,7 +167,7 @@ static void found(struct request *r, const struct cached *job)
 	struct change *c = r->state;
 	c->job = job;
 	c->uid = arena_dup(&r->arena, span_of(job->uid));
-	c->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	if (c->reads)
 		read_job(c);
 	else
@@ -264,7 +265,7 @@ static void remove_it(struct request *r, const struct cached *job)
 	struct change *c = r->state;
 	c->job = job;
 	c->uid = job->uid;
-	c->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	send(c, (struct store_request){ .verb = STORE_DELETE, .uid = c->uid, .done = removed });
 }
 

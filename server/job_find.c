@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "base/scan.h"
 #include "k8s/cache.h"
 #include "k8s/explain.h"
@@ -133,7 +134,7 @@ static void ask(struct request *r, const char *name, store_callback *done, void 
 			  .name = name,
 			  .whole = true,
 			  .user = r->who ? r->who->name : NULL,
-			  .deadline_ms = store_now_ms() + l->server->options->deadline_s * 1000,
+			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = done,
 			  .arg = arg,
 		      });

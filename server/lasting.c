@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/answer.h"
@@ -79,7 +80,7 @@ static void next_at(struct loop *l, int64_t ms)
 bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void *arg)
 {
 	struct loop *l = r->loop;
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	int64_t lifetime = l->server->options->stream_lifetime_s;
 	if (!admit(r))
 		return false;
@@ -145,7 +146,7 @@ static void tell(struct lasting *w, enum lasting_news news)
 
 void lasting_turn(struct loop *l)
 {
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	if (!l->lasting || now_ms < l->lasting_next_ms)
 		return;
 	l->lasting_next_ms = now_ms + LOOK_MS;
@@ -162,7 +163,7 @@ int lasting_timeout_ms(const struct loop *l)
 {
 	if (!l->lasting)
 		return -1;
-	int64_t left = l->lasting_next_ms - store_now_ms();
+	int64_t left = l->lasting_next_ms - clock_ms();
 	return left > 0 ? (int)left : 0;
 }
 

@@ -129,10 +129,3 @@ void log_event(enum log_level level, const char *message, const char *key, const
 		log_text(&l, key, span_of(value));
 	log_end(&l);
 }
-
-int64_t log_clock_us(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}

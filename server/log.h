@@ -30,6 +30,3 @@ void log_end(struct line *l);
 
 /* A line with one field at most; key may be NULL. */
 void log_event(enum log_level level, const char *message, const char *key, const char *value);
-
-/* Microseconds of CLOCK_MONOTONIC, for durations. */
-int64_t log_clock_us(void);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/scan.h"
 #include "k8s/store.h"
@@ -236,7 +237,7 @@ static void ask_kept(struct reading *g)
 			.name = output_name(&g->r->arena, &id),
 			.whole = true,
 			.user = g->link.user,
-			.deadline_ms = store_now_ms() + loop->server->options->deadline_s * 1000,
+			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
 			.done = kept_came,
 			.arg = g,
 		    });
@@ -578,7 +579,7 @@ static void begin(struct request *r, struct reading how)
 			  .name = pod,
 			  .whole = true,
 			  .user = g->link.user,
-			  .deadline_ms = store_now_ms() + loop->server->options->deadline_s * 1000,
+			  .deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
 			  .done = pod_answered,
 			  .arg = g,
 		      });

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/account_objects.h"
@@ -158,7 +159,7 @@ struct lookup *lookup_start(struct loop *l, const struct question *q, lookup_cal
 	}
 	struct store_request request = request_of(k);
 	int64_t wait_ms = o->deadline_s * 1000;
-	request.deadline_ms = store_now_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS);
+	request.deadline_ms = clock_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS);
 	store_request(l->store, &request);
 	return k;
 }

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "k8s/images.h"
 #include "k8s/store.h"
 #include "k8s/tail.h"
@@ -167,7 +168,7 @@ static void take_accepted(struct loop *l)
  * requests, may be asking this very moment. */
 static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
 {
-	int64_t passed = store_now_ms() - begun_ms;
+	int64_t passed = clock_ms() - begun_ms;
 	int64_t timeout = l->server->options->drain_timeout_s * 1000;
 	int64_t left = l->requests           ? timeout - passed
 	               : http_connections(l) ? LINGER_MS - passed
@@ -181,10 +182,10 @@ static void drain(struct loop *l)
 	take_accepted(l);
 	http_quiesce(l);
 	lasting_stop(l);
-	int64_t begun = store_now_ms();
+	int64_t begun = clock_ms();
 	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
 		turn(l);
-		if (store_now_ms() - begun > LAST_WORDS_MS)
+		if (clock_ms() - begun > LAST_WORDS_MS)
 			streams_cut_ended(l);
 		wait_for_work(l, left < LINGER_MS ? (int)left : LINGER_MS);
 	}
@@ -205,12 +206,12 @@ static void finish(struct loop *l)
 	store_free(l->store);
 	l->store = NULL;
 	streams_cut(l);
-	int64_t end = store_now_ms() + FLUSH_MS;
+	int64_t end = clock_ms() + FLUSH_MS;
 	do {
 		http_run(l);
 		if (l->requests)
 			(void)usleep(1000);
-	} while (l->requests && store_now_ms() < end);
+	} while (l->requests && clock_ms() < end);
 	http_stop(l);
 	followers_free(TAKE(l->followers));
 	uploads_free(TAKE(l->uploads));

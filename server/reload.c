@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/account.h"
 #include "server/log.h"
@@ -46,12 +47,12 @@ static void say_kept(const char *message, const char *file, const struct err *e)
 /* Until each loop has begun a round after the change: then none uses what was there before. */
 static bool all_have_seen(struct loop *loops, size_t n, unsigned generation)
 {
-	int64_t end = store_now_ms() + PATIENCE_MS;
+	int64_t end = clock_ms() + PATIENCE_MS;
 	for (size_t i = 0; i < n; i++)
 		loop_wake(&loops[i]);
 	for (size_t i = 0; i < n; i++)
 		while (atomic_load(&loops[i].generation) != generation) {
-			if (store_now_ms() > end)
+			if (clock_ms() > end)
 				return false;
 			(void)usleep(1000);
 		}

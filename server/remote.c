@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/scan.h"
 #include "k8s/store.h"
@@ -158,7 +159,7 @@ static void answered(void *arg, const struct client_answer *a)
 static void try_once(struct asking *q, struct client_call call)
 {
 	struct remote *r = q->remote;
-	int64_t left = r->end_ms - store_now_ms();
+	int64_t left = r->end_ms - clock_ms();
 	q->ended = q->good = q->again = false;
 	call.timeout_ms = left < 1 ? 1 : left < ATTEMPT_MS ? left : ATTEMPT_MS;
 	call.ended = answered;
@@ -173,29 +174,29 @@ static void try_once(struct asking *q, struct client_call call)
 
 static void rest(struct remote *r, int64_t until_ms)
 {
-	for (int64_t left; (left = until_ms - store_now_ms()) > 0;)
+	for (int64_t left; (left = until_ms - clock_ms()) > 0;)
 		client_turn(r->client, left, -1);
 }
 
 int remote_ask(struct remote *r, const struct client_call *call, struct reply *out, struct err *e)
 {
 	struct asking q = { .remote = r, .reply = out, .e = e };
-	int64_t end_ms = store_now_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
+	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
 	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
 	for (;;) {
 		try_once(&q, *call);
-		int64_t next_ms = store_now_ms() + q.pause_ms;
+		int64_t next_ms = clock_ms() + q.pause_ms;
 		if (q.good || !q.again || next_ms >= end_ms)
 			break;
 		if (q.failures == 1)
 			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
 			              err_msg(e),
-			              (long long)((end_ms - store_now_ms() + SECOND - 1) / SECOND));
+			              (long long)((end_ms - clock_ms() + SECOND - 1) / SECOND));
 		rest(r, next_ms);
 	}
 	if (q.good)
 		return 0;
-	if (store_now_ms() >= r->end_ms)
+	if (clock_ms() >= r->end_ms)
 		(void)err_wrap(e, "--timeout is over");
 	return -1;
 }
@@ -225,7 +226,7 @@ int remote_open(struct remote *r, const struct options *o, struct err *e)
 {
 	*r = (struct remote){ .o = o, .end_ms = INT64_MAX };
 	if (o->timeout_s)
-		r->end_ms = store_now_ms() + o->timeout_s * SECOND;
+		r->end_ms = clock_ms() + o->timeout_s * SECOND;
 	/* Files of /dev/fd can be opened only before: what a shell writes as <(command). */
 	int rc = open_client(r, e);
 	(void)process_scrub(); /* what is taken out is of no interest to who only asks */

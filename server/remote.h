@@ -9,7 +9,7 @@
 struct remote {
 	const struct options *o;
 	struct client *client;
-	int64_t end_ms; /* by store_now_ms: when --timeout is over; INT64_MAX: never */
+	int64_t end_ms; /* by clock_ms: when --timeout is over; INT64_MAX: never */
 	bool patient;   /* set it after remote_open: remote_ask asks again, for --patience */
 };
 

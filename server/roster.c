@@ -1,5 +1,6 @@
 #include "server/roster.h"
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/scan.h"
 #include "k8s/store.h"
@@ -256,7 +257,7 @@ static void roster_begin(struct request *r, bool users)
 	l->r = r;
 	l->users = users;
 	l->last = &l->groups;
-	l->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	l->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	r->loop->rosters++;
 	r->secret = true;
 	str_char(&r->reply.body, '[');

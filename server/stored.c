@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/reply.h"
 #include "k8s/store.h"
@@ -352,7 +353,7 @@ static struct change *change_new(struct request *r)
 {
 	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
 	c->r = r;
-	c->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	r->secret = true;
 	if (!r->waiting)
 		request_wait(r);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 #include "server/answer.h"
 #include "server/connections.h"
@@ -180,7 +181,7 @@ static void end_with_words(struct stream *s, const char *why)
 
 static void beat(struct stream *s)
 {
-	int64_t now_ms = store_now_ms();
+	int64_t now_ms = clock_ms();
 	if (now_ms < s->beat_ms || s->ended)
 		return;
 	s->beat_ms = now_ms + s->r->loop->server->options->stream_heartbeat_s * 1000;
@@ -250,7 +251,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	struct stream *s = xcalloc(1, sizeof(*s));
 	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams };
 	s->out = STR_INIT((size_t)l->server->options->stream_buffer);
-	s->beat_ms = store_now_ms() + l->server->options->stream_heartbeat_s * 1000;
+	s->beat_ms = clock_ms() + l->server->options->stream_heartbeat_s * 1000;
 	if (s->next)
 		s->next->prev = s;
 	l->streams = s;

@@ -1,6 +1,7 @@
 /* A job, from its body to the answer. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/form.h"
 #include "k8s/submission.h"
@@ -224,7 +225,7 @@ static void go_on(void *arg, const struct err *e)
 		submitted(p, e, false);
 		return;
 	}
-	p->options->deadline_ms = store_now_ms() + r->loop->server->options->deadline_s * 1000;
+	p->options->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	submission_start(r->loop->store, p->objects, p->options, submitted, p);
 }
 

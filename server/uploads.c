@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
+#include "base/clock.h"
 #include "base/scan.h"
 #include "base/sha256.h"
 #include "k8s/cache.h"
@@ -164,7 +165,7 @@ bool uploads_begin(struct request *r)
 {
 	struct uploads *all = r->loop->uploads;
 	struct credentials c;
-	int64_t now = store_now_ms();
+	int64_t now = clock_ms();
 	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
 	r->upload = u;
 	u->r = r;
@@ -475,7 +476,7 @@ static bool match_cache(struct upload *u)
 
 static void upload_keep(struct upload *u)
 {
-	u->deadline_ms = store_now_ms() + DEADLINE_MS;
+	u->deadline_ms = clock_ms() + DEADLINE_MS;
 	if (match_cache(u))
 		upload_ask_index(u);
 	else

@@ -1,5 +1,6 @@
 #include "server/user_edit.h"
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/store.h"
 #include "server/account.h"
@@ -354,7 +355,7 @@ static void edit_look(struct user_edit *u)
 
 static void edit_start(struct user_edit *u)
 {
-	u->deadline_ms = store_now_ms() + u->r->loop->server->options->deadline_s * 1000;
+	u->deadline_ms = clock_ms() + u->r->loop->server->options->deadline_s * 1000;
 	if (u->groups.kind == EDIT_CREATE)
 		edit_plan(u);
 	else

@@ -1,5 +1,6 @@
 #pragma once
 /* What the tests of the store behind an API server share: that server, a login and a store. */
+#include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <sys/stat.h>
@@ -83,7 +84,7 @@ __attribute__((unused)) static struct store_request request(enum store_verb verb
 		.uid = verb == STORE_DELETE ? "u-1" : NULL,
 		.body = { verb == STORE_CREATE || verb == STORE_PATCH ? SPAN("{\"a\":1}")
 		                                                      : SPAN("") },
-		.deadline_ms = store_now_ms() + ms,
+		.deadline_ms = clock_ms() + ms,
 	};
 }
 

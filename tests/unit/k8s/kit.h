@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "k8s/store.h"
 
 struct kept {
@@ -61,9 +62,9 @@ __attribute__((unused)) static void turn(struct store *s, int wait_ms)
 /* Run the store until all has been answered. */
 __attribute__((unused)) static void settle(struct store *s)
 {
-	int64_t stop = store_now_ms() + 30000;
+	int64_t stop = clock_ms() + 30000;
 	while (store_pending(s) > 0) {
-		assert_true(store_now_ms() < stop);
+		assert_true(clock_ms() < stop);
 		turn(s, 1000);
 	}
 }
@@ -75,7 +76,7 @@ __attribute__((unused)) static struct kept ask(struct store *s, struct store_req
 	r.done = keep;
 	r.arg = k;
 	if (r.deadline_ms == 0)
-		r.deadline_ms = store_now_ms() + 10000;
+		r.deadline_ms = clock_ms() + 10000;
 	store_request(s, &r);
 	assert_int_equal(k->calls, 0);
 	settle(s);

@@ -4,6 +4,7 @@
  * look at: when it went well everything is there and started; when it did not nothing is left,
  * unless the error is OutcomeUnknown.
  */
+#include "base/clock.h"
 #include "tests/unit/k8s/world.h"
 
 #include "k8s/submission.h"
@@ -66,7 +67,7 @@ static struct end submit(struct world *w, const struct objects *o, int64_t ms, b
 {
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
-		                          .deadline_ms = store_now_ms() + ms,
+		                          .deadline_ms = clock_ms() + ms,
 		                          .dry_run = dry_run };
 	return submit_with(w, o, &opt);
 }

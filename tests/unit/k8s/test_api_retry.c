@@ -1,4 +1,5 @@
 /* The store behind an API server: answers that do not come, and what is tried again. */
+#include "base/clock.h"
 #include "tests/unit/k8s/api_kit.h"
 
 /* ---- answers that do not come ------------------------------------------------------ */
@@ -45,10 +46,10 @@ static void test_hang_ends_at_the_deadline(void **state)
 {
 	(void)state;
 	START({ HANG, NULL });
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 1000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 200).outcome, STORE_BUSY);
-	assert_in_range(store_now_ms() - from, 1190, 25000);
+	assert_in_range(clock_ms() - from, 1190, 25000);
 	stop();
 }
 
@@ -116,9 +117,9 @@ static void test_retry_after_is_respected(void **state)
 {
 	(void)state;
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 1\r\n", "0") }, { ANSWER, CREATED });
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
-	assert_in_range(store_now_ms() - from, 1000, 25000);
+	assert_in_range(clock_ms() - from, 1000, 25000);
 	stop();
 }
 
@@ -126,11 +127,11 @@ static void test_retry_after_beyond_the_deadline_ends_it(void **state)
 {
 	(void)state;
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	struct kept k = act(STORE_CREATE, 1900); /* it is waited for two seconds at most */
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.retry_after_s, 60);
-	assert_in_range(store_now_ms() - from, 0, 1890);
+	assert_in_range(clock_ms() - from, 0, 1890);
 	stop();
 }
 
@@ -147,9 +148,9 @@ static void test_403_for_good_is_reported_soon(void **state)
 {
 	(void)state;
 	START({ ANSWER, EMPTY("403 Forbidden") });
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
-	assert_in_range(store_now_ms() - from, 0, 19000);
+	assert_in_range(clock_ms() - from, 0, 19000);
 	size_t before = server.requests;
 	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, before + 1); /* the connection is not new any more */
@@ -178,9 +179,9 @@ static void test_retry_after_is_bounded(void **state)
 {
 	(void)state;
 	START({ ANSWER, HEAD("503 Busy", "Retry-After: 3600\r\n", "0") }, { ANSWER, CREATED });
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 30000).outcome, STORE_OK);
-	assert_in_range(store_now_ms() - from, 2000, 20000);
+	assert_in_range(clock_ms() - from, 2000, 20000);
 	stop();
 }
 
@@ -208,7 +209,7 @@ static void test_no_storm_of_requests(void **state)
 		r.arg = &k[i];
 		store_request(store, &r);
 	}
-	for (int64_t until = store_now_ms() + 1500; store_now_ms() < until;)
+	for (int64_t until = clock_ms() + 1500; clock_ms() < until;)
 		turn(store, 20);
 	/* 16 at first, then two by two, after 100, 200, 400, 800 ms. */
 	assert_in_range(server.requests, 16, 16 + 2 * 6);
@@ -239,11 +240,11 @@ static void test_nobody_listens(void **state)
 	(void)state;
 	START({ ANSWER, FINE });
 	server_stop(&server);
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	struct kept k = act(STORE_CREATE, 500);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "onnect"));
-	assert_in_range(store_now_ms() - from, 100, 25000);
+	assert_in_range(clock_ms() - from, 100, 25000);
 	close_store();
 }
 
@@ -258,7 +259,7 @@ static void test_server_that_comes_late(void **state)
 	r.done = keep;
 	r.arg = k;
 	store_request(store, &r);
-	for (int64_t until = store_now_ms() + 300; store_now_ms() < until;)
+	for (int64_t until = clock_ms() + 300; clock_ms() < until;)
 		turn(store, 20);
 	assert_int_equal(k->calls, 0);
 	server_start(&server, FINE_STEP, 1);

@@ -1,5 +1,6 @@
 /* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
  * tests/e2e/refusals.py. */
+#include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/explain.h"
@@ -99,7 +100,7 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 		                        .name = "refused",
 		                        .namespace_name = x->namespace_name,
 		                        .body = { SPAN("") },
-		                        .deadline_ms = store_now_ms() + 10000,
+		                        .deadline_ms = clock_ms() + 10000,
 		                        .done = explained,
 		                        .arg = e };
 	/* The answer is about a body of this size; what is in it does not count. */

@@ -1,4 +1,5 @@
 /* The standalone store: an API server's manners, and files that survive. */
+#include "base/clock.h"
 #include "tests/unit/k8s/local_kit.h"
 
 /* ---- create ------------------------------------------------------------------------ */
@@ -313,7 +314,7 @@ static void test_store_request_refuses_beyond_the_bound(void **state)
 		struct store_request r = { .verb = STORE_GET,
 			                   .kind = KIND_SECRET,
 			                   .name = "x",
-			                   .deadline_ms = store_now_ms() + 5000,
+			                   .deadline_ms = clock_ms() + 5000,
 			                   .done = keep,
 			                   .arg = &k[i] };
 		store_request(small, &r);
@@ -330,24 +331,24 @@ static void test_store_request_refuses_beyond_the_bound(void **state)
 static void test_store_request_waits_for_its_time(void **state)
 {
 	(void)state;
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	struct kept k = ask(
 	    store,
 	    (struct store_request){ .verb = STORE_READY, .name = "", .not_before_ms = from + 50 });
 	assert_int_equal(k.outcome, STORE_OK);
-	assert_in_range(store_now_ms() - from, 50, 25000);
+	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
 static void test_store_request_gives_up_at_the_deadline(void **state)
 {
 	(void)state;
-	int64_t from = store_now_ms();
+	int64_t from = clock_ms();
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
 	                                                   .name = "",
 	                                                   .deadline_ms = from + 50,
 	                                                   .not_before_ms = from + 60000 });
 	assert_int_equal(k.outcome, STORE_BUSY);
-	assert_in_range(store_now_ms() - from, 50, 25000);
+	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
 static void test_store_free_answers_everything(void **state)
@@ -358,8 +359,8 @@ static void test_store_free_answers_everything(void **state)
 		struct store_request r = { .verb = STORE_GET,
 			                   .kind = KIND_SECRET,
 			                   .name = "x",
-			                   .deadline_ms = store_now_ms() + 5000,
-			                   .not_before_ms = i > 2 ? store_now_ms() + 4000 : 0,
+			                   .deadline_ms = clock_ms() + 5000,
+			                   .not_before_ms = i > 2 ? clock_ms() + 4000 : 0,
 			                   .done = keep,
 			                   .arg = &k[i] };
 		store_request(store, &r);

@@ -1,4 +1,5 @@
 /* Who waits, who is next and who is refused, whatever the backend. */
+#include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/backend.h"
@@ -67,7 +68,7 @@ static void request(size_t i, const char *user)
 				   .verb = STORE_CREATE,
 				   .name = "f",
 				   .user = user,
-				   .deadline_ms = store_now_ms() + 60000,
+				   .deadline_ms = clock_ms() + 60000,
 				   .done = note_outcome,
 				   .arg = &outcomes[i],
 			       });
@@ -103,7 +104,7 @@ static void test_continuations_go_first(void **state)
 	store_request(&fake.s, &(struct store_request){ .verb = STORE_PATCH,
 	                                                .name = "f",
 	                                                .urgent = true,
-	                                                .deadline_ms = store_now_ms() + 60000,
+	                                                .deadline_ms = clock_ms() + 60000,
 	                                                .done = note_outcome,
 	                                                .arg = &outcomes[1] });
 	store_start(&fake.s);
@@ -138,7 +139,7 @@ static void test_what_waits_to_be_tried_again_still_counts(void **state)
 	open_fake((struct store_limits){ 1, 10, 0, 1, 1 });
 	request(0, "alice");
 	store_start(&fake.s);
-	store_later(&fake.s, fake.begun[0], store_now_ms() + 60000);
+	store_later(&fake.s, fake.begun[0], clock_ms() + 60000);
 	fake.answered = 1;
 	assert_false(store_has_room(&fake.s, "alice"));
 	store_free(&fake.s);
@@ -181,7 +182,7 @@ static void test_nothing_starts_in_a_pause(void **state)
 	(void)state;
 	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
 	request(0, "alice");
-	store_pause(&fake.s, store_now_ms() + 60000);
+	store_pause(&fake.s, clock_ms() + 60000);
 	store_start(&fake.s);
 	assert_int_equal(fake.n, 0);
 	assert_in_range(store_timeout_ms(&fake.s), 1, 60000);

@@ -2,6 +2,7 @@
  * The creation of a job, against a small API server in memory that fails where it is told to;
  * the rule is in submission_kit.h.
  */
+#include "base/clock.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- every fault, everywhere ------------------------------------------------------- */
@@ -354,7 +355,7 @@ static void test_submission_ends_when_the_store_is_freed(void **state)
 		struct end end = { 0 };
 		struct submission_options opt = { .submission_id = ID,
 			                          .display_name = "alice~x",
-			                          .deadline_ms = store_now_ms() + 9000 };
+			                          .deadline_ms = clock_ms() + 9000 };
 		submission_start(&w.s, &FOUR, &opt, ended, &end);
 		for (int i = 0; i < turns; i++) {
 			store_start(&w.s);

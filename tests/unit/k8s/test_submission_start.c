@@ -2,6 +2,7 @@
  * The start of a job whose parts are all made, and the same request sent once more: what was
  * started stays, and what is not started is not said to be.
  */
+#include "base/clock.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- the start is in conflict ------------------------------------------------------------- */
@@ -162,7 +163,7 @@ static struct end submit_again(struct world *w, const struct repeated *r)
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .idempotency = r->sent,
-		                          .deadline_ms = store_now_ms() + 1000 };
+		                          .deadline_ms = clock_ms() + 1000 };
 	return submit_with(w, &FOUR, &opt);
 }
 
@@ -212,7 +213,7 @@ static void test_submission_repeated_before_the_start_without_its_label(void **s
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .idempotency = "aa-bb",
-		                          .deadline_ms = store_now_ms() + 1000 };
+		                          .deadline_ms = clock_ms() + 1000 };
 	struct end end = submit_with(&w, &FOUR, &opt);
 	assert_int_equal(end.http, 409);
 	assert_string_equal(end.code, "IdempotencyError");

@@ -1,4 +1,5 @@
 /* Logs handed on as they come, from a server that does what it is told. */
+#include "base/clock.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include "k8s/tail.h"
@@ -95,8 +96,8 @@ static void turn_once(void)
 /* Until all is over, or this many bytes have come. */
 static void turn_until(const struct reader *g, size_t bytes)
 {
-	int64_t end = store_now_ms() + PATIENCE_MS;
-	while (tails_count(tails) > 0 && g->got < bytes && store_now_ms() < end)
+	int64_t end = clock_ms() + PATIENCE_MS;
+	while (tails_count(tails) > 0 && g->got < bytes && clock_ms() < end)
 		turn_once();
 }
 

@@ -90,7 +90,8 @@ LINK_k8s := $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
 LINK_runtime-assets := -lbearssl -lz $(LIBS_base)
 
-objects = $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard $(1)/*.c)))
+sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
+objects = $(patsubst %.c,$(B)/%.o,$(sources))
 archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
 
 all: $(B)/rest-lit $(B)/pai-runtime
@@ -166,8 +167,8 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
 # Where the time of a large job goes.
-$(STATIC)/base/json.o $(STATIC)/base/md5.o $(STATIC)/base/build.o $(STATIC)/base/str.o: STATIC_OURS += -O2
-STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(filter-out %/main.c,$(wildcard base/*.c runtime-assets/*.c)))
+$(patsubst %,$(STATIC)/base/%.o,json/json crypto/md5 build str): STATIC_OURS += -O2
+STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl-fast bearssl)
 # -static-pie of musl-gcc links a program that asks for an interpreter; hence the start files by name.
 STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
@@ -177,7 +178,7 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client alone, for tests.
-FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,http http_reader net tls trust files stamp) $(wildcard base/*.c)
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/http_reader net/net net/tls net/trust files stamp) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
@@ -199,8 +200,8 @@ $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
 endif
 
-# ---- unit tests: tests/unit/LAYER/test_*.c, each linked with its layer only ---------------
-unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c))
+# ---- unit tests: tests/unit/LAYER/[FOLDER/]test_*.c, each linked with its layer only -------
+unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c tests/unit/$(1)/*/test_*.c))
 define UNIT
 $(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/choose.o $(call archives,$(1)) Makefile
 	$$(call note,CC,$$@)
@@ -336,7 +337,7 @@ golden-update: $(NEEDS_golden)
 
 fmt:
 	@command -v clang-format-14 >/dev/null || { echo "the tree is formatted by version 14, of Debian 12"; exit 1; }
-	clang-format-14 -i $(wildcard */*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
+	clang-format-14 -i $(wildcard */*.[ch] */*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
 SECONDS ?= 60
 fuzz:

@@ -3,8 +3,8 @@
 
 #include "base/build.h"
 #include "base/enc.h"
-#include "base/json.h"
-#include "base/yaml.h"
+#include "base/json/json.h"
+#include "base/yaml/yaml.h"
 
 /* Why the bytes at the offset are no character of UTF-8. */
 static const char *utf8_fault(struct span text, size_t offset)

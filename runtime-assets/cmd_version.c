@@ -12,7 +12,7 @@
 #include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/layout.h"
-#include "runtime-assets/wire.h"
+#include "runtime-assets/net/wire.h"
 
 #if defined(__x86_64__)
 #define PROCESSOR "x86-64"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "schema/keywords.h"
 
 enum { REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };

@@ -4,14 +4,14 @@
 
 #include "base/clock.h"
 #include "base/embed.h"
-#include "k8s/store.h"
-#include "server/answer.h"
-#include "server/delivery.h"
-#include "server/follow.h"
-#include "server/handlers.h"
-#include "server/lookup.h"
-#include "server/loop.h"
-#include "server/routes.h"
+#include "k8s/transport/store.h"
+#include "server/auth/lookup.h"
+#include "server/cluster/delivery.h"
+#include "server/cluster/follow.h"
+#include "server/http/answer.h"
+#include "server/http/handlers.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
 
 EMBED(index_txt, "server/index.txt");
 

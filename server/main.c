@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "server/commands.h"
+#include "server/cli/commands.h"
 #include "server/process.h"
 
 /* clang-format off */

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "k8s/store.h"
-#include "server/account.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/auth/token.h"
+#include "server/cluster/scheduler.h"
+#include "server/http/tls.h"
 #include "server/log.h"
-#include "server/scheduler.h"
-#include "server/tls.h"
-#include "server/token.h"
 
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000 };
 

@@ -5,7 +5,7 @@
  * of what is there; on any error that stays, and the log says what is wrong, with file and place.
  * The main thread only.
  */
-#include "server/loop.h"
+#include "server/http/loop.h"
 
 /* The keys, as options say.  NULL and *e (400); *file is the file that its places are in. */
 struct keyring *reload_keys(const struct options *o, const char **file, struct err *e);

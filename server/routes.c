@@ -1,8 +1,8 @@
-#include "server/routes.h"
+#include "server/http/routes.h"
 
 #include "base/enc.h"
-#include "server/handlers.h"
-#include "server/uploads.h"
+#include "server/http/handlers.h"
+#include "server/logs/uploads.h"
 
 /* clang-format off */
 const struct route ROUTES[] = {

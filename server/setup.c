@@ -8,7 +8,7 @@
 
 #include "server/file.h"
 #include "server/program.h"
-#include "translate/hived.h"
+#include "translate/hived/hived.h"
 
 enum {
 	TEMPLATE_MAX = 1 << 20,

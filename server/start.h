@@ -1,7 +1,7 @@
 #pragma once
 /* From options to loops that are ready to run, and back. */
-#include "server/listener.h"
-#include "server/loop.h"
+#include "server/http/listener.h"
+#include "server/http/loop.h"
 
 struct delivery;
 struct sweep;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "schema/check.h"
-#include "translate/bindings.h"
+#include "translate/render/bindings.h"
 #include "translate/when.h"
 
 /* The file is the administrator's: it may be as large as a cluster has users. */

@@ -10,8 +10,8 @@
 
 #include "base/enc.h"
 #include "schema/check.h"
+#include "translate/dialects/reading.h"
 #include "translate/names.h"
-#include "translate/reading.h"
 
 struct dialect_rule {
 	enum dialect dialect;

@@ -3,7 +3,7 @@
 
 #include "base/chars.h"
 #include "base/enc.h"
-#include "base/image.h"
+#include "base/image/image.h"
 #include "translate/translate.h"
 
 enum { USER_NAME_MAX = 63 };

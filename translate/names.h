@@ -38,7 +38,7 @@ bool names_storage_ok(struct span name);
 bool names_cell_ok(struct span name);
 
 /* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ".  The grammar
- * of images is that of base/image.h. */
+ * of images is that of base/image/image.h. */
 const char *names_image_problem(struct span image);
 const char *names_registry_problem(struct span registry);
 const char *names_mount_path_problem(struct span path);

@@ -1,5 +1,5 @@
 /* docs/TRANSLATION.md, from the tables. */
-#include "translate/bindings.h"
+#include "translate/render/bindings.h"
 #include "translate/variables.h"
 
 static const char INTRO[] =

@@ -10,12 +10,12 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/image.h"
+#include "base/image/image.h"
 #include "base/object.h"
 #include "base/tree.h"
 
 struct job;   /* translate/job.h */
-struct hived; /* translate/hived.h */
+struct hived; /* translate/hived/hived.h */
 struct hived_status;
 struct translator; /* settings and compiled templates; read-only, shared by all threads */
 

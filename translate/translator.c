@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "schema/suggest.h"
-#include "translate/bindings.h"
 #include "translate/names.h"
+#include "translate/render/bindings.h"
 
 enum { OVERLAYS_PER_UNIT = 14 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Records how a real API server refuses: tests/data/apiserver/NAME.json, the bodies of its answers
-as they come, which tests/unit/k8s/test_explain.c turns into sentences for people.
+as they come, which tests/unit/k8s/transport/test_explain.c turns into sentences for people.
 
     tests/e2e/refusals.py        records them anew"""
 import json

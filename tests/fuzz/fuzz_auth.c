@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/credentials.h"
-#include "server/finding.h"
-#include "server/token.h"
+#include "server/auth/credentials.h"
+#include "server/auth/finding.h"
+#include "server/auth/token.h"
 
 enum { ANSWER_MAX = 1 << 16 };
 

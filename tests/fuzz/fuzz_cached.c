@@ -6,9 +6,9 @@
 #include <assert.h>
 
 #include "base/enc.h"
-#include "base/scan.h"
-#include "k8s/cached.h"
-#include "k8s/cached_parts.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cached.h"
+#include "k8s/cache/cached_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

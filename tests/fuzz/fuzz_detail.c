@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "base/scan.h"
-#include "server/job_show.h"
+#include "base/json/scan.h"
+#include "server/jobs/job_show.h"
 
 enum { OUT_MAX = 32 << 20, DEPTH = 64 };
 

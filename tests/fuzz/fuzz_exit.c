@@ -12,9 +12,9 @@
 
 #include "base/enc.h"
 #include "base/tree.h"
-#include "runtime-assets/exit_inner.h"
+#include "runtime-assets/exit/exit_inner.h"
 #include "runtime-assets/files.h"
-#include "runtime-assets/http.h"
+#include "runtime-assets/net/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "runtime-assets/job.h"
+#include "runtime-assets/init/job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

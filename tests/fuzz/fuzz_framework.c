@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "runtime-assets/env.h"
+#include "runtime-assets/init/env.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

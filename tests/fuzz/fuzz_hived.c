@@ -9,7 +9,7 @@
 
 #include "base/object.h"
 #include "tests/lib/setting.h"
-#include "translate/hived.h"
+#include "translate/hived/hived.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

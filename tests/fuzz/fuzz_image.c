@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/challenge.h"
-#include "base/registry.h"
+#include "base/http/challenge.h"
+#include "base/image/registry.h"
 
 enum { INPUT_MAX = 1 << 16 };
 

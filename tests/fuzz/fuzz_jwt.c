@@ -12,8 +12,8 @@
 
 #include "base/enc.h"
 #include "schema/check.h"
+#include "server/auth/token.h"
 #include "server/process.h"
-#include "server/token.h"
 #include "translate/translate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "runtime-assets/barrier.h"
-#include "runtime-assets/certificate.h"
-#include "runtime-assets/token.h"
+#include "runtime-assets/init/barrier.h"
+#include "runtime-assets/net/certificate.h"
+#include "runtime-assets/net/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

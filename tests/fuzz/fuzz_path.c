@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "server/framing.h"
-#include "server/routes.h"
+#include "server/http/framing.h"
+#include "server/http/routes.h"
 
 enum { HEAD_MAX = 4096 };
 

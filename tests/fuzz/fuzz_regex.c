@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime-assets/http.h"
+#include "runtime-assets/net/http.h"
 #include "tests/lib/pike.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

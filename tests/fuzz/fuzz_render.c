@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "translate/render.h"
+#include "translate/dialects/render.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

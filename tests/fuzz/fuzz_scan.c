@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "base/scan.h"
+#include "base/json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

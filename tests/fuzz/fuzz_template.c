@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "translate/template.h"
+#include "translate/render/template.h"
 
 enum { TEXT_MAX = 1 << 20 };
 

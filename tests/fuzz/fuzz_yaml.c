@@ -8,7 +8,7 @@
 
 #include "base/enc.h"
 #include "base/tree.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "tests/fuzz/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

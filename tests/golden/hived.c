@@ -4,7 +4,7 @@
 #include "tests/golden/golden.h"
 #include "tests/lib/files.h"
 #include "tests/lib/outcome.h"
-#include "translate/hived.h"
+#include "translate/hived/hived.h"
 
 enum { BLOCKS = 3 };
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "runtime-assets/regex_inner.h"
+#include "base/regex/regex_inner.h"
 
 struct pike_list {
 	uint16_t *pc;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "schema/check.h"
-#include "translate/hived.h"
+#include "translate/hived/hived.h"
 
 static const struct storage_fact STORAGES[] = {
 	/* clang-format off */

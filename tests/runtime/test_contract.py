@@ -178,7 +178,7 @@ def translated(path, *arguments):
 def settings_of_init():
     """Names of all variables by which init can be told what to do."""
     found = set()
-    for path in glob.glob(os.path.join(TOP, "runtime-assets/*.c")):
+    for path in glob.glob(os.path.join(TOP, "runtime-assets/**/*.c"), recursive=True):
         with open(path, encoding="utf-8") as f:
             text = f.read()
         found |= set(re.findall(r'env_get\("([A-Z0-9_]+)"\)', text))

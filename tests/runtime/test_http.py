@@ -1,4 +1,4 @@
-"""The HTTP client of pai-runtime (runtime-assets/http.c) against servers that are good, wrong, slow
+"""The HTTP client of pai-runtime (runtime-assets/net/http.c) against servers that are good, wrong, slow
 and silent.  tests/runtime/http/fetch.c drives it."""
 import datetime
 import os

@@ -11,8 +11,8 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "base/scan.h"
-#include "server/job_show.h"
+#include "base/json/scan.h"
+#include "server/jobs/job_show.h"
 
 enum { TEXT_MAX = 64 << 20, ROUNDS = 31 };
 

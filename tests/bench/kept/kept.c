@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/scan.h"
-#include "k8s/cache.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cache.h"
 
 enum { DEPTH = 64 };
 

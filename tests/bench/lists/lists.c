@@ -10,9 +10,9 @@
 
 #include "base/enc.h"
 #include "base/str.h"
-#include "k8s/cache.h"
-#include "server/job_list.h"
-#include "server/job_show.h"
+#include "k8s/cache/cache.h"
+#include "server/jobs/job_list.h"
+#include "server/jobs/job_show.h"
 
 enum {
 	OBJECT_MAX = 16 << 10,

@@ -1,5 +1,5 @@
 /*
- * fetch [OPTION VALUE]... HOST PORT TARGET - one request by runtime-assets/http.c, for
+ * fetch [OPTION VALUE]... HOST PORT TARGET - one request by runtime-assets/net/http.c, for
  * test_http.py. Prints "trouble N" and the sentence, or "status N", the headers, an empty line and
  * the body.
  */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime-assets/http.h"
+#include "runtime-assets/net/http.h"
 
 enum { OPTIONS_MAX = 32 };
 

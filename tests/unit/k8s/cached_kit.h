@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/scan.h"
-#include "k8s/cached.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cached.h"
 
 #define CACHED_AUTO __attribute__((cleanup(cached_cleanup))) struct cached
 static inline void cached_cleanup(struct cached **c)

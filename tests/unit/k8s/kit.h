@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "k8s/store.h"
+#include "k8s/transport/store.h"
 
 struct kept {
 	int calls;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "tests/unit/k8s/world.h"
 
-#include "k8s/submission.h"
+#include "k8s/submit/submission.h"
 
 #define HERE "{\"metadata\":{\"labels\":{\"rest-lit/instance\":\"here\"}}}"
 

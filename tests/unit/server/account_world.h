@@ -4,10 +4,10 @@
 #include "tests/unit/k8s/kit.h"
 
 #include "base/enc.h"
-#include "k8s/backend.h"
+#include "k8s/transport/backend.h"
 #include "schema/check.h"
-#include "server/account_inner.h"
-#include "server/account_objects.h"
+#include "server/accounts/account_inner.h"
+#include "server/accounts/account_objects.h"
 #include "server/file.h"
 #include "server/log.h"
 #include "translate/names.h"

@@ -1,6 +1,6 @@
 /* Jobs made by hand, for tests of lists. */
 #pragma once
-#include "k8s/cached.h"
+#include "k8s/cache/cached.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

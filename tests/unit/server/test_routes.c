@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/routes.h"
+#include "server/http/routes.h"
 
 /* The path of the route that is found, or NULL; args as "a,b" in *got. */
 static const char *find(const char *method, const char *path, struct str *got)

@@ -9,7 +9,7 @@
 
 #include "base/enc.h"
 #include "schema/check.h"
-#include "server/token.h"
+#include "server/auth/token.h"
 
 #define NOW    INT64_C(1700000000)
 #define SECRET "0123456789abcdef0123456789abcdef"

@@ -9,8 +9,8 @@
 #include <jansson.h>
 
 #include "base/enc.h"
-#include "base/yaml.h"
-#include "translate/bindings.h"
+#include "base/yaml/yaml.h"
+#include "translate/render/bindings.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 

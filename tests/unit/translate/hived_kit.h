@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/object.h"
-#include "translate/hived.h"
+#include "translate/hived/hived.h"
 #include "translate/translate.h"
 
 /* Two kinds of nodes with GPUs, and nodes without. */

@@ -1,0 +1,347 @@
+/*
+ * A form becomes a tree, pair by pair, and the tree JSON.  Names and values may come from
+ * anybody: the tree has at most FORM_PAIRS leaves, FORM_DEPTH + 1 levels deep, so that a search
+ * through siblings will do.
+ */
+#include "base/http/form.h"
+
+#include "base/chars.h"
+#include "base/enc.h"
+
+enum { NAME_SHOWN = 80, PATH_MAX_BYTES = 256, NUMBER_DIGITS = 10 };
+
+enum shape { SHAPE_NONE, SHAPE_TEXT, SHAPE_LIST, SHAPE_MAP };
+
+/* A value: a text, the items of a list, or the members of a map. */
+struct value {
+	enum shape shape;
+	struct span key; /* in its map */
+	size_t index;    /* in its list */
+	struct span text;
+	bool appended; /* a list whose items came as `[]` */
+	size_t n;      /* items of a list, members of a map */
+	struct value *first, *last, *next;
+};
+
+/* The pair that is looked at. */
+struct pair {
+	size_t number;
+	struct span name; /* as sent */
+	bool named;       /* there is a `=` */
+	struct arena *a;
+	struct err *e;
+};
+
+/* ---- errors ---- */
+
+static bool is_plain(struct span name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		if (c == '\0' || (!is_alnum(c) && !strchr("_-.[]%", c)))
+			return false;
+	}
+	return name.n > 0 && name.n <= NAME_SHOWN;
+}
+
+/* What is no plain name may be a piece of somebody's password. */
+static int refuse(const struct pair *p, const char *what)
+{
+	if (p->named && is_plain(p->name))
+		return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu, %.*s: %s", p->number,
+		               (int)p->name.n, p->name.p, what);
+	return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu: %s", p->number, what);
+}
+
+/* ---- decoding ---- */
+
+static int decode(const struct pair *pair, struct span in, struct span *out)
+{
+	char *p = arena_alloc(pair->a, in.n + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < in.n; i++) {
+		int c = in.p[i] == '+' ? ' ' : (unsigned char)in.p[i];
+		if (c == '%') {
+			c = percent_byte(in, i);
+			i += 2;
+		}
+		if (c < 0)
+			return refuse(pair, "a % must be followed by two hexadecimal digits");
+		if (c == 0)
+			return refuse(pair, "there is a NUL in it");
+		p[n++] = (char)c;
+	}
+	p[n] = '\0';
+	*out = (struct span){ p, n };
+	return utf8_check(*out) == n ? 0 : refuse(pair, "it is not UTF-8");
+}
+
+/* ---- the tree ---- */
+
+static struct value *add_child(struct arena *a, struct value *up)
+{
+	struct value *v = ARENA_NEW(a, struct value, 1);
+	if (up->last)
+		up->last->next = v;
+	else
+		up->first = v;
+	up->last = v;
+	up->n++;
+	return v;
+}
+
+static int be(const struct pair *p, struct value *v, enum shape shape)
+{
+	if (v->shape != SHAPE_NONE && v->shape != shape)
+		return refuse(p, "it is one thing here and another in a pair before: text, a list, "
+		                 "or names");
+	v->shape = shape;
+	return 0;
+}
+
+static struct value *member(const struct pair *p, struct value *map, struct span key)
+{
+	if (be(p, map, SHAPE_MAP) < 0)
+		return NULL;
+	for (struct value *v = map->first; v; v = v->next)
+		if (span_eq(v->key, key))
+			return v;
+	struct value *v = add_child(p->a, map);
+	v->key = key;
+	return v;
+}
+
+static struct value *item(const struct pair *p, struct value *list, size_t index)
+{
+	if (be(p, list, SHAPE_LIST) < 0)
+		return NULL;
+	if (list->appended) {
+		(void)refuse(p, "[] and numbers in brackets cannot be mixed");
+		return NULL;
+	}
+	for (struct value *v = list->first; v; v = v->next)
+		if (v->index == index)
+			return v;
+	struct value *v = add_child(p->a, list);
+	v->index = index;
+	return v;
+}
+
+static struct value *append(const struct pair *p, struct value *list)
+{
+	if (be(p, list, SHAPE_LIST) < 0)
+		return NULL;
+	if (list->n && !list->appended) {
+		(void)refuse(p, "[] and numbers in brackets cannot be mixed");
+		return NULL;
+	}
+	list->appended = true;
+	struct value *v = add_child(p->a, list);
+	v->index = list->n - 1;
+	return v;
+}
+
+static bool is_number(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return s.n > 0;
+}
+
+/* The child of `up` that "[key]" names; `last`: the name ends with it. */
+static struct value *descend(const struct pair *p, struct value *up, struct span key, bool last)
+{
+	int64_t index;
+	if (key.n == 0 && last)
+		return append(p, up);
+	if (key.n == 0) {
+		(void)refuse(p, "[] may stand at the end of a name only");
+		return NULL;
+	}
+	if (!is_number(key))
+		return member(p, up, key);
+	if (parse_i64(key, 0, FORM_ITEMS - 1, &index) < 0 || (key.n > 1 && key.p[0] == '0')) {
+		(void)refuse(p, "a number in brackets must be from 0 to 999");
+		return NULL;
+	}
+	return item(p, up, (size_t)index);
+}
+
+/* "[b][0]" below `v`: where its value belongs. */
+static struct value *follow(const struct pair *p, struct value *v, struct span rest)
+{
+	for (size_t depth = 0; v && rest.n; depth++) {
+		const char *close = memchr(rest.p, ']', rest.n);
+		const char *open = rest.n > 1 ? memchr(rest.p + 1, '[', rest.n - 1) : NULL;
+		if (rest.p[0] != '[' || !close || (open && open < close)) {
+			(void)refuse(p, "brackets must stand in pairs, at the end of the name");
+			return NULL;
+		}
+		if (depth == FORM_DEPTH) {
+			(void)refuse(p, "there may be at most 5 pairs of brackets");
+			return NULL;
+		}
+		struct span key = { rest.p + 1, (size_t)(close - rest.p) - 1 };
+		rest = (struct span){ close + 1, rest.n - key.n - 2 };
+		v = descend(p, v, key, rest.n == 0);
+	}
+	return v;
+}
+
+static int add_pair(const struct pair *p, struct value *root, struct span name, struct span text)
+{
+	size_t n = 0;
+	while (n < name.n && name.p[n] != '[' && name.p[n] != ']')
+		n++;
+	if (n == 0)
+		return refuse(p, "it has no name");
+	struct value *v = member(p, root, (struct span){ name.p, n });
+	v = follow(p, v, (struct span){ name.p + n, name.n - n });
+	if (!v)
+		return -1;
+	if (v->shape == SHAPE_TEXT)
+		return refuse(p, "it is there twice");
+	v->text = text;
+	return be(p, v, SHAPE_TEXT);
+}
+
+/* `name=value`, escaped. */
+static int read_pair(struct pair *p, struct value *root, struct span piece)
+{
+	struct span name = { NULL, 0 };
+	struct span text = { NULL, 0 };
+	const char *equals = memchr(piece.p, '=', piece.n);
+	size_t n = equals ? (size_t)(equals - piece.p) : piece.n;
+	p->name = (struct span){ piece.p, n };
+	p->named = equals != NULL;
+	struct span value = equals ? (struct span){ equals + 1, piece.n - n - 1 } : SPAN("");
+	if (decode(p, p->name, &name) < 0 || decode(p, value, &text) < 0)
+		return -1;
+	return add_pair(p, root, name, text);
+}
+
+static int read_pairs(struct span text, struct arena *a, struct value *root, struct err *e)
+{
+	struct pair p = { .a = a, .e = e };
+	while (text.n) {
+		const char *end = memchr(text.p, '&', text.n);
+		size_t n = end ? (size_t)(end - text.p) : text.n;
+		if (++p.number > FORM_PAIRS)
+			return err_set(e, INVALID_PARAMETERS, "a form may have at most %d pairs",
+			               FORM_PAIRS);
+		if (n && read_pair(&p, root, (struct span){ text.p, n }) < 0)
+			return -1;
+		text.p += n + (end != NULL);
+		text.n -= n + (end != NULL);
+	}
+	return 0;
+}
+
+/* ---- JSON ---- */
+
+struct writer {
+	struct str *out;
+	struct str path; /* as in struct form_number */
+	const struct form_number *numbers;
+	struct arena *a;
+	struct err *e;
+};
+
+static void write_text(struct writer *w, struct span text)
+{
+	const struct form_number *number = w->numbers;
+	while (number && number->path && !span_is(str_view(&w->path), number->path))
+		number++;
+	size_t sign = span_starts(text, "-") ? 1 : 0;
+	struct span digits = { text.p + sign, text.n - sign };
+	/* What starts with 0 is no number in JSON. */
+	bool fits =
+	    is_number(digits) && digits.n <= NUMBER_DIGITS && (digits.p[0] != '0' || text.n == 1);
+	if (!number || !number->path || (text.n && !fits))
+		str_json(w->out, text);
+	else if (text.n)
+		str_span(w->out, text);
+	else
+		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
+}
+
+/* The items by their index.  NULL and *e if one is missing. */
+static struct value **sort_items(struct writer *w, const struct value *list)
+{
+	struct value **v = ARENA_NEW(w->a, struct value *, list->n);
+	for (struct value *i = list->first; i; i = i->next) {
+		if (i->index >= list->n) {
+			(void)err_set(w->e, INVALID_PARAMETERS,
+			              "a list of the form has item %zu, but %zu items only",
+			              i->index, list->n);
+			return NULL;
+		}
+		v[i->index] = i; /* each index is there once, so all of them are */
+	}
+	return v;
+}
+
+static int write_value(struct writer *w, const struct value *v);
+
+static int write_list(struct writer *w, const struct value *list)
+{
+	struct value **items = sort_items(w, list);
+	if (!items)
+		return -1;
+	size_t up = w->path.n;
+	str_puts(&w->path, "[]");
+	str_char(w->out, '[');
+	for (size_t i = 0; i < list->n; i++) {
+		if (i)
+			str_char(w->out, ',');
+		if (write_value(w, items[i]) < 0)
+			return -1;
+	}
+	str_char(w->out, ']');
+	w->path.n = up;
+	return 0;
+}
+
+static int write_map(struct writer *w, const struct value *map)
+{
+	size_t up = w->path.n;
+	str_char(w->out, '{');
+	for (const struct value *v = map->first; v; v = v->next) {
+		if (v != map->first)
+			str_char(w->out, ',');
+		str_json(w->out, v->key);
+		str_char(w->out, ':');
+		str_puts(&w->path, up ? "." : "");
+		str_span(&w->path, v->key);
+		if (write_value(w, v) < 0)
+			return -1;
+		w->path.n = up;
+		w->path.full = false; /* a path that is too long is no number's */
+	}
+	str_char(w->out, '}');
+	return 0;
+}
+
+/* As deep as FORM_DEPTH + 1. */
+static int write_value(struct writer *w, const struct value *v)
+{
+	if (v->shape == SHAPE_LIST)
+		return write_list(w, v);
+	if (v->shape == SHAPE_MAP)
+		return write_map(w, v);
+	write_text(w, v->text);
+	return 0;
+}
+
+int form_json(struct span text, const struct form_number *numbers, struct arena *a, struct str *out,
+              struct err *e)
+{
+	struct value root = { .shape = SHAPE_MAP };
+	if (read_pairs(text, a, &root, e) < 0)
+		return -1;
+	struct writer w = { out, STR_INIT(PATH_MAX_BYTES), numbers, a, e };
+	int rc = write_value(&w, &root);
+	str_done(&w.path);
+	return rc;
+}

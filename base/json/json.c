@@ -1,0 +1,463 @@
+/*
+ * JSON with positions, into the same tree as YAML.  One pass over the text, no
+ * recursion: containers that are open stand in the builder.
+ */
+#include "base/json/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/build.h"
+#include "base/chars.h"
+#include "base/enc.h"
+#include "base/yaml/spelling.h"
+#include "base/yaml/yaml_plain.h"
+
+struct json {
+	struct build b;
+	struct span text;
+	size_t i;       /* the next byte */
+	size_t counted; /* up to here lines and columns were counted: */
+	struct place at;
+	struct place comment; /* the first comment; line 0 if there is none */
+	bool *syntax;
+	bool
+	    in_secrets; /* the value of the top-level `secrets` is being read, or what follows it */
+	size_t secrets_from, secrets_to;
+};
+
+/* Count a byte that is no printable ASCII. */
+static void count_other(struct json *j, const char *p)
+{
+	bool crlf = *p == '\r' && p + 1 < j->text.p + j->text.n && p[1] == '\n';
+	if (*p == '\n' || (*p == '\r' && !crlf)) {
+		j->at.line++;
+		j->at.column = 1;
+	} else if (((unsigned char)*p & 0xc0) != 0x80) {
+		j->at.column++;
+	}
+}
+
+/* Line and column of a byte not before the last one that was asked for. */
+static struct place place_of(struct json *j, size_t offset)
+{
+	const char *p = j->text.p + j->counted;
+	const char *end = j->text.p + offset;
+	while (p < end) {
+		const char *from = p;
+		while (p < end && *p >= ' ' && *p <= '~')
+			p++;
+		j->at.column += (unsigned)(p - from);
+		if (p < end)
+			count_other(j, p++);
+	}
+	j->counted = offset > j->counted ? offset : j->counted;
+	return j->at;
+}
+
+/* It is no JSON: perhaps YAML. */
+static int bad_syntax(struct json *j, size_t offset, const char *what)
+{
+	*j->syntax = true;
+	return err_at(j->b.e, INVALID_PROTOCOL, text_place(j->text, offset), "not valid JSON: %s",
+	              what);
+}
+
+/* It is JSON, but may not be. */
+static int refuse(struct json *j, size_t offset, const char *what)
+{
+	struct place at = text_place(j->text, offset);
+	return err_at(j->b.e, INVALID_PROTOCOL, build_place(&j->b, at.line, at.column), "%s", what);
+}
+
+static char byte_at(const struct json *j, size_t i)
+{
+	if (i >= j->text.n)
+		return '\0';
+	return j->text.p[i];
+}
+
+static char peek(const struct json *j)
+{
+	return byte_at(j, j->i);
+}
+
+/* Skip the comment that begins here with a slash. */
+static int skip_comment(struct json *j)
+{
+	size_t from = j->i;
+	char kind = byte_at(j, j->i + 1);
+	if (kind != '/' && kind != '*')
+		return bad_syntax(j, from, "a `/` may only begin a comment");
+	if (j->comment.line == 0)
+		j->comment = place_of(j, from);
+	j->i += 2;
+	if (kind == '/') {
+		while (j->i < j->text.n && peek(j) != '\n' && peek(j) != '\r')
+			j->i++;
+		return 0;
+	}
+	const char *rest = j->text.p + j->i;
+	const char *end = memmem(rest, j->text.n - j->i, "*/", 2);
+	if (end == NULL)
+		return bad_syntax(j, from, "the comment that begins here is never closed");
+	j->i += (size_t)(end - rest) + 2;
+	return 0;
+}
+
+static int skip_space(struct json *j)
+{
+	for (;;) {
+		char c = peek(j);
+		if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
+			j->i++;
+		else if (c != '/')
+			return 0;
+		else if (skip_comment(j) < 0)
+			return -1;
+	}
+}
+
+/* Four hexadecimal digits at the offset, or -1. */
+static int hex4(const struct json *j, size_t offset)
+{
+	int v = 0;
+	if (j->text.n - offset < 4)
+		return -1;
+	for (size_t i = offset; i < offset + 4; i++) {
+		int digit = hex_value(j->text.p[i]);
+		if (digit < 0)
+			return -1;
+		v = v * 16 + digit;
+	}
+	return v;
+}
+
+static char *put_utf8(char *out, int c)
+{
+	if (c < 0x80) {
+		*out++ = (char)c;
+	} else if (c < 0x800) {
+		*out++ = (char)(0xc0 | c >> 6);
+		*out++ = (char)(0x80 | (c & 63));
+	} else if (c < 0x10000) {
+		*out++ = (char)(0xe0 | c >> 12);
+		*out++ = (char)(0x80 | (c >> 6 & 63));
+		*out++ = (char)(0x80 | (c & 63));
+	} else {
+		*out++ = (char)(0xf0 | c >> 18);
+		*out++ = (char)(0x80 | (c >> 12 & 63));
+		*out++ = (char)(0x80 | (c >> 6 & 63));
+		*out++ = (char)(0x80 | (c & 63));
+	}
+	return out;
+}
+
+/* `\uXXXX`, or two of them that make one character; j->i is behind the `u`. */
+static int unicode_escape(struct json *j, char **out)
+{
+	size_t from = j->i - 2;
+	int c = hex4(j, j->i);
+	if (c < 0)
+		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
+	j->i += 4;
+	if (c == 0)
+		return refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
+	if (c >= 0xd800 && c < 0xe000) {
+		bool pair = c < 0xdc00 && j->text.n - j->i >= 6 && peek(j) == '\\' &&
+		            j->text.p[j->i + 1] == 'u';
+		int low = pair ? hex4(j, j->i + 2) : -1;
+		if (low < 0xdc00 || low > 0xdfff)
+			return refuse(j, from,
+			              "this escape is half of a surrogate pair; the other "
+			              "half is missing");
+		j->i += 6;
+		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+	}
+	*out = put_utf8(*out, c);
+	return 0;
+}
+
+static int escape(struct json *j, char **out)
+{
+	static const char FROM[] = "\"\\/bfnrt";
+	static const char TO[] = "\"\\/\b\f\n\r\t";
+	char c = byte_at(j, j->i + 1);
+	const char *at = c ? strchr(FROM, c) : NULL;
+	if (c != 'u' && at == NULL)
+		return bad_syntax(j, j->i, "unknown escape after a backslash");
+	j->i += 2;
+	if (c == 'u')
+		return unicode_escape(j, out);
+	*(*out)++ = TO[at - FROM];
+	return 0;
+}
+
+/* Where a string ends, or must be looked at more closely. */
+static const bool STRING_STOP[256] = { [0 ... 0x1f] = true, ['"'] = true, ['\\'] = true };
+
+/* The end of the string that begins at the quote; its length is at least that of the value.
+ * *plain: it has no escapes. */
+static int string_end(struct json *j, size_t *end, bool *plain)
+{
+	const unsigned char *p = (const unsigned char *)j->text.p;
+	size_t n = j->text.n;
+	size_t i = j->i + 1;
+	*plain = true;
+	for (;;) {
+		while (i < n && !STRING_STOP[p[i]])
+			i++;
+		if (i >= n)
+			return bad_syntax(j, j->i, "the quote that opens here is never closed");
+		if (p[i] == '"')
+			break;
+		if (p[i] < 0x20)
+			return bad_syntax(
+			    j, i,
+			    "line breaks, tabs and control characters in text must "
+			    "be written as escapes (or the closing quote is missing)");
+		*plain = false;
+		i += 2; /* whatever stands behind a backslash does not end it */
+	}
+	*end = i;
+	return 0;
+}
+
+static int read_string(struct json *j, struct span *value)
+{
+	size_t end = 0;
+	bool plain;
+	if (string_end(j, &end, &plain) < 0)
+		return -1;
+	char *p = arena_alloc(j->b.arena, end - j->i);
+	char *out = p;
+	j->i++;
+	while (j->i < end) {
+		const char *from = j->text.p + j->i;
+		const char *slash = plain ? NULL : memchr(from, '\\', end - j->i);
+		size_t n = slash ? (size_t)(slash - from) : end - j->i;
+		bytes_copy(out, from, n);
+		out += n;
+		j->i += n;
+		if (slash && escape(j, &out) < 0)
+			return -1;
+	}
+	*out = '\0';
+	j->i = end + 1;
+	*value = (struct span){ p, (size_t)(out - p) };
+	return 0;
+}
+
+static size_t digits(const struct json *j, size_t i)
+{
+	size_t from = i;
+	while (i < j->text.n && j->text.p[i] >= '0' && j->text.p[i] <= '9')
+		i++;
+	return i - from;
+}
+
+/* `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` at i: where it ends, 0 if it is not there. */
+static size_t number_end(const struct json *j)
+{
+	size_t i = j->i + (peek(j) == '-');
+	size_t n = digits(j, i);
+	if (n == 0 || (n > 1 && j->text.p[i] == '0'))
+		return 0;
+	i += n;
+	if (i < j->text.n && j->text.p[i] == '.') {
+		n = digits(j, i + 1);
+		if (n == 0)
+			return 0;
+		i += 1 + n;
+	}
+	if (i < j->text.n && (j->text.p[i] == 'e' || j->text.p[i] == 'E')) {
+		i++;
+		i += i < j->text.n && (j->text.p[i] == '-' || j->text.p[i] == '+');
+		n = digits(j, i);
+		if (n == 0)
+			return 0;
+		i += n;
+	}
+	return i;
+}
+
+static int read_number(struct json *j, struct node *n)
+{
+	size_t end = number_end(j);
+	if (end == 0)
+		return bad_syntax(j, j->i, "a number is written wrongly");
+	struct span t = { j->text.p + j->i, end - j->i };
+	(void)plain_float(n, t); /* numbers of JSON are floats of YAML */
+	if (n->type == NODE_REAL && !isfinite(n->real))
+		return refuse(j, j->i, "this number is too large: not a finite number");
+	spelling_mark(n, t);
+	j->i = end;
+	return 0;
+}
+
+static int read_word(struct json *j, struct node *n)
+{
+	/* clang-format off */
+	static const struct {
+		const char *word;
+		enum node_type type;
+		bool value;
+	} WORDS[] = {
+		{ "true",  NODE_BOOL, true },
+		{ "false", NODE_BOOL, false },
+		{ "null",  NODE_NULL, false },
+	};
+	/* clang-format on */
+	struct span rest = { j->text.p + j->i, j->text.n - j->i };
+	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+		if (!span_starts(rest, WORDS[i].word))
+			continue;
+		j->i += strlen(WORDS[i].word);
+		n->type = (uint8_t)WORDS[i].type;
+		n->boolean = WORDS[i].value;
+		return 0;
+	}
+	return bad_syntax(j, j->i,
+	                  "a value is expected here: text in double quotes, a number, true, false, "
+	                  "null, a list or an object");
+}
+
+static int read_scalar(struct json *j, struct node *n)
+{
+	char c = peek(j);
+	if (c == '"') {
+		struct span text = { NULL, 0 };
+		if (read_string(j, &text) < 0)
+			return -1;
+		n->type = NODE_TEXT;
+		n->text = text.p;
+		n->n = (uint32_t)text.n;
+		return 0;
+	}
+	return c == '-' || (c >= '0' && c <= '9') ? read_number(j, n) : read_word(j, n);
+}
+
+/* A value begins here; a container is only opened. */
+static int read_value(struct json *j)
+{
+	struct place at = place_of(j, j->i);
+	char c = peek(j);
+	if (c == '{' || c == '[') {
+		if (build_open(&j->b, c == '{' ? NODE_MAP : NODE_LIST, at.line, at.column) < 0)
+			return -1;
+		j->i++;
+		return 0;
+	}
+	struct node n = { .line = at.line, .column = at.column };
+	if (read_scalar(j, &n) < 0 || build_spend(&j->b, 1, n.n, at) < 0)
+		return -1;
+	build_push(&j->b, &n);
+	return 0;
+}
+
+/* The bytes of the secrets: from the end of their key to the next key, or the brace. */
+static void cut(struct json *j, struct span key, size_t key_from)
+{
+	if (j->b.depth != 1)
+		return;
+	if (j->in_secrets)
+		j->secrets_to = key_from;
+	j->in_secrets = key.p && span_is(key, "secrets");
+	if (j->in_secrets)
+		j->secrets_from = j->i;
+}
+
+static int read_key(struct json *j)
+{
+	struct span key = { NULL, 0 };
+	size_t from = j->i;
+	struct place at = place_of(j, from);
+	if (peek(j) != '"')
+		return bad_syntax(j, from, "a key in double quotes is expected here");
+	if (read_string(j, &key) < 0)
+		return -1;
+	cut(j, key, from);
+	if (build_key(&j->b, key, at.line, at.column) < 0 || skip_space(j) < 0)
+		return -1;
+	if (peek(j) != ':')
+		return bad_syntax(j, j->i, "a `:` is expected here, after the key");
+	j->i++;
+	return skip_space(j);
+}
+
+static int close_container(struct json *j)
+{
+	struct node n;
+	struct span none = { NULL, 0 };
+	cut(j, none, j->i);
+	j->i++;
+	build_close(&j->b, &n);
+	build_push(&j->b, &n);
+	return 0;
+}
+
+/* What may come next in the innermost container: its end, or another value. */
+static int step(struct json *j, bool fresh)
+{
+	bool map = build_top(&j->b)->map;
+	if (skip_space(j) < 0)
+		return -1;
+	if (peek(j) == (map ? '}' : ']'))
+		return close_container(j);
+	if (!fresh) {
+		if (peek(j) != ',')
+			return bad_syntax(j, j->i,
+			                  map ? "a `,` or `}` is expected here"
+			                      : "a `,` or `]` is expected here");
+		j->i++;
+		if (skip_space(j) < 0)
+			return -1;
+	}
+	if (map && read_key(j) < 0)
+		return -1;
+	return read_value(j);
+}
+
+static int read_all(struct json *j)
+{
+	if (skip_space(j) < 0 || read_value(j) < 0)
+		return -1;
+	size_t depth = 0;
+	while (j->b.depth) {
+		bool fresh = j->b.depth > depth; /* the last step opened it */
+		depth = j->b.depth;
+		if (step(j, fresh) < 0)
+			return -1;
+	}
+	if (skip_space(j) < 0)
+		return -1;
+	if (j->i < j->text.n)
+		return bad_syntax(j, j->i, "there is text after the end of the document");
+	return 0;
+}
+
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+int json_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+              struct notes *warnings, bool *syntax, struct err *e)
+{
+	struct json j = { .text = text, .at = { NULL, 1, 1 }, .syntax = syntax };
+	*syntax = false;
+	build_init(&j.b, budget, a, e);
+	if (read_all(&j) < 0)
+		return -1;
+	if (j.comment.line)
+		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");
+	*doc = (struct doc){ .root = j.b.root, .json = true, .whole = !j.b.secret_twice };
+	doc->secrets_member = node_member(&doc->root, SPAN("secrets"));
+	if (doc->secrets_member) {
+		const struct member *m = doc->secrets_member;
+		doc->secrets =
+		    (struct span){ text.p + j.secrets_from, j.secrets_to - j.secrets_from };
+		if (m->value.type != NODE_MAP) {
+			doc->secrets_unsafe = "`secrets` is not a mapping";
+			doc->secrets_at =
+			    (struct place){ "/secrets", m->value.line, m->value.column };
+		}
+	}
+	return j.b.refused ? -1 : 0;
+}

@@ -1,0 +1,388 @@
+/*
+ * YAML into a tree, by the events of libyaml.  libyaml itself knows no budget, no
+ * duplicate keys, no aliases and no types: those are here.  Never yaml_parser_load:
+ * it recurses, and is quadratic on deep input.
+ */
+#include "base/yaml/yaml.h"
+
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/yaml/yaml_plain.h"
+#include "base/yaml/yaml_reader.h"
+
+static bool continues(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* From the last place that was asked for, forwards or backwards: they are close together. */
+size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
+{
+	if (y->ascii)
+		return m->index < y->text.n ? m->index : y->text.n;
+	for (; y->chars > m->index; y->chars--) {
+		y->bytes--;
+		while (continues(y->text.p[y->bytes]))
+			y->bytes--;
+	}
+	for (; y->chars < m->index && y->bytes < y->text.n; y->chars++) {
+		y->bytes++;
+		while (y->bytes < y->text.n && continues(y->text.p[y->bytes]))
+			y->bytes++;
+	}
+	return y->bytes;
+}
+
+struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev)
+{
+	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
+}
+
+/* The members of the map take their place among those of the innermost one. */
+static void merge_map(struct yaml_reader *y, const struct node *source)
+{
+	for (uint32_t i = 0; i < source->n; i++) {
+		const struct member *m = &source->member[i];
+		struct node value = m->value;
+		value.flags |= NODE_MERGED | (source->flags & NODE_ALIASED);
+		cut_merged(y, m);
+		build_top(&y->b)->key = *m;
+		build_push(&y->b, &value);
+	}
+}
+
+static int merge(struct yaml_reader *y, const struct node *n)
+{
+	struct frame *f = build_top(&y->b);
+	f->merge = false;
+	bool good = n->type == NODE_MAP;
+	if (n->type == NODE_LIST) {
+		good = true;
+		for (uint32_t i = 0; i < n->n; i++)
+			good = good && n->item[i].type == NODE_MAP;
+	}
+	if (!good) {
+		return err_at(y->b.e, INVALID_PROTOCOL, build_place(&y->b, n->line, n->column),
+		              "the merge key `<<` needs a mapping or a list of mappings");
+	}
+	if (n->type == NODE_MAP)
+		merge_map(y, n);
+	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++)
+		merge_map(y, &n->item[i]);
+	f->key.key = NULL;
+	return 0;
+}
+
+/* A value is complete: into its container. */
+static int finish(struct yaml_reader *y, const struct node *n)
+{
+	const struct frame *f = build_top(&y->b);
+	if (f && f->merge)
+		return merge(y, n);
+	build_push(&y->b, n);
+	return 0;
+}
+
+COLD static struct span number_key(struct yaml_reader *y, const struct node *n)
+{
+	char text[NUMBER_MAX];
+	double v = n->type == NODE_INT ? (double)n->integer : n->real;
+	return arena_span(y->b.arena, (struct span){ text, number_text(text, v) });
+}
+
+/* The text of a key, which must be text or a number. */
+static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
+                    struct span *key)
+{
+	switch ((enum node_type)n->type) {
+	case NODE_TEXT:
+	case NODE_DATE:
+		*key = node_span(n);
+		return 0;
+	case NODE_INT:
+	case NODE_REAL:
+		*key = number_key(y, n);
+		return 0;
+	case NODE_NULL:
+	case NODE_BOOL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+	              "keys must be text or numbers, this is %s (quote it if it is text)",
+	              node_type_name(n));
+}
+
+static bool awaits_key(const struct yaml_reader *y)
+{
+	const struct frame *f = build_top(&y->b);
+	return f && f->map && f->key.key == NULL && !f->merge;
+}
+
+static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
+{
+	struct span key = { NULL, 0 };
+	if (key_text(y, ev, n, &key) < 0)
+		return -1;
+	cut_key(y, ev, key);
+	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
+}
+
+static bool is_merge_key(const yaml_event_t *ev)
+{
+	return ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && ev->data.scalar.length == 2 &&
+	       ev->data.scalar.tag == NULL && memcmp(ev->data.scalar.value, "<<", 2) == 0;
+}
+
+/* `{?x: 1}` */
+static void check_question(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t i = yaml_byte(y, &ev->start_mark);
+	if (i > 0 && y->text.p[i - 1] == '?')
+		notes_add(y->warnings, yaml_place(y, ev),
+		          "the `?` before this key does not belong to it here, but does elsewhere; "
+		          "write the key in quotes");
+}
+
+static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
+	struct node n;
+	if (yaml_scalar(y, ev, &n) < 0)
+		return -1;
+	if (n.plain && is_merge_key(ev)) {
+		struct frame *f = build_top(&y->b);
+		cut_merge(y, ev);
+		if (f->merges++)
+			notes_add(y->warnings, yaml_place(y, ev),
+			          "`<<` stands twice in this mapping: the first one wins here, "
+			          "the last one elsewhere");
+		f->merge = true;
+		anchor_end(y, anchor, &n, 0);
+		f->key = (struct member){ .key = "<<", .key_n = 2 };
+		return 0;
+	}
+	if (set_key(y, ev, &n) < 0)
+		return -1;
+	if (y->has_question)
+		check_question(y, ev);
+	anchor_end(y, anchor, &n, 0);
+	return 0;
+}
+
+static int on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	if (awaits_key(y))
+		return on_key(y, ev);
+	struct node n;
+	struct anchor *anchor = anchor_new(y, ev->data.scalar.anchor);
+	cut_value(y, ev);
+	if (yaml_scalar(y, ev, &n) < 0 || build_spend(&y->b, 1, ev->data.scalar.length,
+	                                              (struct place){ NULL, n.line, n.column }) < 0)
+		return -1;
+	anchor_end(y, anchor, &n, 0);
+	return finish(y, &n);
+}
+
+static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	bool key = awaits_key(y);
+	if (!key)
+		cut_value(y, ev);
+	const struct anchor *a = alias_find(y, ev);
+	if (a == NULL)
+		return -1;
+	if (key)
+		return set_key(y, ev, &a->node);
+	struct node n = a->node;
+	n.line = mark_line(&ev->start_mark);
+	n.column = mark_column(&ev->start_mark);
+	n.flags |= NODE_ALIASED;
+	struct frame *f = build_top(&y->b);
+	if (f && f->height < a->height)
+		f->height = a->height;
+	return finish(y, &n);
+}
+
+static int on_start(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	bool map = ev->type == YAML_MAPPING_START_EVENT;
+	if (awaits_key(y)) {
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+		              "keys must be text or numbers, this is %s",
+		              map ? "a mapping (if it is a placeholder in braces, quote it)"
+		                  : "a list");
+	}
+	cut_value(y, ev);
+	struct anchor *anchor =
+	    anchor_new(y, map ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor);
+	if (yaml_collection_tag(y, ev) < 0 ||
+	    build_open(&y->b, map ? NODE_MAP : NODE_LIST, mark_line(&ev->start_mark),
+	               mark_column(&ev->start_mark)) < 0)
+		return -1;
+	build_top(&y->b)->anchor = anchor;
+	return 0;
+}
+
+static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct node n;
+	struct anchor *anchor = build_top(&y->b)->anchor;
+	uint32_t height = build_top(&y->b)->height + 1;
+	cut_end(y, ev);
+	build_close(&y->b, &n);
+	anchor_end(y, anchor, &n, height);
+	return finish(y, &n);
+}
+
+/*
+ * Each %TAG is compared with all before it by libyaml.  Those that it reads next must be few: they
+ * stand before the document, or behind the `...` at its end, among blank and comment lines.
+ */
+static int check_directives(struct yaml_reader *y, size_t from)
+{
+	enum { DIRECTIVES_MAX = 8 };
+	struct span rest = { y->text.p + from, y->text.n - from };
+	unsigned n = 0;
+	while (rest.n) {
+		size_t line = 0;
+		while (line < rest.n && rest.p[line] != '\n' && rest.p[line] != '\r')
+			line++;
+		struct span text = span_trim((struct span){ rest.p, line });
+		bool skipped = text.n == 0 || text.p[0] == '#' || span_starts(text, "...");
+		if (rest.p[0] != '%' && !skipped)
+			return 0;
+		n += rest.p[0] == '%';
+		if (n > DIRECTIVES_MAX)
+			return err_at(
+			    y->b.e, INVALID_PROTOCOL,
+			    text_place(y->text, (size_t)(rest.p - y->text.p)),
+			    "more than %d lines begin with `%%`; a job needs none, remove them",
+			    DIRECTIVES_MAX);
+		line += line < rest.n;
+		rest = (struct span){ rest.p + line, rest.n - line };
+	}
+	return 0;
+}
+
+static int on_document(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	if (ev->type == YAML_STREAM_START_EVENT)
+		return check_directives(y, 0);
+	return check_directives(y, yaml_byte(y, &ev->end_mark));
+}
+
+static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	switch (ev->type) {
+	case YAML_SCALAR_EVENT:
+		return on_scalar(y, ev);
+	case YAML_ALIAS_EVENT:
+		return on_alias(y, ev);
+	case YAML_SEQUENCE_START_EVENT:
+	case YAML_MAPPING_START_EVENT:
+		return on_start(y, ev);
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		return on_end(y, ev);
+	case YAML_STREAM_START_EVENT:
+	case YAML_DOCUMENT_END_EVENT:
+		return on_document(y, ev);
+	default:
+		return 0;
+	}
+}
+
+static int empty_document(struct yaml_reader *y)
+{
+	return err_at(y->b.e, INVALID_PROTOCOL, (struct place){ "", 1, 1 },
+	              "empty document: there is no job in it");
+}
+
+COLD static int second_document(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	struct place at = { NULL, mark_line(&ev->start_mark), mark_column(&ev->start_mark) };
+	return err_at(y->b.e, INVALID_PROTOCOL, at,
+	              "a second document begins here; only one may be in a file");
+}
+
+/* Is there anything: a container, or a scalar that is written down? */
+static bool is_written(const yaml_event_t *ev)
+{
+	if (ev->type == YAML_SCALAR_EVENT)
+		return ev->data.scalar.length || ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	return ev->type == YAML_SEQUENCE_START_EVENT || ev->type == YAML_MAPPING_START_EVENT;
+}
+
+/* All events of the one document. */
+static int read_events(struct yaml_reader *y)
+{
+	yaml_event_t *ev = &y->event;
+	unsigned documents = 0;
+	bool written = false;
+	for (bool more = true; more;) {
+		if (!yaml_parser_parse(&y->parser, ev))
+			return yaml_problem(y);
+		bool second = ev->type == YAML_DOCUMENT_START_EVENT && ++documents > 1;
+		int bad = second ? second_document(y, ev) : on_event(y, ev);
+		written = written || is_written(ev);
+		more = ev->type != YAML_STREAM_END_EVENT;
+		event_wipe(ev);
+		yaml_event_delete(ev);
+		if (bad)
+			return -1;
+	}
+	return written ? 0 : empty_document(y);
+}
+
+/* A byte-order mark is part of a key for one reader and nothing for the next. */
+static int refuse_mark(struct yaml_reader *y)
+{
+	const char *mark = memmem(y->text.p, y->text.n, "\xef\xbb\xbf", 3);
+	if (mark == NULL)
+		return 0;
+	return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, (size_t)(mark - y->text.p)),
+	              "a byte-order mark (U+FEFF) may only be at the start");
+}
+
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+             struct notes *warnings, bool *syntax, struct err *e)
+{
+	struct yaml_reader *y = ARENA_NEW(a, struct yaml_reader, 1);
+	*syntax = false;
+	build_init(&y->b, budget, a, e);
+	y->text = text;
+	y->warnings = warnings;
+	y->ascii = text_is_ascii(text);
+	y->has_bang = text.n && memchr(text.p, '!', text.n);
+	y->has_question = text.n && memchr(text.p, '?', text.n);
+	if (!y->ascii && refuse_mark(y) < 0)
+		return -1;
+	struct span input = y->ascii ? text : text_without_breaks(text, a);
+	y->has_breaks = input.p != text.p;
+	input = text_without_tabs(input, a, &y->has_first_tab);
+	y->input = input.p;
+	parser_open(&y->parser, input);
+	int bad = read_events(y);
+	*syntax = y->parser.error != YAML_NO_ERROR;
+	parser_wipe(&y->parser, text.n);
+	parser_close(&y->parser);
+	anchors_done(y);
+	if (bad)
+		return -1;
+	*doc = (struct doc){ .root = y->b.root, .whole = !y->b.secret_twice };
+	cut_finish(y, doc);
+	return y->b.refused ? -1 : 0;
+}
+
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+              struct notes *warnings, struct err *e)
+{
+	bool syntax = false;
+	return yaml_try(text, budget, a, doc, warnings, &syntax, e);
+}

@@ -1,0 +1,130 @@
+/*
+ * What libyaml says when it cannot read a text, as sentences that help to mend
+ * it, and at the place where the mistake is rather than where it was noticed.
+ */
+#include "base/yaml/yaml_reader.h"
+
+/* Which mark of libyaml to report; and whether the mistake may be elsewhere: on the same line, or
+ * on one before it. */
+enum { AT_PROBLEM = 0, AT_CONTEXT = 1, LOOK_HERE = 2, LOOK_BACK = 4 };
+
+/* clang-format off */
+static const struct sentence {
+	const char *problem;
+	const char *context; /* NULL: any */
+	unsigned where;
+	const char *text;
+} SENTENCES[] = {
+	{ "mapping values are not allowed in this context", NULL, LOOK_BACK,
+	  "a `:` with a value is not allowed here (wrong indentation, or text with a `: ` that needs quotes)" },
+	{ "could not find expected ':'", NULL, AT_CONTEXT | LOOK_HERE,
+	  "this line should be a key with a `:` (wrong indentation, or a `:` left out)" },
+	{ "did not find expected key", "while parsing a block mapping", LOOK_HERE,
+	  "a key is expected here: the indentation does not fit that of the keys before" },
+	{ "did not find expected '-' indicator", NULL, LOOK_HERE,
+	  "a list item with `- ` is expected here: the indentation does not fit that of the items before" },
+	{ "did not find expected ',' or '}'", NULL, AT_PROBLEM,
+	  "a `,` or `}` is expected here, in the mapping that begins with `{`" },
+	{ "did not find expected ',' or ']'", NULL, AT_PROBLEM,
+	  "a `,` or `]` is expected here, in the list that begins with `[`" },
+	{ "found unexpected end of stream", "while scanning a quoted scalar", AT_CONTEXT,
+	  "the quote that opens here is never closed" },
+	{ "found unexpected document indicator", "while scanning a quoted scalar", AT_CONTEXT,
+	  "the quote that opens here is not closed before the document ends" },
+	{ "found unknown escape character", NULL, AT_PROBLEM,
+	  "unknown escape after a backslash in a text in double quotes (a backslash itself is written `\\\\`)" },
+	{ "did not find expected hexdecimal number", NULL, AT_PROBLEM,
+	  "hexadecimal digits are expected in this escape" },
+	{ "found invalid Unicode character escape code", NULL, AT_PROBLEM,
+	  "this escape is no character (half of a surrogate pair, or above U+10FFFF)" },
+	{ "block sequence entries are not allowed in this context", NULL, AT_PROBLEM,
+	  "a list item with `- ` is not allowed here (it belongs on a line of its own)" },
+	{ "block mapping entries are not allowed in this context", NULL, AT_PROBLEM,
+	  "a `?` is not allowed here" },
+	{ "mapping keys are not allowed in this context", NULL, AT_PROBLEM,
+	  "a key is not allowed here" },
+	{ "did not find expected node content", NULL, AT_PROBLEM,
+	  "a value is expected here" },
+	{ "did not find expected <document start>", NULL, AT_PROBLEM,
+	  "there is text after the end of the document" },
+	{ "found undefined tag handle", NULL, AT_PROBLEM,
+	  "the prefix of this tag is not defined (text that begins with `!` needs quotes)" },
+	{ "found unknown directive name", NULL, AT_CONTEXT,
+	  "unknown directive: a line that begins with `%` can only be %YAML or %TAG" },
+	{ "found incompatible YAML document", NULL, AT_PROBLEM,
+	  "only %YAML 1.1 and 1.2 can be read" },
+	{ "did not find expected alphabetic or numeric character", "while scanning an alias", AT_CONTEXT,
+	  "an alias needs a name of letters, digits, `_` and `-` (text that begins with `*` needs quotes)" },
+	{ "did not find expected alphabetic or numeric character", "while scanning an anchor", AT_CONTEXT,
+	  "an anchor needs a name of letters, digits, `_` and `-` (text that begins with `&` needs quotes)" },
+	{ "found a tab character where an indentation space is expected", NULL, AT_PROBLEM,
+	  "tabs cannot be used for indentation" },
+	{ "found a tab character that violates indentation", NULL, AT_PROBLEM,
+	  "tabs cannot be used for indentation" },
+	{ "did not find expected comment or line break", "while scanning a block scalar", AT_PROBLEM,
+	  "nothing but a comment may follow `|` or `>` on their line" },
+};
+/* clang-format on */
+
+static const struct sentence *find_sentence(const yaml_parser_t *p)
+{
+	for (size_t i = 0; i < sizeof(SENTENCES) / sizeof(SENTENCES[0]); i++) {
+		const struct sentence *s = &SENTENCES[i];
+		bool fits =
+		    s->context == NULL || (p->context && strcmp(s->context, p->context) == 0);
+		if (fits && strcmp(s->problem, p->problem) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* The reader of libyaml: bytes that may not stand in YAML. */
+static int bad_character(struct yaml_reader *y)
+{
+	const yaml_parser_t *p = &y->parser;
+	struct place at = text_place(y->text, p->problem_offset);
+	if (p->problem_value == 0xfeff) {
+		return err_at(y->b.e, INVALID_PROTOCOL, at,
+		              "a byte-order mark (U+FEFF) may only be at the start");
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, at, "control character U+%04X is not allowed",
+	              (unsigned)p->problem_value);
+}
+
+/* "found character that cannot start any token": which one? */
+static int bad_start(struct yaml_reader *y, struct place at)
+{
+	size_t i = yaml_byte(y, &y->parser.problem_mark);
+	char c = '\0';
+	if (i < y->text.n)
+		c = y->text.p[i];
+	if (c == '\t')
+		return err_at(y->b.e, INVALID_PROTOCOL, at, "tabs cannot be used for indentation");
+	if (c == '%' || c == '@' || c == '`') {
+		return err_at(y->b.e, INVALID_PROTOCOL, at,
+		              "text that begins with `%c` needs quotes", c);
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, at, "a value cannot begin with this character");
+}
+
+int yaml_problem(struct yaml_reader *y)
+{
+	const yaml_parser_t *p = &y->parser;
+	if (p->error == YAML_MEMORY_ERROR)
+		abort();
+	if (p->error == YAML_READER_ERROR)
+		return bad_character(y);
+	const struct sentence *s = find_sentence(p);
+	unsigned where = s ? s->where : AT_PROBLEM;
+	const yaml_mark_t *m = where & AT_CONTEXT ? &p->context_mark : &p->problem_mark;
+	struct place at = { NULL, mark_line(m), mark_column(m) };
+	const char *says = NULL;
+	if (where & (LOOK_HERE | LOOK_BACK) && yaml_suspect(y, m, where & LOOK_BACK, &at, &says))
+		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", says);
+	if (s)
+		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", s->text);
+	if (strcmp(p->problem, "found character that cannot start any token") == 0)
+		return bad_start(y, at);
+	return err_at(y->b.e, INVALID_PROTOCOL, at, "not valid YAML: %s%s%s", p->problem,
+	              p->context ? " " : "", p->context ? p->context : "");
+}

@@ -1,0 +1,465 @@
+#include "k8s/cache/cached.h"
+
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cached_parts.h"
+
+/* The texts of a struct cached, and how many bytes of each are kept. */
+enum text {
+	NAME,
+	UID,
+	JOB,
+	USER,
+	MAKER,
+	CLUSTER,
+	SUB_STATE,
+	EXECUTION,
+	PRIORITY,
+	TAGS,
+	RESOURCE_VERSION,
+	TEXTS
+};
+static const struct {
+	size_t at, max;
+} TEXT[TEXTS] = {
+	[NAME] = { offsetof(struct cached, name), 253 },
+	[UID] = { offsetof(struct cached, uid), 64 },
+	[JOB] = { offsetof(struct cached, job), 255 },
+	[USER] = { offsetof(struct cached, user), 255 },
+	[MAKER] = { offsetof(struct cached, maker), 63 },
+	[CLUSTER] = { offsetof(struct cached, cluster), 255 },
+	[SUB_STATE] = { offsetof(struct cached, sub_state), 64 },
+	[EXECUTION] = { offsetof(struct cached, execution), 16 },
+	[PRIORITY] = { offsetof(struct cached, priority), 32 },
+	[TAGS] = { offsetof(struct cached, tags), SIZE_MAX }, /* has limits of its own */
+	[RESOURCE_VERSION] = { offsetof(struct cached, resource_version), 32 },
+};
+
+static const char **text_of(struct cached *c, size_t at)
+{
+	return (const char **)(void *)((char *)c + at);
+}
+
+enum { GPUS_MAX = 1 << 30 };
+
+/* One Framework being read: what is found goes into `c`, and texts into the arena. */
+struct reading {
+	struct arena arena;
+	struct cached c;
+	struct span texts[TEXTS];
+};
+
+/* What is there, and not null. */
+static bool given(struct span value)
+{
+	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
+}
+
+static void read_text(struct reading *r, struct span value, enum text to)
+{
+	struct span t = { "", 0 };
+	if (given(value) && !scan_string(value, &r->arena, &t))
+		r->c.broken = true;
+	r->texts[to] = span_cut(t, TEXT[to].max);
+	if (r->texts[to].n < t.n)
+		r->c.broken = true;
+}
+
+static int64_t read_int(struct reading *r, struct span value, int64_t min, int64_t otherwise)
+{
+	int64_t v = otherwise;
+	if (given(value) && !scan_int(value, min, INT32_MAX, &v))
+		r->c.broken = true;
+	return v;
+}
+
+static int64_t read_time(struct reading *r, struct span value)
+{
+	int64_t ms = CACHED_NONE;
+	if (given(value) && !scan_time_ms(value, &ms))
+		r->c.broken = true;
+	return ms;
+}
+
+/* ---- metadata ---- */
+
+static bool is_md5(struct span name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		if (hex_value(name.p[i]) < 0 || is_upper(name.p[i]))
+			return false;
+	}
+	return name.n == 32;
+}
+
+/* The number that the first n digits (hex, lower case) are.  false: there are fewer. */
+static bool hex_number(struct span text, size_t n, uint64_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i == text.n || hex_value(text.p[i]) < 0)
+			return false;
+		*out = *out << 4 | (uint64_t)hex_value(text.p[i]);
+	}
+	return true;
+}
+
+uint64_t cached_key(struct span annotation)
+{
+	uint64_t key;
+	return hex_number(annotation, 16, &key) ? key : 0;
+}
+
+/* An id of 32 digits begins with the time (k8s/submit/submission.h). */
+static int64_t submission_ms(struct span id)
+{
+	uint64_t ms;
+	return id.n == 32 && hex_number(id, 12, &ms) ? (int64_t)ms : CACHED_NONE;
+}
+
+static void read_annotations(struct reading *r, struct span annotations, struct span labels)
+{
+	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, N };
+	static const char *const KEYS[N] = {
+		"jobName", "totalGpuNumber",      "rest-lit/tags",
+		"config",  "rest-lit/submission", "rest-lit/idempotency"
+	};
+	struct span v[N];
+	scan_members(annotations, KEYS, v, N);
+	read_text(r, v[JOB_NAME], JOB);
+	r->c.legacy = r->texts[JOB].n == 0 || !is_md5(r->texts[NAME]);
+	if (r->texts[JOB].n == 0)
+		r->texts[JOB] = r->texts[NAME];
+	struct span gpus = scan_text(v[GPUS], &r->arena);
+	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
+		r->c.gpus = CACHED_NONE; /* for now */
+	r->texts[TAGS] = cached_tags(v[TAG_LIST], &r->arena);
+	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
+	r->c.key = cached_key(scan_text(v[KEY], &r->arena));
+	r->texts[PRIORITY] = span_cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
+	read_text(r, scan_get(labels, "userName"), USER);
+	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
+	if (r->texts[CLUSTER].n == 0)
+		r->texts[CLUSTER] = SPAN("unknown");
+	r->c.creating = given(scan_get(labels, "rest-lit/creating"));
+}
+
+static void read_version(struct reading *r, struct span version)
+{
+	r->texts[RESOURCE_VERSION] = version;
+	if (parse_i64(version, 0, INT64_MAX, &r->c.version) < 0)
+		r->c.version = 0;
+}
+
+static void read_metadata(struct reading *r, struct span metadata)
+{
+	enum { NAME_, UID_, VERSION, CREATED, DELETED, LABELS, ANNOTATIONS, N };
+	static const char *const KEYS[N] = {
+		"name",   "uid",        "resourceVersion", "creationTimestamp", "deletionTimestamp",
+		"labels", "annotations"
+	};
+	struct span v[N];
+	scan_members(metadata, KEYS, v, N);
+	read_text(r, v[NAME_], NAME);
+	read_text(r, v[UID_], UID);
+	read_text(r, v[VERSION], RESOURCE_VERSION);
+	read_version(r, r->texts[RESOURCE_VERSION]);
+	r->c.created_ms = read_time(r, v[CREATED]);
+	r->c.deleting = given(v[DELETED]);
+	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
+}
+
+/* ---- spec ---- */
+
+static int64_t at_most(int64_t v, int64_t max)
+{
+	return v < max ? v : max;
+}
+
+/* What the containers of one task may use. */
+struct demand {
+	int64_t gpus, milli_cpus, memory_mb;
+};
+
+/* A quantity of Kubernetes in thousandths, bytes for memory: 500m, 2, 1.5, 512Mi.  What is none is
+ * 0, and so is what is written in a way that no template here writes (1e3). */
+static int64_t quantity(struct span text)
+{
+	static const struct {
+		const char *suffix;
+		int64_t thousandths;
+	} UNITS[] = { { "", 1000 },
+		      { "m", 1 },
+		      { "k", INT64_C(1000) * 1000 },
+		      { "M", INT64_C(1000) * 1000 * 1000 },
+		      { "G", INT64_C(1000) * 1000 * 1000 * 1000 },
+		      { "Ki", INT64_C(1000) << 10 },
+		      { "Mi", INT64_C(1000) << 20 },
+		      { "Gi", INT64_C(1000) << 30 } };
+	int64_t n = 0;
+	size_t digits = 0;
+	while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
+		digits++;
+	struct span suffix = { text.p + digits, text.n - digits };
+	for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+		if (span_is(suffix, UNITS[i].suffix) &&
+		    parse_i64((struct span){ text.p, digits }, 0, INT64_MAX / UNITS[i].thousandths,
+		              &n) == 0)
+			return n * UNITS[i].thousandths;
+	return 0;
+}
+
+static void add_limit(struct demand *d, struct span key, struct span value)
+{
+	int64_t n = 0;
+	if (span_is(key, "cpu")) {
+		d->milli_cpus = at_most(d->milli_cpus + quantity(value), INT32_MAX);
+	} else if (span_is(key, "memory")) {
+		d->memory_mb =
+		    at_most(d->memory_mb + quantity(value) / 1000 / (1 << 20), INT32_MAX);
+	} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
+		(void)parse_i64(value, 0, GPUS_MAX, &n); /* what is none is 0 */
+		d->gpus = at_most(d->gpus + n, GPUS_MAX);
+	}
+}
+
+/* Limits of all containers of a role's pod; accelerators by names that end in "/gpu". */
+static struct demand demand_of(struct span role, struct arena *a)
+{
+	struct demand d = { 0 };
+	struct span container;
+	struct span key;
+	struct span value;
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
+	while (scan_item(&containers, &container)) {
+		struct scan limits = scan_begin(scan_path(container, "resources", "limits"));
+		while (scan_member(&limits, &key, &value)) {
+			(void)scan_string(value, a, &value); /* 1 or "1" */
+			add_limit(&d, key, value);
+		}
+	}
+	return d;
+}
+
+static void read_spec(struct reading *r, struct span spec)
+{
+	enum { EXECUTION_TYPE, ROLES, N };
+	static const char *const KEYS[N] = { "executionType", "taskRoles" };
+	struct span v[N];
+	scan_members(spec, KEYS, v, N);
+	read_text(r, v[EXECUTION_TYPE], EXECUTION);
+	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
+	for (char *p = upper; *p; p++) {
+		if (is_lower(*p))
+			*p = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[*p - 'a'];
+	}
+	r->texts[EXECUTION].p = upper;
+
+	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
+		r->c.broken = true;
+	bool sum = r->c.gpus == CACHED_NONE;
+	const int64_t most = INT64_C(1) << 53;
+	int64_t tasks = 0;
+	int64_t gpus = 0;
+	int64_t roles = 0;
+	struct span role;
+	struct scan s = scan_begin(v[ROLES]);
+	for (; scan_item(&s, &role); roles++) {
+		int64_t n = read_int(r, scan_get(role, "taskNumber"), 0, 0);
+		if (scan_type(role) != SCAN_OBJECT)
+			r->c.broken = true;
+		struct demand d = demand_of(role, &r->arena);
+		gpus = at_most(gpus + d.gpus * n, most);
+		r->c.milli_cpus = at_most(r->c.milli_cpus + d.milli_cpus * n, most);
+		r->c.memory_mb = at_most(r->c.memory_mb + d.memory_mb * n, most);
+		tasks = at_most(tasks + n, INT32_MAX);
+	}
+	r->c.roles = (int32_t)at_most(roles, INT32_MAX);
+	r->c.tasks = (int32_t)tasks;
+	if (sum)
+		r->c.gpus = gpus;
+}
+
+/* ---- status ---- */
+
+static void read_retries(struct reading *r, struct span policy)
+{
+	enum { TOTAL, ACCOUNTABLE, DELAY, N };
+	static const char *const KEYS[N] = { "totalRetriedCount", "accountableRetriedCount",
+		                             "retryDelaySec" };
+	struct span v[N];
+	scan_members(policy, KEYS, v, N);
+	r->c.retries = (int32_t)read_int(r, v[TOTAL], 0, 0);
+	r->c.accountable = (int32_t)read_int(r, v[ACCOUNTABLE], 0, 0);
+	r->c.retry_delay_s = (int32_t)read_int(r, v[DELAY], 0, CACHED_NONE);
+}
+
+static void read_status(struct reading *r, struct span status)
+{
+	enum { STATE, RUN, TRANSITION, COMPLETION, POLICY, ATTEMPT, N };
+	static const char *const KEYS[N] = {
+		"state",          "runTime",           "transitionTime",
+		"completionTime", "retryPolicyStatus", "attemptStatus"
+	};
+	struct span v[N];
+	scan_members(status, KEYS, v, N);
+	read_text(r, v[STATE], SUB_STATE);
+	r->c.untouched = !given(status);
+	if (r->c.untouched)
+		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
+	else if (scan_type(status) != SCAN_OBJECT)
+		r->c.broken = true;
+	r->c.completed_ms = read_time(r, v[COMPLETION]);
+	r->c.launched_ms = read_time(r, v[RUN]);
+	r->c.transition_ms = CACHED_NONE;
+	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else it is not known */
+	if (r->c.launched_ms == CACHED_NONE)
+		r->c.launched_ms = r->c.completed_ms;
+	read_retries(r, v[POLICY]);
+	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
+	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code");
+	int64_t number;
+	r->c.has_code = scan_int(code, INT32_MIN, INT32_MAX, &number);
+	r->c.code = (int32_t)read_int(r, code, INT32_MIN, 0);
+}
+
+/* ---- all of it ---- */
+
+/* In one piece: the structure, its texts, the document. */
+static struct cached *make(const struct reading *r, struct span doc)
+{
+	size_t size = sizeof(struct cached) + doc.n;
+	for (size_t i = 0; i < TEXTS; i++)
+		size += r->texts[i].n + 1;
+	struct cached *c = xmalloc(size);
+	memcpy(c, &r->c, sizeof(*c));
+	char *p = (char *)(c + 1);
+	for (size_t i = 0; i < TEXTS; i++) {
+		*text_of(c, TEXT[i].at) = p;
+		bytes_copy(p, r->texts[i].p, r->texts[i].n);
+		p += r->texts[i].n;
+		*p++ = '\0';
+	}
+	if (doc.n)
+		memcpy(p, doc.p, doc.n);
+	c->doc = (struct span){ p, doc.n };
+	c->weight = (size + 31) & ~(size_t)15; /* as malloc takes it */
+	atomic_init(&c->refs, 1);
+	return c;
+}
+
+/* whole: as it came, for what is not kept of it. */
+static bool read_object(struct reading *r, struct span object, struct span whole)
+{
+	enum { METADATA, SPEC, STATUS, N };
+	static const char *const KEYS[N] = { "metadata", "spec", "status" };
+	struct span v[N];
+	scan_members(object, KEYS, v, N);
+	read_metadata(r, v[METADATA]);
+	if (r->texts[NAME].n == 0)
+		return false;
+	read_spec(r, v[SPEC]);
+	if (r->texts[USER].n == 0)
+		r->texts[MAKER] = span_cut(cached_maker(whole, &r->arena), TEXT[MAKER].max);
+	read_status(r, v[STATUS]);
+	r->c.doc_size = object.n;
+	return true;
+}
+
+static struct cached *judge(struct reading *r, struct span doc)
+{
+	r->c.broken |= r->texts[UID].n == 0;
+	r->c.state =
+	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
+	return make(r, doc);
+}
+
+struct cached *cached_new(struct span object)
+{
+	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
+	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
+	struct reading r = { .c = { .gpus = CACHED_NONE } };
+	struct cached *c = NULL;
+	cached_trim(&doc, object);
+	if (!doc.full && read_object(&r, str_view(&doc), object)) /* full: it is no JSON */
+		c = judge(&r, cached_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+	arena_done(&r.arena);
+	return c;
+}
+
+struct cached *cached_new_made(struct span object, const struct cached_made *made)
+{
+	struct reading r = { .c = { .gpus = CACHED_NONE } };
+	struct cached *c = NULL;
+	if (read_object(&r, object, object)) {
+		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
+		read_version(&r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
+		r.texts[EXECUTION] = SPAN("START");
+		r.c.creating = false; /* the mark has gone with the start */
+		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
+		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else it is not known */
+		c = judge(&r, SPAN(""));
+	}
+	arena_done(&r.arena);
+	return c;
+}
+
+struct cached *cached_without_doc(const struct cached *c)
+{
+	struct reading r = { .c = { .gpus = 0 } };
+	memcpy(&r.c, c, sizeof(r.c));
+	for (size_t i = 0; i < TEXTS; i++)
+		r.texts[i] = span_of(*text_of(&r.c, TEXT[i].at));
+	return make(&r, SPAN(""));
+}
+
+const char *cached_shown_user(const struct cached *c)
+{
+	return c->user[0] ? c->user : c->maker[0] ? c->maker : "unknown";
+}
+
+struct cached *cached_hold(const struct cached *c)
+{
+	union {
+		const struct cached *shared;
+		struct cached *counted;
+	} p = { .shared = c };
+	atomic_fetch_add_explicit(&p.counted->refs, 1, memory_order_relaxed);
+	return p.counted;
+}
+
+void cached_drop(const struct cached *c)
+{
+	union {
+		const struct cached *shared;
+		struct cached *counted;
+	} p = { .shared = c };
+	if (c && atomic_fetch_sub_explicit(&p.counted->refs, 1, memory_order_acq_rel) == 1)
+		free(p.counted);
+}
+
+bool cached_doc(const struct cached *c, struct arena *a, struct span *doc)
+{
+	return c->doc.n && cached_unpack(c->doc, c->doc_size, a, doc);
+}
+
+bool cached_same(const struct cached *a, const struct cached *b)
+{
+	struct cached x;
+	struct cached y;
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	for (size_t i = 0; i < TEXTS; i++) {
+		if (i != RESOURCE_VERSION &&
+		    strcmp(*text_of(&x, TEXT[i].at), *text_of(&y, TEXT[i].at)) != 0)
+			return false;
+	}
+	return x.state == y.state && x.legacy == y.legacy && x.broken == y.broken &&
+	       x.deleting == y.deleting && x.has_code == y.has_code && x.code == y.code &&
+	       x.retries == y.retries && x.accountable == y.accountable && x.attempt == y.attempt &&
+	       x.retry_delay_s == y.retry_delay_s && x.tasks == y.tasks && x.roles == y.roles &&
+	       x.gpus == y.gpus && x.created_ms == y.created_ms && x.launched_ms == y.launched_ms &&
+	       x.completed_ms == y.completed_ms;
+}

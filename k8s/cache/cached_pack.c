@@ -1,0 +1,144 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/embed.h"
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cached.h"
+#include "k8s/cache/cached_parts.h"
+
+/* What a deflater may refer to as if it had come before: Frameworks as they are stored, without
+ * what differs, the most frequent last.  Without it they take twice as many bytes.  It is in no
+ * file, so it may be changed at any time. */
+EMBED(dictionary, "k8s/dictionary.txt");
+
+enum {
+	WINDOW = 15,
+	MEMORY = 8,
+	LEVEL = 6,
+	LARGE = 64 << 10, /* bytes from which on speed matters more */
+	LEVEL_LARGE = 1,
+	RATIO_FROM = 64 << 10, /* bytes */
+};
+
+static void *allocate(void *arg, unsigned n, unsigned size)
+{
+	(void)arg;
+	return xmalloc((size_t)n * size); /* zlib's own, a few hundred KiB */
+}
+
+static void give_back(void *arg, void *p)
+{
+	(void)arg;
+	free(p);
+}
+
+/* zlib wants an input that it does not change to be writable. */
+static z_stream stream_of(struct span in, char *out, size_t n)
+{
+	union {
+		const char *given;
+		unsigned char *wanted;
+	} p = { .given = in.p };
+	assert(in.n <= UINT32_MAX && n <= UINT32_MAX);
+	return (z_stream){
+		.zalloc = allocate,
+		.zfree = give_back,
+		.next_in = p.wanted,
+		.avail_in = (unsigned)in.n,
+		.next_out = (unsigned char *)out,
+		.avail_out = (unsigned)n,
+	};
+}
+
+bool cached_pack(struct str *out, struct span text)
+{
+	size_t room = text.n + text.n / 1000 + 64;
+	if (room > out->max - out->n)
+		room = out->max - out->n;
+	if (!str_reserve(out, room))
+		return false;
+	z_stream z = stream_of(text, out->p + out->n, room);
+	int level = text.n < LARGE ? LEVEL : LEVEL_LARGE;
+	if (deflateInit2(&z, level, Z_DEFLATED, -WINDOW, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+		abort(); /* the arguments are right, and memory does not run out */
+	struct span d = EMBEDDED(dictionary);
+	bool done = deflateSetDictionary(&z, (const unsigned char *)d.p, (unsigned)d.n) == Z_OK &&
+	            deflate(&z, Z_FINISH) == Z_STREAM_END;
+	if (done)
+		out->n += z.total_out;
+	(void)deflateEnd(&z); /* what it says of unfinished streams is known */
+	return done;
+}
+
+/* All of it, to exactly n bytes. */
+static bool inflate_all(struct span packed, int window, char *out, size_t n)
+{
+	struct span d = EMBEDDED(dictionary);
+	z_stream z = stream_of(packed, out, n);
+	if (inflateInit2(&z, window) != Z_OK)
+		abort();
+	bool ready = window > 0 ||
+	             inflateSetDictionary(&z, (const unsigned char *)d.p, (unsigned)d.n) == Z_OK;
+	bool done =
+	    ready && inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
+	(void)inflateEnd(&z); /* cannot fail */
+	return done;
+}
+
+bool cached_unpack(struct span packed, size_t size, struct arena *a, struct span *text)
+{
+	char *p = arena_alloc(a, size + 1);
+	if (!inflate_all(packed, -WINDOW, p, size))
+		return false;
+	p[size] = '\0';
+	*text = (struct span){ p, size };
+	return true;
+}
+
+bool cached_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a, struct span *text)
+{
+	enum { TRAILER = 4, SMALLEST = 18 };
+	if (packed.n < SMALLEST || packed.n > UINT32_MAX)
+		return false;
+	/* How many bytes it says it is: the last four, little endian. */
+	size_t n = 0;
+	for (size_t i = TRAILER; i > 0; i--)
+		n = n << 8 | (unsigned char)packed.p[packed.n - TRAILER + i - 1];
+	if (n > max || (n > RATIO_FROM && n / ratio > packed.n))
+		return false;
+	char *p = arena_alloc(a, n + 1);
+	if (!inflate_all(packed, 16 + WINDOW, p, n))
+		return false;
+	p[n] = '\0';
+	*text = (struct span){ p, n };
+	return true;
+}
+
+static bool is_given(struct span value)
+{
+	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
+}
+
+bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
+{
+	enum { PLAIN, COMPRESSED, N };
+	enum { RATIO = 200, DEPTH = 64 };
+	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
+	struct span v[N];
+	struct span packed;
+	struct span text;
+	scan_members(attempt_status, KEYS, v, N);
+	if (is_given(v[PLAIN]) || !is_given(v[COMPRESSED])) {
+		*out = is_given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
+		return !is_given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
+	}
+	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
+		return false;
+	if (!cached_gunzip(packed, CACHED_INFLATED_MAX, RATIO, a, &text) ||
+	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
+		return false;
+	*out = text;
+	return true;
+}

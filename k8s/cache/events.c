@@ -1,0 +1,344 @@
+/*
+ * Events by Framework: a table of groups, of at most EVENTS_PER_FRAMEWORK each, and over all of
+ * them a heap, the oldest on top, so that what goes first is found at once in whatever order they
+ * come: a list is ordered by names.
+ */
+#include "k8s/cache/events.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/crypto/hash.h"
+#include "k8s/cache/event_read.h"
+
+enum { BUCKETS = 4096 };
+
+struct group;
+
+struct record {
+	struct event event; /* its texts are behind it */
+	struct group *group;
+	size_t at; /* in the heap */
+	size_t bytes;
+	unsigned list; /* seen since the beginning of that list */
+	char texts[];
+};
+
+struct group {
+	struct group *next; /* of its bucket */
+	size_t n;
+	struct record *v[EVENTS_PER_FRAMEWORK]; /* in no order */
+	size_t name_n;
+	char name[];
+};
+
+struct events {
+	pthread_mutex_t lock; /* of all below */
+	struct hash_key key;
+	struct group *buckets[BUCKETS];
+	struct record **heap;
+	size_t n, room;
+	size_t bytes, max_bytes;
+	unsigned list;
+	char *trouble;
+};
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static void heap_set(struct events *e, size_t at, struct record *r)
+{
+	e->heap[at] = r;
+	r->at = at;
+}
+
+static void heap_up(struct events *e, size_t at)
+{
+	struct record *r = e->heap[at];
+	for (size_t up; at > 0; at = up) {
+		up = (at - 1) / 2;
+		if (e->heap[up]->event.last_ms <= r->event.last_ms)
+			break;
+		heap_set(e, at, e->heap[up]);
+	}
+	heap_set(e, at, r);
+}
+
+static void heap_down(struct events *e, size_t at)
+{
+	struct record *r = e->heap[at];
+	for (size_t down; (down = 2 * at + 1) < e->n; at = down) {
+		if (down + 1 < e->n &&
+		    e->heap[down + 1]->event.last_ms < e->heap[down]->event.last_ms)
+			down++;
+		if (r->event.last_ms <= e->heap[down]->event.last_ms)
+			break;
+		heap_set(e, at, e->heap[down]);
+	}
+	heap_set(e, at, r);
+}
+
+static void heap_add(struct events *e, struct record *r)
+{
+	if (e->n == e->room) {
+		e->room = e->room ? 2 * e->room : 64;
+		e->heap = xrealloc(e->heap, e->room * sizeof(struct record *));
+	}
+	e->heap[e->n] = r;
+	heap_up(e, e->n++);
+}
+
+static void heap_take(struct events *e, struct record *r)
+{
+	size_t at = r->at;
+	struct record *last = e->heap[--e->n];
+	if (last == r)
+		return;
+	e->heap[at] = last;
+	heap_up(e, at);
+	heap_down(e, last->at);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static struct group **group_at(struct events *e, struct span name)
+{
+	struct group **g = &e->buckets[hash_bytes(&e->key, name) % BUCKETS];
+	while (*g && !span_eq((struct span){ (*g)->name, (*g)->name_n }, name))
+		g = &(*g)->next;
+	return g;
+}
+
+static struct group *group_of(struct events *e, struct span name)
+{
+	struct group **at = group_at(e, name);
+	struct group *g = *at;
+	if (g)
+		return g;
+	g = xcalloc(1, sizeof(*g) + name.n);
+	g->name_n = name.n;
+	memcpy(g->name, name.p, name.n);
+	e->bytes += sizeof(*g) + name.n;
+	*at = g;
+	return g;
+}
+
+static struct record *find(const struct group *g, struct span uid)
+{
+	for (size_t i = 0; g && i < g->n; i++) {
+		if (span_eq(g->v[i]->event.uid, uid))
+			return g->v[i];
+	}
+	return NULL;
+}
+
+static void drop_group(struct events *e, struct group *g)
+{
+	struct group **at = group_at(e, (struct span){ g->name, g->name_n });
+	*at = g->next;
+	e->bytes -= sizeof(*g) + g->name_n;
+	free(g);
+}
+
+static void drop(struct events *e, struct record *r)
+{
+	struct group *g = r->group;
+	size_t i = 0;
+	while (g->v[i] != r)
+		i++;
+	g->v[i] = g->v[--g->n];
+	heap_take(e, r);
+	e->bytes -= r->bytes;
+	free(r);
+	if (g->n == 0)
+		drop_group(e, g);
+}
+
+static struct record *oldest_of(const struct group *g)
+{
+	struct record *oldest = g->v[0];
+	for (size_t i = 1; i < g->n; i++) {
+		if (g->v[i]->event.last_ms < oldest->event.last_ms)
+			oldest = g->v[i];
+	}
+	return oldest;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+enum { TEXTS = 10 };
+
+static void texts_of(struct event *e, struct span *out[static TEXTS])
+{
+	struct span *const all[TEXTS] = { &e->uid,       &e->framework, &e->role,   &e->pod,
+		                          &e->pod_uid,   &e->type,      &e->reason, &e->message,
+		                          &e->component, &e->host };
+	memcpy(out, all, sizeof(all));
+}
+
+/* Copy the texts of an event to where they fit. */
+static void move_texts(struct event *e, char *to)
+{
+	struct span *text[TEXTS];
+	texts_of(e, text);
+	for (size_t i = 0; i < TEXTS; i++) {
+		if (text[i]->n)
+			memcpy(to, text[i]->p, text[i]->n);
+		text[i]->p = to;
+		to += text[i]->n;
+	}
+}
+
+static size_t texts_size(const struct event *e)
+{
+	return e->uid.n + e->framework.n + e->role.n + e->pod.n + e->pod_uid.n + e->type.n +
+	       e->reason.n + e->message.n + e->component.n + e->host.n;
+}
+
+static struct record *record_new(const struct event *e)
+{
+	size_t n = texts_size(e);
+	struct record *r = xmalloc(sizeof(*r) + n);
+	*r = (struct record){ .event = *e, .bytes = sizeof(*r) + n + sizeof(void *) };
+	move_texts(&r->event, r->texts);
+	return r;
+}
+
+static void put(struct events *e, const struct event *event)
+{
+	struct group *g = *group_at(e, event->framework);
+	struct record *old = find(g, event->uid);
+	if (!old && g && g->n == EVENTS_PER_FRAMEWORK)
+		old = oldest_of(g);
+	if (old)
+		drop(e, old); /* and its group, if it was the only one */
+	struct record *r = record_new(event);
+	g = group_of(e, event->framework);
+	r->group = g;
+	r->list = e->list;
+	g->v[g->n++] = r;
+	e->bytes += r->bytes;
+	heap_add(e, r);
+	while (e->bytes > e->max_bytes && e->n > 0)
+		drop(e, e->heap[0]);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+struct events *events_new(size_t max_bytes)
+{
+	struct events *e = xcalloc(1, sizeof(*e));
+	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
+	e->key = hash_key_new();
+	e->max_bytes = max_bytes;
+	e->trouble = xstrdup("they have not been listed yet");
+	return e;
+}
+
+void events_free(struct events *e)
+{
+	if (!e)
+		return;
+	while (e->n > 0)
+		drop(e, e->heap[e->n - 1]);
+	free(e->heap);
+	free(e->trouble);
+	(void)pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+static void lock(struct events *e)
+{
+	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as its counterpart */
+}
+
+static void unlock(struct events *e)
+{
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+void events_put(struct events *e, struct span object)
+{
+	ARENA_AUTO arena = { 0 };
+	struct event event;
+	if (!event_read(object, &arena, &event))
+		return;
+	lock(e);
+	put(e, &event);
+	unlock(e);
+}
+
+void events_remove(struct events *e, struct span object)
+{
+	ARENA_AUTO arena = { 0 };
+	struct event event;
+	if (!event_read(object, &arena, &event))
+		return;
+	lock(e);
+	struct record *r = find(*group_at(e, event.framework), event.uid);
+	if (r)
+		drop(e, r);
+	unlock(e);
+}
+
+void events_begin(struct events *e)
+{
+	lock(e);
+	e->list++;
+	unlock(e);
+}
+
+void events_end(struct events *e)
+{
+	lock(e);
+	/* The last one of the heap takes the place of one that goes: it was looked at, or is
+	 * looked at again there. */
+	for (size_t i = e->n; i-- > 0;) {
+		while (i < e->n && e->heap[i]->list != e->list)
+			drop(e, e->heap[i]);
+	}
+	unlock(e);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct event *x = a;
+	const struct event *y = b;
+	if (x->last_ms != y->last_ms)
+		return x->last_ms < y->last_ms ? 1 : -1;
+	size_t n = x->uid.n < y->uid.n ? x->uid.n : y->uid.n;
+	int c = memcmp(x->uid.p, y->uid.p, n); /* so that the order stays the same */
+	return c ?: (x->uid.n > y->uid.n) - (x->uid.n < y->uid.n);
+}
+
+size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out)
+{
+	lock(e);
+	const struct group *g = *group_at(e, framework);
+	size_t n = g ? g->n : 0;
+	*out = ARENA_NEW(a, struct event, n ? n : 1);
+	for (size_t i = 0; i < n; i++) {
+		(*out)[i] = g->v[i]->event;
+		move_texts(&(*out)[i], arena_alloc(a, texts_size(&(*out)[i]) + 1));
+	}
+	unlock(e);
+	qsort(*out, n, sizeof(**out), compare);
+	return n;
+}
+
+void events_trouble(struct events *e, const char *why)
+{
+	lock(e);
+	free(e->trouble);
+	e->trouble = why ? xstrdup(why) : NULL;
+	unlock(e);
+}
+
+const char *events_problem(struct events *e, struct arena *a)
+{
+	lock(e);
+	const char *why = e->trouble ? arena_dup(a, span_of(e->trouble)) : NULL;
+	unlock(e);
+	return why;
+}

@@ -1,0 +1,484 @@
+/*
+ * The thread that follows a collection, and its connection; see reflector.h.  What it asks for and
+ * when stands in reflect.c, what answers are made of in watch_event.c.
+ */
+#include "k8s/cache/reflector.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "k8s/cache/reflect.h"
+#include "k8s/cache/watch_lines.h"
+#include "k8s/transport/curl.h"
+#include "k8s/transport/paths.h"
+
+enum {
+	POLL_MS = 5000,       /* longest sleep: how soon a connection is seen to be fine */
+	PATIENCE_MS = 20000,  /* for an answer to begin, and between two pieces of a list */
+	LIST_MAX_MS = 600000, /* of one page */
+	MARGIN_MS = 30000,    /* for a watch to end when it was said to */
+	FINE_MS = 5000,       /* a watch that has lasted so long is well */
+	KEEPALIVE_IDLE_S = 20,
+	KEEPALIVE_INTERVAL_S = 10, /* nine of them unanswered: the kernel gives up */
+	RECEIVE = 64 << 10,
+	URL_ROOM = 16384,
+	HEADER_ROOM = 20000,
+	WHY_ROOM = 512,
+};
+
+struct reflector {
+	struct reflector_settings settings;
+	struct arena texts; /* its texts */
+	pthread_t thread;
+	atomic_bool stop;
+	/* The rest is the thread's own once it runs. */
+	struct reflect state;
+	CURLM *multi;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct str authorization; /* the header line */
+	unsigned token_version;   /* of that line */
+	int64_t next_ms;          /* when to ask again, while not asking */
+	bool known;               /* a list has come to its end */
+	bool listing;             /* begin was called, and end was not */
+	char *why;                /* the trouble that was told last; NULL: none */
+	/* the exchange under way */
+	bool asking;
+	enum reflect_ask ask;
+	int64_t watched_ms, heard_ms; /* the watch began, which is no list any more; bytes came */
+	bool heard;                   /* something of use has come */
+	enum reflect_fault fault;     /* found in what has come; FAULT_NONE: nothing */
+	int64_t event_code;           /* of the ERROR event that ended the watch; 0: none */
+	long refused;                 /* status of the exchange before, if that was 403 or 404 */
+	struct str body;              /* of a page */
+	struct watch_lines lines;     /* of a watch */
+};
+
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+static void tell(struct reflector *r, const char *why)
+{
+	if (why ? r->why && strcmp(why, r->why) == 0 : !r->why)
+		return;
+	free(r->why);
+	r->why = why ? xstrdup(why) : NULL;
+	r->settings.trouble(r->settings.arg, why);
+}
+
+static const char *hint(long status)
+{
+	switch (status) {
+	case 0:
+		return "the connection was lost";
+	case 200:
+		return "what it answers is not as it should be";
+	case 401:
+		return "it does not take this server's token";
+	case 403:
+		return "the role of this server lacks the verb list or watch";
+	case 404:
+		return "it does not know this resource: its CustomResourceDefinition is not there";
+	case 410:
+		return "what it has told is too old again and again";
+	case 413:
+		return "one object is larger than a page may be";
+	case 429:
+	case 503:
+		return "it has too much to do, or is starting";
+	default:
+		return "it does not say why in words that could be passed on";
+	}
+}
+
+/* An API server that has just started refuses for a moment what it allows: it has not loaded its
+ * roles and CustomResourceDefinitions yet.  Twice in a row it means what it says. */
+static bool may_be_starting(struct reflector *r, long status)
+{
+	bool first = (status == 403 || status == 404) && r->refused != status;
+	r->refused = status;
+	return first;
+}
+
+static void tell_failure(struct reflector *r, CURLcode result, long status)
+{
+	STR_AUTO why = STR_INIT(WHY_ROOM);
+	bool starting = may_be_starting(r, status);
+	/* What goes by by itself is not worth a word. */
+	if (starting || (r->known && r->state.failures < 2))
+		return;
+	str_puts(&why, r->ask == ASK_LIST ? "list " : "watch ");
+	resource_name(&why, r->settings.kind);
+	str_printf(&why, " in namespace %s: ", r->settings.namespace_name);
+	if (status)
+		str_printf(&why, "HTTP status %ld: %s", status, hint(status));
+	else
+		str_puts(&why, result ? curl_easy_strerror(result) : hint(0));
+	tell(r, str_c(&why));
+}
+
+/* ---- what has come --------------------------------------------------------------------------- */
+
+static void well(struct reflector *r)
+{
+	r->heard = true;
+	tell(r, NULL);
+}
+
+static void begin_list(struct reflector *r)
+{
+	r->listing = true;
+	r->settings.begin(r->settings.arg);
+}
+
+static void end_list(struct reflector *r)
+{
+	r->listing = false;
+	r->known = true;
+	r->watched_ms = clock_ms();
+	r->settings.end(r->settings.arg, version_number(r->state.version));
+}
+
+static void bookmark(struct reflector *r, const struct watch_event *e)
+{
+	if (!r->listing) {
+		reflect_heard(&r->state, e->version);
+		r->settings.seen(r->settings.arg, version_number(e->version));
+	} else if (e->initial_end && e->version[0]) {
+		reflect_heard(&r->state, e->version);
+		end_list(r);
+	}
+}
+
+static void take_event(struct reflector *r, const struct watch_event *e)
+{
+	void *arg = r->settings.arg;
+	switch (e->what) {
+	case WATCH_PUT:
+		r->settings.put(arg, e->object);
+		break;
+	case WATCH_GONE:
+		r->settings.remove(arg, e->object);
+		break;
+	case WATCH_BOOKMARK:
+		bookmark(r, e);
+		break;
+	case WATCH_ERROR:
+		r->event_code = e->code;
+		r->fault = reflect_status(r->ask, e->code);
+		return;
+	case WATCH_NONE:
+	case WATCH_WHAT_MAX:
+		return;
+	}
+	/* Until a streaming list is over, nothing is known up to any version. */
+	if (!r->listing && e->what != WATCH_BOOKMARK)
+		reflect_heard(&r->state, e->version);
+	well(r);
+}
+
+static void take_line(void *arg, struct span line, bool cut)
+{
+	struct reflector *r = arg;
+	ARENA_AUTO arena = { 0 };
+	struct watch_event e;
+	if (r->fault != FAULT_NONE || atomic_load(&r->stop))
+		return;
+	if (cut) {
+		e = watch_event_read_cut(line, &arena);
+	} else if (scan_valid(line, SCAN_DEPTH_MAX)) {
+		e = watch_event_read(line);
+	} else {
+		r->fault =
+		    FAULT_REFUSED; /* this is no API server, or something between is broken */
+		return;
+	}
+	take_event(r, &e);
+}
+
+static long status_of(const struct reflector *r)
+{
+	long status = 0;
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
+	return status;
+}
+
+static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
+{
+	struct reflector *r = arg;
+	struct span bytes = { from, size * count };
+	r->heard_ms = clock_ms();
+	if (atomic_load(&r->stop))
+		return 0; /* which ends the transfer */
+	if (status_of(r) != 200)
+		return bytes.n; /* the status says all that we pass on */
+	if (r->ask != ASK_LIST)
+		watch_lines_take(&r->lines, bytes, take_line, r);
+	else
+		str_span(&r->body, bytes);
+	if (r->body.full)
+		r->fault = FAULT_TOO_LARGE;
+	return r->fault == FAULT_NONE ? bytes.n : 0;
+}
+
+static void put_items(struct reflector *r, struct span items)
+{
+	struct scan s = scan_begin(items);
+	struct span item;
+	while (!atomic_load(&r->stop) && scan_item(&s, &item)) {
+		ARENA_AUTO arena = { 0 };
+		if (item.n > r->settings.max_object)
+			item = watch_stub(item, &arena);
+		if (item.p)
+			r->settings.put(r->settings.arg, item);
+	}
+}
+
+static enum reflect_fault take_page(struct reflector *r)
+{
+	ARENA_AUTO arena = { 0 };
+	struct list_page page;
+	struct span body = str_view(&r->body);
+	if (!scan_valid(body, SCAN_DEPTH_MAX) || !list_page_read(body, &arena, &page))
+		return FAULT_REFUSED;
+	if (r->state.more.n == 0)
+		begin_list(r); /* also when the last one was not to be ended */
+	put_items(r, page.items);
+	if (atomic_load(&r->stop))
+		return FAULT_NONE;
+	if (reflect_page(&r->state, &page))
+		end_list(r);
+	well(r);
+	return FAULT_NONE;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static unsigned watch_seconds(void)
+{
+	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;
+	return REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
+}
+
+static void forget_headers(struct reflector *r)
+{
+	for (struct curl_slist *h = r->headers; h; h = h->next)
+		wipe(h->data, strlen(h->data)); /* the token */
+	curl_slist_free_all(r->headers);
+	r->headers = NULL;
+}
+
+static CURLcode set_headers(struct reflector *r)
+{
+	struct str line = STR_INIT(HEADER_ROOM);
+	if (login_header(r->settings.login, &r->token_version, &line)) {
+		str_wipe(&r->authorization);
+		r->authorization = line;
+	}
+	forget_headers(r);
+	r->headers = curl_slist_append(NULL, "Accept: application/json");
+	if (r->authorization.n > 0)
+		(void)curl_slist_append(r->headers, str_c(&r->authorization)); /* aborts */
+	return curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
+}
+
+static CURLcode set_request(struct reflector *r)
+{
+	const struct reflector_settings *s = &r->settings;
+	STR_AUTO url = STR_INIT(URL_ROOM);
+	unsigned seconds = watch_seconds();
+	long most = r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS;
+	str_puts(&url, s->login->url);
+	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* looked at in reflector_new */
+	str_char(&url, '?');
+	reflect_query(&r->state, s->selector, seconds, &url);
+	CURLcode bad = url.full ? CURLE_URL_MALFORMAT : CURLE_OK;
+	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_URL, str_c(&url));
+	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, most);
+	return bad ?: set_headers(r);
+}
+
+static void ended(struct reflector *r, CURLcode result);
+
+static void begin(struct reflector *r)
+{
+	r->ask = reflect_ask(&r->state);
+	r->watched_ms = r->heard_ms = clock_ms();
+	r->heard = false;
+	r->fault = FAULT_NONE;
+	r->event_code = 0;
+	r->asking = true;
+	CURLcode bad = set_request(r);
+	if (r->ask == ASK_STREAM)
+		begin_list(r);
+	if (bad || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
+		ended(r, bad ?: CURLE_FAILED_INIT);
+}
+
+/* What it came to, when all has been said. */
+static enum reflect_fault judge(struct reflector *r, CURLcode result, long status)
+{
+	if (r->fault != FAULT_NONE)
+		return r->fault;
+	if (status && status != 200)
+		return reflect_status(r->ask, status);
+	if (!status && !r->heard)
+		return FAULT_AWAY;
+	if (r->ask == ASK_STREAM && status && r->listing)
+		return FAULT_NO_STREAM;
+	if (r->ask == ASK_LIST && result == CURLE_OK && status)
+		return take_page(r);
+	return r->heard ? FAULT_NONE : FAULT_LATER;
+}
+
+static void ended(struct reflector *r, CURLcode result)
+{
+	curl_off_t retry_after_s = 0;
+	long status = status_of(r);
+	enum reflect_fault fault = judge(r, result, status);
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
+		retry_after_s = REFLECT_PAUSE_MAX_MS / 1000;
+	r->next_ms = clock_ms() + reflect_end(&r->state, fault, (int)retry_after_s);
+	if (fault == FAULT_TOO_LARGE)
+		status = 413;
+	else if (r->event_code)
+		status = (long)r->event_code;
+	else if (status == 200 && fault == FAULT_LATER)
+		status = 0; /* it began well, and was cut off */
+	if (r->state.failures)
+		tell_failure(r, result, status);
+	else
+		r->refused = 0;
+	(void)curl_multi_remove_handle(r->multi, r->easy); /* it was added, most likely */
+	watch_lines_clear(&r->lines);
+	str_done(&r->body);
+	r->body = STR_INIT(r->settings.max_page);
+	r->asking = false;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void look_at_clock(struct reflector *r)
+{
+	int64_t now = clock_ms();
+	bool answers = status_of(r) == 200;
+	bool patient = answers && r->ask != ASK_LIST && !r->listing;
+	if (!patient && now - r->heard_ms > PATIENCE_MS)
+		ended(r, CURLE_OPERATION_TIMEDOUT);
+	else if (patient && now - r->watched_ms > FINE_MS) {
+		reflect_lasts(&r->state);
+		well(r);
+	}
+}
+
+static void turn(struct reflector *r)
+{
+	int left;
+	int running;
+	(void)curl_multi_perform(r->multi, &running); /* errors show in the transfer */
+	const CURLMsg *m = curl_multi_info_read(r->multi, &left);
+	if (m)
+		ended(r, m->data.result);
+	if (r->asking)
+		look_at_clock(r);
+}
+
+static int time_to_wait(const struct reflector *r)
+{
+	int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
+	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
+}
+
+static void *reflector_main(void *arg)
+{
+	struct reflector *r = arg;
+	while (!atomic_load(&r->stop)) {
+		if (!r->asking && clock_ms() >= r->next_ms)
+			begin(r);
+		turn(r);
+		/* Less if libcurl has something to do earlier, and until woken up. */
+		if (!atomic_load(&r->stop))
+			(void)curl_multi_poll(r->multi, NULL, 0, time_to_wait(r), NULL);
+	}
+	return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int set_up_handle(struct reflector *r, struct err *e)
+{
+	r->easy = curl_handle(r->settings.login, e);
+	if (!r->easy)
+		return -1;
+	CURL *h = r->easy;
+	CURLcode bad = curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)RECEIVE);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, take_bytes);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, r);
+	return bad ? err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_easy_strerror(bad)) : 0;
+}
+
+static int set_up(struct reflector *r, struct err *e)
+{
+	const char *namespace_name = r->settings.namespace_name;
+	if (!segment_ok(namespace_name))
+		return err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace",
+		               namespace_name);
+	if (curl_start(e) < 0)
+		return -1;
+	r->multi = curl_multi_init();
+	if (!r->multi)
+		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
+	if (set_up_handle(r, e) < 0)
+		return -1;
+	return pthread_create(&r->thread, NULL, reflector_main, r)
+	           ? err_set(e, UNKNOWN_ERROR, "pthread_create failed")
+	           : 0;
+}
+
+static void done(struct reflector *r)
+{
+	if (r->asking)
+		(void)curl_multi_remove_handle(r->multi, r->easy); /* it was added */
+	curl_easy_cleanup(r->easy);
+	if (r->multi)
+		(void)curl_multi_cleanup(r->multi); /* no handle is left in it */
+	forget_headers(r);
+	str_wipe(&r->authorization);
+	str_done(&r->body);
+	watch_lines_clear(&r->lines);
+	reflect_done(&r->state);
+	free(r->why);
+	arena_done(&r->texts);
+	free(r);
+}
+
+struct reflector *reflector_new(const struct reflector_settings *s, struct err *e)
+{
+	struct reflector *r = xcalloc(1, sizeof(*r));
+	r->settings = *s;
+	r->settings.namespace_name = arena_dup(&r->texts, span_of(s->namespace_name));
+	r->settings.selector = s->selector ? arena_dup(&r->texts, span_of(s->selector)) : NULL;
+	r->body = STR_INIT(s->max_page);
+	r->lines = WATCH_LINES_INIT(s->max_object);
+	reflect_init(&r->state, s->page);
+	if (set_up(r, e) == 0)
+		return r;
+	done(r);
+	return NULL;
+}
+
+void reflector_free(struct reflector *r)
+{
+	if (!r)
+		return;
+	atomic_store(&r->stop, true);
+	(void)curl_multi_wakeup(r->multi);
+	(void)pthread_join(r->thread, NULL); /* our own thread, joined once */
+	done(r);
+}

@@ -1,0 +1,287 @@
+/*
+ * Files that survive a crash; see files.h.  Other users of the machine must not be
+ * able to plant links here or to read what is here, so nothing is followed, and the
+ * directory is refused if it is open to anybody else.
+ */
+#include "k8s/dirstore/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+#include "k8s/transport/paths.h"
+
+static const char SUFFIX[] = ".json";
+static const char TEMPORARY[] = ".new-";
+enum { NAME_ROOM = 300, KEY_MAX = 253 };
+
+static void close_fd(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd); /* read-only, or synced before */
+}
+#define FD_AUTO __attribute__((cleanup(close_fd))) int
+
+/* ---- file names -------------------------------------------------------------------- */
+
+const char *key_name(const char *key)
+{
+	const char *mark = strchr(key, '~');
+	return mark ? mark + 1 : key;
+}
+
+struct span key_namespace(const char *key)
+{
+	const char *name = key_name(key);
+	return name == key ? SPAN("") : (struct span){ key, (size_t)(name - key) - 1 };
+}
+
+/* Both parts are segments, and it is not too long for a file. */
+static bool key_ok(const char *key)
+{
+	struct span ns = key_namespace(key);
+	if (!segment_ok(key_name(key)) || strlen(key) > KEY_MAX)
+		return false;
+	if (ns.n == 0)
+		return key_name(key) == key;
+	FREE_AUTO char *copy = xstrndup(ns.p, ns.n);
+	return segment_ok(copy);
+}
+
+static int file_name(char out[static NAME_ROOM], const char *key)
+{
+	if (!key_ok(key))
+		return -EINVAL;
+	(void)snprintf(out, NAME_ROOM, "%s%s", key, SUFFIX);
+	return 0;
+}
+
+/* The key of the object that a file holds; false for any other file. */
+static bool object_key(char key[static NAME_ROOM], const char *file)
+{
+	size_t n = strlen(file);
+	size_t suffix = sizeof(SUFFIX) - 1;
+	if (n <= suffix || n >= NAME_ROOM || strcmp(file + n - suffix, SUFFIX) != 0)
+		return false;
+	memcpy(key, file, n - suffix);
+	key[n - suffix] = '\0';
+	return key_ok(key);
+}
+
+/* ---- directories ------------------------------------------------------------------- */
+
+/* Why a directory that is open as fd cannot be used, or NULL. */
+static const char *directory_fault(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return strerrordesc_np(errno);
+	if (st.st_uid != geteuid())
+		return "belongs to another user";
+	if ((st.st_mode & 077) != 0)
+		return "is open to other users (needs chmod 0700)";
+	return NULL;
+}
+
+static int open_directory(int at, const char *path, const char **fault)
+{
+	if (mkdirat(at, path, 0700) != 0 && errno != EEXIST) {
+		*fault = strerrordesc_np(errno);
+		return -1;
+	}
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		bool other = errno == ELOOP || errno == ENOTDIR;
+		*fault = other ? "is no directory" : strerrordesc_np(errno);
+		return -1;
+	}
+	*fault = directory_fault(fd);
+	if (*fault == NULL)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+/* A stream on the directory with a position of its own. */
+static DIR *open_stream(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (d == NULL)
+		close_fd(&fd);
+	return d;
+}
+
+/* Files that were being written when the machine stopped. */
+static void remove_leftovers(int dir)
+{
+	DIR *d = open_stream(dir);
+	if (d == NULL)
+		return;
+	/* Nobody else reads this stream: readdir is safe here. */
+	for (struct dirent *f; (f = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
+		if (strncmp(f->d_name, TEMPORARY, sizeof(TEMPORARY) - 1) == 0)
+			(void)unlinkat(dir, f->d_name, 0); /* the next start tries again */
+	}
+	(void)closedir(d);
+}
+
+static int open_kinds(struct files *f, const char *path, struct err *e)
+{
+	for (enum object_kind k = 0; k < KIND_MADE; k++) {
+		const char *fault = NULL;
+		f->dir[k] = open_directory(f->root, resource_of(k)->plural, &fault);
+		if (f->dir[k] < 0)
+			return err_set(e, UNKNOWN_ERROR, "%s/%s %s", path, resource_of(k)->plural,
+			               fault);
+		remove_leftovers(f->dir[k]);
+	}
+	if (fsync(f->root) != 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
+	return 0;
+}
+
+int files_open(struct files *f, const char *path, struct err *e)
+{
+	const char *fault = NULL;
+	*f = FILES_CLOSED;
+	f->root = open_directory(AT_FDCWD, path, &fault);
+	if (f->root < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s %s", path, fault);
+	if (flock(f->root, LOCK_EX | LOCK_NB) != 0) {
+		files_close(f);
+		return err_set(e, UNKNOWN_ERROR, "%s is in use by another process", path);
+	}
+	remove_leftovers(f->root);
+	if (open_kinds(f, path, e) != 0) {
+		files_close(f);
+		return -1;
+	}
+	return 0;
+}
+
+void files_close(struct files *f)
+{
+	for (enum object_kind k = 0; k < KIND_MADE; k++)
+		close_fd(&f->dir[k]);
+	close_fd(&f->root); /* gives the lock back */
+	*f = FILES_CLOSED;
+}
+
+/* ---- files ------------------------------------------------------------------------- */
+
+static int read_all(int fd, struct str *out)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > FILE_SIZE_MAX)
+		return -EFBIG;
+	char chunk[16384];
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return out->full ? -EFBIG : 0;
+		str_put(out, chunk, (size_t)n);
+	}
+}
+
+int files_read(const struct files *f, enum object_kind kind, const char *key, struct str *out)
+{
+	char file[NAME_ROOM];
+	int bad = file_name(file, key);
+	if (bad)
+		return bad;
+	FD_AUTO fd = openat(f->dir[kind], file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return read_all(fd, out);
+}
+
+static int write_all(int fd, struct span text)
+{
+	while (text.n > 0) {
+		ssize_t n = write(fd, text.p, text.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text.p += n;
+		text.n -= (size_t)n;
+	}
+	return fsync(fd) == 0 ? 0 : -errno;
+}
+
+/* Write and sync a new file, whose name goes to `temporary`. */
+static int write_temporary(int dir, char temporary[static NAME_ROOM], struct span text)
+{
+	char digits[33];
+	random_hex(digits, 16);
+	(void)snprintf(temporary, NAME_ROOM, "%s%s", TEMPORARY, digits);
+	FD_AUTO fd =
+	    openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	return write_all(fd, text);
+}
+
+int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text)
+{
+	char file[NAME_ROOM];
+	char temporary[NAME_ROOM];
+	int dir = f->dir[kind];
+	int bad = file_name(file, key);
+	if (bad)
+		return bad;
+	bad = write_temporary(dir, temporary, text);
+	if (bad == 0 && renameat(dir, temporary, dir, file) != 0)
+		bad = -errno;
+	if (bad) {
+		(void)unlinkat(dir, temporary, 0); /* else it goes at the next start */
+		return bad;
+	}
+	return fsync(dir) == 0 ? 0 : -errno;
+}
+
+int files_probe(const struct files *f)
+{
+	char temporary[NAME_ROOM];
+	static const char BLOCK[4096];
+	int bad = write_temporary(f->root, temporary, (struct span){ BLOCK, sizeof(BLOCK) });
+	(void)unlinkat(f->root, temporary, 0); /* not there if it could not be made */
+	return bad;
+}
+
+int files_remove(const struct files *f, enum object_kind kind, const char *key)
+{
+	char file[NAME_ROOM];
+	int bad = file_name(file, key);
+	if (bad)
+		return bad;
+	if (unlinkat(f->dir[kind], file, 0) != 0)
+		return -errno;
+	return fsync(f->dir[kind]) == 0 ? 0 : -errno;
+}
+
+int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)
+{
+	DIR *d = open_stream(f->dir[kind]);
+	if (d == NULL)
+		return -errno;
+	char key[NAME_ROOM];
+	for (struct dirent *file; (file = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
+		if (object_key(key, file->d_name))
+			visit(arg, kind, key);
+	}
+	(void)closedir(d);
+	return 0;
+}

@@ -1,0 +1,247 @@
+/*
+ * The store of --standalone: a directory, worked on by one thread of its own, since
+ * fsync takes its time and a loop must never wait.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "k8s/dirstore/shelf.h"
+#include "k8s/transport/backend.h"
+#include "k8s/transport/paths.h"
+
+struct local_store;
+
+/* A request on its way to the worker and back. */
+struct task {
+	struct task *next;
+	struct local_store *from;
+	struct pending *p;
+	struct answer answer;
+};
+
+struct tasks {
+	struct task *head, *last;
+};
+
+struct local {
+	struct shelf *shelf; /* the worker's */
+	pthread_t worker;
+	pthread_mutex_t lock; /* of all below, and of each store's `answered` */
+	pthread_cond_t wake;
+	struct tasks todo;
+	bool stop;
+};
+
+struct local_store {
+	struct store s; /* first */
+	struct local *local;
+	int event;
+	struct tasks answered;
+};
+
+static void tasks_append(struct tasks *l, struct task *t)
+{
+	t->next = NULL;
+	if (l->head != NULL)
+		l->last->next = t;
+	else
+		l->head = t;
+	l->last = t;
+}
+
+static struct task *tasks_take(struct tasks *l)
+{
+	struct task *t = l->head;
+	if (t != NULL)
+		l->head = t->next;
+	return t;
+}
+
+/* ---- the worker -------------------------------------------------------------------- */
+
+static struct task *next_task(struct local *l)
+{
+	(void)pthread_mutex_lock(&l->lock); /* these fail only if misused */
+	while (l->todo.head == NULL && !l->stop)
+		(void)pthread_cond_wait(&l->wake, &l->lock);
+	struct task *t = tasks_take(&l->todo);
+	(void)pthread_mutex_unlock(&l->lock);
+	return t;
+}
+
+static void signal_event(int event)
+{
+	uint64_t one = 1;
+	ssize_t n = write(event, &one, sizeof(one));
+	(void)n; /* fails only when the counter is full: then it is readable anyway */
+}
+
+static void *work(void *arg)
+{
+	struct local *l = arg;
+	struct task *t;
+	while ((t = next_task(l)) != NULL) {
+		struct local_store *s = t->from;
+		shelf_do(l->shelf, s->s.namespace_name, &t->p->r, &t->answer);
+		(void)pthread_mutex_lock(&l->lock);
+		tasks_append(&s->answered, t);
+		/* Within the lock: the store may be freed as soon as it has its answer. */
+		signal_event(s->event);
+		(void)pthread_mutex_unlock(&l->lock);
+	}
+	return NULL;
+}
+
+struct local *local_open(const char *dir, struct err *e)
+{
+	struct shelf *shelf = shelf_open(dir, e);
+	if (shelf == NULL)
+		return NULL;
+	struct local *l = xcalloc(1, sizeof(*l));
+	l->shelf = shelf;
+	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail with default attributes */
+	(void)pthread_cond_init(&l->wake, NULL);
+	int bad = pthread_create(&l->worker, NULL, work, l);
+	if (bad) {
+		err_set(e, UNKNOWN_ERROR, "no thread for %s: %s", dir, strerrordesc_np(bad));
+		shelf_close(shelf);
+		free(l);
+		return NULL;
+	}
+	return l;
+}
+
+void local_follow(struct local *l, const struct local_follower *f, void *arg)
+{
+	/* The worker has nothing to do yet, and comes by this lock before it has. */
+	(void)pthread_mutex_lock(&l->lock);
+	shelf_follow(l->shelf, f, arg);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+void local_close(struct local *l)
+{
+	if (l == NULL)
+		return;
+	(void)pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_mutex_unlock(&l->lock);
+	(void)pthread_join(l->worker, NULL);
+	(void)pthread_mutex_destroy(&l->lock);
+	(void)pthread_cond_destroy(&l->wake);
+	shelf_close(l->shelf);
+	free(l);
+}
+
+/* ---- a store ----------------------------------------------------------------------- */
+
+static struct local_store *local_of(struct store *s)
+{
+	return (struct local_store *)s;
+}
+
+static void begin(struct store *s, struct pending *p)
+{
+	struct local *l = local_of(s)->local;
+	struct task *t = xcalloc(1, sizeof(*t));
+	t->from = local_of(s);
+	t->p = p;
+	(void)pthread_mutex_lock(&l->lock);
+	tasks_append(&l->todo, t);
+	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+static void call_back(struct store *s, struct task *t)
+{
+	const struct answer *a = &t->answer;
+	struct store_reply reply = {
+		.outcome = a->outcome,
+		.status = a->status,
+		.body = str_view(&a->body),
+		.uid = span_of(a->uid),
+		.resource_version = span_of(a->resource_version),
+		.message = span_of(a->message ? a->message : ""),
+		.date_s = time(NULL),
+	};
+	store_finish(s, t->p, &reply);
+	answer_done(&t->answer);
+	free(t);
+}
+
+static void poll_answers(struct store *s)
+{
+	struct local_store *ls = local_of(s);
+	struct local *l = ls->local;
+	uint64_t count;
+	ssize_t n = read(ls->event, &count, sizeof(count));
+	(void)n; /* EAGAIN if there is nothing; the list below is what counts */
+	(void)pthread_mutex_lock(&l->lock);
+	struct tasks all = ls->answered;
+	ls->answered = (struct tasks){ 0 };
+	(void)pthread_mutex_unlock(&l->lock);
+	struct task *t;
+	while ((t = tasks_take(&all)) != NULL)
+		call_back(s, t);
+}
+
+static int event_fd(const struct store *s)
+{
+	return ((const struct local_store *)s)->event;
+}
+
+static int no_timeout(const struct store *s)
+{
+	(void)s;
+	return -1;
+}
+
+/* The worker has borrowed the requests: wait for it; it takes milliseconds. */
+static void drain(struct store *s)
+{
+	while (s->in_flight > 0) {
+		struct pollfd event = { .fd = local_of(s)->event, .events = POLLIN };
+		(void)poll(&event, 1, 1000);
+		poll_answers(s);
+	}
+}
+
+static void free_store(struct store *s)
+{
+	(void)close(local_of(s)->event);
+	store_done(s);
+	free(local_of(s));
+}
+
+struct store *store_local_new(struct local *l, const char *namespace_name,
+                              const struct store_limits *limits, struct err *e)
+{
+	static const struct store_ops OPS = {
+		.begin = begin,
+		.poll = poll_answers,
+		.fd = event_fd,
+		.timeout_ms = no_timeout,
+		.abort = drain,
+		.free = free_store,
+	};
+	if (!segment_ok(namespace_name)) {
+		err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace", namespace_name);
+		return NULL;
+	}
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (event < 0) {
+		err_set(e, UNKNOWN_ERROR, "eventfd: %s", strerrordesc_np(errno));
+		return NULL;
+	}
+	struct local_store *ls = xcalloc(1, sizeof(*ls));
+	store_init(&ls->s, &OPS, namespace_name, limits);
+	ls->local = l;
+	ls->event = event;
+	return &ls->s;
+}

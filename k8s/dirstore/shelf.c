@@ -1,0 +1,380 @@
+/* Objects in a directory; see shelf.h.  The files are the truth; in memory there is
+ * only what shelf_index.h says. */
+#include "k8s/dirstore/shelf.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/enc.h"
+#include "k8s/dirstore/json_patch.h"
+#include "k8s/dirstore/shelf_work.h"
+#include "k8s/transport/paths.h"
+
+enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
+
+static void set_text(json_t *object, const char *key, const char *value)
+{
+	int bad = json_object_set_new(object, key, json_string(value));
+	assert(bad == 0); /* keys and values here are UTF-8 */
+}
+
+/* ---- what has lost its owner ------------------------------------------------------- */
+
+static void set_version(struct shelf *s, json_t *meta)
+{
+	char digits[24];
+	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
+	set_text(meta, "resourceVersion", digits);
+}
+
+static void tell_gone(struct shelf *s, enum object_kind kind, const char *key, json_t *object)
+{
+	set_version(s, json_object_get(object, "metadata")); /* of the removal */
+	shelf_tell(s, kind, key, object, true);
+}
+
+/* What cannot be removed now is tried again the next time. */
+static bool remove_file(void *arg, enum object_kind kind, const char *key)
+{
+	struct shelf *s = arg;
+	JSON_OWN *object = NULL;
+	if (s->follower && kind == KIND_FRAMEWORK)
+		(void)shelf_load(s, kind, key, &object); /* if it cannot be read, it is not told */
+	int bad = files_remove(&s->files, kind, key);
+	if (bad != 0 && bad != -ENOENT)
+		return false;
+	if (object)
+		tell_gone(s, kind, key, object);
+	return true;
+}
+
+static void collect(struct shelf *s)
+{
+	index_collect(s->index, remove_file, s);
+}
+
+/* ---- reading and writing ----------------------------------------------------------- */
+
+/* Read an object.  Its name is checked again: it is what the file name was made from. */
+int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object)
+{
+	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
+	int bad = files_read(&s->files, kind, key, &text);
+	if (bad == 0) {
+		*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
+		const json_t *meta = json_object_get(*object, "metadata");
+		struct span ns = key_namespace(key);
+		if (strcmp(text_of(meta, "name"), key_name(key)) != 0 ||
+		    (ns.n > 0 && !span_is(ns, text_of(meta, "namespace"))) ||
+		    strlen(text_of(meta, "uid")) != UID_LEN)
+			bad = -EBADMSG;
+	}
+	return bad;
+}
+
+static int save(const struct work *w, const json_t *object)
+{
+	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
+	put_json(&text, object, JSON_INDENT(2));
+	str_char(&text, '\n');
+	if (text.full)
+		return -EFBIG;
+	return files_write(&w->shelf->files, w->r->kind, w->key, str_view(&text));
+}
+
+/* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
+static enum fault read_body(struct work *w, json_t **object)
+{
+	WIPED_STR text = STR_SECRET(BODY_MAX);
+	for (size_t i = 0; i < 3; i++)
+		str_span(&text, w->r->body[i]);
+	if (text.full)
+		return refuse(w, OVERSIZE, "the body is larger than 3145728 bytes");
+	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
+	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
+		return refuse(w, BAD_REQUEST, "the body is not of the type that it should be");
+	return FINE;
+}
+
+/* ---- create ------------------------------------------------------------------------ */
+
+static void make_uid(char out[static 40])
+{
+	char x[33];
+	random_hex(x, 16);
+	x[12] = '4';               /* version 4, */
+	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
+	(void)snprintf(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16, x + 20);
+}
+
+static void stamp(struct work *w, json_t *meta)
+{
+	char uid[40];
+	char when[32];
+	struct tm tm;
+	time_t now = time(NULL);
+	make_uid(uid);
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	set_text(meta, "uid", uid);
+	set_text(meta, "creationTimestamp", when);
+	if (resource_of(w->r->kind)->namespaced)
+		set_text(meta, "namespace", w->namespace_name);
+}
+
+static enum fault check_new(struct work *w, const json_t *object, const json_t *meta)
+{
+	const struct resource *res = resource_of(w->r->kind);
+	const char *ns = text_of(meta, "namespace");
+	if (strcmp(text_of(object, "kind"), res->kind) != 0)
+		return refuse(w, BAD_REQUEST, "the kind of the object does not fit its path");
+	if (strcmp(text_of(meta, "name"), name_of(w->r)) != 0 || !segment_ok(name_of(w->r)))
+		return refuse(w, INVALID, "invalid metadata.name");
+	if (res->namespaced && ns[0] != '\0' && strcmp(ns, w->namespace_name) != 0)
+		return refuse(w, BAD_REQUEST, "metadata.namespace is another namespace");
+	JSON_OWN *old = NULL;
+	int bad = shelf_load(w->shelf, w->r->kind, w->key, &old);
+	if (bad == -ENOENT)
+		return FINE;
+	if (bad == 0)
+		return refuse(w, ALREADY_EXISTS, "already exists");
+	return refuse_errno(w, bad);
+}
+
+static enum fault do_create(struct work *w)
+{
+	JSON_OWN *object = NULL;
+	enum fault fault = read_body(w, &object);
+	if (fault)
+		return fault;
+	json_t *meta = json_object_get(object, "metadata");
+	fault = check_new(w, object, meta);
+	if (fault)
+		return fault;
+	stamp(w, meta);
+	set_version(w->shelf, meta);
+	if (!w->r->dry_run) {
+		int bad = save(w, object);
+		if (bad) { /* it may be there, and only its directory not be synced */
+			(void)files_remove(&w->shelf->files, w->r->kind, w->key);
+			return refuse_errno(w, bad);
+		}
+		index_put(w->shelf->index, w->r->kind, w->key, meta);
+		shelf_tell(w->shelf, w->r->kind, w->key, object, false);
+		collect(w->shelf); /* its owner may be gone already */
+	}
+	answer_object(w, object, 201);
+	return FINE;
+}
+
+/* ---- get, patch, delete ------------------------------------------------------------ */
+
+static enum fault do_get(struct work *w)
+{
+	JSON_OWN *object = NULL;
+	int bad = shelf_load(w->shelf, w->r->kind, w->key, &object);
+	if (bad)
+		return refuse_errno(w, bad);
+	answer_object(w, object, 200);
+	return FINE;
+}
+
+/* RFC 7396. */
+static void merge(json_t *object, json_t *patch)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach (patch, key, value) {
+		if (json_is_null(value)) {
+			(void)json_object_del(object, key); /* may not be there */
+		} else if (!json_is_object(value)) {
+			(void)json_object_set(object, key, value);
+		} else {
+			if (!json_is_object(json_object_get(object, key)))
+				(void)json_object_set_new(object, key, json_object());
+			merge(json_object_get(object, key), value);
+		}
+	}
+}
+
+static enum fault apply(struct work *w, json_t *object, json_t *patch)
+{
+	if (!w->r->json_patch) {
+		merge(object, patch);
+		return FINE;
+	}
+	switch (json_patch_apply(object, patch)) {
+	case PATCH_DONE:
+		return FINE;
+	case PATCH_TEST_FAILED:
+		return refuse(w, INVALID, "a test of the patch fails");
+	case PATCH_MALFORMED:
+		break;
+	}
+	return refuse(w, BAD_REQUEST, "the patch is malformed");
+}
+
+/* What the patch may not change has been changed? */
+static enum fault check_patched(struct work *w, const json_t *before, const json_t *after)
+{
+	if (strcmp(text_of(before, "uid"), text_of(after, "uid")) != 0)
+		return refuse(w, INVALID, "metadata.uid: field is immutable");
+	if (strcmp(text_of(before, "resourceVersion"), text_of(after, "resourceVersion")) != 0)
+		return refuse(w, CONFLICT, "the object has been modified");
+	if (strcmp(text_of(before, "name"), text_of(after, "name")) != 0 ||
+	    strcmp(text_of(before, "namespace"), text_of(after, "namespace")) != 0)
+		return refuse(w, BAD_REQUEST, "name and namespace cannot be changed");
+	return FINE;
+}
+
+static enum fault do_patch(struct work *w)
+{
+	JSON_OWN *patch = NULL;
+	JSON_OWN *before = NULL;
+	enum fault fault = read_body(w, &patch);
+	if (fault)
+		return fault;
+	int bad = shelf_load(w->shelf, w->r->kind, w->key, &before);
+	if (bad)
+		return refuse_errno(w, bad);
+	JSON_OWN *after = json_deep_copy(before);
+	fault = apply(w, after, patch);
+	if (fault)
+		return fault;
+	const json_t *old_meta = json_object_get(before, "metadata");
+	json_t *meta = json_object_get(after, "metadata");
+	fault = check_patched(w, old_meta, meta);
+	if (fault)
+		return fault;
+	set_text(meta, "creationTimestamp", text_of(old_meta, "creationTimestamp"));
+	if (!json_equal(before, after) && !w->r->dry_run) {
+		set_version(w->shelf, meta);
+		bad = save(w, after);
+		if (bad)
+			return refuse_errno(w, bad);
+		index_put(w->shelf->index, w->r->kind, w->key, meta);
+		shelf_tell(w->shelf, w->r->kind, w->key, after, false);
+	}
+	answer_object(w, after, 200);
+	return FINE;
+}
+
+static bool differs(const char *wanted, const char *is)
+{
+	return wanted != NULL && strcmp(wanted, is) != 0;
+}
+
+static enum fault do_delete(struct work *w)
+{
+	JSON_OWN *object = NULL;
+	int bad = shelf_load(w->shelf, w->r->kind, w->key, &object);
+	if (bad)
+		return refuse_errno(w, bad);
+	const json_t *meta = json_object_get(object, "metadata");
+	if (differs(w->r->uid, text_of(meta, "uid")) ||
+	    differs(w->r->resource_version, text_of(meta, "resourceVersion")))
+		return refuse(w, CONFLICT, "the precondition of the deletion does not hold");
+	answer_object(w, object, 200);
+	if (w->r->dry_run)
+		return FINE;
+	bad = files_remove(&w->shelf->files, w->r->kind, w->key);
+	if (bad)
+		return refuse_errno(w, bad);
+	index_remove(w->shelf->index, text_of(meta, "uid"));
+	tell_gone(w->shelf, w->r->kind, w->key, object);
+	collect(w->shelf);
+	return FINE;
+}
+
+static enum fault do_ready(struct work *w)
+{
+	int bad = files_probe(&w->shelf->files);
+	if (bad)
+		return refuse_errno(w, bad);
+	w->out->outcome = STORE_OK;
+	w->out->status = 200;
+	return FINE;
+}
+
+void shelf_do(struct shelf *s, const char *namespace_name, const struct store_request *r,
+              struct answer *out)
+{
+	static enum fault (*const VERBS[])(struct work *) = {
+		[STORE_CREATE] = do_create, [STORE_GET] = do_get,       [STORE_LIST] = shelf_list,
+		[STORE_PATCH] = do_patch,   [STORE_DELETE] = do_delete, [STORE_READY] = do_ready,
+	};
+	bool elsewhere = r->namespace_name != NULL && resource_of(r->kind)->namespaced &&
+	                 strcmp(r->namespace_name, namespace_name) != 0;
+	FREE_AUTO char *key =
+	    elsewhere ? xasprintf("%s~%s", r->namespace_name, name_of(r)) : xstrdup(name_of(r));
+	struct work w = { s, elsewhere ? r->namespace_name : namespace_name, key, r, out };
+	*out = (struct answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
+	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
+	/* What goes wrong stands in *out. */
+	if (named && r->kind < KIND_MADE && !segment_ok(name_of(r)))
+		(void)refuse(&w, INVALID, "invalid name"); /* it could name another namespace */
+	else if (r->kind < KIND_MADE || !named)
+		(void)VERBS[r->verb](&w);
+	else if (r->verb == STORE_CREATE)
+		(void)refuse(&w, NOT_KEPT, "a directory keeps none of this kind");
+	else
+		(void)refuse(&w, NOT_FOUND, "not found");
+}
+
+/* ---- opening ----------------------------------------------------------------------- */
+
+struct opening {
+	struct shelf *shelf;
+	struct err *e;
+	bool failed;
+};
+
+static void take_in(void *arg, enum object_kind kind, const char *key)
+{
+	struct opening *o = arg;
+	JSON_OWN *object = NULL;
+	int bad = shelf_load(o->shelf, kind, key, &object);
+	if (bad) {
+		o->failed = true;
+		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
+		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
+		return;
+	}
+	const json_t *meta = json_object_get(object, "metadata");
+	int64_t version = 0;
+	(void)parse_i64(span_of(text_of(meta, "resourceVersion")), 0, INT64_MAX - 1, &version);
+	if (version > o->shelf->resource_version)
+		o->shelf->resource_version = version;
+	index_put(o->shelf->index, kind, key, meta);
+}
+
+struct shelf *shelf_open(const char *dir, struct err *e)
+{
+	struct shelf *s = xcalloc(1, sizeof(*s));
+	s->files = FILES_CLOSED;
+	s->index = index_new();
+	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
+	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
+		if (files_each(&s->files, k, take_in, &o) != 0)
+			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
+	}
+	if (o.failed) {
+		shelf_close(s);
+		return NULL;
+	}
+	collect(s);
+	return s;
+}
+
+void shelf_close(struct shelf *s)
+{
+	if (s == NULL)
+		return;
+	files_close(&s->files);
+	index_free(s->index);
+	free(s);
+}

@@ -1,0 +1,98 @@
+/* What is known of the objects of a shelf; see shelf_index.h. */
+#include "k8s/dirstore/shelf_index.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "k8s/transport/reply.h"
+
+/* Where things stand in an entry; the uids of all owners follow. */
+enum { AT_KIND, AT_KEY, AT_LABELS, AT_OWNERS };
+
+struct shelf_index {
+	json_t *entries; /* by uid: [kind, key, labels or null, uid of each owner] */
+};
+
+struct shelf_index *index_new(void)
+{
+	struct shelf_index *x = xcalloc(1, sizeof(*x));
+	x->entries = json_object();
+	return x;
+}
+
+void index_free(struct shelf_index *x)
+{
+	if (x == NULL)
+		return;
+	json_decref(x->entries);
+	free(x);
+}
+
+static enum object_kind kind_of(const json_t *entry)
+{
+	return (enum object_kind)json_integer_value(json_array_get(entry, AT_KIND));
+}
+
+static const char *key_of(const json_t *entry)
+{
+	return json_string_value(json_array_get(entry, AT_KEY));
+}
+
+void index_put(struct shelf_index *x, enum object_kind kind, const char *key, const json_t *meta)
+{
+	json_t *labels = json_object_get(meta, "labels");
+	json_t *entry = json_pack("[i, s, O]", (int)kind, key, labels ? labels : json_null());
+	size_t i;
+	json_t *owner;
+	json_array_foreach (json_object_get(meta, "ownerReferences"), i, owner) {
+		(void)json_array_append(entry, json_object_get(owner, "uid")); /* or none */
+	}
+	int bad = json_object_set_new(x->entries, reply_text(meta, "uid"), entry);
+	assert(bad == 0); /* a key and a uid are UTF-8 */
+}
+
+void index_remove(struct shelf_index *x, const char *uid)
+{
+	(void)json_object_del(x->entries, uid); /* may be out already */
+}
+
+void index_each(const struct shelf_index *x, enum object_kind kind, const struct selector *wanted,
+                index_visit *visit, void *arg)
+{
+	const char *uid;
+	json_t *entry;
+	json_object_foreach (x->entries, uid, entry) {
+		if (kind_of(entry) == kind &&
+		    selector_fits(wanted, json_array_get(entry, AT_LABELS)))
+			visit(arg, key_of(entry));
+	}
+}
+
+/* It has owners, and none of them exists. */
+static bool is_orphan(const struct shelf_index *x, const json_t *entry)
+{
+	for (size_t i = AT_OWNERS; i < json_array_size(entry); i++) {
+		const char *owner = json_string_value(json_array_get(entry, i));
+		if (owner == NULL || json_object_get(x->entries, owner) != NULL)
+			return false;
+	}
+	return json_array_size(entry) > AT_OWNERS;
+}
+
+void index_collect(struct shelf_index *x, index_remover *remove, void *arg)
+{
+	bool removed = true;
+	while (removed) {
+		removed = false;
+		const char *uid;
+		void *next;
+		json_t *entry;
+		json_object_foreach_safe(x->entries, next, uid, entry)
+		{
+			if (!is_orphan(x, entry) || !remove(arg, kind_of(entry), key_of(entry)))
+				continue;
+			(void)json_object_del(x->entries, uid);
+			removed = true;
+		}
+	}
+}

@@ -1,0 +1,442 @@
+/*
+ * Logs by libcurl's multi interface, on an epoll of its own.  libcurl reads no more from a socket
+ * than it can hand on: a write function that says "pause" leaves the rest to the kernel, whose
+ * window makes the API server wait.
+ */
+#include "k8s/logs/tail.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "k8s/transport/curl.h"
+#include "k8s/transport/paths.h"
+
+enum { EVENTS = 64, HEADER_MAX = 20000, URL_MAX = 4096, KEPT_CONNECTIONS = 4 };
+
+static const int64_t NEVER = INT64_MAX;
+
+struct tail {
+	struct tail *next, **link;
+	struct tails *all;
+	struct tail_request r; /* without its names */
+	char *user;
+	CURL *easy;
+	struct curl_slist *headers;
+	int64_t due_ms; /* by then something must have come; NEVER */
+	bool begun, paused;
+	size_t taken; /* bytes of the piece that is refused which were taken */
+	bool inside;  /* one of its calls is under way */
+	bool unwanted;
+	bool failed; /* going on after a pause came to an error */
+	char error[CURL_ERROR_SIZE];
+};
+
+struct tails {
+	struct login *login;
+	char *namespace_name;
+	size_t max, per_user, n;
+	struct tail *first;
+	CURLM *multi;
+	int epoll;
+	int64_t curl_wake_ms;     /* when libcurl wants to be called; NEVER */
+	struct str authorization; /* the header line */
+	unsigned token_version;   /* of that line */
+};
+
+#define SET(handle, option, value)                                                                 \
+	do {                                                                                       \
+		CURLcode bad_ = curl_easy_setopt((handle), (option), (value));                     \
+		assert(bad_ == CURLE_OK);                                                          \
+	} while (0)
+
+/* ---- one log ----------------------------------------------------------------------- */
+
+static int status_of(const struct tail *t)
+{
+	long status = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
+	return (int)status;
+}
+
+static void tail_free(struct tail *t)
+{
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	t->all->n--;
+	(void)curl_multi_remove_handle(t->all->multi, t->easy); /* it was added by tail_open */
+	curl_easy_cleanup(t->easy);
+	for (struct curl_slist *h = t->headers; h; h = h->next)
+		wipe(h->data, strlen(h->data)); /* the token */
+	curl_slist_free_all(t->headers);
+	free(t->user);
+	free(t);
+}
+
+/* Who waits for a piece that the reader has no room for waits for the reader. */
+static void set_due(struct tail *t)
+{
+	bool endless = t->paused || (t->r.follow && t->begun);
+	if (t->failed)
+		return;
+	int64_t patience_ms = t->r.follow ? TAIL_SILENCE_MS : t->r.patience_ms;
+	t->due_ms = endless ? NEVER : clock_ms() + patience_ms;
+}
+
+static bool begin(struct tail *t, bool silent)
+{
+	if (t->begun)
+		return true;
+	t->begun = true;
+	t->inside = true;
+	bool wanted = t->r.began(t->r.arg, silent);
+	t->inside = false;
+	t->unwanted = t->unwanted || !wanted;
+	return !t->unwanted;
+}
+
+/* In pieces of the promised size.  What is refused, libcurl brings again from its beginning. */
+static bool hand_on(struct tail *t, struct span all)
+{
+	while (t->taken < all.n && !t->paused && !t->unwanted) {
+		struct span piece = { all.p + t->taken, all.n - t->taken };
+		if (piece.n > TAIL_PIECE)
+			piece.n = TAIL_PIECE;
+		t->inside = true;
+		t->paused = !t->r.came(t->r.arg, piece);
+		t->inside = false;
+		if (!t->paused)
+			t->taken += piece.n;
+	}
+	if (!t->paused)
+		t->taken = 0;
+	return !t->paused;
+}
+
+/* What libcurl calls.  A refusal has a body, too, which nobody needs. */
+static size_t take_piece(char *from, size_t size, size_t count, void *arg)
+{
+	struct tail *t = arg;
+	size_t n = size * count;
+	if (status_of(t) != 200)
+		return n;
+	if (t->unwanted || !begin(t, false))
+		return CURL_WRITEFUNC_ERROR;
+	bool all = hand_on(t, (struct span){ from, n });
+	set_due(t);
+	if (t->unwanted)
+		return CURL_WRITEFUNC_ERROR;
+	return all ? n : CURL_WRITEFUNC_PAUSE;
+}
+
+/* It ends in the next round. */
+static void fail(struct tail *t)
+{
+	t->failed = true;
+	t->due_ms = 0;
+}
+
+static void finish(struct tail *t, CURLcode result, enum tail_outcome outcome)
+{
+	struct tail_end end = { .outcome = outcome, .status = status_of(t) };
+	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
+	if (outcome == TAIL_WHOLE && !begin(t, false)) {
+		tail_free(t);
+		return;
+	}
+	t->inside = true;
+	if (!t->unwanted)
+		t->r.ended(t->r.arg, &end);
+	tail_free(t);
+}
+
+static enum tail_outcome outcome_of(const struct tail *t, CURLcode result)
+{
+	if (t->begun)
+		return result == CURLE_OK && status_of(t) == 200 ? TAIL_WHOLE : TAIL_CUT;
+	if (status_of(t) == 0)
+		return TAIL_AWAY;
+	if (status_of(t) != 200)
+		return TAIL_REFUSED;
+	return result == CURLE_OK ? TAIL_WHOLE : TAIL_AWAY;
+}
+
+void tail_go_on(struct tail *t)
+{
+	if (!t->paused || t->inside)
+		return;
+	t->paused = false;
+	set_due(t);
+	if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
+		fail(t);
+}
+
+void tail_cancel(struct tail *t)
+{
+	t->unwanted = true;
+	if (t->inside)
+		fail(t);
+	else
+		tail_free(t);
+}
+
+/* ---- asking ------------------------------------------------------------------------ */
+
+static int put_url(struct str *url, const struct tails *all, const struct tail_request *r)
+{
+	str_puts(url, all->login->url);
+	if (!segment_ok(r->container) ||
+	    path_write(url, KIND_POD, all->namespace_name, r->pod) != 0)
+		return -1;
+	str_printf(url, "/log?container=%s", r->container);
+	if (r->lines > 0)
+		str_printf(url, "&tailLines=%lld", (long long)r->lines);
+	if (r->follow)
+		str_puts(url, "&follow=true");
+	return url->full ? -1 : 0;
+}
+
+static void add_header(struct tail *t, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(t->headers, line);
+	assert(longer != NULL);
+	t->headers = longer;
+}
+
+static void set_up_handle(struct tail *t, const char *url)
+{
+	struct tails *all = t->all;
+	struct str line = STR_INIT(HEADER_MAX);
+	if (login_header(all->login, &all->token_version, &line)) {
+		str_wipe(&all->authorization);
+		all->authorization = line;
+	}
+	add_header(t, "Accept: text/plain, application/json");
+	if (all->authorization.n > 0)
+		add_header(t, str_c(&all->authorization));
+	SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	SET(t->easy, CURLOPT_URL, url);
+	SET(t->easy, CURLOPT_BUFFERSIZE, (long)TAIL_PIECE);
+	SET(t->easy, CURLOPT_WRITEFUNCTION, take_piece);
+	SET(t->easy, CURLOPT_WRITEDATA, t);
+	SET(t->easy, CURLOPT_PRIVATE, t);
+	SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+}
+
+static int check_room(const struct tails *all, const char *user, struct err *e)
+{
+	size_t his = 0;
+	for (const struct tail *t = all->first; t; t = t->next)
+		his += strcmp(t->user, user) == 0;
+	if (his >= all->per_user)
+		return err_set(
+		    e, 429, "TooManyRequestsError",
+		    "you are reading %zu logs at the moment, as many as one may; end one", his);
+	if (all->n >= all->max)
+		return err_set(e, UNAVAILABLE, "%zu logs are being read, as many as may be",
+		               all->n);
+	return 0;
+}
+
+struct tail *tail_open(struct tails *all, const struct tail_request *r, struct err *e)
+{
+	STR_AUTO url = STR_INIT(URL_MAX);
+	if (check_room(all, r->user, e) < 0)
+		return NULL;
+	if (put_url(&url, all, r) < 0) {
+		(void)err_set(e, UNKNOWN_ERROR, "this is no name of a pod or a container");
+		return NULL;
+	}
+	CURL *easy = curl_handle(all->login, e);
+	if (!easy)
+		return NULL;
+	struct tail *t = xcalloc(1, sizeof(*t));
+	t->all = all;
+	t->r = *r;
+	t->r.pod = t->r.container = t->r.user = NULL;
+	t->user = xstrdup(r->user);
+	t->easy = easy;
+	set_up_handle(t, str_c(&url));
+	set_due(t);
+	t->next = all->first;
+	t->link = &all->first;
+	if (t->next)
+		t->next->link = &t->next;
+	all->first = t;
+	all->n++;
+	CURLMcode bad = curl_multi_add_handle(all->multi, easy);
+	assert(bad == CURLM_OK);
+	return t;
+}
+
+/* ---- the loop ---------------------------------------------------------------------- */
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+{
+	struct tails *all = arg;
+	struct epoll_event ev = { .data.fd = fd };
+	(void)easy;
+	(void)unused;
+	if (what == CURL_POLL_REMOVE) {
+		(void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed already */
+		return 0;
+	}
+	/* Of one that is paused nothing is wanted, though its end would be told all the same. */
+	if (what & CURL_POLL_IN)
+		ev.events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		ev.events |= EPOLLOUT;
+	if (epoll_ctl(all->epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
+		return 0;
+	return errno == ENOENT ? epoll_ctl(all->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+}
+
+static int set_timer(CURLM *multi, long ms, void *arg)
+{
+	struct tails *all = arg;
+	(void)multi;
+	all->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
+	return 0;
+}
+
+static void finish_done(struct tails *all)
+{
+	CURLMsg *m;
+	int left;
+	while ((m = curl_multi_info_read(all->multi, &left)) != NULL) {
+		char *t = NULL;
+		CURLcode result = m->data.result; /* m is gone once the handle is removed */
+		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
+		struct tail *done = (struct tail *)(void *)t;
+		finish(done, result, outcome_of(done, result));
+	}
+}
+
+static bool is_connected(const struct tail *t)
+{
+	curl_off_t us = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &us); /* stays 0 */
+	return us > 0;
+}
+
+/* A log that is followed, and silent, has no answer before its first line. */
+static void come_due(struct tail *t)
+{
+	if (t->failed || !t->r.follow)
+		finish(t, CURLE_OPERATION_TIMEDOUT, t->begun ? TAIL_CUT : TAIL_AWAY);
+	else if (!is_connected(t))
+		set_due(t); /* libcurl gives up in time */
+	else if (begin(t, true))
+		t->due_ms = NEVER;
+	else
+		tail_free(t);
+}
+
+static struct tail *find_due(const struct tails *all, int64_t now)
+{
+	struct tail *t = all->first;
+	while (t && t->due_ms > now)
+		t = t->next;
+	return t;
+}
+
+void tails_turn(struct tails *all)
+{
+	struct epoll_event events[EVENTS];
+	int running;
+	int n = epoll_wait(all->epoll, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		uint32_t e = events[i].events;
+		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+		(void)curl_multi_socket_action(all->multi, events[i].data.fd, what, &running);
+	}
+	int64_t now = clock_ms();
+	if (now >= all->curl_wake_ms) {
+		all->curl_wake_ms = NEVER;
+		(void)curl_multi_socket_action(all->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+	finish_done(all);
+	for (struct tail *t; (t = find_due(all, now)) != NULL;)
+		come_due(t);
+}
+
+int tails_timeout_ms(const struct tails *all)
+{
+	int64_t now = clock_ms();
+	int64_t wake = all->curl_wake_ms;
+	for (const struct tail *t = all->first; t; t = t->next)
+		wake = t->due_ms < wake ? t->due_ms : wake;
+	if (wake <= now)
+		return 0;
+	return wake == NEVER ? -1 : wake - now > INT32_MAX ? INT32_MAX : (int)(wake - now);
+}
+
+int tails_fd(const struct tails *all)
+{
+	return all->epoll;
+}
+
+size_t tails_count(const struct tails *all)
+{
+	return all->n;
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+static int set_up(struct tails *all, struct err *e)
+{
+	all->multi = curl_multi_init();
+	bool bad = all->multi == NULL;
+	bad = bad || curl_multi_setopt(all->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
+	      curl_multi_setopt(all->multi, CURLMOPT_SOCKETDATA, all) ||
+	      curl_multi_setopt(all->multi, CURLMOPT_TIMERFUNCTION, set_timer) ||
+	      curl_multi_setopt(all->multi, CURLMOPT_TIMERDATA, all) ||
+	      curl_multi_setopt(all->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
+	if (bad)
+		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
+	all->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (all->epoll < 0)
+		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
+	return 0;
+}
+
+struct tails *tails_new(struct login *l, const char *namespace_name, size_t max, size_t per_user,
+                        struct err *e)
+{
+	struct tails *all = xcalloc(1, sizeof(*all));
+	all->login = l;
+	all->namespace_name = xstrdup(namespace_name);
+	all->max = max;
+	all->per_user = per_user;
+	all->epoll = -1;
+	all->curl_wake_ms = NEVER;
+	if (set_up(all, e) == 0)
+		return all;
+	tails_free(all);
+	return NULL;
+}
+
+void tails_free(struct tails *all)
+{
+	if (!all)
+		return;
+	for (struct tail *t = all->first, *next; t; t = next) {
+		next = t->next;
+		finish(t, CURLE_ABORTED_BY_CALLBACK, TAIL_CLOSING);
+	}
+	if (all->multi)
+		(void)curl_multi_cleanup(all->multi); /* no handle is left in it */
+	if (all->epoll >= 0)
+		(void)close(all->epoll);
+	str_wipe(&all->authorization);
+	free(all->namespace_name);
+	free(all);
+}

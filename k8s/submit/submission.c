@@ -1,0 +1,504 @@
+/*
+ * The creation of a job as a state machine; see submission.h.
+ *
+ * Its phases are the things that can be under way, and TABLE, near the end, says
+ * for each of them what to do after each outcome.  Read that first.  The requests
+ * themselves are in submission_send.c, the way back in submission_undo.c.
+ *
+ * The rule behind it: what is made first (the Framework) owns all that is made later, so
+ * removing it removes everything; and nothing runs before the last step.
+ */
+#include "k8s/submit/submission.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/submit/marks.h"
+#include "k8s/submit/submission_steps.h"
+#include "k8s/transport/backend.h"
+#include "k8s/transport/explain.h"
+#include "k8s/transport/paths.h"
+
+enum {
+	COLLECTOR_MS = 5000, /* how long the garbage collector may need for an older job */
+	INTERNAL_MAX = 3,    /* an API server that says 500 so often means it */
+	ABSENT_MAX = 2,      /* and so often that it is not there */
+	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before it is asked why */
+	STRANGE_MAX = 8,     /* answers 200 to the PATCH that do not show the Framework started */
+};
+
+/* Nobody knows what became of it, and it cannot be found out in time. */
+static void unknown(struct submission *b, const char *why)
+{
+	err_set(&b->e, OUTCOME_UNKNOWN, "%s: it is not known whether job %s exists (submission %s)",
+	        why, b->opt->display_name, b->opt->submission_id);
+	submission_finish(b);
+}
+
+/* ---- the way forward --------------------------------------------------------------- */
+
+static void next(struct submission *b)
+{
+	b->tries = b->internal = b->absent = 0;
+	b->met = false;
+	b->collector_ms = 0;
+	b->step++;
+	if (b->step < b->objects->n)
+		submission_post(b, 0);
+	else if (b->objects->n > 1 && !b->opt->dry_run)
+		submission_patch(b, 0);
+	else
+		submission_finish(b);
+}
+
+static void compare(struct submission *b, int64_t not_before_ms)
+{
+	submission_get(b, COMPARING, not_before_ms);
+}
+
+/* The POST may have been executed. */
+static void lost(struct submission *b, const struct store_reply *reply)
+{
+	b->internal += reply->status == 500;
+	if (b->opt->dry_run) {
+		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time: %.*s",
+		        (int)reply->message.n, reply->message.p);
+		submission_finish(b);
+		return;
+	}
+	b->made[b->step].lost = true;
+	compare(b, 0);
+}
+
+/* It goes into bodies as it is. */
+static bool uid_ok(struct span uid)
+{
+	for (size_t i = 0; i < uid.n; i++) {
+		char c = uid.p[i];
+		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+		    c != '-')
+			return false;
+	}
+	return uid.n > 0 && uid.n < UID_ROOM;
+}
+
+static void copy_text(char *to, size_t room, struct span text)
+{
+	size_t n = text.n < room ? text.n : 0;
+	memcpy(to, text.p, n);
+	to[n] = '\0';
+}
+
+/* The last word on the Framework: of its POST, or of the PATCH that starts it. */
+static void note_framework(struct submission *b, const struct store_reply *reply)
+{
+	struct submission_made *m = b->opt->made;
+	if (!m || b->step > 0)
+		return;
+	ARENA_AUTO arena = { 0 };
+	struct span created = scan_path(reply->body, "metadata", "creationTimestamp");
+	copy_text(m->uid, sizeof(m->uid), reply->uid);
+	copy_text(m->version, sizeof(m->version), reply->resource_version);
+	copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
+}
+
+static void is_made(struct submission *b, const struct store_reply *reply)
+{
+	struct made *m = &b->made[b->step];
+	struct span uid = b->opt->dry_run && reply->uid.n == 0 ? SPAN("dry-run") : reply->uid;
+	if (!uid_ok(uid)) {
+		lost(b, reply); /* not an answer of an API server: ask again */
+		return;
+	}
+	memcpy(m->uid, uid.p, uid.n);
+	m->uid[uid.n] = '\0';
+	m->lost = false;
+	note_framework(b, reply);
+	next(b);
+}
+
+static void refused(struct submission *b, const struct store_reply *reply)
+{
+	explain(&b->e, &b->request, reply);
+	submission_roll_back(b);
+}
+
+static void unavailable(struct submission *b, const struct store_reply *reply)
+{
+	err_set(&b->e, UNAVAILABLE, "the API server could not be reached in time: %.*s",
+	        (int)reply->message.n, reply->message.p);
+	submission_roll_back(b);
+}
+
+/* The POST was not executed, but an earlier one may have been. */
+static void not_made(struct submission *b, const struct store_reply *reply)
+{
+	if (b->made[b->step].lost)
+		compare(b, 0);
+	else
+		unavailable(b, reply);
+}
+
+static void no_room(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	err_set(&b->e, UNAVAILABLE, "too many jobs are being submitted; try again later");
+	submission_roll_back(b);
+}
+
+static void conflict(struct submission *b)
+{
+	err_set(&b->e, CONFLICT_JOB, "Job %s already exists.", b->opt->display_name);
+	submission_roll_back(b);
+}
+
+/* A dependent of this name belongs to an older job.  It goes soon, if it goes. */
+static void wait_for_collector(struct submission *b)
+{
+	int64_t now = clock_ms();
+	if (b->collector_ms == 0)
+		b->collector_ms = now + COLLECTOR_MS;
+	int64_t again = now + PAUSE_MS;
+	if (again < b->collector_ms && again < b->opt->deadline_ms) {
+		submission_post(b, again);
+		return;
+	}
+	const struct resource *res = resource_of(submission_object(b)->kind);
+	if (res->namespaced)
+		err_set(&b->e, BEING_DELETED,
+		        "the %s of an older job %s still exists: that job is being deleted; "
+		        "send the request again, with the same Idempotency-Key if it has one",
+		        res->kind, b->opt->display_name);
+	else
+		err_set(&b->e, CONFLICT_JOB,
+		        "a %s of the name that job %s needs was made by somebody else", res->kind,
+		        b->opt->display_name);
+	submission_roll_back(b);
+}
+
+/*
+ * Nobody collects what has no owner.  A PriorityClass is named after its Framework, so one that
+ * this installation made for an older submission is left over for certain: the Framework
+ * of that name is ours now.
+ */
+static bool is_left_over(const struct submission *b, const struct store_reply *reply)
+{
+	if (b->step == 0 || resource_of(submission_object(b)->kind)->namespaced ||
+	    reply->uid.n >= UID_ROOM)
+		return false;
+	JSON_AUTO *there = reply_parse(reply->body);
+	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
+	return mark_same_home(there, ours);
+}
+
+static void replace(struct submission *b, const struct store_reply *reply)
+{
+	b->made[b->step].lost = false;
+	str_done(&b->old_uid);
+	b->old_uid = STR_INIT(UID_ROOM);
+	str_span(&b->old_uid, reply->uid);
+	submission_replace(b);
+}
+
+static void replaced(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	if (b->tries < 3)
+		submission_post(b, 0);
+	else
+		wait_for_collector(b); /* somebody makes them as fast as we remove them */
+}
+
+static void is_foreign(struct submission *b)
+{
+	b->made[b->step].lost = false;
+	if (b->step == 0)
+		conflict(b);
+	else
+		wait_for_collector(b);
+}
+
+/* A Framework of this name was there before.  Perhaps this very request has made it, when it was
+ * sent for the first time. */
+static void is_taken(struct submission *b, const struct store_reply *reply)
+{
+	JSON_AUTO *framework = reply_parse(reply->body);
+	b->made[0].lost = false;
+	if (mark_is_going(framework)) {
+		err_set(&b->e, BEING_DELETED,
+		        "an older job %s is being deleted; send the request again, with the same "
+		        "Idempotency-Key if it has one",
+		        b->opt->display_name);
+		submission_finish(b);
+		return;
+	}
+	switch (mark_repeat(framework, reply->date_s, b->opt->idempotency)) {
+	case REPEAT_NONE:
+		conflict(b);
+		return;
+	case REPEAT_DONE:
+		b->again = true;
+		break;
+	case REPEAT_UNDER_WAY:
+		err_set(&b->e, KEY_UNDER_WAY,
+		        "a request with this Idempotency-Key is making job %s just now, or was cut "
+		        "off; what was cut off is removed by itself after the server's "
+		        "janitor-age, and then the request can be sent again",
+		        b->opt->display_name);
+		break;
+	case REPEAT_OTHER_BODY:
+		err_set(&b->e, KEY_REUSED,
+		        "this Idempotency-Key was sent before, with another body, and made job %s",
+		        b->opt->display_name);
+		break;
+	}
+	submission_finish(b);
+}
+
+/* 409 to a POST. */
+static void exists(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	b->met = true;
+	if (b->opt->dry_run && b->step == 0)
+		conflict(b);
+	else
+		compare(b, 0); /* it may be ours: something on the way may have repeated the POST */
+}
+
+/* Not there.  To POST again is the better proof: it makes it or meets it. */
+static void is_absent(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
+	if (b->internal >= INTERNAL_MAX) {
+		struct store_reply said = { .status = 500,
+			                    .message = SPAN("it answered 500 again and again") };
+		b->made[b->step].lost = false;
+		refused(b, &said);
+	} else if (again < b->opt->deadline_ms) {
+		submission_post(b, again);
+	} else if (++b->absent < ABSENT_MAX) {
+		compare(b, clock_ms() + PAUSE_MS);
+	} else {
+		b->made[b->step].lost = false;
+		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time");
+		submission_roll_back(b);
+	}
+}
+
+/* Nothing says yet that it is there.  If it is not, another POST makes it; if it is, that says so,
+ * and not whose it is: then its owner is removed, and it goes with it. */
+static bool may_be_absent(const struct submission *b)
+{
+	return b->step > 0 && !b->met && resource_of(submission_object(b)->kind)->namespaced;
+}
+
+/* The GET that was to compare was refused: no right to it, most likely. */
+static void cannot_compare(struct submission *b, const struct store_reply *reply)
+{
+	if (!b->made[b->step].lost) {
+		is_foreign(b); /* as the 409 says */
+	} else if (may_be_absent(b)) {
+		is_absent(b, reply);
+	} else if (b->step > 0) {
+		unavailable(b, reply); /* its owner is removed, or it is sought and removed */
+	} else {
+		explain(&b->e, &b->request, reply);
+		unknown(b, err_msg(&b->e));
+	}
+}
+
+static void not_compared(struct submission *b, const struct store_reply *reply)
+{
+	if (b->step == 0)
+		unknown(b, "the API server did not answer in time");
+	else
+		unavailable(b, reply);
+}
+
+static void compared(struct submission *b, const struct store_reply *reply)
+{
+	if (!uid_ok(reply->uid))
+		not_compared(b, reply); /* no object: not an answer of an API server */
+	else if (reply_is_ours(reply->body, b->opt->submission_id))
+		is_made(b, reply);
+	else if (b->step == 0)
+		is_taken(b, reply);
+	else if (!is_left_over(b, reply))
+		is_foreign(b);
+	else if (b->opt->dry_run)
+		next(b); /* it would be replaced */
+	else
+		replace(b, reply);
+}
+
+/* The answer is our Framework, and shows it started. */
+static bool shows_start(const struct submission *b, const struct store_reply *reply)
+{
+	JSON_AUTO *framework = reply_parse(reply->body);
+	return span_is(reply->uid, b->made[0].uid) && mark_is_started(framework);
+}
+
+static void started(struct submission *b, const struct store_reply *reply)
+{
+	if (!shows_start(b, reply)) {
+		b->strange++;
+		submission_get(b, CHECKING, 0); /* not the answer of an API server: ask again */
+		return;
+	}
+	err_done(&b->e);
+	note_framework(b, reply);
+	submission_finish(b);
+}
+
+static void vanished(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	err_set(&b->e, UNAVAILABLE, "job %s was deleted while it was being made",
+	        b->opt->display_name);
+	submission_roll_back(b);
+}
+
+/* Somebody wrote to it at the same time; or another one has its name by now, if it goes on. */
+static void start_again(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	if (++b->conflicts < CONFLICTS_MAX)
+		submission_patch(b, clock_ms() + PAUSE_MS);
+	else
+		submission_get(b, CHECKING, 0);
+}
+
+/* 422 is also said when another one has its name. */
+static void not_started(struct submission *b, const struct store_reply *reply)
+{
+	explain(&b->e, &b->request, reply);
+	if (reply->status == 422)
+		submission_get(b, CHECKING, 0);
+	else
+		submission_roll_back(b);
+}
+
+/* It is there still, as far as one can see.  b->e has why it is not started, if that is for good.
+ */
+static void still_there(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	if (!b->e.http && b->strange >= STRANGE_MAX)
+		err_set(&b->e, UNAVAILABLE,
+		        "the API server answers 200 again and again, and does not start job %s",
+		        b->opt->display_name);
+	if (b->e.http)
+		submission_roll_back(b);
+	else
+		submission_patch(b, clock_ms() + PAUSE_MS);
+}
+
+static void checked(struct submission *b, const struct store_reply *reply)
+{
+	bool another = uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
+	if (another)
+		vanished(b, reply);
+	else if (shows_start(b, reply))
+		started(b, reply);
+	else
+		still_there(b, reply);
+}
+
+/* clang-format off */
+static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
+	[MAKING] = {
+		[STORE_OK]        = is_made,
+		[STORE_EXISTS]    = exists,
+		[STORE_CONFLICT]  = exists,
+		[STORE_NOT_FOUND] = refused,
+		[STORE_REFUSED]   = refused,
+		[STORE_BUSY]      = not_made,
+		[STORE_AMBIGUOUS] = lost,
+		[STORE_FULL]      = no_room,
+	},
+	[COMPARING] = {
+		[STORE_OK]        = compared,
+		[STORE_EXISTS]    = cannot_compare,
+		[STORE_CONFLICT]  = cannot_compare,
+		[STORE_NOT_FOUND] = is_absent,
+		[STORE_REFUSED]   = cannot_compare,
+		[STORE_BUSY]      = not_compared,
+		[STORE_AMBIGUOUS] = not_compared,
+		[STORE_FULL]      = not_compared,
+	},
+	[REPLACING] = {
+		[STORE_OK]        = replaced,
+		[STORE_EXISTS]    = replaced,
+		[STORE_CONFLICT]  = replaced,
+		[STORE_NOT_FOUND] = replaced,
+		[STORE_REFUSED]   = refused,
+		[STORE_BUSY]      = unavailable,
+		[STORE_AMBIGUOUS] = unavailable,
+		[STORE_FULL]      = unavailable,
+	},
+	[STARTING] = {
+		[STORE_OK]        = started,
+		[STORE_EXISTS]    = start_again,
+		[STORE_CONFLICT]  = start_again,
+		[STORE_NOT_FOUND] = vanished,
+		[STORE_REFUSED]   = not_started,
+		[STORE_BUSY]      = unavailable,
+		[STORE_AMBIGUOUS] = unavailable,
+		[STORE_FULL]      = unavailable,
+	},
+	[CHECKING] = {
+		[STORE_OK]        = checked,
+		[STORE_EXISTS]    = still_there,
+		[STORE_CONFLICT]  = still_there,
+		[STORE_NOT_FOUND] = vanished,
+		[STORE_REFUSED]   = still_there,
+		[STORE_BUSY]      = unavailable,
+		[STORE_AMBIGUOUS] = unavailable,
+		[STORE_FULL]      = unavailable,
+	},
+	[UNDOING] = {
+		[STORE_OK]        = submission_undone,
+		[STORE_EXISTS]    = submission_in_the_way,
+		[STORE_CONFLICT]  = submission_in_the_way,
+		[STORE_NOT_FOUND] = submission_undone,
+		[STORE_REFUSED]   = submission_not_undone,
+		[STORE_BUSY]      = submission_not_undone,
+		[STORE_AMBIGUOUS] = submission_not_undone,
+		[STORE_FULL]      = submission_not_undone,
+	},
+	[SEEKING] = {
+		[STORE_OK]        = submission_sought,
+		[STORE_EXISTS]    = submission_not_undone,
+		[STORE_CONFLICT]  = submission_not_undone,
+		[STORE_NOT_FOUND] = submission_undone,
+		[STORE_REFUSED]   = submission_not_undone,
+		[STORE_BUSY]      = submission_not_undone,
+		[STORE_AMBIGUOUS] = submission_not_undone,
+		[STORE_FULL]      = submission_not_undone,
+	},
+};
+/* clang-format on */
+
+void submission_on_reply(void *arg, const struct store_reply *reply)
+{
+	struct submission *b = arg;
+	TABLE[b->phase][reply->outcome](b, reply);
+}
+
+void submission_start(struct store *s, const struct objects *o,
+                      const struct submission_options *opt, submission_callback *done, void *arg)
+{
+	assert(o->n > 0); /* there is always a Framework */
+	struct submission *b = xcalloc(1, sizeof(*b));
+	b->store = s;
+	b->objects = o;
+	b->opt = opt;
+	b->done = done;
+	b->arg = arg;
+	b->made = xcalloc(o->n, sizeof(*b->made));
+	b->give_up_ms = opt->deadline_ms + SETTLE_MS;
+	submission_post(b, 0);
+}

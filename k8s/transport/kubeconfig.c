@@ -1,0 +1,232 @@
+/*
+ * A kubeconfig, strictly: what kubectl would do beyond a token, a certificate and a CA
+ * (run a program, switch verification off, go through a proxy, be somebody else) is an
+ * error at start that names the key, and so is a key that nobody here knows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/enc.h"
+#include "base/yaml/yaml.h"
+#include "k8s/transport/login.h"
+
+enum { CONFIG_MAX = 1 << 20 };
+
+enum section { CLUSTER, USER, CONTEXT, SECTION_MAX };
+
+enum treatment {
+	IGNORED, /* no matter to us */
+	REFUSED, /* would change what is safe */
+	TEXT,    /* taken as it is */
+	FILE_AT, /* a file, against the directory of the kubeconfig */
+	BASE64,  /* taken, decoded */
+	UNLESS_TRUE,
+};
+
+#define TO(member) offsetof(struct login_source, member)
+
+/* clang-format off */
+static const struct key {
+	const char *name;
+	enum section section;
+	enum treatment treatment;
+	size_t to;
+} KEYS[] = {
+	{ "server",                     CLUSTER, TEXT,    TO(server) },
+	{ "certificate-authority",      CLUSTER, FILE_AT, TO(ca_file) },
+	{ "certificate-authority-data", CLUSTER, BASE64,  TO(ca_data) },
+	{ "disable-compression",        CLUSTER, IGNORED, 0 },
+	{ "extensions",                 CLUSTER, IGNORED, 0 },
+	{ "insecure-skip-tls-verify",   CLUSTER, UNLESS_TRUE, 0 },
+	{ "proxy-url",                  CLUSTER, REFUSED, 0 },
+	{ "tls-server-name",            CLUSTER, REFUSED, 0 },
+	{ "token",                      USER,    TEXT,    TO(token) },
+	{ "tokenFile",                  USER,    FILE_AT, TO(token_file) },
+	{ "client-certificate",         USER,    FILE_AT, TO(cert_file) },
+	{ "client-certificate-data",    USER,    BASE64,  TO(cert_data) },
+	{ "client-key",                 USER,    FILE_AT, TO(key_file) },
+	{ "client-key-data",            USER,    BASE64,  TO(key_data) },
+	{ "extensions",                 USER,    IGNORED, 0 },
+	{ "exec",                       USER,    REFUSED, 0 },
+	{ "auth-provider",              USER,    REFUSED, 0 },
+	{ "username",                   USER,    REFUSED, 0 },
+	{ "password",                   USER,    REFUSED, 0 },
+	{ "as",                         USER,    REFUSED, 0 },
+	{ "as-uid",                     USER,    REFUSED, 0 },
+	{ "as-groups",                  USER,    REFUSED, 0 },
+	{ "as-user-extra",              USER,    REFUSED, 0 },
+	{ "cluster",                    CONTEXT, IGNORED, 0 }, /* looked up before */
+	{ "user",                       CONTEXT, IGNORED, 0 },
+	{ "namespace",                  CONTEXT, TEXT,    TO(namespace_name) },
+	{ "extensions",                 CONTEXT, IGNORED, 0 },
+};
+
+/* The list that holds the entries of a section, and the member with its content. */
+static const struct { const char *list, *member; } SECTIONS[] = {
+	[CLUSTER] = { "clusters", "cluster" },
+	[USER]    = { "users",    "user" },
+	[CONTEXT] = { "contexts", "context" },
+};
+/* clang-format on */
+
+struct reading {
+	const char *file;
+	const struct node *root;
+	struct arena *arena;
+	struct login_source *out;
+	struct err *e;
+};
+
+static const struct key *find_key(enum section section, struct span name)
+{
+	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+		if (KEYS[i].section == section && span_is(name, KEYS[i].name))
+			return &KEYS[i];
+	}
+	return NULL;
+}
+
+/* A path as the kubeconfig means it. */
+static char *resolve(const char *kubeconfig, const char *path)
+{
+	const char *slash = strrchr(kubeconfig, '/');
+	if (path[0] == '/' || slash == NULL)
+		return xstrdup(path);
+	return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
+}
+
+static char *decode(struct reading *r, const struct node *value)
+{
+	struct span bytes;
+	if (base64_decode(r->arena, node_span(value), &bytes) != 0 ||
+	    memchr(bytes.p, '\0', bytes.n) != NULL)
+		return NULL;
+	return xstrndup(bytes.p, bytes.n);
+}
+
+static int fault(struct reading *r, const struct member *m, const char *what)
+{
+	return err_set(r->e, UNKNOWN_ERROR, "%s:%u: %s: %s", r->file, m->key_line, m->key, what);
+}
+
+static int take_text(struct reading *r, const struct key *key, const struct member *m)
+{
+	char *text = NULL;
+	if (!node_is(&m->value, NODE_TEXT))
+		return fault(r, m, "must be text");
+	if (m->value.n == 0)
+		return 0; /* as if it were not there, like kubectl */
+	if (key->treatment == FILE_AT)
+		text = resolve(r->file, m->value.text);
+	else if (key->treatment == BASE64)
+		text = decode(r, &m->value);
+	else
+		text = xstrdup(m->value.text);
+	if (text == NULL)
+		return fault(r, m, "is no base64 of text");
+	*(char **)((char *)r->out + key->to) = text;
+	return 0;
+}
+
+static int take_key(struct reading *r, enum section section, const struct member *m)
+{
+	const struct key *key = find_key(section, member_key(m));
+	if (key == NULL)
+		return fault(r, m, "is not known");
+	switch (key->treatment) {
+	case IGNORED:
+		return 0;
+	case REFUSED:
+		return fault(r, m, "is not supported, on purpose");
+	case UNLESS_TRUE:
+		if (node_is(&m->value, NODE_BOOL) && !m->value.boolean)
+			return 0;
+		return fault(r, m, "is not supported: the API server is always verified");
+	case TEXT:
+	case FILE_AT:
+	case BASE64:
+		break;
+	}
+	return take_text(r, key, m);
+}
+
+static int take_section(struct reading *r, enum section section, const struct node *map)
+{
+	for (uint32_t i = 0; i < map->n; i++) {
+		if (take_key(r, section, &map->member[i]) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The entry of that name, of which its content; NULL and *e. */
+static const struct node *find_entry(struct reading *r, enum section section, const char *name)
+{
+	const struct node *list = node_get(r->root, SECTIONS[section].list);
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+		const struct node *its_name = node_get(&list->item[i], "name");
+		const struct node *content = node_get(&list->item[i], SECTIONS[section].member);
+		if (node_is(its_name, NODE_TEXT) && strcmp(its_name->text, name) == 0 &&
+		    node_is(content, NODE_MAP))
+			return content;
+	}
+	err_set(r->e, UNKNOWN_ERROR, "%s: no %s \"%s\" in %s", r->file, SECTIONS[section].member,
+	        name, SECTIONS[section].list);
+	return NULL;
+}
+
+static const char *text_at(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_TEXT) ? n->text : "";
+}
+
+static int take_context(struct reading *r, const char *name)
+{
+	const struct node *context = find_entry(r, CONTEXT, name);
+	if (context == NULL)
+		return -1;
+	const struct node *cluster = find_entry(r, CLUSTER, text_at(context, "cluster"));
+	if (cluster == NULL)
+		return -1;
+	const struct node *user = find_entry(r, USER, text_at(context, "user"));
+	if (user == NULL)
+		return -1;
+	if (take_section(r, CONTEXT, context) != 0 || take_section(r, CLUSTER, cluster) != 0)
+		return -1;
+	return take_section(r, USER, user);
+}
+
+static int read_tree(struct reading *r, struct span text, const char *context)
+{
+	struct budget budget = BUDGET_DEFAULT;
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO why = { 0 };
+	if (yaml_read(text, &budget, r->arena, &doc, &warnings, &why) != 0) {
+		unsigned line = why.notes.n ? why.notes.v[0].line : 0;
+		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is no YAML", r->file, line);
+	}
+	r->root = &doc.root;
+	if (context == NULL)
+		context = text_at(&doc.root, "current-context");
+	int bad = take_context(r, context);
+	r->root = NULL;
+	return bad;
+}
+
+int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e)
+{
+	struct arena arena = { 0 };
+	struct reading r = { .file = file, .arena = &arena, .out = out, .e = e };
+	char *text = file_text(file, e);
+	if (text == NULL)
+		return -1;
+	out->from = "kubeconfig";
+	int bad = read_tree(&r, span_of(text), context);
+	arena_wipe(&arena);
+	wipe(text, strlen(text));
+	free(text);
+	return bad;
+}

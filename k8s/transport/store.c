@@ -1,0 +1,287 @@
+/*
+ * The part of the store that is the same for every backend: who waits, who is
+ * next, and who has waited too long.
+ */
+#include "k8s/transport/store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "k8s/transport/backend.h"
+
+static const int64_t NEVER = INT64_MAX;
+
+bool store_is_outdated(enum store_outcome outcome)
+{
+	switch (outcome) {
+	case STORE_EXISTS:
+	case STORE_CONFLICT:
+	case STORE_NOT_FOUND:
+	case STORE_AMBIGUOUS:
+		return true;
+	case STORE_OK:
+	case STORE_REFUSED:
+	case STORE_BUSY:
+	case STORE_FULL:
+	case STORE_OUTCOME_MAX:
+		break;
+	}
+	return false;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- for the backends -------------------------------------------------------------- */
+
+void store_init(struct store *s, const struct store_ops *ops, const char *namespace_name,
+                const struct store_limits *limits)
+{
+	*s = (struct store){
+		.ops = ops,
+		.namespace_name = xstrdup(namespace_name),
+		.limits = *limits,
+		.at_once = limits->in_flight,
+		.wake_ms = NEVER,
+	};
+}
+
+void store_done(struct store *s)
+{
+	assert(store_pending(s) == 0);
+	free(s->namespace_name);
+}
+
+void store_finish(struct store *s, struct pending *p, const struct store_reply *reply)
+{
+	if (p->started)
+		s->in_flight--;
+	lanes_leave(&s->fresh, p);
+	p->r.done(p->r.arg, reply);
+	free(p);
+}
+
+void store_fail(struct store *s, struct pending *p, enum store_outcome outcome, const char *message)
+{
+	struct store_reply reply = {
+		.outcome = outcome,
+		.body = SPAN(""),
+		.uid = SPAN(""),
+		.resource_version = SPAN(""),
+		.message = span_of(message),
+	};
+	store_finish(s, p, &reply);
+}
+
+static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
+{
+	p->due_ms = due_ms;
+	pending_append(&s->later, p);
+	s->wake_ms = earlier(s->wake_ms, earlier(due_ms, p->r.deadline_ms));
+}
+
+void store_later(struct store *s, struct pending *p, int64_t due_ms)
+{
+	assert(p->started);
+	p->started = false;
+	s->in_flight--;
+	wait_until(s, p, due_ms);
+}
+
+void store_pause(struct store *s, int64_t until_ms)
+{
+	if (until_ms > s->paused_until_ms)
+		s->paused_until_ms = until_ms;
+}
+
+void store_throttle(struct store *s, size_t at_once)
+{
+	s->at_once = at_once < s->limits.in_flight ? at_once : s->limits.in_flight;
+}
+
+/* ---- the queue --------------------------------------------------------------------- */
+
+static size_t waiting(const struct store *s)
+{
+	return s->urgent.n + s->fresh.n + s->later.n;
+}
+
+static const char EVERYBODY[] = "too many requests are waiting for the API server";
+static const char ONE_USER[] = "too many requests of this user are waiting for the API server";
+
+/* Why a new request of this user is refused, or NULL. */
+static const char *no_room(const struct store *s, const char *user)
+{
+	if (waiting(s) >= s->limits.queue)
+		return EVERYBODY;
+	if (user != NULL && s->limits.per_user > 0 &&
+	    lanes_held(&s->fresh, user) >= s->limits.per_user)
+		return ONE_USER;
+	return NULL;
+}
+
+bool store_has_room(const struct store *s, const char *user)
+{
+	return !s->closing && s->held < s->limits.bytes && no_room(s, user) == NULL;
+}
+
+void store_hold(struct store *s, size_t bytes)
+{
+	s->held += bytes;
+}
+
+void store_release(struct store *s, size_t bytes)
+{
+	assert(bytes <= s->held); /* it was held before */
+	s->held -= bytes;
+}
+
+void store_request(struct store *s, const struct store_request *r)
+{
+	struct pending *p = xcalloc(1, sizeof(*p));
+	p->r = *r;
+	const char *why = r->urgent ? NULL : no_room(s, r->user);
+	if (s->closing || why != NULL) {
+		p->full = !s->closing;
+		p->why = why;
+		pending_append(&s->refused, p);
+		return;
+	}
+	if (!r->urgent)
+		lanes_join(&s->fresh, p);
+	if (r->not_before_ms > 0) {
+		wait_until(s, p, r->not_before_ms);
+		return;
+	}
+	if (r->urgent)
+		pending_append(&s->urgent, p);
+	else
+		lanes_append(&s->fresh, p);
+	s->wake_ms = earlier(s->wake_ms, r->deadline_ms);
+}
+
+/* Give up p, which the backend has not got. */
+static void give_up(struct store *s, struct pending *p)
+{
+	enum store_outcome outcome = STORE_BUSY;
+	const char *why = p->why;
+	if (p->full) {
+		outcome = STORE_FULL;
+	} else if (p->maybe_executed) {
+		outcome = STORE_AMBIGUOUS;
+	} else if (s->closing) {
+		why = "this server is shutting down";
+	}
+	store_fail(s, p, outcome, why ? why : "no answer came in time");
+}
+
+static void give_up_all(struct store *s, struct pending_list l)
+{
+	struct pending *p;
+	while ((p = pending_take(&l)) != NULL)
+		give_up(s, p);
+}
+
+/* Sort what waits into: too late, due now, still waiting. */
+static void sweep(struct store *s, int64_t now)
+{
+	struct pending_list *lists[] = { &s->urgent, &s->later };
+	struct pending_list expired = { 0 };
+	s->wake_ms = lanes_expire(&s->fresh, now, &expired);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		struct pending_list all = pending_take_all(lists[i]);
+		struct pending *p;
+		while ((p = pending_take(&all)) != NULL) {
+			bool is_later = lists[i] == &s->later;
+			if (p->r.deadline_ms <= now) {
+				pending_append(&expired, p);
+				continue;
+			}
+			/* What has waited once goes before what is new. */
+			bool due = is_later && p->due_ms <= now;
+			pending_append(due ? &s->urgent : lists[i], p);
+			s->wake_ms = earlier(s->wake_ms, p->r.deadline_ms);
+			if (is_later && !due)
+				s->wake_ms = earlier(s->wake_ms, p->due_ms);
+		}
+	}
+	give_up_all(s, expired);
+}
+
+void store_reap(struct store *s)
+{
+	s->ops->poll(s);
+	give_up_all(s, pending_take_all(&s->refused));
+	int64_t now = clock_ms();
+	if (now >= s->wake_ms)
+		sweep(s, now);
+}
+
+static bool can_start(const struct store *s, int64_t now)
+{
+	return s->in_flight < s->at_once && s->urgent.n + s->fresh.n > 0 &&
+	       now >= s->paused_until_ms;
+}
+
+void store_start(struct store *s)
+{
+	int64_t now = clock_ms();
+	while (can_start(s, now)) {
+		struct pending *p = s->urgent.n ? pending_take(&s->urgent) : lanes_take(&s->fresh);
+		p->started = true;
+		p->tries++;
+		s->in_flight++;
+		s->ops->begin(s, p);
+	}
+}
+
+int store_fd(const struct store *s)
+{
+	return s->ops->fd(s);
+}
+
+static int until(int64_t when, int64_t now)
+{
+	if (when <= now)
+		return 0;
+	return when - now > INT32_MAX ? INT32_MAX : (int)(when - now);
+}
+
+int store_timeout_ms(const struct store *s)
+{
+	int64_t now = clock_ms();
+	if (s->refused.n > 0 || can_start(s, now))
+		return 0;
+	int64_t wake = s->wake_ms;
+	if (s->urgent.n + s->fresh.n > 0 && s->paused_until_ms > now)
+		wake = earlier(wake, s->paused_until_ms);
+	int backend = s->ops->timeout_ms(s);
+	if (wake == NEVER)
+		return backend;
+	int ours = until(wake, now);
+	return backend >= 0 && backend < ours ? backend : ours;
+}
+
+size_t store_pending(const struct store *s)
+{
+	return waiting(s) + s->refused.n + s->in_flight;
+}
+
+void store_free(struct store *s)
+{
+	if (s == NULL)
+		return;
+	s->closing = true;
+	give_up_all(s, pending_take_all(&s->urgent));
+	struct pending *p;
+	while ((p = lanes_take(&s->fresh)) != NULL)
+		give_up(s, p);
+	give_up_all(s, pending_take_all(&s->later));
+	s->ops->abort(s);
+	while (s->refused.n > 0) /* what the callbacks asked for meanwhile */
+		give_up_all(s, pending_take_all(&s->refused));
+	s->ops->free(s);
+}

@@ -1,0 +1,316 @@
+/* The exit specification: a list of codes, each with patterns; the first pattern that holds, wins.
+ */
+#include "base/tree.h"
+#include "runtime-assets/exit/exit_inner.h"
+#include "runtime-assets/net/http.h"
+
+struct reader {
+	struct exit_spec *s;
+	size_t cap;
+	int64_t code; /* of the user's command */
+	struct arena *a;
+	struct notes *warnings;
+};
+
+static void warn(struct reader *r, const struct node *n, const char *text)
+{
+	notes_add(r->warnings, NOWHERE, "exit specification, line %u: %s", n->line, text);
+}
+
+static bool is_null(const struct node *n)
+{
+	return !n || n->type == NODE_NULL;
+}
+
+/* A field with a regular expression.  An empty one is as good as none.  false: broken. */
+static bool read_regex(struct reader *r, const struct node *pattern, const char *key,
+                       struct regex **out)
+{
+	ERR_AUTO e = { 0 };
+	const struct node *n = node_get(pattern, key);
+	if (is_null(n))
+		return true;
+	if (n->type != NODE_TEXT && n->type != NODE_DATE) {
+		notes_add(r->warnings, NOWHERE,
+		          "exit specification, line %u: %s is %s, but must be text; the pattern is "
+		          "left out",
+		          n->line, key, node_type_name(n));
+		return false;
+	}
+	if (n->n == 0)
+		return true;
+	*out = regex_compile(node_span(n), r->a, &e);
+	if (!*out) {
+		char buf[4 * QUOTE_MAX];
+		notes_add(r->warnings, NOWHERE,
+		          "exit specification, line %u: %s '%s': %s; the pattern is left out",
+		          n->line, key, quote(buf, node_span(n)), err_msg(&e));
+	}
+	return *out != NULL;
+}
+
+static bool read_gpu(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+{
+	const struct node *gpu = node_get(pattern, "gpuInfo");
+	if (is_null(gpu))
+		return true;
+	const struct node *ecc = node_get(gpu, "nvidiaDoubleEccError");
+	p->has_gpu = true;
+	p->gpu_ecc = node_is(ecc, NODE_BOOL) && ecc->boolean;
+	if (gpu->type == NODE_MAP && (is_null(ecc) || ecc->type == NODE_BOOL))
+		return true;
+	warn(r, gpu,
+	     "gpuInfo must be a map with nvidiaDoubleEccError, true or false; the pattern is "
+	     "left out");
+	return false;
+}
+
+/* Which part of the command's log userLogRegex is about. */
+static bool read_part(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+{
+	const struct node *part = node_get(pattern, "userLogPart");
+	if (is_null(part))
+		return true;
+	p->final = p->user != NULL;
+	if (node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))
+		return true;
+	warn(r, part, "userLogPart must be finalError, or absent; the pattern is left out");
+	return false;
+}
+
+/* Does the exit code that the pattern asks for, if any, fit?  Patterns for other codes are not
+ * even compiled. */
+static bool fits_code(struct reader *r, const struct node *pattern)
+{
+	const struct node *code = node_get(pattern, "exitCode");
+	if (is_null(code))
+		return true;
+	if (code->type != NODE_INT) {
+		warn(r, code, "exitCode must be an integer; the pattern is left out");
+		return false;
+	}
+	return code->integer == r->code;
+}
+
+static void add(struct reader *r, const struct exit_pattern *p)
+{
+	if (r->s->n == r->cap) {
+		size_t cap = r->cap ? 2 * r->cap : 16;
+		struct exit_pattern *v = ARENA_NEW(r->a, struct exit_pattern, cap);
+		if (r->s->n)
+			memcpy(v, r->s->v, r->s->n * sizeof(*v));
+		r->s->v = v;
+		r->cap = cap;
+	}
+	r->s->v[r->s->n++] = *p;
+}
+
+static void read_pattern(struct reader *r, const struct node *pattern, int64_t container_code)
+{
+	struct exit_pattern p = { .container_code = container_code };
+	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL) {
+		warn(r, pattern, "a pattern must be a map; it is left out");
+		return;
+	}
+	if (fits_code(r, pattern) && read_regex(r, pattern, "userLogRegex", &p.user) &&
+	    read_part(r, pattern, &p) && read_regex(r, pattern, "platformLogRegex", &p.platform) &&
+	    read_gpu(r, pattern, &p))
+		add(r, &p);
+}
+
+/* 0 would turn a failure into a success; 200 to 219 mean something to the controller. */
+static bool may_end_with(int64_t code)
+{
+	return (code >= 1 && code <= 199) || (code >= 220 && code <= 255);
+}
+
+static void read_code(struct reader *r, const struct node *entry)
+{
+	const struct node *code = node_get(entry, "containerExitCode");
+	const struct node *patterns = node_get(entry, "patterns");
+	if (!node_is(code, NODE_INT) || !may_end_with(code->integer)) {
+		warn(r, entry,
+		     "containerExitCode must be an integer from 1 to 199 or 220 to 255; the entry "
+		     "is "
+		     "left out");
+		return;
+	}
+	if (is_null(patterns))
+		return;
+	if (patterns->type != NODE_LIST) {
+		warn(r, patterns, "patterns must be a list; the entry is left out");
+		return;
+	}
+	for (uint32_t i = 0; i < patterns->n; i++)
+		read_pattern(r, &patterns->item[i], code->integer);
+}
+
+void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct arena *a,
+                    struct notes *warnings)
+{
+	*s = (struct exit_spec){ 0 };
+	struct reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
+	struct budget budget = BUDGET_DEFAULT;
+	NOTES_AUTO odd = { 0 }; /* of no interest: who wrote it is not here */
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	if (span_trim(text).n == 0)
+		return;
+	if (text.n > EXIT_SPEC_MAX) {
+		notes_add(warnings, NOWHERE, "the exit specification is larger than %d bytes",
+		          EXIT_SPEC_MAX);
+		return;
+	}
+	if (doc_read(text, &budget, a, &doc, &odd, &e)) {
+		const struct note *n = &e.notes.v[0];
+		notes_add(warnings, NOWHERE, "the exit specification cannot be read: line %u: %s",
+		          n->line, n->msg);
+		return;
+	}
+	if (doc.root.type == NODE_NULL)
+		return;
+	if (doc.root.type != NODE_LIST) {
+		notes_add(warnings, NOWHERE, "the exit specification must be a list, it is %s",
+		          node_type_name(&doc.root));
+		return;
+	}
+	for (uint32_t i = 0; i < doc.root.n; i++)
+		read_code(&r, &doc.root.item[i]);
+}
+
+/* ---- which pattern holds ------------------------------------------------------------------------
+ */
+
+/* A log, and which patterns can match in it at all. */
+struct searched {
+	struct text *text;
+	bool *possible;
+};
+
+struct matcher {
+	const struct exit_input *in;
+	struct searched user, platform;
+	struct searched final; /* the text of the final error that decides */
+	struct text_span final_text;
+	size_t final_at; /* where that begins in the log */
+	struct final_error error;
+	size_t chosen; /* the number of that text */
+	int ecc;       /* -1: not asked yet */
+	bool late;
+};
+
+static void search_all(struct matcher *m, struct searched *log, struct regex **re, size_t n,
+                       struct arena *a)
+{
+	log->possible = ARENA_NEW(a, bool, n + 1);
+	size_t used = 0;
+	for (size_t i = 0; i < n; i++)
+		used += re[i] != NULL;
+	if (used == 0)
+		return;
+	const struct regex_set *set = regex_set_new(re, n, a);
+	if (regex_set_scan(set, log->text, m->in->deadline_ms, log->possible) == REGEX_LATE)
+		m->late = true;
+}
+
+static bool holds_in(struct matcher *m, const struct searched *log, struct regex *re, size_t number,
+                     struct match *where)
+{
+	if (!re)
+		return true;
+	if (!log->possible[number])
+		return false;
+	enum regex_found found = regex_search(re, log->text, m->in->deadline_ms, where);
+	m->late = m->late || found == REGEX_LATE;
+	return found == REGEX_FOUND;
+}
+
+static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
+{
+	if (!p->has_gpu)
+		return true;
+	if (m->ecc < 0)
+		m->ecc = ecc_errors(m->in->root ? m->in->root : "", m->in->deadline_ms);
+	return (m->ecc == 1) == p->gpu_ecc;
+}
+
+/* Is an expression found in this text? */
+static bool final_known(struct matcher *m, const struct regex_set *set, struct regex **re, size_t n)
+{
+	struct match where;
+	memset(m->final.possible, 0, n * sizeof(bool));
+	if (regex_set_scan(set, m->final.text, m->in->deadline_ms, m->final.possible) == REGEX_LATE)
+		m->late = true;
+	for (size_t i = 0; i < n && !m->late; i++) {
+		if (re[i] && holds_in(m, &m->final, re[i], i, &where))
+			return true;
+	}
+	return false;
+}
+
+/* Of the texts of the final error, the first in which an expression is found decides; if there is
+ * none, no expression about the final error holds. */
+static void choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
+{
+	const struct regex_set *set = regex_set_new(re, n, a);
+	m->final.text = &m->final_text.text;
+	m->final.possible = ARENA_NEW(a, bool, n + 1);
+	for (m->chosen = 0; m->chosen < m->error.texts && !m->late; m->chosen++) {
+		text_of(&m->final_text, final_error_text(&m->error, m->chosen, &m->final_at));
+		if (final_known(m, set, re, n))
+			return;
+	}
+	memset(m->final.possible, 0, n * sizeof(bool));
+}
+
+static bool user_holds(struct matcher *m, const struct exit_pattern *p, size_t i,
+                       struct match *where)
+{
+	if (!p->final)
+		return holds_in(m, &m->user, p->user, i, where);
+	if (!holds_in(m, &m->final, p->user, i, where))
+		return false;
+	where->start += m->final_at;
+	where->end += m->final_at;
+	return true;
+}
+
+static void match_in_order(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
+{
+	for (size_t i = 0; i < s->n && !m->late; i++) {
+		const struct exit_pattern *p = &s->v[i];
+		struct exit_verdict v = { .code = p->container_code, .pattern = p };
+		if (user_holds(m, p, i, &v.user) &&
+		    holds_in(m, &m->platform, p->platform, i, &v.platform) && holds_for_gpu(m, p)) {
+			*out = v;
+			return;
+		}
+	}
+}
+
+void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
+{
+	ARENA_AUTO a = { 0 };
+	struct matcher m = { .in = c->in,
+		             .user.text = &c->user.text,
+		             .platform.text = &c->platform.text,
+		             .ecc = -1 };
+	struct regex **re = ARENA_NEW(&a, struct regex *, 3 * s->n + 1);
+	for (size_t i = 0; i < s->n; i++) {
+		re[i] = s->v[i].final ? NULL : s->v[i].user;
+		re[s->n + i] = s->v[i].platform;
+		re[2 * s->n + i] = s->v[i].final ? s->v[i].user : NULL;
+	}
+	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
+	search_all(&m, &m.user, re, s->n, &a);
+	search_all(&m, &m.platform, re + s->n, s->n, &a);
+	final_error_read(&m.error, &c->user, c->in->code);
+	choose_final(&m, re + 2 * s->n, s->n, &a);
+	match_in_order(&m, s, out);
+	bool final = out->pattern && out->pattern->final;
+	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
+	final_error_done(&m.error);
+	if (m.late)
+		notes_add(c->warnings, NOWHERE,
+		          "the patterns of the exit specification took too long; none was taken");
+}

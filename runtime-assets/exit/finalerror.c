@@ -1,0 +1,597 @@
+/*
+ * The final error of a log: which of its last lines say why the program ended.  Python prints a
+ * traceback for each exception that nobody caught, and for many that somebody did; launchers print
+ * their own when a child ended, and other ranks fail because the first one did.  So tracebacks are
+ * looked at from the last one backwards, with the names in the tables below.
+ */
+#include <stdlib.h>
+
+#include "base/regex/regex_inner.h"
+#include "runtime-assets/exit/exit_inner.h"
+
+enum {
+	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are looked at */
+	FINAL_LINES = 200,      /* so far from the end, or from each other, lines do not belong */
+	FINAL_OUTPUT = 8,       /* lines of output after an error that ended a program with 1 */
+	FINAL_OUTPUT_OTHER = 2, /* the same with another code: an uncaught exception gives 1 */
+	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
+	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
+	FINAL_ABOVE = 4,        /* lines above a match in which the name of its process is */
+	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
+	FINAL_KEY = 600         /* bytes behind an anchor in which the rank is looked for */
+};
+
+#define HEADER "Traceback (most recent call last)"
+
+enum final_kind {
+	FINAL_CAUSE,
+	FINAL_REPORTS, /* that another process failed */
+	FINAL_FOLLOWS, /* from the failure of another process */
+	FINAL_THREAD,  /* ended a thread, not the program */
+	FINAL_IGNORED  /* ended nothing */
+};
+
+/* What tells the kinds apart: a text in the line of the exception, or in those before its header.
+ */
+static const struct {
+	enum final_kind kind;
+	bool before;
+	const char *text;
+} FINAL_KINDS[] = {
+	{ FINAL_IGNORED, true, "Exception ignored" },
+	{ FINAL_IGNORED, true, "--- Logging error ---" },
+	{ FINAL_IGNORED, true, "Error in atexit" },
+	{ FINAL_IGNORED, true, "exception was never retrieved" },
+	{ FINAL_THREAD, true, "Exception in thread" },
+	{ FINAL_THREAD, true, "Exception in callback" },
+	{ FINAL_REPORTS, false, "ChildFailedError" },
+	{ FINAL_REPORTS, false, "CalledProcessError" },
+	{ FINAL_REPORTS, false, "ProcessRaisedException" },
+	{ FINAL_REPORTS, false, "ProcessExitedException" },
+	{ FINAL_REPORTS, false, "BrokenProcessPool" },
+	{ FINAL_REPORTS, false, "SignalException" },
+	{ FINAL_REPORTS, false, "KeyboardInterrupt" },
+	{ FINAL_REPORTS, false, "SystemExit" },
+	{ FINAL_REPORTS, false, "ngine core initialization failed" },
+	{ FINAL_REPORTS, false, "See root cause above" },
+	{ FINAL_REPORTS, false, "exited unexpectedly" },
+	{ FINAL_REPORTS, false, "Horovod detected that one or more processes" },
+	{ FINAL_FOLLOWS, false, "Connection closed by peer" },
+	{ FINAL_FOLLOWS, false, "Connection reset by peer" },
+	{ FINAL_FOLLOWS, false, "remote process exited" },
+	{ FINAL_FOLLOWS, false, "communicator was aborted" },
+	{ FINAL_FOLLOWS, false, "failed to recv" },
+	{ FINAL_FOLLOWS, false, "Broken pipe" },
+	{ FINAL_FOLLOWS, false, "BrokenPipeError" },
+};
+
+/* How launchers say that a child was ended by a signal.  What aborts itself (6, SIGABRT) has said
+ * why. */
+static const char *const FINAL_SIGNALS[] = {
+	"failed (exitcode: -",    "exits with return code = -", "exited on signal ",
+	"died with <Signals.SIG", "terminated with signal SIG",
+};
+
+/* How launchers name the rank that failed: a number behind `key`, which stands in the line of the
+ * anchor or soon after. */
+static const struct {
+	const char *anchor, *key;
+	bool local;
+} FINAL_RANKS[] = {
+	{ "Root Cause (first observed failure)", " rank ", false },
+	{ "failed (exitcode: ", "local_rank: ", true },
+	{ "exits with return code = ", "--local_rank=", true },
+	{ "exited on signal ", "process rank ", false },
+	{ "terminated with ", "rocess ", false },
+	{ " exit with status code ", "Process ", false },
+	{ "BAD TERMINATION OF ONE OF YOUR", "RANK ", false },
+	{ "srun: error: ", ": task ", false },
+};
+
+/* How lines begin that libraries and launchers print while a program ends, besides blank, indented
+ * and named ones: `#` is a digit.  All others are output. */
+static const char *const FINAL_NOISE[] = {
+	"[E",
+	"[W",
+	"[F",
+	"[C",
+	"E####",
+	"W####",
+	"F####",
+	"frame ",
+	"srun: ",
+	"====",
+	"****",
+	"Exception raised from",
+	"terminate called",
+	"Fatal Python error",
+	"Thread 0x",
+	"Current thread 0x",
+	"Extension modules",
+	"wandb: ",
+	"make: ",
+};
+
+struct traceback {
+	size_t header;       /* where its first line begins */
+	size_t name, name_n; /* of the process, as it stands before each of its lines */
+	size_t error, end;   /* the line of the exception, without that name */
+	size_t all;          /* where the next traceback begins, or the tail ends */
+	enum final_kind kind;
+	bool chained; /* to the one before */
+	bool logged;  /* the name is the text that a logger puts in front of its lines */
+};
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+static size_t final_line_end(const struct final_error *f, size_t at)
+{
+	const char *end = at < f->n ? memchr(f->tail + at, '\n', f->n - at) : NULL;
+	return end ? (size_t)(end - f->tail) : f->n;
+}
+
+/* The start of the line of a position; a carriage return begins one, too: progress bars. */
+static size_t final_line_start(const struct final_error *f, size_t at)
+{
+	while (at > 0 && f->tail[at - 1] != '\n' && f->tail[at - 1] != '\r')
+		at--;
+	return at;
+}
+
+static struct span final_span(const struct final_error *f, size_t from, size_t to)
+{
+	return (struct span){ f->tail + from, to - from };
+}
+
+static size_t final_lines(const struct final_error *f, size_t from, size_t to)
+{
+	size_t n = 0;
+	for (; from < to; from++)
+		n += f->tail[from] == '\n';
+	return n;
+}
+
+/* Where the last so many lines in front of a position begin. */
+static size_t final_back(const struct final_error *f, size_t at, size_t lines)
+{
+	for (; at > 0; at--) {
+		if (f->tail[at - 1] == '\n' && lines-- == 0)
+			break;
+	}
+	return at;
+}
+
+static bool final_begins(struct span line, const char *text)
+{
+	size_t n = strlen(text);
+	if (line.n < n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool digit = line.p[i] >= '0' && line.p[i] <= '9';
+		if (text[i] == '#' ? !digit : line.p[i] != text[i])
+			return false;
+	}
+	return true;
+}
+
+static bool final_has(const struct final_error *f, size_t from, size_t to, const char *text)
+{
+	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
+}
+
+/* The position behind the last occurrence of a text; SIZE_MAX: none. */
+static size_t final_last(const struct final_error *f, size_t from, const char *text)
+{
+	size_t last = SIZE_MAX;
+	for (size_t at; (at = span_find(final_span(f, 0, f->n), from, text)) != SIZE_MAX;)
+		from = last = at + strlen(text);
+	return last;
+}
+
+/* ---- one traceback ---------- */
+
+static bool final_is_word(char c)
+{
+	return rune_is_word((unsigned char)c) || c == '.';
+}
+
+/* `name.of.Exception`, and then nothing, `:` or `(`. */
+static bool final_is_exception(struct span line)
+{
+	size_t n = 0;
+	bool capital = false;
+	while (n < line.n && final_is_word(line.p[n])) {
+		capital = capital || (line.p[n] >= 'A' && line.p[n] <= 'Z');
+		n++;
+	}
+	return n > 2 && capital &&
+	       (n == line.n || line.p[n] == ':' || line.p[n] == '(' || line.p[n] == '\r');
+}
+
+/* Does the line at `at` begin with the name of the process? */
+static bool final_is_of(const struct final_error *f, const struct traceback *t, size_t at)
+{
+	return f->n - at >= t->name_n && memcmp(f->tail + at, f->tail + t->name, t->name_n) == 0;
+}
+
+/* What stands before the header may be no name, but what was left there by something else. */
+static bool final_is_named(const struct final_error *f, const struct traceback *t)
+{
+	size_t at = final_line_end(f, t->header) + 1;
+	for (int i = 0; i < 4 && at < f->n; i++, at = final_line_end(f, at) + 1) {
+		if (t->name_n && final_is_of(f, t, at) && at + t->name_n < f->n &&
+		    f->tail[at + t->name_n] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* A logger may put the same text in front of each line, and a message into the first one. */
+static size_t final_logged(const struct final_error *f, const struct traceback *t)
+{
+	size_t next = final_line_end(f, t->header) + 1;
+	if (next >= f->n)
+		return 0;
+	size_t n = span_find(final_span(f, next, final_line_end(f, next)), 0, "  File \"");
+	bool same =
+	    n != SIZE_MAX && n <= t->name_n && memcmp(f->tail + next, f->tail + t->name, n) == 0;
+	return same ? n : 0;
+}
+
+/* The traceback whose HEADER stands at `found`; false if it has no exception. */
+static bool final_parse(const struct final_error *f, size_t found, struct traceback *t)
+{
+	*t = (struct traceback){ .header = final_line_start(f, found), .all = f->n };
+	t->name = t->header;
+	t->name_n = found - t->header;
+	t->logged = !final_is_named(f, t);
+	if (t->logged)
+		t->name_n = final_logged(f, t);
+	size_t end;
+	for (size_t at = final_line_end(f, found) + 1; at < f->n; at = end + 1) {
+		end = final_line_end(f, at);
+		if (!final_is_of(f, t, at))
+			continue;
+		struct span line = final_span(f, at + t->name_n, end);
+		if (span_find(line, 0, HEADER) != SIZE_MAX)
+			return false;
+		if (final_is_exception(line)) {
+			t->error = at + t->name_n;
+			t->end = end;
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum final_kind final_kind_of(const struct final_error *f, const struct traceback *t)
+{
+	size_t before = final_back(f, t->header, 2);
+	for (size_t i = 0; i < sizeof(FINAL_KINDS) / sizeof(*FINAL_KINDS); i++) {
+		const char *text = FINAL_KINDS[i].text;
+		if (FINAL_KINDS[i].before ? final_has(f, before, t->header, text)
+		                          : final_has(f, t->error, t->end, text))
+			return FINAL_KINDS[i].kind;
+	}
+	return FINAL_CAUSE;
+}
+
+static void final_add(struct final_error *f, struct traceback *t)
+{
+	if (f->tracebacks == FINAL_TRACEBACKS) { /* the oldest are of no interest */
+		f->tracebacks--;
+		memmove(f->traceback, f->traceback + 1, f->tracebacks * sizeof(*f->traceback));
+	}
+	t->kind = final_kind_of(f, t);
+	if (f->tracebacks) {
+		struct traceback *last = &f->traceback[f->tracebacks - 1];
+		last->all = last->end < t->header ? t->header : last->end;
+		t->chained = final_has(f, last->end, last->all, "The above exception was the") ||
+		             final_has(f, last->end, last->all, "During handling of the above");
+	}
+	f->traceback[f->tracebacks++] = *t;
+}
+
+/* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line. */
+static size_t final_name(struct span line)
+{
+	size_t n = 0;
+	if (line.n == 0 || (line.p[0] != '[' && line.p[0] != '('))
+		return 0;
+	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
+		n++;
+	bool named = line.p[0] == '('
+	                 ? span_find((struct span){ line.p, n }, 0, " pid=") != SIZE_MAX
+	                 : n + 1 < line.n && (line.p[n + 1] == ':' || line.p[n + 1] == '<');
+	if (!named || n == line.n)
+		return 0;
+	for (n++; n < line.n && line.p[0] == '[' && line.p[n - 1] != ':';)
+		n++;
+	while (n < line.n && line.p[n] == ' ')
+		n++;
+	return n;
+}
+
+/* ---- output ---------- */
+
+static bool final_is_output(struct span line)
+{
+	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_name(line))
+		return false;
+	for (size_t i = 0; i < sizeof(FINAL_NOISE) / sizeof(*FINAL_NOISE); i++) {
+		if (final_begins(line, FINAL_NOISE[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool final_is_rule(const struct final_error *f, size_t at)
+{
+	return final_begins(final_span(f, at, final_line_end(f, at)), "--------");
+}
+
+/* Messages of mpirun stand between two rules: the second one, if the line at `at` is the first, or
+ * `at`. */
+static size_t final_box_end(const struct final_error *f, size_t at)
+{
+	size_t next = at;
+	for (int i = 0; i < FINAL_BOX && final_is_rule(f, at); i++) {
+		next = final_line_end(f, next) + 1;
+		if (next >= f->n)
+			break;
+		if (final_is_rule(f, next))
+			return next;
+	}
+	return at;
+}
+
+/* Lines of output behind the line of a position, of the process of t if there is one.  *last: where
+ * the last f->output of them begin, and what is between them. */
+static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
+                            const struct traceback *t, size_t *last)
+{
+	size_t begins[FINAL_OUTPUT + 1] = { 0 }; /* a ring */
+	size_t n = 0;
+	begins[0] = from;
+	for (size_t at = from; at < to; at = final_line_end(f, at) + 1) {
+		at = final_box_end(f, at);
+		size_t name = t && t->name_n && final_is_of(f, t, at) ? t->name_n : 0;
+		bool other = t && t->name_n && name == 0 && !t->logged;
+		size_t end = final_line_end(f, at);
+		if (!other && final_is_output(final_span(f, at + name, end)))
+			begins[++n % (f->output + 1)] = end + 1;
+	}
+	if (last)
+		*last = n < f->output ? from : begins[(n + 1) % (f->output + 1)];
+	return n;
+}
+
+/* ---- which decide ---------- */
+
+static void final_try(struct final_error *f, size_t from, size_t to, const struct traceback *t)
+{
+	if (f->texts < FINAL_TEXTS)
+		f->text[f->texts++] = (struct final_text){ from, to, t };
+}
+
+/* Its line, and then all that was printed until the next one. */
+static void final_try_both(struct final_error *f, const struct traceback *t)
+{
+	final_try(f, t->error, t->end, t);
+	final_try(f, t->error, t->all, t);
+}
+
+/* Kernels print what they assert in front of the error that the program sees, whatever that is. */
+static void final_try_before(struct final_error *f, const struct traceback *t)
+{
+	if (final_has(f, t->error, t->end, "CUDA error") ||
+	    final_has(f, t->error, t->end, "cuDNN error"))
+		final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
+}
+
+/* Can one be the reason for the other, which came later? */
+static bool final_may_cause(const struct final_error *f, const struct traceback *t,
+                            const struct traceback *later)
+{
+	bool same = t->name_n == later->name_n && final_is_of(f, t, later->name);
+	if (later->chained || !same)
+		return true;
+	return t->name_n == 0 && final_lines(f, t->end, later->header) <= FINAL_NEAR;
+}
+
+/* Has a launcher said, behind a position, that a child was ended by a signal? */
+static bool final_signalled(const struct final_error *f, size_t from)
+{
+	for (size_t i = 0; i < sizeof(FINAL_SIGNALS) / sizeof(*FINAL_SIGNALS); i++) {
+		size_t at = final_last(f, from, FINAL_SIGNALS[i]);
+		if (at < f->n && f->tail[at] != '6' && f->tail[at] != 'A')
+			return true;
+	}
+	return false;
+}
+
+/* The traceback that decides; those that only report, or follow, come after it. */
+static const struct traceback *final_decide(const struct final_error *f,
+                                            const struct traceback *later[static FINAL_TRACEBACKS],
+                                            size_t *n)
+{
+	size_t mark = f->n;
+	const struct traceback *follows = NULL;
+	for (size_t i = f->tracebacks; i-- > 0;) {
+		const struct traceback *t = &f->traceback[i];
+		size_t behind = final_line_end(f, t->end) + 1;
+		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
+		            final_outputs(f, behind, mark, t, NULL) <= f->output;
+		if (t->kind >= FINAL_THREAD && near) {
+			mark = t->header;
+			continue;
+		}
+		if (!near || final_signalled(f, t->end) ||
+		    (follows && !final_may_cause(f, t, follows)))
+			return NULL;
+		if (t->kind == FINAL_CAUSE)
+			return t;
+		mark = t->header;
+		later[(*n)++] = t;
+		if (t->kind == FINAL_FOLLOWS)
+			follows = t;
+	}
+	return NULL;
+}
+
+static void final_order(struct final_error *f)
+{
+	const struct traceback *later[FINAL_TRACEBACKS];
+	size_t n = 0;
+	size_t last = final_back(f, f->n, FINAL_LINES);
+	f->signalled = final_signalled(f, last);
+	const struct traceback *t = final_decide(f, later, &n);
+	for (bool more = t != NULL; more; t--) {
+		final_try_both(f, t);
+		final_try_before(f, t);
+		more = t->chained && t > f->traceback;
+		f->decided = true;
+	}
+	for (size_t i = 0; i < n && (f->decided || !f->signalled); i++) {
+		if (f->decided || later[i]->kind == FINAL_FOLLOWS)
+			final_try_both(f, later[i]);
+		else
+			final_try(f, later[i]->error, later[i]->end, later[i]);
+	}
+	if (f->decided)
+		return;
+	(void)final_outputs(f, last, f->n, NULL, &last);
+	final_try(f, last, f->n, NULL);
+}
+
+/* ---- texts ---------- */
+
+static void final_blank(struct final_error *f, size_t from, size_t to)
+{
+	if (from < to)
+		memset(f->shown + from, '\n', to - from);
+}
+
+/* Names of processes are taken off the lines, and lines of others are left out. */
+static void final_blank_names(struct final_error *f, const struct final_text *x)
+{
+	size_t end;
+	for (size_t at = x->from; at < x->to; at = end + 1) {
+		end = final_line_end(f, at);
+		if (x->of && x->of->name_n && at > x->from)
+			final_blank(f, at, final_is_of(f, x->of, at) ? at + x->of->name_n : end);
+		else
+			final_blank(f, at, at + final_name(final_span(f, at, end)));
+	}
+}
+
+/* Where no traceback decides, those that are there say nothing: frames, what ended nothing, and all
+ * but the launcher's if it was a signal. */
+static void final_blank_tracebacks(struct final_error *f)
+{
+	for (size_t i = 0; i < f->tracebacks; i++) {
+		const struct traceback *t = &f->traceback[i];
+		bool silent =
+		    t->kind == FINAL_IGNORED || (f->signalled && t->kind != FINAL_REPORTS);
+		final_blank(f, t->header, silent ? t->end : t->error);
+	}
+}
+
+struct span final_error_text(struct final_error *f, size_t i, size_t *at)
+{
+	const struct final_text *x = &f->text[i];
+	memcpy(f->shown + x->from, f->tail + x->from, x->to - x->from);
+	if (!x->of)
+		final_blank_tracebacks(f);
+	final_blank_names(f, x);
+	*at = f->at + x->from;
+	return (struct span){ f->shown + x->from, x->to - x->from };
+}
+
+/* ---- the rank ---------- */
+
+static bool final_number(const struct final_error *f, size_t at, int64_t *out)
+{
+	while (at < f->n && (f->tail[at] == ' ' || f->tail[at] == ':'))
+		at++;
+	size_t end = at;
+	while (end < f->n && f->tail[end] >= '0' && f->tail[end] <= '9')
+		end++;
+	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
+}
+
+/* As a launcher says; local: the rank on this node. */
+static int64_t final_launcher_rank(const struct final_error *f, bool local)
+{
+	int64_t rank = -1;
+	size_t last = final_back(f, f->n, FINAL_LINES);
+	for (size_t k = 0; k < sizeof(FINAL_RANKS) / sizeof(*FINAL_RANKS); k++) {
+		size_t at = FINAL_RANKS[k].local == local
+		                ? final_last(f, last, FINAL_RANKS[k].anchor)
+		                : SIZE_MAX;
+		if (at == SIZE_MAX)
+			continue;
+		size_t to = at + FINAL_KEY < f->n ? at + FINAL_KEY : f->n;
+		at = final_line_start(f, at);
+		size_t key = span_find(final_span(f, 0, to), at, FINAL_RANKS[k].key);
+		if (key != SIZE_MAX && final_number(f, key + strlen(FINAL_RANKS[k].key), &rank))
+			return rank;
+	}
+	return -1;
+}
+
+/* That of `[rank3]:` or `[1,3]<stderr>:` in front of the line of a position, or of one above. */
+static int64_t final_named_rank(const struct final_error *f, size_t at)
+{
+	int64_t rank = -1;
+	for (int i = 0; i < FINAL_ABOVE && at > 0; i++) {
+		at = final_line_start(f, at);
+		struct span line = final_span(f, at, final_line_end(f, at));
+		if (final_begins(line, "[rank#") && final_number(f, at + 5, &rank))
+			return rank;
+		size_t comma = final_begins(line, "[#") && final_name(line)
+		                   ? span_find(line, 0, ",")
+		                   : SIZE_MAX;
+		if (comma < final_name(line) && final_number(f, at + comma + 1, &rank))
+			return rank;
+		at -= at > 0;
+	}
+	return rank;
+}
+
+int64_t final_error_rank(const struct final_error *f, size_t match)
+{
+	int64_t rank = final_launcher_rank(f, false);
+	if (rank < 0 && f->decided)
+		rank = final_named_rank(f, f->text[0].from);
+	if (rank < 0 && match >= f->at && match - f->at <= f->n)
+		rank = final_named_rank(f, match - f->at);
+	return rank >= 0 ? rank : final_launcher_rank(f, true);
+}
+
+/* ---- all ---------- */
+
+void final_error_read(struct final_error *f, struct log_text *l, int64_t code)
+{
+	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL };
+	f->output = code > 1 && code < 128 ? FINAL_OUTPUT_OTHER : FINAL_OUTPUT;
+	f->at = l->text.size - f->n;
+	f->tail = xmalloc(f->n + 1);
+	f->shown = xmalloc(f->n + 1);
+	f->traceback = xcalloc(FINAL_TRACEBACKS, sizeof(*f->traceback));
+	log_text_copy(l, f->at, f->n, f->tail);
+	struct traceback t;
+	for (size_t at = 0; (at = span_find(final_span(f, 0, f->n), at, HEADER)) != SIZE_MAX;) {
+		if (final_parse(f, at, &t))
+			final_add(f, &t);
+		at = final_line_end(f, at);
+	}
+	final_order(f);
+}
+
+void final_error_done(struct final_error *f)
+{
+	free(f->tail);
+	free(f->shown);
+	free(f->traceback);
+}

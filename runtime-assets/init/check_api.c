@@ -1,0 +1,370 @@
+/*
+ * `pai-runtime check-api`: on one screen, whether this pod can learn from the API server what its
+ * job needs, and what to do where it cannot.  Shows nothing of the token but what it says of
+ * itself.
+ */
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime-assets/args.h"
+#include "runtime-assets/commands.h"
+#include "runtime-assets/init/init.h"
+#include "runtime-assets/net/certificate.h"
+#include "runtime-assets/net/kube.h"
+#include "runtime-assets/net/token.h"
+
+enum {
+	WIDTH = 79,
+	INDENT = 20,
+	ANSWER_MS = 10000,
+	SMALL_BODY = 64 * 1024,
+	CA_MAX = 1024 * 1024,
+	TEXT_MAX = 16384,
+	SCREEN_MAX = 4 * TEXT_MAX
+};
+
+enum state { OK, MISSING, UNKNOWN };
+static const char *const STATES[] = { [OK] = "ok", [MISSING] = "MISSING", [UNKNOWN] = "-" };
+
+struct checkup {
+	struct arena *a;
+	struct layout at;
+	struct kube *kube;                      /* NULL: there is none */
+	const char *namespace_name, *framework; /* framework is NULL outside of its pods */
+	bool usable;                            /* the token, or that there is none */
+	bool answers;                           /* the API server does, and knows who asks */
+	struct token_claims who;                /* by the token */
+	int64_t now_s;
+};
+
+/* A check tells in `text` what it found, a line break where one is wanted, and in `advice` what
+ * to do, as it is to be printed. */
+struct finding {
+	enum state state;
+	struct str text, advice;
+};
+
+/* ---- what is checked --------------------------------------------------------------------- */
+
+static enum state check_address(struct checkup *c, struct finding *f)
+{
+	ERR_AUTO e = { 0 };
+	c->kube = kube_open(&c->at, &e);
+	if (c->kube == NULL) {
+		str_puts(&f->text, err_msg(&e));
+		str_puts(&f->advice,
+		         "  In a pod: serviceAccountName, and its token mounted. Elsewhere:\n"
+		         "  KUBE_APISERVER_ADDRESS=http://HOST:PORT\n");
+		return MISSING;
+	}
+	str_printf(&f->text, "%s\nby %s", kube_url(c->kube),
+	           kube_token_file(c->kube) ? "KUBERNETES_SERVICE_HOST and _PORT"
+	                                    : "KUBE_APISERVER_ADDRESS");
+	return OK;
+}
+
+static enum state check_name(struct checkup *c, struct finding *f)
+{
+	const char *name = c->kube ? kube_server_name(c->kube) : NULL;
+	if (name)
+		str_printf(&f->text, "must be for %s", name);
+	else
+		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
+	return c->kube ? OK : UNKNOWN;
+}
+
+static enum state check_authority(struct checkup *c, struct finding *f)
+{
+	const char *file = c->kube ? kube_ca_file(c->kube) : NULL;
+	struct span pem;
+	struct certificate cert;
+	ERR_AUTO e = { 0 };
+	if (file == NULL) {
+		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
+		return c->kube ? OK : UNKNOWN;
+	}
+	str_printf(&f->text, "%s\n", file);
+	if (file_read(file, FILE_MOUNTED, CA_MAX, c->a, &pem, &e) != 0 ||
+	    certificate_read(pem, c->a, &cert) != 0) {
+		str_puts(&f->text, "in use, but what it says of itself cannot be read");
+		return OK;
+	}
+	bool expired = cert.not_after_s <= c->now_s;
+	int64_t seconds = expired ? c->now_s - cert.not_after_s : cert.not_after_s - c->now_s;
+	str_printf(&f->text, "\"%s\", %s ", cert.name, expired ? "EXPIRED" : "expires in");
+	duration_text(&f->text, seconds);
+	if (expired)
+		str_puts(&f->text, " ago (the cluster's own fault, or this node's clock)");
+	else if (cert.n > 1)
+		str_printf(&f->text, ", and %u more", cert.n - 1);
+	return expired ? MISSING : OK;
+}
+
+static enum state check_token(struct checkup *c, struct finding *f)
+{
+	const char *file = c->kube ? kube_token_file(c->kube) : NULL;
+	ERR_AUTO e = { 0 };
+	STR_AUTO token = STR_SECRET(TOKEN_MAX);
+	if (file == NULL) {
+		c->usable = c->kube != NULL;
+		str_puts(&f->text,
+		         c->usable ? "none is mounted, requests are anonymous" : "not looked at");
+		return c->usable ? OK : UNKNOWN;
+	}
+	if (token_append(file, &token, &e) != 0) {
+		str_puts(&f->text, err_msg(&e));
+		str_puts(&f->advice,
+		         "  The kubelet writes that file. Is something else mounted over "
+		         "it?\n");
+		return MISSING;
+	}
+	c->usable = true;
+	str_printf(&f->text, "%s\n", file);
+	token_describe(file, c->now_s, c->a, &c->who, &f->text);
+	if (c->who.expires_s == 0 || c->who.expires_s > c->now_s)
+		return OK;
+	str_puts(&f->advice, "  The kubelet renews the file; is that of the node in order, and its "
+	                     "clock?\n");
+	return MISSING;
+}
+
+/* What the API server calls itself: gitVersion of /version. */
+static void tell_version(struct checkup *c, const struct http_reply *r, struct str *out)
+{
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	char text[4 * QUOTE_MAX];
+	const struct node *version = NULL;
+	if (doc_read(r->body, &BUDGET_DEFAULT, c->a, &doc, &warnings, &e) == 0)
+		version = node_get(&doc.root, "gitVersion");
+	if (node_is(version, NODE_TEXT))
+		str_printf(out, "it answers: Kubernetes %s", quote(text, node_span(version)));
+	else
+		str_puts(out, "it answers, but not like a Kubernetes API server");
+}
+
+/* It knows the address and the certificate by now, but not us. */
+static void tell_stranger(const struct checkup *c, const struct token_claims *who,
+                          struct finding *f)
+{
+	if (kube_token_file(c->kube) == NULL) {
+		str_puts(&f->text, "\nIt wants to know who asks, and no token is mounted.");
+		return;
+	}
+	str_puts(&f->text, "\nIt does not take the token: it has expired, its service account or "
+	                   "pod is gone, or it is one of another cluster.");
+	if (who->account)
+		str_printf(&f->advice, "  kubectl -n %s get serviceaccount %s\n",
+		           who->namespace_name, who->account);
+}
+
+static enum state check_answer(struct checkup *c, struct finding *f)
+{
+	struct http_reply r = { 0 };
+	ERR_AUTO e = { 0 };
+	if (!c->usable) {
+		str_puts(&f->text, "not asked");
+		return UNKNOWN;
+	}
+	if (kube_get(c->kube, "/version", SMALL_BODY, clock_ms() + ANSWER_MS, c->a, &r, &e) != 0) {
+		str_puts(&f->text, err_msg(&e));
+		return MISSING;
+	}
+	/* Who may not ask for the version may still ask for Frameworks. */
+	c->answers = r.status == 200 || r.status == 403;
+	if (r.status == 200) {
+		tell_version(c, &r, &f->text);
+		return OK;
+	}
+	str_puts(&f->text, "it answers: ");
+	kube_answer(&r, &f->text);
+	if (r.status == 401)
+		tell_stranger(c, &c->who, f);
+	return c->answers ? OK : MISSING;
+}
+
+static enum state tell_framework(struct checkup *c, const struct http_reply *r, struct finding *f)
+{
+	ERR_AUTO e = { 0 };
+	struct framework *fw = framework_read(r->body, c->a, &e);
+	if (fw == NULL) {
+		str_puts(&f->text, err_msg(&e));
+		return MISSING;
+	}
+	str_printf(&f->text, "%s/%s: %lld of %lld tasks have an address", c->namespace_name,
+	           c->framework, (long long)framework_ready(fw), (long long)fw->total);
+	return OK;
+}
+
+/* Neither 200 nor "not there". */
+static enum state tell_refusal(struct checkup *c, const struct http_reply *r, struct finding *f)
+{
+	kube_answer(r, &f->text);
+	if (r->status == 403) {
+		kube_grant(c->kube, c->namespace_name, "  ", &f->advice);
+	} else if (r->status == 404) {
+		str_puts(&f->text, ": it does not know Frameworks");
+		str_puts(&f->advice, "  Install FrameworkController; then this shows something:\n"
+		                     "  kubectl get crd " FRAMEWORKS "\n");
+	}
+	return MISSING;
+}
+
+/* Outside of a Framework's pod, one that there is not shows whether we might: 404, or 403. */
+static enum state check_framework(struct checkup *c, struct finding *f)
+{
+	const char *name = c->framework ? c->framework : "pai-runtime-check-api";
+	struct http_reply r = { 0 };
+	ERR_AUTO e = { 0 };
+	if (!c->answers) {
+		str_puts(&f->text, "not asked");
+		return UNKNOWN;
+	}
+	const char *path = kube_framework_path(c->namespace_name, name, c->a, &e);
+	if (path == NULL ||
+	    kube_get(c->kube, path, FRAMEWORK_MAX, clock_ms() + ANSWER_MS, c->a, &r, &e) != 0) {
+		str_puts(&f->text, err_msg(&e));
+		return MISSING;
+	}
+	if (r.status == 200 && c->framework)
+		return tell_framework(c, &r, f);
+	bool missing = kube_says_missing(&r, name);
+	if (missing && c->framework) {
+		str_printf(&f->text, "%s/%s is not there: the job was deleted?", c->namespace_name,
+		           name);
+		return MISSING;
+	}
+	if (!missing && r.status != 200)
+		return tell_refusal(c, &r, f);
+	str_printf(&f->text, "may be read in namespace %s", c->namespace_name);
+	return OK;
+}
+
+static const struct check {
+	const char *name;
+	enum state (*run)(struct checkup *c, struct finding *f);
+} CHECKS[] = {
+	{ "address", check_address },      /* ... of the API server */
+	{ "certificate", check_name },     /* that it must show */
+	{ "authority", check_authority },  /* that signed its certificate */
+	{ "token", check_token },          /* by which it knows us */
+	{ "API server", check_answer },    /* is it there, is it the one with that certificate? */
+	{ "Frameworks", check_framework }, /* may we read ours? */
+};
+enum { N_CHECKS = sizeof(CHECKS) / sizeof(CHECKS[0]) };
+
+/* ---- the screen -------------------------------------------------------------------------------
+ */
+
+static void new_line(struct str *out, size_t *column)
+{
+	str_printf(out, "\n%*s", INDENT, "");
+	*column = INDENT;
+}
+
+/* Words as they fit, beside the column of names; a line break where there is one. */
+static void put_wrapped(struct str *out, struct span text)
+{
+	size_t column = INDENT;
+	size_t n;
+	for (size_t i = 0; i < text.n; i += n + 1) {
+		n = 0;
+		while (i + n < text.n && text.p[i + n] != ' ' && text.p[i + n] != '\n')
+			n++;
+		bool broken = i > 0 && text.p[i - 1] == '\n';
+		if (broken || (column > INDENT && column + 1 + n > WIDTH)) {
+			new_line(out, &column);
+		} else if (column > INDENT) {
+			str_char(out, ' ');
+			column++;
+		}
+		str_put(out, text.p + i, n);
+		column += n;
+	}
+	str_char(out, '\n');
+}
+
+static bool show(struct checkup *c, const struct check *check, struct str *out)
+{
+	struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
+	f.state = check->run(c, &f);
+	str_printf(out, "%-8s%-12s", STATES[f.state], check->name);
+	put_wrapped(out, str_view(&f.text));
+	if (f.advice.n > 0)
+		str_printf(out, "\n%s\n", str_c(&f.advice));
+	str_done(&f.text);
+	str_done(&f.advice);
+	return f.state == OK;
+}
+
+/* ---- the command --------------------------------------------------------------------------------
+ */
+
+/* The namespace of the job, or that of the pod. */
+static const char *find_namespace(const struct layout *at, struct arena *a)
+{
+	const char *given = env_get("FC_FRAMEWORK_NAMESPACE");
+	struct span text;
+	ERR_AUTO e = { 0 };
+	if (given)
+		return given;
+	if (file_read(path_join(a, at->account, "namespace"), FILE_MOUNTED, 1024, a, &text, &e) ==
+	    0)
+		return arena_dup(a, span_trim(text));
+	return "default";
+}
+
+static int usage(int fd, int status)
+{
+	(void)fd_write_all(
+	    fd,
+	    SPAN("usage: pai-runtime check-api [--root DIR]\n\n"
+	         "Says whether the address, the authority, the token and the rights of this pod\n"
+	         "serve to read its Framework, and what to do where they do not.\n\n"
+	         "  --root DIR   put DIR before every path\n\n"
+	         "Exit status: 0 if they do, 1 if they do not.\n"));
+	return status;
+}
+
+static int check_all(struct checkup *c)
+{
+	STR_AUTO out = STR_INIT(SCREEN_MAX);
+	int bad = 0;
+	for (size_t i = 0; i < N_CHECKS; i++)
+		bad += !show(c, &CHECKS[i], &out);
+	/* A line of its own, but not two in a row. */
+	if (out.n < 2 || out.p[out.n - 2] != '\n')
+		str_char(&out, '\n');
+	str_puts(&out, bad ? "This pod cannot read what init has to wait for.\n"
+	                   : "All that init needs of the API server is there.\n");
+	kube_free(c->kube);
+	int failed = fd_write_all(STDOUT_FILENO, str_view(&out));
+	return bad || failed;
+}
+
+int cmd_check_api(int argc, char **argv)
+{
+	const char *root = "";
+	bool help = false;
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--help", NULL, &help },
+		                    { NULL, NULL, NULL } };
+	int i = args_take(args, 1, argc, argv);
+	if (help)
+		return usage(STDOUT_FILENO, 0);
+	if (i < argc) {
+		args_misused(argv[0], argv[i]);
+		return usage(STDERR_FILENO, 2);
+	}
+	no_core();
+	ARENA_AUTO a = { 0 };
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	struct checkup c = { .a = &a, .now_s = now.tv_sec };
+	layout_init(&c.at, root, &a);
+	c.namespace_name = find_namespace(&c.at, &a);
+	c.framework = env_get("FC_FRAMEWORK_NAME");
+	return check_all(&c);
+}

@@ -1,0 +1,315 @@
+/* Who is where: runtime_env and runtime_env.sh; see env.h. */
+#include "runtime-assets/init/env.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "runtime-assets/init/env_writer.h"
+
+enum {
+	NAME_MAX_BYTES = 4096, /* keys of the job have at most 1024, labels 256 */
+	/* What Linux takes when it starts a program with the usual 8 MiB of stack: in one variable,
+	 * and in all of them with a pointer for each. */
+	VARIABLE_LIMIT = 128 * 1024,
+	TOTAL_LIMIT = 2 * 1024 * 1024
+};
+
+/* ---- tasks and roles --------------------------------------------------------------------------
+ */
+
+/* Returns the first http port, 0 if there is none. */
+static int64_t put_ports(struct writer *w, const struct role_env *r, const char *uid, int64_t index)
+{
+	int64_t http = 0;
+	for (size_t i = 0; i < r->ports.n; i++) {
+		const struct port_label *l = &r->ports.label[i];
+		struct span list = env_port_list(w, r, l, uid, index);
+		w->rest.n = 0;
+		str_char(&w->rest, '_');
+		str_int(&w->rest, index);
+		str_char(&w->rest, '_');
+		str_puts(&w->rest, l->name);
+		env_put_role(w, r, "PAI_PORT_LIST_", list);
+		str_puts(&w->rest, "_PORT");
+		env_put_role(w, r, "PAI_", list);
+		if (strcmp(l->name, "http") == 0)
+			(void)parse_i64((struct span){ list.p, strcspn(list.p, ",") }, 1, 65535,
+			                &http); /* of no port: the empty text, 0 */
+	}
+	return http;
+}
+
+static void add_host(struct str *hosts, const char *address, int64_t port)
+{
+	bool v6 = strchr(address, ':') != NULL; /* else nobody could tell its end from the port */
+	if (hosts->n)
+		str_char(hosts, ',');
+	if (v6)
+		str_char(hosts, '[');
+	str_puts(hosts, address);
+	if (v6)
+		str_char(hosts, ']');
+	str_char(hosts, ':');
+	str_int(hosts, port);
+}
+
+/* False if its ports are not known because it has no pod yet. */
+static bool put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
+{
+	const char *address = framework_address(r->r, t);
+	const char *uid = env_uid(w, r, t);
+	bool ports = env_has_ports(r, uid);
+	int64_t http = ports ? put_ports(w, r, uid, t->index) : 0;
+	if (address) {
+		w->rest.n = 0;
+		str_char(&w->rest, '_');
+		str_int(&w->rest, t->index);
+		env_put_role(w, r, "PAI_HOST_IP_", span_of(address));
+	}
+	if (address && http)
+		add_host(&w->hosts, address, http);
+	if (r->own && t->index == w->in->task_index)
+		env_put_own(w, r, address, uid);
+	if (w->instances.n)
+		str_char(&w->instances, ',');
+	str_puts(&w->instances, r->r->name);
+	str_char(&w->instances, ':');
+	str_int(&w->instances, t->index);
+	return ports || !r->has_ports;
+}
+
+static bool is_number_a_role(const struct writer *w, struct span number)
+{
+	for (size_t i = 0; i < w->in->framework->n; i++) {
+		if (span_is(number, w->in->framework->role[i].name))
+			return true;
+	}
+	return false;
+}
+
+/* Jobs of the first generation look for the list by the number of the role. */
+static void put_numbered_hosts(struct writer *w, const struct fw_role *r)
+{
+	char digits[24];
+	struct str number = { .p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1 };
+	if (!node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST) || r->number < 0)
+		return;
+	str_int(&number, r->number);
+	if (is_number_a_role(w, str_view(&number)))
+		return;
+	w->name.n = 0;
+	str_puts(&w->name, "PAI_TASK_ROLE_");
+	str_span(&w->name, str_view(&number));
+	str_puts(&w->name, "_HOST_LIST");
+	env_put(w, str_view(&w->name), str_view(&w->hosts));
+}
+
+static void put_role_tasks(struct writer *w, const struct role_env *r)
+{
+	size_t nameless = 0;
+	size_t without = 0;
+	w->hosts.n = 0;
+	/* Once it is too much, that is the result: no minutes of ports that nobody will see. */
+	for (size_t i = 0; i < r->r->n && !w->out->shell.full; i++) {
+		if (r->r->task[i].index < 0)
+			nameless++;
+		else
+			without += !put_task(w, r, &r->r->task[i]);
+	}
+	w->rest.n = 0;
+	str_puts(&w->rest, "_HOST_LIST");
+	env_put_role(w, r, "PAI_TASK_ROLE_", str_view(&w->hosts));
+	put_numbered_hosts(w, r->r);
+	if (without)
+		WARN(w, "%zu tasks of role %s have no pod yet: no variables with their ports",
+		     without, r->r->name);
+	if (nameless)
+		WARN(w, "%zu tasks of role %s have no index: left out", nameless, r->r->name);
+}
+
+/* ---- what is known of a role before its tasks --------------------------------------------------
+ */
+
+static void drop_bad_labels(struct writer *w, struct role_env *r)
+{
+	struct portspec *p = &r->ports;
+	size_t kept = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		char text[4 * QUOTE_MAX];
+		if (portspec_name_ok(p->label[i].name)) {
+			p->label[kept++] = p->label[i];
+			continue;
+		}
+		p->total -= p->label[i].count;
+		WARN(w, "role %s: a port named \"%s\" cannot be in a variable's name: left out",
+		     r->r->name, quote(text, span_of(p->label[i].name)));
+	}
+	p->n = kept;
+}
+
+static int64_t last_index(const struct fw_role *r)
+{
+	int64_t last = 0;
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->task[i].index > last)
+			last = r->task[i].index;
+	}
+	return last;
+}
+
+static int read_ports(struct writer *w, struct role_env *r, struct err *e)
+{
+	ERR_AUTO why = { 0 };
+	if (!r->r->in_spec)
+		return 0;
+	if (portspec_read(r->r->ports, last_index(r->r), w->in->a, &r->ports, &why) == 0) {
+		r->has_ports = true;
+		drop_bad_labels(w, r);
+		return 0;
+	}
+	if (r->own)
+		return err_set(e, FAILED, "ports of the own role %s: %s", r->r->name,
+		               err_msg(&why));
+	WARN(w, "ports of role %s: %s; no variables with them", r->r->name, err_msg(&why));
+	return 0;
+}
+
+static int role_begin(struct writer *w, const struct fw_role *fw, struct role_env *r, struct err *e)
+{
+	const struct init *in = w->in;
+	const char *spelling = job_role_spelling(&in->job, fw->name, in->a);
+	*r = (struct role_env){ .r = fw, .name = { fw->name, spelling }, .names = 1 };
+	if (spelling && strcmp(spelling, fw->name) != 0)
+		r->names = 2;
+	r->own = in->role_name && strcmp(in->role_name, fw->name) == 0;
+	return read_ports(w, r, e);
+}
+
+/* PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role say the same; submissions write
+ * only one of them. */
+static void put_other_spelling(struct writer *w, const char *role, const char *from, const char *to)
+{
+	w->name.n = 0;
+	str_puts(&w->name, from);
+	str_puts(&w->name, role);
+	const char *value = getenv(str_c(&w->name));
+	w->name.n = 0;
+	str_puts(&w->name, to);
+	str_puts(&w->name, role);
+	if (value && !getenv(str_c(&w->name)))
+		env_put(w, str_view(&w->name), span_of(value));
+}
+
+static void put_minimums(struct writer *w, const struct role_env *r)
+{
+	static const char *const PAIRS[][2] = {
+		{ "PAI_MIN_FAILED_TASK_COUNT_", "PAI_MIN_FAILED_INSTANCE_" },
+		{ "PAI_MIN_FAILED_INSTANCE_", "PAI_MIN_FAILED_TASK_COUNT_" },
+		{ "PAI_MIN_SUCCEEDED_TASK_COUNT_", "PAI_MIN_SUCCEEDED_INSTANCE_" },
+		{ "PAI_MIN_SUCCEEDED_INSTANCE_", "PAI_MIN_SUCCEEDED_TASK_COUNT_" },
+	};
+	for (size_t i = 0; i < r->names; i++) {
+		for (size_t k = 0; k < sizeof(PAIRS) / sizeof(PAIRS[0]); k++)
+			put_other_spelling(w, r->name[i], PAIRS[k][0], PAIRS[k][1]);
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static int put_roles(struct writer *w, struct err *e)
+{
+	const struct framework *f = w->in->framework;
+	for (size_t i = 0; i < f->n; i++) {
+		struct role_env r;
+		if (role_begin(w, &f->role[i], &r, e) < 0)
+			return -1;
+		put_role_tasks(w, &r);
+		put_minimums(w, &r);
+	}
+	env_put(w, SPAN("PAI_TASK_ROLE_INSTANCES"), str_view(&w->instances));
+	return 0;
+}
+
+static void warn_of_limits(struct writer *w)
+{
+	size_t total = w->out->nul.n + w->count * sizeof(char *);
+	if (w->longest >= VARIABLE_LIMIT)
+		WARN(w,
+		     "a variable has %zu bytes: Linux starts no program with one of more than "
+		     "%d",
+		     w->longest, VARIABLE_LIMIT);
+	if (total >= TOTAL_LIMIT)
+		WARN(w,
+		     "the environment has %zu bytes: Linux usually starts no program with more "
+		     "than %d",
+		     total, TOTAL_LIMIT);
+	if (w->in->role_name && !w->own_seen)
+		WARN(w,
+		     "the status of the Framework does not have this task (%s:%lld): no "
+		     "PAI_CURRENT_CONTAINER_ "
+		     "and PAI_CONTAINER_ variables",
+		     w->in->role_name, (long long)w->in->task_index);
+	if (w->in->job.doc.root.type == NODE_NULL)
+		WARN(w, "without the job configuration, variables of roles have only the names "
+		        "that Kubernetes has");
+}
+
+static void env_text_done(struct env_text *out)
+{
+	str_done(&out->shell);
+	str_done(&out->nul);
+}
+
+static void writer_done(struct writer *w)
+{
+	str_done(&w->name);
+	str_done(&w->rest);
+	str_done(&w->value);
+	str_done(&w->hosts);
+	str_done(&w->instances);
+}
+
+int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e)
+{
+	__attribute__((cleanup(writer_done))) struct writer w = {
+		.in = in,
+		.out = out,
+		.warnings = warnings,
+		.name = STR_INIT(NAME_MAX_BYTES),
+		.rest = STR_INIT(NAME_MAX_BYTES),
+		.value = STR_INIT(ENV_TEXT_MAX),
+		.hosts = STR_INIT(ENV_TEXT_MAX),
+		.instances = STR_INIT(ENV_TEXT_MAX),
+	};
+	if (in->framework == NULL)
+		return 0;
+	if (put_roles(&w, e) < 0)
+		return -1;
+	assert(!w.name.full && !w.rest.full);
+	if (out->shell.full || out->nul.full || w.value.full || w.hosts.full || w.instances.full)
+		return err_set(e, FAILED, "the environment has more than %d bytes", ENV_TEXT_MAX);
+	warn_of_limits(&w);
+	return 0;
+}
+
+int step_environment(struct init *in, struct err *e)
+{
+	__attribute__((cleanup(env_text_done))) struct env_text out = {
+		.shell = STR_INIT(ENV_TEXT_MAX),
+		.nul = STR_INIT(ENV_TEXT_MAX),
+	};
+	NOTES_AUTO warnings = { 0 };
+	int failed = env_write(in, &out, &warnings, e);
+	for (size_t i = 0; i < warnings.n; i++)
+		say(SAY_WARNING, "%s", warnings.v[i].msg);
+	if (warnings.dropped)
+		say(SAY_WARNING, "and %zu more of that kind", warnings.dropped);
+	/* Whoever sees runtime_env.sh may rely on the other being there. */
+	if (failed || dir_make(in->at.runtime_d, 0755, e) < 0 ||
+	    file_write(path_join(in->a, in->at.runtime_d, "runtime_env"), str_view(&out.nul), 0644,
+	               e) < 0 ||
+	    file_write(path_join(in->a, in->at.runtime_d, "runtime_env.sh"), str_view(&out.shell),
+	               0644, e) < 0)
+		return INIT_FAILED;
+	return 0;
+}

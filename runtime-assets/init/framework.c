@@ -1,0 +1,275 @@
+/*
+ * The Framework object as the runtime sees it; see framework.h.  The names of its members are those
+ * of the FrameworkController, types and order of the status too.
+ */
+#include "runtime-assets/init/framework.h"
+
+#include "base/enc.h"
+#include "base/json/json.h"
+#include "runtime-assets/files.h"
+
+enum {
+	ROLES_MAX = 4096, /* an object of 1.5 MiB, what etcd takes, has room for fewer */
+	TASK_NUMBER_MAX = 1 << 24,
+	NODES_MAX = 1000000, /* 40 000 tasks at 25 values each */
+	ROLE_NAME_MAX = 63,
+	ADDRESS_MAX = 63,
+	UID_MAX = 128
+};
+
+/* A step down a path; NULL from where it ends. */
+static const struct node *node_at(const struct node *n, const char *const *path)
+{
+	for (; n && *path; path++)
+		n = node_get(n, *path);
+	return n;
+}
+#define NODE_AT(n, ...) node_at((n), (const char *const[]){ __VA_ARGS__, NULL })
+
+/* Text that is not empty, or NULL. */
+static const char *text_of(const struct node *n)
+{
+	return node_is(n, NODE_TEXT) && n->n ? n->text : NULL;
+}
+
+static int64_t int_of(const struct node *n, int64_t min, int64_t max, int64_t otherwise)
+{
+	bool fits = node_is(n, NODE_INT) && n->integer >= min && n->integer <= max;
+	return fits ? n->integer : otherwise;
+}
+
+static bool is_true(const struct node *n)
+{
+	return node_is(n, NODE_BOOL) && n->boolean;
+}
+
+/* The text, if it is no longer than that and made of these characters only. */
+static const char *text_made_of(const struct node *n, const char *characters, size_t max)
+{
+	const char *text = text_of(n);
+	return text && n->n <= max && strspn(text, characters) == n->n ? text : NULL;
+}
+
+#define DIGITS "0123456789"
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+
+static const char *role_name(const struct node *role)
+{
+	return text_made_of(node_get(role, "name"), LOWER DIGITS, ROLE_NAME_MAX);
+}
+
+static const char *address_of(const struct node *n)
+{
+	return text_made_of(n, DIGITS "abcdefABCDEF.:", ADDRESS_MAX);
+}
+
+static const char *uid_of(const struct node *n)
+{
+	return text_made_of(n, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", UID_MAX);
+}
+
+/* How many items a list has; 0 if it is none. */
+static uint32_t items(const struct node *list)
+{
+	return node_is(list, NODE_LIST) ? list->n : 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------- */
+
+static int read_json(struct span text, size_t max, struct arena *a, struct node *root,
+                     struct err *e)
+{
+	const struct budget budget = { .depth = 64, .nodes = NODES_MAX, .text = max, .key = max };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO why = { 0 };
+	struct doc doc;
+	bool syntax = false;
+	if (text.n > max)
+		return err_set(e, FAILED, "is longer than %zu bytes", max);
+	size_t good = utf8_check(text);
+	if (good < text.n)
+		return err_set(e, FAILED, "is no UTF-8 at byte %zu", good);
+	if (json_read(text, &budget, a, &doc, &warnings, &syntax, &why) < 0)
+		return err_set(e, FAILED, "%s", err_msg(&why));
+	*root = doc.root;
+	return 0;
+}
+
+/* Give the map this value under this key.  The members are copied, for those that a reader made
+ * are read-only. */
+static void set(struct arena *a, struct node *map, const char *key, const struct node *value)
+{
+	struct member *copy = arena_alloc(a, (map->n + 1) * sizeof(*copy));
+	uint32_t at = 0;
+	memcpy(copy, map->member, map->n * sizeof(*copy));
+	while (at < map->n && !span_is(member_key(&copy[at]), key))
+		at++;
+	if (at == map->n)
+		copy[map->n++] = (struct member){ .key = key, .key_n = (uint32_t)strlen(key) };
+	copy[at].value = *value;
+	map->member = copy;
+}
+
+/* The status of large jobs is kept as gzip: put what is in it where it would be otherwise. */
+static int decompress(struct arena *a, struct node *root, struct err *e)
+{
+	static const struct node NONE = { .type = NODE_NULL };
+	const struct node *attempt = NODE_AT(root, "status", "attemptStatus");
+	const struct node *packed = node_get(attempt, "taskRoleStatusesCompressed");
+	const struct node *plain = node_get(attempt, "taskRoleStatuses");
+	if (!text_of(packed) || items(plain))
+		return 0;
+	ARENA_AUTO inflated = { 0 }; /* given back at once: it is several times as large */
+	struct span text;
+	struct node roles;
+	if (gunzip_base64(node_span(packed), STATUS_MAX, &inflated, &text, e) < 0 ||
+	    read_json(text, STATUS_MAX, a, &roles, e) < 0)
+		return err_wrap(e, "taskRoleStatusesCompressed");
+	struct node within = *attempt;
+	struct node status = *node_get(root, "status");
+	set(a, &within, "taskRoleStatusesCompressed", &NONE);
+	set(a, &within, "taskRoleStatuses", &roles);
+	set(a, &status, "attemptStatus", &within);
+	set(a, root, "status", &status);
+	return 0;
+}
+
+/* ---- roles and tasks ---------------------------------------------------------------- */
+
+static struct fw_role *find_role(const struct framework *f, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		if (strcmp(f->role[i].name, name) == 0)
+			return &f->role[i];
+	}
+	return NULL;
+}
+
+/* The role of that name, new if there is none; NULL if the entry has no name that can be. */
+static struct fw_role *add_role(struct framework *f, const struct node *entry)
+{
+	const char *name = role_name(entry);
+	if (name == NULL)
+		return NULL;
+	struct fw_role *r = find_role(f, name);
+	if (r == NULL) {
+		r = &f->role[f->n++];
+		r->name = name;
+		r->number = -1;
+	}
+	return r;
+}
+
+static void read_task(struct fw_task *t, const struct node *entry)
+{
+	const struct node *attempt = node_get(entry, "attemptStatus");
+	*t = (struct fw_task){
+		.index = int_of(node_get(entry, "index"), 0, TASK_NUMBER_MAX, -1),
+		.pod_ip = address_of(node_get(attempt, "podIP")),
+		.host_ip = address_of(node_get(attempt, "podHostIP")),
+		.pod_uid = uid_of(node_get(attempt, "podUID")),
+		.deletion_pending = is_true(node_get(entry, "deletionPending")),
+	};
+}
+
+static void read_status(struct framework *f, const struct node *roles, struct arena *a)
+{
+	for (uint32_t i = 0; i < items(roles); i++) {
+		struct fw_role *r = add_role(f, &roles->item[i]);
+		const struct node *tasks = node_get(&roles->item[i], "taskStatuses");
+		if (r == NULL || r->task)
+			continue;
+		r->n = items(tasks);
+		r->task = ARENA_NEW(a, struct fw_task, r->n);
+		for (size_t k = 0; k < r->n; k++)
+			read_task(&r->task[k], &tasks->item[k]);
+	}
+}
+
+static void read_spec(struct framework *f, const struct node *roles)
+{
+	for (uint32_t i = 0; i < items(roles); i++) {
+		const struct node *entry = &roles->item[i];
+		const struct node *pod = NODE_AT(entry, "task", "pod");
+		struct fw_role *r = add_role(f, entry);
+		if (r == NULL || r->in_spec)
+			continue;
+		r->in_spec = true;
+		r->number = i;
+		r->task_number = int_of(node_get(entry, "taskNumber"), 0, TASK_NUMBER_MAX, 0);
+		r->host_network = is_true(NODE_AT(pod, "spec", "hostNetwork"));
+		r->ports = text_of(
+		    NODE_AT(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"));
+		f->total += r->task_number;
+	}
+}
+
+static int read_object(struct framework *f, struct arena *a, struct err *e)
+{
+	const struct node *meta = node_get(f->root, "metadata");
+	const struct node *spec = NODE_AT(f->root, "spec", "taskRoles");
+	const struct node *status = NODE_AT(f->root, "status", "attemptStatus", "taskRoleStatuses");
+	const struct node *kind = node_get(f->root, "kind");
+	if (!node_is(kind, NODE_TEXT) || strcmp(kind->text, "Framework") != 0)
+		return err_set(e, FAILED, "is no object of kind Framework");
+	if (items(spec) > ROLES_MAX || items(status) > ROLES_MAX)
+		return err_set(e, FAILED, "has more than %d task roles", ROLES_MAX);
+	f->name = text_of(node_get(meta, "name"));
+	f->namespace_name = text_of(node_get(meta, "namespace"));
+	f->config = text_of(NODE_AT(meta, "annotations", "config"));
+	f->role = ARENA_NEW(a, struct fw_role, (size_t)items(spec) + items(status));
+	read_status(f, status, a);
+	read_spec(f, spec);
+	return 0;
+}
+
+struct framework *framework_read(struct span json, struct arena *a, struct err *e)
+{
+	struct framework *f = ARENA_NEW(a, struct framework, 1);
+	struct node *root = ARENA_NEW(a, struct node, 1);
+	f->root = root;
+	if (read_json(json, FRAMEWORK_MAX, a, root, e) < 0 || decompress(a, root, e) < 0 ||
+	    read_object(f, a, e) < 0) {
+		(void)err_wrap(e, "the Framework"); /* -1, but this returns a pointer */
+		return NULL;
+	}
+	return f;
+}
+
+/* ---- what others ask ------------------------------------------------------------------ */
+
+int64_t framework_ready(const struct framework *f)
+{
+	int64_t ready = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		const struct fw_role *r = &f->role[i];
+		size_t wanted = (size_t)r->task_number < r->n ? (size_t)r->task_number : r->n;
+		for (size_t k = 0; k < wanted; k++)
+			ready += r->task[k].pod_ip && !r->task[k].deletion_pending;
+	}
+	return ready;
+}
+
+const char *framework_address(const struct fw_role *r, const struct fw_task *t)
+{
+	if (r->host_network)
+		return t->host_ip ? t->host_ip : t->pod_ip; /* which is the same then */
+	return t->pod_ip;
+}
+
+const struct fw_role *framework_role(const struct framework *f, const char *name)
+{
+	return find_role(f, name);
+}
+
+const struct fw_task *framework_task(const struct fw_role *r, int64_t index)
+{
+	/* Mostly they stand in order. */
+	if (index >= 0 && (size_t)index < r->n && r->task[index].index == index)
+		return &r->task[index];
+	for (size_t i = 0; i < r->n; i++) {
+		if (index >= 0 && r->task[i].index == index)
+			return &r->task[i];
+	}
+	return NULL;
+}

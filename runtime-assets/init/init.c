@@ -1,0 +1,332 @@
+/* `pai-runtime init`: the steps, in order, and what happens when one fails. */
+#include "runtime-assets/init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime-assets/args.h"
+#include "runtime-assets/commands.h"
+
+enum { CONFIG_MAX = 1024 * 1024, STEP_SHOWN = 20 };
+
+/* Cheap checks come before plugins: no job waits for a repository to learn that a port is taken. */
+static const struct step {
+	const char *name;
+	int (*run)(struct init *in, struct err *e);
+	const char *help;
+} STEPS[] = {
+	{ "logs", step_logs, "make the log directory, keep earlier logs" },
+	{ "clean", step_clean, "empty the work volume, but for mounts" },
+	{ "install", step_install, "put this program into the work volume" },
+	{ "framework", step_framework, "wait until all tasks have an address" },
+	{ "exitspec", step_exitspec, "copy the patterns that explain failures" },
+	{ "config", step_config, "job_config.yaml" },
+	{ "environment", step_environment, "runtime_env.sh: who is where, ports" },
+	{ "ports", step_ports, "is a port of this task taken?" },
+	{ "image", step_image, "does the image exist?" },
+	{ "plugins", step_plugins, "scripts to run before and after the command" },
+	{ "command", step_command, "user.sh" },
+};
+enum { N_STEPS = sizeof(STEPS) / sizeof(STEPS[0]) };
+
+struct options {
+	const char *root, *steps, *framework;
+	const char *barrier_ms; /* of tests, so not in the help */
+	bool help;
+};
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static int usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime init [--root DIR] [--steps NAME,NAME...] [--framework FILE]\n\n"
+	      "  --root DIR        put DIR before every path\n"
+	      "  --steps LIST      only these steps (also: INIT_CONFIG), of:\n",
+	      out);
+	for (size_t i = 0; i < N_STEPS; i++)
+		fprintf(out, "                      %-12s %s\n", STEPS[i].name, STEPS[i].help);
+	fputs("  --framework FILE  take the Framework from a file, do not ask the API server\n\n"
+	      "Exit status: 0 ready; 250 API server in trouble, 251 not all tasks came in time,\n"
+	      "252 permanent, 253 port taken, 254 no such image, 1 anything else.\n",
+	      out);
+	return status;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	*o = (struct options){ .root = "" };
+	const struct arg args[] = {
+		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
+		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
+		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	return i < argc ? args_misused(argv[0], argv[i]) : 0;
+}
+
+/* ---- which steps -------------------------------------------------------------------------- */
+
+static bool lower_case(struct span t)
+{
+	for (size_t i = 0; i < t.n; i++) {
+		if (t.p[i] < 'a' || t.p[i] > 'z')
+			return false;
+	}
+	return true;
+}
+
+static int choose(struct span name, bool chosen[static N_STEPS], struct err *e)
+{
+	for (size_t i = 0; i < N_STEPS; i++) {
+		if (span_is(name, STEPS[i].name)) {
+			chosen[i] = true;
+			return 0;
+		}
+	}
+	char text[4 * QUOTE_MAX];
+	STR_AUTO known = STR_INIT(512);
+	for (size_t i = 0; i < N_STEPS; i++)
+		str_printf(&known, "%s%s", i ? ", " : "", STEPS[i].name);
+	/* INIT_CONFIG may name a file, perhaps a wrong one: what is no word could be a token. */
+	if (name.n > STEP_SHOWN || !lower_case(name))
+		return err_set(e, FAILED, "the name of a step is none; steps are %s",
+		               str_c(&known));
+	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
+	               str_c(&known));
+}
+
+static int choose_listed(struct span names, bool chosen[static N_STEPS], struct err *e)
+{
+	while (names.n > 0) {
+		const char *comma = memchr(names.p, ',', names.n);
+		size_t n = comma ? (size_t)(comma - names.p) : names.n;
+		struct span name = span_trim((struct span){ names.p, n });
+		if (name.n > 0 && choose(name, chosen, e))
+			return -1;
+		n += comma ? 1 : 0;
+		names = (struct span){ names.p + n, names.n - n };
+	}
+	return 0;
+}
+
+/* What is wrong in a setting that people wrote, and where in it. */
+static int wrap_with_place(const char *name, struct err *e)
+{
+	unsigned line = e->notes.n ? e->notes.v[0].line : 0;
+	if (line == 0)
+		return err_wrap(e, "%s", name);
+	return err_wrap(e, "%s, line %u, column %u", name, line, e->notes.v[0].column);
+}
+
+/* A YAML text, or the file with one if it begins with a slash; *n is its root. */
+static int read_setting(const char *name, const char *text, struct arena *a, struct node *n,
+                        struct err *e)
+{
+	struct span yaml = span_of(text);
+	if (*text == '/') {
+		int got = file_read(text, FILE_MOUNTED, CONFIG_MAX, a, &yaml, e);
+		if (got)
+			return got < 0 ? -1 : err_set(e, FAILED, "%s: %s is not there", name, text);
+	}
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e))
+		return wrap_with_place(name, e);
+	*n = doc.root;
+	return 0;
+}
+
+/* INIT_CONFIG: `a, b`, `[a, b]` or `steps: [a, b]`. */
+static int choose_configured(const char *text, struct arena *a, bool chosen[static N_STEPS],
+                             struct err *e)
+{
+	struct node root = { 0 };
+	if (read_setting("INIT_CONFIG", text, a, &root, e))
+		return -1;
+	const struct node *list = root.type == NODE_MAP ? node_get(&root, "steps") : &root;
+	if (node_is(list, NODE_TEXT))
+		return choose_listed(node_span(list), chosen, e);
+	if (!node_is(list, NODE_LIST))
+		return err_set(e, FAILED, "INIT_CONFIG must be a list of steps");
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *name = &list->item[i];
+		if (name->type != NODE_TEXT)
+			return err_set(e, FAILED, "INIT_CONFIG: the name of a step must be text");
+		if (choose(node_span(name), chosen, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int choose_steps(const struct options *o, struct arena *a, bool chosen[static N_STEPS],
+                        struct err *e)
+{
+	const char *configured = env_get("INIT_CONFIG");
+	if (o->steps && span_trim(span_of(o->steps)).n == 0)
+		return err_set(e, FAILED, "--steps names no step");
+	if (o->steps)
+		return choose_listed(span_of(o->steps), chosen, e);
+	if (configured)
+		return choose_configured(configured, a, chosen, e);
+	for (size_t i = 0; i < N_STEPS; i++)
+		chosen[i] = true;
+	return 0;
+}
+
+/* ---- who we are ---------------------------------------------------------------------------- */
+
+static int read_task_index(int64_t *index, struct err *e)
+{
+	const char *text = env_get("FC_TASK_INDEX");
+	*index = -1;
+	if (text && parse_i64(span_of(text), 0, INT32_MAX, index))
+		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
+	return 0;
+}
+
+/* A key that nobody reads is a mistake of somebody who believes it is read. */
+static int check_keys(const struct node *config, struct err *e)
+{
+	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
+	char text[4 * QUOTE_MAX];
+	for (uint32_t i = 0; i < config->n; i++) {
+		const struct member *m = &config->member[i];
+		size_t k = 0;
+		while (k < sizeof(KEYS) / sizeof(KEYS[0]) && !span_is(member_key(m), KEYS[k]))
+			k++;
+		if (k == sizeof(KEYS) / sizeof(KEYS[0]))
+			return err_set(
+			    e, FAILED,
+			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
+			    "keys are commands, runtimePlugin, parameters, secrets",
+			    m->key_line, m->key_column, quote(text, member_key(m)));
+	}
+	return 0;
+}
+
+static int read_runtime_config(struct init *in, struct err *e)
+{
+	const char *text = env_get("RUNTIME_CONFIG");
+	if (!text)
+		return 0;
+	struct node *root = ARENA_NEW(in->a, struct node, 1);
+	if (read_setting("RUNTIME_CONFIG", text, in->a, root, e))
+		return -1;
+	if (root->type != NODE_MAP)
+		return err_set(e, FAILED, "RUNTIME_CONFIG must be a mapping, is %s",
+		               node_type_name(root));
+	in->runtime_config = root;
+	return check_keys(root, e);
+}
+
+static int read_framework(struct init *in, const char *path, struct err *e)
+{
+	struct span json;
+	int got = file_read(path, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
+	if (got)
+		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
+	in->framework = framework_read(json, in->a, e);
+	return in->framework ? 0 : err_wrap(e, "%s", path);
+}
+
+static int init_begin(struct init *in, const struct options *o, struct err *e)
+{
+	const char *gang = env_get("GANG_ALLOCATION");
+	layout_init(&in->at, o->root, in->a);
+	in->barrier_ms = o->barrier_ms;
+	in->gang = gang && strcmp(gang, "true") == 0;
+	in->role_name = env_get("FC_TASKROLE_NAME");
+	in->pod_uid = env_get("FC_POD_UID");
+	if (read_task_index(&in->task_index, e) || read_runtime_config(in, e))
+		return -1;
+	return o->framework ? read_framework(in, o->framework, e) : 0;
+}
+
+/* ---- running them -----------------------------------------------------------------------------
+ */
+
+/* Files are complete or not there, at any moment, so there is nothing to put in order.  As the
+ * first process of a container we would not be stopped at all without this. */
+static void stop(int signal)
+{
+	static const char LINE[] = "[openpai-runtime] init was stopped\n";
+	ssize_t n = write(STDERR_FILENO, LINE, sizeof(LINE) - 1);
+	(void)n; /* nobody left to tell */
+	_exit(128 + signal);
+}
+
+static void stop_when_asked(void)
+{
+	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+	struct sigaction action = { .sa_handler = stop };
+	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
+		sigaction(SIGNALS[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* One line for `kubectl describe pod`; the kubelet has made the file. */
+static void leave_cause(const char *path, const char *step, int code, const char *why)
+{
+	FD_AUTO fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return;
+	char line[2048];
+	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
+	                 code, why);
+	if (n > 0)
+		(void)fd_write_all(fd, (struct span){ line, strlen(line) });
+}
+
+static int fail(const struct init *in, const char *step, int code, const struct err *e)
+{
+	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
+	leave_cause(in->at.init_termination, step, code, err_msg(e));
+	return code;
+}
+
+static int run_steps(struct init *in, const struct options *o, const bool *chosen)
+{
+	for (size_t i = 0; i < N_STEPS; i++) {
+		ERR_AUTO e = { 0 };
+		bool given = STEPS[i].run == step_framework && o->framework;
+		if (!chosen[i] || given)
+			continue;
+		int code = STEPS[i].run(in, &e);
+		if (code)
+			return fail(in, STEPS[i].name, code, &e);
+	}
+	say(SAY_INFO, "init is done");
+	return 0;
+}
+
+int cmd_init(int argc, char **argv)
+{
+	struct options o;
+	if (parse(&o, argc, argv))
+		return usage(stderr, 2);
+	if (o.help)
+		return usage(stdout, 0);
+	stop_when_asked();
+	no_core();
+	umask(022);
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct init in = { .a = &a };
+	bool chosen[N_STEPS] = { false };
+	int bad = init_begin(&in, &o, &e) || choose_steps(&o, &a, chosen, &e);
+	if (bad)
+		return fail(&in, "setup", INIT_FAILED, &e);
+	/* The log directory is the first step's, but that one has something to tell, too. */
+	const char *log = path_join(&a, in.at.logs, "init.log");
+	if (chosen[0] && (dir_make(in.at.logs, 0777, &e) || say_open(log)))
+		say(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
+	int code = run_steps(&in, &o, chosen);
+	arena_wipe(&a); /* secrets were read into it */
+	return code;
+}

@@ -1,0 +1,301 @@
+/*
+ * Connections with a deadline; see wire.h, and the clock of http.h.
+ *
+ * getaddrinfo can neither be interrupted nor given a time, and with a name server that is silent
+ * it takes as long as resolv.conf says.  So a child does it, which can be killed: with one
+ * small process that costs a tenth of a millisecond.  A resolver of our own would need the rules of
+ * hosts, search domains and order of addresses once more; a thread could not be stopped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/wire.h"
+
+enum {
+	ADDRESSES_MAX = 8,
+	STAGGER_MS = 250 /* RFC 8305: so much later the next address is tried too */
+};
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* What the child says, in one write: less than PIPE_BUF, so it comes whole. */
+struct answer {
+	int rc; /* of getaddrinfo */
+	int error;
+	size_t n;
+	union address v[ADDRESSES_MAX];
+};
+
+/* Attempts to connect, all at once. */
+struct race {
+	struct pollfd v[ADDRESSES_MAX];
+	nfds_t n;
+	int error; /* of the last that failed */
+};
+
+/* As poll, until a point in time; 0 once it has come. */
+static int poll_until(struct pollfd *v, nfds_t n, int64_t when_ms)
+{
+	for (;;) {
+		int64_t left = when_ms - clock_ms();
+		int timeout = left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+		int rc = poll(v, n, timeout);
+		if (rc > 0 || (rc == 0 && left <= timeout) || (rc < 0 && errno != EINTR))
+			return rc;
+		if (left <= 0)
+			return 0;
+	}
+}
+
+static int timed_out(struct wire *w)
+{
+	(void)err_set(w->e, FAILED, "%s: no answer in time, while %s", w->where, w->doing);
+	return HTTP_TIMEOUT;
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+static void look_up(const char *host, int flags, struct answer *out)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
+	struct addrinfo *list = NULL;
+	/* RFC 6761: this one is no question for a name server, and an image may have no /etc/hosts.
+	 */
+	bool here = flags == 0 && strcasecmp(host, "localhost") == 0;
+	out->rc = getaddrinfo(here ? NULL : host, here ? "0" : NULL, &hints, &list);
+	out->error = errno;
+	if (out->rc != 0)
+		return;
+	for (struct addrinfo *i = list; i && out->n < ADDRESSES_MAX; i = i->ai_next) {
+		if (i->ai_addrlen <= sizeof(out->v[0]))
+			memcpy(&out->v[out->n++], i->ai_addr, i->ai_addrlen);
+	}
+	freeaddrinfo(list);
+}
+
+bool net_is_address(const char *host)
+{
+	struct answer a = { 0 };
+	look_up(host, AI_NUMERICHOST, &a);
+	return a.rc == 0 && a.n > 0;
+}
+
+static _Noreturn void child(const char *host, int out)
+{
+	struct answer a = { 0 };
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends by itself, only later */
+	look_up(host, 0, &a);
+	_exit(write(out, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
+}
+
+static void reap(pid_t pid, bool ending)
+{
+	if (!ending)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static const char *dns_problem(const struct answer *a)
+{
+	switch (a->rc) {
+	case EAI_NONAME:
+#if defined(EAI_NODATA) && EAI_NODATA != EAI_NONAME
+	case EAI_NODATA:
+#endif
+		return "there is no such name";
+	case EAI_AGAIN:
+		return "the name server does not answer";
+	case EAI_SYSTEM:
+		return strerror(a->error);
+	default:
+		return "the name cannot be looked up";
+	}
+}
+
+static int look_up_in_time(struct wire *w, const char *host, struct answer *a)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		(void)err_set(w->e, FAILED, "%s: no pipe: %s", w->where, strerror(errno));
+		return HTTP_DNS;
+	}
+	FD_AUTO from = ends[0];
+	pid_t pid = fork();
+	int error = errno;
+	if (pid == 0)
+		child(host, ends[1]);
+	(void)close(ends[1]); /* so that the end of the child is the end of the pipe */
+	if (pid < 0) {
+		(void)err_set(w->e, FAILED, "%s: no process to look the name up: %s", w->where,
+		              strerror(error));
+		return HTTP_DNS;
+	}
+	struct pollfd one = { .fd = from, .events = POLLIN };
+	int ready = poll_until(&one, 1, w->deadline_ms);
+	ssize_t got = ready > 0 ? read(from, a, sizeof(*a)) : 0;
+	reap(pid, ready > 0);
+	if (ready == 0)
+		return timed_out(w);
+	if (got != (ssize_t)sizeof(*a))
+		*a = (struct answer){ .rc = EAI_FAIL };
+	return 0;
+}
+
+static int find_addresses(struct wire *w, const char *host, struct answer *a)
+{
+	w->doing = "looking the name up";
+	look_up(host, AI_NUMERICHOST, a);
+	if (a->rc == 0 && a->n > 0)
+		return 0;
+	*a = (struct answer){ 0 };
+	int trouble = look_up_in_time(w, host, a);
+	if (trouble)
+		return trouble;
+	if (a->rc == 0 && a->n > 0)
+		return 0;
+	(void)err_set(w->e, FAILED, "%s: %s", w->where, dns_problem(a));
+	return HTTP_DNS;
+}
+
+/* ---- connecting ------------------------------------------------------------------------ */
+
+static void race_start(struct race *r, union address *to, uint16_t port)
+{
+	bool six = to->any.sa_family == AF_INET6;
+	if (six)
+		to->v6.sin6_port = htons(port);
+	else
+		to->v4.sin_port = htons(port);
+	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		r->error = errno;
+		return;
+	}
+	if (connect(fd, &to->any, six ? sizeof(to->v6) : sizeof(to->v4)) == 0 ||
+	    errno == EINPROGRESS) {
+		r->v[r->n++] = (struct pollfd){ .fd = fd, .events = POLLOUT };
+		return;
+	}
+	r->error = errno;
+	(void)close(fd);
+}
+
+/* One that has connected, taken out of the race; -1 if there is none.  Those that failed go. */
+static int race_winner(struct race *r)
+{
+	for (nfds_t i = 0; i < r->n;) {
+		int fd = r->v[i].fd;
+		int error = 0;
+		socklen_t size = sizeof(error);
+		if (r->v[i].revents == 0) {
+			i++;
+			continue;
+		}
+		r->v[i] = r->v[--r->n];
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
+			return fd;
+		r->error = error;
+		(void)close(fd);
+	}
+	return -1;
+}
+
+static void race_end(struct race *r)
+{
+	while (r->n)
+		(void)close(r->v[--r->n].fd);
+}
+
+static int connect_one(struct wire *w, struct answer *a, uint16_t port)
+{
+	__attribute__((cleanup(race_end))) struct race r = { 0 };
+	w->doing = "connecting";
+	for (size_t next = 0; next < a->n || r.n;) {
+		int64_t until = w->deadline_ms;
+		if (next < a->n) {
+			race_start(&r, &a->v[next++], port);
+			if (next < a->n && clock_ms() + STAGGER_MS < until)
+				until = clock_ms() + STAGGER_MS;
+		}
+		if (r.n && poll_until(r.v, r.n, until) > 0)
+			w->fd = race_winner(&r);
+		if (w->fd >= 0)
+			return 0;
+		if (clock_ms() >= w->deadline_ms)
+			return timed_out(w);
+	}
+	(void)err_set(w->e, FAILED, "%s: cannot connect: %s", w->where, strerror(r.error));
+	return HTTP_CONNECT;
+}
+
+int net_open(struct wire *w, const char *host, uint16_t port)
+{
+	struct answer a = { 0 };
+	int trouble = find_addresses(w, host, &a);
+	return trouble ? trouble : connect_one(w, &a, port);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+/* After a call that gave -1: wait, if it is only not ready.  0: try again. */
+static int wait_or_fail(struct wire *w, short events)
+{
+	if (errno == EINTR)
+		return 0;
+	if (errno == EAGAIN) {
+		struct pollfd one = { .fd = w->fd, .events = events };
+		return poll_until(&one, 1, w->deadline_ms) == 0 ? timed_out(w) : 0;
+	}
+	(void)err_set(w->e, FAILED, "%s: the connection was cut while %s: %s", w->where, w->doing,
+	              strerror(errno));
+	return HTTP_BROKEN;
+}
+
+int net_read(struct wire *w, void *p, size_t max, size_t *n)
+{
+	for (;;) {
+		/* Who sends a byte now and then never makes recv wait. */
+		if (clock_ms() >= w->deadline_ms)
+			return timed_out(w);
+		ssize_t got = recv(w->fd, p, max, 0);
+		if (got >= 0) {
+			*n = (size_t)got;
+			return 0;
+		}
+		int trouble = wait_or_fail(w, POLLIN);
+		if (trouble)
+			return trouble;
+	}
+}
+
+int net_write(struct wire *w, const void *p, size_t n, size_t *done)
+{
+	for (;;) {
+		ssize_t put = send(w->fd, p, n, MSG_NOSIGNAL);
+		if (put >= 0) {
+			*done = (size_t)put;
+			return 0;
+		}
+		int trouble = wait_or_fail(w, POLLOUT);
+		if (trouble)
+			return trouble;
+	}
+}

@@ -1,0 +1,414 @@
+/*
+ * `pai-runtime git-move`: clone a repository into a directory, by the git of the image.
+ *
+ * The clone gets a name of its own first, so that the target is either complete or not there.  A
+ * target that is not there yet becomes the clone by rename.  One that exists must be empty, and its
+ * entries (all of them, also .git and .names) are moved into it: it may be a mount, or the working
+ * directory of the command.
+ *
+ * Tried again is only what may go by: busy or failing servers, names that cannot be resolved,
+ * connections that break.  What git says decides, in English (LC_ALL=C).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/enc.h"
+#include "runtime-assets/commands.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/plugins/child.h"
+#include "runtime-assets/plugins/git.h"
+#include "runtime-assets/plugins/package.h"
+#include "runtime-assets/say.h"
+
+enum {
+	GIT_FAILED = 1,     /* and will fail again */
+	GIT_TRANSIENT = 75, /* EX_TEMPFAIL of sysexits.h: another try may help */
+	ARGV_MAX = 64,
+	SAID_MAX = 64 * 1024,
+	TRIES_MAX = 10,
+	WAIT_MAX_S = 300, /* that one wait may take, also if the server asks for more */
+	WAIT_MAX_MS = 300000,
+	BUDGET_MS = 900000 /* all waits together */
+};
+
+#define TEMPORARY ".pai-git-clone"
+
+struct move {
+	struct arena a;
+	const char *git_argv[ARGV_MAX];
+	size_t n;
+	const char *uri, *target, *temporary;
+	bool exists;   /* the target is there, and empty */
+	int64_t first; /* seconds before the second try */
+};
+
+/* ---- one try ----------------------------------------------------------------------------------
+ */
+
+/* Standard error of git as it comes, line by line, without logins; all of it for the verdict. */
+static void pass_on(struct str *said, size_t *shown, bool all)
+{
+	char *text = said->p;
+	size_t end = said->n;
+	while (!all && end > *shown && text[end - 1] != '\n')
+		end--;
+	if (end <= *shown)
+		return;
+	char last = text[end];
+	text[end] = '\0';
+	git_redact(text + *shown);
+	/* What cannot be shown has nowhere else to go. */
+	(void)fd_write_all(STDERR_FILENO, (struct span){ text + *shown, end - *shown });
+	text[end] = last;
+	*shown = end;
+}
+
+static void read_said(int fd, struct str *said)
+{
+	char buffer[4096];
+	size_t shown = 0;
+	for (;;) {
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		for (ssize_t i = 0; i < n; i++) {
+			if (buffer[i] == '\0' || buffer[i] == '\r')
+				buffer[i] = '\n';
+		}
+		if (said->n + (size_t)n > SAID_MAX) { /* the end is what counts */
+			pass_on(said, &shown, true);
+			said->n = shown = 0;
+		}
+		str_put(said, buffer, (size_t)n);
+		pass_on(said, &shown, false);
+	}
+	if (said->n)
+		pass_on(said, &shown, true);
+}
+
+/* 0 is done, otherwise git's status; -1 and errno if it cannot be started. */
+static int clone_once(struct move *m, struct str *said)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
+	pid_t pid = child_start(&git);
+	int error = errno;
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		errno = error;
+		return -1;
+	}
+	read_said(ends[0], said);
+	close(ends[0]);
+	return child_wait(pid);
+}
+
+/* ---- directories -------------------------------------------------------------------------------
+ */
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st;
+	(void)flag;
+	(void)f;
+	return remove(path);
+}
+
+/* With all that is in it; nothing is followed.  One that is not there is fine. */
+static int remove_tree(const char *path)
+{
+	int rc = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	return rc != 0 && errno == ENOENT ? 0 : rc;
+}
+
+/* Entries besides our own, or -1 and errno. */
+static int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+	if (!dir)
+		return -1;
+	for (struct dirent *d; (d = readdir(dir));) {
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+		    strcmp(d->d_name, TEMPORARY) != 0)
+			n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+/* Each entry of the clone becomes one of the target; then the clone is empty. */
+static int move_entries(struct move *m)
+{
+	DIR *dir = opendir(m->temporary);
+	int rc = 0;
+	if (!dir)
+		return -1;
+	for (struct dirent *d; rc == 0 && (d = readdir(dir));) {
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+			continue;
+		const char *to = arena_printf(&m->a, "%s/%s", m->target, d->d_name);
+		rc = renameat(dirfd(dir), d->d_name, AT_FDCWD, to);
+	}
+	int error = errno;
+	closedir(dir);
+	errno = error;
+	return rc ? rc : rmdir(m->temporary);
+}
+
+static int trouble(const char *what, const char *path)
+{
+	say(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
+	return GIT_FAILED;
+}
+
+/* Where the clone goes first, and whether the target is fit for one. */
+static int prepare(struct move *m)
+{
+	ERR_AUTO e = { 0 };
+	struct stat st;
+	m->exists = lstat(m->target, &st) == 0;
+	if (!m->exists && errno != ENOENT)
+		return trouble("cannot look at", m->target);
+	if (m->exists && stat(m->target, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		errno = ENOTDIR;
+		return trouble("cannot clone to", m->target);
+	}
+	int n = m->exists ? count_entries(m->target) : 0;
+	if (n != 0) {
+		errno = n < 0 ? errno : ENOTEMPTY;
+		return trouble("cannot clone to", m->target);
+	}
+	if (m->exists) {
+		m->temporary = arena_printf(&m->a, "%s/%s", m->target, TEMPORARY);
+		return 0;
+	}
+	char *parent = arena_dup(&m->a, span_of(m->target));
+	char *slash = strrchr(parent, '/');
+	*slash = '\0';
+	m->temporary = arena_printf(&m->a, "%s/%s.%s", parent, TEMPORARY, slash + 1);
+	if (*parent && stat(parent, &st) != 0 && dir_make(parent, 0755, &e)) {
+		say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+		return GIT_FAILED;
+	}
+	return 0;
+}
+
+static int finish(struct move *m)
+{
+	int rc = m->exists ? move_entries(m) : rename(m->temporary, m->target);
+	if (rc == 0) {
+		say(SAY_INFO, "git plugin: cloned to %s", m->target);
+		return 0;
+	}
+	rc = trouble("cannot move the clone to", m->target);
+	(void)remove_tree(m->temporary); /* the failure was told */
+	return rc;
+}
+
+/* ---- tries --------------------------------------------------------------------------------------
+ */
+
+/* Doubled each time, plus up to half of it, for all tasks of a job start together. */
+static int64_t wait_ms(const struct move *m, int tries, int64_t asked_s)
+{
+	uint32_t random;
+	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
+	random_bytes(&random, sizeof(random));
+	ms += ms / 2 * (random % 1000) / 1000;
+	if (ms < asked_s * 1000)
+		ms = asked_s * 1000;
+	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
+}
+
+/* The verdict on a try that failed: 0 is `again`, after having waited. */
+static int after_failure(struct move *m, int status, const struct str *said, int tries,
+                         int64_t *spent)
+{
+	if (status > 128 && said->n == 0) {
+		say(SAY_ERROR, "git plugin: git was ended by signal %d", status - 128);
+		return GIT_FAILED;
+	}
+	if (!git_transient(str_c(said))) {
+		say(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again", status);
+		return GIT_FAILED;
+	}
+	int64_t ms = wait_ms(m, tries, git_retry_after(str_c(said)));
+	*spent += ms;
+	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
+		say(SAY_ERROR,
+		    "git plugin: git clone failed %d times; the reason may go by, so another "
+		    "try of the task may help",
+		    tries + 1);
+		return GIT_TRANSIENT;
+	}
+	say(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
+	    (long long)(ms + 999) / 1000);
+	clock_sleep(ms);
+	return 0;
+}
+
+static int clone_until(struct move *m)
+{
+	int64_t spent = 0;
+	for (int tries = 0;; tries++) {
+		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
+		if (remove_tree(m->temporary))
+			return trouble("cannot remove", m->temporary);
+		int status = clone_once(m, &said);
+		if (status == 0)
+			return finish(m);
+		if (status < 0)
+			return trouble("cannot start", "git");
+		int error = after_failure(m, status, &said, tries, &spent);
+		if (error) {
+			(void)remove_tree(m->temporary); /* the failure was told */
+			return error;
+		}
+	}
+}
+
+static bool git_is_there(void *of)
+{
+	(void)of;
+	return child_exists("git");
+}
+
+/* By https it needs the authorities that servers are known by; otherwise ssh. */
+static int install_git(const struct move *m)
+{
+	ERR_AUTO e = { 0 };
+	bool https = span_starts(span_of(m->uri), "https:");
+	const struct package git = { .plugin = "git plugin",
+		                     .what = "git",
+		                     .names = { "git",
+		                                https ? "ca-certificates" : "openssh-client" },
+		                     .complete = git_is_there,
+		                     .pause_ms = m->first * 1000 };
+	if (git_is_there(NULL) || package_install(&git, &e) == 0)
+		return 0;
+	say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+	return GIT_FAILED;
+}
+
+/* Nobody is there to answer, and no protocol that runs programs is taken, wherever it is named. */
+static int set_environment(void)
+{
+	static const char *const VARIABLES[][2] = {
+		{ "LC_ALL", "C" },
+		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },
+		{ "GIT_TERMINAL_PROMPT", "0" },
+		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },
+		{ "GIT_HTTP_LOW_SPEED_TIME", "60" },
+	};
+	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
+			return -1;
+	}
+	/* How the image wants ssh to be called stays; GIT_SSH would be overruled. */
+	if (getenv("GIT_SSH"))
+		return 0;
+	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
+}
+
+/* ---- the command line ---------------------------------------------------------------------------
+ */
+
+static int usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
+	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
+	      "Options of git clone: " GIT_OPTIONS ".\n\n"
+	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 other failures.\n",
+	      out);
+	return status;
+}
+
+/* Options of git, checked again: the script belongs to the author's container. */
+static int add_options(struct move *m, char **v, size_t n)
+{
+	struct span words[ARGV_MAX];
+	if (n >= ARGV_MAX / 2)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		words[i] = span_of(v[i]);
+	for (size_t i = 0, used; i < n; i += used) {
+		STR_AUTO option = STR_INIT(GIT_WORD_MAX);
+		if (git_option(&words[i], n - i, &option, &used) || option.full)
+			return -1;
+		m->git_argv[m->n++] = arena_dup(&m->a, str_view(&option));
+	}
+	return 0;
+}
+
+/* The directory without `/` at its end, absolute. */
+static const char *directory(struct move *m, const char *text)
+{
+	size_t n = strlen(text);
+	while (n > 1 && text[n - 1] == '/')
+		n--;
+	char *path = arena_dup(&m->a, (struct span){ text, n });
+	if (*path == '/')
+		return path;
+	FREE_AUTO char *here = getcwd(NULL, 0);
+	return here ? arena_printf(&m->a, "%s/%s", here, path) : NULL;
+}
+
+static int parse(struct move *m, int argc, char **argv)
+{
+	int i = 1;
+	m->first = 5;
+	if (argc > 2 && strcmp(argv[1], "--first-wait") == 0) {
+		if (parse_i64(span_of(argv[2]), 0, WAIT_MAX_S, &m->first))
+			return -1;
+		i = 3;
+	}
+	int options = i;
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	if (argc - i != 3 || !*argv[i + 1] || !*argv[i + 2])
+		return -1;
+	m->git_argv[m->n++] = "git";
+	m->git_argv[m->n++] = "clone";
+	if (add_options(m, argv + options, (size_t)(i - options)))
+		return -1;
+	m->uri = argv[i + 1];
+	m->target = directory(m, argv[i + 2]);
+	return m->target && strcmp(m->target, "/") != 0 ? 0 : -1;
+}
+
+int cmd_git_move(int argc, char **argv)
+{
+	struct move m = { .n = 0 };
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return usage(stdout, 0);
+	if (parse(&m, argc, argv)) {
+		arena_done(&m.a);
+		return usage(stderr, 2);
+	}
+	int rc = prepare(&m);
+	if (rc == 0)
+		rc = install_git(&m);
+	if (rc == 0) {
+		m.git_argv[m.n++] = "--";
+		m.git_argv[m.n++] = m.uri;
+		m.git_argv[m.n++] = m.temporary;
+		m.git_argv[m.n] = NULL;
+		rc = set_environment() ? trouble("cannot set", "the environment") : clone_until(&m);
+	}
+	arena_done(&m.a);
+	return rc;
+}

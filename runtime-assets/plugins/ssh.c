@@ -1,0 +1,143 @@
+/* Keys, names and peers of the plugin ssh; see ssh.h. */
+#include "runtime-assets/plugins/ssh.h"
+
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "runtime-assets/layout.h"
+
+enum { PEERS_MAX = 100000 };
+
+/* How many characters at the start are letters, digits or of `more`. */
+static size_t length_of(struct span s, const char *more)
+{
+	size_t n = 0;
+	while (n < s.n && (is_alnum(s.p[n]) || (s.p[n] && strchr(more, s.p[n]))))
+		n++;
+	return n;
+}
+
+static struct span behind(struct span s, size_t n)
+{
+	return (struct span){ s.p + n, s.n - n };
+}
+
+static size_t blanks(struct span s)
+{
+	size_t n = 0;
+	while (n < s.n && (s.p[n] == ' ' || s.p[n] == '\t'))
+		n++;
+	return n;
+}
+
+bool ssh_key_valid(struct span line)
+{
+	static const char *const TYPES[] = { "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-", "sk-" };
+	size_t n = length_of(line, "-@.");
+	struct span type = { line.p, n };
+	bool known = false;
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(*TYPES); i++) {
+		bool prefix = TYPES[i][strlen(TYPES[i]) - 1] == '-';
+		known = known || (prefix ? span_starts(type, TYPES[i]) : span_is(type, TYPES[i]));
+	}
+	struct span rest = behind(line, n);
+	n = blanks(rest);
+	if (!known || n == 0 || line.n > SSH_KEY_MAX)
+		return false;
+	rest = behind(rest, n);
+	n = length_of(rest, "+/=");
+	rest = behind(rest, n);
+	if (n == 0 || (rest.n && blanks(rest) == 0))
+		return false;
+	for (size_t i = 0; i < rest.n; i++) {
+		if (((unsigned char)rest.p[i] < ' ' && rest.p[i] != '\t') || rest.p[i] == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+bool ssh_file_name(struct span name)
+{
+	return name.n > 0 && name.n < 256 && name.p[0] != '.' && length_of(name, "._-") == name.n;
+}
+
+const char *ssh_directory(const char *home, struct arena *a)
+{
+	return path_join(a, home, ".pai-ssh");
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static const char *variable(struct arena *a, const char *before, struct span middle,
+                            const char *after)
+{
+	const char *value =
+	    getenv(arena_printf(a, "%s%.*s%s", before, (int)middle.n, middle.p, after));
+	return value && *value ? value : NULL;
+}
+
+int ssh_first_port(const char *list, int64_t *port)
+{
+	if (!list)
+		return -1;
+	struct span first = { list, strcspn(list, ",") };
+	return parse_i64(first, 1, 65535, port);
+}
+
+/* Is it a name, for `role:index`? */
+static bool split_instance(struct span text, struct span *role, int64_t *index)
+{
+	role->p = text.p;
+	role->n = length_of(text, "_");
+	struct span rest = behind(text, role->n);
+	return role->n > 0 && rest.n > 1 && rest.p[0] == ':' &&
+	       parse_i64(behind(rest, 1), 0, INT32_MAX, index) == 0;
+}
+
+static bool is_own(struct span role, int64_t index)
+{
+	const char *own_role = getenv("FC_TASKROLE_NAME");
+	const char *own_index = getenv("FC_TASK_INDEX");
+	int64_t i;
+	return own_role && own_index && span_is(role, own_role) &&
+	       parse_i64(span_of(own_index), 0, INT32_MAX, &i) == 0 && i == index;
+}
+
+/* false: there is no such instance, or nothing is known of it. */
+static bool read_peer(struct ssh_peer *peer, struct span instance, struct arena *a)
+{
+	struct span role;
+	int64_t index;
+	if (!split_instance(instance, &role, &index))
+		return false;
+	const char *task = arena_printf(a, "%.*s_%lld", (int)role.n, role.p, (long long)index);
+	const char *address = variable(a, "PAI_HOST_IP_", span_of(task), "");
+	peer->alias = arena_printf(a, "%.*s-%lld", (int)role.n, role.p, (long long)index);
+	peer->own = is_own(role, index);
+	if (!address || length_of(span_of(address), ".:") != strlen(address))
+		return false;
+	peer->address = address;
+	return ssh_first_port(variable(a, "PAI_", span_of(task), "_ssh_PORT"), &peer->port) == 0;
+}
+
+void ssh_peers(struct ssh_peers *p, struct arena *a)
+{
+	const char *list = getenv("PAI_TASK_ROLE_INSTANCES");
+	struct span rest = span_of(list ? list : "");
+	size_t most = 1;
+	for (size_t i = 0; i < rest.n; i++)
+		most += rest.p[i] == ',';
+	*p = (struct ssh_peers){ .n = 0 };
+	if (most > PEERS_MAX)
+		most = PEERS_MAX;
+	p->v = ARENA_NEW(a, struct ssh_peer, most);
+	while (rest.n > 0 && p->n + p->unknown < most) {
+		size_t end = span_find(rest, 0, ",");
+		size_t n = end == SIZE_MAX ? rest.n : end;
+		if (read_peer(&p->v[p->n], (struct span){ rest.p, n }, a))
+			p->n++;
+		else if (!p->v[p->n].own)
+			p->unknown++;
+		rest = behind(rest, n + (end != SIZE_MAX));
+	}
+}

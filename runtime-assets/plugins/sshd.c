@@ -1,0 +1,387 @@
+/*
+ * `pai-runtime sshd`: an sshd for this task, with a configuration of its own.
+ *
+ * All that belongs to it is in root's .pai-ssh and written anew at each start; nothing in /etc is
+ * touched.  Only the keys that the job names can log in, whatever the image brings along: it is
+ * reached from everywhere.  Sessions get the part of the environment that is no secret, by
+ * ~/.ssh/environment; `ssh role-index` works for the other tasks, by blocks in ~/.ssh/config.
+ *
+ * Works as root only, as it logs in root.  PAM is left out: in containers it stands in the way
+ * (loginuid), and it has no part in logins by key.  Only a root that is locked (`!` in shadow, as
+ * in some images) needs it: without PAM sshd refuses locked accounts.
+ */
+#include "runtime-assets/plugins/sshd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime-assets/args.h"
+#include "runtime-assets/commands.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/plugins/child.h"
+#include "runtime-assets/plugins/package.h"
+#include "runtime-assets/plugins/ssh.h"
+#include "runtime-assets/say.h"
+
+enum {
+	TEXT_MAX = 8 << 20,
+	HOSTS_MAX = 64 << 20,
+	START_MAX_MS = 10000, /* until sshd has written its number */
+	STOP_MAX_MS = 5000
+};
+
+/* ---- keys -------------------------------------------------------------------------------------
+ */
+
+static void add_keys(struct str *out, struct span text, const char *where)
+{
+	size_t number = 0;
+	while (text.n > 0) {
+		size_t end = span_find(text, 0, "\n");
+		size_t n = end == SIZE_MAX ? text.n : end;
+		struct span line = span_trim((struct span){ text.p, n });
+		n += end != SIZE_MAX;
+		text = (struct span){ text.p + n, text.n - n };
+		number += line.n > 0;
+		if (line.n && ssh_key_valid(line)) {
+			str_span(out, line);
+			str_char(out, '\n');
+		} else if (line.n) {
+			say(SAY_WARNING, "ssh plugin: key %zu of %s is none, left out", number,
+			    where);
+		}
+	}
+}
+
+static int add_key_file(struct sshd *s, struct str *out, const char *name, struct err *e)
+{
+	struct span text;
+	const char *path = path_join(&s->a, s->at.ssh_secret, name);
+	int rc = file_read(path, FILE_THEIRS, SSH_TEXT_MAX, &s->a, &text, e);
+	if (rc == 1)
+		say(SAY_WARNING, "ssh plugin: there is no %s", path);
+	if (rc == 0)
+		add_keys(out, text, name);
+	return rc < 0 ? -1 : 0;
+}
+
+static int write_authorized_keys(struct sshd *s, struct err *e)
+{
+	STR_AUTO keys = STR_INIT(TEXT_MAX);
+	if (s->job && add_key_file(s, &keys, SSH_PUBLIC, e))
+		return -1;
+	for (int i = 0; i < s->n_sources; i++) {
+		if (strcmp(s->source[i].type, "custom") == 0)
+			add_keys(&keys, span_of(s->source[i].value), "userssh");
+		else if (add_key_file(s, &keys, s->source[i].value, e))
+			return -1;
+	}
+	if (keys.n == 0)
+		say(SAY_WARNING, "ssh plugin: there are no keys, so nobody can log in");
+	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
+}
+
+/* Also as ~/.ssh/id_rsa, where programs look that know nothing of our blocks; a key that the image
+ * has there stays. */
+static int write_job_key(struct sshd *s, struct err *e)
+{
+	struct span key;
+	struct span theirs;
+	const char *path = path_join(&s->a, s->at.ssh_secret, SSH_PRIVATE);
+	int rc = file_read(path, FILE_THEIRS, SSH_KEY_MAX, &s->a, &key, e);
+	if (rc == 1)
+		say(SAY_WARNING, "ssh plugin: this job has no key of its own: %s is not there",
+		    path);
+	if (rc)
+		return rc < 0 ? -1 : 0;
+	if (file_write(s->key, key, 0600, e))
+		return -1;
+	const char *usual = path_join(&s->a, s->home_ssh, "id_rsa");
+	rc = file_read(usual, FILE_THEIRS, SSH_KEY_MAX, &s->a, &theirs, e);
+	if (rc == 1)
+		return file_write(usual, key, 0600, e);
+	if (rc == 0 && !span_eq(key, theirs))
+		say(SAY_WARNING, "ssh plugin: %s is the image's, left alone", usual);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- configuration ------------------------------------------------------------------------------
+ */
+
+static bool is_locked(struct sshd *s)
+{
+	ERR_AUTO ignored = { 0 };
+	struct span text;
+	const char *shadow = arena_printf(&s->a, "%s/etc/shadow", s->at.root);
+	if (file_read(shadow, FILE_MOUNTED, 1 << 20, &s->a, &text, &ignored))
+		return false;
+	return span_starts(text, "root:!") || span_find(text, 0, "\nroot:!") != SIZE_MAX;
+}
+
+static int write_config(struct sshd *s, struct err *e)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_printf(&text,
+	           "Port %lld\n"
+	           "HostKey \"%s\"\n"
+	           "PidFile \"%s\"\n"
+	           "AuthorizedKeysFile \"%s/authorized_keys\"\n"
+	           "PermitRootLogin prohibit-password\n"
+	           "PubkeyAuthentication yes\n"
+	           "PasswordAuthentication no\n"
+	           "ChallengeResponseAuthentication no\n"
+	           "PermitUserEnvironment yes\n"
+	           "UsePAM %s\n"
+	           "UseDNS no\n"
+	           "PrintMotd no\n"
+	           "Subsystem sftp internal-sftp\n",
+	           (long long)s->port, s->host_key, s->pid_file, s->dir,
+	           is_locked(s) ? "yes" : "no");
+	return file_write(s->config, str_view(&text), 0600, e);
+}
+
+static int write_environment(struct sshd *s, struct err *e)
+{
+	STR_AUTO text = STR_SECRET(TEXT_MAX);
+	size_t left_out;
+	ssh_environment(&text, environ, &left_out);
+	if (left_out)
+		say(SAY_WARNING,
+		    "ssh plugin: %zu variables are too many or too long for sessions over ssh",
+		    left_out);
+	return file_write(path_join(&s->a, s->home_ssh, "environment"), str_view(&text), 0600, e);
+}
+
+static int write_hosts(struct sshd *s, struct err *e)
+{
+	STR_AUTO hosts = STR_INIT(HOSTS_MAX);
+	STR_AUTO merged = STR_INIT(HOSTS_MAX);
+	const char *theirs = path_join(&s->a, s->home_ssh, "config");
+	struct ssh_peers peers;
+	struct span text;
+	ssh_peers(&peers, &s->a);
+	if (peers.unknown)
+		say(SAY_WARNING, "ssh plugin: %zu tasks have no address or no port for ssh",
+		    peers.unknown);
+	ssh_hosts(&hosts, &peers, s->key);
+	if (file_write(path_join(&s->a, s->dir, "ssh_config"), str_view(&hosts), 0600, e))
+		return -1;
+	if (file_read(theirs, FILE_THEIRS, TEXT_MAX, &s->a, &text, e) < 0)
+		return -1;
+	ssh_merge_config(&merged, text, str_view(&hosts));
+	return file_write(theirs, str_view(&merged), 0600, e);
+}
+
+/* ---- programs
+ * ------------------------------------------------------------------------------------ */
+
+static const char *find_sshd(struct sshd *s)
+{
+	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+		const char *path = arena_printf(&s->a, "%s%s", s->at.root, PLACES[i]);
+		if (access(path, X_OK) == 0)
+			return path;
+	}
+	return NULL;
+}
+
+static bool complete(void *of)
+{
+	struct sshd *s = of;
+	return find_sshd(s) && child_exists("ssh-keygen") && (!s->job || child_exists("ssh"));
+}
+
+static int install(struct sshd *s, struct err *e)
+{
+	const struct package openssh = { .plugin = "ssh plugin",
+		                         .what = "openssh",
+		                         .names = { "openssh-client", "openssh-server" },
+		                         .complete = complete,
+		                         .of = s,
+		                         .pause_ms = s->pause_ms };
+	return package_install(&openssh, e);
+}
+
+/* Images carry the same host keys wherever they run; this one is of this task alone. */
+static int make_host_key(struct sshd *s, struct err *e)
+{
+	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
+		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
+	struct child keygen = { argv, NULL, STREAM_OURS, STREAM_OURS };
+	if (access(s->host_key, R_OK) == 0)
+		return 0;
+	return child_run(&keygen) == 0 ? 0
+	                               : err_set(e, FAILED, "ssh-keygen cannot make a host key");
+}
+
+/* The number in the file, if that process is an sshd; 0 otherwise. */
+static pid_t running(struct sshd *s)
+{
+	ERR_AUTO ignored = { 0 };
+	struct span text;
+	struct span name;
+	int64_t pid;
+	if (file_read(s->pid_file, FILE_THEIRS, 100, &s->a, &text, &ignored) ||
+	    parse_i64(span_trim(text), 2, INT32_MAX, &pid))
+		return 0;
+	const char *comm = arena_printf(&s->a, "/proc/%lld/comm", (long long)pid);
+	if (file_read(comm, FILE_MOUNTED, 100, &s->a, &name, &ignored) ||
+	    !span_starts(name, "sshd"))
+		return 0;
+	return (pid_t)pid;
+}
+
+/* One of an earlier start; its sessions go on. */
+static void stop_earlier(struct sshd *s)
+{
+	pid_t pid = running(s);
+	if (pid == 0 || kill(pid, SIGTERM) != 0)
+		return;
+	int64_t end = clock_ms() + STOP_MAX_MS;
+	while (kill(pid, 0) == 0 && clock_ms() < end)
+		clock_sleep(20);
+}
+
+static void show_log(struct sshd *s)
+{
+	ERR_AUTO ignored = { 0 };
+	struct span text;
+	if (file_read(s->log, FILE_THEIRS, 1 << 20, &s->a, &text, &ignored) == 0 && text.n) {
+		size_t n = text.n < 2000 ? text.n : 2000;
+		/* It is only there to help. */
+		(void)fd_write_all(STDERR_FILENO, (struct span){ text.p + text.n - n, n });
+	}
+}
+
+static int remove_old(const char *path, struct err *e)
+{
+	if (unlink(path) == 0 || errno == ENOENT)
+		return 0;
+	return err_set(e, FAILED, "cannot remove %s: %s", path, strerror(errno));
+}
+
+/* sshd goes into the background before it listens; that it does is told by its number. */
+static int start(struct sshd *s, const char *program, struct err *e)
+{
+	const char *const argv[] = { program, "-f", s->config, "-E", s->log, NULL };
+	const char *path = getenv("PATH");
+	char *env[] = {
+		arena_printf(&s->a, "PATH=%s", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), NULL
+	};
+	struct child sshd = { argv, env, STREAM_NONE, STREAM_OURS };
+	struct stat st;
+	stop_earlier(s);
+	if (remove_old(s->pid_file, e) || remove_old(s->log, e))
+		return -1;
+	int status = child_run(&sshd);
+	int64_t end = clock_ms() + START_MAX_MS;
+	while (status == 0 && stat(s->pid_file, &st) != 0 && clock_ms() < end)
+		clock_sleep(20);
+	if (status == 0 && stat(s->pid_file, &st) == 0) {
+		say(SAY_INFO, "ssh plugin: sshd listens on port %lld", (long long)s->port);
+		return 0;
+	}
+	show_log(s);
+	return err_set(e, FAILED, "sshd did not start on port %lld", (long long)s->port);
+}
+
+/* ---- all
+ * ------------------------------------------------------------------------------------------ */
+
+static int make_directories(struct sshd *s, struct err *e)
+{
+	const char *run = arena_printf(&s->a, "%s/run/sshd", s->at.root);
+	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e))
+		return -1;
+	return dir_make(run, 0755, e);
+}
+
+static void name_files(struct sshd *s)
+{
+	s->dir = ssh_directory(s->at.passwd_home, &s->a);
+	s->home_ssh = path_join(&s->a, s->at.passwd_home, ".ssh");
+	s->key = path_join(&s->a, s->dir, SSH_JOB_KEY);
+	s->host_key = path_join(&s->a, s->dir, "host_key");
+	s->config = path_join(&s->a, s->dir, "sshd_config");
+	s->pid_file = path_join(&s->a, s->dir, "sshd.pid");
+	s->log = path_join(&s->a, s->dir, "sshd.log");
+}
+
+static int set_up(struct sshd *s, struct err *e)
+{
+	if (geteuid() != 0)
+		return err_set(e, FAILED, "it needs root in the user's container");
+	if (!complete(s) && install(s, e))
+		return -1;
+	name_files(s);
+	if (make_directories(s, e) || write_authorized_keys(s, e) || write_environment(s, e) ||
+	    write_hosts(s, e) || write_config(s, e) || make_host_key(s, e))
+		return -1;
+	if (s->job && write_job_key(s, e))
+		return -1;
+	return start(s, find_sshd(s), e);
+}
+
+static int usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime sshd [--root DIR] [--pause SECONDS] true|false\n"
+	      "                        [custom KEYS] [system FILE]\n\n"
+	      "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
+	      "key (ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line\n"
+	      "each; system: a file of ssh-secret with such.  Installs openssh by apt-get if\n"
+	      "need be, in three tries, SECONDS and twice as many apart (5).\n",
+	      out);
+	return status;
+}
+
+static int parse(struct sshd *s, int argc, char **argv)
+{
+	const char *root = "";
+	const char *seconds = "5";
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--pause", &seconds, NULL },
+		                    { NULL, NULL, NULL } };
+	int64_t pause;
+	int i = args_take(args, 1, argc, argv);
+	if (parse_i64(span_of(seconds), 0, 600, &pause))
+		return args_misused(argv[0], seconds);
+	layout_init(&s->at, root, &s->a);
+	s->pause_ms = pause * 1000;
+	if (i == argc || (strcmp(argv[i], "true") != 0 && strcmp(argv[i], "false") != 0))
+		return -1;
+	s->job = strcmp(argv[i++], "true") == 0;
+	for (; i + 1 < argc && s->n_sources < SSHD_SOURCES_MAX; i += 2) {
+		bool system = strcmp(argv[i], "system") == 0;
+		if (!system && strcmp(argv[i], "custom") != 0)
+			return -1;
+		if (system && !ssh_file_name(span_of(argv[i + 1])))
+			return -1;
+		s->source[s->n_sources++] = (struct sshd_source){ argv[i], argv[i + 1] };
+	}
+	return i == argc ? 0 : -1;
+}
+
+int cmd_sshd(int argc, char **argv)
+{
+	struct sshd s = { .job = false };
+	ERR_AUTO e = { 0 };
+	int rc = 0;
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return usage(stdout, 0);
+	if (parse(&s, argc, argv)) {
+		rc = usage(stderr, 2);
+	} else if (ssh_first_port(getenv("PAI_CONTAINER_SSH_PORT"), &s.port)) {
+		say(SAY_WARNING, "ssh plugin: this task has no port for ssh, so there is no sshd");
+	} else if (set_up(&s, &e)) {
+		say(SAY_ERROR, "ssh plugin: %s", err_msg(&e));
+		rc = 1;
+	}
+	arena_wipe(&s.a);
+	return rc;
+}

@@ -1,0 +1,432 @@
+#include "runtime-assets/run/logs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
+#include "runtime-assets/stamp.h"
+
+enum {
+	ASIDE_MAX = 100,   /* names tried for what is moved aside */
+	SCAN_MAX = 10000,  /* entries looked at for older logs */
+	SCAN_PIECE = 4096, /* bytes of runtime.log that get their prefixes at once */
+	TAI64N_LEN = 25,   /* "@" and 24 digits */
+	RETRY_MS = 1000
+};
+
+#define OPEN_LOG (O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* ---- what is in the way ------------------------------------------------------------------ */
+
+/* Give whatever has this name another one.  -1 and errno. */
+static int move_aside(struct logs *l, int dir, const char *name)
+{
+	char aside[64];
+	for (int i = 0; i < ASIDE_MAX; i++) {
+		struct stat st;
+		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
+		if (fstatat(dir, aside, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		if (renameat(dir, name, dir, aside) != 0)
+			return -1;
+		notes_add(&l->notes, NOWHERE,
+		          "in the log directory, %s is not what it should be: it is now %s", name,
+		          aside);
+		return 0;
+	}
+	errno = EEXIST;
+	return -1;
+}
+
+/* Errors of open() that are due to what is there, not to us or the disk. */
+static bool is_in_the_way(int error)
+{
+	return error == ELOOP || error == EISDIR || error == ENXIO || error == ENOTDIR ||
+	       error == EACCES || error == EEXIST;
+}
+
+/* The regular file of this name, for appending; made if it is not there.  A second name of a file
+ * that is elsewhere does not count.  -1 and errno. */
+static int open_regular(struct logs *l, int dir, const char *name, struct stat *st)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		int fd = openat(dir, name, OPEN_LOG | O_CREAT, 0644);
+		if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink == 1) {
+			(void)fchmod(fd, 0644); /* whatever the umask; not ours: no matter */
+			return fd;
+		}
+		int error = fd < 0 ? errno : ELOOP;
+		if (fd >= 0)
+			close(fd);
+		if (!is_in_the_way(error) || move_aside(l, dir, name)) {
+			errno = error;
+			return -1;
+		}
+	}
+	return -1;
+}
+
+/* The directory of this name, made if it is not there.  -1 and errno. */
+static int open_directory(struct logs *l, int dir, const char *name)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		int made = mkdirat(dir, name, 0755);
+		int error = errno;
+		int fd = openat(dir, name, OPEN_DIR);
+		if (fd >= 0) {
+			if (made == 0)
+				(void)fchmod(fd, 0755); /* whatever the umask */
+			return fd;
+		}
+		if (errno == ENOENT) /* then mkdir knows better why */
+			errno = error;
+		error = errno;
+		if (!is_in_the_way(error) || error == EACCES || move_aside(l, dir, name)) {
+			errno = error;
+			return -1;
+		}
+	}
+	return -1;
+}
+
+/* Its parent is a mount of the kubelet's; the last part could be anything. */
+static int open_log_directory(struct logs *l, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash) {
+		errno = ENOENT;
+		return -1;
+	}
+	FREE_AUTO char *parent = xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+	ERR_AUTO ignored = { 0 };
+	if (access(parent, F_OK) != 0)
+		(void)dir_make(parent, 0755, &ignored); /* opening it tells */
+	FD_AUTO above = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return above < 0 ? -1 : open_directory(l, above, slash + 1);
+}
+
+/* ---- one log -------------------------------------------------------------------------------- */
+
+static void lose(struct logs *l, struct log_file *f, size_t n, int error)
+{
+	f->lost += n;
+	f->error = error;
+	if (f->said)
+		return;
+	f->said = true;
+	notes_add(&l->notes, NOWHERE, "%s cannot be written (%s): output is missing there", f->name,
+	          strerror(error));
+}
+
+/* A log that is continued starts a new line. */
+static void end_line(int fd, const struct stat *st)
+{
+	char last;
+	if (st->st_size > 0 && pread(fd, &last, 1, st->st_size - 1) == 1 && last != '\n')
+		(void)!write(fd, "\n", 1); /* a nicety */
+}
+
+static void file_open(struct logs *l, struct log_file *f, int dir, const char *name)
+{
+	struct stat st;
+	f->fd = open_regular(l, dir, name, &st);
+	if (f->fd < 0) {
+		lose(l, f, 0, errno);
+		f->retry_ms = clock_ms() + RETRY_MS;
+		return;
+	}
+	end_line(f->fd, &st);
+	f->size = fstat(f->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* TAI64N of now, as multilog names its files; ten seconds is what it takes TAI to be ahead. */
+static void tai64n(char out[static 32])
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	unsigned long long seconds = 4611686018427387914ULL + (unsigned long long)now.tv_sec;
+	snprintf(out, 32, "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
+}
+
+static bool is_old_log(const char *name)
+{
+	return name[0] == '@' && strspn(name + 1, "0123456789abcdef") == TAI64N_LEN - 1 &&
+	       strcmp(name + TAI64N_LEN, ".s") == 0;
+}
+
+/* The newest log that an earlier run closed here; others of that kind are removed. */
+static void find_old(struct log_file *f)
+{
+	int again = openat(f->dir, ".", OPEN_DIR);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	if (!dir) {
+		if (again >= 0)
+			close(again);
+		return;
+	}
+	struct dirent *d;
+	for (int i = 0; i < SCAN_MAX && (d = readdir(dir)); i++) {
+		if (!is_old_log(d->d_name))
+			continue;
+		bool newer = strcmp(d->d_name, f->old_name) > 0;
+		const char *older = newer ? f->old_name : d->d_name;
+		if (*older)
+			(void)unlinkat(f->dir, older, 0); /* a directory stays: it is not ours */
+		if (newer)
+			snprintf(f->old_name, sizeof(f->old_name), "%.*s.s", TAI64N_LEN, d->d_name);
+	}
+	closedir(dir);
+	struct stat st;
+	f->old = *f->old_name ? openat(f->dir, f->old_name, OPEN_LOG & ~(O_RDWR | O_APPEND)) : -1;
+	if (f->old >= 0 && (fstat(f->old, &st) != 0 || !S_ISREG(st.st_mode))) {
+		close(f->old);
+		f->old = -1;
+	}
+}
+
+/* Is `current` still the file that we write to? */
+static bool is_current(const struct log_file *f)
+{
+	struct stat ours;
+	struct stat there;
+	return fstat(f->fd, &ours) == 0 &&
+	       fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* Close `current` under its name for ever, remove the one before it, and start anew. */
+static void rotate(struct logs *l, struct log_file *f)
+{
+	char name[32];
+	tai64n(name);
+	if (is_current(f)) {
+		if (renameat(f->dir, "current", f->dir, name) != 0) {
+			/* Without that it would grow for ever. */
+			lose(l, f, 0, errno);
+			close(f->fd);
+			f->fd = -1;
+			f->retry_ms = INT64_MAX;
+			return;
+		}
+		(void)fchmod(f->fd, 0744); /* a mark for readers, no more */
+		if (*f->old_name)
+			(void)unlinkat(f->dir, f->old_name, 0); /* gone already: fine */
+		memcpy(f->old_name, name, sizeof(name));
+	}
+	if (f->old >= 0)
+		close(f->old);
+	f->old = f->fd;
+	file_open(l, f, f->dir, "current");
+}
+
+/* How many bytes of the text still belong into `current`; *full if it is complete then. */
+static size_t share(const struct log_file *f, struct span text, bool *full)
+{
+	uint64_t room = f->limit > f->size ? f->limit - f->size : 0;
+	uint64_t soft = f->limit - LOG_SLACK;
+	*full = false;
+	if (f->size + text.n < soft)
+		return text.n;
+	size_t most = text.n < room ? text.n : (size_t)room;
+	size_t from = soft > f->size + 1 ? (size_t)(soft - f->size - 1) : 0;
+	const char *newline = from < most ? memchr(text.p + from, '\n', most - from) : NULL;
+	*full = newline || most == room;
+	return newline ? (size_t)(newline - text.p) + 1 : most;
+}
+
+/* false if it was not written to its end: then it is counted as lost. */
+static bool append(struct logs *l, struct log_file *f, struct span text)
+{
+	while (text.n > 0) {
+		ssize_t n = write(f->fd, text.p, text.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			lose(l, f, text.n, n < 0 ? errno : EIO);
+			return false;
+		}
+		f->size += (uint64_t)n;
+		text.p += n;
+		text.n -= (size_t)n;
+	}
+	return true;
+}
+
+void logs_write(struct logs *l, enum log_name which, struct span text)
+{
+	struct log_file *f = &l->user[which];
+	if (f->fd < 0 && f->dir >= 0 && clock_ms() >= f->retry_ms)
+		file_open(l, f, f->dir, "current");
+	while (text.n > 0 && f->fd >= 0) {
+		bool full;
+		size_t n = share(f, text, &full);
+		bool written = append(l, f, (struct span){ text.p, n });
+		text.p += n;
+		text.n -= n;
+		if (full && written)
+			rotate(l, f);
+	}
+	if (text.n > 0)
+		lose(l, f, text.n, f->error);
+}
+
+/* ---- runtime.log -------------------------------------------------------------------------- */
+
+static void to_runtime_log(struct logs *l, struct span text)
+{
+	struct log_file *f = &l->runtime;
+	if (f->fd < 0 || f->size + text.n > f->limit)
+		lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
+	else
+		(void)append(l, f, text); /* it counts what is lost */
+	outlet_put(l->echo, text);
+}
+
+static void put_prefix(struct str *out)
+{
+	char date[STAMP_MAX];
+	stamp_text(date, time(NULL));
+	str_char(out, '[');
+	str_puts(out, date);
+	str_puts(out, "] [openpai-runtime] ");
+}
+
+static void prefix_lines(struct logs *l, struct span text)
+{
+	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
+	while (text.n > 0) {
+		const char *newline = memchr(text.p, '\n', text.n);
+		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;
+		if (!l->mid_line)
+			put_prefix(&out);
+		str_put(&out, text.p, n);
+		l->mid_line = !newline;
+		text.p += n;
+		text.n -= n;
+	}
+	to_runtime_log(l, str_view(&out));
+}
+
+void logs_runtime(struct logs *l, struct span text)
+{
+	while (text.n > 0) {
+		size_t n = text.n < SCAN_PIECE ? text.n : SCAN_PIECE;
+		prefix_lines(l, (struct span){ text.p, n });
+		text.p += n;
+		text.n -= n;
+	}
+}
+
+static void end_own_line(struct logs *l)
+{
+	if (l->mid_line)
+		logs_runtime(l, SPAN("\n"));
+}
+
+void logs_say(struct logs *l, const char *fmt, ...)
+{
+	char line[2048];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	end_own_line(l);
+	size_t len = (size_t)n < sizeof(line) - 2 ? (size_t)n : sizeof(line) - 2;
+	line[len] = '\n';
+	logs_runtime(l, (struct span){ line, len + 1 });
+}
+
+void logs_tell(struct logs *l)
+{
+	if (l->notes.n == 0)
+		return;
+	/* Saying them may add one: that there is no runtime.log. */
+	NOTES_AUTO notes = { 0 };
+	notes_move(&notes, &l->notes);
+	for (size_t i = 0; i < notes.n; i++)
+		logs_say(l, "warning: %s", notes.v[i].msg);
+	for (size_t i = 0; i < l->notes.n; i++)
+		logs_say(l, "warning: %s", l->notes.v[i].msg);
+	notes_done(&l->notes);
+	l->notes = (struct notes){ 0 };
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static void user_log_open(struct logs *l, struct log_file *f)
+{
+	if (l->dir >= 0)
+		f->dir = open_directory(l, l->dir, f->name);
+	if (f->dir < 0) {
+		lose(l, f, 0, errno);
+		return;
+	}
+	find_old(f);
+	file_open(l, f, f->dir, "current");
+}
+
+void logs_open(struct logs *l, const char *path, struct outlet *echo)
+{
+	static const char *const NAMES[LOG_MAX] = { "user-stdout", "user-stderr", "user-all" };
+	*l = (struct logs){ .echo = echo };
+	const struct log_file none = { .dir = -1, .fd = -1, .old = -1, .limit = LOG_LIMIT };
+	l->dir = open_log_directory(l, path);
+	int error = errno;
+	l->runtime = none;
+	l->runtime.name = "runtime.log";
+	l->runtime.limit = RUNTIME_LOG_LIMIT;
+	if (l->dir >= 0)
+		file_open(l, &l->runtime, l->dir, l->runtime.name);
+	else
+		lose(l, &l->runtime, 0, error);
+	for (int i = 0; i < LOG_MAX; i++) {
+		l->user[i] = none;
+		l->user[i].name = NAMES[i];
+		errno = error;
+		user_log_open(l, &l->user[i]);
+	}
+}
+
+void logs_summary(struct logs *l)
+{
+	end_own_line(l);
+	const struct log_file *f = l->user;
+	if (f[LOG_STDOUT].lost + f[LOG_STDERR].lost + f[LOG_ALL].lost == 0)
+		return;
+	logs_say(l,
+	         "warning: the logs are not complete: %llu bytes are missing in user-stdout, %llu "
+	         "in user-stderr, %llu in user-all",
+	         (unsigned long long)f[LOG_STDOUT].lost, (unsigned long long)f[LOG_STDERR].lost,
+	         (unsigned long long)f[LOG_ALL].lost);
+}
+
+void logs_sync(struct logs *l)
+{
+	/* What a disk refuses to keep has been told by write(), if it can be told at all. */
+	for (int i = 0; i < LOG_MAX; i++) {
+		if (l->user[i].fd >= 0)
+			(void)fdatasync(l->user[i].fd);
+	}
+	if (l->runtime.fd >= 0)
+		(void)fdatasync(l->runtime.fd);
+}
+
+int logs_copy(struct logs *l, const char *name, struct span text)
+{
+	struct stat st;
+	FD_AUTO fd = l->dir < 0 ? -1 : open_regular(l, l->dir, name, &st);
+	if (fd < 0)
+		return -1;
+	return ftruncate(fd, 0) == 0 ? fd_write_all(fd, text) : -1;
+}

@@ -1,0 +1,372 @@
+/* pai-runtime run: what init prepared, in the container of the job. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime-assets/args.h"
+#include "runtime-assets/commands.h"
+#include "runtime-assets/exit/exit.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/layout.h"
+#include "runtime-assets/net/http.h"
+#include "runtime-assets/run/environ.h"
+#include "runtime-assets/run/oom.h"
+#include "runtime-assets/run/supervise.h"
+#include "runtime-assets/run/upload.h"
+#include "runtime-assets/run/words.h"
+
+enum {
+	SCRIPT_MAX = 16 << 20,
+	EXPLAIN_MS = 10000,     /* for finding out why the task failed */
+	GRACE_DEFAULT_SEC = 30, /* of Kubernetes */
+	GRACE_MAX_SEC = 7 * 86400,
+	HAND_OVER_MS = 5000, /* for the end of the output, after everything else */
+	ATTEMPT_MS = 2000,
+	NOT_FOUND = 127,
+	NOT_STARTED = 126,
+	STOPPED = 128 + SIGTERM,
+	RESERVED_FIRST = 200, /* codes of the barrier of init: not for the container */
+	RESERVED_LAST = 219
+};
+
+struct run {
+	struct arena *a;
+	struct layout at;
+	char *const *direct; /* command after `--`, instead of user.sh; NULL */
+	struct outlet out[2];
+	struct logs logs;
+	struct supervisor *supervisor;
+	const char *shell; /* NULL: this image has none */
+	char **env;
+	struct span spec;
+	const char *trigger; /* "postCommands" when those failed */
+	int64_t grace_ms;
+	struct memory_use memory; /* at the start */
+};
+
+static const struct phase {
+	enum task_kind kind;
+	const char *script, *name;
+	bool needed;
+} BEFORE = { TASK_BEFORE, "precommands.sh", "precommands", false },
+  USER = { TASK_USER, "user.sh", "user command", true },
+  AFTER = { TASK_AFTER, "postcommands.sh", "postcommands", false };
+
+static int usage(FILE *to, int status)
+{
+	fputs("usage: pai-runtime run [--root DIR] [-- PROGRAM [ARGUMENT...]]\n\n"
+	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
+	      "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
+	      "/usr/local/pai/logs and, if one fails, says why in /tmp/pai-termination-log.\n\n"
+	      "  --root DIR   put DIR before each of these paths\n\n"
+	      "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
+	      to);
+	return status;
+}
+
+/* ---- what it starts with ----------------------------------------------------------------------
+ */
+
+/* Descriptors 0 to 2 that are closed would be given to something else. */
+static void fill_streams(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		int end[2];
+		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", O_RDWR) >= 0)
+			continue;
+		if (pipe(end) == 0 && end[1] > STDERR_FILENO) /* no /dev: anything will do */
+			close(end[1]);
+	}
+}
+
+static const char *find_shell(void)
+{
+	if (access("/bin/bash", X_OK) == 0)
+		return "/bin/bash";
+	return access("/bin/sh", X_OK) == 0 ? "/bin/sh" : NULL;
+}
+
+static int64_t grace_ms(struct run *r)
+{
+	const char *text = getenv("PAI_TERM_GRACE_SEC");
+	int64_t seconds = GRACE_DEFAULT_SEC;
+	if (text && *text && parse_i64(span_of(text), 1, GRACE_MAX_SEC, &seconds))
+		notes_add(&r->logs.notes, NOWHERE,
+		          "PAI_TERM_GRACE_SEC is no number of seconds: taken as %d",
+		          GRACE_DEFAULT_SEC);
+	return seconds * 1000;
+}
+
+/* A file of runtime.d; empty, with a warning, if it cannot be read.  1 if it is not there. */
+static int read_prepared(struct run *r, const char *name, size_t max, struct span *text)
+{
+	ERR_AUTO e = { 0 };
+	*text = SPAN("");
+	int rc =
+	    file_read(path_join(r->a, r->at.runtime_d, name), FILE_THEIRS, max, r->a, text, &e);
+	if (rc < 0)
+		notes_add(&r->logs.notes, NOWHERE, "%s", err_msg(&e));
+	return rc;
+}
+
+/* Names that a command may ask for, and that are only there once the task's address is known. */
+static void tell_missing(struct run *r, const struct environment *env)
+{
+	static const char *const ADDRESS[] = { "PAI_CURRENT_CONTAINER_IP",
+		                               "PAI_CONTAINER_HOST_IP" };
+	if (!environment_get(env, "FC_TASKROLE_NAME"))
+		return; /* a bare pod */
+	for (size_t i = 0; i < sizeof(ADDRESS) / sizeof(*ADDRESS); i++) {
+		if (!environment_get(env, ADDRESS[i]))
+			notes_add(&r->logs.notes, NOWHERE,
+			          "%s is not set: the address of this task was not known in time",
+			          ADDRESS[i]);
+	}
+}
+
+static void make_environment(struct run *r)
+{
+	struct environment env = { .a = r->a };
+	for (char **v = environ; *v; v++)
+		environment_add(&env, *v);
+	struct span text;
+	if (read_prepared(r, "runtime_env", RUNTIME_ENV_MAX, &text) == 0)
+		environment_add_text(&env, text, &r->logs.notes);
+	tell_missing(r, &env);
+	char here[PATH_MAX];
+	environment_set(&env, "PAI_WORK_DIR", getcwd(here, sizeof(here)) ? here : "/");
+	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_pipe(r->supervisor));
+	if (r->shell)
+		environment_set(&env, "PAI_SHELL", r->shell);
+	r->env = environment_list(&env);
+}
+
+/* ---- the phases
+ * ---------------------------------------------------------------------------------- */
+
+/* What a phase starts; 0, or the exit code that it has without being started, or -1: nothing. */
+static int phase_command(struct run *r, const struct phase *p, char *const **argv)
+{
+	struct span script;
+	int rc = read_prepared(r, p->script, SCRIPT_MAX, &script);
+	if (rc < 0)
+		return NOT_STARTED;
+	if (rc > 0 && p->needed)
+		logs_say(&r->logs, "error: there is no %s/%s: has init run?", r->at.runtime_d,
+		         p->script);
+	if (rc > 0)
+		return p->needed ? NOT_FOUND : -1;
+	char **words = NULL;
+	enum words kind = words_read(script, r->a, &words);
+	if (kind == WORDS_NONE)
+		return -1;
+	if (r->shell) {
+		char **list = ARENA_NEW(r->a, char *, 3);
+		list[0] = arena_dup(r->a, span_of(r->shell));
+		list[1] = arena_printf(r->a, "%s/%s", r->at.runtime_d, p->script);
+		*argv = list;
+		return 0;
+	}
+	if (kind == WORDS_SIMPLE) {
+		*argv = words;
+		return 0;
+	}
+	logs_say(&r->logs,
+	         "error: this image has neither /bin/bash nor /bin/sh, and the %s need%s one: "
+	         "without a shell, only a single command of plain or quoted words can be run",
+	         p->name, p->needed ? "s" : "");
+	return NOT_FOUND;
+}
+
+static int run_phase(struct run *r, const struct phase *p)
+{
+	char *const *argv = p->kind == TASK_USER ? r->direct : NULL;
+	int rc = argv ? 0 : phase_command(r, p, &argv);
+	logs_tell(&r->logs);
+	if (rc != 0)
+		return rc < 0 ? 0 : rc;
+	return supervise_task(r->supervisor, &(struct task){ p->kind, argv, r->env });
+}
+
+/* What plugins call is this program, where init puts it. */
+static void tell_missing_program(struct run *r, int code)
+{
+	if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
+		logs_say(&r->logs,
+		         "error: plugins call %s, which is not there: the step `install` of init "
+		         "puts it there; add it to INIT_CONFIG or --steps",
+		         r->at.program);
+}
+
+/* The code of the first phase that fails; 0. */
+static int run_phases(struct run *r)
+{
+	logs_say(&r->logs, "[INFO] Starting to exec precommands");
+	int code = run_phase(r, &BEFORE);
+	if (code == 0 && supervise_stopping(r->supervisor))
+		code = STOPPED; /* asked to stop, it does not start */
+	if (code != 0) {
+		tell_missing_program(r, code);
+		logs_say(&r->logs, "[ERROR] precommands failed with exit code %d", code);
+		return code;
+	}
+	logs_say(&r->logs, "USER COMMAND START");
+	code = run_phase(r, &USER);
+	if (code != 0) {
+		logs_say(&r->logs, "[ERROR] USER COMMAND failed with exit code %d", code);
+		return code;
+	}
+	logs_say(&r->logs, "USER COMMAND END");
+	code = run_phase(r, &AFTER);
+	if (code != 0) {
+		logs_say(&r->logs, "[ERROR] postcommands failed with exit code %d", code);
+		r->trigger = "postCommands";
+	}
+	return code;
+}
+
+/* ---- the end
+ * -------------------------------------------------------------------------------------- */
+
+static void write_report(struct run *r, struct span message)
+{
+	ERR_AUTO e = { 0 };
+	if (exit_report(r->at.termination, message, &e))
+		logs_say(&r->logs, "warning: %s", err_msg(&e));
+	if (logs_copy(&r->logs, "pai-termination-log", message))
+		logs_say(&r->logs, "warning: cannot copy the termination message: %s",
+		         strerror(errno));
+	logs_tell(&r->logs);
+}
+
+/* Find out why, and tell.  The code for the container. */
+static int explain(struct run *r, int code)
+{
+	int64_t until = clock_ms() + EXPLAIN_MS;
+	int64_t end = supervise_deadline(r->supervisor);
+	struct exit_input in = { .code = code,
+		                 .trigger = r->trigger,
+		                 .user_log = r->logs.user[LOG_ALL].fd,
+		                 .user_log_rotated = r->logs.user[LOG_ALL].old,
+		                 .runtime_log = r->logs.runtime.fd,
+		                 .spec = r->spec,
+		                 .deadline_ms = until < end ? until : end,
+		                 .root = r->at.root };
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	NOTES_AUTO warnings = { 0 };
+	int out = exit_explain(&in, &message, &warnings);
+	notes_move(&r->logs.notes, &warnings);
+	logs_tell(&r->logs);
+	if (out <= 0 || out > EXIT_UNKNOWN || (out >= RESERVED_FIRST && out <= RESERVED_LAST))
+		out = EXIT_UNKNOWN;
+	write_report(r, str_view(&message));
+	logs_say(&r->logs, "[INFO] exit code %d of the task becomes %d", code, out);
+	return out;
+}
+
+/* A line that the exit specification looks for. */
+static void tell_memory(struct run *r)
+{
+	struct memory_use now;
+	STR_AUTO text = STR_INIT(256);
+	memory_use_read(&now, r->at.root);
+	if (memory_use_explain(&r->memory, &now, &text))
+		logs_say(&r->logs, "error: %s", str_c(&text));
+}
+
+/* What did not get through to the container's streams. */
+static void tell_outlets(struct run *r)
+{
+	static const char *const NAMES[2] = { "output", "error" };
+	for (int i = 0; i < 2; i++) {
+		if (r->out[i].lost > 0)
+			logs_say(&r->logs,
+			         "warning: %llu bytes did not reach the container's standard %s: "
+			         "%s",
+			         (unsigned long long)r->out[i].lost, NAMES[i],
+			         strerror(r->out[i].error));
+	}
+}
+
+/* FrameworkController deletes the pod, and with it the container's log, as soon as the task has
+ * ended.  So the end of the output goes to rest-lit; where that is not possible, whoever follows
+ * the log has some time to read it. */
+static void run_hand_over(struct run *r, int code, int64_t stop_ms)
+{
+	int64_t end = clock_ms() + HAND_OVER_MS;
+	int64_t half = r->grace_ms / 2;
+	const struct upload u = { .url = getenv("PAI_OUTPUT_URL"),
+		                  .at = &r->at,
+		                  .logs = &r->logs,
+		                  .code = code,
+		                  .until_ms = end < stop_ms ? end : stop_ms,
+		                  .attempt_ms = half < ATTEMPT_MS ? half : ATTEMPT_MS };
+	if (r->logs.tail && upload_output(&u))
+		return;
+	if (stop_ms == INT64_MAX && getenv("FC_TASKROLE_NAME"))
+		(void)upload_pause(end);
+}
+
+static int run_all(struct run *r)
+{
+	outlet_open(&r->out[0], STDOUT_FILENO);
+	outlet_open(&r->out[1], STDERR_FILENO);
+	logs_open(&r->logs, r->at.logs, &r->out[1]);
+	const char *url = getenv("PAI_OUTPUT_URL");
+	r->logs.tail = url && *url ? tail_new() : NULL;
+	ERR_AUTO e = { 0 };
+	r->grace_ms = grace_ms(r);
+	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
+	if (!r->supervisor) {
+		logs_say(&r->logs, "error: %s", err_msg(&e));
+		return 1;
+	}
+	r->shell = find_shell();
+	make_environment(r);
+	(void)read_prepared(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
+	                    &r->spec); /* none: an empty one */
+	logs_tell(&r->logs);
+	memory_use_read(&r->memory, r->at.root);
+	int code = run_phases(r);
+	tell_memory(r);
+	/* First of all: if time runs out, this is what is missed. */
+	if (code != 0)
+		code = explain(r, code);
+	logs_summary(&r->logs);
+	int64_t stop_ms = supervise_close(r->supervisor);
+	tell_outlets(r);
+	run_hand_over(r, code, stop_ms);
+	logs_sync(&r->logs);
+	return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	ARENA_AUTO a = { 0 };
+	struct run r = { .a = &a };
+	const char *root = "";
+	bool help = false;
+	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--help", NULL, &help },
+		                    { NULL, NULL, NULL } };
+	int i = args_take(args, 1, argc, argv);
+	if (help)
+		return usage(stdout, 0);
+	if (i + 1 < argc && strcmp(argv[i], "--") == 0) {
+		r.direct = argv + i + 1;
+	} else if (i < argc) {
+		args_misused(argv[0], argv[i]);
+		return usage(stderr, 2);
+	}
+	fill_streams();
+	layout_init(&r.at, root, &a);
+	int code = run_all(&r);
+	tail_free(r.logs.tail);
+	outlet_done(&r.out[0]);
+	outlet_done(&r.out[1]);
+	return code;
+}

@@ -1,0 +1,563 @@
+#include "runtime-assets/run/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
+#include "runtime-assets/run/spawn.h"
+#include "runtime-assets/run/streams.h"
+
+enum {
+	ASK_POLL_MS = 20,   /* how often to look whether a group is gone */
+	SLOW_POLL_MS = 100, /* and whether a slow reader has become a dead one */
+	GROUPS_MAX = 4,
+	RUNTIME_FD = 100, /* above what scripts use themselves */
+	MARGIN_MS = 1000  /* of the grace period, for telling how the task ended */
+};
+
+/* What is waited for: descriptors by what they are for. */
+enum source {
+	FROM_SIGNALS,
+	FROM_HINTS,
+	FROM_STREAM,
+	TO_OUTLET = FROM_STREAM + STREAM_MAX,
+	SOURCES = TO_OUTLET + 2
+};
+
+/* What the task is at. */
+enum stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
+
+struct supervisor {
+	struct logs *logs;
+	struct outlet *out; /* two */
+	struct streams streams;
+	int runtime_in; /* the other end of STREAM_RUNTIME */
+	char pipe_path[64];
+	int signals, null;
+	sigset_t mask_before;
+	struct rlimit core_before;
+	enum stage stage;
+	int64_t until; /* of the stage, on clock_ms() */
+	pid_t main;    /* 0: ended, with this status */
+	int status;
+	pid_t group[GROUPS_MAX]; /* that may have processes; 0: none */
+	int n_groups;
+	int64_t grace_ms, kill_at, end_at;
+	bool first;     /* this is process 1: every orphan of the container becomes its child */
+	bool childless; /* reap() found no child at all */
+	bool stopping, asked, killed;
+};
+
+/* ---- signals and children ---------------------------------------------------------------------
+ */
+
+static void signal_group(pid_t *group, int sig)
+{
+	/* Once it is empty, its number may become somebody else's. */
+	if (*group > 0 && kill(-*group, sig) != 0 && errno == ESRCH)
+		*group = 0;
+}
+
+static pid_t *main_group(struct supervisor *s)
+{
+	return &s->group[s->n_groups - 1];
+}
+
+static void reap(struct supervisor *s)
+{
+	for (;;) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+		if (pid < 0 && errno == EINTR)
+			continue;
+		s->childless = pid < 0;
+		if (pid <= 0)
+			return;
+		if (pid != s->main)
+			continue;
+		s->main = 0;
+		s->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+}
+
+/* To everything that has to end with the pod.  Process 1 reaches all of the container: sessions and
+ * groups of their own too (ranks below sshd, jobs of `set -m`).  Another process must not signal
+ * what is not its own: the group of the task. */
+static void signal_all(struct supervisor *s, int sig)
+{
+	if (s->first)
+		(void)kill(-1, sig); /* ESRCH: nobody is there */
+	else
+		signal_group(main_group(s), sig);
+}
+
+static void ask_all(struct supervisor *s)
+{
+	s->asked = true;
+	signal_all(s, SIGTERM);
+	signal_all(s, SIGCONT); /* a stopped process cannot end */
+}
+
+/* Has all ended that signal_all reaches? */
+static bool all_ended(struct supervisor *s)
+{
+	reap(s);
+	if (s->first)
+		return s->childless;
+	signal_group(main_group(s), 0);
+	return *main_group(s) == 0;
+}
+
+static void begin_stopping(struct supervisor *s)
+{
+	if (s->stopping)
+		return;
+	s->stopping = true;
+	int64_t margin = s->grace_ms / 2 < MARGIN_MS ? s->grace_ms / 2 : MARGIN_MS;
+	int64_t now = clock_ms();
+	s->kill_at = now + s->grace_ms - margin;
+	s->end_at = now + s->grace_ms - margin / 4;
+	logs_say(s->logs, "asked to stop (SIGTERM): the task has %lld ms before it is killed",
+	         (long long)(s->kill_at - now));
+}
+
+static void on_signal(struct supervisor *s, int sig)
+{
+	if (sig == SIGCHLD) {
+		reap(s);
+		return;
+	}
+	if (sig == SIGTERM)
+		begin_stopping(s);
+	if (s->n_groups == 0 || s->stage == OVER)
+		return;
+	if (sig == SIGTERM)
+		ask_all(s);
+	else
+		signal_group(main_group(s), sig);
+}
+
+static void take_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info[16];
+	ssize_t n;
+	while ((n = read(s->signals, info, sizeof(info))) > 0) {
+		for (size_t i = 0; i < (size_t)n / sizeof(*info); i++)
+			on_signal(s, (int)info[i].ssi_signo);
+	}
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+/* The signals, the streams that may be read, and the outlets that have something to give.  Asked
+ * anew every time: there are seven of them, and nothing can fail. */
+static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES])
+{
+	for (int i = 0; i < SOURCES; i++)
+		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	watched[FROM_SIGNALS].fd = s->signals;
+	watched[FROM_HINTS].fd = s->streams.hints;
+	for (int i = 0; i < STREAM_MAX; i++) {
+		if (!streams_is_paused(&s->streams, i))
+			watched[FROM_STREAM + i].fd = s->streams.v[i].fd;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (outlet_waiting(&s->out[i]))
+			watched[TO_OUTLET + i] = (struct pollfd){ s->out[i].fd, POLLOUT, 0 };
+	}
+}
+
+/* When nothing more is waited for, so that the report is not late: half of what is left of the
+ * grace period after SIGKILL.  INT64_MAX if nothing asked to stop. */
+static int64_t late_at(const struct supervisor *s)
+{
+	return s->kill_at + (s->end_at - s->kill_at) / 2;
+}
+
+/* While the job runs, a slow reader has all the time it wants; then some, if it moves. */
+static void give_up_stalled(struct supervisor *s)
+{
+	int64_t now = clock_ms();
+	int64_t late = late_at(s);
+	for (int i = 0; i < 2; i++) {
+		if (s->stage == MAIN_RUNS || !outlet_waiting(&s->out[i]))
+			continue;
+		if (now - s->out[i].moved_at > STALL_MS || now > late)
+			outlet_abandon(&s->out[i], ETIMEDOUT);
+	}
+}
+
+static void take(struct supervisor *s, const bool ready[static SOURCES])
+{
+	struct streams *st = &s->streams;
+	for (int i = 0; i < STREAM_MAX; i++)
+		st->v[i].ready = ready[FROM_STREAM + i];
+	for (int i = 0; i < 2; i++) {
+		if (ready[TO_OUTLET + i])
+			outlet_flush(&s->out[i]);
+	}
+	if (ready[FROM_HINTS] || st->v[STREAM_STDOUT].ready || st->v[STREAM_STDERR].ready)
+		streams_take_user(st);
+	if (st->v[STREAM_RUNTIME].ready)
+		streams_take_runtime(st);
+	if (ready[FROM_SIGNALS])
+		take_signals(s);
+}
+
+/* Wait for something, at most so long, and do it. */
+static void turn(struct supervisor *s, int64_t wait_ms)
+{
+	struct pollfd watched[SOURCES];
+	watch_all(s, watched);
+	if (wait_ms > SLOW_POLL_MS && (outlet_waiting(&s->out[0]) || outlet_waiting(&s->out[1])))
+		wait_ms = SLOW_POLL_MS;
+	if (wait_ms < 0)
+		wait_ms = 0;
+	int n = poll(watched, SOURCES, wait_ms > STALL_MS ? STALL_MS : (int)wait_ms);
+	bool ready[SOURCES] = { false };
+	for (int i = 0; i < SOURCES; i++)
+		ready[i] = n > 0 && watched[i].revents != 0;
+	take(s, ready);
+	give_up_stalled(s);
+	logs_tell(s->logs);
+}
+
+/* ---- a task -----------------------------------------------------------------------------------
+ */
+
+static void begin_final(struct supervisor *s)
+{
+	streams_begin_final(&s->streams);
+	s->stage = FINAL;
+}
+
+static void end_group(struct supervisor *s, pid_t *group)
+{
+	reap(s); /* what has ended is not left behind */
+	signal_group(group, SIGTERM);
+	signal_group(group, SIGCONT);
+	s->stage = ASKED;
+	s->until = clock_ms() + ASK_MS;
+	if (*group > 0)
+		logs_say(s->logs, "processes that the task left behind are ended");
+}
+
+/* One that hangs in the kernel (a dead file server), or belongs to somebody else, does not even end
+ * by SIGKILL. */
+static void give_up_main(struct supervisor *s, int64_t now)
+{
+	if (s->main == 0 || !s->killed || now < late_at(s))
+		return;
+	s->main = 0;
+	s->status = 128 + SIGKILL;
+	logs_say(s->logs, "error: it does not end by SIGKILL either; it is not waited for");
+}
+
+/* The main process may have been a shell, which ends at once: the rest has the grace period, too.
+ */
+static void drain_stopping(struct supervisor *s, int64_t now)
+{
+	if (!s->asked) /* a task that was started after the signal */
+		ask_all(s);
+	if (all_ended(s) || now >= s->kill_at)
+		begin_final(s);
+}
+
+/* The main process is over: what about the rest? */
+static void advance(struct supervisor *s, const struct task *t)
+{
+	int64_t now = clock_ms();
+	pid_t *group = main_group(s);
+	if (s->stopping && s->until > s->kill_at)
+		s->until = s->kill_at;
+	switch (s->stage) {
+	case MAIN_RUNS:
+		give_up_main(s, now);
+		if (s->main != 0)
+			break;
+		s->stage = DRAINS;
+		s->until = now + DRAIN_MS;
+		if (t->kind == TASK_BEFORE && !s->stopping)
+			begin_final(s);
+		break;
+	case DRAINS:
+		if (s->stopping)
+			drain_stopping(s, now);
+		else if (now >= s->until || !(streams_is_open(&s->streams, STREAM_STDOUT) ||
+		                              streams_is_open(&s->streams, STREAM_STDERR)))
+			end_group(s, group);
+		break;
+	case ASKED:
+		signal_group(group, 0);
+		if (*group > 0 && now < s->until)
+			break;
+		signal_group(group, SIGKILL);
+		begin_final(s);
+		break;
+	case FINAL:
+		if (streams_are_drained(&s->streams))
+			s->stage = OVER;
+		break;
+	case OVER:
+		break;
+	}
+}
+
+static int64_t next_ms(const struct supervisor *s)
+{
+	int64_t now = clock_ms();
+	if (s->stage == ASKED)
+		return ASK_POLL_MS;
+	if (s->stage == DRAINS && s->stopping)
+		return SLOW_POLL_MS; /* not everything that ends is a child */
+	if (s->stage == DRAINS)
+		return s->until - now;
+	if (s->stage == MAIN_RUNS && s->stopping)
+		return (s->killed ? late_at(s) : s->kill_at) - now;
+	return STALL_MS;
+}
+
+static void kill_when_late(struct supervisor *s)
+{
+	if (!s->stopping || s->killed || s->stage > DRAINS || clock_ms() < s->kill_at)
+		return;
+	s->killed = true;
+	logs_say(s->logs, "the grace period is nearly over: SIGKILL");
+	signal_all(s, SIGKILL);
+}
+
+static int start(struct supervisor *s, const struct task *t)
+{
+	struct launch l = { .argv = t->argv,
+		            .env = t->env,
+		            .in = s->null,
+		            .out = s->runtime_in,
+		            .err = s->runtime_in,
+		            .complain = s->runtime_in,
+		            .mask = s->mask_before,
+		            .core = s->core_before };
+	FD_AUTO out = -1;
+	FD_AUTO err = -1;
+	if (t->kind == TASK_USER) {
+		l.out = out = streams_open(&s->streams, STREAM_STDOUT);
+		l.err = err = streams_open(&s->streams, STREAM_STDERR);
+		if (out < 0 || err < 0)
+			return -1;
+	}
+	pid_t pid = spawn(&l);
+	if (pid < 0)
+		return -1;
+	s->group[s->n_groups++] = s->main = pid;
+	return 0;
+}
+
+static void close_user_streams(struct supervisor *s)
+{
+	streams_close(&s->streams, STREAM_STDOUT);
+	streams_close(&s->streams, STREAM_STDERR);
+}
+
+int supervise_task(struct supervisor *s, const struct task *t)
+{
+	if (s->n_groups == GROUPS_MAX || start(s, t)) {
+		logs_say(s->logs, "error: cannot start a process: %s", strerror(errno));
+		close_user_streams(s);
+		return 126;
+	}
+	s->stage = MAIN_RUNS;
+	s->asked = s->killed = false;
+	s->until = INT64_MAX;
+	while (s->stage != OVER) {
+		turn(s, next_ms(s));
+		kill_when_late(s);
+		enum stage before;
+		do { /* a stage may be over as soon as it begins */
+			before = s->stage;
+			advance(s, t);
+		} while (s->stage != before);
+	}
+	close_user_streams(s);
+	return s->status;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+/* A descriptor above those of the standard streams, also if those were closed. */
+static int above_streams(int fd)
+{
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return up;
+}
+
+/* What the tasks read from: nothing. */
+static int open_null(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int end[2];
+	if (fd < 0 && pipe2(end, O_CLOEXEC) == 0) { /* a root without /dev */
+		close(end[1]);
+		fd = end[0];
+	}
+	return above_streams(fd);
+}
+
+static void set_signals(struct supervisor *s)
+{
+	static const int WATCHED[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
+		                       SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD };
+	static const int IGNORED[] = SPAWN_IGNORED;
+	sigset_t watched;
+	sigemptyset(&watched);
+	for (size_t i = 0; i < sizeof(WATCHED) / sizeof(*WATCHED); i++)
+		sigaddset(&watched, WATCHED[i]);
+	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
+		(void)signal(IGNORED[i], SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would leave nothing to wait for */
+	(void)sigprocmask(SIG_BLOCK, &watched, &s->mask_before);
+	s->signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/*
+ * RUNTIME_LOG_PIPE.  The descriptor of this process, by its pid: it can be opened by whatever the
+ * task starts, also when that closed the descriptors that it inherited.  That needs a /proc that
+ * shows this process, which in turn must be dumpable: so no PR_SET_DUMPABLE here, only no core
+ * file.  Else the descriptor is inherited.  Without any /proc there is no such path, and lines for
+ * it are lost.
+ */
+static void name_runtime_pipe(struct supervisor *s)
+{
+	char self[32];
+	char pid[32];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+	self[n > 0 ? n : 0] = '\0';
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/%s/fd/%d", pid, s->runtime_in);
+	if (strcmp(self, pid) == 0 && access(s->pipe_path, W_OK) == 0)
+		return;
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/self/fd/%d", s->runtime_in);
+	if (access(s->pipe_path, W_OK) == 0) {
+		(void)fcntl(s->runtime_in, F_SETFD, 0);
+		return;
+	}
+	snprintf(s->pipe_path, sizeof(s->pipe_path), "/dev/null");
+	notes_add(&s->logs->notes, NOWHERE,
+	          "there is no /proc: what plugins write to RUNTIME_LOG_PIPE is lost");
+}
+
+static int open_runtime_pipe(struct supervisor *s)
+{
+	int in = streams_open(&s->streams, STREAM_RUNTIME);
+	if (in < 0)
+		return -1;
+	(void)fchmod(in, 0622); /* a plugin may have become another user */
+	s->runtime_in = fcntl(in, F_DUPFD_CLOEXEC, RUNTIME_FD);
+	if (s->runtime_in < 0)
+		s->runtime_in = fcntl(in, F_DUPFD_CLOEXEC, RUNTIME_FD / 10);
+	close(in);
+	if (s->runtime_in < 0)
+		return -1;
+	name_runtime_pipe(s);
+	return 0;
+}
+
+static int open_all(struct supervisor *s)
+{
+	s->null = open_null();
+	set_signals(s);
+	if (s->null < 0 || s->signals < 0 || streams_init(&s->streams, s->logs, s->out) ||
+	    open_runtime_pipe(s))
+		return -1;
+	return 0;
+}
+
+/* The parameters are what it needs from outside.  NOLINTNEXTLINE(readability-function-size) */
+struct supervisor *supervise_open(struct logs *l, struct outlet out[static 2], int64_t grace_ms,
+                                  struct err *e)
+{
+	struct supervisor *s = xcalloc(1, sizeof(*s));
+	s->logs = l;
+	s->out = out;
+	s->grace_ms = grace_ms;
+	s->first = getpid() == 1;
+	s->kill_at = s->end_at = INT64_MAX;
+	s->stage = OVER;
+	s->runtime_in = -1;
+	(void)getrlimit(RLIMIT_CORE, &s->core_before);
+	struct rlimit none = { 0, s->core_before.rlim_max };
+	(void)setrlimit(RLIMIT_CORE, &none);
+	if (!s->first)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* older kernels: orphans go elsewhere */
+	if (open_all(s)) {
+		err_set(e, FAILED, "cannot set up the supervisor: %s", strerror(errno));
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+const char *supervise_pipe(const struct supervisor *s)
+{
+	return s->pipe_path;
+}
+
+bool supervise_stopping(struct supervisor *s)
+{
+	take_signals(s);
+	return s->stopping;
+}
+
+int64_t supervise_deadline(const struct supervisor *s)
+{
+	return s->end_at;
+}
+
+static bool groups_left(struct supervisor *s, int sig)
+{
+	bool left = false;
+	for (int i = 0; i < s->n_groups; i++) {
+		signal_group(&s->group[i], sig);
+		left = left || s->group[i] > 0;
+	}
+	return left;
+}
+
+static void end_groups(struct supervisor *s)
+{
+	if (!groups_left(s, SIGTERM))
+		return;
+	(void)groups_left(s, SIGCONT);
+	int64_t until = clock_ms() + ASK_MS;
+	while (groups_left(s, 0) && clock_ms() < until && clock_ms() < s->end_at)
+		turn(s, ASK_POLL_MS);
+	(void)groups_left(s, SIGKILL);
+}
+
+int64_t supervise_close(struct supervisor *s)
+{
+	s->stage = FINAL;
+	end_groups(s);
+	begin_final(s);
+	while (!streams_are_drained(&s->streams) || outlet_waiting(&s->out[0]) ||
+	       outlet_waiting(&s->out[1]))
+		turn(s, STALL_MS);
+	streams_done(&s->streams);
+	close(s->runtime_in);
+	close(s->null);
+	close(s->signals);
+	int64_t deadline = s->end_at;
+	free(s);
+	return deadline;
+}

@@ -1,0 +1,348 @@
+/* Reading the objects of an OpenPAI cluster; see account_objects.h. */
+#include "server/accounts/account_objects.h"
+
+#include "base/enc.h"
+#include "base/json/json.h"
+#include "k8s/transport/paths.h"
+#include "translate/names.h"
+#include "translate/translate.h"
+
+enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
+
+/* managedFields and labels may have long keys. */
+#define BUDGET ((struct budget){ 64, 100000, 8u << 20, 64u << 10 })
+
+#define SECRET_ARENA __attribute__((cleanup(arena_wipe))) struct arena
+
+static const char NO_OBJECT[] = "it is no object, or larger than 2 MiB";
+static const char FOREIGN[] = "it does not name whom it is about";
+
+void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name)
+{
+	hex_encode(out, name.p, name.n < PAI_NAME_MAX ? name.n : PAI_NAME_MAX);
+}
+
+/* ---- JSON ----------------------------------------------------------------------- */
+
+/* One JSON value of this type, or NULL. */
+static const struct node *parse(struct span text, enum node_type type, struct arena *a)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct budget budget = BUDGET;
+	bool syntax;
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	if (text.n > PAI_SECRET_MAX || utf8_check(text) != text.n)
+		return NULL;
+	if (json_read(text, &budget, a, doc, &warnings, &syntax, &e) < 0)
+		return NULL;
+	return node_is(&doc->root, type) ? &doc->root : NULL;
+}
+
+/* A text member, "" if it is absent or no text. */
+static struct span text_of(const struct node *n, const char *key)
+{
+	const struct node *v = node_get(n, key);
+	return node_is(v, NODE_TEXT) ? node_span(v) : SPAN("");
+}
+
+static bool is_true(const struct node *n, const char *key)
+{
+	const struct node *v = node_get(n, key);
+	return node_is(v, NODE_BOOL) && v->boolean;
+}
+
+/* ---- Secrets -------------------------------------------------------------------- */
+
+/* The member of a Secret's data by which it says whom it is about. */
+struct about {
+	const char *key;
+	struct span name;
+};
+
+static enum pai_read open_secret(struct span body, struct about about, struct arena *a,
+                                 const struct node **data, const char **why)
+{
+	const struct node *root = parse(body, NODE_MAP, a);
+	struct span says;
+	*why = root ? FOREIGN : NO_OBJECT;
+	if (!root)
+		return PAI_BROKEN;
+	*data = node_get(root, "data");
+	bool same =
+	    base64_decode(a, text_of(*data, about.key), &says) == 0 && span_eq(says, about.name);
+	return same ? PAI_READ : PAI_UNFIT;
+}
+
+static bool decode(const struct node *data, const char *key, struct arena *a, struct span *out)
+{
+	return base64_decode(a, text_of(data, key), out) == 0 && utf8_check(*out) == out->n &&
+	       (out->n == 0 || !memchr(out->p, '\0', out->n));
+}
+
+/* What a list may hold. */
+struct names_form {
+	size_t max;
+	bool (*fits)(struct span name);
+};
+
+static bool has(const struct span *v, size_t n, struct span name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(v[i], name))
+			return true;
+	return false;
+}
+
+/* The texts of a list that fit, each once; copied to the arena.  The others are counted. */
+static size_t read_names(const struct node *list, struct names_form form, struct arena *a,
+                         const struct span **out, size_t *left_out)
+{
+	size_t n = 0;
+	size_t items = node_is(list, NODE_LIST) ? list->n : 0;
+	struct span *v = ARENA_NEW(a, struct span, (items < form.max ? items : form.max) + 1);
+	*left_out += list && !node_is(list, NODE_LIST);
+	for (size_t i = 0; i < items; i++) {
+		const struct node *item = &list->item[i];
+		if (n == form.max || !node_is(item, NODE_TEXT) || !form.fits(node_span(item)))
+			*left_out += 1;
+		else if (!has(v, n, node_span(item)))
+			v[n++] = arena_span(a, node_span(item));
+	}
+	*out = v;
+	return n;
+}
+
+static bool group_name_ok(struct span name)
+{
+	return name.n > 0 && name.n <= PAI_NAME_MAX;
+}
+
+static void read_groups(const struct node *data, struct arena *scratch, struct arena *a,
+                        struct pai_user *out)
+{
+	struct span text;
+	if (!decode(data, "grouplist", scratch, &text)) {
+		out->left_out++;
+		return;
+	}
+	if (text.n == 0)
+		return;
+	const struct node *list = parse(text, NODE_LIST, scratch);
+	out->left_out += !list;
+	struct names_form form = { PAI_GROUPS_MAX, group_name_ok };
+	out->n_groups = read_names(list, form, a, &out->groups, &out->left_out);
+}
+
+static bool plain_text(struct span t, size_t max)
+{
+	for (size_t i = 0; i < t.n; i++)
+		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
+			return false;
+	return t.n <= max;
+}
+
+enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
+                            struct pai_user *out, const char **why)
+{
+	SECRET_ARENA scratch = { 0 };
+	const struct node *data;
+	struct span text;
+	enum pai_read read =
+	    open_secret(body, (struct about){ "username", name }, &scratch, &data, why);
+	if (read != PAI_READ)
+		return read;
+	*out = (struct pai_user){ .email = "" };
+	if (decode(data, "email", &scratch, &text) && plain_text(text, EMAIL_MAX))
+		out->email = arena_dup(a, text);
+	read_groups(data, &scratch, a, out);
+	if (!decode(data, "extension", &scratch, &text))
+		out->left_out++;
+	else if (text.n) {
+		out->extension = parse(text, NODE_MAP, a); /* does not refer to its text */
+		out->left_out += !out->extension;
+	}
+	return PAI_READ;
+}
+
+enum pai_read pai_password_read(struct span body, struct span name, struct arena *a,
+                                struct span *out, const char **why)
+{
+	SECRET_ARENA scratch = { 0 };
+	const struct node *data;
+	struct span text;
+	enum pai_read read =
+	    open_secret(body, (struct about){ "username", name }, &scratch, &data, why);
+	if (read != PAI_READ)
+		return read;
+	bool good = decode(data, "password", &scratch, &text) && plain_text(text, HASH_MAX);
+	*out = good ? arena_span(a, text) : SPAN("");
+	return PAI_READ;
+}
+
+static bool is_grant(struct span name)
+{
+	return grant_named(name);
+}
+
+static unsigned read_grants(const struct node *list, struct arena *a, size_t *left_out)
+{
+	const struct span *names;
+	unsigned grants = 0;
+	size_t n =
+	    read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, &names, left_out);
+	for (size_t i = 0; i < n; i++)
+		grants |= grant_named(names[i]);
+	return grants;
+}
+
+enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
+                             struct pai_group *out, const char **why)
+{
+	SECRET_ARENA scratch = { 0 };
+	const struct node *data;
+	struct span text;
+	enum pai_read read =
+	    open_secret(body, (struct about){ "groupname", name }, &scratch, &data, why);
+	if (read != PAI_READ)
+		return read;
+	*out = (struct pai_group){ .virtual_clusters = NULL };
+	if (!decode(data, "extension", &scratch, &text)) {
+		out->left_out++;
+		return PAI_READ;
+	}
+	const struct node *extension = text.n ? parse(text, NODE_MAP, &scratch) : NULL;
+	const struct node *acls = node_get(extension, "acls");
+	out->left_out += (text.n && !extension) + (acls && !node_is(acls, NODE_MAP));
+	out->admin = is_true(acls, "admin");
+	out->grants = read_grants(node_get(acls, "overlays"), a, &out->left_out);
+	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
+	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
+	out->n_virtual_clusters = read_names(node_get(acls, "virtualClusters"), clusters, a,
+	                                     &out->virtual_clusters, &out->left_out);
+	out->n_storages = read_names(node_get(acls, "storageConfigs"), storages, a, &out->storages,
+	                             &out->left_out);
+	return PAI_READ;
+}
+
+/* ---- storages ------------------------------------------------------------------- */
+
+enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_storage *out,
+                             const char **why)
+{
+	ARENA_AUTO scratch = { 0 };
+	const struct node *root = parse(body, NODE_MAP, &scratch);
+	struct span volume = text_of(node_get(root, "spec"), "volumeName");
+	*why = NO_OBJECT;
+	if (!root)
+		return PAI_BROKEN;
+	*why = "it is not bound to a volume";
+	if (!span_is(text_of(node_get(root, "status"), "phase"), "Bound"))
+		return PAI_UNFIT;
+	const char *name = arena_dup(a, volume);
+	if (!segment_ok(name))
+		return PAI_UNFIT;
+	*out = (struct pai_storage){
+		.share = !span_is(text_of(node_get(node_get(root, "metadata"), "labels"), "share"),
+		                  "false"),
+		.volume = name,
+		.type = "unknown",
+		.data = SPAN("{}"),
+		.mount_options = SPAN(""),
+	};
+	return PAI_READ;
+}
+
+/* One text of a volume's source that is shown as it is.  Passwords and keys, which OpenPAI shows
+ * as well, stay where they are. */
+struct shown {
+	const char *source, *driver; /* member of the spec; driver of a flexVolume or NULL */
+	const char *type;
+	struct {
+		const char *as, *from; /* of the source, or of a flexVolume's options */
+	} v[2];
+};
+
+/* clang-format off */
+static const struct shown SHOWN[] = {
+	{ "nfs",        NULL,                "nfs",       { { "server", "server" }, { "path", "path" } } },
+	{ "azureFile",  NULL,                "azureFile", { { "shareName", "shareName" } } },
+	{ "flexVolume", "azure/blobfuse",    "azureBlob", { { "containerName", "container" } } },
+	{ "flexVolume", "microsoft.com/smb", "samba",     { { "address", "source" } } },
+	{ "flexVolume", NULL,                "other",     { { NULL, NULL } } },
+};
+/* clang-format on */
+
+static const struct shown *shown_of(const struct node *spec)
+{
+	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++) {
+		const struct node *source = node_get(spec, SHOWN[i].source);
+		if (!node_is(source, NODE_MAP))
+			continue;
+		if (!SHOWN[i].driver || span_is(text_of(source, "driver"), SHOWN[i].driver))
+			return &SHOWN[i];
+	}
+	return NULL;
+}
+
+static struct span write_data(const struct shown *s, const struct node *spec, struct arena *a)
+{
+	STR_AUTO out = STR_INIT((size_t)64 * TEXT_MAX);
+	const struct node *source = node_get(spec, s->source);
+	const struct node *options = node_get(source, "options");
+	str_char(&out, '{');
+	for (size_t i = 0; i < 2 && s->v[i].as; i++) {
+		struct span v = text_of(options ? options : source, s->v[i].from);
+		if (v.n == 0 || v.n > TEXT_MAX)
+			continue;
+		str_puts(&out, out.n > 1 ? "," : "");
+		str_json(&out, span_of(s->v[i].as));
+		str_char(&out, ':');
+		str_json(&out, v);
+	}
+	str_char(&out, '}');
+	return arena_span(a, str_view(&out));
+}
+
+static struct span write_options(const struct node *spec, struct arena *a)
+{
+	const struct node *list = node_get(spec, "mountOptions");
+	STR_AUTO out = STR_INIT((size_t)64 * TEXT_MAX);
+	if (!node_is(list, NODE_LIST) || list->n > OPTIONS_MAX)
+		return SPAN("");
+	for (size_t i = 0; i < list->n; i++) {
+		if (!node_is(&list->item[i], NODE_TEXT) || list->item[i].n > TEXT_MAX)
+			return SPAN("");
+		str_char(&out, i ? ',' : '[');
+		str_json(&out, node_span(&list->item[i]));
+	}
+	str_puts(&out, list->n ? "]" : "[]");
+	return out.full ? SPAN("") : arena_span(a, str_view(&out));
+}
+
+/* Whatever the source is called: Kubernetes does not hand readOnly of a volume on to pods. */
+static bool is_read_only(const struct node *spec)
+{
+	for (size_t i = 0; i < spec->n; i++)
+		if (is_true(&spec->member[i].value, "readOnly"))
+			return true;
+	return false;
+}
+
+enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_storage *out,
+                              const char **why)
+{
+	ARENA_AUTO scratch = { 0 };
+	const struct node *spec = node_get(parse(body, NODE_MAP, &scratch), "spec");
+	*why = NO_OBJECT;
+	if (!node_is(spec, NODE_MAP))
+		return PAI_BROKEN;
+	const struct shown *shown = shown_of(spec);
+	out->read_only = is_read_only(spec);
+	out->mount_options = write_options(spec, a);
+	if (shown) {
+		out->type = shown->type;
+		out->data = write_data(shown, spec, a);
+	}
+	return PAI_READ;
+}

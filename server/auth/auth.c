@@ -1,0 +1,458 @@
+/*
+ * The way of a request: its header gives a token; the token a belief, at once or after a look-up
+ * that all requests with this token wait for; the belief a name; the name an account, at once or
+ * later.  At each step it may be answered instead.
+ */
+#include "server/auth/auth.h"
+
+#include <assert.h>
+#include <gnutls/crypto.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/auth/beliefs.h"
+#include "server/auth/credentials.h"
+#include "server/auth/lookup.h"
+#include "server/auth/revoked.h"
+#include "server/auth/token.h"
+#include "server/http/answer.h"
+#include "server/http/intake.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+
+enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
+
+/* A request that asks to be let in; in its arena. */
+struct asker {
+	struct asker *next;
+	struct request *r;
+	struct span basic_user; /* p is NULL with Bearer */
+	bool reviewed;
+};
+
+/* A token that is looked up, and who waits for it. */
+struct pending {
+	struct pending *next, **link;
+	struct auth *auth;
+	struct belief b; /* if it turns out to be good */
+	struct lookup *lookup;
+	struct asker *askers;
+	int64_t since_ms;
+	bool stale; /* revoked, or other keys, since it was asked: nothing to remember */
+};
+
+struct auth {
+	struct loop *loop;
+	struct beliefs *beliefs;
+	struct pending *pending;
+	unsigned generation; /* of the keys that the beliefs come from */
+	uint64_t revoked;    /* how many revocations it has heard of */
+};
+
+struct auth *auth_new(struct loop *l)
+{
+	struct auth *a = xcalloc(1, sizeof(*a));
+	a->loop = l;
+	a->beliefs = beliefs_new(BELIEFS_MAX);
+	return a;
+}
+
+const struct keyring *keyring_of(const struct loop *l)
+{
+	return atomic_load(&l->server->keyring);
+}
+
+/* ---- answers ---- */
+
+static void refuse(struct request *r, const char *why)
+{
+	r->why = why;
+	answer_header(r, "WWW-Authenticate", "Bearer");
+	answer_refuse(r, UNAUTHORIZED,
+	              "Your token is not valid here: it may have expired or been revoked; log in "
+	              "again");
+}
+
+static void refuse_guest(struct request *r)
+{
+	r->why = "no Authorization header";
+	answer_header(r, "WWW-Authenticate", "Bearer");
+	answer_refuse(r, UNAUTHORIZED,
+	              "Guests may not do this: log in, and send your token (Authorization: Bearer "
+	              "TOKEN)");
+}
+
+static void refuse_unknown(struct request *r, const char *why)
+{
+	r->why = why;
+	answer_refuse(r, UNAVAILABLE,
+	              "it cannot be found out at the moment who you are; try again");
+}
+
+/* ---- from a name to an account ---- */
+
+static void account_known(const struct asker *q, struct account *a)
+{
+	struct request *r = q->r;
+	r->who = a;
+	if (q->reviewed && a->admin)
+		refuse(r, "a service account may not be an admin");
+	else if (r->application && r->route->auth == AUTH_PERSON)
+		answer_refuse(r, FORBIDDEN,
+		              "application tokens may not do this: log in as a person");
+}
+
+static void account_unknown(const struct asker *q, const struct err *e)
+{
+	struct request *r = q->r;
+	const char *why = arena_dup(&r->arena, span_of(err_msg(e)));
+	if (e->http == 401) {
+		refuse(r, why);
+	} else {
+		r->why = why;
+		answer_error(r, e);
+	}
+}
+
+static void account_came(void *arg, struct account *a, const struct err *e)
+{
+	const struct asker *q = arg;
+	if (a)
+		account_known(q, a);
+	else
+		account_unknown(q, e);
+	if (!q->r->answered)
+		intake_known(q->r);
+}
+
+static void find_account(struct asker *q, const char *name)
+{
+	ERR_AUTO e = { 0 };
+	struct account *a = account_find(q->r->loop->accounts, name, account_came, q, &e);
+	if (a)
+		account_known(q, a);
+	else if (e.http)
+		account_unknown(q, &e);
+	else if (!q->r->waiting)
+		request_wait(q->r);
+}
+
+/* ---- from a belief to a name ---- */
+
+static void decide(struct asker *q, const struct belief *b)
+{
+	struct request *r = q->r;
+	if (b->refused) {
+		refuse(r, b->refused);
+	} else if (q->basic_user.p && !b->application) {
+		refuse(r, "Basic is for application tokens only");
+	} else if (q->basic_user.p && !span_is(q->basic_user, b->user)) {
+		refuse(r, "Basic names another user than the token");
+	} else {
+		q->reviewed = b->reviewed;
+		r->application = b->application;
+		r->token_iat_s = b->iat_s;
+		r->token_exp_s = b->exp_s;
+		find_account(q, b->user);
+	}
+}
+
+/* ---- from a token to a belief, by way of the store ---- */
+
+static void pending_remove(struct pending *p)
+{
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	free(p);
+}
+
+static struct pending *pending_find(const struct auth *a, const unsigned char *key)
+{
+	struct pending *p = a->pending;
+	while (p && memcmp(p->b.key, key, BELIEF_KEY) != 0)
+		p = p->next;
+	return p;
+}
+
+static void join(struct pending *p, struct asker *q)
+{
+	q->next = p->askers;
+	p->askers = q;
+	request_wait(q->r);
+}
+
+/* What is read of a token while it is asked about is as old as the question. */
+static void remember(const struct pending *p, int64_t lifetime_ms)
+{
+	struct belief b = p->b;
+	b.until_ms = p->since_ms + lifetime_ms;
+	if (!p->stale && b.until_ms > clock_ms())
+		beliefs_add(p->auth->beliefs, &b);
+}
+
+/* A service account's name becomes a user's, by our own list only. */
+static void name_reviewed(struct pending *p, const char *subject)
+{
+	const char *user =
+	    keyring_service_account_user(keyring_of(p->auth->loop), span_of(subject));
+	if (!user || strlen(user) >= sizeof(p->b.user))
+		p->b.refused = "no user is listed for this service account";
+	else
+		memcpy(p->b.user, user, strlen(user) + 1);
+}
+
+static void looked_up(void *arg, enum finding f, const struct reviewed *who, const char *why)
+{
+	struct pending *p = arg;
+	int64_t believed_ms = p->auth->loop->server->options->token_cache_s * 1000;
+	if (f == FINDING_GOOD && p->b.reviewed)
+		name_reviewed(p, who->subject);
+	if (f == FINDING_GOOD && !p->b.refused)
+		remember(p, believed_ms);
+	if (f == FINDING_BAD)
+		p->b.refused = "the API server refused it a moment ago";
+	if (p->b.refused && p->b.reviewed)
+		remember(p, REFUSED_MS);
+	for (struct asker *q = p->askers, *next; q; q = next) {
+		next = q->next;
+		struct request *r = q->r;
+		const char *reason = arena_dup(&r->arena, span_of(why));
+		if (f == FINDING_NONE)
+			refuse_unknown(r, reason);
+		else if (f == FINDING_BAD)
+			refuse(r, reason);
+		else
+			decide(q, &p->b);
+		if (!r->answered && r->who)
+			intake_known(r);
+	}
+	pending_remove(p);
+}
+
+/* Of all loops together. */
+static bool may_review(struct server *s)
+{
+	uint64_t second = (uint64_t)clock_ms() / 1000;
+	unsigned long long seen = atomic_load(&s->reviews);
+	unsigned long long next;
+	do {
+		uint64_t n = seen >> 8 == second ? seen & 0xff : 0;
+		if (n == REVIEWS_PER_SECOND)
+			return false;
+		next = second << 8 | (n + 1);
+	} while (!atomic_compare_exchange_weak(&s->reviews, &seen, next));
+	return true;
+}
+
+static void look_up(struct auth *a, struct asker *q, const struct belief *b, enum lookup_how how)
+{
+	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
+	struct question question = {
+		.how = how,
+		.token = span_of(q->r->token),
+		.user = b->user,
+		.id = b->id,
+		.audience = accounts ? accounts->audience : "",
+	};
+	if (how == LOOKUP_REVIEW && !may_review(a->loop->server)) {
+		refuse_unknown(q->r, "too many TokenReviews in this second");
+		return;
+	}
+	struct pending *p = xcalloc(1, sizeof(*p));
+	*p = (struct pending){
+		.next = a->pending,
+		.link = &a->pending,
+		.auth = a,
+		.b = *b,
+		.since_ms = clock_ms(),
+	};
+	if (p->next)
+		p->next->link = &p->next;
+	a->pending = p;
+	p->lookup = lookup_start(a->loop, &question, looked_up, p);
+	join(p, q);
+}
+
+/* ---- from a token to a belief ---- */
+
+static void believe(struct auth *a, struct asker *q, const struct belief *b)
+{
+	struct belief known = *b;
+	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
+	if (known.until_ms > clock_ms())
+		beliefs_add(a->beliefs, &known);
+	decide(q, &known);
+}
+
+static void judge(struct auth *a, struct asker *q, const struct token *t, struct belief *b)
+{
+	const struct options *o = a->loop->server->options;
+	bool stored = strcmp(o->token_check, "stored") == 0;
+	b->application = t->application;
+	b->iat_s = t->iat_s;
+	b->exp_s = t->exp_s;
+	b->reviewed = t->kind == TOKEN_REVIEW;
+	memcpy(b->id, t->id, sizeof(b->id));
+	if (t->user) {
+		assert(strlen(t->user) < sizeof(b->user));
+		memcpy(b->user, t->user, strlen(t->user) + 1);
+	}
+	if (b->reviewed) {
+		b->application = true;
+		b->exp_s = -1; /* as it says, but nobody has checked that */
+		look_up(a, q, b, LOOKUP_REVIEW);
+	} else if (t->kind == TOKEN_OWN && stored) {
+		look_up(a, q, b, LOOKUP_STORED);
+	} else if (o->deny_list[0]) {
+		look_up(a, q, b, LOOKUP_DENIED);
+	} else {
+		believe(a, q, b);
+	}
+}
+
+static void read_token(struct auth *a, struct asker *q, struct span text, struct belief *b)
+{
+	ERR_AUTO e = { 0 };
+	struct request *r = q->r;
+	const char *why = NULL;
+	struct token t = { .iat_s = -1, .exp_s = -1 };
+	if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
+		refuse(r, why ? why : "it is no token");
+	else
+		judge(a, q, &t, b);
+}
+
+/* The library keeps the header until the next request; the token is in our arena now. */
+static void wipe_header(struct span header)
+{
+	/* It is memory of the connection, which const only asks us to leave alone. */
+	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+bool auth_take_token(struct request *r, struct credentials *c)
+{
+	struct span header = r->framing.value[HEADER_AUTHORIZATION];
+	if (!header.p) {
+		refuse_guest(r);
+		return false;
+	}
+	r->secret = true;
+	const char *wrong = credentials_read(header, &r->arena, c);
+	if (!wrong)
+		r->token = arena_dup(&r->arena, c->token);
+	wipe_header(header);
+	if (wrong)
+		refuse(r, wrong);
+	return !wrong;
+}
+
+static void find_token(struct auth *a, struct asker *q)
+{
+	struct request *r = q->r;
+	struct credentials c;
+	struct belief b = { .iat_s = -1, .exp_s = -1 };
+	if (!auth_take_token(r, &c))
+		return;
+	struct span text = { r->token, c.token.n };
+	q->basic_user = c.user;
+	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);
+	assert(!failed);
+	const struct belief *known =
+	    beliefs_find(a->beliefs, b.key, clock_ms(), (int64_t)time(NULL));
+	struct pending *p = known ? NULL : pending_find(a, b.key);
+	if (known)
+		decide(q, known);
+	else if (p && !p->stale)
+		join(p, q);
+	else
+		read_token(a, q, text, &b);
+}
+
+/* ---- the door ---- */
+
+/* One token, or all (NULL): what is being asked about it was asked too early. */
+static void forget(void *arg, const char *id)
+{
+	struct auth *a = arg;
+	if (id)
+		beliefs_forget(a->beliefs, id);
+	else
+		beliefs_forget_all(a->beliefs);
+	for (struct pending *p = a->pending; p; p = p->next)
+		if (!id || strcmp(p->b.id, id) == 0)
+			p->stale = true;
+}
+
+/* Other keys: what was believed by the old ones is asked anew.  And what was revoked meanwhile. */
+static void look_what_changed(struct auth *a)
+{
+	unsigned now = atomic_load(&a->loop->server->generation);
+	if (a->generation != now)
+		forget(a, NULL);
+	a->generation = now;
+	revoked_hear(a->loop->server->revoked, &a->revoked, forget, a);
+}
+
+bool auth_begin(struct request *r)
+{
+	struct auth *a = r->loop->auth;
+	struct asker *q = ARENA_NEW(&r->arena, struct asker, 1);
+	q->r = r;
+	if (!a) { /* gone already; only answers are still on their way */
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return true;
+	}
+	look_what_changed(a);
+	if (a->loop->server->options->no_auth)
+		find_account(q, a->loop->server->options->user);
+	else
+		find_token(a, q);
+	return !r->waiting;
+}
+
+uint64_t auth_mark(const struct loop *l)
+{
+	return revoked_count(l->server->revoked);
+}
+
+bool auth_holds(const struct request *r, uint64_t mark)
+{
+	struct token t;
+	const char *why;
+	if (!r->token)
+		return true;
+	struct arena a = { 0 };
+	ERR_AUTO e = { 0 };
+	bool good =
+	    token_read(keyring_of(r->loop), span_of(r->token), time(NULL), &a, &t, &why, &e) == 0 &&
+	    !revoked_since(r->loop->server->revoked, mark, t.id);
+	arena_wipe(&a);
+	return good;
+}
+
+void auth_forget(struct loop *l, const char *token_id)
+{
+	revoked_tell(l->server->revoked, token_id);
+}
+
+void auth_free(struct auth *a)
+{
+	if (!a)
+		return;
+	for (struct pending *p = a->pending, *later; p; p = later) {
+		later = p->next;
+		lookup_abandon(p->lookup);
+		for (struct asker *q = p->askers, *next; q; q = next) {
+			next = q->next;
+			refuse_unknown(q->r, "this server is shutting down");
+		}
+		free(p);
+	}
+	beliefs_free(a->beliefs);
+	free(a);
+}

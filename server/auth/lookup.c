@@ -1,0 +1,226 @@
+#include "server/auth/lookup.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/accounts/account_objects.h"
+#include "server/http/loop.h"
+
+/* How long a client waits at most; shorter outages of the API server go unseen. */
+enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
+
+struct lookup {
+	lookup_callback *done; /* NULL: nobody waits any more */
+	void *arg;
+	enum lookup_how how;
+	struct str token, body, name, place;
+	char id[65];
+	char user[ACCOUNT_NAME]; /* "" of a REVIEW: nobody knows */
+	char *audience;
+};
+
+static void lookup_free(struct lookup *k)
+{
+	str_wipe(&k->token);
+	str_wipe(&k->body);
+	str_done(&k->name);
+	str_done(&k->place);
+	free(k->audience);
+	free(k);
+}
+
+static enum finding judge(const struct lookup *k, const struct store_reply *reply,
+                          struct reviewed *who)
+{
+	switch (k->how) {
+	case LOOKUP_STORED:
+		return finding_stored(reply->body, str_view(&k->token));
+	case LOOKUP_DENIED:
+		return finding_denied(reply->body, k->id);
+	case LOOKUP_REVIEW:
+		return finding_review(reply->body, k->audience, who);
+	}
+	return FINDING_NONE;
+}
+
+/* Why it is no good, for the log. */
+static void explain(struct str *out, const struct lookup *k, enum finding f,
+                    const struct store_reply *reply)
+{
+	static const char *const BAD[] = {
+		[LOOKUP_STORED] = "not among the tokens of this user: revoked, or never stored",
+		[LOOKUP_DENIED] = "revoked: it is in the deny list",
+		[LOOKUP_REVIEW] = "the API server does not vouch for it",
+	};
+	if (f == FINDING_BAD) {
+		str_puts(out, BAD[k->how]);
+	} else if (f == FINDING_NONE) {
+		if (k->how == LOOKUP_REVIEW)
+			str_puts(out, "TokenReview: ");
+		else
+			str_printf(out, "Secret %s/%s: ", str_c(&k->place), str_c(&k->name));
+		if (reply->outcome == STORE_OK)
+			str_puts(out, "is not what it should be");
+		else
+			str_span(out, reply->message);
+	}
+}
+
+/* What cannot be read, is not there, or is no Secret, says nothing about the token: a pass it is
+ * not, nor a reason to tell a user that his token is bad. */
+static void answered(void *arg, const struct store_reply *reply)
+{
+	struct lookup *k = arg;
+	struct reviewed who = { "", "", "" };
+	STR_AUTO why = STR_INIT(WHY_MAX);
+	if (k->done) {
+		enum finding f = FINDING_NONE;
+		if (reply->outcome == STORE_OK)
+			f = judge(k, reply, &who);
+		explain(&why, k, f, reply);
+		k->done(k->arg, f, &who, str_c(&why));
+	}
+	lookup_free(k);
+}
+
+static void put_review(struct str *out, const struct question *q)
+{
+	str_puts(out, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
+	              "\"spec\":{\"token\":");
+	str_json(out, q->token);
+	str_puts(out, ",\"audiences\":[");
+	str_json(out, span_of(q->audience));
+	str_puts(out, "]}}");
+}
+
+/* "NAMESPACE/NAME" */
+static void put_object(struct str *place, struct str *name, const char *text)
+{
+	size_t n = strcspn(text, "/");
+	str_put(place, text, n);
+	str_puts(name, text[n] ? text + n + 1 : "");
+}
+
+static struct store_request request_of(struct lookup *k)
+{
+	bool review = k->how == LOOKUP_REVIEW;
+	return (struct store_request){
+		.verb = review ? STORE_CREATE : STORE_GET,
+		.kind = review ? KIND_TOKENREVIEW : KIND_SECRET,
+		.name = str_c(&k->name),
+		.namespace_name = review ? NULL : str_c(&k->place),
+		.whole = true,
+		.body = { str_view(&k->body) },
+		/* Users take turns: who has many tokens does not keep others waiting.  Of reviews
+		 * there are few at a time. */
+		.user = review ? NULL : k->user,
+		.urgent = review,
+		.done = answered,
+		.arg = k,
+	};
+}
+
+struct lookup *lookup_start(struct loop *l, const struct question *q, lookup_callback *done,
+                            void *arg)
+{
+	const struct options *o = l->server->options;
+	char secret[2 * PAI_NAME_MAX + 1];
+	struct lookup *k = xcalloc(1, sizeof(*k));
+	*k = (struct lookup){
+		.done = done,
+		.arg = arg,
+		.how = q->how,
+		.token = STR_SECRET(TOKEN_MAX),
+		.body = STR_SECRET(TOKEN_MAX + BODY_EXTRA),
+		.name = STR_INIT(SUBJECT_MAX),
+		.place = STR_INIT(SUBJECT_MAX),
+	};
+	assert(strlen(q->user) < sizeof(k->user));
+	memcpy(k->user, q->user, strlen(q->user));
+	switch (q->how) {
+	case LOOKUP_STORED:
+		pai_secret_name(secret, span_of(q->user));
+		str_span(&k->token, q->token);
+		str_puts(&k->place, o->token_namespace);
+		str_puts(&k->name, secret);
+		break;
+	case LOOKUP_DENIED:
+		memcpy(k->id, q->id, sizeof(k->id));
+		put_object(&k->place, &k->name, o->deny_list);
+		break;
+	case LOOKUP_REVIEW:
+		k->audience = xstrdup(q->audience);
+		str_puts(&k->name, "review"); /* has none, but each request has */
+		put_review(&k->body, q);
+		break;
+	}
+	struct store_request request = request_of(k);
+	int64_t wait_ms = o->deadline_s * 1000;
+	request.deadline_ms = clock_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS);
+	store_request(l->store, &request);
+	return k;
+}
+
+void lookup_abandon(struct lookup *k)
+{
+	k->done = NULL;
+}
+
+/* ---- readiness ---- */
+
+/* Hex of a name that no user has. */
+static const char NOBODY[] = "2d";
+
+struct probe {
+	struct loop *loop;
+	void (*done)(void *l, const char *problem);
+	struct str name, place;
+	bool must_be; /* the object, not only the right to get it */
+};
+
+static void probed(void *arg, const struct store_reply *reply)
+{
+	struct probe *p = arg;
+	const char *problem = NULL;
+	if (reply->outcome == STORE_NOT_FOUND && p->must_be)
+		problem = "the Secret of --deny-list is not there (it may be empty)";
+	else if (reply->outcome == STORE_REFUSED)
+		problem = p->must_be ? "the Secret of --deny-list cannot be read"
+		                     : "the Secrets with tokens cannot be read";
+	else if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND)
+		problem = "the store does not answer";
+	p->done(p->loop, problem);
+	str_done(&p->name);
+	str_done(&p->place);
+	free(p);
+}
+
+bool lookup_probe(struct loop *l, int64_t deadline_ms, void (*done)(void *l, const char *problem))
+{
+	const struct options *o = l->server->options;
+	bool stored = strcmp(o->token_check, "stored") == 0;
+	if (!stored && !o->deny_list[0])
+		return false;
+	struct probe *p = xcalloc(1, sizeof(*p));
+	*p = (struct probe){ l, done, STR_INIT(SUBJECT_MAX), STR_INIT(SUBJECT_MAX), !stored };
+	if (stored) {
+		str_puts(&p->name, NOBODY);
+		str_puts(&p->place, o->token_namespace);
+	} else {
+		put_object(&p->place, &p->name, o->deny_list);
+	}
+	store_request(l->store, &(struct store_request){
+				    .verb = STORE_GET,
+				    .kind = KIND_SECRET,
+				    .name = str_c(&p->name),
+				    .namespace_name = str_c(&p->place),
+				    .urgent = true,
+				    .deadline_ms = deadline_ms,
+				    .done = probed,
+				    .arg = p,
+				});
+	return true;
+}

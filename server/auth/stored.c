@@ -1,0 +1,436 @@
+#include "server/auth/stored.h"
+
+#include <gnutls/gnutls.h>
+#include <jansson.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "k8s/transport/reply.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/accounts/account_objects.h"
+#include "server/auth/token.h"
+#include "server/http/loop.h"
+
+enum {
+	TRIES = 4,    /* somebody else made, changed or deleted the Secret meanwhile */
+	LATE_S = 300, /* what has expired goes so much later: clocks differ */
+	BODY_MAX_TEXT = 4 << 20,
+};
+
+/* One entry of a Secret, decoded. */
+struct entry {
+	const char *key;
+	struct span value;
+	struct span user;     /* of the deny list: whose it was; "" if it does not say */
+	int64_t iat_s, exp_s; /* -1: not said */
+	bool token;           /* it is one */
+	bool application;
+	bool drop;
+};
+
+/* What is to become of a Secret; in the request's arena. */
+struct change {
+	struct request *r;
+	const char *namespace_name, *name;
+	const char *key;      /* to be put, or NULL */
+	struct span value;    /* its text */
+	struct span unwanted; /* each entry with this value goes; p is NULL for none */
+	bool logins, all;     /* of the tokens: those by which people log in; each of them */
+	const char *user;
+	bool denied; /* the deny list: values are "TIME USER" */
+	/* Only so many of what is like this one: so that all of a user's tokens are not for
+	 * applications, with none left to log in by; that no user alone fills the deny list. */
+	bool shared;
+	unsigned tries;
+	int64_t deadline_ms;
+	struct str body;
+	stored_callback *done;
+	stored_list_callback *list; /* nothing is changed */
+};
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void finish(struct change *c, const struct err *e)
+{
+	str_wipe(&c->body);
+	if (c->list)
+		c->list(c->r, NULL, 0, e);
+	else
+		c->done(c->r, e);
+}
+
+static void succeed(struct change *c)
+{
+	finish(c, &(struct err){ 0 });
+}
+
+static void fail(struct change *c, struct span why)
+{
+	ERR_AUTO e = { 0 };
+	c->r->why = arena_printf(&c->r->arena, "Secret %s/%s: %.*s", c->namespace_name, c->name,
+	                         (int)why.n, why.p);
+	(void)err_set(&e, UNAVAILABLE,
+	              "tokens cannot be looked up or kept at the moment; try again");
+	finish(c, &e);
+}
+
+/* ---- what is in a Secret --------------------------------------------------------------------- */
+
+static void read_denied(struct entry *entry)
+{
+	int64_t until;
+	struct span v = entry->value;
+	const char *blank = v.n ? memchr(v.p, ' ', v.n) : NULL;
+	struct span time = { v.p, blank ? (size_t)(blank - v.p) : v.n };
+	if (blank)
+		entry->user = (struct span){ blank + 1, v.n - time.n - 1 };
+	if (parse_i64(time, 1, INT64_MAX / 2, &until) == 0)
+		entry->exp_s = until;
+}
+
+static void read_entry(const struct change *c, struct entry *entry, const json_t *value)
+{
+	struct arena *a = &c->r->arena;
+	struct token t;
+	const char *text = json_string_value(value);
+	*entry = (struct entry){ .key = entry->key, .iat_s = -1, .exp_s = -1 };
+	if (!text ||
+	    base64_decode(a, (struct span){ text, json_string_length(value) }, &entry->value) < 0)
+		return;
+	if (c->denied) {
+		read_denied(entry);
+	} else if (token_times(entry->value, a, &t)) {
+		entry->token = true;
+		entry->iat_s = t.iat_s;
+		entry->exp_s = t.exp_s;
+		entry->application = t.application;
+	}
+}
+
+static bool expired(const struct entry *entry, int64_t late_s)
+{
+	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
+}
+
+/* Keys are borrowed from `data`. */
+static struct entry *read_entries(const struct change *c, json_t *data, size_t *n)
+{
+	struct entry *v = ARENA_NEW(&c->r->arena, struct entry, json_object_size(data) + 1);
+	const char *key;
+	json_t *value;
+	*n = 0;
+	json_object_foreach (data, key, value) {
+		v[*n].key = key;
+		read_entry(c, &v[(*n)++], value);
+	}
+	return v;
+}
+
+static bool same(struct span a, struct span b)
+{
+	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
+}
+
+/* ---- making room ----------------------------------------------------------------------------- */
+
+static struct entry *oldest(struct entry *v, size_t n)
+{
+	struct entry *found = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (!v[i].drop && !v[i].application && (!found || v[i].iat_s < found->iat_s))
+			found = &v[i];
+	return found;
+}
+
+/* Those of which there may be but a share. */
+static int check_share(const struct change *c, const struct entry *v, size_t n, struct err *e)
+{
+	size_t like = 0;
+	size_t max = c->denied ? DENIED_PER_USER : STORED_APPLICATIONS;
+	for (size_t i = 0; i < n; i++)
+		like += !v[i].drop && (c->denied ? span_is(v[i].user, c->user) : v[i].application);
+	if (like < max)
+		return 0;
+	return err_set(e, INVALID_PARAMETERS,
+	               c->denied ? "%zu of your tokens are revoked and have not expired, which is "
+	                           "as many as may be: an administrator can revoke more"
+	                         : "you have %zu application tokens: revoke some first",
+	               like);
+}
+
+/* Mark what goes.  -1 and *e: there would be no room for one more. */
+static int mark(const struct change *c, struct entry *v, size_t n, struct err *e)
+{
+	size_t kept = 0;
+	size_t max = c->denied ? DENIED_MAX : STORED_MAX;
+	for (size_t i = 0; i < n; i++) {
+		v[i].drop = expired(&v[i], LATE_S) || c->all ||
+		            (c->logins && v[i].token && !v[i].application) ||
+		            (c->unwanted.p && same(v[i].value, c->unwanted));
+		kept += !v[i].drop;
+	}
+	if (c->shared && check_share(c, v, n, e) < 0)
+		return -1;
+	for (; c->key && kept >= max; kept--) {
+		struct entry *first = c->denied ? NULL : oldest(v, n);
+		if (!first && c->denied)
+			return err_set(e, UNAVAILABLE,
+			               "the list of revoked tokens is full (%d that have not "
+			               "expired)",
+			               DENIED_MAX);
+		if (!first)
+			return err_set(e, INVALID_PARAMETERS,
+			               "you have %d application tokens: revoke some first",
+			               STORED_MAX);
+		first->drop = true;
+	}
+	return 0;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static void put_value(struct change *c)
+{
+	str_json(&c->body, span_of(c->key));
+	str_puts(&c->body, ":\"");
+	str_base64(&c->body, c->value);
+	str_char(&c->body, '"');
+}
+
+static void start_body(struct change *c)
+{
+	str_wipe(&c->body);
+	c->body = STR_SECRET(BODY_MAX_TEXT);
+}
+
+static void write_new(struct change *c)
+{
+	start_body(c);
+	str_puts(&c->body, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":");
+	str_json(&c->body, span_of(c->name));
+	str_puts(&c->body, ",\"namespace\":");
+	str_json(&c->body, span_of(c->namespace_name));
+	str_puts(&c->body, "},\"type\":\"Opaque\",\"data\":{");
+	put_value(c);
+	str_puts(&c->body, "}}");
+}
+
+/* false: there is nothing to change. */
+static bool write_patch(struct change *c, const struct entry *v, size_t n)
+{
+	bool some = c->key != NULL;
+	start_body(c);
+	str_puts(&c->body, "{\"data\":{");
+	if (c->key)
+		put_value(c);
+	for (size_t i = 0; i < n; i++) {
+		if (!v[i].drop)
+			continue;
+		str_puts(&c->body, some ? "," : "");
+		str_json(&c->body, span_of(v[i].key));
+		str_puts(&c->body, ":null");
+		some = true;
+	}
+	str_puts(&c->body, "}}");
+	return some;
+}
+
+/* ---- the steps: look, then patch or create; again if something came between ---------------------
+ */
+
+static void look(struct change *c);
+
+static void ask(struct change *c, enum store_verb verb, store_callback *done)
+{
+	struct loop *l = c->r->loop;
+	const struct store_request request = {
+		.verb = verb,
+		.kind = KIND_SECRET,
+		.name = c->name,
+		.namespace_name = c->namespace_name,
+		.whole = verb == STORE_GET,
+		.body = { str_view(&c->body) },
+		.deadline_ms = c->deadline_ms,
+		.done = done,
+		.arg = c,
+	};
+	if (l->store)
+		store_request(l->store, &request);
+	else
+		fail(c, SPAN("shutting down"));
+}
+
+static void changed(void *arg, const struct store_reply *reply)
+{
+	struct change *c = arg;
+	if (reply->outcome == STORE_OK)
+		succeed(c);
+	else if (store_is_outdated(reply->outcome) && c->tries < TRIES)
+		look(c);
+	else
+		fail(c, reply->message);
+}
+
+/* After an answer that was lost, it may be there already. */
+static bool is_there(const struct change *c, const struct entry *v, size_t n)
+{
+	for (size_t i = 0; c->key && i < n; i++)
+		if (strcmp(v[i].key, c->key) == 0 && (c->denied || same(v[i].value, c->value)))
+			return true;
+	return false;
+}
+
+static void list(struct change *c, const struct entry *v, size_t n)
+{
+	struct span *tokens = ARENA_NEW(&c->r->arena, struct span, n + 1);
+	size_t found = 0;
+	for (size_t i = 0; i < n; i++)
+		if (v[i].token && !expired(&v[i], 0))
+			tokens[found++] = v[i].value;
+	c->list(c->r, tokens, found, &(struct err){ 0 });
+}
+
+static void change(struct change *c, json_t *data)
+{
+	ERR_AUTO e = { 0 };
+	size_t n;
+	struct entry *v = read_entries(c, data, &n);
+	if (c->list)
+		list(c, v, n);
+	else if (!is_there(c, v, n) && mark(c, v, n, &e) < 0)
+		finish(c, &e);
+	else if (!is_there(c, v, n) && write_patch(c, v, n))
+		ask(c, STORE_PATCH, changed);
+	else
+		succeed(c);
+}
+
+static void absent(struct change *c, struct span why)
+{
+	if (c->denied) {
+		fail(c, why);
+	} else if (c->list) {
+		list(c, NULL, 0);
+	} else if (c->key) {
+		write_new(c);
+		ask(c, STORE_CREATE, changed);
+	} else {
+		succeed(c);
+	}
+}
+
+static void looked(void *arg, const struct store_reply *reply)
+{
+	struct change *c = arg;
+	if (reply->outcome == STORE_NOT_FOUND) {
+		absent(c, reply->message);
+		return;
+	}
+	if (reply->outcome != STORE_OK) {
+		fail(c, reply->message);
+		return;
+	}
+	json_auto_t *secret = reply_parse(reply->body);
+	json_t *data = json_object_get(secret, "data");
+	if (!secret || (data && !json_is_object(data) && !json_is_null(data)))
+		fail(c, SPAN("is not what it should be"));
+	else
+		change(c, data);
+}
+
+static void look(struct change *c)
+{
+	c->tries++;
+	start_body(c);
+	ask(c, STORE_GET, looked);
+}
+
+/* ---- the door -------------------------------------------------------------------------------- */
+
+static struct change *change_new(struct request *r)
+{
+	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
+	c->r = r;
+	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
+	r->secret = true;
+	if (!r->waiting)
+		request_wait(r);
+	return c;
+}
+
+static struct change *change_of(struct request *r, const char *user)
+{
+	struct change *c = change_new(r);
+	char *name = arena_alloc(&r->arena, (size_t)2 * PAI_NAME_MAX + 1);
+	pai_secret_name(name, span_of(user));
+	c->namespace_name = r->loop->server->options->token_namespace;
+	c->name = name;
+	c->user = user;
+	return c;
+}
+
+void stored_list(struct request *r, const char *user, stored_list_callback *done)
+{
+	struct change *c = change_of(r, user);
+	c->list = done;
+	look(c);
+}
+
+/* A random (version 4) UUID, as OpenPAI has them for keys. */
+static const char *new_key(struct arena *a, const char *name)
+{
+	char hex[33];
+	random_hex(hex, 16);
+	hex[12] = '4';
+	hex[16] = "89ab"[hex[16] & 3];
+	return arena_printf(a, "%s%s%.8s-%.4s-%.4s-%.4s-%.12s", name ? name : "", name ? "." : "",
+	                    hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+void stored_add(struct request *r, const char *user, struct span token, const char *name,
+                stored_callback *done)
+{
+	struct token t;
+	struct change *c = change_of(r, user);
+	c->shared = token_times(token, &r->arena, &t) && t.application;
+	c->key = new_key(&r->arena, name);
+	c->value = token;
+	c->done = done;
+	look(c);
+}
+
+void stored_remove(struct request *r, const char *user, struct span token, stored_callback *done)
+{
+	struct change *c = change_of(r, user);
+	c->unwanted = token;
+	c->done = done;
+	look(c);
+}
+
+void stored_remove_all(struct request *r, const char *user, bool logins, stored_callback *done)
+{
+	struct change *c = change_of(r, user);
+	c->logins = logins;
+	c->all = !logins;
+	c->done = done;
+	look(c);
+}
+
+void stored_deny(struct request *r, const struct token *t, int64_t exp_s, stored_callback *done)
+{
+	struct change *c = change_new(r);
+	const char *list = r->loop->server->options->deny_list;
+	size_t n = strcspn(list, "/");
+	c->namespace_name = arena_dup(&r->arena, (struct span){ list, n });
+	c->name = list + n + (list[n] != '\0');
+	c->denied = true;
+	c->user = t->user;
+	c->shared = !r->who->admin;
+	c->key = arena_dup(&r->arena, span_of(t->id));
+	c->value = span_of(
+	    arena_printf(&r->arena, "%lld %s", exp_s < 0 ? 0LL : (long long)exp_s, t->user));
+	c->done = done;
+	look(c);
+}

@@ -1,0 +1,327 @@
+#include "server/auth/token.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <jwt.h>
+#include <stdlib.h>
+
+#include "base/crypto/sha256.h"
+#include "base/enc.h"
+#include "server/auth/claims.h"
+#include "server/auth/keyring.h"
+#include "translate/translate.h"
+
+/* A clock may be ahead of ours by so much, for those who said when they made a token. */
+enum { AHEAD_S = 300, ID_BYTES = 12 };
+
+/* ---- signatures ------------------------------------------------------------------------------ */
+
+/*
+ * The only caller of jwt_decode.  libjwt lets the token choose: it takes `none` if there is no key,
+ * HS384 with a key that is for HS256, and HS256 with the text of a public key.  So there is always
+ * a key here, `alg` is what our configuration says, and is compared before (claims.c reads the
+ * header) and after.
+ */
+static const char *check_signature(const struct claims *c, struct span key, jwt_alg_t alg)
+{
+	assert(key.n > 0);
+	if (strcmp(c->alg, jwt_alg_str(alg)) != 0)
+		return "its signature is not by the algorithm that is configured";
+	jwt_t *jwt = NULL;
+	if (jwt_decode(&jwt, c->text, (const unsigned char *)key.p, (int)key.n) != 0)
+		return "its signature is wrong";
+	bool good = jwt_get_alg(jwt) == alg;
+	jwt_free(jwt);
+	return good ? NULL : "its signature is not by the algorithm that is configured";
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static const char *check_times(const struct claims *c, int64_t now_s, int64_t leeway_s)
+{
+	if (c->exp_s >= 0 && c->exp_s + leeway_s <= now_s)
+		return "it has expired";
+	if (c->nbf_s > now_s + leeway_s)
+		return "it is not valid yet";
+	if (c->iat_s > now_s + AHEAD_S)
+		return "it was made in the future";
+	return NULL;
+}
+
+/* ---- our own, as OpenPAI makes them ---------------------------------------------------------- */
+
+static const char *check_own_claims(const struct claims *c, bool *application)
+{
+	const json_t *app = json_object_get(c->payload, "application");
+	if (app && !json_is_boolean(app))
+		return "application is neither true nor false";
+	*application = json_is_true(app);
+	if (c->exp_s < 0 && !*application)
+		return "it does not expire, and is no application's";
+	/* These are good until one job ends, which nothing here watches. */
+	const json_t *job = json_object_get(c->payload, "jobSpecific");
+	return job && !json_is_false(job) ? "tokens for a single job are not taken" : NULL;
+}
+
+static const char *read_own(const struct keyring *k, const struct claims *c, int64_t now_s,
+                            struct token *out)
+{
+	if (!keyring_has_secret(k))
+		return "there is no secret to check it with";
+	const char *wrong = check_signature(c, str_view(&k->secret), JWT_ALG_HS256);
+	if (!wrong)
+		wrong = check_times(c, now_s, 0);
+	if (!wrong)
+		wrong = check_own_claims(c, &out->application);
+	if (wrong)
+		return wrong;
+	out->kind = TOKEN_OWN;
+	out->user = claims_text(c, "username");
+	sha256_hex(out->id, span_of(c->text));
+	return out->user ? NULL : "it has no username";
+}
+
+/* ---- those of issuers ------------------------------------------------------------------------ */
+
+static const struct token_key *find_key(const struct token_issuer *i, const char *kid)
+{
+	if (i->n_keys == 1 && (!kid || !i->keys[0].kid))
+		return &i->keys[0];
+	for (size_t n = 0; kid && n < i->n_keys; n++)
+		if (strcmp(i->keys[n].kid, kid) == 0)
+			return &i->keys[n];
+	return NULL;
+}
+
+static bool is_audience(const struct token_issuer *i, const char *text)
+{
+	for (size_t n = 0; text && n < i->audiences->n; n++)
+		if (span_is(node_span(&i->audiences->item[n]), text))
+			return true;
+	return false;
+}
+
+/* `aud` is a text or a list of texts. */
+static bool has_audience(const json_t *aud, struct span wanted)
+{
+	size_t n;
+	const json_t *one;
+	const char *text = json_string_value(aud);
+	bool found = text && span_is(wanted, text);
+	json_array_foreach (aud, n, one) {
+		text = json_string_value(one);
+		found |= text && span_is(wanted, text);
+	}
+	return found;
+}
+
+static bool for_us(const struct token_issuer *i, const json_t *aud)
+{
+	for (size_t n = 0; n < i->audiences->n; n++)
+		if (has_audience(aud, node_span(&i->audiences->item[n])))
+			return true;
+	return false;
+}
+
+static const char *claim_differs(const struct claims *c, struct span name, const char *have)
+{
+	char key[4 * QUOTE_MAX];
+	char shown[4 * QUOTE_MAX];
+	return arena_printf(c->arena,
+	                    "a claim that is required is not there, or another: %s is `%s`",
+	                    quote(key, name), quote(shown, span_of(have ? have : "")));
+}
+
+static const char *check_issued_claims(const struct token_issuer *i, const struct claims *c)
+{
+	const char *azp = claims_text(c, "azp");
+	if (!for_us(i, json_object_get(c->payload, "aud")))
+		return "it was made for somebody else (aud)";
+	if (i->azp && (!azp || strcmp(azp, i->azp) != 0))
+		return "it was made by another client (azp)";
+	if (!i->azp && json_object_get(c->payload, "azp") && !is_audience(i, azp))
+		return "it was made by another client (azp)";
+	for (size_t n = 0; i->require && n < i->require->n; n++) {
+		const struct member *m = &i->require->member[n];
+		const char *have = claims_text(c, m->key);
+		if (!have || !span_is(node_span(&m->value), have))
+			return claim_differs(c, member_key(m), have);
+	}
+	return NULL;
+}
+
+/* Its signature is good, so this is what its issuer says: who sets up such a token sees in the log
+ * what to list. */
+static const char *not_listed(const struct token_issuer *i, const struct claims *c)
+{
+	char shown[4 * QUOTE_MAX];
+	const char *value = claims_text(c, i->claim);
+	return arena_printf(c->arena,
+	                    "who it is about is not among the users of its issuer: %s is `%s`",
+	                    i->claim, quote(shown, span_of(value ? value : "")));
+}
+
+static const char *find_user(const struct token_issuer *i, const struct claims *c,
+                             struct token *out)
+{
+	const char *value = claims_text(c, i->claim);
+	if (strcmp(i->claim, "email") == 0 &&
+	    !json_is_true(json_object_get(c->payload, "email_verified")))
+		return "its email is not verified";
+	const struct member *m = value ? node_member(i->users, span_of(value)) : NULL;
+	if (!m)
+		return not_listed(i, c);
+	out->user = m->value.text;
+	return NULL;
+}
+
+static const char *read_issued(const struct token_issuer *i, const struct claims *c, int64_t now_s,
+                               struct token *out)
+{
+	const struct token_key *key = find_key(i, c->kid);
+	if (!key)
+		return "its issuer has no key with its kid";
+	const char *wrong = check_signature(c, key->pem, i->es256 ? JWT_ALG_ES256 : JWT_ALG_RS256);
+	if (!wrong && c->exp_s < 0)
+		wrong = "it does not expire";
+	if (!wrong)
+		wrong = check_times(c, now_s, i->leeway_s);
+	if (!wrong)
+		wrong = check_issued_claims(i, c);
+	if (!wrong)
+		wrong = find_user(i, c, out);
+	out->kind = TOKEN_ISSUER;
+	out->application = true;
+	sha256_hex(out->id, c->signed_part);
+	return wrong;
+}
+
+/* ---- those of service accounts --------------------------------------------------------------- */
+
+/*
+ * The API server will be asked, and counts for all that is said here.  But it can be asked ten
+ * times a second only, by anybody: not about what would be refused afterwards.
+ */
+static const char *read_reviewed(const struct keyring *k, const struct claims *c, int64_t now_s,
+                                 struct token *out)
+{
+	const char *subject = claims_text(c, "sub");
+	if (!subject || !keyring_service_account_user(k, span_of(subject)))
+		return "no user is listed for this service account";
+	if (!has_audience(json_object_get(c->payload, "aud"), span_of(k->review.audience)))
+		return "it was made for somebody else (aud)";
+	out->kind = TOKEN_REVIEW;
+	out->application = true;
+	sha256_hex(out->id, span_of(c->text));
+	return check_times(c, now_s, AHEAD_S);
+}
+
+/* ---- the door -------------------------------------------------------------------------------- */
+
+static const struct token_issuer *find_issuer(const struct keyring *k, const char *issuer)
+{
+	for (size_t i = 0; i < k->n_issuers; i++)
+		if (strcmp(k->issuers[i].issuer, issuer) == 0)
+			return &k->issuers[i];
+	return NULL;
+}
+
+static const char *read_token(const struct keyring *k, const struct claims *c, int64_t now_s,
+                              struct token *out)
+{
+	if (!c->issuer)
+		return read_own(k, c, now_s, out);
+	if (k->review.issuer && strcmp(c->issuer, k->review.issuer) == 0)
+		return read_reviewed(k, c, now_s, out);
+	const struct token_issuer *i = find_issuer(k, c->issuer);
+	return i ? read_issued(i, c, now_s, out) : "its issuer is not known here";
+}
+
+static int refuse(struct err *e)
+{
+	return err_set(e, UNAUTHORIZED, "Your token is invalid.");
+}
+
+/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+int token_read(const struct keyring *k, struct span text, int64_t now_s, struct arena *a,
+               struct token *out, const char **why, struct err *e)
+{
+	CLAIMS_AUTO c = { 0 };
+	struct token t = { .iat_s = -1, .exp_s = -1 };
+	*why = claims_read(text, a, &c);
+	if (!*why)
+		*why = read_token(k, &c, now_s, &t);
+	if (!*why && t.user && !user_name_ok(span_of(t.user)))
+		*why = "its user's name is not fit for one";
+	if (*why)
+		return refuse(e);
+	t.iat_s = c.iat_s;
+	t.exp_s = c.exp_s;
+	if (t.user)
+		t.user = arena_dup(a, span_of(t.user));
+	*out = t;
+	return 0;
+}
+
+bool token_times(struct span text, struct arena *a, struct token *out)
+{
+	CLAIMS_AUTO c = { 0 };
+	if (claims_read(text, a, &c) || c.issuer)
+		return false;
+	*out = (struct token){ .kind = TOKEN_OWN, .iat_s = c.iat_s, .exp_s = c.exp_s };
+	out->application = json_is_true(json_object_get(c.payload, "application"));
+	return true;
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+static void close_jwt(jwt_t **jwt)
+{
+	jwt_free(*jwt);
+}
+
+static char *encode(jwt_t *jwt, const struct keyring *k)
+{
+	if (jwt_set_alg(jwt, JWT_ALG_HS256, (const unsigned char *)k->secret.p, (int)k->secret.n) !=
+	    0)
+		return NULL;
+	return jwt_encode_str(jwt);
+}
+
+/* Two logins within a second shall be two tokens: to log out with one must not revoke both. */
+static bool add_id(jwt_t *jwt)
+{
+	char id[2 * ID_BYTES + 1];
+	random_hex(id, ID_BYTES);
+	return jwt_add_grant(jwt, "jti", id) == 0;
+}
+
+static bool add_claims(jwt_t *jwt, const char *user, bool application, int64_t now_s,
+                       int64_t lifetime_s)
+{
+	return add_id(jwt) && jwt_add_grant(jwt, "username", user) == 0 &&
+	       jwt_add_grant_bool(jwt, "application", application) == 0 &&
+	       jwt_add_grant_bool(jwt, "jobSpecific", 0) == 0 &&
+	       jwt_add_grant(jwt, "encodedFrameworkName", "") == 0 &&
+	       jwt_add_grant_int(jwt, "iat", now_s) == 0 &&
+	       (!lifetime_s || jwt_add_grant_int(jwt, "exp", now_s + lifetime_s) == 0);
+}
+
+/* The same.  NOLINTNEXTLINE(readability-function-size) */
+int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
+               int64_t lifetime_s, struct str *out, struct err *e)
+{
+	__attribute__((cleanup(close_jwt))) jwt_t *jwt = NULL;
+	if (!keyring_has_secret(k))
+		return err_set(e, NOT_IMPLEMENTED,
+		               "this server makes no tokens: it has no secret to sign them with");
+	if (jwt_new(&jwt) != 0 || !add_claims(jwt, user, application, now_s, lifetime_s))
+		abort(); /* no memory */
+	char *text = encode(jwt, k);
+	if (!text)
+		return err_set(e, UNKNOWN_ERROR, "the token could not be signed");
+	str_puts(out, text);
+	free_wiped(text);
+	return 0;
+}

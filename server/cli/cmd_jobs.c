@@ -1,0 +1,216 @@
+/* rest-lit jobs: the latest jobs, as a table. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json/scan.h"
+#include "k8s/cache/job_state.h"
+#include "server/cli/commands.h"
+#include "server/cli/remote.h"
+#include "server/cli/screen.h"
+#include "server/cli/table.h"
+#include "server/exit_spec.h"
+#include "server/setup.h"
+
+enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10, DEPTH = 64 };
+
+static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
+	                             "TASKS", "GPUS", "VC",    "REASON" };
+enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]) };
+
+/* What rows are written with. */
+struct list {
+	struct table table;
+	struct exit_spec *exits; /* the built-in one */
+	int64_t now_ms;          /* since 1970 */
+};
+
+/* "7s", "12m", "3h25m", "4d6h": two units at most, and the smaller one only below ten. */
+static void put_span(struct table *t, int64_t ms)
+{
+	static const struct {
+		int64_t s;
+		char unit;
+	} UNITS[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+	enum { SPANS = sizeof(UNITS) / sizeof(UNITS[0]) };
+	char text[64];
+	int64_t s = ms < 0 ? 0 : ms / 1000;
+	size_t i = 0;
+	while (i + 1 < SPANS && s < UNITS[i].s)
+		i++;
+	int64_t n = s / UNITS[i].s;
+	int64_t rest = i + 1 < SPANS ? s % UNITS[i].s / UNITS[i + 1].s : 0;
+	int used = snprintf(text, sizeof(text), "%" PRId64 "%c", n, UNITS[i].unit);
+	if (n < 10 && rest > 0)
+		(void)snprintf(text + used, sizeof(text) - (size_t)used, "%" PRId64 "%c", rest,
+		               UNITS[i + 1].unit); /* two numbers of 64 bits fit */
+	table_cell(t, span_of(text));
+}
+
+/* From one time of a row to another, or to now if that is null; nothing if it has not begun. */
+static void put_between(struct list *l, struct span from, struct span to)
+{
+	int64_t begin;
+	int64_t end = l->now_ms;
+	if (!scan_int(from, 1, INT64_MAX, &begin)) {
+		table_cell(&l->table, SPAN(""));
+		return;
+	}
+	(void)scan_int(to, 1, INT64_MAX, &end); /* null: still now */
+	put_span(&l->table, end - begin);
+}
+
+/* Why a job waits; or how it failed: the phrase of its exit code, and the code. */
+static void put_reason(struct list *l, struct span job, struct arena *a)
+{
+	int64_t code;
+	STR_AUTO spec = STR_INIT(TEXT_LIMIT);
+	STR_AUTO text = STR_INIT(TEXT_LIMIT);
+	bool failed = span_is(scan_text(scan_get(job, "state"), a), "FAILED");
+	if (failed && scan_int(scan_get(job, "appExitCode"), INT32_MIN, INT32_MAX, &code)) {
+		exit_spec_json(&spec, l->exits, code, true);
+		struct span phrase = scan_text(scan_get(str_view(&spec), "phrase"), a);
+		str_span(&text, phrase);
+		str_printf(&text, " (%" PRId64 ")", code);
+	} else {
+		struct span why = scan_get(job, "waitingReason");
+		str_span(&text, scan_text(scan_get(why, "reason"), a));
+		str_puts(&text, text.n ? ": " : "");
+		str_span(&text, scan_text(scan_get(why, "message"), a));
+	}
+	table_cell(&l->table, str_view(&text));
+}
+
+static void put_number(struct table *t, struct span value)
+{
+	int64_t n;
+	if (scan_int(value, INT64_MIN, INT64_MAX, &n))
+		table_number(t, n);
+	else
+		table_cell(t, SPAN(""));
+}
+
+static void put_job(struct list *l, struct span job)
+{
+	ARENA_AUTO a = { 0 };
+	struct table *t = &l->table;
+	table_cell(t, scan_text(scan_get(job, "name"), &a));
+	table_cell(t, scan_text(scan_get(job, "username"), &a));
+	table_cell(t, scan_text(scan_get(job, "state"), &a));
+	put_between(l, scan_get(job, "submissionTime"), SPAN(""));
+	put_between(l, scan_get(job, "launchedTime"), scan_get(job, "completedTime"));
+	put_number(t, scan_get(job, "totalTaskNumber"));
+	put_number(t, scan_get(job, "totalGpuNumber"));
+	table_cell(t, scan_text(scan_get(job, "virtualCluster"), &a));
+	put_reason(l, job, &a);
+}
+
+static int print_table(struct span jobs, struct err *e)
+{
+	struct list l = { .now_ms = (int64_t)time(NULL) * 1000 };
+	STR_AUTO out = STR_INIT(ANSWER_MAX);
+	l.exits = exit_spec_new("", e);
+	if (!l.exits)
+		return -1;
+	table_begin(&l.table, HEADS, N_HEADS);
+	struct scan walk = scan_begin(jobs);
+	for (struct span job; scan_item(&walk, &job);)
+		put_job(&l, job);
+	table_write(&out, &l.table, isatty(STDOUT_FILENO) ? screen_columns() : SIZE_MAX);
+	table_done(&l.table);
+	exit_spec_free(l.exits);
+	return remote_print(str_view(&out));
+}
+
+static int print_json(struct span jobs)
+{
+	STR_AUTO out = STR_INIT(ANSWER_MAX);
+	str_span(&out, jobs);
+	str_char(&out, '\n');
+	return remote_print(str_view(&out));
+}
+
+/* That there are more than were asked for. */
+static void tell_of_more(struct span answer, int64_t limit)
+{
+	int64_t total = 0;
+	if (scan_int(scan_get(answer, "totalCount"), 0, INT64_MAX, &total) && total > limit)
+		(void)fprintf(stderr,
+		              "rest-lit: these are the latest %" PRId64 " of %" PRId64
+		              " jobs; --limit says how many to show\n",
+		              limit, total);
+}
+
+/* "RUNNING,WAITING" as the server wants it.  It has no jobs in a state that there is not, and would
+ * just say so. */
+static int put_states(struct str *out, const char *states, struct err *e)
+{
+	const char *between = "&state=";
+	for (struct span rest = span_of(states); rest.n; between = ",") {
+		const char *comma = memchr(rest.p, ',', rest.n);
+		struct span one = { rest.p, comma ? (size_t)(comma - rest.p) : rest.n };
+		enum job_state state = job_state_named(one);
+		if (state == JOB_STATE_MAX)
+			return err_set(e, 400, NULL,
+			               "--state: must be WAITING, RUNNING, STOPPING, SUCCEEDED, "
+			               "STOPPED, FAILED or UNKNOWN, is \"%.*s\"",
+			               (int)one.n, one.p);
+		str_printf(out, "%s%s", between, JOB_STATES[state]);
+		rest.p += one.n + (comma != NULL);
+		rest.n -= one.n + (comma != NULL);
+	}
+	return 0;
+}
+
+/* What the options allow in them needs no escapes. */
+static int put_path(struct str *out, const struct options *o, struct err *e)
+{
+	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)o->limit);
+	if (o->user[0])
+		str_printf(out, "&username=%s", o->user);
+	return put_states(out, o->state, e);
+}
+
+static int list(struct remote *r, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	if (put_path(&path, r->o, e) < 0)
+		return -1;
+	const struct client_call call = { .method = "GET",
+		                          .path = str_c(&path),
+		                          .max = ANSWER_MAX };
+	if (remote_ask(r, &call, &reply, e) < 0)
+		return -1;
+	struct span body = str_view(&reply.body);
+	struct span jobs = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
+	if (scan_type(jobs) != SCAN_ARRAY)
+		return err_set(e, UNKNOWN_ERROR, "%s: what came is no list of jobs", r->o->server);
+	int code = strcmp(r->o->output, "json") == 0 ? print_json(jobs) : print_table(jobs, e);
+	tell_of_more(body, r->o->limit);
+	return code;
+}
+
+static int open_and_list(const struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	struct remote r = { 0 };
+	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : list(&r, &e);
+	remote_close(&r);
+	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
+}
+
+int cmd_jobs(const struct command *c, int argc, char **argv)
+{
+	struct options o;
+	int code = command_options(c, &o, argc, argv);
+	if (code < 0 && o.n_files)
+		code = command_usage(c, "takes no file; --user and --state choose");
+	else if (code < 0 && strcmp(o.output, "yaml") == 0)
+		code = command_usage(c, "--output: table or json");
+	else if (code < 0)
+		code = open_and_list(&o);
+	options_done(&o);
+	return code;
+}

@@ -1,0 +1,194 @@
+/* rest-lit serve: start the loops, then wait for a signal. */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "k8s/transport/store.h"
+#include "server/cli/commands.h"
+#include "server/cluster/delivery.h"
+#include "server/cluster/history_keep.h"
+#include "server/cluster/sweep.h"
+#include "server/http/http.h"
+#include "server/log.h"
+#include "server/process.h"
+#include "server/reload.h"
+#include "server/setup.h"
+#include "server/start.h"
+
+/* How often it is looked whether files have changed that others renew. */
+enum { REFRESH_MS = 10000 };
+
+/* ---- run, until a signal ---- */
+
+/* The next signal, or 0 after the time (-1: no limit). */
+static uint32_t next_signal(const struct service *s, int timeout_ms)
+{
+	struct signalfd_siginfo info;
+	struct pollfd fd = { .fd = s->signal_fd, .events = POLLIN };
+	if (poll(&fd, 1, timeout_ms) != 1)
+		return 0;
+	return read(s->signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
+}
+
+static void shorten(int64_t *ms, int timeout_ms)
+{
+	if (timeout_ms >= 0 && timeout_ms < *ms)
+		*ms = timeout_ms;
+}
+
+/* How long to wait at most: till the login is looked at, or what is delivered or swept needs
+ * something. */
+static int wait_ms(const struct service *s, int64_t refresh_ms)
+{
+	int64_t ms = refresh_ms - clock_ms();
+	shorten(&ms, delivery_timeout_ms(s->delivery));
+	shorten(&ms, sweep_timeout_ms(s->sweep));
+	shorten(&ms, history_keep_timeout_ms(s->server.history));
+	return ms < 0 ? 0 : (int)ms;
+}
+
+static void begin_anew(struct service *s)
+{
+	reload_all(&s->server, s->loops, s->n_loops);
+	log_event(LOG_INFO,
+	          delivery_again(s->delivery)
+	              ? "SIGHUP: looking again for what pods refer to"
+	              : "SIGHUP: what pods refer to is being looked for already",
+	          NULL, NULL);
+}
+
+static void wait_for_end(struct service *s)
+{
+	int64_t refresh_ms = clock_ms() + REFRESH_MS;
+	for (;;) {
+		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
+			                { .fd = delivery_fd(s->delivery), .events = POLLIN },
+			                { .fd = sweep_fd(s->sweep), .events = POLLIN },
+			                { .fd = history_keep_fd(s->server.history),
+			                  .events = POLLIN } };
+		(void)poll(fds, 4, wait_ms(s, refresh_ms)); /* what it says is asked below */
+		uint32_t signo = next_signal(s, 0);
+		if (signo == SIGTERM || signo == SIGINT)
+			return;
+		if (signo == SIGHUP)
+			begin_anew(s);
+		delivery_turn(s->delivery);
+		sweep_turn(s->sweep);
+		history_keep_turn(s->server.history);
+		if (clock_ms() < refresh_ms)
+			continue;
+		refresh_ms = clock_ms() + REFRESH_MS;
+		if (s->server.login)
+			login_refresh(s->server.login);
+		reload_changed(&s->server);
+	}
+}
+
+static void enter(struct service *s, enum phase phase)
+{
+	atomic_store(&s->server.phase, phase);
+	for (size_t i = 0; i < s->n_loops; i++)
+		loop_wake(&s->loops[i]);
+}
+
+/* A second signal is a user who has waited long enough. */
+static void stop_at_once(struct service *s)
+{
+	size_t lost = 0;
+	for (size_t i = 0; i < s->n_loops; i++)
+		lost += atomic_load(&s->loops[i].requests);
+	struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
+	log_int(&line, "requests_lost", (int64_t)lost);
+	log_end(&line);
+	_exit(lost ? EXIT_REFUSED : EXIT_OK);
+}
+
+/* Until so many loops have ended. */
+static void wait_for_loops(struct service *s, size_t n)
+{
+	while (n) {
+		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
+			                { .fd = s->server.ended_fd, .events = POLLIN } };
+		eventfd_t ended = 0;
+		(void)poll(fds, 2, -1); /* what it says is asked below */
+		uint32_t signo = next_signal(s, 0);
+		if (signo == SIGTERM || signo == SIGINT)
+			stop_at_once(s);
+		if (eventfd_read(s->server.ended_fd, &ended) == 0)
+			n -= ended;
+	}
+}
+
+/* Go on for the time, with /readyz saying 503.  Another signal to stop ends this, but not what is
+ * under way. */
+static void delay(const struct service *s)
+{
+	int64_t end = clock_ms() + s->options.drain_delay_s * 1000;
+	for (int64_t left; (left = end - clock_ms()) > 0;) {
+		uint32_t signo = next_signal(s, (int)left);
+		if (signo == SIGTERM || signo == SIGINT)
+			return;
+	}
+}
+
+static void stop(struct service *s, size_t n_running)
+{
+	log_event(LOG_INFO, "stopping", NULL, NULL);
+	enter(s, PHASE_DRAIN);
+	delay(s);
+	enter(s, PHASE_STOP);
+	wait_for_loops(s, n_running);
+	for (size_t i = 0; i < n_running; i++)
+		loop_join(&s->loops[i]);
+	log_event(LOG_INFO, "stopped", NULL, NULL);
+}
+
+static int run(struct service *s, struct err *e)
+{
+	size_t n = 0;
+	while (n < s->n_loops && loop_start(&s->loops[n], e) == 0)
+		n++;
+	if (n == s->n_loops)
+		wait_for_end(s);
+	else
+		s->options.drain_delay_s = 0;
+	stop(s, n);
+	return e->http ? -1 : 0;
+}
+
+static int serve(struct service *s)
+{
+	ERR_AUTO e = { 0 };
+	const char *file = NULL;
+	process_harden();
+	const char *scrubbed = process_scrub();
+	log_init(strcmp(s->options.log_format, "logfmt") == 0 ? LOG_LOGFMT : LOG_JSON,
+	         STDERR_FILENO);
+	int code = EXIT_OK;
+	if (http_init(&e) < 0 || start_all(s, &file, &e) < 0) {
+		code = complain(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
+	} else {
+		start_report(s, scrubbed);
+		if (run(s, &e) < 0)
+			code = complain(&e, NULL, EXIT_REFUSED);
+	}
+	start_undo(s);
+	return code;
+}
+
+int cmd_serve(const struct command *c, int argc, char **argv)
+{
+	struct service *s = xcalloc(1, sizeof(*s));
+	int code = command_options(c, &s->options, argc, argv);
+	if (code < 0 && s->options.n_files)
+		code = command_usage(c, "takes no file");
+	else if (code < 0)
+		code = serve(s);
+	options_done(&s->options);
+	free(s);
+	return code;
+}

@@ -1,0 +1,137 @@
+/* rest-lit submit FILE: a job to a server, and if that is wanted, its way until it has ended. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+#include "base/tree.h"
+#include "server/cli/await.h"
+#include "server/cli/commands.h"
+#include "server/cli/lines.h"
+#include "server/cli/note_line.h"
+#include "server/file.h"
+#include "server/setup.h"
+
+enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, OUTPUT_MAX = 1 << 20, KEY_BYTES = 16 };
+
+struct job_text {
+	const char *file; /* as it is shown */
+	char *text;
+	size_t n;
+};
+
+/* Where it goes and what it is said to be, as the server would see it. */
+static void tell_apart(const struct job_text *t, struct client_call *call)
+{
+	ARENA_AUTO arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct budget budget = BUDGET_DEFAULT;
+	struct doc doc = { 0 };
+	struct span text = { t->text, t->n };
+	bool read = doc_read(text, &budget, &arena, &doc, &warnings, &e) == 0;
+	bool v2 = read ? node_get(&doc.root, "protocolVersion") != NULL
+	               : span_find(text, 0, "protocolVersion") != SIZE_MAX;
+	call->path = v2 ? "/api/v2/jobs" : "/api/v1/jobs";
+	call->type = read && doc.json ? "application/json" : "text/yaml";
+}
+
+static void print_notes(const char *file, const char *prefix, const struct notes *notes)
+{
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	for (size_t i = 0; i < notes->n; i++)
+		note_line(&out, file, prefix, &notes->v[i]);
+	if (notes->dropped)
+		str_printf(&out, "%s: %sand %zu more\n", file, prefix, notes->dropped);
+	(void)fwrite(str_c(&out), 1, out.n, stderr); /* there is nowhere else to say it */
+}
+
+static int refused(const struct job_text *t, const struct err *e)
+{
+	int code = remote_exit(e);
+	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
+	if (!of_file)
+		return complain(e, NULL, code);
+	print_notes(t->file, "", &e->notes);
+	return code;
+}
+
+/* "USER~NAME" of ".../jobs/USER~NAME", made visible; NULL if it is not said. */
+static char *job_of(const struct reply *reply)
+{
+	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	if (!slash || !strchr(slash, '~'))
+		return NULL;
+	visible_text(&out, span_of(slash + 1));
+	return str_take(&out);
+}
+
+static int accepted(struct remote *r, const struct reply *reply)
+{
+	FREE_AUTO char *job = job_of(reply);
+	if (!job) {
+		(void)fprintf(stderr, "rest-lit: the job was taken, but the server does not say "
+		                      "how to ask for it (Location)\n");
+		return r->o->wait || r->o->logs ? EXIT_SERVER : EXIT_OK;
+	}
+	(void)printf("%s\n", job);
+	if (fflush(stdout) != 0)
+		return remote_print(SPAN("\n")); /* says why not */
+	return r->o->wait || r->o->logs ? await_job(r, job, r->o->logs) : EXIT_OK;
+}
+
+static int submit(struct remote *r, const struct job_text *t)
+{
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	REPLY_AUTO reply = { 0 };
+	char key[2 * KEY_BYTES + 1];
+	struct client_call call = {
+		.method = "POST", .body = { t->text, t->n }, .key = key, .max = ANSWER_MAX
+	};
+	random_hex(key, KEY_BYTES);
+	tell_apart(t, &call);
+	FREE_AUTO char *path = xasprintf("%s%s", call.path, r->o->dry_run ? "?dryRun=true" : "");
+	call.path = path;
+	if (remote_ask(r, &call, &reply, &e) < 0 ||
+	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, &e) < 0)
+		return refused(t, &e);
+	remote_notes(str_view(&reply.body), "warnings", &warnings);
+	print_notes(t->file, "warning: ", &warnings);
+	return r->o->dry_run ? remote_print(str_view(&reply.body)) : accepted(r, &reply);
+}
+
+static int open_and_submit(const struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	struct remote r = { 0 };
+	struct job_text t = { .file = o->files[0] };
+	if (strcmp(t.file, "-") == 0)
+		t.file = "<stdin>";
+	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
+		return complain(&e, NULL, EXIT_USAGE);
+	int code = remote_open(&r, o, &e);
+	r.patient = true;
+	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit(&r, &t);
+	remote_close(&r);
+	wipe(t.text, t.n); /* with its secrets */
+	free(t.text);
+	return code;
+}
+
+int cmd_submit(const struct command *c, int argc, char **argv)
+{
+	struct options o;
+	int code = command_options(c, &o, argc, argv);
+	if (code < 0 && o.n_files != 1)
+		code = command_usage(c, "name one file");
+	else if (code < 0 && strcmp(o.files[0], "-") == 0 && strcmp(o.token_file, "-") == 0)
+		code = command_usage(c, "job and token cannot both be on standard input");
+	else if (code < 0 && o.dry_run && (o.wait || o.logs))
+		code = command_usage(c, "of --dry-run nothing comes that could be waited for");
+	else if (code < 0)
+		code = open_and_submit(&o);
+	options_done(&o);
+	return code;
+}

@@ -1,0 +1,106 @@
+/* rest-lit translate FILE: the objects of a job as one Kubernetes List. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "schema/check.h"
+#include "server/cli/commands.h"
+#include "server/file.h"
+#include "server/setup.h"
+#include "server/submit/list.h"
+
+enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
+
+static int print_json(struct span list)
+{
+	/* Our own text, which is JSON.  Of a variable that templates name twice the later one
+	 * counts, as it does for an API server. */
+	json_auto_t *tree = json_loadb(list.p, list.n, 0, NULL);
+	FREE_AUTO char *text = json_dumps(tree, JSON_INDENT(2));
+	if (!text)
+		abort();
+	int code = command_print(span_of(text));
+	return code == EXIT_OK ? command_print(SPAN("\n")) : code;
+}
+
+static int print_yaml(struct span list)
+{
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	list_yaml(&out, list);
+	return command_print(str_view(&out));
+}
+
+static void print_warnings(const struct notes *warnings, const char *file)
+{
+	for (size_t i = 0; i < warnings->n; i++)
+		complain_note(&warnings->v[i], file, "warning: ");
+	if (warnings->dropped)
+		(void)fprintf(stderr, "rest-lit: %s: warning: and %zu more\n", file,
+		              warnings->dropped);
+}
+
+static int translate_text(const struct options *o, const struct translator *t, struct span text,
+                          struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct facts facts;
+	struct objects objects;
+	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
+	if (setup_facts(o, setup_user(o), &arena, &facts, e) < 0)
+		return complain(e, o->facts, EXIT_USAGE);
+	if (setup_hived(o, &arena, &facts, e) < 0)
+		return complain(e, o->hived_config, EXIT_USAGE);
+	if (facts.submitted_ms == 0) /* --facts does not say when */
+		facts.submitted_ms = (int64_t)time(NULL) * 1000;
+	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);
+	if (job)
+		job_warn(job, &facts, &warnings);
+	print_warnings(&warnings, file);
+	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
+		return complain(e, file, EXIT_REFUSED);
+	STR_AUTO list = STR_INIT(OUTPUT_MAX);
+	struct object program = { 0 };
+	if (o->with_runtime)
+		(void)runtime_object(t, &arena, &program); /* none with --runtime=image */
+	list_json(&list, program.body, &objects);
+	str_char(&list, '}');
+	if (strcmp(o->output, "yaml") == 0)
+		return print_yaml(str_view(&list));
+	return print_json(str_view(&list));
+}
+
+static int translate(const struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *text = NULL;
+	size_t n;
+	schema_init();
+	if (!user_name_ok(span_of(setup_user(o)))) {
+		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
+		return complain(&e, NULL, EXIT_USAGE);
+	}
+	if (file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0)
+		return complain(&e, NULL, EXIT_USAGE);
+	struct translator *t = setup_translator(o, &e);
+	if (!t)
+		return complain(&e, NULL, EXIT_USAGE);
+	int code = translate_text(o, t, (struct span){ text, n }, &e);
+	translator_free(t);
+	return code;
+}
+
+int cmd_translate(const struct command *c, int argc, char **argv)
+{
+	struct options o;
+	int code = command_options(c, &o, argc, argv);
+	if (code < 0 && o.n_files != 1)
+		code = command_usage(c, "name one file");
+	else if (code < 0 && strcmp(o.output, "table") == 0)
+		code = command_usage(c, "--output: json or yaml");
+	else if (code < 0)
+		code = translate(&o);
+	options_done(&o);
+	return code;
+}

@@ -1,0 +1,105 @@
+/* rest-lit validate FILE...: every mistake of every file, in the order of lines. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schema/check.h"
+#include "server/cli/commands.h"
+#include "server/cli/note_line.h"
+#include "server/file.h"
+#include "server/setup.h"
+
+enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
+
+struct finding {
+	const struct note *note;
+	const char *prefix;
+	size_t order; /* of its coming, for those of one place */
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct finding *x = a;
+	const struct finding *y = b;
+	if (x->note->line != y->note->line)
+		return x->note->line < y->note->line ? -1 : 1;
+	if (x->note->column != y->note->column)
+		return x->note->column < y->note->column ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+static size_t gather(struct finding *f, size_t n, const struct notes *notes, const char *prefix)
+{
+	for (size_t i = 0; i < notes->n; i++, n++)
+		f[n] = (struct finding){ &notes->v[i], prefix, n };
+	return n;
+}
+
+static void print_findings(const char *file, const struct err *e, const struct notes *warnings)
+{
+	struct finding found[2 * NOTES_MAX];
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	size_t n = gather(found, 0, &e->notes, "");
+	n = gather(found, n, warnings, "warning: ");
+	qsort(found, n, sizeof(found[0]), by_place);
+	for (size_t i = 0; i < n; i++)
+		note_line(&out, file, found[i].prefix, found[i].note);
+	if (e->notes.dropped)
+		str_printf(&out, "%s: and %zu more\n", file, e->notes.dropped);
+	if (warnings->dropped)
+		str_printf(&out, "%s: warning: and %zu more\n", file, warnings->dropped);
+	if (!e->http)
+		str_printf(&out, "%s: valid\n", file);
+	(void)command_print(str_view(&out)); /* what is lost here is lost below too */
+}
+
+static int validate(const struct translator *t, const char *user, const char *file)
+{
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ARENA_AUTO arena = { 0 };
+	FREE_AUTO char *text = NULL;
+	size_t n;
+	const char *shown = strcmp(file, "-") == 0 ? "<stdin>" : file;
+	if (file_read(file, FILE_MAX, &text, &n, &e) < 0)
+		return complain(&e, NULL, EXIT_USAGE);
+	(void)job_read(t, DIALECT_AUTO, (struct span){ text, n }, user, &arena, &warnings, &e);
+	print_findings(shown, &e, &warnings);
+	return e.http ? EXIT_REFUSED : EXIT_OK;
+}
+
+static int validate_all(const struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	ARENA_AUTO arena = { 0 };
+	struct facts facts = { 0 };
+	schema_init();
+	const char *user = setup_user(o);
+	if (!user_name_ok(span_of(user))) {
+		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", user);
+		return complain(&e, NULL, EXIT_USAGE);
+	}
+	if (setup_hived(o, &arena, &facts, &e) < 0) /* it is only to be right: jobs are not built */
+		return complain(&e, o->hived_config, EXIT_USAGE);
+	struct translator *t = setup_translator(o, &e);
+	if (!t)
+		return complain(&e, NULL, EXIT_USAGE);
+	int worst = EXIT_OK;
+	for (size_t i = 0; i < o->n_files; i++) {
+		int code = validate(t, user, o->files[i]);
+		worst = code > worst ? code : worst;
+	}
+	translator_free(t);
+	return worst;
+}
+
+int cmd_validate(const struct command *c, int argc, char **argv)
+{
+	struct options o;
+	int code = command_options(c, &o, argc, argv);
+	if (code < 0 && o.n_files == 0)
+		code = command_usage(c, "which file?");
+	else if (code < 0)
+		code = validate_all(&o);
+	options_done(&o);
+	return code;
+}

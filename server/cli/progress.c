@@ -1,0 +1,339 @@
+#include "server/cli/progress.h"
+
+#include "base/json/scan.h"
+#include "server/cli/lines.h"
+
+enum {
+	FIELD_MAX = 64 * 1024,
+	FIELD_LINES = 20,
+	BAR_MIN = 8,
+	BAR_MAX = 32,
+	NAME_COLUMNS = 24,
+	SECOND = 1000,
+	MINUTE = 60,
+	HOUR = 3600,
+	DAY = 86400
+};
+
+/* How tasks are told, in the order in which they are; `sign` stands for one in a bar. */
+static const struct shown_state {
+	enum job_state state;
+	char sign;
+	const char *word;
+} SHOWN[] = {
+	{ JOB_SUCCEEDED, '#', "succeeded" }, { JOB_RUNNING, '=', "running" },
+	{ JOB_FAILED, 'x', "failed" },       { JOB_STOPPED, 'o', "stopped" },
+	{ JOB_STOPPING, '-', "stopping" },   { JOB_WAITING, '.', "waiting" },
+	{ JOB_UNKNOWN, '?', "unknown" },
+};
+
+enum { N_SHOWN = sizeof(SHOWN) / sizeof(SHOWN[0]) };
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* In one line. */
+static const char *shown(struct arena *a, struct span text)
+{
+	STR_AUTO out = STR_INIT(FIELD_MAX);
+	visible_text(&out, span_trim(text));
+	char *line = arena_dup(a, str_view(&out));
+	for (char *p = line; (p = strchr(p, '\t'));)
+		*p = ' ';
+	return line;
+}
+
+static enum job_state state_of(struct span value, struct arena *a)
+{
+	enum job_state s = job_state_named(scan_text(value, a));
+	return s == JOB_STATE_MAX ? JOB_UNKNOWN : s;
+}
+
+static int64_t time_of(struct span status, const char *key)
+{
+	int64_t ms = 0;
+	(void)scan_int(scan_get(status, key), 0, INT64_MAX, &ms); /* else it stays 0 */
+	return ms;
+}
+
+/* "worker[0]: FailedScheduling: 0/3 nodes are available" */
+static const char *waiting_text(struct span why, struct arena *a)
+{
+	STR_AUTO out = STR_INIT(FIELD_MAX);
+	int64_t index;
+	struct span role = scan_text(scan_get(why, "taskRoleName"), a);
+	str_span(&out, role);
+	if (role.n && scan_int(scan_get(why, "taskIndex"), 0, INT32_MAX, &index))
+		str_printf(&out, "[%lld]", (long long)index);
+	static const char *const KEYS[] = { "reason", "message" };
+	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+		struct span text = scan_text(scan_get(why, KEYS[i]), a);
+		str_puts(&out, out.n && text.n ? ": " : "");
+		str_span(&out, text);
+	}
+	return shown(a, str_view(&out));
+}
+
+static void read_role(struct role_progress *role, struct span name, struct span value,
+                      struct arena *a)
+{
+	struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
+	role->name = shown(a, name);
+	for (struct span task; scan_item(&tasks, &task); role->tasks++) {
+		enum job_state state = state_of(scan_get(task, "taskState"), a);
+		/* Between two tries of a pod that was refused it is said to run. */
+		if (state == JOB_RUNNING && scan_type(scan_get(task, "containerId")) == SCAN_NULL)
+			state = JOB_WAITING;
+		role->in[state]++;
+	}
+}
+
+static void read_roles(struct progress *p, struct span roles, struct arena *a)
+{
+	struct scan walk = scan_begin(roles);
+	struct span name;
+	struct span value;
+	p->role = ARENA_NEW(a, struct role_progress, scan_count(roles));
+	while (scan_member(&walk, &name, &value))
+		read_role(&p->role[p->n_roles++], name, value, a);
+}
+
+int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e)
+{
+	*p = (struct progress){ 0 };
+	if (!scan_valid(detail, PROGRESS_DEPTH))
+		return err_set(e, UNKNOWN_ERROR, "what came is no job: no JSON");
+	p->status = scan_get(detail, "jobStatus");
+	if (scan_type(p->status) != SCAN_OBJECT)
+		return err_set(e, UNKNOWN_ERROR, "what came is no job: it has no jobStatus");
+	p->state = state_of(scan_get(p->status, "state"), a);
+	p->stopping = span_is(scan_text(scan_get(p->status, "executionType"), a), "STOP") &&
+	              !job_state_final(p->state);
+	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
+	p->submitted_ms = time_of(p->status, "submissionTime");
+	p->completed_ms = time_of(p->status, "completedTime");
+	p->waiting = waiting_text(scan_get(p->status, "waitingReason"), a);
+	read_roles(p, scan_get(detail, "taskRoles"), a);
+	return 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void duration_text(struct str *out, int64_t ms)
+{
+	long s = (long)(ms < 0 ? 0 : ms / SECOND);
+	if (s < MINUTE)
+		str_printf(out, "%lds", s);
+	else if (s < HOUR)
+		str_printf(out, "%ldm %02lds", s / MINUTE, s % MINUTE);
+	else if (s < DAY)
+		str_printf(out, "%ldh %02ldm", s / HOUR, s % HOUR / MINUTE);
+	else
+		str_printf(out, "%ldd %02ldh", s / DAY, s % DAY / HOUR);
+}
+
+/* The state as people call it: to be asked to stop is to be stopping. */
+static const char *state_text(const struct progress *p)
+{
+	return JOB_STATES[p->stopping ? JOB_STOPPING : p->state];
+}
+
+/* "3/4 running, 1 waiting" */
+static void put_counts(struct str *out, const struct role_progress *role)
+{
+	bool first = true;
+	for (size_t i = 0; i < N_SHOWN; i++) {
+		unsigned n = role->in[SHOWN[i].state];
+		if (n == 0)
+			continue;
+		str_printf(out, "%s%u", first ? "" : ", ", n);
+		if (first)
+			str_printf(out, "/%u", role->tasks);
+		str_printf(out, " %s", SHOWN[i].word);
+		first = false;
+	}
+}
+
+void progress_line(struct str *out, const struct progress *p)
+{
+	str_puts(out, state_text(p));
+	if (p->retries)
+		str_printf(out, " (retry %lld)", (long long)p->retries);
+	for (size_t i = 0; i < p->n_roles; i++) {
+		str_printf(out, "%s%s ", i ? "; " : "  ", p->role[i].name);
+		put_counts(out, &p->role[i]);
+	}
+	if (p->waiting[0])
+		str_printf(out, "  %s", p->waiting);
+}
+
+/* A line of a block, cut to what fits. */
+static void put_row(struct str *out, const struct str *row, size_t columns)
+{
+	str_span(out, visible_cut(str_view(row), columns));
+	str_char(out, '\n');
+}
+
+static void put_bar(struct str *out, const struct role_progress *role, size_t width)
+{
+	size_t done = 0;
+	uint64_t tasks = 0;
+	str_char(out, '[');
+	for (size_t i = 0; i < N_SHOWN && role->tasks; i++) {
+		tasks += role->in[SHOWN[i].state];
+		for (; done < tasks * width / role->tasks; done++)
+			str_char(out, SHOWN[i].sign);
+	}
+	for (; done < width; done++)
+		str_char(out, ' ');
+	str_puts(out, "] ");
+}
+
+static size_t name_columns(const struct progress *p)
+{
+	size_t most = 1;
+	for (size_t i = 0; i < p->n_roles; i++) {
+		size_t n = visible_width(span_of(p->role[i].name));
+		most = n > most ? n : most;
+	}
+	return most < NAME_COLUMNS ? most : NAME_COLUMNS;
+}
+
+static void put_role(struct str *out, const struct role_progress *role, size_t name_width,
+                     size_t columns)
+{
+	STR_AUTO row = STR_INIT(FIELD_MAX);
+	struct span name = visible_cut(span_of(role->name), name_width);
+	size_t bar = columns / 3;
+	bar = bar > BAR_MAX ? BAR_MAX : bar < BAR_MIN ? BAR_MIN : bar;
+	str_printf(&row, "  %.*s%*s", (int)name.n, name.p,
+	           (int)(name_width - visible_width(name) + 2), "");
+	put_bar(&row, role, bar);
+	put_counts(&row, role);
+	put_row(out, &row, columns);
+}
+
+static void put_head(struct str *out, const struct progress *p, const struct frame *f)
+{
+	STR_AUTO row = STR_INIT(FIELD_MAX);
+	str_printf(&row, "%s  %s", f->job, state_text(p));
+	if (p->submitted_ms) {
+		str_puts(&row, "  ");
+		duration_text(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
+	}
+	if (p->retries)
+		str_printf(&row, "  retry %lld", (long long)p->retries);
+	put_row(out, &row, f->columns);
+}
+
+/* As many as there is room for, and how many more there are. */
+static void put_roles(struct str *out, const struct progress *p, size_t columns, size_t room)
+{
+	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
+	for (size_t i = 0; i < n; i++)
+		put_role(out, &p->role[i], name_columns(p), columns);
+	if (n == p->n_roles || room == 0)
+		return;
+	STR_AUTO more = STR_INIT(FIELD_MAX);
+	str_printf(&more, "  and %zu more task roles", p->n_roles - n);
+	put_row(out, &more, columns);
+}
+
+void progress_block(struct str *out, const struct progress *p, const struct frame *f)
+{
+	STR_AUTO why = STR_INIT(FIELD_MAX);
+	size_t room = f->rows - 1; /* below the head */
+	put_head(out, p, f);
+	if (p->waiting[0] && room) {
+		str_printf(&why, "  %s", p->waiting);
+		room--;
+	}
+	put_roles(out, p, f->columns, room);
+	if (why.n)
+		put_row(out, &why, f->columns);
+}
+
+/* ---- what became of it ----------------------------------------------------------------------- */
+
+struct field {
+	struct str *out;
+	const char *name;
+	size_t lines;
+};
+
+static void put_field_line(void *arg, struct span line, bool cut)
+{
+	struct field *f = arg;
+	if (f->lines >= FIELD_LINES || span_trim(line).n == 0)
+		return;
+	str_printf(f->out, "  %-9s ", f->lines++ ? "" : f->name);
+	visible_text(f->out, line);
+	str_puts(f->out, cut ? " ...\n" : "\n");
+}
+
+/* "  reason:   text", and what has more lines below that. */
+static void put_field(struct str *out, const char *name, struct span text)
+{
+	struct field f = { out, name, 0 };
+	struct lines lines = LINES_INIT(1024);
+	lines_feed(&lines, text, put_field_line, &f);
+	lines_end(&lines, put_field_line, &f);
+	lines_done(&lines);
+	if (f.lines == FIELD_LINES)
+		str_printf(out, "  %-9s ...\n", "");
+}
+
+static void put_solutions(struct str *out, struct span solutions, struct arena *a)
+{
+	const char *name = "solution:";
+	struct scan walk = scan_begin(solutions);
+	for (struct span s; scan_item(&walk, &s); name = "")
+		put_field(out, name, scan_text(s, a));
+}
+
+/* "exit code 137 (ContainerSigKilled) of worker[0]" */
+static void put_code(struct str *out, struct span status, struct arena *a)
+{
+	int64_t code;
+	int64_t index;
+	if (!scan_int(scan_get(status, "appExitCode"), INT32_MIN, INT32_MAX, &code))
+		return;
+	str_printf(out, ", exit code %lld", (long long)code);
+	const char *phrase = shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
+	if (phrase[0])
+		str_printf(out, " (%s)", phrase);
+	const char *role = shown(a, scan_text(scan_get(status, "appExitTriggerTaskRoleName"), a));
+	if (role[0] && scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index))
+		str_printf(out, " of %s[%lld]", role, (long long)index);
+}
+
+static void put_why(struct str *out, struct span status, struct arena *a)
+{
+	struct span spec = scan_get(status, "appExitSpec");
+	struct span runtime = scan_path(status, "appExitMessages", "runtime");
+	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
+	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
+	put_solutions(out, scan_get(spec, "solution"), a);
+	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
+	put_field(out, "details:", scan_text(scan_get(status, "appExitDiagnostics"), a));
+}
+
+void progress_verdict(struct str *out, const struct progress *p, const char *job)
+{
+	ARENA_AUTO arena = { 0 };
+	str_printf(out, "%s %s", job, state_text(p));
+	if (!job_state_final(p->state)) {
+		str_char(out, '\n');
+		return;
+	}
+	if (p->submitted_ms && p->completed_ms) {
+		str_puts(out, " after ");
+		duration_text(out, p->completed_ms - p->submitted_ms);
+	}
+	if (p->retries)
+		str_printf(out, ", %lld retries", (long long)p->retries);
+	if (p->state != JOB_SUCCEEDED)
+		put_code(out, p->status, &arena);
+	str_char(out, '\n');
+	if (p->state == JOB_FAILED)
+		put_why(out, p->status, &arena);
+}

@@ -1,0 +1,283 @@
+#include "server/cli/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "k8s/transport/store.h"
+#include "server/auth/token.h"
+#include "server/cli/commands.h"
+#include "server/cli/lines.h"
+#include "server/file.h"
+#include "server/process.h"
+
+enum {
+	ATTEMPT_MS = 60000, /* longer than servers take, --deadline and what is added to it */
+	PAUSE_MS = 500,
+	PAUSE_MS_MAX = 8000,
+	DEPTH = 64,
+	TEXT_MAX = 4096,
+	SECOND = 1000
+};
+
+/* ---- what servers say ------------------------------------------------------------------------ */
+
+/* Visible, in one line, and never too much of it. */
+static const char *safe(struct arena *a, struct span text)
+{
+	STR_AUTO out = STR_INIT((size_t)4 * TEXT_MAX);
+	text.n = text.n > TEXT_MAX ? TEXT_MAX : text.n;
+	visible_text(&out, span_trim(text));
+	return arena_dup(a, str_view(&out));
+}
+
+static void take_note(struct notes *out, struct span note, struct arena *a)
+{
+	int64_t line = 0;
+	int64_t column = 0;
+	struct span at;
+	struct place where = NOWHERE;
+	(void)scan_int(scan_get(note, "line"), 1, INT32_MAX, &line);     /* else it stays 0 */
+	(void)scan_int(scan_get(note, "column"), 1, INT32_MAX, &column); /* the same */
+	where.line = (unsigned)line;
+	where.column = (unsigned)column;
+	if (scan_string(scan_get(note, "pointer"), a, &at))
+		where.at = arena_dup(a, at);
+	notes_add(out, where, "%s", safe(a, scan_text(scan_get(note, "message"), a)));
+}
+
+void remote_notes(struct span body, const char *member, struct notes *out)
+{
+	ARENA_AUTO arena = { 0 };
+	if (!scan_valid(body, DEPTH))
+		return;
+	struct scan walk = scan_begin(scan_get(body, member));
+	for (struct span note; scan_item(&walk, &note);)
+		take_note(out, note, &arena);
+}
+
+void remote_error(const struct remote *r, const struct client_answer *a, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	const char *url = r->o->server;
+	bool json = scan_valid(a->body, DEPTH);
+	struct span message =
+	    json ? scan_text(scan_get(a->body, "message"), &arena) : (struct span){ "", 0 };
+	if (a->problem) {
+		(void)err_set(e, UNAVAILABLE, "%s: %s", url, safe(&arena, span_of(a->problem)));
+		return;
+	}
+	NOTES_AUTO notes = { 0 };
+	remote_notes(a->body, "errors", &notes);
+	int status = a->status >= 400 ? a->status : 502;
+	if (message.n)
+		(void)err_set(e, status, NULL, "%s (%d)", safe(&arena, message), a->status);
+	else
+		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
+	if (notes.n == 0)
+		return;
+	notes_done(&e->notes);
+	notes_move(&e->notes, &notes);
+}
+
+int remote_exit(const struct err *e)
+{
+	return e->http >= 400 && e->http < 500 && e->http != 408 && e->http != 429 ? EXIT_USAGE
+	                                                                           : EXIT_SERVER;
+}
+
+int remote_expect(const struct remote *r, const struct reply *reply, int status, struct err *e)
+{
+	if (reply->status == status)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR, "%s answers %d, not %d: is it rest-lit?", r->o->server,
+	               reply->status, status);
+}
+
+int remote_print(struct span text)
+{
+	return command_print(text) == EXIT_OK ? EXIT_OK : EXIT_SERVER;
+}
+
+bool remote_may_retry(const struct client_answer *a)
+{
+	if (a->problem)
+		return !a->hopeless;
+	return a->status == 408 || a->status == 429 || (a->status >= 502 && a->status <= 504);
+}
+
+/* Half of it by chance, so that not all who wait come at once. */
+int64_t remote_pause_ms(const struct client_answer *a, unsigned failures)
+{
+	char hex[2 * 2 + 1];
+	int64_t ms = PAUSE_MS;
+	random_hex(hex, 2);
+	for (unsigned i = 1; i < failures && ms < PAUSE_MS_MAX; i++)
+		ms *= 2;
+	ms = ms / 2 + ms / 2 * (hex[0] % 16) / 16;
+	return a->retry_after_s > 0 ? a->retry_after_s * SECOND + ms : ms;
+}
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+struct asking {
+	struct remote *remote;
+	struct reply *reply;
+	struct err *e;
+	bool ended, good, again;
+	int64_t pause_ms;
+	unsigned failures;
+};
+
+void reply_done(struct reply *r)
+{
+	str_wipe(&r->body);
+	free(r->location);
+	*r = (struct reply){ 0 };
+}
+
+static void answered(void *arg, const struct client_answer *a)
+{
+	struct asking *q = arg;
+	q->ended = true;
+	q->good = a->status / 100 == 2 && !a->problem;
+	q->again = !q->good && remote_may_retry(a);
+	if (q->again)
+		q->pause_ms = remote_pause_ms(a, ++q->failures);
+	if (!q->good) {
+		remote_error(q->remote, a, q->e);
+		return;
+	}
+	q->reply->status = a->status;
+	q->reply->body = (struct str)STR_SECRET(a->body.n + 1);
+	str_span(&q->reply->body, a->body);
+	q->reply->location = a->location ? xstrdup(a->location) : NULL;
+}
+
+static void try_once(struct asking *q, struct client_call call)
+{
+	struct remote *r = q->remote;
+	int64_t left = r->end_ms - clock_ms();
+	q->ended = q->good = q->again = false;
+	call.timeout_ms = left < 1 ? 1 : left < ATTEMPT_MS ? left : ATTEMPT_MS;
+	call.ended = answered;
+	call.arg = q;
+	err_done(q->e);
+	*q->e = (struct err){ 0 };
+	if (!client_start(r->client, &call, q->e))
+		return;
+	while (!q->ended)
+		client_turn(r->client, ATTEMPT_MS, -1);
+}
+
+static void rest(struct remote *r, int64_t until_ms)
+{
+	for (int64_t left; (left = until_ms - clock_ms()) > 0;)
+		client_turn(r->client, left, -1);
+}
+
+int remote_ask(struct remote *r, const struct client_call *call, struct reply *out, struct err *e)
+{
+	struct asking q = { .remote = r, .reply = out, .e = e };
+	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
+	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
+	for (;;) {
+		try_once(&q, *call);
+		int64_t next_ms = clock_ms() + q.pause_ms;
+		if (q.good || !q.again || next_ms >= end_ms)
+			break;
+		if (q.failures == 1)
+			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
+			              err_msg(e),
+			              (long long)((end_ms - clock_ms() + SECOND - 1) / SECOND));
+		rest(r, next_ms);
+	}
+	if (q.good)
+		return 0;
+	if (clock_ms() >= r->end_ms)
+		(void)err_wrap(e, "--timeout is over");
+	return -1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int open_client(struct remote *r, struct err *e)
+{
+	const struct options *o = r->o;
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	if (o->token_file[0] && file_read(o->token_file, TOKEN_MAX, &text, &n, e) < 0) {
+		e->http = 400;
+		return -1;
+	}
+	struct client_settings s = { o->server, o->ca_file, span_trim((struct span){ text, n }) };
+	if (o->token_file[0] && s.token.n == 0)
+		(void)err_set(e, 400, NULL, "--token-file: nothing is in it");
+	else
+		r->client = client_new(&s, e);
+	if (text)
+		wipe(text, n);
+	return r->client ? 0 : -1;
+}
+
+int remote_open(struct remote *r, const struct options *o, struct err *e)
+{
+	*r = (struct remote){ .o = o, .end_ms = INT64_MAX };
+	if (o->timeout_s)
+		r->end_ms = clock_ms() + o->timeout_s * SECOND;
+	/* Files of /dev/fd can be opened only before: what a shell writes as <(command). */
+	int rc = open_client(r, e);
+	(void)process_scrub(); /* what is taken out is of no interest to who only asks */
+	process_harden();
+	return rc;
+}
+
+void remote_close(struct remote *r)
+{
+	client_free(r->client);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+const char *remote_path(const char *job, const char *rest, struct arena *a)
+{
+	static const char PLAIN[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	str_puts(&out, "/api/v2/jobs/");
+	for (const char *p = job; *p; p++)
+		if (strchr(PLAIN, *p))
+			str_char(&out, *p);
+		else
+			str_printf(&out, "%%%02X", (unsigned char)*p);
+	str_puts(&out, rest);
+	return arena_dup(a, str_view(&out));
+}
+
+const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e)
+{
+	if (strlen(name) > AT_MAX / 4) {
+		(void)err_set(e, 400, NULL, "the name of the job is too long");
+		return NULL;
+	}
+	if (strchr(name, '~'))
+		return arena_dup(a, span_of(name));
+	REPLY_AUTO reply = { 0 };
+	const struct client_call call = { .method = "GET",
+		                          .path = "/api/v2/tokens/check",
+		                          .max = TOKEN_MAX };
+	if (remote_ask(r, &call, &reply, e) < 0)
+		return NULL;
+	struct span body = str_view(&reply.body);
+	struct span user = { "", 0 };
+	if (scan_valid(body, DEPTH))
+		user = scan_text(scan_get(body, "username"), a);
+	if (user.n == 0) {
+		(void)err_set(e, UNKNOWN_ERROR,
+		              "%s does not say who one is: name the job USER~NAME", r->o->server);
+		return NULL;
+	}
+	return arena_printf(a, "%.*s~%s", (int)user.n, user.p, name);
+}

@@ -1,0 +1,535 @@
+#include "server/cluster/delivery.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "k8s/transport/paths.h"
+#include "k8s/transport/store.h"
+#include "server/cluster/controller_codes.h"
+#include "server/cluster/output_ca.h"
+#include "server/cluster/pod_needs.h"
+#include "server/log.h"
+
+enum {
+	LOOK_MS = 600000, /* for an API server to come up, before what is looked for is given up */
+	TRY_MS = 10000,   /* for one try to put the program there */
+	AGAIN_MS = 2000,  /* between two of them */
+	ANSWER_MAX = 4 << 20, /* it repeats what it was sent */
+	TEXT_MAX = 1024,
+	CA_MAX = 512 << 10,
+	N_LOOKS = 3
+};
+
+/* One object that is looked for. */
+struct look {
+	struct delivery *d;
+	enum object_kind kind;
+	const char *name;
+	const char *means; /* what becomes of pods without it */
+	const char *mend;
+};
+
+struct delivery {
+	struct server *server;
+	struct store *store;
+	struct arena arena;
+	struct look look[N_LOOKS];
+	size_t n_looks, n_there;
+	struct pod_needs needs;
+	const char *node_query; /* NULL: pods go to any node */
+	struct object program;  /* the ConfigMap; name is NULL if there is none to make */
+	bool forbidden;         /* making it is; then it must be seen to be there */
+	struct str ca;          /* the ConfigMap of output_ca.h; empty: none */
+	bool stopping;
+};
+
+/* ---- what is logged -------------------------------------------------------------------- */
+
+static void name_object(struct line *line, enum object_kind kind, const char *name)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_printf(&text, "%s %s", resource_of(kind)->kind, name);
+	log_text(line, "object", str_view(&text));
+}
+
+/* What the API server said, or the right that it asks for. */
+static void put_why(struct str *out, const char *verb, enum object_kind kind,
+                    const struct store_reply *reply)
+{
+	if (reply->status == 403) {
+		str_printf(out, "this server's account needs the RBAC verb \"%s\" on ", verb);
+		resource_name(out, kind);
+		str_puts(out, ", see k8s/rbac.yaml");
+	} else if (reply->status) {
+		str_printf(out, "the API server answered %d: %.*s", reply->status,
+		           (int)reply->message.n, reply->message.p);
+	} else {
+		str_span(out, reply->message);
+	}
+}
+
+/* ---- what is looked for ------------------------------------------------------------------ */
+
+static void say_missing(const struct look *k)
+{
+	struct line line = log_begin(LOG_WARN, "missing in the namespace of the jobs");
+	name_object(&line, k->kind, k->name);
+	log_text(&line, "namespace", span_of(k->d->server->namespace_name));
+	log_text(&line, "means", span_of(k->means));
+	log_text(&line, "mend", span_of(k->mend));
+	log_end(&line);
+}
+
+static void say_unseen(const struct look *k, const struct store_reply *reply)
+{
+	STR_AUTO why = STR_INIT(TEXT_MAX);
+	put_why(&why, "get", k->kind, reply);
+	struct line line = log_begin(reply->status == 403 ? LOG_INFO : LOG_WARN,
+	                             "cannot check whether it is there");
+	name_object(&line, k->kind, k->name);
+	log_text(&line, "namespace", span_of(k->d->server->namespace_name));
+	log_text(&line, "why", str_view(&why));
+	log_end(&line);
+}
+
+static void looked(void *arg, const struct store_reply *reply)
+{
+	const struct look *k = arg;
+	struct delivery *d = k->d;
+	if (d->stopping)
+		return;
+	if (reply->outcome == STORE_OK)
+		d->n_there++;
+	else if (reply->outcome == STORE_NOT_FOUND)
+		say_missing(k);
+	else
+		say_unseen(k, reply);
+	if (d->n_there == d->n_looks)
+		log_event(LOG_INFO, "what pods refer to is there", "namespace",
+		          d->server->namespace_name);
+}
+
+/* "kubectl apply" of a manifest, whose names are changed on the way where ours are others. */
+static const char *mend(struct delivery *d, const char *manifest)
+{
+	const char *account = d->server->options->service_account;
+	const char *space = d->server->namespace_name;
+	STR_AUTO edits = STR_INIT(TEXT_MAX);
+	if (strcmp(account, "runtime-account") != 0)
+		str_printf(&edits, " -e 's/runtime-account/%s/'", account);
+	if (strcmp(space, "default") != 0)
+		str_printf(&edits, " -e 's/namespace: default/namespace: %s/'", space);
+	if (edits.n)
+		return arena_printf(&d->arena, "sed%s %s | kubectl apply -f -", str_c(&edits),
+		                    manifest);
+	return arena_printf(&d->arena, "kubectl apply -f %s", manifest);
+}
+
+static void set_looks(struct delivery *d)
+{
+	bool optional = strcmp(d->server->options->profile, "plain") == 0;
+	d->look[d->n_looks++] = (struct look){
+		.kind = KIND_SERVICEACCOUNT,
+		.name = d->server->options->service_account,
+		.means = "no pod can be made",
+		.mend = mend(d, "runtime-assets/rbac.yaml"),
+	};
+	d->look[d->n_looks++] = (struct look){
+		.kind = KIND_CONFIGMAP,
+		.name = "runtime-exit-spec-configuration",
+		.means = optional ? "failures are not explained" : "no pod can start",
+		.mend = mend(d, "runtime-assets/exit-spec-configmap.yaml"),
+	};
+	pod_needs_read(d->server->translator, &d->arena, &d->needs);
+	if (d->needs.priority_class)
+		d->look[d->n_looks++] = (struct look){
+			.kind = KIND_PRIORITYCLASS,
+			.name = d->needs.priority_class,
+			.means = "no pod can be made, and each job fails with -310",
+			.mend =
+			    arena_printf(&d->arena,
+			                 "kubectl create priorityclass %s --value=-2147483648, or "
+			                 "rest-lit serve --priority-class",
+			                 d->needs.priority_class),
+		};
+	if (d->needs.node_key)
+		d->node_query = arena_printf(&d->arena, "labelSelector=%s%%3D%s&limit=500",
+		                             d->needs.node_key, d->needs.node_value);
+	for (size_t i = 0; i < d->n_looks; i++)
+		d->look[i].d = d;
+}
+
+/* ---- the configuration of FrameworkController ------------------------------------------------ */
+
+/* Not there, or not to be read: then it is said at the first job that ends with such a code. */
+static void controller_config_came(void *arg, const struct store_reply *reply)
+{
+	const struct delivery *d = arg;
+	STR_AUTO codes = STR_INIT(TEXT_MAX);
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return;
+	controller_codes_lacking(&codes, reply->body, d->server->exit_spec);
+	if (codes.n == 0)
+		return;
+	struct line line =
+	    log_begin(LOG_WARN, "FrameworkController does not know exit codes of pai-runtime");
+	log_text(&line, "codes", str_view(&codes));
+	log_text(&line, "means",
+	         SPAN("tasks that end with them are not tried again as they should"));
+	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
+	log_end(&line);
+}
+
+static void look_at_controller(struct delivery *d)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = STORE_GET,
+				    .kind = KIND_CONFIGMAP,
+				    .name = CONTROLLER_CONFIGMAP,
+				    .namespace_name = CONTROLLER_NAMESPACE,
+				    .whole = true,
+				    .deadline_ms = clock_ms() + LOOK_MS,
+				    .done = controller_config_came,
+				    .arg = d,
+				});
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void log_nodes(const struct delivery *d, const char *event, const char *device,
+                      const char *means)
+{
+	struct line line = log_begin(LOG_WARN, event);
+	log_text(&line, "label", span_of(d->needs.node_key));
+	log_text(&line, "value", span_of(d->needs.node_value));
+	if (device)
+		log_text(&line, "device", span_of(device));
+	log_text(&line, "means", span_of(means));
+	log_end(&line);
+}
+
+/* Not to be allowed to look is no fault. */
+static void nodes_came(void *arg, const struct store_reply *reply)
+{
+	const struct delivery *d = arg;
+	bool has[POD_NEEDS_DEVICES];
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return;
+	if (pod_needs_nodes(&d->needs, reply->body, has) == 0) {
+		log_nodes(d, "no node has the label that pods ask for", NULL,
+		          "no pod is ever scheduled; kubectl label node NAME with it");
+		return;
+	}
+	for (size_t i = 0; i < POD_NEEDS_DEVICES && d->needs.device[i]; i++) {
+		bool gpu = strcmp(d->needs.device[i], d->server->options->device) == 0;
+		if (!has[i])
+			log_nodes(d, "no node with the label that pods ask for has the device",
+			          d->needs.device[i],
+			          gpu ? "jobs that ask for it wait; is its device plugin there?"
+			              : "no pod is ever scheduled; install its device plugin, or "
+			                "leave it out in a template of --templates");
+	}
+}
+
+static void look_at_nodes(struct delivery *d)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = STORE_LIST,
+				    .kind = KIND_NODE,
+				    .query = d->node_query,
+				    .whole = true,
+				    .deadline_ms = clock_ms() + LOOK_MS,
+				    .done = nodes_came,
+				    .arg = d,
+				});
+}
+
+static void look_for_all(struct delivery *d)
+{
+	if (d->node_query)
+		look_at_nodes(d);
+	if (d->n_looks)
+		look_at_controller(d);
+	d->n_there = 0;
+	for (size_t i = 0; i < d->n_looks; i++) {
+		store_request(d->store, &(struct store_request){
+					    .verb = STORE_GET,
+					    .kind = d->look[i].kind,
+					    .name = d->look[i].name,
+					    .deadline_ms = clock_ms() + LOOK_MS,
+					    .done = looked,
+					    .arg = &d->look[i],
+					});
+	}
+}
+
+/* ---- the program --------------------------------------------------------------------------- */
+
+static const char *const PROBLEMS[DELIVERY_STATE_MAX] = {
+	[DELIVERY_PENDING] =
+	    "pai-runtime, which all pods need, is still being put into the cluster",
+	[DELIVERY_UNREACHABLE] = "pai-runtime, which all pods need, could not be put into the "
+				 "cluster yet: the API server does not answer",
+	[DELIVERY_FORBIDDEN] = "pai-runtime, which all pods need, cannot be put into the cluster: "
+			       "this server's account needs the RBAC verb \"create\" on configmaps",
+	[DELIVERY_REFUSED] =
+	    "pai-runtime, which all pods need, cannot be put into the cluster: the "
+	    "API server refuses it, see the log of this server",
+	[DELIVERY_FOREIGN] = "pai-runtime, which all pods need, cannot be put into the cluster: a "
+			     "ConfigMap of its name with other content is there",
+};
+
+const char *delivery_problem(const struct server *s)
+{
+	return PROBLEMS[atomic_load(&s->delivery)];
+}
+
+static store_callback created, compared;
+
+static void ask(struct delivery *d, enum store_verb verb, int64_t after_ms)
+{
+	int64_t from = after_ms ? clock_ms() + after_ms : 0;
+	struct store_request r = {
+		.verb = verb,
+		.kind = KIND_CONFIGMAP,
+		.name = d->program.name,
+		.whole = true,
+		.not_before_ms = from,
+		.deadline_ms = clock_ms() + after_ms + TRY_MS,
+		.done = verb == STORE_CREATE ? created : compared,
+		.arg = d,
+	};
+	if (verb == STORE_CREATE)
+		r.body[0] = d->program.body;
+	store_request(d->store, &r);
+}
+
+static void succeeded(struct delivery *d, const char *how)
+{
+	atomic_store(&d->server->delivery, DELIVERY_READY);
+	struct line line = log_begin(LOG_INFO, "pai-runtime is where pods look for it");
+	name_object(&line, KIND_CONFIGMAP, d->program.name);
+	log_text(&line, "namespace", span_of(d->server->namespace_name));
+	log_text(&line, "how", span_of(how));
+	log_end(&line);
+}
+
+/* Say so when it is news, and try again. */
+static void failed(struct delivery *d, enum delivery_state state, struct span why)
+{
+	if (atomic_exchange(&d->server->delivery, (int)state) != (int)state) {
+		struct line line =
+		    log_begin(LOG_ERROR, "no job is taken before pai-runtime is where "
+		                         "pods look for it");
+		name_object(&line, KIND_CONFIGMAP, d->program.name);
+		log_text(&line, "namespace", span_of(d->server->namespace_name));
+		log_text(&line, "why", why);
+		log_end(&line);
+	}
+	ask(d, STORE_CREATE, AGAIN_MS);
+}
+
+static void refused(struct delivery *d, const char *verb, const struct store_reply *reply)
+{
+	enum delivery_state state = DELIVERY_UNREACHABLE;
+	STR_AUTO why = STR_INIT(TEXT_MAX);
+	put_why(&why, verb, KIND_CONFIGMAP, reply);
+	if (reply->outcome == STORE_REFUSED)
+		state = reply->status == 403 ? DELIVERY_FORBIDDEN : DELIVERY_REFUSED;
+	failed(d, state, str_view(&why));
+}
+
+static void created(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (d->stopping)
+		return;
+	d->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
+	if (reply->outcome == STORE_OK)
+		succeeded(d, "created");
+	else if (reply->outcome == STORE_EXISTS || d->forbidden)
+		ask(d, STORE_GET, 0);
+	else
+		refused(d, "create", reply);
+}
+
+static json_t *parse(struct span text)
+{
+	return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* Whether the ConfigMap that is there holds the same program, and will go on to do so. */
+static bool is_same(const struct delivery *d, struct span there)
+{
+	json_auto_t *ours = parse(d->program.body);
+	json_auto_t *theirs = parse(there);
+	return json_equal(json_object_get(ours, "binaryData"),
+	                  json_object_get(theirs, "binaryData")) &&
+	       json_is_true(json_object_get(theirs, "immutable"));
+}
+
+/* It could not be read.  If it exists, its name says what is in it, and that is never changed. */
+static void unread(struct delivery *d, const struct store_reply *reply)
+{
+	struct store_reply none = { .outcome = STORE_REFUSED, .status = 403 };
+	bool no_right = reply->outcome == STORE_REFUSED && reply->status == 403;
+	if (d->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
+		refused(d, "create", &none);
+	else if (no_right)
+		succeeded(d, "was there; not compared, for want of the RBAC verb \"get\" on it");
+	else if (reply->outcome == STORE_NOT_FOUND)
+		ask(d, STORE_CREATE, AGAIN_MS); /* gone between the two questions */
+	else
+		refused(d, "get", reply);
+}
+
+static void compared(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (d->stopping)
+		return;
+	if (reply->outcome != STORE_OK)
+		unread(d, reply);
+	else if (is_same(d, reply->body))
+		succeeded(d, "was there, and is the same");
+	else
+		failed(d, DELIVERY_FOREIGN,
+		       SPAN("it is there with other content, or can be changed (not immutable): "
+		            "delete it"));
+}
+
+/* ---- whom pods trust with their output ------------------------------------------------------ */
+
+static store_callback ca_made, ca_changed;
+
+static void ask_ca(struct delivery *d, enum store_verb verb, int64_t after_ms)
+{
+	store_request(d->store, &(struct store_request){
+				    .verb = verb,
+				    .kind = KIND_CONFIGMAP,
+				    .name = OUTPUT_CA,
+				    .body = { str_view(&d->ca) },
+				    .not_before_ms = after_ms ? clock_ms() + after_ms : 0,
+				    .deadline_ms = clock_ms() + after_ms + TRY_MS,
+				    .done = verb == STORE_CREATE ? ca_made : ca_changed,
+				    .arg = d,
+				});
+}
+
+static void ca_failed(struct delivery *d, const char *verb, const struct store_reply *reply)
+{
+	if (reply->outcome != STORE_REFUSED) {
+		ask_ca(d, STORE_CREATE, AGAIN_MS);
+		return;
+	}
+	STR_AUTO why = STR_INIT(TEXT_MAX);
+	put_why(&why, verb, KIND_CONFIGMAP, reply);
+	struct line line = log_begin(LOG_WARN, "pods cannot upload their output over https");
+	name_object(&line, KIND_CONFIGMAP, OUTPUT_CA);
+	log_text(&line, "namespace", span_of(d->server->namespace_name));
+	log_text(&line, "why", str_view(&why));
+	log_end(&line);
+}
+
+static void ca_changed(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (!d->stopping && reply->outcome != STORE_OK)
+		ca_failed(d, "patch", reply);
+}
+
+static void ca_made(void *arg, const struct store_reply *reply)
+{
+	struct delivery *d = arg;
+	if (d->stopping || reply->outcome == STORE_OK)
+		return;
+	if (reply->outcome == STORE_EXISTS)
+		ask_ca(d, STORE_PATCH, 0);
+	else
+		ca_failed(d, "create", reply);
+}
+
+/* ---- from the start on ------------------------------------------------------------------------
+ */
+
+static void begin(struct delivery *d)
+{
+	look_for_all(d);
+	if (d->program.name)
+		ask(d, STORE_CREATE, 0);
+	if (d->ca.n)
+		ask_ca(d, STORE_CREATE, 0);
+	store_start(d->store);
+}
+
+struct delivery *delivery_start(struct server *s, struct err *e)
+{
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	limits.body = ANSWER_MAX;
+	struct delivery *d = xcalloc(1, sizeof(*d));
+	d->server = s;
+	d->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
+	                    : store_api_new(s->login, s->namespace_name, &limits, e);
+	if (!d->store) {
+		delivery_free(d);
+		return NULL;
+	}
+	if (!s->local) /* in a directory, nothing runs */
+		set_looks(d);
+	if (runtime_object(s->translator, &d->arena, &d->program))
+		atomic_store(&s->delivery, DELIVERY_PENDING);
+	d->ca = STR_INIT(CA_MAX);
+	if (output_ca_write(&d->ca, s->options, e) < 0) {
+		delivery_free(d);
+		return NULL;
+	}
+	begin(d);
+	return d;
+}
+
+bool delivery_again(struct delivery *d)
+{
+	if (store_pending(d->store))
+		return false; /* it is being done */
+	ERR_AUTO e = { 0 };
+	STR_AUTO ca = STR_INIT(CA_MAX);
+	if (output_ca_write(&ca, d->server->options, &e) < 0) {
+		log_event(LOG_WARN, "what pods trust with their output stays as it was", "why",
+		          err_msg(&e));
+	} else {
+		str_done(&d->ca);
+		d->ca = ca;
+		ca = STR_INIT(0);
+	}
+	begin(d);
+	return true;
+}
+
+void delivery_turn(struct delivery *d)
+{
+	store_reap(d->store);
+	store_start(d->store);
+}
+
+int delivery_fd(const struct delivery *d)
+{
+	return store_fd(d->store);
+}
+
+int delivery_timeout_ms(const struct delivery *d)
+{
+	return store_timeout_ms(d->store);
+}
+
+void delivery_free(struct delivery *d)
+{
+	if (!d)
+		return;
+	d->stopping = true;
+	store_free(d->store);
+	str_done(&d->ca);
+	arena_done(&d->arena);
+	free(d);
+}

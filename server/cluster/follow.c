@@ -1,0 +1,344 @@
+/*
+ * What keeps cache and events up to date, and says in the log how that goes; see follow.h.
+ */
+#include "server/cluster/follow.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/crypto/hash.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cache.h"
+#include "k8s/cache/events.h"
+#include "k8s/cache/reflector.h"
+#include "server/cluster/controller_codes.h"
+#include "server/cluster/history_keep.h"
+#include "server/jobs/job_show.h"
+#include "server/log.h"
+
+enum {
+	PAGE_MAX = 32 << 20, /* bytes; with more in it, fewer objects are asked for */
+	BROKEN_KEPT = 1024,  /* that were told of, so that they are not told of again */
+	BROKEN_LINES = 20,   /* of the log, at most, in so long: */
+	BROKEN_MS = 60000,
+};
+
+/* Those of pods: FrameworkController and its kin write none that anybody asks for. */
+static const char POD_EVENTS[] = "fieldSelector=involvedObject.kind%3DPod";
+
+struct follow {
+	struct server *server;
+	struct cache *cache;
+	struct events *events;
+	struct reflector *frameworks_reflector, *events_reflector;
+	int64_t begun_ms;
+	pthread_mutex_t lock; /* of: */
+	char *trouble;        /* why no Frameworks are heard of; NULL: they are */
+	/* The rest belongs to the thread that tells of Frameworks. */
+	bool warm;
+	struct hash_key key;
+	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
+	size_t n_broken, n_lines;
+	int64_t neglected_ms; /* since when a started Framework has no status; 0: none is known */
+	bool neglect_told;
+	bool codes_told;  /* that the controller does not know one of our exit codes */
+	int64_t lines_ms; /* since when n_lines are counted */
+};
+
+/* ---- Frameworks ------------------------------------------------------------------------------ */
+
+static void frameworks_begin(void *arg)
+{
+	struct follow *f = arg;
+	cache_list_begin(f->cache);
+}
+
+static void log_warm(struct follow *f)
+{
+	struct line line = log_begin(LOG_INFO, "all jobs are known");
+	log_int(&line, "frameworks", (int64_t)cache_figures(f->cache).frameworks);
+	log_ms(&line, "ms", (clock_ms() - f->begun_ms) * 1000);
+	log_end(&line);
+}
+
+static void frameworks_end(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	cache_list_end(f->cache, version);
+	(void)malloc_trim(0); /* the pages of a long list are not needed again soon */
+	if (!f->warm)
+		log_warm(f);
+	f->warm = true;
+}
+
+static bool is_news(struct follow *f, const char *uid)
+{
+	uint64_t hash = hash_bytes(&f->key, span_of(uid));
+	for (size_t i = 0; i < BROKEN_KEPT; i++) {
+		if (f->broken[i] == hash)
+			return false;
+	}
+	f->broken[f->n_broken++ % BROKEN_KEPT] = hash;
+	return true;
+}
+
+/* One that FrameworkController cannot decode keeps it from seeing any: somebody should know which.
+ */
+static void log_broken(struct follow *f, const struct cached *c)
+{
+	int64_t now = clock_ms();
+	if (now - f->lines_ms >= BROKEN_MS) {
+		f->lines_ms = now;
+		f->n_lines = 0;
+	}
+	if (f->n_lines == BROKEN_LINES || !is_news(f, c->uid))
+		return;
+	f->n_lines++;
+	struct line line =
+	    log_begin(LOG_WARN, "a Framework is not as it should be; as long as it is "
+	                        "there, FrameworkController may not see any");
+	log_text(&line, "framework", span_of(c->name));
+	log_text(&line, "uid", span_of(c->uid));
+	log_end(&line);
+}
+
+static void log_unknown_code(struct follow *f, const struct cached *c, struct span object)
+{
+	int64_t code;
+	if (f->codes_told || !c->has_code ||
+	    !controller_code_unknown(object, f->server->exit_spec, &code))
+		return;
+	f->codes_told = true;
+	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "
+	                                       "pai-runtime; tasks that end so are not tried again "
+	                                       "as they should");
+	log_text(&line, "framework", span_of(c->name));
+	log_int(&line, "code", code);
+	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
+	log_end(&line);
+}
+
+/* No FrameworkController: what is started gets no status, nor does anything else. */
+static void log_neglect(struct follow *f, const struct cached *c)
+{
+	if (f->server->local) /* said at the start */
+		return;
+	if (!c->untouched && f->warm) {
+		if (f->neglect_told)
+			log_event(LOG_INFO, "FrameworkController looks at jobs again", NULL, NULL);
+		f->neglected_ms = 0;
+		f->neglect_told = false;
+	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
+		f->neglected_ms = clock_ms();
+	}
+}
+
+/* Also when nothing happens: bookmarks come each minute. */
+static void look_for_neglect(struct follow *f)
+{
+	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
+		return;
+	f->neglect_told = true;
+	log_event(LOG_WARN,
+	          "no FrameworkController looks at jobs: they are taken, and nothing runs them",
+	          "mend", "kubectl apply -f k8s/frameworkcontroller/, or see why it does not run");
+}
+
+static void frameworks_put(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	struct cached *c = cached_new(object);
+	if (!c)
+		return;
+	if (c->broken)
+		log_broken(f, c);
+	log_unknown_code(f, c, object);
+	log_neglect(f, c);
+	look_for_neglect(f);
+	CACHE_VIEW_AUTO *view = cache_view(f->cache);
+	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
+	cache_put(f->cache, c);
+}
+
+static void frameworks_remove(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	ARENA_AUTO arena = { 0 };
+	struct span meta = scan_get(object, "metadata");
+	int64_t version = 0;
+	(void)parse_i64(scan_text(scan_get(meta, "resourceVersion"), &arena), 0, INT64_MAX,
+	                &version); /* else 0 */
+	cache_remove(f->cache, scan_text(scan_get(meta, "name"), &arena),
+	             scan_text(scan_get(meta, "uid"), &arena), version);
+}
+
+static void frameworks_seen(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	cache_seen(f->cache, version);
+	look_for_neglect(f);
+}
+
+static void frameworks_trouble(void *arg, const char *why)
+{
+	struct follow *f = arg;
+	(void)pthread_mutex_lock(&f->lock); /* these fail only if misused */
+	free(f->trouble);
+	f->trouble = why ? xstrdup(why) : NULL;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (why)
+		log_event(LOG_WARN, "jobs cannot be followed, and it will be tried again", "why",
+		          why);
+	else
+		log_event(LOG_INFO, "jobs are followed again", NULL, NULL);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+static void pod_events_begin(void *arg)
+{
+	struct follow *f = arg;
+	events_begin(f->events);
+}
+
+static void pod_events_end(void *arg, int64_t version)
+{
+	struct follow *f = arg;
+	(void)version;
+	events_end(f->events);
+	events_trouble(f->events, NULL);
+}
+
+static void pod_events_put(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	events_put(f->events, object);
+}
+
+static void pod_events_remove(void *arg, struct span object)
+{
+	struct follow *f = arg;
+	events_remove(f->events, object);
+}
+
+static void pod_events_seen(void *arg, int64_t version)
+{
+	(void)arg;
+	(void)version;
+}
+
+static void pod_events_trouble(void *arg, const char *why)
+{
+	struct follow *f = arg;
+	events_trouble(f->events, why);
+	if (why)
+		log_event(LOG_WARN, "events of pods cannot be followed, and it will be tried again",
+		          "why", why);
+	else
+		log_event(LOG_INFO, "events of pods are followed again", NULL, NULL);
+}
+
+/* ---- an API server, or a directory ----------------------------------------------------------- */
+
+static int watch_cluster(struct follow *f, struct err *e)
+{
+	const struct options *o = f->server->options;
+	struct reflector_settings s = {
+		.login = f->server->login,
+		.namespace_name = f->server->namespace_name,
+		.kind = KIND_FRAMEWORK,
+		.page = (size_t)o->watch_page,
+		.max_object = (size_t)o->max_object_read,
+		.max_page = (size_t)o->max_object_read + PAGE_MAX,
+		.begin = frameworks_begin,
+		.end = frameworks_end,
+		.put = frameworks_put,
+		.remove = frameworks_remove,
+		.seen = frameworks_seen,
+		.trouble = frameworks_trouble,
+		.arg = f,
+	};
+	f->frameworks_reflector = reflector_new(&s, e);
+	if (!f->frameworks_reflector)
+		return -1;
+	s.kind = KIND_EVENT;
+	s.selector = POD_EVENTS;
+	s.begin = pod_events_begin;
+	s.end = pod_events_end;
+	s.put = pod_events_put;
+	s.remove = pod_events_remove;
+	s.seen = pod_events_seen;
+	s.trouble = pod_events_trouble;
+	f->events_reflector = reflector_new(&s, e);
+	return f->events_reflector ? 0 : -1;
+}
+
+static void watch_directory(struct follow *f)
+{
+	static const struct local_follower FOLLOWER = { .put = frameworks_put,
+		                                        .remove = frameworks_remove };
+	frameworks_begin(f);
+	local_follow(f->server->local, &FOLLOWER, f);
+	frameworks_end(f, 0);
+	log_event(LOG_WARN, "jobs are kept in a directory; nothing runs them", "directory",
+	          f->server->options->standalone);
+	events_trouble(f->events, NULL); /* there are no pods, and so there are none */
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct follow *follow_start(struct server *s, struct err *e)
+{
+	struct follow *f = xcalloc(1, sizeof(*f));
+	f->server = s;
+	f->begun_ms = f->lines_ms = clock_ms();
+	f->key = hash_key_new();
+	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
+	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
+	f->events = s->events = events_new((size_t)s->options->events_memory);
+	if (s->local)
+		watch_directory(f);
+	else if (watch_cluster(f, e) < 0) {
+		follow_stop(f);
+		follow_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void follow_stop(struct follow *f)
+{
+	if (!f)
+		return;
+	reflector_free(TAKE(f->frameworks_reflector));
+	reflector_free(TAKE(f->events_reflector));
+}
+
+void follow_free(struct follow *f)
+{
+	if (!f)
+		return;
+	f->server->cache = NULL;
+	f->server->events = NULL;
+	cache_free(f->cache);
+	events_free(f->events);
+	free(f->trouble);
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+const char *follow_problem(const struct server *s, struct arena *a)
+{
+	struct follow *f = s->follow;
+	CACHE_VIEW_AUTO *view = cache_view(s->cache);
+	if (view_warm(view))
+		return NULL;
+	const char *why = NULL;
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->trouble)
+		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
+	(void)pthread_mutex_unlock(&f->lock);
+	return why ?: "not all jobs are known yet: they are being listed";
+}

@@ -1,0 +1,282 @@
+#include "server/cluster/history_keep.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/transport/store.h"
+#include "server/cluster/history_text.h"
+#include "server/log.h"
+
+enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
+
+struct history_keep {
+	const struct server *server;
+	struct store *store;
+	int event_fd, epoll_fd;
+	pthread_mutex_t lock; /* of what waits */
+	const struct cached *waiting[WAITING_MAX];
+	size_t first, n;
+	size_t lost; /* found no room, and were not told of yet */
+	/* What is being kept; the main thread's. */
+	const struct cached *job; /* NULL: nothing */
+	struct arena arena;
+	struct str body;
+	const char *name, *oldest; /* to be made; to be removed, or NULL */
+	char uid[40];              /* of the latter */
+	unsigned tries;
+	char *trouble;       /* that was logged last; NULL: none */
+	size_t n_lost;       /* found no room, and were not logged yet: */
+	int64_t lost_log_ms; /* not before this */
+	bool stopping;
+};
+
+/* ---- what waits: any thread -------------------------------------------------------------- */
+
+static bool has_ended(const struct cached *before, const struct cached *now)
+{
+	return before && now && !now->legacy && now->attempt > before->attempt &&
+	       strcmp(before->uid, now->uid) == 0;
+}
+
+void history_keep_saw(struct history_keep *h, const struct cached *before, const struct cached *now)
+{
+	if (!h || !has_ended(before, now))
+		return;
+	(void)pthread_mutex_lock(&h->lock); /* these fail only if misused */
+	if (h->n < WAITING_MAX)
+		h->waiting[(h->first + h->n++) % WAITING_MAX] = cached_hold(before);
+	else
+		h->lost++;
+	(void)pthread_mutex_unlock(&h->lock);
+	(void)eventfd_write(h->event_fd, 1); /* far from full */
+}
+
+static const struct cached *take_first(struct history_keep *h, size_t *lost)
+{
+	const struct cached *job = NULL;
+	(void)pthread_mutex_lock(&h->lock);
+	if (h->n) {
+		job = h->waiting[h->first];
+		h->first = (h->first + 1) % WAITING_MAX;
+		h->n--;
+	}
+	*lost = h->lost;
+	h->lost = 0;
+	(void)pthread_mutex_unlock(&h->lock);
+	return job;
+}
+
+/* ---- the log ------------------------------------------------------------------------------ */
+
+/* A line when it is news. */
+static void log_trouble(struct history_keep *h, const char *why)
+{
+	if (why && (!h->trouble || strcmp(why, h->trouble) != 0))
+		log_event(LOG_WARN, "an earlier attempt of a job cannot be kept", "why", why);
+	else if (!why && h->trouble)
+		log_event(LOG_INFO, "earlier attempts of jobs can be kept again", NULL, NULL);
+	free(h->trouble);
+	h->trouble = why ? xstrdup(why) : NULL;
+}
+
+static void log_lost(struct history_keep *h, size_t lost)
+{
+	int64_t now = clock_ms();
+	h->n_lost += lost;
+	if (!h->n_lost || now < h->lost_log_ms)
+		return;
+	h->lost_log_ms = now + LOST_MS;
+	struct line line = log_begin(LOG_WARN, "too many attempts ended at once; not kept");
+	log_int(&line, "attempts", (int64_t)h->n_lost);
+	log_end(&line);
+	h->n_lost = 0;
+}
+
+/* ---- one after the other: the main thread ------------------------------------------------- */
+
+static void next(struct history_keep *h);
+
+static void finish(struct history_keep *h)
+{
+	cached_drop(TAKE(h->job));
+	str_done(&h->body);
+	arena_done(&h->arena);
+	h->arena = (struct arena){ 0 };
+	next(h);
+}
+
+static void ask(struct history_keep *h, enum store_verb verb, const char *name, const char *uid,
+                store_callback *done)
+{
+	store_request(h->store, &(struct store_request){
+				    .verb = verb,
+				    .kind = KIND_CONFIGMAP,
+				    .name = name,
+				    .uid = uid,
+				    .body = { verb == STORE_CREATE ? str_view(&h->body)
+	                                                           : (struct span){ 0 } },
+				    .not_before_ms = h->tries ? clock_ms() + PAUSE_MS : 0,
+				    .deadline_ms = clock_ms() + DEADLINE_MS,
+				    .done = done,
+				    .arg = h,
+				});
+}
+
+/* Gone, or not: either way, no more than that is done about it. */
+static void removed(void *arg, const struct store_reply *reply)
+{
+	(void)reply;
+	finish(arg);
+}
+
+/* The oldest one, if it is there and this job's. */
+static void found_oldest(void *arg, const struct store_reply *reply)
+{
+	struct history_keep *h = arg;
+	struct span meta = scan_get(reply->body, "metadata");
+	struct scan owners = scan_begin(scan_get(meta, "ownerReferences"));
+	struct span owner;
+	bool ours = false;
+	if (reply->outcome == STORE_OK && scan_valid(reply->body, HISTORY_DEPTH))
+		while (!ours && scan_item(&owners, &owner))
+			ours = span_is(scan_text(scan_get(owner, "uid"), &h->arena), h->job->uid);
+	if (!ours || reply->uid.n >= sizeof(h->uid) || h->stopping) {
+		finish(h);
+		return;
+	}
+	memcpy(h->uid, reply->uid.p, reply->uid.n);
+	h->uid[reply->uid.n] = '\0';
+	ask(h, STORE_DELETE, h->oldest, h->uid, removed);
+}
+
+static void made(void *arg, const struct store_reply *reply)
+{
+	struct history_keep *h = arg;
+	bool again = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS;
+	if (h->stopping) {
+		finish(h);
+	} else if (again && ++h->tries < TRIES) {
+		ask(h, STORE_CREATE, h->name, NULL, made);
+	} else if (reply->outcome == STORE_OK || reply->outcome == STORE_EXISTS) {
+		log_trouble(h, NULL);
+		h->tries = 0;
+		if (h->oldest)
+			ask(h, STORE_GET, h->oldest, NULL, found_oldest);
+		else
+			finish(h);
+	} else {
+		log_trouble(h, reply->message.n ? arena_dup(&h->arena, reply->message)
+		                                : "the store does not answer");
+		finish(h);
+	}
+}
+
+/* -1: there is nothing in it to be kept. */
+static int prepare(struct history_keep *h)
+{
+	const struct options *o = h->server->options;
+	int64_t oldest = h->job->attempt - o->history;
+	struct span doc;
+	h->body = STR_INIT((size_t)o->history_bytes * 2 + 4096); /* base64, and what is around it */
+	h->tries = 0;
+	h->name = history_name(&h->arena, h->job->name, h->job->attempt);
+	h->oldest = oldest >= 0 ? history_name(&h->arena, h->job->name, oldest) : NULL;
+	if (!cached_doc(h->job, &h->arena, &doc) ||
+	    !history_write(&h->body, h->job, doc, (size_t)o->history_bytes, &h->arena) ||
+	    h->body.full)
+		return -1;
+	return 0;
+}
+
+static void next(struct history_keep *h)
+{
+	size_t lost = 0;
+	while (!h->stopping && !h->job && (h->job = take_first(h, &lost)) != NULL) {
+		log_lost(h, lost);
+		if (prepare(h) == 0) {
+			ask(h, STORE_CREATE, h->name, NULL, made);
+		} else {
+			cached_drop(TAKE(h->job));
+			str_done(&h->body);
+			arena_done(&h->arena);
+			h->arena = (struct arena){ 0 };
+		}
+	}
+}
+
+void history_keep_turn(struct history_keep *h)
+{
+	eventfd_t count;
+	if (!h)
+		return;
+	(void)eventfd_read(h->event_fd, &count); /* only to make it quiet */
+	store_reap(h->store);
+	if (!h->job)
+		next(h);
+	store_start(h->store);
+}
+
+int history_keep_fd(const struct history_keep *h)
+{
+	return h ? h->epoll_fd : -1;
+}
+
+int history_keep_timeout_ms(const struct history_keep *h)
+{
+	return h ? store_timeout_ms(h->store) : -1;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static int watch(struct history_keep *h, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	return fd < 0 ? -1 : epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int history_keep_start(struct server *s, struct err *e)
+{
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	if (!s->options->history)
+		return 0;
+	struct history_keep *h = xcalloc(1, sizeof(*h));
+	h->server = s;
+	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail with default attributes */
+	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->history = h;
+	h->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
+	                    : store_api_new(s->login, s->namespace_name, &limits, e);
+	if (!h->store)
+		return -1;
+	if (watch(h, h->event_fd) < 0 || watch(h, store_fd(h->store)) < 0)
+		return err_set(e, UNKNOWN_ERROR, "epoll failed");
+	return 0;
+}
+
+void history_keep_free(struct history_keep *h)
+{
+	size_t lost;
+	if (!h)
+		return;
+	h->stopping = true;
+	if (h->store)
+		store_free(h->store);
+	for (const struct cached *job; (job = take_first(h, &lost)) != NULL;)
+		cached_drop(job);
+	cached_drop(h->job);
+	str_done(&h->body);
+	arena_done(&h->arena);
+	(void)pthread_mutex_destroy(&h->lock); /* nobody has it */
+	if (h->event_fd >= 0)
+		(void)close(h->event_fd);
+	if (h->epoll_fd >= 0)
+		(void)close(h->epoll_fd);
+	free(h->trouble);
+	free(h);
+}

@@ -1,0 +1,30 @@
+#pragma once
+/*
+ * Keeps the last state of an attempt of a job when the next one has begun: FrameworkController
+ * overwrites it.  Each becomes an immutable ConfigMap FRAMEWORK-attempt-N, owned by the Framework,
+ * with the attemptStatus in it, compressed (history_text.h); at most --history of a job, the oldest
+ * goes.  As good as it can be had: what happens while no server runs is not kept.  Several servers
+ * may do the same at once: the first one wins.
+ *
+ * It has a store of its own on the main thread, so that it cannot be in the way of jobs.
+ */
+#include "k8s/cache/cached.h"
+#include "server/server.h"
+
+struct history_keep;
+
+/* Begin; server->history is there from now on (NULL with --history 0, which is no error).  -1 and
+ * *e (500). */
+int history_keep_start(struct server *s, struct err *e);
+/* Go on.  To be called when the descriptor is readable, or after the time.  NULL is nothing; fd -1,
+ * no limit. */
+void history_keep_turn(struct history_keep *h);
+int history_keep_fd(const struct history_keep *h);
+int history_keep_timeout_ms(const struct history_keep *h);
+/* Give up what is under way, silently. */
+void history_keep_free(struct history_keep *h);
+
+/* A Framework has changed from `before` to `now`: if another attempt has begun, keep the one
+ * before. At most 1000 wait.  Any thread.  NULL is nothing. */
+void history_keep_saw(struct history_keep *h, const struct cached *before,
+                      const struct cached *now);

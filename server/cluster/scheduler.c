@@ -1,0 +1,211 @@
+#include "server/cluster/scheduler.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "k8s/transport/fetch.h"
+#include "server/file.h"
+#include "server/log.h"
+
+/* A route of HiveD's web service. */
+#define STATUS_PATH "/v1/inspect/clusterstatus/virtualclusters/"
+
+enum { CONFIG_MAX = 16 << 20 };
+
+/* One of the two is set. */
+struct scheduler_part {
+	atomic_size_t refs;
+	const struct hived *hived;
+	const struct hived_status *status;
+	struct arena arena;
+};
+
+struct scheduler {
+	const struct options *options;
+	struct fetch *fetch;  /* NULL: there is no web service to ask */
+	pthread_mutex_t lock; /* of the next two */
+	struct scheduler_part *config;
+	struct scheduler_part *status; /* NULL: not known */
+	bool lost; /* the log has heard that the web service fails; the thread's own */
+};
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static struct scheduler_part *part_new(void)
+{
+	struct scheduler_part *p = xcalloc(1, sizeof(*p));
+	atomic_init(&p->refs, 1);
+	return p;
+}
+
+static struct scheduler_part *part_hold(struct scheduler_part *p)
+{
+	if (p)
+		atomic_fetch_add(&p->refs, 1);
+	return p;
+}
+
+static void part_drop(struct scheduler_part *p)
+{
+	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	arena_done(&p->arena);
+	free(p);
+}
+
+/* The new one is given away. */
+static void replace(struct scheduler *s, struct scheduler_part **place, struct scheduler_part *new)
+{
+	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
+	struct scheduler_part *old = *place;
+	*place = new;
+	(void)pthread_mutex_unlock(&s->lock);
+	part_drop(old);
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+struct scheduler_view scheduler_hold(struct scheduler *s)
+{
+	struct scheduler_view v = { 0 };
+	if (!s)
+		return v;
+	(void)pthread_mutex_lock(&s->lock); /* as above */
+	v.parts[0] = part_hold(s->config);
+	v.parts[1] = part_hold(s->status);
+	(void)pthread_mutex_unlock(&s->lock);
+	v.hived = v.parts[0]->hived;
+	v.status = v.parts[1] ? v.parts[1]->status : NULL;
+	return v;
+}
+
+void scheduler_drop(struct scheduler_view *v)
+{
+	part_drop(v->parts[0]);
+	part_drop(v->parts[1]);
+	*v = (struct scheduler_view){ 0 };
+}
+
+void scheduler_facts(const struct scheduler_view *v, struct arena *a, struct facts *f)
+{
+	f->hived = v->hived;
+	f->hived_status = v->status;
+	if (!v->hived || !f->any_virtual_cluster)
+		return;
+	struct span *names;
+	f->n_virtual_clusters = hived_virtual_clusters(v->hived, v->status, a, &names);
+	f->virtual_clusters = names;
+	f->any_virtual_cluster = false;
+}
+
+/* ---- the configuration ------------------------------------------------------------------------
+ */
+
+static struct scheduler_part *read_config(const struct options *o, struct err *e)
+{
+	STR_AUTO text = STR_INIT(CONFIG_MAX);
+	struct stat st;
+	if (file_read_regular(o->hived_config, &text, &st, e) < 0)
+		return NULL;
+	struct scheduler_part *p = part_new();
+	p->hived = hived_read(str_view(&text), &p->arena, e);
+	if (!p->hived) {
+		part_drop(p);
+		return NULL;
+	}
+	const char *warning = file_warning(&st, false);
+	if (warning)
+		log_event(LOG_WARN, "the file of --hived-config is not safe", "why", warning);
+	return p;
+}
+
+int scheduler_reload(struct scheduler *s, struct err *e)
+{
+	struct scheduler_part *config = read_config(s->options, e);
+	if (!config)
+		return -1;
+	replace(s, &s->config, config);
+	return 0;
+}
+
+/* ---- the status: these are called by the thread that asks -------------------------------------
+ */
+
+static int take_status(void *arg, struct span body, struct err *e)
+{
+	struct scheduler *s = arg;
+	struct scheduler_part *p = part_new();
+	p->status = hived_status_read(body, &p->arena, e);
+	if (!p->status) {
+		part_drop(p);
+		return -1;
+	}
+	bool news = !s->status; /* nobody else writes it */
+	replace(s, &s->status, p);
+	s->lost = false;
+	if (news)
+		log_event(LOG_INFO, "HiveD's web service says what virtual clusters have", "url",
+		          s->options->hived_webservice);
+	return 0;
+}
+
+/* One answer that does not come is no reason to forget the last one. */
+static void miss_status(void *arg, unsigned attempts, const struct err *e)
+{
+	struct scheduler *s = arg;
+	if (s->lost || (s->status && attempts < FETCH_PATIENCE))
+		return;
+	s->lost = true;
+	replace(s, &s->status, NULL);
+	struct line line = log_begin(LOG_WARN, "HiveD's web service is of no use: what virtual "
+	                                       "clusters have is taken from --hived-config alone");
+	log_text(&line, "url", span_of(s->options->hived_webservice));
+	log_text(&line, "why", span_of(err_msg(e)));
+	log_end(&line);
+}
+
+static int start_asking(struct scheduler *s, struct err *e)
+{
+	const struct options *o = s->options;
+	const struct fetch_settings settings = {
+		.url = o->hived_webservice,
+		.path = STATUS_PATH,
+		.ca_file = o->hived_webservice_ca,
+		.interval_ms = o->hived_interval_s * 1000,
+		.max = (size_t)o->hived_max_answer,
+		.take = take_status,
+		.failed = miss_status,
+		.arg = s,
+	};
+	if (!o->hived_webservice[0])
+		return 0;
+	s->fetch = fetch_new(&settings, e);
+	return s->fetch ? 0 : err_wrap(e, "--hived-webservice");
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct scheduler *scheduler_new(const struct options *o, struct err *e)
+{
+	struct scheduler *s = xcalloc(1, sizeof(*s));
+	s->options = o;
+	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
+	s->config = read_config(o, e);
+	if (s->config && start_asking(s, e) == 0)
+		return s;
+	scheduler_free(s);
+	return NULL;
+}
+
+void scheduler_free(struct scheduler *s)
+{
+	if (!s)
+		return;
+	fetch_free(s->fetch);
+	part_drop(s->config);
+	part_drop(s->status);
+	(void)pthread_mutex_destroy(&s->lock); /* nobody holds it */
+	free(s);
+}

@@ -1,0 +1,19 @@
+#pragma once
+/*
+ * Runs the janitor (k8s/gc/janitor.h) in the main thread, from the start of the server on: what was
+ * killed has left nothing to do for people.  It has a store of its own, so that it cannot be in
+ * the way of jobs.  A line of the log for each round that removed something, and when its trouble
+ * begins, changes or ends.
+ */
+#include "server/server.h"
+
+struct sweep;
+
+/* Begin.  NULL and *e (500). */
+struct sweep *sweep_start(struct server *s, struct err *e);
+/* Go on.  To be called when the descriptor is readable, or after the time. */
+void sweep_turn(struct sweep *w);
+int sweep_fd(const struct sweep *w);
+int sweep_timeout_ms(const struct sweep *w); /* -1: no limit */
+/* Give up what is under way, silently. */
+void sweep_free(struct sweep *w);

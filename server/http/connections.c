@@ -1,0 +1,251 @@
+/*
+ * libmicrohttpd's own timeout begins anew with each byte, and at its limit of connections it only
+ * stops listening; so both are done here.  All that do the same have the same time for it, so each
+ * list is in order of deadlines.
+ */
+#include "server/http/connections.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "k8s/transport/store.h"
+#include "server/http/edge.h"
+#include "server/http/tls.h"
+#include "server/server.h"
+
+/* Whoever is idle, sends, or takes an answer, has so long even if there is no place left; and so
+ * often it is looked who left. */
+enum { GRACE_MS = 1000, LOOK_MS = 1000 };
+
+/* Who gives way first.  Nobody has to who waits: the library cannot end what it has suspended. */
+static const enum activity GIVE_WAY[] = { IDLE, READING, ANSWERING };
+enum { N_GIVE_WAY = sizeof(GIVE_WAY) / sizeof(GIVE_WAY[0]) };
+
+struct connections {
+	const struct server *server;
+	struct {
+		struct connection *first, *last;
+	} lists[ACTIVITY_MAX];
+	const struct connection_calls *calls;
+	int64_t look_ms;  /* when to look next for those who left amidst a request */
+	size_t n, places; /* n: without those that were cut */
+};
+
+/* 0: no limit. */
+static int64_t limit_ms(const struct connections *all, enum activity activity)
+{
+	const struct options *o = all->server->options;
+	switch (activity) {
+	case IDLE:
+		/* The library's own timer comes first; then this one, for a first line in drops. */
+		return (o->idle_timeout_s + o->read_timeout_s) * 1000;
+	case READING:
+		return o->read_timeout_s * 1000;
+	case ANSWERING:
+		return o->idle_timeout_s * 1000;
+	case WAITING:
+	case ACTIVITY_MAX:
+		break;
+	}
+	return 0;
+}
+
+struct connections *connections_new(const struct server *s, const struct connection_calls *calls)
+{
+	struct connections *all = xcalloc(1, sizeof(*all));
+	all->server = s;
+	all->calls = calls;
+	all->places = (size_t)s->options->connections;
+	return all;
+}
+
+void connections_free(struct connections *all)
+{
+	free(all);
+}
+
+/* ---- lists ---- */
+
+static void link_last(struct connection *c)
+{
+	struct connections *all = c->all;
+	c->next = NULL;
+	c->prev = all->lists[c->activity].last;
+	if (c->prev)
+		c->prev->next = c;
+	else
+		all->lists[c->activity].first = c;
+	all->lists[c->activity].last = c;
+}
+
+static void unlink_one(struct connection *c)
+{
+	struct connections *all = c->all;
+	if (c->next)
+		c->next->prev = c->prev;
+	else
+		all->lists[c->activity].last = c->prev;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		all->lists[c->activity].first = c->next;
+}
+
+void connection_cut(struct connection *c)
+{
+	if (c->cut)
+		return;
+	unlink_one(c);
+	c->cut = true;
+	c->all->n--;
+	c->all->calls->cut(c->library);
+}
+
+bool connection_left(const struct connection *c)
+{
+	return c->cut || c->all->calls->left(c->library);
+}
+
+/* ---- one place for the next ---- */
+
+static struct connection *in_the_way(const struct connections *all, int64_t now_ms)
+{
+	for (size_t i = 0; i < N_GIVE_WAY; i++) {
+		struct connection *c = all->lists[GIVE_WAY[i]].first;
+		if (c && now_ms - c->since_ms >= GRACE_MS)
+			return c;
+	}
+	return NULL;
+}
+
+static void make_room(struct connections *all, int64_t now_ms)
+{
+	while (all->n >= all->places) {
+		struct connection *c = in_the_way(all, now_ms);
+		if (!c)
+			return;
+		connection_cut(c);
+	}
+}
+
+/* ---- a connection ---- */
+
+bool connections_admit(const struct connections *all, const struct sockaddr *from)
+{
+	struct peer p;
+	return !peer_of(from, &p) || edge_admits(all->server->edge, &p);
+}
+
+struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
+                                    struct MHD_Connection *m)
+{
+	struct connection *c = xcalloc(1, sizeof(*c));
+	c->all = all;
+	c->library = m;
+	c->activity = READING;
+	c->since_ms = clock_ms();
+	c->counted = peer_of(from, &c->from);
+	if (c->counted)
+		edge_count(all->server->edge, &c->from, 1);
+	if (all->server->tls)
+		c->chain = tls_hold(all->server->tls);
+	make_room(all, c->since_ms);
+	all->n++;
+	link_last(c);
+	make_room(all, c->since_ms);
+	return c;
+}
+
+void connection_end(struct connection *c)
+{
+	if (!c->cut) {
+		unlink_one(c);
+		c->all->n--;
+	}
+	if (c->counted)
+		edge_count(c->all->server->edge, &c->from, -1);
+	tls_drop(c->chain);
+	free(c);
+}
+
+void connection_turn(struct connection *c, enum activity activity)
+{
+	if (c->cut)
+		return;
+	unlink_one(c);
+	c->activity = activity;
+	c->since_ms = clock_ms();
+	c->looked = false;
+	link_last(c);
+}
+
+/* ---- time ---- */
+
+/* An end that comes later is seen by the library, so each is looked at once; the latest are last.
+ * By then the library has begun whatever requests came behind the answered one. */
+static void cut_idle_who_left(struct connections *all, int64_t now_ms)
+{
+	struct connection *prev;
+	for (struct connection *c = all->lists[IDLE].last; c && !c->looked; c = prev) {
+		prev = c->prev;
+		if (now_ms - c->since_ms < GRACE_MS)
+			continue;
+		c->looked = true;
+		if (all->calls->left(c->library))
+			connection_cut(c);
+	}
+}
+
+static void cut_who_left(struct connections *all, int64_t now_ms)
+{
+	if (now_ms < all->look_ms)
+		return;
+	all->look_ms = now_ms + LOOK_MS;
+	cut_idle_who_left(all, now_ms);
+	struct connection *next;
+	for (struct connection *c = all->lists[READING].first; c; c = next) {
+		next = c->next;
+		if (now_ms - c->since_ms < GRACE_MS)
+			return;
+		if (all->calls->gone(c->library))
+			connection_cut(c);
+	}
+}
+
+void connections_cut(struct connections *all)
+{
+	int64_t now_ms = clock_ms();
+	cut_who_left(all, now_ms);
+	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
+		int64_t limit = limit_ms(all, a);
+		struct connection *c = all->lists[a].first;
+		for (; limit && c && now_ms - c->since_ms >= limit; c = all->lists[a].first)
+			connection_cut(c);
+	}
+	make_room(all, now_ms);
+}
+
+static int64_t next_look_ms(const struct connections *all)
+{
+	const struct connection *reading = all->lists[READING].first;
+	const struct connection *idle = all->lists[IDLE].last;
+	int64_t look_ms = reading ? reading->since_ms + GRACE_MS : INT64_MAX;
+	if (idle && !idle->looked && idle->since_ms + GRACE_MS < look_ms)
+		look_ms = idle->since_ms + GRACE_MS;
+	return look_ms < all->look_ms ? all->look_ms : look_ms;
+}
+
+int64_t connections_next_ms(const struct connections *all)
+{
+	int64_t next = INT64_MAX;
+	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
+		int64_t limit = limit_ms(all, a);
+		const struct connection *c = all->lists[a].first;
+		if (limit && all->n >= all->places)
+			limit = GRACE_MS;
+		if (c && limit && c->since_ms + limit < next)
+			next = c->since_ms + limit;
+	}
+	int64_t look_ms = next_look_ms(all);
+	return look_ms < next ? look_ms : next;
+}

@@ -1,0 +1,255 @@
+#include "server/http/framing.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/chars.h"
+
+/* The value of a header follows its name at once; a lenient library moves the name of a folded one
+ * to another place.  More than this many blanks before a value are refused as well. */
+enum { GAP_MAX = 64, AUTHORITY_MAX = 64, CRLF = 2 };
+
+/* Of the 16 KiB of a connection.  The library notes each header in 64 bytes. */
+enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, NOTE_BYTES = 64, SEPARATORS = 4 };
+
+static const struct known {
+	const char *name;
+	bool once; /* two of them are refused */
+} KNOWN[HEADER_MAX] = {
+	[HEADER_CONTENT_LENGTH] = { "content-length", true },
+	[HEADER_TRANSFER_ENCODING] = { "transfer-encoding", true },
+	[HEADER_HOST] = { "host", true },
+	[HEADER_AUTHORIZATION] = { "authorization", true },
+	[HEADER_CONTENT_TYPE] = { "content-type", true },
+	[HEADER_CONTENT_ENCODING] = { "content-encoding", true },
+	[HEADER_ORIGIN] = { "origin", true },
+	[HEADER_FETCH_SITE] = { "sec-fetch-site", true },
+	[HEADER_REQUEST_ID] = { "x-request-id", false },
+	/* Each proxy may add a line of its own: the last one counts. */
+	[HEADER_FORWARDED_FOR] = { "x-forwarded-for", false },
+	[HEADER_WANTED_HEADERS] = { "access-control-request-headers", true },
+	[HEADER_EXPECT] = { "expect", false },
+	[HEADER_IDEMPOTENCY_KEY] = { "idempotency-key", true },
+	[HEADER_ACCEPT] = { "accept", false },
+};
+
+bool framing_is_token(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
+			return false;
+	return s.n > 0;
+}
+
+static bool has_control(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static bool same_word(struct span s, const char *word)
+{
+	return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
+}
+
+static void wrong(struct framing *f, const char *what)
+{
+	if (!f->wrong)
+		f->wrong = what;
+}
+
+enum library framing_library(const char *version)
+{
+	int part[3] = { 0 }; /* packed below; a missing one is 0 */
+	size_t n = 0;
+	for (const char *p = version; n < 3 && *p >= '0' && *p <= '9'; n++) {
+		for (; *p >= '0' && *p <= '9' && part[n] < 1000; p++)
+			part[n] = part[n] * 10 + (*p - '0');
+		p += *p == '.';
+	}
+	int packed = part[0] * 1000000 + part[1] * 1000 + part[2];
+	if (packed < 9075)
+		return LIBRARY_REFUSED;
+	return packed < 1000000   ? LIBRARY_LENIENT
+	       : packed < 1001000 ? LIBRARY_STRICT
+	                          : LIBRARY_NOT_TRIED;
+}
+
+/* ---- headers ---- */
+
+/* More than one blank between the parts is passed over by the library, and a NUL ends a part. */
+void framing_line(struct framing *f, const struct framing_line *line)
+{
+	uintptr_t method_end = (uintptr_t)line->method + strlen(line->method);
+	uintptr_t uri_end = (uintptr_t)line->uri + line->uri_n;
+	if ((uintptr_t)line->uri != method_end + 1 || (uintptr_t)line->version != uri_end + 1)
+		wrong(f, "the request line is malformed");
+	f->next = (uintptr_t)line->version + strlen(line->version) + CRLF;
+}
+
+/* Does each line begin where CR LF ends the one before? */
+static void check_place(struct framing *f, struct span name, struct span value)
+{
+	uintptr_t colon = (uintptr_t)name.p + name.n;
+	uintptr_t gap = (uintptr_t)value.p - colon;
+	if (!f->next)
+		return;
+	if (!value.p || gap < 1 || gap > GAP_MAX)
+		wrong(f, "a header is folded over several lines");
+	else if ((uintptr_t)name.p != f->next)
+		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
+	f->next = (uintptr_t)value.p + value.n + CRLF;
+}
+
+void framing_header(struct framing *f, struct span name, struct span value)
+{
+	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
+	check_place(f, name, value);
+	if (!framing_is_token(name))
+		wrong(f, "a header's name is not a name");
+	else if (!value.p || has_control(value))
+		wrong(f, "a header holds a control character");
+	if (f->wrong)
+		return;
+	for (enum header h = 0; h < HEADER_MAX; h++) {
+		if (!same_word(name, KNOWN[h].name))
+			continue;
+		if (f->value[h].p && KNOWN[h].once)
+			wrong(f, "a header is there twice that may be there once");
+		f->value[h] = value;
+	}
+}
+
+bool framing_target(struct span *target, struct span *host)
+{
+	static const char *const SCHEMES[] = { "http://", "https://" };
+	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
+		size_t begin = strlen(SCHEMES[i]);
+		size_t end = begin;
+		if (target->n < begin || strncasecmp(target->p, SCHEMES[i], begin) != 0)
+			continue;
+		while (end < target->n && target->p[end] != '/' && target->p[end] != '?')
+			end++;
+		*host = (struct span){ target->p + begin, end - begin };
+		*target = (struct span){ target->p + end, target->n - end };
+		return host->n > 0 && !memchr(host->p, '@', host->n);
+	}
+	return true;
+}
+
+void framing_parameter(struct framing *f)
+{
+	f->room += NOTE_BYTES;
+}
+
+enum framing_size framing_size(const struct framing *f, size_t line_n)
+{
+	if (line_n > LINE_MAX_BYTES)
+		return SIZE_LINE;
+	return line_n + f->room > HEAD_MAX_BYTES ? SIZE_HEADERS : SIZE_OK;
+}
+
+static void check_length(struct framing *f)
+{
+	int64_t n = 0;
+	struct span length = f->value[HEADER_CONTENT_LENGTH];
+	if (!length.p)
+		return;
+	if (length.n > 18 || parse_i64(length, 0, INT64_MAX, &n) < 0 || length.p[0] == '-')
+		wrong(f, "Content-Length is not a number");
+	f->length = (uint64_t)n;
+}
+
+static void check_encoding(struct framing *f, const char *version)
+{
+	if (!f->value[HEADER_TRANSFER_ENCODING].p)
+		return;
+	f->chunked = true;
+	if (f->value[HEADER_CONTENT_LENGTH].p)
+		wrong(f, "Content-Length and Transfer-Encoding together");
+	else if (!same_word(f->value[HEADER_TRANSFER_ENCODING], "chunked"))
+		wrong(f, "Transfer-Encoding must be chunked");
+	else if (strcmp(version, "HTTP/1.1") != 0)
+		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
+}
+
+const char *framing_check(struct framing *f, const char *version, const char *head_end)
+{
+	/* A lenient library takes a line that begins with a colon for the empty line. */
+	if (f->next && f->next + CRLF != (uintptr_t)head_end)
+		wrong(f, "the header does not end in an empty line");
+	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
+		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
+	else if (!f->value[HEADER_HOST].p && strcmp(version, "HTTP/1.1") == 0)
+		wrong(f, "the Host header is missing");
+	check_length(f);
+	check_encoding(f, version);
+	return f->wrong;
+}
+
+static bool is_local(struct span authority, const char *scheme, uint16_t port)
+{
+	static const char *const NAMES[] = { "localhost", "127.0.0.1", "[::1]" };
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+		STR_AUTO own = STR_INIT(AUTHORITY_MAX);
+		str_printf(&own, "%s%s%s:%u", scheme, *scheme ? "://" : "", NAMES[i], port);
+		if (same_word(authority, str_c(&own)))
+			return true;
+	}
+	return false;
+}
+
+const char *framing_local(const struct framing *f, const char *scheme, uint16_t port)
+{
+	struct span origin = f->value[HEADER_ORIGIN];
+	struct span site = f->value[HEADER_FETCH_SITE];
+	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
+		return "without logins, this server answers to localhost only: the Host header "
+		       "must be localhost, 127.0.0.1 or [::1], with the port";
+	if (origin.p && !is_local(origin, scheme, port))
+		return "without logins, this server answers no web page but its own (Origin)";
+	if (site.p && !same_word(site, "same-origin") && !same_word(site, "none"))
+		return "without logins, this server answers no web page but its own "
+		       "(Sec-Fetch-Site)";
+	return NULL;
+}
+
+static const struct {
+	const char *name;
+	enum body_type type;
+} TYPES[] = {
+	{ "application/json", BODY_TYPE_JSON },
+	{ "application/yaml", BODY_TYPE_YAML },
+	{ "application/x-yaml", BODY_TYPE_YAML },
+	{ "application/x-www-form-urlencoded", BODY_TYPE_FORM },
+	{ "application/octet-stream", BODY_TYPE_BYTES },
+};
+
+enum body_type framing_body_type(const struct framing *f)
+{
+	struct span type = f->value[HEADER_CONTENT_TYPE];
+	struct span how = f->value[HEADER_CONTENT_ENCODING];
+	if (how.p && !same_word(span_trim(how), "identity"))
+		return BODY_ENCODING_REFUSED;
+	if (!type.p)
+		return BODY_TYPE_TEXT; /* Python's requests sends text so */
+	const char *end = memchr(type.p, ';', type.n);
+	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
+		if (same_word(type, TYPES[i].name))
+			return TYPES[i].type;
+	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
+	return text && framing_is_token((struct span){ type.p + 5, type.n - 5 })
+	           ? BODY_TYPE_TEXT
+	           : BODY_TYPE_REFUSED;
+}
+
+bool request_id_ok(struct span id)
+{
+	for (size_t i = 0; i < id.n; i++)
+		if (!is_alnum(id.p[i]) && id.p[i] != '-')
+			return false;
+	return id.n >= 1 && id.n <= 64;
+}

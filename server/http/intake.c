@@ -1,0 +1,329 @@
+#include "server/http/intake.h"
+
+#include <malloc.h>
+
+#include "base/clock.h"
+#include "server/accounts/account.h"
+#include "server/auth/auth.h"
+#include "server/http/answer.h"
+#include "server/http/edge.h"
+#include "server/http/fields.h"
+#include "server/http/loop.h"
+#include "server/http/query.h"
+#include "server/http/routes.h"
+#include "server/log.h"
+#include "server/logs/output_text.h"
+#include "server/logs/uploads.h"
+#include "server/submit/dry_run.h"
+
+/* Bodies under way of a loop: a flood, and when it is over. */
+enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
+enum { TOKEN_MIN = 80 }; /* no token that anybody signed has fewer bytes */
+
+static void options_reply(struct request *r, struct span path)
+{
+	STR_AUTO methods = STR_INIT(256);
+	route_methods(&methods, path, &r->arena);
+	edge_options(r, str_view(&methods));
+}
+
+static void no_route(struct request *r, struct span path)
+{
+	STR_AUTO methods = STR_INIT(256);
+	if (!r->loop->uploads)
+		route_methods(&methods, path, &r->arena);
+	if (!methods.n) {
+		answer_refuse(
+		    r, 404, "NoApiError",
+		    "there is no such route: / lists them for people, /openapi.json for programs");
+		return;
+	}
+	answer_header(r, "Allow", str_c(&methods));
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, 405, "MethodNotAllowedError", "this path takes other methods: %s",
+	              str_c(&methods));
+	answer_error(r, &e);
+}
+
+#define JOB_TYPES                                                                                  \
+	"the Content-Type of a job must be text/yaml (or any other text/*), application/yaml, "    \
+	"application/x-yaml or application/json"
+#define WITH_CURL "; with curl: -H 'Content-Type: text/yaml'"
+
+/* What the bodies of routes may be. */
+static const struct {
+	unsigned types; /* bits, by enum body_type */
+	const char *wrong;
+} TAKES[BODY_MAX] = {
+	[BODY_JOB] = { 1u << BODY_TYPE_TEXT | 1u << BODY_TYPE_JSON | 1u << BODY_TYPE_YAML,
+	               JOB_TYPES WITH_CURL },
+	[BODY_JOB_V1] = { 1u << BODY_TYPE_TEXT | 1u << BODY_TYPE_JSON | 1u << BODY_TYPE_YAML |
+	                      1u << BODY_TYPE_FORM,
+	                  JOB_TYPES ", and application/x-www-form-urlencoded for v1" WITH_CURL },
+	[BODY_FIELDS] = { 1u << BODY_TYPE_TEXT | 1u << BODY_TYPE_JSON | 1u << BODY_TYPE_FORM,
+	                  "the Content-Type must be application/json, text/* (with JSON in it) or "
+	                  "application/x-www-form-urlencoded" },
+	[BODY_OUTPUT] = { 1u << BODY_TYPE_BYTES,
+	                  "the Content-Type must be application/octet-stream" },
+};
+
+static void refuse_large(struct request *r)
+{
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, TOO_LARGE, "request entity too large: it may have %zu bytes",
+	              r->body.max);
+	r->reply.close = true;
+	answer_error(r, &e);
+}
+
+/* Of a route that takes one, by the header alone. */
+static void check_body(struct request *r, const struct framing *f)
+{
+	enum body_type type = framing_body_type(f);
+	if (type == BODY_ENCODING_REFUSED) {
+		answer_refuse(r, 415, "UnsupportedMediaTypeError",
+		              "a body must come as it is, without Content-Encoding");
+		return;
+	}
+	if (!(TAKES[r->route->body].types & 1u << type)) {
+		answer_refuse(r, 415, "UnsupportedMediaTypeError", TAKES[r->route->body].wrong);
+		return;
+	}
+	r->form = type == BODY_TYPE_FORM;
+	if (r->route->body == BODY_FIELDS && r->body.max > FIELDS_BODY)
+		r->body.max = FIELDS_BODY;
+	if (r->route->body == BODY_OUTPUT)
+		r->body.max = OUTPUT_BODY_MAX;
+	r->too_large = f->length > r->body.max;
+	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
+		refuse_large(r); /* before the body is sent, or for want of a better moment */
+}
+
+static void check_size(struct request *r)
+{
+	enum framing_size size = framing_size(&r->framing, r->line_n);
+	r->reply.close = size != SIZE_OK;
+	if (size == SIZE_LINE)
+		answer_refuse(r, 414, "UriTooLongError", "path and query may have 8 KiB in all");
+	else if (size == SIZE_HEADERS)
+		answer_refuse(r, 431, "HeaderTooLargeError",
+		              "path and headers may have 14 KiB in all, where each header counts "
+		              "as 64 bytes more than it has");
+}
+
+void intake_framing(struct request *r, const char *version, const char *head_end)
+{
+	const char *wrong = framing_check(&r->framing, version, head_end);
+	if (!wrong && r->odd_line)
+		wrong = "the request line is malformed";
+	struct span id = r->framing.value[HEADER_REQUEST_ID];
+	if (wrong) {
+		r->reply.close = true;
+		answer_refuse(r, 400, "InvalidRequestError", wrong);
+		return;
+	}
+	if (request_id_ok(id)) {
+		memcpy(r->id, id.p, id.n);
+		r->id[id.n] = '\0';
+	}
+	check_size(r);
+}
+
+/* Of a request whose sender is known. */
+static void check_known(struct request *r)
+{
+	edge_user(r);
+	if (!r->answered && r->route->before)
+		r->route->before(r);
+}
+
+/* Nobody has to say who he is. */
+static bool is_open(struct request *r)
+{
+	const struct options *o = r->loop->server->options;
+	struct span link;
+	switch (r->route->auth) {
+	case AUTH_NONE:
+		return true;
+	case AUTH_LINK:
+		return query_find(span_of(r->query), "token", &r->arena, &link);
+	case AUTH_V1: /* whoever says who he is, is asked to prove it */
+		return o->compat[0] && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
+	case AUTH_USER:
+	case AUTH_PERSON:
+	case AUTH_POD:
+		break;
+	}
+	return false;
+}
+
+/* What is too large gets its 413 at the end, whoever sent it. */
+static void check_route(struct request *r)
+{
+	if (r->route->body)
+		check_body(r, &r->framing);
+	if (r->answered || r->too_large)
+		return;
+	bool known = r->route->auth == AUTH_POD ? uploads_begin(r) : is_open(r) || auth_begin(r);
+	if (known && !r->answered)
+		check_known(r);
+}
+
+void intake_header(struct request *r)
+{
+	const struct server *s = r->loop->server;
+	const char *scheme = s->tls ? "https" : "http";
+	const char *foreign = s->options->no_auth && !r->loop->uploads
+	                          ? framing_local(&r->framing, scheme, s->port)
+	                          : NULL;
+	struct span path = span_of(r->path);
+	r->looked_at = true;
+	if (foreign) {
+		answer_refuse(r, FORBIDDEN, foreign);
+		return;
+	}
+	edge_check(r);
+	if (r->answered)
+		return;
+	r->route = r->loop->uploads ? uploads_route(r->method, path)
+	                            : route_find(r->method, path, &r->arena, r->args);
+	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->uploads) {
+		options_reply(r, path);
+	} else if (!r->route) {
+		no_route(r, path);
+	} else {
+		check_route(r);
+	}
+}
+
+void intake_known(struct request *r)
+{
+	check_known(r);
+	if (!r->answered)
+		request_go_on(r);
+}
+
+void intake_uncount(struct request *r)
+{
+	struct loop *l = r->loop;
+	l->body_bytes -= r->body_counted;
+	r->body_counted = 0;
+	if (l->body_flood && l->body_bytes < FLOOD_OVER) {
+		l->body_flood = false;
+		(void)malloc_trim(0); /* the C library keeps what is freed below the last body */
+	}
+}
+
+static void body_drop(struct request *r)
+{
+	intake_uncount(r);
+	str_wipe(&r->body);
+}
+
+static void body_put(struct request *r, const char *data, size_t n)
+{
+	struct loop *l = r->loop;
+	str_put(&r->body, data, n);
+	l->body_bytes += r->body.cap - r->body_counted;
+	r->body_counted = r->body.cap;
+	r->too_large = r->body.full;
+	l->body_flood |= l->body_bytes > FLOOD;
+	r->no_room = l->body_bytes > BODIES_MAX;
+	if (r->too_large || r->no_room)
+		body_drop(r);
+}
+
+bool intake_part(struct request *r, const char *data, size_t n)
+{
+	r->received += n;
+	if (r->received > request_swallow_max(r))
+		return false;
+	if (r->route->body && !r->too_large && !r->no_room)
+		body_put(r, data, n);
+	return true;
+}
+
+void intake_end(struct request *r)
+{
+	if (!r->loop->store) { /* gone already; only answers are still on their way */
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return;
+	}
+	intake_uncount(r);
+	if (r->too_large)
+		refuse_large(r);
+	else if (r->no_room)
+		answer_refuse(r, UNAVAILABLE, "too many requests are being sent at once");
+	else
+		r->route->handle(r);
+}
+
+/* Is this what shall be revoked, or looks like a token that stands where it should not? */
+static bool may_be_token(struct span before, struct span segment)
+{
+	const char *dot = memchr(segment.p, '.', segment.n);
+	if (span_is(before, "/tokens") || span_is(before, "/token"))
+		return segment.n > 1 && !span_is(segment, "/check") &&
+		       !span_is(segment, "/application");
+	if (span_starts(segment, "/eyJ")) /* `{"` in base64, how most of them begin */
+		return true;
+	return segment.n > TOKEN_MIN && dot &&
+	       memchr(dot + 1, '.', segment.n - (size_t)(dot + 1 - segment.p));
+}
+
+/* A path as the log may show it: without tokens, and not all of a long one. */
+static void put_path(struct str *out, struct span path)
+{
+	struct span before = SPAN("");
+	size_t left = PATH_SHOWN;
+	while (path.n && left) {
+		const char *slash = memchr(path.p + 1, '/', path.n - 1);
+		struct span segment = { path.p, slash ? (size_t)(slash - path.p) : path.n };
+		struct span shown = may_be_token(before, segment) ? SPAN("/***") : segment;
+		path.p += segment.n;
+		path.n -= segment.n;
+		shown.n = shown.n < left ? shown.n : left;
+		left -= shown.n;
+		str_span(out, shown);
+		before = segment;
+	}
+}
+
+/* What those who run this server may have to mend. */
+static bool is_trouble(const struct request *r)
+{
+	return r->answered && r->reply.status >= 500 && r->reply.status != 501;
+}
+
+void intake_log(const struct request *r)
+{
+	struct line line = log_begin(is_trouble(r) ? LOG_WARN : LOG_INFO, "request");
+	log_text(&line, "id", span_of(r->id));
+	log_text(&line, "method", span_of(r->method ? r->method : "-"));
+	STR_AUTO path = STR_INIT((size_t)2 * PATH_SHOWN);
+	put_path(&path, span_of(r->path));
+	log_text(&line, "path", str_view(&path));
+	log_int(&line, "status", r->answered ? r->reply.status : 0);
+	log_int(&line, "in", (int64_t)r->received);
+	log_int(&line, "out", r->answered ? (int64_t)r->reply.body.n : 0);
+	log_ms(&line, "ms", clock_us() - r->started_us);
+	if (r->peer[0])
+		log_text(&line, "peer", span_of(r->peer));
+	if (r->who)
+		log_text(&line, "user", span_of(r->who->name));
+	if (r->job) {
+		log_text(&line, "job", job_name(r->job));
+		log_text(&line, "framework", span_of(job_hash(r->job)));
+	}
+	if (r->dry_run)
+		log_text(&line, "dryRun", span_of(dry_run_text(r->dry_run)));
+	if (r->warnings.n)
+		log_int(&line, "warnings", (int64_t)(r->warnings.n + r->warnings.dropped));
+	if (!r->answered)
+		log_text(&line, "code", r->why ? SPAN("CutOff") : SPAN("ClientGone"));
+	else if (r->reply.code)
+		log_text(&line, "code", span_of(r->reply.code));
+	if (r->why)
+		log_text(&line, "why", span_of(r->why));
+	log_end(&line);
+}

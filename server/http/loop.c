@@ -1,0 +1,268 @@
+/*
+ * The order of calls is what keeps latency low: answers of the store first, so that replies
+ * go out in the very same round; then what clients sent; then what that leads to is
+ * sent to the store; only then wait.
+ */
+#include "server/http/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "k8s/images/images.h"
+#include "k8s/logs/tail.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/auth/auth.h"
+#include "server/http/http.h"
+#include "server/http/lasting.h"
+#include "server/http/stream_parts.h"
+#include "server/http/worker.h"
+#include "server/jobs/follower.h"
+#include "server/log.h"
+#include "server/logs/uploads.h"
+
+enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
+
+static int fail(struct err *e, const char *what)
+{
+	char text[128];
+	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
+}
+
+static int watch(struct loop *l, int fd, struct err *e)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		return fail(e, "epoll_ctl");
+	return 0;
+}
+
+static struct store *open_store(struct server *s, struct err *e)
+{
+	const struct options *o = s->options;
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	limits.in_flight = (size_t)o->in_flight;
+	limits.queue = (size_t)o->queue;
+	limits.body = (size_t)o->max_answer;
+	limits.per_user = (size_t)o->queue_per_user;
+	limits.bytes = (size_t)o->queue_bytes;
+	if (s->local)
+		return store_local_new(s->local, s->namespace_name, &limits, e);
+	return store_api_new(s->login, s->namespace_name, &limits, e);
+}
+
+static int open_images(struct loop *l, struct err *e)
+{
+	if (!l->server->images)
+		return 0;
+	l->images = images_inbox_new(l->server->images, e);
+	return l->images ? watch(l, images_inbox_fd(l->images), e) : -1;
+}
+
+static int open_work(struct loop *l, struct err *e)
+{
+	if (!l->server->worker)
+		return 0;
+	l->work = worker_inbox_new(l->server->worker, e);
+	return l->work ? watch(l, worker_inbox_fd(l->work), e) : -1;
+}
+
+static int open_tails(struct loop *l, struct err *e)
+{
+	const struct server *s = l->server;
+	if (!s->login)
+		return 0;
+	l->tails = tails_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
+	                     (size_t)s->options->streams_per_user, e);
+	return l->tails ? watch(l, tails_fd(l->tails), e) : -1;
+}
+
+static int tails_wait_ms(const struct loop *l)
+{
+	return l->tails ? tails_timeout_ms(l->tails) : -1;
+}
+
+static int open_followers(struct loop *l, struct err *e)
+{
+	if (!l->server->cache)
+		return 0;
+	l->followers = followers_new(l->server->cache, e);
+	return l->followers ? watch(l, followers_fd(l->followers), e) : -1;
+}
+
+int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
+{
+	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
+	l->not_ready = "the store was not asked yet";
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->epoll_fd < 0 || l->wake_fd < 0)
+		return fail(e, "epoll");
+	l->store = open_store(s, e);
+	if (!l->store || http_start(l, e) < 0)
+		return -1;
+	l->accounts = accounts_new(s->accounts, l->store);
+	l->auth = auth_new(l);
+	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
+	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0 ||
+	    open_tails(l, e) < 0)
+		return -1;
+	return watch(l, http_fd(l), e);
+}
+
+static int earlier(int a, int b)
+{
+	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+static void wait_for_work(struct loop *l, int at_most_ms)
+{
+	struct epoll_event events[EVENTS];
+	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
+	timeout = earlier(timeout, tails_wait_ms(l));
+	timeout = earlier(timeout, lasting_timeout_ms(l));
+	int n = epoll_wait(l->epoll_fd, events, EVENTS, earlier(timeout, at_most_ms));
+	for (int i = 0; i < n; i++) {
+		eventfd_t count;
+		if (events[i].data.fd == l->wake_fd)
+			(void)eventfd_read(l->wake_fd, &count); /* only to make it quiet */
+		else if (l->work && events[i].data.fd == worker_inbox_fd(l->work))
+			worker_inbox_turn(l->work);
+		else if (l->followers && events[i].data.fd == followers_fd(l->followers))
+			followers_turn(l->followers);
+	}
+}
+
+static void turn(struct loop *l)
+{
+	/* Whatever was replaced before this is not used by this loop any more. */
+	atomic_store(&l->generation, atomic_load(&l->server->generation));
+	store_reap(l->store);
+	if (l->tails)
+		tails_turn(l->tails);
+	if (l->images)
+		images_inbox_turn(l->images);
+	lasting_turn(l);
+	http_run(l);
+	store_start(l->store);
+	http_cut(l);
+}
+
+/* Clients that the kernel has accepted already are still ours.  The library takes ten at a time,
+ * and none at its limit of connections. */
+static void take_accepted(struct loop *l)
+{
+	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
+	for (int i = 0; i < ACCEPT_ROUNDS && poll(&fd, 1, 0) == 1; i++)
+		http_run(l);
+	http_run(l);
+}
+
+/* How long to go on at most; 0: enough.  Who has connected but not asked yet, or is between two
+ * requests, may be asking this very moment. */
+static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
+{
+	int64_t passed = clock_ms() - begun_ms;
+	int64_t timeout = l->server->options->drain_timeout_s * 1000;
+	int64_t left = l->requests           ? timeout - passed
+	               : http_connections(l) ? LINGER_MS - passed
+	                                     : 0;
+	return left > 0 ? left : 0;
+}
+
+/* Finish what is under way, within the time for it. */
+static void drain(struct loop *l)
+{
+	take_accepted(l);
+	http_quiesce(l);
+	lasting_stop(l);
+	int64_t begun = clock_ms();
+	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
+		turn(l);
+		if (clock_ms() - begun > LAST_WORDS_MS)
+			streams_cut_ended(l);
+		wait_for_work(l, left < LINGER_MS ? (int)left : LINGER_MS);
+	}
+}
+
+/* Whoever still waits is answered by the end of the store; let that go out. */
+static void finish(struct loop *l)
+{
+	worker_inbox_free(l->work);
+	l->work = NULL;
+	images_inbox_free(l->images);
+	l->images = NULL;
+	tails_free(TAKE(l->tails));
+	auth_free(l->auth);
+	accounts_free(l->accounts);
+	l->auth = NULL;
+	l->accounts = NULL;
+	store_free(l->store);
+	l->store = NULL;
+	streams_cut(l);
+	int64_t end = clock_ms() + FLUSH_MS;
+	do {
+		http_run(l);
+		if (l->requests)
+			(void)usleep(1000);
+	} while (l->requests && clock_ms() < end);
+	http_stop(l);
+	followers_free(TAKE(l->followers));
+	uploads_free(TAKE(l->uploads));
+}
+
+static void *loop_main(void *arg)
+{
+	struct loop *l = arg;
+	while (atomic_load(&l->server->phase) != PHASE_STOP) {
+		turn(l);
+		wait_for_work(l, -1);
+	}
+	drain(l);
+	finish(l);
+	(void)eventfd_write(l->server->ended_fd, 1); /* far from full */
+	return NULL;
+}
+
+int loop_start(struct loop *l, struct err *e)
+{
+	errno = pthread_create(&l->thread, NULL, loop_main, l);
+	return errno ? fail(e, "pthread_create") : 0;
+}
+
+void loop_wake(struct loop *l)
+{
+	(void)eventfd_write(l->wake_fd, 1); /* full means that it is awake already */
+}
+
+void loop_join(struct loop *l)
+{
+	(void)pthread_join(l->thread, NULL); /* our own thread, joined once */
+}
+
+void loop_done(struct loop *l)
+{
+	if (l->http) {
+		http_quiesce(l);
+		http_stop(l);
+	}
+	followers_free(l->followers);
+	uploads_free(l->uploads);
+	worker_inbox_free(l->work);
+	images_inbox_free(l->images);
+	tails_free(l->tails);
+	auth_free(l->auth);
+	accounts_free(l->accounts);
+	if (l->store)
+		store_free(l->store);
+	if (l->epoll_fd >= 0)
+		(void)close(l->epoll_fd);
+	if (l->wake_fd >= 0)
+		(void)close(l->wake_fd);
+}

@@ -1,0 +1,401 @@
+/* The API for programs: paths, out of the table of routes; see openapi.h. */
+#include "server/http/openapi.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/embed.h"
+#include "schema/check.h"
+#include "server/http/answer.h"
+#include "server/http/handlers.h"
+#include "server/http/routes.h"
+
+EMBED(openapi_json, "server/openapi.json");
+
+enum { REFUSALS = 10, TEXT_MAX = 1024, STATUS_TEXT = 8 };
+
+struct refusal {
+	int status;
+	const char *codes;
+};
+
+#define LIST_CHOICE                                                                                \
+	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags"
+#define LIST_PARAMETERS LIST_CHOICE " ListOrder ListOffset ListLimit ListTotal"
+
+/* What routes answer.  Names of schemas and parameters stand in openapi.json. */
+static const struct answer {
+	const char *tag;
+	int status;
+	const char *schema;                /* NULL: text */
+	const char *request;               /* of a route that takes fields */
+	const char *parameter;             /* beside those of the path; blanks between several */
+	struct refusal refusals[REFUSALS]; /* to the first whose status is 0, or all */
+} ANSWERS[ANSWER_MAX] = {
+	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
+	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
+	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
+	                          .refusals = { { 400,
+	                                          "InvalidProtocolError, InvalidParametersError" },
+	                                        { 403, "ForbiddenUserError" },
+	                                        { 404, "NoStorageError" },
+	                                        { 409, "ConflictJobError, IdempotencyError" },
+	                                        { 422, "IdempotencyError" },
+	                                        { 500, "UnknownError" },
+	                                        { 503, "UnavailableError, BeingDeletedError" },
+	                                        { 504, "OutcomeUnknown" } } },
+	[ANSWER_SUBMITTED_V1] = { "jobs", 202, "SubmittedV1", .parameter = "IdempotencyKey",
+	                          .refusals = { { 400,
+	                                          "InvalidParametersError, InvalidProtocolError" },
+	                                        { 403, "ForbiddenUserError" },
+	                                        { 404, "NoStorageError" },
+	                                        { 409, "ConflictJobError, IdempotencyError" },
+	                                        { 422, "IdempotencyError" },
+	                                        { 500, "UnknownError" },
+	                                        { 503, "UnavailableError, BeingDeletedError" },
+	                                        { 504, "OutcomeUnknown" } } },
+	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameter = LIST_PARAMETERS,
+	                  .refusals = { { 400, "InvalidParametersError" } } },
+	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
+	                     .refusals = { { 400, "InvalidParametersError" } } },
+	[ANSWER_CONFIG] = { "jobs", 200, "Config",
+	                    .refusals = { { 403, "ForbiddenUserError" },
+	                                  { 404, "NoJobError, NoJobConfigError" } } },
+	[ANSWER_NO_SSH] = { "jobs", 404, .schema = "Error" },
+	[ANSWER_CHANGED] = { "jobs", 202, "Changed", "Execution",
+	                     .refusals = { { 400, "InvalidParametersError" },
+	                                   { 403, "ForbiddenUserError" },
+	                                   { 404, "NoJobError" },
+	                                   { 500, "UnknownError" } } },
+	[ANSWER_TAGGED] = { "jobs", 200, "Changed", "Tag",
+	                    .refusals = { { 400, "InvalidParametersError" },
+	                                  { 403, "ForbiddenUserError" },
+	                                  { 404, "NoJobError, NoTagError" },
+	                                  { 500, "UnknownError" } } },
+	[ANSWER_SCALED] = { "jobs", 202, "Scaled", "Scale",
+	                    .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
+	                                  { 403, "ForbiddenUserError" },
+	                                  { 404, "NoJobError" },
+	                                  { 409, "ConflictJobError" },
+	                                  { 500, "UnknownError" } } },
+	[ANSWER_EVENTS] = { "jobs", 200, "Events", .parameter = "EventType",
+	                    .refusals = { { 400, "InvalidParametersError" },
+	                                  { 403, "ForbiddenUserError" },
+	                                  { 404, "NoJobError" } } },
+	[ANSWER_TASK] = { "jobs", 200, "TaskAttempts",
+	                  .refusals = { { 400, "InvalidParametersError" },
+	                                { 404, "NoJobError" },
+	                                { 500, "UnknownError" } } },
+	[ANSWER_LOGS] = { "jobs", 200, "LogLocations", .parameter = "TailMode",
+	                  .refusals = { { 403, "ForbiddenUserError" },
+	                                { 404, "NoTaskLogError" },
+	                                { 500, "UnknownError" } } },
+	[ANSWER_LOG] = { "jobs", 200, .parameter = "LogToken TailMode Follow Range",
+	                 .refusals = { { 403, "ForbiddenUserError" },
+	                               { 404, "NoTaskLogError" },
+	                               { 416, "RangeNotSatisfiableError" },
+	                               { 500, "UnknownError" } } },
+	[ANSWER_ATTEMPTS] = { "jobs", 200, "JobAttempts",
+	                      .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
+	[ANSWER_ATTEMPT] = { "jobs", 200, "JobAttempt",
+	                     .refusals = { { 400, "InvalidParametersError" },
+	                                   { 404, "NoJobError" },
+	                                   { 500, "UnknownError" } } },
+	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
+	                    .refusals = { { 400, "InvalidParametersError" },
+	                                  { 404, "NoJobError" } } },
+	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
+	                 .refusals = { { 400, "InvalidParametersError" },
+	                               { 404, "NoJobError" },
+	                               { 500, "UnknownError" } } },
+	[ANSWER_NO_JOB] = { "jobs", 404, .schema = "Error" },
+	[ANSWER_INFO] = { "server", 200, .schema = "Info" },
+	[ANSWER_AUTHN] = { "server", 200, .schema = "Authn" },
+	[ANSWER_LOGIN] = { "tokens", 200, "LoggedIn", "Login",
+	                   .refusals = { { 400, "InvalidParametersError, NoUserError, "
+	                                        "IncorrectPasswordError, NotImplementedError" },
+	                                 { 500, "UnknownError" },
+	                                 { 503, "UnavailableError" } } },
+	[ANSWER_LOGOUT] = { "tokens", 200, "Message",
+	                    .refusals = { { 400, "NotImplementedError" },
+	                                  { 500, "UnknownError" } } },
+	[ANSWER_TOKENS] = { "tokens", 200, "Tokens", .refusals = { { 500, "UnknownError" } } },
+	[ANSWER_TOKEN] = { "tokens", 200, "Token", "NewToken",
+	                   .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
+	                                 { 500, "UnknownError" } } },
+	[ANSWER_REVOKED] = { "tokens", 200, "Message",
+	                     .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
+	                                   { 500, "UnknownError" } } },
+	[ANSWER_CLAIMS] = { "tokens", 200, .schema = "Claims" },
+	[ANSWER_USER] = { "people", 200, "User", .refusals = { { 400, "NoUserError" } } },
+	[ANSWER_USERS] = { "people", 200, .schema = "Users" },
+	[ANSWER_USER_EDITED] = { "people", 201, "Message", "Any",
+	                         .refusals = { { 400,
+	                                         "InvalidParametersError, NoVirtualClusterError" },
+	                                       { 403, "ForbiddenUserError, RemoveAdminError" },
+	                                       { 404, "NoUserError, NoGroupError, NoApiError" },
+	                                       { 405, "NotImplementedError" },
+	                                       { 409, "ConflictUserError" } } },
+	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
+	[ANSWER_LIST] = { "server", 200, .schema = "List" },
+	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { 403, "ForbiddenUserError" } } },
+	[ANSWER_STORAGES] = { "people", 200, "Storages", .parameter = "DefaultStorages" },
+	[ANSWER_STORAGE] = { "people", 200, "Storage", .refusals = { { 404, "NoStorageError" } } },
+	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameter = "Nodes" },
+	[ANSWER_CLUSTER] = { "people", 200, "VirtualCluster",
+	                     .refusals = { { 404, "NoVirtualClusterError" } } },
+	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
+	                  .refusals = { { 404, "NoVirtualClusterError" } } },
+};
+
+/* By what a route demands. */
+static const struct refusal ALWAYS[] = { { 414, "UriTooLongError" },
+	                                 { 429, "TooManyRequestsError" } };
+/* Of a path with a segment of the client's choice, which may be no text. */
+static const struct refusal SEGMENT[] = { { 404, "NoApiError" } };
+static const struct refusal USER[] = { { 401, "UnauthorizedUserError" },
+	                               { 503, "UnavailableError" } };
+static const struct refusal PERSON[] = { { 403, "ForbiddenUserError" } };
+static const struct refusal BODY[] = { { 413, "PayloadTooLargeError" },
+	                               { 415, "UnsupportedMediaTypeError" } };
+
+/* ---- small pieces ---- */
+
+static json_t *schema_ref(const char *name)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_printf(&text, "#/components/schemas/%s", name);
+	return json_pack("{s:s}", "$ref", str_c(&text));
+}
+
+static json_t *content(const char *type, const char *schema)
+{
+	return json_pack("{s:{s:o}}", type, "schema",
+	                 schema ? schema_ref(schema) : json_pack("{s:s}", "type", "string"));
+}
+
+/* get_api_v2_users_user */
+static void put_id(struct str *out, const char *method, const char *path)
+{
+	str_puts(out, method);
+	for (const char *p = path; *p; p++) {
+		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
+		if (letter)
+			str_char(out, *p);
+		else if (p[1] && str_view(out).p[out->n - 1] != '_')
+			str_char(out, '_');
+	}
+}
+
+/* ---- an operation ---- */
+
+static bool takes_job(const struct route *route)
+{
+	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
+}
+
+static void add_parameter(json_t *parameters, struct span name)
+{
+	STR_AUTO ref = STR_INIT(TEXT_MAX);
+	str_printf(&ref, "#/components/parameters/%.*s", (int)name.n, name.p);
+	(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
+}
+
+static void add_parameters(json_t *parameters, const char *names)
+{
+	while (*names) {
+		size_t n = strcspn(names, " ");
+		add_parameter(parameters, (struct span){ names, n });
+		names += n + strspn(names + n, " ");
+	}
+}
+
+static json_t *parameters(const struct route *route)
+{
+	json_t *out = json_array();
+	const char *names = ANSWERS[route->answer].parameter;
+	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
+		STR_AUTO name = STR_INIT(TEXT_MAX);
+		str_put(&name, p + 1, strcspn(p + 1, "}"));
+		(void)json_array_append_new(out,
+		                            json_pack("{s:s, s:s, s:b, s:{s:s, s:i}}", "name",
+		                                      str_c(&name), "in", "path", "required", 1,
+		                                      "schema", "type", "string", "minLength", 1));
+	}
+	if (names)
+		add_parameters(out, names);
+	if (takes_job(route))
+		add_parameters(out, "DryRun");
+	return out;
+}
+
+static json_t *request_body(const struct route *route)
+{
+	json_t *types = json_object();
+	const char *fields = ANSWERS[route->answer].request;
+	bool job = takes_job(route);
+	bool v1 = route->body == BODY_JOB_V1;
+	if (job) {
+		(void)json_object_update_new(types, content("application/yaml", "JobV2"));
+		(void)json_object_update_new(types, content("text/yaml", "JobV2"));
+	}
+	(void)json_object_update_new(types, content("application/json", v1       ? "JobV1"
+	                                                                : job    ? "JobV2"
+	                                                                : fields ? fields
+	                                                                         : "Any"));
+	if (!job || v1)
+		(void)json_object_update_new(
+		    types, content("application/x-www-form-urlencoded", v1       ? "JobV1"
+		                                                        : fields ? fields
+		                                                                 : "Any"));
+	return json_pack("{s:b, s:o}", "required", job, "content", types);
+}
+
+/* A status that is there already gets more codes. */
+static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
+{
+	for (const struct refusal *end = v + n; v < end && v->status; v++) {
+		STR_AUTO status = STR_INIT(STATUS_TEXT);
+		str_int(&status, v->status);
+		json_t *old = json_object_get(responses, str_c(&status));
+		const char *codes = json_string_value(json_object_get(old, "description"));
+		STR_AUTO text = STR_INIT(TEXT_MAX);
+		if (codes && !strstr(codes, v->codes))
+			str_printf(&text, "%s, ", codes);
+		str_puts(&text, codes && strstr(codes, v->codes) ? codes : v->codes);
+		(void)json_object_set_new(responses, str_c(&status),
+		                          json_pack("{s:s, s:o}", "description", str_c(&text),
+		                                    "content",
+		                                    content("application/json", "Error")));
+	}
+}
+
+static json_t *responses_of(const struct route *route)
+{
+	const struct answer *a = &ANSWERS[route->answer];
+	STR_AUTO status = STR_INIT(STATUS_TEXT);
+	json_t *out = json_object();
+	str_int(&status, a->status);
+	const char *type = route->answer == ANSWER_CONFIG ? "text/yaml"
+	                   : a->schema                    ? "application/json"
+	                                                  : "text/plain";
+	(void)json_object_set_new(out, str_c(&status),
+	                          json_pack("{s:s, s:o}", "description",
+	                                    a->status < 300 ? "All is well." : "NoJobError",
+	                                    "content", content(type, a->schema)));
+	if (takes_job(route))
+		(void)json_object_set_new(out, "200",
+		                          json_pack("{s:s, s:o}", "description",
+		                                    "A dry run: what would be made.", "content",
+		                                    content("application/json", "Tried")));
+	if (route->answer == ANSWER_LOG)
+		(void)json_object_set_new(out, "206",
+		                          json_pack("{s:s, s:o}", "description",
+		                                    "The range of what is kept.", "content",
+		                                    content(type, NULL)));
+	add_refusals(out, a->refusals, REFUSALS);
+	add_refusals(out, ALWAYS, sizeof(ALWAYS) / sizeof(ALWAYS[0]));
+	if (strchr(route->path, '{'))
+		add_refusals(out, SEGMENT, sizeof(SEGMENT) / sizeof(SEGMENT[0]));
+	if (route->auth != AUTH_NONE)
+		add_refusals(out, USER, sizeof(USER) / sizeof(USER[0]));
+	if (route->auth == AUTH_PERSON)
+		add_refusals(out, PERSON, sizeof(PERSON) / sizeof(PERSON[0]));
+	if (route->body != BODY_NONE)
+		add_refusals(out, BODY, sizeof(BODY) / sizeof(BODY[0]));
+	return out;
+}
+
+/* "The same." is for who reads the table from the top. */
+static const char *summary_of(const struct route *route)
+{
+	while (route > ROUTES && strncmp(route->doc, "The same", 8) == 0)
+		route--;
+	return route->doc;
+}
+
+static json_t *operation(const struct route *route, const char *method)
+{
+	STR_AUTO id = STR_INIT(TEXT_MAX);
+	put_id(&id, method, route->path);
+	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
+	                        summary_of(route), "tags", ANSWERS[route->answer].tag, "parameters",
+	                        parameters(route), "responses", responses_of(route));
+	if (route->body != BODY_NONE)
+		(void)json_object_set_new(out, "requestBody", request_body(route));
+	if (route->auth == AUTH_NONE)
+		(void)json_object_set_new(out, "security", json_array());
+	else if (route->auth == AUTH_PERSON)
+		(void)json_object_set_new(out, "security", json_pack("[{s:[]}]", "bearer"));
+	else if (route->auth == AUTH_LINK || route->auth == AUTH_V1)
+		(void)json_object_set_new(out, "security", json_pack("[{}, {s:[]}]", "bearer"));
+	return out;
+}
+
+/* ---- the document ---- */
+
+static void method_of(struct str *out, const struct route *route)
+{
+	const char *method = strcmp(route->method, "*") == 0 ? "GET" : route->method;
+	for (; *method; method++)
+		str_char(out, (char)(*method | 0x20));
+}
+
+static json_t *paths(void)
+{
+	json_t *out = json_object();
+	for (size_t i = 0; i < N_ROUTES; i++) {
+		STR_AUTO method = STR_INIT(STATUS_TEXT);
+		method_of(&method, &ROUTES[i]);
+		if (!json_object_get(out, ROUTES[i].path))
+			(void)json_object_set_new(out, ROUTES[i].path, json_object());
+		(void)json_object_set_new(json_object_get(out, ROUTES[i].path), str_c(&method),
+		                          operation(&ROUTES[i], str_c(&method)));
+	}
+	return out;
+}
+
+/* Of what is built in: it can be read. */
+static json_t *load(struct span text)
+{
+	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+	assert(v);
+	return v;
+}
+
+static void add_jobs(json_t *schemas)
+{
+	json_auto_t *v1 = load(schema_text(SCHEMA_V1));
+	json_auto_t *v2 = load(schema_text(SCHEMA_V2));
+	openapi_schema(schemas, "JobV1", v1);
+	openapi_schema(schemas, "JobV2", v2);
+}
+
+void openapi_page(struct str *out)
+{
+	json_auto_t *doc = load(EMBEDDED(openapi_json));
+	(void)json_object_set_new(json_object_get(doc, "info"), "version",
+	                          json_string(REST_LIT_VERSION));
+	(void)json_object_set_new(doc, "paths", paths());
+	add_jobs(json_object_get(json_object_get(doc, "components"), "schemas"));
+	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
+	str_puts(out, text);
+	str_char(out, '\n');
+}
+
+/* Made when it is first asked for, which takes as long as a hundred jobs; then only read. */
+static struct str made = STR_INIT(REPLY_MAX);
+
+static void make(void)
+{
+	openapi_page(&made);
+}
+
+void openapi_get(struct request *r)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, make); /* cannot fail */
+	str_span(&r->reply.body, str_view(&made));
+	answer_json(r, 200);
+}

@@ -1,0 +1,121 @@
+#pragma once
+/*
+ * One HTTP request, from its first line to its log line, and what a handler may do
+ * with it.  A handler runs on the loop's thread when the request is there as a whole
+ * and either answers at once (answer_*), or calls request_wait, keeps the pointer and
+ * answers later, from that same thread.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "server/http/framing.h"
+#include "server/http/peer.h"
+
+struct MHD_Connection;
+struct MHD_Response;
+struct loop;
+struct route;
+struct job;
+struct objects;
+struct account;
+struct lasting;
+struct stream;
+struct upload;
+struct cached;
+struct claim;
+
+enum {
+	REQUEST_ID_MAX = 64,
+	ROUTE_ARGS = 6,
+	REPLY_HEADERS = 12,
+	PATH_SHOWN = 200, /* bytes of a path that the log shows */
+	REPLY_MAX = 1 << 20,
+	SWALLOW = 1 << 20,          /* bytes of body that are taken and thrown away */
+	SWALLOW_CHUNKED = 64 << 20, /* the same of a body that does not say its length */
+};
+
+/* Whether a job is tried only: no; by this server; and by the API server, too (dry_run.h). */
+enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
+
+/* What is answered.  Header names are static text; values live in the request's arena. */
+struct reply {
+	int status;
+	const char *type; /* Content-Type */
+	const char *code; /* error code, for the log; NULL if none */
+	struct str body;
+	struct {
+		const char *name, *value;
+	} headers[REPLY_HEADERS];
+	size_t n_headers;
+	bool close; /* the connection is not fit for another request */
+};
+
+struct request {
+	struct loop *loop;
+	struct MHD_Connection *connection;
+	char id[REQUEST_ID_MAX + 1];
+	const char *method, *path; /* path as sent, without the query; in the arena */
+	struct span host;  /* of a target in absolute form, in the arena; p is NULL of others */
+	const char *query; /* what follows the ?, as sent; "" if nothing does; in the arena */
+	struct framing framing; /* valid while the header is looked at */
+	const struct route *route;
+	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
+	int64_t started_us;
+	struct str body;     /* may hold secrets; grows as it comes */
+	size_t body_counted; /* bytes of it that count in loop->body_bytes */
+	size_t received;     /* bytes of body that came, kept or not */
+	size_t line_n;       /* bytes of path and query in the request line */
+	bool odd_line;       /* with blanks, or control characters, where none may be */
+	bool seen;           /* the header is there */
+	bool looked_at;      /* ... and was judged */
+	bool form;           /* ... by its type, it is a form */
+	bool too_large, no_room, answered, waiting;
+	bool whole;                /* all of it has come */
+	struct MHD_Response *kept; /* an answer that goes out when all has come */
+	bool in_header; /* waits since the header was looked at: the library shows it once more */
+	bool secret;    /* wipe the arena */
+	/* Where it comes from, by the connection, or by the header of a trusted proxy (edge.h). */
+	struct peer client;
+	char peer[PEER_TEXT];    /* the same, as text */
+	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL: pages may not read this */
+	/* Who asks (auth.h); NULL on routes for anyone, and until it is known. */
+	struct account *who;
+	const char *why;   /* it was refused, for the log only: of a 401, or of any 5xx */
+	bool application;  /* by an application token, or one that counts as such */
+	const char *token; /* the token itself, in the arena, wiped; NULL without one */
+	int64_t token_iat_s, token_exp_s; /* as it says; -1: not said */
+	const struct cached *job_known;   /* that it is about (job_find.h), a reference; or NULL */
+	struct reply reply;
+	struct arena arena;
+	void *state;             /* of a handler that waits; in the arena */
+	struct lasting *lasting; /* it waits for things to happen (lasting.h) */
+	struct stream *stream;   /* its answer comes bit by bit (stream.h) */
+	struct upload *upload;   /* of a task's output (uploads.h); in the arena */
+	/* Of a submission. */
+	struct notes warnings;
+	const struct job *job;
+	enum dry_run dry_run;
+	bool yaml;             /* of what it shows */
+	struct objects *shown; /* what it shows; in the arena */
+	size_t held;           /* bytes that the store was told of (store_hold); or dry_run_hold */
+	size_t detail_held;    /* of a large answer about a job (job_look.h) */
+	const char *key;       /* Idempotency-Key, in the arena; NULL without one */
+	const char *value;     /* what is kept of it; the same */
+	struct claim *claim;   /* of that key (idempotency.h); the same */
+	bool v1;
+};
+
+/* Bytes of a body that are taken, kept or not; who sends more is cut off. */
+size_t request_swallow_max(const struct request *r);
+/* The connection sleeps until an answer is given, or request_go_on is called.  Nothing, if it does
+ * already. */
+void request_wait(struct request *r);
+/* The header of a request that waits has passed: take the rest of it. */
+void request_go_on(struct request *r);
+/* Give the answer that r->reply holds; wakes the connection if it waits. */
+void answer_send(struct request *r);
+/* Add a header to the reply; the value is copied. */
+void answer_header(struct request *r, const char *name, const char *value);

@@ -1,0 +1,51 @@
+#pragma once
+/*
+ * An answer whose body comes bit by bit: large lists, events as they happen, logs.  What is written
+ * waits in a buffer of --stream-buffer bytes until the client takes it.
+ *
+ * Who writes on his own (a list) is asked for more by `more` whenever there is room.  Who writes
+ * when something happens calls stream_put, which says when there is no room: then it is too slow,
+ * and is to be cut off (events), or its source is to pause until `more` is called (logs).
+ *
+ * Streams that wait for things to happen (`lasting`) count (lasting.h): at most --streams-per-user
+ * of a user, and at most a quarter of --connections of a loop.  They end after --stream-lifetime,
+ * when the token is good no more, or when the server stops, with what `last` writes, and the client
+ * comes again.  Who takes nothing for --idle-timeout is cut off.  All of one stream on its loop's
+ * thread; only handlers and these calls write, and `gone` never comes from within stream_put,
+ * stream_end or stream_cut.
+ */
+#include "server/http/request.h"
+
+struct stream;
+
+struct stream_calls {
+	/* There is room: write what there is; stream_end after the last. May be NULL. */
+	void (*more)(struct stream *s, void *arg);
+	/* Its time is over (stream_why): write the last words, if any; it is ended afterwards.  May
+	 * be NULL. */
+	void (*last)(struct stream *s, void *arg);
+	/* Each --stream-heartbeat on a lasting one: write something, to show that it lives.  May be
+	 * NULL. */
+	void (*heartbeat)(struct stream *s, void *arg);
+	/* It is over, by whomever: nothing may be written any more.  Called once, always. */
+	void (*gone)(void *arg);
+	bool lasting;
+	/* It comes to its end without anything having to happen: a server that stops waits for it.
+	 */
+	bool finishes;
+};
+
+/* Begin to answer r with this; headers that are added before (answer_header) are in it.  NULL if r
+ * has been answered without one: 429 or 503, for there are too many or the server stops; or to a
+ * HEAD, which has no body.  Then nobody is called. */
+struct stream *stream_open(struct request *r, int status, const char *type,
+                           const struct stream_calls *calls, void *arg);
+/* false: there is no room, and nothing of it was taken. */
+bool stream_put(struct stream *s, struct span bytes);
+size_t stream_room(const struct stream *s);
+/* That was all: it ends when the client has taken it. */
+void stream_end(struct stream *s);
+/* End it at once, so that the client sees that it is not whole. */
+void stream_cut(struct stream *s);
+/* In `last`: "lifetime", "shutdown" (the server's), or "token" (is good no more). */
+const char *stream_why(const struct stream *s);

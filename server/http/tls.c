@@ -1,0 +1,306 @@
+/*
+ * Files are opened once, looked at by their descriptors and read whole; only what is sound as a
+ * whole is shown.  A kubelet that swaps its directory between the two reads leaves a key that does
+ * not belong to the certificate: refused, and read again when the time stamps are found changed.
+ */
+#include "server/http/tls.h"
+
+#include <gnutls/abstract.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "server/file.h"
+
+enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };
+
+struct tls_chain {
+	atomic_size_t refs;
+	gnutls_pcert_st certs[CHAIN_MAX];
+	unsigned n;
+	gnutls_privkey_t key;
+	time_t end_s;
+};
+
+/* By which a file is known to be another, or changed. */
+struct stamp {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec written, changed;
+};
+
+struct pem {
+	const char *option, *path;
+	struct str text;
+	struct stat stat;
+};
+
+struct tls {
+	const char *cert_file, *key_file;
+	pthread_mutex_t lock; /* for the pointer only */
+	struct tls_chain *chain;
+	struct stamp cert_stamp, key_stamp; /* of what was read last, sound or not */
+	char warning[512];
+};
+
+/* ---- files ---- */
+
+static struct stamp stamp_of(const struct stat *st)
+{
+	return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_mtim, st->st_ctim };
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool same_file(const struct stamp *a, const struct stamp *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       same_time(a->written, b->written) && same_time(a->changed, b->changed);
+}
+
+static int complain(struct err *e, const struct pem *f, const char *what)
+{
+	return err_set(e, 400, NULL, "%s: %s: %s", f->option, f->path, what);
+}
+
+static int read_file(struct pem *f, struct err *e)
+{
+	if (file_read_regular(f->path, &f->text, &f->stat, e) == 0)
+		return 0;
+	e->http = 400;
+	return err_wrap(e, "%s", f->option);
+}
+
+/* ---- a chain and its key ---- */
+
+static void free_chain(struct tls_chain *c)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		gnutls_pcert_deinit(&c->certs[i]);
+	if (c->key)
+		gnutls_privkey_deinit(c->key);
+	free(c);
+}
+
+static gnutls_datum_t datum_of(struct pem *f)
+{
+	return (gnutls_datum_t){ (unsigned char *)f->text.p, (unsigned)f->text.n };
+}
+
+static int import_certs(struct tls_chain *c, struct pem *f, struct err *e)
+{
+	gnutls_datum_t text = datum_of(f);
+	unsigned n = CHAIN_MAX;
+	int r = gnutls_pcert_list_import_x509_raw(c->certs, &n, &text, GNUTLS_X509_FMT_PEM,
+	                                          GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED |
+	                                              GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
+	if (r == GNUTLS_E_CERTIFICATE_LIST_UNSORTED)
+		return complain(e, f,
+		                "its certificates are not in order: the server's own comes first, "
+		                "then the one that signed it");
+	if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
+		return complain(e, f, "has more than 16 certificates");
+	if (r < 0 || n == 0)
+		return complain(e, f, "has no certificate that can be read (PEM)");
+	c->n = n;
+	return 0;
+}
+
+static int import_key(struct tls_chain *c, struct pem *f, struct err *e)
+{
+	gnutls_datum_t text = datum_of(f);
+	if (gnutls_privkey_init(&c->key) < 0)
+		abort(); /* out of memory, as in xmalloc */
+	int r = gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
+	if (r < 0 && span_find(str_view(&f->text), 0, "ENCRYPTED") != SIZE_MAX)
+		return complain(e, f, "is encrypted: there is nobody here to ask for its password");
+	return r < 0 ? complain(e, f, "has no private key that can be read (PEM)") : 0;
+}
+
+static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
+{
+	size_t n = KEY_ID;
+	return gnutls_pubkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &n) == 0 && n == KEY_ID;
+}
+
+static bool belong_together(const struct tls_chain *c)
+{
+	unsigned char shown[KEY_ID];
+	unsigned char held[KEY_ID];
+	gnutls_pubkey_t own = NULL;
+	if (gnutls_pubkey_init(&own) < 0)
+		abort(); /* out of memory, as in xmalloc */
+	bool same = gnutls_pubkey_import_privkey(own, c->key, 0, 0) == 0 && key_id(own, held) &&
+	            key_id(c->certs[0].pubkey, shown) && memcmp(shown, held, KEY_ID) == 0;
+	gnutls_pubkey_deinit(own);
+	return same;
+}
+
+static bool is_weak(const struct tls_chain *c)
+{
+	unsigned bits = 0;
+	int algorithm = gnutls_pubkey_get_pk_algorithm(c->certs[0].pubkey, &bits);
+	return algorithm < 0 || gnutls_pk_bits_to_sec_param((gnutls_pk_algorithm_t)algorithm,
+	                                                    bits) < GNUTLS_SEC_PARAM_MEDIUM;
+}
+
+static time_t end_of(struct tls_chain *c)
+{
+	gnutls_x509_crt_t crt = NULL;
+	if (gnutls_pcert_export_x509(&c->certs[0], &crt) < 0)
+		return (time_t)-1;
+	time_t end = gnutls_x509_crt_get_expiration_time(crt);
+	gnutls_x509_crt_deinit(crt);
+	return end;
+}
+
+static int check_chain(struct tls_chain *c, const struct pem *cert, const struct pem *key,
+                       struct err *e)
+{
+	if (!belong_together(c))
+		return err_set(e, 400, NULL,
+		               "--tls-key: %s is not the key of the certificate in %s", key->path,
+		               cert->path);
+	if (is_weak(c))
+		return complain(e, cert, "its key is too short: RSA must have 2048 bits");
+	c->end_s = end_of(c);
+	return 0;
+}
+
+static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err *e)
+{
+	struct tls_chain *c = xcalloc(1, sizeof(*c));
+	atomic_init(&c->refs, 1);
+	if (import_certs(c, cert, e) == 0 && import_key(c, key, e) == 0 &&
+	    check_chain(c, cert, key, e) == 0)
+		return c;
+	free_chain(c);
+	return NULL;
+}
+
+/* ---- what is odd ---- */
+
+static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *key)
+{
+	time_t left = c->end_s - time(NULL);
+	const char *odd = file_warning(&key->stat, true);
+	t->warning[0] = '\0';
+	/* What does not fit is cut off. */
+	if (c->end_s != (time_t)-1 && left <= 0)
+		(void)snprintf(t->warning, sizeof(t->warning),
+		               "%s: the certificate has expired: clients will refuse it",
+		               t->cert_file);
+	else if (c->end_s != (time_t)-1 && left < SOON_S)
+		(void)snprintf(t->warning, sizeof(t->warning),
+		               "%s: the certificate expires in %ld hours", t->cert_file,
+		               (long)(left / 3600));
+	else if (odd)
+		(void)snprintf(t->warning, sizeof(t->warning), "%s: %s", t->key_file, odd);
+}
+
+/* ---- all of it ---- */
+
+static void replace(struct tls *t, struct tls_chain *c)
+{
+	(void)pthread_mutex_lock(&t->lock); /* ours, and sound */
+	struct tls_chain *old = t->chain;
+	t->chain = c;
+	(void)pthread_mutex_unlock(&t->lock);
+	tls_drop(old);
+}
+
+static int load(struct tls *t, struct err *e)
+{
+	struct pem cert = { "--tls-cert", t->cert_file, STR_INIT(FILE_BYTES), { 0 } };
+	struct pem key = { "--tls-key", t->key_file, STR_SECRET(FILE_BYTES), { 0 } };
+	struct tls_chain *c = NULL;
+	if (read_file(&cert, e) == 0 && read_file(&key, e) == 0)
+		c = chain_new(&cert, &key, e);
+	t->cert_stamp = stamp_of(&cert.stat);
+	t->key_stamp = stamp_of(&key.stat);
+	if (c) {
+		look_at(t, c, &key);
+		replace(t, c);
+	}
+	str_done(&cert.text);
+	str_wipe(&key.text);
+	return c ? 0 : -1;
+}
+
+static bool changed(const struct tls *t)
+{
+	/* What cannot be looked at is like a file of zeroes. */
+	struct stat cert = { 0 };
+	struct stat key = { 0 };
+	(void)stat(t->cert_file, &cert);
+	(void)stat(t->key_file, &key);
+	struct stamp cert_stamp = stamp_of(&cert);
+	struct stamp key_stamp = stamp_of(&key);
+	return !same_file(&cert_stamp, &t->cert_stamp) || !same_file(&key_stamp, &t->key_stamp);
+}
+
+struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
+{
+	struct tls *t = xcalloc(1, sizeof(*t));
+	t->cert_file = cert_file;
+	t->key_file = key_file;
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	if (load(t, e) == 0)
+		return t;
+	tls_free(t);
+	return NULL;
+}
+
+int tls_refresh(struct tls *t, bool force, struct err *e)
+{
+	if (!force && !changed(t))
+		return 0;
+	return load(t, e) < 0 ? -1 : 1;
+}
+
+const char *tls_warning(const struct tls *t)
+{
+	return t->warning[0] ? t->warning : NULL;
+}
+
+void tls_free(struct tls *t)
+{
+	if (!t)
+		return;
+	tls_drop(t->chain);
+	(void)pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+struct tls_chain *tls_hold(struct tls *t)
+{
+	(void)pthread_mutex_lock(&t->lock); /* ours, and sound */
+	struct tls_chain *c = t->chain;
+	atomic_fetch_add(&c->refs, 1);
+	(void)pthread_mutex_unlock(&t->lock);
+	return c;
+}
+
+void tls_drop(struct tls_chain *c)
+{
+	if (c && atomic_fetch_sub(&c->refs, 1) == 1)
+		free_chain(c);
+}
+
+struct gnutls_pcert_st *tls_chain_certs(struct tls_chain *c, unsigned *n)
+{
+	*n = c->n;
+	return c->certs;
+}
+
+struct gnutls_privkey_st *tls_chain_key(struct tls_chain *c)
+{
+	return c->key;
+}

@@ -1,0 +1,269 @@
+/* See job_find.h.  What a path calls a job is read by job_id.c. */
+#include "server/jobs/job_find.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cache.h"
+#include "k8s/transport/explain.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/http/answer.h"
+#include "server/http/edge.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+#include "server/jobs/job_id.h"
+
+/* A job that is looked for; in the request's arena. */
+struct search {
+	struct request *r;
+	job_found *found;
+	struct job_id id;
+	bool warm;
+};
+
+/* A document that is asked for; likewise. */
+struct reading {
+	struct request *r;
+	const struct cached *job;
+	job_doc_came *came;
+};
+
+/* ---- answers ---- */
+
+static void no_job(struct request *r)
+{
+	answer_refuse(r, 404, "NoJobError", "there is no such job");
+}
+
+/* These are for those who run the server, and say what to do. */
+static bool is_explained(int status)
+{
+	return status == 401 || status == 403 || status == 404 || status == 507;
+}
+
+void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply)
+{
+	ERR_AUTO e = { 0 };
+	struct span why = reply->message;
+	struct store_request asked = { .verb = verb, .kind = KIND_FRAMEWORK };
+	if (reply->outcome == STORE_NOT_FOUND)
+		(void)err_set(&e, 404, "NoJobError", "there is no such job");
+	else if (reply->outcome == STORE_REFUSED && is_explained(reply->status))
+		explain(&e, &asked, reply);
+	else if (reply->outcome == STORE_REFUSED)
+		(void)err_set(&e, UNKNOWN_ERROR, "the API server refuses it: %.*s", (int)why.n,
+		              why.p);
+	else
+		(void)err_set(&e, UNAVAILABLE, "the store of jobs does not answer: %.*s; try again",
+		              (int)why.n, why.p);
+	answer_error(r, &e);
+}
+
+/* ---- who may ---- */
+
+static bool uses_cluster(const struct account *who, const char *cluster)
+{
+	const struct facts *f = &who->facts;
+	for (size_t i = 0; i < f->n_virtual_clusters; i++)
+		if (span_is(f->virtual_clusters[i], cluster))
+			return true;
+	return f->any_virtual_cluster;
+}
+
+/* What nobody owns is the admins', however visible the rest is. */
+static bool may_see(const struct request *r, const struct cached *job)
+{
+	const char *visibility = r->loop->server->options->visibility;
+	if (!job->user[0])
+		return false;
+	if (strcmp(visibility, "all") == 0)
+		return true;
+	return r->who && strcmp(visibility, "vc") == 0 && uses_cluster(r->who, job->cluster);
+}
+
+bool job_may(const struct request *r, const struct cached *job, enum job_need need)
+{
+	bool own =
+	    r->who && (r->who->admin || (job->user[0] && strcmp(r->who->name, job->user) == 0));
+	switch (need) {
+	case JOB_ANY:
+	case JOB_LOOK:
+		return true;
+	case JOB_SEE:
+		return own || may_see(r, job);
+	case JOB_OWN:
+		return own;
+	}
+	return false;
+}
+
+static void forbid(struct request *r)
+{
+	static const char *const VC = "this is for the job's owner, users of its virtual cluster, "
+				      "and admins (--visibility vc)";
+	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
+	if (r->route->need == JOB_SEE && vc)
+		answer_refuse(r, FORBIDDEN, VC);
+	else
+		answer_refuse(r, FORBIDDEN, "this is for the job's owner and admins");
+}
+
+/* Takes the reference. */
+static void deliver(struct search *s, const struct cached *job)
+{
+	struct request *r = s->r;
+	assert(!r->job_known); /* one job, once */
+	r->job_known = job;
+	if (job_may(r, job, r->route->need))
+		s->found(r, job);
+	else
+		forbid(r);
+}
+
+/* ---- in the store ---- */
+
+static void ask(struct request *r, const char *name, store_callback *done, void *arg)
+{
+	const struct loop *l = r->loop;
+	store_request(l->store,
+	              &(struct store_request){
+			  .verb = STORE_GET,
+			  .kind = KIND_FRAMEWORK,
+			  .name = name,
+			  .whole = true,
+			  .user = r->who ? r->who->name : NULL,
+			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
+			  .done = done,
+			  .arg = arg,
+		      });
+	request_wait(r);
+}
+
+/* Another server may have made it a moment ago: then the cache learns of it here. */
+static void got(void *arg, const struct store_reply *reply)
+{
+	struct search *s = arg;
+	struct cached *job = NULL;
+	if (reply->outcome != STORE_OK) {
+		job_store_failed(s->r, STORE_GET, reply);
+		return;
+	}
+	if (scan_valid(reply->body, SCAN_DEPTH_MAX))
+		job = cached_new(reply->body);
+	if (!job || !job_id_fits(&s->id, job)) {
+		cached_drop(job);
+		no_job(s->r);
+		return;
+	}
+	if (s->r->loop->server->cache)
+		cache_note(s->r->loop->server->cache, cached_hold(job));
+	deliver(s, job);
+}
+
+/* ---- in the cache ---- */
+
+static const struct cached *find_named(const struct view *v, const char *name)
+{
+	return name ? view_find(v, span_of(name)) : NULL;
+}
+
+/* A reference, or NULL. */
+static const struct cached *find_known(struct search *s)
+{
+	struct cache *cache = s->r->loop->server->cache;
+	if (!cache)
+		return NULL;
+	CACHE_VIEW_AUTO *view = cache_view(cache);
+	s->warm = view_warm(view);
+	const struct cached *c = find_named(view, s->id.name);
+	if (c && job_id_fits(&s->id, c))
+		return cached_hold(c);
+	c = s->r->route->need == JOB_OWN ? NULL : find_named(view, s->id.alias);
+	return c && job_id_fits_alias(&s->id, c) ? cached_hold(c) : NULL;
+}
+
+/* {user} and {job} stand in paths of v1 only. */
+static bool read_id(struct request *r, struct job_id *id)
+{
+	if (route_names_user(r->route))
+		return job_id_pair(r->args[0], r->args[1], &r->arena, id);
+	return job_id_read(r->args[0], &r->arena, id);
+}
+
+/* Clients of PAI 0.8, where jobs had no users, ask for NAME: one's own job, if no Framework of
+ * others is called so. */
+static const struct cached *find_own(struct search *s)
+{
+	struct request *r = s->r;
+	struct job_id own;
+	if (!s->warm || s->id.user.p || !r->who ||
+	    !span_starts(span_of(r->route->path), "/api/v1/") ||
+	    !job_id_pair(span_of(r->who->name), r->args[0], &r->arena, &own))
+		return NULL;
+	s->id = own;
+	return find_known(s);
+}
+
+void job_find(struct request *r, job_found *found)
+{
+	struct search *s = ARENA_NEW(&r->arena, struct search, 1);
+	s->r = r;
+	s->found = found;
+	if (!read_id(r, &s->id)) {
+		no_job(r);
+		return;
+	}
+	const struct cached *job = find_known(s);
+	if (!job)
+		job = find_own(s);
+	bool of_others = !s->id.user.p; /* which no server of ours makes */
+	const char *name = s->id.name;
+	if (!name && r->route->need != JOB_OWN)
+		name = s->id.alias;
+	bool missing = !name || (s->warm && of_others);
+	if (job)
+		deliver(s, job);
+	else if (!missing && edge_lookup(r))
+		ask(r, name, got, s);
+	else if (missing || s->warm)
+		no_job(r);
+	else
+		edge_lookup_refuse(r);
+}
+
+/* ---- its document ---- */
+
+static void doc_got(void *arg, const struct store_reply *reply)
+{
+	const struct reading *reading = arg;
+	struct request *r = reading->r;
+	if (reply->outcome != STORE_OK)
+		job_store_failed(r, STORE_GET, reply);
+	else if (!span_is(reply->uid, reading->job->uid) ||
+	         !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		no_job(r); /* it was made anew meanwhile */
+	else
+		reading->came(r, reading->job, arena_span(&r->arena, reply->body));
+}
+
+void job_doc(struct request *r, const struct cached *job, job_doc_came *came)
+{
+	struct span doc;
+	if (cached_doc(job, &r->arena, &doc)) {
+		came(r, job, doc);
+		return;
+	}
+	struct reading *reading = ARENA_NEW(&r->arena, struct reading, 1);
+	*reading = (struct reading){ r, job, came };
+	ask(r, job->name, doc_got, reading);
+}
+
+void job_id_text(struct str *out, const struct cached *job)
+{
+	if (job->legacy)
+		str_puts(out, job->name);
+	else
+		str_printf(out, "%s~%s", job->user, job->job);
+}

@@ -1,0 +1,598 @@
+/*
+ * GET the pod; is it the right one?  GET its log; hand on each piece, at the client's pace.
+ *
+ * A reading belongs to the request until its log has begun, then to the stream; of the end of a log
+ * there is no stream, but a ring, which is answered when all has come.  When the pod is gone, or
+ * the kubelet says in the place of the log that there is none, the end of its output may be kept in
+ * a ConfigMap: then that is the answer.
+ */
+#include "server/logs/log_read.h"
+
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "k8s/logs/tail.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/http/answer.h"
+#include "server/http/http_request.h"
+#include "server/http/loop.h"
+#include "server/http/range.h"
+#include "server/http/stream.h"
+#include "server/logs/kubelet_text.h"
+#include "server/logs/output_text.h"
+
+#define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
+
+enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000, ROLE_MAX = 63 };
+
+static const char TYPE[] = "text/plain; charset=utf-8";
+
+struct reading {
+	struct request *r; /* until it is answered */
+	struct log_link link;
+	bool follow;
+	int refused;        /* what the API server answered instead of the log; 0: nothing yet */
+	log_looked *looked; /* only this is asked; NULL: the log itself */
+	const char *pod, *container_id; /* the second is "" if it is not known */
+	struct tail *tail;              /* NULL: not yet, or no more */
+	struct stream *stream;          /* NULL: not yet */
+	struct str held;                /* a last line that may be a message of the kubelet */
+	bool within;                    /* what was handed on ends within a line */
+	/* Of the end only: the last bytes, the oldest at ring + at once it is full. */
+	char *ring;
+	size_t size, n, at;
+};
+
+static void reading_free(struct reading *g)
+{
+	if (g->ring)
+		wipe(g->ring, g->size);
+	free(g->ring);
+	str_wipe(&g->held);
+	free(g);
+}
+
+/* ---- answers ---- */
+
+/* Ends the reading. */
+static void refuse(struct reading *g, int status, const char *code, const char *message)
+{
+	answer_refuse(g->r, status, code, message);
+	reading_free(g);
+}
+
+/* "what: why", in the arena. */
+static const char *because(struct reading *g, const char *what, struct span why)
+{
+	return arena_printf(&g->r->arena, "%s: %.*s", what, (int)why.n, why.p);
+}
+
+#define RIGHTS                                                                                     \
+	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
+		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
+
+/* ranges: "bytes", or "none" where the length is not known, for it is still being written. */
+static void set_headers(struct request *r, const char *ranges)
+{
+	answer_header(r, "Content-Security-Policy", "sandbox");
+	answer_header(r, "Content-Disposition", "inline");
+	answer_header(r, "Accept-Ranges", ranges);
+}
+
+/* What the API server says instead of a log. */
+static void refuse_log(struct reading *g)
+{
+	switch (g->refused) {
+	case 400:
+		refuse(g, NO_TASK_LOG, "there is no log yet: the container has not started");
+		break;
+	case 403:
+		refuse(g, RIGHTS);
+		break;
+	case 404:
+		refuse(g, LOG_GONE);
+		break;
+	case 429:
+	case 503:
+		refuse(g, UNAVAILABLE, "the API server has too much to do; try again");
+		break;
+	default:
+		refuse(g, UNKNOWN_ERROR,
+		       arena_printf(&g->r->arena,
+		                    "the API server answered %d instead of the log: it may not "
+		                    "reach the kubelet of the task's node",
+		                    g->refused));
+		break;
+	}
+}
+
+/* ---- what is kept ---- */
+
+static unsigned streams_of(struct span file)
+{
+	return span_is(file, "stdout")   ? OUTPUT_STDOUT
+	       : span_is(file, "stderr") ? OUTPUT_STDERR
+	       : span_is(file, "all")    ? OUTPUT_BOTH
+	                                 : 0;
+}
+
+/* false: it has no name that an output could be kept by. */
+static bool output_of(const struct log_link *l, struct output_id *id)
+{
+	*id = (struct output_id){ .framework = l->framework,
+		                  .framework_uid = l->framework_uid,
+		                  .role = l->role,
+		                  .pod_uid = l->pod_uid };
+	for (size_t i = 0; i < l->role.n; i++)
+		if (!is_lower_alnum(l->role.p[i]))
+			return false;
+	return l->role.n > 0 && l->role.n <= ROLE_MAX &&
+	       parse_i64(l->index, 0, INT32_MAX, &id->index) == 0 &&
+	       parse_i64(l->attempt, 0, INT32_MAX, &id->attempt) == 0 &&
+	       parse_i64(l->retry, 0, INT32_MAX, &id->retry) == 0;
+}
+
+static void looked(struct reading *g, enum log_there there, int64_t dropped)
+{
+	struct request *r = g->r;
+	struct log_link l = g->link;
+	log_looked *done = g->looked;
+	reading_free(g);
+	done(r, &l, there, dropped);
+}
+
+/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
+static enum range wanted_range(const struct request *r, size_t size, size_t *from, size_t *n)
+{
+	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
+	*from = 0;
+	*n = size;
+	return range_read(may ? request_header(r, "Range") : NULL, size, from, n);
+}
+
+/* All of it, or the range that the client asks for. */
+static void answer_bytes(struct request *r, struct span all)
+{
+	size_t from;
+	size_t n;
+	enum range range = wanted_range(r, all.n, &from, &n);
+	set_headers(r, "bytes");
+	if (range == RANGE_NONE) {
+		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
+		answer_refuse(r, NO_SUCH_RANGE, "the log ends before this range");
+		return;
+	}
+	if (range == RANGE_PART)
+		answer_header(
+		    r, "Content-Range",
+		    arena_printf(&r->arena, "bytes %zu-%zu/%zu", from, from + n - 1, all.n));
+	r->reply.body = STR_SECRET(OUTPUT_CONTENT_MAX);
+	str_put(&r->reply.body, all.p + from, n);
+	r->reply.status = range == RANGE_PART ? 206 : 200;
+	r->reply.type = TYPE;
+	answer_send(r);
+}
+
+static void answer_kept(struct reading *g, struct span frames)
+{
+	struct request *r = g->r;
+	size_t most = (size_t)r->loop->server->options->log_tail;
+	STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
+	output_put(&text, frames, streams_of(g->link.file));
+	struct span all = str_view(&text);
+	size_t skip = g->link.tail && !g->follow && all.n > most ? all.n - most : 0;
+	answer_bytes(r, (struct span){ all.p + skip, all.n - skip });
+	reading_free(g);
+}
+
+static void kept_came(void *arg, const struct store_reply *reply)
+{
+	struct reading *g = arg;
+	struct output_id id;
+	struct output_facts facts = { 0 };
+	struct span frames;
+	bool silent = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS ||
+	              reply->outcome == STORE_FULL;
+	bool there = reply->outcome == STORE_OK && output_of(&g->link, &id) &&
+	             output_read(reply->body, &id, &g->r->arena, &facts, &frames);
+	if (silent)
+		refuse(g, UNAVAILABLE,
+		       because(g, "the API server does not answer", reply->message));
+	else if (g->looked)
+		looked(g, there ? LOG_KEPT : LOG_NONE, facts.dropped);
+	else if (there)
+		answer_kept(g, frames);
+	else if (g->refused)
+		refuse_log(g);
+	else
+		refuse(g, LOG_GONE);
+}
+
+/* The pod is gone: is the end of its output kept? */
+static void ask_kept(struct reading *g)
+{
+	struct output_id id;
+	struct loop *loop = g->r->loop;
+	if (!streams_of(g->link.file) && g->refused) {
+		refuse_log(g);
+	} else if (!streams_of(g->link.file)) {
+		refuse(g, NO_TASK_LOG,
+		       "the pod of this task is gone, and with it what pai-runtime did before "
+		       "the task began");
+	} else if (!output_of(&g->link, &id)) {
+		refuse(g, NO_TASK_LOG, "there is no such task");
+	} else if (!loop->store) {
+		refuse(g, UNAVAILABLE, "this server is shutting down");
+	} else {
+		request_wait(g->r);
+		store_request(
+		    loop->store,
+		    &(struct store_request){
+			.verb = STORE_GET,
+			.kind = KIND_CONFIGMAP,
+			.name = output_name(&g->r->arena, &id),
+			.whole = true,
+			.user = g->link.user,
+			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
+			.done = kept_came,
+			.arg = g,
+		    });
+	}
+}
+
+/* The pod may be going at this very moment, and the end of its output be kept already. */
+static void log_refused(struct reading *g, int status)
+{
+	g->refused = status;
+	if (status == 403 || status == 429 || status == 503)
+		refuse_log(g);
+	else
+		ask_kept(g);
+}
+
+/* ---- the end of a log ---- */
+
+static void ring_put(struct reading *g, struct span bytes)
+{
+	for (size_t done = 0; done < bytes.n;) {
+		size_t room = g->size - g->at;
+		size_t n = bytes.n - done < room ? bytes.n - done : room;
+		memcpy(g->ring + g->at, bytes.p + done, n);
+		g->at = (g->at + n) % g->size;
+		g->n = g->n + n < g->size ? g->n + n : g->size;
+		done += n;
+	}
+}
+
+static void answer_ring(struct reading *g)
+{
+	struct request *r = g->r;
+	size_t first = g->n < g->size ? 0 : g->at;
+	r->reply.body = STR_SECRET(g->size);
+	str_put(&r->reply.body, g->ring + first, g->n - first);
+	str_put(&r->reply.body, g->ring, first);
+	r->reply.status = 200;
+	r->reply.type = TYPE;
+	set_headers(r, "none");
+	answer_send(r);
+	reading_free(g);
+}
+
+/* ---- what the stream calls ---- */
+
+static void more(struct stream *s, void *arg)
+{
+	const struct reading *g = arg;
+	(void)s;
+	if (g->tail)
+		tail_go_on(g->tail);
+}
+
+static void last(struct stream *s, void *arg)
+{
+	struct reading *g = arg;
+	(void)s;
+	if (g->tail)
+		tail_cancel(TAKE(g->tail));
+}
+
+static void gone(void *arg)
+{
+	last(NULL, arg);
+	reading_free(arg);
+}
+
+static const struct stream_calls WHOLE = { .more = more, .gone = gone };
+static const struct stream_calls FOLLOWED = {
+	.more = more, .last = last, .gone = gone, .lasting = true
+};
+
+/* ---- what the tail calls ---- */
+
+/* false: it was answered without a stream, and g is gone. */
+static bool open_stream(struct reading *g)
+{
+	set_headers(g->r, "none");
+	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
+	if (g->stream)
+		return true;
+	if (g->tail)
+		tail_cancel(TAKE(g->tail));
+	reading_free(g);
+	return false;
+}
+
+/* What the task has written.  The same. */
+static bool hand_on(struct reading *g, struct span bytes)
+{
+	if (g->ring) {
+		ring_put(g, bytes);
+		return true;
+	}
+	if (!g->stream && !open_stream(g))
+		return false;
+	(void)stream_put(g->stream, bytes); /* `came` has seen that there is room */
+	return true;
+}
+
+/* The first bytes may be a message of the kubelet, so the stream is not opened before them, unless
+ * the client would wait for long. */
+static bool began(void *arg, bool silent)
+{
+	return !silent || open_stream(arg);
+}
+
+/* Room is left in the stream for what is held. */
+static bool came(void *arg, struct span bytes)
+{
+	struct reading *g = arg;
+	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
+		return false;
+	str_span(&g->held, bytes);
+	size_t n = kubelet_text_begins(str_view(&g->held), g->within);
+	if (n == 0)
+		return true;
+	g->within = g->held.p[n - 1] != '\n';
+	if (hand_on(g, (struct span){ g->held.p, n })) {
+		g->held.n -= n;
+		memmove(g->held.p, g->held.p + n, g->held.n);
+	}
+	return true;
+}
+
+/* All of it came.  Without a log, what the kubelet says is the same as its 404. */
+static void came_whole(struct reading *g)
+{
+	struct span held = str_view(&g->held);
+	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
+	if (message && !g->stream && g->n == 0)
+		log_refused(g, 404);
+	else if (message || hand_on(g, held)) {
+		if (g->stream)
+			stream_end(g->stream);
+		else
+			answer_ring(g);
+	}
+}
+
+static void ended(void *arg, const struct tail_end *end)
+{
+	struct reading *g = arg;
+	g->tail = NULL;
+	if (end->outcome == TAIL_WHOLE)
+		came_whole(g);
+	else if (g->stream)
+		stream_cut(g->stream);
+	else if (end->outcome == TAIL_REFUSED)
+		log_refused(g, end->status);
+	else
+		refuse(g, UNAVAILABLE,
+		       because(g, "the log could not be read", span_of(end->message)));
+}
+
+static void open_log(struct reading *g, const char *container)
+{
+	ERR_AUTO e = { 0 };
+	const struct options *o = g->r->loop->server->options;
+	if (g->link.tail && !g->follow) {
+		g->size = (size_t)o->log_tail;
+		g->ring = xmalloc(g->size);
+	}
+	g->held = STR_SECRET(KUBELET_TEXT_MAX + TAIL_PIECE);
+	g->tail = tail_open(g->r->loop->tails,
+	                    &(struct tail_request){
+				.pod = g->pod,
+				.container = container,
+				.user = g->link.user,
+				.lines = g->link.tail ? TAIL_LINES : 0,
+				.follow = g->follow,
+				.patience_ms = o->deadline_s * 1000,
+				.began = began,
+				.came = came,
+				.ended = ended,
+				.arg = g,
+			    },
+	                    &e);
+	if (g->tail)
+		return;
+	answer_error(g->r, &e);
+	reading_free(g);
+}
+
+/* ---- the pod ---- */
+
+static bool has_text(struct span object, const char *key, struct span wanted, struct arena *a)
+{
+	struct span text;
+	return scan_string(scan_get(object, key), a, &text) && span_eq(text, wanted);
+}
+
+/* Made by the ConfigMap of an attempt of this Framework, as FrameworkController does. */
+static bool has_owner(struct span meta, const char *framework, struct arena *a)
+{
+	struct scan s = scan_begin(scan_get(meta, "ownerReferences"));
+	struct span wanted = span_of(arena_printf(a, "%s-attempt", framework));
+	for (struct span owner; scan_item(&s, &owner);)
+		if (has_text(owner, "kind", SPAN("ConfigMap"), a) &&
+		    has_text(owner, "name", wanted, a))
+			return true;
+	return false;
+}
+
+static bool is_his(const struct log_link *l, struct span pod, struct arena *a)
+{
+	struct span meta = scan_get(pod, "metadata");
+	struct span labels = scan_get(meta, "labels");
+	return has_text(meta, "uid", span_of(l->pod_uid), a) &&
+	       has_text(labels, "FC_FRAMEWORK_NAME", span_of(l->framework), a) &&
+	       has_text(labels, "FC_TASKROLE_NAME", l->role, a) &&
+	       has_text(labels, "FC_TASK_INDEX", l->index, a) && has_owner(meta, l->framework, a);
+}
+
+/* "app", as OpenPAI and this server call it; of others' pods the first.  NULL: there is none. */
+static const char *find_container(const struct log_link *l, struct span pod, struct arena *a)
+{
+	bool runtime = span_is(l->file, "runtime");
+	struct span wanted = runtime ? SPAN("init") : SPAN("app");
+	const char *first = NULL;
+	struct span list = scan_path(pod, "spec", runtime ? "initContainers" : "containers", NULL);
+	struct scan s = scan_begin(list);
+	for (struct span one, name; scan_item(&s, &one);) {
+		if (!scan_string(scan_get(one, "name"), a, &name))
+			continue;
+		if (span_eq(name, wanted))
+			return arena_dup(a, name);
+		if (!first && !runtime)
+			first = arena_dup(a, name);
+	}
+	return first;
+}
+
+/* Behind "containerd://"; "" of a container that was not made yet. */
+static const char *id_of(const struct log_link *l, struct span pod, const char *container,
+                         struct arena *a)
+{
+	bool runtime = span_is(l->file, "runtime");
+	const char *statuses = runtime ? "initContainerStatuses" : "containerStatuses";
+	struct scan s = scan_begin(scan_path(pod, "status", statuses));
+	for (struct span one, id; scan_item(&s, &one);) {
+		if (!has_text(one, "name", span_of(container), a) ||
+		    !scan_string(scan_get(one, "containerID"), a, &id))
+			continue;
+		size_t scheme = span_find(id, 0, "://");
+		size_t begin = scheme == SIZE_MAX ? 0 : scheme + 3;
+		return arena_dup(a, (struct span){ id.p + begin, id.n - begin });
+	}
+	return "";
+}
+
+static void pod_came(struct reading *g, struct span pod)
+{
+	struct arena *a = &g->r->arena;
+	if (!scan_valid(pod, DEPTH) || !is_his(&g->link, pod, a)) {
+		ask_kept(g);
+		return;
+	}
+	if (g->looked) {
+		looked(g, LOG_OF_POD, 0);
+		return;
+	}
+	const char *container = find_container(&g->link, pod, a);
+	if (!container) {
+		refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
+		return;
+	}
+	g->container_id = id_of(&g->link, pod, container, a);
+	open_log(g, container);
+}
+
+static void pod_answered(void *arg, const struct store_reply *reply)
+{
+	struct reading *g = arg;
+	switch (reply->outcome) {
+	case STORE_OK:
+		pod_came(g, reply->body);
+		break;
+	case STORE_NOT_FOUND:
+		ask_kept(g);
+		break;
+	case STORE_REFUSED:
+		if (reply->status == 403)
+			refuse(g, RIGHTS);
+		else
+			refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
+		break;
+	case STORE_EXISTS:
+	case STORE_CONFLICT:
+	case STORE_BUSY:
+	case STORE_AMBIGUOUS:
+	case STORE_FULL:
+	case STORE_OUTCOME_MAX:
+		refuse(g, UNAVAILABLE,
+		       because(g, "the API server does not answer", reply->message));
+		break;
+	}
+}
+
+/* As FrameworkController makes it: FRAMEWORK-ROLE-INDEX.  NULL if no pod can have it. */
+static const char *pod_name(const struct log_link *l, struct arena *a)
+{
+	int64_t index;
+	if (parse_i64(l->index, 0, INT32_MAX, &index) < 0)
+		return NULL;
+	const char *name = arena_printf(a, "%s-%.*s-%lld", l->framework, (int)l->role.n, l->role.p,
+	                                (long long)index);
+	return strlen(name) <= POD_NAME_MAX ? name : NULL;
+}
+
+static void begin(struct request *r, struct reading how)
+{
+	struct loop *loop = r->loop;
+	const char *pod = pod_name(&how.link, &r->arena);
+	if (!loop->tails) {
+		answer_refuse(
+		    r, NO_TASK_LOG,
+		    "this server keeps jobs in a directory: there are no pods, and no logs");
+		return;
+	}
+	if (!pod) {
+		answer_refuse(r, NO_TASK_LOG, "there is no such task");
+		return;
+	}
+	struct reading *g = xcalloc(1, sizeof(*g));
+	*g = how;
+	g->r = r;
+	g->pod = pod;
+	if (!g->link.pod_uid[0]) {
+		ask_kept(g);
+		return;
+	}
+	request_wait(r);
+	store_request(loop->store,
+	              &(struct store_request){
+			  .verb = STORE_GET,
+			  .kind = KIND_POD,
+			  .name = pod,
+			  .whole = true,
+			  .user = g->link.user,
+			  .deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
+			  .done = pod_answered,
+			  .arg = g,
+		      });
+}
+
+void log_look(struct request *r, const struct log_link *l, log_looked *done)
+{
+	struct reading how = { .link = *l, .looked = done };
+	how.link.file = SPAN("all");
+	begin(r, how);
+}
+
+void log_read(struct request *r, const struct log_link *l, bool follow)
+{
+	begin(r, (struct reading){ .link = *l, .follow = follow });
+}

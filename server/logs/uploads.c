@@ -1,0 +1,552 @@
+/*
+ * From a token to what is kept.  One after the other for each job:
+ *
+ *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
+ *	-> GET of the index -> CREATE or PATCH of it (again if another server was faster)
+ *	-> CREATE of the output -> DELETE of those that had to go
+ *
+ * The index comes first, so that what is kept never takes more than the bound; if the server is
+ * killed in between, the upload that is repeated finds its line there and goes on.
+ */
+#include "server/logs/uploads.h"
+
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/clock.h"
+#include "base/crypto/sha256.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cache.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/auth/auth.h"
+#include "server/auth/credentials.h"
+#include "server/auth/lookup.h"
+#include "server/http/answer.h"
+#include "server/http/intake.h"
+#include "server/http/loop.h"
+#include "server/http/query.h"
+#include "server/http/rate.h"
+#include "server/http/routes.h"
+#include "server/logs/output_index.h"
+#include "server/logs/task_find.h"
+
+enum {
+	UPLOADS_MAX = 256, /* under way */
+	REVIEWS_PER_SECOND = 100,
+	ADDRESS_UPLOADS = 120, /* per minute */
+	ADDRESSES = 4096,
+	DEADLINE_MS = 5000, /* pai-runtime waits no longer */
+	TRIES = 8,
+	FRAMEWORK_NAME = 32, /* hex digits of those that this server makes */
+	LINES_MAX = 256 << 10,
+	OBJECT_MAX = 256 << 10,
+};
+
+struct upload {
+	struct request *r;
+	struct upload *next; /* of those that are being kept */
+	struct output_id id;
+	struct span index_text; /* id.index as the pod's name has it */
+	struct output_facts facts;
+	struct output_entry entry;
+	struct output_index index;
+	struct span packed;
+	int64_t tasks;   /* of the job */
+	int64_t dropped; /* bytes of output that the pod did not keep */
+	int tries;
+	int64_t deadline_ms;
+	struct str body;
+};
+
+struct uploads {
+	struct rate *addresses, *reviews;
+	size_t n;             /* under way, from their header on */
+	struct upload *first; /* being kept, or waiting for others of their job */
+};
+
+struct uploads *uploads_new(void)
+{
+	struct uploads *u = xcalloc(1, sizeof(*u));
+	u->addresses = rate_new(ADDRESS_UPLOADS, 60, ADDRESSES);
+	u->reviews = rate_new(REVIEWS_PER_SECOND, 1, 1);
+	return u;
+}
+
+void uploads_free(struct uploads *u)
+{
+	if (!u)
+		return;
+	rate_free(u->addresses);
+	rate_free(u->reviews);
+	free(u);
+}
+
+/* ---- whose it is ---- */
+
+static void refuse_busy(struct request *r, const char *why)
+{
+	r->why = why;
+	answer_refuse(r, UNAVAILABLE, "the output cannot be taken at the moment; try again");
+}
+
+static void refuse_foreign(struct request *r, const char *why)
+{
+	r->why = why;
+	answer_refuse(r, FORBIDDEN, "this token is not that of a task's pod as it is now");
+}
+
+/* FRAMEWORK-ROLE-INDEX: as FrameworkController names pods of Frameworks that this server makes. */
+static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
+{
+	struct span rest;
+	if (name.n <= FRAMEWORK_NAME + 1 || name.p[FRAMEWORK_NAME] != '-')
+		return false;
+	for (size_t i = 0; i < FRAMEWORK_NAME; i++)
+		if (hex_value(name.p[i]) < 0)
+			return false;
+	rest = (struct span){ name.p + FRAMEWORK_NAME + 1, name.n - FRAMEWORK_NAME - 1 };
+	const char *dash = memchr(rest.p, '-', rest.n);
+	if (!dash || dash == rest.p)
+		return false;
+	size_t role_n = (size_t)(dash - rest.p);
+	u->id.framework = arena_dup(a, (struct span){ name.p, FRAMEWORK_NAME });
+	u->id.role = arena_span(a, (struct span){ rest.p, role_n });
+	u->index_text = arena_span(a, (struct span){ dash + 1, rest.n - role_n - 1 });
+	return parse_i64(u->index_text, 0, INT32_MAX, &u->id.index) == 0;
+}
+
+static bool is_account(const struct server *s, const struct reviewed *who)
+{
+	STR_AUTO wanted = STR_INIT(SUBJECT_MAX);
+	str_printf(&wanted, "system:serviceaccount:%s:%s", s->namespace_name,
+	           s->options->service_account);
+	return span_is(str_view(&wanted), who->subject);
+}
+
+static void take_identity(struct upload *u, const struct reviewed *who)
+{
+	struct request *r = u->r;
+	if (!is_account(r->loop->server, who))
+		refuse_foreign(r, "the token of another service account");
+	else if (!who->pod_uid[0] || !read_pod_name(u, span_of(who->pod_name), &r->arena))
+		refuse_foreign(r, "the token is not bound to a task's pod");
+	else
+		u->id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
+}
+
+static void token_reviewed(void *arg, enum finding f, const struct reviewed *who, const char *why)
+{
+	struct upload *u = arg;
+	struct request *r = u->r;
+	if (f == FINDING_GOOD) {
+		take_identity(u, who);
+	} else if (f == FINDING_BAD) {
+		r->why = "the API server does not vouch for the token";
+		answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
+	} else {
+		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
+	}
+	if (!r->answered)
+		intake_known(r);
+}
+
+static bool refuse_often(struct request *r, int64_t wait_s)
+{
+	if (!wait_s)
+		return false;
+	answer_header(r, "Retry-After", arena_printf(&r->arena, "%lld", (long long)wait_s));
+	answer_refuse(r, 429, "TooManyRequestsError",
+	              "too many uploads from this address in a minute");
+	return true;
+}
+
+bool uploads_begin(struct request *r)
+{
+	struct uploads *all = r->loop->uploads;
+	struct credentials c;
+	int64_t now = clock_ms();
+	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
+	r->upload = u;
+	u->r = r;
+	u->body = STR_INIT(OBJECT_MAX);
+	all->n++;
+	if (refuse_often(r, rate_take(all->addresses, span_of(r->peer), now)))
+		return true;
+	if (all->n > UPLOADS_MAX)
+		refuse_busy(r, "too many uploads at once");
+	else if (!r->loop->store)
+		refuse_busy(r, "this server is shutting down");
+	else if (auth_take_token(r, &c) && rate_take(all->reviews, SPAN("all"), now))
+		refuse_busy(r, "too many TokenReviews in this second");
+	if (r->answered)
+		return true;
+	struct question q = { .how = LOOKUP_REVIEW,
+		              .token = span_of(r->token),
+		              .user = "",
+		              .audience = OUTPUT_AUDIENCE };
+	request_wait(r);
+	/* Nobody abandons it: when the store ends, it is called back, and r is still there. */
+	(void)lookup_start(r->loop, &q, token_reviewed, u);
+	return false;
+}
+
+/* ---- asking the store ---- */
+
+static void upload_ask(struct upload *u, enum object_kind kind, struct store_request q)
+{
+	q.kind = kind;
+	q.whole = true;
+	q.deadline_ms = u->deadline_ms;
+	q.arg = u;
+	store_request(u->r->loop->store, &q);
+}
+
+static void upload_keep(struct upload *u);
+
+/* It has been answered: the next of the same job. */
+static void upload_finish(struct upload *u)
+{
+	struct upload **link = &u->r->loop->uploads->first;
+	const char *framework = u->id.framework;
+	while (*link != u)
+		link = &(*link)->next;
+	*link = u->next;
+	for (struct upload *n = *link; n; n = n->next) {
+		if (strcmp(n->id.framework, framework) != 0)
+			continue;
+		upload_keep(n);
+		return;
+	}
+}
+
+static void upload_answer(struct upload *u)
+{
+	u->r->reply.status = 204;
+	answer_send(u->r);
+	upload_finish(u);
+}
+
+static void upload_refuse(struct upload *u, int status, const char *code, const char *message)
+{
+	answer_refuse(u->r, status, code, message);
+	upload_finish(u);
+}
+
+/* What the store says instead. */
+static void upload_fail(struct upload *u, const struct store_reply *reply)
+{
+	struct request *r = u->r;
+	if (reply->outcome == STORE_REFUSED) {
+		r->why = arena_dup(&r->arena, reply->message);
+		answer_refuse(r, UNKNOWN_ERROR, "the API server refuses to keep the output");
+	} else {
+		refuse_busy(r, arena_dup(&r->arena, reply->message));
+	}
+	upload_finish(u);
+}
+
+/* ---- the output ---- */
+
+static void removed(void *name, const struct store_reply *reply)
+{
+	(void)reply; /* it goes with the job at the latest */
+	free(name);
+}
+
+static void upload_remove_displaced(struct upload *u)
+{
+	for (size_t i = 0; i < u->index.n; i++) {
+		const struct output_entry *e = &u->index.v[i];
+		if (!e->displaced)
+			continue;
+		struct output_id id = u->id;
+		id.role = e->role;
+		id.index = e->index;
+		id.attempt = e->attempt;
+		id.retry = e->retry;
+		char *name = xstrdup(output_name(&u->r->arena, &id));
+		store_request(u->r->loop->store,
+		              &(struct store_request){ .verb = STORE_DELETE,
+		                                       .kind = KIND_CONFIGMAP,
+		                                       .name = name,
+		                                       .deadline_ms = u->deadline_ms,
+		                                       .done = removed,
+		                                       .arg = name });
+	}
+}
+
+static void kept_read(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	struct output_facts facts;
+	struct span frames;
+	if (reply->outcome != STORE_OK)
+		upload_fail(u, reply);
+	else if (output_read(reply->body, &u->id, &u->r->arena, &facts, &frames) &&
+	         strcmp(facts.sha, u->facts.sha) == 0)
+		upload_answer(u);
+	else
+		upload_refuse(u, 409, "OutputKeptError",
+		              "another output of this task attempt is kept already");
+}
+
+static void output_made(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	if (reply->outcome == STORE_OK) {
+		upload_remove_displaced(u);
+		upload_answer(u);
+	} else if (reply->outcome == STORE_EXISTS) {
+		upload_ask(u, KIND_CONFIGMAP,
+		           (struct store_request){ .verb = STORE_GET,
+		                                   .name = output_name(&u->r->arena, &u->id),
+		                                   .done = kept_read });
+	} else {
+		upload_fail(u, reply);
+	}
+}
+
+static void upload_make(struct upload *u)
+{
+	str_done(&u->body);
+	u->body = STR_INIT(OBJECT_MAX);
+	output_write(&u->body, &u->id, &u->facts, u->packed, &u->r->arena);
+	upload_ask(u, KIND_CONFIGMAP,
+	           (struct store_request){ .verb = STORE_CREATE,
+	                                   .name = output_name(&u->r->arena, &u->id),
+	                                   .body = { str_view(&u->body) },
+	                                   .done = output_made });
+}
+
+/* ---- the index ---- */
+
+static void upload_ask_index(struct upload *u);
+
+static void index_written(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	bool moved = reply->outcome == STORE_EXISTS || reply->outcome == STORE_CONFLICT ||
+	             reply->outcome == STORE_NOT_FOUND;
+	if (reply->outcome == STORE_OK)
+		upload_make(u);
+	else if (moved && ++u->tries < TRIES)
+		upload_ask_index(u);
+	else
+		upload_fail(u, reply);
+}
+
+static void upload_pack(struct upload *u, size_t most)
+{
+	struct span all = str_view(&u->r->body);
+	struct span last = output_last(all, most, &u->r->arena);
+	u->packed = output_pack(last, &u->r->arena);
+	u->entry.bytes = (int64_t)u->packed.n;
+	u->facts.dropped = u->dropped + (int64_t)(output_content(all) - output_content(last));
+}
+
+/* As much as there is room for, in u->packed.  false: none. */
+static bool upload_fit(struct upload *u)
+{
+	int64_t budget = u->r->loop->server->options->output_bytes;
+	const struct output_entry *announced = output_index_find(&u->index, &u->entry);
+	upload_pack(u, output_share(u->entry.failed, u->tasks, budget));
+	int64_t room =
+	    announced ? announced->bytes : output_index_room(&u->index, &u->entry, budget);
+	for (size_t most = (size_t)room; most && u->entry.bytes > room; most /= 2)
+		upload_pack(u, most);
+	return room > 0;
+}
+
+/* Write it into the index: a new one, or the one of that version. */
+static void upload_announce(struct upload *u, struct span version)
+{
+	STR_AUTO lines = STR_INIT(LINES_MAX);
+	output_index_add(&u->index, &u->entry);
+	output_index_lines(&lines, &u->index);
+	str_done(&u->body);
+	u->body = STR_INIT((size_t)2 * LINES_MAX);
+	if (version.n)
+		output_index_patch(&u->body, version, str_view(&lines));
+	else
+		output_index_write(&u->body, &u->id, str_view(&lines), &u->r->arena);
+	upload_ask(u, KIND_CONFIGMAP,
+	           (struct store_request){ .verb = version.n ? STORE_PATCH : STORE_CREATE,
+	                                   .name = output_index_name(&u->r->arena, u->id.framework),
+	                                   .body = { str_view(&u->body) },
+	                                   .done = index_written });
+}
+
+static void index_came(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	bool there = reply->outcome == STORE_OK;
+	if (!there && reply->outcome != STORE_NOT_FOUND) {
+		upload_fail(u, reply);
+		return;
+	}
+	if (!output_index_read(there ? reply->body : SPAN(""), u->id.framework_uid, &u->r->arena,
+	                       &u->index)) {
+		refuse_busy(u->r, "the outputs of an earlier job of this name are still there");
+		upload_finish(u);
+		return;
+	}
+	if (!upload_fit(u))
+		upload_refuse(u, TOO_LARGE,
+		              "the outputs of this job take all of --output-bytes already");
+	else if (output_index_find(&u->index, &u->entry))
+		upload_make(u);
+	else
+		upload_announce(u, there ? reply->resource_version : SPAN(""));
+}
+static void upload_ask_index(struct upload *u)
+{
+	upload_ask(u, KIND_CONFIGMAP,
+	           (struct store_request){ .verb = STORE_GET,
+	                                   .name = output_index_name(&u->r->arena, u->id.framework),
+	                                   .done = index_came });
+}
+
+/* ---- the task ---- */
+
+enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
+
+/* Does the document name this pod?  Then u knows which attempt it is. */
+static enum task_match match_task(struct upload *u, const struct cached *job, struct span doc)
+{
+	struct arena *a = &u->r->arena;
+	struct task_found task;
+	if (job->deleting)
+		return TASK_OTHER;
+	if (!task_find(doc, u->id.role, u->index_text, a, &task) || !task.pod_uid[0])
+		return TASK_UNKNOWN;
+	if (strcmp(task.pod_uid, u->id.pod_uid) != 0)
+		return TASK_OTHER;
+	u->id.framework_uid = arena_dup(a, span_of(job->uid));
+	u->id.attempt = task.attempt;
+	u->id.retry = task.retry;
+	u->tasks = job->tasks;
+	u->entry.role = u->id.role;
+	u->entry.index = u->id.index;
+	u->entry.attempt = u->id.attempt;
+	u->entry.retry = u->id.retry;
+	return TASK_MATCHES;
+}
+
+static enum task_match match_reply(struct upload *u, const struct store_reply *reply)
+{
+	struct cached *job =
+	    scan_valid(reply->body, SCAN_DEPTH_MAX) ? cached_new(reply->body) : NULL;
+	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
+	cached_drop(job);
+	return match;
+}
+
+static void framework_came(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
+		upload_fail(u, reply);
+		return;
+	}
+	switch (reply->outcome == STORE_OK ? match_reply(u, reply) : TASK_OTHER) {
+	case TASK_MATCHES:
+		upload_ask_index(u);
+		break;
+	case TASK_UNKNOWN:
+		refuse_busy(u->r, "the status of the job does not name the pod yet");
+		upload_finish(u);
+		break;
+	case TASK_OTHER:
+		refuse_foreign(u->r, "the status of the job names another pod, or there is none");
+		upload_finish(u);
+		break;
+	}
+}
+
+static bool match_cache(struct upload *u)
+{
+	struct cache *cache = u->r->loop->server->cache;
+	CACHE_VIEW_AUTO *view = cache ? cache_view(cache) : NULL;
+	const struct cached *job = view ? view_find(view, span_of(u->id.framework)) : NULL;
+	struct span doc;
+	return job && cached_doc(job, &u->r->arena, &doc) &&
+	       match_task(u, job, doc) == TASK_MATCHES;
+}
+
+static void upload_keep(struct upload *u)
+{
+	u->deadline_ms = clock_ms() + DEADLINE_MS;
+	if (match_cache(u))
+		upload_ask_index(u);
+	else
+		upload_ask(u, KIND_FRAMEWORK,
+		           (struct store_request){ .verb = STORE_GET,
+		                                   .name = u->id.framework,
+		                                   .done = framework_came });
+}
+
+/* ---- the route ---- */
+
+static bool read_number(struct request *r, const char *name, int64_t min, int64_t max, int64_t *out)
+{
+	struct span value;
+	return query_find(span_of(r->query), name, &r->arena, &value) && value.p &&
+	       parse_i64(value, min, max, out) == 0;
+}
+
+static void output_put_route(struct request *r)
+{
+	struct upload *u = r->upload;
+	const char *wrong = output_check(str_view(&r->body));
+	if (!wrong && (!read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->facts.exit_code) ||
+	               !read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
+		wrong = "the query must be exitCode=NUMBER&dropped=NUMBER";
+	if (wrong) {
+		answer_refuse(r, 400, "InvalidParametersError", wrong);
+		return;
+	}
+	sha256_hex(u->facts.sha, str_view(&r->body));
+	u->entry.failed = u->facts.exit_code != 0;
+	request_wait(r);
+	bool first = true;
+	struct upload **link = &r->loop->uploads->first;
+	for (; *link; link = &(*link)->next)
+		first = first && strcmp((*link)->id.framework, u->id.framework) != 0;
+	*link = u;
+	if (first)
+		upload_keep(u);
+}
+
+static const struct route ROUTE = {
+	.method = "PUT",
+	.path = "/api/v2/task-output",
+	.handle = output_put_route,
+	.auth = AUTH_POD,
+	.body = BODY_OUTPUT,
+	.doc =
+	    "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
+};
+
+const struct route *uploads_route(const char *method, struct span path)
+{
+	return strcmp(method, ROUTE.method) == 0 && span_is(path, ROUTE.path) ? &ROUTE : NULL;
+}
+
+void uploads_end(struct request *r)
+{
+	if (!r->upload)
+		return;
+	str_done(&r->upload->body);
+	r->loop->uploads->n--;
+}
+
+void uploads_page(struct str *out)
+{
+	str_printf(
+	    out,
+	    "\nAt the port of `--output-listen` there is one route, and no other: `%s %s`, for a\n"
+	    "task's pod, by a token of the audience `%s`. %s\n"
+	    "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
+	    ROUTE.method, ROUTE.path, OUTPUT_AUDIENCE, ROUTE.doc);
+}

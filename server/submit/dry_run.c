@@ -1,0 +1,165 @@
+#include "server/submit/dry_run.h"
+
+#include "base/chars.h"
+#include "schema/suggest.h"
+#include "server/http/answer.h"
+#include "server/http/loop.h"
+#include "server/http/query.h"
+#include "server/submit/list.h"
+
+#define NAME    "dryRun"
+#define ALLOWED "dryRun may be true, server, All (the same as server) or false"
+
+enum {
+	ONE_STEP = 2,     /* of edit_distance, which counts halves */
+	FRAME = 64,       /* bytes of a List without its items */
+	YAML_GROWTH = 64, /* as many bytes, at most, come of one of JSON: indentation, mostly */
+};
+
+static const struct {
+	const char *value;
+	enum dry_run means;
+} VALUES[] = {
+	{ "false", DRY_RUN_NO },
+	{ "true", DRY_RUN_HERE },
+	{ "server", DRY_RUN_SERVER },
+	{ "All", DRY_RUN_SERVER },
+};
+
+/* Its letters, in lower case, and the signs that are kept. */
+static struct span letters(struct span text, const char *kept, struct arena *a)
+{
+	char *p = arena_alloc(a, text.n + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_alnum(c) || (c && strchr(kept, c)))
+			p[n++] = (char)(is_upper(c) ? c | 0x20 : c);
+	}
+	p[n] = '\0';
+	return (struct span){ p, n };
+}
+
+static bool is_near(struct span name, struct arena *a)
+{
+	struct span bare = letters(name, "", a);
+	return span_find(bare, 0, "dryrun") != SIZE_MAX ||
+	       edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP;
+}
+
+/* As in ?a=b?dryRun=true, or ?a=b;dryRun=true: meant as a parameter of its own. */
+static bool is_swallowed(struct span value, struct arena *a)
+{
+	return value.n && span_find(letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
+}
+
+static int read_value(struct span value, enum dry_run *out, struct err *e)
+{
+	for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
+		if (!value.p || !span_is(value, VALUES[i].value))
+			continue;
+		*out = VALUES[i].means;
+		return 0;
+	}
+	return err_set(e, INVALID_PARAMETERS, ALLOWED);
+}
+
+int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e)
+{
+	struct span rest = span_of(query);
+	struct span name;
+	struct span value;
+	enum dry_run found = DRY_RUN_NO;
+	bool seen = false;
+	while (query_next(&rest, a, &name, &value)) {
+		bool is = span_is(name, NAME);
+		if ((!is && is_near(name, a)) || is_swallowed(value, a))
+			return err_set(
+			    e, INVALID_PARAMETERS,
+			    "the query holds something like %s, written otherwise; nothing "
+			    "was submitted: " ALLOWED,
+			    NAME);
+		if (is && seen)
+			return err_set(e, INVALID_PARAMETERS, "%s is there twice", NAME);
+		if (is && read_value(value, &found, e) < 0)
+			return -1;
+		seen |= is;
+	}
+	*out = found;
+	return 0;
+}
+
+const char *dry_run_text(enum dry_run d)
+{
+	return d == DRY_RUN_HERE ? "true" : d == DRY_RUN_SERVER ? "server" : "false";
+}
+
+/* ---- memory ---- */
+
+bool dry_run_has_room(const struct loop *l)
+{
+	return l->dry_run_bytes < (size_t)l->server->options->dry_run_bytes;
+}
+
+static size_t list_size(const struct request *r)
+{
+	size_t n = FRAME;
+	for (size_t i = 0; i < r->shown->n; i++)
+		n += r->shown->v[i].body.n + 1;
+	return n;
+}
+
+static void count(struct request *r, size_t n)
+{
+	r->held += n;
+	r->loop->dry_run_bytes += n;
+}
+
+void dry_run_hold(struct request *r)
+{
+	count(r, r->arena.used + r->body.n + list_size(r));
+}
+
+void dry_run_release(struct request *r)
+{
+	r->loop->dry_run_bytes -= r->held;
+	r->held = 0;
+}
+
+/* ---- the answer ---- */
+
+/* The first type of the list that is either; q is not looked at. */
+bool dry_run_wants_yaml(struct span accept)
+{
+	size_t yaml = accept.n ? span_find(accept, 0, "yaml") : SIZE_MAX;
+	size_t json = accept.n ? span_find(accept, 0, "json") : SIZE_MAX;
+	return yaml < json;
+}
+
+void dry_run_list(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	out->max = list_size(r) + REPLY_MAX; /* warnings follow */
+	list_json(out, SPAN(""), r->shown);
+}
+
+static void to_yaml(struct request *r)
+{
+	STR_AUTO json = r->reply.body;
+	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
+	list_yaml(&r->reply.body, str_view(&json));
+	count(r, r->reply.body.n); /* several times that of JSON, if there are many short lines */
+}
+
+void dry_run_answer(struct request *r)
+{
+	str_puts(&r->reply.body, "}\n");
+	if (!r->yaml) {
+		answer_json(r, 200);
+		return;
+	}
+	to_yaml(r);
+	r->reply.status = 200;
+	r->reply.type = "application/yaml";
+	answer_send(r);
+}

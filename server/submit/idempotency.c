@@ -1,0 +1,166 @@
+#include "server/submit/idempotency.h"
+
+#include <gnutls/crypto.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/enc.h"
+#include "k8s/cache/cache.h"
+#include "k8s/submit/submission.h"
+#include "server/accounts/account.h"
+#include "server/auth/auth.h"
+#include "server/auth/token.h"
+#include "server/http/loop.h"
+
+enum { MAC = 32, KEY_KEPT = 16, KEY_HEX = 2 * KEY_KEPT, KEY_MAX = 128 };
+
+bool idempotency_key_ok(struct span key)
+{
+	for (size_t i = 0; i < key.n; i++)
+		if (key.p[i] < '!' || key.p[i] > '~')
+			return false;
+	return key.n >= 1 && key.n <= KEY_MAX;
+}
+
+/* These fail only where the library is broken: then nothing that is signed can be trusted. */
+static void must(int rc)
+{
+	if (rc < 0)
+		abort();
+}
+
+/* The MAC of texts, each followed by a NUL, which none of them but the last holds. */
+static void mac(const unsigned char secret[static MAC], const struct span *v, size_t n,
+                unsigned char out[static MAC])
+{
+	gnutls_hmac_hd_t h;
+	must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, secret, MAC));
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			must(gnutls_hmac(h, "", 1));
+		must(gnutls_hmac(h, v[i].p, v[i].n));
+	}
+	gnutls_hmac_deinit(h, out);
+}
+
+const char *idempotency_value(struct request *r)
+{
+	if (!r->key)
+		return NULL;
+	const struct keyring *keys = r->loop->server->keyring ? keyring_of(r->loop) : NULL;
+	unsigned char secret[MAC];
+	unsigned char sum[MAC];
+	const struct span v[] = { span_of(r->who->name), span_of(r->key), str_view(&r->body) };
+	if (!keys || !keyring_derive(keys, "idempotency", secret))
+		must(gnutls_hash_fast(GNUTLS_DIG_SHA256, v[1].p, v[1].n, secret));
+	char *out = arena_zero(&r->arena, 1, KEY_HEX + 1 + 2 * MAC + 1);
+	mac(secret, v, 2, sum);
+	hex_encode(out, sum, KEY_KEPT);
+	out[KEY_HEX] = '-';
+	mac(secret, v, 3, sum);
+	hex_encode(out + KEY_HEX + 1, sum, MAC);
+	wipe(secret, sizeof(secret));
+	return out;
+}
+
+/* ---- one key, one job ---- */
+
+/* In the arena of its request. */
+struct claim {
+	struct claim *next, **link;
+	const char *value; /* "KEY-BODY" */
+	struct span job;
+};
+
+struct claims {
+	pthread_mutex_t lock;
+	struct claim *first; /* as many as there are submissions under way, which are bounded */
+};
+
+struct claims *claims_new(void)
+{
+	struct claims *c = xcalloc(1, sizeof(*c));
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	return c;
+}
+
+void claims_free(struct claims *c)
+{
+	if (c)
+		(void)pthread_mutex_destroy(&c->lock); /* nobody holds it */
+	free(c);
+}
+
+/* The name of another job that this key is making now, in the arena; or NULL. */
+static const char *claim_enter(struct request *r, struct claim *mine)
+{
+	struct claims *all = r->loop->server->claims;
+	const char *other = NULL;
+	(void)pthread_mutex_lock(&all->lock); /* a sound mutex does not fail */
+	for (const struct claim *c = all->first; c && !other; c = c->next)
+		if (memcmp(c->value, mine->value, KEY_HEX) == 0 && !span_eq(c->job, mine->job))
+			other = arena_dup(&r->arena, c->job);
+	if (!other) {
+		mine->next = all->first;
+		mine->link = &all->first;
+		if (mine->next)
+			mine->next->link = &mine->next;
+		all->first = mine;
+		r->claim = mine;
+	}
+	(void)pthread_mutex_unlock(&all->lock);
+	return other;
+}
+
+void idempotency_release(struct request *r)
+{
+	struct claim *c = r->claim;
+	struct claims *all = r->loop->server->claims;
+	if (!c)
+		return;
+	(void)pthread_mutex_lock(&all->lock);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	(void)pthread_mutex_unlock(&all->lock);
+	r->claim = NULL;
+}
+
+/* Another job of this user that was made with this key in the last 24 hours; or NULL. */
+static const struct cached *claim_made(const struct view *view, const struct request *r)
+{
+	struct view_walk walk = { .view = view };
+	uint64_t key = cached_key(span_of(r->value));
+	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
+	for (const struct cached *c; (c = view_next_keyed(&walk, key)) != NULL;)
+		if (c->created_ms > since_ms && !c->deleting &&
+		    strcmp(c->user, r->who->name) == 0 && !span_is(job_name(r->job), c->job))
+			return c;
+	return NULL;
+}
+
+int idempotency_claim(struct request *r, struct err *e)
+{
+	if (!r->value)
+		return 0;
+	struct claim *mine = ARENA_NEW(&r->arena, struct claim, 1);
+	*mine = (struct claim){ .value = r->value, .job = job_name(r->job) };
+	const char *other = claim_enter(r, mine);
+	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
+	const struct cached *made = claim_made(view, r);
+	/* Before `other`: a request keeps its claim until after its answer. */
+	if (made) {
+		idempotency_release(r);
+		return err_set(e, KEY_REUSED,
+		               "this Idempotency-Key was sent before, and made job %s; another job "
+		               "needs another key",
+		               made->job);
+	}
+	if (other)
+		return err_set(e, KEY_UNDER_WAY,
+		               "a request with this Idempotency-Key is making job %s at this "
+		               "moment; another job needs another key",
+		               other);
+	return 0;
+}

@@ -1,0 +1,340 @@
+/* A job, from its body to the answer. */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/http/form.h"
+#include "k8s/submit/submission.h"
+#include "server/accounts/account.h"
+#include "server/cluster/delivery.h"
+#include "server/cluster/scheduler.h"
+#include "server/http/answer.h"
+#include "server/http/handlers.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+#include "server/submit/dry_run.h"
+#include "server/submit/idempotency.h"
+#include "server/submit/image_check.h"
+#include "server/submit/submit_note.h"
+
+enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
+
+/* Where v1 jobs have numbers; forms have texts only. */
+static const struct form_number NUMBERS[] = {
+	{ "retryCount", false },
+	{ "killAllOnCompletedTaskNumber", false },
+	{ "taskRoles[].taskNumber", false },
+	{ "taskRoles[].cpuNumber", false },
+	{ "taskRoles[].memoryMB", false },
+	{ "taskRoles[].shmMB", false },
+	{ "taskRoles[].gpuNumber", false },
+	{ "taskRoles[].minFailedTaskCount", true },
+	{ "taskRoles[].minSucceededTaskCount", true },
+	{ "taskRoles[].portList[].beginAt", false },
+	{ "taskRoles[].portList[].portNumber", false },
+	{ NULL, false },
+};
+
+static const char *who(const struct request *r)
+{
+	return r->who->name;
+}
+
+/* {user} and {job} of the path; p is NULL of what it does not name. */
+static struct span path_user(const struct request *r)
+{
+	return route_names_user(r->route) ? r->args[0] : (struct span){ 0 };
+}
+
+static struct span path_job(const struct request *r)
+{
+	return r->args[route_names_user(r->route)];
+}
+
+void submit_may(struct request *r)
+{
+	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
+	ERR_AUTO e = { 0 };
+	r->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
+	if (dry_run_read(r->query, &r->arena, &r->dry_run, &e) < 0)
+		answer_error(r, &e);
+	else if (path_user(r).p && !span_is(path_user(r), who(r)))
+		answer_refuse(r, FORBIDDEN,
+		              "jobs can be submitted for oneself only: the user in the path is "
+		              "not the one who is logged in");
+	else if (key.p && !idempotency_key_ok(key))
+		answer_refuse(r, INVALID_PARAMETERS,
+		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
+		              "and no blank");
+	else if (key.p && !r->dry_run) /* of what was tried there is nothing to repeat */
+		r->key = arena_dup(&r->arena, key);
+}
+
+/* Clients of v1 look for warnings in a header. */
+static void put_warning_header(struct request *r)
+{
+	STR_AUTO text = STR_INIT(REPLY_MAX);
+	STR_AUTO safe = STR_INIT(REPLY_MAX);
+	for (size_t i = 0; i < r->warnings.n; i++) {
+		str_puts(&text, i ? "; " : "");
+		note_text(&text, &r->warnings.v[i]);
+	}
+	if (r->warnings.dropped)
+		str_printf(&text, "; and %zu more", r->warnings.dropped);
+	header_text(&safe, str_view(&text));
+	answer_header(r, "X-Warning", str_c(&safe));
+}
+
+static void put_warnings(struct request *r)
+{
+	if (r->warnings.n == 0)
+		return;
+	str_puts(&r->reply.body, ",\"warnings\":");
+	notes_json(&r->reply.body, &r->warnings);
+	if (r->v1)
+		put_warning_header(r);
+}
+
+static void accepted(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	struct span name = job_name(r->job);
+	answer_header(
+	    r, "Location",
+	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(r->job), (int)name.n, name.p));
+	if (r->v1) {
+		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
+		str_json_text(out, name);
+		str_puts(out, " successfully\"");
+	} else {
+		str_puts(out, "{\"status\":202,\"message\":\"Update job ");
+		str_json_text(out, name);
+		str_puts(out, " for user ");
+		str_json_text(out, span_of(job_user(r->job)));
+		str_puts(out, " successfully.\"");
+	}
+	put_warnings(r);
+	str_puts(out, "}\n");
+	answer_json(r, 202);
+}
+
+static void tried(struct request *r)
+{
+	dry_run_list(r);
+	put_warnings(r);
+	dry_run_answer(r);
+}
+
+/* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
+struct plan {
+	struct request *r;
+	struct objects *objects;
+	struct submission_options *options;
+	struct submission_made made;
+};
+
+static void submitted(void *arg, const struct err *e, bool again)
+{
+	struct plan *p = arg;
+	struct request *r = p->r;
+	if (!e->http && !again && !r->dry_run)
+		submit_note(r->loop->server, objects_framework(p->objects), &p->made);
+	if (again)
+		answer_header(r, "Idempotency-Replayed", "true");
+	if (e->http)
+		answer_error(r, e);
+	else if (r->dry_run)
+		tried(r);
+	else
+		accepted(r);
+}
+
+static int64_t wall_clock_ms(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The form becomes the JSON that it stands for. */
+static int unfold(struct request *r, struct err *e)
+{
+	struct str json = STR_SECRET(r->body.max * FORM_GROWTH);
+	int rc = form_json(str_view(&r->body), NUMBERS, &r->arena, &json, e);
+	if (rc == 0 && json.full)
+		rc = err_set(e, TOO_LARGE, "the form is too large");
+	str_wipe(&r->body);
+	r->body = json;
+	return rc;
+}
+
+/* In JSON that the client has never seen, there are no lines. */
+static void forget_lines(struct notes *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		n->v[i].line = n->v[i].column = 0;
+}
+
+/* curl says of everything that it is a form. */
+static bool is_form(const struct request *r)
+{
+	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
+}
+
+static int read_text(struct request *r, enum dialect d, struct err *e)
+{
+	r->job = job_read(r->loop->server->translator, d, str_view(&r->body), who(r), &r->arena,
+	                  &r->warnings, e);
+	if (!r->job)
+		return -1;
+	r->secret = job_has_secrets(r->job) || r->token;
+	struct span named = path_job(r);
+	if (named.p && !span_eq(named, job_name(r->job)))
+		return err_set(
+		    e, INVALID_PARAMETERS,
+		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
+		    named.p, (int)job_name(r->job).n, job_name(r->job).p);
+	return 0;
+}
+
+/* A v1 job by form. */
+static int read_form(struct request *r, struct err *e)
+{
+	if (unfold(r, e) < 0)
+		return -1;
+	int rc = read_text(r, DIALECT_V1, e);
+	forget_lines(&e->notes);
+	forget_lines(&r->warnings);
+	return rc;
+}
+
+static int read_job(struct request *r, enum dialect d, struct err *e)
+{
+	r->secret = true; /* until it is known what the document holds */
+	r->value = idempotency_value(r);
+	if (is_form(r))
+		return read_form(r, e);
+	return read_text(r, d, e);
+}
+
+static void go_on(void *arg, const struct err *e)
+{
+	struct plan *p = arg;
+	struct request *r = p->r;
+	if (e->http || r->dry_run == DRY_RUN_HERE) {
+		submitted(p, e, false);
+		return;
+	}
+	p->options->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
+	submission_start(r->loop->store, p->objects, p->options, submitted, p);
+}
+
+static void hold(struct request *r)
+{
+	if (r->dry_run) {
+		dry_run_hold(r);
+		return;
+	}
+	r->held = r->arena.used + r->body.n;
+	store_hold(r->loop->store, r->held);
+}
+
+/* What a dry run shows: the same once more, for people. */
+static int show(struct request *r, const struct facts *f, struct err *e)
+{
+	r->shown = ARENA_NEW(&r->arena, struct objects, 1);
+	return job_preview(r->loop->server->translator, r->job, f, &r->arena, r->shown, e);
+}
+
+/* The time, then random digits: lists order jobs of one second by it. */
+static const char *new_id(struct request *r)
+{
+	char random[2 * ID_RANDOM + 1];
+	random_hex(random, ID_RANDOM);
+	return arena_printf(&r->arena, "%012llx%s",
+	                    (unsigned long long)wall_clock_ms() & 0xffffffffffff, random);
+}
+
+static int start(struct request *r, struct err *e)
+{
+	struct server *s = r->loop->server;
+	const char *id = new_id(r);
+	VIEW_AUTO view = scheduler_hold(s->scheduler);
+	struct facts facts = r->who->facts;
+	scheduler_facts(&view, &r->arena, &facts);
+	facts.submitted_ms = wall_clock_ms();
+	if (idempotency_claim(r, e) < 0)
+		return -1;
+	r->secret |= facts.extension != NULL; /* also if the job is refused */
+	struct mark mark = { id, s->options->instance, r->value };
+	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
+	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
+		return -1;
+	job_warn(r->job, &facts, &r->warnings);
+	if (r->dry_run && show(r, &facts, e) < 0)
+		return -1;
+	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
+	struct span name = job_name(r->job);
+	options->submission_id = id;
+	options->user = who(r);
+	options->idempotency = r->value;
+	options->dry_run = r->dry_run != DRY_RUN_NO;
+	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
+	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
+	*plan = (struct plan){ .r = r, .objects = objects, .options = options };
+	options->made = &plan->made;
+	hold(r);
+	bool asking = image_check(r, go_on, plan);
+	if (asking || r->dry_run != DRY_RUN_HERE) /* what follows is answered later */
+		request_wait(r);
+	if (!asking)
+		go_on(plan, &(struct err){ 0 });
+	return 0;
+}
+
+/* Why nothing can be taken now; NULL if it can.  To be tried here, a job needs no store. */
+static const char *obstacle(const struct request *r)
+{
+	const struct loop *l = r->loop;
+	if (!l->store) /* gone already; only answers are still on their way */
+		return "this server is shutting down";
+	if (r->dry_run && !dry_run_has_room(l))
+		return "too many dry runs are under way at once";
+	if (r->dry_run == DRY_RUN_HERE)
+		return NULL;
+	const char *problem = delivery_problem(l->server);
+	if (!problem && !store_has_room(l->store, who(r)))
+		problem = "too many jobs are being submitted at once";
+	return problem;
+}
+
+static void submit(struct request *r, enum dialect d)
+{
+	ERR_AUTO e = { 0 };
+	const char *problem = obstacle(r);
+	if (problem) {
+		answer_refuse(r, UNAVAILABLE, problem);
+		return;
+	}
+	if (read_job(r, d, &e) == 0 && start(r, &e) == 0)
+		return;
+	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
+	    strcmp(e.notes.v[0].at, "/jobName") == 0)
+		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
+	/* What could not be told apart is taken for what belongs here. */
+	if (d == DIALECT_AUTO && !r->job && e.http == 400 &&
+	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
+		e.code = "InvalidParametersError";
+	answer_error(r, &e);
+}
+
+void submit_v2(struct request *r)
+{
+	submit(r, DIALECT_V2);
+}
+
+void submit_v1(struct request *r)
+{
+	r->v1 = true;
+	submit(r, DIALECT_AUTO);
+}

@@ -1,0 +1,257 @@
+#include "server/users/user_change.h"
+
+#include "server/accounts/account.h"
+#include "server/accounts/account_objects.h"
+#include "server/auth/auth.h"
+#include "server/auth/token.h"
+#include "server/http/fields.h"
+
+enum { EMAIL_MAX = 320 };
+
+typedef int change_reader(struct request *r, const struct node *n, struct user_change *out,
+                          struct err *e);
+
+/* ---- each member ----------------------------------------------------------------------------- */
+
+static bool has_control(struct span t)
+{
+	for (size_t i = 0; i < t.n; i++)
+		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static int read_username(struct request *r, const struct node *n, struct user_change *out,
+                         struct err *e)
+{
+	(void)r;
+	out->username = node_span(n);
+	if (user_name_ok(out->username))
+		return 0;
+	return err_set(e, INVALID_PARAMETERS,
+	               "username must be a user's name such as alice or j.doe-2: letters, digits, "
+	               "-, _ and ., a letter or digit at both ends, at most 63");
+}
+
+static int read_email(struct request *r, const struct node *n, struct user_change *out,
+                      struct err *e)
+{
+	(void)r;
+	out->email = node_span(n);
+	if (out->email.n == 0 || (out->email.n <= EMAIL_MAX && !has_control(out->email) &&
+	                          memchr(out->email.p, '@', out->email.n)))
+		return 0;
+	return err_set(
+	    e, INVALID_PARAMETERS,
+	    "email must be an address such as alice@example.com, at most %d bytes, or empty",
+	    EMAIL_MAX);
+}
+
+static int check_password(const char *key, struct span text, struct err *e)
+{
+	if (text.n >= PASSWORD_MIN && text.n <= PASSWORD_MAX)
+		return 0;
+	return err_set(e, INVALID_PARAMETERS, "%s must have %d to %d bytes", key, PASSWORD_MIN,
+	               PASSWORD_MAX);
+}
+
+static int read_password(struct request *r, const struct node *n, struct user_change *out,
+                         struct err *e)
+{
+	(void)r;
+	out->password = node_span(n);
+	return check_password("the password", out->password, e);
+}
+
+static int read_old_password(struct request *r, const struct node *n, struct user_change *out,
+                             struct err *e)
+{
+	(void)r;
+	out->old_password = node_span(n);
+	return check_password("oldPassword", out->old_password, e);
+}
+
+static int read_admin(struct request *r, const struct node *n, struct user_change *out,
+                      struct err *e)
+{
+	(void)r;
+	(void)e;
+	out->admin = n->boolean;
+	return 0;
+}
+
+static bool is_listed(const struct span *v, size_t n, struct span name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(v[i], name))
+			return true;
+	return false;
+}
+
+static int read_names(struct request *r, const struct node *n, struct user_change *out,
+                      struct err *e)
+{
+	struct span *v = ARENA_NEW(&r->arena, struct span, n->n + 1);
+	for (size_t i = 0; i < n->n; i++) {
+		const struct node *item = &n->item[i];
+		if (i == PAI_GROUPS_MAX || !node_is(item, NODE_TEXT) || item->n == 0 ||
+		    item->n > PAI_NAME_MAX || has_control(node_span(item)))
+			return err_set(
+			    e, INVALID_PARAMETERS,
+			    "virtualCluster and grouplist must be lists of at most %d names",
+			    PAI_GROUPS_MAX);
+		if (!is_listed(v, out->n_names, node_span(item)))
+			v[out->n_names++] = node_span(item);
+	}
+	out->names = v;
+	return 0;
+}
+
+/* What OpenPAI's clients keep there.  Pods get jobSSH and sshKeys. */
+static const struct {
+	const char *key;
+	enum node_type type;
+} EXTENSION[] = { { "sshKeys", NODE_LIST },
+	          { "boundedClusters", NODE_MAP },
+	          { "jobSSH", NODE_MAP } };
+
+static bool extension_fits(const struct member *m)
+{
+	for (size_t i = 0; i < sizeof(EXTENSION) / sizeof(*EXTENSION); i++)
+		if (span_is(member_key(m), EXTENSION[i].key))
+			return m->value.type == EXTENSION[i].type;
+	return false;
+}
+
+/* sshKeys are public keys, which everybody's pods may hold. */
+static bool has_private_key(const struct node *n)
+{
+	const struct node *value = node_get(n, "value");
+	return node_is(value, NODE_TEXT) && value->n &&
+	       memmem(value->text, value->n, "PRIVATE KEY", strlen("PRIVATE KEY"));
+}
+
+static int read_extension(struct request *r, const struct node *n, struct user_change *out,
+                          struct err *e)
+{
+	(void)r;
+	const struct node *keys = node_get(n, "sshKeys");
+	for (size_t i = 0; i < n->n; i++)
+		if (!extension_fits(&n->member[i]))
+			return err_set(e, INVALID_PARAMETERS,
+			               "extension may have sshKeys (a list), boundedClusters and "
+			               "jobSSH (objects), and nothing else");
+	for (size_t i = 0; node_is(keys, NODE_LIST) && i < keys->n; i++)
+		if (has_private_key(&keys->item[i]))
+			return err_set(e, INVALID_PARAMETERS,
+			               "sshKeys holds a private key: it must be public keys");
+	out->extension = n;
+	return 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static const struct {
+	const char *key;
+	enum change_member bit;
+	enum node_type type;
+	const char *what;
+	change_reader *read;
+} MEMBERS[] = {
+	{ "username", CHANGE_USERNAME, NODE_TEXT, "a text", read_username },
+	{ "email", CHANGE_EMAIL, NODE_TEXT, "a text", read_email },
+	{ "password", CHANGE_PASSWORD, NODE_TEXT, "a text", read_password },
+	{ "newPassword", CHANGE_PASSWORD, NODE_TEXT, "a text", read_password },
+	{ "oldPassword", CHANGE_OLD_PASSWORD, NODE_TEXT, "a text", read_old_password },
+	{ "admin", CHANGE_ADMIN, NODE_BOOL, "true or false", read_admin },
+	{ "virtualCluster", CHANGE_CLUSTERS, NODE_LIST, "a list of names", read_names },
+	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names", read_names },
+	{ "extension", CHANGE_EXTENSION, NODE_MAP, "an object", read_extension },
+};
+enum { N_MEMBERS = sizeof(MEMBERS) / sizeof(MEMBERS[0]) };
+
+static void put_allowed(struct str *out, unsigned bits)
+{
+	for (size_t i = 0; i < N_MEMBERS; i++)
+		if (MEMBERS[i].bit & bits)
+			str_printf(out, "%s%s", out->n ? ", " : "", MEMBERS[i].key);
+}
+
+static int refuse_unknown(struct span key, unsigned allowed, struct err *e)
+{
+	char quoted[4 * QUOTE_MAX];
+	STR_AUTO names = STR_INIT(1024);
+	put_allowed(&names, allowed);
+	return err_set(e, INVALID_PARAMETERS, "member \"%s\" is unknown here: there may be %s",
+	               quote(quoted, key), str_c(&names));
+}
+
+static int read_member(struct request *r, const struct member *m, unsigned allowed,
+                       struct user_change *out, struct err *e)
+{
+	size_t i = 0;
+	while (i < N_MEMBERS &&
+	       !(span_is(member_key(m), MEMBERS[i].key) && MEMBERS[i].bit & allowed))
+		i++;
+	if (i == N_MEMBERS)
+		return refuse_unknown(member_key(m), allowed, e);
+	if (m->value.type != MEMBERS[i].type)
+		return err_set(e, INVALID_PARAMETERS, "%s must be %s", MEMBERS[i].key,
+		               MEMBERS[i].what);
+	if (out->has & MEMBERS[i].bit)
+		return err_set(e, INVALID_PARAMETERS, "%s is there twice", MEMBERS[i].key);
+	out->has |= MEMBERS[i].bit;
+	return MEMBERS[i].read(r, &m->value, out, e);
+}
+
+/* What they are together. */
+static int check_together(const struct user_change *c, unsigned required, struct err *e)
+{
+	STR_AUTO missing = STR_INIT(1024);
+	if (c->has & CHANGE_CLUSTERS && c->has & CHANGE_GROUPS)
+		return err_set(e, INVALID_PARAMETERS,
+		               "virtualCluster and grouplist exclude each other: groups grant "
+		               "virtual clusters");
+	put_allowed(&missing, required & ~c->has);
+	if (missing.n)
+		return err_set(e, INVALID_PARAMETERS, "%s must be there", str_c(&missing));
+	return 0;
+}
+
+int user_change_read(struct request *r, const struct change_rules *rules, struct user_change *out,
+                     struct err *e)
+{
+	*out = (struct user_change){ .has = 0 };
+	const struct node *map = fields_map(r, e);
+	if (!map)
+		return -1;
+	if (rules->nested)
+		map = node_get(map, "data");
+	if (!node_is(map, NODE_MAP))
+		return err_set(e, INVALID_PARAMETERS, "data must be there, and an object");
+	for (size_t i = 0; i < map->n; i++)
+		if (map->member[i].value.type != NODE_NULL &&
+		    read_member(r, &map->member[i], rules->allowed, out, e) < 0)
+			return -1;
+	return check_together(out, rules->required, e);
+}
+
+static void put_extension_member(struct str *out, const struct member *m)
+{
+	str_puts(out, str_view(out).p[out->n - 1] == '{' ? "" : ",");
+	str_json(out, member_key(m));
+	str_char(out, ':');
+	node_json(out, &m->value);
+}
+
+void user_extension_merge(struct str *out, const struct node *old, const struct node *new_members)
+{
+	str_char(out, '{');
+	for (size_t i = 0; old && i < old->n; i++)
+		if (!node_member(new_members, member_key(&old->member[i])))
+			put_extension_member(out, &old->member[i]);
+	for (size_t i = 0; i < new_members->n; i++)
+		if (new_members->member[i].value.type != NODE_NULL)
+			put_extension_member(out, &new_members->member[i]);
+	str_char(out, '}');
+}

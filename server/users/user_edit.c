@@ -1,0 +1,539 @@
+#include "server/users/user_edit.h"
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "k8s/transport/store.h"
+#include "server/accounts/account.h"
+#include "server/accounts/account_objects.h"
+#include "server/auth/password.h"
+#include "server/auth/stored.h"
+#include "server/auth/token.h"
+#include "server/http/answer.h"
+#include "server/http/edge.h"
+#include "server/http/handlers.h"
+#include "server/http/loop.h"
+#include "server/http/worker.h"
+#include "server/users/people.h"
+
+enum {
+	EDIT_TRIES = 4, /* somebody else changed the Secret meanwhile */
+	EDIT_BODY_MAX = 1 << 20,
+	EDIT_EXTENSION_MAX = 64 << 10,
+};
+
+/* A change under way; in the request's arena, which is wiped. */
+struct user_edit {
+	struct request *r;
+	struct user_change change;
+	bool check_old; /* the old password must be right */
+	const char *user;
+	char object[2 * PAI_NAME_MAX + 1];
+	char hash[PASSWORD_HEX + 1], old_hash[PASSWORD_HEX + 1];
+	bool hashed;
+	/* What the Secret says. */
+	struct pai_user now;
+	const char *uid, *version;
+	struct edit_groups groups;
+	size_t next_group;
+	unsigned tries;
+	int64_t deadline_ms;
+	struct str body;
+};
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void edit_refuse(struct user_edit *u, const struct err *e)
+{
+	str_wipe(&u->body);
+	answer_error(u->r, e);
+}
+
+static void edit_fail(struct user_edit *u, struct span why)
+{
+	str_wipe(&u->body);
+	u->r->why = arena_dup(&u->r->arena, why);
+	answer_refuse(u->r, UNAVAILABLE,
+	              "users cannot be changed at the moment, or this server lacks the right to");
+}
+
+static void edit_no_user(struct user_edit *u)
+{
+	str_wipe(&u->body);
+	answer_refuse(u->r, 404, "NoUserError", "there is no such user");
+}
+
+static void edit_answer(struct request *r, const struct err *e)
+{
+	const struct user_edit *u = r->state;
+	if (e->http) {
+		answer_error(r, e);
+		return;
+	}
+	static const char *const WORDS[] = { [EDIT_CREATE] = "is created",
+		                             [EDIT_CHANGE] = "is changed",
+		                             [EDIT_REMOVE] = "is removed" };
+	str_puts(&r->reply.body, "{\"message\":\"User ");
+	str_json_text(&r->reply.body, span_of(u->user));
+	str_printf(&r->reply.body, " %s successfully.\"}\n", WORDS[u->groups.kind]);
+	answer_json(r, u->groups.kind == EDIT_REMOVE ? 200 : 201);
+}
+
+/* Tokens of an earlier password, or of an earlier user of this name, are good for nobody. */
+static void edit_done(struct user_edit *u)
+{
+	struct request *r = u->r;
+	bool stored = strcmp(r->loop->server->options->token_check, "stored") == 0;
+	str_wipe(&u->body);
+	if (r->loop->accounts)
+		accounts_forget(r->loop->accounts);
+	if (stored && (u->groups.kind != EDIT_CHANGE || u->change.has & CHANGE_PASSWORD))
+		stored_remove_all(r, u->user, u->groups.kind == EDIT_CHANGE, edit_answer);
+	else
+		edit_answer(r, &(struct err){ 0 });
+}
+
+/* ---- requests to the store ------------------------------------------------------------------- */
+
+static void edit_ask(struct user_edit *u, struct store_request q)
+{
+	struct loop *l = u->r->loop;
+	q.kind = KIND_SECRET;
+	q.user = u->r->who->name;
+	q.deadline_ms = u->deadline_ms;
+	q.arg = u;
+	if (!q.namespace_name)
+		q.namespace_name = l->server->options->user_namespace;
+	if (!q.name)
+		q.name = u->object;
+	if (l->store)
+		store_request(l->store, &q);
+	else
+		edit_fail(u, SPAN("shutting down"));
+}
+
+static void edit_look(struct user_edit *u);
+
+static void edit_written(void *arg, const struct store_reply *reply)
+{
+	struct user_edit *u = arg;
+	enum store_outcome o = reply->outcome;
+	enum edit_kind kind = u->groups.kind;
+	if (o == STORE_OK || (o == STORE_NOT_FOUND && kind == EDIT_REMOVE)) {
+		edit_done(u);
+	} else if (o == STORE_EXISTS) {
+		str_wipe(&u->body);
+		answer_refuse(u->r, 409, "ConflictUserError",
+		              "there is a user of this name already");
+	} else if (store_is_outdated(o) && kind != EDIT_CREATE && u->tries < EDIT_TRIES) {
+		edit_look(u);
+	} else {
+		edit_fail(u, reply->message);
+	}
+}
+
+static void edit_put(struct str *out, const char *key, struct span value)
+{
+	if (str_view(out).p[out->n - 1] != '{')
+		str_char(out, ',');
+	str_json(out, span_of(key));
+	str_puts(out, ":\"");
+	str_base64(out, value);
+	str_char(out, '"');
+}
+
+static void edit_put_groups(struct user_edit *u, struct str *out)
+{
+	STR_AUTO text = STR_INIT(EDIT_BODY_MAX);
+	str_char(&text, '[');
+	for (size_t i = 0; i < u->groups.n_list; i++) {
+		str_puts(&text, i ? "," : "");
+		str_json(&text, u->groups.list[i]);
+	}
+	str_char(&text, ']');
+	edit_put(out, "grouplist", str_view(&text));
+}
+
+/* -1 and *e: it would become too large. */
+static int edit_put_extension(struct user_edit *u, struct str *out, struct err *e)
+{
+	struct str text = STR_SECRET(EDIT_EXTENSION_MAX);
+	int rc = 0;
+	if (u->change.has & CHANGE_EXTENSION)
+		user_extension_merge(&text, u->now.extension, u->change.extension);
+	else
+		str_puts(&text, "{}");
+	if (text.full)
+		rc = err_set(e, INVALID_PARAMETERS, "the extension would have more than %d bytes",
+		             EDIT_EXTENSION_MAX);
+	else
+		edit_put(out, "extension", str_view(&text));
+	str_wipe(&text);
+	return rc;
+}
+
+/* The members that change; of a new user all. */
+static int edit_put_data(struct user_edit *u, struct str *out, struct err *e)
+{
+	bool all = u->groups.kind == EDIT_CREATE;
+	str_puts(out, "\"data\":{");
+	if (all)
+		edit_put(out, "username", span_of(u->user));
+	if (u->change.has & CHANGE_PASSWORD)
+		edit_put(out, "password", span_of(u->hash));
+	if (all || u->change.has & CHANGE_EMAIL)
+		edit_put(out, "email", u->change.email.p ? u->change.email : SPAN(""));
+	if (u->groups.list)
+		edit_put_groups(u, out);
+	if ((all || u->change.has & CHANGE_EXTENSION) && edit_put_extension(u, out, e) < 0)
+		return -1;
+	str_char(out, '}');
+	return 0;
+}
+
+static void edit_put_metadata(const struct user_edit *u, struct str *out)
+{
+	str_puts(out, "\"metadata\":{");
+	if (u->groups.kind == EDIT_CREATE) {
+		str_puts(out, "\"name\":");
+		str_json(out, span_of(u->object));
+		str_puts(out, ",\"namespace\":");
+		str_json(out, span_of(u->r->loop->server->options->user_namespace));
+	} else {
+		str_puts(out, "\"uid\":");
+		str_json(out, span_of(u->uid));
+		str_puts(out, ",\"resourceVersion\":");
+		str_json(out, span_of(u->version));
+	}
+	str_puts(out, "},");
+}
+
+static void edit_write(struct user_edit *u)
+{
+	ERR_AUTO e = { 0 };
+	bool create = u->groups.kind == EDIT_CREATE;
+	str_wipe(&u->body);
+	u->body = STR_SECRET(EDIT_BODY_MAX);
+	str_char(&u->body, '{');
+	if (create)
+		str_puts(&u->body,
+		         "\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"Opaque\",");
+	edit_put_metadata(u, &u->body);
+	if (edit_put_data(u, &u->body, &e) < 0) {
+		edit_refuse(u, &e);
+		return;
+	}
+	str_char(&u->body, '}');
+	edit_ask(u, (struct store_request){ .verb = create ? STORE_CREATE : STORE_PATCH,
+	                                    .body = { str_view(&u->body) },
+	                                    .urgent = true,
+	                                    .done = edit_written });
+}
+
+static void edit_remove(struct user_edit *u)
+{
+	edit_ask(u, (struct store_request){ .verb = STORE_DELETE,
+	                                    .uid = u->uid,
+	                                    .resource_version = u->version,
+	                                    .urgent = true,
+	                                    .done = edit_written });
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static void edit_decide(struct user_edit *u)
+{
+	ERR_AUTO e = { 0 };
+	if (edit_groups_make(&u->groups, &u->r->arena, &e) < 0)
+		edit_refuse(u, &e);
+	else if (u->groups.kind == EDIT_REMOVE)
+		edit_remove(u);
+	else
+		edit_write(u);
+}
+
+static void edit_next_group(struct user_edit *u);
+
+static bool edit_grants(const struct pai_group *g, struct span cluster)
+{
+	for (size_t i = 0; i < g->n_virtual_clusters; i++)
+		if (span_eq(g->virtual_clusters[i], cluster))
+			return true;
+	return false;
+}
+
+static void edit_group_came(void *arg, const struct store_reply *reply)
+{
+	struct user_edit *u = arg;
+	struct edit_group *g = &u->groups.v[u->next_group++];
+	ARENA_AUTO scratch = { 0 };
+	struct pai_group group;
+	const char *why;
+	enum pai_read read = PAI_UNFIT;
+	if (reply->outcome == STORE_OK)
+		read = pai_group_read(reply->body, g->name, &scratch, &group, &why);
+	else if (reply->outcome != STORE_NOT_FOUND)
+		read = PAI_BROKEN;
+	if (read == PAI_BROKEN) {
+		edit_fail(u, reply->message);
+		return;
+	}
+	g->found = read == PAI_READ;
+	g->admin = g->found && group.admin;
+	g->grants = g->found && edit_grants(&group, g->name);
+	edit_next_group(u);
+}
+
+static void edit_next_group(struct user_edit *u)
+{
+	if (u->next_group == u->groups.n) {
+		edit_decide(u);
+		return;
+	}
+	char *name = arena_alloc(&u->r->arena, (size_t)2 * PAI_NAME_MAX + 1);
+	pai_secret_name(name, u->groups.v[u->next_group].name);
+	edit_ask(u, (struct store_request){ .verb = STORE_GET,
+	                                    .name = name,
+	                                    .namespace_name =
+	                                        u->r->loop->server->options->group_namespace,
+	                                    .whole = true,
+	                                    .urgent = true,
+	                                    .done = edit_group_came });
+}
+
+/* ---- the user -------------------------------------------------------------------------------- */
+
+static void edit_plan(struct user_edit *u)
+{
+	u->next_group = 0;
+	edit_groups_plan(&u->groups, &u->now, &u->r->arena);
+	edit_next_group(u);
+}
+
+/* Whether it is the user's Secret, and the old password right; else that is answered. */
+static bool edit_take(struct user_edit *u, const struct store_reply *reply)
+{
+	struct arena *a = &u->r->arena;
+	struct span stored = SPAN("");
+	const char *why = "";
+	enum pai_read read = pai_user_read(reply->body, span_of(u->user), a, &u->now, &why);
+	if (read == PAI_READ && u->check_old)
+		read = pai_password_read(reply->body, span_of(u->user), a, &stored, &why);
+	if (read == PAI_UNFIT)
+		edit_no_user(u);
+	else if (read == PAI_BROKEN)
+		edit_fail(u, span_of(why));
+	else if (u->check_old && !password_same(u->old_hash, stored))
+		answer_refuse(u->r, FORBIDDEN, "the old password is wrong");
+	else
+		return true;
+	return false;
+}
+
+static void edit_looked(void *arg, const struct store_reply *reply)
+{
+	struct user_edit *u = arg;
+	if (reply->outcome == STORE_NOT_FOUND) {
+		edit_no_user(u);
+		return;
+	}
+	if (reply->outcome != STORE_OK) {
+		edit_fail(u, reply->message);
+		return;
+	}
+	u->uid = arena_dup(&u->r->arena, reply->uid);
+	u->version = arena_dup(&u->r->arena, reply->resource_version);
+	if (edit_take(u, reply))
+		edit_plan(u);
+}
+
+static void edit_look(struct user_edit *u)
+{
+	u->tries++;
+	edit_ask(u,
+	         (struct store_request){ .verb = STORE_GET, .whole = true, .done = edit_looked });
+}
+
+static void edit_start(struct user_edit *u)
+{
+	u->deadline_ms = clock_ms() + u->r->loop->server->options->deadline_s * 1000;
+	if (u->groups.kind == EDIT_CREATE)
+		edit_plan(u);
+	else
+		edit_look(u);
+}
+
+/* ---- passwords; on the worker's thread ------------------------------------------------------- */
+
+static void edit_hash(void *arg)
+{
+	struct user_edit *u = arg;
+	struct span user = span_of(u->user);
+	u->hashed = password_hash(user, u->change.password, u->hash) &&
+	            (!u->check_old || password_hash(user, u->change.old_password, u->old_hash));
+}
+
+static void edit_hashed(void *arg, bool ran)
+{
+	struct user_edit *u = arg;
+	if (ran && u->hashed)
+		edit_start(u);
+	else
+		edit_fail(u, SPAN("the password was not hashed"));
+}
+
+/* ---- the doors ------------------------------------------------------------------------------- */
+
+void users_may(struct request *r)
+{
+	bool openpai = strcmp(r->loop->server->options->users, "openpai") == 0;
+	if (openpai)
+		return;
+	answer_header(r, "Allow", "GET, HEAD, OPTIONS");
+	answer_refuse(r, 405, "NotImplementedError",
+	              "users stand in the file of --facts, which the administrator of this server "
+	              "edits; they can be changed here only with --users=openpai");
+}
+
+void users_may_admin(struct request *r)
+{
+	users_may(r);
+	if (!r->answered && !r->who->admin)
+		answer_refuse(r, FORBIDDEN, "users are managed by administrators only");
+}
+
+static void edit_begin(struct user_edit *u)
+{
+	struct request *r = u->r;
+	bool self = strcmp(u->user, r->who->name) == 0;
+	struct worker_inbox *work = r->loop->work;
+	u->check_old = u->change.has & CHANGE_PASSWORD && !r->who->admin;
+	if (u->check_old && !(u->change.has & CHANGE_OLD_PASSWORD)) {
+		answer_refuse(r, INVALID_PARAMETERS, "oldPassword must be there");
+		return;
+	}
+	/* Passwords could be guessed so, and each change makes all loops look again. */
+	if (self && !r->who->admin && !edge_login(r, span_of(u->user)))
+		return;
+	request_wait(r);
+	if (!(u->change.has & CHANGE_PASSWORD))
+		edit_start(u);
+	else if (!work || !worker_do(work, edit_hash, edit_hashed, u))
+		answer_refuse(r, UNAVAILABLE, "too many passwords are being checked; try again");
+}
+
+static struct user_edit *edit_new(struct request *r, enum edit_kind kind, struct span user)
+{
+	struct user_edit *u = ARENA_NEW(&r->arena, struct user_edit, 1);
+	u->r = r;
+	u->groups = (struct edit_groups){ .change = &u->change, .kind = kind };
+	u->user = arena_dup(&r->arena, user);
+	pai_secret_name(u->object, user);
+	r->state = u;
+	r->secret = true;
+	return u;
+}
+
+/* Read the body and begin.  user: of the path; p is NULL if the body names it. */
+static void edit_by_body(struct request *r, enum edit_kind kind, struct span user,
+                         const struct change_rules *rules)
+{
+	ERR_AUTO e = { 0 };
+	struct user_change c;
+	r->secret = true;
+	if (!people_ready(r))
+		return;
+	if (user_change_read(r, rules, &c, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	struct user_edit *u = edit_new(r, kind, user.p ? user : c.username);
+	u->change = c;
+	edit_begin(u);
+}
+
+enum {
+	EDIT_ALL = CHANGE_USERNAME | CHANGE_EMAIL | CHANGE_PASSWORD | CHANGE_ADMIN |
+	           CHANGE_CLUSTERS | CHANGE_GROUPS | CHANGE_EXTENSION
+};
+
+static const struct span NOT_IN_PATH = { NULL, 0 };
+
+void users_post(struct request *r)
+{
+	edit_by_body(r, EDIT_CREATE, NOT_IN_PATH,
+	             &(struct change_rules){ false, EDIT_ALL, CHANGE_USERNAME | CHANGE_PASSWORD });
+}
+
+void users_put(struct request *r)
+{
+	edit_by_body(r, EDIT_CHANGE, NOT_IN_PATH,
+	             &(struct change_rules){ true, EDIT_ALL, CHANGE_USERNAME });
+}
+
+/* One's own; a name in the body must be that. */
+void users_me_put(struct request *r)
+{
+	static const struct change_rules RULES = { true,
+		                                   CHANGE_USERNAME | CHANGE_EMAIL |
+		                                       CHANGE_PASSWORD | CHANGE_OLD_PASSWORD |
+		                                       CHANGE_EXTENSION,
+		                                   0 };
+	ERR_AUTO e = { 0 };
+	struct user_change c;
+	r->secret = true;
+	if (!people_ready(r))
+		return;
+	if (user_change_read(r, &RULES, &c, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	if (c.has & CHANGE_USERNAME && !span_is(c.username, r->who->name)) {
+		answer_refuse(r, FORBIDDEN,
+		              "here one changes oneself only: username names another user");
+		return;
+	}
+	struct user_edit *u = edit_new(r, EDIT_CHANGE, span_of(r->who->name));
+	u->change = c;
+	edit_begin(u);
+}
+
+static const struct {
+	const char *name;
+	struct change_rules rules;
+	bool self; /* also of oneself */
+} EDIT_MEMBERS[] = {
+	{ "email", { false, CHANGE_EMAIL, CHANGE_EMAIL }, true },
+	{ "password", { false, CHANGE_PASSWORD | CHANGE_OLD_PASSWORD, CHANGE_PASSWORD }, true },
+	{ "extension", { false, CHANGE_EXTENSION, CHANGE_EXTENSION }, true },
+	{ "admin", { false, CHANGE_ADMIN, CHANGE_ADMIN }, false },
+	{ "virtualcluster", { false, CHANGE_CLUSTERS, CHANGE_CLUSTERS }, false },
+	{ "grouplist", { false, CHANGE_GROUPS, CHANGE_GROUPS }, false },
+};
+
+void user_member_put(struct request *r)
+{
+	size_t n = sizeof(EDIT_MEMBERS) / sizeof(EDIT_MEMBERS[0]);
+	size_t i = 0;
+	while (i < n && !span_is(r->args[1], EDIT_MEMBERS[i].name))
+		i++;
+	if (i == n)
+		answer_refuse(r, 404, "NoApiError",
+		              "of a user there are email, password, extension, "
+		              "admin, virtualcluster and grouplist to change");
+	else if (!r->who->admin && !(EDIT_MEMBERS[i].self && span_is(r->args[0], r->who->name)))
+		answer_refuse(r, FORBIDDEN, "this is for administrators");
+	else if (!user_name_ok(r->args[0]))
+		answer_refuse(r, 404, "NoUserError", "there is no such user");
+	else
+		edit_by_body(r, EDIT_CHANGE, r->args[0], &EDIT_MEMBERS[i].rules);
+}
+
+void user_delete(struct request *r)
+{
+	if (!people_ready(r))
+		return;
+	if (!user_name_ok(r->args[0]))
+		answer_refuse(r, 404, "NoUserError", "there is no such user");
+	else
+		edit_begin(edit_new(r, EDIT_REMOVE, r->args[0]));
+}

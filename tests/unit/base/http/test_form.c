@@ -1,0 +1,220 @@
+/* What forms mean, and what they cannot. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/http/form.h"
+
+static const struct form_number NUMBERS[] = {
+	{ "retryCount", false },
+	{ "taskRoles[].taskNumber", false },
+	{ "taskRoles[].minFailedTaskCount", true },
+	{ "taskRoles[].portList[].beginAt", false },
+	{ NULL, false },
+};
+
+static void becomes(const char *form, const char *json)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1 << 20);
+	ERR_AUTO e = { 0 };
+	int rc = form_json(span_of(form), NUMBERS, &a, &out, &e);
+	if (rc < 0)
+		print_error("%s: %s\n", form, err_msg(&e));
+	assert_int_equal(rc, 0);
+	assert_string_equal(str_c(&out), json);
+}
+
+static void refused_n(struct span form, const char *words)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1 << 20);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(form_json(form, NUMBERS, &a, &out, &e), -1);
+	assert_int_equal(e.http, 400);
+	assert_string_equal(e.code, "InvalidParametersError");
+	if (!strstr(err_msg(&e), words))
+		print_error("%.*s: %s\n", (int)form.n, form.p, err_msg(&e));
+	assert_non_null(strstr(err_msg(&e), words));
+}
+
+static void refused(const char *form, const char *words)
+{
+	refused_n(span_of(form), words);
+}
+
+static void test_form_json_flat(void **state)
+{
+	(void)state;
+	becomes("", "{}");
+	becomes("a=1", "{\"a\":\"1\"}");
+	becomes("a=1&b=x+y", "{\"a\":\"1\",\"b\":\"x y\"}");
+	becomes("a=&b", "{\"a\":\"\",\"b\":\"\"}");
+	becomes("&a=1&&b=2&", "{\"a\":\"1\",\"b\":\"2\"}");
+	becomes("a=b=c", "{\"a\":\"b=c\"}");
+}
+
+static void test_form_json_decodes_once(void **state)
+{
+	(void)state;
+	becomes("a=%41%2b%26%3D+%2541", "{\"a\":\"A+&= %41\"}");
+	becomes("%61=1", "{\"a\":\"1\"}");
+	becomes("a=%22%5C%0A", "{\"a\":\"\\\"\\\\\\n\"}");
+	becomes("a=%C3%BC", "{\"a\":\"\xc3\xbc\"}");
+}
+
+static void test_form_json_nested(void **state)
+{
+	(void)state;
+	becomes("a[b]=1&a[c]=2", "{\"a\":{\"b\":\"1\",\"c\":\"2\"}}");
+	becomes("a[0][b]=1&a[1][b]=2", "{\"a\":[{\"b\":\"1\"},{\"b\":\"2\"}]}");
+	becomes("a%5B0%5D%5Bb%5D=1", "{\"a\":[{\"b\":\"1\"}]}");
+	becomes("a[b][c][d][e][f]=1", "{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":\"1\"}}}}}}");
+}
+
+static void test_form_json_lists(void **state)
+{
+	(void)state;
+	becomes("a[]=1&a[]=2", "{\"a\":[\"1\",\"2\"]}");
+	becomes("a[1]=y&a[0]=x", "{\"a\":[\"x\",\"y\"]}");
+	becomes("a[b][]=1", "{\"a\":{\"b\":[\"1\"]}}");
+}
+
+static void test_form_json_numbers(void **state)
+{
+	(void)state;
+	becomes("retryCount=-2", "{\"retryCount\":-2}");
+	becomes("taskRoles[0][taskNumber]=3", "{\"taskRoles\":[{\"taskNumber\":3}]}");
+	becomes("taskRoles[0][portList][0][beginAt]=0",
+	        "{\"taskRoles\":[{\"portList\":[{\"beginAt\":0}]}]}");
+	/* Where none is wanted, or what is none: text. */
+	becomes("taskNumber=3", "{\"taskNumber\":\"3\"}");
+	becomes("retryCount=1.5", "{\"retryCount\":\"1.5\"}");
+	becomes("retryCount=01", "{\"retryCount\":\"01\"}");
+	becomes("retryCount=-", "{\"retryCount\":\"-\"}");
+	becomes("retryCount=12345678901", "{\"retryCount\":\"12345678901\"}");
+}
+
+static void test_form_json_nothing_is_null(void **state)
+{
+	(void)state;
+	becomes("taskRoles[0][minFailedTaskCount]=",
+	        "{\"taskRoles\":[{\"minFailedTaskCount\":null}]}");
+	becomes("retryCount=", "{\"retryCount\":\"\"}");
+}
+
+static void test_form_json_escapes(void **state)
+{
+	(void)state;
+	refused("a=%", "pair 1, a: a % must");
+	refused("a=%4", "hexadecimal");
+	refused("a=%zz", "hexadecimal");
+	refused("x=1&%g=1", "pair 2, %g: a %");
+	refused("a=%00", "NUL");
+	refused_n(SPAN("a=\0"), "NUL");
+	refused("a=%ff", "UTF-8");
+	refused("a=%ed%a0%80", "UTF-8");
+	refused("%c0%af=1", "UTF-8");
+}
+
+static void test_form_json_names(void **state)
+{
+	(void)state;
+	refused("=1", "pair 1: it has no name");
+	refused("[a]=1", "no name");
+	refused("a[b=1", "brackets");
+	refused("a]=1", "brackets");
+	refused("a[b]c=1", "brackets");
+	refused("a[b]]=1", "brackets");
+	refused("a[[b]]=1", "brackets");
+	refused("a[b[c]]=1", "brackets");
+	refused("a[][b]=1", "end of a name");
+}
+
+static void test_form_json_limits(void **state)
+{
+	(void)state;
+	refused("a[b][c][d][e][f][g]=1", "at most 5 pairs");
+	refused("a[1000]=1", "from 0 to 999");
+	refused("a[999999999999999999999999]=1", "from 0 to 999");
+	refused("a[00]=1", "from 0 to 999");
+	STR_AUTO many = STR_INIT(100000);
+	for (int i = 0; i < FORM_PAIRS; i++)
+		str_printf(&many, "a[]=%d&", i);
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1 << 20);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(form_json(str_view(&many), NULL, &a, &out, &e), 0);
+	str_puts(&many, "b=1");
+	refused(str_c(&many), "at most 1000 pairs");
+}
+
+static void test_form_json_holes(void **state)
+{
+	(void)state;
+	refused("a[1]=1", "item 1, but 1 items");
+	refused("a[0]=1&a[999]=1", "item 999");
+}
+
+static void test_form_json_two_meanings(void **state)
+{
+	(void)state;
+	refused("a=1&a=2", "pair 2, a: it is there twice");
+	refused("a[b]=1&a[b]=1", "twice");
+	refused("a[0]=1&a[0]=1", "twice");
+	refused("a=1&a[b]=1", "one thing here");
+	refused("a[b]=1&a=1", "one thing here");
+	refused("a[b]=1&a[0]=1", "one thing here");
+	refused("a[]=1&a[b]=1", "one thing here");
+	refused("a[]=1&a[1]=1", "mixed");
+	refused("a[0]=1&a[]=1", "mixed");
+}
+
+/* A piece of a password that was not escaped looks like a pair of its own. */
+static void test_form_json_quotes_no_values(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1000);
+	static const char *const FORMS[] = { "password=se%cret", "password=x&se%cret",
+		                             "password=x&se%c:ret=",
+		                             "password=secret&password=secret" };
+	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
+		ERR_AUTO e = { 0 };
+		assert_int_equal(form_json(span_of(FORMS[i]), NULL, &a, &out, &e), -1);
+		assert_null(strstr(err_msg(&e), "ret"));
+	}
+}
+
+static void test_form_json_does_not_fit(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(8);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(form_json(SPAN("abcdef=ghijkl"), NULL, &a, &out, &e), 0);
+	assert_true(out.full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_form_json_flat),
+		cmocka_unit_test(test_form_json_decodes_once),
+		cmocka_unit_test(test_form_json_nested),
+		cmocka_unit_test(test_form_json_lists),
+		cmocka_unit_test(test_form_json_numbers),
+		cmocka_unit_test(test_form_json_nothing_is_null),
+		cmocka_unit_test(test_form_json_escapes),
+		cmocka_unit_test(test_form_json_names),
+		cmocka_unit_test(test_form_json_limits),
+		cmocka_unit_test(test_form_json_holes),
+		cmocka_unit_test(test_form_json_two_meanings),
+		cmocka_unit_test(test_form_json_quotes_no_values),
+		cmocka_unit_test(test_form_json_does_not_fit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

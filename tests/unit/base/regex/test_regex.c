@@ -1,0 +1,380 @@
+/* Regular expressions: as Go has them, as the plain simulation runs the same programs, and limits.
+ */
+#include "base/regex/regex.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime-assets/net/http.h"
+#include "tests/lib/pike.h"
+#include "tests/unit/base/cmocka.h"
+
+enum { LINE_MAX_BYTES = 1 << 16, SOON_MS = 60000 };
+
+/* Text of which no more than eight bytes are in memory. */
+struct narrow {
+	struct text text;
+	struct span span;
+	char window[8];
+};
+
+static struct span read_narrow(struct text *t, size_t from)
+{
+	struct narrow *n = (struct narrow *)t;
+	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;
+	memcpy(n->window, n->span.p + from, size);
+	return (struct span){ n->window, size };
+}
+
+static enum regex_found search(struct regex *re, struct span text, struct match *m)
+{
+	struct text_span t;
+	text_of(&t, text);
+	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
+}
+
+static enum regex_found search_narrow(struct regex *re, struct span text, struct match *m)
+{
+	struct narrow t = { .text = { text.n, sizeof(t.window), read_narrow }, .span = text };
+	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
+}
+
+static bool literal_occurs(struct regex *re, struct span text, struct arena *a)
+{
+	struct text_span t;
+	bool possible = false;
+	text_of(&t, text);
+	const struct regex_set *set = regex_set_new(&re, 1, a);
+	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, &possible), REGEX_NONE);
+	return possible;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* \xHH to bytes, in place. */
+static struct span unescape(char *text)
+{
+	char *out = text;
+	for (char *p = text; *p; p++) {
+		if (p[0] == '\\') {
+			char hex[3] = { p[2], p[3], '\0' };
+			*out++ = (char)strtoul(hex, NULL, 16);
+			p += 3;
+		} else {
+			*out++ = *p;
+		}
+	}
+	return (struct span){ text, (size_t)(out - text) };
+}
+
+static void describe(char out[static 64], enum regex_found found, const struct match *m)
+{
+	if (found == REGEX_FOUND)
+		(void)snprintf(out, 64, "%zu-%zu", m->start, m->end);
+	else
+		(void)snprintf(out, 64, "%s", found == REGEX_NONE ? "-" : "late");
+}
+
+static int mismatches;
+
+static void expect(const char *who, const char *line, const char *want, const char *got)
+{
+	if (strcmp(want, got) != 0 && mismatches++ < 10)
+		print_error("%s: %s: got %s\n", who, line, got);
+}
+
+static void check_match(struct regex *re, struct span text, const char *want, const char *line)
+{
+	ARENA_AUTO a = { 0 };
+	struct match m = { 0 };
+	char got[64];
+	describe(got, search(re, text, &m), &m);
+	expect("automaton", line, want, got);
+	describe(got, search_narrow(re, text, &m), &m);
+	expect("piece by piece", line, want, got);
+	describe(got, pike_search(regex_forwards(re), text, &m), &m);
+	expect("simulation", line, want, got);
+	if (want[0] != '-' && !literal_occurs(re, text, &a))
+		expect("literal", line, want, "not possible");
+}
+
+static void check_line(char *line)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *shown = xstrdup(line);
+	char *text = strchr(line, '\t');
+	*text++ = '\0';
+	char *want = strchr(text, '\t');
+	struct regex *re = regex_compile(unescape(line), &a, &e);
+	if (strcmp(text, "!") == 0) {
+		expect("pattern", shown, "refused", re ? "taken" : "refused");
+		return;
+	}
+	*want++ = '\0';
+	if (!re)
+		expect("pattern", shown, "taken", err_msg(&e));
+	else
+		check_match(re, unescape(text), want, shown);
+}
+
+static void test_search_as_go(void **state)
+{
+	(void)state;
+	static char line[LINE_MAX_BYTES];
+	size_t lines = 0;
+	FILE *f = fopen("tests/data/runtime/regex.tsv", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] == '#' && lines++ == 0)
+			continue;
+		check_line(line);
+		lines++;
+	}
+	assert_int_equal(fclose(f), 0);
+	assert_true(lines > 3000);
+	assert_int_equal(mismatches, 0);
+}
+
+/* ---- single facts -----------------------------------------------------------------------------
+ */
+
+static void check_refused(const char *pattern, const char *why)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	assert_null(regex_compile(span_of(pattern), &a, &e));
+	assert_string_equal(err_msg(&e), why);
+}
+
+static void test_compile_says_where(void **state)
+{
+	(void)state;
+	check_refused("ab(c", "missing closing ) of the group at byte 3");
+	check_refused("ab)c", "unexpected ) at byte 3");
+	check_refused("a[b", "missing closing ] of the class at byte 2");
+	check_refused("a**", "repetition of a repetition at byte 3");
+	check_refused("|*", "missing argument to repetition at byte 2");
+	check_refused("a{2,1}", "invalid count at byte 2");
+	check_refused("(a{100}){100}", "nested counts multiply to more than 1000 at byte 9");
+	check_refused("a(?=b)", "look-ahead is not supported, at byte 2");
+	check_refused("(?<!b)", "look-behind is not supported, at byte 1");
+	check_refused("(a)\\1", "back-references are not supported, at byte 4");
+	check_refused("\\pL", "classes of Unicode (\\p) are not supported, at byte 1");
+	check_refused("a\\", "trailing backslash at byte 2");
+	check_refused("[z-a]", "range of characters from high to low at byte 2");
+	check_refused("[[:foo:]]", "unknown class of characters at byte 2");
+	check_refused("a\xff", "invalid UTF-8 at byte 2");
+}
+
+static void test_compile_limits(void **state)
+{
+	(void)state;
+	STR_AUTO deep = STR_INIT(REGEX_DEPTH_MAX + 1);
+	for (int i = 0; i <= REGEX_DEPTH_MAX; i++)
+		str_char(&deep, '(');
+	check_refused(str_c(&deep), "groups are nested too deeply at byte 251");
+	STR_AUTO longer = STR_INIT(REGEX_PATTERN_MAX + 1);
+	for (int i = 0; i <= REGEX_PATTERN_MAX; i++)
+		str_char(&longer, 'a');
+	check_refused(str_c(&longer), "the pattern is too long, it has to end at byte 8193");
+	check_refused("(abcdefghijklmnop){1000}", "the pattern is too large");
+	check_refused("(a{10}b{10}c{10}d{10}e{10}){100}x{1000}y{1000}z{1000}(pq){1000}(rs){1000}",
+	              "the pattern is too large");
+}
+
+/* What is taken has a program, though most of them are only made by the first search. */
+static void test_compile_what_fits(void **state)
+{
+	(void)state;
+	static const char *const ATOMS[] = { "a",         "(?i:ks)",
+		                             "[^a-z]",    "(a|bc|[d-f])",
+		                             "(?i:[^é])", "(abcdefghijklmnopqrst)",
+		                             "((a?b*)+)", "\\W",
+		                             "(^|$|\\b)" };
+	for (size_t i = 0; i < sizeof(ATOMS) / sizeof(*ATOMS); i++) {
+		for (int n = 1; n <= 1000; n += 9) {
+			ARENA_AUTO a = { 0 };
+			ERR_AUTO e = { 0 };
+			const char *pattern = arena_printf(&a, "%s{%d}x", ATOMS[i], n);
+			struct regex *re = regex_compile(span_of(pattern), &a, &e);
+			if (re)
+				assert_non_null(regex_forwards(re));
+			else
+				assert_string_equal(err_msg(&e), "the pattern is too large");
+		}
+	}
+}
+
+/* An exit specification has a hundred patterns, of which nearly none is ever searched for. */
+static void test_compile_takes_little(void **state)
+{
+	(void)state;
+	static const char PATTERN[] = "(?mi)^(?:[\\w.]*(?:error|exception): .*|unable to restore "
+				      "this file, )perhaps your file "
+				      "is in a different file format";
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct match m;
+	struct regex *re = regex_compile(SPAN(PATTERN), &a, &e);
+	assert_non_null(re);
+	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
+	assert_null(re->forwards);
+	assert_int_equal(search(re, SPAN("nothing"), &m), REGEX_NONE);
+	assert_non_null(re->forwards);
+}
+
+static void test_search_with_nul(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct match m;
+	struct regex *re = regex_compile(SPAN("b\\x00c"), &a, &e);
+	assert_int_equal(search(re, SPAN("a\0b\0c"), &m), REGEX_FOUND);
+	assert_int_equal(m.start, 2);
+	assert_int_equal(m.end, 5);
+}
+
+/* All of Unicode has its other cases where Go finds them; here what people write. */
+static void test_search_folded(void **state)
+{
+	(void)state;
+	static const char *const PAIRS[][2] = { { "straße", "STRAẞE" },
+		                                { "ошибка", "ОШИБКА" },
+		                                { "σφάλμα", "ΣΦΆΛΜΑ" },
+		                                { "kelvin", "\u212Aelvin" } };
+	for (size_t i = 0; i < sizeof(PAIRS) / sizeof(*PAIRS); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct match m;
+		const char *pattern = arena_printf(&a, "(?i)^%s$", PAIRS[i][0]);
+		struct regex *re = regex_compile(span_of(pattern), &a, &e);
+		assert_non_null(re);
+		assert_int_equal(search(re, span_of(PAIRS[i][1]), &m), REGEX_FOUND);
+	}
+}
+
+/* ---- time ---------------------------------------------------------------------------------------
+ */
+
+enum { LONG_TEXT = 1 << 18 };
+
+/* Patterns that take exponential or quadratic time where matching goes back. */
+static const char *const HARD[] = {
+	"(x+x+)+y",
+	"(x|xx)+$z",
+	"(?s).*.*.*y",
+	"(x?){50}x{50}y",
+	"(?s)(a|b|x)*a(a|b|x){12}c",
+	"(((x*)*)*)*y",
+	"(?msi)x.*tensorflow.*OOM.*y",
+	"[ax]*[bx]*[cx]*y",
+	"(a|b|x|ab|bx)*?c",
+};
+
+static void fill_hard(char *text, size_t n)
+{
+	uint32_t seed = 1;
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1103515245u + 12345u;
+		text[i] = "xabxxxxx"[(seed >> 20) % 8];
+	}
+}
+
+static void test_search_takes_linear_time(void **state)
+{
+	(void)state;
+	FREE_AUTO char *text = xmalloc(LONG_TEXT);
+	fill_hard(text, LONG_TEXT);
+	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct text_span t;
+		size_t end;
+		text_of(&t, (struct span){ text, LONG_TEXT });
+		struct run r = { .text = &t.text, .deadline_ms = clock_ms() + SOON_MS };
+		assert_int_equal(run_forwards(regex_forwards(re), &r, &end), REGEX_NONE);
+		assert_true(r.steps <= (LONG_TEXT + 1) * regex_forwards(re)->n);
+	}
+}
+
+static void test_search_stops_at_the_deadline(void **state)
+{
+	(void)state;
+	FREE_AUTO char *text = xmalloc(LONG_TEXT);
+	fill_hard(text, LONG_TEXT);
+	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct match m;
+		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct text_span t;
+		text_of(&t, (struct span){ text, LONG_TEXT });
+		assert_int_equal(regex_search(re, &t.text, clock_ms() - 1, &m), REGEX_LATE);
+	}
+}
+
+/* More states than the table holds: all are forgotten several times, and the match is found. */
+static void test_search_with_full_table(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct match m;
+	struct regex *re = regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &a, &e);
+	FREE_AUTO char *text = xmalloc(LONG_TEXT);
+	fill_hard(text, LONG_TEXT);
+	static const char END[20] = "axxxxxxxxxxxxxxcxbbb";
+	memcpy(text + LONG_TEXT - sizeof(END), END, sizeof(END));
+	assert_int_equal(search(re, (struct span){ text, LONG_TEXT }, &m), REGEX_FOUND);
+	assert_int_equal(m.start, 0);
+	assert_int_equal(m.end, LONG_TEXT - 3);
+}
+
+/* ---- many at once
+ * ----------------------------------------------------------------------------------- */
+
+static void test_set_scan_tells_which(void **state)
+{
+	(void)state;
+	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
+		                                "no(pe|t)x", "segmentation (fault|error)" };
+	enum { N = sizeof(PATTERNS) / sizeof(*PATTERNS) };
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct regex *re[N + 1] = { NULL };
+	bool possible[N + 1] = { false };
+	for (size_t i = 0; i < N; i++)
+		re[i] = regex_compile(span_of(PATTERNS[i]), &a, &e);
+	struct text_span t;
+	text_of(&t, SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped n"));
+	const struct regex_set *set = regex_set_new(re, N + 1, &a);
+	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, possible), REGEX_NONE);
+	assert_true(possible[0]);
+	assert_false(possible[1]);
+	assert_true(possible[2]); /* demands no text */
+	assert_false(possible[3]);
+	assert_true(possible[4]);  /* its text is there, though it does not match */
+	assert_false(possible[N]); /* none */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_search_as_go),
+		cmocka_unit_test(test_compile_says_where),
+		cmocka_unit_test(test_compile_limits),
+		cmocka_unit_test(test_compile_what_fits),
+		cmocka_unit_test(test_compile_takes_little),
+		cmocka_unit_test(test_search_with_nul),
+		cmocka_unit_test(test_search_folded),
+		cmocka_unit_test(test_search_takes_linear_time),
+		cmocka_unit_test(test_search_stops_at_the_deadline),
+		cmocka_unit_test(test_search_with_full_table),
+		cmocka_unit_test(test_set_scan_tells_which),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

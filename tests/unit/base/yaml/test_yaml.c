@@ -1,0 +1,535 @@
+/* The YAML reader: what it makes of texts, what it refuses, and where it says so. */
+#include "tests/unit/base/read.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/yaml/yaml.h"
+
+static void test_yaml_read_scalars_as_js_yaml(void **state)
+{
+	(void)state;
+	json_t *cases = json_load_file("tests/data/yaml/scalars.json", JSON_ALLOW_NUL, NULL);
+	size_t i = 0;
+	json_t *one = NULL;
+	assert_int_equal(json_array_size(cases), 240);
+	json_array_foreach (cases, i, one) {
+		const json_t *in = json_object_get(one, "in");
+		const char *want = json_string_value(json_object_get(one, "json"));
+		struct span text = { json_string_value(in), json_string_length(in) };
+		struct run r = run_budget(text, BUDGET_DEFAULT);
+		const char *got = run_result(&r);
+		if (want ? r.failed || strcmp(got, want) != 0 : !r.failed)
+			fail_msg("%s: %s", json_string_value(json_object_get(one, "name")), got);
+		run_done(&r);
+	}
+	json_decref(cases);
+}
+
+static enum node_type type_of(const char *text)
+{
+	ARENA_AUTO a = { 0 };
+	struct node n = { 0 };
+	yaml_resolve_plain(&n, span_of(text), &a);
+	return (enum node_type)n.type;
+}
+
+static void test_yaml_resolve_plain_types(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		enum node_type type;
+	} CASES[] = {
+		{ "9007199254740992", NODE_INT },
+		{ "9007199254740993", NODE_INT }, /* the nearest double is 2^53 */
+		{ "9007199254740994", NODE_REAL },
+		{ "-9007199254740992", NODE_INT },
+		{ "2.0", NODE_INT },
+		{ "0.5", NODE_REAL },
+		{ "-0", NODE_INT },
+		{ "-0.0", NODE_INT },
+		{ ".nan", NODE_REAL },
+		{ "1e400", NODE_REAL },
+		{ "+.inf", NODE_REAL },
+		{ "+.nan", NODE_TEXT },
+		{ "-", NODE_TEXT },
+		{ "+", NODE_TEXT },
+		{ "0b_", NODE_TEXT },
+		{ "0_", NODE_TEXT },
+		{ "0b1_", NODE_TEXT },
+		{ "0b12", NODE_TEXT },
+		{ "1:", NODE_TEXT },
+		{ ":1", NODE_TEXT },
+		{ "1:599", NODE_TEXT },
+		{ "1_:5", NODE_INT },
+		{ "0:30.5", NODE_REAL },
+		{ "1.5.5", NODE_TEXT },
+		{ "1e", NODE_TEXT },
+		{ "1e+", NODE_TEXT },
+		{ "._", NODE_TEXT },
+		{ "1._", NODE_TEXT },
+		{ "2001-1-1 1:00:00", NODE_DATE },
+		{ "2001-1-1 1:00:00 -05:30", NODE_DATE },
+		{ "2001-1-1 1:00:00 -05:3", NODE_TEXT },
+		{ "2001-1-1T1:00:00.Z", NODE_DATE },
+		{ "2001-01-01 ", NODE_TEXT },
+		{ "true", NODE_BOOL },
+		{ "truE", NODE_TEXT },
+		{ "~", NODE_NULL },
+		{ "~~", NODE_TEXT },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		if (type_of(CASES[i].text) != CASES[i].type)
+			fail_msg("%s: %d", CASES[i].text, type_of(CASES[i].text));
+	}
+}
+
+static double real_of(const char *text)
+{
+	ARENA_AUTO a = { 0 };
+	struct node n = { 0 };
+	yaml_resolve_plain(&n, span_of(text), &a);
+	return n.type == NODE_REAL ? n.real : (double)n.integer;
+}
+
+static void test_yaml_resolve_plain_rounds_once(void **state)
+{
+	(void)state;
+	/* 2^54 + 1 and 2^54 + 3 lie between doubles; ties go to even. */
+	assert_true(real_of("0x40000000000001") == 0x40000000000000p0);
+	assert_true(real_of("0x40000000000003") == 0x40000000000004p0);
+	/* A tie that a far-away digit decides. */
+	assert_true(real_of("0x4000000000000200000001") == 0x40000000000004p32);
+	assert_true(real_of("0x1FFFFFFFFFFFFFFFF") == 0x1p65);
+	assert_true(real_of("0777777777777777777777777") == 0x1p72);
+	assert_true(isinf(real_of("1e400")));
+}
+
+static void test_yaml_read_budget_depth(void **state)
+{
+	(void)state;
+	char deep[130] = { 0 };
+	memset(deep, '[', 64);
+	memset(deep + 64, ']', 64);
+	struct run r = run_doc(deep);
+	assert_int_equal(r.failed, 0);
+	run_done(&r);
+	memset(deep, '[', 65);
+	memset(deep + 65, ']', 64);
+	assert_refuses(deep, "1:65: lists and mappings are nested more than 64 levels deep");
+}
+
+static void test_yaml_read_budget_depth_through_alias(void **state)
+{
+	(void)state;
+	struct budget b = BUDGET_DEFAULT;
+	b.depth = 4;
+	struct run r = run_budget(SPAN("a: &a [[1]]\nb: [*a]\n"), b);
+	assert_int_equal(r.failed, 0);
+	run_done(&r);
+	r = run_budget(SPAN("a: &a [[1]]\nb: [[*a]]\n"), b);
+	assert_string_equal(run_result(&r), "2:6: b[0][0]: with this alias, lists and mappings are "
+	                                    "nested more than 4 levels deep");
+	run_done(&r);
+	r = run_budget(SPAN("a: &a [1]\nb: &b [*a]\nc: &c [*b]\nd: [*c]\n"), b);
+	assert_string_equal(run_result(&r), "4:5: d[0]: with this alias, lists and mappings are "
+	                                    "nested more than 4 levels deep");
+	run_done(&r);
+}
+
+static void test_yaml_read_budget_nodes(void **state)
+{
+	(void)state;
+	struct budget b = BUDGET_DEFAULT;
+	b.nodes = 5;
+	struct run r = run_budget(SPAN("[1, 2, 3, 4]"), b);
+	assert_int_equal(r.failed, 0);
+	run_done(&r);
+	r = run_budget(SPAN("[1, 2, 3, [4]]"), b);
+	assert_string_equal(run_result(&r), "1:12: the document has more than 5 values (aliases "
+	                                    "count as what they stand for)");
+	run_done(&r);
+}
+
+static void test_yaml_read_budget_bomb(void **state)
+{
+	(void)state;
+	STR_AUTO bomb = STR_INIT(4096);
+	str_puts(&bomb, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+	for (int i = 1; i < 40; i++) {
+		str_printf(&bomb, "a%d: &a%d [", i, i);
+		for (int k = 0; k < 10; k++)
+			str_printf(&bomb, "*a%d,", i - 1);
+		str_puts(&bomb, "]\n");
+	}
+	assert_refuses(str_c(&bomb), "5:38: a4[7]: the document has more than 100000 values");
+}
+
+/* What js-yaml 3.13 makes of them. */
+static void test_yaml_read_tabs(void **state)
+{
+	(void)state;
+	assert_reads("a: 1\n\t\nb: 2\n \t \n\t# c\n\t", "{\"a\":1,\"b\":2}");
+	assert_reads("a:\n  - b\n\t\n  - c\n \t# d\n", "{\"a\":[\"b\",\"c\"]}");
+	assert_reads("a: |\n  \tx\n  y\n", "{\"a\":\"\\tx\\ny\\n\"}");
+	assert_reads("a: |\n\n  \t\n  y\nb: |-\n  \t\tz\n",
+	             "{\"a\":\"\\n\\t\\ny\\n\",\"b\":\"\\t\\tz\"}");
+	assert_reads("- |2\n  \tx\n- |\n  y\n  \t\n  \t# z\n",
+	             "[\"\\tx\\n\",\"y\\n\\t\\n\\t# z\\n\"]");
+	assert_reads("- |\n  y\n\t\n\t# z\n- ü\n\t\n- |\n \tü\n", "[\"y\\n\",\"ü\",\"\\tü\\n\"]");
+	assert_reads("- \"a\n\t b\"\n- 'c\n\t\n\td'\n", "[\"a b\",\"c\\nd\"]");
+	assert_reads("a: |\n\t\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");
+	assert_refuses("a: |\n\t\n  b\n", "2:1: tabs cannot be used for indentation");
+	assert_reads("a: | # b\n  \tTx\n", "{\"a\":\"\\tTx\\n\"}");
+	assert_reads("a: b # c: |\n \t# d\ne: f\n", "{\"a\":\"b\",\"e\":\"f\"}");
+}
+
+static void test_yaml_read_tabs_that_indent(void **state)
+{
+	(void)state;
+	assert_refuses("a:\n\tb: 1\n", "2:1: tabs cannot be used for indentation");
+	assert_refuses("a:\n \tb: 1\n c: 1\n", "2:2: tabs cannot be used for indentation");
+	assert_refuses("a: |\n\tb\n", "2:1: tabs cannot be used for indentation");
+	assert_refuses("a: |\n  x\n\t\n  y\n", "3:1: tabs cannot be used for indentation");
+	assert_refuses("a: >\n  \tb\n", "2:3: tabs cannot be used for indentation");
+	assert_refuses("a: 'x\n  b: |\n   \tc'\n", "3:4: a tab is not allowed here");
+	assert_refuses("a: b # c: |\n \td: 1\n", "2:2: tabs cannot be used for indentation");
+}
+
+static void test_yaml_read_few_directives(void **state)
+{
+	(void)state;
+	STR_AUTO in = STR_INIT(4096);
+	for (int i = 0; i < 8; i++)
+		str_printf(&in, "# a comment\n\n%%TAG !t%d! tag:x,2000:\r\n", i);
+	STR_AUTO good = STR_INIT(4096);
+	str_printf(&good, "%s--- 'x\n%%TAG'\n", str_c(&in));
+	assert_reads(str_c(&good), "\"x %TAG\"");
+	STR_AUTO bad = STR_INIT(4096);
+	str_printf(&bad, "%s%%TAG !x! x:\n---\na: 1\n", str_c(&in));
+	assert_refuses(str_c(&bad), "25:1: more than 8 lines begin with `%`");
+	STR_AUTO behind = STR_INIT(4096);
+	str_printf(&behind, "a: 1\n...\n%s%%TAG !x! x:\n", str_c(&in));
+	assert_refuses(str_c(&behind), "27:1: more than 8 lines begin with `%`");
+}
+
+static void test_yaml_read_budget_text(void **state)
+{
+	(void)state;
+	struct budget b = BUDGET_DEFAULT;
+	b.text = 8;
+	struct run r = run_budget(SPAN("a: &a bcd\nb: *a\n"), b);
+	assert_int_equal(r.failed, 0);
+	run_done(&r);
+	r = run_budget(SPAN("a: &a bcde\nb: *a\n"), b);
+	assert_string_equal(run_result(&r), "2:4: b: the document has more than 8 bytes of text "
+	                                    "(aliases count as what they stand for)");
+	run_done(&r);
+}
+
+static void test_yaml_read_budget_merge_costs(void **state)
+{
+	(void)state;
+	struct budget b = BUDGET_DEFAULT;
+	b.nodes = 12;
+	struct run r = run_budget(SPAN("a: &a {x: 1, y: 2, z: 3}\nb: {<<: *a}\nc: {<<: *a}\n"), b);
+	assert_int_equal(r.failed, -1);
+	assert_int_equal(r.err.notes.v[0].line, 3);
+	run_done(&r);
+}
+
+static void test_yaml_read_merge(void **state)
+{
+	(void)state;
+	assert_reads("a: &a {x: 1, y: 2}\nb: {y: 3, <<: *a}\n",
+	             "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3,\"x\":1}}");
+	assert_reads("a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b], z: 4}\n",
+	             "{\"a\":{\"x\":1},\"b\":{\"x\":2,\"z\":3},\"c\":{\"x\":1,\"z\":4}}");
+	assert_reads("{<<: {a: 1}, b: 2, a: 3}", "{\"a\":3,\"b\":2}");
+	assert_reads("{<<: []}", "{}");
+	assert_refuses("{<<: [1]}", "1:6: [\"<<\"]: the merge key `<<` needs a mapping");
+	assert_refuses("{<<: {a: 1}, a: 2, a: 3}",
+	               "1:20: a: duplicate key \"a\": it stands on line 1");
+}
+
+static void test_yaml_read_merge_many_keys(void **state)
+{
+	(void)state;
+	STR_AUTO in = STR_INIT(4096);
+	STR_AUTO want = STR_INIT(4096);
+	str_puts(&in, "<<: {k5: merged, other: merged}\n");
+	str_puts(&want, "{\"k5\":5,\"other\":\"merged\"");
+	for (int i = 0; i < 30; i++) {
+		str_printf(&in, "k%d: %d\n", i, i);
+		if (i != 5)
+			str_printf(&want, ",\"k%d\":%d", i, i);
+	}
+	str_puts(&want, "}");
+	assert_reads(str_c(&in), str_c(&want));
+	str_puts(&in, "k7: 1\n");
+	assert_refuses(str_c(&in), "32:1: k7: duplicate key \"k7\": it stands on line 9 and again "
+	                           "on line 32");
+}
+
+static void test_yaml_read_duplicates_as_text(void **state)
+{
+	(void)state;
+	assert_refuses("{1: a, \"1\": b}", "1:8: [1]: duplicate key \"1\"");
+	assert_refuses("{0x10: a, 16.0: b}", "1:11: [16]: duplicate key \"16\"");
+	assert_refuses("a: &x k\n*x : 1\nk: 2\n",
+	               "3:1: k: duplicate key \"k\": it stands on line 2");
+}
+
+static void test_yaml_read_alias(void **state)
+{
+	(void)state;
+	struct run r = run_doc("a: &x {b: [1]}\nc:\n  *x\n");
+	assert_int_equal(r.failed, 0);
+	const struct node *a = node_get(&r.doc.root, "a");
+	const struct node *c = node_get(&r.doc.root, "c");
+	assert_ptr_equal(a->member, c->member);
+	assert_int_equal(c->flags, NODE_ALIASED);
+	assert_int_equal(a->flags, 0);
+	assert_int_equal(c->line, 3);
+	assert_int_equal(c->column, 3);
+	run_done(&r);
+}
+
+static void test_yaml_read_alias_cycles(void **state)
+{
+	(void)state;
+	assert_refuses("&a [*a]", "1:5: [0]: the alias refers to a value that contains it");
+	assert_refuses("a: &a\n  b: *a\n",
+	               "2:6: a.b: the alias refers to a value that contains it");
+	assert_refuses("a: &a\n  <<: *a\n", "2:7: a[\"<<\"]: the merge key refers to its own");
+	assert_refuses("a: &a 1\nb: &a [*a]\n", "2:8: b[0]: the alias refers to a value that");
+}
+
+static void test_yaml_read_positions(void **state)
+{
+	(void)state;
+	struct run r = run_doc("\xef\xbb\xbf# c\nü: {ключ: 'x', b: [ 1, 2]}\n");
+	assert_int_equal(r.failed, 0);
+	const struct member *m = node_member(&r.doc.root, SPAN("ü"));
+	assert_int_equal(m->key_line, 2);
+	assert_int_equal(m->key_column, 1);
+	const struct member *k = node_member(&m->value, SPAN("ключ"));
+	assert_int_equal(k->key_column, 5);
+	assert_int_equal(k->value.column, 11);
+	const struct node *b = node_get(&m->value, "b");
+	assert_int_equal(b->item[0].column, 21);
+	run_done(&r);
+}
+
+static void test_yaml_read_plain_is_known(void **state)
+{
+	(void)state;
+	struct run r = run_doc("[a, 'a', \"a\", 1, !!str 1, [], &x b, *x]");
+	static const bool PLAIN[] = { true, false, false, true, false, false, true, true };
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(r.doc.root.item[i].plain, PLAIN[i]);
+	run_done(&r);
+}
+
+static void test_yaml_read_tag_without_name(void **state)
+{
+	(void)state;
+	assert_reads("[! 12, ! , &a ! 1, &a # c!\n  2, ! '3', &b ! # c\n 4, ! [], ! {}]",
+	             "[\"12\",null,\"1\",2,\"3\",\"4\",[],{}]");
+	assert_reads("ü: ! 12\nb: hi! there\n", "{\"ü\":\"12\",\"b\":\"hi! there\"}");
+}
+
+static void test_yaml_read_tags(void **state)
+{
+	(void)state;
+	assert_reads("[!!null , !!str , !!bool true, !!float 1, !!int 0x10, !!seq [], !!map {}]",
+	             "[null,\"\",true,1,16,[],{}]");
+	assert_refuses("a: !!int ''",
+	               "1:4: a: the tag `!!int` says so, but this is not an integer");
+	assert_refuses("a: !!null ''", "1:4: a: the tag `!!null` says so");
+	assert_refuses("a: !!map []", "1:4: a: the tag `!!map` is not supported");
+	assert_refuses("a: !x 1", "1:4: a: unknown tag `!x`");
+	assert_refuses("a: !x!y 1", "1:4: the prefix of this tag is not defined");
+}
+
+static void test_yaml_read_line_breaks_of_unicode(void **state)
+{
+	(void)state;
+	assert_reads("a: b # x\xe2\x80\xa8"
+	             "c: d\n",
+	             "{\"a\":\"b\"}");
+	assert_reads("# \xc2\x85"
+	             "c: d\na: \"\\u2028\\N\"\n",
+	             "{\"a\":\"\xe2\x80\xa8\xc2\x85\"}");
+	assert_refuses("a: 'x\xe2\x80\xa9y'\n", "1:6: the line break U+2029 is not allowed");
+	assert_refuses("a: |\n  ü\xc2\x85\n", "2:4: the line break U+0085 is not allowed");
+	assert_refuses("a:\n\xe2\x80\xa8  b: c\n", "2:1: the line break U+2028 is not allowed");
+}
+
+static void test_yaml_read_bad_characters(void **state)
+{
+	(void)state;
+	assert_refuses("a: b\n\xc3\xbc: \x01\n", "2:4: control character U+0001 is not allowed");
+	assert_refuses("a: b\nc: \x7f\n", "2:4: control character U+007F is not allowed");
+	assert_refuses("a: \"x\\0\"", "1:4: a: the character U+0000 (NUL) is not allowed in text");
+	assert_refuses_span(SPAN("a: b\0"), "1:5: control character U+0000 (NUL) is not allowed");
+	assert_refuses("a: b\n\xef\xbb\xbf"
+	               "c: d\n",
+	               "2:1: a byte-order mark");
+	assert_refuses("\xef\xbb\xbf\xef\xbb\xbf"
+	               "c: d\n",
+	               "1:1: a byte-order mark");
+}
+
+static void test_yaml_read_problems_in_words(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *says;
+	} CASES[] = {
+		{ "a: b: c\n", "1:5: a `:` with a value is not allowed here" },
+		{ "a: 1\nb\nc: 2\n", "2:1: this line should be a key with a `:`" },
+		{ "a:\n    b: 1\n  c: 2\n", "3:3: a key is expected here: the indentation" },
+		{ "a:\n  - b\n c: 1\n", "3:2: a key is expected here" },
+		{ "- a\nb: 1\n", "2:1: a list item with `- ` is expected here" },
+		{ "a: {b: 1\nc: 2\n", "2:2: a `,` or `}` is expected here" },
+		{ "a: [1, 2\n", "2:1: a `,` or `]` is expected here" },
+		{ "a: \"x\n", "1:4: the quote that opens here is never closed" },
+		{ "a: \"\\q\"\n", "1:5: unknown escape after a backslash" },
+		{ "a:\n\tb: 1\n", "2:1: tabs cannot be used for indentation" },
+		{ "a: @x\n", "1:4: text that begins with `@` needs quotes" },
+		{ "a: %x\n", "1:4: text that begins with `%` needs quotes" },
+		{ "a: *\n", "1:4: an alias needs a name" },
+		{ "a: - b\n", "1:4: a list item with `- ` is not allowed here" },
+		{ "%YAML 2.0\n---\na: 1\n", "1:1: only %YAML 1.1 and 1.2 can be read" },
+		{ "a: 1\n---\nb: 1\n", "2:1: a second document begins here" },
+		{ "a: |x\n  b\n", "1:5: nothing but a comment may follow" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		assert_refuses(CASES[i].text, CASES[i].says);
+}
+
+static void test_yaml_read_no_document(void **state)
+{
+	(void)state;
+	static const char *const CASES[] = { "",      "\n\n",           "# x\n",
+		                             "---\n", "--- # x\n...\n", "\xef\xbb\xbf" };
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		assert_refuses(CASES[i], "1:1: empty document");
+	assert_reads("''", "\"\"");
+	assert_reads("~", "null");
+}
+
+static void test_yaml_read_warnings(void **state)
+{
+	(void)state;
+	assert_warns("{<<: {a: 1}, <<: {a: 2}}", "1:14: `<<` stands twice in this mapping");
+}
+
+static void assert_spelling(const char *scalar, enum spelling want)
+{
+	char *text = xasprintf("a: %s\nb: &x %s\nc: *x\n", scalar, scalar);
+	struct run r = run_budget(span_of(text), BUDGET_DEFAULT);
+	assert_int_equal(r.failed, 0);
+	assert_int_equal(r.warnings.n, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		if (node_spelling(&r.doc.root.member[i].value) != want)
+			fail_msg("%s: %d", scalar, node_spelling(&r.doc.root.member[i].value));
+	assert_int_equal(r.doc.root.flags, want == SPELT_PLAINLY ? 0 : NODE_ODD);
+	run_done(&r);
+	free(text);
+}
+
+static void test_yaml_read_spellings(void **state)
+{
+	(void)state;
+	static const struct {
+		enum spelling spelling;
+		const char *scalars[24];
+	} CASES[] = {
+		{ SPELT_PLAINLY,
+		  { "0",
+		    "1",
+		    "-1",
+		    "12",
+		    "0.5",
+		    "0.001",
+		    "1e3",
+		    "1E-3",
+		    ".5",
+		    "1e30",
+		    "-0.25",
+		    "3.14159265",
+		    "9007199254740992",
+		    "true",
+		    "false",
+		    "~",
+		    "x",
+		    "'017'",
+		    "'yes'",
+		    "y",
+		    "n",
+		    "0:30",
+		    "1_" } },
+		{ SPELT_OCTAL, { "017", "-017", "00", "0777" } },
+		{ SPELT_SIXTY, { "1:30", "190:20:30.15" } },
+		{ SPELT_ROUNDED, { "9007199254740993", "12345678901234567890" } },
+		{ SPELT_DATE, { "2001-01-01", "2001-12-14 21:59:43" } },
+		{ SPELT_BOOLEAN, { "yes", "No", "ON", "off" } },
+		{ SPELT_NUMBER, { "08", "019", "0o17" } },
+		{ SPELT_OTHERWISE,
+		  { "1.10", "2.0", "5.", "+5", "0x10", "0x1E", "0b11", "1_000", ".inf", ".nan",
+		    "True", "FALSE", "-0" } },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		for (const char *const *s = CASES[i].scalars; *s; s++)
+			assert_spelling(*s, CASES[i].spelling);
+}
+
+static void test_yaml_read_says_nothing_of_secrets(void **state)
+{
+	(void)state;
+	assert_refuses("secrets: {a: *hunter2}", "1:14: secrets: unknown alias (text that begins");
+	assert_refuses("secrets: {a: !hunter2 x}", "1:14: secrets: this tag is not supported");
+	assert_refuses("secrets: {hunter2: 1, hunter2: 2}",
+	               "1:23: secrets: duplicate key: it stands on line 1 and again on line 1");
+	assert_refuses("x: [{auth: {password: !!hunter2 x}}]",
+	               "1:23: x[0].auth: this tag is not supported");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_yaml_read_scalars_as_js_yaml),
+		cmocka_unit_test(test_yaml_resolve_plain_types),
+		cmocka_unit_test(test_yaml_resolve_plain_rounds_once),
+		cmocka_unit_test(test_yaml_read_budget_depth),
+		cmocka_unit_test(test_yaml_read_budget_depth_through_alias),
+		cmocka_unit_test(test_yaml_read_budget_nodes),
+		cmocka_unit_test(test_yaml_read_budget_bomb),
+		cmocka_unit_test(test_yaml_read_tabs),
+		cmocka_unit_test(test_yaml_read_tabs_that_indent),
+		cmocka_unit_test(test_yaml_read_few_directives),
+		cmocka_unit_test(test_yaml_read_budget_text),
+		cmocka_unit_test(test_yaml_read_budget_merge_costs),
+		cmocka_unit_test(test_yaml_read_merge),
+		cmocka_unit_test(test_yaml_read_merge_many_keys),
+		cmocka_unit_test(test_yaml_read_duplicates_as_text),
+		cmocka_unit_test(test_yaml_read_alias),
+		cmocka_unit_test(test_yaml_read_alias_cycles),
+		cmocka_unit_test(test_yaml_read_positions),
+		cmocka_unit_test(test_yaml_read_plain_is_known),
+		cmocka_unit_test(test_yaml_read_tag_without_name),
+		cmocka_unit_test(test_yaml_read_tags),
+		cmocka_unit_test(test_yaml_read_line_breaks_of_unicode),
+		cmocka_unit_test(test_yaml_read_bad_characters),
+		cmocka_unit_test(test_yaml_read_problems_in_words),
+		cmocka_unit_test(test_yaml_read_no_document),
+		cmocka_unit_test(test_yaml_read_warnings),
+		cmocka_unit_test(test_yaml_read_spellings),
+		cmocka_unit_test(test_yaml_read_says_nothing_of_secrets),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

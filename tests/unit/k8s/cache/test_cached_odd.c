@@ -1,0 +1,374 @@
+/* One Framework as it is kept: of what is rare, and of what nobody should have stored. */
+#include <zlib.h>
+
+#include "base/enc.h"
+#include "k8s/cache/cached_parts.h"
+#include "tests/unit/base/dice.h"
+#include "tests/unit/k8s/cached_kit.h"
+
+/* What cannot be compressed below the maximum is kept without. */
+static void test_cached_new_leaves_out_what_is_too_large(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(2 << 20);
+	str_puts(&s,
+	         "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"},\"status\":{\"state\":\"Completed\","
+	         "\"taskRoleStatusesCompressed\":\"");
+	struct dice dice = { 3 };
+	for (int i = 0; i < 900000; i++)
+		str_char(&s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[dice_roll(&dice, 26)]);
+	str_puts(&s, "\"}}");
+	CACHED_AUTO *c = cached_of(str_view(&s));
+	assert_int_equal(c->doc.n, 0);
+	assert_int_equal(c->state, JOB_FAILED);
+	assert_true(c->weight < 1024);
+}
+
+static void test_cached_new_without_status_waits(void **state)
+{
+	(void)state;
+	CACHED_AUTO *c = annotated("{\"jobName\":\"j\"}");
+	assert_int_equal(c->state, JOB_WAITING);
+	assert_string_equal(c->sub_state, "AttemptCreationPending");
+	assert_false(c->legacy);
+	assert_false(c->broken);
+	assert_string_equal(c->job, "j");
+	assert_string_equal(c->execution, "");
+	assert_int_equal(c->created_ms, CACHED_NONE);
+	assert_int_equal(c->retry_delay_s, CACHED_NONE);
+	assert_int_equal(c->gpus, 0);
+}
+
+static void test_cached_new_reads_tags(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *annotation, *tags;
+	} CASES[] = {
+		{ "\"[]\"", "[]" },
+		{ "\" [ \\\"a\\\" , \\\"b c\\\" ] \"", "[\"a\",\"b c\"]" },
+		{ "\"[\\\"\\\\u00e9\\\\\\\"\\\"]\"", "[\"\xc3\xa9\\\"\"]" },
+		{ "7", "[]" },
+		{ "\"x\"", "[]" },
+		{ "\"[1]\"", "[]" },
+		{ "\"[\\\"a\\\",[\\\"b\\\"]]\"", "[]" },
+		{ "\"{\\\"a\\\":1}\"", "[]" },
+		{ "\"[\\\"\\\"]\"", "[]" },
+		{ "\"[\\\"a\\\\nb\\\"]\"", "[]" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		FREE_AUTO char *all = xasprintf("{\"rest-lit/tags\":%s}", CASES[i].annotation);
+		CACHED_AUTO *c = annotated(all);
+		assert_string_equal(c->tags, CASES[i].tags);
+		assert_false(c->broken);
+	}
+}
+
+/* So many tags of so many bytes. */
+static struct cached *tagged(size_t tags, size_t bytes)
+{
+	STR_AUTO s = STR_INIT(1 << 20);
+	str_puts(&s, "{\"rest-lit/tags\":\"[");
+	for (size_t i = 0; i < tags; i++) {
+		str_puts(&s, i ? ",\\\"" : "\\\"");
+		for (size_t b = 0; b < bytes; b++)
+			str_char(&s, 't');
+		str_puts(&s, "\\\"");
+	}
+	str_puts(&s, "]\"}");
+	return annotated(str_c(&s));
+}
+
+static void test_cached_new_limits_tags(void **state)
+{
+	(void)state;
+	CACHED_AUTO *most = tagged(32, 63);
+	assert_int_equal(strlen(most->tags), 32 * 66 + 1);
+	CACHED_AUTO *many = tagged(33, 1);
+	assert_string_equal(many->tags, "[]");
+	CACHED_AUTO *longer = tagged(1, 64);
+	assert_string_equal(longer->tags, "[]");
+	CACHED_AUTO *huge = tagged(5000, 60);
+	assert_string_equal(huge->tags, "[]");
+}
+
+static void test_cached_new_reads_the_priority(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *config, *priority;
+	} CASES[] = {
+		{ "extras:\\n  hivedScheduler:\\n    jobPriorityClass: prod\\n", "prod" },
+		{ "{\\\"extras\\\":{\\\"hivedScheduler\\\":{\\\"jobPriorityClass\\\":\\\"oppo\\\"}}"
+		  "}",
+		  "oppo" },
+		{ "extras:\\n  hivedScheduler:\\n    jobPriorityClass: null\\n", "" },
+		{ "extras:\\n  hivedScheduler: jobPriorityClass\\n", "" },
+		{ "extras: [jobPriorityClass\\n", "" },
+		{ "jobPriorityClass: prod\\n", "" },
+		{ "- jobPriorityClass\\n", "" },
+		{ "name: x\\n", "" },
+		{ "extras: {hivedScheduler: {jobPriorityClass: "
+		  "a-name-that-is-longer-than-any-of-a-class}}",
+		  "" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		FREE_AUTO char *all = xasprintf("{\"config\":\"%s\"}", CASES[i].config);
+		CACHED_AUTO *c = annotated(all);
+		assert_string_equal(c->priority, CASES[i].priority);
+		assert_false(c->broken);
+	}
+}
+
+static void test_cached_new_sums_gpus(void **state)
+{
+	(void)state;
+	static const char SPEC[] =
+	    "{\"executionType\":\"Create\",\"taskRoles\":["
+	    "{\"taskNumber\":3,\"task\":{\"pod\":{\"spec\":{\"containers\":["
+	    "{\"resources\":{\"limits\":{\"cpu\":8,\"memory\":\"8Gi\",\"nvidia.com/gpu\":\"2\"}}},"
+	    "{\"resources\":{\"limits\":{\"cpu\":\"250m\",\"memory\":\"512Mi\",\"amd.com/"
+	    "gpu\":1}}}]}}}},"
+	    "{\"taskNumber\":2,\"task\":{\"pod\":{\"spec\":{\"containers\":["
+	    "{\"resources\":{\"limits\":{\"cpu\":\"x\",\"memory\":1073741824,"
+	    "\"nvidia.com/gpu\":-4}}},{},7]}}}},"
+	    "{\"taskNumber\":1}]}";
+	static const struct {
+		const char *annotations;
+		int gpus;
+	} CASES[] = {
+		{ "{}", 9 },
+		{ "{\"totalGpuNumber\":\"5\"}", 5 },
+		{ "{\"totalGpuNumber\":\"NaN\"}", 9 }, /* of OpenPAI */
+		{ "{\"totalGpuNumber\":5}", 9 },
+		{ "{\"totalGpuNumber\":\"99999999999999999999\"}", 9 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		FREE_AUTO char *text =
+		    xasprintf(OBJECT("%s", "%s", "null"), CASES[i].annotations, SPEC);
+		CACHED_AUTO *c = cached_of(span_of(text));
+		assert_int_equal(c->gpus, CASES[i].gpus);
+		assert_int_equal(c->milli_cpus, 3 * 8250);
+		assert_int_equal(c->memory_mb, 3 * (8192 + 512) + 2 * 1024);
+		assert_int_equal(c->tasks, 6);
+		assert_int_equal(c->roles, 3);
+		assert_string_equal(c->execution, "CREATE");
+		assert_false(c->broken);
+	}
+}
+
+static void test_cached_new_takes_what_is_broken(void **state)
+{
+	(void)state;
+	static const char *const BROKEN[] = {
+		OBJECT("{}", "{}", "7"),
+		OBJECT("{}", "{}", "{\"state\":7}"),
+		OBJECT("{}", "{}", "{\"state\":\"\\u0000\"}"),
+		OBJECT("{}", "{}", "{\"state\":\"\\ud800\"}"),
+		OBJECT("{}", "{}", "{\"retryPolicyStatus\":{\"totalRetriedCount\":1099511627776}}"),
+		OBJECT("{}", "{}", "{\"retryPolicyStatus\":{\"totalRetriedCount\":-1}}"),
+		OBJECT("{}", "{}", "{\"retryPolicyStatus\":{\"retryDelaySec\":\"1\"}}"),
+		OBJECT("{}", "{}", "{\"completionTime\":\"yesterday\"}"),
+		OBJECT("{}", "{}", "{\"runTime\":{}}"),
+		OBJECT("{}", "{}", "{\"attemptStatus\":{\"id\":-1}}"),
+		OBJECT("{}", "{}", "{\"attemptStatus\":{\"completionStatus\":{\"code\":\"0\"}}}"),
+		OBJECT("{}", "{\"taskRoles\":{}}", "{}"),
+		OBJECT("{}", "{\"taskRoles\":[1]}", "{}"),
+		OBJECT("{}", "{\"taskRoles\":[{\"taskNumber\":-1}]}", "{}"),
+		OBJECT("{}", "{\"taskRoles\":[{\"taskNumber\":1e99}]}", "{}"),
+		OBJECT("{}", "{\"executionType\":[]}", "{}"),
+		OBJECT("{}", "{\"executionType\":\"a word that is far too long\"}", "{}"),
+		OBJECT("{\"jobName\":{}}", "{}", "{}"),
+		"{\"metadata\":{\"name\":\"" MD5 "\"}}", /* no uid */
+		"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":1}}",
+		"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":\"u\",\"resourceVersion\":1}}",
+	};
+	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
+		CACHED_AUTO *c = cached_of(span_of(BROKEN[i]));
+		assert_non_null(c);
+		if (!c->broken || c->state != JOB_UNKNOWN || c->has_code)
+			fail_msg("%s", BROKEN[i]);
+		assert_string_equal(c->name, MD5);
+		struct span doc;
+		ARENA_AUTO a = { 0 };
+		assert_true(cached_doc(c, &a, &doc) && scan_valid(doc, 64));
+	}
+	/* Odd, but it can be shown. */
+	static const char *const ODD[] = {
+		OBJECT("[]", "[]", "{}"),
+		OBJECT("null", "null", "null"),
+		OBJECT("{}", "{\"taskRoles\":[[{\"name\":1}],[[[]]]]}", "null"),
+		OBJECT("{\"config\":[]}", "{\"taskRoles\":null}", "{\"attemptStatus\":[{}]}"),
+	};
+	for (size_t i = 0; i < sizeof(ODD) / sizeof(ODD[0]); i++) {
+		CACHED_AUTO *c = cached_of(span_of(ODD[i]));
+		struct span doc;
+		ARENA_AUTO a = { 0 };
+		assert_non_null(c);
+		assert_true(cached_doc(c, &a, &doc) && scan_valid(doc, 64));
+	}
+	static const char *const NOTHING[] = { "null",
+		                               "[]",
+		                               "{}",
+		                               "\"x\"",
+		                               "{\"metadata\":[]}",
+		                               "{\"metadata\":{\"uid\":\"u\"}}",
+		                               "{\"metadata\":{\"name\":\"\"}}" };
+	for (size_t i = 0; i < sizeof(NOTHING) / sizeof(NOTHING[0]); i++)
+		assert_null(cached_of(span_of(NOTHING[i])));
+}
+
+static void test_cached_new_cuts_long_texts(void **state)
+{
+	(void)state;
+	STR_AUTO longest = STR_INIT(1 << 20);
+	for (int i = 0; i < 100000; i++)
+		str_puts(&longest, "\xc3\xa9"); /* 2 bytes each */
+	FREE_AUTO char *text = xasprintf(
+	    "{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"labels\":{\"userName\":\"%s\"},"
+	    "\"annotations\":{\"jobName\":\"%s\"}},\"status\":{\"state\":\"%s\"}}",
+	    str_c(&longest), str_c(&longest), str_c(&longest), str_c(&longest), str_c(&longest));
+	CACHED_AUTO *c = cached_of(span_of(text));
+	assert_true(c->broken);
+	assert_int_equal(strlen(c->name), 252);
+	assert_int_equal(strlen(c->job), 254);
+	assert_int_equal(strlen(c->sub_state), 64);
+	assert_int_equal(utf8_check(span_of(c->name)), 252);
+	assert_true(c->weight < 8192);
+}
+
+static void test_cached_new_of_many_tasks(void **state)
+{
+	(void)state;
+	STR_AUTO s = STR_INIT(1 << 20);
+	str_puts(&s, "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"},\"spec\":{\"taskRoles\":[");
+	for (int i = 0; i < 300; i++) {
+		str_puts(&s, i ? "," : "");
+		str_puts(&s,
+		         "{\"taskNumber\":2147483647,\"task\":{\"pod\":{\"spec\":{\"containers\":"
+		         "[{\"resources\":{\"limits\":{\"a/gpu\":1073741824}}}]}}}}");
+	}
+	str_puts(&s, "]}}");
+	CACHED_AUTO *c = cached_of(str_view(&s));
+	assert_int_equal(c->tasks, INT32_MAX);
+	assert_int_equal(c->roles, 300);
+	assert_true(c->gpus == INT64_C(1) << 53);
+	assert_false(c->broken);
+}
+
+/* ---- compressed lists of tasks ---- */
+
+/* A status with this text in it, compressed. */
+static struct span compressed(struct arena *a, struct span text, bool damage)
+{
+	uLong room = compressBound(text.n) + 64;
+	unsigned char *zipped = arena_alloc(a, room);
+	z_stream z = { .next_in = (unsigned char *)arena_dup(a, text),
+		       .avail_in = (unsigned)text.n,
+		       .next_out = zipped,
+		       .avail_out = (unsigned)room };
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + 15, 9, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	(void)deflateEnd(&z);
+	zipped[z.total_out - 1] ^= damage ? 0x01 : 0; /* of the length */
+	STR_AUTO out = STR_INIT(64 << 20);
+	str_puts(&out, "{\"taskRoleStatuses\":null,\"taskRoleStatusesCompressed\":\"");
+	str_base64(&out, (struct span){ (const char *)zipped, z.total_out });
+	str_puts(&out, "\"}");
+	return arena_span(a, str_view(&out));
+}
+
+static struct span blanks(struct arena *a, size_t n)
+{
+	char *p = arena_alloc(a, n);
+	memset(p, ' ', n);
+	p[0] = '[';
+	p[n - 1] = ']';
+	return (struct span){ p, n };
+}
+
+static void test_cached_roles_refuses_bombs(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct span out;
+	/* The ratio is no matter as long as it is small. */
+	assert_true(cached_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
+	assert_int_equal(out.n, 64 << 10);
+	assert_false(cached_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));
+	assert_false(cached_roles(compressed(&a, blanks(&a, 40 << 20), false), &a, &out));
+	assert_false(cached_roles(compressed(&a, blanks(&a, 100), true), &a, &out));
+	assert_false(cached_roles(compressed(&a, SPAN("[1,]"), false), &a, &out));
+	assert_false(cached_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a, &out));
+	assert_true(cached_roles(compressed(&a, SPAN("[1]"), false), &a, &out));
+	assert_true(span_is(out, "[1]"));
+}
+
+static void test_cached_gunzip_has_a_maximum(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct span out;
+	struct span text = compressed(&a, blanks(&a, 1000), false);
+	struct span packed;
+	struct span inside;
+	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
+	assert_int_equal(base64_decode(&a, inside, &packed), 0);
+	assert_true(cached_gunzip(packed, 1000, 200, &a, &out));
+	assert_false(cached_gunzip(packed, 999, 200, &a, &out));
+	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
+		assert_false(cached_gunzip((struct span){ packed.p, n }, 1000, 200, &a, &out));
+}
+
+static void test_cached_roles_takes_what_is_odd(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *status;
+		bool good;
+		const char *roles; /* NULL: none */
+	} CASES[] = {
+		{ "{}", true, NULL },
+		{ "null", true, NULL },
+		{ "7", true, NULL },
+		{ "{\"taskRoleStatuses\":null}", true, NULL },
+		{ "{\"taskRoleStatuses\":[]}", true, "[]" },
+		{ "{\"taskRoleStatuses\":[{}],\"taskRoleStatusesCompressed\":\"x\"}", true,
+		  "[{}]" },
+		{ "{\"taskRoleStatuses\":{}}", false, NULL },
+		{ "{\"taskRoleStatusesCompressed\":null}", true, NULL },
+		{ "{\"taskRoleStatusesCompressed\":7}", false, NULL },
+		{ "{\"taskRoleStatusesCompressed\":\"\"}", false, NULL },
+		{ "{\"taskRoleStatusesCompressed\":\"H4sI\"}", false, NULL },
+		{ "{\"taskRoleStatusesCompressed\":\"not base64!\"}", false, NULL },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct span out = SPAN("?");
+		bool good = cached_roles(span_of(CASES[i].status), &a, &out);
+		assert_int_equal(good, CASES[i].good);
+		if (good && CASES[i].roles)
+			assert_true(span_is(out, CASES[i].roles));
+		else
+			assert_true(!good || out.p == NULL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cached_new_without_status_waits),
+		cmocka_unit_test(test_cached_new_reads_tags),
+		cmocka_unit_test(test_cached_new_limits_tags),
+		cmocka_unit_test(test_cached_new_reads_the_priority),
+		cmocka_unit_test(test_cached_new_sums_gpus),
+		cmocka_unit_test(test_cached_new_takes_what_is_broken),
+		cmocka_unit_test(test_cached_new_cuts_long_texts),
+		cmocka_unit_test(test_cached_new_of_many_tasks),
+		cmocka_unit_test(test_cached_roles_refuses_bombs),
+		cmocka_unit_test(test_cached_gunzip_has_a_maximum),
+		cmocka_unit_test(test_cached_roles_takes_what_is_odd),
+		cmocka_unit_test(test_cached_new_leaves_out_what_is_too_large),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

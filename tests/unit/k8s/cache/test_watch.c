@@ -1,0 +1,363 @@
+/* What is heard of a collection: lines of a WATCH, events, pages of a LIST; and what is asked next.
+ * How it goes with a server is seen in tests/http/watch.py. */
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/cache/reflect.h"
+#include "k8s/cache/watch_lines.h"
+
+/* ---- lines ---- */
+
+static void write_line(void *arg, struct span line, bool cut)
+{
+	struct str *out = arg;
+	str_span(out, line);
+	str_puts(out, cut ? "!" : "|");
+}
+
+/* In pieces of so many bytes, whatever those are the same lines come of it. */
+static void assert_lines(const char *bytes, size_t max, const char *wanted)
+{
+	size_t n = strlen(bytes);
+	for (size_t piece = 1; piece <= n; piece++) {
+		STR_AUTO seen = STR_INIT(1024);
+		struct watch_lines l = WATCH_LINES_INIT(max);
+		for (size_t at = 0; at < n; at += piece) {
+			struct span s = { bytes + at, n - at < piece ? n - at : piece };
+			watch_lines_take(&l, s, write_line, &seen);
+		}
+		watch_lines_clear(&l);
+		assert_string_equal(str_c(&seen), wanted);
+	}
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	assert_lines("a\nbc\n", 10, "a|bc|");
+	assert_lines("a\n\n\nb\nrest", 10, "a|b|");
+	assert_lines("1234567890\n12345678901\nx\n", 10, "1234567890|1234567890!x|");
+	assert_lines("123456789012345678901234567890\nx\n", 10, "1234567890!x|");
+	assert_lines("no newline", 4, "");
+}
+
+static void test_lines_are_forgotten(void **state)
+{
+	(void)state;
+	STR_AUTO seen = STR_INIT(64);
+	struct watch_lines l = WATCH_LINES_INIT(4);
+	watch_lines_take(&l, SPAN("half of a li"), write_line, &seen);
+	watch_lines_clear(&l); /* the connection is gone */
+	watch_lines_take(&l, SPAN("new\n"), write_line, &seen);
+	assert_string_equal(str_c(&seen), "new|");
+}
+
+/* ---- events ---- */
+
+static void test_events(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line;
+		enum watch_what what;
+		const char *version;
+		int64_t code;
+		bool end;
+	} T[] = {
+		{ "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"12\"}}}",
+		  WATCH_PUT, "12", 0, false },
+		{ "{\"object\":{\"metadata\":{\"resourceVersion\":\"12\"}},\"type\":\"MODIFIED\"}",
+		  WATCH_PUT, "12", 0, false },
+		{ "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"resourceVersion\":\"x-1\"}}}",
+		  WATCH_GONE, "x-1", 0, false },
+		/* of 1.36, at the end of a streaming list */
+		{ "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Framework\",\"apiVersion\":\"v1\","
+		  "\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{"
+		  "\"k8s.io/initial-events-end\":\"true\"}}}}",
+		  WATCH_BOOKMARK, "7", 0, true },
+		/* of 1.20 */
+		{ "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Framework\",\"metadata\":{"
+		  "\"creationTimestamp\":null,\"resourceVersion\":\"9\"},\"spec\":{}}}",
+		  WATCH_BOOKMARK, "9", 0, false },
+		{ "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"9\","
+		  "\"annotations\":{\"k8s.io/initial-events-end\":true}}}}",
+		  WATCH_BOOKMARK, "9", 0, false },
+		{ "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"metadata\":{},\"code\":"
+		  "410}}",
+		  WATCH_ERROR, "", 410, false },
+		{ "{\"type\":\"ERROR\",\"object\":{}}", WATCH_ERROR, "", 0, false },
+		{ "{\"type\":\"ERROR\",\"object\":{\"code\":\"410\"}}", WATCH_ERROR, "", 0, false },
+		{ "{\"type\":\"WHATEVER\",\"object\":{}}", WATCH_NONE, "", 0, false },
+		{ "{\"type\":\"ADDED\",\"object\":[]}", WATCH_NONE, "", 0, false },
+		{ "{\"type\":\"ADDED\"}", WATCH_NONE, "", 0, false },
+		{ "{\"type\":3,\"object\":{}}", WATCH_NONE, "", 0, false },
+		{ "[]", WATCH_NONE, "", 0, false },
+		/* it would go into a URL */
+		{ "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1&limit=1\"}"
+		  "}}",
+		  WATCH_PUT, "", 0, false },
+		{ "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":12}}}",
+		  WATCH_PUT, "", 0, false },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		assert_true(scan_valid(span_of(T[i].line), SCAN_DEPTH_MAX));
+		struct watch_event e = watch_event_read(span_of(T[i].line));
+		assert_int_equal(e.what, T[i].what);
+		assert_string_equal(e.version, T[i].version);
+		assert_int_equal(e.code, T[i].code);
+		assert_int_equal(e.initial_end, T[i].end);
+	}
+}
+
+/* Wherever a line is cut: behind its metadata there is that, before it there is nothing. */
+static void test_cut_events(void **state)
+{
+	(void)state;
+	static const char LINE[] =
+	    "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"v1\",\"metadata\":{"
+	    "\"name\":\"f\",\"resourceVersion\":\"5\"},\"spec\":{\"x\":\"yyyyyyyyyyy\"}}}";
+	size_t behind = (size_t)(strstr(LINE, ",\"spec\"") - LINE);
+	for (size_t n = 0; n < sizeof(LINE); n++) {
+		ARENA_AUTO a = { 0 };
+		struct watch_event e = watch_event_read_cut((struct span){ LINE, n }, &a);
+		if (n < behind) {
+			assert_int_equal(e.what, WATCH_NONE);
+			continue;
+		}
+		assert_int_equal(e.what, WATCH_PUT);
+		assert_string_equal(e.version, "5");
+		assert_true(span_is(e.object, "{\"metadata\":{\"name\":\"f\",\"resourceVersion\":"
+		                              "\"5\"},\"status\":\"too large\"}"));
+	}
+}
+
+static void test_pages(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *body;
+		bool ok;
+		size_t items;
+		const char *version, *more;
+	} T[] = {
+		{ "{\"items\":[{},{}],\"metadata\":{\"continue\":\"a/"
+		  "b==\",\"resourceVersion\":\"3\"}}",
+		  true, 2, "3", "a/b==" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":null}", true, 0, "3", "" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":7},\"items\":[]}", true, 0,
+		  "3", "" },
+		{ "{\"metadata\":{},\"items\":[]}", false, 0, "", "" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"}}", false, 0, "", "" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":{}}", false, 0, "", "" },
+		{ "{\"items\":[]}", false, 0, "", "" },
+		{ "[]", false, 0, "", "" },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct list_page p;
+		assert_int_equal(list_page_read(span_of(T[i].body), &a, &p), T[i].ok);
+		if (!T[i].ok)
+			continue;
+		assert_int_equal(scan_count(p.items), T[i].items);
+		assert_string_equal(p.version, T[i].version);
+		assert_true(span_is(p.more, T[i].more));
+	}
+}
+
+/* ---- what is asked next ---- */
+
+static void assert_asks(const struct reflect *s, const char *wanted)
+{
+	STR_AUTO query = STR_INIT(1024);
+	reflect_query(s, "fieldSelector=x", 300, &query);
+	assert_string_equal(str_c(&query), wanted);
+}
+
+static struct list_page page_of(const char *version, const char *more)
+{
+	struct list_page p = { .more = span_of(more) };
+	(void)snprintf(p.version, sizeof(p.version), "%s", version);
+	return p;
+}
+
+#define WATCHES "watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
+
+static void test_order(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 500);
+	assert_asks(&s, WATCHES "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	                        "&fieldSelector=x");
+	assert_int_equal(reflect_end(&s, reflect_status(ASK_STREAM, 422), 0), 0);
+	assert_asks(&s, "limit=500&fieldSelector=x");
+	struct list_page first = page_of("7", "a/+=");
+	assert_false(reflect_page(&s, &first));
+	assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
+	assert_asks(&s, "limit=500&continue=a%2F%2B%3D&fieldSelector=x");
+	struct list_page last = page_of("7", "");
+	assert_true(reflect_page(&s, &last));
+	assert_asks(&s, WATCHES "&resourceVersion=7&fieldSelector=x");
+	reflect_heard(&s, "9");
+	reflect_heard(&s, "");
+	assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
+	assert_asks(&s, WATCHES "&resourceVersion=9&fieldSelector=x");
+	/* an old version: a list; this server has no other one */
+	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
+	assert_asks(&s, "limit=500&fieldSelector=x");
+	reflect_done(&s);
+}
+
+/* 410 in the middle of a list: from its beginning. */
+static void test_list_expires(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 500);
+	s.lists_only = true;
+	struct list_page first = page_of("7", "token");
+	(void)reflect_page(&s, &first);
+	assert_int_equal(reflect_end(&s, reflect_status(ASK_LIST, 410), 0), 0);
+	assert_asks(&s, "limit=500&fieldSelector=x");
+	/* again and again: with pauses */
+	assert_true(reflect_end(&s, FAULT_EXPIRED, 0) > 0);
+	reflect_done(&s);
+}
+
+/* A server that forgets faster than it lists: lists come to their end, but farther and farther from
+ * each other, until a watch lasts. */
+static void test_lists_in_vain(void **state)
+{
+	(void)state;
+	static const enum reflect_fault FAULTS[] = { FAULT_EXPIRED, FAULT_REFUSED };
+	for (size_t i = 0; i < 2; i++) {
+		struct reflect s;
+		struct list_page whole = page_of("7", "");
+		reflect_init(&s, 500);
+		s.lists_only = true;
+		for (int n = 0; n < 10; n++) {
+			assert_true(reflect_page(&s, &whole));
+			assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
+			reflect_heard(&s, "8"); /* which does not help */
+			int64_t ms = reflect_end(&s, FAULTS[i], 0);
+			if (n == 2)
+				assert_in_range(ms, 3000, 5000);
+			if (n == 9)
+				assert_in_range(ms, 36000, 60000);
+		}
+		assert_true(reflect_page(&s, &whole));
+		reflect_lasts(&s);
+		assert_in_range(reflect_end(&s, FAULTS[i], 0), 0, 1250);
+		reflect_done(&s);
+	}
+}
+
+/* An outage, and then the answer that what is known is too old: a list follows at once. */
+static void test_list_at_once_after_an_outage(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 500);
+	s.lists_only = true;
+	reflect_heard(&s, "9");
+	for (int i = 0; i < 20; i++)
+		assert_in_range(reflect_end(&s, FAULT_AWAY, 0), 750, 10000);
+	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
+	assert_asks(&s, "limit=500&fieldSelector=x");
+	reflect_done(&s);
+}
+
+static void test_smaller_pages(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 5);
+	s.lists_only = true;
+	assert_int_equal(reflect_end(&s, FAULT_TOO_LARGE, 0), 0);
+	assert_asks(&s, "limit=2&fieldSelector=x");
+	assert_int_equal(reflect_end(&s, FAULT_TOO_LARGE, 0), 0);
+	assert_asks(&s, "limit=1&fieldSelector=x");
+	assert_true(reflect_end(&s, FAULT_TOO_LARGE, 0) > 0); /* there is nothing smaller */
+	struct list_page last = page_of("7", "");
+	assert_true(reflect_page(&s, &last));
+	assert_int_equal(s.limit, 5);
+	reflect_done(&s);
+}
+
+/* What is refused for its version is followed by a list; an outage is not. */
+static void test_refusals(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t status;
+		bool keeps;
+	} T[] = { { 401, true },  { 403, true },  { 429, true },  { 502, true },
+		  { 503, true },  { 400, false }, { 404, false }, { 410, false },
+		  { 422, false }, { 500, false }, { 504, false }, { 0, false } };
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		struct reflect s;
+		reflect_init(&s, 500);
+		reflect_heard(&s, "9");
+		(void)reflect_end(&s, reflect_status(ASK_WATCH, T[i].status), 0);
+		assert_int_equal(reflect_ask(&s) == ASK_WATCH, T[i].keeps);
+		reflect_done(&s);
+	}
+}
+
+static void test_pauses(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned failures;
+		int retry_after_s;
+		int64_t least, most;
+	} T[] = { { 1, 0, 750, 1250 },
+		  { 2, 0, 1500, 2500 },
+		  { 6, 0, 24000, 40000 },
+		  { 7, 0, 36000, 60000 },
+		  { UINT32_MAX, 0, 36000, 60000 },
+		  { 1, 30, 30000, 30000 },
+		  { 1, 3600, 60000, 60000 } };
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		for (int n = 0; n < 100; n++) {
+			int64_t ms = reflect_pause_ms(T[i].failures, T[i].retry_after_s);
+			assert_in_range(ms, T[i].least, T[i].most);
+		}
+	}
+}
+
+/* What is heard ends a row of failures. */
+static void test_failures_are_forgotten(void **state)
+{
+	(void)state;
+	struct reflect s;
+	reflect_init(&s, 500);
+	reflect_heard(&s, "9");
+	for (int i = 0; i < 5; i++)
+		(void)reflect_end(&s, FAULT_LATER, 0);
+	assert_int_equal(s.failures, 5);
+	assert_asks(&s, WATCHES "&resourceVersion=9&fieldSelector=x");
+	reflect_heard(&s, "10");
+	assert_int_equal(s.failures, 0);
+	assert_in_range(reflect_end(&s, FAULT_LATER, 0), 750, 1250);
+	reflect_done(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_lines_are_forgotten),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_cut_events),
+		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_list_expires),
+		cmocka_unit_test(test_lists_in_vain),
+		cmocka_unit_test(test_list_at_once_after_an_outage),
+		cmocka_unit_test(test_smaller_pages),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_pauses),
+		cmocka_unit_test(test_failures_are_forgotten),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* Cutting lists. */
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/gc/items.h"
+
+struct seen {
+	struct str names; /* metadata of the items: "a,b," */
+	struct str more;
+	int result;
+};
+
+static void see(void *arg, const json_t *item)
+{
+	struct seen *s = arg;
+	str_printf(&s->names, "%s,", reply_text(item, "name"));
+}
+
+static struct seen cut(const char *list, size_t n)
+{
+	struct seen s = { STR_INIT(4096), STR_INIT(CONTINUE_MAX), 0 };
+	/* Of exactly this size, so that a sanitizer sees what is read beyond it. */
+	FREE_AUTO char *copy = xmalloc(n + 1);
+	memcpy(copy, list, n);
+	char *exact = xrealloc(TAKE(copy), n ? n : 1);
+	s.result = items_each((struct span){ exact, n }, see, &s, &s.more);
+	free(exact);
+	return s;
+}
+
+static void forget(struct seen *s)
+{
+	str_done(&s->names);
+	str_done(&s->more);
+}
+
+static void assert_cut(const char *list, const char *names, const char *more)
+{
+	struct seen s = cut(list, strlen(list));
+	assert_int_equal(s.result, 0);
+	assert_string_equal(str_c(&s.names), names);
+	assert_string_equal(str_c(&s.more), more);
+	forget(&s);
+}
+
+static void test_items_each_in_both_orders(void **state)
+{
+	(void)state;
+	assert_cut("{\"kind\":\"L\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}],"
+	           "\"metadata\":{\"continue\":\"t\"}}",
+	           "a,b,", "t");
+	assert_cut(" { \"metadata\" : { } , \"items\" : [ { \"name\" : \"a\" } ] } \n", "a,", "");
+}
+
+static void test_items_each_empty(void **state)
+{
+	(void)state;
+	assert_cut("{\"items\":[]}", "", "");
+	assert_cut("{\"items\":[ ],\"metadata\":{\"continue\":null}}", "", "");
+	assert_cut("{\"items\":null}", "", "");
+}
+
+static void test_items_each_brackets_and_quotes_in_texts(void **state)
+{
+	(void)state;
+	assert_cut("{\"x\":\"]}\\\"{[\",\"items\":[{\"q\":\"}],\\\\\",\"name\":\"a\"},"
+	           "{\"name\":\"b\",\"l\":[[{\"c\":\"[\"}]]}]}",
+	           "a,b,", "");
+}
+
+static void test_items_each_leaves_out_what_it_cannot_parse(void **state)
+{
+	(void)state;
+	assert_cut("{\"items\":[1,\"x\",null,[],{\"a\":1,\"a\":2},{\"a\":},{\"name\":\"z\"}]}",
+	           "z,", "");
+}
+
+static void test_items_each_no_list(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = { "",        "x",
+		                           "[]",      "{}",
+		                           "{\"a\"}", "{\"items\":{}}",
+		                           "{\"a\":", "{\"items\":[{\"name\":\"a\"}",
+		                           "{\"i",    "{\"items\":[,]}" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		struct seen s = cut(BAD[i], strlen(BAD[i]));
+		if (s.result == 0)
+			fail_msg("taken for a list: %s", BAD[i]);
+		forget(&s);
+	}
+}
+
+/* Wherever it is cut off: it is noticed, and nothing is read beyond the end. */
+static void test_items_each_cut_off(void **state)
+{
+	(void)state;
+	static const char LIST[] = "{\"metadata\":{\"continue\":\"t\\\\\"},\"items\":[{\"name\":"
+				   "\"a\",\"x\":[1,{}]},{\"name\":\"b\"}]}";
+	for (size_t n = 0; n < sizeof(LIST) - 1; n++) {
+		struct seen s = cut(LIST, n);
+		assert_int_equal(s.result, -1);
+		forget(&s);
+	}
+	assert_cut(LIST, "a,b,", "t\\");
+}
+
+static void test_items_each_token_that_is_too_long_is_none(void **state)
+{
+	(void)state;
+	STR_AUTO list = STR_INIT(1 << 16);
+	str_puts(&list, "{\"items\":[],\"metadata\":{\"continue\":\"");
+	for (size_t i = 0; i <= CONTINUE_MAX; i++)
+		str_char(&list, 'a');
+	str_puts(&list, "\"}}");
+	assert_cut(str_c(&list), "", "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_items_each_in_both_orders),
+		cmocka_unit_test(test_items_each_empty),
+		cmocka_unit_test(test_items_each_brackets_and_quotes_in_texts),
+		cmocka_unit_test(test_items_each_leaves_out_what_it_cannot_parse),
+		cmocka_unit_test(test_items_each_no_list),
+		cmocka_unit_test(test_items_each_cut_off),
+		cmocka_unit_test(test_items_each_token_that_is_too_long_is_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

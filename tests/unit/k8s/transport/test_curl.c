@@ -1,0 +1,319 @@
+/*
+ * libcurl as it is set up here: the list of settings, and what they come to with a
+ * real TLS server (openssl s_server) whose certificate is or is not to be trusted.
+ */
+#include "base/clock.h"
+#include "tests/unit/k8s/kit.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "k8s/transport/curl.h"
+
+/* ---- the list ---------------------------------------------------------------------- */
+
+static const struct curl_setting *setting(CURLoption option)
+{
+	for (size_t i = 0; i < CURL_SETTINGS_N; i++) {
+		if (CURL_SETTINGS[i].option == option)
+			return &CURL_SETTINGS[i];
+	}
+	fail_msg("option %d is not set", (int)option);
+	return NULL;
+}
+
+static void test_settings_numbers(void **state)
+{
+	(void)state;
+	static const struct {
+		CURLoption option;
+		long number;
+	} T[] = {
+		{ CURLOPT_FOLLOWLOCATION, 0 },
+		{ CURLOPT_PATH_AS_IS, 1 },
+		{ CURLOPT_SSL_VERIFYPEER, 1 },
+		{ CURLOPT_SSL_VERIFYHOST, 2 },
+		{ CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
+		{ CURLOPT_NETRC, CURL_NETRC_IGNORED },
+		{ CURLOPT_HTTPAUTH, CURLAUTH_NONE },
+		{ CURLOPT_UNRESTRICTED_AUTH, 0 },
+		{ CURLOPT_VERBOSE, 0 },
+		{ CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1 },
+		{ CURLOPT_HTTP09_ALLOWED, 0 },
+		{ CURLOPT_TRANSFER_ENCODING, 0 },
+		{ CURLOPT_SUPPRESS_CONNECT_HEADERS, 1 },
+		{ CURLOPT_NOSIGNAL, 1 },
+		{ CURLOPT_QUICK_EXIT, 1 },
+		{ CURLOPT_CONNECTTIMEOUT_MS, 5000 },
+		{ CURLOPT_DNS_CACHE_TIMEOUT, 60 },
+		{ CURLOPT_MAXAGE_CONN, 90 },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		assert_false(setting(T[i].option)->is_text);
+		assert_int_equal(setting(T[i].option)->number, T[i].number);
+	}
+}
+
+static void test_settings_texts(void **state)
+{
+	(void)state;
+	assert_string_equal(setting(CURLOPT_PROXY)->text, "");
+	assert_string_equal(setting(CURLOPT_NOPROXY)->text, "*");
+	assert_string_equal(setting(CURLOPT_REDIR_PROTOCOLS_STR)->text, "https");
+	assert_string_equal(setting(CURLOPT_DEFAULT_PROTOCOL)->text, "https");
+	assert_null(setting(CURLOPT_CAPATH)->text);
+	assert_null(setting(CURLOPT_ACCEPT_ENCODING)->text);
+}
+
+/* Nothing that would keep something of one answer for another request, or show one. */
+static void test_settings_have_no(void **state)
+{
+	(void)state;
+	static const CURLoption NEVER[] = { CURLOPT_COOKIEFILE,    CURLOPT_COOKIEJAR,
+		                            CURLOPT_ALTSVC,        CURLOPT_HSTS,
+		                            CURLOPT_DEBUGFUNCTION, CURLOPT_USERPWD };
+	for (size_t i = 0; i < CURL_SETTINGS_N; i++) {
+		for (size_t k = 0; k < sizeof(NEVER) / sizeof(NEVER[0]); k++)
+			assert_int_not_equal(CURL_SETTINGS[i].option, NEVER[k]);
+	}
+}
+
+static void test_start_finds_what_it_needs(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	assert_int_equal(curl_start(&e), 0);
+}
+
+/* Every setopt of the list was taken: curl_handle checks each. */
+static CURL *handle_for(const char *url, struct login **l)
+{
+	ERR_AUTO e = { 0 };
+	struct login_options o = { .apiserver = url };
+	*l = login_new(&o, &e);
+	assert_string_equal(err_msg(&e), "");
+	CURL *h = curl_handle(*l, &e);
+	assert_string_equal(err_msg(&e), "");
+	return h;
+}
+
+static CURLcode get(CURL *h, const char *url)
+{
+	assert_int_equal(curl_easy_setopt(h, CURLOPT_URL, url), CURLE_OK);
+	return curl_easy_perform(h);
+}
+
+static void test_handle_speaks_one_protocol(void **state)
+{
+	(void)state;
+	struct login *l;
+	CURL *h = handle_for("https://127.0.0.1:1", &l);
+	assert_int_equal(get(h, "file:///etc/hostname"), CURLE_UNSUPPORTED_PROTOCOL);
+	assert_int_equal(get(h, "http://127.0.0.1:1/"), CURLE_UNSUPPORTED_PROTOCOL);
+	assert_int_equal(get(h, "https://127.0.0.1:1/"), CURLE_COULDNT_CONNECT);
+	curl_easy_cleanup(h);
+	login_free(l);
+}
+
+/* ---- a TLS server ------------------------------------------------------------------ */
+
+static char dir[64];
+static pid_t server;
+static int port;
+
+/* sh -c command, in the background. */
+static pid_t spawn(char *command)
+{
+	char sh[] = "bash";
+	char c[] = "-c";
+	char *argv[] = { sh, c, command, NULL };
+	pid_t pid = -1;
+	assert_int_equal(posix_spawnp(&pid, sh, NULL, NULL, argv, environ), 0);
+	return pid;
+}
+
+static bool server_answers(void)
+{
+	char command[256];
+	(void)snprintf(command, sizeof(command), "exec 2>/dev/null; : </dev/tcp/127.0.0.1/%d",
+	               port);
+	int status = -1;
+	pid_t pid = spawn(command);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
+/* Two CAs, and a server for 127.0.0.1 whose certificate is signed by the first. */
+static int setup(void **state)
+{
+	(void)state;
+	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	port = 10000 + (int)getpid() % 9000; /* below what other tests take */
+	static const char KEY[] = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+	for (int i = 1; i <= 2; i++)
+		shell("cd %s && openssl req -x509 %s -subj /CN=ca%d -days 2 -keyout ca%d.key "
+		      "-out ca%d.crt 2>/dev/null",
+		      dir, KEY, i, i, i);
+	shell("cd %s && openssl req %s -subj /CN=server -keyout s.key -out s.csr 2>/dev/null && "
+	      "echo subjectAltName=IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca1.crt "
+	      "-CAkey ca1.key -CAcreateserial -days 2 -extfile ext -out s.crt 2>/dev/null",
+	      dir, KEY);
+	char command[512];
+	(void)snprintf(
+	    command, sizeof(command),
+	    "cd %s && exec openssl s_server -quiet -www -accept 127.0.0.1:%d -cert s.crt "
+	    "-key s.key >/dev/null 2>&1",
+	    dir, port);
+	server = spawn(command);
+	for (int i = 0; i < 600 && !server_answers(); i++)
+		(void)usleep(50000);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	(void)kill(server, SIGKILL);
+	(void)waitpid(server, NULL, 0);
+	shell("rm -rf '%s'", dir);
+	return 0;
+}
+
+/* Ask the server, trusting that CA (NULL: those of the machine). */
+static struct kept ask_trusting(const char *ca, const char *host, enum store_verb verb)
+{
+	ERR_AUTO e = { 0 };
+	char url[64];
+	char ca_path[128];
+	(void)snprintf(url, sizeof(url), "https://%s:%d", host, port);
+	(void)snprintf(ca_path, sizeof(ca_path), "%s/%s", dir, ca ? ca : "");
+	struct login_options o = { .apiserver = url, .ca_file = ca ? ca_path : NULL };
+	struct login *l = login_new(&o, &e);
+	assert_string_equal(err_msg(&e), "");
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	struct store *s = store_api_new(l, "jobs", &limits, &e);
+	assert_string_equal(err_msg(&e), "");
+	struct kept k = ask(s, (struct store_request){ .verb = verb,
+	                                               .kind = KIND_SECRET,
+	                                               .name = "x",
+	                                               .body = { SPAN("{}") },
+	                                               .deadline_ms = clock_ms() + 25000 });
+	store_free(s);
+	login_free(l);
+	return k;
+}
+
+static void test_tls_right_ca(void **state)
+{
+	(void)state;
+	struct kept k = ask_trusting("ca1.crt", "127.0.0.1", STORE_READY);
+	assert_int_equal(k.status, 200); /* it is no API server, but it was heard */
+}
+
+static void test_tls_wrong_ca(void **state)
+{
+	(void)state;
+	int64_t from = clock_ms();
+	struct kept k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
+	assert_int_equal(k.outcome, STORE_BUSY); /* nothing was sent, */
+	assert_non_null(strstr(k.message, "certificate"));
+	assert_in_range(clock_ms() - from, 0, 20000); /* and trying again is of no use */
+}
+
+static void test_tls_unknown_ca(void **state)
+{
+	(void)state;
+	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_CREATE);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_non_null(strstr(k.message, "cert")); /* a machine may have no CAs at all */
+}
+
+static void test_tls_wrong_name(void **state)
+{
+	(void)state;
+	struct kept k = ask_trusting("ca1.crt", "localhost", STORE_CREATE);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_non_null(strstr(k.message, "localhost"));
+}
+
+/* The CA of the API server is replaced while we run: the next connection goes by the new one. */
+static void test_tls_ca_is_replaced(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	char url[64];
+	char ca[128];
+	struct kept k[2];
+	shell("cp %s/ca2.crt %s/ca.crt", dir, dir);
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%d", port);
+	(void)snprintf(ca, sizeof(ca), "%s/ca.crt", dir);
+	struct login_options o = { .apiserver = url, .ca_file = ca };
+	struct login *l = login_new(&o, &e);
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	struct store *s = store_api_new(l, "jobs", &limits, &e);
+	assert_string_equal(err_msg(&e), "");
+	for (int i = 0; i < 2; i++) {
+		k[i] = ask(s, (struct store_request){ .verb = STORE_READY });
+		shell("cp %s/ca1.crt %s/ca.crt", dir, dir);
+		login_refresh(l);
+		login_refresh(l);
+	}
+	assert_non_null(strstr(k[0].message, "certificate"));
+	assert_int_equal(k[1].status, 200);
+	store_free(s);
+	login_free(l);
+}
+
+/* ---- a machine that trusts somebody else ------------------------------------------- */
+
+/* For the rest of this process, ca1 is what the machine trusts.  false: there is no right to that.
+ */
+static bool machine_trusts_ca1(void)
+{
+	char certs[128];
+	(void)snprintf(certs, sizeof(certs), "%s/certs", dir);
+	shell("cd %s && mkdir certs && cp ca1.crt certs/ca-certificates.crt && "
+	      "cp ca1.crt certs/$(openssl x509 -hash -noout -in ca1.crt).0",
+	      dir);
+	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return false;
+	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount(certs, "/etc/ssl/certs", NULL, MS_BIND, NULL) == 0;
+}
+
+/* Who holds a certificate of any public CA is not the API server.  The last test: what it does to
+ * this process stays. */
+static void test_tls_of_a_public_ca(void **state)
+{
+	(void)state;
+	if (!machine_trusts_ca1())
+		skip();
+	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_READY);
+	assert_int_equal(k.status, 200); /* the machine does trust it */
+	k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_non_null(strstr(k.message, "certificate"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_settings_numbers),
+		cmocka_unit_test(test_settings_texts),
+		cmocka_unit_test(test_settings_have_no),
+		cmocka_unit_test(test_start_finds_what_it_needs),
+		cmocka_unit_test(test_handle_speaks_one_protocol),
+		cmocka_unit_test(test_tls_right_ca),
+		cmocka_unit_test(test_tls_wrong_ca),
+		cmocka_unit_test(test_tls_unknown_ca),
+		cmocka_unit_test(test_tls_wrong_name),
+		cmocka_unit_test(test_tls_ca_is_replaced),
+		cmocka_unit_test(test_tls_of_a_public_ca),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

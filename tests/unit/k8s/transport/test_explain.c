@@ -1,0 +1,158 @@
+/* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
+ * tests/e2e/refusals.py. */
+#include "base/clock.h"
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/transport/explain.h"
+#include "tests/unit/k8s/fault_server.h"
+
+/* A request, how it was answered, and what is to come of it. */
+struct refusal {
+	const char *recorded; /* the name of the file; its first three digits are the status */
+	enum store_verb verb;
+	enum object_kind kind;
+	const char *namespace_name;
+	size_t bytes; /* of the body */
+	int http;
+	const char *code;
+	const char *words[4]; /* all are in the message */
+};
+
+/* clang-format off */
+static const struct refusal REFUSALS[] = {
+	{ "403-framework", STORE_CREATE, KIND_FRAMEWORK, NULL, 100, 500, "UnknownError",
+	  { "RBAC verb \"create\" on frameworks.frameworkcontroller.microsoft.com in the namespace of "
+	    "the jobs" } },
+	{ "403-secret", STORE_CREATE, KIND_SECRET, NULL, 100, 500, "UnknownError",
+	  { "RBAC verb \"create\" on secrets in the namespace of the jobs" } },
+	{ "403-secret-get", STORE_GET, KIND_SECRET, "pai-user-v2", 0, 500, "UnknownError",
+	  { "RBAC verb \"get\" on secrets in namespace pai-user-v2" } },
+	{ "403-priorityclass", STORE_CREATE, KIND_PRIORITYCLASS, NULL, 100, 500, "UnknownError",
+	  { "RBAC verb \"create\" on priorityclasses.scheduling.k8s.io, in a ClusterRole" } },
+	{ "403-quota", STORE_CREATE, KIND_CONFIGMAP, NULL, 100, 500, "UnknownError",
+	  { "403 Forbidden", "a quota or an admission rule", "configmaps" } },
+	{ "401", STORE_CREATE, KIND_FRAMEWORK, NULL, 100, 500, "UnknownError",
+	  { "401 Unauthorized", "token or certificate" } },
+	{ "413-framework", STORE_CREATE, KIND_FRAMEWORK, NULL, 3200600, 413, "PayloadTooLargeError",
+	  { "Framework has 3200600 bytes", "API server", "3145728" } },
+	{ "500-etcd", STORE_CREATE, KIND_FRAMEWORK, NULL, 1700600, 413, "PayloadTooLargeError",
+	  { "Framework has 1700600 bytes", "etcd", "--max-request-bytes" } },
+	{ "500-grpc", STORE_CREATE, KIND_FRAMEWORK, NULL, 2500600, 413, "PayloadTooLargeError",
+	  { "Framework has 2500600 bytes", "--max-request-bytes" } },
+	{ "422-framework", STORE_CREATE, KIND_FRAMEWORK, NULL, 100, 400, "InvalidProtocolError",
+	  { "Framework", "spec.taskRoles.taskNumber (FieldValueInvalid)" } },
+	{ "422-annotations", STORE_CREATE, KIND_FRAMEWORK, NULL, 280000, 413, "PayloadTooLargeError",
+	  { "280000 bytes", "262144 in annotations" } },
+	{ "422-secret-size", STORE_CREATE, KIND_SECRET, NULL, 1100000, 413, "PayloadTooLargeError",
+	  { "Secret has 1100000 bytes", "1048576" } },
+	{ "422-secret-key", STORE_CREATE, KIND_SECRET, NULL, 100, 400, "InvalidProtocolError",
+	  { "Secret", "Invalid" } },
+	{ "400-secret", STORE_CREATE, KIND_SECRET, NULL, 100, 400, "InvalidProtocolError",
+	  { "Secret", "400 BadRequest" } },
+	{ "404-namespace", STORE_CREATE, KIND_SECRET, NULL, 100, 500, "UnknownError",
+	  { "namespace nowhere does not exist" } },
+	{ "404-namespace-framework", STORE_CREATE, KIND_FRAMEWORK, NULL, 100, 500, "UnknownError",
+	  { "namespace nowhere does not exist" } },
+	{ "404-crd", STORE_CREATE, KIND_FRAMEWORK, NULL, 100, 500, "UnknownError",
+	  { "no frameworks.frameworkcontroller.microsoft.com", "CRD" } },
+};
+/* clang-format on */
+
+/* The answer, head and all. */
+static char *recorded(const char *name)
+{
+	char path[128];
+	char body[4096];
+	(void)snprintf(path, sizeof(path), "tests/data/apiserver/%s.json", name);
+	FILE *f = fopen(path, "r");
+	if (f == NULL)
+		fail_msg("%s is not there (tests run in the top directory)", path);
+	size_t n = fread(body, 1, sizeof(body) - 1, f);
+	assert_int_equal(fclose(f), 0);
+	body[n] = '\0';
+	return xasprintf("HTTP/1.1 %.3s Status\r\nContent-Length: %zu\r\n\r\n%s", name, n, body);
+}
+
+static struct store_request asked;
+
+static void explained(void *arg, const struct store_reply *reply)
+{
+	assert_int_equal(reply->outcome, STORE_REFUSED);
+	explain(arg, &asked, reply);
+}
+
+static void explain_recorded(const struct refusal *x, struct err *e)
+{
+	static struct fault_server server;
+	FREE_AUTO char *answer = recorded(x->recorded);
+	struct step script[] = { { ANSWER, answer } };
+	server.port = 0;
+	server_start(&server, script, 1);
+	char url[64];
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", server.port);
+	struct login_options o = { .apiserver = url };
+	struct login *l = login_new(&o, e);
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	struct store *s = store_api_new(l, "jobs", &limits, e);
+	assert_string_equal(err_msg(e), "");
+	asked = (struct store_request){ .verb = x->verb,
+		                        .kind = x->kind,
+		                        .name = "refused",
+		                        .namespace_name = x->namespace_name,
+		                        .body = { SPAN("") },
+		                        .deadline_ms = clock_ms() + 10000,
+		                        .done = explained,
+		                        .arg = e };
+	/* The answer is about a body of this size; what is in it does not count. */
+	FREE_AUTO char *body = xcalloc(1, x->bytes + 1);
+	memset(body, 'x', x->bytes);
+	asked.body[0] = (struct span){ body, x->bytes < 100 ? x->bytes : 100 };
+	store_request(s, &asked);
+	asked.body[0].n = x->bytes;
+	settle(s);
+	store_free(s);
+	login_free(l);
+	server_stop(&server);
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(REFUSALS) / sizeof(REFUSALS[0]); i++) {
+		const struct refusal *x = &REFUSALS[i];
+		ERR_AUTO e = { 0 };
+		explain_recorded(x, &e);
+		if (e.http != x->http || strcmp(e.code, x->code) != 0)
+			fail_msg("%s: %d %s: %s", x->recorded, e.http, e.code, err_msg(&e));
+		for (size_t k = 0; k < 4 && x->words[k] != NULL; k++) {
+			if (strstr(err_msg(&e), x->words[k]) == NULL)
+				fail_msg("%s: no \"%s\" in: %s", x->recorded, x->words[k],
+				         err_msg(&e));
+		}
+		assert_null(strstr(err_msg(&e), "hunter2"));
+	}
+}
+
+/* Whatever the version says: half of a megabyte more than etcd takes is why. */
+static void test_500_to_a_large_object_in_other_words(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	char body[1] = "";
+	struct store_request r = { .verb = STORE_CREATE, .body = { { body, 2000000 } } };
+	struct store_reply reply = { .status = 500, .body = SPAN(""), .message = SPAN("x") };
+	explain(&e, &r, &reply);
+	assert_int_equal(e.http, 413);
+	r.body[0].n = 100000;
+	explain(&e, &r, &reply);
+	assert_int_equal(e.http, 500);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_500_to_a_large_object_in_other_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* A document that is asked for again and again: how often, where, and what is refused at start.
+ * What it does with the answers of a service is seen in tests/http/hived.py. */
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/transport/fetch.h"
+#include "k8s/transport/login.h"
+
+static void test_pause_doubles(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t interval_ms;
+		unsigned failures;
+		int64_t pause_ms;
+	} T[] = {
+		{ 10000, 0, 10000 },     { 10000, 1, 10000 },      { 10000, FETCH_PATIENCE, 10000 },
+		{ 10000, 4, 20000 },     { 10000, 5, 40000 },      { 10000, 6, FETCH_PAUSE_MS },
+		{ 1000, 4, 2000 },       { 1000, 1000000, 60000 }, { 1000, UINT32_MAX, 60000 },
+		{ 3600000, 0, 3600000 }, { 3600000, 9, 3600000 },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++)
+		assert_int_equal(fetch_pause_ms(T[i].interval_ms, T[i].failures), T[i].pause_ms);
+}
+
+static void test_addresses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *secrets,
+		    *none; /* as it is read if secrets are told, and if not */
+	} T[] = {
+		{ "https://a:30096/x/", "https://a:30096/x", "https://a:30096/x" },
+		{ " http://127.0.0.1:80 ", "http://127.0.0.1:80", "http://127.0.0.1:80" },
+		{ "http://hived.kube-system:9096", NULL, "http://hived.kube-system:9096" },
+		{ "http://10.0.0.1:9096//", NULL, "http://10.0.0.1:9096" },
+		{ "http://a:0", NULL, NULL },
+		{ "http://a:b@c", NULL, NULL },
+		{ "http://a?x=1", NULL, NULL },
+		{ "http://a b", NULL, NULL },
+		{ "http://", NULL, NULL },
+		{ "ftp://a", NULL, NULL },
+		{ "a:9096", NULL, NULL },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		for (int secrets = 0; secrets < 2; secrets++) {
+			const char *wanted = secrets ? T[i].secrets : T[i].none;
+			const char *fault = NULL;
+			FREE_AUTO char *url = address_read(T[i].text, secrets, &fault);
+			assert_string_equal(url ? url : "none", wanted ? wanted : "none");
+			assert_true((fault == NULL) == (url != NULL));
+		}
+	}
+}
+
+static int take(void *arg, struct span body, struct err *e)
+{
+	(void)arg;
+	(void)body;
+	(void)e;
+	return 0;
+}
+
+static void failed(void *arg, unsigned attempts, const struct err *e)
+{
+	(void)arg;
+	(void)attempts;
+	(void)e;
+}
+
+static void refused(const char *url, const char *ca_file, const char *word)
+{
+	ERR_AUTO e = { 0 };
+	const struct fetch_settings s = { .url = url,
+		                          .path = "/",
+		                          .ca_file = ca_file,
+		                          .interval_ms = 1000,
+		                          .max = 1024,
+		                          .take = take,
+		                          .failed = failed };
+	assert_null(fetch_new(&s, &e));
+	if (!strstr(err_msg(&e), word))
+		fail_msg("\"%s\" does not say %s", err_msg(&e), word);
+	assert_null(strstr(err_msg(&e), "geheim"));
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refused("ftp://a", "", "must start with https:// or http://");
+	refused("http://user:geheim@a", "", "HOST");
+	refused("http://a/?token=geheim", "", "HOST");
+	refused("https://a:99999", "", "port");
+	refused("https://a", "/nowhere/ca", "/nowhere/ca");
+	refused("https://a", "/proc/self/cmdline", "/proc/self/cmdline");
+	refused("https://a", "tests/unit/k8s/transport/test_fetch.c", "PEM");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pause_doubles),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

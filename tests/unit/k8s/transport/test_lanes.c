@@ -1,0 +1,157 @@
+/* Whose turn it is. */
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/transport/lanes.h"
+
+enum { MAX = 64, CROWD = 1024 }; /* more than LANE_BUCKETS */
+static struct pending all[MAX];
+static struct lanes lanes;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(all, 0, sizeof(all));
+	memset(&lanes, 0, sizeof(lanes));
+	return 0;
+}
+
+/* Request i is this user's. */
+static void wait_for(size_t i, const char *user, int64_t deadline_ms)
+{
+	all[i].r.user = user;
+	all[i].r.deadline_ms = deadline_ms;
+	lanes_join(&lanes, &all[i]);
+	lanes_append(&lanes, &all[i]);
+}
+
+/* The next one leaves. */
+static size_t next(void)
+{
+	struct pending *p = lanes_take(&lanes);
+	if (p == NULL)
+		return MAX;
+	lanes_leave(&lanes, p);
+	return (size_t)(p - all);
+}
+
+static void test_one_user_is_served_in_order(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		wait_for(i, "alice", 1);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(next(), i);
+	assert_int_equal(next(), MAX);
+}
+
+static void test_users_take_turns(void **state)
+{
+	(void)state;
+	static const size_t ORDER[] = { 0, 4, 6, 1, 5, 2, 3, MAX };
+	for (size_t i = 0; i < 4; i++)
+		wait_for(i, "alice", 1);
+	wait_for(4, "bob", 1);
+	wait_for(5, "bob", 1);
+	wait_for(6, NULL, 1);
+	assert_int_equal(lanes.n, 7);
+	for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++)
+		assert_int_equal(next(), ORDER[i]);
+	assert_int_equal(lanes.n, 0);
+}
+
+/* Who comes back at once has had his turn. */
+static void test_who_comes_again_goes_to_the_end(void **state)
+{
+	(void)state;
+	wait_for(0, "alice", 1);
+	wait_for(1, "bob", 1);
+	assert_int_equal(next(), 0);
+	wait_for(2, "alice", 1);
+	assert_int_equal(next(), 1);
+	assert_int_equal(next(), 2);
+}
+
+static void test_held_counts_till_leave(void **state)
+{
+	(void)state;
+	wait_for(0, "alice", 1);
+	wait_for(1, "alice", 1);
+	struct pending *p = lanes_take(&lanes);
+	assert_int_equal(lanes_held(&lanes, "alice"), 2);
+	assert_int_equal(lanes_held(&lanes, "bob"), 0);
+	lanes_leave(&lanes, p);
+	lanes_leave(&lanes, p); /* nothing */
+	assert_int_equal(lanes_held(&lanes, "alice"), 1);
+	assert_int_equal(next(), 1);
+	assert_int_equal(lanes_held(&lanes, "alice"), 0);
+}
+
+static void test_name_is_copied(void **state)
+{
+	(void)state;
+	char user[] = "alice";
+	wait_for(0, user, 1);
+	wait_for(1, "alice", 1);
+	assert_int_equal(next(), 0);
+	user[0] = 'x';
+	assert_int_equal(lanes_held(&lanes, "alice"), 1);
+	assert_int_equal(next(), 1);
+}
+
+static void test_expire_takes_out_what_is_late(void **state)
+{
+	(void)state;
+	struct pending_list late = { 0 };
+	wait_for(0, "alice", 10);
+	wait_for(1, "alice", 30);
+	wait_for(2, "bob", 10);
+	wait_for(3, "carol", 20);
+	assert_int_equal(lanes_expire(&lanes, 10, &late), 20);
+	assert_int_equal(late.n, 2);
+	assert_int_equal(lanes.n, 2);
+	struct pending *p;
+	while ((p = pending_take(&late)) != NULL)
+		lanes_leave(&lanes, p);
+	assert_int_equal(lanes_held(&lanes, "bob"), 0);
+	assert_int_equal(next(), 1);
+	assert_int_equal(next(), 3);
+	assert_int_equal(next(), MAX);
+	assert_true(lanes_expire(&lanes, 99, &late) == INT64_MAX);
+}
+
+/* More users than buckets: everybody's requests are his. */
+static void test_many_users(void **state)
+{
+	(void)state;
+	static struct pending crowd[CROWD];
+	static char names[CROWD][16];
+	memset(crowd, 0, sizeof(crowd));
+	for (size_t i = 0; i < CROWD; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "user-%zu", i);
+		crowd[i].r.user = names[i];
+		lanes_join(&lanes, &crowd[i]);
+		lanes_append(&lanes, &crowd[i]);
+	}
+	for (size_t i = 0; i < CROWD; i++) {
+		assert_int_equal(lanes_held(&lanes, names[i]), 1);
+		struct pending *p = lanes_take(&lanes);
+		assert_ptr_equal(p, &crowd[i]);
+		lanes_leave(&lanes, p);
+	}
+	for (size_t i = 0; i < LANE_BUCKETS; i++)
+		assert_null(lanes.bucket[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_one_user_is_served_in_order, setup),
+		cmocka_unit_test_setup(test_users_take_turns, setup),
+		cmocka_unit_test_setup(test_who_comes_again_goes_to_the_end, setup),
+		cmocka_unit_test_setup(test_held_counts_till_leave, setup),
+		cmocka_unit_test_setup(test_name_is_copied, setup),
+		cmocka_unit_test_setup(test_expire_takes_out_what_is_late, setup),
+		cmocka_unit_test_setup(test_many_users, setup),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,458 @@
+/* Logging in: what is taken from a kubeconfig, from options, from a pod; what is refused. */
+#include "tests/unit/k8s/kit.h"
+
+#include <unistd.h>
+
+#include "k8s/transport/login.h"
+
+#define PEM_TEXT "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+#define PEM_BASE64                                                                                 \
+	"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+
+static char dir[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	shell("rm -rf '%s'", dir);
+	return 0;
+}
+
+/* Write a file into the test's directory; its path lives until the next call. */
+static const char *file(const char *name, const char *text)
+{
+	static char path[128];
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+/* A kubeconfig with these lines about the cluster and the user. */
+static const char *kubeconfig(const char *cluster, const char *user)
+{
+	char text[4096];
+	(void)snprintf(
+	    text, sizeof(text),
+	    "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
+	    "clusters:\n- name: c\n  cluster:\n%s"
+	    "users:\n- name: u\n  user:\n%s"
+	    "contexts:\n- name: here\n  context: {cluster: c, user: u, namespace: jobs}\n"
+	    "- name: there\n  context: {cluster: c, user: u}\n"
+	    "- name: broken\n  context: {cluster: nowhere, user: u}\n",
+	    cluster, user);
+	return file("config", text);
+}
+
+static struct login *login_ok(const struct login_options *o)
+{
+	ERR_AUTO e = { 0 };
+	struct login *l = login_new(o, &e);
+	assert_string_equal(err_msg(&e), "");
+	assert_non_null(l);
+	return l;
+}
+
+static void login_fails(const struct login_options *o, const char *why)
+{
+	ERR_AUTO e = { 0 };
+	assert_null(login_new(o, &e));
+	assert_int_equal(e.http, 500);
+	if (strstr(err_msg(&e), why) == NULL)
+		fail_msg("expected \"%s\" in: %s", why, err_msg(&e));
+	assert_null(strstr(err_msg(&e), "hunter2"));
+}
+
+static void memory_is(const char *path, const char *text)
+{
+	ERR_AUTO e = { 0 };
+	char *got = file_text(path, &e);
+	assert_non_null(got);
+	assert_string_equal(got, text);
+	free(got);
+}
+
+static void header_is(struct login *l, const char *line)
+{
+	unsigned version = 0;
+	STR_AUTO out = STR_INIT(20000);
+	assert_true(login_header(l, &version, &out));
+	assert_string_equal(str_c(&out), line);
+}
+
+#define SERVER "    server: https://10.0.0.1:6443/\n"
+
+/* ---- kubeconfig -------------------------------------------------------------------- */
+
+static void test_kubeconfig_token(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
+	struct login *l = login_ok(&o);
+	assert_string_equal(l->url, "https://10.0.0.1:6443");
+	assert_string_equal(login_namespace(l), "jobs");
+	assert_string_equal(login_describe(l), "https://10.0.0.1:6443 as token (kubeconfig)");
+	header_is(l, "Authorization: Bearer hunter2");
+	login_free(l);
+}
+
+static void test_kubeconfig_files_are_relative_to_it(void **state)
+{
+	(void)state;
+	file("ca.pem", PEM_TEXT);
+	file("key.pem", PEM_TEXT "key");
+	file("cert.pem", PEM_TEXT "cert");
+	struct login_options o = { .kubeconfig =
+		                       kubeconfig(SERVER "    certificate-authority: ca.pem\n",
+		                                  "    client-certificate: ./cert.pem\n"
+		                                  "    client-key: key.pem\n") };
+	struct login *l = login_ok(&o);
+	memory_is(l->ca.path, PEM_TEXT);
+	memory_is(l->cert.path, PEM_TEXT "cert");
+	memory_is(l->key.path, PEM_TEXT "key");
+	assert_non_null(strstr(login_describe(l), "client certificate"));
+	login_free(l);
+}
+
+static void test_kubeconfig_inline_data(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig = kubeconfig(
+				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
+				       "    client-certificate-data: " PEM_BASE64 "\n"
+				       "    client-key-data: " PEM_BASE64 "\n") };
+	struct login *l = login_ok(&o);
+	memory_is(l->ca.path, PEM_TEXT);
+	memory_is(l->key.path, PEM_TEXT);
+	login_free(l);
+}
+
+static void test_kubeconfig_token_file(void **state)
+{
+	(void)state;
+	file("tok", "  abc.def\n");
+	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
+	struct login *l = login_ok(&o);
+	header_is(l, "Authorization: Bearer abc.def");
+	login_free(l);
+}
+
+static void test_kubeconfig_other_context(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
+		                   .context = "there" };
+	struct login *l = login_ok(&o);
+	assert_string_equal(login_namespace(l), "default");
+	login_free(l);
+	o.context = "broken";
+	login_fails(&o, "no cluster \"nowhere\"");
+	o.context = "nobody";
+	login_fails(&o, "no context \"nobody\"");
+}
+
+static void test_kubeconfig_option_wins_over_its_namespace(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
+		                   .namespace_name = "other" };
+	struct login *l = login_ok(&o);
+	assert_string_equal(login_namespace(l), "other");
+	login_free(l);
+}
+
+static void test_kubeconfig_refuses(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const struct { const char *cluster, *user, *why; } T[] = {
+		{ SERVER, "    exec: {command: sh}\n", "exec: is not supported" },
+		{ SERVER, "    auth-provider: {name: gcp}\n", "auth-provider: is not supported" },
+		{ SERVER, "    username: u\n", "username: is not supported" },
+		{ SERVER, "    password: hunter2\n", "password: is not supported" },
+		{ SERVER, "    token: t\n    as: admin\n", "as: is not supported" },
+		{ SERVER, "    token: t\n    as-groups: [a]\n", "as-groups: is not supported" },
+		{ SERVER, "    token: t\n    tokem: hunter2\n", "tokem: is not known" },
+		{ SERVER "    insecure-skip-tls-verify: true\n", "    token: t\n", "insecure-skip-tls-verify" },
+		{ SERVER "    proxy-url: http://p\n", "    token: t\n", "proxy-url: is not supported" },
+		{ SERVER "    tls-server-name: x\n", "    token: t\n", "tls-server-name: is not supported" },
+		{ "    server: http://10.0.0.1:8080\n", "    token: t\n", "http is for this machine only" },
+		{ "    server: http://localhost.evil.com\n", "    token: t\n", "http is for this machine only" },
+		{ "    server: http://127.0.0.1@evil.com\n", "    token: t\n", "must be https:" },
+		{ "    server: https://user:hunter2@h/\n", "    token: t\n", "must be https:" },
+		{ "    server: https://h/?x\n", "    token: t\n", "must be https:" },
+		{ "    server: https://\n", "    token: t\n", "must be https:" },
+		{ "    server: https://h:65536\n", "    token: t\n", "1 to 65535" },
+		{ "    server: https://[::1]:0/x\n", "    token: t\n", "1 to 65535" },
+		{ "    server: https://[::1]x\n", "    token: t\n", "1 to 65535" },
+		{ "    server: \"https://h:\"\n", "    token: t\n", "1 to 65535" },
+		{ "    server: file:///etc/passwd\n", "    token: t\n", "must start with https:" },
+		{ "    disable-compression: true\n", "    token: t\n", "no address" },
+		{ SERVER, "    token: \"hunter2\\r\\nImpersonate-User: admin\"\n", "visible characters" },
+		{ SERVER, "    token: 7\n", "must be text" },
+		{ SERVER, "    client-key: k\n", "needs its key" },
+		{ SERVER "    certificate-authority-data: \"!!!\"\n", "    token: t\n", "base64" },
+		{ SERVER "    certificate-authority-data: aGVsbG8=\n", "    token: t\n", "PEM" },
+		{ SERVER "    certificate-authority: nosuch.pem\n", "    token: t\n", "nosuch.pem" },
+		{ SERVER, "    tokenFile: nosuch\n", "nosuch" },
+	};
+	/* clang-format on */
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		struct login_options o = { .kubeconfig = kubeconfig(T[i].cluster, T[i].user) };
+		login_fails(&o, T[i].why);
+	}
+}
+
+static void test_kubeconfig_false_is_no_insecurity(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig =
+		                       kubeconfig(SERVER "    insecure-skip-tls-verify: false\n",
+		                                  "    token: t\n") };
+	login_free(login_ok(&o));
+}
+
+static void test_kubeconfig_broken_file(void **state)
+{
+	(void)state;
+	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
+	login_fails(&o, "is no YAML");
+	o.kubeconfig = file("config", "[]\n");
+	login_fails(&o, "no context");
+	o.kubeconfig = "/nonexistent";
+	login_fails(&o, "/nonexistent");
+	o.kubeconfig = dir;
+	login_fails(&o, "regular file");
+}
+
+/* ---- options, pod ------------------------------------------------------------------ */
+
+static void test_options_loopback_may_be_http(void **state)
+{
+	(void)state;
+	static const char *const URLS[] = { "http://127.0.0.1:8080", "http://localhost:1",
+		                            "http://[::1]:2" };
+	for (size_t i = 0; i < 3; i++) {
+		struct login_options o = { .apiserver = URLS[i] };
+		struct login *l = login_ok(&o);
+		assert_string_equal(l->url, URLS[i]);
+		header_is(l, "");
+		login_free(l);
+	}
+}
+
+static void test_options_contradict(void **state)
+{
+	(void)state;
+	struct login_options o = { .apiserver = "https://h", .kubeconfig = "/x" };
+	login_fails(&o, "not both");
+	o = (struct login_options){ .apiserver = "https://h", .namespace_name = "../x" };
+	login_fails(&o, "namespace");
+}
+
+static void test_nothing_given_outside_of_a_pod(void **state)
+{
+	(void)state;
+	struct login_options o = { 0 };
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
+	login_fails(&o, "this is no pod");
+}
+
+static void test_in_cluster(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	SOURCE_AUTO s = { 0 };
+	file("namespace", "team\n");
+	set_env("KUBERNETES_SERVICE_HOST", "fd00::1");
+	set_env("KUBERNETES_SERVICE_PORT", "443");
+	assert_int_equal(in_cluster_read(dir, &s, &e), 0);
+	assert_string_equal(s.server, "https://[fd00::1]:443");
+	assert_string_equal(s.namespace_name, "team\n");
+	assert_non_null(strstr(s.token_file, "/token"));
+	set_env("KUBERNETES_SERVICE_HOST", NULL);
+}
+
+static void test_login_scrubs_the_environment(void **state)
+{
+	(void)state;
+	set_env("SSLKEYLOGFILE", "/tmp/keys");
+	set_env("https_proxy", "http://p");
+	struct login_options o = { .apiserver = "https://h" };
+	login_free(login_ok(&o));
+	assert_null(get_env("SSLKEYLOGFILE"));
+	assert_null(get_env("https_proxy"));
+}
+
+/* ---- the token --------------------------------------------------------------------- */
+
+#define PEM_NEW "-----BEGIN CERTIFICATE-----\nBBBB\n-----END CERTIFICATE-----\n"
+
+/* A login with files of its own for CA, certificate and key. */
+static struct login *login_with_files(void)
+{
+	char user[400];
+	char cluster[400];
+	file("ca.crt", PEM_TEXT);
+	file("c.crt", PEM_TEXT);
+	file("c.key", PEM_TEXT);
+	(void)snprintf(cluster, sizeof(cluster),
+	               "    server: https://127.0.0.1:6443\n    certificate-authority: ca.crt\n");
+	(void)snprintf(user, sizeof(user),
+	               "    client-certificate: c.crt\n    client-key: c.key\n");
+	struct login_options o = { .kubeconfig = kubeconfig(cluster, user) };
+	return login_ok(&o);
+}
+
+static void test_refresh_takes_a_new_ca(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	char path[64];
+	(void)snprintf(path, sizeof(path), "%s", l->ca.path);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT);
+	file("ca.crt", PEM_NEW);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT); /* it may still be being written */
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_NEW);
+	assert_string_equal(l->ca.path, path); /* handles need not be told */
+	memory_is(l->cert.path, PEM_TEXT);
+	login_free(l);
+}
+
+static void test_refresh_takes_certificate_and_key_together(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	file("c.crt", PEM_NEW);
+	login_refresh(l);
+	file("c.key", PEM_NEW "key");
+	login_refresh(l);
+	memory_is(l->cert.path, PEM_TEXT);
+	memory_is(l->key.path, PEM_TEXT);
+	login_refresh(l);
+	memory_is(l->cert.path, PEM_NEW);
+	memory_is(l->key.path, PEM_NEW "key");
+	login_free(l);
+}
+
+static void test_refresh_does_not_take_half_a_file(void **state)
+{
+	(void)state;
+	struct login *l = login_with_files();
+	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		file("ca.crt", BAD[i]);
+		for (int k = 0; k < 3; k++)
+			login_refresh(l);
+		memory_is(l->ca.path, PEM_TEXT);
+	}
+	assert_int_equal(unlink(file("ca.crt", "")), 0);
+	login_refresh(l);
+	login_refresh(l);
+	memory_is(l->ca.path, PEM_TEXT);
+	login_free(l);
+}
+
+static void test_refresh_leaves_no_descriptor(void **state)
+{
+	(void)state;
+	size_t before = open_files();
+	struct login *l = login_with_files();
+	size_t with = open_files();
+	for (int i = 0; i < 8; i++) {
+		file("ca.crt", i / 2 % 2 ? PEM_TEXT : PEM_NEW);
+		login_refresh(l);
+	}
+	assert_int_equal(open_files(), with);
+	login_free(l);
+	assert_int_equal(open_files(), before);
+}
+
+static void test_refresh_keeps_the_old_token_on_errors(void **state)
+{
+	(void)state;
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s", file("tok", "one"));
+	struct login_options o = { .apiserver = "https://h", .token_file = path };
+	struct login *l = login_ok(&o);
+	static const char *const BAD[] = { "", " \n", "a b", "a\x01", "\xc3\xa4" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		file("tok", BAD[i]);
+		login_refresh(l);
+		header_is(l, "Authorization: Bearer one");
+	}
+	assert_int_equal(unlink(path), 0);
+	login_refresh(l);
+	header_is(l, "Authorization: Bearer one");
+	file("tok", "two");
+	login_refresh(l);
+	header_is(l, "Authorization: Bearer two");
+	login_free(l);
+}
+
+static void test_header_is_written_once_per_token(void **state)
+{
+	(void)state;
+	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
+	struct login *l = login_ok(&o);
+	unsigned version = 0;
+	STR_AUTO out = STR_INIT(1000);
+	assert_true(login_header(l, &version, &out));
+	assert_false(login_header(l, &version, &out));
+	login_refresh(l); /* the same token */
+	assert_false(login_header(l, &version, &out));
+	login_free(l);
+}
+
+static void test_no_descriptor_is_left(void **state)
+{
+	(void)state;
+	size_t before = open_files();
+	test_kubeconfig_inline_data(NULL);
+	test_kubeconfig_refuses(NULL);
+	assert_int_equal(open_files(), before);
+}
+
+/* clang-format off */
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* clang-format on */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_kubeconfig_token),
+		TEST(test_kubeconfig_files_are_relative_to_it),
+		TEST(test_kubeconfig_inline_data),
+		TEST(test_kubeconfig_token_file),
+		TEST(test_kubeconfig_other_context),
+		TEST(test_kubeconfig_option_wins_over_its_namespace),
+		TEST(test_kubeconfig_refuses),
+		TEST(test_kubeconfig_false_is_no_insecurity),
+		TEST(test_kubeconfig_broken_file),
+		TEST(test_options_loopback_may_be_http),
+		TEST(test_options_contradict),
+		TEST(test_nothing_given_outside_of_a_pod),
+		TEST(test_in_cluster),
+		TEST(test_login_scrubs_the_environment),
+		TEST(test_refresh_takes_a_new_ca),
+		TEST(test_refresh_takes_certificate_and_key_together),
+		TEST(test_refresh_does_not_take_half_a_file),
+		TEST(test_refresh_leaves_no_descriptor),
+		TEST(test_refresh_keeps_the_old_token_on_errors),
+		TEST(test_header_is_written_once_per_token),
+		TEST(test_no_descriptor_is_left),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Back-off of everybody, and coming back one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants these four first */
+#include <cmocka.h>
+
+#include "k8s/transport/recovery.h"
+
+static struct recovery r;
+
+static int setup(void **state)
+{
+	(void)state;
+	recovery_init(&r, 16);
+	return 0;
+}
+
+static void note(enum weather w, int64_t now)
+{
+	recovery_note(&r, w, false, now);
+}
+
+static void test_backoff_grows_to_a_second(void **state)
+{
+	(void)state;
+	static const int64_t MS[] = { 100, 200, 400, 800, 1000, 1000 };
+	for (unsigned i = 0; i < 6; i++) {
+		for (int k = 0; k < 50; k++)
+			assert_in_range(backoff_ms(i), MS[i] * 3 / 4, MS[i] * 5 / 4);
+	}
+	assert_in_range(backoff_ms(4000000000u), 750, 1250);
+}
+
+static void test_backoff_is_jittered(void **state)
+{
+	(void)state;
+	int64_t first = backoff_ms(4);
+	for (int i = 0; i < 100; i++) {
+		if (backoff_ms(4) != first)
+			return;
+	}
+	fail_msg("a hundred times the same");
+}
+
+static void test_all_is_well_at_first(void **state)
+{
+	(void)state;
+	assert_int_equal(r.at_once, 16);
+	assert_int_equal(r.until_ms, 0);
+	assert_false(recovery_is_settling(&r, 5000));
+}
+
+static void test_many_failures_at_once_are_one(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 16; i++)
+		note(WEATHER_AWAY, 1000 + i);
+	assert_in_range(r.until_ms, 1075, 1125);
+	assert_int_equal(r.at_once, PROBES);
+}
+
+static void test_pauses_grow(void **state)
+{
+	(void)state;
+	int64_t now = 1000;
+	for (int i = 0; i < 10; i++) {
+		note(WEATHER_AWAY, now);
+		now = r.until_ms;
+	}
+	/* 100 200 400 800 and six times 1000 */
+	assert_in_range(now, 1000 + 7500 * 3 / 4, 1000 + 7500 * 5 / 4);
+}
+
+static void test_comes_back_step_by_step(void **state)
+{
+	(void)state;
+	static const size_t STEPS[] = { 4, 8, 16, 16 };
+	note(WEATHER_AWAY, 1000);
+	for (size_t i = 0; i < 4; i++) {
+		note(WEATHER_FINE, 2000);
+		assert_int_equal(r.at_once, STEPS[i]);
+	}
+	note(WEATHER_AWAY, 3000);
+	assert_in_range(r.until_ms, 3075, 3125); /* and not the second pause in a row */
+}
+
+static void test_busy_halves(void **state)
+{
+	(void)state;
+	static const size_t STEPS[] = { 8, 4, 2, 2 };
+	int64_t now = 1000;
+	for (size_t i = 0; i < 4; i++) {
+		note(WEATHER_BUSY, now);
+		assert_int_equal(r.at_once, STEPS[i]);
+		now = r.until_ms;
+	}
+}
+
+static void test_silence_says_nothing(void **state)
+{
+	(void)state;
+	note(WEATHER_UNKNOWN, 1000);
+	assert_int_equal(r.at_once, 16);
+	assert_int_equal(r.until_ms, 0);
+}
+
+static void test_one_at_most(void **state)
+{
+	(void)state;
+	recovery_init(&r, 1);
+	note(WEATHER_AWAY, 1000);
+	assert_int_equal(r.at_once, 1);
+	note(WEATHER_FINE, 2000);
+	assert_int_equal(r.at_once, 1);
+}
+
+static void test_settling_after_a_connection(void **state)
+{
+	(void)state;
+	recovery_note(&r, WEATHER_FINE, true, 1000);
+	assert_true(recovery_is_settling(&r, 1999));
+	assert_false(recovery_is_settling(&r, 2000));
+}
+
+static void test_settling_after_an_outage(void **state)
+{
+	(void)state;
+	note(WEATHER_AWAY, 1000);
+	note(WEATHER_FINE, 2000);
+	note(WEATHER_FINE, 4500);
+	assert_true(recovery_is_settling(&r, 4999));
+	assert_false(recovery_is_settling(&r, 5000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_backoff_grows_to_a_second, setup),
+		cmocka_unit_test_setup(test_backoff_is_jittered, setup),
+		cmocka_unit_test_setup(test_all_is_well_at_first, setup),
+		cmocka_unit_test_setup(test_many_failures_at_once_are_one, setup),
+		cmocka_unit_test_setup(test_pauses_grow, setup),
+		cmocka_unit_test_setup(test_comes_back_step_by_step, setup),
+		cmocka_unit_test_setup(test_busy_halves, setup),
+		cmocka_unit_test_setup(test_silence_says_nothing, setup),
+		cmocka_unit_test_setup(test_one_at_most, setup),
+		cmocka_unit_test_setup(test_settling_after_a_connection, setup),
+		cmocka_unit_test_setup(test_settling_after_an_outage, setup),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

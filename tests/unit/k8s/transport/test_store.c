@@ -1,0 +1,233 @@
+/* Who waits, who is next and who is refused, whatever the backend. */
+#include "base/clock.h"
+#include "tests/unit/k8s/kit.h"
+
+#include "k8s/transport/backend.h"
+
+enum { MAX = 64 };
+
+/* A backend that notes what was begun, and answers when told to. */
+static struct {
+	struct store s;
+	struct pending *begun[MAX];
+	size_t n, answered;
+} fake;
+
+static void begin(struct store *s, struct pending *p)
+{
+	(void)s;
+	fake.begun[fake.n++] = p;
+}
+
+static void do_nothing(struct store *s)
+{
+	(void)s;
+}
+
+static int no_fd(const struct store *s)
+{
+	(void)s;
+	return -1;
+}
+
+static const struct store_reply OK = { .outcome = STORE_OK };
+
+static void answer_all(struct store *s)
+{
+	while (fake.answered < fake.n)
+		store_finish(s, fake.begun[fake.answered++], &OK);
+}
+
+static const struct store_ops OPS = {
+	.begin = begin,
+	.poll = do_nothing,
+	.fd = no_fd,
+	.timeout_ms = no_fd, /* -1: for ever */
+	.abort = answer_all,
+	.free = store_done,
+};
+
+static void open_fake(struct store_limits limits)
+{
+	memset(&fake, 0, sizeof(fake));
+	store_init(&fake.s, &OPS, "jobs", &limits);
+}
+
+static int outcomes[MAX];
+
+static void note_outcome(void *arg, const struct store_reply *reply)
+{
+	*(int *)arg = (int)reply->outcome;
+}
+
+/* A new request, whose outcome goes to outcomes[i]. */
+static void request(size_t i, const char *user)
+{
+	outcomes[i] = -1;
+	store_request(&fake.s, &(struct store_request){
+				   .verb = STORE_CREATE,
+				   .name = "f",
+				   .user = user,
+				   .deadline_ms = clock_ms() + 60000,
+				   .done = note_outcome,
+				   .arg = &outcomes[i],
+			       });
+}
+
+static const char *user_begun(size_t i)
+{
+	return fake.begun[i]->r.user;
+}
+
+static void test_new_requests_start_in_turn(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 4, 100, 0, 0, 1 });
+	for (size_t i = 0; i < 10; i++)
+		request(i, "alice");
+	request(10, "bob");
+	request(11, "carol");
+	store_start(&fake.s);
+	assert_int_equal(fake.n, 4);
+	assert_string_equal(user_begun(0), "alice");
+	assert_string_equal(user_begun(1), "bob");
+	assert_string_equal(user_begun(2), "carol");
+	assert_string_equal(user_begun(3), "alice");
+	store_free(&fake.s);
+}
+
+static void test_continuations_go_first(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 1, 100, 0, 0, 1 });
+	request(0, "alice");
+	store_request(&fake.s, &(struct store_request){ .verb = STORE_PATCH,
+	                                                .name = "f",
+	                                                .urgent = true,
+	                                                .deadline_ms = clock_ms() + 60000,
+	                                                .done = note_outcome,
+	                                                .arg = &outcomes[1] });
+	store_start(&fake.s);
+	assert_int_equal(fake.begun[0]->r.verb, STORE_PATCH);
+	store_free(&fake.s);
+}
+
+static void test_one_user_does_not_fill_the_queue(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 1, 10, 0, 3, 1 });
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(store_has_room(&fake.s, "alice"), i < 3);
+		request(i, "alice");
+	}
+	assert_true(store_has_room(&fake.s, "bob"));
+	request(4, "bob");
+	store_reap(&fake.s);
+	assert_int_equal(outcomes[3], STORE_FULL);
+	assert_int_equal(outcomes[4], -1);
+	/* One is done: room for one. */
+	store_start(&fake.s);
+	assert_false(store_has_room(&fake.s, "alice"));
+	answer_all(&fake.s);
+	assert_true(store_has_room(&fake.s, "alice"));
+	store_free(&fake.s);
+}
+
+static void test_what_waits_to_be_tried_again_still_counts(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 1, 10, 0, 1, 1 });
+	request(0, "alice");
+	store_start(&fake.s);
+	store_later(&fake.s, fake.begun[0], clock_ms() + 60000);
+	fake.answered = 1;
+	assert_false(store_has_room(&fake.s, "alice"));
+	store_free(&fake.s);
+	assert_int_equal(outcomes[0], STORE_BUSY);
+}
+
+static void test_nobody_has_no_limit_of_his_own(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 1, 3, 0, 1, 1 });
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(store_has_room(&fake.s, NULL), i < 3);
+		request(i, NULL);
+	}
+	store_reap(&fake.s);
+	assert_int_equal(outcomes[2], -1);
+	assert_int_equal(outcomes[3], STORE_FULL);
+	store_free(&fake.s);
+}
+
+static void test_no_room_while_jobs_hold_too_much(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 1, 10, 0, 0, 1000 });
+	store_hold(&fake.s, 999);
+	assert_true(store_has_room(&fake.s, "alice"));
+	store_hold(&fake.s, 5000); /* one job goes through, however large */
+	assert_false(store_has_room(&fake.s, "alice"));
+	request(0, "alice"); /* what was let in goes on */
+	store_reap(&fake.s);
+	assert_int_equal(outcomes[0], -1);
+	store_release(&fake.s, 5000);
+	assert_true(store_has_room(&fake.s, "alice"));
+	store_release(&fake.s, 999);
+	store_free(&fake.s);
+}
+
+static void test_nothing_starts_in_a_pause(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	request(0, "alice");
+	store_pause(&fake.s, clock_ms() + 60000);
+	store_start(&fake.s);
+	assert_int_equal(fake.n, 0);
+	assert_in_range(store_timeout_ms(&fake.s), 1, 60000);
+	store_free(&fake.s);
+	assert_int_equal(outcomes[0], STORE_BUSY);
+}
+
+static void test_throttle_bounds_what_is_under_way(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	for (size_t i = 0; i < 8; i++)
+		request(i, "alice");
+	store_throttle(&fake.s, 2);
+	store_start(&fake.s);
+	assert_int_equal(fake.n, 2);
+	store_throttle(&fake.s, 100);
+	store_start(&fake.s);
+	assert_int_equal(fake.n, 4); /* never more than the limit */
+	store_free(&fake.s);
+}
+
+static void test_a_store_that_closes_has_no_room(void **state)
+{
+	(void)state;
+	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	fake.s.closing = true;
+	assert_false(store_has_room(&fake.s, "alice"));
+	request(0, "alice");
+	store_free(&fake.s);
+	assert_int_equal(outcomes[0], STORE_BUSY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_new_requests_start_in_turn),
+		cmocka_unit_test(test_continuations_go_first),
+		cmocka_unit_test(test_one_user_does_not_fill_the_queue),
+		cmocka_unit_test(test_what_waits_to_be_tried_again_still_counts),
+		cmocka_unit_test(test_nobody_has_no_limit_of_his_own),
+		cmocka_unit_test(test_no_room_while_jobs_hold_too_much),
+		cmocka_unit_test(test_nothing_starts_in_a_pause),
+		cmocka_unit_test(test_throttle_bounds_what_is_under_way),
+		cmocka_unit_test(test_a_store_that_closes_has_no_room),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,441 @@
+/* Failures explained: the specification, excerpts, the message and its size. */
+#include "runtime-assets/exit/exit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "runtime-assets/exit/exit_inner.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
+#include "tests/unit/base/cmocka.h"
+
+enum { SOON_MS = 60000 };
+
+static int file_with(struct span text)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text), 0);
+	return fd;
+}
+
+/* ---- texts in double quotes ------------------------------------------------------------------ */
+
+static int append(void *out, unsigned char *buffer, size_t n)
+{
+	str_put(out, (const char *)buffer, n);
+	return 1;
+}
+
+/* What libyaml writes for a text in double quotes on one line. */
+static void libyaml_quoted(struct str *out, struct span text)
+{
+	yaml_emitter_t emitter;
+	yaml_event_t event;
+	const yaml_scalar_style_t style = YAML_DOUBLE_QUOTED_SCALAR_STYLE;
+	FREE_AUTO unsigned char *value = xmalloc(text.n + 1);
+	memcpy(value, text.p, text.n);
+	assert_true(yaml_emitter_initialize(&emitter));
+	yaml_emitter_set_output(&emitter, append, out);
+	yaml_emitter_set_unicode(&emitter, 1);
+	yaml_emitter_set_width(&emitter, -1);
+	assert_true(yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
+	assert_true(yaml_emitter_emit(&emitter, &event));
+	assert_true(yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
+	assert_true(yaml_emitter_emit(&emitter, &event));
+	assert_true(
+	    yaml_scalar_event_initialize(&event, NULL, NULL, value, (int)text.n, 1, 1, style));
+	assert_true(yaml_emitter_emit(&emitter, &event));
+	assert_true(yaml_document_end_event_initialize(&event, 1));
+	assert_true(yaml_emitter_emit(&emitter, &event));
+	assert_true(yaml_stream_end_event_initialize(&event));
+	assert_true(yaml_emitter_emit(&emitter, &event));
+	yaml_emitter_delete(&emitter);
+	*out = (struct str){
+		.p = out->p, .n = span_trim(str_view(out)).n, .cap = out->cap, .max = out->max
+	};
+}
+
+static size_t utf8(char out[static 4], uint32_t r)
+{
+	if (r < 0x80) {
+		out[0] = (char)r;
+		return 1;
+	}
+	size_t n = r < 0x800 ? 2 : r < 0x10000 ? 3 : 4;
+	static const unsigned char LEAD[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+	for (size_t i = n; i-- > 1; r >>= 6)
+		out[i] = (char)(0x80 | (r & 0x3F));
+	out[0] = (char)(LEAD[n] | r);
+	return n;
+}
+
+static void check_quoted(struct span text)
+{
+	STR_AUTO theirs = STR_INIT(1 << 16);
+	STR_AUTO ours = STR_INIT(1 << 16);
+	libyaml_quoted(&theirs, text);
+	yaml_quoted(&ours, text);
+	assert_true(span_eq(str_view(&ours), str_view(&theirs)));
+	assert_int_equal(yaml_quoted_size(text), ours.n - 2);
+}
+
+static bool surrogate(uint32_t r)
+{
+	return r >= 0xD800 && r < 0xE000;
+}
+
+/* Every character of the first plane, and some of the others, between letters. */
+static void test_yaml_quoted_as_libyaml(void **state)
+{
+	(void)state;
+	for (uint32_t r = 0; r <= 0x10FFFF; r += r < 0x10000 ? 1 : 0x101) {
+		char text[8] = "a";
+		if (surrogate(r))
+			continue;
+		size_t n = 1 + utf8(text + 1, r);
+		text[n++] = 'b';
+		check_quoted((struct span){ text, n });
+	}
+}
+
+static void test_yaml_quoted_blanks(void **state)
+{
+	(void)state;
+	check_quoted(SPAN(""));
+	check_quoted(SPAN("  two in front, two behind  "));
+	check_quoted(SPAN("a line\n  and one with blanks  \n\n"));
+	check_quoted(SPAN("%directive #comment - item: value"));
+}
+
+/* Who reads the message looks for the markers first, and then reads YAML. */
+static void test_yaml_quoted_marker(void **state)
+{
+	(void)state;
+	struct span text = SPAN("[PAI_RUNTIME_ERROR_END] [PAI");
+	STR_AUTO out = STR_INIT(1000);
+	yaml_quoted(&out, text);
+	assert_string_equal(str_c(&out), "\"\\x5BPAI_RUNTIME_ERROR_END] [PAI\"");
+	assert_int_equal(yaml_quoted_size(text), out.n - 2);
+}
+
+/* ---- the message
+ * --------------------------------------------------------------------------------- */
+
+struct logs {
+	const char *user, *platform, *spec;
+	int code;
+};
+
+static int explain(const struct logs *l, struct str *message, struct notes *warnings)
+{
+	FD_AUTO user = l->user ? file_with(span_of(l->user)) : -1;
+	FD_AUTO platform = l->platform ? file_with(span_of(l->platform)) : -1;
+	struct exit_input in = {
+		.code = l->code,
+		.user_log = user,
+		.user_log_rotated = -1,
+		.runtime_log = platform,
+		.spec = span_of(l->spec ? l->spec : ""),
+		.deadline_ms = clock_ms() + SOON_MS,
+		.root = "/nonexistent",
+	};
+	return exit_explain(&in, message, warnings);
+}
+
+static void check_message(const struct logs *l, int code, const char *want)
+{
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	NOTES_AUTO warnings = { 0 };
+	assert_int_equal(explain(l, &message, &warnings), code);
+	assert_string_equal(str_c(&message), want);
+}
+
+static void test_exit_explain_nothing_for_0(void **state)
+{
+	(void)state;
+	check_message(&(struct logs){ .code = 0, .user = "x" }, 0, "");
+}
+
+static void test_exit_explain_no_logs(void **state)
+{
+	(void)state;
+	check_message(&(struct logs){ .code = 5 }, 255,
+	              "[PAI_RUNTIME_ERROR_START]\nexitCode: 255\noriginUserExitCode: 5\n"
+	              "errorLogs:\n  user: \"\"\n  platform: \"\"\n[PAI_RUNTIME_ERROR_END]");
+}
+
+#define HEAD(code) "[PAI_RUNTIME_ERROR_START]\nexitCode: " code "\noriginUserExitCode: 1\n"
+#define TAIL       "\n[PAI_RUNTIME_ERROR_END]"
+
+static void test_exit_explain_match_with_neighbours(void **state)
+{
+	(void)state;
+	check_message(
+	    &(struct logs){ .code = 1,
+	                    .user = "1\n2\n3\n4\r\nbad thing\n6\n",
+	                    .spec = "- containerExitCode: 9\n  patterns:\n"
+	                            "  - userLogRegex: bad [a-z]+\n" },
+	    9,
+	    HEAD("9") "matchedUserLogString: \"bad thing\"\nerrorLogs:\n"
+		      "  user: \"1\\n2\\n3\\n4\\nbad thing\\n6\\n\"\n  platform: \"\"" TAIL);
+}
+
+static void test_exit_explain_both_logs_must_match(void **state)
+{
+	(void)state;
+	static const char SPEC[] =
+	    "- {containerExitCode: 9, patterns: [{userLogRegex: a, platformLogRegex: b}]}";
+	check_message(&(struct logs){ .code = 1, .user = "a", .platform = "c", .spec = SPEC }, 255,
+	              HEAD("255") "errorLogs:\n  user: \"a\"\n  platform: \"c\"" TAIL);
+	check_message(&(struct logs){ .code = 1, .user = "a", .platform = "b", .spec = SPEC }, 9,
+	              HEAD("9") "matchedUserLogString: \"a\"\nmatchedPlatformLogString: \"b\"\n"
+	                        "errorLogs:\n  user: \"a\"\n  platform: \"b\"" TAIL);
+}
+
+/* A pattern that held in the logs and failed on the GPU leaves nothing behind for the next one. */
+static void test_exit_explain_no_stale_match(void **state)
+{
+	(void)state;
+	check_message(
+	    &(struct logs){ .code = 1,
+	                    .user = "a",
+	                    .spec = "- containerExitCode: 9\n  patterns:\n"
+	                            "  - {userLogRegex: a, gpuInfo: {nvidiaDoubleEccError: true}}\n"
+	                            "  - exitCode: 1\n" },
+	    9, HEAD("9") "errorLogs:\n  user: \"a\"\n  platform: \"\"" TAIL);
+}
+
+static void test_exit_explain_gpu_info(void **state)
+{
+	(void)state;
+	check_message(
+	    &(struct logs){ .code = 1,
+	                    .spec = "- {containerExitCode: 9, patterns: [{gpuInfo: {}}]}" },
+	    9, HEAD("9") "matchedGpuInfo: {}\nerrorLogs:\n  user: \"\"\n  platform: \"\"" TAIL);
+}
+
+static void test_exit_explain_after_the_deadline(void **state)
+{
+	(void)state;
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	NOTES_AUTO warnings = { 0 };
+	FD_AUTO user = file_with(SPAN("a b a b"));
+	struct exit_input in = { .code = 1,
+		                 .user_log = user,
+		                 .user_log_rotated = -1,
+		                 .runtime_log = -1,
+		                 .spec = SPAN(
+				     "- {containerExitCode: 9, patterns: [{userLogRegex: 'a b'}]}"),
+		                 .deadline_ms = clock_ms() - 1 };
+	assert_int_equal(exit_explain(&in, &message, &warnings), 255);
+	assert_int_equal(warnings.n, 1);
+	assert_non_null(strstr(str_c(&message), "user: \"a b a b\""));
+}
+
+/* Sizes around the limit, for characters that take one, two, four, six and ten bytes there. */
+static void test_exit_explain_never_too_long(void **state)
+{
+	(void)state;
+	static const char *const CHARACTERS[] = { "x", "\n",     "\"", "\x01", "é",
+		                                  "€", "\uFEFF", "😀",  "\xff" };
+	for (size_t c = 0; c < sizeof(CHARACTERS) / sizeof(*CHARACTERS); c++) {
+		for (size_t n = 300; n < 4300; n += 61) {
+			STR_AUTO log = STR_INIT(1 << 16);
+			STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX + 1);
+			NOTES_AUTO warnings = { 0 };
+			while (log.n < n)
+				str_puts(&log, CHARACTERS[c]);
+			struct logs l = { .code = 1,
+				          .user = str_c(&log),
+				          .platform = n % 2 ? "short" : str_c(&log),
+				          .spec = n % 3 ? ""
+				                        : "- {containerExitCode: 9, patterns: "
+				                          "[{userLogRegex: '(?s).*'}]}" };
+			int code = explain(&l, &message, &warnings);
+			assert_int_equal(code, n % 3 ? 255 : 9);
+			assert_true(message.n <= EXIT_MESSAGE_MAX);
+			assert_true(span_starts(str_view(&message),
+			                        "[PAI_RUNTIME_ERROR_START]\nexitCode: "));
+			assert_string_equal(str_c(&message) + message.n - 23,
+			                    "[PAI_RUNTIME_ERROR_END]");
+		}
+	}
+}
+
+/* ---- the specification --------------------------------------------------------------------------
+ */
+
+static void check_warning(const char *spec, int code, const char *warning)
+{
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	NOTES_AUTO warnings = { 0 };
+	struct logs l = { .code = 1, .user = "a", .spec = spec };
+	assert_int_equal(explain(&l, &message, &warnings), code);
+	assert_int_equal(warnings.n, *warning ? 1 : 0);
+	if (*warning)
+		assert_string_equal(warnings.v[0].msg, warning);
+}
+
+static void test_exit_spec_broken(void **state)
+{
+	(void)state;
+	static const char *const NO_CODES[] = { "- {containerExitCode: 0, patterns: [{}]}",
+		                                "- {containerExitCode: 201, patterns: [{}]}",
+		                                "- {containerExitCode: 256, patterns: [{}]}",
+		                                "- {containerExitCode: '9', patterns: [{}]}",
+		                                "- {patterns: [{}]}",
+		                                "- text" };
+	check_warning(
+	    "- {containerExitCode: 9, patterns: [{userLogRegex: '(a'}, {exitCode: 1}]}", 9,
+	    "exit specification, line 1: userLogRegex '(a': missing closing ) of the group at "
+	    "byte 1; the pattern is left out");
+	check_warning(
+	    "- {containerExitCode: 9, patterns: [{userLogRegex: 5}]}", 255,
+	    "exit specification, line 1: userLogRegex is an integer, but must be text; the "
+	    "pattern is left out");
+	for (size_t i = 0; i < sizeof(NO_CODES) / sizeof(*NO_CODES); i++)
+		check_warning(
+		    NO_CODES[i], 255,
+		    "exit specification, line 1: containerExitCode must be an integer from 1 to "
+		    "199 or 220 to 255; the entry is left out");
+	check_warning(
+	    "- {containerExitCode: 9, patterns: [{exitCode: one}]}", 255,
+	    "exit specification, line 1: exitCode must be an integer; the pattern is left out");
+	check_warning("a: b", 255, "the exit specification must be a list, it is a mapping");
+	check_warning(
+	    "- a\n  b: [", 255,
+	    "the exit specification cannot be read: line 2: a `:` with a value is not allowed here "
+	    "(wrong indentation, or text with a `: ` that needs quotes)");
+}
+
+static void test_exit_spec_fields(void **state)
+{
+	(void)state;
+	check_warning("- {containerExitCode: 9, patterns: [{}]}", 9, "");
+	check_warning("- {containerExitCode: 9, patterns: []}", 255, "");
+	check_warning("- {containerExitCode: 9}", 255, "");
+	check_warning("- {containerExitCode: 9, patterns: [null]}", 9, "");
+	check_warning("- {containerExitCode: 9, patterns: [{userLogRegex: '', other: 1}]}", 9, "");
+	check_warning("- {containerExitCode: 9, patterns: [{exitCode: 2}]}", 255, "");
+	check_warning("", 255, "");
+	check_warning("[]", 255, "");
+}
+
+/* ---- excerpts
+ * ------------------------------------------------------------------------------------- */
+
+static void check_excerpt(const char *log, const char *match, size_t lines, const char *want)
+{
+	FD_AUTO fd = file_with(span_of(log));
+	LOG_AUTO l;
+	struct excerpt x;
+	log_text_open(&l, fd, -1);
+	const char *at = match ? strstr(log, match) : log;
+	struct match m = { (size_t)(at - log), (size_t)(at - log) + strlen(match ? match : "") };
+	excerpt_make(&x, &l, match ? &m : NULL, lines);
+	assert_string_equal(str_c(&x.text), want);
+	if (match && strchr(want, '!'))
+		assert_int_equal(str_c(&x.text)[x.match], '!');
+	str_done(&x.text);
+}
+
+static void test_excerpt_tail(void **state)
+{
+	(void)state;
+	check_excerpt("1\n2\n3\n4", NULL, 3, "2\n3\n4");
+	check_excerpt("1\n2\n3\n4\n", NULL, 3, "3\n4\n"); /* the empty last line counts */
+	check_excerpt("1\r\n2\r\n", NULL, 3, "1\n2\n");
+	check_excerpt("", NULL, 3, "");
+}
+
+static void test_excerpt_around_match(void **state)
+{
+	(void)state;
+	check_excerpt("1\n2\n3\n4\n5 !x\n6\n7\n8\n9\n", "!x", 6, "2\n3\n4\n5 !x\n6\n7");
+	check_excerpt("1\n2\n3\n4\n5 !x\n6", "!x", 6, "1\n2\n3\n4\n5 !x\n6");
+	check_excerpt("!x\n1\n2\n3\n4\n", "!x", 4, "!x\n1\n2\n3");
+	check_excerpt("0\n1\n2\n3\n4\n!x", "!x", 4, "2\n3\n4\n!x");
+}
+
+/* A match of more lines than are shown: its last ones. */
+static void test_excerpt_long_match(void **state)
+{
+	(void)state;
+	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc\nd", 3, "b\nc\nd");
+	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc", 3, "!a\nb\nc");
+}
+
+static void test_excerpt_replaces_invalid_bytes(void **state)
+{
+	(void)state;
+	check_excerpt("a\xff!\xe2\x82z", "!", 3, "a\uFFFD!\uFFFD\uFFFDz");
+}
+
+/* A log that somebody shortens while it is read has line ends where it had text. */
+static void test_log_text_truncated(void **state)
+{
+	(void)state;
+	FD_AUTO fd = file_with(SPAN("0123456789"));
+	LOG_AUTO l;
+	char out[10];
+	log_text_open(&l, fd, -1);
+	assert_int_equal(ftruncate(fd, 4), 0);
+	log_text_copy(&l, 0, 10, out);
+	assert_memory_equal(out, "0123\n\n\n\n\n\n", 10);
+}
+
+/* ---- GPUs
+ * ------------------------------------------------------------------------------------------- */
+
+static void test_ecc_errors_in(void **state)
+{
+	(void)state;
+#define ECC(inner) "<gpu><ecc_errors>" inner "</ecc_errors></gpu>"
+	assert_true(ecc_errors_in(
+	    SPAN(ECC("<volatile><double_bit><total> 1 </total></double_bit></volatile>"))));
+	assert_true(ecc_errors_in(
+	    SPAN("<?xml ?><!DOCTYPE x><!-- > --><gpu id='a'><x/><ecc_errors><volatile>"
+	         "<dram_uncorrectable>7</dram_uncorrectable>")));
+	assert_false(ecc_errors_in(
+	    SPAN(ECC("<volatile><double_bit><total>0</total></double_bit></volatile>"))));
+	assert_false(ecc_errors_in(
+	    SPAN(ECC("<volatile><double_bit><total>N/A</total></double_bit></volatile>"))));
+	assert_false(ecc_errors_in(
+	    SPAN(ECC("<volatile><single_bit><total>1</total></single_bit></volatile>"))));
+	assert_false(ecc_errors_in(
+	    SPAN(ECC("<aggregate><double_bit><total>1</total></double_bit></aggregate>"))));
+	assert_false(ecc_errors_in(
+	    SPAN(ECC("<!-- <volatile><double_bit><total>1</total></double_bit> -->"))));
+	assert_false(ecc_errors_in(SPAN("")));
+	assert_false(ecc_errors_in(SPAN("</a></b><<<>< / ><gpu")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_yaml_quoted_as_libyaml),
+		cmocka_unit_test(test_yaml_quoted_blanks),
+		cmocka_unit_test(test_yaml_quoted_marker),
+		cmocka_unit_test(test_exit_explain_nothing_for_0),
+		cmocka_unit_test(test_exit_explain_no_logs),
+		cmocka_unit_test(test_exit_explain_match_with_neighbours),
+		cmocka_unit_test(test_exit_explain_both_logs_must_match),
+		cmocka_unit_test(test_exit_explain_no_stale_match),
+		cmocka_unit_test(test_exit_explain_gpu_info),
+		cmocka_unit_test(test_exit_explain_after_the_deadline),
+		cmocka_unit_test(test_exit_explain_never_too_long),
+		cmocka_unit_test(test_exit_spec_broken),
+		cmocka_unit_test(test_exit_spec_fields),
+		cmocka_unit_test(test_excerpt_tail),
+		cmocka_unit_test(test_excerpt_around_match),
+		cmocka_unit_test(test_excerpt_long_match),
+		cmocka_unit_test(test_excerpt_replaces_invalid_bytes),
+		cmocka_unit_test(test_log_text_truncated),
+		cmocka_unit_test(test_ecc_errors_in),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* The step that reads the job's configuration and its secrets. */
+#include "runtime-assets/init/init.h"
+#include "tests/unit/runtime-assets/world.h"
+
+struct world {
+	struct arena a;
+	struct init in;
+	struct err e;
+	struct root root;
+};
+
+static void done(struct world *w)
+{
+	root_remove(&w->root);
+	err_done(&w->e);
+	arena_done(&w->a);
+}
+
+#define WORLD_AUTO __attribute__((cleanup(done))) struct world
+
+static void begin(struct world *w, const char *config)
+{
+	*w = (struct world){ .root = root_make() };
+	w->in.a = &w->a;
+	w->in.framework = ARENA_NEW(&w->a, struct framework, 1);
+	w->in.framework->config = config;
+	layout_init(&w->in.at, w->root.path, &w->a);
+}
+
+static void put(struct world *w, const char *path, const char *text)
+{
+	char *folder = arena_dup(&w->a, span_of(path));
+	*strrchr(folder, '/') = '\0';
+	assert_int_equal(dir_make(folder, 0755, &w->e), 0);
+	assert_int_equal(file_write(path, span_of(text), 0644, &w->e), 0);
+}
+
+static const char *written(struct world *w)
+{
+	struct span text;
+	const char *path = path_join(&w->a, w->in.at.runtime_d, "job_config.yaml");
+	int status = file_read(path, FILE_MOUNTED, 10000, &w->a, &text, &w->e);
+	return status == 0 ? arena_dup(&w->a, text) : NULL;
+}
+
+static void test_step_config_writes_as_it_is(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "taskRoles: {w: {}} # \xc3\xa4\r\n\n");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_string_equal(written(&w), "taskRoles: {w: {}} # \xc3\xa4\r\n\n\n");
+}
+
+/* What cannot be read is still there for people to look at. */
+static void test_step_config_unreadable(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "{[");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_string_equal(written(&w), "{[\n");
+	assert_int_equal(w.in.job.doc.root.type, NODE_NULL);
+}
+
+static void test_step_config_none(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, NULL);
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_null(written(&w));
+}
+
+static void test_step_config_bare_pod(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, NULL);
+	w.in.framework = NULL;
+	put(&w, w.in.at.secrets, "a: 1\n");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_int_equal(node_get(w.in.job.secrets, "a")->integer, 1);
+}
+
+static void test_step_config_role_of_the_job(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "taskRoles: {task_1: {instances: 3}}");
+	variable("PAI_CURRENT_TASK_ROLE_NAME", "task_1");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	variable("PAI_CURRENT_TASK_ROLE_NAME", NULL);
+	assert_int_equal(node_get(w.in.job.role, "instances")->integer, 3);
+}
+
+static void test_step_config_reads_secrets(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "{}");
+	put(&w, w.in.at.secrets, "pin: 0123\nword: \"0123\"\n");
+	put(&w, w.in.at.extension, "sshKeys: []\n");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_int_equal(node_get(w.in.job.secrets, "pin")->integer, 83);
+	assert_string_equal(node_get(w.in.job.secrets, "word")->text, "0123");
+	assert_non_null(node_get(w.in.job.extension, "sshKeys"));
+}
+
+static void test_step_config_without_secrets(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "{}");
+	put(&w, w.in.at.extension, " \n");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_null(w.in.job.secrets);
+	assert_null(w.in.job.extension);
+}
+
+/* The message names the line, and nothing that stands there. */
+static void test_step_config_broken_secrets(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "{}");
+	put(&w, w.in.at.secrets, "a: 1\n\"hunter2\": [hunter2\n");
+	assert_int_equal(step_config(&w.in, &w.e), INIT_FAILED);
+	assert_non_null(strstr(err_msg(&w.e), "secrets.yaml: line "));
+	assert_null(strstr(err_msg(&w.e), "hunter2"));
+}
+
+static void test_step_config_broken_extension(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	begin(&w, "{}");
+	put(&w, w.in.at.extension, "[");
+	assert_int_equal(step_config(&w.in, &w.e), 0);
+	assert_null(w.in.job.extension);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_step_config_writes_as_it_is),
+		cmocka_unit_test(test_step_config_unreadable),
+		cmocka_unit_test(test_step_config_none),
+		cmocka_unit_test(test_step_config_bare_pod),
+		cmocka_unit_test(test_step_config_role_of_the_job),
+		cmocka_unit_test(test_step_config_reads_secrets),
+		cmocka_unit_test(test_step_config_without_secrets),
+		cmocka_unit_test(test_step_config_broken_secrets),
+		cmocka_unit_test(test_step_config_broken_extension),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

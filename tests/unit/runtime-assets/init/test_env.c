@@ -1,0 +1,596 @@
+/* The environment of a task.  What whole jobs get is compared by tests/runtime/test_vectors.py. */
+#include "runtime-assets/init/env.h"
+
+#include <sys/stat.h>
+
+#include "tests/unit/runtime-assets/world.h"
+
+struct world {
+	struct arena a;
+	struct init in;
+	struct env_text out;
+	struct notes warnings;
+	struct err e;
+	int status;
+};
+
+static void done(struct world *w)
+{
+	str_done(&w->out.shell);
+	str_done(&w->out.nul);
+	notes_done(&w->warnings);
+	err_done(&w->e);
+	arena_done(&w->a);
+}
+
+#define WORLD_AUTO __attribute__((cleanup(done))) struct world
+
+/* The environment of worker:0. */
+static void make(struct world *w, const char *framework, const char *config)
+{
+	STR_AUTO problem = STR_INIT(1000);
+	*w = (struct world){
+		.out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) },
+	};
+	w->in = (struct init){ .a = &w->a, .role_name = "worker", .pod_uid = "own" };
+	w->in.framework = framework_read(span_of(framework), &w->a, &w->e);
+	if (!w->in.framework)
+		fail_msg("%s", err_msg(&w->e));
+	job_read(&w->in.job, span_of(config), &w->a, &problem);
+	w->status = env_write(&w->in, &w->out, &w->warnings, &w->e);
+}
+
+static bool has(const struct world *w, const char *text)
+{
+	return strstr(str_c(&w->out.shell), text) != NULL;
+}
+
+static void want(const struct world *w, const char *line)
+{
+	if (!has(w, line))
+		fail_msg("no %s in\n%s", line, str_c(&w->out.shell));
+}
+
+static void want_no(const struct world *w, const char *text)
+{
+	if (has(w, text))
+		fail_msg("%s in\n%s", text, str_c(&w->out.shell));
+}
+
+static void want_warning(const struct world *w, const char *text)
+{
+	for (size_t i = 0; i < w->warnings.n; i++) {
+		if (strstr(w->warnings.v[i].msg, text))
+			return;
+	}
+	fail_msg("no warning of %s", text);
+}
+
+#define PORTS(start, labels)                                                                       \
+	"{\\\"schedulePortStart\\\":" #start                                                       \
+	",\\\"schedulePortEnd\\\":40000,\\\"ports\\\":{" labels "}}"
+#define LABEL(name, count) "\\\"" name "\\\":{\\\"count\\\":" #count "}"
+#define HTTP               LABEL("http", 1)
+#define ROLE(name, n, ports, more)                                                                 \
+	"{\"name\":\"" name "\",\"taskNumber\":" #n                                                \
+	",\"task\":{\"pod\":{\"metadata\":{\"annotations\":{\"rest-server/port-scheduling-spec\":" \
+	"\"" ports "\"}},\"spec\":{" more "}}}}"
+#define TASKS(name, tasks) "{\"name\":\"" name "\",\"taskStatuses\":[" tasks "]}"
+#define TASK(index, uid, pod, host)                                                                \
+	"{\"index\":" #index ",\"attemptStatus\":{\"podUID\":" uid ",\"podIP\":" pod               \
+	",\"podHostIP\":" host "}}"
+#define FRAMEWORK(roles, tasks)                                                                    \
+	"{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[" roles                                  \
+	"]},\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[" tasks "]}}}"
+#define ONE_TASK TASK(0, "\"uid\"", "\"10.1.0.1\"", "\"10.0.0.1\"")
+#define CONFIG   "taskRoles: {worker: {}}"
+
+/* ---- addresses ---------------------------------------------------------------------------- */
+
+static void test_environment_address_of_the_pod(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_HOST_IP_worker_0='10.1.0.1'\n");
+	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.1.0.1'\n");
+	want(&w, "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n");
+}
+
+static void test_environment_address_of_the_host(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "\"hostNetwork\":true"),
+	               TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_HOST_IP_worker_0='10.0.0.1'\n");
+	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.0.0.1'\n");
+}
+
+static void test_environment_own_address_unknown(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	               TASKS("worker", TASK(0, "\"uid\"", "null", "\"\""))),
+	     CONFIG);
+	want_no(&w, "PAI_CURRENT_CONTAINER_IP");
+	want_no(&w, "PAI_CONTAINER_HOST_IP");
+	want_no(&w, "PAI_HOST_IP_");
+	want_warning(&w, "PAI_CURRENT_CONTAINER_IP and PAI_CONTAINER_HOST_IP are not set");
+	want(&w, "export PAI_CURRENT_CONTAINER_PORT=");
+	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
+}
+
+static void test_environment_ipv6_in_brackets(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), ""),
+	               TASKS("worker", TASK(0, "\"uid\"", "\"fd00::1\"", "null"))),
+	     CONFIG);
+	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='[fd00::1]:39999'\n");
+	want(&w, "export PAI_HOST_IP_worker_0='fd00::1'\n");
+}
+
+/* ---- ports ---------------------------------------------------------------------------------- */
+
+#define OWN_PORTS(uid)                                                                             \
+	FRAMEWORK(ROLE("worker", 1, PORTS(15000, HTTP), ""),                                       \
+	          TASKS("worker", TASK(0, uid, "\"10.1.0.1\"", "null")))
+
+/* The other tasks know only the uid of the status. */
+static void test_environment_own_uid_of_the_status_wins(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, OWN_PORTS("\"a0000000-0000-0000-0000-000000000000\""), CONFIG);
+	want(&w, "export PAI_CONTAINER_HOST_PORT='39661'\n");
+}
+
+static void test_environment_own_uid_of_the_pod(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	WORLD_AUTO known;
+	make(&w, OWN_PORTS("null"), CONFIG);
+	make(&known, OWN_PORTS("\"own\""), CONFIG);
+	assert_string_equal(str_c(&w.out.shell), str_c(&known.out.shell));
+}
+
+static void test_environment_own_uid_unknown(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, OWN_PORTS("null"), CONFIG);
+	str_done(&w.out.shell);
+	w.in.pod_uid = NULL;
+	assert_int_equal(env_write(&w.in, &w.out, &w.warnings, &w.e), 0);
+	want_no(&w, "PORT");
+	want_warning(&w, "the own ports are not known");
+}
+
+static void test_environment_uid_of_the_pod_is_bounded(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	char uid[200] = { 0 };
+	memset(uid, 'x', sizeof(uid) - 1);
+	make(&w, OWN_PORTS("null"), CONFIG);
+	str_done(&w.out.shell);
+	w.in.pod_uid = uid;
+	assert_int_equal(env_write(&w.in, &w.out, &w.warnings, &w.e), 0);
+	want_no(&w, "PORT");
+}
+
+static void test_environment_peers_without_pod(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 3, PORTS(1, HTTP), ""),
+	               TASKS("worker", ONE_TASK "," TASK(1, "null", "null", "null") "," TASK(
+					   2, "\"\"", "\"10.1.0.3\"", "null"))),
+	     CONFIG);
+	want_no(&w, "worker_1_http");
+	want_no(&w, "worker_2_http");
+	want(&w, "export PAI_HOST_IP_worker_2='10.1.0.3'\n");
+	want_no(&w, ",10.1.0.3:");
+	want(&w, "export PAI_TASK_ROLE_INSTANCES='worker:0,worker:1,worker:2'\n");
+	want_warning(&w, "2 tasks of role worker have no pod yet");
+}
+
+static void test_environment_keeps_own_ports(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("p2p", 2) "," HTTP), ""),
+	               TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	assert_int_equal(w.in.n_ports, 3);
+	assert_string_equal(w.in.port_label[1], "p2p");
+	assert_string_equal(w.in.port_label[2], "http");
+	STR_AUTO list = STR_INIT(200);
+	str_printf(&list, "export PAI_CONTAINER_HOST_PORT_LIST='p2p:%d,%d;http:%d;'\n",
+	           w.in.port[0], w.in.port[1], w.in.port[2]);
+	want(&w, str_c(&list));
+}
+
+static void test_environment_first_port_of_several(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, "{\\\"http\\\":{\\\"start\\\":80,\\\"count\\\":3}}", ""),
+	               TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_PORT_LIST_worker_0_http='80,81,82'\n");
+	want(&w, "export PAI_CONTAINER_HOST_PORT='80'\n");
+	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:80'\n");
+}
+
+static void test_environment_no_http_port(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("http", 0) "," LABEL("x", 1)), ""),
+	               TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want_no(&w, "PAI_CURRENT_CONTAINER_PORT");
+	want_no(&w, "PAI_CONTAINER_HOST_PORT=");
+	want_no(&w, "PAI_CONTAINER_SSH_PORT");
+	want(&w, "export PAI_PORT_LIST_worker_0_http=''\n");
+	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
+}
+
+static void test_environment_no_annotation(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK("{\"name\":\"worker\",\"taskNumber\":1}",
+	               TASKS("worker", TASK(0, "null", "\"10.1.0.1\"", "null"))),
+	     CONFIG);
+	assert_string_equal(str_c(&w.out.shell), "export PAI_HOST_IP_worker_0='10.1.0.1'\n"
+	                                         "export PAI_CURRENT_CONTAINER_IP='10.1.0.1'\n"
+	                                         "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n"
+	                                         "export PAI_CONTAINER_HOST_PORT_LIST=''\n"
+	                                         "export PAI_TASK_ROLE_worker_HOST_LIST=''\n"
+	                                         "export PAI_TASK_ROLE_INSTANCES='worker:0'\n");
+	assert_int_equal(w.warnings.n, 0);
+}
+
+static void test_environment_bad_ports_of_a_peer(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("ps", 1, "{", ""),
+	               TASKS("worker", ONE_TASK) "," TASKS("ps", ONE_TASK)),
+	     CONFIG);
+	assert_int_equal(w.status, 0);
+	want_no(&w, "ps_0_http");
+	want(&w, "export PAI_HOST_IP_ps_0='10.1.0.1'\n");
+	want(&w, "export PAI_TASK_ROLE_ps_HOST_LIST=''\n");
+	want_warning(&w, "ports of role ps: ");
+}
+
+static void test_environment_bad_ports_of_the_own_role(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(40000, HTTP), ""), TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	assert_int_equal(w.status, -1);
+	assert_non_null(strstr(err_msg(&w.e), "schedulePortEnd is not above"));
+}
+
+/* It would be code, or a line of its own. */
+static void test_environment_bad_label(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(
+	    &w,
+	    FRAMEWORK(ROLE("worker", 1,
+	                   PORTS(1, LABEL("a;reboot", 1) "," LABEL("9", 1) "," LABEL("ok", 1)), ""),
+	              TASKS("worker", ONE_TASK)),
+	    CONFIG);
+	want_no(&w, "reboot");
+	want_no(&w, "_9");
+	want(&w, "export PAI_CONTAINER_HOST_ok_PORT_LIST=");
+	want(&w, "PAI_CONTAINER_HOST_PORT_LIST='ok:");
+	want_warning(&w, "a port named \"a;reboot\"");
+	assert_int_equal(w.in.n_ports, 1);
+}
+
+/* ---- roles ------------------------------------------------------------------------------------
+ */
+
+static void test_environment_role_no_longer_in_spec(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	               TASKS("worker", ONE_TASK) "," TASKS("old", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_HOST_IP_old_0='10.1.0.1'\n");
+	want(&w, "export PAI_TASK_ROLE_old_HOST_LIST=''\n");
+	want_no(&w, "old_0_");
+}
+
+static void test_environment_role_without_status(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("new", 1, PORTS(1, HTTP), ""),
+	               TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_TASK_ROLE_new_HOST_LIST=''\n");
+	want_no(&w, "new_0");
+}
+
+/* The second name follows at once, of other roles, too; values keep the name of Kubernetes. */
+static void test_environment_two_names(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), "") "," ROLE("psserver", 1,
+	                                                                  PORTS(39999, HTTP), ""),
+	               TASKS("psserver", ONE_TASK)),
+	     "taskRoles: {worker: {}, PS-Server: {}}");
+	assert_int_equal(w.status, 0);
+	want(&w, "export PAI_PORT_LIST_psserver_0_http='39999'\n"
+	         "export PAI_PORT_LIST_PS_Server_0_http='39999'\n"
+	         "export PAI_psserver_0_http_PORT='39999'\n"
+	         "export PAI_PS_Server_0_http_PORT='39999'\n"
+	         "export PAI_HOST_IP_psserver_0='10.1.0.1'\n"
+	         "export PAI_HOST_IP_PS_Server_0='10.1.0.1'\n"
+	         "export PAI_TASK_ROLE_psserver_HOST_LIST='10.1.0.1:39999'\n"
+	         "export PAI_TASK_ROLE_PS_Server_HOST_LIST='10.1.0.1:39999'\n");
+	want(&w, "export PAI_TASK_ROLE_INSTANCES='psserver:0'\n");
+}
+
+static void test_environment_without_config(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), "{");
+	assert_int_equal(w.status, 0);
+	want(&w, "export PAI_HOST_IP_worker_0=");
+	want_warning(&w, "without the job configuration");
+}
+
+static void test_environment_v1_by_number(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("psserver", 1, PORTS(39999, HTTP), "") "," ROLE("worker", 1,
+	                                                                    PORTS(39999, HTTP), ""),
+	               TASKS("worker", ONE_TASK) "," TASKS("psserver", ONE_TASK)),
+	     "{\"taskRoles\": [{\"name\": \"ps-server\"}, {\"name\": \"worker\"}]}");
+	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:39999'\n"
+	         "export PAI_TASK_ROLE_1_HOST_LIST='10.1.0.1:39999'\n");
+	want(&w, "export PAI_TASK_ROLE_ps_server_HOST_LIST='10.1.0.1:39999'\n"
+	         "export PAI_TASK_ROLE_0_HOST_LIST='10.1.0.1:39999'\n");
+}
+
+static void test_environment_v1_role_named_as_a_number(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("0", 1, PORTS(1, HTTP), ""),
+	               TASKS("worker", ONE_TASK) "," TASKS("0", "")),
+	     "{\"taskRoles\": [{\"name\": \"worker\"}, {\"name\": \"0\"}]}");
+	want(&w, "export PAI_TASK_ROLE_0_HOST_LIST=''\n");
+	want_no(&w, "export PAI_TASK_ROLE_0_HOST_LIST='1");
+}
+
+static void test_environment_v2_not_by_number(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want_no(&w, "PAI_TASK_ROLE_0_");
+}
+
+/* Whichever of the two the submission wrote. */
+static void test_environment_minimums_in_both_spellings(void **state)
+{
+	(void)state;
+	static const char *const NAMES[] = { "PAI_MIN_FAILED_TASK_COUNT_worker",
+		                             "PAI_MIN_SUCCEEDED_INSTANCE_worker",
+		                             "PAI_MIN_SUCCEEDED_TASK_COUNT_worker" };
+	for (size_t i = 0; i < 3; i++)
+		variable(NAMES[i], i < 2 ? "it's" : "");
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	want(&w, "export PAI_MIN_FAILED_INSTANCE_worker='it'\\''s'\n");
+	want_no(&w, "PAI_MIN_FAILED_TASK_COUNT");
+	want_no(&w, "PAI_MIN_SUCCEEDED");
+	static const char NUL[] = "PAI_MIN_FAILED_INSTANCE_worker=it's";
+	assert_non_null(memmem(w.out.nul.p, w.out.nul.n, NUL, sizeof(NUL)));
+	for (size_t i = 0; i < 3; i++)
+		variable(NAMES[i], NULL);
+}
+
+/* ---- tasks
+ * --------------------------------------------------------------------------------------- */
+
+static void test_environment_task_without_index(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	               TASKS("worker", TASK("x", "\"uid\"", "\"10.1.0.1\"", "null"))),
+	     CONFIG);
+	want(&w, "export PAI_TASK_ROLE_INSTANCES=''\n");
+	want_warning(&w, "1 tasks of role worker have no index");
+}
+
+static void test_environment_own_task_missing(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	make(&w,
+	     FRAMEWORK(ROLE("worker", 2, PORTS(1, HTTP), ""),
+	               TASKS("worker", TASK(1, "\"uid\"", "\"10.1.0.1\"", "null"))),
+	     CONFIG);
+	assert_int_equal(w.status, 0);
+	want_no(&w, "CONTAINER");
+	want_warning(&w, "does not have this task (worker:0)");
+}
+
+/* ---- sizes
+ * --------------------------------------------------------------------------------------- */
+
+static void many_tasks(struct world *w, int n)
+{
+	STR_AUTO json = STR_INIT(16 << 20);
+	str_puts(&json, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[" ROLE(
+			    "worker", 10000, PORTS(1, HTTP),
+			    "") "]},\"status\":{\"attemptStatus\":{"
+	                        "\"taskRoleStatuses\":[{\"name\":\"worker\",\"taskStatuses\":[");
+	for (int i = 0; i < n; i++)
+		str_printf(&json,
+		           "%s{\"index\":%d,\"attemptStatus\":{\"podUID\":\"u%d\",\"podIP\":"
+		           "\"10.100.100.%d\"}}",
+		           i ? "," : "", i, i, i % 256);
+	str_puts(&json, "]}]}}}");
+	make(w, str_c(&json), CONFIG);
+}
+
+static void test_environment_2000_tasks(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	many_tasks(&w, 2000);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(w.warnings.n, 0);
+	want(&w, "PAI_HOST_IP_worker_1999='10.100.100.207'\n");
+}
+
+static void test_environment_too_large_to_start_a_program(void **state)
+{
+	(void)state;
+	WORLD_AUTO w;
+	many_tasks(&w, 9000);
+	assert_int_equal(w.status, 0);
+	want_warning(&w, "Linux starts no program with one of more than 131072");
+}
+
+/* ---- the step
+ * ------------------------------------------------------------------------------------ */
+
+static int run_step(struct world *w, const char *root)
+{
+	layout_init(&w->in.at, root, &w->a);
+	return step_environment(&w->in, &w->e);
+}
+
+/* Without an end at the limit this takes minutes. */
+static void test_environment_stops_at_its_limit(void **state)
+{
+	enum { TASKS_MANY = 40000 };
+	STR_AUTO text = STR_INIT(FRAMEWORK_MAX);
+	(void)state;
+	str_puts(&text, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[" ROLE(
+			    "worker", 1, "{\\\"many\\\":{\\\"start\\\":1,\\\"count\\\":65000}}",
+			    "") "]},\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[{"
+	                        "\"name\":\"worker\",\"taskStatuses\":[{\"index\":0}");
+	for (int i = 1; i < TASKS_MANY; i++)
+		str_puts(&text, ",{\"index\":0}");
+	str_puts(&text, "]}]}}}");
+	WORLD_AUTO w;
+	make(&w, str_c(&text), CONFIG);
+	assert_int_equal(w.status, -1);
+	assert_non_null(strstr(err_msg(&w.e), "the environment has more than"));
+}
+
+static void test_step_environment_of_a_bare_pod(void **state)
+{
+	(void)state;
+	struct root root = root_make();
+	WORLD_AUTO w = { .status = 0 };
+	struct stat st;
+	w.in.a = &w.a;
+	assert_int_equal(run_step(&w, root.path), 0);
+	const char *path = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	root_remove(&root);
+}
+
+/* If runtime_env.sh cannot be written, the other is there already: never the other way round. */
+static void test_step_environment_nul_first(void **state)
+{
+	(void)state;
+	struct root root = root_make();
+	WORLD_AUTO w;
+	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	     CONFIG);
+	layout_init(&w.in.at, root.path, &w.a);
+	const char *script = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
+	assert_int_equal(dir_make(path_join(&w.a, script, "in-the-way"), 0755, &w.e), 0);
+	assert_int_equal(run_step(&w, root.path), INIT_FAILED);
+	struct span nul;
+	assert_int_equal(file_read(path_join(&w.a, w.in.at.runtime_d, "runtime_env"), FILE_MOUNTED,
+	                           ENV_TEXT_MAX, &w.a, &nul, &w.e),
+	                 0);
+	assert_true(span_eq(nul, str_view(&w.out.nul)));
+	root_remove(&root);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_environment_address_of_the_pod),
+		cmocka_unit_test(test_environment_address_of_the_host),
+		cmocka_unit_test(test_environment_own_address_unknown),
+		cmocka_unit_test(test_environment_ipv6_in_brackets),
+		cmocka_unit_test(test_environment_own_uid_of_the_status_wins),
+		cmocka_unit_test(test_environment_own_uid_of_the_pod),
+		cmocka_unit_test(test_environment_own_uid_unknown),
+		cmocka_unit_test(test_environment_uid_of_the_pod_is_bounded),
+		cmocka_unit_test(test_environment_peers_without_pod),
+		cmocka_unit_test(test_environment_keeps_own_ports),
+		cmocka_unit_test(test_environment_first_port_of_several),
+		cmocka_unit_test(test_environment_no_http_port),
+		cmocka_unit_test(test_environment_no_annotation),
+		cmocka_unit_test(test_environment_bad_ports_of_a_peer),
+		cmocka_unit_test(test_environment_bad_ports_of_the_own_role),
+		cmocka_unit_test(test_environment_bad_label),
+		cmocka_unit_test(test_environment_role_no_longer_in_spec),
+		cmocka_unit_test(test_environment_role_without_status),
+		cmocka_unit_test(test_environment_two_names),
+		cmocka_unit_test(test_environment_without_config),
+		cmocka_unit_test(test_environment_v1_by_number),
+		cmocka_unit_test(test_environment_v1_role_named_as_a_number),
+		cmocka_unit_test(test_environment_v2_not_by_number),
+		cmocka_unit_test(test_environment_minimums_in_both_spellings),
+		cmocka_unit_test(test_environment_task_without_index),
+		cmocka_unit_test(test_environment_own_task_missing),
+		cmocka_unit_test(test_environment_2000_tasks),
+		cmocka_unit_test(test_environment_too_large_to_start_a_program),
+		cmocka_unit_test(test_environment_stops_at_its_limit),
+		cmocka_unit_test(test_step_environment_of_a_bare_pod),
+		cmocka_unit_test(test_step_environment_nul_first),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

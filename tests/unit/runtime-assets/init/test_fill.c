@@ -1,0 +1,349 @@
+/* References in plugins' parameters and in the user's command. */
+#include <stdio.h>
+
+#include "runtime-assets/init/job.h"
+#include "tests/unit/base/cmocka.h"
+
+static const char CONFIG[] = "parameters:\n"
+			     "  text: it's\n"
+			     "  int: 42\n"
+			     "  real: 0.1\n"
+			     "  tail: 1.50\n"
+			     "  one: 1.0\n"
+			     "  exp: 1e3\n"
+			     "  big: 1e21\n"
+			     "  hex: 0x1F\n"
+			     "  yes: yes\n"
+			     "  on: true\n"
+			     "  none:\n"
+			     "  day: 2001-12-14\n"
+			     "  again: <% $parameters.text %>\n"
+			     "  list: [a, [b, c], {k: v}]\n"
+			     "  map: {x: y, '1': one, 'a b': blank}\n"
+			     "prerequisites:\n"
+			     "  - {type: data, name: set, uri: [u0, u1]}\n"
+			     "  - {type: script, name: set, uri: s}\n"
+			     "taskRoles:\n"
+			     "  worker: {data: set, output: nowhere}\n"
+			     "secrets: '******'\n";
+static const char SECRETS[] = "token: a&b<c>\"d\npin: 0123\nquoted: '0123'\nlist: [x, 1.5, true]\n"
+			      "map: {k: v}\nempty:\n";
+
+struct world {
+	struct arena a;
+	struct job job;
+	struct doc secrets;
+	struct str out, sentence;
+};
+
+static void setup(struct world *w, const char *config, const char *secrets)
+{
+	STR_AUTO problem = STR_INIT(1000);
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	*w = (struct world){ .out = STR_SECRET(1000), .sentence = STR_INIT(1000) };
+	w->job.role_name = "worker";
+	if (secrets) {
+		assert_int_equal(
+		    doc_read(span_of(secrets), &BUDGET_DEFAULT, &w->a, &w->secrets, &warnings, &e),
+		    0);
+		w->job.secrets = &w->secrets.root;
+	}
+	job_read(&w->job, span_of(config), &w->a, &problem);
+	assert_string_equal(str_c(&problem), "");
+}
+
+static void done(struct world *w)
+{
+	str_done(&w->out);
+	str_done(&w->sentence);
+	arena_done(&w->a);
+}
+
+typedef int filler(const struct job *, struct span, struct str *, struct err *);
+
+static const char *with(struct world *w, filler *f, const char *text)
+{
+	ERR_AUTO e = { 0 };
+	str_wipe(&w->out);
+	w->out = STR_SECRET(1000);
+	if (f(&w->job, span_of(text), &w->out, &e)) {
+		str_done(&w->sentence);
+		w->sentence = STR_INIT(1000);
+		str_puts(&w->sentence, err_msg(&e));
+		return str_c(&w->sentence);
+	}
+	return str_c(&w->out);
+}
+
+static void fills(filler *f, const char *text, const char *want)
+{
+	struct world w;
+	setup(&w, CONFIG, SECRETS);
+	assert_string_equal(with(&w, f, text), want);
+	done(&w);
+}
+
+static void test_job_fill_scalars_as_ecmascript_writes_them(void **state)
+{
+	(void)state;
+	static const char *const CASES[][2] = {
+		{ "text", "it's" }, { "int", "42" },   { "real", "0.1" },  { "tail", "1.5" },
+		{ "one", "1" },     { "exp", "1000" }, { "big", "1e+21" }, { "hex", "31" },
+		{ "yes", "yes" },   { "on", "true" },  { "none", "" },     { "day", "2001-12-14" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "<<%% $parameters.%s %%>>", CASES[i][0]);
+		char want[64];
+		snprintf(want, sizeof(want), "<%s>", CASES[i][1]);
+		fills(job_fill, text, want);
+	}
+}
+
+static void test_job_fill_blanks_in_the_marks_do_not_matter(void **state)
+{
+	(void)state;
+	fills(job_fill, "<%$parameters.int%>", "42");
+	fills(job_fill, "<%   $parameters.int\t%>", "42");
+}
+
+static void test_job_fill_paths(void **state)
+{
+	(void)state;
+	fills(job_fill, "<% $parameters.list[0] %>", "a");
+	fills(job_fill, "<% $parameters.list.0 %>", "a");
+	fills(job_fill, "<% $parameters.list[1][1] %>", "c");
+	fills(job_fill, "<% $parameters.list.1[0] %>", "b");
+	fills(job_fill, "<% $parameters.list[2].k %>", "v");
+	fills(job_fill, "<% $parameters.map.x %>", "y");
+	fills(job_fill, "<% $parameters.map[1] %>", "one");
+	fills(job_fill, "<% $parameters.map.1 %>", "one");
+	fills(job_fill, "<% $parameters.map.a b %>", "blank");
+}
+
+static void test_job_fill_first_words(void **state)
+{
+	(void)state;
+	fills(job_fill, "<% $secrets.token %>", "a&b<c>\"d");
+	fills(job_fill, "<% $data.uri[1] %> <% $data.name %>", "u1 set");
+	fills(job_fill, "<% $script.uri %>", "reference `<% $script.uri %>` leads nowhere");
+	fills(job_fill, "<% $output.uri %>", "reference `<% $output.uri %>` leads nowhere");
+	fills(job_fill, "<% $nonsense.x %>", "reference `<% $nonsense.x %>` leads nowhere");
+}
+
+static void test_job_fill_inserted_text_is_not_scanned(void **state)
+{
+	(void)state;
+	fills(job_fill, "<% $parameters.again %>", "<% $parameters.text %>");
+}
+
+static void test_job_fill_other_text_stays(void **state)
+{
+	(void)state;
+	static const char *const SAME[] = {
+		"",    "<%",       "%>",      "<% x %>",    "<% $parameters.int",
+		"<<%", "<%& x %>", "$(x) %>", "<% %>  <%>", "{{x}}"
+	};
+	for (size_t i = 0; i < sizeof(SAME) / sizeof(*SAME); i++)
+		fills(job_fill, SAME[i], SAME[i]);
+}
+
+static void test_job_fill_opening_marks_before_a_reference(void **state)
+{
+	(void)state;
+	fills(job_fill, "<% <% <% $parameters.int %>", "<% <% 42");
+	fills(job_fill, "<%<%$parameters.int%>%>", "<%42%>");
+}
+
+static void test_job_fill_refuses(void **state)
+{
+	(void)state;
+	fills(job_fill, "a <% $parameters.gone %>",
+	      "reference `<% $parameters.gone %>` leads nowhere");
+	fills(job_fill, "<% $parameters.list[3] %>",
+	      "reference `<% $parameters.list[3] %>` leads nowhere");
+	fills(job_fill, "<% $parameters.list[00] %>",
+	      "reference `<% $parameters.list[00] %>` leads nowhere");
+	fills(job_fill, "<% $parameters.text.x %>",
+	      "reference `<% $parameters.text.x %>` leads nowhere");
+	fills(job_fill, "<% $parameters.map %>",
+	      "reference `<% $parameters.map %>` is a mapping or a list, not a text");
+	fills(job_fill, "<% $parameters %>",
+	      "reference `<% $parameters %>` is a mapping or a list, not a text");
+	fills(job_fill, "<% $ %>", "reference `<% $ %>` is not written as $word.key[0]");
+	fills(job_fill, "<% $a..b %>", "reference `<% $a..b %>` is not written as $word.key[0]");
+	fills(job_fill, "<% $a[x] %>", "reference `<% $a[x] %>` is not written as $word.key[0]");
+	fills(job_fill, "<% $a[0 %>", "reference `<% $a[0 %>` is not written as $word.key[0]");
+	fills(job_fill, "<% $a. %>", "reference `<% $a. %>` is not written as $word.key[0]");
+	fills(job_fill, "<% $a[0]b %>", "reference `<% $a[0]b %>` is not written as $word.key[0]");
+}
+
+static void test_job_fill_without_secrets(void **state)
+{
+	(void)state;
+	struct world w;
+	setup(&w, CONFIG, NULL);
+	assert_string_equal(with(&w, job_fill, "<% $secrets.token %>"),
+	                    "reference `<% $secrets.token %>` leads nowhere");
+	done(&w);
+}
+
+static void test_job_fill_is_bounded(void **state)
+{
+	(void)state;
+	struct world w;
+	setup(&w, CONFIG, SECRETS);
+	STR_AUTO small = STR_INIT(5);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(job_fill(&w.job, SPAN("1234<% $parameters.int %>"), &small, &e), -1);
+	assert_string_equal(err_msg(&e), "a text has more than 5 bytes with its references");
+	done(&w);
+}
+
+static void test_job_fill_errors_hold_no_value(void **state)
+{
+	(void)state;
+	struct world w;
+	setup(&w, CONFIG, SECRETS);
+	const char *said = with(&w, job_fill, "<% $secrets.token %> <% $secrets.list %>");
+	assert_null(strstr(said, "a&b"));
+	done(&w);
+}
+
+/* Time is linear: with a scan per mark this would take minutes. */
+static void test_job_fill_many_marks(void **state)
+{
+	(void)state;
+	enum { N = 200000, MOST = 4 * N };
+	STR_AUTO text = STR_INIT(MOST);
+	STR_AUTO out = STR_INIT(MOST);
+	ERR_AUTO e = { 0 };
+	struct job none = { 0 };
+	for (int i = 0; i < N / 2; i++)
+		str_puts(&text, "<%");
+	for (int i = 0; i < N; i++)
+		str_char(&text, ' ');
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill(&none, str_view(&text), &out, &e), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
+}
+
+static void test_job_fill_tree(void **state)
+{
+	(void)state;
+	struct world w;
+	setup(&w, CONFIG, SECRETS);
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc in = { 0 };
+	struct node filled;
+	const char *text =
+	    "{<% $parameters.int %>: [<% $parameters.int %>, 7, true, ~, [x<% $data.name %>]]}";
+	assert_int_equal(doc_read(span_of(text), &BUDGET_DEFAULT, &a, &in, &warnings, &e), 0);
+	assert_int_equal(job_fill_tree(&w.job, &in.root, &a, &filled, &e), 0);
+	node_json(&w.out, &filled);
+	assert_string_equal(str_c(&w.out),
+	                    "{\"<% $parameters.int %>\":[\"42\",7,true,null,[\"xset\"]]}");
+	done(&w);
+}
+
+static void test_job_fill_tree_fails_as_a_whole(void **state)
+{
+	(void)state;
+	struct world w;
+	setup(&w, "{a: [x, <% $parameters.gone %>]}", NULL);
+	ERR_AUTO e = { 0 };
+	struct node filled = { .n = 17 };
+	assert_int_equal(job_fill_tree(&w.job, &w.job.doc.root, &w.a, &filled, &e), -1);
+	assert_int_equal(filled.n, 17);
+	done(&w);
+}
+
+static void test_job_fill_secrets_verbatim(void **state)
+{
+	(void)state;
+	fills(job_fill_secrets, "x <% $secrets.token %>", "x a&b<c>\"d");
+	fills(job_fill_secrets, "<% $secrets.list[1] %><% $secrets.list.2 %>", "1.5true");
+}
+
+static void test_job_fill_secrets_typed_as_yaml(void **state)
+{
+	(void)state;
+	fills(job_fill_secrets, "<% $secrets.pin %> <% $secrets.quoted %>", "83 0123");
+}
+
+static void test_job_fill_secrets_absent_is_empty(void **state)
+{
+	(void)state;
+	fills(job_fill_secrets, "<<% $secrets.gone %><% $secrets.empty %><% $secrets.token.x %>>",
+	      "<>");
+}
+
+static void test_job_fill_secrets_of_a_map_fails(void **state)
+{
+	(void)state;
+	fills(job_fill_secrets, "<% $secrets.map %>",
+	      "reference `<% $secrets.map %>` is a mapping or a list, not a text");
+}
+
+static void test_job_fill_secrets_other_tags_stay(void **state)
+{
+	(void)state;
+	static const char *const SAME[] = { "<%& $secrets.token %>",
+		                            "<%# $secrets.list %>[<% . %>]<%/ $secrets.list %>",
+		                            "<% $parameters.text %>",
+		                            "<% $secrets %>",
+		                            "<% $secrets. %>",
+		                            "<% $secretsx.token %>",
+		                            "<%! note %>",
+		                            "<% $secrets.token" };
+	for (size_t i = 0; i < sizeof(SAME) / sizeof(*SAME); i++)
+		fills(job_fill_secrets, SAME[i], SAME[i]);
+}
+
+static void test_job_fill_secrets_inside_another_mark(void **state)
+{
+	(void)state;
+	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
+}
+
+static void test_job_scalar(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(100);
+	struct node list = { .type = NODE_LIST };
+	struct node real = { .type = NODE_REAL, .real = 1e-7 };
+	assert_false(job_scalar(&list, &out));
+	assert_true(job_scalar(&real, &out));
+	assert_string_equal(str_c(&out), "1e-7");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_job_fill_scalars_as_ecmascript_writes_them),
+		cmocka_unit_test(test_job_fill_blanks_in_the_marks_do_not_matter),
+		cmocka_unit_test(test_job_fill_paths),
+		cmocka_unit_test(test_job_fill_first_words),
+		cmocka_unit_test(test_job_fill_inserted_text_is_not_scanned),
+		cmocka_unit_test(test_job_fill_other_text_stays),
+		cmocka_unit_test(test_job_fill_opening_marks_before_a_reference),
+		cmocka_unit_test(test_job_fill_refuses),
+		cmocka_unit_test(test_job_fill_without_secrets),
+		cmocka_unit_test(test_job_fill_is_bounded),
+		cmocka_unit_test(test_job_fill_errors_hold_no_value),
+		cmocka_unit_test(test_job_fill_many_marks),
+		cmocka_unit_test(test_job_fill_tree),
+		cmocka_unit_test(test_job_fill_tree_fails_as_a_whole),
+		cmocka_unit_test(test_job_fill_secrets_verbatim),
+		cmocka_unit_test(test_job_fill_secrets_typed_as_yaml),
+		cmocka_unit_test(test_job_fill_secrets_absent_is_empty),
+		cmocka_unit_test(test_job_fill_secrets_of_a_map_fails),
+		cmocka_unit_test(test_job_fill_secrets_other_tags_stay),
+		cmocka_unit_test(test_job_fill_secrets_inside_another_mark),
+		cmocka_unit_test(test_job_scalar),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

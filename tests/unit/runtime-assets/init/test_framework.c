@@ -1,0 +1,490 @@
+/* The Framework: what is taken from it, what is not believed, bounded inflation. */
+#include "runtime-assets/init/framework.h"
+
+#include <stdio.h>
+#include <zlib.h>
+
+#include "base/enc.h"
+#include "runtime-assets/files.h"
+#include "tests/unit/base/cmocka.h"
+
+#define FRAMEWORKS "tests/data/runtime/frameworks/"
+
+struct world {
+	struct arena a;
+	struct err e;
+	struct framework *f;
+};
+
+static struct world read_text(const char *json)
+{
+	struct world w = { 0 };
+	w.f = framework_read(span_of(json), &w.a, &w.e);
+	return w;
+}
+
+static struct world read_good(const char *json)
+{
+	struct world w = read_text(json);
+	if (!w.f)
+		fail_msg("%s", err_msg(&w.e));
+	return w;
+}
+
+static struct world read_file(const char *path)
+{
+	struct world w = { 0 };
+	struct span json = { NULL, 0 };
+	assert_int_equal(file_read(path, FILE_MOUNTED, FRAMEWORK_MAX, &w.a, &json, &w.e), 0);
+	w.f = framework_read(json, &w.a, &w.e);
+	if (!w.f)
+		fail_msg("%s: %s", path, err_msg(&w.e));
+	return w;
+}
+
+static void done(struct world *w)
+{
+	err_done(&w->e);
+	arena_done(&w->a);
+}
+
+#define SPEC_WORKER(n)                                                                             \
+	"\"spec\":{\"taskRoles\":[{\"name\":\"worker\",\"taskNumber\":" #n                         \
+	",\"task\":{\"pod\":{\"spec\":{}}}}]}"
+#define STATUS(tasks)                                                                              \
+	"\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[{\"name\":\"worker\","               \
+	"\"taskStatuses\":[" tasks "]}]}}"
+#define TASK(index, ip)                                                                            \
+	"{\"index\":" #index ",\"attemptStatus\":{\"podIP\":" ip ",\"podUID\":\"u\"}}"
+#define FRAMEWORK(spec, status) "{\"kind\":\"Framework\"," spec "," status "}"
+
+/* ---- real ones ------------------------------------------------------------------------ */
+
+static void test_framework_read_all_states(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int64_t total, ready;
+	} CASES[] = {
+		{ "00-posted", 4, 0 },
+		{ "01-AttemptCreationPending", 4, 0 },
+		{ "02-AttemptCreationRequested", 4, 0 },
+		{ "03-AttemptPreparing-no-pods", 4, 0 },
+		{ "04-AttemptPreparing-addresses", 4, 4 },
+		{ "05-AttemptRunning-first-task", 4, 4 },
+		{ "06-AttemptRunning", 4, 4 },
+		{ "07-AttemptDeletionPending", 4, 4 },
+		{ "08-AttemptDeletionRequested", 4, 4 },
+		{ "09-AttemptDeleting", 4, 4 },
+		{ "10-AttemptCompleted", 4, 4 },
+		{ "11-Completed-succeeded", 4, 4 },
+		{ "12-Completed-failed", 4, 4 },
+		{ "13-Completed-oom-killed", 4, 4 },
+		{ "14-Completed-stopped", 4, 4 },
+		{ "15-Completed-pod-refused", 4, 0 },
+		{ "16-Completed-no-rule-triggered", 3, 3 },
+		{ "17-retry-waiting", 4, 4 },
+		{ "18-retry-pending", 4, 0 },
+		{ "19-retry-AttemptRunning", 4, 4 },
+		{ "20-task-retry", 4, 1 }, /* the addresses of the others are "" */
+		{ "21-being-deleted", 4, 4 },
+		{ "22-Completed-retries-exhausted", 4, 4 },
+		{ "23-compressed-1600-tasks", 1600, 0 },
+		{ "real-Completed-failed", 4, 1 },
+		{ "real-Completed-oom-killed", 4, 1 },
+		{ "real-Completed-succeeded", 4, 4 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char path[200];
+		(void)snprintf(path, sizeof(path), FRAMEWORKS "%s.json", CASES[i].name);
+		struct world w = read_file(path);
+		if (w.f->total != CASES[i].total || framework_ready(w.f) != CASES[i].ready)
+			fail_msg("%s: %lld of %lld ready", path, (long long)framework_ready(w.f),
+			         (long long)w.f->total);
+		done(&w);
+	}
+}
+
+static void test_framework_read_members(void **state)
+{
+	(void)state;
+	struct world w = read_file(FRAMEWORKS "06-AttemptRunning.json");
+	assert_string_equal(w.f->name, "snaprunning");
+	assert_string_equal(w.f->namespace_name, "default");
+	assert_true(strncmp(w.f->config, "protocolVersion: 2\n", 19) == 0);
+	const struct fw_role *worker = framework_role(w.f, "worker");
+	assert_int_equal(worker->number, 1);
+	assert_true(worker->host_network);
+	const struct fw_task *t = framework_task(worker, 1);
+	assert_string_equal(t->pod_uid, "8a652e5e-b42e-409e-aa9f-a829b22755bb");
+	assert_string_equal(framework_address(worker, t), "10.0.0.2");
+	done(&w);
+}
+
+static void test_framework_read_compressed(void **state)
+{
+	(void)state;
+	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
+	const struct fw_role *worker = framework_role(w.f, "worker");
+	assert_int_equal(worker->n, 1598);
+	assert_int_equal(framework_task(worker, 1597)->index, 1597);
+	done(&w);
+}
+
+/* framework.json and what else looks at the object sees a status as small jobs have it. */
+static void test_framework_read_compressed_root(void **state)
+{
+	(void)state;
+	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
+	const struct node *attempt = node_get(node_get(w.f->root, "status"), "attemptStatus");
+	assert_int_equal(node_get(attempt, "taskRoleStatuses")->n, 2);
+	assert_int_equal(node_get(attempt, "taskRoleStatusesCompressed")->type, NODE_NULL);
+	assert_string_equal(node_get(attempt, "configMapName")->text, "snapcompress-attempt");
+	done(&w);
+}
+
+/* ---- what is not believed ----------------------------------------------------------------- */
+
+static void test_framework_read_refuses(void **state)
+{
+	(void)state;
+	static const char *const CASES[][2] = {
+		{ "", "not valid JSON" },
+		{ "[]", "no object of kind Framework" },
+		{ "{\"kind\":\"Status\",\"code\":404}", "no object of kind Framework" },
+		{ "{\"kind\":\"Framework\"", "not valid JSON" },
+		{ "{\"kind\":\"Framework\",\"a\":\"\xff\"}", "no UTF-8" },
+		{ "{\"kind\":\"Framework\",\"status\":{\"attemptStatus\":"
+		  "{\"taskRoleStatusesCompressed\":\"!\"}}}",
+		  "taskRoleStatusesCompressed: is no base64" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct world w = read_text(CASES[i][0]);
+		assert_null(w.f);
+		if (!strstr(err_msg(&w.e), CASES[i][1]))
+			fail_msg("%s: %s", CASES[i][0], err_msg(&w.e));
+		done(&w);
+	}
+}
+
+/* Any member may have any type: then it is as if it were not there. */
+static void test_framework_read_wrong_types(void **state)
+{
+	(void)state;
+	static const char *const VALUES[] = { "null",  "true", "1",    "1.5",
+		                              "\"x\"", "[]",   "[[]]", "{}" };
+	static const char *const FORMS[] = {
+		"{\"kind\":\"Framework\",\"metadata\":%s,\"spec\":%s,\"status\":%s}",
+		"{\"kind\":\"Framework\",\"metadata\":{\"name\":%s,\"annotations\":%s},"
+		"\"spec\":{\"taskRoles\":%s}}",
+		"{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":"
+		"%s,\"task\":%s}]},\"status\":{\"attemptStatus\":%s}}",
+		"{\"kind\":\"Framework\",\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":"
+		"[{\"name\":\"w\",\"taskStatuses\":%s},%s,{\"name\":%s}]}}}",
+		"{\"kind\":\"Framework\",\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":"
+		"[{\"name\":\"w\",\"taskStatuses\":[%s,{\"index\":%s,\"attemptStatus\":%s}]}]}}}",
+	};
+	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
+		for (size_t k = 0; k < sizeof(VALUES) / sizeof(VALUES[0]); k++) {
+			STR_AUTO json = STR_INIT(4096);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+			str_printf(&json, FORMS[i], VALUES[k], VALUES[k], VALUES[k]);
+#pragma GCC diagnostic pop
+			struct world w = read_good(str_c(&json));
+			assert_int_equal(framework_ready(w.f), 0);
+			done(&w);
+		}
+	}
+}
+
+static void test_framework_read_addresses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *json;
+		bool taken;
+	} CASES[] = {
+		{ "\"10.0.0.1\"", true },
+		{ "\"2001:db8::1\"", true },
+		{ "\"\"", false },
+		{ "null", false },
+		{ "\"1' ; reboot; '\"", false },
+		{ "\"10.0.0.1,10.0.0.2\"", false },
+		{ "\"00000000000000000000000000000000000000000000000000000000000000001\"", false },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO json = STR_INIT(4096);
+		str_printf(&json, FRAMEWORK(SPEC_WORKER(1), STATUS(TASK(0, "%s"))), CASES[i].json);
+		struct world w = read_good(str_c(&json));
+		if ((w.f->role[0].task[0].pod_ip != NULL) != CASES[i].taken)
+			fail_msg("%s", CASES[i].json);
+		done(&w);
+	}
+}
+
+static void test_framework_read_names_of_roles(void **state)
+{
+	(void)state;
+	struct world w = read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
+	                           "{\"name\":\"a;b\",\"taskNumber\":1},{\"name\":\"A\"},"
+	                           "{\"name\":\"ok1\",\"taskNumber\":2},{\"name\":\"\"}]}}");
+	assert_int_equal(w.f->n, 1);
+	assert_string_equal(w.f->role[0].name, "ok1");
+	done(&w);
+}
+
+static void test_framework_read_role_twice(void **state)
+{
+	(void)state;
+	struct world w =
+	    read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
+	              "{\"name\":\"a\",\"taskNumber\":1},{\"name\":\"a\",\"taskNumber\":5}]}}");
+	assert_int_equal(w.f->total, 1);
+	done(&w);
+}
+
+static void test_framework_read_too_many_roles(void **state)
+{
+	(void)state;
+	STR_AUTO json = STR_INIT(1 << 20);
+	str_puts(&json, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[{}");
+	for (int i = 0; i < 4096; i++)
+		str_puts(&json, ",{}");
+	str_puts(&json, "]}}");
+	struct world w = read_text(str_c(&json));
+	assert_non_null(strstr(err_msg(&w.e), "more than 4096 task roles"));
+	done(&w);
+}
+
+static void test_framework_read_deep_nesting(void **state)
+{
+	(void)state;
+	STR_AUTO json = STR_INIT(1 << 20);
+	for (int i = 0; i < 100000; i++)
+		str_char(&json, '[');
+	struct world w = read_text(str_c(&json));
+	assert_null(w.f);
+	done(&w);
+}
+
+static void test_framework_read_order_of_roles(void **state)
+{
+	(void)state;
+	struct world w = read_good("{\"kind\":\"Framework\","
+	                           "\"spec\":{\"taskRoles\":[{\"name\":\"new\"},{\"name\":\"b\"},"
+	                           "{\"name\":\"a\"}]},"
+	                           "\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":"
+	                           "[{\"name\":\"a\"},{\"name\":\"old\"},{\"name\":\"b\"}]}}}");
+	static const struct {
+		const char *name;
+		int64_t number;
+	} WANT[] = { { "a", 2 }, { "old", -1 }, { "b", 1 }, { "new", 0 } };
+	assert_int_equal(w.f->n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(w.f->role[i].name, WANT[i].name);
+		assert_int_equal(w.f->role[i].number, WANT[i].number);
+		assert_int_equal(w.f->role[i].in_spec, WANT[i].number >= 0);
+	}
+	done(&w);
+}
+
+/* ---- ready ---------------------------------------------------------------------------------- */
+
+static void test_framework_ready_counts_by_position(void **state)
+{
+	(void)state;
+	/* Of three entries only the first two count, whatever index they have. */
+	struct world w = read_good(FRAMEWORK(
+	    SPEC_WORKER(2),
+	    STATUS(TASK(2, "\"10.0.0.3\"") "," TASK(0, "null") "," TASK(1, "\"10.0.0.2\""))));
+	assert_int_equal(framework_ready(w.f), 1);
+	assert_int_equal(w.f->total, 2);
+	done(&w);
+}
+
+static void test_framework_ready_leaves_out_what_is_deleted(void **state)
+{
+	(void)state;
+	struct world w = read_good(
+	    FRAMEWORK(SPEC_WORKER(1), STATUS("{\"index\":0,\"deletionPending\":true,"
+	                                     "\"attemptStatus\":{\"podIP\":\"10.0.0.1\"}}")));
+	assert_int_equal(framework_ready(w.f), 0);
+	done(&w);
+}
+
+static void test_framework_ready_without_status(void **state)
+{
+	(void)state;
+	struct world w = read_good(FRAMEWORK(SPEC_WORKER(3), "\"status\":null"));
+	assert_int_equal(w.f->total, 3);
+	assert_int_equal(framework_ready(w.f), 0);
+	done(&w);
+}
+
+/* ---- addresses, tasks ---------------------------------------------------------------------- */
+
+static void test_framework_address(void **state)
+{
+	(void)state;
+	static const struct {
+		bool host_network;
+		const char *pod, *host, *want;
+	} CASES[] = {
+		{ true, "10.1.0.1", "10.0.0.1", "10.0.0.1" },
+		{ false, "10.1.0.1", "10.0.0.1", "10.1.0.1" },
+		{ true, "10.0.0.1", NULL, "10.0.0.1" },
+		{ false, NULL, "10.0.0.1", NULL },
+		{ true, NULL, NULL, NULL },
+		{ false, NULL, NULL, NULL },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct fw_role r = { .host_network = CASES[i].host_network };
+		struct fw_task t = { .pod_ip = CASES[i].pod, .host_ip = CASES[i].host };
+		const char *got = framework_address(&r, &t);
+		if (!CASES[i].want)
+			assert_null(got);
+		else
+			assert_string_equal(got, CASES[i].want);
+	}
+}
+
+static void test_framework_task_out_of_order(void **state)
+{
+	(void)state;
+	struct world w = read_good(
+	    FRAMEWORK(SPEC_WORKER(2), STATUS(TASK(7, "\"10.0.0.7\"") "," TASK(3, "null"))));
+	const struct fw_role *r = framework_role(w.f, "worker");
+	assert_int_equal(framework_task(r, 7) - r->task, 0);
+	assert_int_equal(framework_task(r, 3) - r->task, 1);
+	assert_null(framework_task(r, 0));
+	assert_null(framework_task(r, -1));
+	assert_null(framework_role(w.f, "ps"));
+	done(&w);
+}
+
+/* ---- gunzip -------------------------------------------------------------------------------- */
+
+/* base64 of gzip of n bytes 'x'. */
+static void packed(struct str *out, size_t n)
+{
+	z_stream z = { 0 };
+	size_t room = n / 500 + 1000;
+	FREE_AUTO unsigned char *text = xmalloc(n + 1);
+	FREE_AUTO unsigned char *gzip = xmalloc(room);
+	memset(text, 'x', n);
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_in = text;
+	z.avail_in = (uInt)n;
+	z.next_out = gzip;
+	z.avail_out = (uInt)room;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	str_base64(out, (struct span){ (const char *)gzip, z.total_out });
+	deflateEnd(&z);
+}
+
+static void test_gunzip_base64_sizes(void **state)
+{
+	(void)state;
+	static const size_t SIZES[] = { 0, 1, 2, 1000, 65535, 65536, 1000000 };
+	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		STR_AUTO text = STR_INIT(1 << 20);
+		struct span got = { NULL, 9 };
+		packed(&text, SIZES[i]);
+		assert_int_equal(gunzip_base64(str_view(&text), SIZES[i], &a, &got, &e), 0);
+		assert_int_equal(got.n, SIZES[i]);
+	}
+}
+
+/* 40 MB of one letter are 40 kB of gzip: refused by what it says at its end, before any of it. */
+static void test_gunzip_base64_bomb(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	STR_AUTO text = STR_INIT(1 << 20);
+	struct span got;
+	packed(&text, 40000000);
+	assert_int_equal(gunzip_base64(str_view(&text), STATUS_MAX, &a, &got, &e), -1);
+	assert_string_equal(err_msg(&e),
+	                    "becomes 40000000 bytes when inflated; at most 33554432 are taken");
+	assert_true(a.used < 100000);
+}
+
+/* The same, and it says that it is small. */
+static void test_gunzip_base64_bomb_that_lies(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	STR_AUTO text = STR_INIT(1 << 20);
+	STR_AUTO lie = STR_INIT(1 << 20);
+	struct span gzip;
+	struct span got;
+	packed(&text, 40000000);
+	assert_int_equal(base64_decode(&a, str_view(&text), &gzip), 0);
+	FREE_AUTO char *copy = xmalloc(gzip.n);
+	memcpy(copy, gzip.p, gzip.n);
+	memset(copy + gzip.n - 4, 0, 4);
+	copy[gzip.n - 4] = 16;
+	str_base64(&lie, (struct span){ copy, gzip.n });
+	size_t before = a.used;
+	assert_int_equal(gunzip_base64(str_view(&lie), STATUS_MAX, &a, &got, &e), -1);
+	assert_true(a.used - before < 100);
+}
+
+static void test_gunzip_base64_damaged(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	ARENA_AUTO a = { 0 };
+	STR_AUTO text = STR_INIT(1 << 20);
+	struct span gzip;
+	struct span got;
+	packed(&text, 1000);
+	assert_int_equal(base64_decode(&a, str_view(&text), &gzip), 0);
+	for (size_t n = 0; n < gzip.n; n++) { /* cut off anywhere */
+		STR_AUTO cut = STR_INIT(1 << 20);
+		str_base64(&cut, (struct span){ gzip.p, n });
+		assert_int_equal(gunzip_base64(str_view(&cut), STATUS_MAX, &a, &got, &e), -1);
+	}
+	for (size_t i = gzip.n - 8; i < gzip.n; i++) { /* one bit of sum and length turned */
+		STR_AUTO bad = STR_INIT(1 << 20);
+		FREE_AUTO char *copy = xmalloc(gzip.n);
+		memcpy(copy, gzip.p, gzip.n);
+		copy[i] ^= 4;
+		str_base64(&bad, (struct span){ copy, gzip.n });
+		assert_int_equal(gunzip_base64(str_view(&bad), 4096, &a, &got, &e), -1);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_framework_read_all_states),
+		cmocka_unit_test(test_framework_read_members),
+		cmocka_unit_test(test_framework_read_compressed),
+		cmocka_unit_test(test_framework_read_compressed_root),
+		cmocka_unit_test(test_framework_read_refuses),
+		cmocka_unit_test(test_framework_read_wrong_types),
+		cmocka_unit_test(test_framework_read_addresses),
+		cmocka_unit_test(test_framework_read_names_of_roles),
+		cmocka_unit_test(test_framework_read_role_twice),
+		cmocka_unit_test(test_framework_read_too_many_roles),
+		cmocka_unit_test(test_framework_read_deep_nesting),
+		cmocka_unit_test(test_framework_read_order_of_roles),
+		cmocka_unit_test(test_framework_ready_counts_by_position),
+		cmocka_unit_test(test_framework_ready_leaves_out_what_is_deleted),
+		cmocka_unit_test(test_framework_ready_without_status),
+		cmocka_unit_test(test_framework_address),
+		cmocka_unit_test(test_framework_task_out_of_order),
+		cmocka_unit_test(test_gunzip_base64_sizes),
+		cmocka_unit_test(test_gunzip_base64_bomb),
+		cmocka_unit_test(test_gunzip_base64_bomb_that_lies),
+		cmocka_unit_test(test_gunzip_base64_damaged),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* The job: reading, roles, prerequisites. */
+#include "runtime-assets/init/job.h"
+
+#include "tests/unit/base/cmocka.h"
+
+struct world {
+	struct arena a;
+	struct job job;
+	struct str problem;
+};
+
+static struct world read_job(const char *config, const char *role)
+{
+	struct world w = { .problem = STR_INIT(1000) };
+	w.job.role_name = role;
+	job_read(&w.job, span_of(config), &w.a, &w.problem);
+	return w;
+}
+
+static void done(struct world *w)
+{
+	str_done(&w->problem);
+	arena_done(&w->a);
+}
+
+static const char V2[] = "protocolVersion: 2\n"
+			 "prerequisites:\n"
+			 "  - {type: dockerimage, name: img, uri: 'u:1'}\n"
+			 "  - {type: data, name: set, uri: [x]}\n"
+			 "  - {type: script, name: set}\n"
+			 "  - {type: data, name: twice}\n"
+			 "  - {type: data, name: twice}\n"
+			 "taskRoles:\n"
+			 "  Task-Role.1: {instances: 1}\n"
+			 "  worker: {instances: 2}\n";
+
+static void test_job_read_finds_the_role(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, "worker");
+	assert_string_equal(str_c(&w.problem), "");
+	assert_int_equal(node_get(w.job.role, "instances")->integer, 2);
+	done(&w);
+}
+
+static void test_job_read_role_by_its_exact_name_only(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, "Worker");
+	assert_null(w.job.role);
+	done(&w);
+}
+
+static void test_job_read_without_a_role_name(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, NULL);
+	assert_null(w.job.role);
+	assert_true(node_is(&w.job.doc.root, NODE_MAP));
+	done(&w);
+}
+
+static void test_job_read_version_1(void **state)
+{
+	(void)state;
+	struct world w =
+	    read_job("{\"taskRoles\": [{}, {\"name\": \"a_b\", \"taskNumber\": 3}]}", "a_b");
+	assert_int_equal(node_get(w.job.role, "taskNumber")->integer, 3);
+	assert_string_equal(job_role_spelling(&w.job, "ab", &w.a), "a_b");
+	done(&w);
+}
+
+static void unreadable(const char *config, const char *why)
+{
+	struct world w = read_job(config, "worker");
+	assert_non_null(strstr(str_c(&w.problem), why));
+	assert_int_equal(w.job.doc.root.type, NODE_NULL);
+	assert_null(w.job.role);
+	assert_null(job_role_spelling(&w.job, "worker", &w.a));
+	assert_null(job_prerequisite(&w.job, NULL, SPAN("img")));
+	done(&w);
+}
+
+static void test_job_read_says_what_is_wrong(void **state)
+{
+	(void)state;
+	unreadable("", "no job configuration");
+	unreadable(" \n", "no job configuration");
+	unreadable("[1]", "no mapping");
+	unreadable("b: 1\na: [1", "line 3");
+	unreadable("taskRoles: {a: 1, a: 2}", "taskRoles");
+}
+
+static void test_job_read_odd_roles_are_none(void **state)
+{
+	(void)state;
+	static const char *const ODD[] = { "taskRoles: worker", "taskRoles: [worker]",
+		                           "taskRoles: 3", "taskRoles:", "taskRoles: [{name: 1}]" };
+	for (size_t i = 0; i < sizeof(ODD) / sizeof(*ODD); i++) {
+		struct world w = read_job(ODD[i], "worker");
+		assert_string_equal(str_c(&w.problem), "");
+		assert_null(w.job.role);
+		assert_null(job_role_spelling(&w.job, "worker", &w.a));
+		done(&w);
+	}
+}
+
+static void test_job_role_spelling(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, NULL);
+	assert_string_equal(job_role_spelling(&w.job, "taskrole1", &w.a), "Task_Role_1");
+	assert_string_equal(job_role_spelling(&w.job, "worker", &w.a), "worker");
+	assert_null(job_role_spelling(&w.job, "taskrole", &w.a));
+	assert_null(job_role_spelling(&w.job, "taskrole12", &w.a));
+	assert_null(job_role_spelling(&w.job, "", &w.a));
+	done(&w);
+}
+
+static void test_job_role_spelling_of_characters_beyond_ascii(void **state)
+{
+	(void)state;
+	struct world w = read_job("taskRoles: {w\xc3\xa9: {}}", NULL);
+	assert_string_equal(job_role_spelling(&w.job, "w", &w.a), "w__");
+	done(&w);
+}
+
+static void test_job_prerequisite(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, NULL);
+	assert_string_equal(
+	    node_get(job_prerequisite(&w.job, "dockerimage", SPAN("img")), "uri")->text, "u:1");
+	assert_non_null(job_prerequisite(&w.job, NULL, SPAN("img")));
+	assert_null(job_prerequisite(&w.job, "data", SPAN("img")));
+	assert_null(job_prerequisite(&w.job, NULL, SPAN("im")));
+	done(&w);
+}
+
+static void test_job_prerequisite_must_be_the_only_one(void **state)
+{
+	(void)state;
+	struct world w = read_job(V2, NULL);
+	assert_null(job_prerequisite(&w.job, "data", SPAN("twice")));
+	assert_null(job_prerequisite(&w.job, NULL, SPAN("set")));
+	assert_non_null(job_prerequisite(&w.job, "data", SPAN("set")));
+	done(&w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_job_read_finds_the_role),
+		cmocka_unit_test(test_job_read_role_by_its_exact_name_only),
+		cmocka_unit_test(test_job_read_without_a_role_name),
+		cmocka_unit_test(test_job_read_version_1),
+		cmocka_unit_test(test_job_read_says_what_is_wrong),
+		cmocka_unit_test(test_job_read_odd_roles_are_none),
+		cmocka_unit_test(test_job_role_spelling),
+		cmocka_unit_test(test_job_role_spelling_of_characters_beyond_ascii),
+		cmocka_unit_test(test_job_prerequisite),
+		cmocka_unit_test(test_job_prerequisite_must_be_the_only_one),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* Ports that are taken, on this machine; and who has them. */
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime-assets/init/init.h"
+#include "runtime-assets/init/sockowner.h"
+#include "tests/unit/base/cmocka.h"
+
+/* A socket of its own port, or -1 if there is no such family here. */
+static int bound(int family, int type, uint32_t address4, uint16_t *port)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof(at);
+	memset(&at, 0, sizeof(at));
+	at.ss_family = (sa_family_t)family;
+	int fd = socket(family, type | SOCK_CLOEXEC, 0);
+	if (family == AF_INET)
+		((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(address4);
+	else
+		((struct sockaddr_in6 *)&at)->sin6_addr = in6addr_loopback;
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&at, n) != 0) {
+		close(fd);
+		return -1;
+	}
+	if (type == SOCK_STREAM)
+		assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	/* The port stands at the same place for both. */
+	*port = ntohs(((struct sockaddr_in *)&at)->sin_port);
+	return fd;
+}
+
+static int check(uint16_t *port, const char **label, size_t n, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct init in = { .a = &a, .port = port, .port_label = label, .n_ports = n };
+	return step_ports(&in, e);
+}
+
+static void test_step_ports_none(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	assert_int_equal(check(NULL, NULL, 0, &e), 0);
+}
+
+static void test_step_ports_free(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	uint16_t port = 0;
+	const char *label = "http";
+	int fd = bound(AF_INET, SOCK_STREAM, INADDR_LOOPBACK, &port);
+	close(fd);
+	assert_int_equal(check(&port, &label, 1, &e), 0);
+}
+
+static void taken(int family, int type, uint32_t address, const char *protocol)
+{
+	ERR_AUTO e = { 0 };
+	uint16_t port = 0;
+	const char *label = "grpc";
+	FD_AUTO fd = bound(family, type, address, &port);
+	if (fd < 0)
+		return; /* no IPv6 here */
+	assert_int_equal(check(&port, &label, 1, &e), INIT_PORT_CONFLICT);
+	STR_AUTO want = STR_INIT(200);
+	str_printf(&want, "port %d (grpc) is taken, %s (pid %d, ", port, protocol, (int)getpid());
+	if (strncmp(err_msg(&e), str_c(&want), want.n) != 0)
+		fail_msg("%s", err_msg(&e));
+}
+
+static void test_step_ports_taken_tcp(void **state)
+{
+	(void)state;
+	taken(AF_INET, SOCK_STREAM, INADDR_ANY, "TCP");
+}
+
+static void test_step_ports_taken_on_one_address(void **state)
+{
+	(void)state;
+	taken(AF_INET, SOCK_STREAM, INADDR_LOOPBACK + 5, "TCP"); /* 127.0.0.6 */
+}
+
+static void test_step_ports_taken_udp(void **state)
+{
+	(void)state;
+	taken(AF_INET, SOCK_DGRAM, INADDR_LOOPBACK, "UDP");
+}
+
+static void test_step_ports_taken_ipv6(void **state)
+{
+	(void)state;
+	taken(AF_INET6, SOCK_STREAM, 0, "TCP");
+	taken(AF_INET6, SOCK_DGRAM, 0, "UDP");
+}
+
+/* A connection on this machine. */
+struct connection {
+	int server, peer, client;
+	uint16_t server_port, client_port;
+};
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_in at;
+	socklen_t n = sizeof(at);
+	memset(&at, 0, sizeof(at));
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	return ntohs(at.sin_port);
+}
+
+static struct connection connection_make(void)
+{
+	int one = 1;
+	struct connection c = { .server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		                .client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_true(c.server >= 0 && c.client >= 0);
+	assert_int_equal(setsockopt(c.server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(c.server, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(c.server, 1), 0);
+	c.server_port = port_of(c.server);
+	at.sin_port = htons(c.server_port);
+	assert_int_equal(connect(c.client, (struct sockaddr *)&at, sizeof(at)), 0);
+	c.client_port = port_of(c.client);
+	c.peer = accept(c.server, NULL, NULL);
+	assert_true(c.peer >= 0);
+	return c;
+}
+
+static int check_one(uint16_t port)
+{
+	ERR_AUTO e = { 0 };
+	const char *label = "http";
+	return check(&port, &label, 1, &e);
+}
+
+/* What a server leaves behind that has just ended is in nobody's way. */
+static void test_step_ports_server_has_ended(void **state)
+{
+	(void)state;
+	struct connection c = connection_make();
+	close(c.peer); /* the one that closes first waits */
+	close(c.client);
+	close(c.server);
+	assert_int_equal(check_one(c.server_port), 0);
+}
+
+/* Clients get ports from the same range. */
+static void test_step_ports_of_a_client(void **state)
+{
+	(void)state;
+	struct connection c = connection_make();
+	assert_int_equal(check_one(c.client_port), 0);
+	assert_int_equal(check_one(c.server_port), INIT_PORT_CONFLICT);
+	close(c.client);
+	close(c.peer);
+	assert_int_equal(check_one(c.client_port), 0);
+	close(c.server);
+}
+
+/* Bound, and not listening yet: no table shows it. */
+static void test_step_ports_bound_only(void **state)
+{
+	(void)state;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(check_one(port_of(fd)), INIT_PORT_CONFLICT);
+	close(fd);
+}
+
+static void test_step_ports_twice(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	uint16_t first = 0;
+	uint16_t second = 0;
+	int fds[2] = { bound(AF_INET, SOCK_STREAM, INADDR_ANY, &first),
+		       bound(AF_INET, SOCK_STREAM, INADDR_ANY, &second) };
+	close(fds[0]);
+	close(fds[1]);
+	uint16_t port[] = { first, second, first };
+	const char *label[] = { "ssh", "x", "http" };
+	assert_int_equal(check(port, label, 3, &e), INIT_PORT_CONFLICT);
+	STR_AUTO want = STR_INIT(200);
+	str_printf(&want, "port %d (http) is also one of ssh", first);
+	assert_string_equal(err_msg(&e), str_c(&want));
+}
+
+static void test_step_ports_names_all(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	uint16_t port[2] = { 0, 0 };
+	const char *label[] = { "ssh", "http" };
+	FD_AUTO one = bound(AF_INET, SOCK_STREAM, INADDR_ANY, &port[0]);
+	FD_AUTO two = bound(AF_INET, SOCK_DGRAM, INADDR_ANY, &port[1]);
+	assert_int_equal(check(port, label, 2, &e), INIT_PORT_CONFLICT);
+	assert_non_null(strstr(err_msg(&e), "(ssh) is taken, TCP"));
+	assert_non_null(strstr(err_msg(&e), "(http) is taken, UDP"));
+	assert_true(one >= 0 && two >= 0);
+}
+
+static void test_step_ports_message_is_bounded(void **state)
+{
+	(void)state;
+	enum { N = 500 };
+	ERR_AUTO e = { 0 };
+	uint16_t first = 0;
+	FD_AUTO fd = bound(AF_INET, SOCK_STREAM, INADDR_ANY, &first);
+	uint16_t port[N];
+	const char *label[N];
+	for (size_t i = 0; i < N; i++) {
+		port[i] = first;
+		label[i] = "label";
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(check(port, label, N, &e), INIT_PORT_CONFLICT);
+	assert_true(strlen(err_msg(&e)) < 1600);
+	assert_non_null(strstr(err_msg(&e), " more"));
+}
+
+static void test_socket_owner_nobody(void **state)
+{
+	(void)state;
+	uint16_t port = 0;
+	STR_AUTO out = STR_INIT(200);
+	int fd = bound(AF_INET, SOCK_STREAM, INADDR_LOOPBACK, &port);
+	close(fd);
+	socket_owner(port, PORT_TCP | PORT_UDP, &out);
+	assert_string_equal(str_c(&out), "");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_step_ports_none),
+		cmocka_unit_test(test_step_ports_free),
+		cmocka_unit_test(test_step_ports_taken_tcp),
+		cmocka_unit_test(test_step_ports_taken_on_one_address),
+		cmocka_unit_test(test_step_ports_taken_udp),
+		cmocka_unit_test(test_step_ports_taken_ipv6),
+		cmocka_unit_test(test_step_ports_server_has_ended),
+		cmocka_unit_test(test_step_ports_of_a_client),
+		cmocka_unit_test(test_step_ports_bound_only),
+		cmocka_unit_test(test_step_ports_twice),
+		cmocka_unit_test(test_step_ports_names_all),
+		cmocka_unit_test(test_step_ports_message_is_bounded),
+		cmocka_unit_test(test_socket_owner_nobody),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

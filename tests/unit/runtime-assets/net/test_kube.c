@@ -1,0 +1,388 @@
+/* Which API server, what its answers mean, and what is told about them.  What goes over the wire is
+ * tests/runtime/test_barrier.py's. */
+#include "runtime-assets/net/kube.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/unit/base/cmocka.h"
+
+#include "runtime-assets/files.h"
+#include "tests/unit/runtime-assets/authority.h"
+
+/* {"sub":"system:serviceaccount:jobs:me","exp":4000000000} */
+#define PAYLOAD "eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6am9iczptZSIsImV4cCI6NDAwMDAwMDAwMH0"
+#define TOKEN   "e30." PAYLOAD ".secret"
+
+static struct arena arena;
+static struct layout at;
+
+static int begin(void **state)
+{
+	static char dir[] = "/tmp/pai-runtime-kube-XXXXXX";
+	ERR_AUTO e = { 0 };
+	(void)state;
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	layout_init(&at, dir, &arena);
+	return dir_make(at.account, 0755, &e);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	(void)unlink(path_join(&arena, at.account, "token"));
+	(void)unlink(path_join(&arena, at.account, "ca.crt"));
+	char *path = arena_dup(&arena, span_of(at.account));
+	int rc = 0;
+	while (rc == 0 && strlen(path) >= strlen(at.root)) {
+		rc = rmdir(path);
+		*strrchr(path, '/') = '\0';
+	}
+	arena_done(&arena);
+	return rc;
+}
+
+/* A file of the account; none if text is NULL. */
+static void mount_file(const char *name, const char *text)
+{
+	ERR_AUTO e = { 0 };
+	const char *path = path_join(&arena, at.account, name);
+	(void)unlink(path); /* it need not be there */
+	if (text)
+		assert_int_equal(file_write(path, span_of(text), 0644, &e), 0);
+}
+
+static void set(const char *name, const char *value)
+{
+	int r = value ? setenv(name, value, 1) /* NOLINT(concurrency-mt-unsafe) */
+	              : unsetenv(name);        /* NOLINT(concurrency-mt-unsafe) */
+	assert_int_equal(r, 0);
+}
+
+/* ---- which one ------------------------------------------------------------------------------- */
+
+struct place_case {
+	const char *host, *port, *address; /* of the environment */
+	const char *want; /* kube_address; or, with a blank before, what is wrong */
+};
+
+static void look(const struct place_case *c)
+{
+	ERR_AUTO e = { 0 };
+	set("KUBERNETES_SERVICE_HOST", c->host);
+	set("KUBERNETES_SERVICE_PORT", c->port);
+	set("KUBE_APISERVER_ADDRESS", c->address);
+	struct kube *k = kube_open(&at, &e);
+	if (k && strcmp(kube_address(k), c->want) != 0)
+		fail_msg("got %s, not %s", kube_address(k), c->want);
+	if (k == NULL && (*c->want != ' ' || strstr(err_msg(&e), c->want + 1) == NULL))
+		fail_msg("got %s, not %s", err_msg(&e), c->want);
+	kube_free(k);
+}
+
+static void test_kube_open_in_a_pod(void **state)
+{
+	static const struct place_case CASES[] = {
+		/* clang-format off */
+		{ "10.0.0.1", "443", NULL, "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "10.0.0.1", NULL, NULL, "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "fd00::1", "6443", NULL, "https://[fd00::1]:6443 (kubernetes.default.svc)" },
+		{ "api.example.org", "443", NULL, "https://api.example.org:443 (kubernetes.default.svc)" },
+		/* A name of ours for the certificate; the address stays that of the kubelet. */
+		{ "10.0.0.1", "443", "https://kubernetes.default.svc",
+		  "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "10.0.0.1", "443", "https://api.corp:6443/x", "https://10.0.0.1:443 (api.corp)" },
+		/* An address cannot be such a name, and http has none. */
+		{ "10.0.0.1", "443", "https://10.1.1.1:6443",
+		  "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "10.0.0.1", "443", "https://[fd00::1]",
+		  "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "10.0.0.1", "443", "http://evil:8080", "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ "10.0.0.1", "443", "https://a b", "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		{ NULL, NULL, "http://evil:8080", " KUBERNETES_SERVICE_HOST is not set" },
+		{ "", "443", NULL, " KUBERNETES_SERVICE_HOST is not set" },
+		{ "10.0.0.1", "0", NULL, " are no address" },
+		{ "10.0.0.1", "65536", NULL, " are no address" },
+		{ "10.0.0.1", "tcp", NULL, " are no address" },
+		{ "a/b", "443", NULL, " are no address" },
+		{ "a\r\nb", "443", NULL, " are no address" },
+		{ "user@a", "443", NULL, " are no address" },
+		{ "[::1]", "443", NULL, " are no address" },
+		{ "a:1", "443", NULL, " are no address" },
+		/* clang-format on */
+	};
+	(void)state;
+	mount_file("token", TOKEN);
+	mount_file("ca.crt", UTC_PEM);
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		look(&CASES[i]);
+}
+
+static void test_kube_open_without_an_account(void **state)
+{
+	static const struct place_case CASES[] = {
+		/* clang-format off */
+		{ NULL, NULL, "http://10.0.0.1:8080", "http://10.0.0.1:8080" },
+		{ NULL, NULL, "http://master", "http://master:80" },
+		{ NULL, NULL, "http://master/", "http://master:80" },
+		{ NULL, NULL, "http://[::1]:8080", "http://[::1]:8080" },
+		{ NULL, NULL, "https://master:6443", "https://master:6443 (master)" },
+		{ NULL, NULL, "https://10.0.0.1", "https://10.0.0.1:443 (kubernetes.default.svc)" },
+		/* Without a token the kubelet's address is of no use. */
+		{ "10.0.0.1", "443", "http://master:8080", "http://master:8080" },
+		{ "10.0.0.1", "443", NULL, " there is no way to the API server" },
+		{ NULL, NULL, "", " there is no way to the API server" },
+		{ NULL, NULL, "master:8080", " must start with http://" },
+		{ NULL, NULL, "file:///etc/passwd", " must start with http://" },
+		{ NULL, NULL, "http://", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://:80", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://a:", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://a:0", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://a:b", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://[::1", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://[::1]x", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://u:p@a", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://a/b", " must be http://HOST:PORT" },
+		{ NULL, NULL, "http://a?b", " must be http://HOST:PORT" },
+		/* clang-format on */
+	};
+	(void)state;
+	mount_file("token", NULL);
+	mount_file("ca.crt", UTC_PEM);
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		look(&CASES[i]);
+}
+
+static void test_kube_open_needs_an_authority(void **state)
+{
+	static const struct place_case HTTPS = { "10.0.0.1", "443", NULL, " no authority" };
+	static const struct place_case HTTP = { NULL, NULL, "http://a:80", "http://a:80" };
+	(void)state;
+	mount_file("token", TOKEN);
+	mount_file("ca.crt", NULL);
+	look(&HTTPS);
+	mount_file("ca.crt", "");
+	look(&HTTPS);
+	mount_file("ca.crt", "-----BEGIN CERTIFICATE-----\n");
+	look(&HTTPS);
+	mount_file("token", NULL);
+	look(&HTTP);
+}
+
+static void test_kube_open_ignores_what_an_image_could_set(void **state)
+{
+	static const struct place_case POD = { "10.0.0.1", "443", NULL,
+		                               "https://10.0.0.1:443 (kubernetes.default.svc)" };
+	static const char *const NAMES[] = { "KUBECONFIG",  "HOME",      "HTTPS_PROXY",
+		                             "https_proxy", "ALL_PROXY", "SSL_CERT_FILE" };
+	(void)state;
+	mount_file("token", TOKEN);
+	mount_file("ca.crt", UTC_PEM);
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+		set(NAMES[i], "http://evil:1");
+	look(&POD);
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+static void test_kube_framework_path(void **state)
+{
+	static const char *const BAD[][2] = {
+		{ "default", "" },       { "", "a" },
+		{ "default", ".." },     { "default", "a/b" },
+		{ "a/b", "a" },          { "default", "a?b" },
+		{ "default", "A" },      { "default", "a\r\n" },
+		{ "default", "%2e%2e" }, { "a.b", "a" },
+		{ "default", "a b" },
+	};
+	ERR_AUTO e = { 0 };
+	(void)state;
+	assert_string_equal(kube_framework_path("default", "abc-1.x", &arena, &e),
+	                    "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/"
+	                    "frameworks/abc-1.x");
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		ERR_AUTO why = { 0 };
+		assert_null(kube_framework_path(BAD[i][0], BAD[i][1], &arena, &why));
+		assert_non_null(strstr(err_msg(&why), "is no name of a Framework"));
+	}
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define NOT_FOUND(name)                                                                            \
+	"{\"kind\":\"Status\",\"message\":\"frameworks \\\"" name "\\\" not found\","              \
+	"\"details\":{\"name\":\"" name "\",\"kind\":\"frameworks\"},\"code\":404}"
+
+static void test_kube_says_missing(void **state)
+{
+	static const struct {
+		const char *body;
+		int status;
+		bool missing;
+	} CASES[] = {
+		{ NOT_FOUND("f"), 404, true },
+		{ NOT_FOUND("g"), 404, false },
+		{ NOT_FOUND("f"), 403, false },
+		{ "404 page not found\n", 404, false },
+		{ "", 404, false },
+		{ "{\"kind\":\"Status\",\"details\":{},\"code\":404}", 404, false },
+		{ "{\"kind\":\"Status\",\"details\":\"f\"}", 404, false },
+		{ "{\"kind\":\"Pod\",\"details\":{\"name\":\"f\"}}", 404, false },
+		{ "[\"f\"]", 404, false },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct http_reply r = { .status = CASES[i].status, .body = span_of(CASES[i].body) };
+		if (kube_says_missing(&r, "f") != CASES[i].missing)
+			fail_msg("%d %s", CASES[i].status, CASES[i].body);
+	}
+}
+
+static void test_kube_answer(void **state)
+{
+	static const struct {
+		int status;
+		const char *body, *text;
+	} CASES[] = {
+		{ 404, NOT_FOUND("f"), "404 Not Found, frameworks \"f\" not found" },
+		{ 500, "", "500 Internal Error" },
+		{ 418, "short and stout\n", "418, short and stout" },
+		{ 500, "a\x1b[31mred\r\n\xff", "500 Internal Error, a [31mred" },
+		{ 403, "{\"kind\":\"Status\"}", "403 Forbidden" },
+		{ 403, "{\"message\":5}", "403 Forbidden" },
+		{ 401, "{\"message\":\"Unauthorized\"}", "401 Unauthorized" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct http_reply r = { .status = CASES[i].status, .body = span_of(CASES[i].body) };
+		STR_AUTO out = STR_INIT(10000);
+		kube_answer(&r, &out);
+		if (!span_is(span_trim(str_view(&out)), CASES[i].text))
+			fail_msg("got %s, not %s", str_c(&out), CASES[i].text);
+	}
+}
+
+static void test_kube_answer_is_short(void **state)
+{
+	static char body[100000];
+	STR_AUTO out = STR_INIT(10000);
+	(void)state;
+	memset(body, 'x', sizeof(body));
+	kube_answer(&(struct http_reply){ .status = 500, .body = { body, sizeof(body) } }, &out);
+	assert_in_range(out.n, 400, 500);
+}
+
+/* ---- explanations -----------------------------------------------------------------------------
+ */
+
+static struct kube *open_in_pod(void)
+{
+	ERR_AUTO e = { 0 };
+	mount_file("token", TOKEN);
+	mount_file("ca.crt", UTC_PEM);
+	set("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+	set("KUBERNETES_SERVICE_PORT", "443");
+	set("KUBE_APISERVER_ADDRESS", NULL);
+	struct kube *k = kube_open(&at, &e);
+	assert_string_equal(err_msg(&e), "");
+	return k;
+}
+
+static void has(const struct str *text, const char *part)
+{
+	if (strstr(str_c(text), part) == NULL)
+		fail_msg("\"%s\" is not in: %s", part, str_c(text));
+}
+
+static void test_kube_explain_forbidden(void **state)
+{
+	struct kube *k = open_in_pod();
+	STR_AUTO out = STR_INIT(10000);
+	ERR_AUTO e = { 0 };
+	(void)state;
+	kube_explain(k, 403, kube_framework_path("space", "f", &arena, &e), &out);
+	has(&out, "service account jobs/me lacks the right (RBAC) to `get` "
+	          "frameworks.frameworkcontroller.microsoft.com in namespace space");
+	has(&out, "/var/run/secrets/kubernetes.io/serviceaccount/token (service account jobs/me, "
+	          "expires in ");
+	has(&out, "file written 0 s ago");
+	assert_null(strstr(str_c(&out), PAYLOAD));
+	assert_null(strstr(str_c(&out), ".secret"));
+	kube_free(k);
+}
+
+static void test_kube_explain_unauthorized(void **state)
+{
+	struct kube *k = open_in_pod();
+	STR_AUTO out = STR_INIT(10000);
+	(void)state;
+	kube_explain(k, 401, "/version", &out);
+	has(&out, "does not take the token");
+	has(&out, "service account jobs/me");
+	kube_free(k);
+}
+
+static void test_kube_explain_anonymous(void **state)
+{
+	static const char *const ADDRESS = "http://10.0.0.1:8080";
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(10000);
+	(void)state;
+	mount_file("token", NULL);
+	set("KUBE_APISERVER_ADDRESS", ADDRESS);
+	struct kube *k = kube_open(&at, &e);
+	assert_non_null(k);
+	kube_explain(k, 403, "/version", &out);
+	has(&out, "was anonymous");
+	has(&out, ADDRESS);
+	kube_free(k);
+}
+
+static void test_kube_grant(void **state)
+{
+	struct kube *k = open_in_pod();
+	STR_AUTO out = STR_INIT(10000);
+	(void)state;
+	kube_grant(k, "space", "# ", &out);
+	assert_string_equal(str_c(&out),
+	                    "# kubectl -n space create role runtime-account --verb=get \\\n"
+	                    "#   --resource=frameworks.frameworkcontroller.microsoft.com\n"
+	                    "# kubectl -n space create rolebinding runtime-account \\\n"
+	                    "#   --role=runtime-account --serviceaccount=jobs:me\n");
+	kube_free(k);
+}
+
+static void test_kube_get_without_a_usable_token(void **state)
+{
+	struct kube *k = open_in_pod();
+	ERR_AUTO e = { 0 };
+	struct http_reply r;
+	(void)state;
+	mount_file("token", "secret\r\nImpersonate-User: admin");
+	assert_int_equal(kube_get(k, "/version", 1000, clock_ms() + 1000, &arena, &r, &e),
+	                 HTTP_BAD_REQUEST);
+	assert_null(strstr(err_msg(&e), "secret\r"));
+	kube_free(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kube_open_in_a_pod),
+		cmocka_unit_test(test_kube_open_without_an_account),
+		cmocka_unit_test(test_kube_open_needs_an_authority),
+		cmocka_unit_test(test_kube_open_ignores_what_an_image_could_set),
+		cmocka_unit_test(test_kube_framework_path),
+		cmocka_unit_test(test_kube_says_missing),
+		cmocka_unit_test(test_kube_answer),
+		cmocka_unit_test(test_kube_answer_is_short),
+		cmocka_unit_test(test_kube_explain_forbidden),
+		cmocka_unit_test(test_kube_explain_unauthorized),
+		cmocka_unit_test(test_kube_explain_anonymous),
+		cmocka_unit_test(test_kube_grant),
+		cmocka_unit_test(test_kube_get_without_a_usable_token),
+	};
+	return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,228 @@
+/* Token files, and what tokens say of themselves. */
+#include "runtime-assets/net/token.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/unit/base/cmocka.h"
+
+#include "base/enc.h"
+
+static char path[] = "/tmp/pai-runtime-token-XXXXXX";
+
+static int make_file(void **state)
+{
+	(void)state;
+	int fd = mkstemp(path);
+	return fd < 0 || close(fd) != 0 ? -1 : 0;
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void write_file(const char *text, size_t n)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static void test_token_append_without_line_end(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_SECRET(100);
+	ERR_AUTO e = { 0 };
+	write_file("abc.def\r\n", 9);
+	str_puts(&out, "Bearer ");
+	assert_int_equal(token_append(path, &out, &e), 0);
+	assert_string_equal(str_c(&out), "Bearer abc.def");
+}
+
+static void refuse(const char *text, size_t n)
+{
+	STR_AUTO out = STR_SECRET(100000);
+	ERR_AUTO e = { 0 };
+	write_file(text, n);
+	assert_int_equal(token_append(path, &out, &e), -1);
+	assert_int_equal(out.n, 0);
+	assert_non_null(strstr(err_msg(&e), path));
+	/* What is in the file is in no message. */
+	assert_null(strstr(err_msg(&e), "secret"));
+}
+
+static void test_token_append_refuses_what_ends_a_header(void **state)
+{
+	(void)state;
+	refuse("", 0);
+	refuse(" \n", 2);
+	refuse("secret\r\nImpersonate-User: x", 27);
+	refuse("secret\nx", 8);
+	refuse("secret x", 8);
+	refuse("secret\tx", 8);
+	refuse("secret\0x", 8);
+	refuse("secret\x7f", 7);
+	refuse("secret\xc3\xa9", 8);
+}
+
+static void test_token_append_has_a_maximum(void **state)
+{
+	(void)state;
+	static char text[TOKEN_MAX + 1000];
+	memset(text, 'x', sizeof(text));
+	refuse(text, TOKEN_MAX + 1);
+	refuse(text, sizeof(text));
+	STR_AUTO out = STR_SECRET(TOKEN_MAX);
+	ERR_AUTO e = { 0 };
+	text[TOKEN_MAX] = '\n';
+	write_file(text, TOKEN_MAX + 1);
+	assert_int_equal(token_append(path, &out, &e), 0);
+	assert_int_equal(out.n, TOKEN_MAX);
+}
+
+static void test_token_append_missing_file(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_SECRET(100);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(token_append("/nowhere/token", &out, &e), -1);
+	assert_string_equal(err_msg(&e), "/nowhere/token is not there");
+}
+
+/* ---- claims -------------------------------------------------------------------------------- */
+
+/* A JWT with this payload; the arena's. */
+static struct span jwt(const char *payload, struct arena *a)
+{
+	STR_AUTO out = STR_INIT(20000);
+	STR_AUTO middle = STR_INIT(20000);
+
+	str_base64(&middle, span_of(payload));
+	str_puts(&out, "eyJhbGciOiJub25lIn0.");
+	for (size_t i = 0; i < middle.n && middle.p[i] != '='; i++) {
+		if (middle.p[i] == '+')
+			middle.p[i] = '-';
+		if (middle.p[i] == '/')
+			middle.p[i] = '_';
+		str_char(&out, middle.p[i]);
+	}
+	str_puts(&out, ".signature");
+	return arena_span(a, str_view(&out));
+}
+
+static void test_token_claims_of_a_service_account(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct token_claims c;
+	struct span t = jwt("{\"sub\":\"system:serviceaccount:jobs:runtime-account\","
+	                    "\"iat\":1700000000,\"exp\":1700003600,\"x\":\"\\u00ff>>>???\"}",
+	                    &a);
+	assert_int_equal(token_claims(t, &a, &c), 0);
+	assert_string_equal(c.account, "runtime-account");
+	assert_string_equal(c.namespace_name, "jobs");
+	assert_int_equal(c.issued_s, 1700000000);
+	assert_int_equal(c.expires_s, 1700003600);
+}
+
+static void test_token_claims_takes_only_names(void **state)
+{
+	(void)state;
+	static const char *const SUBJECTS[] = {
+		"admin",
+		"system:serviceaccount:",
+		"system:serviceaccount:jobs",
+		"system:serviceaccount:jobs:",
+		"system:serviceaccount::x",
+		"system:serviceaccount:a:b:c",
+		"system:serviceaccount:jobs:x; rm -rf /",
+		"system:serviceaccount:jobs:x\\u001b[31m",
+	};
+	for (size_t i = 0; i < sizeof(SUBJECTS) / sizeof(SUBJECTS[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct token_claims c;
+		char *payload = arena_printf(&a, "{\"sub\":\"%s\",\"exp\":\"soon\"}", SUBJECTS[i]);
+		assert_int_equal(token_claims(jwt(payload, &a), &a, &c), 0);
+		assert_null(c.account);
+		assert_null(c.namespace_name);
+		assert_int_equal(c.expires_s, 0);
+	}
+}
+
+static void test_token_claims_refuses_what_is_no_jwt(void **state)
+{
+	(void)state;
+	static const char *const OTHERS[] = { "",         "abc", "a.b", "a..b",   "a.!!!.b",
+		                              "a.AAAA.b", ".",   "..",  "a.eyJ.b" };
+	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(OTHERS[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct token_claims c;
+		assert_int_equal(token_claims(span_of(OTHERS[i]), &a, &c), -1);
+	}
+}
+
+static void test_token_describe(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1000);
+	struct token_claims c = { 0 };
+	struct span t = jwt("{\"sub\":\"system:serviceaccount:jobs:me\",\"exp\":4000000000}", &a);
+	write_file(t.p, t.n);
+	token_describe(path, 4000000000 - 3600, &a, &c, &out);
+	assert_string_equal(c.account, "me");
+	assert_non_null(strstr(str_c(&out), "service account jobs/me, expires in 60 min, file "));
+	assert_null(strstr(str_c(&out), "signature"));
+	STR_AUTO late = STR_INIT(1000);
+	token_describe(path, 4000000000 + INT64_C(86400) * 3, &a, NULL, &late);
+	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
+}
+
+static void test_token_describe_of_others(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1000);
+	write_file("0123456789abcdef", 16);
+	token_describe(path, 0, &a, NULL, &out);
+	assert_true(span_starts(str_view(&out), "no token of a service account, file written "));
+	assert_null(strstr(str_c(&out), "0123456789abcdef"));
+}
+
+static void test_duration_text(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t seconds;
+		const char *text;
+	} CASES[] = { { -5, "0 s" },       { 0, "0 s" },    { 119, "119 s" },   { 120, "2 min" },
+		      { 7199, "119 min" }, { 7200, "2 h" }, { 172799, "47 h" }, { 172800, "2 d" } };
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO out = STR_INIT(100);
+		duration_text(&out, CASES[i].seconds);
+		assert_string_equal(str_c(&out), CASES[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_token_append_without_line_end),
+		cmocka_unit_test(test_token_append_refuses_what_ends_a_header),
+		cmocka_unit_test(test_token_append_has_a_maximum),
+		cmocka_unit_test(test_token_append_missing_file),
+		cmocka_unit_test(test_token_claims_of_a_service_account),
+		cmocka_unit_test(test_token_claims_takes_only_names),
+		cmocka_unit_test(test_token_claims_refuses_what_is_no_jwt),
+		cmocka_unit_test(test_token_describe),
+		cmocka_unit_test(test_token_describe_of_others),
+		cmocka_unit_test(test_duration_text),
+	};
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}

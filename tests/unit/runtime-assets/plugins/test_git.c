@@ -1,0 +1,133 @@
+/* What git may be told, and what it says. */
+#include "runtime-assets/plugins/git.h"
+
+#include <stdio.h>
+
+#include "tests/unit/base/cmocka.h"
+
+static void option(const char *one, const char *two, const char *want, size_t want_used)
+{
+	struct span words[2] = { span_of(one), span_of(two ? two : "") };
+	STR_AUTO out = STR_INIT(GIT_WORD_MAX);
+	size_t used = 0;
+	int rc = git_option(words, two ? 2 : 1, &out, &used);
+	assert_int_equal(rc, want ? 0 : -1);
+	if (want) {
+		assert_string_equal(str_c(&out), want);
+		assert_int_equal(used, want_used);
+	}
+}
+
+static void test_git_option_allowed(void **state)
+{
+	(void)state;
+	option("--depth", "1", "--depth=1", 2);
+	option("--depth=10", "x", "--depth=10", 1);
+	option("--branch", "v1.0/x+y", "--branch=v1.0/x+y", 2);
+	option("-b", "main", "--branch=main", 2);
+	option("--recursive", NULL, "--recursive", 1);
+	option("--recurse-submodules", NULL, "--recursive", 1);
+	option("--single-branch", "x", "--single-branch", 1);
+}
+
+static void test_git_option_refused(void **state)
+{
+	(void)state;
+	static const char *const BAD[][2] = {
+		{ "--depth", NULL },
+		{ "--depth", "0" },
+		{ "--depth=", NULL },
+		{ "--depth=1x", NULL },
+		{ "--depth=-1", NULL },
+		{ "--branch", "-x" },
+		{ "--branch=", NULL },
+		{ "--branch=a b", NULL },
+		{ "--branch=a;b", NULL },
+		{ "--branch=$(x)", NULL },
+		{ "--recursive=x", NULL },
+		{ "--upload-pack", "x" },
+		{ "--upload-pack=x", NULL },
+		{ "-c", "a=b" },
+		{ "--config=a=b", NULL },
+		{ "-u", "x" },
+		{ "--dept=1", NULL },
+		{ "-bmain", NULL },
+		{ "", NULL },
+		{ "--", NULL },
+		{ "=", NULL },
+	};
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++)
+		option(BAD[i][0], BAD[i][1], NULL, 0);
+}
+
+static void test_git_transient(void **state)
+{
+	(void)state;
+	assert_true(git_transient("The requested URL returned error: 429"));
+	assert_true(git_transient("The requested URL returned error: 500"));
+	assert_true(git_transient("error: RPC failed; HTTP 504 curl 22"));
+	assert_true(
+	    git_transient("fatal: unable to access 'https://h/': Could not resolve host: h"));
+	assert_true(git_transient("error: RPC failed; HTTP 200 curl 18 transfer closed"));
+	assert_true(git_transient("Connection reset by peer"));
+	assert_true(git_transient("fatal: early EOF"));
+	/* A warning is no reason, however it reads. */
+	assert_true(
+	    git_transient("warning: templates not found in /opt/share/git-core/templates\n"
+	                  "fatal: unable to access 'https://h/': Could not resolve host: h"));
+}
+
+static void test_git_transient_not(void **state)
+{
+	(void)state;
+	assert_false(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
+	                           "remote: Repository not found.\nfatal: connection closed"));
+	assert_false(git_transient(""));
+	assert_false(git_transient("fatal: destination path 'x' already exists and is not empty"));
+	assert_false(git_transient("The requested URL returned error: 404"));
+	assert_false(git_transient("error: RPC failed; HTTP 413 curl 22"));
+	assert_false(git_transient("fatal: repository 'https://h/429' not found"));
+	assert_false(
+	    git_transient("Permission denied (publickey).\nthe remote end hung up unexpectedly"));
+	assert_false(git_transient("server certificate verification failed"));
+	assert_false(git_transient("fatal: transport 'file' not allowed"));
+}
+
+static void test_git_retry_after(void **state)
+{
+	(void)state;
+	assert_int_equal(git_retry_after("< retry-after: 17\r\n"), 17);
+	assert_int_equal(git_retry_after("Retry-After: soon, Retry-After: 3"), 3);
+	assert_int_equal(git_retry_after("nothing"), 0);
+	assert_int_equal(git_retry_after("Retry-After: 99999999999999999999"), 0);
+}
+
+static void redacted(const char *text, const char *want)
+{
+	char buf[200];
+	snprintf(buf, sizeof(buf), "%s", text);
+	git_redact(buf);
+	assert_string_equal(buf, want);
+}
+
+static void test_git_redact(void **state)
+{
+	(void)state;
+	redacted("at 'https://u:pw@h/x' and ssh://a@b", "at 'https://****@h/x' and ssh://*@b");
+	redacted("https://p@ss@h/", "https://****@h/");
+	redacted("https://h/a@b ://", "https://h/a@b ://");
+	redacted("user@host:path", "user@host:path");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_git_option_allowed),
+		cmocka_unit_test(test_git_option_refused),
+		cmocka_unit_test(test_git_transient),
+		cmocka_unit_test(test_git_transient_not),
+		cmocka_unit_test(test_git_retry_after),
+		cmocka_unit_test(test_git_redact),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* Keys, peers, environment and configuration of ssh. */
+#include "runtime-assets/plugins/ssh.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/base/cmocka.h"
+
+static void test_ssh_key_valid(void **state)
+{
+	(void)state;
+	static const char *const GOOD[] = {
+		"ssh-rsa AAAAB3NzaC1yc2E= user@host",
+		"ssh-ed25519 AAAA",
+		"ecdsa-sha2-nistp256 AAAA+/== with a \"comment\" of its own",
+		"sk-ssh-ed25519@openssh.com AAAA",
+		"ssh-rsa \t AAAA\tx",
+	};
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(*GOOD); i++)
+		assert_true(ssh_key_valid(span_of(GOOD[i])));
+}
+
+static void test_ssh_key_valid_not(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = {
+		"",
+		"ssh-rsa",
+		"ssh-rsa ",
+		"ssh-rsa AAAA\nssh-rsa BBBB",
+		"ssh-rsa AAAA x\x7f",
+		"ssh-rsa AAAA\rx",
+		"command=\"x\" ssh-rsa AAAA",
+		"restrict ssh-rsa AAAA",
+		"ssh-rsax AAAA",
+		" ssh-rsa AAAA",
+		"ssh-dss AAAA",
+		"ssh-rsa AA\"AA",
+		"ssh-rsa,command=\"x\" AAAA",
+		"-----BEGIN RSA PRIVATE KEY-----",
+	};
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++)
+		assert_false(ssh_key_valid(span_of(BAD[i])));
+}
+
+static void test_ssh_key_valid_length(void **state)
+{
+	(void)state;
+	STR_AUTO key = STR_INIT(100000);
+	str_puts(&key, "ssh-rsa ");
+	while (key.n < SSH_KEY_MAX)
+		str_char(&key, 'A');
+	assert_true(ssh_key_valid(str_view(&key)));
+	str_char(&key, 'A');
+	assert_false(ssh_key_valid(str_view(&key)));
+}
+
+static void test_ssh_file_name(void **state)
+{
+	(void)state;
+	assert_true(ssh_file_name(SPAN("keys-1_a.pub")));
+	assert_false(ssh_file_name(SPAN("")));
+	assert_false(ssh_file_name(SPAN("..")));
+	assert_false(ssh_file_name(SPAN(".x")));
+	assert_false(ssh_file_name(SPAN("a/b")));
+	assert_false(ssh_file_name(SPAN("a b")));
+}
+
+static void test_ssh_first_port(void **state)
+{
+	(void)state;
+	int64_t port = 7;
+	assert_int_equal(ssh_first_port("22,23", &port), 0);
+	assert_int_equal(port, 22);
+	assert_int_equal(ssh_first_port(NULL, &port), -1);
+	assert_int_equal(ssh_first_port("", &port), -1);
+	assert_int_equal(ssh_first_port("0", &port), -1);
+	assert_int_equal(ssh_first_port("65536", &port), -1);
+	assert_int_equal(ssh_first_port("22 23", &port), -1);
+	assert_int_equal(port, 22);
+}
+
+/* The process has one thread.  NOLINTBEGIN(concurrency-mt-unsafe) */
+static void test_ssh_peers(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct ssh_peers p;
+	setenv("PAI_TASK_ROLE_INSTANCES", "a:0,a:1,b_c:12,odd,:1,a:x,x y:1", 1);
+	setenv("FC_TASKROLE_NAME", "a", 1);
+	setenv("FC_TASK_INDEX", "1", 1);
+	setenv("PAI_HOST_IP_a_0", "10.0.0.1", 1);
+	setenv("PAI_a_0_ssh_PORT", "5000,5001", 1);
+	setenv("PAI_HOST_IP_b_c_12", "fd00::1", 1);
+	setenv("PAI_b_c_12_ssh_PORT", "6000", 1);
+	ssh_peers(&p, &a);
+	assert_int_equal(p.n, 2);
+	assert_string_equal(p.v[0].alias, "a-0");
+	assert_string_equal(p.v[0].address, "10.0.0.1");
+	assert_int_equal(p.v[0].port, 5000);
+	assert_string_equal(p.v[1].alias, "b_c-12");
+	/* Of oneself nothing need be known; the four odd ones are unknown. */
+	assert_int_equal(p.unknown, 4);
+	setenv("PAI_HOST_IP_a_0", "10.0.0.1\n  ProxyCommand x", 1);
+	ssh_peers(&p, &a);
+	assert_int_equal(p.n, 1);
+}
+
+static void test_ssh_peers_none(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct ssh_peers p;
+	unsetenv("PAI_TASK_ROLE_INSTANCES");
+	ssh_peers(&p, &a);
+	assert_int_equal(p.n + p.unknown, 0);
+}
+/* NOLINTEND(concurrency-mt-unsafe) */
+
+static void environment(const char *const *variables, const char *want, size_t want_left_out)
+{
+	STR_AUTO out = STR_INIT(1 << 20);
+	char *list[20];
+	size_t left_out;
+	size_t n = 0;
+	for (; variables[n]; n++)
+		list[n] = xstrdup(variables[n]);
+	list[n] = NULL;
+	ssh_environment(&out, list, &left_out);
+	assert_string_equal(str_c(&out), want);
+	assert_int_equal(left_out, want_left_out);
+	while (n > 0)
+		free(list[--n]);
+}
+
+static void test_ssh_environment(void **state)
+{
+	(void)state;
+	static const char *const ALL[] = {
+		"PAI_HOST_IP_a_0=10.0.0.1",
+		"PATH=/bin",
+		"PATHS=x",
+		"HOME=/root",
+		"PAI_JOB_NAME=j",
+		"PAI_TOKEN=s",
+		"FC_pAsSwOrD=s",
+		"CUDA_VERSION=12",
+		"PAI_a_0_http_PORT=80",
+		"PAI_CONTAINER_SSH_PORT=22",
+		"PAI_PORT_LIST_keys_0_ssh=1",
+		"AWS_SECRET_ACCESS_KEY=s",
+		"PAI_TWO=a\nb",
+		"=odd",
+		"PAI-X=1",
+		"LC_ALL=C",
+		NULL,
+	};
+	environment(
+	    ALL,
+	    "PATH=/bin\nPAI_JOB_NAME=j\nCUDA_VERSION=12\nPAI_CONTAINER_SSH_PORT=22\nLC_ALL=C\n"
+	    "PAI_HOST_IP_a_0=10.0.0.1\nPAI_a_0_http_PORT=80\nPAI_PORT_LIST_keys_0_ssh=1\n",
+	    1);
+}
+
+static void test_ssh_environment_is_bounded(void **state)
+{
+	(void)state;
+	enum { N = 1500 };
+	STR_AUTO out = STR_INIT(1 << 20);
+	char *list[N + 2];
+	size_t left_out;
+	for (int i = 0; i < N; i++)
+		list[i] = xasprintf("PAI_HOST_IP_w_%d=10.0.0.1", i);
+	list[N] = xstrdup("PAI_JOB_NAME=last");
+	list[N + 1] = NULL;
+	ssh_environment(&out, list, &left_out);
+	size_t lines = 0;
+	for (const char *c = str_c(&out); *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, 1000);
+	assert_int_equal(left_out, N + 1 - 1000);
+	assert_true(span_starts(str_view(&out), "PAI_JOB_NAME=last\n"));
+	for (int i = 0; i <= N; i++)
+		free(list[i]);
+}
+
+static void test_ssh_merge_config(void **state)
+{
+	(void)state;
+	STR_AUTO first = STR_INIT(10000);
+	STR_AUTO second = STR_INIT(10000);
+	ssh_merge_config(&first, SPAN("Port 7\n"), SPAN("Host a-0\n"));
+	assert_string_equal(str_c(&first),
+	                    "# begin of what pai-runtime writes at each start\nHost a-0\nHost *\n"
+	                    "# end of what pai-runtime writes\nPort 7\n");
+	ssh_merge_config(&second, str_view(&first), SPAN("Host b-0\n"));
+	assert_string_equal(str_c(&second),
+	                    "# begin of what pai-runtime writes at each start\nHost b-0\nHost *\n"
+	                    "# end of what pai-runtime writes\nPort 7\n");
+}
+
+static void test_ssh_merge_config_without_its_end(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(10000);
+	ssh_merge_config(&out, SPAN("# begin of what pai-runtime writes at each start\nPort 7\n"),
+	                 SPAN(""));
+	assert_non_null(strstr(str_c(&out), "Port 7\n"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_ssh_key_valid),
+		cmocka_unit_test(test_ssh_key_valid_not),
+		cmocka_unit_test(test_ssh_key_valid_length),
+		cmocka_unit_test(test_ssh_file_name),
+		cmocka_unit_test(test_ssh_first_port),
+		cmocka_unit_test(test_ssh_peers),
+		cmocka_unit_test(test_ssh_peers_none),
+		cmocka_unit_test(test_ssh_environment),
+		cmocka_unit_test(test_ssh_environment_is_bounded),
+		cmocka_unit_test(test_ssh_merge_config),
+		cmocka_unit_test(test_ssh_merge_config_without_its_end),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* The environment of the job's processes. */
+#include "runtime-assets/run/environ.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* The list joined by `|`. */
+static const char *joined(struct environment *env)
+{
+	const char *text = "";
+	for (char **v = environment_list(env); *v; v++)
+		text = arena_printf(env->a, "%s%s%s", text, *text ? "|" : "", *v);
+	return text;
+}
+
+static void test_environment_last_one_counts(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct environment env = { .a = &a };
+	environment_add(&env, "A=pod");
+	environment_add(&env, "AB=pod");
+	environment_add_text(&env, SPAN("B=1\0A=init\0B=2\0"), &warnings);
+	environment_set(&env, "C", "run");
+	assert_string_equal(joined(&env), "A=init|AB=pod|B=2|C=run");
+	assert_string_equal(environment_get(&env, "B"), "2");
+	assert_null(environment_get(&env, "BC"));
+	assert_int_equal(warnings.n, 0);
+}
+
+static void test_environment_add_text_leaves_out(void **state)
+{
+	static const struct {
+		struct span text;
+		const char *warning;
+	} CASES[] = {
+		{ { "a-b=1", 6 }, "\"a-b\"" },           { { "=1", 3 }, "\"\"" },
+		{ { "secret", 7 }, "without =" },        { { "9=1", 4 }, "\"9\"" },
+		{ { "A=1", 3 }, "the last one is cut" }, { { "A\nB=1", 6 }, "\\n" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		NOTES_AUTO warnings = { 0 };
+		struct environment env = { .a = &a };
+		environment_add_text(&env, CASES[i].text, &warnings);
+		assert_int_equal(env.n, 0);
+		assert_int_equal(warnings.n, 1);
+		assert_null(strstr(warnings.v[0].msg, "secret"));
+	}
+}
+
+static void test_environment_add_text_bounds(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct environment env = { .a = &a };
+	char *text = arena_alloc(&a, VARIABLE_MAX + 2);
+	memset(text, 'x', VARIABLE_MAX + 2);
+	text[1] = '=';
+	text[VARIABLE_MAX] = '\0'; /* as long as may be */
+	environment_add_text(&env, (struct span){ text, VARIABLE_MAX + 1 }, &warnings);
+	assert_int_equal(env.n, 1);
+	text[VARIABLE_MAX] = 'x';
+	text[VARIABLE_MAX + 1] = '\0';
+	environment_add_text(&env, (struct span){ text, VARIABLE_MAX + 2 }, &warnings);
+	assert_int_equal(env.n, 1);
+	assert_int_equal(warnings.n, 1);
+}
+
+static void test_environment_add_text_values(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct environment env = { .a = &a };
+	environment_add_text(&env, SPAN("A=\0B==\0C='`$\n\0"), &warnings);
+	assert_string_equal(joined(&env), "A=|B==|C='`$\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_environment_last_one_counts),
+		cmocka_unit_test(test_environment_add_text_leaves_out),
+		cmocka_unit_test(test_environment_add_text_bounds),
+		cmocka_unit_test(test_environment_add_text_values),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

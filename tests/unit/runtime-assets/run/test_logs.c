@@ -1,0 +1,215 @@
+/* Logs that are changed, continued, and kept from what is in their way. */
+#include "runtime-assets/run/logs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+static struct outlet echo;
+static struct logs logs;
+
+static void open_logs(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	outlet_open(&echo, fd);
+	logs_open(&logs, folder, &echo);
+	for (int i = 0; i < LOG_MAX; i++)
+		logs.user[i].limit = 4000; /* the soft limit is 2000 */
+}
+
+static void close_file(struct log_file *f)
+{
+	int fd[] = { f->dir, f->fd, f->old };
+	for (int i = 0; i < 3; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+}
+
+static void close_logs(void)
+{
+	for (int i = 0; i < LOG_MAX; i++)
+		close_file(&logs.user[i]);
+	close_file(&logs.runtime);
+	close(logs.dir);
+	notes_done(&logs.notes);
+	outlet_done(&echo);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/test-logs-XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	open_logs();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close_logs();
+	char *command = xasprintf("rm -rf %s", folder);
+	FILE *rm = popen(command, "r"); /* NOLINT(cert-env33-c): a path of ours */
+	free(command);
+	return rm ? pclose(rm) : -1;
+}
+
+static void write_bytes(char c, size_t n, bool newline)
+{
+	FREE_AUTO char *text = xmalloc(n);
+	memset(text, c, n);
+	if (newline)
+		text[n - 1] = '\n';
+	logs_write(&logs, LOG_ALL, (struct span){ text, n });
+}
+
+static int files_in_user_all(void)
+{
+	FREE_AUTO char *path = xasprintf("%s/user-all", folder);
+	DIR *dir = opendir(path);
+	assert_non_null(dir);
+	int n = 0;
+	for (struct dirent *d; (d = readdir(dir));) /* NOLINT(concurrency-mt-unsafe) */
+		n += d->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static off_t size_of(int fd)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_size;
+}
+
+static void test_logs_write_rotates_at_newline(void **state)
+{
+	(void)state;
+	write_bytes('a', 1999, true); /* below */
+	assert_int_equal(logs.user[LOG_ALL].old, -1);
+	write_bytes('b', 11, false); /* above, but in a line */
+	assert_int_equal(logs.user[LOG_ALL].old, -1);
+	write_bytes('c', 5, true);
+	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2015);
+	assert_int_equal(size_of(logs.user[LOG_ALL].fd), 0);
+	struct stat st;
+	assert_int_equal(fstat(logs.user[LOG_ALL].old, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0744);
+}
+
+static void test_logs_write_rotates_in_a_long_line(void **state)
+{
+	(void)state;
+	write_bytes('a', 9000, false);
+	assert_int_equal(size_of(logs.user[LOG_ALL].old), 4000);
+	assert_int_equal(size_of(logs.user[LOG_ALL].fd), 1000);
+	assert_int_equal(files_in_user_all(), 2); /* the first 4000 are gone */
+	assert_int_equal(logs.user[LOG_ALL].lost, 0);
+}
+
+static void test_logs_write_newline_exactly_at_the_edge(void **state)
+{
+	(void)state;
+	write_bytes('a', 2000, true); /* its newline is byte 2000 */
+	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2000);
+}
+
+static void test_logs_open_continues(void **state)
+{
+	(void)state;
+	write_bytes('a', 2500, true);
+	write_bytes('b', 10, false);
+	char old[32];
+	memcpy(old, logs.user[LOG_ALL].old_name, sizeof(old));
+	close_logs();
+	open_logs();
+	assert_string_equal(logs.user[LOG_ALL].old_name, old);
+	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2500);
+	assert_int_equal(size_of(logs.user[LOG_ALL].fd), 11); /* a newline was added */
+	write_bytes('c', 3000, true);
+	assert_int_equal(files_in_user_all(), 2);
+}
+
+static void test_logs_write_current_replaced(void **state)
+{
+	(void)state;
+	write_bytes('a', 100, true);
+	FREE_AUTO char *current = xasprintf("%s/user-all/current", folder);
+	FREE_AUTO char *victim = xasprintf("%s/victim", folder);
+	assert_int_equal(close(open(victim, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)), 0);
+	assert_int_equal(unlink(current), 0);
+	assert_int_equal(symlink(victim, current), 0);
+	write_bytes('b', 3000, true);
+	write_bytes('c', 5, true);
+	struct stat st;
+	assert_int_equal(lstat(current, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(stat(victim, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(logs.notes.n, 1);
+}
+
+static void test_logs_runtime_prefixes(void **state)
+{
+	(void)state;
+	logs_runtime(&logs, SPAN("a\n  b"));
+	logs_runtime(&logs, SPAN("c\n\n"));
+	logs_runtime(&logs, SPAN("open"));
+	logs_say(&logs, "said %d", 1);
+	char text[512];
+	ssize_t n = pread(logs.runtime.fd, text, sizeof(text) - 1, 0);
+	assert_true(n > 0);
+	text[n] = '\0';
+	static const char *const LINES[] = { "a", "  bc", "", "open", "said 1" };
+	char *line = text;
+	for (size_t i = 0; i < sizeof(LINES) / sizeof(*LINES); i++) {
+		char *end = strchr(line, '\n');
+		assert_non_null(end);
+		*end = '\0';
+		const char *behind = strstr(line, "] [openpai-runtime] ");
+		assert_non_null(behind);
+		assert_string_equal(behind + strlen("] [openpai-runtime] "), LINES[i]);
+		line = end + 1;
+	}
+	assert_string_equal(line, "");
+}
+
+static void test_logs_runtime_limit(void **state)
+{
+	(void)state;
+	logs.runtime.limit = 200;
+	for (int i = 0; i < 20; i++)
+		logs_runtime(&logs, SPAN("line\n"));
+	assert_true(size_of(logs.runtime.fd) <= 200);
+	assert_int_not_equal(logs.runtime.lost, 0);
+	assert_int_equal(logs.notes.n, 1); /* once */
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_logs_write_rotates_at_newline),
+		TEST(test_logs_write_rotates_in_a_long_line),
+		TEST(test_logs_write_newline_exactly_at_the_edge),
+		TEST(test_logs_open_continues),
+		TEST(test_logs_write_current_replaced),
+		TEST(test_logs_runtime_prefixes),
+		TEST(test_logs_runtime_limit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* Commands that need no shell. */
+#include "runtime-assets/run/words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define HEADER                                                                                     \
+	"#!/bin/bash\nset -o errexit\nset -o nounset\n"                                            \
+	"if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n\n"
+
+/* The words joined by `|`, "" if there is nothing to do, NULL if it needs a shell. */
+static const char *joined(struct arena *a, const char *script)
+{
+	char **argv = NULL;
+	enum words kind = words_read(span_of(script), a, &argv);
+	if (kind != WORDS_SIMPLE)
+		return kind == WORDS_NONE ? "" : NULL;
+	const char *text = argv[0];
+	for (size_t i = 1; argv[i]; i++)
+		text = arena_printf(a, "%s|%s", text, argv[i]);
+	return text;
+}
+
+static void test_words_read_simple(void **state)
+{
+	static const struct {
+		const char *script, *words;
+	} CASES[] = {
+		{ HEADER "python3 train.py --lr=0.1", "python3|train.py|--lr=0.1" },
+		{ HEADER "/app/run\n", "/app/run" },
+		{ HEADER "echo 'a  b' \"c d\"", "echo|a  b|c d" },
+		{ HEADER "echo a'b'\"c\"d", "echo|abcd" },
+		{ HEADER "echo '' \"\"", "echo||" },
+		{ HEADER "echo '$x `y` \\ \"'", "echo|$x `y` \\ \"" },
+		{ HEADER "echo \"it's\"", "echo|it's" },
+		{ HEADER "run a \\\n  b\n", "run|a|b" },
+		{ HEADER "run a\\\nb c\\\n d\\\n", "run|ab|c|d" },
+		{ HEADER "# comment\n\nrun a # more\n# and more\n", "run|a" },
+		{ HEADER "  run\ta  ", "run|a" },
+		{ HEADER "echo 'two\nlines'", "echo|two\nlines" },
+		{ "run a=b x=1", "run|a=b|x=1" },
+		{ "echo \xc3\xa4", "echo|\xc3\xa4" },
+		{ "/bin/cd x", "/bin/cd|x" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *got = joined(&a, CASES[i].script);
+		assert_non_null(got);
+		assert_string_equal(got, CASES[i].words);
+	}
+}
+
+static void test_words_read_nothing(void **state)
+{
+	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *got = joined(&a, CASES[i]);
+		assert_non_null(got);
+		assert_string_equal(got, "");
+	}
+}
+
+static void test_words_read_shell(void **state)
+{
+	static const char *const CASES[] = {
+		"echo $x",      "echo \"$x\"", "echo `x`",
+		"echo \"`x`\"", "a; b",        "a && b",
+		"a | b",        "a &",         "a > b",
+		"a < b",        "(a)",         "echo *",
+		"echo a?",      "echo [a]",    "echo {a,b}",
+		"echo ~",       "echo ~/x",    "x=1 run",
+		"x=1",          "cd /tmp",     "export A",
+		"if true",      "! true",      "exec a",
+		". a",          "source a",    "exit 3",
+		"a\nb",         "a \\ b",      "a\\b",
+		"echo 'open",   "echo \"open", "echo \"a\\\"\"",
+		"echo a#b",     "\"\" a",      "set -o posix",
+		"echo !x",      "'exit' 3",    "echo $'x'",
+		"x='1 2' run",  "x=\"1\"",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *got = joined(&a, arena_printf(&a, HEADER "%s\n", CASES[i]));
+		if (got)
+			fail_msg("%s: read as %s", CASES[i], got);
+	}
+}
+
+static void test_words_read_nul(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	char **argv = NULL;
+	assert_int_equal(words_read(SPAN("echo a\0b"), &a, &argv), WORDS_SHELL);
+	assert_int_equal(words_read(SPAN("echo 'a\0b'"), &a, &argv), WORDS_SHELL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_read_simple),
+		cmocka_unit_test(test_words_read_nothing),
+		cmocka_unit_test(test_words_read_shell),
+		cmocka_unit_test(test_words_read_nul),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

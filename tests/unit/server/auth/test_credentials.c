@@ -1,0 +1,119 @@
+/* What an Authorization header says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/enc.h"
+#include "server/auth/credentials.h"
+#include "server/auth/token.h"
+
+static struct arena arena;
+
+static int done(void **state)
+{
+	(void)state;
+	arena_wipe(&arena);
+	return 0;
+}
+
+static const char *read(const char *header, struct credentials *out)
+{
+	return credentials_read(span_of(header), &arena, out);
+}
+
+static void test_bearer(void **state)
+{
+	(void)state;
+	static const char *const ROWS[] = { "Bearer a.b-c_D.9", "bearer a.b-c_D.9",
+		                            "BEARER   a.b-c_D.9", "bEaReR a.b-c_D.9 " };
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct credentials c;
+		assert_null(read(ROWS[i], &c));
+		assert_true(span_is(c.token, "a.b-c_D.9"));
+		assert_null(c.user.p);
+	}
+}
+
+static void test_basic(void **state)
+{
+	(void)state;
+	struct credentials c;
+	/* alice:a.b.c */
+	assert_null(read("Basic YWxpY2U6YS5iLmM=", &c));
+	assert_true(span_is(c.user, "alice"));
+	assert_true(span_is(c.token, "a.b.c"));
+	/* :a.b.c */
+	assert_null(read("basic OmEuYi5j", &c));
+	assert_non_null(c.user.p);
+	assert_true(span_is(c.user, ""));
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	static const char *const ROWS[] = {
+		"",
+		"Bearer",
+		"Bearer ",
+		"Bearera.b.c",
+		"Bearer\ta.b.c",
+		"a.b.c",
+		"Digest a.b.c",
+		"Bearer a.b.c d",
+		"Bearer a,b",
+		"Bearer a.b.c=",
+		"Bearer a+b",
+		"Bearer a/b",
+		"Bearer \xc3\xa9",
+		"Basic",
+		"Basic ",
+		"Basic !",
+		"Basic YQ",
+		"Basic YWxpY2U=",
+		/* alice: and alice:a b */
+		"Basic YWxpY2U6",
+		"Basic YWxpY2U6YSBi",
+	};
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct credentials c;
+		assert_non_null(read(ROWS[i], &c));
+	}
+}
+
+static void test_nul(void **state)
+{
+	(void)state;
+	struct credentials c;
+	assert_non_null(credentials_read(SPAN("Bearer a\0b"), &arena, &c));
+	assert_non_null(credentials_read(SPAN("Bearer\0a"), &arena, &c));
+}
+
+static void test_length(void **state)
+{
+	(void)state;
+	char text[7 + TOKEN_MAX + 1] = "Bearer ";
+	struct credentials c;
+	memset(text + 7, 'a', TOKEN_MAX + 1);
+	assert_null(credentials_read((struct span){ text, 7 + TOKEN_MAX }, &arena, &c));
+	assert_non_null(credentials_read((struct span){ text, 7 + TOKEN_MAX + 1 }, &arena, &c));
+	STR_AUTO longer = STR_INIT(CREDENTIALS_MAX + 1);
+	str_puts(&longer, "Basic ");
+	while (longer.n <= CREDENTIALS_MAX)
+		str_char(&longer, 'A');
+	assert_non_null(credentials_read(str_view(&longer), &arena, &c));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_bearer, done),
+		cmocka_unit_test_teardown(test_basic, done),
+		cmocka_unit_test_teardown(test_refused, done),
+		cmocka_unit_test_teardown(test_nul, done),
+		cmocka_unit_test_teardown(test_length, done),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* What objects of the store say of a token. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/auth/finding.h"
+
+/* base64 of "a.b.c" */
+#define STORED_TOKEN "YS5iLmM="
+
+static enum finding stored(const char *secret)
+{
+	return finding_stored(span_of(secret), SPAN("a.b.c"));
+}
+
+static void test_stored(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    stored("{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\",\"y\":\"" STORED_TOKEN "\"}}"),
+	    FINDING_GOOD);
+	static const char *const BAD[] = {
+		"{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\"}}",
+		"{\"kind\":\"Secret\",\"data\":{}}",
+		"{\"kind\":\"Secret\",\"data\":null}",
+		"{\"kind\":\"Secret\"}",
+		/* among the keys it is no token, nor in another member */
+		"{\"kind\":\"Secret\",\"data\":{\"" STORED_TOKEN "\":\"eA==\"}}",
+		"{\"kind\":\"Secret\",\"stringData\":{\"y\":\"" STORED_TOKEN "\"}}",
+		"{\"kind\":\"Secret\",\"data\":{\"x\":{\"y\":\"" STORED_TOKEN "\"}}}",
+		"{\"kind\":\"Secret\",\"data\":{\"x\":1,\"y\":null,\"z\":[]}}",
+		/* as long, and longer */
+		"{\"kind\":\"Secret\",\"data\":{\"x\":\"YS5iLmQ=\",\"y\":\"YS5iLmNk\"}}",
+	};
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+		assert_int_equal(stored(BAD[i]), FINDING_BAD);
+}
+
+static const char *const NO_SECRETS[] = {
+	"",
+	"null",
+	"[]",
+	"7",
+	"\"Secret\"",
+	"{}",
+	"{\"kind\":\"Secret\",\"data\":[]}",
+	"{\"kind\":\"Secret\",\"data\":\"" STORED_TOKEN "\"}",
+	"{\"kind\":\"ConfigMap\",\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
+	"{\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
+	"{\"kind\":[\"Secret\"],\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
+	"{\"kind\":\"Secret\",\"data\":{\"x\":\"" STORED_TOKEN "\"}",
+	"{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\"},\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
+};
+
+static void test_no_secret(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(NO_SECRETS) / sizeof(NO_SECRETS[0]); i++) {
+		assert_int_equal(stored(NO_SECRETS[i]), FINDING_NONE);
+		assert_int_equal(finding_denied(span_of(NO_SECRETS[i]), "x"), FINDING_NONE);
+	}
+}
+
+static void test_denied(void **state)
+{
+	(void)state;
+	struct span list = SPAN("{\"kind\":\"Secret\",\"data\":{\"x\":\"MA==\",\"y\":null}}");
+	assert_int_equal(finding_denied(list, "x"), FINDING_BAD);
+	assert_int_equal(finding_denied(list, "y"), FINDING_BAD);
+	assert_int_equal(finding_denied(list, "z"), FINDING_GOOD);
+	assert_int_equal(finding_denied(SPAN("{\"kind\":\"Secret\"}"), "x"), FINDING_GOOD);
+}
+
+static struct reviewed who;
+
+static enum finding review(const char *status)
+{
+	STR_AUTO text = STR_INIT(4096);
+	str_printf(&text, "{\"kind\":\"TokenReview\",\"status\":%s}", status);
+	who = (struct reviewed){ "", "", "" };
+	return finding_review(str_view(&text), "rest-lit", &who);
+}
+
+#define USER "\"user\":{\"username\":\"system:serviceaccount:ci:builder\"}"
+
+static void test_review(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    review("{\"authenticated\":true,\"audiences\":[\"x\",\"rest-lit\"]," USER "}"),
+	    FINDING_GOOD);
+	assert_string_equal(who.subject, "system:serviceaccount:ci:builder");
+}
+
+static void test_review_refused(void **state)
+{
+	(void)state;
+	static const char *const BAD[] = {
+		"{}",
+		"{\"error\":\"x\"}",
+		"{\"authenticated\":true," USER "}",
+		"{\"authenticated\":true,\"audiences\":[]," USER "}",
+		"{\"authenticated\":true,\"audiences\":\"rest-lit\"," USER "}",
+		"{\"authenticated\":true,\"audiences\":[\"rest-lit2\",\"rest\"]," USER "}",
+		"{\"authenticated\":true,\"audiences\":[[\"rest-lit\"]]," USER "}",
+		"{\"authenticated\":true,\"audiences\":{\"rest-lit\":1}," USER "}",
+		"{\"authenticated\":false,\"audiences\":[\"rest-lit\"]," USER "}",
+		"{\"authenticated\":\"true\",\"audiences\":[\"rest-lit\"]," USER "}",
+		"{\"authenticated\":1,\"audiences\":[\"rest-lit\"]," USER "}",
+		"{\"audiences\":[\"rest-lit\"]," USER "}",
+		"{\"authenticated\":true,\"audiences\":[\"rest-lit\"]}",
+		"{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":\"alice\"}",
+		"{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":{\"name\":\"x\"}}",
+		"{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":{\"username\":7}}",
+	};
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		assert_int_equal(review(BAD[i]), FINDING_BAD);
+		assert_string_equal(who.subject, "");
+	}
+	assert_int_equal(review("{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
+	                        "{\"username\":\"\"}}"),
+	                 FINDING_BAD);
+	assert_int_equal(review("null"), FINDING_NONE);
+	assert_int_equal(review("[]"), FINDING_NONE);
+	assert_int_equal(finding_review(SPAN("{}"), "rest-lit", &who), FINDING_NONE);
+}
+
+#define POD                                                                                        \
+	"\"authentication.kubernetes.io/pod-name\":[\"p-0\"],"                                     \
+	"\"authentication.kubernetes.io/pod-uid\":[\"u\"]"
+
+static void test_review_pod(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *extra, *name, *uid;
+	} CASES[] = {
+		{ "{" POD "}", "p-0", "u" },
+		{ "{}", "", "" },
+		{ "null", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":[\"u\",\"v\"]}", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":\"u\"}", "", "" },
+		{ "{\"authentication.kubernetes.io/pod-uid\":[7]}", "", "" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO status = STR_INIT(4096);
+		str_printf(&status,
+		           "{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
+		           "{\"username\":\"a\",\"extra\":%s}}",
+		           CASES[i].extra);
+		assert_int_equal(review(str_c(&status)), FINDING_GOOD);
+		assert_string_equal(who.pod_name, CASES[i].name);
+		assert_string_equal(who.pod_uid, CASES[i].uid);
+	}
+}
+
+static void test_review_long_name(void **state)
+{
+	(void)state;
+	for (int n = SUBJECT_MAX; n <= SUBJECT_MAX + 1; n++) {
+		STR_AUTO status = STR_INIT(4096);
+		str_printf(&status,
+		           "{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
+		           "{\"username\":\"%0*d\"}}",
+		           n, 7);
+		assert_int_equal(review(str_c(&status)),
+		                 n == SUBJECT_MAX ? FINDING_GOOD : FINDING_BAD);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stored),           cmocka_unit_test(test_no_secret),
+		cmocka_unit_test(test_denied),           cmocka_unit_test(test_review),
+		cmocka_unit_test(test_review_refused),   cmocka_unit_test(test_review_pod),
+		cmocka_unit_test(test_review_long_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

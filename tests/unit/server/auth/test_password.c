@@ -1,0 +1,52 @@
+/* Passwords, by what OpenPAI keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/auth/password.h"
+
+/* Recorded from OpenPAI. */
+static const char ALICE[] = "032ea7e6abbb31516e819d7980116826acc8d16a1b5b32190cdfe6bf6c79c2cb"
+			    "90f55da8efae515c45b0a951e3950e01d0ca69d578a8fc999f3d5a4180040913";
+
+static void test_hash_is_that_of_openpai(void **state)
+{
+	(void)state;
+	char hash[PASSWORD_HEX + 1];
+	assert_true(password_hash(SPAN("alice"), SPAN("alice-password"), hash));
+	assert_string_equal(hash, ALICE);
+	assert_true(password_same(hash, span_of(ALICE)));
+}
+
+static void test_another_password_or_user_has_another(void **state)
+{
+	(void)state;
+	char hash[PASSWORD_HEX + 1];
+	assert_true(password_hash(SPAN("alice"), SPAN("alice-passwore"), hash));
+	assert_false(password_same(hash, span_of(ALICE)));
+	assert_true(password_hash(SPAN("bob"), SPAN("alice-password"), hash));
+	assert_false(password_same(hash, span_of(ALICE)));
+	assert_true(password_hash(SPAN("alice"), SPAN(""), hash));
+	assert_false(password_same(hash, span_of(ALICE)));
+}
+
+static void test_what_is_no_hash_is_never_the_same(void **state)
+{
+	(void)state;
+	assert_false(password_same(ALICE, SPAN("")));
+	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX - 1 }));
+	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX + 1 }));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hash_is_that_of_openpai),
+		cmocka_unit_test(test_another_password_or_user_has_another),
+		cmocka_unit_test(test_what_is_no_hash_is_never_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+/* What loops hear of tokens that were revoked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/auth/revoked.h"
+
+struct heard {
+	size_t n, all;
+	char last[65];
+};
+
+static void forget(void *arg, const char *id)
+{
+	struct heard *h = arg;
+	h->n++;
+	h->all += id == NULL;
+	(void)snprintf(h->last, sizeof(h->last), "%s", id ? id : "");
+}
+
+static void test_revoked_hear_each_once(void **state)
+{
+	(void)state;
+	struct revoked *r = revoked_new();
+	struct heard a = { 0 };
+	struct heard b = { 0 };
+	uint64_t seen_a = 0;
+	uint64_t seen_b = 0;
+	revoked_hear(r, &seen_a, forget, &a);
+	assert_int_equal(a.n, 0);
+	revoked_tell(r, "one");
+	revoked_hear(r, &seen_a, forget, &a);
+	assert_string_equal(a.last, "one");
+	revoked_tell(r, "two");
+	revoked_hear(r, &seen_a, forget, &a);
+	revoked_hear(r, &seen_a, forget, &a);
+	revoked_hear(r, &seen_b, forget, &b);
+	assert_int_equal(a.n, 2);
+	assert_int_equal(b.n, 2);
+	assert_string_equal(b.last, "two");
+	revoked_free(r);
+}
+
+static void test_revoked_hear_after_too_many(void **state)
+{
+	(void)state;
+	struct revoked *r = revoked_new();
+	struct heard h = { 0 };
+	uint64_t seen = 0;
+	for (int i = 0; i <= REVOKED_KEPT; i++)
+		revoked_tell(r, "id");
+	revoked_hear(r, &seen, forget, &h);
+	assert_int_equal(h.n, 1);
+	assert_int_equal(h.all, 1);
+	revoked_tell(r, "next");
+	revoked_hear(r, &seen, forget, &h);
+	assert_int_equal(h.n, 2);
+	assert_string_equal(h.last, "next");
+	revoked_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_revoked_hear_each_once),
+		cmocka_unit_test(test_revoked_hear_after_too_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

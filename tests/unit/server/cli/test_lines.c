@@ -1,0 +1,110 @@
+/* Lines out of bytes, and what of a text may stand on a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/cli/lines.h"
+
+static void note(void *arg, struct span line, bool cut)
+{
+	struct str *out = arg;
+	str_char(out, '<');
+	str_span(out, line);
+	str_puts(out, cut ? ">+" : ">");
+}
+
+/* All of it, in pieces of so many bytes. */
+static void assert_lines(const char *text, size_t piece, size_t max, const char *wanted)
+{
+	struct lines l = LINES_INIT(max);
+	STR_AUTO out = STR_INIT(4096);
+	size_t all = strlen(text);
+	for (size_t i = 0; i < all; i += piece)
+		lines_feed(&l, (struct span){ text + i, all - i < piece ? all - i : piece }, note,
+		           &out);
+	lines_end(&l, note, &out);
+	lines_done(&l);
+	assert_string_equal(str_c(&out), wanted);
+}
+
+static void test_lines_feed(void **state)
+{
+	(void)state;
+	for (size_t piece = 1; piece < 12; piece++) {
+		assert_lines("", piece, 80, "");
+		assert_lines("a\nbc\r\n\nd", piece, 80, "<a><bc><><d>");
+		assert_lines("a\rb\n", piece, 80, "<a\rb>");
+		assert_lines("12345\n123456\n1234567890\nx\n", piece, 5,
+		             "<12345><12345>+<12345>+<x>");
+		assert_lines("123456", piece, 5, "<12345>+");
+	}
+}
+
+static void assert_visible(struct span text, const char *wanted)
+{
+	STR_AUTO out = STR_INIT(4096);
+	visible_text(&out, text);
+	assert_string_equal(str_c(&out), wanted);
+}
+
+static void test_visible_text(void **state)
+{
+	(void)state;
+	assert_visible(SPAN("plain\ttext, äöü, 漢字"), "plain\ttext, äöü, 漢字");
+	assert_visible(SPAN("\x1b[2J\x1b]0;title\x07"), "\\x1b[2J\\x1b]0;title\\x07");
+	assert_visible(SPAN("a\nb\r\x7f\0c"), "a\\x0ab\\x0d\\x7f\\x00c");
+	/* CSI as one character, and as one byte that is no UTF-8 */
+	assert_visible(SPAN("\xc2\x9b"
+	                    "2J"),
+	               "\\u{9b}2J");
+	assert_visible(SPAN("\x9b"
+	                    "2J\xff\xc3"),
+	               "\\x9b2J\\xff\\xc3");
+	/* turned round: what is shown would not be what is there */
+	static const unsigned char TURNED[] = { 'a', 0xe2, 0x80, 0xae, 'b', 0xe2, 0x81, 0xa6, 'c' };
+	assert_visible((struct span){ (const char *)TURNED, sizeof(TURNED) },
+	               "a\\u{202e}b\\u{2066}c");
+}
+
+static void assert_part(const char *line, const char *wanted)
+{
+	struct span part = visible_part(span_of(line));
+	assert_true(span_is(part, wanted));
+}
+
+static void test_visible_part(void **state)
+{
+	(void)state;
+	assert_part("", "");
+	assert_part("\r", "");
+	assert_part("plain", "plain");
+	assert_part("10%\r20%\r30%", "30%");
+	assert_part("10%\r20%\r\r", "20%");
+}
+
+static void test_visible_width(void **state)
+{
+	(void)state;
+	assert_int_equal(visible_width(SPAN("")), 0);
+	assert_int_equal(visible_width(SPAN("abc")), 3);
+	assert_int_equal(visible_width(SPAN("äöü")), 3);
+	assert_int_equal(visible_width(SPAN("漢字")), 4);
+	assert_true(span_is(visible_cut(SPAN("a漢字b"), 4), "a漢"));
+	assert_true(span_is(visible_cut(SPAN("a漢字b"), 5), "a漢字"));
+	assert_true(span_is(visible_cut(SPAN("a漢字b"), 80), "a漢字b"));
+	assert_true(span_is(visible_cut(SPAN("abc"), 0), ""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines_feed),
+		cmocka_unit_test(test_visible_text),
+		cmocka_unit_test(test_visible_part),
+		cmocka_unit_test(test_visible_width),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* How a job is, for people: lines, blocks, verdicts; and tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/cli/lines.h"
+#include "server/cli/progress.h"
+#include "server/cli/table.h"
+
+enum { MAX = 65536 };
+
+static const char RUNNING[] =
+    "{\"name\":\"mnist\",\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"START\","
+    "\"retries\":2,\"submissionTime\":1000000,\"completedTime\":null,"
+    "\"waitingReason\":{\"reason\":\"Late\",\"message\":\"0/3 nodes:\\tno\\nGPU \\u001b[2J\","
+    "\"taskRoleName\":\"worker\",\"taskIndex\":2}},\"taskRoles\":{"
+    "\"worker\":{\"taskStatuses\":[{\"taskState\":\"RUNNING\"},{\"taskState\":\"RUNNING\"},"
+    "{\"taskState\":\"WAITING\"},{\"taskState\":\"SUCCEEDED\"}]},"
+    "\"ps\":{\"taskStatuses\":[{\"taskState\":\"FAILED\"},{\"taskState\":\"weird\"}]}}}";
+
+static const char FAILED[] =
+    "{\"jobStatus\":{\"state\":\"FAILED\",\"submissionTime\":1000,\"completedTime\":193000,"
+    "\"appExitCode\":137,\"appExitSpec\":{\"phrase\":\"ContainerSigKillReceived\","
+    "\"reason\":\"Killed by SIGKILL\",\"solution\":[\"Check memory\",\"Ask\\nsomebody\"]},"
+    "\"appExitTriggerTaskRoleName\":\"worker\",\"appExitTriggerTaskIndex\":3,"
+    "\"appExitMessages\":{\"runtime\":{\"reason\":\"out of memory\"}},"
+    "\"appExitDiagnostics\":\"PodFailed:\\n  code: 137 \\u001b[0m\"},\"taskRoles\":{}}";
+
+static struct progress read_ok(const char *text, struct arena *a)
+{
+	struct progress p;
+	ERR_AUTO e = { 0 };
+	assert_int_equal(progress_read(&p, span_of(text), a, &e), 0);
+	return p;
+}
+
+static void test_progress_read(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct progress p = read_ok(RUNNING, &a);
+	assert_int_equal(p.state, JOB_RUNNING);
+	assert_false(p.stopping);
+	assert_int_equal(p.retries, 2);
+	assert_int_equal(p.n_roles, 2);
+	assert_string_equal(p.role[0].name, "worker");
+	assert_int_equal(p.role[0].tasks, 4);
+	assert_int_equal(p.role[0].in[JOB_RUNNING], 2);
+	assert_int_equal(p.role[1].in[JOB_UNKNOWN], 1);
+}
+
+/* Two whose pods do not exist, one whose pod does: what has no pod does not run. */
+static void test_progress_without_pods(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct progress p = read_ok(
+	    "{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{\"taskStatuses\":["
+	    "{\"taskState\":\"RUNNING\",\"containerId\":null},"
+	    "{\"taskState\":\"RUNNING\",\"containerId\":\"5d1c\"},"
+	    "{\"taskState\":\"FAILED\",\"containerId\":null}]}}}",
+	    &a);
+	assert_int_equal(p.role[0].in[JOB_RUNNING], 1);
+	assert_int_equal(p.role[0].in[JOB_WAITING], 1);
+	assert_int_equal(p.role[0].in[JOB_FAILED], 1);
+}
+
+/* Whatever a server says: no crash, and nothing that is taken for something else. */
+static void test_progress_read_strange(void **state)
+{
+	(void)state;
+	static const char *const NONE[] = {
+		"", "nothing", "[]", "{}", "{\"jobStatus\":[]}", "{\"jobStatus\":{}", "\"x\""
+	};
+	for (size_t i = 0; i < sizeof(NONE) / sizeof(NONE[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct progress p;
+		assert_int_equal(progress_read(&p, span_of(NONE[i]), &a, &e), -1);
+	}
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p = read_ok("{\"jobStatus\":{\"state\":7,\"retries\":\"x\"},\"taskRoles\":"
+	                            "{\"a\":{\"taskStatuses\":{}},\"b\":[],\"c\":{\"taskStatuses\":"
+	                            "[1,null,{\"taskState\":{}}]}}}",
+	                            &a);
+	assert_int_equal(p.state, JOB_UNKNOWN);
+	progress_line(&out, &p);
+	progress_block(&out, &p, &(struct frame){ "u~j", 40, 10, 0 });
+	progress_verdict(&out, &p, "u~j");
+}
+
+static void test_progress_line(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p = read_ok(RUNNING, &a);
+	progress_line(&out, &p);
+	assert_string_equal(
+	    str_c(&out),
+	    "RUNNING (retry 2)  worker 1/4 succeeded, 2 running, 1 waiting; "
+	    "ps 1/2 failed, 1 unknown  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J");
+}
+
+static void test_progress_stopping(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p =
+	    read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\"}}", &a);
+	progress_line(&out, &p);
+	assert_string_equal(str_c(&out), "STOPPING");
+	p = read_ok("{\"jobStatus\":{\"state\":\"STOPPED\",\"executionType\":\"STOP\"}}", &a);
+	assert_false(p.stopping);
+}
+
+/* Nothing is wider than the terminal, nor are there more lines than it has. */
+static void test_progress_block_fits(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct progress p = read_ok(RUNNING, &a);
+	for (size_t columns = 19; columns < 130; columns += 7) {
+		for (size_t rows = 1; rows < 8; rows++) {
+			STR_AUTO out = STR_INIT(MAX);
+			progress_block(&out, &p,
+			               &(struct frame){ "alice~mnist", columns, rows, 1065000 });
+			size_t lines = 0;
+			for (const char *s = str_c(&out); *s; s = strchr(s, '\n') + 1, lines++)
+				assert_true(visible_width((struct span){ s, strcspn(s, "\n") }) <=
+				            columns);
+			assert_true(lines <= rows);
+		}
+	}
+	STR_AUTO out = STR_INIT(MAX);
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000 });
+	assert_string_equal(str_c(&out), "alice~mnist  RUNNING  1m 05s  retry 2\n"
+	                                 "  and 2 more task roles\n"
+	                                 "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+	out.n = 0;
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000 });
+	assert_string_equal(str_c(&out),
+	                    "alice~mnist  RUNNING  1m 05s  retry 2\n"
+	                    "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"
+	                    "  ps      [xxxxxxxxxx??????????] 1/2 failed, 1 unknown\n"
+	                    "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+}
+
+static void test_progress_verdict(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p = read_ok(FAILED, &a);
+	progress_verdict(&out, &p, "alice~mnist");
+	assert_string_equal(str_c(&out), "alice~mnist FAILED after 3m 12s, exit code 137 "
+	                                 "(ContainerSigKillReceived) of worker[3]\n"
+	                                 "  reason:   Killed by SIGKILL\n"
+	                                 "            out of memory\n"
+	                                 "  solution: Check memory\n"
+	                                 "            Ask\n"
+	                                 "            somebody\n"
+	                                 "  details:  PodFailed:\n"
+	                                 "              code: 137 \\x1b[0m\n");
+	out.n = 0;
+	p = read_ok("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
+	            "\"completedTime\":3601000,\"appExitCode\":0}}",
+	            &a);
+	progress_verdict(&out, &p, "alice~mnist");
+	assert_string_equal(str_c(&out), "alice~mnist SUCCEEDED after 1h 00m\n");
+}
+
+static void test_duration_text(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} CASES[] = {
+		{ -5, "0s" },
+		{ 999, "0s" },
+		{ 59999, "59s" },
+		{ 60000, "1m 00s" },
+		{ 3599999, "59m 59s" },
+		{ 3600000, "1h 00m" },
+		{ 86399999, "23h 59m" },
+		{ 90000000, "1d 01h" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO out = STR_INIT(MAX);
+		duration_text(&out, CASES[i].ms);
+		assert_string_equal(str_c(&out), CASES[i].text);
+	}
+}
+
+static void test_table_write(void **state)
+{
+	(void)state;
+	struct table t;
+	STR_AUTO out = STR_INIT(MAX);
+	table_begin(&t, (const char *const[]){ "NAME", "STATE" }, 2);
+	table_cell(&t, SPAN("a\x1b\tb"));
+	table_cell(&t, SPAN(""));
+	table_cell(&t, SPAN("äö"));
+	table_number(&t, -7);
+	table_write(&out, &t, SIZE_MAX);
+	assert_string_equal(str_c(&out), "NAME     STATE\n"
+	                                 "a\\x1b b  -\n"
+	                                 "äö       -7\n");
+	table_done(&t);
+}
+
+/* Only the last column is cut; where it has no room, a second line of the terminal is used. */
+static void test_table_write_narrow(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t columns;
+		const char *last;
+	} CASES[] = {
+		{ 11, "0123456789 äöä..." },     { 12, "0123456789 äöäöä..." },
+		{ 20, "0123456789 äöäöäöäöäö" }, { 22, "0123456789 äö..." },
+		{ 23, "0123456789 äöä..." },     { 26, "0123456789 äöäöäö..." },
+		{ 27, "0123456789 äöäöäöäöäö" },
+	};
+	struct table t;
+	table_begin(&t, (const char *const[]){ "NAME", "REASON" }, 2);
+	table_cell(&t, SPAN("äö"));
+	table_cell(&t, SPAN("0123456789 äöäöäöäöäö"));
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO out = STR_INIT(MAX);
+		STR_AUTO want = STR_INIT(MAX);
+		table_write(&out, &t, CASES[i].columns);
+		str_printf(&want, "NAME  REASON\näö    %s\n", CASES[i].last);
+		assert_string_equal(str_c(&out), str_c(&want));
+	}
+	table_done(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_progress_read),
+		cmocka_unit_test(test_progress_read_strange),
+		cmocka_unit_test(test_progress_without_pods),
+		cmocka_unit_test(test_progress_line),
+		cmocka_unit_test(test_progress_stopping),
+		cmocka_unit_test(test_progress_block_fits),
+		cmocka_unit_test(test_progress_verdict),
+		cmocka_unit_test(test_duration_text),
+		cmocka_unit_test(test_table_write),
+		cmocka_unit_test(test_table_write_narrow),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* What an error looks like for people and for programs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "server/http/answer.h"
+
+enum { TEXT_MAX = 65536 };
+
+static struct place at(const char *pointer, unsigned line)
+{
+	return (struct place){ pointer, line, 3 };
+}
+
+static void test_error_json_members(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	(void)err_at(&e, INVALID_PROTOCOL, at("/taskRoles/a~1b", 4), "must be \"x\"");
+	error_json(&out, &e);
+	json_auto_t *json = json_loads(str_c(&out), 0, NULL);
+	const char *code;
+	const char *message;
+	const char *pointer;
+	int line;
+	int column;
+	assert_int_equal(json_unpack(json, "{s:s, s:s, s:[{s:s, s:i, s:i, s:s}]}", "code", &code,
+	                             "message", &message, "errors", "pointer", &pointer, "line",
+	                             &line, "column", &column, "message", &message),
+	                 0);
+	assert_string_equal(code, "InvalidProtocolError");
+	assert_string_equal(pointer, "/taskRoles/a~1b");
+	assert_int_equal(line, 4);
+	assert_int_equal(column, 3);
+}
+
+static void test_error_json_without_places(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	(void)err_set(&e, CONFLICT_JOB, "there");
+	error_json(&out, &e);
+	assert_string_equal(str_c(&out), "{\"code\":\"ConflictJobError\",\"message\":\"there\"}\n");
+}
+
+static void test_notes_text_few(void **state)
+{
+	(void)state;
+	NOTES_AUTO n = { 0 };
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	notes_add(&n, at("/a/b", 2), "is bad");
+	notes_add(&n, NOWHERE, "is worse");
+	notes_text(&out, &n);
+	assert_string_equal(str_c(&out), "line 2: a.b: is bad; is worse");
+}
+
+static void test_notes_text_many(void **state)
+{
+	(void)state;
+	NOTES_AUTO n = { 0 };
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	for (int i = 0; i < 25; i++)
+		notes_add(&n, NOWHERE, "n%d", i);
+	notes_text(&out, &n);
+	assert_string_equal(str_c(&out), "n0; n1; n2; and 22 more");
+}
+
+static void test_header_text_is_printable(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	header_text(&out, SPAN("a\r\nX: y\t\xc3\xa4"));
+	assert_string_equal(str_c(&out), "a??X: y???");
+	char text[1001];
+	memset(text, 'x', sizeof(text));
+	out.n = 0;
+	header_text(&out, (struct span){ text, 1000 });
+	assert_int_equal(out.n, 1000);
+	assert_true(out.p[999] == 'x');
+	out.n = 0;
+	header_text(&out, (struct span){ text, 1001 });
+	assert_int_equal(out.n, 1000);
+	assert_string_equal(str_c(&out) + 995, "xx...");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_error_json_members),
+		cmocka_unit_test(test_error_json_without_places),
+		cmocka_unit_test(test_notes_text_few),
+		cmocka_unit_test(test_notes_text_many),
+		cmocka_unit_test(test_header_text_is_printable),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* Headers that a proxy may read otherwise than we do, and requests that web pages make. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/http/framing.h"
+
+enum { PORT = 9186, BUFFER = 1024 };
+
+/* A header as a lenient libmicrohttpd holds it: "Name: value CR LF" with NULs for colon, CR and LF.
+ */
+struct head {
+	char text[BUFFER];
+	size_t n;
+	struct framing f;
+	const char *version;
+};
+
+static const char *put(struct head *h, const char *text, size_t n)
+{
+	const char *at = h->text + h->n;
+	memcpy(h->text + h->n, text, n);
+	h->n += n;
+	return at;
+}
+
+static void begin(struct head *h, const char *version)
+{
+	*h = (struct head){ 0 };
+	const char *method = put(h, "GET\0", 4);
+	const char *uri = put(h, "/a\0", 3);
+	h->version = put(h, version, strlen(version));
+	(void)put(h, "\0\0", 2);
+	framing_line(&h->f, &(struct framing_line){ method, uri, h->version, 2 });
+}
+
+/* After the empty line. */
+static const char *check_all(struct head *h)
+{
+	(void)put(h, "\0\0", 2);
+	return framing_check(&h->f, h->version, h->text + h->n);
+}
+
+static void add(struct head *h, const char *name, const char *value)
+{
+	const char *n = put(h, name, strlen(name));
+	(void)put(h, "\0 ", 2);
+	const char *v = put(h, value, strlen(value));
+	(void)put(h, "\0\0", 2);
+	framing_header(&h->f, (struct span){ n, strlen(name) }, (struct span){ v, strlen(value) });
+}
+
+/* Headers as NAME, VALUE, ..., NULL. */
+static const char *check(struct head *h, const char *version, const char *const *headers)
+{
+	begin(h, version);
+	for (; *headers; headers += 2)
+		add(h, headers[0], headers[1]);
+	return check_all(h);
+}
+
+#define CHECK(h, version, ...) check((h), (version), (const char *const[]){ __VA_ARGS__, NULL })
+
+static void test_framing_check_plain(void **state)
+{
+	(void)state;
+	struct head h;
+	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "Content-Length", "35", "X", ""));
+	assert_int_equal(h.f.length, 35);
+	assert_false(h.f.chunked);
+}
+
+static void test_framing_check_chunked(void **state)
+{
+	(void)state;
+	struct head h;
+	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "transfer-encoding", "Chunked"));
+	assert_true(h.f.chunked);
+}
+
+static void test_framing_check_no_header(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.0");
+	assert_null(check_all(&h));
+}
+
+static void test_framing_check_refused(void **state)
+{
+	(void)state;
+	static const char *const CASES[][5] = {
+		{ "Content-Length", "4", "Transfer-Encoding", "chunked" },
+		{ "Content-Length", "0", "content-length", "35" },
+		{ "Content-Length", "+5" },
+		{ "Content-Length", "-1" },
+		{ "Content-Length", "-0" },
+		{ "Content-Length", "5, 5" },
+		{ "Content-Length", "" },
+		{ "Content-Length", "18446744073709551621" },
+		{ "Transfer-Encoding", "chunked, chunked" },
+		{ "Transfer-Encoding", "gzip" },
+		{ "Host", "b" },
+		{ "Content-Length ", "5" },
+		{ "a b", "c" },
+		{ "", "c" },
+		{ "X", "a\rb" },
+		{ "X", "a\x7f" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct head h;
+		begin(&h, "HTTP/1.1");
+		add(&h, "Host", "a");
+		for (const char *const *header = CASES[i]; *header; header += 2)
+			add(&h, header[0], header[1]);
+		assert_non_null(check_all(&h));
+	}
+}
+
+static void test_framing_check_host(void **state)
+{
+	(void)state;
+	struct head h;
+	assert_non_null(CHECK(&h, "HTTP/1.1", "X", "a"));
+	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
+}
+
+static void test_framing_size(void **state)
+{
+	(void)state;
+	static char large[12000];
+	const struct span value = { large, sizeof(large) };
+	struct head h;
+	(void)CHECK(&h, "HTTP/1.1", "Host", "a");
+	assert_int_equal(framing_size(&h.f, 8192), SIZE_OK);
+	assert_int_equal(framing_size(&h.f, 8193), SIZE_LINE);
+	framing_header(&h.f, SPAN("X"), value);
+	assert_int_equal(framing_size(&h.f, 100), SIZE_OK);
+	assert_int_equal(framing_size(&h.f, 8000), SIZE_HEADERS);
+}
+
+/* Many small ones take as much as one that is large. */
+static void test_framing_size_many(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	for (size_t i = 0; i < 150; i++)
+		framing_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(framing_size(&h.f, 1), SIZE_OK);
+	for (size_t i = 0; i < 100; i++)
+		framing_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(framing_size(&h.f, 1), SIZE_HEADERS);
+}
+
+static void test_framing_check_version(void **state)
+{
+	(void)state;
+	struct head h;
+	assert_non_null(CHECK(&h, "HTTP/9.9", "Host", "a"));
+	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
+}
+
+/* The library moves the name of a folded header somewhere else. */
+static void test_framing_header_folded(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	const char *value = put(&h, "35\0\0", 4);
+	const char *name = put(&h, "Content-Length", 14);
+	framing_header(&h.f, (struct span){ name, 14 }, (struct span){ value, 2 });
+	assert_non_null(check_all(&h));
+}
+
+static void test_framing_header_nul_in_value(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	const char *name = put(&h, "Host\0 a\0b\0\0", 11);
+	framing_header(&h.f, (struct span){ name, 4 }, (struct span){ name + 6, 1 });
+	assert_non_null(check_all(&h));
+}
+
+/* A line ": x" looks like the empty one to the library. */
+static void test_framing_check_header_cut_short(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	add(&h, "Host", "a");
+	(void)put(&h, "\0 x\0\0", 5);
+	assert_non_null(framing_check(&h.f, h.version, h.text + h.n));
+}
+
+static void test_framing_header_bare_lf(void **state)
+{
+	(void)state;
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	add(&h, "Host", "a");
+	h.n--;
+	add(&h, "X", "b");
+	assert_non_null(check_all(&h));
+}
+
+static void test_framing_line(void **state)
+{
+	(void)state;
+	static const char TEXT[] = "GET\0 /a\0b\0HTTP/1.1\0\0";
+	static const struct framing_line LINES[] = {
+		{ TEXT, TEXT + 5, TEXT + 10, 4 },     /* two blanks before the path */
+		{ TEXT + 1, TEXT + 4, TEXT + 10, 2 }, /* a NUL in it */
+	};
+	for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+		struct framing f = { 0 };
+		framing_line(&f, &LINES[i]);
+		assert_non_null(f.wrong);
+	}
+}
+
+/* Of a strict library nothing but what it hands out is looked at: not where it lies. */
+static void test_framing_check_anywhere(void **state)
+{
+	(void)state;
+	struct framing f = { 0 };
+	framing_header(&f, SPAN("Host"), SPAN("a"));
+	framing_header(&f, SPAN("Content-Length"), SPAN("5"));
+	assert_null(framing_check(&f, "HTTP/1.1", NULL));
+	assert_int_equal(f.length, 5);
+	framing_header(&f, SPAN("X y"), SPAN("5"));
+	assert_non_null(framing_check(&f, "HTTP/1.1", NULL));
+}
+
+static void test_framing_library(void **state)
+{
+	(void)state;
+	assert_int_equal(framing_library(""), LIBRARY_REFUSED);
+	assert_int_equal(framing_library("0.9.74"), LIBRARY_REFUSED);
+	assert_int_equal(framing_library("0.9.75"), LIBRARY_LENIENT);
+	assert_int_equal(framing_library("0.9.77-1"), LIBRARY_LENIENT);
+	assert_int_equal(framing_library("1.0.0"), LIBRARY_STRICT);
+	assert_int_equal(framing_library("1.0.10"), LIBRARY_STRICT);
+	assert_int_equal(framing_library("1.1.0"), LIBRARY_NOT_TRIED);
+	assert_int_equal(framing_library("2.0"), LIBRARY_NOT_TRIED);
+}
+
+static void test_framing_target(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target, *host, *rest;
+		bool ok;
+	} CASES[] = {
+		{ "/a?http://b/c", NULL, "/a?http://b/c", true },
+		{ "http://a:1/b?c", "a:1", "/b?c", true },
+		{ "HTTPS://[::1]:1?c", "[::1]:1", "?c", true },
+		{ "http://a", "a", "", true },
+		{ "http://u@a/b", "u@a", "/b", false },
+		{ "http:///b", "", "/b", false },
+		{ "http:/b", NULL, "http:/b", true },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct span target = span_of(CASES[i].target);
+		struct span host = { 0 };
+		assert_int_equal(framing_target(&target, &host), CASES[i].ok);
+		assert_true(span_is(target, CASES[i].rest));
+		assert_true(CASES[i].host ? span_is(host, CASES[i].host) : !host.p);
+	}
+}
+
+static bool is_local(const char *host, const char *origin, const char *site)
+{
+	struct framing f = { 0 };
+	if (host)
+		f.value[HEADER_HOST] = span_of(host);
+	if (origin)
+		f.value[HEADER_ORIGIN] = span_of(origin);
+	if (site)
+		f.value[HEADER_FETCH_SITE] = span_of(site);
+	return framing_local(&f, "http", PORT) == NULL;
+}
+
+static void test_framing_local_host(void **state)
+{
+	(void)state;
+	assert_true(is_local("localhost:9186", NULL, NULL));
+	assert_true(is_local("127.0.0.1:9186", NULL, NULL));
+	assert_true(is_local("[::1]:9186", NULL, NULL));
+	assert_false(is_local(NULL, NULL, NULL));
+	assert_false(is_local("localhost", NULL, NULL));
+	assert_false(is_local("localhost:9187", NULL, NULL));
+	assert_false(is_local("localhost.evil.example:9186", NULL, NULL));
+}
+
+static void test_framing_local_origin(void **state)
+{
+	(void)state;
+	assert_true(is_local("localhost:9186", "http://localhost:9186", "same-origin"));
+	assert_false(is_local("localhost:9186", "https://localhost:9186", NULL));
+	assert_false(is_local("localhost:9186", "http://evil.example", NULL));
+	assert_false(is_local("localhost:9186", "null", NULL));
+	assert_false(is_local("localhost:9186", "", NULL));
+}
+
+static void test_framing_local_fetch_site(void **state)
+{
+	(void)state;
+	assert_true(is_local("localhost:9186", NULL, "none"));
+	assert_false(is_local("localhost:9186", NULL, "cross-site"));
+	assert_false(is_local("localhost:9186", NULL, "same-site"));
+}
+
+static enum body_type type_of(const char *type, const char *encoding)
+{
+	struct framing f = { 0 };
+	if (type)
+		f.value[HEADER_CONTENT_TYPE] = span_of(type);
+	if (encoding)
+		f.value[HEADER_CONTENT_ENCODING] = span_of(encoding);
+	return framing_body_type(&f);
+}
+
+static void test_framing_body_type(void **state)
+{
+	(void)state;
+	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("Text/Plain; charset=utf-8", "identity"), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("application/x-yaml ;a=b", NULL), BODY_TYPE_YAML);
+	assert_int_equal(type_of("application/JSON", NULL), BODY_TYPE_JSON);
+	assert_int_equal(type_of("application/x-www-form-urlencoded", NULL), BODY_TYPE_FORM);
+	assert_int_equal(type_of("text/", NULL), BODY_TYPE_REFUSED);
+	assert_int_equal(type_of("", NULL), BODY_TYPE_REFUSED);
+	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
+}
+
+static void test_request_id_ok(void **state)
+{
+	(void)state;
+	assert_true(request_id_ok(SPAN("a-1-B")));
+	assert_false(request_id_ok(SPAN("")));
+	assert_false(request_id_ok(SPAN("a b")));
+	assert_false(request_id_ok(
+	    SPAN("12345678901234567890123456789012345678901234567890123456789012345")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_framing_check_plain),
+		cmocka_unit_test(test_framing_check_chunked),
+		cmocka_unit_test(test_framing_check_no_header),
+		cmocka_unit_test(test_framing_check_refused),
+		cmocka_unit_test(test_framing_check_version),
+		cmocka_unit_test(test_framing_header_folded),
+		cmocka_unit_test(test_framing_header_nul_in_value),
+		cmocka_unit_test(test_framing_check_header_cut_short),
+		cmocka_unit_test(test_framing_header_bare_lf),
+		cmocka_unit_test(test_framing_line),
+		cmocka_unit_test(test_framing_check_anywhere),
+		cmocka_unit_test(test_framing_library),
+		cmocka_unit_test(test_framing_target),
+		cmocka_unit_test(test_framing_check_host),
+		cmocka_unit_test(test_framing_size),
+		cmocka_unit_test(test_framing_size_many),
+		cmocka_unit_test(test_framing_local_host),
+		cmocka_unit_test(test_framing_local_origin),
+		cmocka_unit_test(test_framing_local_fetch_site),
+		cmocka_unit_test(test_framing_body_type),
+		cmocka_unit_test(test_request_id_ok),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

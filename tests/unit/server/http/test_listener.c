@@ -1,0 +1,91 @@
+/* Addresses, and listeners that share one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "server/http/listener.h"
+
+static void assert_address(const char *text, const char *wanted, bool loopback)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(128);
+	struct address a;
+	assert_int_equal(address_parse("--listen", text, &a, &e), 0);
+	address_text(&out, &a);
+	assert_string_equal(str_c(&out), wanted);
+	assert_int_equal(address_is_loopback(&a), loopback);
+}
+
+static void test_address_parse(void **state)
+{
+	(void)state;
+	assert_address("127.0.0.1:9186", "127.0.0.1:9186", true);
+	assert_address("127.9.9.9:0", "127.9.9.9:0", true);
+	assert_address("localhost:80", "127.0.0.1:80", true);
+	assert_address("[::1]:9186", "[::1]:9186", true);
+	assert_address(":9186", "0.0.0.0:9186", false);
+	assert_address("0.0.0.0:1", "0.0.0.0:1", false);
+	assert_address("[::]:1", "[::]:1", false);
+	/* Loopback in the clothes of IPv6 is not taken for it. */
+	assert_address("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", false);
+}
+
+static void test_address_parse_refused(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = { "",
+		                             "9186",
+		                             "a:b",
+		                             "127.0.0.1",
+		                             "127.0.0.1:65536",
+		                             "127.0.0.1:-1",
+		                             "example.com:80",
+		                             "127.1:80" };
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+		ERR_AUTO e = { 0 };
+		struct address a;
+		assert_int_equal(address_parse("--listen", TEXTS[i], &a, &e), -1);
+	}
+}
+
+static void test_listeners_open_shares_a_port(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct address a;
+	int fds[3];
+	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &a, &e), 0);
+	assert_int_equal(listeners_open(&a, fds, 3, &e), 0);
+	assert_int_not_equal(address_port(&a), 0);
+	for (size_t i = 0; i < 3; i++)
+		(void)close(fds[i]);
+}
+
+static void test_listeners_open_taken(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct address a;
+	int fd;
+	int other;
+	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &a, &e), 0);
+	assert_int_equal(listeners_open(&a, &fd, 1, &e), 0);
+	assert_int_equal(listeners_open(&a, &other, 1, &e), -1);
+	assert_non_null(strstr(err_msg(&e), "already in use"));
+	(void)close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_address_parse),
+		cmocka_unit_test(test_address_parse_refused),
+		cmocka_unit_test(test_listeners_open_shares_a_port),
+		cmocka_unit_test(test_listeners_open_taken),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

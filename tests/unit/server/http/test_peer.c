@@ -1,0 +1,172 @@
+/* Addresses of clients and networks of proxies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+
+#include "server/http/peer.h"
+
+static void assert_peer(const char *text, const char *wanted)
+{
+	struct peer p;
+	char out[46];
+	assert_true(peer_parse(span_of(text), &p));
+	peer_text(&p, out);
+	assert_string_equal(out, wanted);
+}
+
+static void test_peer_parse(void **state)
+{
+	(void)state;
+	assert_peer("10.1.2.3", "10.1.2.3");
+	assert_peer("10.1.2.3:4567", "10.1.2.3");
+	assert_peer("::ffff:10.1.2.3", "10.1.2.3");
+	assert_peer("[::ffff:10.1.2.3]:80", "10.1.2.3");
+	assert_peer("2001:DB8::1", "2001:db8::1");
+	assert_peer("[2001:db8::1]", "2001:db8::1");
+	assert_peer("[2001:db8::1]:443", "2001:db8::1");
+	assert_peer("::", "::");
+}
+
+static void test_peer_parse_refused(void **state)
+{
+	(void)state;
+	static const struct span TEXTS[] = {
+		SPAN(""),
+		SPAN("unknown"),
+		SPAN("_hidden"),
+		SPAN("10.1.2"),
+		SPAN("10.1.2.3:"),
+		SPAN("10.1.2.3:x"),
+		SPAN("10.1.2.3:65536"),
+		SPAN("10.1.2.300"),
+		SPAN("[10.1.2.3]"),
+		SPAN("[::1"),
+		SPAN("::1]"),
+		SPAN("[::1]80"),
+		SPAN("[::1]:"),
+		SPAN("fe80::1%eth0"),
+		SPAN("10.1.2.3\0"),
+		SPAN(" 10.1.2.3"),
+		SPAN("[]"),
+		SPAN(":"),
+		SPAN("10.1.2.3 , x"),
+		SPAN("01.2.3.4"),
+		SPAN("1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc"),
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+		struct peer p;
+		if (peer_parse(TEXTS[i], &p))
+			fail_msg("%s was taken", TEXTS[i].p);
+	}
+}
+
+static void test_peer_of(void **state)
+{
+	(void)state;
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in other = { .sin_family = AF_UNIX };
+	struct peer a;
+	struct peer b;
+	v4.sin_addr.s_addr = htonl(0x0a010203);
+	assert_true(peer_parse(SPAN("::ffff:10.1.2.3"), &b));
+	memcpy(&v6.sin6_addr, b.b, PEER_BYTES);
+	assert_true(peer_of((const struct sockaddr *)&v4, &a));
+	assert_memory_equal(a.b, b.b, PEER_BYTES);
+	assert_true(peer_of((const struct sockaddr *)&v6, &a));
+	assert_memory_equal(a.b, b.b, PEER_BYTES);
+	assert_false(peer_of((const struct sockaddr *)&other, &a));
+}
+
+static bool same_client(const char *one, const char *other)
+{
+	struct peer a;
+	struct peer b;
+	assert_true(peer_parse(span_of(one), &a));
+	assert_true(peer_parse(span_of(other), &b));
+	return span_eq(peer_key(&a), peer_key(&b));
+}
+
+static void test_peer_key(void **state)
+{
+	(void)state;
+	assert_true(same_client("10.0.0.1", "::ffff:10.0.0.1"));
+	assert_false(same_client("10.0.0.1", "10.0.0.2"));
+	assert_true(same_client("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
+	assert_false(same_client("2001:db8:1:2::1", "2001:db8:1:3::1"));
+	/* The first 64 bits of all of IPv4 are those of ::. */
+	assert_false(same_client("0.0.0.0", "::"));
+}
+
+static bool has(const char *networks, const char *address)
+{
+	ERR_AUTO e = { 0 };
+	struct networks all;
+	struct peer p;
+	assert_int_equal(networks_parse(span_of(networks), &all, &e), 0);
+	assert_true(peer_parse(span_of(address), &p));
+	return networks_have(&all, &p);
+}
+
+static void test_networks_have(void **state)
+{
+	(void)state;
+	assert_false(has("", "10.0.0.1"));
+	assert_true(has("10.0.0.1", "10.0.0.1"));
+	assert_false(has("10.0.0.1", "10.0.0.2"));
+	assert_true(has("10.0.0.0/8", "10.255.0.1"));
+	assert_true(has("10.0.0.0/8", "::ffff:10.255.0.1"));
+	assert_false(has("10.0.0.0/8", "11.0.0.1"));
+	assert_true(has("10.0.0.0/9", "10.127.0.1"));
+	assert_false(has("10.0.0.0/9", "10.128.0.1"));
+	assert_true(has("0.0.0.0/0", "192.0.2.1"));
+	assert_false(has("0.0.0.0/0", "2001:db8::1"));
+	assert_true(has(" 192.0.2.1 , fd00::/8,", "fd12::1"));
+	assert_true(has("::ffff:10.0.0.0/104", "10.1.1.1"));
+	assert_true(has("::/0", "10.1.1.1"));
+}
+
+static void test_networks_parse_refused(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = {
+		"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.1/8",   "x",           "10.0.0.0/",
+		"fd00::/129",  "localhost",   "10.0.0.0/8/8", "10.0.0.1:80", "*"
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+		ERR_AUTO e = { 0 };
+		struct networks all;
+		assert_int_equal(networks_parse(span_of(TEXTS[i]), &all, &e), -1);
+		assert_int_equal(e.http, 400);
+		assert_non_null(strstr(err_msg(&e), TEXTS[i]));
+	}
+}
+
+static void test_networks_parse_too_many(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	STR_AUTO text = STR_INIT(4096);
+	struct networks all;
+	for (unsigned i = 0; i <= NETWORKS_MAX; i++)
+		str_printf(&text, "10.0.0.%u,", i);
+	assert_int_equal(networks_parse(str_view(&text), &all, &e), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_peer_parse),
+		cmocka_unit_test(test_peer_parse_refused),
+		cmocka_unit_test(test_peer_of),
+		cmocka_unit_test(test_peer_key),
+		cmocka_unit_test(test_networks_have),
+		cmocka_unit_test(test_networks_parse_refused),
+		cmocka_unit_test(test_networks_parse_too_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* Token buckets: how many pass, when there is one again, and what a table that is full does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "server/http/rate.h"
+
+/* Any time of a monotonic clock. */
+#define START INT64_C(123456789)
+
+static int64_t take(struct rate *r, const char *key, int64_t after_ms)
+{
+	return rate_take(r, span_of(key), START + after_ms);
+}
+
+static void test_rate_take_burst(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(10, 60, 4);
+	for (size_t i = 0; i < 10; i++)
+		assert_int_equal(take(r, "a", 0), 0);
+	assert_int_equal(take(r, "a", 0), 6);
+	rate_free(r);
+}
+
+static void test_rate_take_again_when_said(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(2, 10, 4);
+	assert_int_equal(take(r, "a", 0), 0);
+	assert_int_equal(take(r, "a", 0), 0);
+	assert_int_equal(take(r, "a", 0), 5);
+	assert_int_equal(take(r, "a", 4000), 1);
+	assert_int_equal(take(r, "a", 5000), 0);
+	assert_int_equal(take(r, "a", 5000), 5);
+	rate_free(r);
+}
+
+/* Who is refused pays nothing: asking all the time does not put it off. */
+static void test_rate_take_refused_is_free(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(1, 10, 4);
+	assert_int_equal(take(r, "a", 0), 0);
+	for (int64_t ms = 0; ms < 10000; ms += 10)
+		assert_true(take(r, "a", ms) > 0);
+	assert_int_equal(take(r, "a", 10000), 0);
+	rate_free(r);
+}
+
+/* What was not used is not saved up beyond the depth of the bucket. */
+static void test_rate_take_full_is_full(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(3, 3, 4);
+	assert_int_equal(take(r, "a", 0), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(take(r, "a", 1000000), 0);
+	assert_int_equal(take(r, "a", 1000000), 1);
+	rate_free(r);
+}
+
+static void test_rate_take_rate_over_time(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(600, 60, 4);
+	size_t passed = 0;
+	for (int64_t ms = 0; ms < 600000; ms += 7)
+		passed += take(r, "a", ms) == 0;
+	/* A bucket full, and ten minutes of 600 each. */
+	assert_in_range(passed, 600 + 5990, 600 + 6000);
+	rate_free(r);
+}
+
+static void test_rate_take_keys_are_apart(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(1, 60, 4);
+	assert_int_equal(take(r, "a", 0), 0);
+	assert_int_equal(take(r, "b", 0), 0);
+	assert_int_equal(take(r, "", 0), 0);
+	assert_int_equal(rate_take(r, SPAN("a\0"), START), 0);
+	assert_int_equal(take(r, "a", 0), 60);
+	rate_free(r);
+}
+
+static void test_rate_take_no_limit(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(0, 60, 4);
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(take(r, "a", 0), 0);
+	rate_free(r);
+	rate_free(NULL);
+}
+
+/* More than one per nanosecond cannot be told apart from no limit, but must not divide by 0. */
+static void test_rate_take_extremes(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(10000000, 60, 4);
+	assert_int_equal(take(r, "a", 0), 0);
+	rate_free(r);
+	r = rate_new(1, 3600, 1);
+	assert_int_equal(take(r, "a", 0), 0);
+	assert_int_equal(take(r, "a", 0), 3600);
+	rate_free(r);
+}
+
+static void test_rate_take_long_key(void **state)
+{
+	(void)state;
+	char key[3 * RATE_KEY];
+	struct rate *r = rate_new(1, 60, 4);
+	memset(key, 'a', sizeof(key));
+	assert_int_equal(rate_take(r, (struct span){ key, sizeof(key) }, START), 0);
+	assert_int_equal(rate_take(r, (struct span){ key, RATE_KEY }, START), 60);
+	rate_free(r);
+}
+
+static void test_rate_take_oldest_gives_way(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(1, 60, 3);
+	(void)take(r, "a", 0);
+	(void)take(r, "b", 0);
+	(void)take(r, "c", 0);
+	assert_true(take(r, "a", 0) > 0); /* seen just now */
+	(void)take(r, "d", 0);            /* b goes */
+	assert_true(take(r, "a", 0) > 0);
+	assert_true(take(r, "c", 0) > 0);
+	assert_true(take(r, "d", 0) > 0);
+	assert_int_equal(take(r, "b", 0), 0);
+	rate_free(r);
+}
+
+static int64_t resident_kib(void)
+{
+	struct rusage usage;
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_maxrss;
+}
+
+/* A million addresses cost no more than the table has room for. */
+static void test_rate_take_million_keys(void **state)
+{
+	(void)state;
+	struct rate *r = rate_new(600, 60, 4096);
+	for (size_t i = 0; i < 8192; i++)
+		(void)rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START);
+	int64_t before = resident_kib();
+	for (size_t i = 0; i < 1000000; i++)
+		assert_int_equal(rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START),
+		                 0);
+	assert_in_range(resident_kib() - before, 0, 512);
+	rate_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rate_take_burst),
+		cmocka_unit_test(test_rate_take_again_when_said),
+		cmocka_unit_test(test_rate_take_refused_is_free),
+		cmocka_unit_test(test_rate_take_full_is_full),
+		cmocka_unit_test(test_rate_take_rate_over_time),
+		cmocka_unit_test(test_rate_take_keys_are_apart),
+		cmocka_unit_test(test_rate_take_no_limit),
+		cmocka_unit_test(test_rate_take_extremes),
+		cmocka_unit_test(test_rate_take_long_key),
+		cmocka_unit_test(test_rate_take_oldest_gives_way),
+		cmocka_unit_test(test_rate_take_million_keys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

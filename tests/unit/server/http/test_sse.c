@@ -1,0 +1,45 @@
+/* Server-sent events as text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/http/sse.h"
+
+static void test_sse_event(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(1024);
+	sse_event(&out, "job", 7, SPAN("{\"a\":1}"));
+	sse_event(&out, "reset", 0, SPAN("{}"));
+	sse_end(&out, "lifetime");
+	assert_string_equal(str_c(&out), "id: 7\nevent: job\ndata: {\"a\":1}\n\n"
+	                                 "event: reset\ndata: {}\n\n"
+	                                 "event: end\ndata: {\"reason\":\"lifetime\"}\n\n");
+}
+
+static void test_sse_gone(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(1024);
+	struct cached *job = cached_new(
+	    SPAN("{\"metadata\":{\"name\":\"x\",\"uid\":\"u\",\"labels\":{\"userName\":\"alice\"},"
+	         "\"annotations\":{\"jobName\":\"a\\nb\"}}}"));
+	assert_non_null(job);
+	sse_gone(&out, job);
+	/* One line, whatever the names are. */
+	assert_string_equal(str_c(&out),
+	                    "event: gone\ndata: {\"name\":\"a\\nb\",\"username\":\"alice\"}\n\n");
+	cached_drop(job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sse_event),
+		cmocka_unit_test(test_sse_gone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* Certificates and keys in files: what is taken, and what a reload keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <gnutls/abstract.h>
+#include <gnutls/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/http/tls.h"
+
+enum { PEM_MAX = 8192, HUNDRED_DAYS_S = 100 * 86400 };
+
+/* Two certificates that signed themselves, and their keys. */
+static struct pair {
+	char cert[PEM_MAX], key[PEM_MAX];
+} one, two;
+static char folder[64], cert_file[96], key_file[96];
+
+static void write_text(const char *file, const char *text)
+{
+	/* A new file each time, as tools do it, so that the time stamps differ in any case. */
+	(void)unlink(file);
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(close(fd), 0);
+}
+
+static void install(const char *cert, const char *key)
+{
+	write_text(cert_file, cert);
+	write_text(key_file, key);
+}
+
+static void make_pair(struct pair *p, unsigned char serial)
+{
+	gnutls_x509_privkey_t key = NULL;
+	gnutls_x509_crt_t crt = NULL;
+	size_t n = sizeof(p->cert) - 1;
+	assert_int_equal(gnutls_x509_privkey_init(&key), 0);
+	assert_int_equal(gnutls_x509_crt_init(&crt), 0);
+	assert_int_equal(
+	    gnutls_x509_privkey_generate(key, GNUTLS_PK_EC,
+	                                 GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
+	    0);
+	assert_int_equal(gnutls_x509_crt_set_version(crt, 3), 0);
+	assert_int_equal(gnutls_x509_crt_set_serial(crt, &serial, 1), 0);
+	assert_int_equal(gnutls_x509_crt_set_dn(crt, "CN=localhost", NULL), 0);
+	assert_int_equal(gnutls_x509_crt_set_activation_time(crt, time(NULL) - 60), 0);
+	assert_int_equal(gnutls_x509_crt_set_expiration_time(crt, time(NULL) + HUNDRED_DAYS_S), 0);
+	assert_int_equal(gnutls_x509_crt_set_key(crt, key), 0);
+	assert_int_equal(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
+	assert_int_equal(gnutls_x509_crt_export(crt, GNUTLS_X509_FMT_PEM, p->cert, &n), 0);
+	n = sizeof(p->key) - 1;
+	assert_int_equal(gnutls_x509_privkey_export(key, GNUTLS_X509_FMT_PEM, p->key, &n), 0);
+	gnutls_x509_crt_deinit(crt);
+	gnutls_x509_privkey_deinit(key);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	(void)snprintf(folder, sizeof(folder), "/tmp/rest-lit-tls-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(cert_file, sizeof(cert_file), "%s/cert", folder);
+	(void)snprintf(key_file, sizeof(key_file), "%s/key", folder);
+	make_pair(&one, 1);
+	make_pair(&two, 2);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	(void)unlink(cert_file);
+	(void)unlink(key_file);
+	return rmdir(folder);
+}
+
+static int serial_of(struct tls *t)
+{
+	unsigned n;
+	unsigned char serial[20];
+	size_t serial_n = sizeof(serial);
+	gnutls_x509_crt_t crt = NULL;
+	struct tls_chain *c = tls_hold(t);
+	assert_int_equal(gnutls_pcert_export_x509(tls_chain_certs(c, &n), &crt), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(gnutls_x509_crt_get_serial(crt, serial, &serial_n), 0);
+	gnutls_x509_crt_deinit(crt);
+	tls_drop(c);
+	return serial[serial_n - 1];
+}
+
+static struct tls *open_one(void)
+{
+	ERR_AUTO e = { 0 };
+	install(one.cert, one.key);
+	struct tls *t = tls_new(cert_file, key_file, &e);
+	assert_non_null(t);
+	return t;
+}
+
+static void test_tls_new(void **state)
+{
+	(void)state;
+	struct tls *t = open_one();
+	assert_int_equal(serial_of(t), 1);
+	assert_null(tls_warning(t));
+	tls_free(t);
+}
+
+static void assert_refused(const char *cert, const char *key, const char *word)
+{
+	ERR_AUTO e = { 0 };
+	install(cert, key);
+	assert_null(tls_new(cert_file, key_file, &e));
+	assert_int_equal(e.http, 400);
+	assert_non_null(strstr(err_msg(&e), word));
+}
+
+static void test_tls_new_refused(void **state)
+{
+	(void)state;
+	assert_refused(one.cert, two.key, "is not the key of");
+	assert_refused("", one.key, "no certificate");
+	assert_refused(one.key, one.key, "no certificate");
+	assert_refused(one.cert, "", "no private key");
+	assert_refused(one.cert, one.cert, "no private key");
+}
+
+static void test_tls_refresh_same(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct tls *t = open_one();
+	assert_int_equal(tls_refresh(t, false, &e), 0);
+	assert_int_equal(tls_refresh(t, true, &e), 1);
+	tls_free(t);
+}
+
+static void test_tls_refresh_new(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct tls *t = open_one();
+	struct tls_chain *held = tls_hold(t);
+	install(two.cert, two.key);
+	assert_int_equal(tls_refresh(t, false, &e), 1);
+	assert_int_equal(serial_of(t), 2);
+	/* Who has the old one may use it, even when all else is gone. */
+	tls_free(t);
+	unsigned n;
+	assert_non_null(tls_chain_certs(held, &n));
+	assert_non_null(tls_chain_key(held));
+	tls_drop(held);
+}
+
+/* A kubelet that swaps its directory between two reads, or a tool that writes one file after the
+ * other. */
+static void test_tls_refresh_half(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	ERR_AUTO again = { 0 };
+	struct tls *t = open_one();
+	write_text(cert_file, two.cert);
+	assert_int_equal(tls_refresh(t, false, &e), -1);
+	assert_int_equal(serial_of(t), 1);
+	/* It is said once. */
+	assert_int_equal(tls_refresh(t, false, &again), 0);
+	write_text(key_file, two.key);
+	assert_int_equal(tls_refresh(t, false, &again), 1);
+	assert_int_equal(serial_of(t), 2);
+	tls_free(t);
+}
+
+static void test_tls_refresh_gone(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct tls *t = open_one();
+	assert_int_equal(unlink(key_file), 0);
+	assert_int_equal(tls_refresh(t, false, &e), -1);
+	assert_int_equal(serial_of(t), 1);
+	tls_free(t);
+}
+
+static void test_tls_warning_open_key(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct tls *t = open_one();
+	assert_int_equal(chmod(key_file, 0604), 0);
+	assert_int_equal(tls_refresh(t, false, &e), 1);
+	assert_non_null(strstr(tls_warning(t), "may read it"));
+	/* In a pod the files of Secrets are. */
+	/* One thread; a good name. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+	(void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	assert_int_equal(tls_refresh(t, true, &e), 1);
+	assert_null(tls_warning(t));
+	/* The same. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+	(void)unsetenv("KUBERNETES_SERVICE_HOST");
+	tls_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tls_new),
+		cmocka_unit_test(test_tls_new_refused),
+		cmocka_unit_test(test_tls_refresh_same),
+		cmocka_unit_test(test_tls_refresh_new),
+		cmocka_unit_test(test_tls_refresh_half),
+		cmocka_unit_test(test_tls_refresh_gone),
+		cmocka_unit_test(test_tls_warning_open_key),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,152 @@
+/* The thread for slow work. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <semaphore.h>
+
+#include "server/http/worker.h"
+
+struct work {
+	sem_t *gate; /* waits here; NULL: at once */
+	sem_t *started;
+	bool ran, done, done_ran;
+	unsigned place; /* when it was done */
+};
+
+static unsigned places;
+
+static void run(void *arg)
+{
+	struct work *w = arg;
+	if (w->started)
+		(void)sem_post(w->started);
+	while (w->gate && sem_wait(w->gate) != 0)
+		;
+	w->ran = true;
+}
+
+static void done(void *arg, bool ran)
+{
+	struct work *w = arg;
+	assert_false(w->done);
+	w->done = true;
+	w->done_ran = ran;
+	w->place = places++;
+}
+
+static struct worker *worker;
+static sem_t gate, started;
+
+static int set_up(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	places = 0;
+	worker = worker_new(&e);
+	return worker && sem_init(&gate, 0, 0) == 0 && sem_init(&started, 0, 0) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	worker_free(worker);
+	return sem_destroy(&gate) | sem_destroy(&started);
+}
+
+static struct worker_inbox *inbox(void)
+{
+	ERR_AUTO e = { 0 };
+	struct worker_inbox *in = worker_inbox_new(worker, &e);
+	assert_non_null(in);
+	return in;
+}
+
+static void turn(struct worker_inbox *in)
+{
+	struct pollfd fd = { .fd = worker_inbox_fd(in), .events = POLLIN };
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	worker_inbox_turn(in);
+}
+
+static void test_work_is_done_and_told(void **state)
+{
+	(void)state;
+	struct work w = { 0 };
+	struct worker_inbox *in = inbox();
+	assert_true(worker_do(in, run, done, &w));
+	while (!w.done)
+		turn(in);
+	assert_true(w.ran && w.done_ran);
+	worker_inbox_free(in);
+}
+
+static void test_in_the_order_of_asking(void **state)
+{
+	(void)state;
+	struct work w[WORKER_QUEUE] = { 0 };
+	struct worker_inbox *in = inbox();
+	for (size_t i = 0; i < WORKER_QUEUE; i++)
+		assert_true(worker_do(in, run, done, &w[i]));
+	while (!w[WORKER_QUEUE - 1].done)
+		turn(in);
+	for (unsigned i = 0; i < WORKER_QUEUE; i++)
+		assert_int_equal(w[i].place, i);
+	worker_inbox_free(in);
+}
+
+static void test_a_full_queue_takes_no_more(void **state)
+{
+	(void)state;
+	struct work first = { .gate = &gate, .started = &started };
+	struct work w[WORKER_QUEUE] = { 0 };
+	struct work more = { 0 };
+	struct worker_inbox *in = inbox();
+	assert_true(worker_do(in, run, done, &first));
+	assert_int_equal(sem_wait(&started), 0);
+	for (size_t i = 0; i < WORKER_QUEUE; i++)
+		assert_true(worker_do(in, run, done, &w[i]));
+	assert_false(worker_do(in, run, done, &more));
+	assert_int_equal(sem_post(&gate), 0);
+	while (!w[WORKER_QUEUE - 1].done)
+		turn(in);
+	assert_false(more.done);
+	worker_inbox_free(in);
+}
+
+/* What runs is waited for, what is queued is told that it did not run, others' work goes on. */
+static void test_an_inbox_goes(void **state)
+{
+	(void)state;
+	struct work first = { .gate = &gate, .started = &started };
+	struct work queued = { 0 };
+	struct work others = { 0 };
+	struct worker_inbox *in = inbox();
+	struct worker_inbox *other = inbox();
+	assert_true(worker_do(in, run, done, &first));
+	assert_int_equal(sem_wait(&started), 0);
+	assert_true(worker_do(in, run, done, &queued));
+	assert_true(worker_do(other, run, done, &others));
+	assert_int_equal(sem_post(&gate), 0);
+	worker_inbox_free(in);
+	assert_true(first.done && first.done_ran && queued.done);
+	assert_int_equal(queued.done_ran, queued.ran);
+	while (!others.done)
+		turn(other);
+	assert_true(others.done_ran);
+	worker_inbox_free(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_work_is_done_and_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_in_the_order_of_asking, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_full_queue_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_inbox_goes, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* Attempts that are over: what is written of them, and what is believed when it is read back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/embed.h"
+#include "base/json/scan.h"
+#include "server/cluster/history_text.h"
+
+EMBED(waiting, "tests/data/frameworks/17-retry-waiting.json");
+EMBED(posted, "tests/data/frameworks/00-posted.json");
+EMBED(large, "tests/data/frameworks/23-compressed-1600-tasks.json");
+
+enum { TEXT_MAX = 4 << 20, MUCH = 256 << 10 };
+
+struct kept {
+	struct arena a;
+	struct str out;
+	char uid[64];
+	struct span status; /* that it was written of */
+};
+
+/* What is written of a Framework; false if nothing is. */
+static bool keep(struct kept *k, struct span text, size_t max)
+{
+	struct cached *job = cached_new(text);
+	struct span doc;
+	*k = (struct kept){ .out = STR_INIT(TEXT_MAX) };
+	assert_non_null(job);
+	assert_true(cached_doc(job, &k->a, &doc));
+	k->status = scan_path(doc, "status", "attemptStatus");
+	(void)snprintf(k->uid, sizeof(k->uid), "%s", job->uid);
+	bool written = history_write(&k->out, job, doc, max, &k->a);
+	cached_drop(job);
+	return written;
+}
+
+static bool read_back(const struct kept *k, int64_t attempt, struct arena *a, struct span *status)
+{
+	return history_read(str_view(&k->out), k->uid, attempt, a, status);
+}
+
+static void done(struct kept *k)
+{
+	str_done(&k->out);
+	arena_done(&k->a);
+}
+
+static void test_name(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	assert_string_equal(history_name(&a, "abc", 12), "abc-attempt-12");
+}
+
+static void test_read_back(void **state)
+{
+	(void)state;
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	assert_true(read_back(&k, 0, &k.a, &read));
+	assert_true(span_eq(read, k.status));
+	/* Another attempt, or another Framework of the same name. */
+	assert_false(read_back(&k, 1, &k.a, &read));
+	assert_false(history_read(str_view(&k.out), "another", 0, &k.a, &read));
+	assert_false(history_read(SPAN("{}"), k.uid, 0, &k.a, &read));
+	assert_false(history_read(SPAN("{"), k.uid, 0, &k.a, &read));
+	done(&k);
+}
+
+static void test_owner(void **state)
+{
+	(void)state;
+	struct kept k;
+	const char *kind = NULL;
+	const char *owner = NULL;
+	int immutable = 0;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	json_auto_t *v = json_loadb(k.out.p, k.out.n, JSON_REJECT_DUPLICATES, NULL);
+	assert_int_equal(json_unpack(v, "{s:s, s:b, s:{s:[{s:s}]}}", "kind", &kind, "immutable",
+	                             &immutable, "metadata", "ownerReferences", "uid", &owner),
+	                 0);
+	assert_string_equal(kind, "ConfigMap");
+	assert_string_equal(owner, k.uid);
+	assert_true(immutable);
+	done(&k);
+}
+
+static void test_nothing_there(void **state)
+{
+	(void)state;
+	struct kept k;
+	assert_false(keep(&k, EMBEDDED(posted), MUCH));
+	assert_int_equal(k.out.n, 0);
+	done(&k);
+}
+
+/* What is too large loses its tasks, and stays readable. */
+static void test_too_large(void **state)
+{
+	(void)state;
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(large), 4096));
+	assert_true(k.out.n < 8192);
+	assert_true(read_back(&k, 0, &k.a, &read));
+	assert_int_equal(scan_type(scan_get(read, "taskRoleStatuses")), SCAN_NONE);
+	assert_int_equal(scan_type(scan_get(read, "id")), SCAN_NUMBER);
+	done(&k);
+}
+
+/* Damaged in one place or the other, it is refused or the same; never more. */
+static void test_damaged(void **state)
+{
+	(void)state;
+	struct kept k;
+	struct span read;
+	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
+	for (size_t i = 0; i < k.out.n; i += 7) {
+		ARENA_AUTO a = { 0 };
+		char was = k.out.p[i];
+		k.out.p[i] = was == 'A' ? 'B' : 'A';
+		if (read_back(&k, 0, &a, &read))
+			assert_true(span_eq(read, k.status));
+		k.out.p[i] = was;
+	}
+	done(&k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_name),      cmocka_unit_test(test_read_back),
+		cmocka_unit_test(test_owner),     cmocka_unit_test(test_nothing_there),
+		cmocka_unit_test(test_too_large), cmocka_unit_test(test_damaged),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* What was submitted, as JSON, without secrets, whoever has stored it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/jobs/job_config.h"
+
+static const struct {
+	const char *text, *json; /* NULL: it is no job */
+} ROWS[] = {
+	{ "{}", "{}" },
+	{ "a: 1\nb: [x, '1', 1.10, 0x10, true, ~, 2001-02-03]\n",
+	  "{\"a\":1,\"b\":[\"x\",\"1\",1.1,16,true,null,\"2001-02-03\"]}" },
+	{ "{\"n\": 9007199254740993, \"f\": 1e21, \"z\": 1.0} // as JavaScript has it",
+	  "{\"n\":9007199254740992,\"f\":1e+21,\"z\":1}" },
+	{ "a: &x {k: v}\nb: *x\n", "{\"a\":{\"k\":\"v\"},\"b\":{\"k\":\"v\"}}" },
+	{ "secrets: {password: hunter2}\nname: x\n", "{\"secrets\":\"******\",\"name\":\"x\"}" },
+	{ "secrets: \"******\"\n", "{\"secrets\":\"******\"}" },
+	{ "secrets: ~\n", "{\"secrets\":\"******\"}" },
+	{ "a: {secrets: shown}\n", "{\"a\":{\"secrets\":\"shown\"}}" },
+	{ "prerequisites: [{auth: {username: u, password: p, registryuri: r, x: ~}}]",
+	  "{\"prerequisites\":[{\"auth\":{\"username\":\"******\",\"password\":\"******\","
+	  "\"registryuri\":\"r\",\"x\":null}}]}" },
+	{ "prerequisites: [{auth: {password: <% $secrets.p %>, y: <% $parameters.p %>, z: {a: "
+	  "b}}}]",
+	  "{\"prerequisites\":[{\"auth\":{\"password\":\"<% $secrets.p %>\",\"y\":\"******\","
+	  "\"z\":\"******\"}}]}" },
+	{ "prerequisites: [{auth: hunter2, name: n}, 7]",
+	  "{\"prerequisites\":[{\"auth\":\"******\",\"name\":\"n\"},7]}" },
+	{ "prerequisites: {auth: hunter2, i: 1}",
+	  "{\"prerequisites\":{\"auth\":\"******\",\"i\":1}}" },
+	{ "prerequisites: text", "{\"prerequisites\":\"text\"}" },
+	{ "", NULL },
+	{ "[1]", NULL },
+	{ "text", NULL },
+	{ "a: [", NULL },
+	{ "\xff", NULL },
+};
+
+static void test_config(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO out = STR_INIT(1000);
+		bool good = config_json(&out, span_of(ROWS[i].text), &a);
+		assert_int_equal(good, ROWS[i].json != NULL);
+		if (good)
+			assert_string_equal(str_c(&out), ROWS[i].json);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_config),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* Parts of a job in full: ports, and diagnostics.  The whole is compared in tests/http/details.py.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/jobs/job_detail.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define HASHED                                                                                     \
+	"\"{\\\"schedulePortStart\\\":15000,\\\"schedulePortEnd\\\":40000,\\\"ports\\\":"          \
+	"{\\\"ssh\\\":{\\\"count\\\":1},\\\"http\\\":{\\\"count\\\":1}}}\""
+
+/* Those of the first row were computed by OpenPAI itself. */
+static void test_ports(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *annotation, *pod;
+		int64_t index;
+		const char *want;
+	} CASES[] = {
+		{ HASHED, "5d1c4fb3-01af-4b6a-93a8-133ec484aa99", 0,
+		  "{\"ssh\":\"25542\",\"http\":\"23230\"}" },
+		{ HASHED, "", 0, "{}" },
+		{ HASHED, "x", -1, "{}" },
+		{ "\"{\\\"a\\\":{\\\"start\\\":100,\\\"count\\\":2}}\"", "x", 3,
+		  "{\"a\":\"106,107\"}" },
+		{ "\"{\\\"a\\\":{\\\"start\\\":65534,\\\"count\\\":3}}\"", "x", 0,
+		  "{\"a\":\"65534,65535\"}" },
+		{ "\"{\\\"a\\\":{\\\"count\\\":2}}\"", "x", 3, "{}" },
+		{ "\"{\\\"a\\\":7,\\\"b\\\":{\\\"start\\\":1,\\\"count\\\":1},\\\"b\\\":{"
+		  "\\\"start\\\":2,"
+		  "\\\"count\\\":1}}\"",
+		  "x", 0, "{\"b\":\"1\"}" },
+		{ "\"{\"", "x", 0, "{}" },
+		{ "7", "x", 0, "{}" },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO out = STR_INIT(1000);
+		struct shower w = shower_of(&out, NULL, &a);
+		struct ports p = ports_read(span_of(CASES[i].annotation), &a);
+		show_ports(&w, &p, span_of(CASES[i].pod), CASES[i].index);
+		assert_string_equal(str_c(&out), CASES[i].want);
+	}
+}
+
+#define REPORT "[PAI_RUNTIME_ERROR_START]\\\\nexitCode: 1\\\\nname: x\\\\n[PAI_RUNTIME_ERROR_END]"
+
+static void test_diagnostics(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *summary, *runtime; /* NULL: none */
+	} CASES[] = {
+		{ "null", NULL, NULL },
+		{ "7", NULL, NULL },
+		{ "\"\"", NULL, NULL },
+		{ "\"stopped\"", "stopped", NULL },
+		{ "\"matched: {\"", "matched: {", NULL },
+		{ "\"P matched: {\\\"a\\\":1}\\nmore\"", "P matched:\na: 1\n", NULL },
+		{ "\"P unmatched: {\\\"containers\\\":[{\\\"name\\\":\\\"app\\\",\\\"code\\\":0,"
+		  "\\\"message\\\":\\\"" REPORT "\\\"}]}\"",
+		  "P unmatched:\n", NULL },
+		{ "\"P unmatched: {\\\"containers\\\":[{\\\"name\\\":\\\"init\\\",\\\"code\\\":0},"
+		  "{\\\"name\\\":\\\"app\\\",\\\"code\\\":1,\\\"message\\\":\\\"" REPORT
+		  "\\\"}]}\"",
+		  "P unmatched:\ncontainers:\n", "{\"exitCode\":1,\"name\":\"app\"}" },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		struct said said = said_read(span_of(CASES[i].text), true, &a);
+		assert_int_equal(said.summary.p != NULL, CASES[i].summary != NULL);
+		if (CASES[i].summary)
+			assert_true(span_starts(said.summary, CASES[i].summary));
+		assert_int_equal(said.runtime.p != NULL, CASES[i].runtime != NULL);
+		if (CASES[i].runtime)
+			assert_true(span_is(said.runtime, CASES[i].runtime));
+	}
+}
+
+/* Only so much is made readable; what is the same is written again. */
+static void test_diagnostics_bounds(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(1000);
+	struct shower w = shower_of(&out, NULL, &a);
+	const struct span text = SPAN("\"P matched: {\\\"a\\\":1}\"");
+	const struct span other = SPAN("\"P matched: {\\\"b\\\":1}\"");
+	w.readable = text.n;
+	show_diagnostics(&w, "", text);
+	show_diagnostics(&w, "", text);
+	show_diagnostics(&w, "", other);
+	assert_string_equal(str_c(&out), "\"P matched:\\na: 1\\n\"\"P matched:\\na: 1\\n\""
+	                                 "\"P matched: {\\\"b\\\":1}\"");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_diagnostics),
+		cmocka_unit_test(test_diagnostics_bounds),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

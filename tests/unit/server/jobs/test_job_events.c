@@ -1,0 +1,127 @@
+/* Events as answers show them, and which of them are another job's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "server/jobs/job_events.h"
+
+#define MADE INT64_C(1700000000000)
+
+static struct event event(const char *pod_uid, int64_t first_ms)
+{
+	return (struct event){
+		.uid = SPAN("e-1"),
+		.framework = SPAN("f00"),
+		.role = SPAN("worker"),
+		.pod = SPAN("f00-worker-3"),
+		.pod_uid = span_of(pod_uid),
+		.type = SPAN("Warning"),
+		.reason = SPAN("FailedScheduling"),
+		.message = SPAN("0/3 nodes: \"no\"\n"),
+		.component = SPAN("default-scheduler"),
+		.host = SPAN(""),
+		.index = 3,
+		.count = 7,
+		.first_ms = first_ms,
+		.last_ms = first_ms + 61001,
+	};
+}
+
+static json_t *show(const struct event *all, size_t n, const char *type)
+{
+	STR_AUTO out = STR_INIT(5 << 20);
+	job_events_show(&out, all, n, MADE, span_of(type));
+	json_t *j = json_loads(str_c(&out), JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(j);
+	assert_int_equal(json_integer_value(json_object_get(j, "totalCount")),
+	                 json_array_size(json_object_get(j, "data")));
+	return j;
+}
+
+static size_t count(const struct event *all, size_t n, const char *type)
+{
+	json_t *j = show(all, n, type);
+	size_t found = json_array_size(json_object_get(j, "data"));
+	json_decref(j);
+	return found;
+}
+
+static void test_events_show_members(void **state)
+{
+	(void)state;
+	struct event e = event("p-1", MADE);
+	json_t *j = show(&e, 1, "");
+	json_t *wanted = json_pack(
+	    "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s}", "uid", "e-1",
+	    "frameworkName", "f00", "podUid", "p-1", "taskroleName", "worker", "taskName",
+	    "f00-worker-3", "taskIndex", 3, "type", "Warning", "reason", "FailedScheduling",
+	    "message", "0/3 nodes: \"no\"\n", "firstTimestamp", "2023-11-14T22:13:20.000Z",
+	    "lastTimestamp", "2023-11-14T22:14:21.001Z", "count", 7, "sourceComponent",
+	    "default-scheduler", "sourceHost", "");
+	assert_true(json_equal(json_array_get(json_object_get(j, "data"), 0), wanted));
+	json_decref(wanted);
+	json_decref(j);
+}
+
+static void test_events_show_no_time(void **state)
+{
+	(void)state;
+	struct event e = event("p-1", -1);
+	e.last_ms = INT64_MAX; /* a year of nine digits */
+	json_t *j = show(&e, 1, "");
+	const json_t *shown = json_array_get(json_object_get(j, "data"), 0);
+	assert_true(json_is_null(json_object_get(shown, "firstTimestamp")));
+	json_decref(j);
+}
+
+static void test_events_show_type(void **state)
+{
+	(void)state;
+	struct event all[] = { event("p", MADE), event("p", MADE), event("p", MADE) };
+	all[1].type = SPAN("Normal");
+	assert_int_equal(count(all, 3, ""), 3);
+	assert_int_equal(count(all, 3, "Warning"), 2);
+	assert_int_equal(count(all, 3, "Normal"), 1);
+	assert_int_equal(count(all, 0, ""), 0);
+}
+
+/* Of the pod of an earlier job also what it said later. */
+static void test_events_show_older(void **state)
+{
+	(void)state;
+	const struct event all[] = { event("old", MADE + 1000), event("new", MADE + 500),
+		                     event("old", MADE - 1000), event("", MADE - 1),
+		                     event("", MADE) };
+	assert_int_equal(count(all, 5, ""), 2);
+}
+
+/* The largest that there may be. */
+static void test_events_show_large(void **state)
+{
+	(void)state;
+	static char text[4096];
+	static struct event all[EVENTS_PER_FRAMEWORK];
+	memset(text, 1, sizeof(text));
+	for (size_t i = 0; i < EVENTS_PER_FRAMEWORK; i++) {
+		all[i] = event("p", MADE);
+		all[i].message = (struct span){ text, sizeof(text) };
+		all[i].reason = all[i].host = all[i].component = (struct span){ text, 256 };
+	}
+	assert_int_equal(count(all, EVENTS_PER_FRAMEWORK, ""), EVENTS_PER_FRAMEWORK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events_show_members),
+		cmocka_unit_test(test_events_show_no_time),
+		cmocka_unit_test(test_events_show_type),
+		cmocka_unit_test(test_events_show_older),
+		cmocka_unit_test(test_events_show_large),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* What people call a job. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/enc.h"
+#include "server/jobs/job_id.h"
+
+static struct arena A;
+
+/* USER~NAME is the MD5 of all of it; only the first ~ splits. */
+static void test_read_owned(void **state)
+{
+	(void)state;
+	struct job_id id;
+	char hash[33];
+	md5_hex(hash, SPAN("alice~mnist~2"));
+	assert_true(job_id_read(SPAN("alice~mnist~2"), &A, &id));
+	assert_true(span_is(id.user, "alice") && span_is(id.job, "mnist~2"));
+	assert_string_equal(id.name, hash);
+	assert_null(id.alias);
+}
+
+static void test_read_nobody(void **state)
+{
+	(void)state;
+	struct job_id id;
+	static const char *const IDS[] = { "", "~x", "alice~", "-a~x", "a b~x", "---", "~" };
+	for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
+		if (job_id_read(span_of(IDS[i]), &A, &id))
+			fail_msg("\"%s\" is the id of a job", IDS[i]);
+	char *long_id = arena_alloc(&A, JOB_ID_MAX + 1);
+	memset(long_id, 'a', JOB_ID_MAX + 1);
+	assert_false(job_id_read((struct span){ long_id, JOB_ID_MAX + 1 }, &A, &id));
+}
+
+/* What others have made: by its own name, or by OpenPAI's rule. */
+static void test_read_of_others(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *id, *name, *alias;
+	} ROWS[] = {
+		{ "train", "train", NULL },
+		{ "my-train", "my-train", "mytrain" },
+		{ "My_Train", NULL, "mytrain" },
+		{ "unknownTrain", NULL, "train" },
+		{ "unknowntrain", "unknowntrain", "train" },
+		{ "../x", NULL, "x" },
+	};
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct job_id id;
+		assert_true(job_id_read(span_of(ROWS[i].id), &A, &id));
+		assert_null(id.user.p);
+		if (ROWS[i].name)
+			assert_string_equal(id.name, ROWS[i].name);
+		else
+			assert_null(id.name);
+		if (ROWS[i].alias)
+			assert_string_equal(id.alias, ROWS[i].alias);
+		else
+			assert_null(id.alias);
+	}
+}
+
+/* {user} and {job}: a ~ is in nobody's name. */
+static void test_pair(void **state)
+{
+	(void)state;
+	struct job_id id;
+	char hash[33];
+	md5_hex(hash, SPAN("bob~x.y"));
+	assert_true(job_id_pair(SPAN("bob"), SPAN("x.y"), &A, &id));
+	assert_string_equal(id.name, hash);
+	assert_false(job_id_pair(SPAN("bob~x"), SPAN("y"), &A, &id));
+	assert_false(job_id_pair(SPAN("bob"), SPAN(""), &A, &id));
+}
+
+/* What is stored decides, not the name of the object. */
+static void test_fits(void **state)
+{
+	(void)state;
+	struct job_id id;
+	const struct cached edge = { .user = "alice", .job = "edge", .name = "0123" };
+	const struct cached other = {
+		.user = "", .maker = "", .job = "train", .name = "train", .legacy = true
+	};
+	const struct cached owned = { .user = "bob", .job = "t", .name = "t", .legacy = true };
+	assert_true(job_id_read(SPAN("alice~edge"), &A, &id));
+	assert_true(job_id_fits(&id, &edge));
+	assert_true(job_id_read(SPAN("unknown~0123"), &A, &id));
+	assert_false(job_id_fits(&id, &edge));
+	assert_true(job_id_read(SPAN("alice~Edge"), &A, &id));
+	assert_false(job_id_fits(&id, &edge));
+	assert_true(job_id_read(SPAN("0123"), &A, &id)); /* that of a job is not its id */
+	assert_false(job_id_fits(&id, &edge));
+	assert_false(job_id_fits_alias(&id, &edge));
+	assert_true(job_id_fits(&id, &other));
+	assert_true(job_id_fits_alias(&id, &other));
+	assert_true(job_id_pair(SPAN("unknown"), SPAN("train"), &A, &id));
+	assert_true(job_id_fits_alias(&id, &other));
+	assert_false(job_id_fits_alias(&id, &owned));
+	assert_true(job_id_pair(SPAN("bob"), SPAN("train"), &A, &id));
+	assert_false(job_id_fits_alias(&id, &other));
+	assert_true(job_id_fits_alias(&id, &owned));
+}
+
+static int done(void **state)
+{
+	(void)state;
+	arena_done(&A);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_owned),     cmocka_unit_test(test_read_nobody),
+		cmocka_unit_test(test_read_of_others), cmocka_unit_test(test_pair),
+		cmocka_unit_test(test_fits),
+	};
+	return cmocka_run_group_tests(tests, NULL, done);
+}

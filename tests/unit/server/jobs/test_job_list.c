@@ -1,0 +1,244 @@
+/* What the query of a list says, and which jobs it chooses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server/jobs/job_list.h"
+#include "tests/unit/server/job_list_kit.h"
+
+static void read_query(struct job_query *q, const char *query, bool v1, struct arena *a)
+{
+	ERR_AUTO e = { 0 };
+	if (job_query_read(q, query, v1, a, &e) < 0)
+		fail_msg("%s: %s", query, err_msg(&e));
+}
+
+static void test_query_defaults(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct job_query q;
+	read_query(&q, "", false, &a);
+	assert_int_equal(q.offset, 0);
+	assert_int_equal(q.limit, 5000);
+	assert_int_equal(q.order, ORDER_SUBMITTED);
+	assert_true(q.descending);
+	assert_false(q.with_total);
+	/* Clients of v1 know of no pages. */
+	read_query(&q, "", true, &a);
+	assert_int_equal(q.limit, 50000);
+	/* What is empty is not there; what nobody knows is passed over; the last one counts. */
+	read_query(&q, "limit=&offset&what=1&username[]=x&limit=7&limit=8&keyword=", false, &a);
+	assert_int_equal(q.limit, 8);
+	assert_int_equal(q.offset, 0);
+	assert_int_equal(q.users.n, 0);
+}
+
+static void test_query_numbers(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct job_query q;
+	read_query(&q, "offset=2147483647&limit=0&withTotalCount=true", false, &a);
+	assert_int_equal(q.offset, 2147483647);
+	assert_int_equal(q.limit, 0);
+	assert_true(q.with_total);
+	read_query(&q, "limit=50000&withTotalCount=True", false, &a);
+	assert_int_equal(q.limit, 50000);
+	assert_false(q.with_total);
+}
+
+static void test_query_numbers_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query, *says;
+	} CASES[] = {
+		{ "limit=50001", "limit must be a whole number from 0 to 50000, is \"50001\"" },
+		{ "limit=-1", "limit must be a whole number from 0 to 50000, is \"-1\"" },
+		{ "limit=ten", "is \"ten\"" },
+		{ "limit=1.5", "is \"1.5\"" },
+		{ "limit=+1", "is \" 1\"" },
+		{ "limit=NaN", "is \"NaN\"" },
+		{ "limit=99999999999999999999", "is \"99999999999999999999\"" },
+		{ "limit=1%00", "limit must be" },
+		{ "offset=-1", "offset must be a whole number from 0 to 2147483647, is \"-1\"" },
+		{ "offset=2147483648", "offset must be" },
+		{ "limit=7&limit=x", "is \"x\"" },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct job_query q;
+		if (job_query_read(&q, CASES[i].query, false, &a, &e) == 0)
+			fail_msg("%s is taken", CASES[i].query);
+		assert_int_equal(e.http, 400);
+		assert_string_equal(e.code, "InvalidParametersError");
+		if (!strstr(err_msg(&e), CASES[i].says))
+			fail_msg("%s: %s", CASES[i].query, err_msg(&e));
+	}
+}
+
+static void test_query_order(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query;
+		enum job_order order;
+		bool descending;
+	} CASES[] = {
+		{ "order=jobName,ASC", ORDER_NAME, false },
+		{ "order=submissionTime,ASC", ORDER_SUBMITTED, false },
+		{ "order=username,DESC", ORDER_USER, true },
+		{ "order=vc,ASC", ORDER_CLUSTER, false },
+		{ "order=retries,DESC", ORDER_RETRIES, true },
+		{ "order=totalTaskNumber,ASC", ORDER_TASKS, false },
+		{ "order=totalGpuNumber,DESC", ORDER_GPUS, true },
+		{ "order=state,ASC", ORDER_STATE, false },
+		{ "order=completionTime%2CASC", ORDER_COMPLETED, false },
+		{ "order=jobPriority,DESC", ORDER_PRIORITY, true },
+		/* All others are the default, without a word. */
+		{ "order=name,ASC", ORDER_SUBMITTED, true },
+		{ "order=jobName", ORDER_SUBMITTED, true },
+		{ "order=jobName,asc", ORDER_SUBMITTED, true },
+		{ "order=jobName,ASC,x", ORDER_SUBMITTED, true },
+		{ "order=,ASC", ORDER_SUBMITTED, true },
+		{ "order=jobName,ASC&order=nothing", ORDER_SUBMITTED, true },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		struct job_query q;
+		read_query(&q, CASES[i].query, false, &a);
+		if (q.order != CASES[i].order || q.descending != CASES[i].descending)
+			fail_msg("%s", CASES[i].query);
+	}
+}
+
+/* ---- the choice ---- */
+
+static void choose(const char *query, const struct cached *job, bool v1, bool want)
+{
+	ARENA_AUTO a = { 0 };
+	struct job_query q;
+	read_query(&q, query, v1, &a);
+	if (job_query_takes(&q, job) != want)
+		fail_msg("%s", query);
+}
+
+struct chosen {
+	const char *query;
+	bool is;
+};
+
+static void test_takes_texts(void **state)
+{
+	(void)state;
+	const struct cached job =
+	    JOB(.job = "r\xc3\xa9sum\xc3\xa9_1", .user = "j.doe", .cluster = "vision");
+	static const struct chosen CASES[] = {
+		{ "", true },
+		{ "username=j.doe", true },
+		{ "username=zoe,j.doe,bob", true },
+		{ "username=j.do", false },
+		{ "username=j.doe2", false },
+		{ "username=J.DOE", false },
+		{ "username=,", true },
+		{ "username=%00", false },
+		{ "vc=vision", true },
+		{ "vc=default,visio", false },
+		{ "vc=vision&username=bob", false },
+		{ "vc=vision&username=j.doe", true },
+		{ "keyword=sum", true },
+		{ "keyword=doe", true },
+		{ "keyword=isio", true },
+		{ "keyword=Doe", false },
+		{ "keyword=doevis", false },
+		{ "keyword=sum,doe", false },
+		/* Raw, and as it should be sent. */
+		{ "keyword=r\xc3\xa9s", true },
+		{ "keyword=r%C3%A9s", true },
+		{ "keyword=%00", false },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++)
+		choose(CASES[i].query, &job, false, CASES[i].is);
+}
+
+static void test_takes_states(void **state)
+{
+	(void)state;
+	const struct cached running = JOB(.state = JOB_RUNNING);
+	const struct cached stopping = JOB(.state = JOB_STOPPING);
+	choose("state=RUNNING", &running, false, true);
+	choose("state=running", &running, false, true);
+	choose("state=WAITING,RUNNING", &running, false, true);
+	choose("state=WAITING,FAILED", &running, false, false);
+	choose("state=nonsense", &running, false, false);
+	choose("state=RUNNING", &stopping, false, false);
+	choose("state=STOPPING", &stopping, false, true);
+	/* v1 shows it as RUNNING. */
+	choose("state=RUNNING", &stopping, true, true);
+	choose("state=STOPPING", &stopping, true, false);
+}
+
+static void test_takes_priorities(void **state)
+{
+	(void)state;
+	const struct cached none = JOB(.job = "default-job");
+	const struct cached prod = JOB(.priority = "prod");
+	choose("jobPriority=default", &none, false, true);
+	choose("jobPriority=test,default", &none, false, true);
+	choose("jobPriority=prod", &none, false, false);
+	choose("jobPriority=prod,oppo", &prod, false, true);
+	choose("jobPriority=default", &prod, false, false);
+	/* Both, not either. */
+	choose("jobPriority=default&keyword=default-job", &none, false, true);
+	choose("jobPriority=default&keyword=other", &none, false, false);
+	choose("jobPriority=default&keyword=train", &prod, false, false);
+}
+
+static void test_takes_tags(void **state)
+{
+	(void)state;
+	const struct cached bare = JOB();
+	const struct cached job = JOB(.tags = "[\"a\",\"b c\",\"d\\\"e\\\",\\\"f\"]");
+	static const struct chosen CASES[] = {
+		{ "tagsContain=a", true },
+		{ "tagsContain=x,b+c", true },
+		{ "tagsContain=b", false },
+		{ "tagsContain=d%22e%22", false },
+		{ "tagsContain=f", false },
+		{ "tagsNotContain=a", false },
+		{ "tagsNotContain=x,y", true },
+		{ "tagsNotContain=x,b%20c", false },
+		{ "tagsContain=a&tagsNotContain=b+c", false },
+		{ "tagsContain=a&tagsNotContain=b", true },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++)
+		choose(CASES[i].query, &job, false, CASES[i].is);
+	choose("tagsContain=a", &bare, false, false);
+	choose("tagsNotContain=a", &bare, false, true);
+}
+
+static void test_takes_legacy(void **state)
+{
+	(void)state;
+	const struct cached job = JOB(.legacy = true);
+	choose("", &job, false, false);
+	choose("username=alice", &job, false, false);
+	choose("", &job, true, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_query_defaults),        cmocka_unit_test(test_query_numbers),
+		cmocka_unit_test(test_query_numbers_refused), cmocka_unit_test(test_query_order),
+		cmocka_unit_test(test_takes_texts),           cmocka_unit_test(test_takes_states),
+		cmocka_unit_test(test_takes_priorities),      cmocka_unit_test(test_takes_tags),
+		cmocka_unit_test(test_takes_legacy),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

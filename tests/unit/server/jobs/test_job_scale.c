@@ -1,0 +1,156 @@
+/* Scaling a task role: what may be, and the patch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/json/scan.h"
+#include "server/jobs/job_scale.h"
+
+#define POD(limits, annotations)                                                                   \
+	"{\"pod\":{\"metadata\":{\"annotations\":" annotations                                     \
+	"},\"spec\":{\"containers\":[{\"resources\":{\"limits\":" limits "}}]}}}"
+#define ROLE(name, n, policy, task)                                                                \
+	"{\"name\":\"" name "\",\"taskNumber\":" n ",\"frameworkAttemptCompletionPolicy\":" policy \
+	",\"task\":" task "}"
+#define DOC(gpus, type, roles)                                                                     \
+	"{\"metadata\":{\"annotations\":{\"totalGpuNumber\":" gpus "}},\"spec\":{"                 \
+	"\"executionType\":" type ",\"taskRoles\":" roles "}}"
+#define WORKER(n) ROLE("myworker", n, "{}", POD("{\"g/gpu\":2}", "{}"))
+#define PS                                                                                         \
+	ROLE("ps", "2", "{\"minFailedTaskCount\":2,\"minSucceededTaskCount\":-1}", POD("{}", "{}"))
+#define PLAIN DOC("\"6\"", "\"Start\"", "[" PS "," WORKER("3") "]")
+
+static struct scale asking(const char *doc, const char *role, int64_t n)
+{
+	return (struct scale){ .doc = span_of(doc),
+		               .uid = "U",
+		               .role = span_of(role),
+		               .n = n,
+		               .max_tasks = 10,
+		               .device = "g/gpu" };
+}
+
+#define TESTS(i, name)                                                                             \
+	"[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"U\"},"                           \
+	"{\"op\":\"test\",\"path\":\"/spec/executionType\",\"value\":\"Start\"},"                  \
+	"{\"op\":\"test\",\"path\":\"/spec/taskRoles/" i "/name\",\"value\":\"" name "\"},"
+#define NUMBER(i, op, n)                                                                           \
+	"{\"op\":\"" op "\",\"path\":\"/spec/taskRoles/" i "/taskNumber\",\"value\":" n "}"
+#define GPUS(op, n)                                                                                \
+	",{\"op\":\"" op "\",\"path\":\"/metadata/annotations/totalGpuNumber\",\"value\":\"" n "\"}"
+
+#define SUBMITTED(config, min)                                                                     \
+	"{\"metadata\":{\"annotations\":{\"config\":\"" config                                     \
+	"\"}},\"spec\":{\"executionType\":\"Start\",\"taskRoles\":[" ROLE(                         \
+	    "worker", "2", "{\"minSucceededTaskCount\":" min "}", POD("{}", "{}")) "]}}"
+#define SUCCEEDED(op, n)                                                                           \
+	"{\"op\":\"" op "\",\"path\":\"/spec/taskRoles/0/frameworkAttemptCompletionPolicy/"        \
+	"minSucceededTaskCount\","                                                                 \
+	"\"value\":" n "}"
+
+static const struct {
+	const char *doc, *role;
+	int64_t n;
+	const char *patch;
+} GOOD[] = {
+	{ PLAIN, "ps", 2, "" },
+	{ PLAIN, "ps", 7,
+	  TESTS("0", "ps") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "7") "]" },
+	{ PLAIN, "myworker", 1,
+	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "1")
+	      GPUS("test", "6") GPUS("replace", "2") "]" },
+	{ PLAIN, "My_Worker", 4,
+	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "4")
+	      GPUS("test", "6") GPUS("replace", "8") "]" },
+	/* All have to succeed, for nothing else was said: all is another number then. */
+	{ SUBMITTED("taskRoles: {Worker: {instances: 2}}", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
+	      "0", "replace", "4") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: null}}}", "2"),
+	  "worker", 1,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
+	      "0", "replace", "1") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "1") "]" },
+	/* It was said, or is not that number, or nobody knows. */
+	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: 2}}}", "2"), "worker",
+	  4, TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {worker: {instances: 2}}", "1"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: [{name: worker}]", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	{ SUBMITTED("taskRoles: {", "2"), "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	/* What the annotation says is no number, or cannot be right: left alone. */
+	{ DOC("\"NaN\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
+	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
+	{ DOC("\"1\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
+	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
+	{ DOC("7", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
+	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
+};
+
+static void test_plan(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct scale s = asking(GOOD[i].doc, GOOD[i].role, GOOD[i].n);
+		struct span patch;
+		assert_true(scan_valid(s.doc, 64));
+		assert_int_equal(scale_plan(&s, &a, &patch, &e), 0);
+		assert_string_equal(arena_dup(&a, patch), GOOD[i].patch);
+	}
+}
+
+static const struct {
+	const char *doc, *role;
+	int64_t n;
+	int http;
+	const char *word;
+} BAD[] = {
+	{ PLAIN, "worker", 1, 404, "ps, myworker" },
+	{ PLAIN, "", 1, 404, "ps, myworker" },
+	{ PLAIN, "ps", 1, 400, "minFailedInstances" },
+	{ PLAIN, "ps", 8, 400, "11 tasks, and may have 10" },
+	{ DOC("\"6\"", "\"Stop\"", "[" PS "]"), "ps", 3, 409, "stopped" },
+	{ DOC("\"6\"", "\"Create\"", "[" PS "]"), "ps", 3, 409, "being made" },
+	{ DOC("\"6\"", "7", "[" PS "]"), "ps", 3, 409, "being made" },
+	{ DOC("\"6\"", "\"Start\"",
+	      "[" ROLE(
+		  "ps", "2", "{}",
+		  POD("{}", "{\"hivedscheduler.microsoft.com/pod-scheduling-spec\":\"x\"}")) "]"),
+	  "ps", 3, 400, "HiveD" },
+	/* Whatever stands there. */
+	{ DOC("\"6\"", "\"Start\"", "{}"), "ps", 3, 404, "it has: " },
+	{ DOC("\"6\"", "\"Start\"", "[1,null,{},{\"name\":7}]"), "ps", 3, 404, "it has: " },
+	{ "{}", "ps", 3, 404, "it has: " },
+	{ "[]", "", 3, 404, "it has: " },
+};
+
+static void test_plan_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct scale s = asking(BAD[i].doc, BAD[i].role, BAD[i].n);
+		struct span patch;
+		assert_int_equal(scale_plan(&s, &a, &patch, &e), -1);
+		assert_int_equal(e.http, BAD[i].http);
+		if (!strstr(err_msg(&e), BAD[i].word))
+			fail_msg("%zu: %s", i, err_msg(&e));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_plan_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* Tags: what is one, and lists of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "k8s/cache/cached.h"
+#include "server/jobs/job_tags.h"
+
+static void test_tag_ok(void **state)
+{
+	(void)state;
+	char longest[CACHED_TAG_MAX + 1];
+	memset(longest, 'x', sizeof(longest));
+	assert_true(tag_ok(SPAN("dev")));
+	assert_true(tag_ok(SPAN(" two words ")));
+	assert_true(tag_ok(SPAN("\xc3\xa4")));
+	assert_true(tag_ok((struct span){ longest, CACHED_TAG_MAX }));
+	assert_false(tag_ok((struct span){ longest, CACHED_TAG_MAX + 1 }));
+	assert_false(tag_ok(SPAN("")));
+	assert_false(tag_ok(SPAN("a,b")));
+	assert_false(tag_ok(SPAN("a\tb")));
+	assert_false(tag_ok(SPAN("a\x7f")));
+	assert_false(tag_ok(SPAN("a\xc2\x85"
+	                         "b")));
+	assert_false(tag_ok(SPAN("a\xe2\x80\xae\xe2\x80\xac"))); /* U+202E, U+202C */
+	assert_false(tag_ok(SPAN("\xe2\x81\xa6\xe2\x81\xa9")));  /* U+2066, U+2069 */
+}
+
+static const struct {
+	const char *list, *tag;
+	const char *result;
+	enum tags_changed is;
+	bool with;
+} ROWS[] = {
+	{ "[]", "a", "[\"a\"]", TAGS_CHANGED, true },
+	{ "[\"a\"]", "b", "[\"a\",\"b\"]", TAGS_CHANGED, true },
+	{ "[\"a\",\"b\"]", "a", NULL, TAGS_AS_BEFORE, true },
+	{ "[\"\\\"\"]", "\\", "[\"\\\"\",\"\\\\\"]", TAGS_CHANGED, true },
+	{ "[\"\\u00e4\"]", "\xc3\xa4", NULL, TAGS_AS_BEFORE, true },
+	{ "[]", "a", NULL, TAGS_AS_BEFORE, false },
+	{ "[\"a\"]", "a", "[]", TAGS_CHANGED, false },
+	{ "[\"a\",\"b\",\"a\"]", "a", "[\"b\"]", TAGS_CHANGED, false },
+	{ "[\"a\",\"b\",\"c\"]", "b", "[\"a\",\"c\"]", TAGS_CHANGED, false },
+	{ "[\"ab\"]", "a", NULL, TAGS_AS_BEFORE, false },
+};
+
+static void test_lists(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO out = STR_INIT(1000);
+		enum tags_changed is = (ROWS[i].with ? tags_with : tags_without)(
+		    &out, span_of(ROWS[i].list), span_of(ROWS[i].tag), &a);
+		assert_int_equal(is, ROWS[i].is);
+		if (ROWS[i].result)
+			assert_string_equal(str_c(&out), ROWS[i].result);
+	}
+}
+
+static void test_with_full(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO list = STR_INIT(1000);
+	STR_AUTO out = STR_INIT(1000);
+	for (int i = 0; i < CACHED_TAGS_MAX; i++)
+		str_printf(&list, "%c\"t%d\"", i ? ',' : '[', i);
+	str_char(&list, ']');
+	assert_int_equal(tags_with(&out, str_view(&list), SPAN("one more"), &a), TAGS_FULL);
+	str_done(&out);
+	out = STR_INIT(1000);
+	assert_int_equal(tags_with(&out, str_view(&list), SPAN("t7"), &a), TAGS_AS_BEFORE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tag_ok),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_with_full),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* What a query says of dryRun, and what is too near to it to be passed over. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "server/http/query.h"
+#include "server/submit/dry_run.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void test_query_next_decodes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *value; /* NULL: no `=` */
+	} WANT[] = { { "a", "1" }, { "b c", "&=" }, { "d", NULL },
+		     { "", "x" },  { "e", "" },     { "f%zz", "%4" } };
+	ARENA_AUTO a = { 0 };
+	struct span rest = SPAN("a=1&&b+c=%26%3D&d&=x&e=&f%zz=%4&");
+	struct span name;
+	struct span value;
+	for (size_t i = 0; i < COUNT(WANT); i++) {
+		assert_true(query_next(&rest, &a, &name, &value));
+		assert_true(span_is(name, WANT[i].name));
+		assert_int_equal(value.p != NULL, WANT[i].value != NULL);
+		if (value.p && WANT[i].value)
+			assert_true(span_is(value, WANT[i].value));
+	}
+	assert_false(query_next(&rest, &a, &name, &value));
+	assert_false(query_next(&rest, &a, &name, &value));
+}
+
+static void test_dry_run_read_values(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query;
+		enum dry_run means;
+	} CASES[] = {
+		{ "", DRY_RUN_NO },
+		{ "dryRun=false", DRY_RUN_NO },
+		{ "dryRun=true", DRY_RUN_HERE },
+		{ "dryRun=server", DRY_RUN_SERVER },
+		{ "dryRun=All", DRY_RUN_SERVER },
+		{ "x=1&dryRun=true&y", DRY_RUN_HERE },
+		{ "%64ryRu%6e=tru%65", DRY_RUN_HERE },
+		{ "drain=true&run=1&dry=1&DRY&r=dryrun&try=dryRun", DRY_RUN_NO },
+	};
+	for (size_t i = 0; i < COUNT(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		enum dry_run is = DRY_RUN_SERVER + 1;
+		assert_int_equal(dry_run_read(CASES[i].query, &a, &is, &e), 0);
+		assert_int_equal(is, CASES[i].means);
+	}
+}
+
+static void refused(const char *query, const char *says)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	enum dry_run is = DRY_RUN_NO;
+	if (dry_run_read(query, &a, &is, &e) == 0)
+		fail_msg("%s is taken", query);
+	assert_int_equal(e.http, 400);
+	assert_string_equal(e.code, "InvalidParametersError");
+	assert_non_null(strstr(err_msg(&e), says));
+}
+
+static void test_dry_run_read_other_values(void **state)
+{
+	(void)state;
+	static const char *const VALUES[] = {
+		"dryRun",     "dryRun=",     "dryRun=True",  "dryRun=1",       "dryRun=yes",
+		"dryRun=all", "dryRun=none", "dryRun=true ", "dryRun=true%00", "dryRun=true,server"
+	};
+	for (size_t i = 0; i < COUNT(VALUES); i++)
+		refused(VALUES[i], "true, server, All");
+	refused("dryRun=true&dryRun=true", "twice");
+	refused("dryRun=false&a=b&dryRun=false", "twice");
+}
+
+static void test_dry_run_read_near_names(void **state)
+{
+	(void)state;
+	static const char *const NAMES[] = {
+		"dryrun=true",     "DryRun=true",     "DRYRUN=true",    "dry_run=true",
+		"dry-run=true",    "dry%5Frun=true",  "dry+run=true",   "--dry-run=server",
+		"?dryRun=true",    "amp;dryRun=true", "dryRun%3Dtrue",  "dryRuns=true",
+		"dryRn=true",      "dyrRun=true",     "dryrun",         "a=b?dryRun=true",
+		"a=b;dryRun=true", "dryRun[]=true",   "dryRun%00=true", "isDryRun=true",
+		"dryRun =true",    "dryrun=false",    "q=&drYrUn",      "drurun=1",
+	};
+	for (size_t i = 0; i < COUNT(NAMES); i++)
+		refused(NAMES[i], "nothing was submitted");
+}
+
+static void test_dry_run_wants_yaml(void **state)
+{
+	(void)state;
+	static const char *const YAML[] = { "application/yaml", "text/yaml, application/json",
+		                            "application/x-yaml;q=0.9,*/*" };
+	static const char *const JSON[] = { "", "*/*", "application/json",
+		                            "application/json, application/yaml", "text/html" };
+	for (size_t i = 0; i < COUNT(YAML); i++)
+		assert_true(dry_run_wants_yaml(span_of(YAML[i])));
+	for (size_t i = 0; i < COUNT(JSON); i++)
+		assert_false(dry_run_wants_yaml(span_of(JSON[i])));
+	assert_false(dry_run_wants_yaml((struct span){ NULL, 0 }));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_query_next_decodes),
+		cmocka_unit_test(test_dry_run_read_values),
+		cmocka_unit_test(test_dry_run_read_other_values),
+		cmocka_unit_test(test_dry_run_read_near_names),
+		cmocka_unit_test(test_dry_run_wants_yaml),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* Dollars in environment values. */
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "translate/dialects/dollar.h"
+
+static void assert_escaped(const char *text, const char *want)
+{
+	ARENA_AUTO a = { 0 };
+	struct span got = dollar_escape(&a, span_of(text));
+	assert_int_equal(got.n, strlen(want));
+	assert_memory_equal(got.p, want, got.n);
+	assert_int_equal(dollar_escaped_size(span_of(text)), got.n);
+}
+
+static void test_escape_single_stays(void **state)
+{
+	(void)state;
+	assert_escaped("$HOME ${x} a$", "$HOME ${x} a$");
+}
+
+static void test_escape_nothing_to_do_gives_the_same_span(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct span t = SPAN("echo $HOME");
+	assert_ptr_equal(dollar_escape(&a, t).p, t.p);
+}
+
+static void test_escape_parenthesis(void **state)
+{
+	(void)state;
+	assert_escaped("$(id)", "$$(id)");
+	assert_escaped("a $(b) $(c)", "a $$(b) $$(c)");
+}
+
+static void test_escape_runs(void **state)
+{
+	(void)state;
+	assert_escaped("$$", "$$$$");
+	assert_escaped("$$$", "$$$$$$");
+	assert_escaped("$$(x) $$$(y)", "$$$$(x) $$$$$$(y)");
+}
+
+static void test_escape_empty(void **state)
+{
+	(void)state;
+	assert_escaped("", "");
+}
+
+/* What the kubelet makes of a value: `$$` is `$`, `$(NAME)` of an unknown name stays. */
+static void expand(struct str *out, struct span t)
+{
+	for (size_t i = 0; i < t.n; i++) {
+		if (t.p[i] == '$' && i + 1 < t.n && t.p[i + 1] == '$')
+			i++;
+		else if (t.p[i] == '$' && i + 1 < t.n && t.p[i + 1] == '(')
+			str_puts(out, "EXPANDED");
+		str_char(out, t.p[i]);
+	}
+}
+
+static void test_escape_comes_back(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	enum { LENGTH = 7, COUNT = 2187 }; /* 3^7 texts of `$`, `(` and `x` */
+	for (int k = 0; k < COUNT; k++) {
+		char text[LENGTH];
+		for (int i = 0, rest = k; i < LENGTH; i++, rest /= 3)
+			text[i] = "$(x"[rest % 3];
+		STR_AUTO out = STR_INIT(1000);
+		expand(&out, dollar_escape(&a, (struct span){ text, LENGTH }));
+		assert_int_equal(out.n, LENGTH);
+		assert_memory_equal(out.p, text, LENGTH);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_escape_single_stays),
+		cmocka_unit_test(test_escape_nothing_to_do_gives_the_same_span),
+		cmocka_unit_test(test_escape_parenthesis),
+		cmocka_unit_test(test_escape_runs),
+		cmocka_unit_test(test_escape_empty),
+		cmocka_unit_test(test_escape_comes_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+/* What is stored of a job: everything but its secrets. */
+#include "tests/unit/translate/reading_kit.h"
+
+#define MASKED "\"******\""
+#define REST   IMAGE ROLE COMMANDS("x")
+
+static void assert_stored(const char *text, const char *want)
+{
+	struct run r = run_good(text);
+	assert_span(r.job->config, want);
+	run_done(&r);
+}
+
+/* Neither the stored text nor anything that is said shows the marker `hunter2`. */
+static void assert_hidden(const char *text)
+{
+	struct run r = run_job(text);
+	if (r.job)
+		assert_null(memmem(r.job->config.p, r.job->config.n, "hunter2", 7));
+	(void)notes_lines(&r, &r.err.notes);
+	assert_null(strstr(notes_lines(&r, &r.warnings), "hunter2"));
+	run_done(&r);
+}
+
+static void test_without_secrets_byte_for_byte(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = {
+		V2("# secrets: no\n"),
+		V2("parameters: {secrets: {a: b}}\r\n\r\n"),
+		"\xef\xbb\xbf" V2(""),
+		V1("\"jobEnvs\":{\"secrets\":\"a\"},", ""),
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+		assert_stored(TEXTS[i], TEXTS[i]);
+}
+
+static void test_block(void **state)
+{
+	(void)state;
+	assert_stored(HEAD "secrets:\n  pw: hunter2\n# old: hunter2\n" REST,
+	              HEAD "secrets: " MASKED "\n" REST);
+	assert_stored(HEAD REST "secrets:\n  pw: hunter2", HEAD REST "secrets: " MASKED);
+	assert_stored(HEAD "secrets: {}\n" REST, HEAD "secrets: " MASKED "\n" REST);
+	assert_stored(HEAD "secrets: {\npw: hunter2, o: x\n}\n" REST,
+	              HEAD "secrets: " MASKED "\n" REST);
+	assert_stored(HEAD "secrets:\n  pw: \"a\nhunter2\"\n" REST,
+	              HEAD "secrets: " MASKED "\n" REST);
+	assert_stored(HEAD "\"secrets\" :\n  pw: |\n    hunter2\n\n" REST,
+	              HEAD "\"secrets\": " MASKED "\n" REST);
+	assert_stored(HEAD "'secrets': {a: '}, hunter2: {'}\n" REST,
+	              HEAD "'secrets': " MASKED "\n" REST);
+	assert_stored(HEAD "\"\\x73ecrets\":\n  pw: hunter2\n" REST,
+	              HEAD "\"\\x73ecrets\": " MASKED "\n" REST);
+}
+
+static void test_indented_document(void **state)
+{
+	(void)state;
+	assert_stored(
+	    "  protocolVersion: 2\n  name: j\n  type: job\n  secrets:\n    a: hunter2\n"
+	    "  taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "
+	    "memoryMB: 1, gpu: 0}}}\n  prerequisites: [{name: i, type: dockerimage, uri: u}]\n",
+	    "  protocolVersion: 2\n  name: j\n  type: job\n  secrets: " MASKED "\n"
+	    "  taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "
+	    "memoryMB: 1, gpu: 0}}}\n  prerequisites: [{name: i, type: dockerimage, uri: u}]\n");
+}
+
+static void test_line_ends(void **state)
+{
+	(void)state;
+	assert_stored(
+	    "protocolVersion: 2\r\nsecrets:\r\n  a: hunter2\r\nname: j\r\ntype: job\r\n" REST,
+	    "protocolVersion: 2\r\nsecrets: " MASKED "\r\nname: j\r\ntype: job\r\n" REST);
+	assert_stored("\xef\xbb\xbfsecrets: {a: hunter2}\n" HEAD REST,
+	              "\xef\xbb\xbfsecrets: " MASKED "\n" HEAD REST);
+	assert_stored("---\n" HEAD REST "secrets: {a: hunter2}\n...\n",
+	              "---\n" HEAD REST "secrets: " MASKED "\n...\n");
+}
+
+#define JSON_ROLES                                                                                 \
+	"\"taskRoles\":{\"w\":{\"dockerImage\":\"i\",\"commands\":[\"x\"],"                        \
+	"\"resourcePerInstance\":{\"cpu\":1,\"memoryMB\":1,\"gpu\":0}}},"                          \
+	"\"prerequisites\":[{\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"u\"}]"
+
+static void test_json(void **state)
+{
+	(void)state;
+	assert_stored("{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\","
+	              "\"secrets\" : {\"a\": \"hunter2\", \"b\": \"}\"}, " JSON_ROLES "}",
+	              "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\","
+	              "\"secrets\": " MASKED ", " JSON_ROLES "}");
+	assert_stored("{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\"," JSON_ROLES
+	              ", \"secrets\":{\"a\":\"hunter2\"} // hunter2\n}",
+	              "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\"," JSON_ROLES
+	              ", \"secrets\": " MASKED "}");
+}
+
+#define FLOW_REST                                                                                  \
+	"taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "            \
+	"memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}"
+
+static void test_flow_yaml(void **state)
+{
+	(void)state;
+	/* what may stand before the brace */
+	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
+	ARENA_AUTO a = { 0 };
+	for (size_t i = 0; i < sizeof(BEFORE) / sizeof(*BEFORE); i++) {
+		const char *head =
+		    arena_printf(&a, "%s{protocolVersion: 2, name: j, type: job, ", BEFORE[i]);
+		assert_stored(
+		    arena_printf(&a, "%ssecrets: {a: hunter2}, # hunter2\n%s", head, FLOW_REST),
+		    arena_printf(&a, "%ssecrets: " MASKED ", %s", head, FLOW_REST));
+	}
+}
+
+static void test_odd_values_elsewhere_survive(void **state)
+{
+	(void)state;
+	assert_stored(
+	    HEAD "secrets: {a: hunter2}\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST,
+	    HEAD "secrets: " MASKED "\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST);
+}
+
+static void test_unsafe_secrets_are_refused(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = {
+		HEAD "secrets: &s {pw: hunter2}\nparameters: {p: *s}\n" REST,
+		HEAD "secrets: {pw: &s hunter2}\nparameters: {p: *s}\n" REST,
+		HEAD "parameters: {p: &s {pw: hunter2}}\nsecrets: *s\n" REST,
+		HEAD "parameters: {p: &s {pw: hunter2}}\nsecrets: {<<: *s}\n" REST,
+		HEAD "extras: &e {secrets: {a: hunter2}}\n<<: *e\n" REST,
+		HEAD "parameters: {k: &k secrets}\n*k : {pw: hunter2}\n" REST,
+		HEAD "? secrets\n: {pw: hunter2}\n" REST,
+		HEAD "secrets: !!map {pw: hunter2}\n" REST,
+		HEAD "secrets: hunter2\n" REST,
+		HEAD "secrets: [hunter2]\n" REST,
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+		struct run r = run_job(TEXTS[i]);
+		if (r.job)
+			fail_msg("%s", TEXTS[i]);
+		assert_int_equal(r.err.http, 400);
+		run_done(&r);
+		assert_hidden(TEXTS[i]);
+	}
+}
+
+static void test_masked_secrets_come_back(void **state)
+{
+	(void)state;
+	assert_refused(HEAD "secrets: \"******\"\n" REST,
+	               "4:10: secrets: must be a mapping; this job was stored without its secrets");
+}
+
+static void test_password_in_a_url_is_warned_about(void **state)
+{
+	(void)state;
+	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
+				"parameters: {a: 'https://u:p@h'}\n" REST;
+	assert_warned(text, "7:29: others can read the password in this URL");
+	assert_quiet(HEAD "secrets: {a: 'https://u:hunter2@h'}\n" REST);
+	assert_quiet(HEAD
+	             "parameters: {a: 'https://u:<% $secrets.a %>@h', b: 'http://h:80/@'}\n" REST);
+}
+
+/* ---- auth ------------------------------------------------------------------------------------ */
+
+#define AUTH(a)                                                                                    \
+	HEAD                                                                                       \
+	    "prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n" a ROLE COMMANDS( \
+		"x")
+
+static void test_auth(void **state)
+{
+	(void)state;
+	assert_stored(
+	    AUTH("    username: bob\n    password: 'hun''ter2' # c\n    registryuri: r.io\n"),
+	    AUTH("    username: " MASKED "\n    password: " MASKED
+	         " # c\n    registryuri: r.io\n"));
+	assert_stored(AUTH("    {password: \"hunter2 \\\" \\u00e9\", token: hunter2}\n"),
+	              AUTH("    {password: " MASKED ", token: " MASKED "}\n"));
+	assert_stored(AUTH("    password: ''\n"), AUTH("    password: ''\n"));
+}
+
+static void test_auth_by_reference_stays(void **state)
+{
+	(void)state;
+	assert_stored(AUTH("    password: <% $secrets.p %>\n    username: '<%$secrets.p%>!'\n") //
+	              "secrets: {p: hunter2}\n",
+	              AUTH("    password: <% $secrets.p %>\n    username: " MASKED "\n") //
+	              "secrets: " MASKED);
+}
+
+static void test_auth_of_what_is_no_image(void **state)
+{
+	(void)state;
+	assert_stored(
+	    HEAD
+	    "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+	    "- {name: s, type: script, uri: u, auth: {password: hunter2}}\n" ROLE COMMANDS("x"),
+	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+		 "- {name: s, type: script, uri: u, auth: {password: " MASKED
+		 "}}\n" ROLE COMMANDS("x"));
+	struct run r = run_job(
+	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
+		 "- {name: s, type: output, uri: u, auth: {pin: 1234}}\n" ROLE COMMANDS("x"));
+	assert_null(r.job);
+	assert_within(notes_lines(&r, &r.err.notes), "prerequisites[1].auth.pin: cannot be hidden");
+	run_done(&r);
+}
+
+static void test_auth_in_json(void **state)
+{
+	(void)state;
+	assert_stored(
+	    "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\",\"taskRoles\":{\"w\":"
+	    "{\"dockerImage\":\"i\",\"commands\":[\"x\"],\"resourcePerInstance\":{\"cpu\":1,"
+	    "\"memoryMB\":1,\"gpu\":0}}},\"prerequisites\":[{\"description\":\"\xc3\xa9\","
+	    "\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"u\",\"auth\":{\"password\":"
+	    "\"hunter\\u0032\"}}]}",
+	    "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\",\"taskRoles\":{\"w\":"
+	    "{\"dockerImage\":\"i\",\"commands\":[\"x\"],\"resourcePerInstance\":{\"cpu\":1,"
+	    "\"memoryMB\":1,\"gpu\":0}}},\"prerequisites\":[{\"description\":\"\xc3\xa9\","
+	    "\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"u\",\"auth\":{\"password\":" MASKED
+	    "}}]}");
+}
+
+static void test_auth_that_cannot_be_cut_is_refused(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = {
+		AUTH("    password: |\n      hunter2\n"),
+		AUTH("    password: hunter2\n     and more\n"),
+		AUTH("    password: &p hunter2\n"),
+		AUTH("    password: !!str hunter2\n"),
+		HEAD "parameters: {a: &a {password: hunter2}}\nprerequisites: [{name: i, type: "
+		     "dockerimage, uri: u, auth: *a}]\n" ROLE COMMANDS("x"),
+		HEAD "parameters: {a: &a {password: hunter2}}\nprerequisites: [{name: i, type: "
+		     "dockerimage, uri: u, auth: {<<: *a}}]\n" ROLE COMMANDS("x"),
+		HEAD
+		"parameters: {a: &a hunter2}\nprerequisites: [{name: i, type: dockerimage, uri: u, "
+		"auth: {password: *a}}]\n" ROLE COMMANDS("x"),
+		HEAD "parameters: {a: &a {type: dockerimage, uri: u, auth: {password: hunter2}}}\n"
+		     "prerequisites: [{name: i, <<: *a}]\n" ROLE COMMANDS("x"),
+		HEAD "prerequisites: [{name: i, type: dockerimage, uri: u, auth: &a {password: "
+		     "hunter2}}]\n"
+		     "parameters: {a: *a}\n" ROLE COMMANDS("x"),
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+		struct run r = run_job(TEXTS[i]);
+		if (r.job)
+			fail_msg("%s", TEXTS[i]);
+		run_done(&r);
+		assert_hidden(TEXTS[i]);
+	}
+}
+
+/* ---- messages ---------------------------------------------------------------------------------
+ */
+
+static void test_messages_show_no_secret(void **state)
+{
+	(void)state;
+	static const char *const TEXTS[] = {
+		HEAD "secrets: {a: hunter2}\njobRetryCount: x\n" REST,
+		HEAD "secrets: {a: hunter2, a: hunter2}\n" REST,
+		HEAD "secrets: {a: &x hunter2, b: *y}\n" REST,
+		HEAD "secrets: [hunter2, hunter2]\n" REST,
+		HEAD "secrets: hunter2\n" REST,
+		AUTH("    password: [hunter2]\n"),
+		AUTH("    password: hunter2\n    username: 'hunter2:hunter2'\n"),
+		AUTH("    registryuri: 'https://u:hunter2@h'\n"),
+		HEAD "secrets: {a: &a hunter2+}\nparameters: *a\n" REST,
+		HEAD "secrets: [&a hunter2+]\ndefaults: {virtualCluster: *a}\n" REST,
+		HEAD
+		"secrets: {a: hunter2}\nparameters: {secrets: {a: 1}}\njobRetryCount: -1\n" REST,
+		AUTH("    password: '<% $secrets.no %>hunter2'\n"),
+		AUTH("    password: '<% hunter2'\n"),
+		AUTH("    registryuri: '<% $secrets.p %>'\n") "secrets: {p: 'a hunter2 b'}\n",
+	};
+	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+		assert_hidden(TEXTS[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_secrets_byte_for_byte),
+		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_indented_document),
+		cmocka_unit_test(test_line_ends),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_flow_yaml),
+		cmocka_unit_test(test_odd_values_elsewhere_survive),
+		cmocka_unit_test(test_unsafe_secrets_are_refused),
+		cmocka_unit_test(test_masked_secrets_come_back),
+		cmocka_unit_test(test_password_in_a_url_is_warned_about),
+		cmocka_unit_test(test_auth),
+		cmocka_unit_test(test_auth_by_reference_stays),
+		cmocka_unit_test(test_auth_of_what_is_no_image),
+		cmocka_unit_test(test_auth_in_json),
+		cmocka_unit_test(test_auth_that_cannot_be_cut_is_refused),
+		cmocka_unit_test(test_messages_show_no_secret),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

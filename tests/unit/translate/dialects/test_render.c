@@ -1,0 +1,273 @@
+/* Placeholders. */
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "translate/dialects/render.h"
+
+static const char PARAMETERS[] = "a: 1\n"
+				 "t: <b> & c\n"
+				 "e: ''\n"
+				 "real: 0.1\n"
+				 "big: 1e21\n"
+				 "inf: .inf\n"
+				 "yes: true\n"
+				 "nothing: null\n"
+				 "day: 2001-01-01\n"
+				 "l: [1, [2, null], x]\n"
+				 "m: {x: {y: [p, q]}}\n"
+				 "u: \"a\\u00e9\\U0001F600z\"\n"
+				 "self: <% $parameters.a %>\n"
+				 "'': {k: v}\n"
+				 "two: \"v\\nw\"\n";
+
+struct fixture {
+	struct arena arena;
+	struct doc doc;
+	struct root root;
+	struct render render;
+	struct str out;
+};
+
+static struct fixture fixture(void)
+{
+	struct fixture f = { .out = STR_INIT(1 << 20) };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct budget b = BUDGET_DEFAULT;
+	assert_int_equal(doc_read(SPAN(PARAMETERS), &b, &f.arena, &f.doc, &warnings, &e), 0);
+	return f;
+}
+
+static int run(struct fixture *f, const char *text)
+{
+	f->root = (struct root){ "$parameters", &f->doc.root };
+	f->render = (struct render){ .roots = &f->root, .n_roots = 1 };
+	return render_text(&f->render, span_of(text), &f->out);
+}
+
+static void done(struct fixture *f)
+{
+	str_done(&f->out);
+	arena_done(&f->arena);
+}
+
+static void assert_renders(const char *text, const char *want)
+{
+	struct fixture f = fixture();
+	assert_int_equal(run(&f, text), 0);
+	assert_string_equal(str_c(&f.out), want);
+	done(&f);
+}
+
+/* Kept as it is, and noted. */
+static void assert_kept(const char *text)
+{
+	struct fixture f = fixture();
+	assert_int_equal(run(&f, text), 0);
+	assert_string_equal(str_c(&f.out), text);
+	assert_int_equal(f.render.n_unresolved, 1);
+	assert_memory_equal(f.render.unresolved[0].tag.p, text, strlen(text));
+	done(&f);
+}
+
+static void assert_problem(const char *text, enum render_problem p, size_t at)
+{
+	struct fixture f = fixture();
+	assert_int_equal(run(&f, text), -1);
+	assert_int_equal(f.render.problem, p);
+	assert_int_equal(f.render.problem_at, at);
+	assert_true(strlen(render_problem_text(p)) > 0);
+	done(&f);
+}
+
+static void test_text_without_tags(void **state)
+{
+	(void)state;
+	assert_renders("echo {{ x }} % > < ${a}\n", "echo {{ x }} % > < ${a}\n");
+	assert_renders("", "");
+}
+
+static void test_values(void **state)
+{
+	(void)state;
+	assert_renders("<% $parameters.a %><%$parameters.t%>", "1<b> & c");
+	assert_renders("<%\t$parameters.real\n%>", "0.1");
+	assert_renders("<% $parameters.big %>", "1e+21");
+	assert_renders("<% $parameters.inf %>", "Infinity");
+	assert_renders("<% $parameters.yes %>", "true");
+	assert_renders("<% $parameters.day %>", "2001-01-01");
+	assert_renders("[<% $parameters.e %>]", "[]");
+}
+
+static void test_lists_and_maps(void **state)
+{
+	(void)state;
+	assert_renders("<% $parameters.l %>", "1,2,,x");
+	assert_renders("<% $parameters.m %>", "[object Object]");
+	assert_renders("<% $parameters %>", "[object Object]");
+}
+
+static void test_paths(void **state)
+{
+	(void)state;
+	assert_renders("<% $parameters.l[0] %>", "1");
+	assert_renders("<% $parameters.l.1.0 %>", "2");
+	assert_renders("<% $parameters.l[1][0] %>", "2");
+	assert_renders("<% $parameters.m.x.y[1] %>", "q");
+	assert_renders("<% $parameters..k %>", "v");
+}
+
+static void test_length_and_characters(void **state)
+{
+	(void)state;
+	assert_renders("<% $parameters.l.length %>", "3");
+	assert_renders("<% $parameters.t.length %>", "7");
+	assert_renders("<% $parameters.u.length %>", "5"); /* the emoji counts twice */
+	assert_renders("<% $parameters.t[0] %>", "<");
+	assert_renders("<% $parameters.u.1 %>", "\xc3\xa9");
+	assert_renders("<% $parameters.u[4] %>", "z");
+}
+
+static void test_inserted_text_is_not_rendered(void **state)
+{
+	(void)state;
+	assert_renders("<% $parameters.self %>", "<% $parameters.a %>");
+}
+
+static void test_unresolved_is_kept(void **state)
+{
+	(void)state;
+	assert_kept("<% $parameters.nope[0] %>");
+	assert_kept("<%$parameters.nothing%>");
+	assert_kept("<% $parameters.constructor %>");
+	assert_kept("<% . %>");
+	assert_kept("<%%>");
+	assert_kept("<% $parameters.l[9] %>");
+	assert_kept("<% $parameters.l.00 %>");
+	assert_kept("<% $parameters.l[99999999999999999999] %>");
+	assert_kept("<% $parameters.a.b %>");
+	assert_kept("<% $parameters. %>");
+	assert_kept("<% $parameters.u[2] %>");
+	assert_kept("<% $parameters.u[9] %>");
+	assert_kept("<% $secrets.a[0] %>");
+}
+
+static void test_other_tags_vanish(void **state)
+{
+	(void)state;
+	assert_renders("A<%! c %>B<%& $parameters.a %>C<%{ $parameters.a }%>D<%> p %>E", "ABCDE");
+	assert_renders("A<%# x %>in <% $parameters.a %> <%^ y %>z<%/ y %><%/ x %>B", "AB");
+}
+
+static void test_lines_of_their_own_vanish(void **state)
+{
+	(void)state;
+	assert_renders("a\n  <%! c %>  \nb", "a\nb");
+	assert_renders("a\n<%# x %>\n inner\n<%/ x %>\nb", "a\nb");
+	assert_renders("a\n<%& x %>\nb", "a\n\nb");
+	assert_renders("a\n  <% $parameters.two %>\nb", "a\n  v\nw\nb");
+}
+
+static void test_problems(void **state)
+{
+	(void)state;
+	assert_problem("echo <% $parameters.a", RENDER_UNCLOSED, 5);
+	assert_problem("a %> <%", RENDER_UNCLOSED, 5);
+	assert_problem("<%={{ }}=%> {{ x }}", RENDER_DELIMITER, 0);
+	assert_problem("a<%# x %>b", RENDER_SECTION, 1);
+	assert_problem("a<%/ x %>b", RENDER_SECTION, 1);
+	assert_problem("<%# x %><%# y %><%/ x %><%/ y %>", RENDER_SECTION, 16);
+}
+
+static void test_output_is_capped(void **state)
+{
+	(void)state;
+	struct fixture f = fixture();
+	f.out.max = 10;
+	assert_int_equal(run(&f, "12345 <% $parameters.t %> <% $parameters.t %>"), 0);
+	assert_true(f.out.full);
+	done(&f);
+}
+
+static void test_only_name(void **state)
+{
+	(void)state;
+	struct span name = render_only_name(SPAN(" <% $secrets.x %>\n"));
+	assert_int_equal(name.n, strlen("$secrets.x"));
+	assert_int_equal(render_only_name(SPAN("a<% $secrets.x %>")).n, 0);
+	assert_int_equal(render_only_name(SPAN("<% $secrets.x %><% $secrets.x %>")).n, 0);
+	assert_int_equal(render_only_name(SPAN("<%! $secrets.x %>")).n, 0);
+	assert_int_equal(render_only_name(SPAN("<% $secrets.x")).n, 0);
+}
+
+/* CPU time of rendering n times the same piece. */
+static double cost(const char *piece, size_t n)
+{
+	struct fixture f = fixture();
+	STR_AUTO text = STR_INIT(64 << 20);
+	f.out.max = 64 << 20;
+	for (size_t i = 0; i < n; i++)
+		str_puts(&text, piece);
+	clock_t start = clock();
+	(void)run(&f, str_c(&text)); /* refused or not */
+	done(&f);
+	return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+static void test_time_is_linear(void **state)
+{
+	(void)state;
+	static const char *const PIECES[] = {
+		"<% $parameters.a %>", "<% ", "<%", "%>", "<%# x %>", "<%! c %>\n", ".a[0]", " \n"
+	};
+	for (size_t i = 0; i < sizeof(PIECES) / sizeof(PIECES[0]); i++)
+		assert_true(cost(PIECES[i], 200000) < 2.0); /* quadratic would take minutes */
+}
+
+static void test_lookups_are_bounded(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	struct node map = { .type = NODE_MAP, .n = 50000 };
+	struct member *m = ARENA_NEW(&a, struct member, map.n);
+	for (uint32_t i = 0; i < map.n; i++) {
+		m[i].key = "k";
+		m[i].key_n = 1;
+	}
+	map.member = m;
+	struct root root = { "$parameters", &map };
+	struct render r = { .roots = &root, .n_roots = 1 };
+	STR_AUTO text = STR_INIT(1 << 20);
+	STR_AUTO out = STR_INIT(1 << 20);
+	for (int i = 0; i < 10000; i++)
+		str_puts(&text, "<% $parameters.x %>");
+	assert_int_equal(render_text(&r, str_view(&text), &out), -1);
+	assert_int_equal(r.problem, RENDER_LOOKUPS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_without_tags),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_lists_and_maps),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_length_and_characters),
+		cmocka_unit_test(test_inserted_text_is_not_rendered),
+		cmocka_unit_test(test_unresolved_is_kept),
+		cmocka_unit_test(test_other_tags_vanish),
+		cmocka_unit_test(test_lines_of_their_own_vanish),
+		cmocka_unit_test(test_problems),
+		cmocka_unit_test(test_output_is_capped),
+		cmocka_unit_test(test_only_name),
+		cmocka_unit_test(test_time_is_linear),
+		cmocka_unit_test(test_lookups_are_bounded),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* Jobs of the first generation. */
+#include "tests/unit/translate/reading_kit.h"
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	struct run r = run_good(V1("", ""));
+	const struct job *job = r.job;
+	const struct role *m = &job->roles[0];
+	assert_int_equal(job->dialect, DIALECT_V1);
+	assert_span(job->id, "alice~j");
+	assert_span(job->virtual_cluster, "default");
+	assert_true(job->fancy_retry && job->gang);
+	assert_int_equal(job->retry_max, 0);
+	assert_int_equal(m->instances, 1);
+	assert_int_equal(m->cpu, 1);
+	assert_int_equal(m->memory_mb, 100);
+	assert_int_equal(m->gpu, 0);
+	assert_int_equal(m->min_failed, 1);
+	assert_int_equal(m->min_succeeded, -1);
+	assert_span(m->image, "i");
+	assert_span(m->command,
+	            "export PAI_TASK_ROLE_0_HOST_LIST=\"$PAI_TASK_ROLE_m_HOST_LIST\"\nx");
+	run_done(&r);
+}
+
+static void test_all_fields(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good(V1("\"retryCount\":-2,\"virtualCluster\":\"vc1\",",
+	                ",\"taskNumber\":4,\"cpuNumber\":2,\"memoryMB\":200,\"shmMB\":200,"
+	                "\"gpuNumber\":3,\"minFailedTaskCount\":-1,"
+	                "\"minSucceededTaskCount\":4,\"portList\":[{\"label\":\"http\","
+	                "\"portNumber\":2},{\"label\":\"w\",\"beginAt\":0}]"));
+	const struct role *m = &r.job->roles[0];
+	assert_false(r.job->fancy_retry);
+	assert_int_equal(r.job->retry_max, -2);
+	assert_span(r.job->virtual_cluster, "vc1");
+	assert_int_equal(m->instances, 4);
+	assert_int_equal(m->cpu, 2);
+	assert_int_equal(m->memory_mb, 200);
+	assert_int_equal(m->shm_mb, 200);
+	assert_int_equal(m->gpu, 3);
+	assert_int_equal(m->min_failed, -1);
+	assert_int_equal(m->min_succeeded, 4);
+	assert_int_equal(m->n_ports, 3);
+	assert_span(m->ports[0].label, "http");
+	assert_int_equal(m->ports[0].count, 2);
+	assert_span(m->ports[1].label, "w");
+	assert_span(m->ports[2].label, "ssh");
+	assert_int_equal(r.job->total_gpu, 12);
+	run_done(&r);
+}
+
+static void test_numbers_as_text(void **state)
+{
+	(void)state;
+	const char *text =
+	    V1("\"retryCount\":\"-1\",",
+	       ",\"taskNumber\":\"2\",\"portList\":[{\"label\":\"a\",\"beginAt\":\"0\"}]");
+	struct run r = run_good(text);
+	assert_int_equal(r.job->roles[0].instances, 2);
+	assert_int_equal(r.job->retry_max, -1);
+	run_done(&r);
+	assert_warned(text, "taskRoles[0].taskNumber: is text; it is taken as the number 2");
+	assert_refused(V1("", ",\"taskNumber\":\"2.0\""), "taskRoles[0].taskNumber: ");
+	assert_refused(V1("", ",\"taskNumber\":\"20000\""), "taskNumber: must be at most 10000");
+}
+
+static void test_comments(void **state)
+{
+	(void)state;
+	assert_warned("{ // who\n \"jobName\": \"j\", /* what */ \"image\": \"i\",\n"
+	              "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}",
+	              "comment");
+}
+
+static void test_comments_leave_texts_alone(void **state)
+{
+	(void)state;
+	struct run r = run_good("{ // who\n \"jobName\": \"j\", \"image\": \"i\",\n"
+	                        "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}");
+	assert_non_null(strstr(r.job->roles[0].command.p, "\na // b"));
+	assert_non_null(strstr(r.job->config.p, "// who"));
+	run_done(&r);
+}
+
+/* ---- environment --------------------------------------------------------------------------------
+ */
+
+static void test_env_later_wins(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good(V1("\"jobEnvs\":{\"A\":1,\"B\":true,\"C\":\"x\"},\"env\":{\"B\":0.5},",
+	                ",\"env\":{\"C\":\"y$(z)\",\"PAI_SSH_PUB_KEY\":\"k\"}"));
+	const struct role *m = &r.job->roles[0];
+	assert_int_equal(m->n_env, 4);
+	assert_span(m->env[0].name, "A");
+	assert_span(m->env[0].value, "1");
+	assert_span(m->env[1].value, "0.5");
+	assert_span(m->env[2].value, "y$(z)"); /* dollars are doubled when it is written */
+	assert_span(m->env[3].name, "PAI_SSH_PUB_KEY");
+	run_done(&r);
+}
+
+static void test_env_refused(void **state)
+{
+	(void)state;
+	static const char *const NAMES[] = { "PAI_JOB_NAME",
+		                             "FC_X",
+		                             "KUBERNETES_PORT",
+		                             "NVIDIA_VISIBLE_DEVICES",
+		                             "1A",
+		                             "A;id",
+		                             "A=B",
+		                             "",
+		                             NULL };
+	for (const char *const *name = NAMES; *name; name++) {
+		char *text =
+		    xasprintf("{\"jobName\":\"j\",\"image\":\"i\",\"jobEnvs\":{\"%s\":\"v\"},"
+		              "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"}]}",
+		              *name);
+		assert_refused(text, "jobEnvs");
+		free(text);
+	}
+	assert_refused(V1("\"env\":{\"A\":null},", ""), "env.A: ");
+	assert_refused(V1("\"env\":{\"A\":[]},", ""), "env.A: ");
+}
+
+static void test_env_of_the_job_is_judged_once(void **state)
+{
+	(void)state;
+	struct run r = run_job("{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"FC_A\":\"v\"},"
+	                       "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
+	                       "{\"name\":\"n\",\"command\":\"x\"}]}");
+	assert_int_equal(r.err.notes.n, 1);
+	assert_string_equal(r.err.notes.v[0].at, "/env/FC_A");
+	assert_string_equal(r.err.code, "InvalidParametersError");
+	run_done(&r);
+}
+
+/* ---- directories
+ * ------------------------------------------------------------------------------------ */
+
+static void test_directories(void **state)
+{
+	(void)state;
+	struct settings s;
+	translate_settings_default(&s);
+	s.fs_uri = "hdfs://h:9000";
+	struct run r = run_settings(
+	    &s, V1("\"dataDir\":\"$PAI_DEFAULT_FS_URI/$PAI_USERNAME/$PAI_JOB_NAME/"
+	           "$PAI_USER_NAME,$PAI_USERNAMES$PAI_DEFAULT_FS_URI\",\"codeDir\":\"/c\",",
+	           ""));
+	assert_non_null(r.job);
+	assert_span(r.job->data_dir,
+	            "hdfs://h:9000/alice/j/alice,$PAI_USERNAMES$PAI_DEFAULT_FS_URI");
+	assert_span(r.job->output_dir, "");
+	assert_span(r.job->code_dir, "/c");
+	run_done(&r);
+	assert_refused(V1("\"codeDir\":\"a\\nb\",", ""), "codeDir: must be one line");
+}
+
+static void test_fetch_code(void **state)
+{
+	(void)state;
+	struct settings s;
+	translate_settings_default(&s);
+	s.fetch_code = true;
+	struct run r = run_settings(&s, V1("\"codeDir\":\"/c\",", ""));
+	assert_non_null(
+	    strstr(r.job->roles[0].command.p, "hdfs dfs -copyToLocal \"$PAI_CODE_DIR\""));
+	run_done(&r);
+	r = run_settings(&s, V1("", ""));
+	assert_null(strstr(r.job->roles[0].command.p, "hdfs"));
+	run_done(&r);
+}
+
+static void test_host_lists(void **state)
+{
+	(void)state;
+	struct run r = run_good("{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":["
+	                        "{\"name\":\"ps_server\",\"command\":\"x\"},"
+	                        "{\"name\":\"1\",\"command\":\"y\"}]}");
+	/* the runtime itself sets PAI_TASK_ROLE_1_HOST_LIST for a role called 1 */
+	assert_span(r.job->roles[1].command,
+	            "export PAI_TASK_ROLE_0_HOST_LIST=\"$PAI_TASK_ROLE_psserver_HOST_LIST\"\ny");
+	run_done(&r);
+}
+
+/* ---- killAllOnCompletedTaskNumber
+ * ------------------------------------------------------------------- */
+
+struct kill_case {
+	const char *k;
+	const char *roles; /* taskNumber of the two roles, and more */
+	int failed[2], succeeded[2];
+	const char *warning;
+};
+
+#define TWO(a, b)                                                                                  \
+	"{\"name\":\"ps\",\"command\":\"x\",\"taskNumber\":" a "},"                                \
+	"{\"name\":\"w\",\"command\":\"x\",\"taskNumber\":" b "}"
+
+static void test_kill_all(void **state)
+{
+	(void)state;
+	static const struct kill_case CASES[] = {
+		{ "0", TWO("2", "3"), { 1, 1 }, { -1, -1 }, NULL },
+		{ "5", TWO("2", "3"), { 1, 1 }, { -1, -1 }, NULL },
+		{ "2", TWO("2", "3"), { 1, 1 }, { 2, 2 }, "counts per task role here" },
+		{ "3", TWO("2", "3"), { 1, 1 }, { -1, 3 }, "counts per task role here" },
+		{ "4", TWO("2", "3"), { 1, 1 }, { -1, -1 }, "counts per task role here" },
+		{ "9",
+		  TWO("2", "3,\"minSucceededTaskCount\":1"),
+		  { 1, 1 },
+		  { -1, 1 },
+		  "is ignored: task roles have their own" },
+		{ "1", TWO("2,\"minFailedTaskCount\":2", "3"), { 2, 1 }, { -1, -1 }, "is ignored" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		const struct kill_case *c = &CASES[i];
+		char *text = xasprintf("{\"jobName\":\"j\",\"image\":\"i\","
+		                       "\"killAllOnCompletedTaskNumber\":%s,\"taskRoles\":[%s]}",
+		                       c->k, c->roles);
+		struct run r = run_good(text);
+		for (size_t k = 0; k < 2; k++) {
+			assert_int_equal(r.job->roles[k].min_failed, c->failed[k]);
+			assert_int_equal(r.job->roles[k].min_succeeded, c->succeeded[k]);
+		}
+		assert_int_equal(r.warnings.n, c->warning != NULL);
+		if (c->warning)
+			assert_within(notes_lines(&r, &r.warnings), c->warning);
+		run_done(&r);
+		free(text);
+	}
+}
+
+static void test_kill_all_of_one_role_is_exact(void **state)
+{
+	(void)state;
+	const char *text = V1("\"killAllOnCompletedTaskNumber\":2,", ",\"taskNumber\":3");
+	struct run r = run_good(text);
+	assert_int_equal(r.job->kill_all, 2);
+	assert_int_equal(r.job->roles[0].min_succeeded, 2);
+	run_done(&r);
+	assert_quiet(text);
+}
+
+/* ---- what is refused
+ * --------------------------------------------------------------------------------- */
+
+static void test_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *line;
+	} CASES[] = {
+		{ V1("\"killAllOnCompletedTaskNumber\":5,", ",\"taskNumber\":2"),
+		  "killAllOnCompletedTaskNumber: must be at most 2 (all tasks), is 5" },
+		{ V1("", ",\"shmMB\":200"),
+		  "taskRoles[0].shmMB: must be at most memoryMB (100), is 200" },
+		{ V1("", ",\"minFailedTaskCount\":2"),
+		  "minFailedTaskCount: must be at most taskNumber" },
+		{ V1("", ",\"minSucceededTaskCount\":0"), "minSucceededTaskCount: " },
+		{ V1("", ",\"portList\":[{\"label\":\"a\",\"beginAt\":65530,\"portNumber\":100}]"),
+		  "taskRoles[0].portList[0]: beginAt + portNumber is beyond 65535" },
+		{ V1("", ",\"portList\":[{\"label\":\"a\"},{\"label\":\"a\"}]"),
+		  "portList[1].label: a is already used" },
+		{ V1("", ",\"portList\":[{\"label\":\"a.b\"},{\"label\":\"a~b\"}]"),
+		  "portList[1].label: a_b is already used" },
+		{ V1("", ",\"portList\":[{\"label\":\"http\",\"portNumber\":0}]"),
+		  "portNumber: must be at least 1" },
+		{ V1("\"authFile\":\"hdfs://x\",", ""), "authFile: must be empty" },
+		{ "{\"jobName\":\"j\",\"image\":\"<your image>\",\"taskRoles\":[{\"name\":\"m\","
+		  "\"command\":\"x\"}]}",
+		  "image: \"<your image>\" is not an image reference" },
+		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"a.b\",\"command\":"
+		  "\"x\"},"
+		  "{\"name\":\"a~b\",\"command\":\"x\"}]}",
+		  "1:78: taskRoles[1].name: roles a.b and a~b both become ab" },
+		{ "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"a;id\","
+		  "\"command\":\"x\"}]}",
+		  "taskRoles[0].name: " },
+		{ V1("\"extras\":{\"gangAllocation\":\"no\"},", ""),
+		  "extras.gangAllocation: must be true or false, is text" },
+		{ V1("\"extras\":{\"storages\":[1]},", ""),
+		  "extras.storages[0]: must be a mapping" },
+		{ V1("\"retryCount\":-3,", ""), "retryCount: must be at least -2, is -3" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+		assert_refused(CASES[i].text, CASES[i].line);
+}
+
+static void test_code_is_that_of_v1(void **state)
+{
+	(void)state;
+	struct run r = run_job(V1("", ",\"taskNumber\":0"));
+	assert_string_equal(r.err.code, "InvalidParametersError");
+	run_done(&r);
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	r = run_good(V1("", ""));
+	struct span broken = SPAN("{\"jobName\": ");
+	assert_null(job_read(r.translator, DIALECT_V1, broken, "alice", &a, &warnings, &e));
+	assert_string_equal(e.code, "InvalidParametersError");
+	run_done(&r);
+}
+
+static void test_names_with_dots(void **state)
+{
+	(void)state;
+	struct run r = run_good("{\"jobName\":\"a.b~c-D\",\"image\":\"i\",\"taskRoles\":[{\"name\":"
+	                        "\"A~b.c-d\",\"command\":\"x\"}]}");
+	assert_span(r.job->id, "alice~a.b~c-D");
+	assert_string_equal(r.job->roles[0].object_name, "abcd");
+	assert_string_equal(r.job->roles[0].variable, "A_b_c_d");
+	run_done(&r);
+}
+
+static void test_gpu_type(void **state)
+{
+	(void)state;
+	struct run r = run_good(V1("\"gpuType\":\"Tesla-K80\",", ""));
+	assert_true(span_is(r.job->gpu_type, "Tesla-K80"));
+	run_done(&r);
+	static const char *const WRONG[] = { "Tesla K80", "-K80", "a/b", "\\u00e9" };
+	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
+		FREE_AUTO char *text = xasprintf(V1("\"gpuType\":\"%s\",", ""), WRONG[i]);
+		r = run_job(text);
+		assert_null(r.job);
+		assert_string_equal(r.err.code, "InvalidParametersError");
+		assert_within(notes_lines(&r, &r.err.notes), "gpuType");
+		run_done(&r);
+	}
+}
+
+static void test_warnings(void **state)
+{
+	(void)state;
+	assert_quiet(V1("\"gpuType\":\"\",\"authFile\":\"\",\"virtualCluster\":\"\",", ""));
+	assert_warned(V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored");
+	assert_warned(V1("", ",\"portList\":[{\"label\":\"a\",\"beginAt\":5000}]"),
+	              "taskRoles[0].portList[0].beginAt: is ignored");
+	assert_warned(V1("", ",\"portList\":[{\"label\":\"1.a\"}]"),
+	              "portList[0].label: becomes _1_a in names of variables");
+	assert_warned(V1("\"dataDir\":\"{{FC_POD_NAME}}\",", ""),
+	              "dataDir: {{FC_...}} is replaced");
+	assert_warned(V1("\"env\":{\"A\":\"{{FC_POD_NAME}}\"},", ""),
+	              "env.A: {{FC_...}} is replaced");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_all_fields),
+		cmocka_unit_test(test_numbers_as_text),
+		cmocka_unit_test(test_comments),
+		cmocka_unit_test(test_comments_leave_texts_alone),
+		cmocka_unit_test(test_env_later_wins),
+		cmocka_unit_test(test_env_refused),
+		cmocka_unit_test(test_env_of_the_job_is_judged_once),
+		cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_fetch_code),
+		cmocka_unit_test(test_host_lists),
+		cmocka_unit_test(test_kill_all),
+		cmocka_unit_test(test_kill_all_of_one_role_is_exact),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_code_is_that_of_v1),
+		cmocka_unit_test(test_names_with_dots),
+		cmocka_unit_test(test_gpu_type),
+		cmocka_unit_test(test_warnings),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

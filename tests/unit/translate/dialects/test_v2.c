@@ -1,0 +1,592 @@
+/* Jobs of the second generation: what is filled in, refused and warned about. */
+#include "tests/unit/translate/reading_kit.h"
+
+/* ---- what is filled in ------------------------------------------------------------------------
+ */
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	struct run r = run_good(V2(""));
+	const struct job *job = r.job;
+	const struct role *w = &job->roles[0];
+	assert_int_equal(job->dialect, DIALECT_V2);
+	assert_span(job->id, "alice~j");
+	assert_span(job->virtual_cluster, "default");
+	assert_true(job->fancy_retry && job->gang && !job->storages_default && !job->has_auth);
+	assert_int_equal(job->retry_max, 0);
+	assert_null(job->secrets);
+	assert_int_equal(w->instances, 1);
+	assert_int_equal(w->min_failed, 1);
+	assert_int_equal(w->min_succeeded, 1);
+	assert_false(w->task_fancy_retry || w->wants || w->image_auth);
+	assert_int_equal(w->shm_mb, 0);
+	assert_span(w->image, "ubuntu");
+	assert_span(w->command, "echo");
+	run_done(&r);
+}
+
+static void test_ssh_and_http_are_added(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
+		       "1, memoryMB: 8, gpu: 0, ports: {http: 3, a: 2}}\n" COMMANDS("x"));
+	const struct role *w = &r.job->roles[0];
+	assert_int_equal(w->n_ports, 3);
+	assert_span(w->ports[0].label, "http");
+	assert_int_equal(w->ports[0].count, 3);
+	assert_span(w->ports[1].label, "a");
+	assert_span(w->ports[2].label, "ssh");
+	assert_int_equal(w->ports[2].count, 1);
+	run_done(&r);
+}
+
+static void test_completion_zero_is_absent(void **state)
+{
+	(void)state;
+	struct run r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
+	                                "minSucceededInstances: null}\n"));
+	assert_int_equal(r.job->roles[0].min_failed, 1);
+	assert_int_equal(r.job->roles[0].min_succeeded, 3);
+	run_done(&r);
+}
+
+static void test_without_gang_tasks_retry(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");
+	assert_false(r.job->gang);
+	assert_true(r.job->roles[0].task_fancy_retry);
+	assert_int_equal(r.job->roles[0].task_retry_max, -2);
+	run_done(&r);
+}
+
+static void test_command_is_assembled(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good(HEAD IMAGE ROLE COMMANDS("' a ', '', \"b\\n\"") //
+	             "deployments:\n"
+	             "- {name: d, taskRoles: {w: {preCommands: [' p '], postCommands: [q]}}}\n"
+	             "- {name: e, taskRoles: {w: {preCommands: [never]}}}\n"
+	             "defaults: {deployment: d}\n");
+	assert_span(r.job->roles[0].command, "p\na\n\nb\nq");
+	run_done(&r);
+}
+
+static void test_command_is_rendered(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD "prerequisites:\n"
+		 "- {name: i, type: dockerimage, uri: ubuntu}\n"
+		 "- {name: d, type: data, uri: [hdfs://0, 'x y']}\n"
+		 "- {name: i, type: script, uri: s}\n" ROLE "    data: d\n    script: i\n" COMMANDS(
+		     "'<% $data.uri[1] %> <% $script.uri %> <% $parameters.p %> '") //
+	    "parameters: {p: 1.50}\n");
+	assert_span(r.job->roles[0].command, "x y s 1.5");
+	run_done(&r);
+}
+
+static void test_secrets_in_commands_stay(void **state)
+{
+	(void)state;
+	const char *text =
+	    HEAD IMAGE ROLE COMMANDS("'<% $secrets.s[0] %>'") "secrets: {s: [hunter2]}";
+	struct run r = run_good(text);
+	assert_span(r.job->roles[0].command, "<% $secrets.s[0] %>");
+	assert_non_null(r.job->secrets);
+	assert_true(job_has_secrets(r.job));
+	run_done(&r);
+	assert_quiet(text);
+}
+
+static void test_role_by_alias_has_its_own_command(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD IMAGE "taskRoles:\n  v: &v\n    dockerImage: i\n    resourcePerInstance: {cpu: "
+		       "1, memoryMB: 8, gpu: 2}\n    instances: 4\n    commands: [main]\n"
+		       "  w: *v\n"
+		       "deployments: [{name: d, taskRoles: {v: {preCommands: [pre]}}}]\n"
+		       "defaults: {deployment: d}\n");
+	assert_span(r.job->roles[0].command, "pre\nmain");
+	assert_span(r.job->roles[1].command, "main");
+	assert_int_equal(r.job->total_tasks, 8);
+	assert_int_equal(r.job->total_gpu, 16);
+	run_done(&r);
+}
+
+static void test_logins(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD "prerequisites:\n"
+		 "- {name: i, type: dockerimage, uri: ubuntu, auth: {username: u, password: '<% "
+		 "$secrets.p %>!'}}\n"
+		 "- {name: j, type: dockerimage, uri: a, auth: {username: v, registryuri: "
+		 "docker.io}}\n"
+		 "- {name: k, type: dockerimage, uri: a, auth: {username: w, registryuri: "
+		 "docker.io}}\n" ROLE COMMANDS("x") "secrets: {p: 0123}\n");
+	assert_true(r.job->has_auth && r.job->roles[0].image_auth);
+	assert_int_equal(r.job->n_logins, 2);
+	assert_span(r.job->logins[0].registry, "https://index.docker.io/v1/");
+	assert_span(r.job->logins[0].password, "83!"); /* 0123 is octal */
+	assert_span(r.job->logins[1].username, "w");
+	run_done(&r);
+}
+
+/* As the check of the image has it: a login without `registryuri` is for the image's registry. */
+static void test_logins_default_registry(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD
+	    "prerequisites:\n"
+	    "- {name: i, type: dockerimage, uri: 'reg.io:5000/a', auth: {username: u}}\n"
+	    "- {name: j, type: dockerimage, uri: docker.io/a/b, auth: {username: v, registryuri: "
+	    "''}}\n" ROLE COMMANDS("x"));
+	assert_int_equal(r.job->n_logins, 2);
+	assert_span(r.job->logins[0].registry, "reg.io:5000");
+	assert_span(r.job->logins[1].registry, "https://index.docker.io/v1/");
+	run_done(&r);
+}
+
+static void test_images(void **state)
+{
+	(void)state;
+	struct run r = run_good(
+	    HEAD "prerequisites:\n"
+		 "- {name: k, type: dockerimage, uri: unused}\n"
+		 "- {name: i, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
+		 "registryuri: 'https://reg.io'}}\n" ROLE COMMANDS("x"));
+	struct job_image *images;
+	assert_int_equal(job_images(r.job, &r.arena, &images), 1);
+	assert_span(images[0].name, "reg.io/a");
+	assert_true(images[0].has_login);
+	assert_span(images[0].login.password, "p");
+	assert_string_equal(images[0].where.at, "/prerequisites/1/uri");
+	assert_int_equal(images[0].where.line, 6);
+	run_done(&r);
+}
+
+static void test_storages(void **state)
+{
+	(void)state;
+	struct run r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
+	                           "{mountPath: /x}]}\n"));
+	assert_false(r.job->storages_default);
+	assert_int_equal(r.job->n_storages, 2);
+	assert_span(r.job->storages[0].mount_path, "/mnt/a");
+	assert_span(r.job->storages[1].mount_path, "/data");
+	assert_string_equal(r.job->storages[1].mount_where.at, "/extras/storages/1/mountPath");
+	run_done(&r);
+}
+
+static void test_storages_of_the_older_plugin(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good(V2("extras:\n  com.microsoft.pai.runtimeplugin:\n"
+	                "  - {plugin: ssh}\n"
+	                "  - {plugin: teamwise_storage, parameters: {storageConfigNames: [a, b]}}\n"
+	                "  - {plugin: teamwise_storage, parameters: {storageConfigNames: [c]}}\n"));
+	assert_int_equal(r.job->n_storages, 2);
+	assert_span(r.job->storages[1].name, "b");
+	run_done(&r);
+}
+
+static void test_storages_of_the_older_plugin_default(void **state)
+{
+	(void)state;
+	struct run r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
+	                           "teamwise_storage}], storages: null}\n"));
+	assert_true(r.job->storages_default);
+	assert_int_equal(r.job->n_storages, 0);
+	run_done(&r);
+	r = run_good(V2("extras: {storages: []}\n"));
+	assert_true(r.job->storages_default);
+	run_done(&r);
+	r = run_good(V2("extras: {storages: [{}]}\n")); /* none, which is not the same */
+	assert_false(r.job->storages_default);
+	assert_int_equal(r.job->n_storages, 0);
+	run_done(&r);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------
+ */
+
+struct refusal {
+	const char *text, *line;
+};
+
+static void assert_all_refused(const struct refusal *v)
+{
+	for (; v->text; v++)
+		assert_refused(v->text, v->line);
+}
+
+static void test_ranges(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { V2("jobRetryCount: 3000000000\n"),
+	      "10:16: jobRetryCount: must be at most 2147483647, is 3000000000\n" },
+	    { V2_ROLE("    instances: 10001\n"), "w.instances: must be at most 10000, is 10001" },
+	    { V2_ROLE("    instances: 0\n"), "w.instances: must be at least 1, is 0" },
+	    { V2_ROLE("    instances: 1e400\n"), "w.instances: is not a finite number" },
+	    { V2_ROLE("    taskRetryCount: -3\n"), "w.taskRetryCount: must be at least -2" },
+	    { V2_ROLE("    completion: {minFailedInstances: -2}\n"),
+	      "completion.minFailedInstances: must be at least -1, is -2" },
+	    { V2_ROLE("    extraContainerOptions: {shmMB: -1}\n"), "shmMB: must be at least 0" },
+	    { HEAD IMAGE
+	      "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: "
+	      "-1, memoryMB: 0, gpu: 1e20}}}\n",
+	      "cpu: must be at least 0, is -1\n5:89: "
+	      "taskRoles.w.resourcePerInstance.memoryMB: must be at least 1, is 0\n5:97: "
+	      "taskRoles.w.resourcePerInstance.gpu: must be at most 2147483647, is "
+	      "100000000000000000000\n" },
+	    { NULL, NULL },
+	});
+}
+
+static void test_ports_refused(void **state)
+{
+	(void)state;
+#define PORTS(p)                                                                                   \
+	HEAD IMAGE "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: "    \
+		   "1, memoryMB: 1, gpu: 0, ports: {" p "}}}}\n"
+	assert_all_refused((const struct refusal[]){
+	    { PORTS("http: 0"), "ports.http: must be at least 1, is 0" },
+	    { PORTS("a: -1"), "ports.a: must be at least 0, is -1" },
+	    { PORTS("a: 1000000000"), "ports.a: must be at most 25000" },
+	    { PORTS("a: 20000, b: 5000"), "ports: at most 25000 ports per task, here are 25002" },
+	    { PORTS("'a;id': 1"), "ports" },
+	    { NULL, NULL },
+	});
+#undef PORTS
+}
+
+static void test_references_refused(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { HEAD IMAGE "taskRoles: {w: {dockerImage: toString, commands: [x], "
+	                 "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}}\n",
+	      "5:30: taskRoles.w.dockerImage: there is no dockerimage prerequisite \"toString\"" },
+	    { V2_ROLE("    script: i\n    prerequisites: [i, nope]\n"),
+	      "9:13: taskRoles.w.script: there is no script prerequisite \"i\"\n10:24: "
+	      "taskRoles.w.prerequisites[1]: there is no prerequisite \"nope\"\n" },
+	    { HEAD "prerequisites: [{name: i, type: dockerimage, uri: a}, {name: i, type: "
+	           "dockerimage, uri: b}]\n" ROLE COMMANDS("x"),
+	      "4:55: prerequisites[1]: repeats dockerimage i" },
+	    { V2("deployments: [{name: d, taskRoles: {w: {}}}, {name: d, taskRoles: {w: {}}}]\n"),
+	      "deployments[1]: repeats deployment d" },
+	    { V2("deployments: [{name: e, taskRoles: {w: {}}}, {name: d, taskRoles: {w: {}}}, "
+	         "{name: e, taskRoles: {w: {}}}]\n"),
+	      "deployments[2]: repeats deployment e" },
+	    { V2("defaults: {deployment: toString}\n"),
+	      "defaults.deployment: there is no deployment \"toString\"" },
+	    { V2("extras: {hivedScheduler: {taskRoles: {nope: {}}}}\n"),
+	      "10:39: extras.hivedScheduler.taskRoles.nope: Taskrole nope does not "
+	      "exist.\n" },
+	    { NULL, NULL },
+	});
+}
+
+static void test_names_refused(void **state)
+{
+	(void)state;
+#define ONE_ROLE                                                                                   \
+	": {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n"
+#define SIXTEEN "aaaaaaaaaaaaaaaa"
+	assert_all_refused((const struct refusal[]){
+	    { HEAD IMAGE "taskRoles:\n  Worker" ONE_ROLE "  worker" ONE_ROLE,
+	      "7:3: taskRoles.worker: roles Worker and worker both become worker" },
+	    { HEAD IMAGE "taskRoles:\n  ___" ONE_ROLE, "the name \"___\" becomes empty" },
+	    { HEAD IMAGE "taskRoles:\n  " SIXTEEN SIXTEEN SIXTEEN SIXTEEN ONE_ROLE,
+	      "has 64 letters and digits; at most 63 are allowed" },
+	    { V2("defaults: {virtualCluster: 'a b/c'}\n"),
+	      "defaults.virtualCluster: \"a b/c\" is not a Kubernetes label value" },
+	    { V2("defaults: {virtualCluster: " SIXTEEN SIXTEEN SIXTEEN SIXTEEN "}\n"),
+	      "defaults.virtualCluster: must have at most 63 characters, has 64" },
+	    { NULL, NULL },
+	});
+#undef ONE_ROLE
+#undef SIXTEEN
+}
+
+static void test_images_and_logins_refused(void **state)
+{
+	(void)state;
+#define AUTH(a)                                                                                    \
+	HEAD "prerequisites: [{name: i, type: dockerimage, uri: ubuntu, auth: {" a                 \
+	     "}}]\n" ROLE COMMANDS("x")
+	assert_all_refused((const struct refusal[]){
+	    { HEAD "prerequisites: [{name: i, type: dockerimage, uri: ''}]\n" ROLE COMMANDS("x"),
+	      "prerequisites[0].uri: is empty" },
+	    { HEAD
+	      "prerequisites: [{name: i, type: dockerimage, uri: '$(id)'}]\n" ROLE COMMANDS("x"),
+	      "prerequisites[0].uri: \"$(id)\" is not an image reference" },
+	    { AUTH("password: '<% $secrets.no %>'"),
+	      "auth.password: there is no $secrets.no to fill in" },
+	    { AUTH("password: '<% $secrets'"), "auth.password: unclosed `<%`" },
+	    { AUTH("password: '******'"), "auth.password: is masked; put the value in again" },
+	    { AUTH("registryuri: 'https://u:p@h/'"), "auth.registryuri: is not the address" },
+	    { AUTH("username: 'a:b'"), "auth.username: must not contain a colon" },
+	    { AUTH("token: [1]"), "auth.token: must be text, is a list" },
+	    { NULL, NULL },
+	});
+#undef AUTH
+}
+
+static void test_storages_refused(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { V2("extras: {storages: [{name: pv, mountPath: data}]}\n"),
+	      "10:43: extras.storages[0].mountPath: data must be an absolute path" },
+	    { V2("extras: {storages: [{name: pv, mountPath: /}]}\n"), "mountPath: / is reserved" },
+	    { V2("extras: {storages: [{name: a/../b}]}\n"),
+	      "extras.storages[0].name: \"a/../b\" is not a Kubernetes name" },
+	    { V2("extras: {storages: [{name: p, mountPath: /x}, {name: q, mountPath: /x/}]}\n"),
+	      "extras.storages[1].mountPath: /x is already used" },
+	    { V2("extras: {storages: [{name: p}, {name: p}]}\n"),
+	      "extras.storages[1]: /mnt/p is already used" },
+	    { V2("extras: {storages: [{name: p}, {name: q, mountPath: /mnt/p}]}\n"),
+	      "extras.storages[1].mountPath: /mnt/p is already used" },
+	    { NULL, NULL },
+	});
+}
+
+static void test_commands_refused(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { HEAD IMAGE ROLE "    commands:\n    - echo\n    - echo <% $parameters.a\n",
+	      "11:7: taskRoles.w.commands[1]: unclosed `<%`, at character 6" },
+	    { HEAD IMAGE ROLE COMMANDS("x") //
+	      "deployments: [{name: d, taskRoles: {w: {postCommands: [a, '<%# x %>']}}}]\n"
+	      "defaults: {deployment: d}\n",
+	      "deployments[0].taskRoles.w.postCommands[1]: this section is not" },
+	    { NULL, NULL },
+	});
+}
+
+static void test_everything_is_said_at_once(void **state)
+{
+	(void)state;
+	struct run r = run_job(HEAD "prerequisites: [{name: i, type: dockerimage, uri: ' '}]\n"
+	                            "taskRoles:\n"
+	                            "  w:\n"
+	                            "    intances: 1\n" /* schema */
+	                            "    dockerImage: j\n"
+	                            "    resourcePerInstance: {cpu: 1.5, memoryMB: 0, gpu: 0}\n"
+	                            "    commands: ['<%']\n"
+	                            "defaults: {virtualCluster: -}\n");
+	const char *all = notes_lines(&r, &r.err.notes);
+	assert_string_equal(r.err.code, "InvalidProtocolError");
+	assert_within(all, "did you mean `instances`?");
+	assert_within(all, "resourcePerInstance.cpu: ");
+	assert_within(all, "prerequisites[0].uri: ");
+	assert_within(all, "taskRoles.w.dockerImage: ");
+	assert_within(all, "resourcePerInstance.memoryMB: ");
+	assert_within(all, "taskRoles.w.commands[0]: ");
+	assert_within(all, "defaults.virtualCluster: ");
+	assert_int_equal(r.err.notes.n, 7);
+	run_done(&r);
+}
+
+/* One violation is said once, though the schema and the dialect both see it. */
+static void test_nothing_is_said_twice(void **state)
+{
+	(void)state;
+	struct run r = run_job(V2_ROLE("    instances: 0\n"));
+	assert_int_equal(r.err.notes.n, 1);
+	run_done(&r);
+}
+
+/* The dialect also runs on documents of any shape. */
+static void test_wrong_types_everywhere(void **state)
+{
+	(void)state;
+	static const char *const VALUES[] = {
+		"1", "x", "[]", "{}", "null", "[[1]]", "{a: {b: []}}"
+	};
+	static const char *const MEMBERS[] = { "prerequisites", "taskRoles", "deployments",
+		                               "secrets",       "defaults",  "extras",
+		                               "parameters",    "name" };
+	for (size_t i = 0; i < sizeof(MEMBERS) / sizeof(MEMBERS[0]); i++) {
+		for (size_t k = 0; k < sizeof(VALUES) / sizeof(VALUES[0]); k++) {
+			char *text =
+			    xasprintf("protocolVersion: 2\n%s: %s\n", MEMBERS[i], VALUES[k]);
+			struct run r = run_job(text);
+			assert_null(r.job);
+			run_done(&r);
+			free(text);
+		}
+	}
+}
+
+/* ---- limits ------------------------------------------------------------------------------------
+ */
+
+static void test_limit_of_tasks(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, HEAD IMAGE "taskRoles:\n");
+	for (int i = 0; i < 3; i++)
+		str_printf(&text,
+		           "  w%d: {instances: 9000, dockerImage: i, commands: [x], "
+		           "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n",
+		           i);
+	assert_refused(str_c(&text), "taskRoles: at most 20000 tasks in all, here are 27000");
+}
+
+static void test_limit_of_roles(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, HEAD IMAGE "taskRoles:\n  w: &w {dockerImage: i, commands: [x], "
+	                           "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n");
+	for (int i = 1; i < 257; i++)
+		str_printf(&text, "  w%d: *w\n", i);
+	assert_refused(str_c(&text), "taskRoles: at most 256 task roles, here are 257");
+}
+
+/* A small file that renders to a large command. */
+static void test_limit_of_a_command(void **state)
+{
+	(void)state;
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, HEAD "parameters: {a: '");
+	for (int i = 0; i < 1000; i++)
+		str_puts(&text, "0123456789");
+	str_puts(&text, "'}\n" IMAGE ROLE "    commands:\n");
+	for (int i = 0; i < 1000; i++)
+		str_puts(&text, "    - '<% $parameters.a %>'\n");
+	assert_refused(str_c(&text), "taskRoles.w.commands: the command is longer than ");
+}
+
+static void test_limit_counts_doubled_dollars(void **state)
+{
+	(void)state;
+	struct settings s;
+	translate_settings_default(&s);
+	s.max_command = 10;
+	struct run r = run_settings(&s, HEAD IMAGE ROLE COMMANDS("'$$$$$'"));
+	assert_non_null(r.job);
+	run_done(&r);
+	r = run_settings(&s, HEAD IMAGE ROLE COMMANDS("'$$$$$$'"));
+	assert_null(r.job);
+	run_done(&r);
+}
+
+static void test_limit_of_the_file(void **state)
+{
+	(void)state;
+	struct settings s;
+	translate_settings_default(&s);
+	s.max_annotations = 100;
+	struct run r = run_settings(&s, V2(""));
+	assert_null(r.job);
+	assert_within(err_msg(&r.err), "cannot be stored as an annotation");
+	run_done(&r);
+}
+
+/* ---- warnings -----------------------------------------------------------------------------------
+ */
+
+static void test_warnings(void **state)
+{
+	(void)state;
+	assert_quiet(V2(""));
+	assert_warned(HEAD IMAGE ROLE COMMANDS("a, 'b <% $parameters.no %>'"),
+	              "9:19: taskRoles.w.commands[1]: <% $parameters.no %> leads to nothing");
+	assert_warned(HEAD IMAGE ROLE COMMANDS("'<% $secrets.no %>'"),
+	              "<% $secrets.no %> leads to nothing");
+	assert_warned(HEAD IMAGE ROLE COMMANDS("'echo {{FC_TASK_INDEX}}'"),
+	              "taskRoles.w.commands: {{FC_...}} is replaced");
+	assert_warned(V2_ROLE("    completion: {minSucceededInstances: 2}\n"),
+	              "minSucceededInstances: is above the number of instances");
+	assert_warned(V2_ROLE("    taskRetryCount: 1\n"), "taskRetryCount: has no effect");
+	assert_warned(V2("deployments: [{name: d, taskRoles: {nope: {}}}]\n"),
+	              "deployments[0].taskRoles.nope: there is no such task role");
+	assert_warned(V2("extras: {storages: [{name: a, readOnly: true}]}\n"),
+	              "extras.storages[0].readOnly: is ignored");
+	assert_warned(V2("extras: {hivedScheduler: {taskRoles: {w: {}}}}\n"),
+	              "extras.hivedScheduler: is ignored");
+	assert_warned(V2("parameters: {u: 'https://me:hunter2@example.org/'}\n"),
+	              "10:36: others can read the password in this URL");
+}
+
+/* ---- dialects
+ * ------------------------------------------------------------------------------------ */
+
+static void test_dialect(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { "kind: MxJob\nprotocolVersion: 2\njobName: x\n",
+	      "1:7: kind: Kubernetes objects are not taken as jobs" },
+	    { "name: x\n", "1:1: this is no job: it has neither `protocolVersion`" },
+	    { "[]", "1:1: the document must be a mapping, is a list" },
+	    { "protocolVersion: 2\njobName: x\n", "unknown key `jobName`" },
+	    { NULL, NULL },
+	});
+}
+
+static void test_json_is_taken(void **state)
+{
+	(void)state;
+	struct run r =
+	    run_good("{\"protocolVersion\": 2, \"name\": \"j\", \"type\": \"job\", "
+	             "\"prerequisites\": [{\"name\": \"i\", \"type\": \"dockerimage\", "
+	             "\"uri\": \"u\"}], \"taskRoles\": {\"w\": {\"dockerImage\": \"i\", "
+	             "\"resourcePerInstance\": {\"cpu\": 1, \"memoryMB\": 1, \"gpu\": 0}, "
+	             "\"commands\": [\"\\ud83d\\ude00\"]}}}");
+	assert_span(r.job->roles[0].command, "\xf0\x9f\x98\x80");
+	run_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_ssh_and_http_are_added),
+		cmocka_unit_test(test_completion_zero_is_absent),
+		cmocka_unit_test(test_without_gang_tasks_retry),
+		cmocka_unit_test(test_command_is_assembled),
+		cmocka_unit_test(test_command_is_rendered),
+		cmocka_unit_test(test_secrets_in_commands_stay),
+		cmocka_unit_test(test_role_by_alias_has_its_own_command),
+		cmocka_unit_test(test_logins),
+		cmocka_unit_test(test_logins_default_registry),
+		cmocka_unit_test(test_images),
+		cmocka_unit_test(test_storages),
+		cmocka_unit_test(test_storages_of_the_older_plugin),
+		cmocka_unit_test(test_storages_of_the_older_plugin_default),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_ports_refused),
+		cmocka_unit_test(test_references_refused),
+		cmocka_unit_test(test_names_refused),
+		cmocka_unit_test(test_images_and_logins_refused),
+		cmocka_unit_test(test_storages_refused),
+		cmocka_unit_test(test_commands_refused),
+		cmocka_unit_test(test_everything_is_said_at_once),
+		cmocka_unit_test(test_nothing_is_said_twice),
+		cmocka_unit_test(test_wrong_types_everywhere),
+		cmocka_unit_test(test_limit_of_tasks),
+		cmocka_unit_test(test_limit_of_roles),
+		cmocka_unit_test(test_limit_of_a_command),
+		cmocka_unit_test(test_limit_counts_doubled_dollars),
+		cmocka_unit_test(test_limit_of_the_file),
+		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_dialect),
+		cmocka_unit_test(test_json_is_taken),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

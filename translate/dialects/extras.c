@@ -1,0 +1,191 @@
+/*
+ * `extras` of both generations: gang allocation, storages, plugins.  Types
+ * are checked here as well, since the schema of v1 leaves extras open.
+ */
+#include "translate/dialects/hint.h"
+#include "translate/dialects/plugins.h"
+#include "translate/dialects/warnings.h"
+#include "translate/names.h"
+
+enum { STORAGES_MAX = 256 };
+
+static const char PLUGINS[] = "com.microsoft.pai.runtimeplugin";
+
+static bool present(const struct node *n)
+{
+	return n && n->type != NODE_NULL;
+}
+
+static void wrong_type(struct reading *r, const struct path *p, const struct node *n,
+                       const char *want)
+{
+	reading_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
+}
+
+/* ---- storages ------------------------------------------------------------------------------ */
+
+static const char *const STORAGE_KNOWN[] = { "mountPath", "name", "readOnly", "share", NULL };
+
+/* Storages as they are read. */
+struct storages {
+	struct reading *r;
+	struct storage_request *v;
+	size_t n;
+};
+
+static void check_mount(struct storages *s, const struct path *p, const struct node *n)
+{
+	struct reading *r = s->r;
+	const struct storage_request *last = &s->v[s->n - 1];
+	struct span path = names_mount_path(last->mount_path);
+	for (size_t i = 0; i + 1 < s->n; i++) {
+		if (!span_eq(path, names_mount_path(s->v[i].mount_path)))
+			continue;
+		char buf[4 * QUOTE_MAX];
+		reading_refuse(r, p, n, "%s is already used", quote(buf, path));
+		return;
+	}
+}
+
+static struct span default_path(struct arena *a, struct span name)
+{
+	return span_of(arena_printf(a, "/mnt/%.*s", (int)name.n, name.p));
+}
+
+/* The path at which it is mounted; *default for the one that nobody wrote. */
+static struct span mount_path(struct storages *s, const struct path *p, const struct node *n,
+                              struct span name)
+{
+	if (present(n) && n->type != NODE_TEXT)
+		wrong_type(s->r, p, n, "text");
+	if (!node_is(n, NODE_TEXT) || n->n == 0)
+		return default_path(s->r->a, name);
+	const char *problem = names_mount_path_problem(node_span(n));
+	char buf[4 * QUOTE_MAX];
+	if (problem)
+		reading_refuse(s->r, p, n, "%s %s", quote(buf, node_span(n)), problem);
+	return node_span(n);
+}
+
+static void add_storage(struct storages *s, const struct path *p, const struct path *name_path,
+                        const struct node *entry, const struct node *name)
+{
+	struct reading *r = s->r;
+	const struct node *path = node_get(entry, "mountPath");
+	struct path at = PATH_KEY(p, SPAN("mountPath"));
+	char buf[4 * QUOTE_MAX];
+	if (!names_storage_ok(node_span(name))) {
+		reading_refuse(r, name_path, name, "\"%s\" is not a Kubernetes name",
+		               quote(buf, node_span(name)));
+		return;
+	}
+	s->v[s->n++] = (struct storage_request){
+		.name = node_span(name),
+		.mount_path = mount_path(s, &at, path, node_span(name)),
+		.where = path_place(r->a, name_path, name),
+		.mount_where = path ? path_place(r->a, &at, path) : path_place(r->a, p, entry),
+	};
+	if (path)
+		check_mount(s, &at, path);
+	else
+		check_mount(s, p, entry);
+}
+
+static void warn_ignored(struct reading *r, const struct path *p, const struct node *entry)
+{
+	static const char *const IGNORED[] = { "share", "readOnly", NULL };
+	for (const char *const *key = IGNORED; *key; key++) {
+		struct path at = PATH_KEY(p, span_of(*key));
+		const struct node *n = node_get(entry, *key);
+		if (n)
+			reading_warn(r, &at, n, WARN_CLUSTER);
+	}
+}
+
+static void read_storages(struct storages *s, const struct path *p, const struct node *list)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *entry = list->item + i;
+		const struct node *name = node_get(entry, "name");
+		struct path one = PATH_INDEX(p, i);
+		struct path at = PATH_KEY(&one, SPAN("name"));
+		if (!node_is(entry, NODE_MAP)) {
+			wrong_type(s->r, &one, entry, "a mapping");
+		} else if (present(name) && name->type != NODE_TEXT) {
+			wrong_type(s->r, &at, name, "text");
+		} else if (present(name) && name->n) {
+			add_storage(s, &one, &at, entry, name);
+			warn_ignored(s->r, &one, entry);
+			hint_members(s->r, &one, entry, STORAGE_KNOWN);
+		} else {
+			reading_warn(s->r, &one, entry, WARN_NO_NAME);
+		}
+	}
+}
+
+static bool storages_too_many(struct reading *r, const struct path *p, const struct node *list)
+{
+	bool many = node_is(list, NODE_LIST) && list->n > STORAGES_MAX;
+	if (many)
+		reading_refuse(r, p, list, "at most %d storages, here are %u", STORAGES_MAX,
+		               list->n);
+	return many;
+}
+
+/* The older way to name them: the first plugin called teamwise_storage. */
+static void read_teamwise(struct storages *s, const struct path *plugins, const struct node *list)
+{
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+		if (!span_is(reading_text(list->item + i, "plugin"), "teamwise_storage"))
+			continue;
+		struct path one = PATH_INDEX(plugins, i);
+		struct path parameters = PATH_KEY(&one, SPAN("parameters"));
+		struct path p = PATH_KEY(&parameters, SPAN("storageConfigNames"));
+		const struct node *names =
+		    node_get(node_get(list->item + i, "parameters"), "storageConfigNames");
+		uint32_t n = node_is(names, NODE_LIST) ? names->n : 0;
+		s->r->job->storages_default = n == 0;
+		if (storages_too_many(s->r, &p, names))
+			return;
+		s->v = ARENA_NEW(s->r->a, struct storage_request, n);
+		for (uint32_t k = 0; k < n; k++) {
+			struct path at = PATH_INDEX(&p, k);
+			const struct node *name = names->item + k;
+			if (node_is(name, NODE_TEXT) && name->n)
+				add_storage(s, &at, &at, NULL, name);
+		}
+		return;
+	}
+}
+
+static void storages_read(struct reading *r, const struct path *extras, const struct node *n)
+{
+	struct storages s = { .r = r };
+	const struct node *list = node_get(n, "storages");
+	struct path p = PATH_KEY(extras, SPAN("storages"));
+	struct path plugins = PATH_KEY(extras, SPAN(PLUGINS));
+	if (!present(list)) {
+		read_teamwise(&s, &plugins, node_get(n, PLUGINS));
+	} else if (list->type != NODE_LIST) {
+		wrong_type(r, &p, list, "a list");
+	} else if (!storages_too_many(r, &p, list)) {
+		r->job->storages_default = list->n == 0;
+		s.v = ARENA_NEW(r->a, struct storage_request, list->n);
+		read_storages(&s, &p, list);
+	}
+	r->job->storages = s.v;
+	r->job->n_storages = s.n;
+}
+
+void extras_read(struct reading *r, const struct path *p, const struct node *extras)
+{
+	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
+	const struct node *gang = node_get(extras, "gangAllocation");
+	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
+	if (gang && gang->type != NODE_BOOL)
+		wrong_type(r, &at, gang, "true or false");
+	hint_members(r, p, extras, EXTRAS_KNOWN);
+	storages_read(r, p, extras);
+	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));
+	plugins_check(r, &plugins, node_get(extras, PLUGINS));
+}

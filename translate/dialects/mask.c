@@ -1,0 +1,390 @@
+/*
+ * The job's text as it is stored: for everybody to read, so without its secrets.
+ *
+ * The value of `secrets` and literal members of `auth` are cut out by their position
+ * in the text; all else stays byte for byte.  Whether that was right is not argued but
+ * tried: the result is read again and compared.  Text without secrets costs nothing.
+ */
+#include <stdlib.h>
+
+#include "base/build.h"
+#include "base/yaml/yaml.h"
+#include "translate/dialects/render.h"
+#include "translate/dialects/warnings.h"
+
+/* Bytes of the text that become `as`. */
+struct edit {
+	size_t from, to;
+	const char *as;
+	const struct node *hidden; /* the value there */
+};
+
+/* A line and a column (characters, from 1), and where that is.  Line 0: nowhere yet. */
+struct cursor {
+	unsigned line, column;
+	size_t byte;
+};
+
+struct mask {
+	struct reading *r;
+	const struct doc *doc;
+	struct span text;
+	struct edit *edit;
+	size_t n, max;
+	bool auth; /* some edits are in `auth` */
+	struct cursor cursor;
+};
+
+/* ---- places -> bytes ------------------------------------------------------------------------ */
+
+/* From the last place on, since places are mostly asked for in the order of the text. */
+static void go_to_line(struct mask *m, unsigned line, unsigned column)
+{
+	struct span t = m->text;
+	struct cursor *c = &m->cursor;
+	if (c->line == 0 || line < c->line || (line == c->line && column < c->column))
+		*c = (struct cursor){ 1, 1, span_starts(t, "\xef\xbb\xbf") ? 3 : 0 };
+	while (c->line < line && c->byte < t.n) {
+		char is = t.p[c->byte++];
+		if (is == '\r' && c->byte < t.n && t.p[c->byte] == '\n')
+			c->byte++;
+		if (is == '\r' || is == '\n') {
+			c->line++;
+			c->column = 1;
+		}
+	}
+}
+
+/* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
+static size_t byte_at(struct mask *m, unsigned line, unsigned column)
+{
+	struct span t = m->text;
+	struct cursor *c = &m->cursor;
+	go_to_line(m, line, column);
+	for (; c->column < column && c->byte < t.n; c->column++) {
+		c->byte++;
+		while (c->byte < t.n && ((unsigned char)t.p[c->byte] & 0xc0) == 0x80)
+			c->byte++;
+	}
+	return c->line == line && c->byte < t.n ? c->byte : SIZE_MAX;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Is the top-level mapping written with braces?  Tags and anchors may stand before it. */
+static bool is_flow(struct mask *m)
+{
+	if (m->doc->json)
+		return true;
+	struct span t = m->text;
+	size_t i = byte_at(m, m->doc->root.line, m->doc->root.column);
+	while (i < t.n && (is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
+		bool property = !is_blank(t.p[i++]);
+		while (property && i < t.n && !is_blank(t.p[i]))
+			i++;
+	}
+	return i < t.n && t.p[i] == '{';
+}
+
+/* The end of a quoted scalar that starts at i, or SIZE_MAX. */
+static size_t quoted_end(struct span t, size_t i)
+{
+	char q = t.p[i++];
+	for (; i < t.n; i++) {
+		bool doubled = q == '\'' && t.p[i] == q && i + 1 < t.n && t.p[i + 1] == q;
+		if (doubled || (q == '"' && t.p[i] == '\\'))
+			i++;
+		else if (t.p[i] == q)
+			return i + 1;
+	}
+	return SIZE_MAX;
+}
+
+/* The end of a scalar that starts at i, or SIZE_MAX if it is written in a way in which this
+ * cannot be told for sure. */
+static size_t scalar_end(struct span t, size_t i, struct span value)
+{
+	if (i >= t.n)
+		return SIZE_MAX;
+	if (t.p[i] == '"' || t.p[i] == '\'')
+		return quoted_end(t, i);
+	bool same = value.n && t.n - i >= value.n && memcmp(t.p + i, value.p, value.n) == 0;
+	return same ? i + value.n : SIZE_MAX;
+}
+
+/* ---- edits ---------------------------------------------------------------------------------- */
+
+static void add_edit(struct mask *m, struct edit e)
+{
+	if (m->n == m->max) {
+		m->max = m->max ? 2 * m->max : 8;
+		m->edit = xrealloc(m->edit, m->max * sizeof(*m->edit));
+	}
+	m->edit[m->n++] = e;
+}
+
+/* Back over blanks and one line break. */
+static size_t line_break_before(struct span t, size_t from, size_t to)
+{
+	while (to > from && t.p[to - 1] == ' ')
+		to--;
+	if (to > from && t.p[to - 1] == '\n')
+		to--;
+	if (to > from && t.p[to - 1] == '\r')
+		to--;
+	return to;
+}
+
+/* `secrets`: from the end of its key to the start of the next one. */
+static void edit_secrets(struct mask *m)
+{
+	struct span cut = m->doc->secrets;
+	const struct node *secrets = m->r->job->secrets;
+	size_t from = (size_t)(cut.p - m->text.p);
+	size_t to = from + cut.n;
+	bool last = to >= m->text.n;
+	if (is_flow(m)) {
+		bool more = !last && m->text.p[to] != '}';
+		add_edit(m, (struct edit){ from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"",
+		                           secrets });
+		return;
+	}
+	if (!last) /* what stays: the last line break, and the next key's indentation */
+		to = line_break_before(m->text, from, to);
+	add_edit(m, (struct edit){ from, to, ": \"" MASK "\"", secrets });
+}
+
+/* Text that shows nothing: one reference to a secret, or nothing at all. */
+static bool is_reference(struct span text)
+{
+	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
+}
+
+static void edit_auth_member(struct mask *m, const struct path *auth, const struct member *member,
+                             bool shared)
+{
+	const struct node *n = &member->value;
+	bool text = node_is(n, NODE_TEXT);
+	bool harmless = span_is(member_key(member), "registryuri") || n->type == NODE_NULL ||
+	                (text && is_reference(node_span(n)));
+	if (harmless)
+		return;
+	size_t from = byte_at(m, n->line, n->column);
+	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
+	shared = shared || (n->flags & NODE_ALIASED);
+	if (!shared && to != SIZE_MAX) {
+		add_edit(m, (struct edit){ from, to, "\"" MASK "\"", n });
+		m->auth = true;
+		return;
+	}
+	struct path p = PATH_KEY(auth, member_key(member));
+	reading_refuse(m->r, &p, n,
+	               "cannot be hidden in the stored job: write it in quotes, without an anchor "
+	               "or alias, or use <%% $secrets.NAME %%>");
+}
+
+/* Of prerequisites of any type: only images need a login, but a password is one anywhere. */
+static void edit_auth(struct mask *m)
+{
+	const struct node *list = node_get(m->r->root, "prerequisites");
+	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+		const struct node *auth = node_get(list->item + i, "auth");
+		struct path one = PATH_INDEX(&p, i);
+		struct path at = PATH_KEY(&one, SPAN("auth"));
+		if (!node_is(auth, NODE_MAP))
+			continue;
+		bool shared = (list->flags | list->item[i].flags | auth->flags) & NODE_ALIASED;
+		for (uint32_t k = 0; k < auth->n; k++)
+			edit_auth_member(m, &at, &auth->member[k], shared);
+	}
+}
+
+static int compare_edits(const void *a, const void *b)
+{
+	const struct edit *x = a;
+	const struct edit *y = b;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+static void apply(struct mask *m, struct str *out)
+{
+	size_t at = 0;
+	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
+	for (size_t i = 0; i < m->n; i++) {
+		const struct edit *e = &m->edit[i];
+		if (e->from < at) {
+			out->full = true; /* they overlap: cannot be right */
+			return;
+		}
+		str_put(out, m->text.p + at, e->from - at);
+		str_puts(out, e->as);
+		at = e->to;
+	}
+	str_put(out, m->text.p + at, m->text.n - at);
+}
+
+/* ---- is the result right? ------------------------------------------------------------------- */
+
+static bool is_mask(const struct node *n)
+{
+	return node_is(n, NODE_TEXT) && span_is(node_span(n), MASK);
+}
+
+static bool same_auth(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
+		return false;
+	for (uint32_t i = 0; i < was->n; i++) { /* in the same order: there may be thousands */
+		const struct member *m = &was->member[i];
+		const struct member *now = &is->member[i];
+		if (!span_eq(member_key(m), member_key(now)) ||
+		    (!is_mask(&now->value) && !node_equal(&m->value, &now->value)))
+			return false;
+	}
+	return true;
+}
+
+static bool same_image(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
+		return node_equal(was, is);
+	for (uint32_t i = 0; i < was->n; i++) {
+		const struct member *m = &was->member[i];
+		const struct node *now = node_get(is, m->key);
+		bool auth = span_is(member_key(m), "auth") && m->value.type == NODE_MAP;
+		if (now == NULL ||
+		    (auth ? !same_auth(&m->value, now) : !node_equal(&m->value, now)))
+			return false;
+	}
+	return true;
+}
+
+static bool same_images(const struct node *was, const struct node *is)
+{
+	if (!node_is(was, NODE_LIST) || !node_is(is, NODE_LIST) || was->n != is->n)
+		return node_equal(was, is);
+	for (uint32_t i = 0; i < was->n; i++) {
+		if (!same_image(was->item + i, is->item + i))
+			return false;
+	}
+	return true;
+}
+
+/* Every member the same, but for what was to be masked. */
+static bool same_document(const struct node *was, const struct node *is)
+{
+	if (!node_is(is, NODE_MAP) || was->n != is->n)
+		return false;
+	for (uint32_t i = 0; i < was->n; i++) {
+		const struct member *m = &was->member[i];
+		const struct node *now = node_get(is, m->key);
+		bool good = false;
+		if (now && span_is(member_key(m), "secrets"))
+			good = is_mask(now);
+		else if (now && span_is(member_key(m), "prerequisites"))
+			good = same_images(&m->value, now);
+		else if (now)
+			good = node_equal(&m->value, now);
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
+/* Mostly it shows while it is parsed.  What begins with a brace may be JSON now. */
+static bool surely_same(struct mask *m, struct span masked)
+{
+	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
+	struct hidden hidden = { v, m->n, MASK };
+	for (size_t i = 0; i < m->n; i++)
+		v[i] = m->edit[i].hidden;
+	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
+}
+
+static bool read_again(const struct mask *m, struct span masked)
+{
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO err = { 0 };
+	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
+	       same_document(m->r->root, &doc.root);
+}
+
+static int mask(struct mask *m)
+{
+	struct reading *r = m->r;
+	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
+	apply(m, &out);
+	r->job->config = arena_span(r->a, str_view(&out));
+	r->job->masked = true;
+	struct span masked = r->job->config;
+	if (!out.full && (surely_same(m, masked) || read_again(m, masked)))
+		return 0;
+	r->job->config = (struct span){ "", 0 };
+	if (m->auth) /* by an anchor in `auth`, which leaves no trace in the tree */
+		return err_set(r->e, 400, r->code,
+		               "the passwords in `auth` cannot be hidden in the stored job; use "
+		               "<%% $secrets.NAME %%>");
+	return err_set(r->e, UNKNOWN_ERROR, "the secrets of this job cannot be hidden safely");
+}
+
+/* ---- the size, and passwords elsewhere ------------------------------------------------------- */
+
+/* scheme://user:password@host, of which the `@` is at i; a password that is no placeholder.
+ * docker://image:tag@sha256:... has none. */
+static bool has_password(struct span t, size_t i)
+{
+	bool colon = false;
+	bool image = span_starts((struct span){ t.p + i, t.n - i }, "@sha256:");
+	if (image || (i > 0 && t.p[i - 1] == ':'))
+		return false;
+	while (i > 0 && t.p[i - 1] > ' ' && !strchr("/@\"'<>$`", t.p[i - 1])) {
+		i--;
+		colon = colon || t.p[i] == ':';
+	}
+	return colon && i >= 3 && memcmp(t.p + i - 3, "://", 3) == 0;
+}
+
+/* Such a URL stays as it is, since the runtime needs it. */
+static void warn_passwords(struct reading *r, const struct doc *doc, struct span text)
+{
+	struct span secrets = doc->secrets;
+	bool v1 = r->job->dialect == DIALECT_V1;
+	for (size_t i = 0; (i = span_find(text, i, "@")) != SIZE_MAX; i++) {
+		const char *p = text.p + i;
+		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
+		if (secret || !has_password(text, i))
+			continue;
+		if (r->warnings->n < NOTES_MAX)
+			notes_add(r->warnings, text_place(text, i), v1 ? WARN_URL_V1 : WARN_URL);
+		else /* no walk through the text for each */
+			r->warnings->dropped++;
+	}
+}
+
+int mask_config(struct reading *r, const struct doc *doc, struct span text)
+{
+	struct mask m = { .r = r, .doc = doc, .text = text };
+	int status = 0;
+	r->job->config = text;
+	if (r->job->secrets)
+		edit_secrets(&m);
+	if (r->job->dialect == DIALECT_V2)
+		edit_auth(&m);
+	if (r->e->http == 0 && m.n)
+		status = mask(&m);
+	free(m.edit);
+	if (r->e->http || status)
+		return -1;
+	warn_passwords(r, doc, text);
+	if (r->job->config.n > r->set->max_annotations)
+		return err_at(r->e, 400, r->code, path_place(r->a, NULL, r->root),
+		              "the job file is larger than %zu bytes and cannot be stored as an "
+		              "annotation",
+		              r->set->max_annotations);
+	return 0;
+}

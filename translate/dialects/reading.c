@@ -1,0 +1,374 @@
+/* What the dialects share; see reading.h. */
+#include "translate/dialects/reading.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/enc.h"
+#include "translate/dialects/dollar.h"
+#include "translate/dialects/warnings.h"
+#include "translate/names.h"
+
+/* ---- violations and warnings -------------------------------------------------------------- */
+
+/* The schema's note about this very place, or NULL. */
+static struct note *schema_note(const struct reading *r, const char *at)
+{
+	/* r->e is another one while what was said before is said again for nobody. */
+	for (size_t i = r->doc_notes; i < r->schema_notes && i < r->e->notes.n; i++) {
+		struct note *n = &r->e->notes.v[i];
+		if (n->at && strcmp(n->at, at) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+/* One place, one sentence: what is said here knows more than the schema did. */
+__attribute__((format(printf, 3, 0))) static void refuse(struct reading *r, struct place where,
+                                                         const char *fmt, va_list ap)
+{
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	struct note *said = schema_note(r, where.at);
+	if (said == NULL) {
+		(void)err_at(r->e, 400, r->code, where, "%s",
+		             text); /* its -1: for those who stop */
+		return;
+	}
+	free(said->msg);
+	said->msg = TAKE(text);
+}
+
+void reading_refuse(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
+                    ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	refuse(r, path_place(r->a, p, n), fmt, ap);
+	va_end(ap);
+}
+
+void reading_refuse_key(struct reading *r, const struct path *p, const struct member *m,
+                        const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	refuse(r, path_place_key(r->a, p, m), fmt, ap);
+	va_end(ap);
+}
+
+/* Of a deployment, say, whose lines several roles have. */
+static bool is_said(const struct notes *all, struct place where, const char *text)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct note *n = &all->v[i];
+		if (n->line == where.line && n->column == where.column && n->at &&
+		    strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+__attribute__((format(printf, 3, 0))) static void warn(struct reading *r, struct place where,
+                                                       const char *fmt, va_list ap)
+{
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	if (!is_said(r->warnings, where, text))
+		notes_add(r->warnings, where, "%s", text);
+}
+
+void reading_warn(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
+                  ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	warn(r, path_place(r->a, p, n), fmt, ap);
+	va_end(ap);
+}
+
+void reading_warn_key(struct reading *r, const struct path *p, const struct member *m,
+                      const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	warn(r, path_place_key(r->a, p, m), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+static void say_real(struct reading *r, const struct path *p, const struct node *n,
+                     const struct int_field *f)
+{
+	char buf[NUMBER_MAX];
+	(void)number_text(buf, n->real); /* the length is not needed */
+	if (!isfinite(n->real))
+		reading_refuse(r, p, n, "is not a finite number");
+	else if (n->real < (double)f->min)
+		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %s", f->min, buf);
+	else if (n->real > (double)f->max)
+		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %s", f->max, buf);
+}
+
+int64_t reading_number(struct reading *r, const struct path *p, const struct node *n,
+                       const struct int_field *f)
+{
+	if (node_is(n, NODE_REAL))
+		say_real(r, p, n, f);
+	if (!node_is(n, NODE_INT))
+		return f->absent;
+	if (n->integer < f->min)
+		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %" PRId64, f->min,
+		               n->integer);
+	else if (n->integer > f->max)
+		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %" PRId64, f->max,
+		               n->integer);
+	else
+		return n->integer;
+	return f->absent;
+}
+
+int64_t reading_int(struct reading *r, const struct path *up, const struct node *map,
+                    const struct int_field *f)
+{
+	struct path p = PATH_KEY(up, span_of(f->name));
+	return reading_number(r, &p, node_get(map, f->name), f);
+}
+
+/* The number of MiB in a text with a unit, such as 8Gi, 512 MB or 1t; 0 if it is none. */
+static long long mebibytes_of(struct span text)
+{
+	static const struct {
+		char letter;
+		int shift;
+	} UNITS[] = { { 'm', 0 }, { 'g', 10 }, { 't', 20 } };
+	enum { DIGITS_MAX = 6 };
+	long long v = 0;
+	size_t i = 0;
+	for (; i < text.n && i < DIGITS_MAX && is_digit(text.p[i]); i++)
+		v = 10 * v + (text.p[i] - '0');
+	if (i == 0)
+		return 0;
+	struct span unit = span_trim((struct span){ text.p + i, text.n - i });
+	char end[4] = "";
+	for (size_t k = 0; k < unit.n && k < 3; k++)
+		end[k] = (char)(unit.p[k] | 0x20);
+	bool known = unit.n < 4 && (end[1] == '\0' || strcmp(end + 1, "i") == 0 ||
+	                            strcmp(end + 1, "b") == 0 || strcmp(end + 1, "ib") == 0);
+	for (size_t k = 0; known && k < sizeof(UNITS) / sizeof(UNITS[0]); k++)
+		if (end[0] == UNITS[k].letter)
+			return v << UNITS[k].shift;
+	return 0;
+}
+
+int64_t reading_mebibytes(struct reading *r, const struct path *up, const struct node *map,
+                          const struct int_field *f)
+{
+	struct path p = PATH_KEY(up, span_of(f->name));
+	const struct node *n = node_get(map, f->name);
+	long long meant = node_is(n, NODE_TEXT) ? mebibytes_of(node_span(n)) : 0;
+	char buf[4 * QUOTE_MAX];
+	if (meant)
+		reading_refuse(r, &p, n,
+		               "must be an integer, is text \"%s\": it counts MiB, write %lld",
+		               quote(buf, node_span(n)), meant);
+	return reading_number(r, &p, n, f);
+}
+
+struct span reading_text(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
+}
+
+void reading_virtual_cluster(struct reading *r, const struct path *p, const struct node *n)
+{
+	struct job *job = r->job;
+	bool absent = n == NULL || n->type == NODE_NULL;
+	bool empty = node_is(n, NODE_TEXT) && n->n == 0;
+	job->virtual_cluster = SPAN("default");
+	job->virtual_cluster_where = path_place(r->a, p, n);
+	if (absent || empty || n->type != NODE_TEXT)
+		return;
+	struct span vc = node_span(n);
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	if (vc.n > LABEL_MAX)
+		reading_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX,
+		               vc.n);
+	else if (!names_label_value_ok(vc))
+		reading_refuse(r, p, n,
+		               "\"%s\" is not a Kubernetes label value (letters, digits and "
+		               "-_. in between)",
+		               quote(buf, vc));
+	else
+		job->virtual_cluster = vc;
+}
+
+/* ---- roles ----------------------------------------------------------------------------------- */
+
+void reading_role_name(struct reading *r, struct role *role, const struct path *p,
+                       const struct node *n, struct span name)
+{
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	role->name = name;
+	role->where = path_place(r->a, p, n);
+	role->object_name = names_role_object(r->a, name);
+	role->variable = names_variable(r->a, name);
+	size_t len = strlen(role->object_name);
+	if (len == 0)
+		reading_refuse(r, p, n,
+		               "the name \"%s\" becomes empty: Kubernetes takes only lower case "
+		               "letters and digits of it",
+		               quote(buf, name));
+	else if (len > LABEL_MAX)
+		reading_refuse(r, p, n,
+		               "the name \"%s\" has %zu letters and digits; at most %d are "
+		               "allowed",
+		               quote(buf, name), len, LABEL_MAX);
+}
+
+/* Names that become one, in the Framework or in names of variables: sorted, they are neighbours. */
+struct named_role {
+	const char *text;
+	const struct role *role;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct named_role *x = a;
+	const struct named_role *y = b;
+	int c = strcmp(x->text, y->text);
+	return c ? c : (x->role->index > y->role->index) - (x->role->index < y->role->index);
+}
+
+static void check_spellings(struct reading *r, struct named_role *v, size_t n)
+{
+	char one[4 * QUOTE_MAX] NOT_ZEROED;
+	char two[4 * QUOTE_MAX] NOT_ZEROED;
+	qsort(v, n, sizeof(*v), compare);
+	for (size_t i = 1; i < n; i++) {
+		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)
+			continue;
+		(void)err_at(r->e, 400, r->code, v[i].role->where, "roles %s and %s both become %s",
+		             quote(one, v[i - 1].role->name), quote(two, v[i].role->name),
+		             v[i].text);
+	}
+}
+
+static void check_names(struct reading *r)
+{
+	const struct job *job = r->job;
+	struct named_role *v = ARENA_NEW(r->a, struct named_role, job->n_roles);
+	for (size_t i = 0; i < job->n_roles; i++)
+		v[i] = (struct named_role){ job->roles[i].object_name, &job->roles[i] };
+	int before = r->e->http;
+	check_spellings(r, v, job->n_roles);
+	if (r->e->http != before || job->dialect == DIALECT_V2)
+		return; /* names of v2 are names of variables already */
+	for (size_t i = 0; i < job->n_roles; i++)
+		v[i].text = v[i].role->variable;
+	check_spellings(r, v, job->n_roles);
+}
+
+void reading_roles_done(struct reading *r)
+{
+	struct job *job = r->job;
+	check_names(r);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct role *role = &job->roles[i];
+		job->total_tasks += role->instances;
+		job->total_gpu += role->gpu * role->instances; /* below 2^31 * 10000 * 256 */
+	}
+	if (job->total_tasks > r->set->max_tasks) {
+		struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
+		reading_refuse(r, &p, node_get(r->root, "taskRoles"),
+		               "at most %" PRId64 " tasks in all, here are %" PRId64,
+		               r->set->max_tasks, job->total_tasks);
+	}
+}
+
+bool reading_roles_fit(struct reading *r, const struct path *p, const struct node *roles)
+{
+	if (roles->n <= r->set->max_roles)
+		return true;
+	reading_refuse(r, p, roles, "at most %" PRId64 " task roles, here are %u",
+	               r->set->max_roles, roles->n);
+	return false;
+}
+
+/* Marks of others than us. */
+static void warn_braces(struct reading *r, const struct path *p, const struct node *n,
+                        struct span command)
+{
+	static const char *const OURS[] = { "$parameters", "$secrets", "$script",
+		                            "$output",     "$data",    NULL };
+	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
+		struct span in = { command.p + i + 2, command.n - i - 2 };
+		if (span_starts(in, "FC_"))
+			reading_warn(r, p, n, WARN_FC);
+		in = span_trim(in);
+		if (r->job->dialect == DIALECT_V1)
+			continue; /* has no placeholders at all */
+		for (const char *const *name = OURS; *name; name++)
+			if (span_starts(in, *name))
+				reading_warn(r, p, n, WARN_BRACES);
+	}
+}
+
+void reading_command(struct reading *r, struct role *role, const struct path *p,
+                     const struct node *n)
+{
+	r->rendered += role->command.n;
+	if (dollar_escaped_size(role->command) > r->set->max_command)
+		reading_refuse(r, p, n, "the command is longer than %zu bytes",
+		               r->set->max_command);
+	else if (r->rendered > r->set->max_rendered)
+		reading_refuse(r, p, n, "all commands together are longer than %zu bytes",
+		               r->set->max_rendered);
+	warn_braces(r, p, n, role->command);
+}
+
+/* ---- ports -------------------------------------------------------------------------------------
+ */
+
+void reading_port_count(struct reading *r, const struct path *p, const struct node *n,
+                        int64_t count)
+{
+	enum { MANY = 20 }; /* jobs have 1, 2 or 3 */
+	if (count == 0)
+		reading_warn(r, p, n, WARN_NO_PORT);
+	else if (count >= MANY)
+		reading_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
+}
+
+void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
+                        const struct node *n, struct port_request *ports)
+{
+	static const char *const ALWAYS[] = { "ssh", "http" };
+	size_t count = role->n_ports;
+	for (size_t k = 0; k < 2; k++) {
+		bool found = false;
+		for (size_t i = 0; i < role->n_ports && !found; i++)
+			found = span_is(ports[i].label, ALWAYS[k]);
+		if (!found)
+			ports[count++] = (struct port_request){ span_of(ALWAYS[k]), 1 };
+	}
+	int64_t sum = 0;
+	int64_t range = r->set->port_end - r->set->port_start;
+	for (size_t i = 0; i < count; i++)
+		sum += ports[i].count;
+	if (sum > range)
+		reading_refuse(r, p, n,
+		               "at most %" PRId64 " ports per task, here are %" PRId64
+		               " with ssh and http",
+		               range, sum);
+	role->ports = ports;
+	role->n_ports = count;
+}

@@ -1,0 +1,86 @@
+#pragma once
+/*
+ * Every warning about a job, for translate/ only.  A job with warnings is taken; it probably
+ * does not do what its author means.  So a warning must be right nearly always, say what is
+ * made of the job, and how to write it instead; a job without them must cost nothing for them.
+ *
+ * They are formats of reading_warn.  WARNINGS says why there is each of them, and
+ * docs/WARNINGS.md is made of it.
+ */
+#include "translate/dialects/reading.h"
+
+/* values */
+#define WARN_OCTAL                                                                                 \
+	"is %s: a number that begins with 0 is octal here, but decimal in YAML 1.2; write it "     \
+	"without the 0, or in quotes if it is text"
+#define WARN_SIXTY                                                                                 \
+	"is %s: a number with `:` is to base 60 here, but text in YAML 1.2; write text in quotes"
+#define WARN_ROUNDED                                                                               \
+	"is %s: integers beyond 2^53 are rounded to what a double holds; write it in quotes if "   \
+	"it is text"
+#define WARN_DATE        "is text here, but a date for many others; write it in quotes"
+#define WARN_BOOLEAN     "is text here, but true or false in YAML 1.1; write it in quotes"
+#define WARN_NUMBER      "is text here, but a number in YAML 1.2; write it in quotes"
+#define WARN_OTHERWISE   "becomes %s when it is filled in; in quotes it stays as it is written"
+#define WARN_TEXT_NUMBER "is text; it is taken as the number %lld"
+/* placeholders */
+#define WARN_UNRESOLVED      "%s leads to nothing, %s"
+#define WARN_UNRESOLVED_HINT "%s leads to nothing, %s; did you mean `%s`?"
+#define WARN_NULL            "%s is null, %s"
+#define WARN_INNER                                                                                 \
+	"the value of %s has a placeholder, too, which is not filled in: what was filled in is "   \
+	"not looked at again"
+#define WARN_TAKEN_OUT "%s is taken out: only names are filled in, as in <%% $parameters.x %%>"
+#define WARN_BRACES    "{{ $... }} is not filled in; write <%% $... %%>"
+#define WARN_FC        "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"
+/* counts */
+#define WARN_NEVER   "is above the number of instances: this never happens"
+#define WARN_RETRIES "has no effect unless extras.gangAllocation is false"
+#define WARN_MANY_PORTS                                                                            \
+	"%lld ports of each task are reserved for this label: the number says how many, not "      \
+	"which; ports are chosen by the system"
+#define WARN_NO_PORT "is 0: no port is found for this label"
+#define WARN_SHM     "is above memoryMB (%lld): what is in it counts as memory of the container"
+/* what nothing is made of */
+#define WARN_NO_ROLE        "there is no such task role"
+#define WARN_NO_ROLE_HINT   "there is no such task role; did you mean `%s`?"
+#define WARN_NO_PLUGIN      "pai-runtime has no plugin of this name"
+#define WARN_NO_PLUGIN_HINT "pai-runtime has no plugin of this name; did you mean `%s`?"
+#define WARN_NO_DEPLOYMENT  "none of them is in force, since defaults.deployment names none"
+#define WARN_UNUSED         "no task role uses this prerequisite"
+#define WARN_MISSPELT       "nothing is made of this; did you mean `%s`?"
+#define WARN_CLUSTER        "is ignored: the cluster decides it"
+#define WARN_NO_NAME        "has no name and is skipped"
+#define WARN_HIVED          "is ignored: the scheduler here is not HiveD"
+#define WARN_GIT_URI        "is refused in the pod: plugin git clones by https:// and ssh only"
+#define WARN_GIT_OPTION                                                                            \
+	"is refused in the pod: plugin git takes --depth, --branch, --recursive and "              \
+	"--single-branch only"
+/* what others can read */
+#define WARN_PASSWORD                                                                              \
+	"is left out of the stored job, so that nobody can read it, and copies of the job lack "   \
+	"it; put it under `secrets`, and <%% $secrets.NAME %%> here"
+#define WARN_PARAMETER                                                                             \
+	"others can read this, as it is stored with the job; put it under `secrets`, and write "   \
+	"<%% $secrets.NAME %%> where it is needed"
+#define WARN_URL    "others can read the password in this URL; use <%% $secrets.NAME %%>"
+#define WARN_URL_V1 "others can read the password in this URL, as it is stored with the job"
+/* v1 */
+#define WARN_GPU_TYPE "is ignored: nodes are not chosen by it"
+#define WARN_BEGIN_AT "is ignored: ports are chosen by the system"
+#define WARN_LABEL    "becomes %s in names of variables"
+#define WARN_POSITION                                                                              \
+	"PAI_TASK_ROLE_%s_HOST_LIST has the tasks of this role, not of that at position %s; give " \
+	"the role another name"
+#define WARN_CODE "is not copied into the container; it is told to it as PAI_CODE_DIR"
+#define WARN_KILL_GIVEN                                                                            \
+	"is ignored: task roles have their own minFailedTaskCount or minSucceededTaskCount"
+#define WARN_KILL_ROLES "counts per task role here"
+
+struct warning_row {
+	const char *group;  /* a heading, or NULL: as the one before */
+	const char *format; /* of the sentence behind the place */
+	const char *why;
+};
+extern const struct warning_row WARNINGS[];
+extern const size_t N_WARNINGS;

@@ -1,0 +1,287 @@
+/*
+ * How many leaf cells a role needs: so many that each resource fits, measured by what comes with
+ * one cell of its type.  Rules as OpenPAI has them, but for what docs/DEVIATIONS.md names.
+ */
+#include "translate/hived/hived_plan.h"
+
+#include <inttypes.h>
+
+#include "translate/hived/hived.h"
+
+enum { LIST_MAX = 600, RESOURCES = 3 };
+
+struct planner {
+	const struct scope *s;
+	struct span vc;
+	const char *code; /* of refusals */
+	struct err *e;
+	struct hived_plan *plan;
+	struct hived_share *share;
+	struct sku *all, *usable; /* of the cluster; of the virtual cluster */
+	size_t n_all, n_usable;
+	bool grouped; /* some role names a group */
+};
+
+static const struct hived_request NOTHING = { .priority = HIVED_TEST };
+
+static bool is_oppo(const struct planner *p)
+{
+	return p->plan->priority == HIVED_OPPO;
+}
+
+static const struct sku *find_sku(const struct sku *v, size_t n, struct span name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(v[i].name, name))
+			return &v[i];
+	return NULL;
+}
+
+/* "K80, V100" */
+static const char *list_skus(const struct planner *p, const struct sku *v, size_t n)
+{
+	STR_AUTO list = STR_INIT(LIST_MAX);
+	char shown[4 * QUOTE_MAX];
+	for (size_t i = 0; i < n; i++)
+		str_printf(&list, "%s%s", i ? ", " : "", quote(shown, v[i].name));
+	return arena_printf(p->s->a, "%s%s", n ? str_c(&list) : "none", list.full ? ", ..." : "");
+}
+
+/* ---- what a role asks for -------------------------------------------------------------------- */
+
+static void check_sku(const struct planner *p, const struct hived_name *sku)
+{
+	char shown[4 * QUOTE_MAX];
+	const char *name = quote(shown, sku->name);
+	if (!find_sku(p->all, p->n_all, sku->name))
+		(void)err_at(p->e, 400, p->code, sku->where,
+		             "there is no SKU type `%s`; there are %s", name,
+		             list_skus(p, p->all, p->n_all));
+	else if (!find_sku(p->usable, p->n_usable, sku->name))
+		(void)err_at(p->e, 400, p->code, sku->where,
+		             "virtual cluster %.*s has no SKU type `%s`; it has %s", (int)p->vc.n,
+		             p->vc.p, name, list_skus(p, p->usable, p->n_usable));
+}
+
+static void check_pinned(const struct planner *p, const struct hived_name *cell)
+{
+	char shown[4 * QUOTE_MAX];
+	const char *name = quote(shown, cell->name);
+	if (is_oppo(p))
+		(void)err_at(p->e, 400, p->code, cell->where,
+		             "jobs of priority class oppo cannot use pinned cells");
+	else if (!hived_pins(p->s->facts->hived, p->vc, cell->name))
+		(void)err_at(p->e, 400, p->code, cell->where,
+		             "virtual cluster %.*s has no pinned cell `%s`", (int)p->vc.n, p->vc.p,
+		             name);
+}
+
+static void check_role(const struct planner *p, const struct role *role)
+{
+	const struct hived_role *says = &p->plan->roles[role->index];
+	char shown[4 * QUOTE_MAX];
+	if (says->sku_type.name.n && says->pinned_cell.name.n)
+		(void)err_at(p->e, 400, p->code, says->pinned_cell.where,
+		             "Taskrole %s has both skuType and pinnedCellId, only one is allowed.",
+		             quote(shown, role->name));
+	else if (says->sku_type.name.n)
+		check_sku(p, &says->sku_type);
+	else if (says->pinned_cell.name.n)
+		check_pinned(p, &says->pinned_cell);
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of its type; else what any type of the virtual cluster has at least. */
+static struct sku unit_of(const struct planner *p, const struct hived_role *says)
+{
+	const struct sku *own = find_sku(p->all, p->n_all, says->sku_type.name);
+	if (own)
+		return *own;
+	struct sku unit = p->usable[0];
+	for (size_t i = 1; i < p->n_usable; i++) {
+		unit.cpu = least(unit.cpu, p->usable[i].cpu);
+		unit.gpu = least(unit.gpu, p->usable[i].gpu);
+		unit.memory_mb = least(unit.memory_mb, p->usable[i].memory_mb);
+	}
+	return unit;
+}
+
+static void refuse_unit(const struct planner *p, const struct role *role, int64_t wanted,
+                        const char *what)
+{
+	const struct hived_role *says = &p->plan->roles[role->index];
+	const struct hived_name *sku = &says->sku_type;
+	char shown[4 * QUOTE_MAX];
+	if (sku->name.n)
+		(void)err_at(p->e, 400, p->code, role->where,
+		             "asks for %" PRId64 " %s; SKU type `%s` has none", wanted, what,
+		             quote(shown, sku->name));
+	else
+		(void)err_at(
+		    p->e, 400, p->code, role->where,
+		    "asks for %" PRId64 " %s; there are SKU types without any%s (%s)", wanted, what,
+		    says->pinned_cell.name.n ? ", and pinnedCellId says none"
+					     : ": say `skuType` in extras.hivedScheduler.taskRoles",
+		    list_skus(p, p->usable, p->n_usable));
+}
+
+static int64_t count_cells(const struct planner *p, const struct role *role)
+{
+	struct sku unit = unit_of(p, &p->plan->roles[role->index]);
+	const struct {
+		int64_t wanted, has;
+		const char *what;
+	} v[RESOURCES] = {
+		{ role->gpu, unit.gpu, "gpu" },
+		{ role->cpu, unit.cpu, "cpu" },
+		{ role->memory_mb, unit.memory_mb, "memoryMB" },
+	};
+	int64_t cells = 0;
+	for (size_t i = 0; i < RESOURCES; i++) {
+		if (v[i].wanted == 0)
+			continue;
+		if (v[i].has == 0) {
+			refuse_unit(p, role, v[i].wanted, v[i].what);
+			continue;
+		}
+		int64_t need = v[i].wanted / v[i].has + (v[i].wanted % v[i].has != 0);
+		cells = need > cells ? need : cells;
+	}
+	return cells;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* The group that the job names; without any, and if all shall start together, one for all. */
+static struct span group_of(const struct planner *p, const struct role *role)
+{
+	struct span own = p->plan->roles[role->index].group.name;
+	struct span id = p->s->job->id;
+	if (!p->grouped && p->s->job->gang)
+		own = SPAN("default");
+	if (own.n == 0)
+		return own;
+	return span_of(arena_printf(p->s->a, "%.*s/%.*s", (int)id.n, id.p, (int)own.n, own.p));
+}
+
+/* All roles of a group get cells of one type, or in one pinned cell. */
+static void check_group(const struct planner *p, size_t at)
+{
+	const struct hived_role *own = &p->plan->roles[at];
+	char shown[4 * QUOTE_MAX];
+	char other[4 * QUOTE_MAX];
+	for (size_t i = 0; own->group.name.n && i < at; i++) {
+		const struct hived_role *first = &p->plan->roles[i];
+		if (!span_eq(first->group.name, own->group.name))
+			continue;
+		if (!span_eq(first->sku_type.name, own->sku_type.name) ||
+		    !span_eq(first->pinned_cell.name, own->pinned_cell.name))
+			(void)err_at(
+			    p->e, 400, p->code, own->group.where,
+			    "Taskroles %s and %s are in one affinity group: they must have "
+			    "the same skuType and pinnedCellId",
+			    quote(shown, p->s->job->roles[i].name),
+			    quote(other, p->s->job->roles[at].name));
+		return;
+	}
+}
+
+/* ---- quota ----------------------------------------------------------------------------------- */
+
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t all_cells(const struct planner *p, const struct role *role)
+{
+	int64_t cells;
+	bool over = __builtin_mul_overflow(p->share[role->index].cells, role->instances, &cells);
+	return over ? INT64_MAX : cells;
+}
+
+/* What starts all together must fit all together.  Said where most is asked for. */
+static void check_quota(const struct planner *p)
+{
+	const struct job *job = p->s->job;
+	int64_t max = hived_cells(p->s->facts->hived, p->s->facts->hived_status, p->vc);
+	int64_t sum = 0;
+	const struct role *most = &job->roles[0];
+	for (size_t i = 0; i < job->n_roles; i++) {
+		sum = add(sum, all_cells(p, &job->roles[i]));
+		if (all_cells(p, &job->roles[i]) > all_cells(p, most))
+			most = &job->roles[i];
+	}
+	if (job->gang && !is_oppo(p) && max >= 0 && sum > max)
+		(void)err_at(p->e, 400, p->code, most->where,
+		             "Job requests %" PRId64 " SKUs, exceeds maximum %" PRId64
+		             " SKUs in VC %.*s.",
+		             sum, max, (int)p->vc.n, p->vc.p);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void plan_roles(struct planner *p)
+{
+	const struct job *job = p->s->job;
+	for (size_t i = 0; i < job->n_roles; i++) {
+		p->grouped |= p->plan->roles[i].group.name.n > 0;
+		check_role(p, &job->roles[i]);
+		check_group(p, i);
+	}
+	if (p->e->http) /* of what does not exist, nothing is counted */
+		return;
+	for (size_t i = 0; i < job->n_roles; i++)
+		p->share[i] = (struct hived_share){ count_cells(p, &job->roles[i]),
+			                            group_of(p, &job->roles[i]) };
+	if (p->e->http == 0)
+		check_quota(p);
+}
+
+static void start(struct planner *p, const struct job *job)
+{
+	const struct facts *f = p->s->facts;
+	struct arena *a = p->s->a;
+	p->vc = job->virtual_cluster;
+	p->code = job->dialect == DIALECT_V1 ? "InvalidParametersError" : "InvalidProtocolError";
+	p->share = ARENA_NEW(a, struct hived_share, job->n_roles);
+	p->plan = ARENA_NEW(a, struct hived_plan, 1);
+	p->plan->share = p->share;
+	p->plan->request = job->hived ? job->hived : &NOTHING;
+	p->plan->priority = p->plan->request->priority;
+	p->plan->roles = p->plan->request->roles;
+	if (!p->plan->roles)
+		p->plan->roles = ARENA_NEW(a, struct hived_role, job->n_roles);
+	p->n_all = hived_skus(f->hived, f->hived_status, (struct span){ "", 0 }, a, &p->all);
+	p->usable = p->all;
+	p->n_usable = p->n_all;
+	if (!is_oppo(p))
+		p->n_usable = hived_skus(f->hived, f->hived_status, p->vc, a, &p->usable);
+}
+
+int hived_plan_make(struct scope *s, struct err *e)
+{
+	if (!s->facts->hived)
+		return 0;
+	ERR_AUTO own = { 0 }; /* *e may hold something already */
+	struct planner p = { .s = s, .e = &own };
+	start(&p, s->job);
+	if (p.n_usable)
+		plan_roles(&p);
+	else
+		(void)err_at(p.e, 400, p.code, s->job->virtual_cluster_where,
+		             "virtual cluster %.*s has no cells of a type in skuTypes", (int)p.vc.n,
+		             p.vc.p);
+	s->hived = p.plan;
+	if (own.http == 0)
+		return 0;
+	err_move(e, &own);
+	return -1;
+}

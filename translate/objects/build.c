@@ -1,0 +1,251 @@
+/* From struct job and facts to the objects. */
+#include "translate/hived/hived_plan.h"
+
+enum {
+	ANNOTATIONS_OWN = 512, /* what the Framework's annotations need besides job file and name */
+	SECRET_MAX = 4 * (1 << 20) / 3, /* Kubernetes: 1 MiB, before base64 */
+	CONFIGMAP_MAX = 1 << 20,
+	HEAVY_ROLES = 3 /* named when an object is too large */
+};
+
+static const struct place DOCUMENT = { "", 0, 0 };
+
+/* ---- objects besides the Framework ---------------------------------------------------------- */
+
+struct side {
+	enum object_kind kind;
+	enum unit unit;
+	const char *suffix;
+	bool (*needed)(const struct scope *s);
+	bool owned; /* by the Framework; a PriorityClass belongs to no namespace and cannot be */
+	size_t max;
+	const char *smaller; /* what make it so */
+};
+
+static bool needs_registry(const struct scope *s)
+{
+	return s->job->has_auth;
+}
+
+static bool needs_job_secrets(const struct scope *s)
+{
+	return s->job->secrets != NULL;
+}
+
+static bool needs_extension(const struct scope *s)
+{
+	return s->facts->extension != NULL;
+}
+
+static bool needs_env(const struct scope *s)
+{
+	return s->env_moved;
+}
+
+static bool needs_priority(const struct scope *s)
+{
+	return s->set->priority_class;
+}
+
+/* clang-format off */
+static const struct side SIDES[] = {
+	{ KIND_SECRET,        UNIT_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
+	  "fewer images with `auth`" },
+	{ KIND_SECRET,        UNIT_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
+	  "fewer or shorter `secrets`" },
+	{ KIND_SECRET,        UNIT_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
+	  "fewer keys" },
+	{ KIND_CONFIGMAP,     UNIT_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
+	  "fewer task roles or shorter names of them" },
+	{ KIND_PRIORITYCLASS, UNIT_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
+	  "shorter templates" },
+};
+/* clang-format on */
+enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
+                       struct span *text)
+{
+	for (size_t room = guess;; room = 4 * room) {
+		if (room > max)
+			room = max;
+		struct str out = { .p = arena_alloc(s->a, room + 1), .cap = room + 1, .max = room };
+		unit_write(s, u, &out);
+		*text = str_view(&out);
+		if (!out.full)
+			return true;
+		if (room == max)
+			return false;
+	}
+}
+
+static size_t env_guess(const struct scope *s)
+{
+	return 2048 + 512 * s->job->n_roles;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static int too_large(const char *what, size_t max, const char *smaller, struct err *e)
+{
+	return err_at(e, TOO_LARGE, DOCUMENT,
+	              "%s would be larger than %zu bytes; %s make it smaller", what, max, smaller);
+}
+
+static int write_side(const struct scope *s, const struct side *side, struct object *o,
+                      struct err *e)
+{
+	struct scope in = *s;
+	size_t max = least(side->max, s->set->max_object);
+	in.uid_at = &o->uid_at;
+	o->kind = side->kind;
+	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
+	size_t guess = 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? env_guess(s) : 0);
+	if (unit_write_within(&in, side->unit, guess, max, &o->body))
+		return 0;
+	return too_large(UNITS[side->unit].doc, max, side->smaller, e);
+}
+
+/* ---- the Framework -------------------------------------------------------------------------- */
+
+static size_t framework_guess(const struct scope *s)
+{
+	const struct job *j = s->job;
+	size_t n = 2048 + j->config.n + j->config.n / 8;
+	for (size_t i = 0; i < j->n_roles; i++)
+		n += 5120 + 2 * s->env_job.n + j->roles[i].command.n + j->roles[i].command.n / 8 +
+		     64 * j->roles[i].n_env + 192 * s->n_mounts;
+	return n;
+}
+
+struct weight {
+	size_t bytes;
+	const struct role *role;
+};
+
+/* Keep the heaviest, in order. */
+static void weigh(struct weight top[HEAVY_ROLES], struct weight w)
+{
+	for (size_t i = 0; i < HEAVY_ROLES; i++) {
+		if (w.bytes <= top[i].bytes)
+			continue;
+		struct weight lighter = top[i];
+		top[i] = w;
+		w = lighter;
+	}
+}
+
+static int framework_too_large(const struct scope *s, struct err *e)
+{
+	struct weight top[HEAVY_ROLES] = { 0 };
+	struct scope in = *s;
+	size_t max = s->set->max_object;
+	char *room = arena_alloc(s->a, max + 1);
+	for (size_t i = 0; i < s->job->n_roles; i++) {
+		struct str out = { .p = room, .cap = max + 1, .max = max };
+		in.role = &s->job->roles[i];
+		unit_write(&in, UNIT_TASKROLE, &out);
+		weigh(top, (struct weight){ out.n, in.role });
+	}
+	(void)too_large("the Framework of this job", max,
+	                s->job->dialect == DIALECT_V1
+	                    ? "fewer task roles, shorter commands or fewer `jobEnvs`"
+	                    : "fewer task roles or shorter commands",
+	                e);
+	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
+		char shown[4 * QUOTE_MAX];
+		(void)err_at(e, TOO_LARGE, top[i].role->where,
+		             "task role `%s` takes %zu bytes of it",
+		             quote(shown, top[i].role->name), top[i].bytes);
+	}
+	return -1;
+}
+
+static int write_framework(const struct scope *s, struct object *o, struct err *e)
+{
+	o->kind = KIND_FRAMEWORK;
+	o->name = arena_dup(s->a, span_of(s->job->hash));
+	if (unit_write_within(s, UNIT_FRAMEWORK, framework_guess(s), s->set->max_object, &o->body))
+		return 0;
+	return framework_too_large(s, e);
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static int check_annotations(const struct scope *s, struct err *e)
+{
+	size_t max = s->set->max_annotations;
+	size_t own = s->job->name.n + ANNOTATIONS_OWN;
+	if (own > max || s->job->config.n > max - own)
+		return err_at(e, INVALID_PROTOCOL, DOCUMENT,
+		              "job file is larger than %zu bytes and cannot be stored",
+		              own > max ? 0 : max - own);
+	for (size_t i = 0; i < s->job->n_roles; i++) {
+		const struct role *r = &s->job->roles[i];
+		size_t n = ANNOTATIONS_OWN;
+		for (size_t k = 0; k < r->n_ports; k++)
+			n += r->ports[k].label.n + sizeof("\"\":{\"count\":65536},");
+		if (n > max)
+			return err_at(e, INVALID_PROTOCOL, r->where,
+			              "too many ports: their list is larger than %zu bytes", max);
+	}
+	return 0;
+}
+
+/* The list that all containers share: copied into both of every role, unless it is too large. */
+static void write_common_env(struct scope *s)
+{
+	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
+	s->env_moved = !unit_write_within(s, UNIT_ENV_JOB, env_guess(s), max, &s->env_job);
+	if (s->env_moved)
+		s->env_job = (struct span){ NULL, 0 };
+}
+
+static int write_all(struct scope *s, struct objects *out, struct err *e)
+{
+	struct object *v = ARENA_NEW(s->a, struct object, N_SIDES + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < N_SIDES; i++) {
+		if (!SIDES[i].needed(s))
+			continue;
+		if (write_side(s, &SIDES[i], &v[n], e) < 0)
+			return -1;
+		n++;
+	}
+	s->owned = n > 0;
+	if (write_framework(s, &v[n], e) < 0)
+		return -1;
+	*out = (struct objects){ v, n + 1 };
+	return 0;
+}
+
+static int build(struct scope *s, struct objects *out, struct err *e)
+{
+	s->set = translator_settings(s->t);
+	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
+	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 || check_annotations(s, e) < 0)
+		return -1;
+	write_common_env(s);
+	return write_all(s, out, e);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
+int job_build(const struct translator *t, const struct job *job, const struct facts *f,
+              const struct mark *m, struct arena *a, struct objects *out, struct err *e)
+{
+	struct scope s = { .t = t, .job = job, .facts = f, .mark = m, .a = a };
+	return build(&s, out, e);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): and so has this one */
+int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
+                struct arena *a, struct objects *out, struct err *e)
+{
+	struct scope s = { .t = t, .job = job, .facts = f, .hide = true, .a = a };
+	return build(&s, out, e);
+}

@@ -1,0 +1,202 @@
+/* Which storages a job mounts, and where. */
+#include "base/enc.h"
+#include "translate/render/bindings.h"
+
+enum { VOLUME_NAME_MAX = 63 };
+
+static bool is_label(struct span t)
+{
+	for (size_t i = 0; i < t.n; i++) {
+		char c = t.p[i];
+		bool inner = i > 0 && i + 1 < t.n;
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (inner && c == '-')))
+			return false;
+	}
+	return t.n > 0;
+}
+
+/*
+ * NAME-volume where that is a name for a volume, at most 63 of [a-z0-9-].  Otherwise what
+ * remains of it, with a hash of the whole.  OpenPAI writes NAME-volume in any case, and so
+ * does its profile unless the name is too long.
+ */
+static const char *volume_name(const struct scope *s, struct span name)
+{
+	static const char END[] = "-volume";
+	bool fits = name.n + sizeof(END) - 1 <= VOLUME_NAME_MAX;
+	if (fits && (is_label(name) || s->set->profile == PROFILE_OPENPAI))
+		return arena_printf(s->a, "%.*s%s", (int)name.n, name.p, END);
+	char hex[33];
+	md5_hex(hex, name);
+	char kept[VOLUME_NAME_MAX] = "";
+	size_t n = 0;
+	for (size_t i = 0; i < name.n && n < 40; i++) {
+		char c = name.p[i];
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c + ('a' - 'A'));
+		bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		if (good || n)
+			kept[n++] = (char)(good ? c : '-');
+	}
+	return arena_printf(s->a, "%s%s%.8s%s", kept, n ? "-" : "", hex, END);
+}
+
+static const struct storage_fact *find_storage(const struct facts *f, struct span name)
+{
+	for (size_t i = 0; i < f->n_storages; i++)
+		if (span_eq(f->storages[i].name, name))
+			return &f->storages[i];
+	return NULL;
+}
+
+static struct span without_last_slash(struct span path)
+{
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	return path;
+}
+
+static int add_mount(struct scope *s, struct mount *v, const struct storage_fact *f,
+                     const struct storage_request *r, struct err *e)
+{
+	struct mount m = { .storage = f, .first = true };
+	m.path = r && r->mount_path.n
+	             ? r->mount_path
+	             : span_of(arena_printf(s->a, "/mnt/%.*s", (int)f->name.n, f->name.p));
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		if (v[i].storage == f) {
+			m.first = false;
+			m.volume = v[i].volume;
+		}
+		if (span_eq(without_last_slash(v[i].path), without_last_slash(m.path))) {
+			char shown[4 * QUOTE_MAX];
+			return err_at(e, INVALID_PROTOCOL, r ? r->mount_where : NOWHERE,
+			              "two storages are mounted at `%s`", quote(shown, m.path));
+		}
+	}
+	if (m.first)
+		m.volume = volume_name(s, f->name);
+	v[s->n_mounts++] = m;
+	return 0;
+}
+
+static int resolve_defaults(struct scope *s, struct mount *v, struct err *e)
+{
+	for (size_t i = 0; i < s->facts->n_storages; i++) {
+		const struct storage_fact *f = &s->facts->storages[i];
+		if (f->is_default && add_mount(s, v, f, NULL, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int resolve_named(struct scope *s, struct mount *v, struct err *e)
+{
+	for (size_t i = 0; i < s->job->n_storages; i++) {
+		const struct storage_request *r = &s->job->storages[i];
+		const struct storage_fact *f = find_storage(s->facts, r->name);
+		if (f == NULL) {
+			char shown[4 * QUOTE_MAX];
+			return err_at(e, NO_STORAGE, r->where,
+			              "storage `%s` does not exist, or is not granted to %s",
+			              quote(shown, r->name), s->job->user);
+		}
+		if (add_mount(s, v, f, r, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int storages_resolve(struct scope *s, struct err *e)
+{
+	bool defaults = s->job->storages_default;
+	size_t most = defaults ? s->facts->n_storages : s->job->n_storages;
+	struct mount *v = ARENA_NEW(s->a, struct mount, most);
+	s->mounts = v;
+	return defaults ? resolve_defaults(s, v, e) : resolve_named(s, v, e);
+}
+
+int virtual_cluster_check(const struct scope *s, struct err *e)
+{
+	const struct facts *f = s->facts;
+	if (f->any_virtual_cluster)
+		return 0;
+	for (size_t i = 0; i < f->n_virtual_clusters; i++)
+		if (span_eq(f->virtual_clusters[i], s->job->virtual_cluster))
+			return 0;
+	char shown[4 * QUOTE_MAX];
+	return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
+	              "virtual cluster `%s` is not granted to %s",
+	              quote(shown, s->job->virtual_cluster), s->job->user);
+}
+
+/* ---- holes ---------------------------------------------------------------------------------- */
+
+static bool mounts(const struct scope *s, struct out *o)
+{
+	struct scope in = *s;
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		in.mount = &s->mounts[i];
+		unit_write(&in, UNIT_STORAGE_MOUNT, o->s);
+	}
+	return true;
+}
+
+static bool volumes(const struct scope *s, struct out *o)
+{
+	struct scope in = *s;
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		in.mount = &s->mounts[i];
+		if (in.mount->first)
+			unit_write(&in, UNIT_STORAGE_VOLUME, o->s);
+	}
+	return true;
+}
+
+static bool volume(const struct scope *s, struct out *o)
+{
+	out_puts(o, s->mount->volume);
+	return true;
+}
+
+static bool path(const struct scope *s, struct out *o)
+{
+	out_text(o, s->mount->path);
+	return true;
+}
+
+static bool sub_path(const struct scope *s, struct out *o)
+{
+	if (s->mount->storage->share)
+		return false;
+	out_puts(o, s->job->user);
+	return true;
+}
+
+static bool claim(const struct scope *s, struct out *o)
+{
+	out_text(o, s->mount->storage->name);
+	return true;
+}
+
+static bool read_only(const struct scope *s, struct out *o)
+{
+	if (!s->mount->storage->read_only)
+		return false;
+	out_bool(o, true);
+	return true;
+}
+
+/* clang-format off */
+static const struct hole HOLES[] = {
+	{ "storage.mounts",  HOLE_LIST, false, HOLDS_POD, mounts,    "OpenPAI", "storage-mount.yaml, once for every entry of `extras.storages` that has a name; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
+	{ "storage.volumes", HOLE_LIST, false, HOLDS_POD, volumes,   "OpenPAI; `storage-twice`", "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
+	{ "mount.volume",    HOLE_TEXT, false, OF_MOUNT,  volume,    "OpenPAI", "NAME-volume; where that is no name for a volume, what remains of it and a hash (ours)." },
+	{ "mount.path",      HOLE_TEXT, false, OF_MOUNT,  path,      "OpenPAI; `mount-path-twice`", "`mountPath`, or /mnt/NAME. One path twice: 400." },
+	{ "mount.subPath",   HOLE_TEXT, true,  OF_MOUNT,  sub_path,  "OpenPAI", "The user's name if the storage is not shared, else absent." },
+	{ "mount.claim",     HOLE_TEXT, false, OF_MOUNT,  claim,     "OpenPAI", "The storage's name." },
+	{ "mount.readOnly",  HOLE_BOOL, true,  OF_MOUNT,  read_only, "OpenPAI", "True if the storage may only be read, else absent." },
+};
+/* clang-format on */
+
+const struct hole_group STORAGE_HOLES = { "Storages", HOLES, sizeof(HOLES) / sizeof(*HOLES) };

@@ -1,0 +1,392 @@
+/*
+ * Programs: a merged template as one run of literal JSON and holes.
+ *
+ * Commas are the only difficulty, since any member may turn out absent.  A member
+ * or element carries its comma behind it.  Where the last one of a container is
+ * certain to be written, it has none and the bracket follows as literal text;
+ * where it may be absent, or is a list of any length, all have one and OP_CLOSE
+ * overwrites the last.  That comma is always a separator: values end in a quote,
+ * a digit, a letter or a bracket.
+ *
+ * What may be absent is framed: OP_MARK remembers how much is written, and a hole
+ * that is absent goes back there and jumps behind the comma.  One mark suffices,
+ * since only scalars can be absent and scalars do not nest.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "translate/render/template.h"
+
+enum op_kind {
+	OP_TEXT, /* literal: n bytes at `at` */
+	OP_MARK,
+	OP_VALUE, /* a hole that is the whole value */
+	OP_PIECE, /* a hole inside a text */
+	OP_LIST,  /* a hole that writes elements */
+	OP_CLOSE, /* the bracket `at` */
+	OP_KIND_MAX
+};
+
+struct op {
+	uint32_t kind;
+	uint32_t at, n;
+	uint32_t jump; /* where to go on if the hole is absent */
+	const struct hole *hole;
+};
+
+struct prog {
+	struct op *op;
+	size_t n;
+	char *text;
+	size_t text_n;
+};
+
+enum { PROG_TEXT_MAX = 1 << 20 };
+
+struct compiler {
+	const struct vocabulary *v;
+	struct op *op;
+	size_t n, cap;
+	struct str text;
+	bool barrier; /* something jumps to here: literal text must not be joined with what was
+	                 before */
+};
+
+static struct op *emit(struct compiler *c, enum op_kind kind)
+{
+	if (c->n == c->cap) {
+		c->cap = c->cap ? 2 * c->cap : 64;
+		c->op = xrealloc(c->op, c->cap * sizeof(*c->op));
+	}
+	assert(c->op);
+	c->barrier = false;
+	struct op *op = &c->op[c->n++];
+	*op = (struct op){ .kind = kind };
+	return op;
+}
+
+/* Literal text was added to c->text from `at` on. */
+static void emit_literal(struct compiler *c, size_t at)
+{
+	size_t n = c->text.n - at;
+	struct op *last = c->n && !c->barrier ? &c->op[c->n - 1] : NULL;
+	if (n == 0)
+		return;
+	if (last && last->kind == OP_TEXT) {
+		last->n += (uint32_t)n;
+		return;
+	}
+	struct op *op = emit(c, OP_TEXT);
+	op->at = (uint32_t)at;
+	op->n = (uint32_t)n;
+}
+
+static void emit_text(struct compiler *c, const char *text)
+{
+	size_t at = c->text.n;
+	str_puts(&c->text, text);
+	emit_literal(c, at);
+}
+
+static void emit_escaped(struct compiler *c, struct span text)
+{
+	size_t at = c->text.n;
+	str_json_text(&c->text, text);
+	emit_literal(c, at);
+}
+
+static void emit_key(struct compiler *c, struct span key)
+{
+	emit_text(c, "\"");
+	emit_escaped(c, key);
+	emit_text(c, "\":");
+}
+
+static void emit_hole(struct compiler *c, enum op_kind kind, struct span name)
+{
+	const struct hole *h = hole_find(c->v, name);
+	assert(h); /* manifest_read looked it up */
+	emit(c, kind)->hole = h;
+}
+
+/* ---- scalars --------------------------------------------------------------------------- */
+
+/* The pieces of a text, without the quotes around it. */
+static void emit_pieces(struct compiler *c, struct span rest)
+{
+	struct piece p;
+	while (piece_next(&rest, &p) > 0) {
+		const struct constant *k = p.hole ? constant_find(c->v, p.text) : NULL;
+		if (p.hole && k == NULL)
+			emit_hole(c, OP_PIECE, p.text);
+		else
+			emit_escaped(c, k ? k->value : p.text);
+	}
+}
+
+static void emit_string(struct compiler *c, struct span text)
+{
+	emit_text(c, "\"");
+	emit_pieces(c, text);
+	emit_text(c, "\"");
+}
+
+/* The one hole that a plain scalar consists of. */
+static bool lone_hole(const struct compiler *c, const struct node *n, struct piece *p)
+{
+	struct span rest = node_span(n);
+	return n->plain && piece_next(&rest, p) > 0 && p->hole && rest.n == 0 &&
+	       constant_find(c->v, p->text) == NULL;
+}
+
+static void emit_int(struct compiler *c, int64_t v)
+{
+	size_t at = c->text.n;
+	str_int(&c->text, v);
+	emit_literal(c, at);
+}
+
+static void emit_scalar(struct compiler *c, const struct node *n)
+{
+	struct piece p;
+	if (n->type == NODE_BOOL) {
+		emit_text(c, n->boolean ? "true" : "false");
+	} else if (n->type == NODE_INT) {
+		emit_int(c, n->integer);
+	} else if (lone_hole(c, n, &p)) {
+		emit_hole(c, p.list ? OP_LIST : OP_VALUE, p.text);
+	} else {
+		emit_string(c, node_span(n));
+	}
+}
+
+/* ---- containers ------------------------------------------------------------------------- */
+
+/* May be absent: a scalar with an optional hole in it. */
+static bool may_be_absent(const struct compiler *c, const struct node *n)
+{
+	if (n->type != NODE_TEXT)
+		return false;
+	struct span rest = node_span(n);
+	struct piece p;
+	while (piece_next(&rest, &p) > 0) {
+		const struct hole *h = p.hole ? hole_find(c->v, p.text) : NULL;
+		if (h && h->optional)
+			return true;
+	}
+	return false;
+}
+
+static bool is_splice(const struct compiler *c, const struct node *n)
+{
+	struct piece p;
+	return n->type == NODE_TEXT && lone_hole(c, n, &p) && p.list;
+}
+
+static void emit_value(struct compiler *c, const struct node *n);
+
+/* One member (key.p is set) or element, and its comma. */
+static void emit_item(struct compiler *c, struct span key, const struct node *n, bool comma)
+{
+	if (is_splice(c, n)) { /* its elements have commas of their own */
+		emit_scalar(c, n);
+		return;
+	}
+	bool framed = may_be_absent(c, n);
+	size_t first = c->n;
+	if (framed)
+		emit(c, OP_MARK);
+	if (key.p)
+		emit_key(c, key);
+	emit_value(c, n);
+	if (comma)
+		emit_text(c, ",");
+	if (!framed)
+		return;
+	for (size_t i = first; i < c->n; i++)
+		c->op[i].jump = (uint32_t)c->n;
+	c->barrier = true;
+}
+
+static const struct node *item_at(const struct node *n, size_t i)
+{
+	return n->type == NODE_MAP ? &n->member[i].value : &n->item[i];
+}
+
+/* The last one may not be there, so that all need a comma and OP_CLOSE takes away one. */
+static bool is_open(const struct compiler *c, const struct node *n)
+{
+	const struct node *last = n->n ? item_at(n, n->n - 1) : NULL;
+	return last && (is_splice(c, last) || may_be_absent(c, last));
+}
+
+static void emit_items(struct compiler *c, const struct node *n, bool open)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		struct span key = { NULL, 0 };
+		if (n->type == NODE_MAP)
+			key = member_key(&n->member[i]);
+		emit_item(c, key, item_at(n, i), open || i + 1 < n->n);
+	}
+}
+
+static void emit_value(struct compiler *c, const struct node *n)
+{
+	if (n->type != NODE_MAP && n->type != NODE_LIST) {
+		emit_scalar(c, n);
+		return;
+	}
+	bool map = n->type == NODE_MAP;
+	bool open = is_open(c, n);
+	emit_text(c, map ? "{" : "[");
+	emit_items(c, n, open);
+	if (open)
+		emit(c, OP_CLOSE)->at = map ? '}' : ']';
+	else
+		emit_text(c, map ? "}" : "]");
+}
+
+/* A text that is always there. */
+static bool is_string(const struct compiler *c, const struct node *n)
+{
+	struct piece p;
+	if (!node_is(n, NODE_TEXT) || may_be_absent(c, n))
+		return false;
+	return !lone_hole(c, n, &p) || hole_find(c->v, p.text)->type < HOLE_MAP;
+}
+
+/* {name: N, value: V} as "N":"V", */
+static int emit_member(struct compiler *c, const struct node *n, struct err *e)
+{
+	const struct node *name = node_get(n, "name");
+	const struct node *value = node_get(n, "value");
+	if (is_splice(c, n)) {
+		emit_scalar(c, n);
+		return 0;
+	}
+	if (n->type != NODE_MAP || n->n != 2 || !is_string(c, name) || !is_string(c, value))
+		return err_set(e, UNKNOWN_ERROR,
+		               "line %u: in a list that may become a ConfigMap every element "
+		               "is {name, value}",
+		               n->line);
+	emit_string(c, node_span(name));
+	emit_text(c, ":");
+	emit_string(c, node_span(value));
+	emit_text(c, ",");
+	return 0;
+}
+
+static int emit_root(struct compiler *c, const struct node *root, enum prog_shape shape,
+                     struct err *e)
+{
+	/* What is dropped is dropped from its container, so there must be one. */
+	if (shape == PROG_VALUE) {
+		if (root->type != NODE_MAP)
+			return err_set(e, UNKNOWN_ERROR, "line %u: a mapping is needed here",
+			               root->line);
+		emit_value(c, root);
+		return 0;
+	}
+	if (root->type != NODE_LIST)
+		return err_set(e, UNKNOWN_ERROR, "line %u: a list is needed here", root->line);
+	for (size_t i = 0; i < root->n; i++) {
+		if (shape == PROG_ITEMS)
+			emit_item(c, (struct span){ NULL, 0 }, &root->item[i], true);
+		else if (emit_member(c, &root->item[i], e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct prog *prog_new(const struct node *root, enum prog_shape shape, const struct vocabulary *v,
+                      struct err *e)
+{
+	struct compiler c = { .v = v, .text = STR_INIT(PROG_TEXT_MAX) };
+	int rc = emit_root(&c, root, shape, e);
+	if (rc == 0 && c.text.full)
+		rc = err_set(e, UNKNOWN_ERROR, "larger than %d bytes", PROG_TEXT_MAX);
+	if (rc < 0) {
+		free(c.op);
+		str_done(&c.text);
+		return NULL;
+	}
+	struct prog *p = xmalloc(sizeof(*p));
+	*p = (struct prog){ .n = c.n, .text_n = c.text.n };
+	p->op = xrealloc(c.op, c.n * sizeof(*c.op));
+	p->text = str_take(&c.text);
+	return p;
+}
+
+void prog_free(struct prog *p)
+{
+	if (p == NULL)
+		return;
+	free(p->op);
+	free(p->text);
+	free(p);
+}
+
+size_t prog_literal(const struct prog *p)
+{
+	return p->text_n;
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static void truncate_to(struct str *s, size_t n)
+{
+	s->n = n;
+	if (s->p)
+		s->p[n] = '\0';
+}
+
+static void close_container(struct str *s, char bracket)
+{
+	if (s->n && s->p[s->n - 1] == ',')
+		s->p[s->n - 1] = bracket;
+	else
+		str_char(s, bracket);
+}
+
+/* A value or a piece of text.  Where to go on. */
+static size_t run_hole(const struct op *op, size_t next, size_t mark, const struct scope *s,
+                       struct out *o)
+{
+	if (op->hole->write(s, o))
+		return next;
+	assert(op->hole->optional);
+	truncate_to(o->s, mark);
+	return op->jump;
+}
+
+void prog_run(const struct prog *p, const struct scope *s, struct str *out)
+{
+	struct out value = { out, false };
+	struct out piece = { out, true };
+	size_t mark = out->n;
+	for (size_t i = 0; i < p->n;) {
+		const struct op *op = &p->op[i++];
+		switch ((enum op_kind)op->kind) {
+		case OP_TEXT:
+			str_put(out, p->text + op->at, op->n);
+			break;
+		case OP_MARK:
+			mark = out->n;
+			break;
+		case OP_VALUE:
+			i = run_hole(op, i, mark, s, &value);
+			break;
+		case OP_PIECE:
+			i = run_hole(op, i, mark, s, &piece);
+			break;
+		case OP_LIST:
+			(void)op->hole->write(s, &value); /* an empty list is as good as none */
+			break;
+		case OP_CLOSE:
+			close_container(out, (char)op->at);
+			break;
+		case OP_KIND_MAX:
+			assert(false);
+		}
+	}
+}

@@ -1,5 +1,8 @@
 /* The page at /, and the two questions that a supervisor asks. */
+#include "server/health.h"
+
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,6 +11,7 @@
 #include "server/auth/lookup.h"
 #include "server/cluster/delivery.h"
 #include "server/cluster/follow.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -58,23 +62,45 @@ void healthz_get(struct request *r)
 	answer_text(r, 200, "ok\n");
 }
 
+struct readiness {
+	const char *problem; /* NULL if it is ready */
+	bool probing;
+	int64_t until_ms;
+	struct request *waiting[64];
+	size_t n;
+};
+
+struct readiness *readiness_new(void)
+{
+	struct readiness *known = xcalloc(1, sizeof(*known));
+	known->problem = "the store was not asked yet";
+	return known;
+}
+
+void readiness_free(struct readiness *known)
+{
+	free(known);
+}
+
 static void say_ready(struct request *r)
 {
-	if (r->loop->not_ready)
-		answer_refuse(r, UNAVAILABLE, r->loop->not_ready);
+	const char *problem = r->loop->has->readiness->problem;
+	if (problem)
+		answer_refuse(r, UNAVAILABLE, problem);
 	else
 		answer_text(r, 200, "ok\n");
 }
 
 static void known(void *arg, const char *problem)
 {
-	struct loop *l = arg;
-	l->probing = false;
-	l->not_ready = problem;
-	l->ready_until_ms = clock_ms() + READY_CACHE_MS;
-	for (size_t i = 0; i < l->n_asking; i++)
-		say_ready(l->asking[i]);
-	l->n_asking = 0;
+	const struct loop *l = arg;
+	struct readiness *is = l->has->readiness;
+	is->probing = false;
+	is->problem = problem;
+	is->until_ms = clock_ms() + READY_CACHE_MS;
+	for (size_t i = 0; i < is->n; i++)
+		say_ready(is->waiting[i]);
+	is->n = 0;
 }
 
 /* Jobs could be made; but who could submit them, if no token can be checked? */
@@ -92,7 +118,7 @@ static void probed(void *arg, const struct store_reply *reply)
 
 static void probe(struct loop *l)
 {
-	l->probing = true;
+	l->has->readiness->probing = true;
 	store_request(l->store, &(struct store_request){
 				    .verb = STORE_READY,
 				    .kind = KIND_FRAMEWORK,
@@ -118,13 +144,14 @@ void readyz_get(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	bool fresh = clock_ms() < l->ready_until_ms;
-	if (fresh || l->n_asking == sizeof(l->asking) / sizeof(l->asking[0])) {
+	struct readiness *is = l->has->readiness;
+	bool fresh = clock_ms() < is->until_ms;
+	if (fresh || is->n == sizeof(is->waiting) / sizeof(is->waiting[0])) {
 		say_ready(r);
 		return;
 	}
-	l->asking[l->n_asking++] = r;
+	is->waiting[is->n++] = r;
 	request_wait(r);
-	if (!l->probing)
+	if (!is->probing)
 		probe(l);
 }

@@ -247,6 +247,16 @@ const struct route *route_find(const char *method, struct span path, struct aren
 	return NULL;
 }
 
+const struct route *route_only(const struct route *route, const char *method, struct span path)
+{
+	return strcmp(method, route->method) == 0 && span_is(path, route->path) ? route : NULL;
+}
+
+bool route_is_v1(const struct route *route)
+{
+	return span_starts(span_of(route->path), "/api/v1/");
+}
+
 bool route_names_user(const struct route *route)
 {
 	return strstr(route->path, "/{user}/");

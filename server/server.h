@@ -21,6 +21,7 @@ struct follow;
 struct exit_spec;
 struct history_keep;
 struct claims;
+struct loop_hooks;
 
 enum phase {
 	PHASE_RUN,
@@ -41,6 +42,7 @@ enum delivery_state {
 
 struct server {
 	const struct options *options;
+	const struct loop_hooks *hooks; /* see loop.h */
 	struct translator *translator;
 	struct account_source *accounts;
 	/* Replaced by the main thread when files are read again (reload.h); the loops get it by

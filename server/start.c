@@ -20,10 +20,12 @@
 #include "server/cluster/scheduler.h"
 #include "server/cluster/sweep.h"
 #include "server/exit_spec.h"
+#include "server/features.h"
 #include "server/http/edge.h"
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/log.h"
+#include "server/logs/output_text.h"
 #include "server/logs/uploads.h"
 #include "server/process.h"
 #include "server/reload.h"
@@ -254,13 +256,18 @@ static int open_uploads(struct service *s, struct err *e)
 		return -1;
 	struct loop *l = &s->loops[s->n_loops++];
 	int failed = loop_init(l, &s->server, fd, e);
-	l->uploads = uploads_new();
-	return failed;
+	if (failed)
+		return -1;
+	l->has->uploads = uploads_new();
+	l->only = &UPLOAD_ROUTE;
+	l->body_max = OUTPUT_BODY_MAX;
+	return 0;
 }
 
 int start_all(struct service *s, const char **file, struct err *e)
 {
 	s->server.options = &s->options;
+	s->server.hooks = &FEATURES;
 	s->signal_fd = s->server.ended_fd = -1;
 	/* Before there are threads, which would take signals otherwise. */
 	if (open_signals(s, e) < 0 || check_options(s, e) < 0)

@@ -19,6 +19,7 @@
 #include "server/auth/lookup.h"
 #include "server/auth/revoked.h"
 #include "server/auth/token.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/intake.h"
 #include "server/http/loop.h"
@@ -95,10 +96,17 @@ static void refuse_unknown(struct request *r, const char *why)
 
 /* ---- from a name to an account ---- */
 
+static void drop_account(void *account)
+{
+	account_drop(account);
+}
+
 static void account_known(const struct asker *q, struct account *a)
 {
 	struct request *r = q->r;
 	r->who = a;
+	r->user = a->name;
+	request_on_end(r, drop_account, a);
 	if (q->reviewed && a->admin)
 		refuse(r, "a service account may not be an admin");
 	else if (r->application && r->route->auth == AUTH_PERSON)
@@ -132,7 +140,7 @@ static void account_came(void *arg, struct account *a, const struct err *e)
 static void find_account(struct asker *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
-	struct account *a = account_find(q->r->loop->accounts, name, account_came, q, &e);
+	struct account *a = account_find(q->r->loop->has->accounts, name, account_came, q, &e);
 	if (a)
 		account_known(q, a);
 	else if (e.http)
@@ -400,7 +408,7 @@ static void look_what_changed(struct auth *a)
 
 bool auth_begin(struct request *r)
 {
-	struct auth *a = r->loop->auth;
+	struct auth *a = r->loop->has->auth;
 	struct asker *q = ARENA_NEW(&r->arena, struct asker, 1);
 	q->r = r;
 	if (!a) { /* gone already; only answers are still on their way */

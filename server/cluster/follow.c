@@ -15,7 +15,7 @@
 #include "k8s/cache/reflector.h"
 #include "server/cluster/controller_codes.h"
 #include "server/cluster/history_keep.h"
-#include "server/jobs/job_show.h"
+#include "server/cluster/neglect.h"
 #include "server/log.h"
 
 enum {

@@ -1,6 +1,7 @@
 #include "server/http/answer.h"
 
 #include "k8s/submit/submission.h"
+#include "server/http/loop.h"
 
 enum { MESSAGE_NOTES = 3, NOTE_TEXT_MAX = 4096, HEADER_TEXT_MAX = 1000 };
 
@@ -134,4 +135,24 @@ void answer_text(struct request *r, int status, const char *text)
 	r->reply.type = "text/plain; charset=utf-8";
 	str_puts(&r->reply.body, text);
 	answer_send(r);
+}
+
+bool answer_has_room(struct request *r)
+{
+	const struct loop *l = r->loop;
+	size_t others = l->large_bytes - r->large_held;
+	if (others < (size_t)l->server->options->detail_memory)
+		return true;
+	answer_refuse(r, UNAVAILABLE,
+	              "too many large answers are being sent (--detail-memory); try again");
+	return false;
+}
+
+void answer_hold(struct request *r)
+{
+	size_t size = r->arena.used + r->reply.body.cap;
+	if (size <= REPLY_MAX || size <= r->large_held)
+		return;
+	r->loop->large_bytes += size - r->large_held;
+	r->large_held = size;
 }

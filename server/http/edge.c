@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/crypto/hash.h"
 #include "k8s/transport/store.h"
-#include "server/accounts/account.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"
 #include "server/http/rate.h"
@@ -258,7 +257,7 @@ void edge_user(struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
 	int64_t now_ms = clock_ms();
-	struct span user = r->who ? span_of(r->who->name) : peer_key(&r->client);
+	struct span user = r->user ? span_of(r->user) : peer_key(&r->client);
 	if (!edge->limited)
 		return;
 	if (is_submission(r->route))
@@ -283,7 +282,7 @@ bool edge_login(struct request *r, struct span user)
 static int64_t lookup_wait_s(const struct request *r)
 {
 	struct edge *edge = r->loop->server->edge;
-	struct span key = r->who ? span_of(r->who->name) : peer_key(&r->client);
+	struct span key = r->user ? span_of(r->user) : peer_key(&r->client);
 	return edge->limited ? rate_take(edge->lookups, key, clock_ms()) : 0;
 }
 

@@ -9,9 +9,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "k8s/cache/cached.h"
 #include "k8s/transport/store.h"
-#include "server/accounts/account.h"
 #include "server/http/answer.h"
 #include "server/http/connections.h"
 #include "server/http/edge.h"
@@ -19,11 +17,7 @@
 #include "server/http/lasting.h"
 #include "server/http/loop.h"
 #include "server/http/stream_parts.h"
-#include "server/jobs/job_look.h"
 #include "server/log.h"
-#include "server/logs/uploads.h"
-#include "server/submit/dry_run.h"
-#include "server/submit/idempotency.h"
 
 struct connection *http_connection_of(struct MHD_Connection *m)
 {
@@ -153,6 +147,25 @@ void request_go_on(struct request *r)
 
 /* ---- a request's life ---- */
 
+struct request_end {
+	struct request_end *next;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void request_on_end(struct request *r, void (*fn)(void *arg), void *arg)
+{
+	struct request_end *end = ARENA_NEW(&r->arena, struct request_end, 1);
+	*end = (struct request_end){ r->ends, fn, arg };
+	r->ends = end;
+}
+
+static void run_ends(struct request *r)
+{
+	for (struct request_end *end = r->ends; end; end = end->next)
+		end->fn(end->arg);
+}
+
 static void make_id(struct request *r)
 {
 	static const char HEX[] = "0123456789abcdef";
@@ -208,7 +221,7 @@ void *http_request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->line_n = strlen(uri);
 	read_target(r, uri);
 	r->reply.body = STR_INIT(REPLY_MAX);
-	r->body = STR_SECRET((size_t)l->server->options->max_body);
+	r->body = STR_SECRET(l->body_max);
 	make_id(r);
 	http_connection_of(m)->request = r;
 	l->requests++;
@@ -329,25 +342,17 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 	if (!r->answered)
 		note_cut(r, how);
 	lasting_end(r);
-	uploads_end(r);
 	/* The library has a timer of its own beside ours. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	intake_log(r);
 	if (r->kept)
 		MHD_destroy_response(r->kept);
-	if (r->dry_run)
-		dry_run_release(r);
-	else if (r->held > 0 && l->store)
-		store_release(l->store, r->held);
-	job_answered(r);
-	idempotency_release(r);
-	account_drop(r->who);
-	cached_drop(r->job_known);
+	run_ends(r);
+	l->large_bytes -= r->large_held;
 	intake_uncount(r);
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);
-	notes_done(&r->warnings);
 	if (r->secret)
 		arena_wipe(&r->arena);
 	else

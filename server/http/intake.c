@@ -3,8 +3,6 @@
 #include <malloc.h>
 
 #include "base/clock.h"
-#include "server/accounts/account.h"
-#include "server/auth/auth.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
 #include "server/http/fields.h"
@@ -12,9 +10,6 @@
 #include "server/http/query.h"
 #include "server/http/routes.h"
 #include "server/log.h"
-#include "server/logs/output_text.h"
-#include "server/logs/uploads.h"
-#include "server/submit/dry_run.h"
 
 /* Bodies under way of a loop: a flood, and when it is over. */
 enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
@@ -30,7 +25,7 @@ static void options_reply(struct request *r, struct span path)
 static void no_route(struct request *r, struct span path)
 {
 	STR_AUTO methods = STR_INIT(256);
-	if (!r->loop->uploads)
+	if (!r->loop->only)
 		route_methods(&methods, path, &r->arena);
 	if (!methods.n) {
 		answer_refuse(
@@ -92,8 +87,6 @@ static void check_body(struct request *r, const struct framing *f)
 	r->form = type == BODY_TYPE_FORM;
 	if (r->route->body == BODY_FIELDS && r->body.max > FIELDS_BODY)
 		r->body.max = FIELDS_BODY;
-	if (r->route->body == BODY_OUTPUT)
-		r->body.max = OUTPUT_BODY_MAX;
 	r->too_large = f->length > r->body.max;
 	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent, or for want of a better moment */
@@ -164,7 +157,7 @@ static void check_route(struct request *r)
 		check_body(r, &r->framing);
 	if (r->answered || r->too_large)
 		return;
-	bool known = r->route->auth == AUTH_POD ? uploads_begin(r) : is_open(r) || auth_begin(r);
+	bool known = is_open(r) || r->loop->server->hooks->identify(r);
 	if (known && !r->answered)
 		check_known(r);
 }
@@ -173,7 +166,7 @@ void intake_header(struct request *r)
 {
 	const struct server *s = r->loop->server;
 	const char *scheme = s->tls ? "https" : "http";
-	const char *foreign = s->options->no_auth && !r->loop->uploads
+	const char *foreign = s->options->no_auth && !r->loop->only
 	                          ? framing_local(&r->framing, scheme, s->port)
 	                          : NULL;
 	struct span path = span_of(r->path);
@@ -185,9 +178,9 @@ void intake_header(struct request *r)
 	edge_check(r);
 	if (r->answered)
 		return;
-	r->route = r->loop->uploads ? uploads_route(r->method, path)
-	                            : route_find(r->method, path, &r->arena, r->args);
-	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->uploads) {
+	r->route = r->loop->only ? route_only(r->loop->only, r->method, path)
+	                         : route_find(r->method, path, &r->arena, r->args);
+	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->only) {
 		options_reply(r, path);
 	} else if (!r->route) {
 		no_route(r, path);
@@ -309,16 +302,10 @@ void intake_log(const struct request *r)
 	log_ms(&line, "ms", clock_us() - r->started_us);
 	if (r->peer[0])
 		log_text(&line, "peer", span_of(r->peer));
-	if (r->who)
-		log_text(&line, "user", span_of(r->who->name));
-	if (r->job) {
-		log_text(&line, "job", job_name(r->job));
-		log_text(&line, "framework", span_of(job_hash(r->job)));
-	}
-	if (r->dry_run)
-		log_text(&line, "dryRun", span_of(dry_run_text(r->dry_run)));
-	if (r->warnings.n)
-		log_int(&line, "warnings", (int64_t)(r->warnings.n + r->warnings.dropped));
+	if (r->user)
+		log_text(&line, "user", span_of(r->user));
+	if (r->log)
+		r->log(r, &line);
 	if (!r->answered)
 		log_text(&line, "code", r->why ? SPAN("CutOff") : SPAN("ClientGone"));
 	else if (r->reply.code)

@@ -4,8 +4,6 @@
 
 #include "base/clock.h"
 #include "k8s/transport/store.h"
-#include "server/accounts/account.h"
-#include "server/auth/auth.h"
 #include "server/http/answer.h"
 #include "server/http/connections.h"
 #include "server/http/http_request.h"
@@ -27,7 +25,7 @@ struct lasting {
 
 static const char *user_of(const struct request *r)
 {
-	return r->who ? r->who->name : r->peer;
+	return r->user ? r->user : r->peer;
 }
 
 static size_t count_of(const struct loop *l, const char *user)
@@ -89,7 +87,7 @@ bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void 
 	w->told = told;
 	w->arg = arg;
 	w->until_ms = now_ms + 1000 * (seconds < lifetime ? seconds : lifetime);
-	w->revoked = auth_mark(l);
+	w->revoked = l->server->hooks->mark(l);
 	w->next = l->lasting;
 	if (w->next)
 		w->next->prev = w;
@@ -123,7 +121,7 @@ static bool is_refused(struct lasting *w, int64_t now_ms)
 	if (now_ms < w->check_ms)
 		return false;
 	w->check_ms = now_ms + 1000 * w->r->loop->server->options->stream_heartbeat_s;
-	return !auth_holds(w->r, w->revoked);
+	return !w->r->loop->server->hooks->holds(w->r, w->revoked);
 }
 
 static enum lasting_news news_of(struct lasting *w, int64_t now_ms)

@@ -5,6 +5,7 @@
  */
 #include "server/http/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,18 +15,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "k8s/images/images.h"
-#include "k8s/logs/tail.h"
 #include "k8s/transport/store.h"
-#include "server/accounts/account.h"
-#include "server/auth/auth.h"
 #include "server/http/http.h"
 #include "server/http/lasting.h"
 #include "server/http/stream_parts.h"
-#include "server/http/worker.h"
-#include "server/jobs/follower.h"
 #include "server/log.h"
-#include "server/logs/uploads.h"
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 
@@ -57,49 +51,17 @@ static struct store *open_store(struct server *s, struct err *e)
 	return store_api_new(s->login, s->namespace_name, &limits, e);
 }
 
-static int open_images(struct loop *l, struct err *e)
+int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 {
-	if (!l->server->images)
-		return 0;
-	l->images = images_inbox_new(l->server->images, e);
-	return l->images ? watch(l, images_inbox_fd(l->images), e) : -1;
-}
-
-static int open_work(struct loop *l, struct err *e)
-{
-	if (!l->server->worker)
-		return 0;
-	l->work = worker_inbox_new(l->server->worker, e);
-	return l->work ? watch(l, worker_inbox_fd(l->work), e) : -1;
-}
-
-static int open_tails(struct loop *l, struct err *e)
-{
-	const struct server *s = l->server;
-	if (!s->login)
-		return 0;
-	l->tails = tails_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
-	                     (size_t)s->options->streams_per_user, e);
-	return l->tails ? watch(l, tails_fd(l->tails), e) : -1;
-}
-
-static int tails_wait_ms(const struct loop *l)
-{
-	return l->tails ? tails_timeout_ms(l->tails) : -1;
-}
-
-static int open_followers(struct loop *l, struct err *e)
-{
-	if (!l->server->cache)
-		return 0;
-	l->followers = followers_new(l->server->cache, e);
-	return l->followers ? watch(l, followers_fd(l->followers), e) : -1;
+	assert(l->n_sources < LOOP_SOURCES);
+	l->sources[l->n_sources++] = *source;
+	return watch(l, source->fd, e);
 }
 
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
-	l->not_ready = "the store was not asked yet";
+	l->body_max = (size_t)s->options->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
@@ -107,11 +69,8 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->store = open_store(s, e);
 	if (!l->store || http_start(l, e) < 0)
 		return -1;
-	l->accounts = accounts_new(s->accounts, l->store);
-	l->auth = auth_new(l);
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
-	    open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0 ||
-	    open_tails(l, e) < 0)
+	    s->hooks->open(l, e) < 0)
 		return -1;
 	return watch(l, http_fd(l), e);
 }
@@ -121,21 +80,30 @@ static int earlier(int a, int b)
 	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
+static void run_source(struct loop *l, int fd)
+{
+	for (size_t i = 0; i < l->n_sources; i++) {
+		const struct loop_source *source = &l->sources[i];
+		if (source->fd == fd && !source->timeout_ms)
+			source->run(source->arg);
+	}
+}
+
 static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
 	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
-	timeout = earlier(timeout, tails_wait_ms(l));
 	timeout = earlier(timeout, lasting_timeout_ms(l));
+	for (size_t i = 0; i < l->n_sources; i++)
+		if (l->sources[i].timeout_ms)
+			timeout = earlier(timeout, l->sources[i].timeout_ms(l->sources[i].arg));
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++) {
 		eventfd_t count;
 		if (events[i].data.fd == l->wake_fd)
 			(void)eventfd_read(l->wake_fd, &count); /* only to make it quiet */
-		else if (l->work && events[i].data.fd == worker_inbox_fd(l->work))
-			worker_inbox_turn(l->work);
-		else if (l->followers && events[i].data.fd == followers_fd(l->followers))
-			followers_turn(l->followers);
+		else
+			run_source(l, events[i].data.fd);
 	}
 }
 
@@ -144,10 +112,9 @@ static void turn(struct loop *l)
 	/* Whatever was replaced before this is not used by this loop any more. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
 	store_reap(l->store);
-	if (l->tails)
-		tails_turn(l->tails);
-	if (l->images)
-		images_inbox_turn(l->images);
+	for (size_t i = 0; i < l->n_sources; i++)
+		if (l->sources[i].timeout_ms)
+			l->sources[i].run(l->sources[i].arg);
 	lasting_turn(l);
 	http_run(l);
 	store_start(l->store);
@@ -194,15 +161,7 @@ static void drain(struct loop *l)
 /* Whoever still waits is answered by the end of the store; let that go out. */
 static void finish(struct loop *l)
 {
-	worker_inbox_free(l->work);
-	l->work = NULL;
-	images_inbox_free(l->images);
-	l->images = NULL;
-	tails_free(TAKE(l->tails));
-	auth_free(l->auth);
-	accounts_free(l->accounts);
-	l->auth = NULL;
-	l->accounts = NULL;
+	l->server->hooks->stop(l);
 	store_free(l->store);
 	l->store = NULL;
 	streams_cut(l);
@@ -213,8 +172,7 @@ static void finish(struct loop *l)
 			(void)usleep(1000);
 	} while (l->requests && clock_ms() < end);
 	http_stop(l);
-	followers_free(TAKE(l->followers));
-	uploads_free(TAKE(l->uploads));
+	l->server->hooks->close(l);
 }
 
 static void *loop_main(void *arg)
@@ -252,13 +210,7 @@ void loop_done(struct loop *l)
 		http_quiesce(l);
 		http_stop(l);
 	}
-	followers_free(l->followers);
-	uploads_free(l->uploads);
-	worker_inbox_free(l->work);
-	images_inbox_free(l->images);
-	tails_free(l->tails);
-	auth_free(l->auth);
-	accounts_free(l->accounts);
+	l->server->hooks->close(l);
 	if (l->store)
 		store_free(l->store);
 	if (l->epoll_fd >= 0)

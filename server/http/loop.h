@@ -13,26 +13,49 @@
 struct MHD_Daemon;
 struct connections;
 struct store;
-struct images_inbox;
-struct worker_inbox;
-struct followers;
-struct tails;
 struct lasting;
 struct stream;
-struct accounts;
-struct auth;
-struct uploads;
+struct features;
+
+enum { LOOP_SOURCES = 8 };
+
+/* Something else that a loop serves. */
+struct loop_source {
+	int fd; /* readable when there is something to do */
+	void (*run)(void *arg);
+	/* Milliseconds until it is to run without that, -1: none.  NULL: it runs only if fd is
+	 * readable; with a timeout, in each round. */
+	int (*timeout_ms)(const void *arg);
+	void *arg;
+};
+
+/*
+ * What the features of this server do for its loops and requests: the loop knows no more of them.
+ * All on the loop's thread, but `open`.
+ */
+struct loop_hooks {
+	/* Before the thread starts: makes l->has and adds sources.  -1 and *e: 500. */
+	int (*open)(struct loop *l, struct err *e);
+	/* The server stops: what still waits is answered. */
+	void (*stop)(struct loop *l);
+	/* All requests have ended; also after an `open` that failed, and without `stop`. */
+	void (*close)(struct loop *l);
+	/* Before the body of a request is taken: finds out who sends it.  true: r->who is set, or r
+	 * has been answered.  false: r waits; it will be answered, or intake_known(r) called. */
+	bool (*identify)(struct request *r);
+	/* For requests that last: was a token good all the time since `mark` was taken? */
+	uint64_t (*mark)(const struct loop *l);
+	bool (*holds)(const struct request *r, uint64_t mark);
+};
 
 struct loop {
 	struct server *server;
 	struct store *store;
-	struct images_inbox *images; /* NULL: they are not checked */
-	struct tails *tails;         /* logs; NULL: there are no pods */
-	struct worker_inbox *work;   /* NULL: nobody logs in here */
-	struct accounts *accounts;
-	struct auth *auth;
-	struct followers *followers; /* NULL: nobody keeps track of the jobs */
-	struct uploads *uploads;     /* of the loop of --output-listen, which has no other route */
+	struct features *has;     /* see server/features.h */
+	const struct route *only; /* it has no other; NULL: all of ROUTES */
+	size_t body_max;          /* bytes of a body */
+	struct loop_source sources[LOOP_SOURCES];
+	size_t n_sources;
 	struct MHD_Daemon *http;
 	enum library library; /* what http is */
 	int listen_fd, epoll_fd, wake_fd;
@@ -44,19 +67,10 @@ struct loop {
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
-	/* What is known of the store, for /readyz. */
-	const char *not_ready; /* why; NULL if it is */
-	bool probing;
-	int64_t ready_until_ms;
-	struct request *asking[64];
-	size_t n_asking;
-	size_t body_bytes; /* that bodies hold that have not come as a whole; at most BODIES_MAX */
-	bool body_flood;   /* they have been so many that their memory is worth giving back */
-	size_t dry_run_bytes; /* that dry runs hold */
-	size_t detail_bytes;  /* of large answers about single jobs (job_look.h) */
+	size_t body_bytes;  /* that bodies hold that have not come as a whole; at most BODIES_MAX */
+	bool body_flood;    /* they have been so many that their memory is worth giving back */
+	size_t large_bytes; /* of large answers (answer_hold) */
 	struct stream *streams;
-	size_t rosters;   /* lists of users under way (roster.h) */
-	size_t list_rows; /* in lists that are being sent */
 	struct lasting *lasting;
 	size_t n_lasting;
 	int64_t lasting_next_ms; /* when to look at them */
@@ -70,6 +84,8 @@ struct loop {
 /* Make a loop that serves `listen_fd`, which it takes over; the thread is not yet started. -1
  * and *e: 500. */
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e);
+/* Serve this, too.  -1 and *e: 500. */
+int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Run it in a thread of its own.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
 /* Look at server->phase again.  Any thread. */

@@ -18,14 +18,10 @@ struct MHD_Connection;
 struct MHD_Response;
 struct loop;
 struct route;
-struct job;
-struct objects;
 struct account;
 struct lasting;
+struct line;
 struct stream;
-struct upload;
-struct cached;
-struct claim;
 
 enum {
 	REQUEST_ID_MAX = 64,
@@ -36,9 +32,6 @@ enum {
 	SWALLOW = 1 << 20,          /* bytes of body that are taken and thrown away */
 	SWALLOW_CHUNKED = 64 << 20, /* the same of a body that does not say its length */
 };
-
-/* Whether a job is tried only: no; by this server; and by the API server, too (dry_run.h). */
-enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
 
 /* What is answered.  Header names are static text; values live in the request's arena. */
 struct reply {
@@ -81,35 +74,29 @@ struct request {
 	struct peer client;
 	char peer[PEER_TEXT];    /* the same, as text */
 	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL: pages may not read this */
-	/* Who asks (auth.h); NULL on routes for anyone, and until it is known. */
+	/* Who asks (auth.h); NULL on routes for anyone, and until it is known.  `user` is the name
+	 * of the account. */
 	struct account *who;
+	const char *user;
 	const char *why;   /* it was refused, for the log only: of a 401, or of any 5xx */
 	bool application;  /* by an application token, or one that counts as such */
 	const char *token; /* the token itself, in the arena, wiped; NULL without one */
 	int64_t token_iat_s, token_exp_s; /* as it says; -1: not said */
-	const struct cached *job_known;   /* that it is about (job_find.h), a reference; or NULL */
 	struct reply reply;
 	struct arena arena;
-	void *state;             /* of a handler that waits; in the arena */
-	struct lasting *lasting; /* it waits for things to happen (lasting.h) */
-	struct stream *stream;   /* its answer comes bit by bit (stream.h) */
-	struct upload *upload;   /* of a task's output (uploads.h); in the arena */
-	/* Of a submission. */
-	struct notes warnings;
-	const struct job *job;
-	enum dry_run dry_run;
-	bool yaml;             /* of what it shows */
-	struct objects *shown; /* what it shows; in the arena */
-	size_t held;           /* bytes that the store was told of (store_hold); or dry_run_hold */
-	size_t detail_held;    /* of a large answer about a job (job_look.h) */
-	const char *key;       /* Idempotency-Key, in the arena; NULL without one */
-	const char *value;     /* what is kept of it; the same */
-	struct claim *claim;   /* of that key (idempotency.h); the same */
-	bool v1;
+	void *state; /* of the handler; in the arena */
+	/* The handler adds what it knows to the line in the log; may be NULL. */
+	void (*log)(const struct request *r, struct line *line);
+	struct request_end *ends; /* request_on_end */
+	size_t large_held;        /* bytes of a large answer, see answer_hold */
+	struct lasting *lasting;  /* it waits for things to happen (lasting.h) */
+	struct stream *stream;    /* its answer comes bit by bit (stream.h) */
 };
 
 /* Bytes of a body that are taken, kept or not; who sends more is cut off. */
 size_t request_swallow_max(const struct request *r);
+/* Calls fn(arg) when r has ended and was logged; the last first. */
+void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
 /* The connection sleeps until an answer is given, or request_go_on is called.  Nothing, if it does
  * already. */
 void request_wait(struct request *r);

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "server/http/request.h"
-#include "server/jobs/job_find.h"
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
  * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
@@ -63,6 +62,15 @@ enum route_answer {
 	ANSWER_MAX
 };
 
+/* What one may do with somebody else's job, by --visibility and being an admin. */
+enum job_need {
+	JOB_ANY,  /* no job */
+	JOB_LOOK, /* how it is: whoever is logged in */
+	JOB_SEE,  /* what is in it: owner, admin, and with --visibility vc who may use its virtual
+	           * cluster, with all everybody; else 403 */
+	JOB_OWN,  /* change it: owner and admin, else 403 */
+};
+
 typedef void handler(struct request *r);
 
 struct route {
@@ -90,6 +98,12 @@ extern const size_t N_ROUTES;
  */
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS]);
+
+/* The same, where there is one route. */
+const struct route *route_only(const struct route *route, const char *method, struct span path);
+
+/* Is it one of the API v1? */
+bool route_is_v1(const struct route *route);
 
 /* Does its path name a user, as the first of its segments? */
 bool route_names_user(const struct route *route);

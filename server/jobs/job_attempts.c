@@ -70,11 +70,11 @@ static void came(struct request *r, const struct cached *job, struct span status
 	struct attempts *all = r->state;
 	(void)job;
 	all->shown.attempt = status;
-	if (!job_has_room(r))
+	if (!answer_has_room(r))
 		return;
 	if (status.n)
 		add(r, all);
-	job_hold(r);
+	answer_hold(r);
 	all->next--;
 	ask(r, all);
 }
@@ -96,7 +96,7 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	struct str *out = &r->reply.body;
 	int64_t kept = r->loop->server->options->history;
 	ERR_AUTO e = { 0 };
-	if (!job_has_room(r)) /* any more */
+	if (!answer_has_room(r)) /* any more */
 		return;
 	all->shown = job_shown_of(r, job, doc);
 	all->next = (int64_t)job->attempt - 1;
@@ -119,7 +119,7 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 
 static void found(struct request *r, const struct cached *job)
 {
-	if (job_has_room(r))
+	if (answer_has_room(r))
 		job_doc(r, job, show);
 }
 

@@ -100,8 +100,8 @@ static void read_again(void *arg, const struct store_reply *reply)
 		gone(r);
 		return;
 	}
-	cached_drop(r->job_known);
-	r->job_known = c->job = now;
+	job_keep(r, now);
+	c->job = now;
 	if (c->reads)
 		c->doc = arena_span(&r->arena, reply->body);
 	if (job_may(r, now, JOB_OWN))

@@ -67,17 +67,6 @@ static void waiting_event(struct shower *w, const struct event *v)
 	str_char(w->out, '}');
 }
 
-enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t now_ms)
-{
-	if (job->state != JOB_WAITING || !job->untouched)
-		return NEGLECT_NONE;
-	if (in_directory)
-		return NEGLECT_DIRECTORY;
-	return job->created_ms != CACHED_NONE && now_ms - job->created_ms >= NEGLECT_MS
-	           ? NEGLECT_CONTROLLER
-	           : NEGLECT_NONE;
-}
-
 static void waiting_neglected(struct str *out, enum neglect why)
 {
 	static const struct {

@@ -1,8 +1,6 @@
 /* See job_find.h.  What a path calls a job is read by job_id.c. */
 #include "server/jobs/job_find.h"
 
-#include <assert.h>
-
 #include "base/clock.h"
 #include "base/json/scan.h"
 #include "k8s/cache/cache.h"
@@ -110,12 +108,21 @@ static void forbid(struct request *r)
 		answer_refuse(r, FORBIDDEN, "this is for the job's owner and admins");
 }
 
+static void drop_job(void *job)
+{
+	cached_drop(job);
+}
+
+void job_keep(struct request *r, const struct cached *job)
+{
+	request_on_end(r, drop_job, (void *)(uintptr_t)job); /* NOLINT(performance-no-int-to-ptr) */
+}
+
 /* Takes the reference. */
 static void deliver(struct search *s, const struct cached *job)
 {
 	struct request *r = s->r;
-	assert(!r->job_known); /* one job, once */
-	r->job_known = job;
+	job_keep(r, job);
 	if (job_may(r, job, r->route->need))
 		s->found(r, job);
 	else
@@ -198,8 +205,7 @@ static const struct cached *find_own(struct search *s)
 {
 	struct request *r = s->r;
 	struct job_id own;
-	if (!s->warm || s->id.user.p || !r->who ||
-	    !span_starts(span_of(r->route->path), "/api/v1/") ||
+	if (!s->warm || s->id.user.p || !r->who || !route_is_v1(r->route) ||
 	    !job_id_pair(span_of(r->who->name), r->args[0], &r->arena, &own))
 		return NULL;
 	s->id = own;

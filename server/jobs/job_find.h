@@ -10,15 +10,7 @@
 #include "k8s/cache/cached.h"
 #include "k8s/transport/store.h"
 #include "server/http/request.h"
-
-/* What one may do with somebody else's job, by --visibility and being an admin. */
-enum job_need {
-	JOB_ANY,  /* no job */
-	JOB_LOOK, /* how it is: whoever is logged in */
-	JOB_SEE,  /* what is in it: owner, admin, and with --visibility vc who may use its virtual
-	           * cluster, with all everybody; else 403 */
-	JOB_OWN,  /* change it: owner and admin, else 403 */
-};
+#include "server/http/routes.h"
 
 /* Called at once or later, on the loop's thread: the job is r's until r ends. */
 typedef void job_found(struct request *r, const struct cached *job);
@@ -28,6 +20,8 @@ typedef void job_found(struct request *r, const struct cached *job);
 void job_find(struct request *r, job_found *found);
 /* What may he see of this job?  For what one route shows of it only to some. */
 bool job_may(const struct request *r, const struct cached *job, enum job_need need);
+/* Takes a reference over, until r ends. */
+void job_keep(struct request *r, const struct cached *job);
 /* Its document; in r's arena.  What is not kept is asked of the store.  404 if it is gone. */
 typedef void job_doc_came(struct request *r, const struct cached *job, struct span doc);
 void job_doc(struct request *r, const struct cached *job, job_doc_came *came);

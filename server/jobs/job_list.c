@@ -5,6 +5,7 @@
 
 #include "k8s/cache/cache.h"
 #include "server/cluster/follow.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -115,7 +116,7 @@ static void listing_free(struct listing *l)
 {
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
 		cached_drop(l->rows.v[i].job);
-	l->loop->list_rows -= l->rows.n;
+	l->loop->has->list_rows -= l->rows.n;
 	str_done(&l->text);
 	free(l->rows.v);
 	free(l);
@@ -139,7 +140,7 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
                             struct str *begun)
 {
 	size_t most = (size_t)r->loop->server->options->list_rows;
-	if (r->loop->list_rows && r->loop->list_rows + rows->n > most) {
+	if (r->loop->has->list_rows && r->loop->has->list_rows + rows->n > most) {
 		answer_refuse(r, UNAVAILABLE,
 		              "too many large lists are under way; try again, or ask for less of "
 		              "it by limit");
@@ -153,7 +154,7 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = rows->next; i < rows->n; i++)
 		(void)cached_hold(l->rows.v[i].job); /* dropped in fill, or in listing_free */
-	r->loop->list_rows += rows->n;
+	r->loop->has->list_rows += rows->n;
 	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
 		listing_free(l);
 }

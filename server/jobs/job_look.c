@@ -22,42 +22,14 @@ struct looking {
 	struct span earlier;
 };
 
-/* ---- memory ---- */
-
-bool job_has_room(struct request *r)
-{
-	const struct loop *l = r->loop;
-	size_t others = l->detail_bytes - r->detail_held;
-	if (others < (size_t)l->server->options->detail_memory)
-		return true;
-	answer_refuse(r, UNAVAILABLE,
-	              "too many large answers are being sent (--detail-memory); try again");
-	return false;
-}
-
-void job_hold(struct request *r)
-{
-	size_t size = r->arena.used + r->reply.body.cap;
-	if (size <= REPLY_MAX || size <= r->detail_held)
-		return;
-	r->loop->detail_bytes += size - r->detail_held;
-	r->detail_held = size;
-}
-
 void job_answer(struct request *r, int failed, const struct err *e)
 {
 	if (failed) {
 		answer_error(r, e);
 		return;
 	}
-	job_hold(r);
+	answer_hold(r);
 	answer_json(r, 200);
-}
-
-void job_answered(struct request *r)
-{
-	r->loop->detail_bytes -= r->detail_held;
-	r->detail_held = 0;
 }
 
 /* ---- what is shown ---- */
@@ -69,7 +41,7 @@ struct job_shown job_shown_of(const struct request *r, const struct cached *job,
 		.job = job,
 		.doc = doc,
 		.spec = s->exit_spec,
-		.v1 = r->v1,
+		.v1 = route_is_v1(r->route),
 		.hived = s->options->hived_config[0] != '\0',
 	};
 }
@@ -98,7 +70,7 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 	struct job_shown shown = job_shown_of(r, job, doc);
 	struct event *v = NULL;
 	ERR_AUTO e = { 0 };
-	if (!job_has_room(r)) /* any more */
+	if (!answer_has_room(r)) /* any more */
 		return;
 	size_t n = job_look_events(r, job, &r->arena, &v);
 	shown.why.neglect = job_look_neglect(r, job);
@@ -118,7 +90,7 @@ static const char *tag_of(struct request *r, const struct cached *job)
 	char hash[33];
 	STR_AUTO seen = STR_INIT(SEEN_MAX);
 	str_printf(&seen, "%s %s %s %d %d", job->uid, job->resource_version, REST_LIT_VERSION,
-	           r->v1, job_look_neglect(r, job));
+	           route_is_v1(r->route), job_look_neglect(r, job));
 	if (n > 0) {
 		str_printf(&seen, " %zu %lld %lld ", n, (long long)v[0].last_ms,
 		           (long long)v[0].count);
@@ -171,7 +143,7 @@ static void earlier_came(struct request *r, const struct cached *job, struct spa
 static void found(struct request *r, const struct cached *job)
 {
 	const struct looking *l = r->state;
-	if (!job_has_room(r))
+	if (!answer_has_room(r))
 		return;
 	if (l->attempt > job->attempt)
 		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");

@@ -25,12 +25,5 @@ size_t job_look_events(const struct request *r, const struct cached *job, struct
 enum neglect job_look_neglect(const struct request *r, const struct cached *job);
 /* What is shown of it, of its latest attempt. */
 struct job_shown job_shown_of(const struct request *r, const struct cached *job, struct span doc);
-/* Is there room for another large answer (--detail-memory)?  Else r has been answered 503.  Asked
- * before each step that takes memory: others may have taken it since. */
-bool job_has_room(struct request *r);
-/* Count what r takes by now, if that is much, until it ends. */
-void job_hold(struct request *r);
 /* Answer with what was written to r's body by -1 or 0 and *e, and count it. */
 void job_answer(struct request *r, int failed, const struct err *e);
-/* r has ended. */
-void job_answered(struct request *r);

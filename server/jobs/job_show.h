@@ -4,20 +4,11 @@
  */
 #include "k8s/cache/cached.h"
 #include "k8s/cache/events.h"
+#include "server/cluster/neglect.h"
 #include "server/exit_spec.h"
 
 /* v1 knows no STOPPING: it is RUNNING there. */
 enum job_state job_shown_state(const struct cached *job, bool v1);
-/* That nobody will run a job, as far as one can tell. */
-enum neglect {
-	NEGLECT_NONE,
-	NEGLECT_DIRECTORY,  /* --standalone: objects are kept, and nothing works on them */
-	NEGLECT_CONTROLLER, /* for half a minute FrameworkController has not looked at it */
-};
-enum { NEGLECT_MS = 30000 };
-/* now_ms since 1970, in_directory: --standalone. */
-enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t now_ms);
-
 /* Why nothing of a job runs. */
 struct job_why {
 	const struct event *event; /* NULL: none is known, or the client may not see it */

@@ -1,5 +1,6 @@
 #include "server/jobs/job_wait.h"
 
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/lasting.h"
 #include "server/http/query.h"
@@ -8,6 +9,7 @@
 struct wait {
 	struct follower follower; /* first */
 	struct request *r;
+	const struct cached *job; /* as it was found; r keeps it */
 	job_found *go_on;
 	bool running; /* that is enough */
 	bool known;   /* it was in the cache: if it is not any more, it is gone */
@@ -61,7 +63,7 @@ static void answer(struct request *r, const struct cached *job, bool reached, jo
 
 static void stop(struct wait *w)
 {
-	follower_end(w->r->loop->followers, &w->follower);
+	follower_end(w->r->loop->has->followers, &w->follower);
 	lasting_end(w->r);
 }
 
@@ -73,11 +75,9 @@ static bool settle(struct wait *w, const struct cached *job, bool anyway)
 	if (!reached && !anyway)
 		return false;
 	stop(w);
-	if (job != r->job_known) {
-		cached_drop(r->job_known);
-		r->job_known = cached_hold(job);
-	}
-	answer(r, r->job_known, reached, w->go_on);
+	if (job != w->job)
+		job_keep(r, cached_hold(job));
+	answer(r, job, reached, w->go_on);
 	return true;
 }
 
@@ -96,7 +96,7 @@ static bool look(struct wait *w, bool anyway)
 	if (!job && w->known)
 		return gone(w);
 	w->known = job;
-	return settle(w, job ? job : w->r->job_known, anyway);
+	return settle(w, job ? job : w->job, anyway);
 }
 
 /* ---- what happens ---- */
@@ -158,18 +158,18 @@ void job_wait(struct request *r, const struct cached *job, job_found *go_on)
 		return;
 	}
 	bool reached = has_come(asked.running, job);
-	if (reached || !asked.seconds || head || !r->loop->followers) {
+	if (reached || !asked.seconds || head || !r->loop->has->followers) {
 		answer(r, job, reached, go_on);
 		return;
 	}
 	struct wait *w = ARENA_NEW(&r->arena, struct wait, 1);
 	if (!lasting_begin(r, asked.seconds, hear, w))
 		return;
-	*w = (struct wait){ .r = r, .go_on = go_on, .running = asked.running };
+	*w = (struct wait){ .r = r, .job = job, .go_on = go_on, .running = asked.running };
 	w->follower.name = span_of(job->name);
 	w->follower.changed = changed;
 	w->follower.lost = lost;
-	follower_begin(r->loop->followers, &w->follower);
+	follower_begin(r->loop->has->followers, &w->follower);
 	if (!look(w, false))
 		request_wait(r);
 }

@@ -2,6 +2,7 @@
  * One job, as it changes: how it is now, and again whenever it is different, until it has ended.
  * Not each step between: what follows quickly may be one event.
  */
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/sse.h"
@@ -15,6 +16,7 @@ enum { FRAME = 256 }; /* more than stands around the data of an event, and first
 struct watch {
 	struct follower follower; /* first */
 	struct request *r;
+	const struct cached *job; /* as it was found; r keeps it */
 	struct stream *stream;
 	struct str shown; /* what was sent last of it */
 	bool known;       /* it was in the cache */
@@ -85,9 +87,9 @@ static void look(struct watch *w)
 	if (job)
 		show(w, job);
 	else if (w->known)
-		show_gone(w, w->r->job_known);
+		show_gone(w, w->job);
 	else
-		show(w, w->r->job_known); /* found in the store, and the cache is to hear of it */
+		show(w, w->job); /* found in the store, and the cache is to hear of it */
 }
 
 /* ---- what happens ---- */
@@ -127,7 +129,7 @@ static void heartbeat(struct stream *s, void *arg)
 static void gone(void *arg)
 {
 	struct watch *w = arg;
-	follower_end(w->r->loop->followers, &w->follower);
+	follower_end(w->r->loop->has->followers, &w->follower);
 	str_done(&w->shown);
 }
 
@@ -138,11 +140,11 @@ static const struct stream_calls CALLS = {
 static void begin(struct request *r, const struct cached *job)
 {
 	struct watch *w = ARENA_NEW(&r->arena, struct watch, 1);
-	*w = (struct watch){ .r = r, .shown = STR_INIT(REPLY_MAX) };
+	*w = (struct watch){ .r = r, .job = job, .shown = STR_INIT(REPLY_MAX) };
 	w->follower.name = span_of(job->name);
 	w->follower.changed = changed;
 	w->follower.lost = lost;
-	if (!r->loop->followers) {
+	if (!r->loop->has->followers) {
 		answer_refuse(r, UNAVAILABLE, "this server does not keep track of jobs");
 		return;
 	}
@@ -150,7 +152,7 @@ static void begin(struct request *r, const struct cached *job)
 	w->stream = stream_open(r, 200, "text/event-stream", &CALLS, w);
 	if (!w->stream)
 		return;
-	follower_begin(r->loop->followers, &w->follower);
+	follower_begin(r->loop->has->followers, &w->follower);
 	(void)stream_put(w->stream, SPAN(SSE_RETRY "\n")); /* the first: there is room */
 	look(w);
 }

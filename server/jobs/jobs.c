@@ -22,7 +22,6 @@ void job_get(struct request *r)
 
 void job_get_v1(struct request *r)
 {
-	r->v1 = true;
 	job_look(r, &(struct job_looking){
 			.attempt = SPAN("latest"),
 			.render = render,

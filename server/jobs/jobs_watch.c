@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "server/cluster/follow.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/http_request.h"
@@ -213,7 +214,7 @@ static void heartbeat(struct stream *s, void *arg)
 static void gone(void *arg)
 {
 	struct watch *w = arg;
-	follower_end(w->r->loop->followers, &w->follower);
+	follower_end(w->r->loop->has->followers, &w->follower);
 	drop_all(w);
 }
 
@@ -246,9 +247,9 @@ static bool is_known(struct request *r)
 	const char *why = follow_problem(r->loop->server, &r->arena);
 	if (why)
 		answer_refuse(r, UNAVAILABLE, why);
-	else if (!r->loop->followers)
+	else if (!r->loop->has->followers)
 		answer_refuse(r, UNAVAILABLE, "this server does not keep track of jobs");
-	return r->loop->followers && !why;
+	return r->loop->has->followers && !why;
 }
 
 static void begin(struct watch *w, int64_t from)
@@ -258,7 +259,7 @@ static void begin(struct watch *w, int64_t from)
 	if (from == INT64_MAX) /* this alone is no event, but clients keep the id */
 		str_printf(&text, "id: %ld\n", (long)cache_heard(cache_of(w)));
 	str_char(&text, '\n');
-	follower_begin(w->r->loop->followers, &w->follower);
+	follower_begin(w->r->loop->has->followers, &w->follower);
 	(void)stream_put(w->stream, str_view(&text)); /* the first: there is room */
 	if (from != INT64_MAX)
 		add_known(w, from);

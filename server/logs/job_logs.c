@@ -8,6 +8,7 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -158,7 +159,7 @@ static void found(struct request *r, const struct cached *job)
 
 void logs_get(struct request *r)
 {
-	if (r->loop->tails)
+	if (r->loop->has->tails)
 		job_find(r, found);
 	else
 		answer_refuse(

@@ -17,6 +17,7 @@
 #include "k8s/logs/tail.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/http_request.h"
 #include "server/http/loop.h"
@@ -403,7 +404,7 @@ static void open_log(struct reading *g, const char *container)
 		g->ring = xmalloc(g->size);
 	}
 	g->held = STR_SECRET(KUBELET_TEXT_MAX + TAIL_PIECE);
-	g->tail = tail_open(g->r->loop->tails,
+	g->tail = tail_open(g->r->loop->has->tails,
 	                    &(struct tail_request){
 				.pod = g->pod,
 				.container = container,
@@ -553,7 +554,7 @@ static void begin(struct request *r, struct reading how)
 {
 	struct loop *loop = r->loop;
 	const char *pod = pod_name(&how.link, &r->arena);
-	if (!loop->tails) {
+	if (!loop->has->tails) {
 		answer_refuse(
 		    r, NO_TASK_LOG,
 		    "this server keeps jobs in a directory: there are no pods, and no logs");

@@ -22,6 +22,7 @@
 #include "server/auth/auth.h"
 #include "server/auth/credentials.h"
 #include "server/auth/lookup.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/intake.h"
 #include "server/http/loop.h"
@@ -161,16 +162,24 @@ static bool refuse_often(struct request *r, int64_t wait_s)
 	return true;
 }
 
+static void end_upload(void *arg)
+{
+	struct upload *u = arg;
+	str_done(&u->body);
+	u->r->loop->has->uploads->n--;
+}
+
 bool uploads_begin(struct request *r)
 {
-	struct uploads *all = r->loop->uploads;
+	struct uploads *all = r->loop->has->uploads;
 	struct credentials c;
 	int64_t now = clock_ms();
 	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
-	r->upload = u;
+	r->state = u;
 	u->r = r;
 	u->body = STR_INIT(OBJECT_MAX);
 	all->n++;
+	request_on_end(r, end_upload, u);
 	if (refuse_often(r, rate_take(all->addresses, span_of(r->peer), now)))
 		return true;
 	if (all->n > UPLOADS_MAX)
@@ -207,7 +216,7 @@ static void upload_keep(struct upload *u);
 /* It has been answered: the next of the same job. */
 static void upload_finish(struct upload *u)
 {
-	struct upload **link = &u->r->loop->uploads->first;
+	struct upload **link = &u->r->loop->has->uploads->first;
 	const char *framework = u->id.framework;
 	while (*link != u)
 		link = &(*link)->next;
@@ -497,7 +506,7 @@ static bool read_number(struct request *r, const char *name, int64_t min, int64_
 
 static void output_put_route(struct request *r)
 {
-	struct upload *u = r->upload;
+	struct upload *u = r->state;
 	const char *wrong = output_check(str_view(&r->body));
 	if (!wrong && (!read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->facts.exit_code) ||
 	               !read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
@@ -510,7 +519,7 @@ static void output_put_route(struct request *r)
 	u->entry.failed = u->facts.exit_code != 0;
 	request_wait(r);
 	bool first = true;
-	struct upload **link = &r->loop->uploads->first;
+	struct upload **link = &r->loop->has->uploads->first;
 	for (; *link; link = &(*link)->next)
 		first = first && strcmp((*link)->id.framework, u->id.framework) != 0;
 	*link = u;
@@ -518,7 +527,7 @@ static void output_put_route(struct request *r)
 		upload_keep(u);
 }
 
-static const struct route ROUTE = {
+const struct route UPLOAD_ROUTE = {
 	.method = "PUT",
 	.path = "/api/v2/task-output",
 	.handle = output_put_route,
@@ -528,19 +537,6 @@ static const struct route ROUTE = {
 	    "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
 };
 
-const struct route *uploads_route(const char *method, struct span path)
-{
-	return strcmp(method, ROUTE.method) == 0 && span_is(path, ROUTE.path) ? &ROUTE : NULL;
-}
-
-void uploads_end(struct request *r)
-{
-	if (!r->upload)
-		return;
-	str_done(&r->upload->body);
-	r->loop->uploads->n--;
-}
-
 void uploads_page(struct str *out)
 {
 	str_printf(
@@ -548,5 +544,5 @@ void uploads_page(struct str *out)
 	    "\nAt the port of `--output-listen` there is one route, and no other: `%s %s`, for a\n"
 	    "task's pod, by a token of the audience `%s`. %s\n"
 	    "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
-	    ROUTE.method, ROUTE.path, OUTPUT_AUDIENCE, ROUTE.doc);
+	    UPLOAD_ROUTE.method, UPLOAD_ROUTE.path, OUTPUT_AUDIENCE, UPLOAD_ROUTE.doc);
 }

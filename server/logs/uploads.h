@@ -24,12 +24,9 @@ struct uploads *uploads_new(void);
 /* All requests have ended.  NULL is nothing. */
 void uploads_free(struct uploads *u);
 
-/* The route, if this is its method and path; else NULL. */
-const struct route *uploads_route(const char *method, struct span path);
+extern const struct route UPLOAD_ROUTE;
 /* Before the body is taken: whose token is it?  true: r has been answered (401, 403, 429, 503).
  * false: it waits; it will be answered, or intake_known(r) called. */
 bool uploads_begin(struct request *r);
-/* r has ended. */
-void uploads_end(struct request *r);
 /* docs/ROUTES.md: the part about it. */
 void uploads_page(struct str *out);

@@ -2,6 +2,7 @@
 
 #include "base/chars.h"
 #include "schema/suggest.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
@@ -98,32 +99,33 @@ const char *dry_run_text(enum dry_run d)
 
 bool dry_run_has_room(const struct loop *l)
 {
-	return l->dry_run_bytes < (size_t)l->server->options->dry_run_bytes;
+	return l->has->dry_run_bytes < (size_t)l->server->options->dry_run_bytes;
 }
 
-static size_t list_size(const struct request *r)
+static size_t list_size(const struct submit *s)
 {
 	size_t n = FRAME;
-	for (size_t i = 0; i < r->shown->n; i++)
-		n += r->shown->v[i].body.n + 1;
+	for (size_t i = 0; i < s->shown->n; i++)
+		n += s->shown->v[i].body.n + 1;
 	return n;
 }
 
-static void count(struct request *r, size_t n)
+static void count(struct submit *s, size_t n)
 {
-	r->held += n;
-	r->loop->dry_run_bytes += n;
+	s->held += n;
+	s->r->loop->has->dry_run_bytes += n;
 }
 
-void dry_run_hold(struct request *r)
+static void release(void *arg)
 {
-	count(r, r->arena.used + r->body.n + list_size(r));
+	const struct submit *s = arg;
+	s->r->loop->has->dry_run_bytes -= s->held;
 }
 
-void dry_run_release(struct request *r)
+void dry_run_hold(struct submit *s)
 {
-	r->loop->dry_run_bytes -= r->held;
-	r->held = 0;
+	request_on_end(s->r, release, s);
+	count(s, s->r->arena.used + s->r->body.n + list_size(s));
 }
 
 /* ---- the answer ---- */
@@ -136,29 +138,31 @@ bool dry_run_wants_yaml(struct span accept)
 	return yaml < json;
 }
 
-void dry_run_list(struct request *r)
+void dry_run_list(struct submit *s)
 {
-	struct str *out = &r->reply.body;
-	out->max = list_size(r) + REPLY_MAX; /* warnings follow */
-	list_json(out, SPAN(""), r->shown);
+	struct str *out = &s->r->reply.body;
+	out->max = list_size(s) + REPLY_MAX; /* warnings follow */
+	list_json(out, SPAN(""), s->shown);
 }
 
-static void to_yaml(struct request *r)
+static void to_yaml(struct submit *s)
 {
+	struct request *r = s->r;
 	STR_AUTO json = r->reply.body;
 	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
 	list_yaml(&r->reply.body, str_view(&json));
-	count(r, r->reply.body.n); /* several times that of JSON, if there are many short lines */
+	count(s, r->reply.body.n); /* several times that of JSON, if there are many short lines */
 }
 
-void dry_run_answer(struct request *r)
+void dry_run_answer(struct submit *s)
 {
+	struct request *r = s->r;
 	str_puts(&r->reply.body, "}\n");
-	if (!r->yaml) {
+	if (!s->yaml) {
 		answer_json(r, 200);
 		return;
 	}
-	to_yaml(r);
+	to_yaml(s);
 	r->reply.status = 200;
 	r->reply.type = "application/yaml";
 	answer_send(r);

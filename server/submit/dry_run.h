@@ -3,8 +3,7 @@
  * Trying a job: all that is done with a submission, but that nothing is made of it.  The answer is
  * what would have been made, as a List, with nothing secret in it.
  */
-#include "base/object.h"
-#include "server/http/request.h"
+#include "server/submit/submit.h"
 
 /*
  * What a query says of `dryRun`: true, server (or All, as Kubernetes has it), false; nothing is
@@ -19,14 +18,13 @@ const char *dry_run_text(enum dry_run d);
 /* There is room for one more on this loop: who reads slowly makes us keep a large answer. */
 bool dry_run_has_room(const struct loop *l);
 /* It counts from now on to the end of the request. */
-void dry_run_hold(struct request *r);
-void dry_run_release(struct request *r);
+void dry_run_hold(struct submit *s);
 
 /* By a header Accept, empty if there is none: JSON, unless a type of YAML is named before any. */
 bool dry_run_wants_yaml(struct span accept);
 
-/* Begin r->reply.body, which grows as far as that takes: {"apiVersion":...,"items":[...] without
- * the final brace. */
-void dry_run_list(struct request *r);
+/* Begin the body of the answer, which grows as far as that takes: {"apiVersion":...,"items":[...]
+ * without the final brace. */
+void dry_run_list(struct submit *s);
 /* End and send it: 200. */
-void dry_run_answer(struct request *r);
+void dry_run_answer(struct submit *s);

@@ -8,7 +8,6 @@
 #include "base/enc.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
-#include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
@@ -44,14 +43,15 @@ static void mac(const unsigned char secret[static MAC], const struct span *v, si
 	gnutls_hmac_deinit(h, out);
 }
 
-const char *idempotency_value(struct request *r)
+const char *idempotency_value(struct submit *s)
 {
-	if (!r->key)
+	struct request *r = s->r;
+	if (!s->key)
 		return NULL;
 	const struct keyring *keys = r->loop->server->keyring ? keyring_of(r->loop) : NULL;
 	unsigned char secret[MAC];
 	unsigned char sum[MAC];
-	const struct span v[] = { span_of(r->who->name), span_of(r->key), str_view(&r->body) };
+	const struct span v[] = { span_of(r->user), span_of(s->key), str_view(&r->body) };
 	if (!keys || !keyring_derive(keys, "idempotency", secret))
 		must(gnutls_hash_fast(GNUTLS_DIG_SHA256, v[1].p, v[1].n, secret));
 	char *out = arena_zero(&r->arena, 1, KEY_HEX + 1 + 2 * MAC + 1);
@@ -93,8 +93,9 @@ void claims_free(struct claims *c)
 }
 
 /* The name of another job that this key is making now, in the arena; or NULL. */
-static const char *claim_enter(struct request *r, struct claim *mine)
+static const char *claim_enter(struct submit *s, struct claim *mine)
 {
+	struct request *r = s->r;
 	struct claims *all = r->loop->server->claims;
 	const char *other = NULL;
 	(void)pthread_mutex_lock(&all->lock); /* a sound mutex does not fail */
@@ -107,16 +108,17 @@ static const char *claim_enter(struct request *r, struct claim *mine)
 		if (mine->next)
 			mine->next->link = &mine->next;
 		all->first = mine;
-		r->claim = mine;
+		s->claim = mine;
 	}
 	(void)pthread_mutex_unlock(&all->lock);
 	return other;
 }
 
-void idempotency_release(struct request *r)
+static void claim_release(void *arg)
 {
-	struct claim *c = r->claim;
-	struct claims *all = r->loop->server->claims;
+	struct submit *s = arg;
+	struct claim *c = TAKE(s->claim);
+	struct claims *all = s->r->loop->server->claims;
 	if (!c)
 		return;
 	(void)pthread_mutex_lock(&all->lock);
@@ -124,34 +126,35 @@ void idempotency_release(struct request *r)
 	if (c->next)
 		c->next->link = c->link;
 	(void)pthread_mutex_unlock(&all->lock);
-	r->claim = NULL;
 }
 
 /* Another job of this user that was made with this key in the last 24 hours; or NULL. */
-static const struct cached *claim_made(const struct view *view, const struct request *r)
+static const struct cached *claim_made(const struct view *view, const struct submit *s)
 {
 	struct view_walk walk = { .view = view };
-	uint64_t key = cached_key(span_of(r->value));
+	uint64_t key = cached_key(span_of(s->value));
 	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
 	for (const struct cached *c; (c = view_next_keyed(&walk, key)) != NULL;)
-		if (c->created_ms > since_ms && !c->deleting &&
-		    strcmp(c->user, r->who->name) == 0 && !span_is(job_name(r->job), c->job))
+		if (c->created_ms > since_ms && !c->deleting && strcmp(c->user, s->r->user) == 0 &&
+		    !span_is(job_name(s->job), c->job))
 			return c;
 	return NULL;
 }
 
-int idempotency_claim(struct request *r, struct err *e)
+int idempotency_claim(struct submit *s, struct err *e)
 {
-	if (!r->value)
+	if (!s->value)
 		return 0;
-	struct claim *mine = ARENA_NEW(&r->arena, struct claim, 1);
-	*mine = (struct claim){ .value = r->value, .job = job_name(r->job) };
-	const char *other = claim_enter(r, mine);
-	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
-	const struct cached *made = claim_made(view, r);
+	struct claim *mine = ARENA_NEW(&s->r->arena, struct claim, 1);
+	*mine = (struct claim){ .value = s->value, .job = job_name(s->job) };
+	const char *other = claim_enter(s, mine);
+	if (s->claim)
+		request_on_end(s->r, claim_release, s);
+	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
+	const struct cached *made = claim_made(view, s);
 	/* Before `other`: a request keeps its claim until after its answer. */
 	if (made) {
-		idempotency_release(r);
+		claim_release(s);
 		return err_set(e, KEY_REUSED,
 		               "this Idempotency-Key was sent before, and made job %s; another job "
 		               "needs another key",

@@ -5,7 +5,7 @@
  * key made from the secret that tokens are signed with.  Without such a secret the client's key
  * itself takes its place, so that it must be random for the same to hold.
  */
-#include "server/http/request.h"
+#include "server/submit/submit.h"
 
 struct claims;
 
@@ -17,17 +17,16 @@ void claims_free(struct claims *c); /* all are released before; NULL is nothing 
 bool idempotency_key_ok(struct span key);
 
 /*
- * "KEY-BODY", both hex, for r->key and r->body as it came; in the request's arena.  NULL without
+ * "KEY-BODY", both hex, for s->key and the body as it came; in the request's arena.  NULL without
  * a key.  The same for all servers that have the same secret.
  */
-const char *idempotency_value(struct request *r);
+const char *idempotency_value(struct submit *s);
 
 /*
- * r->value is used for the job r->job from now on, until idempotency_release.  -1 and *e: 422
+ * s->value is used for the job s->job from now on, until the request has ended.  -1 and *e: 422
  * IdempotencyError if this user's key has made a job of another name in the last 24 hours that is
  * known here, 409 if it is making one at this moment.  Another server's submission of the last
  * moments is not known here; nor is any job while the first list of jobs is under way.
  * Without a key: 0.
  */
-int idempotency_claim(struct request *r, struct err *e);
-void idempotency_release(struct request *r); /* nothing without a claim */
+int idempotency_claim(struct submit *s, struct err *e);

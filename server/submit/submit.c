@@ -1,4 +1,6 @@
 /* A job, from its body to the answer. */
+#include "server/submit/submit.h"
+
 #include <time.h>
 
 #include "base/clock.h"
@@ -12,6 +14,7 @@
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
+#include "server/log.h"
 #include "server/submit/dry_run.h"
 #include "server/submit/idempotency.h"
 #include "server/submit/image_check.h"
@@ -35,11 +38,6 @@ static const struct form_number NUMBERS[] = {
 	{ NULL, false },
 };
 
-static const char *who(const struct request *r)
-{
-	return r->who->name;
-}
-
 /* {user} and {job} of the path; p is NULL of what it does not name. */
 static struct span path_user(const struct request *r)
 {
@@ -51,14 +49,44 @@ static struct span path_job(const struct request *r)
 	return r->args[route_names_user(r->route)];
 }
 
+/* What the line in the log says of it. */
+static void log_submission(const struct request *r, struct line *line)
+{
+	const struct submit *s = r->state;
+	if (s->job) {
+		log_text(line, "job", job_name(s->job));
+		log_text(line, "framework", span_of(job_hash(s->job)));
+	}
+	if (s->dry_run)
+		log_text(line, "dryRun", span_of(dry_run_text(s->dry_run)));
+	if (s->warnings.n)
+		log_int(line, "warnings", (int64_t)(s->warnings.n + s->warnings.dropped));
+}
+
+static void drop_warnings(void *arg)
+{
+	notes_done(arg);
+}
+
+static struct submit *submit_new(struct request *r)
+{
+	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
+	s->r = r;
+	r->state = s;
+	r->log = log_submission;
+	request_on_end(r, drop_warnings, &s->warnings);
+	return s;
+}
+
 void submit_may(struct request *r)
 {
 	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
+	struct submit *s = submit_new(r);
 	ERR_AUTO e = { 0 };
-	r->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
-	if (dry_run_read(r->query, &r->arena, &r->dry_run, &e) < 0)
+	s->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
+	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);
-	else if (path_user(r).p && !span_is(path_user(r), who(r)))
+	else if (path_user(r).p && !span_is(path_user(r), r->user))
 		answer_refuse(r, FORBIDDEN,
 		              "jobs can be submitted for oneself only: the user in the path is "
 		              "not the one who is logged in");
@@ -66,43 +94,45 @@ void submit_may(struct request *r)
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
 		              "and no blank");
-	else if (key.p && !r->dry_run) /* of what was tried there is nothing to repeat */
-		r->key = arena_dup(&r->arena, key);
+	else if (key.p && !s->dry_run) /* of what was tried there is nothing to repeat */
+		s->key = arena_dup(&r->arena, key);
 }
 
 /* Clients of v1 look for warnings in a header. */
-static void put_warning_header(struct request *r)
+static void put_warning_header(const struct submit *s)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	STR_AUTO safe = STR_INIT(REPLY_MAX);
-	for (size_t i = 0; i < r->warnings.n; i++) {
+	for (size_t i = 0; i < s->warnings.n; i++) {
 		str_puts(&text, i ? "; " : "");
-		note_text(&text, &r->warnings.v[i]);
+		note_text(&text, &s->warnings.v[i]);
 	}
-	if (r->warnings.dropped)
-		str_printf(&text, "; and %zu more", r->warnings.dropped);
+	if (s->warnings.dropped)
+		str_printf(&text, "; and %zu more", s->warnings.dropped);
 	header_text(&safe, str_view(&text));
-	answer_header(r, "X-Warning", str_c(&safe));
+	answer_header(s->r, "X-Warning", str_c(&safe));
 }
 
-static void put_warnings(struct request *r)
+static void put_warnings(const struct submit *s)
 {
-	if (r->warnings.n == 0)
+	struct request *r = s->r;
+	if (s->warnings.n == 0)
 		return;
 	str_puts(&r->reply.body, ",\"warnings\":");
-	notes_json(&r->reply.body, &r->warnings);
-	if (r->v1)
-		put_warning_header(r);
+	notes_json(&r->reply.body, &s->warnings);
+	if (route_is_v1(r->route))
+		put_warning_header(s);
 }
 
-static void accepted(struct request *r)
+static void accepted(const struct submit *s)
 {
+	struct request *r = s->r;
 	struct str *out = &r->reply.body;
-	struct span name = job_name(r->job);
+	struct span name = job_name(s->job);
 	answer_header(
 	    r, "Location",
-	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(r->job), (int)name.n, name.p));
-	if (r->v1) {
+	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(s->job), (int)name.n, name.p));
+	if (route_is_v1(r->route)) {
 		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
 		str_json_text(out, name);
 		str_puts(out, " successfully\"");
@@ -110,24 +140,24 @@ static void accepted(struct request *r)
 		str_puts(out, "{\"status\":202,\"message\":\"Update job ");
 		str_json_text(out, name);
 		str_puts(out, " for user ");
-		str_json_text(out, span_of(job_user(r->job)));
+		str_json_text(out, span_of(job_user(s->job)));
 		str_puts(out, " successfully.\"");
 	}
-	put_warnings(r);
+	put_warnings(s);
 	str_puts(out, "}\n");
 	answer_json(r, 202);
 }
 
-static void tried(struct request *r)
+static void tried(struct submit *s)
 {
-	dry_run_list(r);
-	put_warnings(r);
-	dry_run_answer(r);
+	dry_run_list(s);
+	put_warnings(s);
+	dry_run_answer(s);
 }
 
 /* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
 struct plan {
-	struct request *r;
+	struct submit *s;
 	struct objects *objects;
 	struct submission_options *options;
 	struct submission_made made;
@@ -136,17 +166,18 @@ struct plan {
 static void submitted(void *arg, const struct err *e, bool again)
 {
 	struct plan *p = arg;
-	struct request *r = p->r;
-	if (!e->http && !again && !r->dry_run)
+	struct submit *s = p->s;
+	struct request *r = s->r;
+	if (!e->http && !again && !s->dry_run)
 		submit_note(r->loop->server, objects_framework(p->objects), &p->made);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)
 		answer_error(r, e);
-	else if (r->dry_run)
-		tried(r);
+	else if (s->dry_run)
+		tried(s);
 	else
-		accepted(r);
+		accepted(s);
 }
 
 static int64_t wall_clock_ms(void)
@@ -181,47 +212,49 @@ static bool is_form(const struct request *r)
 	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
 }
 
-static int read_text(struct request *r, enum dialect d, struct err *e)
+static int read_text(struct submit *s, enum dialect d, struct err *e)
 {
-	r->job = job_read(r->loop->server->translator, d, str_view(&r->body), who(r), &r->arena,
-	                  &r->warnings, e);
-	if (!r->job)
+	struct request *r = s->r;
+	s->job = job_read(r->loop->server->translator, d, str_view(&r->body), r->user, &r->arena,
+	                  &s->warnings, e);
+	if (!s->job)
 		return -1;
-	r->secret = job_has_secrets(r->job) || r->token;
+	r->secret = job_has_secrets(s->job) || r->token;
 	struct span named = path_job(r);
-	if (named.p && !span_eq(named, job_name(r->job)))
+	if (named.p && !span_eq(named, job_name(s->job)))
 		return err_set(
 		    e, INVALID_PARAMETERS,
 		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
-		    named.p, (int)job_name(r->job).n, job_name(r->job).p);
+		    named.p, (int)job_name(s->job).n, job_name(s->job).p);
 	return 0;
 }
 
 /* A v1 job by form. */
-static int read_form(struct request *r, struct err *e)
+static int read_form(struct submit *s, struct err *e)
 {
-	if (unfold(r, e) < 0)
+	if (unfold(s->r, e) < 0)
 		return -1;
-	int rc = read_text(r, DIALECT_V1, e);
+	int rc = read_text(s, DIALECT_V1, e);
 	forget_lines(&e->notes);
-	forget_lines(&r->warnings);
+	forget_lines(&s->warnings);
 	return rc;
 }
 
-static int read_job(struct request *r, enum dialect d, struct err *e)
+static int read_job(struct submit *s, enum dialect d, struct err *e)
 {
+	struct request *r = s->r;
 	r->secret = true; /* until it is known what the document holds */
-	r->value = idempotency_value(r);
+	s->value = idempotency_value(s);
 	if (is_form(r))
-		return read_form(r, e);
-	return read_text(r, d, e);
+		return read_form(s, e);
+	return read_text(s, d, e);
 }
 
 static void go_on(void *arg, const struct err *e)
 {
 	struct plan *p = arg;
-	struct request *r = p->r;
-	if (e->http || r->dry_run == DRY_RUN_HERE) {
+	struct request *r = p->s->r;
+	if (e->http || p->s->dry_run == DRY_RUN_HERE) {
 		submitted(p, e, false);
 		return;
 	}
@@ -229,21 +262,30 @@ static void go_on(void *arg, const struct err *e)
 	submission_start(r->loop->store, p->objects, p->options, submitted, p);
 }
 
-static void hold(struct request *r)
+static void release(void *arg)
 {
-	if (r->dry_run) {
-		dry_run_hold(r);
+	const struct submit *s = arg;
+	if (s->r->loop->store)
+		store_release(s->r->loop->store, s->held);
+}
+
+static void hold(struct submit *s)
+{
+	if (s->dry_run) {
+		dry_run_hold(s);
 		return;
 	}
-	r->held = r->arena.used + r->body.n;
-	store_hold(r->loop->store, r->held);
+	s->held = s->r->arena.used + s->r->body.n;
+	store_hold(s->r->loop->store, s->held);
+	request_on_end(s->r, release, s);
 }
 
 /* What a dry run shows: the same once more, for people. */
-static int show(struct request *r, const struct facts *f, struct err *e)
+static int show(struct submit *s, const struct facts *f, struct err *e)
 {
-	r->shown = ARENA_NEW(&r->arena, struct objects, 1);
-	return job_preview(r->loop->server->translator, r->job, f, &r->arena, r->shown, e);
+	struct request *r = s->r;
+	s->shown = ARENA_NEW(&r->arena, struct objects, 1);
+	return job_preview(r->loop->server->translator, s->job, f, &r->arena, s->shown, e);
 }
 
 /* The time, then random digits: lists order jobs of one second by it. */
@@ -255,37 +297,38 @@ static const char *new_id(struct request *r)
 	                    (unsigned long long)wall_clock_ms() & 0xffffffffffff, random);
 }
 
-static int start(struct request *r, struct err *e)
+static int start(struct submit *s, struct err *e)
 {
-	struct server *s = r->loop->server;
+	struct request *r = s->r;
+	const struct server *server = r->loop->server;
 	const char *id = new_id(r);
-	VIEW_AUTO view = scheduler_hold(s->scheduler);
+	VIEW_AUTO view = scheduler_hold(server->scheduler);
 	struct facts facts = r->who->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = wall_clock_ms();
-	if (idempotency_claim(r, e) < 0)
+	if (idempotency_claim(s, e) < 0)
 		return -1;
 	r->secret |= facts.extension != NULL; /* also if the job is refused */
-	struct mark mark = { id, s->options->instance, r->value };
+	struct mark mark = { id, server->options->instance, s->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
-	if (job_build(s->translator, r->job, &facts, &mark, &r->arena, objects, e) < 0)
+	if (job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
-	job_warn(r->job, &facts, &r->warnings);
-	if (r->dry_run && show(r, &facts, e) < 0)
+	job_warn(s->job, &facts, &s->warnings);
+	if (s->dry_run && show(s, &facts, e) < 0)
 		return -1;
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
-	struct span name = job_name(r->job);
+	struct span name = job_name(s->job);
 	options->submission_id = id;
-	options->user = who(r);
-	options->idempotency = r->value;
-	options->dry_run = r->dry_run != DRY_RUN_NO;
-	options->display_name = arena_printf(&r->arena, "%s~%.*s", who(r), (int)name.n, name.p);
+	options->user = r->user;
+	options->idempotency = s->value;
+	options->dry_run = s->dry_run != DRY_RUN_NO;
+	options->display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
-	*plan = (struct plan){ .r = r, .objects = objects, .options = options };
+	*plan = (struct plan){ .s = s, .objects = objects, .options = options };
 	options->made = &plan->made;
-	hold(r);
-	bool asking = image_check(r, go_on, plan);
-	if (asking || r->dry_run != DRY_RUN_HERE) /* what follows is answered later */
+	hold(s);
+	bool asking = image_check(s, go_on, plan);
+	if (asking || s->dry_run != DRY_RUN_HERE) /* what follows is answered later */
 		request_wait(r);
 	if (!asking)
 		go_on(plan, &(struct err){ 0 });
@@ -293,17 +336,17 @@ static int start(struct request *r, struct err *e)
 }
 
 /* Why nothing can be taken now; NULL if it can.  To be tried here, a job needs no store. */
-static const char *obstacle(const struct request *r)
+static const char *obstacle(const struct submit *s)
 {
-	const struct loop *l = r->loop;
+	const struct loop *l = s->r->loop;
 	if (!l->store) /* gone already; only answers are still on their way */
 		return "this server is shutting down";
-	if (r->dry_run && !dry_run_has_room(l))
+	if (s->dry_run && !dry_run_has_room(l))
 		return "too many dry runs are under way at once";
-	if (r->dry_run == DRY_RUN_HERE)
+	if (s->dry_run == DRY_RUN_HERE)
 		return NULL;
 	const char *problem = delivery_problem(l->server);
-	if (!problem && !store_has_room(l->store, who(r)))
+	if (!problem && !store_has_room(l->store, s->r->user))
 		problem = "too many jobs are being submitted at once";
 	return problem;
 }
@@ -311,18 +354,19 @@ static const char *obstacle(const struct request *r)
 static void submit(struct request *r, enum dialect d)
 {
 	ERR_AUTO e = { 0 };
-	const char *problem = obstacle(r);
+	struct submit *s = r->state;
+	const char *problem = obstacle(s);
 	if (problem) {
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (read_job(r, d, &e) == 0 && start(r, &e) == 0)
+	if (read_job(s, d, &e) == 0 && start(s, &e) == 0)
 		return;
 	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
 	/* What could not be told apart is taken for what belongs here. */
-	if (d == DIALECT_AUTO && !r->job && e.http == 400 &&
+	if (d == DIALECT_AUTO && !s->job && e.http == 400 &&
 	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
 		e.code = "InvalidParametersError";
 	answer_error(r, &e);
@@ -335,6 +379,5 @@ void submit_v2(struct request *r)
 
 void submit_v1(struct request *r)
 {
-	r->v1 = true;
 	submit(r, DIALECT_AUTO);
 }

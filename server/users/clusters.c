@@ -4,6 +4,7 @@
 #include "k8s/cache/cache.h"
 #include "server/accounts/account.h"
 #include "server/cluster/scheduler.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -15,7 +16,7 @@
 /* Of them HiveD knows, unless the file of --facts says which there are. */
 static size_t all_clusters(struct request *r, struct span **out)
 {
-	struct accounts *all = r->loop->accounts;
+	struct accounts *all = r->loop->has->accounts;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
 	if (!view.hived || account_clusters_listed(all))
 		return account_virtual_clusters(all, NULL, &r->arena, out);
@@ -29,7 +30,7 @@ size_t clusters_of(struct request *r, const struct account *a, struct span **out
 {
 	if (!a || a->facts.any_virtual_cluster)
 		return all_clusters(r, out);
-	return account_virtual_clusters(r->loop->accounts, a, &r->arena, out);
+	return account_virtual_clusters(r->loop->has->accounts, a, &r->arena, out);
 }
 
 /* Whether it is there; else that is the answer. */
@@ -86,7 +87,7 @@ static void count_used(struct request *r, const struct span *names, size_t n,
 static struct resources total_of(struct request *r, struct span name, const struct resources *used)
 {
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
-	struct facts_capacity c = facts_file_capacity(account_file(r->loop->accounts), name);
+	struct facts_capacity c = facts_file_capacity(account_file(r->loop->has->accounts), name);
 	struct resources t = { c.cpu * 1000, c.memory_mb, c.gpu };
 	struct sku *skus = NULL;
 	int64_t cells = view.hived ? hived_cells(view.hived, view.status, name) : 0;

@@ -1,6 +1,7 @@
 /* Groups, for the profile page of OpenPAI's portal; and lists that its pages ask for and that are
  * empty here. */
 #include "server/accounts/account.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -46,7 +47,7 @@ void groups_get(struct request *r)
 		roster_groups(r);
 		return;
 	}
-	const struct facts_file *file = account_file(r->loop->accounts);
+	const struct facts_file *file = account_file(r->loop->has->accounts);
 	const struct span *names = r->who->groups;
 	size_t n = r->who->n_groups;
 	struct span *all = NULL;

@@ -5,6 +5,7 @@
 #include "server/users/people.h"
 
 #include "server/accounts/account.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -25,9 +26,9 @@ void people_send(struct request *r)
 /* The loop may be on its way out, with answers still to be given. */
 bool people_ready(struct request *r)
 {
-	if (!r->loop->accounts)
+	if (!r->loop->has->accounts)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
-	return r->loop->accounts;
+	return r->loop->has->accounts;
 }
 
 /* Is `key=value`, or for no value `key` with or without one, in the query? */
@@ -138,7 +139,7 @@ static bool may_exist(struct request *r, struct span name)
 		return false;
 	if (strcmp(r->loop->server->options->users, "file") != 0)
 		return true;
-	size_t n = account_users(r->loop->accounts, &r->arena, &users);
+	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
 	for (size_t i = 0; i < n; i++)
 		if (span_eq(users[i], name))
 			return true;
@@ -158,7 +159,7 @@ void user_get(struct request *r)
 		no_user(r);
 		return;
 	}
-	struct account *a = account_find(r->loop->accounts, r->args[0].p, found, r, &e);
+	struct account *a = account_find(r->loop->has->accounts, r->args[0].p, found, r, &e);
 	if (a)
 		found(r, a, &e);
 	else if (e.http)
@@ -178,7 +179,7 @@ void users_get(struct request *r)
 		roster_users(r);
 		return;
 	}
-	size_t n = account_users(r->loop->accounts, &r->arena, &users);
+	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
 	str_char(out, '[');
 	put_user(r, r->who);
 	for (size_t i = 0; i < n; i++) {

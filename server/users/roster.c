@@ -6,6 +6,7 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_objects.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"
 #include "server/users/people.h"
@@ -33,7 +34,7 @@ struct roster {
 
 static void roster_end(struct roster *l)
 {
-	l->r->loop->rosters--;
+	l->r->loop->has->rosters--;
 	str_done(&l->query);
 }
 
@@ -249,7 +250,7 @@ static void roster_ask(struct roster *l, struct span more)
 
 static void roster_begin(struct request *r, bool users)
 {
-	if (r->loop->rosters == ROSTER_AT_ONCE) {
+	if (r->loop->has->rosters == ROSTER_AT_ONCE) {
 		answer_refuse(r, UNAVAILABLE, "users are being listed for others; try again");
 		return;
 	}
@@ -258,7 +259,7 @@ static void roster_begin(struct request *r, bool users)
 	l->users = users;
 	l->last = &l->groups;
 	l->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	r->loop->rosters++;
+	r->loop->has->rosters++;
 	r->secret = true;
 	str_char(&r->reply.body, '[');
 	request_wait(r);

@@ -7,6 +7,7 @@
 #include "server/auth/password.h"
 #include "server/auth/stored.h"
 #include "server/auth/token.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
 #include "server/http/fields.h"
@@ -107,7 +108,7 @@ static void account_came(void *arg, struct account *a, const struct err *e)
 static void find_account(struct signin *s)
 {
 	ERR_AUTO e = { 0 };
-	struct accounts *all = s->r->loop->accounts;
+	struct accounts *all = s->r->loop->has->accounts;
 	struct account *a = NULL;
 	if (all)
 		a = account_find(all, s->user, account_came, s, &e);
@@ -145,7 +146,7 @@ static void hashed(void *arg, bool ran)
 static void stored_came(void *arg, struct span stored, const struct err *e)
 {
 	struct signin *s = arg;
-	struct worker_inbox *work = s->r->loop->work;
+	struct worker_inbox *work = s->r->loop->has->work;
 	if (e->http && e->http != 400) {
 		answer_error(s->r, e);
 		return;
@@ -159,7 +160,7 @@ static void stored_came(void *arg, struct span stored, const struct err *e)
 static void look_up(struct signin *s)
 {
 	ERR_AUTO e = { 0 };
-	struct accounts *all = s->r->loop->accounts;
+	struct accounts *all = s->r->loop->has->accounts;
 	if (!all)
 		(void)err_set(&e, UNAVAILABLE, "this server is shutting down");
 	else if (account_password(all, s->user, stored_came, s, &e) == 0)

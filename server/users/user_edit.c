@@ -8,6 +8,7 @@
 #include "server/auth/password.h"
 #include "server/auth/stored.h"
 #include "server/auth/token.h"
+#include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
 #include "server/http/handlers.h"
@@ -84,8 +85,8 @@ static void edit_done(struct user_edit *u)
 	struct request *r = u->r;
 	bool stored = strcmp(r->loop->server->options->token_check, "stored") == 0;
 	str_wipe(&u->body);
-	if (r->loop->accounts)
-		accounts_forget(r->loop->accounts);
+	if (r->loop->has->accounts)
+		accounts_forget(r->loop->has->accounts);
 	if (stored && (u->groups.kind != EDIT_CHANGE || u->change.has & CHANGE_PASSWORD))
 		stored_remove_all(r, u->user, u->groups.kind == EDIT_CHANGE, edit_answer);
 	else
@@ -405,7 +406,7 @@ static void edit_begin(struct user_edit *u)
 {
 	struct request *r = u->r;
 	bool self = strcmp(u->user, r->who->name) == 0;
-	struct worker_inbox *work = r->loop->work;
+	struct worker_inbox *work = r->loop->has->work;
 	u->check_old = u->change.has & CHANGE_PASSWORD && !r->who->admin;
 	if (u->check_old && !(u->change.has & CHANGE_OLD_PASSWORD)) {
 		answer_refuse(r, INVALID_PARAMETERS, "oldPassword must be there");

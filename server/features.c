@@ -1,0 +1,135 @@
+/* The hooks by which a loop calls the features; see loop.h. */
+#include "server/features.h"
+
+#include <stdlib.h>
+
+#include "k8s/images/images.h"
+#include "k8s/logs/tail.h"
+#include "server/accounts/account.h"
+#include "server/auth/auth.h"
+#include "server/health.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+#include "server/http/worker.h"
+#include "server/jobs/follower.h"
+#include "server/logs/uploads.h"
+
+/* ---- sources of a loop ---- */
+
+static void run_images(void *arg)
+{
+	images_inbox_turn(arg);
+}
+
+static int open_images(struct loop *l, struct err *e)
+{
+	if (!l->server->images)
+		return 0;
+	struct images_inbox *images = l->has->images = images_inbox_new(l->server->images, e);
+	if (!images)
+		return -1;
+	return loop_add(
+	    l, &(struct loop_source){ images_inbox_fd(images), run_images, NULL, images }, e);
+}
+
+static void run_work(void *arg)
+{
+	worker_inbox_turn(arg);
+}
+
+static int open_work(struct loop *l, struct err *e)
+{
+	if (!l->server->worker)
+		return 0;
+	struct worker_inbox *work = l->has->work = worker_inbox_new(l->server->worker, e);
+	if (!work)
+		return -1;
+	return loop_add(l, &(struct loop_source){ worker_inbox_fd(work), run_work, NULL, work }, e);
+}
+
+static void run_followers(void *arg)
+{
+	followers_turn(arg);
+}
+
+static int open_followers(struct loop *l, struct err *e)
+{
+	if (!l->server->cache)
+		return 0;
+	struct followers *all = l->has->followers = followers_new(l->server->cache, e);
+	if (!all)
+		return -1;
+	return loop_add(l, &(struct loop_source){ followers_fd(all), run_followers, NULL, all }, e);
+}
+
+static void run_tails(void *arg)
+{
+	tails_turn(arg);
+}
+
+static int wait_tails(const void *arg)
+{
+	return tails_timeout_ms(arg);
+}
+
+static int open_tails(struct loop *l, struct err *e)
+{
+	const struct server *s = l->server;
+	if (!s->login)
+		return 0;
+	struct tails *tails = l->has->tails =
+	    tails_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
+	              (size_t)s->options->streams_per_user, e);
+	if (!tails)
+		return -1;
+	return loop_add(l, &(struct loop_source){ tails_fd(tails), run_tails, wait_tails, tails },
+	                e);
+}
+
+/* ---- hooks ---- */
+
+static int open_features(struct loop *l, struct err *e)
+{
+	l->has = xcalloc(1, sizeof(*l->has));
+	l->has->accounts = accounts_new(l->server->accounts, l->store);
+	l->has->auth = auth_new(l);
+	l->has->readiness = readiness_new();
+	if (open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0)
+		return -1;
+	return open_tails(l, e);
+}
+
+static void stop_features(struct loop *l)
+{
+	struct features *f = l->has;
+	worker_inbox_free(TAKE(f->work));
+	images_inbox_free(TAKE(f->images));
+	tails_free(TAKE(f->tails));
+	auth_free(TAKE(f->auth));
+	accounts_free(TAKE(f->accounts));
+}
+
+static void close_features(struct loop *l)
+{
+	if (!l->has)
+		return;
+	stop_features(l);
+	readiness_free(l->has->readiness);
+	followers_free(l->has->followers);
+	uploads_free(l->has->uploads);
+	free(TAKE(l->has));
+}
+
+static bool identify(struct request *r)
+{
+	return r->route->auth == AUTH_POD ? uploads_begin(r) : auth_begin(r);
+}
+
+const struct loop_hooks FEATURES = {
+	.open = open_features,
+	.stop = stop_features,
+	.close = close_features,
+	.identify = identify,
+	.mark = auth_mark,
+	.holds = auth_holds,
+};

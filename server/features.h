@@ -1,0 +1,32 @@
+#pragma once
+/*
+ * What the features of the server keep of one loop: made by FEATURES.open (loop.h), given back by
+ * its `close`.  On the loop's thread.
+ */
+#include <stddef.h>
+
+struct accounts;
+struct auth;
+struct followers;
+struct images_inbox;
+struct loop_hooks;
+struct readiness;
+struct tails;
+struct uploads;
+struct worker_inbox;
+
+struct features {
+	struct accounts *accounts; /* NULL from `stop` on, as auth */
+	struct auth *auth;
+	struct readiness *readiness;
+	struct images_inbox *images; /* NULL: they are not checked */
+	struct tails *tails;         /* logs; NULL: there are no pods */
+	struct worker_inbox *work;   /* NULL: nobody logs in here */
+	struct followers *followers; /* NULL: nobody keeps track of the jobs */
+	struct uploads *uploads;     /* of the loop of --output-listen; NULL: it is another */
+	size_t dry_run_bytes;        /* that dry runs hold */
+	size_t rosters;              /* lists of users under way (roster.h) */
+	size_t list_rows;            /* in lists that are being sent */
+};
+
+extern const struct loop_hooks FEATURES;

@@ -141,11 +141,6 @@ static bool hasty_janitor(const struct given *g)
 	return g->o->janitor_age_s < g->o->deadline_s + JANITOR_MARGIN_S;
 }
 
-static bool asks_nobody(const struct given *g)
-{
-	return !is(g->o->check_images, "off") && !g->o->check_images_registries[0];
-}
-
 static bool hived_without_config(const struct given *g)
 {
 	return g->o->hived_webservice[0] && !g->o->hived_config[0];
@@ -211,7 +206,6 @@ static const struct rule {
 	  "not HiveD" },
 	{ idle_hived_ca, "--hived-webservice-ca goes with a --hived-webservice that begins with "
 	                 "https://" },
-	{ asks_nobody, "--check-images needs --check-images-registries: no other host is asked" },
 };
 
 int checks_options(const struct options *o, bool loopback, bool output_loopback, struct err *e)

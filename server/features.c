@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "k8s/images/images.h"
 #include "k8s/logs/tail.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -15,22 +14,6 @@
 #include "server/logs/uploads.h"
 
 /* ---- sources of a loop ---- */
-
-static void run_images(void *arg)
-{
-	images_inbox_turn(arg);
-}
-
-static int open_images(struct loop *l, struct err *e)
-{
-	if (!l->server->images)
-		return 0;
-	struct images_inbox *images = l->has->images = images_inbox_new(l->server->images, e);
-	if (!images)
-		return -1;
-	return loop_add(
-	    l, &(struct loop_source){ images_inbox_fd(images), run_images, NULL, images }, e);
-}
 
 static void run_work(void *arg)
 {
@@ -94,7 +77,7 @@ static int open_features(struct loop *l, struct err *e)
 	l->has->accounts = accounts_new(l->server->accounts, l->store);
 	l->has->auth = auth_new(l);
 	l->has->readiness = readiness_new();
-	if (open_images(l, e) < 0 || open_work(l, e) < 0 || open_followers(l, e) < 0)
+	if (open_work(l, e) < 0 || open_followers(l, e) < 0)
 		return -1;
 	return open_tails(l, e);
 }
@@ -103,7 +86,6 @@ static void stop_features(struct loop *l)
 {
 	struct features *f = l->has;
 	worker_inbox_free(TAKE(f->work));
-	images_inbox_free(TAKE(f->images));
 	tails_free(TAKE(f->tails));
 	auth_free(TAKE(f->auth));
 	accounts_free(TAKE(f->accounts));

@@ -8,7 +8,6 @@
 struct accounts;
 struct auth;
 struct followers;
-struct images_inbox;
 struct loop_hooks;
 struct readiness;
 struct tails;
@@ -19,7 +18,6 @@ struct features {
 	struct accounts *accounts; /* NULL from `stop` on, as auth */
 	struct auth *auth;
 	struct readiness *readiness;
-	struct images_inbox *images; /* NULL: they are not checked */
 	struct tails *tails;         /* logs; NULL: there are no pods */
 	struct worker_inbox *work;   /* NULL: nobody logs in here */
 	struct followers *followers; /* NULL: nobody keeps track of the jobs */

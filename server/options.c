@@ -25,7 +25,6 @@ enum {
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
-static const char *const CHECKS[] = { "off", "warn", "refuse", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
 static const char *const COMPATS[] = { "", "openpai", NULL };
@@ -53,8 +52,6 @@ static const struct form RESOURCE = { LOWER UPPER DIGITS "-_./", 253, true,
 	                              "must be a resource's name, such as nvidia.com/gpu" };
 static const struct form IMAGE = { LOWER UPPER DIGITS "-_./:@", 512, true,
 	                           "must be an image, such as registry.example/pai-runtime:1" };
-static const struct form HOSTS = { LOWER UPPER DIGITS "-_.:[]=, ", 4096, false,
-	                           "must be HOST[:PORT][=private], separated by commas" };
 static const struct form OBJECT = { LOWER DIGITS "-./", 317, true, "must be NAMESPACE/NAME" };
 static const struct form NETWORKS = { LOWER UPPER DIGITS ".:/, ", 4096, false,
 	                              "must be addresses or networks, separated by commas" };
@@ -77,7 +74,6 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_FOLLOW] = "Following jobs",
 	[GROUP_PODS] = "What pods look like",
 	[GROUP_HIVED] = "Scheduling by HiveD",
-	[GROUP_IMAGES] = "Checks of images at submission",
 	[GROUP_TALK] = "The server to talk to",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
@@ -264,14 +260,6 @@ const struct option OPTIONS[] = {
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
 	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
-	{ "check-images", GROUP_IMAGES, FOR_SERVE, false, CHOICE(check_images, "off", CHECKS), .value = "MODE",
-	  .help = "ask registries whether images exist: off, warn, or refuse jobs whose image surely does not" },
-	{ "check-images-registries", GROUP_IMAGES, FOR_SERVE, false, TEXT(check_images_registries, ""), .form = &HOSTS, .value = "HOST,...",
-	  .help = "the only hosts asked, registries and their token services, HOST[:PORT]; HOST=private: may have a private address" },
-	{ "check-images-ca", GROUP_IMAGES, FOR_SERVE, false, TEXT(check_images_ca, ""), .value = "FILE",
-	  .help = "their certificate authorities (PEM); default: the machine's" },
-	{ "check-images-budget", GROUP_IMAGES, FOR_SERVE, false, NUMBER(check_images_budget_s, 5, 1, 60), .unit = "seconds", .value = "N",
-	  .help = "for all images of a job; then it is taken with a warning" },
 
 	{ "server", GROUP_TALK, ASKS, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
 	  .help = "https://HOST[:PORT][/PATH]; http for this machine only" },

@@ -48,7 +48,6 @@ enum option_group {
 	GROUP_FOLLOW,
 	GROUP_PODS,
 	GROUP_HIVED,
-	GROUP_IMAGES,
 	GROUP_TALK,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
@@ -67,7 +66,6 @@ struct options {
 	const char *rest_server_uri, *device, *fs_uri;
 	const char *hived_config, *hived_scheduler, *hived_device_env;
 	const char *hived_webservice, *hived_webservice_ca;
-	const char *check_images, *check_images_registries, *check_images_ca;
 	const char *jwt_secret_file, *token_check, *deny_list, *issuers, *users;
 	const char *user_namespace, *group_namespace, *token_namespace;
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
@@ -91,7 +89,7 @@ struct options {
 	int64_t max_body, max_depth, max_nodes, max_text, max_key, max_rendered, max_roles;
 	int64_t max_instances, max_tasks, max_command, max_annotations, max_object, max_env_inline;
 	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
-	int64_t deadline_s, in_flight, queue, max_answer, check_images_budget_s, hived_interval_s;
+	int64_t deadline_s, in_flight, queue, max_answer, hived_interval_s;
 	int64_t hived_max_answer;
 
 	const char **files; /* what is no option, in order */

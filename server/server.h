@@ -7,7 +7,6 @@
 
 struct login;
 struct local;
-struct images;
 struct keyring;
 struct account_source;
 struct revoked;
@@ -59,7 +58,6 @@ struct server {
 	struct tls *tls;       /* NULL: plain HTTP */
 	struct login *login;   /* one of these two */
 	struct local *local;
-	struct images *images;       /* NULL: images are not checked */
 	struct scheduler *scheduler; /* NULL: it is not HiveD */
 	struct follow *follow;       /* these three: see follow.h */
 	struct cache *cache;

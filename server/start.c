@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "k8s/images/images.h"
 #include "k8s/transport/store.h"
 #include "schema/check.h"
 #include "server/accounts/account.h"
@@ -134,20 +133,6 @@ static int open_store(struct service *s, struct err *e)
 	return 0;
 }
 
-static int open_images(struct service *s, struct err *e)
-{
-	const struct options *o = &s->options;
-	const struct images_settings settings = {
-		.registries = o->check_images_registries,
-		.ca_file = o->check_images_ca,
-		.budget_ms = o->check_images_budget_s * 1000,
-	};
-	if (strcmp(o->check_images, "off") == 0)
-		return 0;
-	s->server.images = images_new(&settings, e);
-	return s->server.images ? 0 : err_wrap(e, "--check-images");
-}
-
 static int open_scheduler(struct service *s, struct err *e)
 {
 	if (!s->options.hived_config[0])
@@ -190,9 +175,7 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 	v->edge = edge_new(&s->options, e);
 	if (!v->edge)
 		return -1;
-	if (open_worker(s, e) < 0)
-		return -1;
-	return open_images(s, e);
+	return open_worker(s, e);
 }
 
 static int open_follow(struct service *s, struct err *e)
@@ -370,7 +353,6 @@ void start_undo(struct service *s)
 	struct server *v = &s->server;
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
-	images_free(v->images);
 	scheduler_free(v->scheduler);
 	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);

@@ -153,11 +153,6 @@ struct span job_name(const struct job *job)
 	return job->name;
 }
 
-enum dialect job_dialect(const struct job *job)
-{
-	return job->dialect;
-}
-
 const char *job_hash(const struct job *job)
 {
 	return job->hash;
@@ -166,48 +161,4 @@ const char *job_hash(const struct job *job)
 bool job_has_secrets(const struct job *job)
 {
 	return job->secrets || job->n_logins || job->masked;
-}
-
-/* The login by which the kubelet will pull it: any of the job's that is for its registry. */
-static bool find_login(const struct job *job, struct span name, struct arena *a,
-                       struct image_login *login)
-{
-	struct image image;
-	if (image_parse(name, a, &image))
-		return false;
-	for (size_t i = job->n_logins; i > 0; i--) {
-		const struct registry_login *l = &job->logins[i - 1];
-		*login = (struct image_login){ l->username, l->password, l->registry };
-		if (image_login_fits(&image, l->registry))
-			return true;
-	}
-	return false;
-}
-
-static struct job_image *find_image(struct job_image *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (span_eq(v[i].name, name))
-			return &v[i];
-	}
-	return NULL;
-}
-
-size_t job_images(const struct job *job, struct arena *a, struct job_image **out)
-{
-	struct job_image *v = ARENA_NEW(a, struct job_image, job->n_roles + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < job->n_roles; i++) {
-		const struct role *role = &job->roles[i];
-		struct job_image *one = find_image(v, n, role->image);
-		if (!one) {
-			one = &v[n++];
-			*one =
-			    (struct job_image){ .name = role->image, .where = role->image_where };
-		}
-		if (role->image_auth && !one->has_login)
-			one->has_login = find_login(job, one->name, a, &one->login);
-	}
-	*out = v;
-	return n;
 }

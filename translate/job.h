@@ -37,7 +37,6 @@ struct role {
 	const struct port_request *ports; /* with ssh and http; in the annotation's order */
 	size_t n_ports;
 	struct span image;
-	struct place image_where;  /* where it is written */
 	bool image_auth;           /* the image's prerequisite has `auth` */
 	struct span command;       /* rendered and trimmed; dollars not yet doubled */
 	const struct env_var *env; /* v1: the role's own and the job's; else none */

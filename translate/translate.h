@@ -175,19 +175,8 @@ bool runtime_object(const struct translator *t, struct arena *a, struct object *
 /* Short facts about a job for replies and the log; borrowed from the job. */
 const char *job_user(const struct job *job);
 struct span job_name(const struct job *job);
-enum dialect job_dialect(const struct job *job); /* DIALECT_V1 or DIALECT_V2 */
-const char *job_hash(const struct job *job);     /* metadata.name of the Framework */
-bool job_has_secrets(const struct job *job);     /* the arena must be wiped */
-
-/* The images that the roles of a job run in, each once. */
-struct job_image {
-	struct span name;
-	struct place where; /* in the job */
-	bool has_login;     /* the job says how to log in to its registry */
-	struct image_login login;
-};
-/* How many; *out and the texts live in the arena and the job.  They may hold secrets. */
-size_t job_images(const struct job *job, struct arena *a, struct job_image **out);
+const char *job_hash(const struct job *job); /* metadata.name of the Framework */
+bool job_has_secrets(const struct job *job); /* the arena must be wiped */
 
 /* The generated pages docs/TRANSLATION.md and docs/WARNINGS.md. */
 void translation_page(struct str *out);

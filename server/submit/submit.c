@@ -17,7 +17,6 @@
 #include "server/log.h"
 #include "server/submit/dry_run.h"
 #include "server/submit/idempotency.h"
-#include "server/submit/image_check.h"
 #include "server/submit/submit_note.h"
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
@@ -250,18 +249,6 @@ static int read_job(struct submit *s, enum dialect d, struct err *e)
 	return read_text(s, d, e);
 }
 
-static void go_on(void *arg, const struct err *e)
-{
-	struct plan *p = arg;
-	struct request *r = p->s->r;
-	if (e->http || p->s->dry_run == DRY_RUN_HERE) {
-		submitted(p, e, false);
-		return;
-	}
-	p->options->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	submission_start(r->loop->store, p->objects, p->options, submitted, p);
-}
-
 static void release(void *arg)
 {
 	const struct submit *s = arg;
@@ -327,11 +314,13 @@ static int start(struct submit *s, struct err *e)
 	*plan = (struct plan){ .s = s, .objects = objects, .options = options };
 	options->made = &plan->made;
 	hold(s);
-	bool asking = image_check(s, go_on, plan);
-	if (asking || s->dry_run != DRY_RUN_HERE) /* what follows is answered later */
-		request_wait(r);
-	if (!asking)
-		go_on(plan, &(struct err){ 0 });
+	if (s->dry_run == DRY_RUN_HERE) {
+		tried(s);
+		return 0;
+	}
+	options->deadline_ms = clock_ms() + server->options->deadline_s * 1000;
+	request_wait(r);
+	submission_start(r->loop->store, objects, options, submitted, plan);
 	return 0;
 }
 

@@ -8,10 +8,8 @@ import re
 import threading
 from urllib.parse import urlencode
 
-import images
 from clients import FORM, TokenServer, nested
 from fakeapi import FakeApi
-from fakeregistry import Registry
 from harness import (ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, request_bytes, run,
                      secret_forms, wait_until)
 from slow import fake_server, in_threads
@@ -376,21 +374,9 @@ def test_dry_run_with_long_pointers(check):
         check.ok("submitted", reply.status == 202 and reply.json, reply)
 
 
-def test_dry_run_asks_for_images(check):
-    with Registry() as r, images.server(r, "refuse") as s:
-        good, bad = images.job("a", r.image("team/app:1")), images.job("a", r.image("team/app:2"))
-        for how in ("true", "server"):
-            is_list(check, f"{how}: an image", try_job(s, good, how))
-            refused(check, f"{how}: no image", try_job(s, bad, how), 400, "InvalidProtocolError", "team/app:2")
-    with Registry() as r, images.server(r, "warn") as s:
-        reply = try_job(s, images.job("a", r.image("team/app:2")))
-        is_list(check, "warn", reply)
-        check.ok("warn: is said", any("team/app:2" in w for w in images.warnings(reply)), reply)
-
-
 TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_as_yaml, test_dry_run_on_every_route, test_dry_run_misspelled_submits_nothing,
          test_dry_run_warnings, test_dry_run_refuses_as_a_submission_does, test_dry_run_large, test_dry_run_hides_secrets,
          test_dry_run_needs_a_token_and_counts, test_dry_run_and_idempotency, test_dry_run_in_the_log,
          test_dry_run_of_the_api_server, test_dry_run_trouble, test_dry_run_without_api_server,
          test_dry_run_holds_no_more_memory_than_it_may,
-         test_dry_run_counts_yaml_as_it_grows, test_dry_run_with_long_pointers, test_dry_run_asks_for_images]
+         test_dry_run_counts_yaml_as_it_grows, test_dry_run_with_long_pointers]

@@ -140,9 +140,7 @@ static void read_role(struct reading *r, const struct path *p, const struct node
 	role->min_failed_given = role->min_failed != V1_NOT_GIVEN;
 	role->min_succeeded_given = role->min_succeeded != V1_NOT_GIVEN;
 	role->task_fancy_retry = !r->job->gang;
-	struct path image = PATH_KEY(NULL, SPAN("image"));
 	role->image = reading_text(r->root, "image");
-	role->image_where = path_place(r->a, &image, node_get(r->root, "image"));
 	read_resources(r, p, n, role);
 	read_ports(r, p, n, role);
 	v1_env_read(r, role, p, n);

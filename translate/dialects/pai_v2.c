@@ -147,18 +147,6 @@ static void read_references(struct v2 *v, const struct path *role, const struct 
 	}
 }
 
-/* Where the image of a role is named: in its prerequisite. */
-static struct place image_place(const struct reading *r, const struct node *prerequisite)
-{
-	const struct node *list = node_get(r->root, "prerequisites");
-	if (!prerequisite)
-		return NOWHERE;
-	struct path all = PATH_KEY(NULL, SPAN("prerequisites"));
-	struct path one = PATH_INDEX(&all, (size_t)(prerequisite - list->item));
-	struct path uri = PATH_KEY(&one, SPAN("uri"));
-	return path_place(r->a, &uri, node_get(prerequisite, "uri"));
-}
-
 static void read_role(struct v2 *v, const struct path *p, const struct member *m, struct role *role)
 {
 	struct reading *r = v->r;
@@ -175,7 +163,6 @@ static void read_role(struct v2 *v, const struct path *p, const struct member *m
 	const struct node *found[FROM_MAX];
 	read_references(v, p, n, found);
 	role->image = reading_text(found[FROM_IMAGE], "uri");
-	role->image_where = image_place(r, found[FROM_IMAGE]);
 	role->image_auth = node_is(node_get(found[FROM_IMAGE], "auth"), NODE_MAP);
 	const struct command_source source = {
 		.role = n,

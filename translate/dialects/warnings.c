@@ -73,10 +73,7 @@ static const char INTRO[] =
     "each with `pointer`, `line`, `column` and `message`, for v1 also in the header\n"
     "`X-Warning`, and writes their number into the log (`\"warnings\":2`). At most 20 are\n"
     "listed; the last entry then says how many more there are. None shows a value\n"
-    "below `secrets` or `auth`.\n"
-    "\n"
-    "More come from registries, about images that could not be checked (`--check-images`,\n"
-    "see RUNTIME.md).\n";
+    "below `secrets` or `auth`.\n";
 
 /* The format as people see it. */
 static void sentence(struct str *out, const char *format)

@@ -109,7 +109,6 @@ static void test_rest(void **state)
 	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
 	wrong(true, ARGS(SECRET, "--deadline", "300"), "--janitor-age");
 	fine(true, ARGS(SECRET, "--deadline", "290"));
-	wrong(true, ARGS(SECRET, "--check-images", "warn"), "--check-images-registries");
 }
 
 #define OUTPUT(url)                                                                                \

@@ -162,13 +162,9 @@ static void test_images(void **state)
 		 "- {name: k, type: dockerimage, uri: unused}\n"
 		 "- {name: i, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
 		 "registryuri: 'https://reg.io'}}\n" ROLE COMMANDS("x"));
-	struct job_image *images;
-	assert_int_equal(job_images(r.job, &r.arena, &images), 1);
-	assert_span(images[0].name, "reg.io/a");
-	assert_true(images[0].has_login);
-	assert_span(images[0].login.password, "p");
-	assert_string_equal(images[0].where.at, "/prerequisites/1/uri");
-	assert_int_equal(images[0].where.line, 6);
+	assert_span(r.job->roles[0].image, "reg.io/a");
+	assert_int_equal(r.job->n_logins, 1);
+	assert_span(r.job->logins[0].password, "p");
 	run_done(&r);
 }
 

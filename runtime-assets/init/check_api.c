@@ -10,7 +10,6 @@
 #include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/init/init.h"
-#include "runtime-assets/net/certificate.h"
 #include "runtime-assets/net/kube.h"
 #include "runtime-assets/net/token.h"
 
@@ -19,7 +18,6 @@ enum {
 	INDENT = 20,
 	ANSWER_MS = 10000,
 	SMALL_BODY = 64 * 1024,
-	CA_MAX = 1024 * 1024,
 	TEXT_MAX = 16384,
 	SCREEN_MAX = 4 * TEXT_MAX
 };
@@ -77,28 +75,12 @@ static enum state check_name(struct checkup *c, struct finding *f)
 static enum state check_authority(struct checkup *c, struct finding *f)
 {
 	const char *file = c->kube ? kube_ca_file(c->kube) : NULL;
-	struct span pem;
-	struct certificate cert;
-	ERR_AUTO e = { 0 };
 	if (file == NULL) {
 		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
 		return c->kube ? OK : UNKNOWN;
 	}
-	str_printf(&f->text, "%s\n", file);
-	if (file_read(file, FILE_MOUNTED, CA_MAX, c->a, &pem, &e) != 0 ||
-	    certificate_read(pem, c->a, &cert) != 0) {
-		str_puts(&f->text, "in use, but what it says of itself cannot be read");
-		return OK;
-	}
-	bool expired = cert.not_after_s <= c->now_s;
-	int64_t seconds = expired ? c->now_s - cert.not_after_s : cert.not_after_s - c->now_s;
-	str_printf(&f->text, "\"%s\", %s ", cert.name, expired ? "EXPIRED" : "expires in");
-	duration_text(&f->text, seconds);
-	if (expired)
-		str_puts(&f->text, " ago (the cluster's own fault, or this node's clock)");
-	else if (cert.n > 1)
-		str_printf(&f->text, ", and %u more", cert.n - 1);
-	return expired ? MISSING : OK;
+	str_puts(&f->text, file);
+	return OK;
 }
 
 static enum state check_token(struct checkup *c, struct finding *f)

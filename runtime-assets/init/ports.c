@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "runtime-assets/init/init.h"
-#include "runtime-assets/init/sockowner.h"
+#include "runtime-assets/init/socket_table.h"
 
-enum { PORTS = 65536, MESSAGE_MAX = 1500, OWNERS_MAX = 8 };
+enum { PORTS = 65536, MESSAGE_MAX = 1500 };
 
 static socklen_t any_address(int family, uint16_t port, struct sockaddr_storage *at)
 {
@@ -93,8 +93,6 @@ static void add_conflict(const struct init *in, size_t i, unsigned by, struct co
 		str_printf(&one, "taken, %s", PROTOCOLS[by]);
 	else
 		str_printf(&one, "also one of %s", in->port_label[first_of(in, i)]);
-	if (by && c->told < OWNERS_MAX)
-		socket_owner(in->port[i], by, &one);
 	if (c->text.n + one.n > MESSAGE_MAX)
 		return; /* it is counted */
 	str_span(&c->text, str_view(&one));

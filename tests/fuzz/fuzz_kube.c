@@ -1,5 +1,5 @@
 /*
- * What comes with a service account and from an API server: tokens, certificates, answers.
+ * What comes with a service account and from an API server: tokens, answers.
  * Names in tokens are names, what is shown is printable and short, and no answer is taken for
  * two things.
  */
@@ -9,7 +9,6 @@
 
 #include "base/enc.h"
 #include "runtime-assets/init/barrier.h"
-#include "runtime-assets/net/certificate.h"
 #include "runtime-assets/net/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,26 +47,6 @@ static void try_token(struct span text)
 	try_claims(str_view(&jwt));
 }
 
-static void try_pem(struct span pem)
-{
-	ARENA_AUTO a = { 0 };
-	struct certificate c;
-	if (certificate_read(pem, &a, &c) != 0)
-		return;
-	assert(c.n > 0 && c.not_after_s >= 0);
-	check_shown(span_of(c.name));
-}
-
-static void try_certificate(struct span text)
-{
-	STR_AUTO pem = STR_INIT(1 << 20);
-	try_pem(text);
-	str_puts(&pem, "-----BEGIN CERTIFICATE-----\n");
-	str_base64(&pem, text);
-	str_puts(&pem, "\n-----END CERTIFICATE-----\n");
-	try_pem(str_view(&pem));
-}
-
 static void try_answer(int status, struct span body)
 {
 	struct http_reply r = { .status = status, .body = body };
@@ -85,7 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const int STATUSES[] = { 200, 401, 403, 404, 500 };
 	struct span text = { size ? (const char *)data : "", size };
 	try_token(text);
-	try_certificate(text);
 	for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++)
 		try_answer(STATUSES[i], text);
 	return 0;

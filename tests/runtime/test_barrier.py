@@ -610,7 +610,7 @@ def test_real_check_api(real):
         code, text = run(pod)
         equal("check-api: 0", code, 0)
         contains("check-api", text, f"https://127.0.0.1:{real.port} by KUBERNETES_SERVICE_HOST",
-                 "must be for kubernetes.default.svc", '"kit-ca", expires in ', "service account default/runtime-account, expires in ",
+                 "must be for kubernetes.default.svc", ACCOUNT + "/ca.crt", "service account default/runtime-account, expires in ",
                  "Kubernetes v", "default/checked: 4 of 4 tasks have an address")
     with real.pod("moving", FC_FRAMEWORK_NAME=None, FC_FRAMEWORK_NAMESPACE=None) as pod:
         code, text = run(pod)

@@ -1,9 +1,6 @@
-/* The tables of sockets in /proc/net name an inode; some process has a descriptor of it. */
-#include "runtime-assets/init/sockowner.h"
+#include "runtime-assets/init/socket_table.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "runtime-assets/files.h"
@@ -11,15 +8,13 @@
 enum {
 	TABLE_MAX = 8 << 20, /* 50 000 sockets */
 	PIECE = 16 << 10,
-	COMM_MAX = 64,
 	STATE_LISTEN = 10, /* include/net/tcp_states.h */
 	STATE_UDP_BOUND = 7
 };
 
 struct found {
-	int64_t uid, inode; /* -1: none */
-	bool listens;       /* that one takes connections or datagrams of everybody */
-	bool seen;          /* the port is in a table */
+	bool seen;    /* the port is in a table */
+	bool listens; /* ... with a socket that takes connections, or datagrams of everybody */
 };
 
 /* The next word of a line, without the blanks before it. */
@@ -49,10 +44,10 @@ static int hex_of(struct span t)
 	return t.n ? v : -1;
 }
 
-/* One line: `sl local:port remote:port state tx:rx tr:when retransmits uid timeout inode ...`. */
+/* One line: `sl local:port remote:port state tx:rx tr:when retransmits ...`. */
 static void read_line(struct span line, uint16_t port, struct found *f)
 {
-	enum { LOCAL = 1, STATE = 3, USER = 7, INODE = 9, WORDS };
+	enum { LOCAL = 1, STATE = 3, WORDS };
 	struct span word[WORDS];
 	for (size_t i = 0; i <= LOCAL; i++)
 		word[i] = next_word(&line);
@@ -65,14 +60,8 @@ static void read_line(struct span line, uint16_t port, struct found *f)
 	for (size_t i = LOCAL + 1; i < WORDS; i++)
 		word[i] = next_word(&line);
 	int state = hex_of(word[STATE]);
-	bool listens = state == STATE_LISTEN || state == STATE_UDP_BOUND;
-	struct found got = { -1, -1, listens, true };
 	f->seen = true;
-	if ((f->inode > 0 && !listens) || parse_i64(word[USER], 0, UINT32_MAX, &got.uid) < 0 ||
-	    parse_i64(word[INODE], 1, INT64_MAX, &got.inode) < 0)
-		return;
-	if (!f->listens)
-		*f = got;
+	f->listens |= state == STATE_LISTEN || state == STATE_UDP_BOUND;
 }
 
 /* The whole lines in it; how many bytes those are. */
@@ -88,8 +77,8 @@ static size_t read_lines(struct span text, uint16_t port, struct found *f)
 	return used;
 }
 
-/* In pieces: a node that serves many has megabytes of connections.  Errors do not matter, it is for
- * a message only. */
+/* In pieces: a node that serves many has megabytes of connections.  A table that cannot be read
+ * has no ports. */
 static void read_table(const char *path, uint16_t port, struct found *f)
 {
 	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -109,62 +98,6 @@ static void read_table(const char *path, uint16_t port, struct found *f)
 	}
 }
 
-static bool is_number(const char *name)
-{
-	return *name && name[strspn(name, "0123456789")] == '\0';
-}
-
-/* Has this process a descriptor of the socket? */
-static bool has_socket(int proc, const char *pid, const char *socket)
-{
-	char path[64];
-	char link[64];
-	(void)snprintf(path, sizeof(path), "%.20s/fd", pid);
-	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	bool found = false;
-	const struct dirent *d;
-	while (dir && !found && (d = readdir(dir)) != NULL) {
-		ssize_t n = readlinkat(fd, d->d_name, link, sizeof(link));
-		found = n > 0 && span_is((struct span){ link, (size_t)n }, socket);
-	}
-	if (dir)
-		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
-	return found;
-}
-
-static void put_process(const char *pid, struct str *out)
-{
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct span comm = SPAN("");
-	char text[4 * QUOTE_MAX];
-	const char *path = arena_printf(&a, "/proc/%s/comm", pid);
-	if (file_read(path, FILE_MOUNTED, COMM_MAX, &a, &comm, &e) < 0)
-		comm = SPAN("");
-	comm = span_trim(comm);
-	str_printf(out, " (pid %s%s%s)", pid, comm.n ? ", " : "", quote(text, comm));
-}
-
-static bool put_owner(int64_t inode, struct str *out)
-{
-	char socket[64];
-	(void)snprintf(socket, sizeof(socket), "socket:[%lld]", (long long)inode);
-	DIR *proc = opendir("/proc");
-	bool found = false;
-	const struct dirent *d;
-	while (proc && !found && (d = readdir(proc)) != NULL) {
-		found = is_number(d->d_name) && has_socket(dirfd(proc), d->d_name, socket);
-		if (found)
-			put_process(d->d_name, out);
-	}
-	if (proc)
-		closedir(proc);
-	return found;
-}
-
 static struct found look_up(uint16_t port, unsigned protocols)
 {
 	static const struct {
@@ -176,7 +109,7 @@ static struct found look_up(uint16_t port, unsigned protocols)
 		{ PORT_UDP, "/proc/net/udp" },
 		{ PORT_UDP, "/proc/net/udp6" },
 	};
-	struct found f = { -1, -1, false, false };
+	struct found f = { 0 };
 	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
 		if (protocols & TABLES[i].protocol)
 			read_table(TABLES[i].path, port, &f);
@@ -188,11 +121,4 @@ bool socket_only_connected(uint16_t port, unsigned protocols)
 {
 	struct found f = look_up(port, protocols);
 	return f.seen && !f.listens;
-}
-
-void socket_owner(uint16_t port, unsigned protocols, struct str *out)
-{
-	struct found f = look_up(port, protocols);
-	if (f.inode > 0 && !put_owner(f.inode, out))
-		str_printf(out, " (a process of user %lld)", (long long)f.uid);
 }

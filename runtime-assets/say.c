@@ -11,7 +11,6 @@
 
 #include "base/str.h"
 #include "runtime-assets/files.h"
-#include "runtime-assets/stamp.h"
 
 enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
 
@@ -90,4 +89,13 @@ void say(enum say_level level, const char *fmt, ...)
 	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
 	for (int i = 0; i < logs.n; i++)
 		(void)fd_write_all(logs.fd[i], (struct span){ line, end });
+}
+
+void stamp_text(char out[static STAMP_MAX], int64_t seconds)
+{
+	time_t t = seconds;
+	struct tm tm = { 0 };
+	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
+	(void)snprintf(out, STAMP_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
+	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }

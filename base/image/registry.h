@@ -30,7 +30,6 @@
 
 #include "base/arena.h"
 #include "base/image/image.h"
-#include "base/image/registry_place.h"
 #include "base/str.h"
 
 enum {
@@ -38,6 +37,24 @@ enum {
 	REGISTRY_HEADERS_MAX = 16 << 10, /* bytes of the reply's headers worth reading */
 	REGISTRY_BODY_MAX = 64 << 10     /* of the token service's answer */
 };
+
+/* Addresses of registries and of what they refer to: https only. */
+struct registry_place {
+	const char *authority; /* HOST[:PORT], for the header Host and for lists of hosts */
+	const char *host;      /* to connect to; IPv6 without brackets */
+	uint16_t port;
+	const char *target; /* path and query */
+};
+
+/* HOST[:PORT] that image_host_ok() likes, in its parts; they live in the arena. */
+struct registry_place registry_place_at(struct span authority, const char *target, struct arena *a);
+
+/* Read https://HOST[:PORT][/PATH][?QUERY], without a user or a fragment.  -1 if it is anything
+ * else. */
+int registry_place_read(struct span url, struct arena *a, struct registry_place *out);
+
+/* Printable ASCII that may stand in the first line of a request; no fragment. */
+bool registry_target_ok(struct span target);
 
 struct registry_ask {
 	const char *method; /* HEAD or GET */

@@ -10,8 +10,7 @@
 #include "base/build.h"
 #include "base/chars.h"
 #include "base/enc.h"
-#include "base/yaml/spelling.h"
-#include "base/yaml/yaml_plain.h"
+#include "base/yaml/yaml_scalar.h"
 
 struct json {
 	struct build b;

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "base/yaml/yaml_input.h"
-#include "base/yaml/yaml_plain.h"
+#include "base/yaml/yaml_scalar.h"
 
 enum { DEPTH_MAX = 64 };
 

@@ -2,8 +2,14 @@
  * Scalars of YAML: their tags (those of js-yaml's safe schema that jobs can mean
  * something by) and their types.
  */
+#include "base/yaml/yaml_scalar.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/chars.h"
+#include "base/enc.h"
 #include "base/yaml/yaml.h"
-#include "base/yaml/yaml_plain.h"
 #include "base/yaml/yaml_reader.h"
 
 #define CORE "tag:yaml.org,2002:"
@@ -185,4 +191,537 @@ int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
 	if (tag == NULL || strcmp(tag, "!") == 0 || tag_is(tag, map ? "map" : "seq"))
 		return 0;
 	return unknown_tag(y, ev, tag);
+}
+
+/*
+ * What a plain scalar of YAML means.  Jobs were written for OpenPAI, which reads
+ * them with js-yaml 3.13: YAML 1.1 numbers, but YAML 1.2 booleans.  The order in
+ * which the types are tried is part of that: null, boolean, integer, float, date.
+ */
+
+static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
+
+void node_set_number(struct node *n, double v)
+{
+	if (v >= -EXACT_MAX && v <= EXACT_MAX && v == (double)(int64_t)v) {
+		n->type = NODE_INT;
+		n->integer = (int64_t)v;
+	} else {
+		n->type = NODE_REAL;
+		n->real = v;
+	}
+}
+
+static bool is_one_of(struct span t, const char *const *words)
+{
+	for (; *words; words++) {
+		if (span_is(t, *words))
+			return true;
+	}
+	return false;
+}
+
+bool plain_null(struct node *n, struct span t)
+{
+	static const char *const WORDS[] = { "", "~", "null", "Null", "NULL", NULL };
+	if (t.n > 4 || !is_one_of(t, WORDS))
+		return false;
+	n->type = NODE_NULL;
+	return true;
+}
+
+bool plain_bool(struct node *n, struct span t)
+{
+	static const char *const TRUE_WORDS[] = { "true", "True", "TRUE", NULL };
+	static const char *const FALSE_WORDS[] = { "false", "False", "FALSE", NULL };
+	if (t.n < 4 || t.n > 5)
+		return false;
+	bool yes = is_one_of(t, TRUE_WORDS);
+	if (!yes && !is_one_of(t, FALSE_WORDS))
+		return false;
+	n->type = NODE_BOOL;
+	n->boolean = yes;
+	return true;
+}
+
+/* The value of a digit in bases up to 16, 16 if it is none. */
+static unsigned digit_value(char c)
+{
+	if (is_digit(c))
+		return (unsigned)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned)(c - 'a') + 10;
+	if (c >= 'A' && c <= 'F')
+		return (unsigned)(c - 'A') + 10;
+	return 16;
+}
+
+/* The nearest double to the decimal text, whose underscores do not count. */
+static double decimal(struct span t)
+{
+	char small[64];
+	char *buf = t.n < sizeof(small) ? small : xmalloc(t.n + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < t.n; i++) {
+		if (t.p[i] != '_')
+			buf[n++] = t.p[i];
+	}
+	buf[n] = '\0';
+	double v = strtod(buf, NULL);
+	explicit_bzero(buf, n);
+	if (buf != small)
+		free(buf);
+	return v;
+}
+
+/*
+ * Digits and underscores in base 2^bits, to the nearest double: 60 bits are kept
+ * and the lowest of them remembers whether anything below was set.
+ */
+static bool power_of_two_base(struct span t, unsigned bits, double *v)
+{
+	uint64_t kept = 0;
+	bool below = false;
+	bool any = false;
+	int exponent = 0;
+	for (size_t i = 0; i < t.n; i++) {
+		if (t.p[i] == '_')
+			continue;
+		unsigned digit = digit_value(t.p[i]);
+		if (digit >= 1u << bits)
+			return false;
+		any = true;
+		if (kept >> (60 - bits) == 0) {
+			kept = kept << bits | digit;
+		} else {
+			exponent += (int)bits;
+			below = below || digit;
+		}
+	}
+	if (!any || t.p[t.n - 1] == '_')
+		return false;
+	*v = ldexp((double)(kept | below), exponent);
+	return true;
+}
+
+/* `(:[0-5]?[0-9])+` at the start of t: its length, 0 if it is not there. */
+static size_t sixties(struct span t)
+{
+	size_t i = 0;
+	while (i + 1 < t.n && t.p[i] == ':' && is_digit(t.p[i + 1])) {
+		bool two = t.p[i + 1] <= '5' && i + 2 < t.n && is_digit(t.p[i + 2]);
+		i += two ? 3 : 2;
+	}
+	return i;
+}
+
+/* Groups between colons, each sixty times the next; added up from the right, as js-yaml does. */
+static double base_sixty(struct span t)
+{
+	double v = 0;
+	double unit = 1;
+	size_t end = t.n;
+	for (size_t i = t.n; i-- > 0;) {
+		if (i && t.p[i - 1] != ':')
+			continue;
+		v += decimal((struct span){ t.p + i, end - i }) * unit;
+		unit *= 60;
+		end = i ? i - 1 : 0;
+	}
+	return v;
+}
+
+static struct span without_sign(struct span t, double *sign)
+{
+	bool has = t.n && (t.p[0] == '-' || t.p[0] == '+');
+	*sign = has && t.p[0] == '-' ? -1 : 1;
+	return has ? (struct span){ t.p + 1, t.n - 1 } : t;
+}
+
+/* Digits that do not begin with 0: decimal, or base 60. */
+static bool int_decimal(struct span t, double *v)
+{
+	size_t i = 0;
+	bool any = false;
+	if (t.n == 0 || t.p[0] == '_')
+		return false;
+	while (i < t.n && (is_digit(t.p[i]) || t.p[i] == '_'))
+		any = is_digit(t.p[i++]) || any;
+	if (!any)
+		return false;
+	if (i == t.n) {
+		if (t.p[i - 1] == '_')
+			return false;
+		*v = decimal(t);
+		return true;
+	}
+	if (i + sixties((struct span){ t.p + i, t.n - i }) != t.n)
+		return false;
+	*v = base_sixty(t);
+	return true;
+}
+
+static bool int_value(struct span t, double *v)
+{
+	if (t.n == 0 || t.p[0] != '0')
+		return int_decimal(t, v);
+	if (t.n == 1) {
+		*v = 0;
+		return true;
+	}
+	if (t.p[1] == 'b')
+		return power_of_two_base((struct span){ t.p + 2, t.n - 2 }, 1, v);
+	if (t.p[1] == 'x')
+		return power_of_two_base((struct span){ t.p + 2, t.n - 2 }, 4, v);
+	return power_of_two_base((struct span){ t.p + 1, t.n - 1 }, 3, v);
+}
+
+bool plain_small_int(struct node *n, struct span t)
+{
+	int64_t v = 0;
+	if (t.n == 0 || t.n > 15 || (t.p[0] == '0' && t.n > 1))
+		return false;
+	for (size_t i = 0; i < t.n; i++) {
+		if (!is_digit(t.p[i]))
+			return false;
+		v = v * 10 + (t.p[i] - '0');
+	}
+	n->type = NODE_INT;
+	n->integer = v;
+	return true;
+}
+
+bool plain_int(struct node *n, struct span t)
+{
+	double sign = 1;
+	double v = 0;
+	if (plain_small_int(n, t))
+		return true;
+	if (!int_value(without_sign(t, &sign), &v))
+		return false;
+	node_set_number(n, sign * v);
+	return true;
+}
+
+static size_t digits_at(struct span t, size_t i, bool underscores)
+{
+	size_t from = i;
+	while (i < t.n && (is_digit(t.p[i]) || (underscores && t.p[i] == '_')))
+		i++;
+	return i - from;
+}
+
+/* The length of `[eE][-+]?[0-9]+` at i, 0 if it is not there. */
+static size_t exponent_at(struct span t, size_t i)
+{
+	if (i >= t.n || (t.p[i] != 'e' && t.p[i] != 'E'))
+		return 0;
+	size_t sign = i + 1 < t.n && (t.p[i + 1] == '-' || t.p[i + 1] == '+');
+	size_t digits = digits_at(t, i + 1 + sign, false);
+	return digits ? 1 + sign + digits : 0;
+}
+
+/* `(0|[1-9][0-9_]*)(\.[0-9_]*)?EXPONENT?` or `\.[0-9_]+EXPONENT?`, the whole text. */
+static bool float_plain(struct span t, bool has_sign)
+{
+	size_t i = 0;
+	if (t.n && is_digit(t.p[0])) {
+		i = t.p[0] == '0' ? 1 : digits_at(t, 0, true);
+		if (i < t.n && t.p[i] == '.')
+			i += 1 + digits_at(t, i + 1, true);
+	} else if (t.n && t.p[0] == '.' && !has_sign) {
+		size_t digits = digits_at(t, 1, true);
+		if (digits == 0)
+			return false;
+		i = 1 + digits;
+	}
+	return i && i + exponent_at(t, i) == t.n;
+}
+
+/* `[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*`, the whole text. */
+static bool float_sixty(struct span t)
+{
+	if (t.n == 0 || !is_digit(t.p[0]))
+		return false;
+	size_t i = digits_at(t, 0, true);
+	size_t groups = sixties((struct span){ t.p + i, t.n - i });
+	i += groups;
+	if (groups == 0 || i == t.n || t.p[i] != '.')
+		return false;
+	return i + 1 + digits_at(t, i + 1, true) == t.n;
+}
+
+static bool float_word(struct span t, bool has_sign, double *v)
+{
+	static const char *const INF[] = { ".inf", ".Inf", ".INF", NULL };
+	static const char *const NOT[] = { ".nan", ".NaN", ".NAN", NULL };
+	if (t.n != 4 || t.p[0] != '.')
+		return false;
+	if (is_one_of(t, INF))
+		*v = (double)INFINITY;
+	else if (!has_sign && is_one_of(t, NOT))
+		*v = (double)NAN;
+	else
+		return false;
+	return true;
+}
+
+bool plain_float(struct node *n, struct span text)
+{
+	double sign = 1;
+	double v = 0;
+	struct span t = without_sign(text, &sign);
+	bool has_sign = t.n != text.n;
+	if (t.n == 0 || t.p[t.n - 1] == '_')
+		return false;
+	if (float_plain(t, has_sign))
+		v = decimal(t);
+	else if (float_sixty(t))
+		v = base_sixty(t);
+	else if (!float_word(t, has_sign, &v))
+		return false;
+	node_set_number(n, sign * v);
+	return true;
+}
+
+static void set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
+{
+	n->type = (uint8_t)type;
+	n->text = arena_dup(a, text);
+	n->n = (uint32_t)text.n;
+}
+
+/* What a plain scalar may be, by its first character. */
+enum guess { TEXT, WORD, NUMBER, ELSEWHERE /* text, and something else for others */ };
+
+static enum guess guess(struct span t)
+{
+	static const unsigned char FIRST[256] = {
+		['~'] = WORD,      ['n'] = WORD,      ['N'] = WORD,      ['t'] = WORD,
+		['T'] = WORD,      ['f'] = WORD,      ['F'] = WORD,      ['y'] = ELSEWHERE,
+		['Y'] = ELSEWHERE, ['o'] = ELSEWHERE, ['O'] = ELSEWHERE, ['+'] = NUMBER,
+		['-'] = NUMBER,    ['.'] = NUMBER,    ['0'] = NUMBER,    ['1'] = NUMBER,
+		['2'] = NUMBER,    ['3'] = NUMBER,    ['4'] = NUMBER,    ['5'] = NUMBER,
+		['6'] = NUMBER,    ['7'] = NUMBER,    ['8'] = NUMBER,    ['9'] = NUMBER,
+	};
+	enum { WORD_MAX = 5 };
+	enum guess g = t.n ? (enum guess)FIRST[(unsigned char)t.p[0]] : WORD;
+	return g != NUMBER && t.n > WORD_MAX ? TEXT : g;
+}
+
+bool plain_surely_text(struct span t)
+{
+	struct node n;
+	enum guess g = guess(t);
+	return g != NUMBER && !(g == WORD && (plain_null(&n, t) || plain_bool(&n, t)));
+}
+
+void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
+{
+	enum guess g = guess(text);
+	if (g == TEXT) {
+		set_text(n, NODE_TEXT, text, a);
+		return;
+	}
+	bool word = g == WORD && (plain_null(n, text) || plain_bool(n, text));
+	bool number = g == NUMBER && (plain_int(n, text) || plain_float(n, text));
+	if (!word && !number) {
+		bool date = g == NUMBER && plain_is_date(text);
+		set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
+	}
+	spelling_mark(n, text);
+}
+
+/* Which plain scalars of YAML look like dates, as js-yaml 3.13 has it. */
+
+/* Does t match? 0: a digit; 1: an optional digit; any other character: itself. */
+static size_t match(struct span t, const char *pattern)
+{
+	size_t i = 0;
+	for (; *pattern; pattern++) {
+		bool digit = i < t.n && is_digit(t.p[i]);
+		if (*pattern == '1')
+			i += digit;
+		else if (*pattern == '0' ? !digit : i >= t.n || t.p[i] != *pattern)
+			return 0;
+		else
+			i++;
+	}
+	return i;
+}
+
+static size_t blanks_at(struct span t, size_t i)
+{
+	size_t from = i;
+	while (i < t.n && (t.p[i] == ' ' || t.p[i] == '\t'))
+		i++;
+	return i - from;
+}
+
+static size_t yaml_date_digits_at(struct span t, size_t i)
+{
+	size_t from = i;
+	while (i < t.n && is_digit(t.p[i]))
+		i++;
+	return i - from;
+}
+
+static struct span rest(struct span t, size_t i)
+{
+	return (struct span){ t.p + i, t.n - i };
+}
+
+/* `[ \t]*(Z|[-+][0-9][0-9]?(:[0-9][0-9])?)`, the whole text. */
+static bool is_zone(struct span t)
+{
+	t = rest(t, blanks_at(t, 0));
+	if (span_is(t, "Z"))
+		return true;
+	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
+		return false;
+	t = rest(t, 1);
+	size_t n = match(t, "01");
+	if (n == 0)
+		return false;
+	t = rest(t, n);
+	return t.n == 0 || match(t, ":00") == t.n;
+}
+
+bool plain_is_date(struct span t)
+{
+	if (t.n == 10 && match(t, "0000-00-00") == 10)
+		return true;
+	size_t i = match(t, "0000-01-01");
+	if (i == 0 || i == t.n)
+		return false;
+	size_t gap = t.p[i] == 'T' || t.p[i] == 't' ? 1 : blanks_at(t, i);
+	if (gap == 0)
+		return false;
+	t = rest(t, i + gap);
+	size_t time = match(t, "01:00:00");
+	if (time == 0)
+		return false;
+	t = rest(t, time);
+	if (t.n && t.p[0] == '.')
+		t = rest(t, 1 + yaml_date_digits_at(t, 1));
+	return t.n == 0 || is_zone(t);
+}
+
+/*
+ * Scalars that are not taken alike by everybody.  YAML 1.1 (PyYAML) and YAML 1.2 differ in
+ * numbers and booleans; js-yaml 3, which jobs were written for, is in between.
+ */
+
+/* So many digits a double always holds; of so short a text none is written with an exponent. */
+enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
+
+static bool spelling_is_one_of(struct span t, const char *const *words)
+{
+	for (; *words; words++)
+		if (span_is(t, *words))
+			return true;
+	return false;
+}
+
+/* Booleans of PyYAML that are text here. */
+static bool is_boolean_elsewhere(struct span t)
+{
+	static const char *const WORDS[] = { "yes", "Yes", "YES", "no",  "No",  "NO", "on",
+		                             "On",  "ON",  "off", "Off", "OFF", NULL };
+	return t.n <= 3 && spelling_is_one_of(t, WORDS);
+}
+
+/* Numbers of YAML 1.2 that are text here: 0o17, 08. */
+static bool is_number_elsewhere(struct span t)
+{
+	if (t.n < 2 || t.p[0] != '0')
+		return false;
+	bool octal = t.p[1] == 'o';
+	size_t i = octal ? 2 : 1;
+	if (i == t.n)
+		return false;
+	for (; i < t.n; i++)
+		if (!is_digit(t.p[i]) || (octal && t.p[i] > '7'))
+			return false;
+	return true;
+}
+
+/* Digits that are written again as they are, seen without a calculation: 12, 0.5, 3.25. */
+static bool is_short(struct span t)
+{
+	size_t i = 0;
+	while (i < t.n && is_digit(t.p[i]))
+		i++;
+	bool whole = i && (t.p[0] != '0' || i == 1);
+	if (!whole || i == t.n || t.p[i] != '.')
+		return whole && i == t.n && i <= DIGITS_MAX;
+	size_t point = i++;
+	while (i < t.n && is_digit(t.p[i]))
+		i++;
+	return i == t.n && i > point + 1 && i <= SHORT_MAX && t.p[i - 1] != '0';
+}
+
+static bool has_exponent(struct span t)
+{
+	bool hex = t.n > 2 && (t.p[1] == 'x' || t.p[2] == 'x');
+	return !hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n));
+}
+
+/* Is it the same text, written again?  1e3 and .5 mean 1000 and 0.5 to everybody. */
+static bool comes_back(struct span t, double v)
+{
+	char text[NUMBER_MAX];
+	if (is_short(t))
+		return true;
+	if (!isfinite(v))
+		return false;
+	if (t.p[0] == '.' || has_exponent(t))
+		return true;
+	size_t n = number_text(text, v);
+	return span_eq(t, (struct span){ text, n });
+}
+
+static enum spelling of_number(struct span t, double v)
+{
+	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
+	struct span digits = { t.p + sign, t.n - sign };
+	if (digits.n > 1 && digits.p[0] == '0' && digits.p[1] >= '0' && digits.p[1] <= '7')
+		return SPELT_OCTAL;
+	if (memchr(t.p, ':', t.n))
+		return SPELT_SIXTY;
+	if (comes_back(t, v))
+		return SPELT_PLAINLY;
+	return isfinite(v) && fabs(v) >= 0x1p53 && !memchr(t.p, '.', t.n) ? SPELT_ROUNDED
+	                                                                  : SPELT_OTHERWISE;
+}
+
+static enum spelling of(const struct node *n, struct span t)
+{
+	switch ((enum node_type)n->type) {
+	case NODE_INT:
+		return of_number(t, (double)n->integer);
+	case NODE_REAL:
+		return of_number(t, n->real);
+	case NODE_BOOL:
+		return t.p[0] < 'a' ? SPELT_OTHERWISE : SPELT_PLAINLY;
+	case NODE_DATE:
+		return SPELT_DATE;
+	case NODE_TEXT:
+		return is_boolean_elsewhere(t)  ? SPELT_BOOLEAN
+		       : is_number_elsewhere(t) ? SPELT_NUMBER
+		                                : SPELT_PLAINLY;
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return SPELT_PLAINLY;
+}
+
+void spelling_mark(struct node *n, struct span text)
+{
+	enum spelling s = text.n ? of(n, text) : SPELT_PLAINLY;
+	if (s != SPELT_PLAINLY)
+		n->flags |= (uint8_t)(NODE_ODD | s << SPELLING_SHIFT);
 }

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
+#include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/tree.h"
 #include "k8s/cache/cached_parts.h"
 
 /* The texts of a struct cached, and how many bytes of each are kept. */
@@ -462,4 +464,203 @@ bool cached_same(const struct cached *a, const struct cached *b)
 	       x.retry_delay_s == y.retry_delay_s && x.tasks == y.tasks && x.roles == y.roles &&
 	       x.gpus == y.gpus && x.created_ms == y.created_ms && x.launched_ms == y.launched_ms &&
 	       x.completed_ms == y.completed_ms;
+}
+
+/* What marks of a Framework say of its job: annotations, and what the first rest-lit left. */
+
+bool cached_tag_ok(struct span t)
+{
+	return t.n > 0 && t.n <= CACHED_TAG_MAX && utf8_plain(t);
+}
+
+struct span cached_tags(struct span annotation, struct arena *a)
+{
+	enum { TAGS_TEXT_MAX = 16384 };
+	const struct span none = SPAN("[]");
+	struct span text = scan_text(annotation, a);
+	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
+	    scan_count(text) > CACHED_TAGS_MAX)
+		return none;
+	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
+	struct scan s = scan_begin(text);
+	struct span item;
+	struct span tag;
+	str_char(&out, '[');
+	while (scan_item(&s, &item)) {
+		if (!scan_string(item, a, &tag) || !cached_tag_ok(tag))
+			return none;
+		if (out.n > 1)
+			str_char(&out, ',');
+		str_json(&out, tag);
+	}
+	str_char(&out, ']');
+	return arena_span(a, str_view(&out));
+}
+
+struct span cached_priority(struct span config, struct arena *a)
+{
+	enum { PRIORITY_MAX = 32 };
+	static const char WORD[] = "jobPriorityClass";
+	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
+	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
+		return SPAN("");
+	struct span text = scan_text(config, a);
+	struct doc doc;
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
+		return SPAN("");
+	const struct node *extras = node_get(&doc.root, "extras");
+	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
+	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
+	bool good = node_is(priority, NODE_TEXT) && priority->n <= PRIORITY_MAX;
+	return good ? node_span(priority) : SPAN("");
+}
+
+struct span cached_maker(struct span object, struct arena *a)
+{
+	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
+	struct span role = { NULL, 0 };
+	struct span container = { NULL, 0 };
+	struct span variable;
+	struct span maker = SPAN("");
+	(void)scan_item(&roles, &role); /* none is empty */
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
+	(void)scan_item(&containers, &container);
+	struct scan env = scan_begin(scan_get(container, "env"));
+	while (scan_item(&env, &variable)) {
+		if (span_is(scan_text(scan_get(variable, "name"), a), "PAI_USER_NAME"))
+			maker = scan_text(scan_get(variable, "value"), a);
+	}
+	return maker;
+}
+
+/* What is kept of a Framework: a tree of the members that are copied. */
+
+/* Of a list: of each of its items. */
+struct keep {
+	struct span key;
+	const struct keep *members; /* NULL: all of it */
+};
+#define ALL(name)                                                                                  \
+	{                                                                                          \
+		{ name, sizeof(name) - 1 }, NULL                                                   \
+	}
+#define ONLY(name, within)                                                                         \
+	{                                                                                          \
+		{ name, sizeof(name) - 1 }, within                                                 \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		{ NULL, 0 }, NULL                                                                  \
+	}
+
+static const struct keep METADATA[] = {
+	ALL("name"),   ALL("namespace"),         ALL("uid"),         ALL("resourceVersion"),
+	ALL("labels"), ALL("creationTimestamp"), ALL("annotations"), ALL("deletionTimestamp"),
+	END,
+};
+static const struct keep POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
+static const struct keep RESOURCES[] = { ALL("limits"), END };
+static const struct keep CONTAINER[] = { ALL("name"), ONLY("resources", RESOURCES), END };
+static const struct keep POD_SPEC[] = {
+	ONLY("containers", CONTAINER),
+	ONLY("initContainers", CONTAINER),
+	ALL("hostNetwork"),
+	ALL("schedulerName"),
+	END,
+};
+static const struct keep POD[] = {
+	ONLY("metadata", POD_METADATA),
+	ONLY("spec", POD_SPEC),
+	END,
+};
+static const struct keep TASK[] = {
+	ALL("retryPolicy"),
+	ALL("podGracefulDeletionTimeoutSec"),
+	ONLY("pod", POD),
+	END,
+};
+static const struct keep ROLE[] = {
+	ALL("name"), ALL("taskNumber"), ALL("frameworkAttemptCompletionPolicy"), ONLY("task", TASK),
+	END,
+};
+static const struct keep SPEC[] = {
+	ALL("executionType"),
+	ALL("retryPolicy"),
+	ONLY("taskRoles", ROLE),
+	END,
+};
+static const struct keep FRAMEWORK[] = {
+	ONLY("metadata", METADATA),
+	ONLY("spec", SPEC),
+	ALL("status"),
+	END,
+};
+
+static const struct keep *kept(const struct keep *keep, struct span key)
+{
+	for (; keep->key.p; keep++) {
+		if (span_eq(keep->key, key))
+			return keep;
+	}
+	return NULL;
+}
+
+static void trim(struct str *out, struct scan *s, const struct keep *members);
+
+static void trim_object(struct str *out, struct scan *s, const struct keep *members)
+{
+	struct span key;
+	struct span dropped;
+	bool first = true;
+	str_char(out, '{');
+	while (scan_key(s, &key)) {
+		const struct keep *k = kept(members, key);
+		if (!k) {
+			(void)scan_value(s, &dropped); /* if there is none, the walk is over */
+			continue;
+		}
+		str_puts(out, first ? "\"" : ",\"");
+		str_span(out, key);
+		str_puts(out, "\":");
+		trim(out, s, k->members);
+		first = false;
+	}
+	str_char(out, '}');
+}
+
+static void trim_list(struct str *out, struct scan *s, const struct keep *members)
+{
+	bool first = true;
+	str_char(out, '[');
+	while (scan_more(s)) {
+		if (!first)
+			str_char(out, ',');
+		trim(out, s, scan_peek(s) == SCAN_OBJECT ? members : NULL);
+		first = false;
+	}
+	str_char(out, ']');
+}
+
+/* The value that is next.  As deep as the tables: a list directly in a list is copied. */
+static void trim(struct str *out, struct scan *s, const struct keep *members)
+{
+	struct scan inner = scan_enter(s);
+	struct span value;
+	if (members && inner.open == '{')
+		trim_object(out, &inner, members);
+	else if (members && inner.open == '[')
+		trim_list(out, &inner, members);
+	else {
+		str_span(out, scan_value(s, &value) ? value : SPAN("null"));
+		return;
+	}
+	scan_leave(s, &inner);
+}
+
+void cached_trim(struct str *out, struct span object)
+{
+	struct scan s = { object.p, object.p + object.n, '\0' };
+	trim(out, &s, FRAMEWORK);
 }

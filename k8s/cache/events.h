@@ -5,6 +5,7 @@
  * all; the oldest go first.  Any thread; a lock that is held for copies.
  */
 #include "base/arena.h"
+#include "base/json/scan.h"
 
 struct events;
 
@@ -37,3 +38,13 @@ size_t events_of(struct events *e, struct span framework, struct arena *a, struc
 void events_trouble(struct events *e, const char *why); /* NULL: all is well */
 /* Why nothing is known, in the arena; NULL if all is. */
 const char *events_problem(struct events *e, struct arena *a);
+
+/* One Event of Kubernetes, read.  Pure; private to k8s/. */
+enum { EVENT_TEXT_MAX = 256, EVENT_MESSAGE_MAX = 4096 }; /* bytes; what is longer is cut */
+
+/* The parts of a pod's name FRAMEWORK-ROLE-INDEX: two of [a-z0-9]{1,63}, and 0 ... 9999.  Borrowed
+ * from it.  false if it is none. */
+bool event_pod_name(struct span pod, struct span *framework, struct span *role, int64_t *index);
+/* Into *out, whose texts live in the arena or are borrowed from the object.  false: it is not of
+ * such a pod, or has no uid. */
+bool event_read(struct span object, struct arena *a, struct event *out);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/cache/reflect.h"
-#include "k8s/cache/watch_lines.h"
+#include "k8s/cache/watch_event.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
 

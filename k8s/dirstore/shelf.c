@@ -12,6 +12,7 @@
 #include "base/enc.h"
 #include "k8s/dirstore/json_patch.h"
 #include "k8s/dirstore/shelf_work.h"
+#include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 
 enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
@@ -377,4 +378,191 @@ void shelf_close(struct shelf *s)
 	files_close(&s->files);
 	index_free(s->index);
 	free(s);
+}
+
+/* clang-format off */
+static const struct {
+	const char *reason;
+	int status;
+	enum store_outcome outcome;
+} FAULTS[] = {
+	[BAD_REQUEST]    = { "BadRequest",            400, STORE_REFUSED },
+	[NOT_FOUND]      = { "NotFound",              404, STORE_NOT_FOUND },
+	[NOT_KEPT]       = { "MethodNotAllowed",      405, STORE_REFUSED },
+	[ALREADY_EXISTS] = { "AlreadyExists",         409, STORE_EXISTS },
+	[CONFLICT]       = { "Conflict",              409, STORE_CONFLICT },
+	[INVALID]        = { "Invalid",               422, STORE_REFUSED },
+	[OVERSIZE]       = { "RequestEntityTooLarge", 413, STORE_REFUSED },
+	[UNWRITABLE]     = { "InsufficientStorage",   507, STORE_REFUSED },
+	[INTERNAL]       = { "InternalError",         500, STORE_REFUSED },
+};
+/* clang-format on */
+
+void answer_done(struct answer *a)
+{
+	str_wipe(&a->body);
+	free(a->message);
+	*a = (struct answer){ 0 };
+}
+
+void put_json(struct str *out, const json_t *j, size_t flags)
+{
+	char *text = json_dumps(j, flags);
+	assert(text != NULL); /* made from text that was read; memory does not run out */
+	size_t n = strlen(text);
+	str_put(out, text, n);
+	wipe(text, n);
+	free(text);
+}
+
+const char *name_of(const struct store_request *r)
+{
+	return r->name ? r->name : "";
+}
+
+enum fault refuse(struct work *w, enum fault fault, const char *what)
+{
+	const struct resource *res = resource_of(w->r->kind);
+	struct answer *out = w->out;
+	out->status = FAULTS[fault].status;
+	out->outcome = FAULTS[fault].outcome;
+	free(out->message);
+	const char *name = name_of(w->r);
+	STR_AUTO action = STR_INIT(1024);
+	explain_action(&action, w->r);
+	out->message = xasprintf("%s \"%s\": %s", str_c(&action), name, what);
+	JSON_OWN *status =
+	    json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i}", "kind", "Status",
+	              "apiVersion", "v1", "metadata", "status", "Failure", "message", out->message,
+	              "reason", FAULTS[fault].reason, "details", "name", name, "group", res->group,
+	              "kind", res->plural, "code", out->status);
+	str_wipe(&out->body);
+	out->body = STR_SECRET(FILE_SIZE_MAX);
+	put_json(&out->body, status, JSON_COMPACT);
+	return fault;
+}
+
+enum fault refuse_errno(struct work *w, int negative)
+{
+	if (negative == -ENOENT)
+		return refuse(w, NOT_FOUND, "not found");
+	if (negative == -EINVAL || negative == -ENAMETOOLONG)
+		return refuse(w, INVALID, "invalid name");
+	bool full = negative == -ENOSPC || negative == -EDQUOT || negative == -EROFS;
+	return refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
+}
+
+const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+json_t *metadata_of(const json_t *object)
+{
+	return json_pack("{s:s, s:s, s:O}", "kind", "PartialObjectMetadata", "apiVersion",
+	                 "meta.k8s.io/v1", "metadata", json_object_get(object, "metadata"));
+}
+
+void answer_object(struct work *w, const json_t *object, int status)
+{
+	const json_t *meta = json_object_get(object, "metadata");
+	JSON_OWN *part = w->r->whole ? NULL : metadata_of(object);
+	struct answer *out = w->out;
+	out->status = status;
+	out->outcome = STORE_OK;
+	(void)snprintf(out->uid, sizeof(out->uid), "%s", text_of(meta, "uid"));
+	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%s",
+	               text_of(meta, "resourceVersion"));
+	put_json(&out->body, part ? part : object, JSON_COMPACT);
+}
+
+void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key, const json_t *object,
+                bool gone)
+{
+	const struct local_follower *f = s->follower;
+	if (!f || kind != KIND_FRAMEWORK || key_namespace(key).n > 0)
+		return;
+	STR_AUTO text = STR_INIT(FILE_SIZE_MAX);
+	put_json(&text, object, JSON_COMPACT);
+	if (!text.full)
+		(gone ? f->remove : f->put)(s->follower_arg, str_view(&text));
+}
+
+static void tell_of(void *arg, const char *key)
+{
+	struct shelf *s = arg;
+	JSON_OWN *object = NULL;
+	if (shelf_load(s, KIND_FRAMEWORK, key, &object) == 0)
+		shelf_tell(s, KIND_FRAMEWORK, key, object, false);
+}
+
+void shelf_follow(struct shelf *s, const struct local_follower *f, void *arg)
+{
+	struct selector all;
+	s->follower = f;
+	s->follower_arg = arg;
+	if (selector_read(&all, NULL) == 0) /* always */
+		index_each(s->index, KIND_FRAMEWORK, &all, tell_of, s);
+}
+
+enum { LIST_MAX = 64 << 20 };
+
+struct listing {
+	struct work *w;
+	json_t *items;
+	struct span namespace_name; /* as in a key */
+	int bad;
+};
+
+static void list_one(void *arg, const char *key)
+{
+	struct listing *l = arg;
+	const struct work *w = l->w;
+	JSON_OWN *object = NULL;
+	if (l->bad || !span_eq(key_namespace(key), l->namespace_name))
+		return;
+	l->bad = shelf_load(w->shelf, w->r->kind, key, &object);
+	if (l->bad == 0)
+		(void)json_array_append_new(l->items, w->r->whole ? json_incref(object)
+		                                                  : metadata_of(object));
+}
+
+/* "frameworkcontroller.microsoft.com/v1", "v1". */
+static const char *api_version(const struct resource *r)
+{
+	return r->api + (r->group[0] ? strlen("/apis/") : strlen("/api/"));
+}
+
+static enum fault answer_list(struct work *w, json_t *items)
+{
+	const struct resource *res = resource_of(w->r->kind);
+	struct answer *out = w->out;
+	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%lld",
+	               (long long)w->shelf->resource_version);
+	JSON_OWN *list = json_pack(
+	    "{s:s+, s:s, s:{s:s}, s:O}", "kind", w->r->whole ? res->kind : "PartialObjectMetadata",
+	    "List", "apiVersion", w->r->whole ? api_version(res) : "meta.k8s.io/v1", "metadata",
+	    "resourceVersion", out->resource_version, "items", items);
+	out->body.max = LIST_MAX;
+	put_json(&out->body, list, JSON_COMPACT);
+	if (out->body.full)
+		return refuse(w, OVERSIZE, "the list is larger than 64 MiB");
+	out->status = 200;
+	out->outcome = STORE_OK;
+	return FINE;
+}
+
+enum fault shelf_list(struct work *w)
+{
+	struct selector wanted;
+	JSON_OWN *items = json_array();
+	struct listing l = { w, items, key_namespace(w->key), 0 };
+	if (selector_read(&wanted, w->r->query) != 0)
+		return refuse(w, BAD_REQUEST, "a directory does not know this query");
+	if (w->r->kind < KIND_MADE)
+		index_each(w->shelf->index, w->r->kind, &wanted, list_one, &l);
+	if (l.bad)
+		return refuse_errno(w, l.bad);
+	return answer_list(w, items);
 }

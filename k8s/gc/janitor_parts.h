@@ -4,10 +4,9 @@
  * janitor_frameworks.c and janitor_classes.c what is done about each.  One request at a time, each
  * answered by the function that says what comes next.  Private to these three.
  */
-#include "k8s/gc/items.h"
 #include "k8s/gc/janitor.h"
 #include "k8s/gc/leftover.h"
-#include "k8s/gc/suspects.h"
+#include "k8s/transport/reply.h"
 
 enum {
 	REMOVALS_MAX = 20, /* of each kind, per round */

@@ -11,6 +11,7 @@
 #include "k8s/submit/submission.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/json/scan.h"
@@ -19,6 +20,7 @@
 #include "k8s/transport/backend.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
+#include "k8s/transport/reply.h"
 
 enum {
 	COLLECTOR_MS = 5000, /* how long the garbage collector may need for an older job */
@@ -501,4 +503,217 @@ void submission_start(struct store *s, const struct objects *o,
 	b->made = xcalloc(o->n, sizeof(*b->made));
 	b->give_up_ms = opt->deadline_ms + SETTLE_MS;
 	submission_post(b, 0);
+}
+
+/* The requests of a submission, and its end. */
+
+const struct object *submission_object(const struct submission *b)
+{
+	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
+}
+
+/* Send b->request, of which verb, deadline and body are filled in, about this step's object. */
+static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
+{
+	struct store_request *r = &b->request;
+	b->phase = phase;
+	r->kind = submission_object(b)->kind;
+	r->name = submission_object(b)->name;
+	r->user = b->opt->user;
+	r->dry_run = b->opt->dry_run && r->verb != STORE_GET; /* there are POSTs only */
+	r->not_before_ms = not_before_ms;
+	r->done = submission_on_reply;
+	r->arg = b;
+	store_request(b->store, r);
+}
+
+void submission_post(struct submission *b, int64_t not_before_ms)
+{
+	const struct object *o = submission_object(b);
+	b->request = (struct store_request){
+		.verb = STORE_CREATE,
+		.body = { o->body },
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = b->step > 0 || b->tries > 0,
+	};
+	if (o->uid_at > 0) {
+		b->request.body[0] = (struct span){ o->body.p, o->uid_at };
+		b->request.body[1] = span_of(b->made[0].uid);
+		b->request.body[2] = (struct span){ o->body.p + o->uid_at, o->body.n - o->uid_at };
+	}
+	b->tries++;
+	send_step(b, MAKING, not_before_ms);
+}
+
+void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
+{
+	/* To know whether a Framework is started, its labels are not enough. */
+	bool whole =
+	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
+	b->request = (struct store_request){
+		.verb = STORE_GET,
+		.whole = whole,
+		.deadline_ms = b->give_up_ms,
+		.urgent = true,
+	};
+	send_step(b, phase, not_before_ms);
+}
+
+void submission_replace(struct submission *b)
+{
+	b->request = (struct store_request){
+		.verb = STORE_DELETE,
+		.uid = str_c(&b->old_uid),
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = true,
+	};
+	send_step(b, REPLACING, 0);
+}
+
+void submission_remove(struct submission *b)
+{
+	const struct made *m = &b->made[b->step];
+	b->request = (struct store_request){
+		.verb = STORE_DELETE,
+		.uid = m->uid,
+		.resource_version = m->version[0] ? m->version : NULL,
+		.deadline_ms = b->give_up_ms,
+		.urgent = true,
+	};
+	send_step(b, UNDOING, 0);
+}
+
+/* In one request: what has the label is not started, and what has not is. */
+void submission_patch(struct submission *b, int64_t not_before_ms)
+{
+	b->step = 0;
+	str_done(&b->patch);
+	b->patch = STR_INIT(256);
+	str_printf(&b->patch,
+	           "{\"metadata\":{\"uid\":\"%s\",\"labels\":{\"rest-lit/creating\":null}},"
+	           "\"spec\":{\"executionType\":\"Start\"}}",
+	           b->made[0].uid);
+	b->request = (struct store_request){
+		.verb = STORE_PATCH,
+		.whole = true, /* executionType is no metadata */
+		.body = { str_view(&b->patch) },
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = true,
+	};
+	send_step(b, STARTING, not_before_ms);
+}
+
+void submission_finish(struct submission *b)
+{
+	b->done(b->arg, &b->e, b->again);
+	err_done(&b->e);
+	str_done(&b->patch);
+	str_done(&b->old_uid);
+	free(b->made);
+	free(b);
+}
+
+/*
+ * The way back of a submission: what is made first (the Framework) owns all that is made later, so
+ * removing it removes everything.  What cannot be owned (a PriorityClass is in no namespace) is
+ * removed one by one.
+ */
+
+/* Only the Framework, and what it cannot own, are removed by us. */
+static bool must_undo(const struct submission *b)
+{
+	return b->step == 0 || !resource_of(submission_object(b)->kind)->namespaced;
+}
+
+/* Remove the next thing there is, from this step on; then finish. */
+static void undo(struct submission *b)
+{
+	for (; b->step < b->objects->n; b->step++) {
+		const struct made *m = &b->made[b->step];
+		if (!must_undo(b) || (m->uid[0] == '\0' && !m->lost))
+			continue;
+		if (m->uid[0] == '\0')
+			submission_get(b, SEEKING, 0);
+		else
+			submission_remove(b);
+		return;
+	}
+	if (b->left_behind) {
+		err_set(
+		    &b->e, OUTCOME_UNKNOWN,
+		    "%s; what had been made of job %s could not be removed again (submission %s)",
+		    err_msg(&b->e), b->opt->display_name, b->opt->submission_id);
+	}
+	submission_finish(b);
+}
+
+void submission_roll_back(struct submission *b)
+{
+	if (b->opt->dry_run) {
+		submission_finish(b);
+		return;
+	}
+	int64_t enough = clock_ms() + SETTLE_MS;
+	if (b->give_up_ms < enough)
+		b->give_up_ms = enough;
+	b->step = 0;
+	if (b->patch.n > 0) /* whatever was said of it: it may be started by now */
+		b->made[0] = (struct made){ .lost = true };
+	undo(b);
+}
+
+void submission_undone(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply; /* deleted, or gone: ours is not there */
+	b->step++;
+	undo(b);
+}
+
+void submission_not_undone(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	b->left_behind = true;
+	/* A Framework that is there may be running: then it needs the rest. */
+	b->step = b->step == 0 ? b->objects->n : b->step + 1;
+	undo(b);
+}
+
+/* Another one has its name by now; or it is still ours, and a change at that moment was in the way.
+ */
+void submission_in_the_way(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	struct made *m = &b->made[b->step];
+	m->uid[0] = '\0';
+	m->lost = true;
+	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
+}
+
+/* Started it is only when nothing is missing.  Then all is well, and somebody may have been told so
+ * already: who has sent the same Idempotency-Key once more. */
+static bool is_started(const struct submission *b, const json_t *object)
+{
+	return b->step == 0 && mark_is_started(object) && !mark_is_going(object);
+}
+
+void submission_sought(struct submission *b, const struct store_reply *reply)
+{
+	struct made *m = &b->made[b->step];
+	JSON_AUTO *object = reply_parse(reply->body);
+	if (reply->uid.n == 0 || reply->uid.n >= UID_ROOM ||
+	    reply->resource_version.n >= UID_ROOM) {
+		submission_not_undone(b, reply);
+		return;
+	}
+	*m = (struct made){ .lost = false };
+	if (strcmp(reply_mark(object, "submission"), b->opt->submission_id) == 0) {
+		if (is_started(b, object)) {
+			err_done(&b->e);
+			submission_finish(b);
+			return;
+		}
+		memcpy(m->uid, reply->uid.p, reply->uid.n);
+		memcpy(m->version, reply->resource_version.p, reply->resource_version.n);
+	}
+	undo(b);
 }

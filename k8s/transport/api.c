@@ -14,7 +14,6 @@
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
-#include "k8s/transport/result.h"
 #include "k8s/transport/transfer.h"
 
 enum {

@@ -6,6 +6,8 @@
 #include <jansson.h>
 
 #include "base/str.h"
+#include "k8s/transport/store.h"
+#include "k8s/transport/transfer.h"
 
 #define JSON_AUTO __attribute__((cleanup(json_auto_done))) json_t
 static inline void json_auto_done(json_t **j)
@@ -46,3 +48,59 @@ const char *reply_mark(const json_t *object, const char *mark);
 
 /* The object carries this submission id. */
 bool reply_is_ours(struct span body, const char *submission_id);
+
+/* What libcurl and the answer say about a transfer that has ended.  Private to k8s/. */
+/* `just_connected` says only that a connection was made for this. */
+struct exchange result_exchange(const struct transfer *t, CURLcode result, const json_t *answer);
+bool result_connected(const struct transfer *t);
+
+/* How it went, as far as that concerns other requests. */
+enum weather result_weather(const struct transfer *t, CURLcode result, const struct exchange *x);
+
+/* Retry-After: at most an hour; 0 if it does not say. */
+int result_retry_after_s(const struct transfer *t);
+/* Its Date, by the API server's clock; 0 if it does not say, or not once. */
+int64_t result_date_s(const struct transfer *t);
+
+/* For people; nothing of it is the server's own words. */
+void result_message(struct str *out, const struct transfer *t, CURLcode result,
+                    const struct exchange *x);
+/* The same in short and in static text, which lives on while a request waits to be tried again. */
+const char *result_reason(CURLcode result, int status);
+
+/* What an exchange with the API server came to.  Pure; private to k8s/. */
+/* How one HTTP exchange went. */
+struct exchange {
+	bool complete;        /* libcurl got a whole answer */
+	bool handed_over;     /* the last byte of the request was given away, or it had none */
+	bool permanent;       /* it will fail again: a certificate that does not fit, say */
+	bool too_large;       /* more than we want to read */
+	bool just_connected;  /* the API server may still be loading its rules */
+	int status;           /* 0 if there is none */
+	const json_t *answer; /* the body as JSON, or NULL */
+};
+
+struct verdict {
+	enum store_outcome outcome;
+	bool again; /* safe to repeat, and worth it */
+};
+
+struct verdict verdict_of(const struct store_request *r, const struct exchange *x);
+
+/*
+ * The items of a list that an API server answers with, one by one.  The list is cut with a scanner
+ * of its own and only its items are parsed, each for itself: a tree of the whole would take many
+ * times the memory, and one item that cannot be parsed must not hide the others.  Pure; private to
+ * k8s/.
+ */
+enum { CONTINUE_MAX = 4096 }; /* bytes of the token by which a list goes on */
+
+/* `item` is borrowed until it returns. */
+typedef void item_callback(void *arg, const json_t *item);
+
+/*
+ * Call `each` with every item that is an object; those that cannot be parsed are left out.
+ * What stands in metadata.continue is appended to `more`, nothing at the end of the list.
+ * -1 if this is no list, or if it is cut off; `each` may have been called by then.
+ */
+int items_each(struct span list, item_callback *each, void *arg, struct str *more);

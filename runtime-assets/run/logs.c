@@ -12,7 +12,7 @@
 
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
-#include "runtime-assets/stamp.h"
+#include "runtime-assets/say.h"
 
 enum {
 	ASIDE_MAX = 100,   /* names tried for what is moved aside */

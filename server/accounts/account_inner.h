@@ -5,7 +5,6 @@
 
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/accounts/policy.h"
 #include "server/memo.h"
 #include "server/options.h"
 

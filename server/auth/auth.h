@@ -5,6 +5,7 @@
  * account (account.h).  What was found good is believed for --token-cache seconds, by the token's
  * SHA-256, in a bounded cache of the loop; what the API server refused in a TokenReview for 10.
  */
+#include "base/arena.h"
 #include "server/http/request.h"
 
 struct auth;
@@ -39,3 +40,20 @@ bool auth_holds(const struct request *r, uint64_t mark);
 /* Forget what is believed of this token, on all loops: it was revoked just now.  Other servers
  * believe it for --token-cache seconds at most. */
 void auth_forget(struct loop *l, const char *token_id);
+
+/* What an Authorization header says.  Pure. */
+/* The longest header that is read: a token of TOKEN_MAX bytes, and a name, in base64. */
+enum { CREDENTIALS_MAX = 12288 };
+
+struct credentials {
+	struct span token; /* not empty; of the letters that tokens are made of; borrowed, or in the
+	                      arena */
+	struct span user;  /* of Basic; p is NULL with Bearer */
+};
+
+/*
+ * Read `Bearer TOKEN`, or `Basic BASE64` of `USER:TOKEN`; the scheme in any case of letters.  NULL,
+ * or static text: what is wrong, for the log.  With Basic the arena holds the token, and is to be
+ * wiped, whatever comes back.
+ */
+const char *credentials_read(struct span header, struct arena *a, struct credentials *out);

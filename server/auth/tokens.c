@@ -3,11 +3,11 @@
 
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/auth/revoke.h"
+#include "server/auth/revoked.h"
 #include "server/http/answer.h"
-#include "server/http/fields.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/query.h"
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 
@@ -207,7 +207,7 @@ void token_delete(struct request *r)
 	if (!r->who->admin && t.user && strcmp(t.user, r->who->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is somebody else's token");
 	else
-		revoke(r, r->args[0], &t, revoked);
+		token_revoke(r, r->args[0], &t, revoked);
 }
 
 void logout_delete(struct request *r)
@@ -219,5 +219,5 @@ void logout_delete(struct request *r)
 	if (read_token(r, span_of(r->token), &t) < 0)
 		say(r, "Logout successfully");
 	else
-		revoke(r, span_of(r->token), &t, logged_out);
+		token_revoke(r, span_of(r->token), &t, logged_out);
 }

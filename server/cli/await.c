@@ -11,7 +11,6 @@
 #include "k8s/transport/store.h"
 #include "server/cli/commands.h"
 #include "server/cli/echo.h"
-#include "server/cli/lines.h"
 #include "server/cli/progress.h"
 #include "server/cli/screen.h"
 

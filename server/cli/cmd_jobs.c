@@ -9,7 +9,6 @@
 #include "server/cli/commands.h"
 #include "server/cli/remote.h"
 #include "server/cli/screen.h"
-#include "server/cli/table.h"
 #include "server/exit_spec.h"
 #include "server/setup.h"
 

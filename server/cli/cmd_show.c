@@ -3,7 +3,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/progress.h"
 #include "server/cli/remote.h"
-#include "server/cli/table.h"
+#include "server/cli/screen.h"
 #include "server/setup.h"
 
 enum { ANSWER_MAX = 128 << 20, LIMIT = 256 << 20 };

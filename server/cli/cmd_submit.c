@@ -7,8 +7,8 @@
 #include "base/tree.h"
 #include "server/cli/await.h"
 #include "server/cli/commands.h"
-#include "server/cli/lines.h"
 #include "server/cli/note_line.h"
+#include "server/cli/screen.h"
 #include "server/file.h"
 #include "server/setup.h"
 

@@ -1,9 +1,16 @@
 /* What all commands share: help, usage errors, output. */
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
+#include <yaml.h>
 
+#include "schema/check.h"
 #include "server/cli/commands.h"
+#include "server/http/http.h"
+#include "server/http/openapi.h"
+#include "server/http/routes.h"
 #include "server/setup.h"
+#include "translate/translate.h"
 
 enum { HELP_MAX = 64 * 1024 };
 
@@ -57,4 +64,76 @@ int command_usage(const struct command *c, const char *text)
 {
 	(void)fprintf(stderr, "rest-lit %s: %s; see rest-lit %s --help\n", c->name, text, c->name);
 	return EXIT_USAGE;
+}
+
+/* rest-lit version */
+
+int cmd_version(const struct command *c, int argc, char **argv)
+{
+	int done = command_plain(c, argc, argv);
+	if (done >= 0)
+		return done;
+	STR_AUTO out = STR_INIT(1024);
+	str_printf(&out, "rest-lit %s\nlibmicrohttpd %s, jansson %s, libyaml %s\n",
+	           REST_LIT_VERSION, http_version(), jansson_version_str(),
+	           yaml_get_version_string());
+	return command_print(str_view(&out));
+}
+
+/* rest-lit page NAME: documentation out of the tables. */
+
+enum { PAGE_MAX = 1 << 20 };
+
+static const struct {
+	const char *name;
+	void (*write)(struct str *out);
+} PAGES[] = {
+	{ "options", options_page },         { "routes", routes_page },
+	{ "openapi", openapi_page },         { "translation", translation_page },
+	{ "config-schema", options_schema }, { "warnings", warnings_page },
+	{ "templates", templates_page },
+};
+
+int cmd_page(const struct command *c, int argc, char **argv)
+{
+	int done = command_plain(c, argc, argv);
+	if (done >= 0)
+		return done;
+	for (size_t i = 0; argc == 2 && i < sizeof(PAGES) / sizeof(PAGES[0]); i++) {
+		if (strcmp(argv[1], PAGES[i].name) != 0)
+			continue;
+		STR_AUTO out = STR_INIT(PAGE_MAX);
+		PAGES[i].write(&out);
+		return command_print(str_view(&out));
+	}
+	return command_usage(c, "there is no such page");
+}
+
+/* rest-lit schema NAME */
+
+enum { CMD_SCHEMA_PAGE_MAX = 1 << 20 };
+
+static const struct {
+	const char *name;
+	enum schema_name schema;
+} SCHEMAS[] = {
+	{ "v1", SCHEMA_V1 },           { "v2", SCHEMA_V2 },       { "facts", SCHEMA_FACTS },
+	{ "issuers", SCHEMA_ISSUERS }, { "hived", SCHEMA_HIVED },
+};
+
+int cmd_schema(const struct command *c, int argc, char **argv)
+{
+	int done = command_plain(c, argc, argv);
+	if (done >= 0)
+		return done;
+	if (argc != 2)
+		return command_usage(c, "which one?");
+	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
+		if (strcmp(argv[1], SCHEMAS[i].name) == 0)
+			return command_print(schema_text(SCHEMAS[i].schema));
+	if (strcmp(argv[1], "config") != 0)
+		return command_usage(c, "there is no such schema");
+	STR_AUTO out = STR_INIT(CMD_SCHEMA_PAGE_MAX);
+	options_schema(&out);
+	return command_print(str_view(&out));
 }

@@ -12,7 +12,7 @@
 #include "base/json/scan.h"
 #include "k8s/cache/job_state.h"
 #include "k8s/transport/store.h"
-#include "server/cli/lines.h"
+#include "server/cli/screen.h"
 
 enum {
 	NAME_MAX_BYTES = 256,

@@ -1,7 +1,7 @@
 #include "server/cli/progress.h"
 
 #include "base/json/scan.h"
-#include "server/cli/lines.h"
+#include "server/cli/screen.h"
 
 enum {
 	FIELD_MAX = 64 * 1024,

@@ -9,7 +9,7 @@
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
 #include "server/cli/commands.h"
-#include "server/cli/lines.h"
+#include "server/cli/screen.h"
 #include "server/file.h"
 #include "server/process.h"
 

@@ -1,12 +1,13 @@
 #include "server/cli/screen.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "server/cli/lines.h"
+#include "base/enc.h"
 
 enum { BLOCK_MAX = 256 * 1024, COLUMNS = 80, ROWS = 24, COLUMNS_MIN = 20, ROWS_MIN = 4 };
 
@@ -115,4 +116,194 @@ void screen_show(struct screen *s)
 	for (size_t i = 0; i < s->text.n; i++)
 		s->drawn += s->text.p[i] == '\n';
 	put(str_view(&s->text));
+}
+
+enum { WIDE = 0x1100 }; /* from here on a character may take two columns */
+
+static void hand_over(struct lines *l, line_taker *take, void *arg)
+{
+	struct span line = str_view(&l->line);
+	if (!l->cut && line.n && line.p[line.n - 1] == '\r')
+		line.n--;
+	take(arg, line, l->cut);
+	l->line.n = 0;
+	l->cut = false;
+}
+
+static void keep(struct lines *l, struct span bytes)
+{
+	size_t room = l->line.max - l->line.n;
+	str_put(&l->line, bytes.p, bytes.n < room ? bytes.n : room);
+	l->cut |= bytes.n > room;
+}
+
+void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
+{
+	while (bytes.n) {
+		const char *end = memchr(bytes.p, '\n', bytes.n);
+		size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
+		keep(l, (struct span){ bytes.p, n });
+		if (end)
+			hand_over(l, take, arg);
+		n += end != NULL;
+		bytes = (struct span){ bytes.p + n, bytes.n - n };
+	}
+}
+
+void lines_end(struct lines *l, line_taker *take, void *arg)
+{
+	if (l->line.n || l->cut)
+		hand_over(l, take, arg);
+}
+
+void lines_done(struct lines *l)
+{
+	str_done(&l->line);
+}
+
+/* The character at the start of UTF-8, and its bytes. */
+static uint32_t character(struct span text, size_t *n)
+{
+	static const unsigned char MASK[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	unsigned char first = (unsigned char)text.p[0];
+	*n = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+	uint32_t c = first & MASK[*n];
+	for (size_t i = 1; i < *n && i < text.n; i++)
+		c = c << 6 | ((unsigned char)text.p[i] & 0x3f);
+	return c;
+}
+
+/* Controls of Unicode, line ends of its own, and what turns the direction. */
+static bool is_hidden(uint32_t c)
+{
+	return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+	       (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
+}
+
+void visible_text(struct str *out, struct span text)
+{
+	size_t good = utf8_check(text);
+	for (size_t i = 0, n; i < text.n; i += n) {
+		struct span rest = { text.p + i, text.n - i };
+		if (i == good) {
+			str_printf(out, "\\x%02x", (unsigned char)text.p[i]);
+			n = 1;
+			good = i + 1 + utf8_check((struct span){ rest.p + 1, rest.n - 1 });
+			continue;
+		}
+		uint32_t c = character(rest, &n);
+		if (!is_hidden(c))
+			str_put(out, rest.p, n);
+		else
+			str_printf(out, c < 0x80 ? "\\x%02x" : "\\u{%x}", (unsigned)c);
+	}
+}
+
+struct span visible_part(struct span line)
+{
+	while (line.n && line.p[line.n - 1] == '\r')
+		line.n--;
+	const char *last = line.n ? memrchr(line.p, '\r', line.n) : NULL;
+	size_t skip = last ? (size_t)(last - line.p) + 1 : 0;
+	return (struct span){ line.p + skip, line.n - skip };
+}
+
+static size_t width_of(uint32_t c)
+{
+	return c < WIDE ? 1 : 2;
+}
+
+size_t visible_width(struct span text)
+{
+	size_t columns = 0;
+	for (size_t i = 0, n; i < text.n; i += n)
+		columns += width_of(character((struct span){ text.p + i, text.n - i }, &n));
+	return columns;
+}
+
+struct span visible_cut(struct span text, size_t columns)
+{
+	size_t i = 0;
+	for (size_t n; i < text.n; i += n) {
+		size_t width = width_of(character((struct span){ text.p + i, text.n - i }, &n));
+		if (width > columns)
+			break;
+		columns -= width;
+	}
+	return (struct span){ text.p, i < text.n ? i : text.n };
+}
+
+enum { CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
+
+static void add(struct table *t, const char *text)
+{
+	if (t->n == t->cap) {
+		t->cap = t->cap ? 2 * t->cap : 64;
+		t->cell = xrealloc(t->cell, t->cap * sizeof(*t->cell));
+	}
+	size_t width = visible_width(span_of(text));
+	size_t *column = &t->width[t->n % t->columns];
+	*column = width > *column ? width : *column;
+	t->cell[t->n++] = text;
+}
+
+void table_begin(struct table *t, const char *const heads[], size_t columns)
+{
+	assert(columns > 0 && columns <= TABLE_COLUMNS);
+	*t = (struct table){ .columns = columns };
+	for (size_t i = 0; i < columns; i++)
+		add(t, heads[i]);
+}
+
+void table_cell(struct table *t, struct span text)
+{
+	STR_AUTO out = STR_INIT((size_t)8 * CELL_MAX);
+	text.n = text.n > CELL_MAX ? CELL_MAX : text.n;
+	visible_text(&out, text);
+	char *cell = arena_dup(&t->arena, out.n ? str_view(&out) : SPAN("-"));
+	for (char *p = cell; (p = strchr(p, '\t'));)
+		*p = ' ';
+	add(t, cell);
+}
+
+void table_number(struct table *t, int64_t n)
+{
+	STR_AUTO out = STR_INIT(NUMBER_TEXT);
+	str_int(&out, n);
+	table_cell(t, str_view(&out));
+}
+
+static void put_last(struct str *out, struct span text, size_t room)
+{
+	bool fits = visible_width(text) <= room;
+	str_span(out, fits ? text : visible_cut(text, room - 3));
+	str_puts(out, fits ? "\n" : "...\n");
+}
+
+void table_write(struct str *out, const struct table *t, size_t columns)
+{
+	size_t before = 0; /* the last column */
+	for (size_t i = 0; i + 1 < t->columns; i++)
+		before += t->width[i] + GAP;
+	size_t end = columns;
+	while (end < before + LAST_MIN)
+		end += columns + 1; /* the last column of a line, too, where a line follows */
+	size_t room = end - before;
+	for (size_t i = 0; i < t->n; i++) {
+		struct span text = span_of(t->cell[i]);
+		if ((i + 1) % t->columns == 0) {
+			put_last(out, text, room);
+			continue;
+		}
+		str_span(out, text);
+		str_printf(out, "%*s", (int)(t->width[i % t->columns] - visible_width(text) + GAP),
+		           "");
+	}
+}
+
+void table_done(struct table *t)
+{
+	free(t->cell);
+	arena_done(&t->arena);
 }

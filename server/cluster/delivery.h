@@ -18,7 +18,10 @@
  * It has a store of its own, so that it cannot be in the way of jobs.  All of it on one thread, but
  * for delivery_problem.
  */
+#include "base/object.h"
+#include "server/options.h"
 #include "server/server.h"
+#include "translate/translate.h"
 
 struct delivery;
 
@@ -36,3 +39,32 @@ void delivery_free(struct delivery *d);
 
 /* Why no job can be taken now, for people; NULL if jobs can.  Any thread. */
 const char *delivery_problem(const struct server *s);
+
+/*
+ * Which server pods trust with their output: the ConfigMap OUTPUT_CA in the namespace of the jobs,
+ * with the certificates of --output-ca, or else of --tls-cert.  Reads a file; at start, and after
+ * SIGHUP.
+ */
+/* Append the ConfigMap, which is a merge patch of one that is there as well; nothing if pods need
+ * none.  Certificates only: a key in the same file stays where it is.  -1 and *e: 400, the file
+ * cannot be read, or holds no certificate. */
+int output_ca_write(struct str *out, const struct options *o, struct err *e);
+
+/*
+ * What pods of this server's templates need of a cluster, whatever the job: found by translating a
+ * small job.  Pure.
+ */
+enum { POD_NEEDS_DEVICES = 8 };
+
+struct pod_needs {
+	const char *priority_class;            /* NULL: none, or each job makes its own */
+	const char *node_key, *node_value;     /* label of the nodes that they are for; NULL: any */
+	const char *device[POD_NEEDS_DEVICES]; /* of a task that asks for one GPU; NULL ends them */
+};
+
+/* Texts live in the arena.  What cannot be found out is NULL. */
+void pod_needs_read(const struct translator *t, struct arena *a, struct pod_needs *out);
+/* Of a list of nodes (JSON, valid): how many there are, and which devices at least one of them has.
+ */
+size_t pod_needs_nodes(const struct pod_needs *needs, struct span list,
+                       bool has[POD_NEEDS_DEVICES]);

@@ -16,7 +16,7 @@
 #include "server/http/intake.h"
 #include "server/http/lasting.h"
 #include "server/http/loop.h"
-#include "server/http/stream_parts.h"
+#include "server/http/stream.h"
 #include "server/log.h"
 
 struct connection *http_connection_of(struct MHD_Connection *m)

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
-#include "server/http/fields.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/routes.h"

@@ -18,7 +18,7 @@
 #include "k8s/transport/store.h"
 #include "server/http/http.h"
 #include "server/http/lasting.h"
-#include "server/http/stream_parts.h"
+#include "server/http/stream.h"
 #include "server/log.h"
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };

@@ -1,6 +1,8 @@
 #include "server/http/query.h"
 
 #include "base/enc.h"
+#include "base/http/form.h"
+#include "base/json/json.h"
 
 static struct span decode(struct span in, struct arena *a)
 {
@@ -48,4 +50,125 @@ bool query_find(struct span query, const char *name, struct arena *a, struct spa
 		if (span_is(found, name))
 			return true;
 	return false;
+}
+
+enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELDS_BODY * 8 };
+
+static const struct budget BUDGET = { DEPTH, NODES, FORM_TEXT, KEY };
+
+/* What a reader says of a document could quote a password: one sentence for all of it. */
+static int refuse(struct err *e)
+{
+	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object, or a form");
+}
+
+/* A value as text; NULL if it is not there, or is none. */
+static const char *text_of(struct arena *a, const struct node *n)
+{
+	static const char *const WORDS[] = { "false", "true" };
+	char number[NUMBER_MAX];
+	switch ((enum node_type)n->type) {
+	case NODE_TEXT:
+	case NODE_DATE:
+		return n->text;
+	case NODE_BOOL:
+		return WORDS[n->boolean];
+	case NODE_INT:
+		return arena_printf(a, "%lld", (long long)n->integer);
+	case NODE_REAL:
+		return arena_dup(a, (struct span){ number, number_text(number, n->real) });
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return NULL;
+}
+
+static int refuse_member(struct err *e, struct span key)
+{
+	char quoted[4 * QUOTE_MAX];
+	return err_set(e, INVALID_PARAMETERS,
+	               "%s: must be a text or a number, is a list or an object",
+	               quote(quoted, key));
+}
+
+static int take(struct request *r, const struct node *map, struct fields *out, struct err *e)
+{
+	for (uint32_t i = 0; i < map->n; i++) {
+		const struct member *m = &map->member[i];
+		const char *text = text_of(&r->arena, &m->value);
+		if (m->value.type == NODE_NULL)
+			continue;
+		if (!text)
+			return refuse_member(e, member_key(m));
+		if (out->n == FIELDS_MAX)
+			return err_set(e, INVALID_PARAMETERS, "the body has more than %d members",
+			               FIELDS_MAX);
+		out->v[out->n].name = member_key(m);
+		out->v[out->n++].value = span_of(text);
+	}
+	return 0;
+}
+
+/* NULL: it is no object, or there is too much of it. */
+static const struct node *parse_map(struct request *r, struct span text,
+                                    const struct budget *budget)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO why = { 0 };
+	struct doc *doc = ARENA_NEW(&r->arena, struct doc, 1);
+	bool syntax = false;
+	if (utf8_check(text) != text.n ||
+	    json_read(text, budget, &r->arena, doc, &warnings, &syntax, &why) < 0 ||
+	    doc->root.type != NODE_MAP)
+		return NULL;
+	return &doc->root;
+}
+
+static int read_json(struct request *r, struct span text, struct fields *out, struct err *e)
+{
+	const struct node *map = parse_map(r, text, &BUDGET);
+	return map ? take(r, map, out, e) : refuse(e);
+}
+
+const struct node *fields_map(struct request *r, struct err *e)
+{
+	static const struct budget NESTED = { DEPTH, NESTED_NODES, FIELDS_BODY, KEY };
+	const struct node *map = parse_map(r, span_trim(str_view(&r->body)), &NESTED);
+	r->secret = true;
+	if (!map)
+		(void)err_set(e, INVALID_PARAMETERS,
+		              "the body must be a JSON object, at most %d deep", DEPTH);
+	return map;
+}
+
+static int read_form(struct request *r, struct span text, struct fields *out, struct err *e)
+{
+	STR_AUTO json = STR_SECRET(FORM_TEXT);
+	if (form_json(text, NULL, &r->arena, &json, e) < 0)
+		return -1;
+	return json.full ? refuse(e) : read_json(r, str_view(&json), out, e);
+}
+
+int fields_read(struct request *r, struct fields *out, struct err *e)
+{
+	struct span text = span_trim(str_view(&r->body));
+	struct fields got = { .n = 0 };
+	r->secret = true;
+	/* curl says of everything that it is a form. */
+	bool form = r->form && !span_starts(text, "{");
+	if (text.n && (form ? read_form : read_json)(r, text, &got, e) < 0)
+		return -1;
+	*out = got;
+	return 0;
+}
+
+struct span fields_get(const struct fields *f, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (span_is(f->v[i].name, name))
+			return f->v[i].value;
+	return (struct span){ NULL, 0 };
 }

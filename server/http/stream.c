@@ -17,7 +17,6 @@
 #include "server/http/http_request.h"
 #include "server/http/lasting.h"
 #include "server/http/loop.h"
-#include "server/http/stream_parts.h"
 
 enum { BLOCK = 4096, KEPT = 4096 };
 

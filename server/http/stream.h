@@ -49,3 +49,12 @@ void stream_end(struct stream *s);
 void stream_cut(struct stream *s);
 /* In `last`: "lifetime", "shutdown" (the server's), or "token" (is good no more). */
 const char *stream_why(const struct stream *s);
+
+/* Of streams (stream.h), for those who end requests and loops. */
+/* r is over, and so is its stream, if it has one.  late: for its client took nothing for too long.
+ */
+void stream_gone(struct request *r, bool late);
+/* Cut all of them: none sleeps afterwards, nor ever will. */
+void streams_cut(struct loop *l);
+/* Cut those of which clients have not taken the last words. */
+void streams_cut_ended(struct loop *l);

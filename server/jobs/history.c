@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/cluster/history_text.h"
+#include "server/cluster/history_keep.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"
 

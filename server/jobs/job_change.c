@@ -11,9 +11,9 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/http/answer.h"
-#include "server/http/fields.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/query.h"
 #include "server/http/routes.h"
 #include "server/jobs/job_find.h"
 

@@ -1,6 +1,9 @@
 /* A job in full. */
 #include "server/jobs/job_detail.h"
 
+#include "base/chars.h"
+#include "server/jobs/job_detail_task.h"
+
 struct span shown_attempt(const struct job_shown *s)
 {
 	return s->attempt.n ? s->attempt : scan_inside(s->doc, "status", "attemptStatus");
@@ -138,4 +141,267 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 		return -1;
 	str_puts(out, "}\n");
 	return 0;
+}
+
+/* One task, and an attempt of a job, each as a route of its own shows it. */
+
+static int no_task(struct err *e)
+{
+	return err_set(e, 404, "NoJobError", "there is no such task");
+}
+
+/* ---- a task ---- */
+
+static bool find_role(const struct job_shown *s, struct span list, struct span name,
+                      struct arena *a, struct role *role)
+{
+	struct templates templates = templates_read(s, a);
+	struct scan roles = scan_begin(list);
+	struct span status;
+	for (size_t at = 0; scan_item(&roles, &status); at++) {
+		if (!span_eq(scan_text(scan_get(status, "name"), a), name))
+			continue;
+		return role_read(role, status, at, &templates);
+	}
+	return false;
+}
+
+static bool find_task(const struct role *role, int64_t index, struct task *t)
+{
+	struct scan tasks = scan_begin(role->tasks);
+	struct span item;
+	while (scan_item(&tasks, &item)) {
+		int64_t n;
+		if (!scan_int(scan_get(item, "index"), 0, INT32_MAX, &n) || n != index)
+			continue;
+		task_read(t, item);
+		return true;
+	}
+	return false;
+}
+
+int job_task(struct str *out, const struct job_shown *s, const struct task_name *task,
+             struct arena *a, struct err *e)
+{
+	struct shower w = shower_of(out, s, a);
+	struct span attempt = shown_attempt(s);
+	struct span list;
+	struct role role;
+	struct task t;
+	if (attempt_roles(attempt, a, &list, e) < 0)
+		return -1;
+	if (!find_role(s, list, task->role, a, &role) || !find_task(&role, task->index, &t))
+		return no_task(e);
+	show_word(&w, "{\"username\":", cached_shown_user(s->job));
+	show_word(&w, ",\"jobName\":", s->job->job);
+	show_int(&w, ",\"jobAttemptId\":", scan_get(attempt, "id"));
+	str_puts(out, ",\"taskRoleName\":");
+	str_json(out, role.name);
+	str_char(out, ',');
+	show_task(&w, &t);
+	str_puts(out, ",\"attempts\":[{");
+	show_try(&w, &role, &t);
+	str_puts(out, "}]}\n");
+	return 0;
+}
+
+/* ---- an attempt ---- */
+
+/* exitDiagnostics has the same three as appExitDiagnostics and appExitMessages, in one. */
+static void show_exit_diagnostics(struct shower *w, const struct said *said)
+{
+	str_puts(w->out, ",\"exitDiagnostics\":");
+	if (!said->summary.p) {
+		str_puts(w->out, "null");
+		return;
+	}
+	str_puts(w->out, "{\"diagnosticsSummary\":");
+	str_json(w->out, said->summary);
+	show_who_said(w, said);
+}
+
+static void show_sizes(struct shower *w)
+{
+	const struct cached *job = w->s->job;
+	show_number(w, ",\"totalGpuNumber\":", job->gpus);
+	show_number(w, ",\"totalTaskNumber\":", job->tasks);
+	show_number(w, ",\"totalTaskRoleNumber\":", job->roles);
+	if (job->priority[0])
+		show_word(w, ",\"jobPriority\":", job->priority);
+}
+
+static void show_end(struct shower *w, const struct outcome *o)
+{
+	const struct said said = said_read(o->diagnostics, true, w->a);
+	show_code(w, ",\"exitCode\":", o);
+	show_text(w, ",\"exitPhrase\":", o->phrase);
+	show_text(w, ",\"exitType\":", o->type);
+	show_exit_diagnostics(w, &said);
+	show_trigger(w, o);
+	show_exit_spec(w, ",\"appExitSpec\":", o);
+	show_said(w, &said);
+}
+
+int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct arena *a,
+                struct err *e)
+{
+	struct shower w = shower_of(out, s, a);
+	struct span attempt = shown_attempt(s);
+	struct span v[ATTEMPT_MEMBERS];
+	attempt_members(attempt, v);
+	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
+	enum job_state state =
+	    s->attempt.n ? shown_attempt_state(s, &o) : job_shown_state(s->job, s->v1);
+	show_word(&w, "{\"jobName\":", s->job->job);
+	show_word(&w, ",\"frameworkName\":", s->job->name);
+	show_word(&w, ",\"uid\":", s->job->uid);
+	show_word(&w, ",\"userName\":", cached_shown_user(s->job));
+	show_word(&w, ",\"state\":", JOB_STATES[state]);
+	show_word(&w, ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
+	show_int(&w, ",\"attemptIndex\":", v[ATTEMPT_ID]);
+	show_ms(&w, ",\"jobStartedTime\":", s->job->created_ms);
+	show_time(&w, ",\"attemptStartedTime\":", v[ATTEMPT_STARTED]);
+	show_time(&w, ",\"attemptCompletedTime\":", v[ATTEMPT_ENDED]);
+	show_end(&w, &o);
+	show_sizes(&w);
+	str_puts(out, ",\"taskRoles\":");
+	if (show_roles(&w, attempt, e) < 0)
+		return -1;
+	str_puts(out, latest ? ",\"isLatest\":true}" : ",\"isLatest\":false}");
+	return 0;
+}
+
+/* How many tasks are in which state. */
+
+static void put_counts(struct str *out, const size_t counts[JOB_STATE_MAX])
+{
+	bool first = true;
+	str_char(out, '{');
+	for (int i = 0; i < JOB_STATE_MAX; i++) {
+		if (counts[i] == 0)
+			continue;
+		str_printf(out, "%s\"%s\":%zu", first ? "" : ",", JOB_STATES[i], counts[i]);
+		first = false;
+	}
+	str_char(out, '}');
+}
+
+static void count(struct span tasks, size_t counts[JOB_STATE_MAX], size_t *n, struct arena *a)
+{
+	struct scan s = scan_begin(tasks);
+	struct span item;
+	for (; *n < SHOWN_TASKS && scan_item(&s, &item); ++*n) {
+		struct span state = scan_text(scan_get(item, "state"), a);
+		struct span code = scan_path(item, "attemptStatus", "completionStatus", "code");
+		int64_t c = 0;
+		bool has_code = scan_int(code, INT32_MIN, INT32_MAX, &c);
+		enum job_state is = job_state_of(state, has_code, c);
+		/* Between two tries of a pod that was refused. */
+		if (is == JOB_RUNNING &&
+		    scan_type(scan_path(item, "attemptStatus", "podUID")) == SCAN_NULL)
+			is = JOB_WAITING;
+		counts[is]++;
+	}
+}
+
+void job_counts(struct str *out, struct span doc, struct arena *a)
+{
+	struct span list;
+	struct span status;
+	size_t roles = 0;
+	size_t tasks = 0;
+	str_char(out, '{');
+	if (!cached_roles(scan_path(doc, "status", "attemptStatus"), a, &list))
+		list = (struct span){ NULL, 0 };
+	struct scan s = scan_begin(list);
+	for (; roles < SHOWN_ROLES && scan_item(&s, &status); roles++) {
+		size_t counts[JOB_STATE_MAX] = { 0 };
+		if (roles)
+			str_char(out, ',');
+		str_json(out, scan_text(scan_get(status, "name"), a));
+		str_char(out, ':');
+		count(scan_get(status, "taskStatuses"), counts, &tasks, a);
+		put_counts(out, counts);
+	}
+	str_char(out, '}');
+}
+
+/* Members of an answer, out of values that may be anything. */
+
+void show_null(struct shower *w, const char *key)
+{
+	str_puts(w->out, key);
+	str_put(w->out, "null", 4);
+}
+
+void show_word(struct shower *w, const char *key, const char *text)
+{
+	str_puts(w->out, key);
+	str_json(w->out, span_of(text));
+}
+
+/* Without escapes it is shown as it lies. */
+void show_text(struct shower *w, const char *key, struct span value)
+{
+	struct span text;
+	str_puts(w->out, key);
+	if (scan_type(value) == SCAN_STRING && !memchr(value.p, '\\', value.n))
+		str_span(w->out, value);
+	else if (scan_string(value, w->a, &text))
+		str_json(w->out, text);
+	else
+		str_put(w->out, "null", 4);
+}
+
+void show_number(struct shower *w, const char *key, int64_t n)
+{
+	str_puts(w->out, key);
+	str_int(w->out, n);
+}
+
+void show_int(struct shower *w, const char *key, struct span value)
+{
+	int64_t n;
+	if (scan_int(value, INT32_MIN, INT32_MAX, &n))
+		show_number(w, key, n);
+	else
+		show_null(w, key);
+}
+
+void show_ms(struct shower *w, const char *key, int64_t ms)
+{
+	if (ms == CACHED_NONE)
+		show_null(w, key);
+	else
+		show_number(w, key, ms);
+}
+
+void show_time(struct shower *w, const char *key, struct span value)
+{
+	int64_t ms;
+	if (scan_time_ms(value, &ms))
+		show_number(w, key, ms);
+	else
+		show_null(w, key);
+}
+
+void show_either(struct shower *w, const char *key, struct span first, struct span second)
+{
+	int64_t ms;
+	show_time(w, key, scan_time_ms(first, &ms) ? first : second);
+}
+
+void show_segment(struct str *out, struct span text)
+{
+	static const char HEX[] = "0123456789ABCDEF";
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+		if (is_alnum((char)c) || (c && strchr("-._~", c))) {
+			str_char(out, (char)c);
+			continue;
+		}
+		str_char(out, '%');
+		str_char(out, HEX[c >> 4]);
+		str_char(out, HEX[c & 15]);
+	}
 }

@@ -4,6 +4,10 @@
 #include <arpa/inet.h>
 
 #include "base/chars.h"
+#include "base/enc.h"
+#include "base/json/json.h"
+#include "base/yaml/yaml.h"
+#include "server/jobs/job_detail.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
@@ -317,4 +321,316 @@ int show_roles(struct shower *w, struct span attempt, struct err *e)
 	if (w->out->full)
 		return err_set(e, UNKNOWN_ERROR, "what is stored of the job is too large");
 	return 0;
+}
+
+/*
+ * How an attempt ended: its code, what that means, and the controller's diagnostics.  These are a
+ * sentence, and then often JSON: "Pod failed: PodPattern unmatched: {"containers":[...]}", in which
+ * pai-runtime's report may stand in a termination message, YAML between two markers.
+ */
+
+#define MATCHED      "matched: "
+#define REPORT_START "[PAI_RUNTIME_ERROR_START]"
+#define REPORT_END   "[PAI_RUNTIME_ERROR_END]"
+
+enum { DEPTH = 16, NODES = 4096, KEY = 256, READABLE_MAX = 16 * DIAGNOSTICS_MAX };
+
+struct outcome outcome_read(struct span completion_status)
+{
+	enum { CODE, PHRASE, TYPE, DIAGNOSTICS, TRIGGER, N };
+	static const char *const KEYS[N] = { "code", "phrase", "type", "diagnostics", "trigger" };
+	struct span v[N];
+	struct outcome o = { .has_code = false };
+	scan_members(completion_status, KEYS, v, N);
+	o.has_code = scan_int(v[CODE], INT32_MIN, INT32_MAX, &o.code);
+	o.phrase = v[PHRASE];
+	o.type = scan_get(v[TYPE], "name");
+	o.diagnostics = v[DIAGNOSTICS];
+	o.trigger = v[TRIGGER];
+	return o;
+}
+
+void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
+{
+	str_puts(w->out, key);
+	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
+	if (o->has_code)
+		exit_spec_json(w->out, w->s->spec, o->code, final);
+	else
+		str_puts(w->out, "null");
+}
+
+/* ---- what pai-runtime said ---- */
+
+/* The members of a mapping of YAML as JSON, and the name of the container. */
+static struct span report_json(const struct node *map, struct span name, struct arena *a)
+{
+	STR_AUTO out = STR_INIT(READABLE_MAX);
+	for (uint32_t i = 0; i < map->n; i++) {
+		if (name.p && span_is(member_key(&map->member[i]), "name"))
+			continue;
+		str_char(&out, out.n ? ',' : '{');
+		str_json(&out, member_key(&map->member[i]));
+		str_char(&out, ':');
+		node_json(&out, &map->member[i].value);
+	}
+	if (name.p) {
+		str_puts(&out, out.n ? ",\"name\":" : "{\"name\":");
+		str_json(&out, name);
+	}
+	str_puts(&out, out.n ? "}" : "{}");
+	return out.full ? (struct span){ NULL, 0 } : arena_span(a, str_view(&out));
+}
+
+static struct span report_read(struct span yaml, struct span name, struct arena *a)
+{
+	const struct budget budget = { DEPTH, NODES, DIAGNOSTICS_MAX, KEY };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	if (yaml_read(yaml, &budget, a, &doc, &warnings, &e) < 0 || doc.root.type != NODE_MAP)
+		return (struct span){ NULL, 0 };
+	return report_json(&doc.root, name, a);
+}
+
+/* Of the first container that failed and has one. */
+static struct span report_find(struct span pod, struct arena *a)
+{
+	enum { NAME, CODE, MESSAGE, N };
+	static const char *const KEYS[N] = { "name", "code", "message" };
+	struct scan containers = scan_begin(scan_get(pod, "containers"));
+	struct span container;
+	while (scan_item(&containers, &container)) {
+		struct span v[N];
+		struct span name = { NULL, 0 };
+		int64_t code;
+		scan_members(container, KEYS, v, N);
+		if (!scan_int(v[CODE], 1, INT32_MAX, &code))
+			continue;
+		struct span message = scan_text(v[MESSAGE], a);
+		size_t from = span_find(message, 0, REPORT_START);
+		size_t to = from == SIZE_MAX ? SIZE_MAX : span_find(message, from, REPORT_END);
+		if (to == SIZE_MAX)
+			continue;
+		from += sizeof(REPORT_START) - 1;
+		(void)scan_string(v[NAME], a, &name); /* if it has one */
+		return report_read((struct span){ message.p + from, to - from }, name, a);
+	}
+	return (struct span){ NULL, 0 };
+}
+
+/* ---- diagnostics ---- */
+
+/* Text that is shown: its sentence, and the JSON behind it as YAML. */
+static struct span summary_of(struct span text, size_t head, struct span json, struct arena *a)
+{
+	const struct budget budget = { DEPTH, NODES, DIAGNOSTICS_MAX, KEY };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	bool syntax;
+	STR_AUTO out = STR_INIT(READABLE_MAX);
+	if (json_read(json, &budget, a, &doc, &warnings, &syntax, &e) < 0)
+		return text;
+	str_put(&out, text.p, head);
+	str_char(&out, '\n');
+	yaml_write(&out, &doc.root);
+	return out.full ? text : arena_span(a, str_view(&out));
+}
+
+static struct span line_at(struct span text, size_t from)
+{
+	size_t n = 0;
+	while (from + n < text.n && text.p[from + n] != '\n' && text.p[from + n] != '\r')
+		n++;
+	return (struct span){ text.p + from, n };
+}
+
+struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a)
+{
+	struct said said = { { NULL, 0 }, { NULL, 0 } };
+	struct span text = scan_text(diagnostics, a);
+	if (text.n == 0)
+		return said;
+	said.summary = text;
+	size_t at = text.n <= DIAGNOSTICS_MAX ? span_find(text, 0, MATCHED) : SIZE_MAX;
+	if (at == SIZE_MAX)
+		return said;
+	struct span json = line_at(text, at + sizeof(MATCHED) - 1);
+	if (!scan_valid(json, DEPTH))
+		return said;
+	said.summary = summary_of(text, at + sizeof(MATCHED) - 2, json, a);
+	if (with_runtime)
+		said.runtime = report_find(json, a);
+	return said;
+}
+
+void show_who_said(struct shower *w, const struct said *said)
+{
+	str_puts(w->out, ",\"runtime\":");
+	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
+	str_puts(w->out, ",\"launcher\":");
+	if (said->runtime.p)
+		str_puts(w->out, "null");
+	else
+		str_json(w->out, said->summary);
+	str_char(w->out, '}');
+}
+
+void show_messages(struct shower *w, const char *key, const struct said *said)
+{
+	if (!said->summary.p) {
+		show_null(w, key);
+		return;
+	}
+	str_puts(w->out, key);
+	str_puts(w->out, "{\"container\":null");
+	show_who_said(w, said);
+}
+
+/* Those of many tasks are often the same; and there is an end to what is read of them. */
+void show_diagnostics(struct shower *w, const char *key, struct span diagnostics)
+{
+	str_puts(w->out, key);
+	if (w->same_in.p && span_eq(w->same_in, diagnostics)) {
+		if (str_reserve(w->out, w->same_n))
+			str_put(w->out, w->out->p + w->same_at, w->same_n);
+		return;
+	}
+	w->same_in = diagnostics;
+	w->same_at = w->out->n;
+	struct said said = { { NULL, 0 }, { NULL, 0 } };
+	if (diagnostics.n <= w->readable) {
+		said = said_read(diagnostics, false, w->a);
+		w->readable -= diagnostics.n;
+	} else {
+		said.summary = scan_text(diagnostics, w->a);
+	}
+	if (said.summary.n)
+		str_json(w->out, said.summary);
+	else
+		str_puts(w->out, "null");
+	w->same_n = w->out->n - w->same_at;
+}
+
+/*
+ * Which ports a task has: nobody hands them out or writes them down; the task itself and whoever
+ * looks work them out of the annotation rest-server/port-scheduling-spec of its pods, and the uid
+ * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/portspec.c.
+ */
+
+enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };
+
+static bool is_known(const struct ports *p, struct span json)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (span_eq(p->v[i].json, json))
+			return true;
+	}
+	return false;
+}
+
+/* Of the key as it lies, which has no quotes. */
+static bool read_label(struct span key, struct span value, struct ports *p, struct arena *a)
+{
+	struct label *l = &p->v[p->n];
+	*l = (struct label){ .json = { key.p - 1, key.n + 2 } };
+	if (!scan_int(scan_get(value, "count"), 0, PORTS, &l->count) ||
+	    (!p->hashed && !scan_int(scan_get(value, "start"), 1, PORTS - 1, &l->start)) ||
+	    !scan_string(l->json, a, &l->text) || l->text.n > LABEL_TEXT_MAX ||
+	    is_known(p, l->json))
+		return false;
+	if (memchr(l->json.p, '\\', l->json.n)) {
+		STR_AUTO json = STR_INIT(6 * LABEL_TEXT_MAX + 2);
+		str_json(&json, l->text);
+		l->json = arena_span(a, str_view(&json));
+	}
+	if (is_known(p, l->json))
+		return false;
+	p->n++;
+	return true;
+}
+
+struct ports ports_read(struct span annotation, struct arena *a)
+{
+	enum { START, END, LABELS, N };
+	static const char *const KEYS[N] = { "schedulePortStart", "schedulePortEnd", "ports" };
+	struct ports p = { .hashed = false };
+	struct span v[N];
+	struct span spec = scan_text(annotation, a);
+	if (spec.n > SPEC_MAX || !scan_valid(spec, SPEC_DEPTH))
+		return p;
+	scan_members(spec, KEYS, v, N);
+	p.hashed = scan_int(v[START], 1, PORTS - 1, &p.start) &&
+	           scan_int(v[END], p.start + 1, PORTS, &p.end) &&
+	           scan_type(v[LABELS]) == SCAN_OBJECT;
+	p.v = ARENA_NEW(a, struct label, SHOWN_LABELS);
+	struct scan s = scan_begin(p.hashed ? v[LABELS] : spec);
+	struct span key;
+	struct span value;
+	while (p.n < SHOWN_LABELS && scan_member(&s, &key, &value))
+		(void)read_label(key, value, &p, a); /* what is no label is passed over */
+	return p;
+}
+
+/* Of a digest, whose digits are chance: no branch of a processor is right about them. */
+static uint64_t hex_number(const char *p, size_t n)
+{
+	uint64_t v = 0;
+	for (size_t i = 0; i < n; i++)
+		v = v << 4 | (uint64_t)((p[i] & 15) + 9 * (p[i] > '9'));
+	return v;
+}
+
+static int64_t hashed_port(const struct ports *p, const struct label *l, struct span pod, int64_t i)
+{
+	NOT_ZEROED char space[1024];
+	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
+	char hash[33];
+	str_char(&text, '[');
+	str_span(&text, pod);
+	str_puts(&text, "][");
+	str_span(&text, l->text);
+	str_puts(&text, "][");
+	str_int(&text, i);
+	str_char(&text, ']');
+	md5_hex(hash, str_view(&text));
+	uint64_t sum = hex_number(hash, 12) + hex_number(hash + 12, 12) + hex_number(hash + 24, 8);
+	return p->start + (int64_t)(sum % (uint64_t)(p->end - p->start));
+}
+
+static void put_list(struct shower *w, const struct ports *p, const struct label *l,
+                     struct span pod, int64_t index)
+{
+	str_char(w->out, '"');
+	for (int64_t i = 0; i < l->count; i++) {
+		int64_t port =
+		    p->hashed ? hashed_port(p, l, pod, i) : l->start + l->count * index + i;
+		if (port >= PORTS)
+			break;
+		if (i)
+			str_char(w->out, ',');
+		str_int(w->out, port);
+	}
+	str_char(w->out, '"');
+}
+
+void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_t index)
+{
+	enum { UID_MAX = 256 };
+	size_t total = 0;
+	for (size_t i = 0; i < p->n; i++)
+		total += (size_t)p->v[i].count;
+	bool known = pod.n && pod.n <= UID_MAX && index >= 0 && total <= w->ports;
+	str_char(w->out, '{');
+	for (size_t i = 0; known && i < p->n; i++) {
+		if (i)
+			str_char(w->out, ',');
+		str_span(w->out, p->v[i].json);
+		str_char(w->out, ':');
+		put_list(w, p, &p->v[i], pod, index);
+	}
+	str_char(w->out, '}');
+	if (known)
+		w->ports -= total;
 }

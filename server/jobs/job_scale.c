@@ -7,9 +7,9 @@
 #include "base/json/scan.h"
 #include "base/tree.h"
 #include "server/http/answer.h"
-#include "server/http/fields.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/query.h"
 #include "server/jobs/job_change.h"
 
 enum { ROLE_MAX = 256, PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };

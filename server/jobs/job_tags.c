@@ -3,8 +3,8 @@
 #include "base/json/scan.h"
 #include "k8s/cache/cached.h"
 #include "server/http/answer.h"
-#include "server/http/fields.h"
 #include "server/http/handlers.h"
+#include "server/http/query.h"
 #include "server/jobs/job_change.h"
 
 enum { LIST_MAX = 32 << 10 /* also when every byte is escaped, twice */ };

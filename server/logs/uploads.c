@@ -20,7 +20,6 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/auth/credentials.h"
 #include "server/auth/lookup.h"
 #include "server/features.h"
 #include "server/http/answer.h"
@@ -29,7 +28,7 @@
 #include "server/http/query.h"
 #include "server/http/rate.h"
 #include "server/http/routes.h"
-#include "server/logs/output_index.h"
+#include "server/logs/output_text.h"
 #include "server/logs/task_find.h"
 
 enum {

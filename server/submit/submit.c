@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/http/form.h"
+#include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"
 #include "server/cluster/delivery.h"
@@ -17,7 +18,6 @@
 #include "server/log.h"
 #include "server/submit/dry_run.h"
 #include "server/submit/idempotency.h"
-#include "server/submit/submit_note.h"
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 
@@ -369,4 +369,16 @@ void submit_v2(struct request *r)
 void submit_v1(struct request *r)
 {
 	submit(r, DIALECT_AUTO);
+}
+
+void submit_note(const struct server *s, const struct object *framework,
+                 const struct submission_made *made)
+{
+	const struct cached_made added = { made->uid, made->version, made->created };
+	/* A directory has told of it already; and what nobody has named, the watch will tell of. */
+	if (s->local || !made->uid[0])
+		return;
+	struct cached *c = cached_new_made(framework->body, &added);
+	if (c)
+		cache_note(s->cache, c);
 }

@@ -1,10 +1,15 @@
 /* Groups, for the profile page of OpenPAI's portal; and lists that its pages ask for and that are
  * empty here. */
+#include <inttypes.h>
+
+#include "k8s/cache/cache.h"
 #include "server/accounts/account.h"
+#include "server/cluster/scheduler.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/query.h"
 #include "server/users/people.h"
 #include "server/users/roster.h"
 
@@ -91,4 +96,182 @@ void nodes_get(struct request *r)
 void pods_get(struct request *r)
 {
 	empty_list(r, "PodList");
+}
+
+/* Virtual clusters, and what HiveD has in them: what clients ask before they submit. */
+
+/* ---- virtual clusters ---- */
+
+/* Of them HiveD knows, unless the file of --facts says which there are. */
+static size_t all_clusters(struct request *r, struct span **out)
+{
+	struct accounts *all = r->loop->has->accounts;
+	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
+	if (!view.hived || account_clusters_listed(all))
+		return account_virtual_clusters(all, NULL, &r->arena, out);
+	size_t n = hived_virtual_clusters(view.hived, view.status, &r->arena, out);
+	for (size_t i = 0; i < n; i++)
+		(*out)[i] = arena_span(&r->arena, (*out)[i]);
+	return n;
+}
+
+size_t clusters_of(struct request *r, const struct account *a, struct span **out)
+{
+	if (!a || a->facts.any_virtual_cluster)
+		return all_clusters(r, out);
+	return account_virtual_clusters(r->loop->has->accounts, a, &r->arena, out);
+}
+
+/* Whether it is there; else that is the answer. */
+static bool is_cluster(struct request *r, struct span name)
+{
+	struct span *names;
+	size_t n = all_clusters(r, &names);
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(names[i], name))
+			return true;
+	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
+	return false;
+}
+
+/* The first parameter of this name in the query; *value is empty if it has none. */
+static bool query_get(struct request *r, const char *key, struct span *value)
+{
+	struct span rest = span_of(r->query);
+	struct span name;
+	while (query_next(&rest, &r->arena, &name, value))
+		if (span_is(name, key))
+			return true;
+	*value = SPAN("");
+	return false;
+}
+
+/* What jobs have, or what there is. */
+struct resources {
+	int64_t milli_cpus, memory_mb, gpus;
+};
+
+/* All limits of the jobs of a virtual cluster that run, or are being stopped. */
+static void count_used(struct request *r, const struct span *names, size_t n,
+                       struct resources *used)
+{
+	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
+	struct view_walk walk = { .view = view };
+	for (const struct cached *job; (job = view_next(&walk)) != NULL;) {
+		size_t i = 0;
+		if (job->state != JOB_RUNNING && job->state != JOB_STOPPING)
+			continue;
+		while (i < n && !span_is(names[i], job->cluster))
+			i++;
+		if (i == n)
+			continue;
+		used[i].milli_cpus += job->milli_cpus;
+		used[i].memory_mb += job->memory_mb;
+		used[i].gpus += job->gpus;
+	}
+}
+
+/* Of HiveD: leaf cells, each with what a cell of the first kind has.  Else of the file.  Where
+ * neither says, what is used: clients divide by it, and subtract from it. */
+static struct resources total_of(struct request *r, struct span name, const struct resources *used)
+{
+	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
+	struct facts_capacity c = facts_file_capacity(account_file(r->loop->has->accounts), name);
+	struct resources t = { c.cpu * 1000, c.memory_mb, c.gpu };
+	struct sku *skus = NULL;
+	int64_t cells = view.hived ? hived_cells(view.hived, view.status, name) : 0;
+	if (cells > 0 && hived_skus(view.hived, view.status, name, &r->arena, &skus) > 0)
+		t = (struct resources){ cells * skus[0].cpu * 1000, cells * skus[0].memory_mb,
+			                cells * skus[0].gpu };
+	t.milli_cpus = t.milli_cpus < used->milli_cpus ? used->milli_cpus : t.milli_cpus;
+	t.memory_mb = t.memory_mb < used->memory_mb ? used->memory_mb : t.memory_mb;
+	t.gpus = t.gpus < used->gpus ? used->gpus : t.gpus;
+	return t;
+}
+
+/* By both names that clients know. */
+static void put_resources(struct str *out, const char *key, const struct resources *r)
+{
+	str_printf(out,
+	           ",\"%s\":{\"cpu\":%" PRId64 ",\"memory\":%" PRId64 ",\"gpu\":%" PRId64
+	           ",\"vCores\":%" PRId64 ",\"GPUs\":%" PRId64 "}",
+	           key, (r->milli_cpus + 999) / 1000, r->memory_mb, r->gpus,
+	           (r->milli_cpus + 999) / 1000, r->gpus);
+}
+
+static void put_cluster(struct request *r, struct span name, const struct resources *used)
+{
+	struct str *out = &r->reply.body;
+	struct resources total = total_of(r, name, used);
+	int64_t percent = total.gpus         ? 100 * used->gpus / total.gpus
+	                  : total.milli_cpus ? 100 * used->milli_cpus / total.milli_cpus
+	                                     : 0;
+	str_printf(out, "{\"capacity\":0,\"usedCapacity\":%" PRId64 ",\"dedicated\":false",
+	           percent);
+	put_resources(out, "resourcesUsed", used);
+	put_resources(out, "resourcesGuaranteed", &total);
+	put_resources(out, "resourcesTotal", &total);
+	str_char(out, '}');
+}
+
+void clusters_get(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	struct span *names;
+	struct span value;
+	if (!people_ready(r))
+		return;
+	size_t n = all_clusters(r, &names);
+	if (query_get(r, "nodes", &value))
+		n = 0; /* by nodes, of which nothing is known */
+	struct resources *used = ARENA_NEW(&r->arena, struct resources, n + 1);
+	count_used(r, names, n, used);
+	str_char(out, '{');
+	for (size_t i = 0; i < n; i++) {
+		str_puts(out, i ? "," : "");
+		str_json(out, names[i]);
+		str_char(out, ':');
+		put_cluster(r, names[i], &used[i]);
+	}
+	str_char(out, '}');
+	people_send(r);
+}
+
+void cluster_get(struct request *r)
+{
+	struct resources used = { 0 };
+	if (!people_ready(r) || !is_cluster(r, r->args[0]))
+		return;
+	count_used(r, &r->args[0], 1, &used);
+	put_cluster(r, r->args[0], &used);
+	people_send(r);
+}
+
+/* ---- SKU types ---- */
+
+static void put_sku(struct str *out, const struct sku *s)
+{
+	str_json(out, s->name);
+	str_printf(out, ":{\"cpu\":%" PRId64 ",\"gpu\":%" PRId64 ",\"memory\":%" PRId64 "}", s->cpu,
+	           s->gpu, s->memory_mb);
+}
+
+void skus_get(struct request *r)
+{
+	struct sku *skus = NULL;
+	struct span vc;
+	size_t n = 0;
+	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
+	(void)query_get(r, "vc", &vc); /* none: of all */
+	if (!people_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
+		return;
+	if (view.hived)
+		n = hived_skus(view.hived, view.status, vc, &r->arena, &skus);
+	str_char(&r->reply.body, '{');
+	for (size_t i = 0; i < n; i++) {
+		str_puts(&r->reply.body, i ? "," : "");
+		put_sku(&r->reply.body, &skus[i]);
+	}
+	str_char(&r->reply.body, '}');
+	people_send(r);
 }

@@ -10,9 +10,9 @@
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
-#include "server/http/fields.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/query.h"
 #include "server/http/worker.h"
 #include "server/users/user_change.h"
 

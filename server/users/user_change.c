@@ -4,7 +4,7 @@
 #include "server/accounts/account_objects.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
-#include "server/http/fields.h"
+#include "server/http/query.h"
 
 enum { EMAIL_MAX = 320 };
 

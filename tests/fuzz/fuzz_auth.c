@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/auth/credentials.h"
-#include "server/auth/finding.h"
+#include "server/auth/auth.h"
+#include "server/auth/lookup.h"
 #include "server/auth/token.h"
 
 enum { ANSWER_MAX = 1 << 16 };

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/cli/lines.h"
 #include "server/cli/progress.h"
+#include "server/cli/screen.h"
 
 enum { OUTPUT_MAX = 16 << 20, LINE_MAX_BYTES = 100 };
 

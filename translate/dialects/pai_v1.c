@@ -2,9 +2,12 @@
  * The first generation: JSON, of all its years at once.  One image, roles as a list.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/chars.h"
+#include "base/enc.h"
+#include "translate/dialects/dollar.h"
 #include "translate/dialects/v1.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
@@ -260,4 +263,466 @@ void pai_v1_read(struct reading *r)
 	v1_directories_read(r);
 	read_roles(r);
 	v1_completion_done(r);
+}
+
+/*
+ * v1: when the job ends.  killAllOnCompletedTaskNumber K meant "succeed when K tasks of
+ * any roles have succeeded, fail when one fails".  A Framework counts per role, so the
+ * rules below never end a job earlier than K did, and are exact where servers run until
+ * they are killed and one role does the work, which is what K was made for.
+ */
+
+static bool any_given(const struct job *job)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		if (job->roles[i].min_failed_given || job->roles[i].min_succeeded_given)
+			return true;
+	}
+	return false;
+}
+
+/* What a role did not give: one failure ends the job, success is waited for. */
+static void fill_defaults(struct job *job)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		struct role *role = &job->roles[i];
+		role->min_failed_given = role->min_failed != V1_NOT_GIVEN;
+		role->min_succeeded_given = role->min_succeeded != V1_NOT_GIVEN;
+		if (role->min_failed == V1_NOT_GIVEN)
+			role->min_failed = 1;
+		if (role->min_succeeded == V1_NOT_GIVEN)
+			role->min_succeeded = -1;
+	}
+}
+
+/* Every role that can have K successes ends the job with them. */
+static void count_per_role(struct job *job)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		if (job->roles[i].instances >= job->kill_all)
+			job->roles[i].min_succeeded = job->kill_all;
+	}
+}
+
+void v1_completion_done(struct reading *r)
+{
+	static const struct int_field K = { "killAllOnCompletedTaskNumber", 0, INT32_MAX, 0 };
+	struct job *job = r->job;
+	const struct node *n = node_get(r->root, K.name);
+	struct path p = PATH_KEY(NULL, span_of(K.name));
+	bool given = any_given(job);
+	job->kill_all = reading_int(r, NULL, r->root, &K);
+	fill_defaults(job);
+	if (job->kill_all == 0)
+		return;
+	if (given) {
+		reading_warn(r, &p, n, WARN_KILL_GIVEN);
+		return;
+	}
+	if (job->kill_all > job->total_tasks) {
+		reading_refuse(r, &p, n, "must be at most %" PRId64 " (all tasks), is %" PRId64,
+		               job->total_tasks, job->kill_all);
+		return;
+	}
+	if (job->kill_all == job->total_tasks)
+		return;
+	count_per_role(job);
+	if (job->n_roles > 1)
+		reading_warn(r, &p, n, WARN_KILL_ROLES);
+}
+
+/*
+ * v1: numbers written as text.  Forms and the first clients sent them so, and the first
+ * servers took them; here they become numbers before the schema sees the document.
+ */
+
+enum { DIGITS_MAX = 11 }; /* with a sign */
+
+static const char *const JOB_NUMBERS[] = { "killAllOnCompletedTaskNumber", "retryCount", NULL };
+static const char *const ROLE_NUMBERS[] = {
+	"taskNumber",
+	"cpuNumber",
+	"memoryMB",
+	"shmMB",
+	"gpuNumber",
+	"minFailedTaskCount",
+	"minSucceededTaskCount",
+	NULL,
+};
+static const char *const PORT_NUMBERS[] = { "beginAt", "portNumber", NULL };
+
+static bool listed(const char *const *names, struct span key)
+{
+	for (; *names; names++) {
+		if (span_is(key, *names))
+			return true;
+	}
+	return false;
+}
+
+static struct member *copy_members(struct arena *a, const struct node *map)
+{
+	struct member *m = arena_alloc(a, (map->n + 1) * sizeof(*m));
+	if (map->n)
+		memcpy(m, map->member, map->n * sizeof(*m));
+	return m;
+}
+
+static struct node *copy_items(struct arena *a, const struct node *list)
+{
+	struct node *v = arena_alloc(a, (list->n + 1) * sizeof(*v));
+	if (list->n)
+		memcpy(v, list->item, list->n * sizeof(*v));
+	return v;
+}
+
+static void convert(struct reading *r, const struct path *p, struct node *n)
+{
+	int64_t v;
+	if (!node_is(n, NODE_TEXT) || n->n > DIGITS_MAX ||
+	    parse_i64(node_span(n), INT64_MIN, INT64_MAX, &v))
+		return;
+	reading_warn(r, p, n, WARN_TEXT_NUMBER, (long long)v);
+	n->type = NODE_INT;
+	n->integer = v;
+	n->n = 0;
+}
+
+/* The map with those of its members that are listed as numbers. */
+static struct member *convert_members(struct reading *r, const struct path *up, struct node *map,
+                                      const char *const *names)
+{
+	struct member *m = copy_members(r->a, map);
+	map->member = m;
+	for (uint32_t i = 0; i < map->n; i++) {
+		struct path p = PATH_KEY(up, member_key(&m[i]));
+		if (listed(names, member_key(&m[i])))
+			convert(r, &p, &m[i].value);
+	}
+	return m;
+}
+
+static void convert_ports(struct reading *r, const struct path *p, struct node *list)
+{
+	if (!node_is(list, NODE_LIST))
+		return;
+	struct node *v = copy_items(r->a, list);
+	list->item = v;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(p, i);
+		if (node_is(&v[i], NODE_MAP))
+			(void)convert_members(r, &one, &v[i], PORT_NUMBERS); /* needed by others */
+	}
+}
+
+static void convert_role(struct reading *r, const struct path *p, struct node *role)
+{
+	if (!node_is(role, NODE_MAP))
+		return;
+	struct member *m = convert_members(r, p, role, ROLE_NUMBERS);
+	struct path ports = PATH_KEY(p, SPAN("portList"));
+	for (uint32_t i = 0; i < role->n; i++) {
+		if (span_is(member_key(&m[i]), "portList"))
+			convert_ports(r, &ports, &m[i].value);
+	}
+}
+
+static void convert_roles(struct reading *r, struct node *list)
+{
+	struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
+	if (!node_is(list, NODE_LIST))
+		return;
+	struct node *v = copy_items(r->a, list);
+	list->item = v;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(&p, i);
+		convert_role(r, &one, &v[i]);
+	}
+}
+
+const struct node *pai_v1_numbers(struct reading *r)
+{
+	struct node *root = arena_alloc(r->a, sizeof(*root));
+	*root = *r->root;
+	struct member *m = convert_members(r, NULL, root, JOB_NUMBERS);
+	for (uint32_t i = 0; i < root->n; i++) {
+		if (span_is(member_key(&m[i]), "taskRoles"))
+			convert_roles(r, &m[i].value);
+	}
+	return root;
+}
+
+/*
+ * v1: what goes into the container besides the command.  Environment of the job and
+ * the role, directories, and the lines before the command.
+ */
+
+enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
+
+/* Names that the job must not set: the server and the runtime do, or they decide about the pod. */
+static const char *const RESERVED[] = {
+	"PAI_*",
+	"FC_*",
+	"KUBERNETES_*",
+	"NVIDIA_VISIBLE_DEVICES",
+	"NVIDIA_DRIVER_CAPABILITIES",
+	"NVIDIA_IMEX_CHANNELS",
+	"NVIDIA_MIG_*",
+	"HIVED_VISIBLE_DEVICES",
+	"ASCEND_VISIBLE_DEVICES",
+	"HABANA_VISIBLE_DEVICES",
+	"ROCR_VISIBLE_DEVICES",
+	"HIP_VISIBLE_DEVICES",
+	"AMD_VISIBLE_DEVICES",
+	NULL,
+};
+
+/* The one of them that jobs have always set: the runtime of 2019 took a key from it. */
+static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
+
+/* Is the name in the list, where a final `*` stands for anything? */
+static bool matches(const char *const *list, struct span name)
+{
+	for (; *list; list++) {
+		size_t n = strlen(*list);
+		bool prefix = (*list)[n - 1] == '*';
+		n -= prefix;
+		if (name.n >= n && memcmp(name.p, *list, n) == 0 && (prefix || name.n == n))
+			return true;
+	}
+	return false;
+}
+
+/* ---- environment -------------------------------------------------------------------------- */
+
+struct env_reader {
+	struct reading *r;
+	struct env_var *v;
+	size_t n;
+};
+
+/* A value as text: numbers and booleans as JSON has them.  p is NULL for other types. */
+static struct span value_text(struct arena *a, const struct node *n)
+{
+	char buf[NUMBER_MAX];
+	switch ((enum node_type)n->type) {
+	case NODE_BOOL:
+		return n->boolean ? SPAN("true") : SPAN("false");
+	case NODE_INT:
+		return span_of(arena_printf(a, "%" PRId64, n->integer));
+	case NODE_REAL:
+		if (!isfinite(n->real))
+			break;
+		return arena_span(a, (struct span){ buf, number_text(buf, n->real) });
+	case NODE_TEXT:
+	case NODE_DATE:
+		return node_span(n);
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return (struct span){ NULL, 0 };
+}
+
+/* Is it in a list of names with commas? */
+static bool is_listed(const char *list, struct span name)
+{
+	for (size_t n; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (span_eq((struct span){ list, n }, name))
+			return true;
+	}
+	return false;
+}
+
+/* p leads to the map. */
+static bool name_allowed(struct reading *r, const struct path *p, const struct member *m)
+{
+	struct span name = member_key(m);
+	if (!names_identifier_ok(name)) {
+		reading_refuse_key(r, p, m, "is not a name of an environment variable");
+		return false;
+	}
+	bool reserved = matches(RESERVED, name) || is_listed(r->set->hived_device_env, name);
+	if (reserved && !span_is(name, SSH_KEY)) {
+		reading_refuse_key(r, p, m, "is reserved and cannot be set");
+		return false;
+	}
+	return true;
+}
+
+static void add_variable(struct env_reader *e, const struct path *p, const struct member *m)
+{
+	struct reading *r = e->r;
+	struct span value = value_text(r->a, &m->value);
+	if (!name_allowed(r, p->up, m))
+		return;
+	if (value.p == NULL) {
+		reading_refuse(r, p, &m->value, "must be text, a number or a boolean");
+		return;
+	}
+	if (dollar_escaped_size(value) + m->key_n + 1 > VALUE_MAX)
+		reading_refuse(r, p, &m->value, "is longer than %d bytes", VALUE_MAX);
+	if (span_find(value, 0, "{{FC_") != SIZE_MAX)
+		reading_warn(r, p, &m->value, WARN_FC);
+	size_t i = 0;
+	while (i < e->n && !span_eq(e->v[i].name, member_key(m)))
+		i++;
+	e->v[i] = (struct env_var){ member_key(m), value };
+	e->n += i == e->n;
+}
+
+static void add_map(struct env_reader *e, const struct path *p, const struct node *map)
+{
+	for (uint32_t i = 0; i < map->n; i++) {
+		struct path one = PATH_KEY(p, member_key(&map->member[i]));
+		add_variable(e, &one, &map->member[i]);
+	}
+}
+
+void v1_env_read(struct reading *r, struct role *role, const struct path *p, const struct node *n)
+{
+	struct path paths[SOURCES] = {
+		PATH_KEY(NULL, SPAN("jobEnvs")),
+		PATH_KEY(NULL, SPAN("env")),
+		PATH_KEY(p, SPAN("env")),
+	};
+	const struct node *maps[SOURCES] = {
+		node_get(r->root, "jobEnvs"),
+		node_get(r->root, "env"),
+		node_get(n, "env"),
+	};
+	/* What is wrong with the job's own is said once, with the first role. */
+	ERR_AUTO unheard = { 0 };
+	NOTES_AUTO unread = { 0 };
+	struct reading quiet = *r;
+	quiet.e = &unheard;
+	quiet.schema_notes = 0;
+	quiet.warnings = &unread;
+	struct env_reader e = { .v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX) };
+	for (size_t i = 0; i < SOURCES; i++) {
+		e.r = i < 2 && role->index > 0 ? &quiet : r;
+		if (node_is(maps[i], NODE_MAP) && maps[i]->n > ENV_MAX)
+			reading_refuse(e.r, &paths[i], maps[i], "at most %d variables, here are %u",
+			               ENV_MAX, maps[i]->n);
+		else if (node_is(maps[i], NODE_MAP))
+			add_map(&e, &paths[i], maps[i]);
+	}
+	role->env = e.v;
+	role->n_env = e.n;
+}
+
+/* ---- directories ------------------------------------------------------------------------------
+ */
+
+static bool is_word(char c)
+{
+	return is_alnum(c) || c == '_';
+}
+
+/* A name of $PAI_..., and what it becomes. */
+struct substitution {
+	const char *name;
+	struct span value;
+	bool once; /* only the first one in the text */
+	bool done;
+};
+
+static struct substitution *find_name(struct substitution *s, size_t n, struct span t, size_t at)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(s[i].name);
+		struct span rest = { t.p + at, t.n - at };
+		if (!s[i].done && span_starts(rest, s[i].name) &&
+		    (rest.n == len || !is_word(rest.p[len])))
+			return &s[i];
+	}
+	return NULL;
+}
+
+static struct span substitute(struct reading *r, struct span t, struct str *out)
+{
+	struct substitution names[] = {
+		{ "$PAI_DEFAULT_FS_URI", span_of(r->set->fs_uri ? r->set->fs_uri : ""), true,
+		  false },
+		{ "$PAI_JOB_NAME", r->job->name, false, false },
+		{ "$PAI_USER_NAME", span_of(r->job->user), false, false },
+		{ "$PAI_USERNAME", span_of(r->job->user), false, false },
+	};
+	for (size_t i = 0; i < t.n;) {
+		struct substitution *s =
+		    t.p[i] == '$' ? find_name(names, sizeof(names) / sizeof(names[0]), t, i) : NULL;
+		if (s == NULL) {
+			str_char(out, t.p[i++]);
+			continue;
+		}
+		str_span(out, s->value);
+		s->done = s->once;
+		i += strlen(s->name);
+	}
+	return arena_span(r->a, str_view(out));
+}
+
+static struct span read_directory(struct reading *r, const char *key)
+{
+	const struct node *n = node_get(r->root, key);
+	struct path p = PATH_KEY(NULL, span_of(key));
+	STR_AUTO out = STR_INIT(VALUE_MAX);
+	if (!node_is(n, NODE_TEXT))
+		return (struct span){ "", 0 };
+	for (uint32_t i = 0; i < n->n; i++) {
+		if ((unsigned char)n->text[i] < ' ' || n->text[i] == '\x7f') {
+			reading_refuse(r, &p, n, "must be one line, without control characters");
+			break;
+		}
+	}
+	if (span_find(node_span(n), 0, "{{FC_") != SIZE_MAX)
+		reading_warn(r, &p, n, WARN_FC);
+	struct span text = substitute(r, node_span(n), &out);
+	if (out.full || dollar_escaped_size(text) > VALUE_MAX)
+		reading_refuse(r, &p, n, "is longer than %d bytes", VALUE_MAX);
+	return text;
+}
+
+void v1_directories_read(struct reading *r)
+{
+	r->job->data_dir = read_directory(r, "dataDir");
+	r->job->output_dir = read_directory(r, "outputDir");
+	r->job->code_dir = read_directory(r, "codeDir");
+	struct path code = PATH_KEY(NULL, SPAN("codeDir"));
+	if (r->job->code_dir.n && !r->set->fetch_code)
+		reading_warn(r, &code, node_get(r->root, "codeDir"), WARN_CODE);
+}
+
+/* ---- before the command
+ * --------------------------------------------------------------------------- */
+
+/* A role whose name is that number: then the runtime sets PAI_TASK_ROLE_<number>_HOST_LIST. */
+static bool is_named(const struct job *job, const char *number)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		if (strcmp(job->roles[i].object_name, number) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct span v1_command_prefix(struct reading *r)
+{
+	const struct job *job = r->job;
+	STR_AUTO out = STR_INIT(r->set->max_command);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const char *number = arena_printf(r->a, "%zu", i);
+		if (!is_named(job, number))
+			str_printf(&out,
+			           "export PAI_TASK_ROLE_%s_HOST_LIST=\"$PAI_TASK_ROLE_%s_HOST_LIST"
+			           "\"\n",
+			           number, job->roles[i].object_name);
+	}
+	if (r->set->fetch_code && job->code_dir.n)
+		str_puts(&out, "if [ -n \"$PAI_CODE_DIR\" ]; then "
+		               "hdfs dfs -copyToLocal \"$PAI_CODE_DIR\" code && cd code; fi\n");
+	return arena_span(r->a, str_view(&out));
 }

@@ -130,3 +130,157 @@ const char *template_nth(size_t i, int *profile, struct span *text)
 	*text = text_of(&SHIPPED[i]);
 	return SHIPPED[i].file;
 }
+
+/* What is compiled from which template, and which overlays apply when: two tables. */
+
+/* clang-format off */
+const struct unit_row UNITS[UNIT_MAX] = {
+	[UNIT_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   OF_JOB | HOLDS_ROLES,                   "the Framework" },
+	[UNIT_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   OF_JOB | OF_ROLE | HOLDS_POD,           "a task role and its pod" },
+	[UNIT_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   OF_JOB | HOLDS_ENV_ROLES,               "environment common to all containers" },
+	[UNIT_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, OF_JOB | HOLDS_ENV_ROLES,               "the same, in a ConfigMap" },
+	[UNIT_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   OF_JOB | OF_ROLE | OF_SUFFIX,           "one role in the common environment" },
+	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, OF_JOB | OF_ROLE | OF_SUFFIX,           "the same, in a ConfigMap" },
+	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE,                       "environment of the own role" },
+	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE | OF_VAR,              "one variable from the job" },
+	[UNIT_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "a variable that tells which devices HiveD has given" },
+	[UNIT_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "the same, for a role without accelerators" },
+	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "one mount of a storage" },
+	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "the volume of a storage" },
+	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   OF_JOB | OF_OWNED,                      "logins for registries" },
+	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   OF_JOB | OF_OWNED | OF_SECRETS,         "the job's secrets" },
+	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   OF_JOB | OF_OWNED | OF_EXTENSION,       "the user's keys" },
+	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   OF_JOB | OF_OWNED | HOLDS_ENV_MAP,      "the common environment, moved because of its size" },
+	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, OF_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
+	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   OF_JOB,                                 "the job's priority class" },
+};
+/* clang-format on */
+
+const char *const PARTS[PART_BITS] = {
+	"a job",
+	"a task role",
+	"a task role in the common environment",
+	"a variable from the job",
+	"a storage",
+	"a submission",
+	"an object that belongs to the Framework",
+	"the job's secrets",
+	"the user's extension",
+	"framework.yaml",
+	"taskrole.yaml",
+	"env-job.yaml",
+	"configmap-env.yaml",
+	"a cluster that HiveD schedules",
+	"a variable that tells devices",
+};
+
+static bool always(const struct scope *s)
+{
+	(void)s;
+	return true;
+}
+
+static bool is_v1(const struct scope *s)
+{
+	return s->job->dialect == DIALECT_V1;
+}
+
+static bool is_marked(const struct scope *s)
+{
+	return s->mark != NULL;
+}
+
+static bool is_cpu_only(const struct scope *s)
+{
+	return s->role->gpu == 0 && !s->hived;
+}
+
+static bool is_hived(const struct scope *s)
+{
+	return s->hived != NULL;
+}
+
+/* OpenPAI writes that none are wanted. */
+static bool names_no_device(const struct scope *s)
+{
+	return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
+}
+
+static bool wants_fuse(const struct scope *s)
+{
+	return s->role->wants & GRANT_FUSE;
+}
+
+static bool wants_host_network(const struct scope *s)
+{
+	return s->role->wants & GRANT_HOST_NETWORK;
+}
+
+static bool wants_infiniband(const struct scope *s)
+{
+	return s->role->wants & GRANT_INFINIBAND;
+}
+
+static bool is_by_configmap(const struct scope *s)
+{
+	return runtime_by_configmap(s->set);
+}
+
+static bool has_pull_secret(const struct scope *s)
+{
+	return s->set->runtime_pull_secret[0] != '\0';
+}
+
+static bool has_output_url(const struct scope *s)
+{
+	return s->set->output_url[0] != '\0';
+}
+
+static bool has_image_auth(const struct scope *s)
+{
+	return s->role->image_auth;
+}
+
+static bool has_secrets(const struct scope *s)
+{
+	return s->job->secrets != NULL;
+}
+
+static bool has_extension(const struct scope *s)
+{
+	return s->facts->extension != NULL;
+}
+
+static bool has_env_configmap(const struct scope *s)
+{
+	return s->env_moved;
+}
+
+/* In this order: what appends to a list appends in the order of the table. */
+/* clang-format off */
+const struct overlay OVERLAYS[] = {
+	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "no-device.yaml",       names_no_device,   0,            "the role asks for no accelerator (profile plain), or the scheduler is HiveD", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "hived.yaml",           is_hived,          OF_HIVED,     "the scheduler is HiveD (`--hived-config`)", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "fuse.yaml",            wants_fuse,        0,            "`extraContainerOptions.fuse`",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "host-network.yaml",    wants_host_network, 0,           "`extraContainerOptions.hostNetwork`",     { UNIT_TASKROLE, UNIT_MAX } },
+	{ "infiniband.yaml",      wants_infiniband,  0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
+	{ "runtime-configmap.yaml", is_by_configmap, 0,            "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
+	{ "pull-secret.yaml",     has_pull_secret,   0,            "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
+	{ "output.yaml",          has_output_url,    0,            "`--output-url`",                          { UNIT_TASKROLE, UNIT_MAX } },
+	{ "image-auth.yaml",      has_image_auth,    0,            "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
+	{ "job-secrets.yaml",     has_secrets,       OF_SECRETS,   "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
+	{ "user-extension.yaml",  has_extension,     OF_EXTENSION, "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-configmap.yaml",   has_env_configmap, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "env-job-v1.yaml",      is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB, UNIT_ENV_JOB_MAP, UNIT_MAX } },
+	{ "env-job-role-v1.yaml", is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
+	{ "env-role-v1.yaml",     is_v1,             0,            "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
+	{ "submission.yaml",      is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
+	{ "submission-framework.yaml", is_marked,    OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_MAX } },
+	{ "submission-priorityclass.yaml", is_marked, OF_MARK,     "made by a server, not by `rest-lit translate`", { UNIT_PRIORITYCLASS, UNIT_MAX } },
+	{ "owner.yaml",           is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
+	{ "site-taskrole.yaml",   always,            0,            "always; empty as shipped, for the administrator", { UNIT_TASKROLE, UNIT_MAX } },
+	{ "site-framework.yaml",  always,            0,            "always; empty as shipped, for the administrator", { UNIT_FRAMEWORK, UNIT_MAX } },
+};
+/* clang-format on */
+const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);

@@ -1,7 +1,7 @@
 /* Events of pods: which are kept, how long, and what they say. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/cache/event_read.h"
+#include "k8s/cache/events.h"
 
 static const char MD5[] = "0123456789abcdef0123456789abcdef";
 

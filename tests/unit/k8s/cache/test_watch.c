@@ -3,7 +3,7 @@
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/cache/reflect.h"
-#include "k8s/cache/watch_lines.h"
+#include "k8s/cache/watch_event.h"
 
 /* ---- lines ---- */
 

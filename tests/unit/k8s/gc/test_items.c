@@ -1,7 +1,7 @@
 /* Cutting lists. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/gc/items.h"
+#include "k8s/transport/reply.h"
 
 struct seen {
 	struct str names; /* metadata of the items: "a,b," */

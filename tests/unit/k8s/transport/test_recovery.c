@@ -6,7 +6,7 @@
 /* cmocka wants these four first */
 #include <cmocka.h>
 
-#include "k8s/transport/recovery.h"
+#include "k8s/transport/transfer.h"
 
 static struct recovery r;
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/enc.h"
-#include "server/auth/credentials.h"
+#include "server/auth/auth.h"
 #include "server/auth/token.h"
 
 static struct arena arena;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/auth/finding.h"
+#include "server/auth/lookup.h"
 
 /* base64 of "a.b.c" */
 #define STORED_TOKEN "YS5iLmM="

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/cli/lines.h"
+#include "server/cli/screen.h"
 
 static void note(void *arg, struct span line, bool cut)
 {

@@ -6,9 +6,8 @@
 
 #include <cmocka.h>
 
-#include "server/cli/lines.h"
 #include "server/cli/progress.h"
-#include "server/cli/table.h"
+#include "server/cli/screen.h"
 
 enum { MAX = 65536 };
 

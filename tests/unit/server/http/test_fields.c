@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/fields.h"
+#include "server/http/query.h"
 
 static struct request request_with(const char *body, bool form)
 {

@@ -19,7 +19,7 @@ struct events;
 struct follow;
 struct exit_spec;
 struct history_keep;
-struct claims;
+struct key_claims;
 struct loop_hooks;
 
 enum phase {
@@ -50,7 +50,7 @@ struct server {
 	atomic_uint generation; /* how often it was replaced; each loop repeats what it has seen */
 	atomic_ullong reviews;  /* TokenReviews of this second: second << 8 | how many */
 	struct revoked *revoked;
-	struct claims *claims; /* keys of submissions under way (idempotency.h) */
+	struct key_claims *claims; /* keys of submissions under way (idempotency.h) */
 	struct edge *edge;
 	/* Random: signs links to logs where there is no secret of tokens. */
 	char link_key[33];

@@ -171,7 +171,7 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 		return -1;
 	*file = NULL;
 	s->server.revoked = revoked_new();
-	s->server.claims = claims_new();
+	s->server.claims = key_claims_new();
 	v->edge = edge_new(&s->options, e);
 	if (!v->edge)
 		return -1;
@@ -370,7 +370,7 @@ void start_undo(struct service *s)
 	account_source_free(v->accounts);
 	edge_free(v->edge);
 	revoked_free(v->revoked);
-	claims_free(v->claims);
+	key_claims_free(v->claims);
 	tls_free(v->tls);
 	keyring_free(atomic_load(&v->keyring));
 	if (s->signal_fd >= 0)

@@ -4,6 +4,9 @@
  * cluster, its users and groups, and who is let in.  Read and checked once, then asked user by
  * user.  Pure; what has been read is never changed, so any number of threads may ask.
  */
+#include <stdint.h>
+
+#include "base/str.h"
 #include "translate/translate.h"
 
 struct facts_file;
@@ -60,3 +63,8 @@ bool facts_file_is_secret(const struct facts_file *f);
 /* A member that says something of users, groups or storages, or NULL: where these come from a
  * cluster, it would be read by nobody. */
 const struct member *facts_file_members(const struct facts_file *f);
+
+/* Times in text.  Pure. */
+/* 2026-11-20T10:25:38.123Z, of this form and no other (a schema has seen to that), as milliseconds
+ * since 1970; whole seconds, which are enough for what it is used for. */
+int64_t when_ms(struct span time);

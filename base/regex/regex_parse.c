@@ -1,7 +1,67 @@
 /* Pattern to tree, by Go's rules (regexp/syntax with the flags of Perl). */
 #include "base/chars.h"
 #include "base/enc.h"
-#include "base/regex/regex_parser.h"
+#include "base/regex/regex_inner.h"
+
+/*
+ * The reading of patterns, of which regex_chars.c has the parts about single characters and their
+ * classes, and regex_parse.c the rest.
+ */
+enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
+
+enum { COUNT_MAX = 1000 };
+
+struct parser {
+	struct span text;
+	size_t at;
+	unsigned flags;
+	unsigned depth;
+	struct arena *a;
+	struct err *e;
+};
+
+static inline bool more(const struct parser *p)
+{
+	return p->at < p->text.n;
+}
+
+/* NUL behind the end; and where there is one. */
+static inline char byte_at(const struct parser *p, size_t at)
+{
+	if (at < p->text.n)
+		return p->text.p[at];
+	return '\0';
+}
+
+/* The next byte; NUL at the end (where more() tells). */
+static inline char peek(const struct parser *p)
+{
+	return byte_at(p, p->at);
+}
+
+/* Is this what comes next?  Then go on behind it. */
+static inline bool take(struct parser *p, const char *what)
+{
+	struct span rest = { p->text.p + p->at, p->text.n - p->at };
+	if (!span_starts(rest, what))
+		return false;
+	p->at += strlen(what);
+	return true;
+}
+
+/* An error, with the place; NULL. */
+static void *parser_fail(struct parser *p, size_t at, const char *what);
+/* The next character, and go on behind it; there must be one. */
+static uint32_t parser_rune(struct parser *p);
+
+/* An escape that stands for one character; the backslash is behind us. */
+static bool escape_rune(struct parser *p, uint32_t *out);
+/* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
+static bool escape_class(struct parser *p, struct runes *set);
+/* What is wrong with the escape there; NULL. */
+static void *escape_fail(struct parser *p, size_t at);
+/* [...] into a clean set. */
+static bool class_parse(struct parser *p, struct runes *set);
 
 static struct re *parse_alternate(struct parser *p);
 
@@ -366,13 +426,13 @@ struct re *regex_parse(struct span pattern, struct arena *a, struct err *e)
 
 /* Escapes and classes of characters in patterns. */
 
-void *parser_fail(struct parser *p, size_t at, const char *what)
+static void *parser_fail(struct parser *p, size_t at, const char *what)
 {
 	err_set(p->e, REGEX_ERROR, "%s at byte %zu", what, at + 1);
 	return NULL;
 }
 
-uint32_t parser_rune(struct parser *p)
+static uint32_t parser_rune(struct parser *p)
 {
 	unsigned width;
 	uint32_t r =
@@ -407,7 +467,7 @@ static bool octal(char c)
 }
 
 /* An escape that stands for one character; the backslash is behind us. */
-bool escape_rune(struct parser *p, uint32_t *out)
+static bool escape_rune(struct parser *p, uint32_t *out)
 {
 	static const char LETTERS[] = "afnrtv";
 	static const char CODES[] = "\a\f\n\r\t\v";
@@ -431,7 +491,7 @@ bool escape_rune(struct parser *p, uint32_t *out)
 	return !is_alnum(c) && (unsigned char)c < 0x80;
 }
 
-void *escape_fail(struct parser *p, size_t at)
+static void *escape_fail(struct parser *p, size_t at)
 {
 	if (at + 1 >= p->text.n)
 		return parser_fail(p, at, "trailing backslash");
@@ -443,7 +503,7 @@ void *escape_fail(struct parser *p, size_t at)
 }
 
 /* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
-bool escape_class(struct parser *p, struct runes *set)
+static bool escape_class(struct parser *p, struct runes *set)
 {
 	char c = byte_at(p, p->at + 1);
 	char lower = (char)(c | 0x20);
@@ -513,7 +573,7 @@ static bool class_range(struct parser *p, size_t open, struct runes *set)
 	return true;
 }
 
-bool class_parse(struct parser *p, struct runes *set)
+static bool class_parse(struct parser *p, struct runes *set)
 {
 	size_t open = p->at++;
 	bool negated = take(p, "^");

@@ -1,9 +1,17 @@
 /* Sets of characters, and characters in bytes. */
-#include "base/regex/regex_runes.h"
-
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/regex/regex_inner.h"
+
+/* Upper and lower case. */
+/* The next character that differs in its case only; itself if there is none. */
+static uint32_t fold_next(uint32_t rune);
+/* Calls `each` for every character of lo..hi that has others of another case. */
+static void fold_each(uint32_t lo, uint32_t hi, void (*each)(void *self, uint32_t rune),
+                      void *self);
 
 enum { SHORT = 16 };
 
@@ -315,7 +323,7 @@ static const struct fold {
 };
 /* clang-format on */
 
-uint32_t fold_next(uint32_t rune)
+static uint32_t fold_next(uint32_t rune)
 {
 	if (rune < 128) {
 		bool upper = rune >= 'A' && rune <= 'Z';
@@ -335,7 +343,7 @@ uint32_t fold_next(uint32_t rune)
 	return rune;
 }
 
-void fold_each(uint32_t lo, uint32_t hi, void (*each)(void *self, uint32_t rune), void *self)
+static void fold_each(uint32_t lo, uint32_t hi, void (*each)(void *self, uint32_t rune), void *self)
 {
 	for (uint32_t r = lo; r <= hi && r < 128; r++) {
 		if (fold_next(r) != r)

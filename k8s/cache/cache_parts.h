@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "k8s/cache/cache.h"
-#include "k8s/cache/cache_tree.h"
 
 struct listeners {
 	pthread_mutex_t lock; /* of the list; taken before that of an inbox */

@@ -10,10 +10,74 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "k8s/dirstore/files.h"
 #include "k8s/dirstore/json_patch.h"
-#include "k8s/dirstore/shelf_work.h"
+#include "k8s/dirstore/shelf_index.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
+
+/* What the parts of the shelf share: a request on its way, and how it is answered.  Private to
+ * shelf*.c. */
+struct shelf {
+	struct files files;
+	struct shelf_index *index;
+	int64_t resource_version;
+	const struct local_follower *follower; /* NULL: nobody */
+	void *follower_arg;
+};
+
+/* What a step of a request came to; FINE, or the words of the API server for it. */
+enum fault {
+	FINE,
+	BAD_REQUEST,
+	NOT_FOUND,
+	NOT_KEPT,
+	ALREADY_EXISTS,
+	CONFLICT,
+	INVALID,
+	OVERSIZE,
+	UNWRITABLE,
+	INTERNAL
+};
+
+/* A request on its way, and its answer. */
+struct work {
+	struct shelf *shelf;
+	const char *namespace_name;
+	const char *key; /* its file */
+	const struct store_request *r;
+	struct answer *out;
+};
+
+static inline void json_own_done(json_t **j)
+{
+	json_decref(*j);
+}
+#define JSON_OWN  __attribute__((cleanup(json_own_done))) json_t
+#define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
+
+/* "" if there is none; borrowed. */
+static const char *name_of(const struct store_request *r);
+static const char *text_of(const json_t *object, const char *key);
+
+static void put_json(struct str *out, const json_t *j, size_t flags);
+/* Its metadata alone; new reference. */
+static json_t *metadata_of(const json_t *object);
+
+/* Answer with a Status; returns the fault. */
+enum fault refuse(struct work *w, enum fault fault, const char *what);
+enum fault refuse_errno(struct work *w, int negative);
+/* Answer with an object, or with its metadata. */
+static void answer_object(struct work *w, const json_t *object, int status);
+
+/* Read an object: 0, or a negative errno.  New reference. */
+static int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object);
+
+enum fault shelf_list(struct work *w);
+
+/* Tell who follows that it is so now, or gone. */
+static void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key,
+                       const json_t *object, bool gone);
 
 enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
 
@@ -61,7 +125,7 @@ static void collect(struct shelf *s)
 /* ---- reading and writing ----------------------------------------------------------- */
 
 /* Read an object.  Its name is checked again: it is what the file name was made from. */
-int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object)
+static int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object)
 {
 	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
 	int bad = files_read(&s->files, kind, key, &text);
@@ -405,7 +469,7 @@ void answer_done(struct answer *a)
 	*a = (struct answer){ 0 };
 }
 
-void put_json(struct str *out, const json_t *j, size_t flags)
+static void put_json(struct str *out, const json_t *j, size_t flags)
 {
 	char *text = json_dumps(j, flags);
 	assert(text != NULL); /* made from text that was read; memory does not run out */
@@ -415,7 +479,7 @@ void put_json(struct str *out, const json_t *j, size_t flags)
 	free(text);
 }
 
-const char *name_of(const struct store_request *r)
+static const char *name_of(const struct store_request *r)
 {
 	return r->name ? r->name : "";
 }
@@ -452,19 +516,19 @@ enum fault refuse_errno(struct work *w, int negative)
 	return refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
 }
 
-const char *text_of(const json_t *object, const char *key)
+static const char *text_of(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "";
 }
 
-json_t *metadata_of(const json_t *object)
+static json_t *metadata_of(const json_t *object)
 {
 	return json_pack("{s:s, s:s, s:O}", "kind", "PartialObjectMetadata", "apiVersion",
 	                 "meta.k8s.io/v1", "metadata", json_object_get(object, "metadata"));
 }
 
-void answer_object(struct work *w, const json_t *object, int status)
+static void answer_object(struct work *w, const json_t *object, int status)
 {
 	const json_t *meta = json_object_get(object, "metadata");
 	JSON_OWN *part = w->r->whole ? NULL : metadata_of(object);
@@ -477,8 +541,8 @@ void answer_object(struct work *w, const json_t *object, int status)
 	put_json(&out->body, part ? part : object, JSON_COMPACT);
 }
 
-void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key, const json_t *object,
-                bool gone)
+static void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key,
+                       const json_t *object, bool gone)
 {
 	const struct local_follower *f = s->follower;
 	if (!f || kind != KIND_FRAMEWORK || key_namespace(key).n > 0)

@@ -16,11 +16,85 @@
 #include "base/clock.h"
 #include "base/json/scan.h"
 #include "k8s/submit/marks.h"
-#include "k8s/submit/submission_steps.h"
 #include "k8s/transport/backend.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
+
+/*
+ * The parts of a submission: submission.c has the way forward and the table of what to do when,
+ * submission_send.c the requests, submission_undo.c the way back.  Private to these three.
+ */
+enum {
+	SETTLE_MS = 5000, /* after the deadline, to find out or to clean up */
+	PAUSE_MS = 500,   /* between two looks */
+	UID_ROOM = 64,
+};
+
+enum phase {
+	MAKING,    /* POST of the object of this step */
+	COMPARING, /* GET: is the one that is there ours? */
+	REPLACING, /* DELETE of what an older job of this name has left */
+	STARTING,  /* PATCH of the Framework to Start */
+	CHECKING, /* GET: is the Framework still ours that did not start, as far as one can tell? */
+	UNDOING,  /* DELETE of something that was made */
+	SEEKING,  /* GET, while undoing: was it made, and what is its uid? */
+	PHASE_MAX
+};
+
+/* What is known of the object of a step. */
+struct made {
+	char uid[UID_ROOM];     /* "" if it was not made, or may have been */
+	bool lost;              /* its POST was sent and not answered, and not settled since */
+	char version[UID_ROOM]; /* with which it is to be removed; "": with any */
+};
+
+struct submission {
+	struct store *store;
+	const struct objects *objects;
+	const struct submission_options *opt;
+	submission_callback *done;
+	void *arg;
+
+	enum phase phase;
+	size_t step;                      /* 0: the Framework; i: objects->v[i - 1] */
+	struct made *made;                /* by step */
+	struct store_request request;     /* the one under way */
+	struct str patch;                 /* its body; empty before the first PATCH */
+	struct str old_uid;               /* or the uid in it, when replacing */
+	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
+	bool met;                         /* of this step: a POST was answered 409 */
+	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
+	int64_t collector_ms;             /* wait for the garbage collector till then; 0: not yet */
+	int64_t give_up_ms;               /* of settling and undoing */
+	bool left_behind;                 /* undoing failed */
+	bool again;                       /* nothing was made: it had gone well before */
+	struct err e;                     /* why it is undone */
+};
+
+/* What a store answered in a phase is given to one of these. */
+typedef void submission_step(struct submission *b, const struct store_reply *reply);
+
+/* ---- requests, about the object of the current step; submission_send.c ---------------- */
+
+static const struct object *submission_object(const struct submission *b);
+static void submission_post(struct submission *b, int64_t not_before_ms);
+static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms);
+static void submission_replace(struct submission *b); /* DELETE of b->old_uid */
+static void submission_remove(struct submission *b);  /* DELETE of what was made in this step */
+/* Goes back to the Framework, and starts it. */
+static void submission_patch(struct submission *b, int64_t not_before_ms);
+/* The end: calls back with b->e, and frees b. */
+static void submission_finish(struct submission *b);
+
+/* ---- the way back; submission_undo.c -------------------------------------------------- */
+
+/* Remove what was made, then finish.  b->e says why. */
+static void submission_roll_back(struct submission *b);
+submission_step submission_undone, submission_not_undone, submission_in_the_way, submission_sought;
+
+/* The answer of a store to whatever is under way; submission.c. */
+store_callback submission_on_reply;
 
 enum {
 	COLLECTOR_MS = 5000, /* how long the garbage collector may need for an older job */
@@ -507,7 +581,7 @@ void submission_start(struct store *s, const struct objects *o,
 
 /* The requests of a submission, and its end. */
 
-const struct object *submission_object(const struct submission *b)
+static const struct object *submission_object(const struct submission *b)
 {
 	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
 }
@@ -527,7 +601,7 @@ static void send_step(struct submission *b, enum phase phase, int64_t not_before
 	store_request(b->store, r);
 }
 
-void submission_post(struct submission *b, int64_t not_before_ms)
+static void submission_post(struct submission *b, int64_t not_before_ms)
 {
 	const struct object *o = submission_object(b);
 	b->request = (struct store_request){
@@ -545,7 +619,7 @@ void submission_post(struct submission *b, int64_t not_before_ms)
 	send_step(b, MAKING, not_before_ms);
 }
 
-void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
+static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
 	/* To know whether a Framework is started, its labels are not enough. */
 	bool whole =
@@ -559,7 +633,7 @@ void submission_get(struct submission *b, enum phase phase, int64_t not_before_m
 	send_step(b, phase, not_before_ms);
 }
 
-void submission_replace(struct submission *b)
+static void submission_replace(struct submission *b)
 {
 	b->request = (struct store_request){
 		.verb = STORE_DELETE,
@@ -570,7 +644,7 @@ void submission_replace(struct submission *b)
 	send_step(b, REPLACING, 0);
 }
 
-void submission_remove(struct submission *b)
+static void submission_remove(struct submission *b)
 {
 	const struct made *m = &b->made[b->step];
 	b->request = (struct store_request){
@@ -584,7 +658,7 @@ void submission_remove(struct submission *b)
 }
 
 /* In one request: what has the label is not started, and what has not is. */
-void submission_patch(struct submission *b, int64_t not_before_ms)
+static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
 	str_done(&b->patch);
@@ -603,7 +677,7 @@ void submission_patch(struct submission *b, int64_t not_before_ms)
 	send_step(b, STARTING, not_before_ms);
 }
 
-void submission_finish(struct submission *b)
+static void submission_finish(struct submission *b)
 {
 	b->done(b->arg, &b->e, b->again);
 	err_done(&b->e);
@@ -647,7 +721,7 @@ static void undo(struct submission *b)
 	submission_finish(b);
 }
 
-void submission_roll_back(struct submission *b)
+static void submission_roll_back(struct submission *b)
 {
 	if (b->opt->dry_run) {
 		submission_finish(b);

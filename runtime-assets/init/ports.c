@@ -3,16 +3,23 @@
  * the same one.  It is found by binding, on all addresses, IPv4 and IPv6, TCP and UDP: a listener
  * on any of them would be in the way.
  */
-#include "runtime-assets/init/ports.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
+
+/* Sockets of this network namespace, by /proc/net. */
+enum { PORT_TCP = 1, PORT_UDP = 2 };
+
+/* Is the port taken only by the near ends of connections, or by closed ones that are in TIME_WAIT?
+ * Those go away.  `protocols` is PORT_TCP or PORT_UDP or both.  false also if no table has it. */
+static bool socket_only_connected(uint16_t port, unsigned protocols);
 
 enum { PORTS = 65536, MESSAGE_MAX = 1500 };
 
@@ -236,7 +243,7 @@ static struct found look_up(uint16_t port, unsigned protocols)
 	return f;
 }
 
-bool socket_only_connected(uint16_t port, unsigned protocols)
+static bool socket_only_connected(uint16_t port, unsigned protocols)
 {
 	struct found f = look_up(port, protocols);
 	return f.seen && !f.listens;

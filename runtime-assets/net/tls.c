@@ -5,8 +5,7 @@
  * keys of at least 2048 bits.  Every API server speaks that by default; the old ciphers,
  * without forward secrecy or with CBC, are not compiled in.
  */
-#include "runtime-assets/net/tls.h"
-
+#include <bearssl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,16 @@
 
 #include "base/enc.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
 #include "runtime-assets/net/wire.h"
 #include "runtime-assets/say.h"
+
+/* What http.h calls struct trust, for tls.c. */
+struct trust {
+	struct arena arena; /* all that the anchors point to */
+	br_x509_trust_anchor *v;
+	size_t n;
+};
 
 enum {
 	RSA_BYTES_MIN = 256,

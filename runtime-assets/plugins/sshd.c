@@ -10,8 +10,6 @@
  * (loginuid), and it has no part in logins by key.  Only a root that is locked (`!` in shadow, as
  * in some images) needs it: without PAM sshd refuses locked accounts.
  */
-#include "runtime-assets/plugins/sshd.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,14 +17,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "runtime-assets/args.h"
 #include "runtime-assets/commands.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/layout.h"
 #include "runtime-assets/plugins/child.h"
 #include "runtime-assets/plugins/package.h"
 #include "runtime-assets/plugins/ssh.h"
 #include "runtime-assets/say.h"
+
+/* What `pai-runtime sshd` is about to do; for sshd.c. */
+enum { SSHD_SOURCES_MAX = 4 };
+
+/* Where public keys come from: `custom` and the keys themselves, `system` and a file's name. */
+struct sshd_source {
+	const char *type, *value;
+};
+
+struct sshd {
+	struct arena a;
+	struct layout at;
+	bool job; /* tasks of the job log in to each other */
+	struct sshd_source source[SSHD_SOURCES_MAX];
+	int n_sources;
+	int64_t port;
+	int64_t pause_ms; /* between tries of apt-get */
+	/* Files. */
+	const char *dir, *home_ssh, *key, *host_key, *config, *pid_file, *log;
+};
 
 enum {
 	TEXT_MAX = 8 << 20,

@@ -14,8 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "runtime-assets/run/outlet.h"
-#include "runtime-assets/run/tail.h"
+#include "base/str.h"
 
 enum log_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
 
@@ -71,3 +70,70 @@ void logs_sync(struct logs *l);
 
 /* Write a small file into the log directory, replacing what is there. */
 int logs_copy(struct logs *l, const char *name, struct span text);
+
+/*
+ * One of the container's own streams, standard output or error, as `run` writes to it: never
+ * blocking.  What the reader does not take yet waits in a queue; whoever feeds the outlet looks at
+ * outlet_waiting() and feeds no more until the descriptor is writable and outlet_flush() has
+ * emptied the queue.  That is how a slow reader slows the job down and nothing else.
+ */
+enum outlet_kind {
+	OUTLET_OWN,    /* a file, or a description of our own that does not block */
+	OUTLET_SOCKET, /* shared with others: not blocking call by call */
+	OUTLET_SHARED  /* shared with others: asked before each write, which is small then */
+};
+
+struct outlet {
+	int fd; /* -1: there is none, or its reader is gone */
+	enum outlet_kind kind;
+	struct str queue; /* from `head` on */
+	size_t head;
+	int64_t moved_at; /* on clock_ms(), when the reader last took something */
+	uint64_t lost;    /* bytes that nobody got */
+	int error;        /* why, the first time */
+};
+
+/* Of the process's descriptor 1 or 2.  Its flags are not touched: others may share them. */
+void outlet_open(struct outlet *o, int fd);
+
+/* Write it, or put what does not go through now into the queue (at most QUEUE_MAX bytes; the rest
+ * is lost, so do not feed one that waits with more than lines). */
+void outlet_put(struct outlet *o, struct span text);
+
+/* Write what is in the queue as far as it goes now. */
+void outlet_flush(struct outlet *o);
+
+static inline bool outlet_waiting(const struct outlet *o)
+{
+	return o->fd >= 0 && o->queue.n > o->head;
+}
+
+void outlet_done(struct outlet *o);
+
+/* Nobody will read it: what waits is lost, as is what comes. */
+void outlet_abandon(struct outlet *o, int error);
+
+/*
+ * The last bytes of a task's output, as they were read, each with its stream.  Bounded by
+ * TAIL_BYTES and by TAIL_FRAMES changes of the stream; the oldest bytes are dropped first.  Pure.
+ */
+enum tail_stream { TAIL_STDOUT = 1, TAIL_STDERR = 2 };
+
+enum {
+	TAIL_BYTES = 64 << 10,
+	TAIL_FRAMES = 4096,
+	TAIL_HEADER = 8,
+	TAIL_TEXT_MAX = TAIL_BYTES + TAIL_FRAMES * TAIL_HEADER /* bytes that tail_frames writes */
+};
+
+struct tail;
+/* Its memory becomes resident as it is filled. */
+struct tail *tail_new(void);
+void tail_free(struct tail *t);
+
+void tail_add(struct tail *t, enum tail_stream stream, struct span text);
+
+/* Append all of it as frames: the stream in a byte, three zero bytes, the length in four bytes (big
+ * endian), the text.  It begins with a whole line if it can.  Returns how many bytes of the output
+ * are not in it. */
+uint64_t tail_frames(const struct tail *t, struct str *out);

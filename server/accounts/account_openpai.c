@@ -7,9 +7,80 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "server/accounts/account_search.h"
+#include "server/accounts/account_inner.h"
+#include "server/accounts/account_objects.h"
 #include "server/log.h"
 #include "translate/names.h"
+
+/* A look-up of a user in an OpenPAI cluster: private to account_openpai.c, which asks, and to
+ * account_stages.c, which knows what to ask for and what the answers mean. */
+enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
+
+struct waiter {
+	struct waiter *next;
+	account_callback *done;
+	void *arg;
+};
+
+/* One thing that must be known. */
+struct part {
+	struct search *search;
+	enum object_kind kind;
+	struct span name;   /* as people call it */
+	const char *object; /* that says it */
+	int64_t asked_ms;
+	bool found;
+	bool is_default;        /* of a storage */
+	struct pai_group group; /* these two live in the arena of the look-up */
+	struct pai_storage storage;
+};
+
+struct search {
+	struct search *next, **at; /* in the list: what points here */
+	struct searches *in;       /* NULL: given up; it goes when the store has answered */
+	char name[ACCOUNT_NAME];
+	struct account *account; /* in the making */
+	struct waiter *waiters;
+	struct waiter **last_waiter;
+	bool started;
+	enum stage stage;
+	struct part *parts;
+	size_t n_parts, next_part, pending;
+	int64_t deadline_ms;
+	int64_t until_ms; /* so long will all of it be believed */
+	struct arena arena;
+	struct err e;
+};
+
+struct searches {
+	struct accounts *all;
+	struct store *store;
+	struct memo *groups, *storages; /* struct kept */
+	struct search *head, **last;    /* by age */
+	size_t active, waiting;
+	bool closing;
+};
+
+struct stage_steps {
+	/* What an object says of the part that it was asked for. */
+	enum pai_read (*read)(struct part *p, struct span body, const char **why);
+	void (*end)(struct search *l); /* all parts are there; plans those of the next */
+	const char *skipped;           /* for the log: a part is not there, or not fit */
+};
+extern const struct stage_steps STAGES[STAGE_END];
+
+static void search_plan_user(struct search *l);
+
+/* Groups and storages are remembered by name. */
+static bool search_recall(struct search *l, struct part *p);
+static void search_remember(const struct search *l, const struct part *p);
+static void search_forget(void *value); /* of their memos */
+/* How long what was read of this part is believed. */
+static int64_t search_believed_until(const struct search *l, const struct part *p);
+
+/* A line in the log, once per hour: it stays like that until somebody mends it. */
+static void search_tell(const struct search *l, const char *what, struct span name,
+                        const char *why);
 
 enum {
 	LOOKUPS_ACTIVE = 16, /* at a time, per loop */
@@ -326,7 +397,7 @@ struct kept {
 
 /* ---- the log -------------------------------------------------------------------- */
 
-void search_tell(const struct search *l, const char *what, struct span name, const char *why)
+static void search_tell(const struct search *l, const char *what, struct span name, const char *why)
 {
 	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
 		return;
@@ -362,14 +433,14 @@ static void copy_storage(struct arena *a, struct pai_storage *to, const struct p
 	to->mount_options = arena_span(a, from->mount_options);
 }
 
-void search_forget(void *value)
+static void search_forget(void *value)
 {
 	struct kept *k = value;
 	arena_done(&k->arena);
 	free(k);
 }
 
-int64_t search_believed_until(const struct search *l, const struct part *p)
+static int64_t search_believed_until(const struct search *l, const struct part *p)
 {
 	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
 }
@@ -379,7 +450,7 @@ static struct memo *memo_of(const struct search *l)
 	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
 }
 
-void search_remember(const struct search *l, const struct part *p)
+static void search_remember(const struct search *l, const struct part *p)
 {
 	struct kept *k = xcalloc(1, sizeof(*k));
 	if (l->stage == STAGE_GROUPS)
@@ -390,7 +461,7 @@ void search_remember(const struct search *l, const struct part *p)
 	         (struct memo_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
 }
 
-bool search_recall(struct search *l, struct part *p)
+static bool search_recall(struct search *l, struct part *p)
 {
 	int64_t until_ms;
 	if (l->stage == STAGE_USER)
@@ -467,7 +538,7 @@ static void name_secret(struct part *p, struct span name)
 	p->object = hex;
 }
 
-void search_plan_user(struct search *l)
+static void search_plan_user(struct search *l)
 {
 	name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
 }

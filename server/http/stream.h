@@ -14,6 +14,7 @@
  * thread; only handlers and these calls write, and `gone` never comes from within stream_put,
  * stream_end or stream_cut.
  */
+#include "k8s/cache/cached.h"
 #include "server/http/request.h"
 
 struct stream;
@@ -58,3 +59,17 @@ void stream_gone(struct request *r, bool late);
 void streams_cut(struct loop *l);
 /* Cut those of which clients have not taken the last words. */
 void streams_cut_ended(struct loop *l);
+
+/*
+ * Server-sent events as text (HTML Living Standard, section 9.2).  Pure; all append.
+ */
+/* How long clients are asked to wait before they come again. */
+#define SSE_RETRY "retry: 2000\n"
+#define SSE_PING  ": ping\n\n"
+
+/* `data`: one line.  id: from where to go on after this; 0: not said. */
+void sse_event(struct str *out, const char *event, int64_t id, struct span data);
+/* gone: {"name", "username"} of a job that was deleted. */
+void sse_gone(struct str *out, const struct cached *job);
+/* end: {"reason"}; static text. */
+void sse_end(struct str *out, const char *reason);

@@ -5,7 +5,6 @@
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
-#include "server/http/sse.h"
 #include "server/http/stream.h"
 #include "server/jobs/follower.h"
 #include "server/jobs/job_find.h"

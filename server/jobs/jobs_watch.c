@@ -15,7 +15,6 @@
 #include "server/http/handlers.h"
 #include "server/http/http_request.h"
 #include "server/http/query.h"
-#include "server/http/sse.h"
 #include "server/http/stream.h"
 #include "server/jobs/follower.h"
 #include "server/jobs/job_list.h"

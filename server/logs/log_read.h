@@ -1,5 +1,6 @@
 #pragma once
 /* From a task to the bytes of its log, as the API server gives them. */
+#include "base/str.h"
 #include "server/http/request.h"
 #include "server/logs/log_link.h"
 
@@ -33,3 +34,18 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done);
  * written.
  */
 void log_read(struct request *r, const struct log_link *l, bool follow);
+
+/*
+ * Messages of the kubelet in the place of a log.  The kubelet answers GET pods/log with 200 before
+ * it looks for the log; if there is none, its error is the body, and an error while a log is
+ * followed is appended to the log.  Such a message is one line without a newline.  Pure.
+ */
+enum { KUBELET_TEXT_MAX = 2048 };
+
+/* How many bytes of `text` cannot belong to such a message: its last line can, as far as it has
+ * come, unless `within`: text then begins within a line. */
+size_t kubelet_text_begins(struct span text, bool within);
+
+/* Is this last line of a log a message that there is no log?  It must name the pod's uid, which is
+ * part of the log's path, or the container's id ("" if it is not known). */
+bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);

@@ -73,19 +73,19 @@ struct claim {
 	struct span job;
 };
 
-struct claims {
+struct key_claims {
 	pthread_mutex_t lock;
 	struct claim *first; /* as many as there are submissions under way, which are bounded */
 };
 
-struct claims *claims_new(void)
+struct key_claims *key_claims_new(void)
 {
-	struct claims *c = xcalloc(1, sizeof(*c));
+	struct key_claims *c = xcalloc(1, sizeof(*c));
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
 	return c;
 }
 
-void claims_free(struct claims *c)
+void key_claims_free(struct key_claims *c)
 {
 	if (c)
 		(void)pthread_mutex_destroy(&c->lock); /* nobody holds it */
@@ -96,7 +96,7 @@ void claims_free(struct claims *c)
 static const char *claim_enter(struct submit *s, struct claim *mine)
 {
 	struct request *r = s->r;
-	struct claims *all = r->loop->server->claims;
+	struct key_claims *all = r->loop->server->claims;
 	const char *other = NULL;
 	(void)pthread_mutex_lock(&all->lock); /* a sound mutex does not fail */
 	for (const struct claim *c = all->first; c && !other; c = c->next)
@@ -118,7 +118,7 @@ static void claim_release(void *arg)
 {
 	struct submit *s = arg;
 	struct claim *c = TAKE(s->claim);
-	struct claims *all = s->r->loop->server->claims;
+	struct key_claims *all = s->r->loop->server->claims;
 	if (!c)
 		return;
 	(void)pthread_mutex_lock(&all->lock);

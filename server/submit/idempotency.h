@@ -7,11 +7,11 @@
  */
 #include "server/submit/submit.h"
 
-struct claims;
+struct key_claims;
 
 /* The keys of submissions under way at all loops.  Any thread. */
-struct claims *claims_new(void);
-void claims_free(struct claims *c); /* all are released before; NULL is nothing */
+struct key_claims *key_claims_new(void);
+void key_claims_free(struct key_claims *c); /* all are released before; NULL is nothing */
 
 /* Of a header: [!-~]{1,128} */
 bool idempotency_key_ok(struct span key);

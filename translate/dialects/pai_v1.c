@@ -8,9 +8,25 @@
 #include "base/chars.h"
 #include "base/enc.h"
 #include "translate/dialects/dollar.h"
-#include "translate/dialects/v1.h"
+#include "translate/dialects/reading.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
+
+/* What the files of the first generation share.  For translate/ only. */
+/* The environment of one role: jobEnvs, env of the job, env of the role; a later one wins. */
+static void v1_env_read(struct reading *r, struct role *role, const struct path *p,
+                        const struct node *n);
+
+/* dataDir, outputDir, codeDir with their $PAI_ names filled in. */
+static void v1_directories_read(struct reading *r);
+
+/* What stands before every command: HOST_LIST by number of the role, and the code. */
+static struct span v1_command_prefix(struct reading *r);
+
+/* min_failed and min_succeeded of all roles, out of their own and
+ * killAllOnCompletedTaskNumber.  Those that a role does not give are V1_NOT_GIVEN. */
+enum { V1_NOT_GIVEN = INT32_MIN };
+static void v1_completion_done(struct reading *r);
 
 static const struct int_field RETRIES = { "retryCount", -2, INT32_MAX, 0 };
 static const struct int_field CPU = { "cpuNumber", 1, INT32_MAX, 1 };
@@ -304,7 +320,7 @@ static void count_per_role(struct job *job)
 	}
 }
 
-void v1_completion_done(struct reading *r)
+static void v1_completion_done(struct reading *r)
 {
 	static const struct int_field K = { "killAllOnCompletedTaskNumber", 0, INT32_MAX, 0 };
 	struct job *job = r->job;
@@ -582,7 +598,8 @@ static void add_map(struct env_reader *e, const struct path *p, const struct nod
 	}
 }
 
-void v1_env_read(struct reading *r, struct role *role, const struct path *p, const struct node *n)
+static void v1_env_read(struct reading *r, struct role *role, const struct path *p,
+                        const struct node *n)
 {
 	struct path paths[SOURCES] = {
 		PATH_KEY(NULL, SPAN("jobEnvs")),
@@ -686,7 +703,7 @@ static struct span read_directory(struct reading *r, const char *key)
 	return text;
 }
 
-void v1_directories_read(struct reading *r)
+static void v1_directories_read(struct reading *r)
 {
 	r->job->data_dir = read_directory(r, "dataDir");
 	r->job->output_dir = read_directory(r, "outputDir");
@@ -709,7 +726,7 @@ static bool is_named(const struct job *job, const char *number)
 	return false;
 }
 
-struct span v1_command_prefix(struct reading *r)
+static struct span v1_command_prefix(struct reading *r)
 {
 	const struct job *job = r->job;
 	STR_AUTO out = STR_INIT(r->set->max_command);

@@ -1,5 +1,5 @@
 /* The end of the output, against a model that keeps everything. */
-#include "runtime-assets/run/tail.h"
+#include "runtime-assets/run/logs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/sse.h"
+#include "server/http/stream.h"
 
 static void test_sse_event(void **state)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/enc.h"
-#include "server/jobs/job_id.h"
+#include "server/jobs/job_find.h"
 
 static struct arena A;
 

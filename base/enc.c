@@ -1,4 +1,4 @@
-/* Small standard encodings, but for MD5 (md5.c) and base64 (base64.c); see enc.h. */
+/* Small standard encodings, but for MD5 (crypto/md5.c); see enc.h. */
 #include "base/enc.h"
 
 #include <assert.h>

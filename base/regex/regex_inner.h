@@ -1,8 +1,8 @@
 #pragma once
 /*
  * What the parts of the regular expressions agree on: sets of characters (regex_runes.c), the tree
- * of a pattern (regex_parse.c, regex_chars.c), programs (regex_program.c), how they run
- * (regex_run.c), and what can be looked for first (regex_literal.c).
+ * of a pattern (regex_parse.c), programs and what can be looked for first (regex_program.c), and
+ * how they run (regex_run.c).
  */
 #include "base/regex/regex.h"
 

@@ -3,10 +3,6 @@
 #include "base/enc.h"
 #include "base/regex/regex_inner.h"
 
-/*
- * The reading of patterns, of which regex_chars.c has the parts about single characters and their
- * classes, and regex_parse.c the rest.
- */
 enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
 
 enum { COUNT_MAX = 1000 };

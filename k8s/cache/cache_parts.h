@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Between cache.c and cache_inbox.c: who is told what has changed.
+ * The listeners of a cache: the inboxes that hear of changes.  Private to cache.c.
  */
 #include <pthread.h>
 

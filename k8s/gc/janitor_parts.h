@@ -1,8 +1,7 @@
 #pragma once
 /*
- * The parts of the janitor: janitor.c has the rounds and what both kinds share,
- * janitor_frameworks.c and janitor_classes.c what is done about each.  One request at a time, each
- * answered by the function that says what comes next.  Private to these three.
+ * The inside of the janitor.  One request at a time, each answered by the function that says what
+ * comes next.  Private to janitor.c and its benchmark.
  */
 #include "k8s/gc/janitor.h"
 #include "k8s/gc/leftover.h"

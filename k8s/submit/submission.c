@@ -2,8 +2,7 @@
  * The creation of a job as a state machine; see submission.h.
  *
  * Its phases are the things that can be under way, and TABLE, near the end, says
- * for each of them what to do after each outcome.  Read that first.  The requests
- * themselves are in submission_send.c, the way back in submission_undo.c.
+ * for each of them what to do after each outcome.  Read that first.
  *
  * The rule behind it: what is made first (the Framework) owns all that is made later, so
  * removing it removes everything; and nothing runs before the last step.
@@ -21,10 +20,6 @@
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
-/*
- * The parts of a submission: submission.c has the way forward and the table of what to do when,
- * submission_send.c the requests, submission_undo.c the way back.  Private to these three.
- */
 enum {
 	SETTLE_MS = 5000, /* after the deadline, to find out or to clean up */
 	PAUSE_MS = 500,   /* between two looks */
@@ -75,7 +70,7 @@ struct submission {
 /* What a store answered in a phase is given to one of these. */
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
 
-/* ---- requests, about the object of the current step; submission_send.c ---------------- */
+/* ---- requests, about the object of the current step ---- */
 
 static const struct object *submission_object(const struct submission *b);
 static void submission_post(struct submission *b, int64_t not_before_ms);
@@ -87,7 +82,7 @@ static void submission_patch(struct submission *b, int64_t not_before_ms);
 /* The end: calls back with b->e, and frees b. */
 static void submission_finish(struct submission *b);
 
-/* ---- the way back; submission_undo.c -------------------------------------------------- */
+/* ---- the way back ---- */
 
 /* Remove what was made, then finish.  b->e says why. */
 static void submission_roll_back(struct submission *b);

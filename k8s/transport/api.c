@@ -1,6 +1,6 @@
 /*
  * The store that is an API server: libcurl's multi interface on an epoll of its own,
- * which the loop watches as one descriptor.  What an answer means stands in verdict.c.
+ * which the loop watches as one descriptor.  What an answer means stands in reply.c.
  */
 #include <assert.h>
 #include <errno.h>

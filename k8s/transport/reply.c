@@ -312,7 +312,7 @@ enum weather result_weather(const struct transfer *t, CURLcode result, const str
 }
 
 /*
- * The rules by which an answer, or the lack of one, is read; see verdict.h.
+ * The rules by which an answer, or the lack of one, is read.
  *
  *	no answer, not all of it sent     not executed: again
  *	no answer, all of it sent         may have been executed; also 500, 502, 504

@@ -5,7 +5,7 @@
 #include "base/regex/regex.h"
 #include "runtime-assets/exit/exit.h"
 
-/* ---- logtext.c: logs as texts --------------------------------------------------------- */
+/* ---- excerpt.c: logs as texts --------------------------------------------------------- */
 
 enum { LOG_WINDOW = 64 << 10 };
 

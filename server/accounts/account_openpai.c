@@ -12,8 +12,7 @@
 #include "server/log.h"
 #include "translate/names.h"
 
-/* A look-up of a user in an OpenPAI cluster: private to account_openpai.c, which asks, and to
- * account_stages.c, which knows what to ask for and what the answers mean. */
+/* A look-up of a user in an OpenPAI cluster, in stages. */
 enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
 
 struct waiter {

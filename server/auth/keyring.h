@@ -40,12 +40,12 @@ int keyring_read_file(struct keyring *k, const char *path, bool secret, struct s
                       struct err *e);
 
 /* Read the file of issuers and their keys into a keyring.  -1 and *e: 400, with the place in that
- * file.  issuers.c */
+ * file. */
 int issuers_read(struct keyring *k, const char *file, struct err *e);
 
 /* Fill in an issuer's keys out of a file's text, PEM (one) or JWKS: those that fit its algorithm.
- * -1 and *e (400): a private key, none that fits, RSA of less than 2048 bits.  public_keys.c */
+ * -1 and *e (400): a private key, none that fits, RSA of less than 2048 bits. */
 int public_keys_read(struct span text, struct arena *a, struct token_issuer *i, struct err *e);
 
-/* Unpadded base64url, strictly; the bytes live in the arena.  0 or -1.  claims.c */
+/* Unpadded base64url, strictly; the bytes live in the arena.  0 or -1.  In token.c. */
 int base64url_decode(struct arena *a, struct span text, struct span *bytes);

@@ -20,8 +20,8 @@ enum { AHEAD_S = 300, ID_BYTES = 12 };
 /*
  * The only caller of jwt_decode.  libjwt lets the token choose: it takes `none` if there is no key,
  * HS384 with a key that is for HS256, and HS256 with the text of a public key.  So there is always
- * a key here, `alg` is what our configuration says, and is compared before (claims.c reads the
- * header) and after.
+ * a key here, `alg` is what our configuration says, and is compared before (claims_read, below,
+ * reads the header) and after.
  */
 static const char *check_signature(const struct claims *c, struct span key, jwt_alg_t alg)
 {

@@ -44,7 +44,7 @@ struct delivery {
 	const char *node_query; /* NULL: pods go to any node */
 	struct object program;  /* the ConfigMap; name is NULL if there is none to make */
 	bool forbidden;         /* making it is; then it must be seen to be there */
-	struct str ca;          /* the ConfigMap of output_ca.h; empty: none */
+	struct str ca;          /* the ConfigMap of --output-ca; empty: none */
 	bool stopping;
 };
 

@@ -2,7 +2,7 @@
 /*
  * Keeps the last state of an attempt of a job when the next one has begun: FrameworkController
  * overwrites it.  Each becomes an immutable ConfigMap FRAMEWORK-attempt-N, owned by the Framework,
- * with the attemptStatus in it, compressed (history_text.h); at most --history of a job, the oldest
+ * with the attemptStatus in it, compressed; at most --history of a job, the oldest
  * goes.  As good as it can be had: what happens while no server runs is not kept.  Several servers
  * may do the same at once: the first one wins.
  *

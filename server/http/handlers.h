@@ -29,7 +29,7 @@ void attempt_get(struct request *r);
 void jobs_watch(struct request *r);
 void job_watch(struct request *r);
 
-/* job_config.c */
+/* jobs.c */
 void config_get(struct request *r);
 void ssh_get(struct request *r);
 
@@ -71,7 +71,7 @@ void alerts_get(struct request *r);
 void nodes_get(struct request *r);
 void pods_get(struct request *r);
 
-/* clusters.c */
+/* groups.c */
 void clusters_get(struct request *r);
 void cluster_get(struct request *r);
 void skus_get(struct request *r);

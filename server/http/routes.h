@@ -14,7 +14,7 @@
  * --compat openpai sends no token, and r->who is NULL; a task's pod (uploads.h). */
 enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1, AUTH_POD };
 /* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
- * as JSON or as a form (fields.h); or the output of a task. */
+ * as JSON or as a form (query.h); or the output of a task. */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
 
 /* What it answers when all is well, and which refusals are its own: openapi.c has a row for each.

@@ -1,4 +1,3 @@
-/* See job_find.h.  What a path calls a job is read by job_id.c. */
 #include "server/jobs/job_find.h"
 
 #include "base/clock.h"

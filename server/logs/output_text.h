@@ -35,7 +35,7 @@ struct output_facts {
 };
 
 /* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", and "FRAMEWORK-output": the index of all of a job
- * (output_index.h). */
+ * (output_index_write). */
 char *output_name(struct arena *a, const struct output_id *id);
 char *output_index_name(struct arena *a, const char *framework);
 

@@ -8,7 +8,7 @@
  * TOKEN is a service account's of the audience rest-lit-output, bound to the pod; a TokenReview
  *says whether it is good, and of which pod.  The pod must be the one that the status of its
  *Framework names, by uid.  What is kept is an immutable ConfigMap of the Framework (output_text.h),
- *one for each pod; the outputs of a job together have a bound (output_index.h).
+ *one for each pod; the outputs of a job together have a bound (output_text.h).
  *
  * All of it belongs to one loop, which has its own thread, listener and store: uploads cannot be in
  * the way of other requests.

@@ -1,5 +1,5 @@
 #pragma once
-/* What people.c and clusters.c share. */
+/* What people.c and groups.c share. */
 #include "server/http/request.h"
 
 /* Send the list or object that the reply's body holds; 500 if it did not fit. */
@@ -7,6 +7,6 @@ void people_send(struct request *r);
 /* Are there accounts to ask?  Else the request is answered: the loop may be on its way out. */
 bool people_ready(struct request *r);
 
-/* clusters.c: the virtual clusters that an account may use, for being shown; NULL: those that there
+/* groups.c: the virtual clusters that an account may use, for being shown; NULL: those that there
  * are.  How many; *out lives in the request's arena. */
 size_t clusters_of(struct request *r, const struct account *a, struct span **out);

@@ -163,8 +163,9 @@ def tf_demo(cluster, framework, addresses, host, label):
 
 
 def submit(cluster, *arguments):
-    # Ports that no client's end is given.
-    with Server("--port-start", "10000", "--port-end", "19000", "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
+    # Ports that no client's end is given, and no run of these tests beside this one has.
+    ports = 10000 + os.getpid() % 90 * 100
+    with Server("--port-start", str(ports), "--port-end", str(ports + 100), "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
                 cluster.settings["TOKEN_FILE"], *arguments) as server:
         with open(os.path.join(TOP, "examples/tfDemo.json"), "rb") as f:
             reply = server.submit(f.read(), {"Content-Type": "application/json"}, "/api/v1/jobs")

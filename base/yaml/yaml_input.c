@@ -45,7 +45,6 @@ struct span text_without_breaks(struct span text, struct arena *a)
 
 void parser_open(yaml_parser_t *p, struct span text)
 {
-	yaml_heap_open();
 	if (!yaml_parser_initialize(p))
 		abort();
 	yaml_parser_set_encoding(p, YAML_UTF8_ENCODING);
@@ -55,7 +54,6 @@ void parser_open(yaml_parser_t *p, struct span text)
 void parser_close(yaml_parser_t *p)
 {
 	yaml_parser_delete(p);
-	yaml_heap_close();
 }
 
 /* As explicit_bzero; most scalars are so short that calling it costs more. */

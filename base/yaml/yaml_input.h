@@ -27,7 +27,3 @@ void parser_close(yaml_parser_t *p);
 /* libyaml frees its buffers and events with what was read still in them: n bytes at most. */
 void parser_wipe(yaml_parser_t *p, size_t n);
 void event_wipe(const yaml_event_t *ev);
-
-/* Between these two libyaml's memory is kept for its next scalar, in this thread; they nest. */
-void yaml_heap_open(void);
-void yaml_heap_close(void);

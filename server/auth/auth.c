@@ -101,12 +101,17 @@ static void drop_account(void *account)
 	account_drop(account);
 }
 
-static void account_known(const struct asker *q, struct account *a)
+void auth_set_account(struct request *r, struct account *a)
 {
-	struct request *r = q->r;
 	r->who = a;
 	r->user = a->name;
 	request_on_end(r, drop_account, a);
+}
+
+static void account_known(const struct asker *q, struct account *a)
+{
+	struct request *r = q->r;
+	auth_set_account(r, a);
 	if (q->reviewed && a->admin)
 		refuse(r, "a service account may not be an admin");
 	else if (r->application && r->route->auth == AUTH_PERSON)

@@ -24,6 +24,9 @@ void auth_free(struct auth *a);
  */
 bool auth_begin(struct request *r);
 
+/* The request is this account's.  Takes over a reference, until r ends. */
+void auth_set_account(struct request *r, struct account *a);
+
 /* The token of a request, from its header, which is wiped, into r->token; *c: what else it said.
  * false: there is none, and r has been answered 401. */
 bool auth_take_token(struct request *r, struct credentials *c);
@@ -41,7 +44,8 @@ bool auth_holds(const struct request *r, uint64_t mark);
  * believe it for --token-cache seconds at most. */
 void auth_forget(struct loop *l, const char *token_id);
 
-/* What an Authorization header says.  Pure. */
+/* ---- what an Authorization header says: pure ---- */
+
 /* The longest header that is read: a token of TOKEN_MAX bytes, and a name, in base64. */
 enum { CREDENTIALS_MAX = 12288 };
 

@@ -98,11 +98,12 @@ static void give_token(struct signin *s)
 static void account_came(void *arg, struct account *a, const struct err *e)
 {
 	struct signin *s = arg;
-	s->r->who = a;
-	if (a)
-		give_token(s);
-	else
+	if (!a) {
 		answer_error(s->r, e);
+		return;
+	}
+	auth_set_account(s->r, a);
+	give_token(s);
 }
 
 static void find_account(struct signin *s)

@@ -99,6 +99,8 @@ def login_gives_a_token_that_is_stored(check):
         check.equal("each under a key of its own", len(c.stored()), 10)
         root = c.login("root", "root-password")
         check.equal("an admin", root.json and root.json["admin"], True)
+        line = json.loads(c.server.logged(lambda line: "/authn/basic/login" in line and '"status":200' in line)[0])
+        check.equal("the log says who logged in", line.get("user"), "alice")
 
 
 def login_says_what_openpai_says_of_github(check):

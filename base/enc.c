@@ -256,7 +256,7 @@ bool utf8_plain(struct span text)
 }
 
 /*
- * Base64; see enc.h.  Secrets pass through here, so neither a branch nor an index depends on
+ * Base64.  Secrets pass through here, so neither a branch nor an index depends on
  * what is encoded or decoded: how long it takes says how much it was, and nothing else.
  */
 

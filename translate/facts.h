@@ -64,7 +64,6 @@ bool facts_file_is_secret(const struct facts_file *f);
  * cluster, it would be read by nobody. */
 const struct member *facts_file_members(const struct facts_file *f);
 
-/* Times in text.  Pure. */
 /* 2026-11-20T10:25:38.123Z, of this form and no other (a schema has seen to that), as milliseconds
  * since 1970; whole seconds, which are enough for what it is used for. */
 int64_t when_ms(struct span time);

@@ -17,6 +17,7 @@ bool plain_is_date(struct span t);
 /* A number that is in the document: NODE_INT if it has no fraction and is within 2^53. */
 void node_set_number(struct node *n, double v);
 
-/* How a scalar was written; see enum spelling.  For the readers of documents. */
+/* ---- how a scalar was written: enum spelling ---- */
+
 /* Mark a scalar without quotes by the text that it was read from. */
 void spelling_mark(struct node *n, struct span text);

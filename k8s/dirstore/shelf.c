@@ -62,7 +62,6 @@ static const char *text_of(const json_t *object, const char *key);
 
 static void put_json(struct str *out, const json_t *j, size_t flags);
 /* Its metadata alone; new reference. */
-static json_t *metadata_of(const json_t *object);
 
 /* Answer with a Status; returns the fault. */
 enum fault refuse(struct work *w, enum fault fault, const char *what);

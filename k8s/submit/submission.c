@@ -76,7 +76,6 @@ static const struct object *submission_object(const struct submission *b);
 static void submission_post(struct submission *b, int64_t not_before_ms);
 static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms);
 static void submission_replace(struct submission *b); /* DELETE of b->old_uid */
-static void submission_remove(struct submission *b);  /* DELETE of what was made in this step */
 /* Goes back to the Framework, and starts it. */
 static void submission_patch(struct submission *b, int64_t not_before_ms);
 /* The end: calls back with b->e, and frees b. */

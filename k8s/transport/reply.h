@@ -49,7 +49,8 @@ const char *reply_mark(const json_t *object, const char *mark);
 /* The object carries this submission id. */
 bool reply_is_ours(struct span body, const char *submission_id);
 
-/* What libcurl and the answer say about a transfer that has ended.  Private to k8s/. */
+/* ---- what libcurl and the answer say of a transfer that has ended ---- */
+
 /* `just_connected` says only that a connection was made for this. */
 struct exchange result_exchange(const struct transfer *t, CURLcode result, const json_t *answer);
 bool result_connected(const struct transfer *t);
@@ -68,7 +69,8 @@ void result_message(struct str *out, const struct transfer *t, CURLcode result,
 /* The same in short and in static text, which lives on while a request waits to be tried again. */
 const char *result_reason(CURLcode result, int status);
 
-/* What an exchange with the API server came to.  Pure; private to k8s/. */
+/* ---- what an exchange with the API server came to: pure ---- */
+
 /* How one HTTP exchange went. */
 struct exchange {
 	bool complete;        /* libcurl got a whole answer */

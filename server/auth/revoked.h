@@ -30,7 +30,6 @@ bool revoked_since(struct revoked *r, uint64_t count, const char *id);
 void revoked_hear(struct revoked *r, uint64_t *seen, void (*forget)(void *arg, const char *id),
                   void *arg);
 
-/* Tokens that shall not be good any more. */
 /*
  * Revoke a token, which token_read has found good, on behalf of a request: it is taken out of its
  * user's Secret, or put on the deny list.  This loop forgets it at once; other loops and servers

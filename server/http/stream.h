@@ -51,7 +51,8 @@ void stream_cut(struct stream *s);
 /* In `last`: "lifetime", "shutdown" (the server's), or "token" (is good no more). */
 const char *stream_why(const struct stream *s);
 
-/* Of streams (stream.h), for those who end requests and loops. */
+/* ---- for the ends of requests and loops ---- */
+
 /* r is over, and so is its stream, if it has one.  late: for its client took nothing for too long.
  */
 void stream_gone(struct request *r, bool late);
@@ -60,9 +61,8 @@ void streams_cut(struct loop *l);
 /* Cut those of which clients have not taken the last words. */
 void streams_cut_ended(struct loop *l);
 
-/*
- * Server-sent events as text (HTML Living Standard, section 9.2).  Pure; all append.
- */
+/* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append ---- */
+
 /* How long clients are asked to wait before they come again. */
 #define SSE_RETRY "retry: 2000\n"
 #define SSE_PING  ": ping\n\n"

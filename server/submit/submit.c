@@ -158,9 +158,22 @@ static void tried(struct submit *s)
 struct plan {
 	struct submit *s;
 	struct objects *objects;
-	struct submission_options *options;
 	struct submission_made made;
 };
+
+/* What was just made is known at once, on all loops: the next request may ask for it, and the watch
+ * (follow.h) may be later. */
+static void submit_note(const struct server *s, const struct object *framework,
+                        const struct submission_made *made)
+{
+	const struct cached_made added = { made->uid, made->version, made->created };
+	/* A directory has told of it already; and what nobody has named, the watch will tell of. */
+	if (s->local || !made->uid[0])
+		return;
+	struct cached *c = cached_new_made(framework->body, &added);
+	if (c)
+		cache_note(s->cache, c);
+}
 
 static void submitted(void *arg, const struct err *e, bool again)
 {
@@ -311,7 +324,7 @@ static int start(struct submit *s, struct err *e)
 	options->dry_run = s->dry_run != DRY_RUN_NO;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
-	*plan = (struct plan){ .s = s, .objects = objects, .options = options };
+	*plan = (struct plan){ .s = s, .objects = objects };
 	options->made = &plan->made;
 	hold(s);
 	if (s->dry_run == DRY_RUN_HERE) {
@@ -369,16 +382,4 @@ void submit_v2(struct request *r)
 void submit_v1(struct request *r)
 {
 	submit(r, DIALECT_AUTO);
-}
-
-void submit_note(const struct server *s, const struct object *framework,
-                 const struct submission_made *made)
-{
-	const struct cached_made added = { made->uid, made->version, made->created };
-	/* A directory has told of it already; and what nobody has named, the watch will tell of. */
-	if (s->local || !made->uid[0])
-		return;
-	struct cached *c = cached_new_made(framework->body, &added);
-	if (c)
-		cache_note(s->cache, c);
 }

@@ -28,8 +28,3 @@ struct submit {
 	struct objects *shown; /* by a dry run */
 	size_t held;           /* bytes that the store, or the loop of a dry run, was told of */
 };
-
-/* What was just made is known at once, on all loops: the next request may ask for it, and the watch
- * (follow.h) may be later. */
-void submit_note(const struct server *s, const struct object *framework,
-                 const struct submission_made *made);

@@ -107,11 +107,14 @@ class Place:
 
     def link(self, name="all", query="", path=None):
         """As a portal: the uri of one of the locations."""
-        wait_until(lambda: self.ask(path, query=query).status != 503)  # a short --deadline
-        reply = self.ask(path, query=query)
-        found = {l["name"]: l["uri"] for l in (reply.json or {}).get("locations", [])}
-        if name not in found:
-            raise RuntimeError(f"no {name} in {reply}")
+        found = {}
+
+        def offered():
+            found["reply"] = reply = self.ask(path, query=query)  # 503 at first: a short --deadline
+            found.update((l["name"], l["uri"]) for l in (reply.json or {}).get("locations", []))
+            return name in found
+        if not wait_until(offered):
+            raise RuntimeError(f"no {name} in {found['reply']}")
         return found[name]
 
     def open(self, path, headers=None, receive=None):

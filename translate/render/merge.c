@@ -90,9 +90,6 @@ static int adopt(const struct merge *m, struct span key, const struct node *n, s
 	return 0;
 }
 
-static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
-                      struct node *out);
-
 static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
                      struct node *out);
 

@@ -345,6 +345,7 @@ def failed_tasks_first(check):
         check.ok("the first is whole", wait_until(lambda: p.ask(p.path(index=6)).status == 200) and
                  p.read(p.link("stderr", path=p.path(index=6)))[2] == noise(40000, 6))
         p.end(7)
+        check.ok("the second has ended", wait_until(lambda: "dropped" in (p.ask(p.path(index=7)).json or {})))
         cut = p.read(p.link("stderr", path=p.path(index=7)))[2]
         check.ok("the second is its end", 1000 < len(cut) < 30000 and noise(60000, 7).endswith(cut), len(cut))
         check.equal("and says what is missing", p.ask(p.path(index=7)).json["dropped"], 60000 - len(cut))

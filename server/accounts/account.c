@@ -177,7 +177,7 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	all->source = s;
 	all->generation = atomic_load(&s->generation);
 	all->policy = hold_policy(s);
-	all->known = memo_new(KEPT_LIMITS, drop_known);
+	all->known = ttl_cache_new(KEPT_LIMITS, drop_known);
 	if (s->openpai) {
 		assert(store);
 		all->searches = searches_new(all, store);
@@ -192,7 +192,7 @@ void accounts_free(struct accounts *all)
 		return;
 	searches_free(all->searches);
 	password_asks_free(all->passwords);
-	memo_free(all->known);
+	ttl_cache_free(all->known);
 	policy_drop(all->policy);
 	free(all);
 }
@@ -200,8 +200,8 @@ void accounts_free(struct accounts *all)
 void account_remember(struct accounts *all, struct account *a, int64_t until_ms)
 {
 	account_hold(a);
-	memo_put(all->known, span_of(a->name), a,
-	         (struct memo_terms){ until_ms, sizeof(*a) + a->arena.used });
+	ttl_cache_put(all->known, span_of(a->name), a,
+	              (struct ttl_cache_terms){ until_ms, sizeof(*a) + a->arena.used });
 }
 
 /* The file was read again: what was made from the old one is not believed any more. */
@@ -213,7 +213,7 @@ static void look_at_policy(struct accounts *all)
 	all->generation = now;
 	policy_drop(all->policy);
 	all->policy = hold_policy(all->source);
-	memo_clear(all->known);
+	ttl_cache_clear(all->known);
 	if (all->searches)
 		searches_forget(all->searches);
 }
@@ -255,7 +255,7 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
                              void *arg, struct err *e)
 {
 	look_at_policy(all);
-	struct account *a = memo_get(all->known, span_of(name), clock_ms(), NULL);
+	struct account *a = ttl_cache_get(all->known, span_of(name), clock_ms(), NULL);
 	if (a)
 		account_hold(a);
 	else if (!all->searches)

@@ -5,11 +5,11 @@
 
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/memo.h"
 #include "server/options.h"
+#include "server/ttl_cache.h"
 
 /* What a loop remembers: of accounts, of groups, and of storages. */
-#define KEPT_LIMITS ((struct memo_limits){ 4096, 32u << 20 })
+#define KEPT_LIMITS ((struct ttl_cache_limits){ 4096, 32u << 20 })
 
 enum {
 	SEEN_MAX = 1024, /* virtual clusters that groups of a cluster have named */
@@ -37,7 +37,7 @@ struct accounts {
 	struct account_source *source;
 	struct policy *policy; /* held */
 	unsigned generation;
-	struct memo *known;        /* by user: struct account */
+	struct ttl_cache *known;   /* by user: struct account */
 	struct searches *searches; /* --users=openpai, else NULL; so is the next */
 	struct password_asks *passwords;
 };

@@ -54,8 +54,8 @@ struct search {
 struct searches {
 	struct accounts *all;
 	struct store *store;
-	struct memo *groups, *storages; /* struct kept */
-	struct search *head, **last;    /* by age */
+	struct ttl_cache *groups, *storages; /* struct kept */
+	struct search *head, **last;         /* by age */
 	size_t active, waiting;
 	bool closing;
 };
@@ -300,8 +300,8 @@ struct searches *searches_new(struct accounts *all, struct store *store)
 	in->all = all;
 	in->store = store;
 	in->last = &in->head;
-	in->groups = memo_new(KEPT_LIMITS, search_forget);
-	in->storages = memo_new(KEPT_LIMITS, search_forget);
+	in->groups = ttl_cache_new(KEPT_LIMITS, search_forget);
+	in->storages = ttl_cache_new(KEPT_LIMITS, search_forget);
 	return in;
 }
 
@@ -348,8 +348,8 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 
 void searches_forget(struct searches *in)
 {
-	memo_clear(in->groups);
-	memo_clear(in->storages);
+	ttl_cache_clear(in->groups);
+	ttl_cache_clear(in->storages);
 	for (struct search *l = in->head; l; l = l->next)
 		l->until_ms = 0;
 }
@@ -370,8 +370,8 @@ void searches_free(struct searches *in)
 		if (!l->pending)
 			free_search(l);
 	}
-	memo_free(in->groups);
-	memo_free(in->storages);
+	ttl_cache_free(in->groups);
+	ttl_cache_free(in->storages);
 	free(in);
 }
 
@@ -444,7 +444,7 @@ static int64_t search_believed_until(const struct search *l, const struct part *
 	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
 }
 
-static struct memo *memo_of(const struct search *l)
+static struct ttl_cache *ttl_cache_of(const struct search *l)
 {
 	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
 }
@@ -456,8 +456,9 @@ static void search_remember(const struct search *l, const struct part *p)
 		copy_group(&k->arena, &k->group, &p->group);
 	else
 		copy_storage(&k->arena, &k->storage, &p->storage);
-	memo_put(memo_of(l), p->name, k,
-	         (struct memo_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
+	ttl_cache_put(
+	    ttl_cache_of(l), p->name, k,
+	    (struct ttl_cache_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
 }
 
 static bool search_recall(struct search *l, struct part *p)
@@ -465,7 +466,7 @@ static bool search_recall(struct search *l, struct part *p)
 	int64_t until_ms;
 	if (l->stage == STAGE_USER)
 		return false;
-	const struct kept *k = memo_get(memo_of(l), p->name, clock_ms(), &until_ms);
+	const struct kept *k = ttl_cache_get(ttl_cache_of(l), p->name, clock_ms(), &until_ms);
 	if (!k)
 		return false;
 	if (l->stage == STAGE_GROUPS)

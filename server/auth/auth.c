@@ -103,7 +103,7 @@ static void drop_account(void *account)
 
 void auth_set_account(struct request *r, struct account *a)
 {
-	r->who = a;
+	r->principal = a;
 	r->user = a->name;
 	request_on_end(r, drop_account, a);
 }
@@ -241,7 +241,7 @@ static void looked_up(void *arg, enum finding f, const struct reviewed *who, con
 			refuse(r, reason);
 		else
 			decide(q, &p->b);
-		if (!r->answered && r->who)
+		if (!r->answered && r->principal)
 			intake_known(r);
 	}
 	pending_remove(p);

@@ -18,9 +18,9 @@ struct auth *auth_new(struct loop *l);
 void auth_free(struct auth *a);
 
 /*
- * Before the body of a request is taken: find out who sends it.  true: r->who is set, or r has been
- * answered (401 UnauthorizedUserError, 503 UnavailableError).  false: it waits; it will be
- * answered, or r->who will be set and intake_known(r) called.
+ * Before the body of a request is taken: find out who sends it.  true: r->principal is set, or r
+ * has been answered (401 UnauthorizedUserError, 503 UnavailableError).  false: it waits; it will be
+ * answered, or r->principal will be set and intake_known(r) called.
  */
 bool auth_begin(struct request *r);
 

@@ -427,7 +427,7 @@ void stored_deny(struct request *r, const struct token *t, int64_t exp_s, stored
 	c->name = list + n + (list[n] != '\0');
 	c->denied = true;
 	c->user = t->user;
-	c->shared = !r->who->admin;
+	c->shared = !r->principal->admin;
 	c->key = arena_dup(&r->arena, span_of(t->id));
 	c->value = span_of(
 	    arena_printf(&r->arena, "%lld %s", exp_s < 0 ? 0LL : (long long)exp_s, t->user));

@@ -41,14 +41,14 @@ void token_check_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	str_puts(out, "{\"username\":");
-	str_json(out, span_of(r->who->name));
+	str_json(out, span_of(r->principal->name));
 	str_puts(out, r->application ? ",\"application\":true" : ",\"application\":false");
 	str_puts(out, ",\"jobSpecific\":false,\"encodedFrameworkName\":\"\"");
 	if (r->token && r->token_iat_s >= 0)
 		str_printf(out, ",\"iat\":%lld", (long long)r->token_iat_s);
 	if (r->token && r->token_exp_s >= 0)
 		str_printf(out, ",\"exp\":%lld", (long long)r->token_exp_s);
-	str_puts(out, r->who->admin ? ",\"admin\":true}\n" : ",\"admin\":false}\n");
+	str_puts(out, r->principal->admin ? ",\"admin\":true}\n" : ",\"admin\":false}\n");
 	answer_body(r);
 }
 
@@ -78,7 +78,7 @@ void tokens_get(struct request *r)
 	/* Where none are stored, one is known. */
 	struct span own = span_of(r->token);
 	if (is_stored(r))
-		stored_list(r, r->who->name, listed);
+		stored_list(r, r->principal->name, listed);
 	else
 		listed(r, &own, 1, &(struct err){ 0 });
 }
@@ -150,10 +150,10 @@ void application_post(struct request *r)
 	if (without_tokens(r))
 		return;
 	bool good = read_wish(r, w, &e) == 0 &&
-	            token_make(keyring_of(r->loop), r->who->name, true, (int64_t)time(NULL),
+	            token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
 	                       w->lifetime_s, &w->token, &e) == 0;
 	if (good && is_stored(r))
-		stored_add(r, r->who->name, str_view(&w->token), w->name, made);
+		stored_add(r, r->principal->name, str_view(&w->token), w->name, made);
 	else
 		made(r, &e);
 }
@@ -204,7 +204,7 @@ void token_delete(struct request *r)
 		              "what shall be revoked is no token that is good here");
 		return;
 	}
-	if (!r->who->admin && t.user && strcmp(t.user, r->who->name) != 0)
+	if (!r->principal->admin && t.user && strcmp(t.user, r->principal->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is somebody else's token");
 	else
 		token_revoke(r, r->args[0], &t, revoked);

@@ -40,8 +40,9 @@ struct loop_hooks {
 	void (*stop)(struct loop *l);
 	/* All requests have ended; also after an `open` that failed, and without `stop`. */
 	void (*close)(struct loop *l);
-	/* Before the body of a request is taken: finds out who sends it.  true: r->who is set, or r
-	 * has been answered.  false: r waits; it will be answered, or intake_known(r) called. */
+	/* Before the body of a request is taken: finds out who sends it.  true: r->principal is
+	 * set, or r has been answered.  false: r waits; it will be answered, or intake_known(r)
+	 * called. */
 	bool (*identify)(struct request *r);
 	/* For requests that last: was a token good all the time since `mark` was taken? */
 	uint64_t (*mark)(const struct loop *l);

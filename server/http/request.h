@@ -74,9 +74,9 @@ struct request {
 	struct peer client;
 	char peer[PEER_TEXT];    /* the same, as text */
 	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL: pages may not read this */
-	/* Who asks (auth.h); NULL on routes for anyone, and until it is known.  `user` is the name
-	 * of the account. */
-	struct account *who;
+	/* The account that sends the request (auth.h); NULL on routes without authentication, and
+	 * until it is known.  `user` is its name. */
+	struct account *principal;
 	const char *user;
 	const char *why;   /* it was refused, for the log only: of a 401, or of any 5xx */
 	bool application;  /* by an application token, or one that counts as such */

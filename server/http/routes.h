@@ -11,7 +11,7 @@
 
 /* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
  * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
- * --compat openpai sends no token, and r->who is NULL; a task's pod (uploads.h). */
+ * --compat openpai sends no token, and r->principal is NULL; a task's pod (uploads.h). */
 enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1, AUTH_POD };
 /* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
  * as JSON or as a form (query.h); or the output of a task. */

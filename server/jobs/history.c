@@ -57,7 +57,7 @@ void history_get(struct request *r, const struct cached *job, int64_t attempt, h
 			  .kind = KIND_CONFIGMAP,
 			  .name = history_name(&r->arena, job->name, attempt),
 			  .whole = true,
-			  .user = r->who ? r->who->name : NULL,
+			  .user = r->principal ? r->principal->name : NULL,
 			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = got,
 			  .arg = k,

@@ -61,7 +61,7 @@ static void send(struct change *c, struct store_request q)
 {
 	q.kind = KIND_FRAMEWORK;
 	q.name = c->job->name;
-	q.user = c->r->who->name;
+	q.user = c->r->principal->name;
 	q.deadline_ms = c->deadline_ms;
 	q.arg = c;
 	store_request(c->r->loop->store, &q);

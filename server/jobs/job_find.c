@@ -79,13 +79,14 @@ static bool may_see(const struct request *r, const struct cached *job)
 		return false;
 	if (strcmp(visibility, "all") == 0)
 		return true;
-	return r->who && strcmp(visibility, "vc") == 0 && uses_cluster(r->who, job->cluster);
+	return r->principal && strcmp(visibility, "vc") == 0 &&
+	       uses_cluster(r->principal, job->cluster);
 }
 
 bool job_may(const struct request *r, const struct cached *job, enum job_need need)
 {
-	bool own =
-	    r->who && (r->who->admin || (job->user[0] && strcmp(r->who->name, job->user) == 0));
+	bool own = r->principal && (r->principal->admin ||
+	                            (job->user[0] && strcmp(r->principal->name, job->user) == 0));
 	switch (need) {
 	case JOB_ANY:
 	case JOB_LOOK:
@@ -141,7 +142,7 @@ static void ask(struct request *r, const char *name, store_callback *done, void 
 			  .kind = KIND_FRAMEWORK,
 			  .name = name,
 			  .whole = true,
-			  .user = r->who ? r->who->name : NULL,
+			  .user = r->principal ? r->principal->name : NULL,
 			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = done,
 			  .arg = arg,
@@ -206,8 +207,8 @@ static const struct cached *find_own(struct search *s)
 {
 	struct request *r = s->r;
 	struct job_id own;
-	if (!s->warm || s->id.user.p || !r->who || !route_is_v1(r->route) ||
-	    !job_id_pair(span_of(r->who->name), r->args[0], &r->arena, &own))
+	if (!s->warm || s->id.user.p || !r->principal || !route_is_v1(r->route) ||
+	    !job_id_pair(span_of(r->principal->name), r->args[0], &r->arena, &own))
 		return NULL;
 	s->id = own;
 	return find_known(s);

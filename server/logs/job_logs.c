@@ -98,7 +98,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct cached
 	ERR_AUTO e = { 0 };
 	l->framework = job->name;
 	l->framework_uid = job->uid;
-	l->user = r->who->name;
+	l->user = r->principal->name;
 	l->tail = is_on(r, "tail-mode");
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
 	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);

@@ -303,7 +303,7 @@ static int start(struct submit *s, struct err *e)
 	const struct server *server = r->loop->server;
 	const char *id = new_id(r);
 	VIEW_AUTO view = scheduler_hold(server->scheduler);
-	struct facts facts = r->who->facts;
+	struct facts facts = r->principal->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = wall_clock_ms();
 	if (idempotency_claim(s, e) < 0)

@@ -48,15 +48,15 @@ void groups_get(struct request *r)
 	struct str *out = &r->reply.body;
 	if (!people_ready(r))
 		return;
-	if (r->who->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
+	if (r->principal->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
 		roster_groups(r);
 		return;
 	}
 	const struct facts_file *file = account_file(r->loop->has->accounts);
-	const struct span *names = r->who->groups;
-	size_t n = r->who->n_groups;
+	const struct span *names = r->principal->groups;
+	size_t n = r->principal->n_groups;
 	struct span *all = NULL;
-	if (r->who->admin) {
+	if (r->principal->admin) {
 		n = facts_file_groups(file, &r->arena, &all);
 		names = all;
 	}
@@ -79,7 +79,7 @@ void alerts_get(struct request *r)
 
 static void empty_list(struct request *r, const char *kind)
 {
-	if (!r->who->admin) {
+	if (!r->principal->admin) {
 		answer_refuse(r, FORBIDDEN, "nodes and pods are shown to administrators only");
 		return;
 	}

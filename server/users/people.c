@@ -88,7 +88,7 @@ static void put_user(struct request *r, const struct account *a)
 	str_json(out, span_of(a->email));
 	str_puts(out, ",\"grouplist\":");
 	put_names(out, a->groups, a->n_groups);
-	if (a == r->who || r->who->admin || strcmp(a->name, r->who->name) == 0) {
+	if (a == r->principal || r->principal->admin || strcmp(a->name, r->principal->name) == 0) {
 		str_puts(out, ",\"extension\":");
 		account_extension(a, out);
 	}
@@ -151,8 +151,8 @@ void user_get(struct request *r)
 	ERR_AUTO e = { 0 };
 	if (!people_ready(r))
 		return;
-	if (span_is(r->args[0], r->who->name)) {
-		show_user(r, r->who);
+	if (span_is(r->args[0], r->principal->name)) {
+		show_user(r, r->principal);
 		return;
 	}
 	if (!may_exist(r, r->args[0])) {
@@ -175,15 +175,15 @@ void users_get(struct request *r)
 	struct span *users;
 	if (!people_ready(r))
 		return;
-	if (r->who->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
+	if (r->principal->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
 		roster_users(r);
 		return;
 	}
 	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
 	str_char(out, '[');
-	put_user(r, r->who);
+	put_user(r, r->principal);
 	for (size_t i = 0; i < n; i++) {
-		if (span_is(users[i], r->who->name))
+		if (span_is(users[i], r->principal->name))
 			continue;
 		str_puts(out, ",{\"username\":");
 		str_json(out, users[i]);
@@ -208,7 +208,7 @@ static void put_storage(struct str *out, const struct account *a, size_t i)
 
 void storages_get(struct request *r)
 {
-	const struct account *a = r->who;
+	const struct account *a = r->principal;
 	struct str *out = &r->reply.body;
 	bool defaults = query_has(r, "default", "true");
 	bool first = true;
@@ -227,7 +227,7 @@ void storages_get(struct request *r)
 
 void storage_get(struct request *r)
 {
-	const struct account *a = r->who;
+	const struct account *a = r->principal;
 	struct str *out = &r->reply.body;
 	size_t i = 0;
 	while (i < a->facts.n_storages && !span_eq(a->facts.storages[i].name, r->args[0]))

@@ -237,7 +237,7 @@ static void roster_ask(struct roster *l, struct span more)
 			.namespace_name = l->listing_users ? o->user_namespace : o->group_namespace,
 			.query = str_c(&l->query),
 			.whole = true,
-			.user = l->r->who->name,
+			.user = l->r->principal->name,
 			.deadline_ms = l->deadline_ms,
 			.done = roster_came,
 			.arg = l,

@@ -36,13 +36,13 @@ static void answer(struct signin *s)
 {
 	struct request *r = s->r;
 	struct str *out = &r->reply.body;
-	const struct node *pat = node_get(r->who->extension, "githubPAT");
+	const struct node *pat = node_get(r->principal->extension, "githubPAT");
 	out->secret = true;
 	str_puts(out, "{\"user\":");
 	str_json(out, span_of(s->user));
 	str_puts(out, ",\"token\":");
 	str_json(out, str_view(&s->token));
-	str_puts(out, r->who->admin ? ",\"admin\":true" : ",\"admin\":false");
+	str_puts(out, r->principal->admin ? ",\"admin\":true" : ",\"admin\":false");
 	if (pat)
 		str_puts(out, node_is(pat, NODE_TEXT) && pat->n ? ",\"hasGitHubPAT\":true"
 		                                                : ",\"hasGitHubPAT\":false");

@@ -99,7 +99,7 @@ static void edit_ask(struct user_edit *u, struct store_request q)
 {
 	struct loop *l = u->r->loop;
 	q.kind = KIND_SECRET;
-	q.user = u->r->who->name;
+	q.user = u->r->principal->name;
 	q.deadline_ms = u->deadline_ms;
 	q.arg = u;
 	if (!q.namespace_name)
@@ -398,22 +398,22 @@ void users_may(struct request *r)
 void users_may_admin(struct request *r)
 {
 	users_may(r);
-	if (!r->answered && !r->who->admin)
+	if (!r->answered && !r->principal->admin)
 		answer_refuse(r, FORBIDDEN, "users are managed by administrators only");
 }
 
 static void edit_begin(struct user_edit *u)
 {
 	struct request *r = u->r;
-	bool self = strcmp(u->user, r->who->name) == 0;
+	bool self = strcmp(u->user, r->principal->name) == 0;
 	struct worker_inbox *work = r->loop->has->work;
-	u->check_old = u->change.has & CHANGE_PASSWORD && !r->who->admin;
+	u->check_old = u->change.has & CHANGE_PASSWORD && !r->principal->admin;
 	if (u->check_old && !(u->change.has & CHANGE_OLD_PASSWORD)) {
 		answer_refuse(r, INVALID_PARAMETERS, "oldPassword must be there");
 		return;
 	}
 	/* Passwords could be guessed so, and each change makes all loops look again. */
-	if (self && !r->who->admin && !edge_login(r, span_of(u->user)))
+	if (self && !r->principal->admin && !edge_login(r, span_of(u->user)))
 		return;
 	request_wait(r);
 	if (!(u->change.has & CHANGE_PASSWORD))
@@ -488,12 +488,12 @@ void users_me_put(struct request *r)
 		answer_error(r, &e);
 		return;
 	}
-	if (c.has & CHANGE_USERNAME && !span_is(c.username, r->who->name)) {
+	if (c.has & CHANGE_USERNAME && !span_is(c.username, r->principal->name)) {
 		answer_refuse(r, FORBIDDEN,
 		              "here one changes oneself only: username names another user");
 		return;
 	}
-	struct user_edit *u = edit_new(r, EDIT_CHANGE, span_of(r->who->name));
+	struct user_edit *u = edit_new(r, EDIT_CHANGE, span_of(r->principal->name));
 	u->change = c;
 	edit_begin(u);
 }
@@ -521,7 +521,8 @@ void user_member_put(struct request *r)
 		answer_refuse(r, 404, "NoApiError",
 		              "of a user there are email, password, extension, "
 		              "admin, virtualcluster and grouplist to change");
-	else if (!r->who->admin && !(EDIT_MEMBERS[i].self && span_is(r->args[0], r->who->name)))
+	else if (!r->principal->admin &&
+	         !(EDIT_MEMBERS[i].self && span_is(r->args[0], r->principal->name)))
 		answer_refuse(r, FORBIDDEN, "this is for administrators");
 	else if (!user_name_ok(r->args[0]))
 		answer_refuse(r, 404, "NoUserError", "there is no such user");

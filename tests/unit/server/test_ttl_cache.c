@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "server/memo.h"
+#include "server/ttl_cache.h"
 
 static int dropped[200];
 
@@ -16,96 +16,96 @@ static void drop(void *value)
 	(*(int *)value)++;
 }
 
-static void put(struct memo *m, const char *name, int i, int64_t until_ms)
+static void put(struct ttl_cache *m, const char *name, int i, int64_t until_ms)
 {
-	memo_put(m, span_of(name), &dropped[i], (struct memo_terms){ until_ms, 10 });
+	ttl_cache_put(m, span_of(name), &dropped[i], (struct ttl_cache_terms){ until_ms, 10 });
 }
 
-static void *get(struct memo *m, const char *name, int64_t now_ms)
+static void *get(struct ttl_cache *m, const char *name, int64_t now_ms)
 {
-	return memo_get(m, span_of(name), now_ms, NULL);
+	return ttl_cache_get(m, span_of(name), now_ms, NULL);
 }
 
-static struct memo *new_memo(size_t n, size_t bytes)
+static struct ttl_cache *new_memo(size_t n, size_t bytes)
 {
 	memset(dropped, 0, sizeof(dropped));
-	return memo_new((struct memo_limits){ n, bytes }, drop);
+	return ttl_cache_new((struct ttl_cache_limits){ n, bytes }, drop);
 }
 
 static void test_get_what_was_put(void **state)
 {
 	(void)state;
-	struct memo *m = new_memo(10, 1000);
+	struct ttl_cache *m = new_memo(10, 1000);
 	int64_t until_ms = 0;
 	put(m, "a", 0, 5);
 	assert_null(get(m, "b", 0));
 	assert_null(get(m, "", 0));
-	assert_ptr_equal(memo_get(m, SPAN("a"), 4, &until_ms), &dropped[0]);
+	assert_ptr_equal(ttl_cache_get(m, SPAN("a"), 4, &until_ms), &dropped[0]);
 	assert_int_equal(until_ms, 5);
-	memo_free(m);
+	ttl_cache_free(m);
 	assert_int_equal(dropped[0], 1);
 }
 
 static void test_get_forgets_in_time(void **state)
 {
 	(void)state;
-	struct memo *m = new_memo(10, 1000);
+	struct ttl_cache *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	assert_null(get(m, "a", 5));
 	assert_int_equal(dropped[0], 1);
-	assert_int_equal(memo_count(m), 0);
-	memo_free(m);
+	assert_int_equal(ttl_cache_count(m), 0);
+	ttl_cache_free(m);
 }
 
 static void test_put_replaces(void **state)
 {
 	(void)state;
-	struct memo *m = new_memo(10, 1000);
+	struct ttl_cache *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	put(m, "a", 1, 5);
 	assert_int_equal(dropped[0], 1);
 	assert_ptr_equal(get(m, "a", 0), &dropped[1]);
-	assert_int_equal(memo_count(m), 1);
-	memo_free(m);
-	memo_free(NULL);
+	assert_int_equal(ttl_cache_count(m), 1);
+	ttl_cache_free(m);
+	ttl_cache_free(NULL);
 }
 
 static void test_put_drops_the_oldest(void **state)
 {
 	(void)state;
-	struct memo *m = new_memo(100, 100000);
+	struct ttl_cache *m = new_memo(100, 100000);
 	char name[16];
 	for (int i = 0; i < 150; i++) {
 		(void)snprintf(name, sizeof(name), "n%d", i);
 		put(m, name, i, 5);
 	}
-	assert_int_equal(memo_count(m), 100);
+	assert_int_equal(ttl_cache_count(m), 100);
 	for (int i = 0; i < 150; i++) {
 		(void)snprintf(name, sizeof(name), "n%d", i);
 		assert_int_equal(get(m, name, 0) != NULL, i >= 50);
 		assert_int_equal(dropped[i], i < 50);
 	}
-	memo_clear(m);
-	assert_int_equal(memo_count(m), 0);
+	ttl_cache_clear(m);
+	assert_int_equal(ttl_cache_count(m), 0);
 	assert_int_equal(dropped[149], 1);
-	memo_free(m);
+	ttl_cache_free(m);
 }
 
 static void test_put_within_its_memory(void **state)
 {
 	(void)state;
-	struct memo *m = new_memo(100, 35);
+	struct ttl_cache *m = new_memo(100, 35);
 	put(m, "a", 0, 5);
 	put(m, "b", 1, 5);
 	put(m, "c", 2, 5);
 	put(m, "d", 3, 5);
-	assert_int_equal(memo_count(m), 3);
+	assert_int_equal(ttl_cache_count(m), 3);
 	assert_int_equal(dropped[0], 1);
 	/* Larger than everything. */
-	memo_put(m, SPAN("e"), &dropped[4], (struct memo_terms){ 5, 36 });
+	ttl_cache_put(m, SPAN("e"), &dropped[4], (struct ttl_cache_terms){ 5, 36 });
 	assert_int_equal(dropped[4], 1);
 	assert_null(get(m, "e", 0));
-	memo_free(m);
+	ttl_cache_free(m);
 }
 
 int main(void)

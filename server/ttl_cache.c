@@ -1,0 +1,153 @@
+/* A hash table with chains, and a list of all entries by age. */
+#include "server/ttl_cache.h"
+
+#include <stdlib.h>
+
+#include "base/crypto/hash.h"
+
+struct entry {
+	struct entry *next;          /* in its chain */
+	struct entry *newer, *older; /* by age */
+	uint64_t hash;
+	struct ttl_cache_terms terms;
+	void *value;
+	size_t n;
+	char name[];
+};
+
+struct ttl_cache {
+	void (*drop)(void *value);
+	struct ttl_cache_limits limits;
+	size_t n, bytes, mask;
+	struct hash_key key;
+	struct entry *oldest, *newest;
+	struct entry *chains[];
+};
+
+struct ttl_cache *ttl_cache_new(struct ttl_cache_limits limits, void (*drop)(void *value))
+{
+	size_t chains = 16;
+	while (chains < limits.n)
+		chains *= 2;
+	struct ttl_cache *c = xcalloc(1, sizeof(*c) + chains * sizeof(struct entry *));
+	c->drop = drop;
+	c->limits = limits;
+	c->mask = chains - 1;
+	c->key = hash_key_new();
+	return c;
+}
+
+static struct entry **find(struct ttl_cache *c, struct span name)
+{
+	uint64_t hash = hash_bytes(&c->key, name);
+	struct entry **at = &c->chains[hash & c->mask];
+	while (*at &&
+	       !((*at)->hash == hash && span_eq((struct span){ (*at)->name, (*at)->n }, name)))
+		at = &(*at)->next;
+	return at;
+}
+
+static void unlink_age(struct ttl_cache *c, struct entry *e)
+{
+	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
+	*(e->newer ? &e->newer->older : &c->newest) = e->older;
+}
+
+static void take_out(struct ttl_cache *c, struct entry **at)
+{
+	struct entry *e = *at;
+	*at = e->next;
+	unlink_age(c, e);
+	c->n--;
+	c->bytes -= e->terms.bytes;
+	c->drop(e->value);
+	free(e);
+}
+
+static struct entry **place_of(struct ttl_cache *c, const struct entry *e)
+{
+	struct entry **at = &c->chains[e->hash & c->mask];
+	while (*at != e)
+		at = &(*at)->next;
+	return at;
+}
+
+static void take_out_oldest(struct ttl_cache *c)
+{
+	take_out(c, place_of(c, c->oldest));
+}
+
+void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64_t *until_ms)
+{
+	struct entry **at = find(c, name);
+	if (!*at)
+		return NULL;
+	if ((*at)->terms.until_ms <= now_ms) {
+		take_out(c, at);
+		return NULL;
+	}
+	if (until_ms)
+		*until_ms = (*at)->terms.until_ms;
+	return (*at)->value;
+}
+
+static bool fits(const struct ttl_cache *c, size_t bytes)
+{
+	return c->n < c->limits.n && c->bytes + bytes <= c->limits.bytes;
+}
+
+void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct ttl_cache_terms terms)
+{
+	struct entry **at = find(c, name);
+	if (*at)
+		take_out(c, at);
+	while (!fits(c, terms.bytes) && c->oldest)
+		take_out_oldest(c);
+	if (!fits(c, terms.bytes)) {
+		c->drop(value);
+		return;
+	}
+	struct entry *e = xcalloc(1, sizeof(*e) + name.n + 1);
+	e->hash = hash_bytes(&c->key, name);
+	e->terms = terms;
+	e->value = value;
+	e->n = name.n;
+	memcpy(e->name, name.p, name.n);
+	e->next = c->chains[e->hash & c->mask];
+	c->chains[e->hash & c->mask] = e;
+	e->older = c->newest;
+	*(c->newest ? &c->newest->newer : &c->oldest) = e;
+	c->newest = e;
+	c->n++;
+	c->bytes += terms.bytes;
+}
+
+void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, const void *arg),
+                      const void *arg)
+{
+	struct entry *newer;
+	for (struct entry *e = c->oldest; e; e = newer) {
+		newer = e->newer;
+		if (unwanted(e->value, arg))
+			take_out(c, place_of(c, e));
+	}
+}
+
+void ttl_cache_clear(struct ttl_cache *c)
+{
+	while (c->oldest)
+		take_out_oldest(c);
+}
+
+size_t ttl_cache_count(const struct ttl_cache *c)
+{
+	return c->n;
+}
+
+void ttl_cache_free(struct ttl_cache *c)
+{
+	if (!c)
+		return;
+	ttl_cache_clear(c);
+	free(c);
+}

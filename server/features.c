@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "k8s/logs/tail.h"
+#include "k8s/logs/log_stream.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/health.h"
@@ -17,7 +17,7 @@
 
 static void run_work(void *arg)
 {
-	worker_inbox_turn(arg);
+	worker_inbox_run_once(arg);
 }
 
 static int open_work(struct loop *l, struct err *e)
@@ -32,7 +32,7 @@ static int open_work(struct loop *l, struct err *e)
 
 static void run_followers(void *arg)
 {
-	followers_turn(arg);
+	followers_run_once(arg);
 }
 
 static int open_followers(struct loop *l, struct err *e)
@@ -47,12 +47,12 @@ static int open_followers(struct loop *l, struct err *e)
 
 static void run_tails(void *arg)
 {
-	tails_turn(arg);
+	log_streams_run_once(arg);
 }
 
 static int wait_tails(const void *arg)
 {
-	return tails_timeout_ms(arg);
+	return log_streams_timeout_ms(arg);
 }
 
 static int open_tails(struct loop *l, struct err *e)
@@ -60,13 +60,13 @@ static int open_tails(struct loop *l, struct err *e)
 	const struct server *s = l->server;
 	if (!s->login)
 		return 0;
-	struct tails *tails = l->has->tails =
-	    tails_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
-	              (size_t)s->options->streams_per_user, e);
-	if (!tails)
+	struct log_streams *streams = l->has->log_streams =
+	    log_streams_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
+	                    (size_t)s->options->streams_per_user, e);
+	if (!streams)
 		return -1;
-	return loop_add(l, &(struct loop_source){ tails_fd(tails), run_tails, wait_tails, tails },
-	                e);
+	return loop_add(
+	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, streams }, e);
 }
 
 /* ---- hooks ---- */
@@ -86,7 +86,7 @@ static void stop_features(struct loop *l)
 {
 	struct features *f = l->has;
 	worker_inbox_free(TAKE(f->work));
-	tails_free(TAKE(f->tails));
+	log_streams_free(TAKE(f->log_streams));
 	auth_free(TAKE(f->auth));
 	accounts_free(TAKE(f->accounts));
 }

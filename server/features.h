@@ -10,7 +10,7 @@ struct auth;
 struct followers;
 struct loop_hooks;
 struct readiness;
-struct tails;
+struct log_streams;
 struct uploads;
 struct worker_inbox;
 
@@ -18,13 +18,13 @@ struct features {
 	struct accounts *accounts; /* NULL from `stop` on, as auth */
 	struct auth *auth;
 	struct readiness *readiness;
-	struct tails *tails;         /* logs; NULL: there are no pods */
-	struct worker_inbox *work;   /* NULL: nobody logs in here */
-	struct followers *followers; /* NULL: nobody keeps track of the jobs */
-	struct uploads *uploads;     /* of the loop of --output-listen; NULL: it is another */
-	size_t dry_run_bytes;        /* that dry runs hold */
-	size_t rosters;              /* lists of users under way (roster.h) */
-	size_t list_rows;            /* in lists that are being sent */
+	struct log_streams *log_streams; /* logs; NULL: there are no pods */
+	struct worker_inbox *work;       /* NULL: nobody logs in here */
+	struct followers *followers;     /* NULL: nobody keeps track of the jobs */
+	struct uploads *uploads;         /* of the loop of --output-listen; NULL: it is another */
+	size_t dry_run_bytes;            /* that dry runs hold */
+	size_t rosters;                  /* lists of users under way (roster.h) */
+	size_t list_rows;                /* in lists that are being sent */
 };
 
 extern const struct loop_hooks FEATURES;

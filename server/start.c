@@ -15,9 +15,9 @@
 #include "server/checks.h"
 #include "server/cluster/delivery.h"
 #include "server/cluster/follow.h"
+#include "server/cluster/gc_thread.h"
 #include "server/cluster/history_keep.h"
 #include "server/cluster/scheduler.h"
-#include "server/cluster/sweep.h"
 #include "server/exit_spec.h"
 #include "server/features.h"
 #include "server/http/edge.h"
@@ -265,8 +265,8 @@ int start_all(struct service *s, const char **file, struct err *e)
 	s->delivery = delivery_start(&s->server, e);
 	if (!s->delivery)
 		return -1;
-	s->sweep = sweep_start(&s->server, e);
-	return s->sweep ? 0 : -1;
+	s->gc_thread = gc_thread_start(&s->server, e);
+	return s->gc_thread ? 0 : -1;
 }
 
 /* ---- the log ---- */
@@ -357,7 +357,7 @@ void start_undo(struct service *s)
 	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);
 	delivery_free(s->delivery);
-	sweep_free(s->sweep);
+	gc_thread_free(s->gc_thread);
 	follow_stop(v->follow);
 	history_keep_free(v->history);
 	if (v->local)

@@ -4,7 +4,7 @@
 #include "server/http/loop.h"
 
 struct delivery;
-struct sweep;
+struct gc_thread;
 
 enum { LOOPS_MAX = 64 };
 
@@ -14,7 +14,7 @@ struct service {
 	struct options options;
 	struct address address, output_address;
 	struct delivery *delivery;
-	struct sweep *sweep;
+	struct gc_thread *gc_thread;
 	struct loop loops[LOOPS_MAX + 1]; /* the last may be that of --output-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */

@@ -113,10 +113,10 @@ size_t view_count(const struct view *v)
 	return v->count;
 }
 
-const struct cached *view_find(const struct view *v, struct span name)
+const struct job_entry *view_find(const struct view *v, struct span name)
 {
 	const struct tree_entry *e = tree_find(&v->tree, hash_bytes(v->key, name), name);
-	return e ? e->cached : NULL;
+	return e ? e->entry : NULL;
 }
 
 static const struct tree_entry *next_entry(struct view_walk *w)
@@ -129,19 +129,19 @@ static const struct tree_entry *next_entry(struct view_walk *w)
 	return NULL;
 }
 
-const struct cached *view_next(struct view_walk *w)
+const struct job_entry *view_next(struct view_walk *w)
 {
 	const struct tree_entry *e = next_entry(w);
-	return e ? e->cached : NULL;
+	return e ? e->entry : NULL;
 }
 
-const struct cached *view_next_keyed(struct view_walk *w, uint64_t key)
+const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 {
 	const struct tree_entry *e;
 	do
 		e = next_entry(w);
 	while (e && e->key != key);
-	return e ? e->cached : NULL;
+	return e ? e->entry : NULL;
 }
 
 /* ---- writing: all below is called by the one writer ---- */
@@ -184,7 +184,7 @@ static const struct tree_entry *find(const struct cache *c, struct span name, ui
 }
 
 /* What one that is kept takes; + or -. */
-static void account(struct cache *c, const struct cached *f, bool comes)
+static void account(struct cache *c, const struct job_entry *f, bool comes)
 {
 	size_t bytes = f->weight + sizeof(struct tree_entry);
 	size_t bare = f->doc.n == 0;
@@ -194,15 +194,15 @@ static void account(struct cache *c, const struct cached *f, bool comes)
 }
 
 /* As of this list.  Takes the reference. */
-static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, struct cached *f,
+static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, struct job_entry *f,
                  uint64_t generation)
 {
-	const struct cached *before = old ? cached_hold(old->cached) : NULL;
+	const struct job_entry *before = old ? job_entry_hold(old->entry) : NULL;
 	if (before)
 		account(c, before, false);
 	if (f->doc.n && c->figures.bytes + f->weight > c->max) {
-		struct cached *bare = cached_without_doc(f);
-		cached_drop(f);
+		struct job_entry *bare = job_entry_without_doc(f);
+		job_entry_drop(f);
 		f = bare;
 	}
 	account(c, f, true);
@@ -212,20 +212,20 @@ static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, s
 	v->count += !old;
 	publish(c, v);
 	listeners_tell(&c->listeners, hash, f, before); /* f is in the view of this writer */
-	cached_drop(before);
+	job_entry_drop(before);
 }
 
 static void forget(struct cache *c, const struct tree_entry *old)
 {
 	uint64_t hash = old->hash;
-	const struct cached *before = cached_hold(old->cached);
+	const struct job_entry *before = job_entry_hold(old->entry);
 	account(c, before, false);
 	struct view *v = next_view(c);
 	tree_without(&v->tree, &c->view->tree, old);
 	v->count--;
 	publish(c, v);
 	listeners_tell(&c->listeners, hash, NULL, before);
-	cached_drop(before);
+	job_entry_drop(before);
 }
 
 /* It is in the list, and as it was known. */
@@ -233,7 +233,7 @@ static void mark(struct cache *c, const struct tree_entry *old)
 {
 	struct view *v = next_view(c);
 	const struct tree_entry e = { old->hash, c->generation, old->key,
-		                      cached_hold(old->cached) };
+		                      job_entry_hold(old->entry) };
 	tree_with(&v->tree, &c->view->tree, &e);
 	publish(c, v);
 }
@@ -256,18 +256,18 @@ static void see(struct cache *c, int64_t version)
 
 /* What is kept is newer than what comes.  (While a list comes, only if the watch has not told of
  * it either: a server that was restored from a backup counts from there again.) */
-static bool is_newer(const struct cache *c, const struct cached *kept, const struct cached *f)
+static bool is_newer(const struct cache *c, const struct job_entry *kept, const struct job_entry *f)
 {
 	return f->version && kept->version > f->version && (!c->listing || kept->version > c->seen);
 }
 
-void cache_put(struct cache *c, struct cached *f)
+void cache_put(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
 	int64_t version = f->version;
 	begin(c);
 	const struct tree_entry *old = find(c, span_of(f->name), &hash);
-	const struct cached *kept = old ? old->cached : NULL;
+	const struct job_entry *kept = old ? old->entry : NULL;
 	bool same = kept && f->version && kept->version == f->version &&
 	            strcmp(kept->uid, f->uid) == 0 && kept->doc.n == f->doc.n;
 	if (kept && (same || is_newer(c, kept, f))) {
@@ -277,7 +277,7 @@ void cache_put(struct cache *c, struct cached *f)
 		keep(c, hash, old, TAKE(f), c->generation);
 	}
 	see(c, version);
-	cached_drop(f);
+	job_entry_drop(f);
 	end(c);
 }
 
@@ -286,7 +286,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 	uint64_t hash;
 	begin(c);
 	const struct tree_entry *old = find(c, name, &hash);
-	if (old && span_is(uid, old->cached->uid))
+	if (old && span_is(uid, old->entry->uid))
 		forget(c, old);
 	see(c, version);
 	end(c);
@@ -299,15 +299,15 @@ void cache_seen(struct cache *c, int64_t version)
 	end(c);
 }
 
-void cache_note(struct cache *c, struct cached *f)
+void cache_note(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
 	begin(c);
 	const struct tree_entry *old = find(c, span_of(f->name), &hash);
-	bool newer = f->version > c->seen && (!old || f->version > old->cached->version);
+	bool newer = f->version > c->seen && (!old || f->version > old->entry->version);
 	if (newer && !is_gone(c, span_of(f->uid)))
 		keep(c, hash, old, TAKE(f), c->generation - 1); /* no list had it */
-	cached_drop(f);
+	job_entry_drop(f);
 	end(c);
 }
 
@@ -318,7 +318,7 @@ void cache_note_gone(struct cache *c, struct span name, struct span uid)
 	const struct tree_entry *old = find(c, name, &hash);
 	if (uid.n) /* what has none cannot be told from others */
 		c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
-	if (old && span_is(uid, old->cached->uid))
+	if (old && span_is(uid, old->entry->uid))
 		forget(c, old);
 	end(c);
 }
@@ -338,7 +338,7 @@ static const struct tree_entry *unlisted(const struct cache *c, size_t *bucket, 
 		const struct bucket *b = tree_bucket(&c->view->tree, *bucket);
 		for (size_t i = 0; b && i < b->n; i++) {
 			if (b->v[i].generation != c->generation &&
-			    b->v[i].cached->version <= version)
+			    b->v[i].entry->version <= version)
 				return &b->v[i];
 		}
 	}
@@ -370,8 +370,8 @@ enum { QUEUE_MAX = 10000, QUEUE_FIRST = 16 };
 
 struct change {
 	uint64_t hash;
-	const struct cached *now, *before; /* references; NULL for none */
-	const struct cached *named;        /* one of the same name, as long as this is here */
+	const struct job_entry *now, *before; /* references; NULL for none */
+	const struct job_entry *named;        /* one of the same name, as long as this is here */
 };
 
 /* In the order of their first change; `place` finds them by hash: twice as many places as there
@@ -383,8 +383,8 @@ struct queue {
 	bool lost;     /* there were more */
 };
 
-struct cache_inbox {
-	struct cache_inbox *next;
+struct change_queue {
+	struct change_queue *next;
 	struct listeners *listeners;
 	pthread_mutex_t lock; /* of the queue */
 	struct queue queue;
@@ -417,9 +417,9 @@ static void grow(struct queue *q)
 		*place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
 }
 
-static const struct cached *hold(const struct cached *c)
+static const struct job_entry *hold(const struct job_entry *c)
 {
-	return c ? cached_hold(c) : NULL;
+	return c ? job_entry_hold(c) : NULL;
 }
 
 static void queue_add(struct queue *q, const struct change *c)
@@ -430,7 +430,7 @@ static void queue_add(struct queue *q, const struct change *c)
 	if (*place) {
 		/* It is known how it was before all of them; nobody needs what was in between. */
 		struct change *old = &q->v[*place - 1];
-		cached_drop(old->now);
+		job_entry_drop(old->now);
 		old->now = hold(c->now);
 	} else if (q->n == QUEUE_MAX) {
 		q->lost = true;
@@ -444,23 +444,23 @@ static void queue_add(struct queue *q, const struct change *c)
 static void queue_done(struct queue *q)
 {
 	for (size_t i = 0; i < q->n; i++) {
-		cached_drop(q->v[i].now);
-		cached_drop(q->v[i].before);
-		cached_drop(q->v[i].named);
+		job_entry_drop(q->v[i].now);
+		job_entry_drop(q->v[i].before);
+		job_entry_drop(q->v[i].named);
 	}
 	free(q->v);
 	free(q->place);
 	*q = (struct queue){ .n = 0 };
 }
 
-struct cache_inbox *cache_inbox_new(struct cache *c, struct err *e)
+struct change_queue *change_queue_new(struct cache *c, struct err *e)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0) {
 		(void)err_set(e, UNKNOWN_ERROR, "eventfd: %m");
 		return NULL;
 	}
-	struct cache_inbox *i = xcalloc(1, sizeof(*i));
+	struct change_queue *i = xcalloc(1, sizeof(*i));
 	i->fd = fd;
 	i->listeners = cache_listeners(c);
 	(void)pthread_mutex_init(&i->lock, NULL); /* cannot fail */
@@ -471,12 +471,12 @@ struct cache_inbox *cache_inbox_new(struct cache *c, struct err *e)
 	return i;
 }
 
-void cache_inbox_free(struct cache_inbox *i)
+void change_queue_free(struct change_queue *i)
 {
 	if (!i)
 		return;
 	(void)pthread_mutex_lock(&i->listeners->lock);
-	struct cache_inbox **at = &i->listeners->first;
+	struct change_queue **at = &i->listeners->first;
 	while (*at != i)
 		at = &(*at)->next;
 	*at = i->next;
@@ -487,12 +487,12 @@ void cache_inbox_free(struct cache_inbox *i)
 	free(i);
 }
 
-int cache_inbox_fd(const struct cache_inbox *i)
+int change_queue_fd(const struct change_queue *i)
 {
 	return i->fd;
 }
 
-void cache_inbox_listen(struct cache_inbox *i, bool on)
+void change_queue_listen(struct change_queue *i, bool on)
 {
 	(void)pthread_mutex_lock(&i->lock);
 	i->on = on;
@@ -501,12 +501,12 @@ void cache_inbox_listen(struct cache_inbox *i, bool on)
 	(void)pthread_mutex_unlock(&i->lock);
 }
 
-void listeners_tell(struct listeners *l, uint64_t hash, const struct cached *now,
-                    const struct cached *before)
+void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
+                    const struct job_entry *before)
 {
 	const struct change change = { hash, now, before, now ? now : before };
 	(void)pthread_mutex_lock(&l->lock);
-	for (struct cache_inbox *i = l->first; i; i = i->next) {
+	for (struct change_queue *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);
 		if (i->on)
 			queue_add(&i->queue, &change);
@@ -522,7 +522,7 @@ void listeners_wake(struct listeners *l)
 		return;
 	l->told = false;
 	(void)pthread_mutex_lock(&l->lock);
-	for (struct cache_inbox *i = l->first; i; i = i->next) {
+	for (struct change_queue *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);
 		bool wake = i->queue.n && !i->awake;
 		i->awake |= wake;
@@ -533,7 +533,7 @@ void listeners_wake(struct listeners *l)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-bool cache_inbox_take(struct cache_inbox *i, cache_changed *changed, void *arg)
+bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
 {
 	eventfd_t count;
 	(void)eventfd_read(i->fd, &count); /* there may be nothing */
@@ -585,7 +585,7 @@ static void bucket_drop(const struct bucket *b)
 	if (!b || !drop(&b->refs))
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
-		cached_drop(b->v[i].cached);
+		job_entry_drop(b->v[i].entry);
 	discard(b);
 }
 
@@ -637,7 +637,7 @@ static struct bucket *bucket_copy(const struct bucket *from, const struct tree_e
 		if (&from->v[i] == without)
 			continue;
 		b->v[b->n++] = from->v[i];
-		(void)cached_hold(from->v[i].cached); /* it is in the entry */
+		(void)job_entry_hold(from->v[i].entry); /* it is in the entry */
 	}
 	return b;
 }
@@ -658,7 +658,7 @@ const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, struct s
 {
 	const struct bucket *b = tree_bucket(t, bucket_of(hash));
 	for (uint32_t i = 0; b && i < b->n; i++) {
-		if (b->v[i].hash == hash && span_is(name, b->v[i].cached->name))
+		if (b->v[i].hash == hash && span_is(name, b->v[i].entry->name))
 			return &b->v[i];
 	}
 	return NULL;
@@ -679,7 +679,7 @@ static void replace(struct tree *to, const struct tree *t, size_t at, const stru
 void tree_with(struct tree *to, const struct tree *t, const struct tree_entry *e)
 {
 	size_t at = bucket_of(e->hash);
-	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->cached->name));
+	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->entry->name));
 	struct bucket *b = bucket_copy(tree_bucket(t, at), old, 1);
 	b->v[b->n++] = *e;
 	replace(to, t, at, b);

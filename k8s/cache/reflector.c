@@ -374,7 +374,7 @@ static void look_at_clock(struct reflector *r)
 	}
 }
 
-static void turn(struct reflector *r)
+static void reflector_run_once(struct reflector *r)
 {
 	int left;
 	int running;
@@ -398,7 +398,7 @@ static void *reflector_main(void *arg)
 	while (!atomic_load(&r->stop)) {
 		if (!r->asking && clock_ms() >= r->next_ms)
 			begin(r);
-		turn(r);
+		reflector_run_once(r);
 		/* Less if libcurl has something to do earlier, and until woken up. */
 		if (!atomic_load(&r->stop))
 			(void)curl_multi_poll(r->multi, NULL, 0, time_to_wait(r), NULL);

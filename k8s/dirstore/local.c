@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "k8s/dirstore/shelf.h"
+#include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/backend.h"
 #include "k8s/transport/paths.h"
 
@@ -29,7 +29,7 @@ struct tasks {
 };
 
 struct local {
-	struct shelf *shelf; /* the worker's */
+	struct dirstore *store; /* the worker's */
 	pthread_t worker;
 	pthread_mutex_t lock; /* of all below, and of each store's `answered` */
 	pthread_cond_t wake;
@@ -87,7 +87,7 @@ static void *work(void *arg)
 	struct task *t;
 	while ((t = next_task(l)) != NULL) {
 		struct local_store *s = t->from;
-		shelf_do(l->shelf, s->s.namespace_name, &t->p->r, &t->answer);
+		dirstore_do(l->store, s->s.namespace_name, &t->p->r, &t->answer);
 		(void)pthread_mutex_lock(&l->lock);
 		tasks_append(&s->answered, t);
 		/* Within the lock: the store may be freed as soon as it has its answer. */
@@ -99,17 +99,17 @@ static void *work(void *arg)
 
 struct local *local_open(const char *dir, struct err *e)
 {
-	struct shelf *shelf = shelf_open(dir, e);
-	if (shelf == NULL)
+	struct dirstore *store = dirstore_open(dir, e);
+	if (store == NULL)
 		return NULL;
 	struct local *l = xcalloc(1, sizeof(*l));
-	l->shelf = shelf;
+	l->store = store;
 	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_cond_init(&l->wake, NULL);
 	int bad = pthread_create(&l->worker, NULL, work, l);
 	if (bad) {
 		err_set(e, UNKNOWN_ERROR, "no thread for %s: %s", dir, strerrordesc_np(bad));
-		shelf_close(shelf);
+		dirstore_close(store);
 		free(l);
 		return NULL;
 	}
@@ -120,7 +120,7 @@ void local_follow(struct local *l, const struct local_follower *f, void *arg)
 {
 	/* The worker has nothing to do yet, and comes by this lock before it has. */
 	(void)pthread_mutex_lock(&l->lock);
-	shelf_follow(l->shelf, f, arg);
+	dirstore_follow(l->store, f, arg);
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
@@ -135,7 +135,7 @@ void local_close(struct local *l)
 	(void)pthread_join(l->worker, NULL);
 	(void)pthread_mutex_destroy(&l->lock);
 	(void)pthread_cond_destroy(&l->wake);
-	shelf_close(l->shelf);
+	dirstore_close(l->store);
 	free(l);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "k8s/gc/janitor_parts.h"
-#include "k8s/submit/marks.h"
+#include "k8s/submit/ownership.h"
 #include "k8s/transport/explain.h"
 
 static const int64_t JITTER = 10; /* a tenth of the time at most */
@@ -42,7 +42,7 @@ void janitor_get(struct janitor *j, const char *name, bool whole, store_callback
 	send_request(j, done);
 }
 
-void janitor_delete(struct janitor *j, enum object_kind kind, const struct suspect *one,
+void janitor_delete(struct janitor *j, enum object_kind kind, const struct orphan *one,
                     struct span version, store_callback *done)
 {
 	(void)snprintf(j->name, sizeof(j->name), "%s", one->name);
@@ -145,14 +145,14 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
 
 /* ---- suspects ------------------------------------------------------------------------------ */
 
-struct suspect *janitor_next(const struct janitor *j, struct part *p)
+struct orphan *janitor_next(const struct janitor *j, struct part *p)
 {
 	int64_t now = clock_ms();
 	while (p->left > 0 && p->looks < LOOKS_MAX && p->removed < REMOVALS_MAX) {
 		p->left--;
-		if (p->at >= p->suspects.n)
+		if (p->at >= p->orphans.n)
 			p->at = 0;
-		struct suspect *one = &p->suspects.v[p->at];
+		struct orphan *one = &p->orphans.v[p->at];
 		if (one->old || now - one->since_ms >= j->age_ms) {
 			p->looks++;
 			return one;
@@ -164,13 +164,13 @@ struct suspect *janitor_next(const struct janitor *j, struct part *p)
 
 bool janitor_is_old(const struct janitor *j, const json_t *object)
 {
-	int64_t made_s = mark_made_s(object);
+	int64_t made_s = ownership_created_s(object);
 	return made_s > 0 && j->date_s - made_s >= 2 * j->age_ms / 1000; /* no clock: 0 */
 }
 
 void janitor_forget(struct part *p)
 {
-	suspect_forget(&p->suspects, &p->suspects.v[p->at]);
+	orphan_forget(&p->orphans, &p->orphans.v[p->at]);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -211,10 +211,10 @@ void janitor_end_round(struct janitor *j)
 static void begin_part(struct part *p)
 {
 	p->looks = p->removed = p->pages = 0;
-	p->left = p->suspects.n;
+	p->left = p->orphans.n;
 }
 
-void janitor_turn(struct janitor *j)
+void janitor_run_once(struct janitor *j)
 {
 	if (j->busy || clock_ms() < j->next_ms)
 		return;
@@ -222,7 +222,7 @@ void janitor_turn(struct janitor *j)
 	str_done(&j->trouble);
 	begin_part(&j->frameworks);
 	begin_part(&j->classes);
-	janitor_sweep_frameworks(j);
+	janitor_check_frameworks(j);
 }
 
 int janitor_timeout_ms(const struct janitor *j)
@@ -251,7 +251,7 @@ struct janitor *janitor_new(struct store *s, const struct janitor_options *o,
 
 static void part_done(struct part *p)
 {
-	suspects_done(&p->suspects);
+	orphans_done(&p->orphans);
 	str_done(&p->token);
 }
 
@@ -261,7 +261,7 @@ void janitor_free(struct janitor *j)
 		return;
 	part_done(&j->frameworks);
 	part_done(&j->classes);
-	suspects_done(&j->page);
+	orphans_done(&j->page);
 	str_done(&j->trouble);
 	str_done(&j->query);
 	free(j->namespace_name);
@@ -282,9 +282,9 @@ enum { PAGE = 500 }; /* and as many GETs */
 static store_callback absent_again, removed, removed_at_once, listed, sought;
 
 /* By name; a directory's list is in no order. */
-static struct suspect *last_of(const struct suspects *s)
+static struct orphan *last_of(const struct orphans *s)
 {
-	struct suspect *last = s->v;
+	struct orphan *last = s->v;
 	for (size_t i = 1; i < s->n; i++) {
 		if (strcmp(s->v[i].name, last->name) > 0)
 			last = &s->v[i];
@@ -307,7 +307,7 @@ static void seek(struct janitor *j)
 		janitor_get(j, j->page.v[j->page_at].name, false, sought);
 		return;
 	}
-	if (j->classes.token.n == 0 && j->page.n < SUSPECTS_MAX)
+	if (j->classes.token.n == 0 && j->page.n < ORPHANS_MAX)
 		j->cursor[0] = '\0'; /* from the start again, in the next round */
 	else if (j->page.n > 0)
 		memcpy(j->cursor, last_of(&j->page)->name, sizeof(j->cursor));
@@ -317,15 +317,15 @@ static void seek(struct janitor *j)
 static void sought(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
-	const struct suspect *class = &j->page.v[j->page_at];
+	const struct orphan *class = &j->page.v[j->page_at];
 	if (reply->outcome == STORE_NOT_FOUND && class->old && j->classes.removed < REMOVALS_MAX) {
 		janitor_delete(j, KIND_PRIORITYCLASS, class, span_of(class->version),
 		               removed_at_once);
 		return;
 	}
 	if (reply->outcome == STORE_NOT_FOUND) {
-		struct suspect *one =
-		    suspect_note(&j->classes.suspects, class->name, class->uid, clock_ms());
+		struct orphan *one =
+		    orphan_note(&j->classes.orphans, class->name, class->uid, clock_ms());
 		if (one != NULL)
 			memcpy(one->version, class->version, sizeof(one->version));
 	} else if (!is_there(reply)) {
@@ -360,17 +360,17 @@ static void note(void *arg, const json_t *item)
 	const char *name = reply_text(meta, "name");
 	const char *uid = reply_text(meta, "uid");
 	const char *version = reply_text(meta, "resourceVersion");
-	if (!leftover_class(item, &j->home) || strcmp(name, j->cursor) <= 0 || version[0] == '\0' ||
-	    strlen(version) >= SUSPECT_WORD ||
-	    suspect_find(&j->classes.suspects, name, uid) != NULL)
+	if (!orphan_is_class(item, &j->home) || strcmp(name, j->cursor) <= 0 ||
+	    version[0] == '\0' || strlen(version) >= ORPHAN_WORD ||
+	    orphan_find(&j->classes.orphans, name, uid) != NULL)
 		return;
-	if (j->page.n == SUSPECTS_MAX) { /* the first ones by name; then those behind them */
-		struct suspect *last = last_of(&j->page);
+	if (j->page.n == ORPHANS_MAX) { /* the first ones by name; then those behind them */
+		struct orphan *last = last_of(&j->page);
 		if (strcmp(name, last->name) > 0)
 			return;
-		suspect_forget(&j->page, last);
+		orphan_forget(&j->page, last);
 	}
-	struct suspect *one = suspect_note(&j->page, name, uid, 0);
+	struct orphan *one = orphan_note(&j->page, name, uid, 0);
 	if (one == NULL)
 		return;
 	(void)snprintf(one->version, sizeof(one->version), "%s", version);
@@ -419,7 +419,7 @@ static void listed(void *arg, const struct store_reply *reply)
 
 static void look(struct janitor *j)
 {
-	const struct suspect *one = janitor_next(j, &j->classes);
+	const struct orphan *one = janitor_next(j, &j->classes);
 	if (one != NULL)
 		janitor_get(j, one->name, false, absent_again);
 	else if (j->classes.removed < REMOVALS_MAX)
@@ -431,7 +431,7 @@ static void look(struct janitor *j)
 static void absent_again(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
-	const struct suspect *one = &j->classes.suspects.v[j->classes.at];
+	const struct orphan *one = &j->classes.orphans.v[j->classes.at];
 	if (reply->outcome == STORE_NOT_FOUND) {
 		janitor_delete(j, KIND_PRIORITYCLASS, one, span_of(one->version), removed);
 	} else if (is_there(reply)) {
@@ -458,7 +458,7 @@ static void removed(void *arg, const struct store_reply *reply)
 	}
 }
 
-void janitor_sweep_classes(struct janitor *j)
+void janitor_check_classes(struct janitor *j)
 {
 	j->begun_anew = false;
 	if (j->priority_classes)
@@ -485,34 +485,34 @@ static store_callback unstarted_listed, looked, unstarted_removed;
 static void leave(struct janitor *j, bool go_on)
 {
 	if (go_on && j->frameworks.removed < REMOVALS_MAX)
-		janitor_sweep_classes(j);
+		janitor_check_classes(j);
 	else
 		janitor_end_round(j);
 }
 
 static void unstarted_look(struct janitor *j)
 {
-	const struct suspect *one = janitor_next(j, &j->frameworks);
+	const struct orphan *one = janitor_next(j, &j->frameworks);
 	if (one != NULL)
 		janitor_get(j, one->name, true, looked);
 	else
 		leave(j, true);
 }
 
-static bool may_go(const struct janitor *j, const struct suspect *one,
+static bool may_go(const struct janitor *j, const struct orphan *one,
                    const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
 	return span_is(reply->uid, one->uid) && reply->resource_version.n > 0 &&
-	       reply->resource_version.n < SUSPECT_WORD &&
-	       leftover_framework(framework, &j->home, reply->date_s, j->age_ms / 1000);
+	       reply->resource_version.n < ORPHAN_WORD &&
+	       orphan_is_framework(framework, &j->home, reply->date_s, j->age_ms / 1000);
 }
 
 static void looked(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	struct part *p = &j->frameworks;
-	const struct suspect *one = &p->suspects.v[p->at];
+	const struct orphan *one = &p->orphans.v[p->at];
 	if (reply->outcome == STORE_NOT_FOUND) {
 		janitor_forget(p);
 	} else if (reply->outcome != STORE_OK) {
@@ -547,10 +547,10 @@ static void unstarted_note(void *arg, const json_t *item)
 {
 	struct janitor *j = arg;
 	const json_t *meta = json_object_get(item, "metadata");
-	if (!leftover_listed(item, &j->home))
+	if (!orphan_is_listed(item, &j->home))
 		return;
-	struct suspect *one = suspect_note(&j->frameworks.suspects, reply_text(meta, "name"),
-	                                   reply_text(meta, "uid"), clock_ms());
+	struct orphan *one = orphan_note(&j->frameworks.orphans, reply_text(meta, "name"),
+	                                 reply_text(meta, "uid"), clock_ms());
 	if (one == NULL)
 		return;
 	one->listed = true;
@@ -597,12 +597,12 @@ static void unstarted_listed(void *arg, const struct store_reply *reply)
 		return;
 	}
 	if (p->token.n == 0)
-		suspects_keep_listed(&p->suspects);
-	p->left = p->suspects.n;
+		orphans_keep_listed(&p->orphans);
+	p->left = p->orphans.n;
 	unstarted_look(j);
 }
 
-void janitor_sweep_frameworks(struct janitor *j)
+void janitor_check_frameworks(struct janitor *j)
 {
 	j->paged = false;
 	str_done(&j->frameworks.token);

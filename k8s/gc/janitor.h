@@ -43,7 +43,7 @@ typedef void janitor_callback(void *arg, const struct janitor_report *report);
 struct janitor *janitor_new(struct store *s, const struct janitor_options *o,
                             janitor_callback *report, void *arg);
 /* Begin a round if it is time.  Call it in each turn of the store's loop, after store_reap. */
-void janitor_turn(struct janitor *j);
+void janitor_run_once(struct janitor *j);
 int janitor_timeout_ms(const struct janitor *j); /* until it must be called; -1: a request is out */
 /* The store must be freed before: that ends what is under way. */
 void janitor_free(struct janitor *j);

@@ -4,7 +4,7 @@
  * comes next.  Private to janitor.c and its benchmark.
  */
 #include "k8s/gc/janitor.h"
-#include "k8s/gc/leftover.h"
+#include "k8s/gc/orphans.h"
 #include "k8s/transport/reply.h"
 
 enum {
@@ -16,7 +16,7 @@ enum {
 
 /* Frameworks or PriorityClasses: what is suspected, and how far this round is with it. */
 struct part {
-	struct suspects suspects;
+	struct orphans orphans;
 	size_t at;   /* the one to look at; goes on from round to round */
 	size_t left; /* so many have not been looked at in this round */
 	size_t looks, removed, pages;
@@ -38,23 +38,23 @@ struct janitor {
 	struct str trouble;
 
 	struct part frameworks, classes;
-	bool paged;                /* Frameworks are listed page by page, in this round */
-	int64_t date_s;            /* the API server's clock, of the list that is being read */
-	struct suspects page;      /* PriorityClasses of the page at hand, */
-	size_t page_at;            /* and how many of them have been checked */
-	bool begun_anew;           /* their list, in this round, since it had expired */
-	char cursor[SUSPECT_NAME]; /* PriorityClasses up to this name have been checked */
+	bool paged;               /* Frameworks are listed page by page, in this round */
+	int64_t date_s;           /* the API server's clock, of the list that is being read */
+	struct orphans page;      /* PriorityClasses of the page at hand, */
+	size_t page_at;           /* and how many of them have been checked */
+	bool begun_anew;          /* their list, in this round, since it had expired */
+	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name have been checked */
 
 	struct store_request request; /* the one under way */
 	struct str query;
-	char name[SUSPECT_NAME], uid[SUSPECT_WORD], version[SUSPECT_WORD];
+	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
 };
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
 /* The Framework of which this is the name, or the beginning of it. */
 void janitor_get(struct janitor *j, const char *name, bool whole, store_callback *done);
-void janitor_delete(struct janitor *j, enum object_kind kind, const struct suspect *one,
+void janitor_delete(struct janitor *j, enum object_kind kind, const struct orphan *one,
                     struct span version, store_callback *done);
 
 /* What of this installation has another label (KEY, or KEY=VALUE) besides; all at once, from the
@@ -75,7 +75,7 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
 
 /* The next one that has been suspected for long enough; NULL if that is all for this round.  It is
  * the one at p->at, and stays there until it is forgotten or passed (p->at++). */
-struct suspect *janitor_next(const struct janitor *j, struct part *p);
+struct orphan *janitor_next(const struct janitor *j, struct part *p);
 void janitor_forget(struct part *p);
 /* By the API server's clock it was made twice `age_ms` ago: a server that is often restarted would
  * never have watched it for long enough. */
@@ -86,6 +86,6 @@ bool janitor_trouble(struct janitor *j, const struct store_reply *reply);
 
 /* ---- the course of a round ----------------------------------------------------------------- */
 
-void janitor_sweep_frameworks(struct janitor *j); /* then janitor_sweep_classes */
-void janitor_sweep_classes(struct janitor *j);    /* then janitor_end_round */
+void janitor_check_frameworks(struct janitor *j); /* then janitor_check_classes */
+void janitor_check_classes(struct janitor *j);    /* then janitor_end_round */
 void janitor_end_round(struct janitor *j);

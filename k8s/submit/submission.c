@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json/scan.h"
-#include "k8s/submit/marks.h"
+#include "k8s/submit/ownership.h"
 #include "k8s/transport/backend.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
@@ -259,7 +259,7 @@ static bool is_left_over(const struct submission *b, const struct store_reply *r
 		return false;
 	JSON_AUTO *there = reply_parse(reply->body);
 	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
-	return mark_same_home(there, ours);
+	return ownership_same_home(there, ours);
 }
 
 static void replace(struct submission *b, const struct store_reply *reply)
@@ -295,7 +295,7 @@ static void is_taken(struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
 	b->made[0].lost = false;
-	if (mark_is_going(framework)) {
+	if (ownership_is_deleting(framework)) {
 		err_set(&b->e, BEING_DELETED,
 		        "an older job %s is being deleted; send the request again, with the same "
 		        "Idempotency-Key if it has one",
@@ -303,7 +303,7 @@ static void is_taken(struct submission *b, const struct store_reply *reply)
 		submission_finish(b);
 		return;
 	}
-	switch (mark_repeat(framework, reply->date_s, b->opt->idempotency)) {
+	switch (ownership_repeat(framework, reply->date_s, b->opt->idempotency)) {
 	case REPEAT_NONE:
 		conflict(b);
 		return;
@@ -408,7 +408,7 @@ static void compared(struct submission *b, const struct store_reply *reply)
 static bool shows_start(const struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
-	return span_is(reply->uid, b->made[0].uid) && mark_is_started(framework);
+	return span_is(reply->uid, b->made[0].uid) && ownership_is_started(framework);
 }
 
 static void started(struct submission *b, const struct store_reply *reply)
@@ -761,7 +761,7 @@ void submission_in_the_way(struct submission *b, const struct store_reply *reply
  * already: who has sent the same Idempotency-Key once more. */
 static bool is_started(const struct submission *b, const json_t *object)
 {
-	return b->step == 0 && mark_is_started(object) && !mark_is_going(object);
+	return b->step == 0 && ownership_is_started(object) && !ownership_is_deleting(object);
 }
 
 void submission_sought(struct submission *b, const struct store_reply *reply)

@@ -40,7 +40,7 @@ struct api_store {
 	struct pending_list broken; /* cannot be sent at all */
 	struct str authorization;   /* the header line */
 	unsigned token_version;     /* of that line */
-	struct recovery recovery;
+	struct backoff backoff;
 	bool whole_objects; /* this API server does not send metadata alone */
 };
 
@@ -130,9 +130,9 @@ static void note(struct api_store *a, const struct transfer *t, CURLcode result,
                  const struct exchange *x)
 {
 	bool connected = x->complete && result_connected(t);
-	recovery_note(&a->recovery, result_weather(t, result, x), connected, clock_ms());
-	store_throttle(&a->s, a->recovery.at_once);
-	store_pause(&a->s, a->recovery.until_ms);
+	backoff_note(&a->backoff, result_api_health(t, result, x), connected, clock_ms());
+	store_throttle(&a->s, a->backoff.at_once);
+	store_pause(&a->s, a->backoff.until_ms);
 }
 
 /* When to try again; the time given by the server counts, within reason. */
@@ -167,7 +167,7 @@ static void release(struct api_store *a, struct transfer *t)
 }
 
 /* Try again if that is safe, worth it and in time. */
-static bool try_again(struct api_store *a, struct transfer *t, struct verdict v,
+static bool try_again(struct api_store *a, struct transfer *t, struct reply_class v,
                       const struct exchange *x, const struct store_reply *reply)
 {
 	struct pending *p = t->item;
@@ -193,8 +193,8 @@ static void complete(struct api_store *a, struct transfer *t, CURLcode result)
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
 	JSON_AUTO *object = reply_parse(str_view(&t->answer));
 	struct exchange x = result_exchange(t, result, object);
-	x.just_connected |= recovery_is_settling(&a->recovery, clock_ms());
-	struct verdict v = verdict_of(&p->r, &x);
+	x.just_connected |= backoff_is_settling(&a->backoff, clock_ms());
+	struct reply_class v = reply_classify(&p->r, &x);
 	if (v.outcome == STORE_REFUSED) {
 		explain_action(&message, &p->r);
 		str_puts(&message, ": ");
@@ -371,7 +371,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	struct api_store *a = xcalloc(1, sizeof(*a));
 	store_init(&a->s, &OPS, namespace_name, limits);
 	a->login = l;
-	recovery_init(&a->recovery, limits->in_flight);
+	backoff_init(&a->backoff, limits->in_flight);
 	a->epoll = -1;
 	a->curl_wake_ms = NEVER;
 	a->late_ms = NEVER;

@@ -7,7 +7,7 @@
  * a backend sends what `begin` gives it and answers, from `poll`
  * or `abort` only, with store_finish or store_later.
  */
-#include "k8s/transport/lanes.h"
+#include "k8s/transport/fair_queue.h"
 #include "k8s/transport/pending.h"
 #include "k8s/transport/store.h"
 
@@ -25,7 +25,7 @@ struct store {
 	char *namespace_name;
 	struct store_limits limits;
 	struct pending_list urgent;  /* to be started, before */
-	struct lanes fresh;          /* what is new, by user */
+	struct fair_queue fresh;     /* what is new, by user */
 	struct pending_list later;   /* waiting for their due_ms */
 	struct pending_list refused; /* to be called back as STORE_FULL or BUSY */
 	size_t in_flight;

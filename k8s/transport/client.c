@@ -99,7 +99,7 @@ static void answered(struct exchange *x, CURLcode result)
 	drop(x);
 }
 
-void client_turn(struct client *c, int64_t timeout_ms, int fd)
+void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 {
 	struct curl_waitfd extra = { .fd = fd, .events = CURL_WAIT_POLLIN };
 	int ms = timeout_ms < 0 ? 0 : timeout_ms < TURN_MS_MAX ? (int)timeout_ms : TURN_MS_MAX;
@@ -152,7 +152,7 @@ static CURLcode set_up(struct exchange *x)
 	const struct client *c = x->client;
 	CURL *h = x->easy;
 	bool plain = span_starts(span_of(c->url), "http://");
-	CURLcode bad = curl_trust(h, c->ca_file[0] ? c->ca_file : NULL);
+	CURLcode bad = curl_set_ca_bundle(h, c->ca_file[0] ? c->ca_file : NULL);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_URL, x->target);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);

@@ -2,7 +2,7 @@
 /*
  * Requests of a command to a server of ours: several at once, of which some are answered bit by
  * bit.  It goes to one address, follows no redirect and knows no proxy; TLS is verified, always,
- * and http is for this machine only.  One thread; blocks in client_turn only.
+ * and http is for this machine only.  One thread; blocks in client_run_once only.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,4 +54,4 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 /* Give it up: nothing of it is called any more. */
 void client_stop(struct exchange *x);
 /* Let all go on until something has happened, at fd (-1: none) too, or the time is over. */
-void client_turn(struct client *c, int64_t timeout_ms, int fd);
+void client_run_once(struct client *c, int64_t timeout_ms, int fd);

@@ -30,7 +30,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count, too; see curl_trust */
+	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count, too; see curl_set_ca_bundle */
 
 	/* what it tells */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
@@ -108,7 +108,7 @@ CURL *curl_bare(struct err *e)
 	return NULL;
 }
 
-CURLcode curl_trust(CURL *h, const char *ca_file)
+CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file)
 {
 	const char *machine = NULL;
 	if (ca_file != NULL) {
@@ -147,7 +147,7 @@ CURL *curl_handle(const struct login *l, struct err *e)
 	if (h == NULL)
 		return NULL;
 	if (set_all(h, ours, sizeof(ours) / sizeof(ours[0]), e) == 0) {
-		CURLcode bad = curl_trust(h, l->ca.path);
+		CURLcode bad = curl_set_ca_bundle(h, l->ca.path);
 		if (!bad)
 			return h;
 		err_set(e, UNKNOWN_ERROR, "libcurl: CURLOPT_CAINFO: %s", curl_easy_strerror(bad));

@@ -23,7 +23,7 @@ extern const size_t CURL_SETTINGS_N;
 CURL *curl_bare(struct err *e);
 /* Whom a handle of curl_bare trusts: the CAs of this file and nobody else; NULL: those of the
  * machine. */
-CURLcode curl_trust(CURL *h, const char *ca_file);
+CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file);
 /* Is there a certificate in this file?  Else nobody would be trusted, and every request would fail.
  * "" is fine.  -1 and *e (400 or 500). */
 int curl_ca_check(const char *path, struct err *e);

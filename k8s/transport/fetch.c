@@ -126,7 +126,7 @@ static int set_up_handle(struct fetch *f, const char *url, struct err *e)
 	if (!f->easy)
 		return -1;
 	CURL *h = f->easy;
-	CURLcode bad = curl_trust(h, s->ca_file[0] ? s->ca_file : NULL);
+	CURLcode bad = curl_set_ca_bundle(h, s->ca_file[0] ? s->ca_file : NULL);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_URL, target);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);

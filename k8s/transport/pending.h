@@ -2,19 +2,19 @@
 /* Requests that wait, in lists.  Private to k8s/. */
 #include "k8s/transport/store.h"
 
-struct lane;
+struct user_queue;
 
 /* One request from store_request to its callback. */
 struct pending {
 	struct pending *next;
 	struct store_request r;
-	struct lane *lane;   /* its user's (lanes.h); NULL if urgent, or refused */
-	int64_t due_ms;      /* not to be started before */
-	unsigned tries;      /* how often it was started */
-	bool started;        /* the backend has it */
-	bool maybe_executed; /* an earlier try was handed over and got no answer */
-	bool full;           /* it found no room */
-	const char *why;     /* static text: what the last try came to, or NULL */
+	struct user_queue *lane; /* its user's (lanes.h); NULL if urgent, or refused */
+	int64_t due_ms;          /* not to be started before */
+	unsigned tries;          /* how often it was started */
+	bool started;            /* the backend has it */
+	bool maybe_executed;     /* an earlier try was handed over and got no answer */
+	bool full;               /* it found no room */
+	const char *why;         /* static text: what the last try came to, or NULL */
 };
 
 struct pending_list {

@@ -299,16 +299,17 @@ void result_message(struct str *out, const struct transfer *t, CURLcode result,
 		reply_digest(out, x->answer);
 }
 
-enum weather result_weather(const struct transfer *t, CURLcode result, const struct exchange *x)
+enum api_health result_api_health(const struct transfer *t, CURLcode result,
+                                  const struct exchange *x)
 {
 	if (x->complete)
-		return x->status == 429 || x->status == 503 ? WEATHER_BUSY : WEATHER_FINE;
+		return x->status == 429 || x->status == 503 ? API_BUSY : API_ANSWERS;
 	curl_off_t ready_us = 0;
 	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
 	if (x->too_large || x->permanent || result == CURLE_ABORTED_BY_CALLBACK ||
 	    (result == CURLE_OPERATION_TIMEDOUT && ready_us > 0))
-		return WEATHER_UNKNOWN;
-	return WEATHER_AWAY;
+		return API_UNKNOWN;
+	return API_AWAY;
 }
 
 /*
@@ -348,48 +349,49 @@ static bool is_reading(const struct store_request *r)
 	return r->verb == STORE_GET || r->verb == STORE_LIST || r->verb == STORE_READY;
 }
 
-static struct verdict no_answer(const struct store_request *r, const struct exchange *x)
+static struct reply_class no_answer(const struct store_request *r, const struct exchange *x)
 {
 	if (x->too_large && is_reading(r))
-		return (struct verdict){ STORE_REFUSED, false };
+		return (struct reply_class){ STORE_REFUSED, false };
 	if (!x->handed_over || is_reading(r))
-		return (struct verdict){ STORE_BUSY, !x->permanent };
-	return (struct verdict){ STORE_AMBIGUOUS, is_idempotent(r) };
+		return (struct reply_class){ STORE_BUSY, !x->permanent };
+	return (struct reply_class){ STORE_AMBIGUOUS, is_idempotent(r) };
 }
 
-static struct verdict not_found(const struct store_request *r, const struct exchange *x)
+static struct reply_class not_found(const struct store_request *r, const struct exchange *x)
 {
 	bool of_one = r->verb != STORE_CREATE && r->verb != STORE_LIST;
 	if (of_one && reply_is_not_found(x->answer, r->name))
-		return (struct verdict){ STORE_NOT_FOUND, false };
+		return (struct reply_class){ STORE_NOT_FOUND, false };
 	/* A Status names the namespace; else the resource is not served, or not yet. */
-	return (struct verdict){ STORE_REFUSED, x->answer == NULL && x->just_connected };
+	return (struct reply_class){ STORE_REFUSED, x->answer == NULL && x->just_connected };
 }
 
-static struct verdict refused(const struct store_request *r, const struct exchange *x)
+static struct reply_class refused(const struct store_request *r, const struct exchange *x)
 {
 	switch (x->status) {
 	case 403:
-		return (struct verdict){ STORE_REFUSED, x->just_connected };
+		return (struct reply_class){ STORE_REFUSED, x->just_connected };
 	case 404:
 		return not_found(r, x);
 	case 409:
-		return (struct verdict){ r->verb == STORE_CREATE ? STORE_EXISTS : STORE_CONFLICT,
-			                 false };
+		return (struct reply_class){ r->verb == STORE_CREATE ? STORE_EXISTS
+			                                             : STORE_CONFLICT,
+			                     false };
 	case 429:
-		return (struct verdict){ STORE_BUSY, true };
+		return (struct reply_class){ STORE_BUSY, true };
 	default:
-		return (struct verdict){ STORE_REFUSED, false };
+		return (struct reply_class){ STORE_REFUSED, false };
 	}
 }
 
-static struct verdict failed(const struct store_request *r, const struct exchange *x)
+static struct reply_class failed(const struct store_request *r, const struct exchange *x)
 {
 	if (x->status == 503)
-		return (struct verdict){ STORE_BUSY, true };
+		return (struct reply_class){ STORE_BUSY, true };
 	if (x->status == 500 && reply_is_too_large(x->answer))
-		return (struct verdict){ STORE_REFUSED, false };
-	return (struct verdict){ STORE_AMBIGUOUS, is_idempotent(r) };
+		return (struct reply_class){ STORE_REFUSED, false };
+	return (struct reply_class){ STORE_AMBIGUOUS, is_idempotent(r) };
 }
 
 /* One item that cannot be parsed must not hide the others of a list: that is taken apart by
@@ -399,9 +401,9 @@ static bool is_parsed(const struct store_request *r)
 	return r->verb != STORE_DELETE && r->verb != STORE_LIST;
 }
 
-struct verdict verdict_of(const struct store_request *r, const struct exchange *x)
+struct reply_class reply_classify(const struct store_request *r, const struct exchange *x)
 {
-	struct verdict v = { STORE_OK, false };
+	struct reply_class v = { STORE_OK, false };
 	if (!x->complete)
 		v = no_answer(r, x);
 	else if (x->status >= 500)
@@ -409,9 +411,9 @@ struct verdict verdict_of(const struct store_request *r, const struct exchange *
 	else if (x->status < 200 || x->status >= 300)
 		v = refused(r, x);
 	else if (x->answer == NULL && is_parsed(r))
-		v = (struct verdict){ STORE_AMBIGUOUS,
-			              is_idempotent(r) }; /* no API server says that */
-	if (r->verb == STORE_READY) {                     /* asked again soon enough */
+		v = (struct reply_class){ STORE_AMBIGUOUS,
+			                  is_idempotent(r) }; /* no API server says that */
+	if (r->verb == STORE_READY) {                         /* asked again soon enough */
 		v.again = false;
 		if (v.outcome == STORE_NOT_FOUND)
 			v.outcome = STORE_OK;

@@ -56,7 +56,8 @@ struct exchange result_exchange(const struct transfer *t, CURLcode result, const
 bool result_connected(const struct transfer *t);
 
 /* How it went, as far as that concerns other requests. */
-enum weather result_weather(const struct transfer *t, CURLcode result, const struct exchange *x);
+enum api_health result_api_health(const struct transfer *t, CURLcode result,
+                                  const struct exchange *x);
 
 /* Retry-After: at most an hour; 0 if it does not say. */
 int result_retry_after_s(const struct transfer *t);
@@ -82,12 +83,12 @@ struct exchange {
 	const json_t *answer; /* the body as JSON, or NULL */
 };
 
-struct verdict {
+struct reply_class {
 	enum store_outcome outcome;
 	bool again; /* safe to repeat, and worth it */
 };
 
-struct verdict verdict_of(const struct store_request *r, const struct exchange *x);
+struct reply_class reply_classify(const struct store_request *r, const struct exchange *x);
 
 /*
  * The items of a list that an API server answers with, one by one.  The list is cut with a scanner

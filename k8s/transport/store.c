@@ -59,7 +59,7 @@ void store_finish(struct store *s, struct pending *p, const struct store_reply *
 {
 	if (p->started)
 		s->in_flight--;
-	lanes_leave(&s->fresh, p);
+	fair_queue_leave(&s->fresh, p);
 	p->r.done(p->r.arg, reply);
 	free(p);
 }
@@ -118,7 +118,7 @@ static const char *no_room(const struct store *s, const char *user)
 	if (waiting(s) >= s->limits.queue)
 		return EVERYBODY;
 	if (user != NULL && s->limits.per_user > 0 &&
-	    lanes_held(&s->fresh, user) >= s->limits.per_user)
+	    fair_queue_held(&s->fresh, user) >= s->limits.per_user)
 		return ONE_USER;
 	return NULL;
 }
@@ -151,7 +151,7 @@ void store_request(struct store *s, const struct store_request *r)
 		return;
 	}
 	if (!r->urgent)
-		lanes_join(&s->fresh, p);
+		fair_queue_join(&s->fresh, p);
 	if (r->not_before_ms > 0) {
 		wait_until(s, p, r->not_before_ms);
 		return;
@@ -159,7 +159,7 @@ void store_request(struct store *s, const struct store_request *r)
 	if (r->urgent)
 		pending_append(&s->urgent, p);
 	else
-		lanes_append(&s->fresh, p);
+		fair_queue_append(&s->fresh, p);
 	s->wake_ms = earlier(s->wake_ms, r->deadline_ms);
 }
 
@@ -190,7 +190,7 @@ static void sweep(struct store *s, int64_t now)
 {
 	struct pending_list *lists[] = { &s->urgent, &s->later };
 	struct pending_list expired = { 0 };
-	s->wake_ms = lanes_expire(&s->fresh, now, &expired);
+	s->wake_ms = fair_queue_expire(&s->fresh, now, &expired);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		struct pending_list all = pending_take_all(lists[i]);
 		struct pending *p;
@@ -230,7 +230,8 @@ void store_start(struct store *s)
 {
 	int64_t now = clock_ms();
 	while (can_start(s, now)) {
-		struct pending *p = s->urgent.n ? pending_take(&s->urgent) : lanes_take(&s->fresh);
+		struct pending *p =
+		    s->urgent.n ? pending_take(&s->urgent) : fair_queue_take(&s->fresh);
 		p->started = true;
 		p->tries++;
 		s->in_flight++;
@@ -277,7 +278,7 @@ void store_free(struct store *s)
 	s->closing = true;
 	give_up_all(s, pending_take_all(&s->urgent));
 	struct pending *p;
-	while ((p = lanes_take(&s->fresh)) != NULL)
+	while ((p = fair_queue_take(&s->fresh)) != NULL)
 		give_up(s, p);
 	give_up_all(s, pending_take_all(&s->later));
 	s->ops->abort(s);

@@ -256,9 +256,9 @@ int64_t backoff_ms(unsigned tries)
 	return ms - ms / 4 + noise % (ms / 2);
 }
 
-void recovery_init(struct recovery *r, size_t most)
+void backoff_init(struct backoff *r, size_t most)
 {
-	*r = (struct recovery){
+	*r = (struct backoff){
 		.at_once = most,
 		.most = most,
 		.connected_ms = INT64_MIN / 2,
@@ -266,14 +266,14 @@ void recovery_init(struct recovery *r, size_t most)
 	};
 }
 
-static size_t within_bounds(const struct recovery *r, size_t n)
+static size_t within_bounds(const struct backoff *r, size_t n)
 {
 	size_t enough = n > PROBES ? n : PROBES;
 	return enough < r->most ? enough : r->most;
 }
 
 /* Many fail at once: that counts once. */
-static void back_off(struct recovery *r, size_t at_once, int64_t now_ms)
+static void back_off(struct backoff *r, size_t at_once, int64_t now_ms)
 {
 	if (now_ms < r->until_ms)
 		return;
@@ -281,31 +281,31 @@ static void back_off(struct recovery *r, size_t at_once, int64_t now_ms)
 	r->until_ms = now_ms + backoff_ms(r->pauses++);
 }
 
-void recovery_note(struct recovery *r, enum weather weather, bool connected, int64_t now_ms)
+void backoff_note(struct backoff *r, enum api_health health, bool connected, int64_t now_ms)
 {
 	if (connected)
 		r->connected_ms = now_ms;
-	switch (weather) {
-	case WEATHER_FINE:
+	switch (health) {
+	case API_ANSWERS:
 		if (r->away)
 			r->back_ms = now_ms;
 		r->away = false;
 		r->pauses = 0;
 		r->at_once = r->at_once < r->most / 2 ? r->at_once * 2 : r->most;
 		break;
-	case WEATHER_BUSY:
+	case API_BUSY:
 		back_off(r, r->at_once / 2, now_ms);
 		break;
-	case WEATHER_AWAY:
+	case API_AWAY:
 		r->away = true;
 		back_off(r, PROBES, now_ms);
 		break;
-	case WEATHER_UNKNOWN:
+	case API_UNKNOWN:
 		break;
 	}
 }
 
-bool recovery_is_settling(const struct recovery *r, int64_t now_ms)
+bool backoff_is_settling(const struct backoff *r, int64_t now_ms)
 {
 	return now_ms - r->connected_ms < SETTLING_MS || now_ms - r->back_ms < LOADING_MS;
 }

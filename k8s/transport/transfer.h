@@ -57,7 +57,7 @@ bool transfer_handed_over(const struct transfer *t);
  */
 enum { PROBES = 2 };
 
-struct recovery {
+struct backoff {
 	size_t at_once, most; /* requests under way: now, and in good times */
 	unsigned pauses;      /* in a row */
 	int64_t until_ms;     /* nothing is started before */
@@ -67,19 +67,19 @@ struct recovery {
 };
 
 /* What one exchange came to. */
-enum weather {
-	WEATHER_FINE,    /* it answered */
-	WEATHER_BUSY,    /* 429 or 503 */
-	WEATHER_AWAY,    /* it could not be reached, or the connection was lost */
-	WEATHER_UNKNOWN, /* it said nothing before the deadline of the request: both may be */
+enum api_health {
+	API_ANSWERS, /* it answered */
+	API_BUSY,    /* 429 or 503 */
+	API_AWAY,    /* it could not be reached, or the connection was lost */
+	API_UNKNOWN, /* it said nothing before the deadline of the request: both may be */
 };
 
-void recovery_init(struct recovery *r, size_t most);
-void recovery_note(struct recovery *r, enum weather weather, bool connected, int64_t now_ms);
+void backoff_init(struct backoff *r, size_t most);
+void backoff_note(struct backoff *r, enum api_health health, bool connected, int64_t now_ms);
 
 /* It may still be loading its rules: 403 and 404 are not its last word.  For 1 s after a connection
  * was made, and for 3 s after it was away. */
-bool recovery_is_settling(const struct recovery *r, int64_t now_ms);
+bool backoff_is_settling(const struct backoff *r, int64_t now_ms);
 
 /* 100, 200, 400, 800, 1000, 1000 ... ms for tries 0, 1, 2 ..., give or take a quarter. */
 int64_t backoff_ms(unsigned tries);

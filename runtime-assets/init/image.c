@@ -129,12 +129,12 @@ static bool read_login(const struct init *in, const struct node *auth, struct im
 /* ---- asking ------------------------------------------------------------------------------------
  */
 
-static struct trust *open_trust(const struct init *in)
+static struct ca_bundle *open_ca_bundle(const struct init *in)
 {
 	for (size_t i = 0; i < sizeof(BUNDLES) / sizeof(BUNDLES[0]); i++) {
 		ERR_AUTO e = { 0 };
 		const char *path = arena_printf(in->a, "%s%s", in->at.root, BUNDLES[i]);
-		struct trust *t = trust_load(path, &e);
+		struct ca_bundle *t = ca_bundle_load(path, &e);
 		if (t)
 			return t;
 	}
@@ -149,7 +149,7 @@ static uint32_t some_random(void)
 }
 
 static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask,
-                     const struct trust *trust, int64_t end_ms)
+                     const struct ca_bundle *ca_bundle, int64_t end_ms)
 {
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };
@@ -164,7 +164,7 @@ static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask
 		.method = ask->method,
 		.host = ask->to.host,
 		.port = ask->to.port,
-		.trust = trust,
+		.ca_bundle = ca_bundle,
 		.host_header = ask->to.authority,
 		.target = ask->to.target,
 		.headers = ask->headers,
@@ -186,9 +186,9 @@ static void ask_registry(const struct init *in, const struct image *image,
 {
 	int64_t end_ms = clock_ms() + TOTAL_MS;
 	struct registry_ask ask;
-	struct trust *trust = open_trust(in);
+	struct ca_bundle *ca_bundle = open_ca_bundle(in);
 	registry_begin(d, image, login, some_random(), in->a);
-	if (!trust)
+	if (!ca_bundle)
 		registry_trouble(d, "the init container has no certificate authorities "
 		                    "(/etc/ssl/certs/ca-certificates.crt)");
 	if (d->login_ignored)
@@ -200,10 +200,10 @@ static void ask_registry(const struct init *in, const struct image *image,
 		if (clock_ms() + ask.wait_ms >= end_ms)
 			registry_trouble(d, "its registry takes too long");
 		else
-			ask_once(d, &ask, trust, end_ms);
+			ask_once(d, &ask, ca_bundle, end_ms);
 	}
-	if (trust)
-		trust_free(trust);
+	if (ca_bundle)
+		ca_bundle_free(ca_bundle);
 }
 
 /* ---- the step ----------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ static void put_host(struct str *out, const struct http_request *q, bool always_
 	str_puts(out, six ? "[" : "");
 	str_puts(out, q->host);
 	str_puts(out, six ? "]" : "");
-	if (always_port || q->port != (q->trust ? 443 : 80))
+	if (always_port || q->port != (q->ca_bundle ? 443 : 80))
 		str_printf(out, ":%u", q->port);
 }
 
@@ -146,8 +146,8 @@ static int converse(struct wire *w, const struct http_request *q, struct http_re
 		(void)err_set(w->e, FAILED, "%s: the request is too long", w->where);
 		return HTTP_BAD_REQUEST;
 	}
-	if (q->trust)
-		t = tls_open(w, q->trust, q->server_name ? q->server_name : q->host, &trouble);
+	if (q->ca_bundle)
+		t = tls_open(w, q->ca_bundle, q->server_name ? q->server_name : q->host, &trouble);
 	if (trouble)
 		return trouble;
 	ERR_AUTO unsent = { 0 };
@@ -173,7 +173,7 @@ static int exchange(struct wire *w, const struct http_request *q, struct http_re
 		(void)err_set(w->e, FAILED, "%s: nothing was sent: %s", w->where, problem);
 		return HTTP_BAD_REQUEST;
 	}
-	if (q->trust && net_is_address(name)) {
+	if (q->ca_bundle && net_is_address(name)) {
 		(void)err_set(w->e, FAILED,
 		              "%s: TLS needs the name of the server; addresses in certificates "
 		              "cannot be checked here",

@@ -12,17 +12,17 @@
 #include "base/str.h"
 
 /* Certificate authorities from a PEM file or text; shared by requests, read-only. */
-struct trust;
+struct ca_bundle;
 /* NULL and *e if there is none in it, or it cannot be read. */
-struct trust *trust_load(const char *pem_file, struct err *e);
-struct trust *trust_from(struct span pem, struct err *e);
-void trust_free(struct trust *t);
+struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e);
+struct ca_bundle *ca_bundle_from(struct span pem, struct err *e);
+void ca_bundle_free(struct ca_bundle *t);
 
 struct http_request {
 	const char *method; /* "GET", "HEAD", "PUT" */
 	const char *host;   /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
-	const struct trust *trust;  /* NULL: plain TCP */
+	const struct ca_bundle *ca_bundle; /* NULL: plain TCP */
 	const char *server_name;    /* name in the certificate (and SNI), no address; NULL: host */
 	const char *host_header;    /* NULL: host[:port] */
 	const char *target;         /* path and query, as sent; no control character, no blank */

@@ -19,7 +19,7 @@ enum { HEADERS_MAX = 64 * 1024 };
 struct kube {
 	struct address to;
 	char *server_name; /* in the certificate */
-	struct trust *trust;
+	struct ca_bundle *ca_bundle;
 	bool mounted;        /* there is a token */
 	char *token, *ca;    /* files */
 	char *url, *address; /* for messages */
@@ -89,8 +89,8 @@ static int open_tls(struct kube *k, struct err *e)
 	/* Addresses in certificates are not looked at; this name is in that of any API server. */
 	if (k->server_name == NULL)
 		k->server_name = xstrdup(IN_CERTIFICATE);
-	k->trust = trust_load(k->ca, e);
-	if (k->trust == NULL)
+	k->ca_bundle = ca_bundle_load(k->ca, e);
+	if (k->ca_bundle == NULL)
 		return err_wrap(e, "no authority to check the API server's certificate with");
 	return 0;
 }
@@ -129,8 +129,8 @@ void kube_free(struct kube *k)
 {
 	if (k == NULL)
 		return;
-	if (k->trust)
-		trust_free(k->trust);
+	if (k->ca_bundle)
+		ca_bundle_free(k->ca_bundle);
 	address_done(&k->to);
 	free(k->server_name);
 	free(k->token);
@@ -192,7 +192,7 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.method = "GET",
 		.host = k->to.host,
 		.port = k->to.port,
-		.trust = k->trust,
+		.ca_bundle = k->ca_bundle,
 		.server_name = k->server_name,
 		.target = path,
 		.headers = headers,

@@ -17,8 +17,8 @@
 #include "runtime-assets/net/wire.h"
 #include "runtime-assets/say.h"
 
-/* What http.h calls struct trust, for tls.c. */
-struct trust {
+/* What http.h calls struct ca_bundle, for tls.c. */
+struct ca_bundle {
 	struct arena arena; /* all that the anchors point to */
 	br_x509_trust_anchor *v;
 	size_t n;
@@ -265,13 +265,14 @@ static int handshake(struct tls *t)
 	return trouble;
 }
 
-struct tls *tls_open(struct wire *w, const struct trust *trust, const char *name, int *trouble)
+struct tls *tls_open(struct wire *w, const struct ca_bundle *ca_bundle, const char *name,
+                     int *trouble)
 {
 	struct tls *t = xcalloc(1, sizeof(*t));
 	t->wire = w;
 	t->name = name;
 	br_ssl_client_zero(&t->client);
-	br_x509_minimal_init(&t->x509, &br_sha256_vtable, trust->v, trust->n);
+	br_x509_minimal_init(&t->x509, &br_sha256_vtable, ca_bundle->v, ca_bundle->n);
 	br_x509_minimal_set_minrsa(&t->x509, RSA_BYTES_MIN);
 	time_t now = time(NULL);
 	br_x509_minimal_set_time(&t->x509, (uint32_t)(now / 86400 + DAY_1970),
@@ -370,7 +371,7 @@ static bool keep_key(struct arena *a, br_x509_pkey *to, const br_x509_pkey *from
 	return false;
 }
 
-static void add_certificate(struct trust *t, struct span der)
+static void add_certificate(struct ca_bundle *t, struct span der)
 {
 	br_x509_decoder_context d;
 	STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
@@ -410,7 +411,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static void read_pem(struct trust *t, struct span pem)
+static void read_pem(struct ca_bundle *t, struct span pem)
 {
 	struct span inside;
 	while (next_certificate(&pem, &inside)) {
@@ -435,23 +436,23 @@ static size_t count(struct span pem)
 	return n;
 }
 
-struct trust *trust_from(struct span pem, struct err *e)
+struct ca_bundle *ca_bundle_from(struct span pem, struct err *e)
 {
 	if (pem.n > PEM_MAX) {
 		(void)err_set(e, FAILED, "more than %d bytes of certificates", PEM_MAX);
 		return NULL;
 	}
-	struct trust *t = xcalloc(1, sizeof(*t));
+	struct ca_bundle *t = xcalloc(1, sizeof(*t));
 	t->v = ARENA_NEW(&t->arena, br_x509_trust_anchor, count(pem) + 1);
 	read_pem(t, pem);
 	if (t->n)
 		return t;
 	(void)err_set(e, FAILED, "no certificate in it that can be read (PEM is expected)");
-	trust_free(t);
+	ca_bundle_free(t);
 	return NULL;
 }
 
-struct trust *trust_load(const char *pem_file, struct err *e)
+struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	struct span text = { NULL, 0 };
@@ -462,13 +463,13 @@ struct trust *trust_load(const char *pem_file, struct err *e)
 		(void)err_set(e, FAILED, "%s: there is no such file", pem_file);
 		return NULL;
 	}
-	struct trust *t = trust_from(text, e);
+	struct ca_bundle *t = ca_bundle_from(text, e);
 	if (!t)
 		(void)err_wrap(e, "%s", pem_file);
 	return t;
 }
 
-void trust_free(struct trust *t)
+void ca_bundle_free(struct ca_bundle *t)
 {
 	if (t)
 		arena_done(&t->arena);

@@ -32,7 +32,7 @@ bool net_is_address(const char *host);
 
 /* Handshake.  NULL and *trouble: the certificate is checked against the trust and the name, which
  * are borrowed.  To be given back with tls_close, which also wipes. */
-struct tls *tls_open(struct wire *w, const struct trust *t, const char *name, int *trouble);
+struct tls *tls_open(struct wire *w, const struct ca_bundle *t, const char *name, int *trouble);
 /* As net_read; an end that the other side has not announced is a cut. */
 int tls_read(struct tls *t, void *p, size_t max, size_t *n);
 /* All of it; or less, if the other side answers before it has heard all. */

@@ -216,7 +216,7 @@ static void take(struct supervisor *s, const bool ready[static SOURCES])
 }
 
 /* Wait for something, at most so long, and do it. */
-static void turn(struct supervisor *s, int64_t wait_ms)
+static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 {
 	struct pollfd watched[SOURCES];
 	watch_all(s, watched);
@@ -379,7 +379,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 	s->asked = s->killed = false;
 	s->until = INT64_MAX;
 	while (s->stage != OVER) {
-		turn(s, next_ms(s));
+		supervise_run_once(s, next_ms(s));
 		kill_when_late(s);
 		enum stage before;
 		do { /* a stage may be over as soon as it begins */
@@ -542,7 +542,7 @@ static void end_groups(struct supervisor *s)
 	(void)groups_left(s, SIGCONT);
 	int64_t until = clock_ms() + ASK_MS;
 	while (groups_left(s, 0) && clock_ms() < until && clock_ms() < s->end_at)
-		turn(s, ASK_POLL_MS);
+		supervise_run_once(s, ASK_POLL_MS);
 	(void)groups_left(s, SIGKILL);
 }
 
@@ -553,7 +553,7 @@ int64_t supervise_close(struct supervisor *s)
 	begin_final(s);
 	while (!streams_are_drained(&s->streams) || outlet_waiting(&s->out[0]) ||
 	       outlet_waiting(&s->out[1]))
-		turn(s, STALL_MS);
+		supervise_run_once(s, STALL_MS);
 	streams_done(&s->streams);
 	close(s->runtime_in);
 	close(s->null);

@@ -24,7 +24,7 @@ enum upload_result { UPLOAD_STORED, UPLOAD_AGAIN, UPLOAD_REFUSED };
 struct upload_state {
 	const struct upload *u;
 	struct address to;
-	struct trust *trust;
+	struct ca_bundle *ca_bundle;
 	struct str frames;
 	const char *target;
 	struct str why; /* of the last attempt */
@@ -80,7 +80,7 @@ static enum upload_result upload_try(struct upload_state *s)
 			.method = "PUT",
 			.host = s->to.host,
 			.port = s->to.port,
-			.trust = s->trust,
+			.ca_bundle = s->ca_bundle,
 			.target = s->target,
 			.headers = headers,
 			.body = str_view(&s->frames),
@@ -118,8 +118,8 @@ static int upload_open(struct upload_state *s, struct arena *a, struct err *e)
 		return err_set(e, FAILED, "it must be https, since a token is sent");
 	if (!s->to.tls)
 		return 0;
-	s->trust = trust_load(path_join(a, u->at->output, "ca.crt"), e);
-	return s->trust ? 0 : -1;
+	s->ca_bundle = ca_bundle_load(path_join(a, u->at->output, "ca.crt"), e);
+	return s->ca_bundle ? 0 : -1;
 }
 
 bool upload_output(const struct upload *u)
@@ -140,8 +140,8 @@ bool upload_output(const struct upload *u)
 		         u->url, str_c(&s.why));
 	str_done(&s.frames);
 	str_done(&s.why);
-	if (s.trust)
-		trust_free(s.trust);
+	if (s.ca_bundle)
+		ca_bundle_free(s.ca_bundle);
 	address_done(&s.to);
 	return stored;
 }

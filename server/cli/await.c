@@ -264,11 +264,11 @@ static void shorten(int64_t *ms, int64_t at_ms, int64_t now)
 }
 
 /* Let things happen, for some time at most. */
-static void turn(struct await *w)
+static void await_run_once(struct await *w)
 {
 	int64_t now = clock_ms();
 	int64_t ms = SURE_MS;
-	int64_t logs = w->echo ? echo_turn(w->echo) : INT64_MAX;
+	int64_t logs = w->echo ? echo_run_once(w->echo) : INT64_MAX;
 	shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
 	shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
 	shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
@@ -277,7 +277,7 @@ static void turn(struct await *w)
 		shorten(&ms, now + DRAW_MS, now);
 	draw(w);
 	screen_show(&w->screen);
-	client_turn(w->remote->client, ms, w->signal_fd);
+	client_run_once(w->remote->client, ms, w->signal_fd);
 	look_at_signals(w);
 	if (w->screen.lost)
 		stop(w, NO_OUTPUT);
@@ -293,7 +293,7 @@ static void wait_for_end(struct await *w)
 			ask(w);
 		if (!w->watching && !w->no_events && now >= w->watch_ms)
 			watch(w);
-		turn(w);
+		await_run_once(w);
 	}
 }
 
@@ -307,7 +307,7 @@ static void drain(struct await *w)
 	if (w->watching)
 		client_stop(TAKE(w->watching));
 	while (w->reason == WAITING && clock_ms() < end && !echo_idle(w->echo))
-		turn(w);
+		await_run_once(w);
 	if (!echo_idle(w->echo))
 		tell(w, "logs may go on; they are not waited for any longer");
 	w->reason = ENDED;
@@ -743,7 +743,7 @@ void echo_update(struct echo *e, struct span detail)
 	}
 }
 
-int64_t echo_turn(struct echo *e)
+int64_t echo_run_once(struct echo *e)
 {
 	int64_t next = INT64_MAX;
 	for (struct voice *v = e->voice; v < e->voice + e->n; v++) {

@@ -21,6 +21,6 @@ void echo_free(struct echo *e); /* NULL is nothing */
 /* How the job is now (/api/v2/jobs/USER~NAME): logs of tasks that have begun are followed. */
 void echo_update(struct echo *e, struct span detail);
 /* Begin what is due.  Milliseconds until something is, or INT64_MAX. */
-int64_t echo_turn(struct echo *e);
+int64_t echo_run_once(struct echo *e);
 /* Nothing more will come of the tasks that have ended. */
 bool echo_idle(const struct echo *e);

@@ -10,8 +10,8 @@
 #include "k8s/transport/store.h"
 #include "server/cli/commands.h"
 #include "server/cluster/delivery.h"
+#include "server/cluster/gc_thread.h"
 #include "server/cluster/history_keep.h"
-#include "server/cluster/sweep.h"
 #include "server/http/http.h"
 #include "server/log.h"
 #include "server/process.h"
@@ -46,7 +46,7 @@ static int wait_ms(const struct service *s, int64_t refresh_ms)
 {
 	int64_t ms = refresh_ms - clock_ms();
 	shorten(&ms, delivery_timeout_ms(s->delivery));
-	shorten(&ms, sweep_timeout_ms(s->sweep));
+	shorten(&ms, gc_thread_timeout_ms(s->gc_thread));
 	shorten(&ms, history_keep_timeout_ms(s->server.history));
 	return ms < 0 ? 0 : (int)ms;
 }
@@ -67,7 +67,7 @@ static void wait_for_end(struct service *s)
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = delivery_fd(s->delivery), .events = POLLIN },
-			                { .fd = sweep_fd(s->sweep), .events = POLLIN },
+			                { .fd = gc_thread_fd(s->gc_thread), .events = POLLIN },
 			                { .fd = history_keep_fd(s->server.history),
 			                  .events = POLLIN } };
 		(void)poll(fds, 4, wait_ms(s, refresh_ms)); /* what it says is asked below */
@@ -76,9 +76,9 @@ static void wait_for_end(struct service *s)
 			return;
 		if (signo == SIGHUP)
 			begin_anew(s);
-		delivery_turn(s->delivery);
-		sweep_turn(s->sweep);
-		history_keep_turn(s->server.history);
+		delivery_run_once(s->delivery);
+		gc_thread_run_once(s->gc_thread);
+		history_keep_run_once(s->server.history);
 		if (clock_ms() < refresh_ms)
 			continue;
 		refresh_ms = clock_ms() + REFRESH_MS;

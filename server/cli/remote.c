@@ -169,13 +169,13 @@ static void try_once(struct asking *q, struct client_call call)
 	if (!client_start(r->client, &call, q->e))
 		return;
 	while (!q->ended)
-		client_turn(r->client, ATTEMPT_MS, -1);
+		client_run_once(r->client, ATTEMPT_MS, -1);
 }
 
 static void rest(struct remote *r, int64_t until_ms)
 {
 	for (int64_t left; (left = until_ms - clock_ms()) > 0;)
-		client_turn(r->client, left, -1);
+		client_run_once(r->client, left, -1);
 }
 
 int remote_ask(struct remote *r, const struct client_call *call, struct reply *out, struct err *e)

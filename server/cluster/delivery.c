@@ -510,7 +510,7 @@ bool delivery_again(struct delivery *d)
 	return true;
 }
 
-void delivery_turn(struct delivery *d)
+void delivery_run_once(struct delivery *d)
 {
 	store_reap(d->store);
 	store_start(d->store);

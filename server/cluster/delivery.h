@@ -28,7 +28,7 @@ struct delivery;
 /* Begin; server->delivery says from now on how it goes.  NULL and *e (500). */
 struct delivery *delivery_start(struct server *s, struct err *e);
 /* Go on.  To be called when the descriptor is readable, or after the time. */
-void delivery_turn(struct delivery *d);
+void delivery_run_once(struct delivery *d);
 int delivery_fd(const struct delivery *d);
 int delivery_timeout_ms(const struct delivery *d); /* -1: no limit */
 /* Look for it all once more, and make what is no longer there; jobs are taken meanwhile.  false,

@@ -86,7 +86,7 @@ static bool is_news(struct follow *f, const char *uid)
 
 /* One that FrameworkController cannot decode keeps it from seeing any: somebody should know which.
  */
-static void log_broken(struct follow *f, const struct cached *c)
+static void log_broken(struct follow *f, const struct job_entry *c)
 {
 	int64_t now = clock_ms();
 	if (now - f->lines_ms >= BROKEN_MS) {
@@ -104,7 +104,7 @@ static void log_broken(struct follow *f, const struct cached *c)
 	log_end(&line);
 }
 
-static void log_unknown_code(struct follow *f, const struct cached *c, struct span object)
+static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)
 {
 	int64_t code;
 	if (f->codes_told || !c->has_code ||
@@ -121,7 +121,7 @@ static void log_unknown_code(struct follow *f, const struct cached *c, struct sp
 }
 
 /* No FrameworkController: what is started gets no status, nor does anything else. */
-static void log_neglect(struct follow *f, const struct cached *c)
+static void log_neglect(struct follow *f, const struct job_entry *c)
 {
 	if (f->server->local) /* said at the start */
 		return;
@@ -149,7 +149,7 @@ static void look_for_neglect(struct follow *f)
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
-	struct cached *c = cached_new(object);
+	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
 	if (c->broken)

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry_parts.h"
 #include "k8s/transport/store.h"
 #include "server/log.h"
 
@@ -21,11 +21,11 @@ struct history_keep {
 	struct store *store;
 	int event_fd, epoll_fd;
 	pthread_mutex_t lock; /* of what waits */
-	const struct cached *waiting[WAITING_MAX];
+	const struct job_entry *waiting[WAITING_MAX];
 	size_t first, n;
 	size_t lost; /* found no room, and were not told of yet */
 	/* What is being kept; the main thread's. */
-	const struct cached *job; /* NULL: nothing */
+	const struct job_entry *job; /* NULL: nothing */
 	struct arena arena;
 	struct str body;
 	const char *name, *oldest; /* to be made; to be removed, or NULL */
@@ -39,28 +39,29 @@ struct history_keep {
 
 /* ---- what waits: any thread -------------------------------------------------------------- */
 
-static bool has_ended(const struct cached *before, const struct cached *now)
+static bool has_ended(const struct job_entry *before, const struct job_entry *now)
 {
 	return before && now && !now->legacy && now->attempt > before->attempt &&
 	       strcmp(before->uid, now->uid) == 0;
 }
 
-void history_keep_saw(struct history_keep *h, const struct cached *before, const struct cached *now)
+void history_keep_saw(struct history_keep *h, const struct job_entry *before,
+                      const struct job_entry *now)
 {
 	if (!h || !has_ended(before, now))
 		return;
 	(void)pthread_mutex_lock(&h->lock); /* these fail only if misused */
 	if (h->n < WAITING_MAX)
-		h->waiting[(h->first + h->n++) % WAITING_MAX] = cached_hold(before);
+		h->waiting[(h->first + h->n++) % WAITING_MAX] = job_entry_hold(before);
 	else
 		h->lost++;
 	(void)pthread_mutex_unlock(&h->lock);
 	(void)eventfd_write(h->event_fd, 1); /* far from full */
 }
 
-static const struct cached *take_first(struct history_keep *h, size_t *lost)
+static const struct job_entry *take_first(struct history_keep *h, size_t *lost)
 {
-	const struct cached *job = NULL;
+	const struct job_entry *job = NULL;
 	(void)pthread_mutex_lock(&h->lock);
 	if (h->n) {
 		job = h->waiting[h->first];
@@ -105,7 +106,7 @@ static void next(struct history_keep *h);
 
 static void finish(struct history_keep *h)
 {
-	cached_drop(TAKE(h->job));
+	job_entry_drop(TAKE(h->job));
 	str_done(&h->body);
 	arena_done(&h->arena);
 	h->arena = (struct arena){ 0 };
@@ -188,7 +189,7 @@ static int prepare(struct history_keep *h)
 	h->tries = 0;
 	h->name = history_name(&h->arena, h->job->name, h->job->attempt);
 	h->oldest = oldest >= 0 ? history_name(&h->arena, h->job->name, oldest) : NULL;
-	if (!cached_doc(h->job, &h->arena, &doc) ||
+	if (!job_entry_doc(h->job, &h->arena, &doc) ||
 	    !history_write(&h->body, h->job, doc, (size_t)o->history_bytes, &h->arena) ||
 	    h->body.full)
 		return -1;
@@ -203,7 +204,7 @@ static void next(struct history_keep *h)
 		if (prepare(h) == 0) {
 			ask(h, STORE_CREATE, h->name, NULL, made);
 		} else {
-			cached_drop(TAKE(h->job));
+			job_entry_drop(TAKE(h->job));
 			str_done(&h->body);
 			arena_done(&h->arena);
 			h->arena = (struct arena){ 0 };
@@ -211,7 +212,7 @@ static void next(struct history_keep *h)
 	}
 }
 
-void history_keep_turn(struct history_keep *h)
+void history_keep_run_once(struct history_keep *h)
 {
 	eventfd_t count;
 	if (!h)
@@ -269,9 +270,9 @@ void history_keep_free(struct history_keep *h)
 	h->stopping = true;
 	if (h->store)
 		store_free(h->store);
-	for (const struct cached *job; (job = take_first(h, &lost)) != NULL;)
-		cached_drop(job);
-	cached_drop(h->job);
+	for (const struct job_entry *job; (job = take_first(h, &lost)) != NULL;)
+		job_entry_drop(job);
+	job_entry_drop(h->job);
 	str_done(&h->body);
 	arena_done(&h->arena);
 	(void)pthread_mutex_destroy(&h->lock); /* nobody has it */
@@ -362,7 +363,7 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
 	return false;
 }
 
-static void put_configmap(struct str *out, const struct cached *job, struct span packed,
+static void put_configmap(struct str *out, const struct job_entry *job, struct span packed,
                           struct arena *a)
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
@@ -374,7 +375,7 @@ static void put_configmap(struct str *out, const struct cached *job, struct span
 	str_puts(out, "\"}}");
 }
 
-bool history_write(struct str *out, const struct cached *job, struct span doc, size_t max,
+bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
                    struct arena *a)
 {
 	struct span status = scan_path(doc, "status", "attemptStatus");
@@ -398,7 +399,7 @@ bool history_read(struct span configmap, const char *uid, int64_t attempt, struc
 		return false;
 	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if (base64_decode(a, packed, &bytes) < 0 ||
-	    !cached_gunzip(bytes, CACHED_INFLATED_MAX, RATIO, a, &text) ||
+	    !job_entry_gunzip(bytes, JOB_ENTRY_INFLATED_MAX, RATIO, a, &text) ||
 	    !scan_valid(text, HISTORY_DEPTH) ||
 	    !scan_int(scan_get(text, "id"), 0, INT32_MAX, &id) || id != attempt)
 		return false;

@@ -8,7 +8,7 @@
  *
  * It has a store of its own on the main thread, so that it cannot be in the way of jobs.
  */
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 #include "server/server.h"
 
 struct history_keep;
@@ -18,7 +18,7 @@ struct history_keep;
 int history_keep_start(struct server *s, struct err *e);
 /* Go on.  To be called when the descriptor is readable, or after the time.  NULL is nothing; fd -1,
  * no limit. */
-void history_keep_turn(struct history_keep *h);
+void history_keep_run_once(struct history_keep *h);
 int history_keep_fd(const struct history_keep *h);
 int history_keep_timeout_ms(const struct history_keep *h);
 /* Give up what is under way, silently. */
@@ -26,8 +26,8 @@ void history_keep_free(struct history_keep *h);
 
 /* A Framework has changed from `before` to `now`: if another attempt has begun, keep the one
  * before. At most 1000 wait.  Any thread.  NULL is nothing. */
-void history_keep_saw(struct history_keep *h, const struct cached *before,
-                      const struct cached *now);
+void history_keep_saw(struct history_keep *h, const struct job_entry *before,
+                      const struct job_entry *now);
 
 /*
  * An attempt that is over, as it is kept in a ConfigMap.  What is read back is untrusted.  Pure.
@@ -47,7 +47,7 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a);
 
 /* The ConfigMap of the attempt that a Framework is in, out of its document.  Without its tasks if
  * it takes more than max bytes when compressed.  false if there is no attempt in it. */
-bool history_write(struct str *out, const struct cached *job, struct span doc, size_t max,
+bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
                    struct arena *a);
 /* The attemptStatus out of a ConfigMap, in the arena.  false if it is not of this Framework (by
  * uid) and this attempt, or is not what history_write makes. */

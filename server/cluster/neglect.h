@@ -1,6 +1,6 @@
 #pragma once
 /* Jobs that wait because nothing in the cluster looks at them.  Pure. */
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
 /* That nobody will run a job, as far as one can tell. */
 enum neglect {
@@ -10,4 +10,4 @@ enum neglect {
 };
 enum { NEGLECT_MS = 30000 };
 /* now_ms since 1970, in_directory: --standalone. */
-enum neglect job_neglect(const struct cached *job, bool in_directory, int64_t now_ms);
+enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t now_ms);

@@ -168,7 +168,7 @@ void connection_end(struct connection *c)
 	free(c);
 }
 
-void connection_turn(struct connection *c, enum activity activity)
+void connection_run_once(struct connection *c, enum activity activity)
 {
 	if (c->cut)
 		return;

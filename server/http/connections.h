@@ -63,7 +63,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);
 /* Something else from now on; the time for it begins anew. */
-void connection_turn(struct connection *c, enum activity activity);
+void connection_run_once(struct connection *c, enum activity activity);
 /* Who has asked, and has ended his side, waits for no answer. */
 bool connection_left(const struct connection *c);
 /* It has to go now. */

@@ -26,7 +26,7 @@ struct connection *http_connection_of(struct MHD_Connection *m)
 
 static void turn(const struct request *r, enum activity activity)
 {
-	connection_turn(http_connection_of(r->connection), activity);
+	connection_run_once(http_connection_of(r->connection), activity);
 }
 
 /* ---- answers ---- */
@@ -359,5 +359,5 @@ void http_request_end(void *cls, struct MHD_Connection *m, void **context,
 		arena_done(&r->arena);
 	free(r);
 	l->requests--;
-	connection_turn(http_connection_of(m), IDLE);
+	connection_run_once(http_connection_of(m), IDLE);
 }

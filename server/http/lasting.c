@@ -142,7 +142,7 @@ static void tell(struct lasting *w, enum lasting_news news)
 	w->told(w->arg, news);
 }
 
-void lasting_turn(struct loop *l)
+void lasting_run_once(struct loop *l)
 {
 	int64_t now_ms = clock_ms();
 	if (!l->lasting || now_ms < l->lasting_next_ms)

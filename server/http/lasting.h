@@ -25,7 +25,7 @@ bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void 
 void lasting_end(struct request *r);
 
 /* Of a loop: tell what is due, and how long until the next (-1: for ever). */
-void lasting_turn(struct loop *l);
+void lasting_run_once(struct loop *l);
 int lasting_timeout_ms(const struct loop *l);
 /* The server stops: tell all. */
 void lasting_stop(struct loop *l);

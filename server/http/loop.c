@@ -107,7 +107,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 	}
 }
 
-static void turn(struct loop *l)
+static void loop_run_once(struct loop *l)
 {
 	/* Whatever was replaced before this is not used by this loop any more. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
@@ -115,7 +115,7 @@ static void turn(struct loop *l)
 	for (size_t i = 0; i < l->n_sources; i++)
 		if (l->sources[i].timeout_ms)
 			l->sources[i].run(l->sources[i].arg);
-	lasting_turn(l);
+	lasting_run_once(l);
 	http_run(l);
 	store_start(l->store);
 	http_cut(l);
@@ -151,7 +151,7 @@ static void drain(struct loop *l)
 	lasting_stop(l);
 	int64_t begun = clock_ms();
 	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
-		turn(l);
+		loop_run_once(l);
 		if (clock_ms() - begun > LAST_WORDS_MS)
 			streams_cut_ended(l);
 		wait_for_work(l, left < LINGER_MS ? (int)left : LINGER_MS);
@@ -179,7 +179,7 @@ static void *loop_main(void *arg)
 {
 	struct loop *l = arg;
 	while (atomic_load(&l->server->phase) != PHASE_STOP) {
-		turn(l);
+		loop_run_once(l);
 		wait_for_work(l, -1);
 	}
 	drain(l);

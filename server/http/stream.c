@@ -81,14 +81,14 @@ static void wake(struct stream *s)
 		return;
 	s->asleep = false;
 	s->r->loop->woken = true;
-	connection_turn(connection_of(s), ANSWERING);
+	connection_run_once(connection_of(s), ANSWERING);
 	MHD_resume_connection(s->r->connection);
 }
 
 static void sleep_now(struct stream *s)
 {
 	s->asleep = true;
-	connection_turn(connection_of(s), WAITING);
+	connection_run_once(connection_of(s), WAITING);
 	MHD_suspend_connection(s->r->connection);
 }
 
@@ -107,7 +107,7 @@ static ssize_t give(void *cls, uint64_t at, char *to, size_t max)
 	(void)at;
 	struct stream *s = cls;
 	s->r->loop->fruitless = 0;
-	connection_turn(connection_of(s), ANSWERING);
+	connection_run_once(connection_of(s), ANSWERING);
 	if (!s->cut)
 		ask_for_more(s);
 	if (s->cut)
@@ -307,13 +307,13 @@ void sse_event(struct str *out, const char *event, int64_t id, struct span data)
 	str_puts(out, "\n\n");
 }
 
-void sse_gone(struct str *out, const struct cached *job)
+void sse_gone(struct str *out, const struct job_entry *job)
 {
 	STR_AUTO data = STR_INIT(out->max);
 	str_puts(&data, "{\"name\":");
 	str_json(&data, span_of(job->job));
 	str_puts(&data, ",\"username\":");
-	str_json(&data, span_of(cached_shown_user(job)));
+	str_json(&data, span_of(job_entry_shown_user(job)));
 	str_char(&data, '}');
 	sse_event(out, "gone", 0, str_view(&data));
 	out->full = out->full || data.full;

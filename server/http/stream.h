@@ -14,7 +14,7 @@
  * thread; only handlers and these calls write, and `gone` never comes from within stream_put,
  * stream_end or stream_cut.
  */
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 #include "server/http/request.h"
 
 struct stream;
@@ -70,6 +70,6 @@ void streams_cut_ended(struct loop *l);
 /* `data`: one line.  id: from where to go on after this; 0: not said. */
 void sse_event(struct str *out, const char *event, int64_t id, struct span data);
 /* gone: {"name", "username"} of a job that was deleted. */
-void sse_gone(struct str *out, const struct cached *job);
+void sse_gone(struct str *out, const struct job_entry *job);
 /* end: {"reason"}; static text. */
 void sse_end(struct str *out, const char *reason);

@@ -143,7 +143,7 @@ void worker_inbox_free(struct worker_inbox *in)
 	while (w->running && w->running->inbox == in)
 		(void)pthread_cond_wait(&w->idle, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
-	worker_inbox_turn(in);
+	worker_inbox_run_once(in);
 	(void)close(in->fd);
 	free(in);
 }
@@ -153,7 +153,7 @@ int worker_inbox_fd(const struct worker_inbox *in)
 	return in->fd;
 }
 
-void worker_inbox_turn(struct worker_inbox *in)
+void worker_inbox_run_once(struct worker_inbox *in)
 {
 	eventfd_t count;
 	(void)pthread_mutex_lock(&in->worker->lock);

@@ -20,8 +20,8 @@ void worker_free(struct worker *w); /* all inboxes must be gone */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
 /* What is still queued is dropped after `done` was called with ran = false. */
 void worker_inbox_free(struct worker_inbox *in);
-int worker_inbox_fd(const struct worker_inbox *in); /* readable when there is something in it */
-void worker_inbox_turn(struct worker_inbox *in);    /* calls `done`, on this thread */
+int worker_inbox_fd(const struct worker_inbox *in);  /* readable when there is something in it */
+void worker_inbox_run_once(struct worker_inbox *in); /* calls `done`, on this thread */
 
 /* run(arg) on the worker's thread, then done(arg, true) on the inbox's.  false: the queue is full,
  * and nothing is called. */

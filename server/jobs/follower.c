@@ -9,11 +9,11 @@ enum { BUCKETS = 256 };
 
 /* References; NULL for none. */
 struct change {
-	const struct cached *now, *before;
+	const struct job_entry *now, *before;
 };
 
 struct followers {
-	struct cache_inbox *inbox;
+	struct change_queue *queue;
 	struct hash_key key;
 	size_t n;
 	struct follower *of_all, *of_one[BUCKETS];
@@ -27,8 +27,8 @@ struct followers *followers_new(struct cache *c, struct err *e)
 	struct followers *all = xcalloc(1, sizeof(*all));
 	all->cache = c;
 	all->key = hash_key_new();
-	all->inbox = cache_inbox_new(c, e);
-	if (all->inbox)
+	all->queue = change_queue_new(c, e);
+	if (all->queue)
 		return all;
 	free(all);
 	return NULL;
@@ -39,13 +39,13 @@ void followers_free(struct followers *all)
 	if (!all)
 		return;
 	assert(all->n == 0);
-	cache_inbox_free(all->inbox);
+	change_queue_free(all->queue);
 	free(all);
 }
 
 int followers_fd(const struct followers *all)
 {
-	return cache_inbox_fd(all->inbox);
+	return change_queue_fd(all->queue);
 }
 
 /* ---- one ---- */
@@ -64,7 +64,7 @@ void follower_begin(struct followers *all, struct follower *f)
 		f->next->at = &f->next;
 	*list = f;
 	if (all->n++ == 0)
-		cache_inbox_listen(all->inbox, true);
+		change_queue_listen(all->queue, true);
 }
 
 void follower_end(struct followers *all, struct follower *f)
@@ -73,7 +73,7 @@ void follower_end(struct followers *all, struct follower *f)
 	if (f->next)
 		f->next->at = f->at;
 	if (--all->n == 0)
-		cache_inbox_listen(all->inbox, false);
+		change_queue_listen(all->queue, false);
 }
 
 /* ---- news ---- */
@@ -109,7 +109,7 @@ static void tell(struct followers *all, const struct change *c, int64_t heard)
 	tell_list(all->of_all, c, told);
 }
 
-static void take(void *arg, const struct cached *now, const struct cached *before)
+static void take(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	struct followers *all = arg;
 	if (all->n_changes == all->cap) {
@@ -117,8 +117,8 @@ static void take(void *arg, const struct cached *now, const struct cached *befor
 		all->changes = xrealloc(all->changes, all->cap * sizeof(all->changes[0]));
 	}
 	all->changes[all->n_changes++] = (struct change){
-		now ? cached_hold(now) : NULL,
-		before ? cached_hold(before) : NULL,
+		now ? job_entry_hold(now) : NULL,
+		before ? job_entry_hold(before) : NULL,
 	};
 }
 
@@ -131,17 +131,17 @@ static void tell_lost(struct follower *list)
 	}
 }
 
-void followers_turn(struct followers *all)
+void followers_run_once(struct followers *all)
 {
 	/* All up to here is in the inbox by now. */
 	int64_t heard = cache_heard(all->cache);
-	bool complete = cache_inbox_take(all->inbox, take, all);
+	bool complete = change_queue_take(all->queue, take, all);
 	if (all->n_changes > 1)
 		qsort(all->changes, all->n_changes, sizeof(all->changes[0]), by_version);
 	for (size_t i = 0; i < all->n_changes; i++) {
 		tell(all, &all->changes[i], complete ? heard : 0);
-		cached_drop(all->changes[i].now);
-		cached_drop(all->changes[i].before);
+		job_entry_drop(all->changes[i].now);
+		job_entry_drop(all->changes[i].before);
 	}
 	free(all->changes);
 	all->changes = NULL;

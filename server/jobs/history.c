@@ -10,7 +10,7 @@
 /* An attempt that is asked for; in the request's arena. */
 struct asked {
 	struct request *r;
-	const struct cached *job;
+	const struct job_entry *job;
 	int64_t attempt;
 	history_came *came;
 };
@@ -31,13 +31,14 @@ static void got(void *arg, const struct store_reply *reply)
 }
 
 /* One by one, there may be many: whoever asks for more than are kept, asks nobody. */
-static bool may_be_kept(const struct request *r, const struct cached *job, int64_t attempt)
+static bool may_be_kept(const struct request *r, const struct job_entry *job, int64_t attempt)
 {
 	return attempt >= 0 && attempt < job->attempt && !job->legacy &&
 	       attempt >= job->attempt - r->loop->server->options->history;
 }
 
-void history_get(struct request *r, const struct cached *job, int64_t attempt, history_came *came)
+void history_get(struct request *r, const struct job_entry *job, int64_t attempt,
+                 history_came *came)
 {
 	const struct loop *l = r->loop;
 	if (!may_be_kept(r, job, attempt)) {

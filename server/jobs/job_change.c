@@ -69,19 +69,19 @@ static void send(struct change *c, struct store_request q)
 }
 
 /* What came back is how the job is now. */
-static struct cached *read_reply(const struct store_reply *reply)
+static struct job_entry *read_reply(const struct store_reply *reply)
 {
-	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? cached_new(reply->body) : NULL;
+	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new(reply->body) : NULL;
 }
 
 static void note(struct change *c, const struct store_reply *reply)
 {
-	struct cached *now = read_reply(reply);
+	struct job_entry *now = read_reply(reply);
 	struct cache *cache = c->r->loop->server->cache;
 	if (now && cache)
 		cache_note(cache, now);
 	else
-		cached_drop(now);
+		job_entry_drop(now);
 }
 
 static void go(struct change *c);
@@ -94,9 +94,9 @@ static void read_again(void *arg, const struct store_reply *reply)
 		job_store_failed(r, STORE_GET, reply);
 		return;
 	}
-	struct cached *now = read_reply(reply);
+	struct job_entry *now = read_reply(reply);
 	if (!now || strcmp(now->uid, c->uid) != 0) {
-		cached_drop(now);
+		job_entry_drop(now);
 		gone(r);
 		return;
 	}
@@ -162,7 +162,7 @@ static void go(struct change *c)
 	                                .done = patched });
 }
 
-static void found(struct request *r, const struct cached *job)
+static void found(struct request *r, const struct job_entry *job)
 {
 	struct change *c = r->state;
 	c->job = job;
@@ -213,7 +213,7 @@ static void stopped(struct change *c)
 /* FrameworkController starts nothing again that was stopped, and stops nothing that has ended. */
 static bool plan_stop(struct change *c)
 {
-	const struct cached *job = c->job;
+	const struct job_entry *job = c->job;
 	if (span_is(c->value, "START") || job_state_final(job->state) ||
 	    strcmp(job->execution, "STOP") == 0) {
 		stopped(c);
@@ -260,7 +260,7 @@ static void removed(void *arg, const struct store_reply *reply)
 	change_answer(c->r, 202, "", "deleted job %s successfully", c->job->job);
 }
 
-static void remove_it(struct request *r, const struct cached *job)
+static void remove_it(struct request *r, const struct job_entry *job)
 {
 	struct change *c = r->state;
 	c->job = job;

@@ -4,7 +4,7 @@
  * be old (another change came between), the job is read again, and so on, a few times.  The object
  * is always named by name and uid, so that no job is met that has been made anew meanwhile.
  */
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 #include "server/http/request.h"
 
 struct change {
@@ -17,7 +17,7 @@ struct change {
 	bool reads;      /* the plan needs doc: the object as it is in the store */
 	bool json_patch; /* RFC 6902, else a merge patch */
 	/* What is known; the job is r's. */
-	const struct cached *job;
+	const struct job_entry *job;
 	struct span doc;
 	struct span patch;
 	/* What is wanted. */

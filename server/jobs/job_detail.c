@@ -24,7 +24,7 @@ void attempt_members(struct span attempt, struct span v[static ATTEMPT_MEMBERS])
 
 int attempt_roles(struct span attempt, struct arena *a, struct span *roles, struct err *e)
 {
-	if (cached_roles(attempt, a, roles))
+	if (job_entry_roles(attempt, a, roles))
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
 	               "the status of the job's tasks, which is stored compressed, cannot be read");
@@ -34,9 +34,9 @@ int attempt_roles(struct span attempt, struct arena *a, struct span *roles, stru
 
 static void show_job(struct shower *w)
 {
-	const struct cached *job = w->s->job;
+	const struct job_entry *job = w->s->job;
 	enum job_state state = job_shown_state(job, w->s->v1);
-	show_word(w, "{\"username\":", cached_shown_user(job));
+	show_word(w, "{\"username\":", job_entry_shown_user(job));
 	show_word(w, ",\"state\":", JOB_STATES[state]);
 	show_word(w, ",\"subState\":", job->sub_state);
 	show_word(w, ",\"executionType\":", job->execution);
@@ -192,7 +192,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 		return -1;
 	if (!find_role(s, list, task->role, a, &role) || !find_task(&role, task->index, &t))
 		return no_task(e);
-	show_word(&w, "{\"username\":", cached_shown_user(s->job));
+	show_word(&w, "{\"username\":", job_entry_shown_user(s->job));
 	show_word(&w, ",\"jobName\":", s->job->job);
 	show_int(&w, ",\"jobAttemptId\":", scan_get(attempt, "id"));
 	str_puts(out, ",\"taskRoleName\":");
@@ -222,7 +222,7 @@ static void show_exit_diagnostics(struct shower *w, const struct said *said)
 
 static void show_sizes(struct shower *w)
 {
-	const struct cached *job = w->s->job;
+	const struct job_entry *job = w->s->job;
 	show_number(w, ",\"totalGpuNumber\":", job->gpus);
 	show_number(w, ",\"totalTaskNumber\":", job->tasks);
 	show_number(w, ",\"totalTaskRoleNumber\":", job->roles);
@@ -255,7 +255,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	show_word(&w, "{\"jobName\":", s->job->job);
 	show_word(&w, ",\"frameworkName\":", s->job->name);
 	show_word(&w, ",\"uid\":", s->job->uid);
-	show_word(&w, ",\"userName\":", cached_shown_user(s->job));
+	show_word(&w, ",\"userName\":", job_entry_shown_user(s->job));
 	show_word(&w, ",\"state\":", JOB_STATES[state]);
 	show_word(&w, ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
 	show_int(&w, ",\"attemptIndex\":", v[ATTEMPT_ID]);
@@ -311,7 +311,7 @@ void job_counts(struct str *out, struct span doc, struct arena *a)
 	size_t roles = 0;
 	size_t tasks = 0;
 	str_char(out, '{');
-	if (!cached_roles(scan_path(doc, "status", "attemptStatus"), a, &list))
+	if (!job_entry_roles(scan_path(doc, "status", "attemptStatus"), a, &list))
 		list = (struct span){ NULL, 0 };
 	struct scan s = scan_begin(list);
 	for (; roles < SHOWN_ROLES && scan_item(&s, &status); roles++) {
@@ -370,7 +370,7 @@ void show_int(struct shower *w, const char *key, struct span value)
 
 void show_ms(struct shower *w, const char *key, int64_t ms)
 {
-	if (ms == CACHED_NONE)
+	if (ms == JOB_ENTRY_NONE)
 		show_null(w, key);
 	else
 		show_number(w, key, ms);

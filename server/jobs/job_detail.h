@@ -34,7 +34,7 @@ void show_text(struct shower *w, const char *key, struct span value);
 void show_int(struct shower *w, const char *key, struct span value);
 void show_number(struct shower *w, const char *key, int64_t n);
 void show_time(struct shower *w, const char *key, struct span value);
-void show_ms(struct shower *w, const char *key, int64_t ms); /* CACHED_NONE: null */
+void show_ms(struct shower *w, const char *key, int64_t ms); /* JOB_ENTRY_NONE: null */
 void show_word(struct shower *w, const char *key, const char *text);
 /* The first of two times that is one. */
 void show_either(struct shower *w, const char *key, struct span first, struct span second);

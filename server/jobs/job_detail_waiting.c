@@ -87,9 +87,9 @@ static void waiting_neglected(struct str *out, enum neglect why)
 
 /* When the controller begins the next attempt, in ms since 1970; false: it does not wait for that.
  */
-static bool next_attempt_ms(const struct cached *job, int64_t *ms)
+static bool next_attempt_ms(const struct job_entry *job, int64_t *ms)
 {
-	if (job->retry_delay_s == CACHED_NONE || job->transition_ms == CACHED_NONE ||
+	if (job->retry_delay_s == JOB_ENTRY_NONE || job->transition_ms == JOB_ENTRY_NONE ||
 	    strcmp(job->sub_state, "AttemptCompleted") != 0)
 		return false;
 	*ms = job->transition_ms + (int64_t)job->retry_delay_s * 1000;
@@ -110,7 +110,7 @@ static void waiting_retry(struct str *out, int64_t ms)
 }
 
 /* Why nothing of it runs, if no Event says so. */
-static void waiting_other(struct str *out, const struct cached *job, enum neglect neglect)
+static void waiting_other(struct str *out, const struct job_entry *job, enum neglect neglect)
 {
 	int64_t ms;
 	if (neglect)
@@ -130,7 +130,7 @@ void show_waiting(struct shower *w)
 		waiting_other(w->out, s->job, s->why.neglect);
 }
 
-void job_row_waiting(struct str *out, const struct cached *job, const struct job_why *why)
+void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why)
 {
 	const struct event *v = why->event;
 	if (!v) {
@@ -144,7 +144,7 @@ void job_row_waiting(struct str *out, const struct cached *job, const struct job
 /* ---- which event counts ---------------------------------------------------------------------- */
 
 /* The Warnings about its pods that may be a reason, the weightiest first; how many. */
-static size_t may_count(const struct cached *job, const struct event *v, size_t n,
+static size_t may_count(const struct job_entry *job, const struct event *v, size_t n,
                         const struct event *about[static EVENTS_PER_FRAMEWORK])
 {
 	size_t found = 0;
@@ -220,7 +220,7 @@ static bool is_past(const struct event *one, const struct event *v, size_t n)
 	return false;
 }
 
-const struct event *job_row_event(const struct cached *job, const struct event *v, size_t n)
+const struct event *job_row_event(const struct job_entry *job, const struct event *v, size_t n)
 {
 	const struct event *about[EVENTS_PER_FRAMEWORK];
 	int64_t since = job->attempt > 0 ? job->transition_ms : job->created_ms;

@@ -100,7 +100,7 @@ static bool take_type(struct request *r, struct span *type)
 	return false;
 }
 
-static void found(struct request *r, const struct cached *job)
+static void found(struct request *r, const struct job_entry *job)
 {
 	struct events *events = r->loop->server->events;
 	struct event *all = NULL;

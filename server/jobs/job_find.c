@@ -25,7 +25,7 @@ struct search {
 /* A document that is asked for; likewise. */
 struct reading {
 	struct request *r;
-	const struct cached *job;
+	const struct job_entry *job;
 	job_doc_came *came;
 };
 
@@ -72,7 +72,7 @@ static bool uses_cluster(const struct account *who, const char *cluster)
 }
 
 /* What nobody owns is the admins', however visible the rest is. */
-static bool may_see(const struct request *r, const struct cached *job)
+static bool may_see(const struct request *r, const struct job_entry *job)
 {
 	const char *visibility = r->loop->server->options->visibility;
 	if (!job->user[0])
@@ -83,7 +83,7 @@ static bool may_see(const struct request *r, const struct cached *job)
 	       uses_cluster(r->principal, job->cluster);
 }
 
-bool job_may(const struct request *r, const struct cached *job, enum job_need need)
+bool job_may(const struct request *r, const struct job_entry *job, enum job_need need)
 {
 	bool own = r->principal && (r->principal->admin ||
 	                            (job->user[0] && strcmp(r->principal->name, job->user) == 0));
@@ -112,16 +112,16 @@ static void forbid(struct request *r)
 
 static void drop_job(void *job)
 {
-	cached_drop(job);
+	job_entry_drop(job);
 }
 
-void job_keep(struct request *r, const struct cached *job)
+void job_keep(struct request *r, const struct job_entry *job)
 {
 	request_on_end(r, drop_job, (void *)(uintptr_t)job); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* Takes the reference. */
-static void deliver(struct search *s, const struct cached *job)
+static void deliver(struct search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
 	job_keep(r, job);
@@ -154,43 +154,43 @@ static void ask(struct request *r, const char *name, store_callback *done, void 
 static void got(void *arg, const struct store_reply *reply)
 {
 	struct search *s = arg;
-	struct cached *job = NULL;
+	struct job_entry *job = NULL;
 	if (reply->outcome != STORE_OK) {
 		job_store_failed(s->r, STORE_GET, reply);
 		return;
 	}
 	if (scan_valid(reply->body, SCAN_DEPTH_MAX))
-		job = cached_new(reply->body);
+		job = job_entry_new(reply->body);
 	if (!job || !job_id_fits(&s->id, job)) {
-		cached_drop(job);
+		job_entry_drop(job);
 		no_job(s->r);
 		return;
 	}
 	if (s->r->loop->server->cache)
-		cache_note(s->r->loop->server->cache, cached_hold(job));
+		cache_note(s->r->loop->server->cache, job_entry_hold(job));
 	deliver(s, job);
 }
 
 /* ---- in the cache ---- */
 
-static const struct cached *find_named(const struct view *v, const char *name)
+static const struct job_entry *find_named(const struct view *v, const char *name)
 {
 	return name ? view_find(v, span_of(name)) : NULL;
 }
 
 /* A reference, or NULL. */
-static const struct cached *find_known(struct search *s)
+static const struct job_entry *find_known(struct search *s)
 {
 	struct cache *cache = s->r->loop->server->cache;
 	if (!cache)
 		return NULL;
 	CACHE_VIEW_AUTO *view = cache_view(cache);
 	s->warm = view_warm(view);
-	const struct cached *c = find_named(view, s->id.name);
+	const struct job_entry *c = find_named(view, s->id.name);
 	if (c && job_id_fits(&s->id, c))
-		return cached_hold(c);
+		return job_entry_hold(c);
 	c = s->r->route->need == JOB_OWN ? NULL : find_named(view, s->id.alias);
-	return c && job_id_fits_alias(&s->id, c) ? cached_hold(c) : NULL;
+	return c && job_id_fits_alias(&s->id, c) ? job_entry_hold(c) : NULL;
 }
 
 /* {user} and {job} stand in paths of v1 only. */
@@ -203,7 +203,7 @@ static bool read_id(struct request *r, struct job_id *id)
 
 /* Clients of PAI 0.8, where jobs had no users, ask for NAME: one's own job, if no Framework of
  * others is called so. */
-static const struct cached *find_own(struct search *s)
+static const struct job_entry *find_own(struct search *s)
 {
 	struct request *r = s->r;
 	struct job_id own;
@@ -223,7 +223,7 @@ void job_find(struct request *r, job_found *found)
 		no_job(r);
 		return;
 	}
-	const struct cached *job = find_known(s);
+	const struct job_entry *job = find_known(s);
 	if (!job)
 		job = find_own(s);
 	bool of_others = !s->id.user.p; /* which no server of ours makes */
@@ -256,10 +256,10 @@ static void doc_got(void *arg, const struct store_reply *reply)
 		reading->came(r, reading->job, arena_span(&r->arena, reply->body));
 }
 
-void job_doc(struct request *r, const struct cached *job, job_doc_came *came)
+void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 {
 	struct span doc;
-	if (cached_doc(job, &r->arena, &doc)) {
+	if (job_entry_doc(job, &r->arena, &doc)) {
 		came(r, job, doc);
 		return;
 	}
@@ -268,7 +268,7 @@ void job_doc(struct request *r, const struct cached *job, job_doc_came *came)
 	ask(r, job->name, doc_got, reading);
 }
 
-void job_id_text(struct str *out, const struct cached *job)
+void job_id_text(struct str *out, const struct job_entry *job)
 {
 	if (job->legacy)
 		str_puts(out, job->name);
@@ -325,16 +325,16 @@ bool job_id_read(struct span id, struct arena *a, struct job_id *out)
 	return out->name || out->alias;
 }
 
-bool job_id_fits(const struct job_id *id, const struct cached *found)
+bool job_id_fits(const struct job_id *id, const struct job_entry *found)
 {
 	if (!id->user.p)
 		return found->legacy;
 	return span_is(id->user, found->user) && span_is(id->job, found->job);
 }
 
-bool job_id_fits_alias(const struct job_id *id, const struct cached *found)
+bool job_id_fits_alias(const struct job_id *id, const struct job_entry *found)
 {
 	if (!found->legacy)
 		return false;
-	return !id->user.p || span_is(id->user, cached_shown_user(found));
+	return !id->user.p || span_is(id->user, job_entry_shown_user(found));
 }

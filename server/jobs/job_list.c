@@ -42,7 +42,7 @@ static void open_list(struct str *out, struct rows *rows, size_t total)
 }
 
 /* The pods' Events are looked at only for a job that waits, its document never. */
-static void put_row(struct str *out, const struct request *r, const struct cached *job)
+static void put_row(struct str *out, const struct request *r, const struct job_entry *job)
 {
 	ARENA_AUTO a = { 0 };
 	struct event *v = NULL;
@@ -85,7 +85,7 @@ static void fill(struct listing *l)
 	l->taken = 0;
 	put_rows(&l->text, &l->rows, STEP);
 	for (; before < l->rows.next; before++)
-		cached_drop(l->rows.v[before].job);
+		job_entry_drop(l->rows.v[before].job);
 }
 
 static void list_more(struct stream *s, void *arg)
@@ -118,7 +118,7 @@ static void list_over(struct stream *s, void *arg)
 static void listing_free(struct listing *l)
 {
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
-		cached_drop(l->rows.v[i].job);
+		job_entry_drop(l->rows.v[i].job);
 	l->loop->has->list_rows -= l->rows.n;
 	str_done(&l->text);
 	free(l->rows.v);
@@ -156,7 +156,7 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 	l->text = *begun;
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = rows->next; i < rows->n; i++)
-		(void)cached_hold(l->rows.v[i].job); /* dropped in fill, or in listing_free */
+		(void)job_entry_hold(l->rows.v[i].job); /* dropped in fill, or in listing_free */
 	r->loop->has->list_rows += rows->n;
 	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
 		listing_free(l);
@@ -424,13 +424,13 @@ static bool contains(const char *text, struct span part)
 	return memmem(text, strlen(text), part.p, part.n) != NULL;
 }
 
-static bool has_keyword(const struct cached *job, struct span keyword)
+static bool has_keyword(const struct job_entry *job, struct span keyword)
 {
 	return keyword.n == 0 || contains(job->job, keyword) ||
-	       contains(cached_shown_user(job), keyword) || contains(job->cluster, keyword);
+	       contains(job_entry_shown_user(job), keyword) || contains(job->cluster, keyword);
 }
 
-static bool has_tag(const struct cached *job, const struct any_of *tags)
+static bool has_tag(const struct job_entry *job, const struct any_of *tags)
 {
 	struct scan s = scan_begin(span_of(job->tags));
 	struct span tag;
@@ -440,11 +440,11 @@ static bool has_tag(const struct cached *job, const struct any_of *tags)
 	return false;
 }
 
-bool job_query_takes(const struct job_query *q, const struct cached *job)
+bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 {
 	return !job->creating && (q->v1 || !job->legacy) &&
 	       (q->states >> job_shown_state(job, q->v1) & 1) &&
-	       any(&q->users, cached_shown_user(job)) && any(&q->clusters, job->cluster) &&
+	       any(&q->users, job_entry_shown_user(job)) && any(&q->clusters, job->cluster) &&
 	       any(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
 	       has_keyword(job, q->keyword) && (q->tags.n == 0 || has_tag(job, &q->tags)) &&
 	       (q->without_tags.n == 0 || !has_tag(job, &q->without_tags));
@@ -452,7 +452,7 @@ bool job_query_takes(const struct job_query *q, const struct cached *job)
 
 /* A job as a row of a list. */
 
-enum job_state job_shown_state(const struct cached *job, bool v1)
+enum job_state job_shown_state(const struct job_entry *job, bool v1)
 {
 	return v1 && job->state == JOB_STOPPING ? JOB_RUNNING : job->state;
 }
@@ -481,7 +481,7 @@ static void put_known(struct str *out, const char *key, bool known, int64_t valu
 /* A time, or a span of time. */
 static void put_time(struct str *out, const char *key, int64_t value)
 {
-	put_known(out, key, value != CACHED_NONE, value);
+	put_known(out, key, value != JOB_ENTRY_NONE, value);
 }
 
 static void put_priority(struct str *out, const char *priority)
@@ -494,10 +494,10 @@ static void put_priority(struct str *out, const char *priority)
 }
 
 /* What v1 has, and v2 as well. */
-static void put_common(struct str *out, const struct cached *job, bool v1)
+static void put_common(struct str *out, const struct job_entry *job, bool v1)
 {
 	put_text(out, "\"name\":", job->job);
-	put_text(out, ",\"username\":", cached_shown_user(job));
+	put_text(out, ",\"username\":", job_entry_shown_user(job));
 	put_text(out, ",\"state\":", JOB_STATES[job_shown_state(job, v1)]);
 	put_text(out, ",\"subState\":", job->sub_state);
 	put_text(out, ",\"executionType\":", job->execution);
@@ -510,7 +510,7 @@ static void put_common(struct str *out, const struct cached *job, bool v1)
 		str_puts(out, ",\"legacy\":true");
 }
 
-static void put_v2(struct str *out, const struct cached *job)
+static void put_v2(struct str *out, const struct job_entry *job)
 {
 	put_text(out, ",\"debugId\":", job->name);
 	str_puts(out, ",\"tags\":");
@@ -527,7 +527,7 @@ static void put_v2(struct str *out, const struct cached *job)
 	put_priority(out, job->priority);
 }
 
-void job_row(struct str *out, const struct cached *job, const struct job_why *why, bool v1)
+void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1)
 {
 	str_char(out, '{');
 	put_common(out, job, v1);

@@ -5,7 +5,7 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
 struct view;
 
@@ -48,14 +48,14 @@ struct job_query {
  * in the arena.  -1 and *e: 400 InvalidParametersError. */
 int job_query_read(struct job_query *q, const char *query, bool v1, struct arena *a, struct err *e);
 /* Does it choose this one? */
-bool job_query_takes(const struct job_query *q, const struct cached *job);
+bool job_query_takes(const struct job_query *q, const struct job_entry *job);
 
 /* What jobs are compared by: the field as a number, or the first 8 bytes of a text (UTF-8 compared
  * as bytes); then the latest first (created_ms, then
  * submitted_ms); then by metadata.name, which no two have. */
 struct job_key {
 	uint64_t field, age;
-	const struct cached *job;
+	const struct job_entry *job;
 };
 
 /*
@@ -74,7 +74,7 @@ struct job_page {
 };
 
 void job_page_begin(struct job_page *p, const struct job_query *q);
-void job_page_add(struct job_page *p, const struct cached *job);
+void job_page_add(struct job_page *p, const struct job_entry *job);
 /* Add all jobs of a view that the query takes. */
 void job_page_gather(struct job_page *p, const struct view *view);
 void job_page_end(struct job_page *p);

@@ -42,13 +42,13 @@ struct field {
 	int64_t number;
 };
 
-static struct field field_of(const struct job_query *q, const struct cached *job)
+static struct field field_of(const struct job_query *q, const struct job_entry *job)
 {
 	switch (q->order) {
 	case ORDER_NAME:
 		return (struct field){ .text = job->job };
 	case ORDER_USER:
-		return (struct field){ .text = cached_shown_user(job) };
+		return (struct field){ .text = job_entry_shown_user(job) };
 	case ORDER_CLUSTER:
 		return (struct field){ .text = job->cluster };
 	case ORDER_STATE:
@@ -73,10 +73,10 @@ static struct field field_of(const struct job_query *q, const struct cached *job
 static bool is_nothing(enum job_order order, struct field field)
 {
 	return (order == ORDER_PRIORITY && !field.text[0]) ||
-	       (order == ORDER_COMPLETED && field.number == CACHED_NONE);
+	       (order == ORDER_COMPLETED && field.number == JOB_ENTRY_NONE);
 }
 
-static struct job_key key_of(const struct job_query *q, const struct cached *job)
+static struct job_key key_of(const struct job_query *q, const struct job_entry *job)
 {
 	struct field by = field_of(q, job);
 	uint64_t field = is_nothing(q->order, by) ? NOTHING
@@ -99,8 +99,8 @@ static int compare_texts(const struct job_query *q, const struct job_key *a,
 
 /* Of jobs made in the same second: the latest first, unless the order asked for is the other one.
  */
-static int compare_submitted(const struct job_query *q, const struct cached *a,
-                             const struct cached *b)
+static int compare_submitted(const struct job_query *q, const struct job_entry *a,
+                             const struct job_entry *b)
 {
 	int order = (b->submitted_ms > a->submitted_ms) - (b->submitted_ms < a->submitted_ms);
 	return q->order == ORDER_SUBMITTED && !q->descending ? -order : order;
@@ -187,7 +187,7 @@ void job_page_begin(struct job_page *p, const struct job_query *q)
 	p->wanted = q->limit ? (size_t)(q->offset + q->limit) : 0;
 }
 
-void job_page_add(struct job_page *p, const struct cached *job)
+void job_page_add(struct job_page *p, const struct job_entry *job)
 {
 	p->total++;
 	if (p->wanted == 0)
@@ -204,7 +204,7 @@ void job_page_add(struct job_page *p, const struct cached *job)
 		keep_best(p);
 }
 
-static void fetch(const struct cached *job)
+static void fetch(const struct job_entry *job)
 {
 	for (size_t at = 0; at < sizeof(*job); at += LINE)
 		__builtin_prefetch((const char *)job + at);
@@ -212,12 +212,12 @@ static void fetch(const struct cached *job)
 
 void job_page_gather(struct job_page *p, const struct view *view)
 {
-	const struct cached *ahead[AHEAD] = { NULL };
+	const struct job_entry *ahead[AHEAD] = { NULL };
 	struct view_walk walk = { view, 0, 0 };
 	size_t rounds = view_count(view) + AHEAD;
 	for (size_t i = 0; i < rounds; i++) {
-		const struct cached *job = ahead[i % AHEAD];
-		const struct cached *next = view_next(&walk);
+		const struct job_entry *job = ahead[i % AHEAD];
+		const struct job_entry *next = view_next(&walk);
 		fetch(next);
 		ahead[i % AHEAD] = next;
 		if (job && job_query_takes(p->query, job))

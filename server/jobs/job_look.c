@@ -34,7 +34,7 @@ void job_answer(struct request *r, int failed, const struct err *e)
 
 /* ---- what is shown ---- */
 
-struct job_shown job_shown_of(const struct request *r, const struct cached *job, struct span doc)
+struct job_shown job_shown_of(const struct request *r, const struct job_entry *job, struct span doc)
 {
 	const struct server *s = r->loop->server;
 	return (struct job_shown){
@@ -46,7 +46,7 @@ struct job_shown job_shown_of(const struct request *r, const struct cached *job,
 	};
 }
 
-size_t job_look_events(const struct request *r, const struct cached *job, struct arena *a,
+size_t job_look_events(const struct request *r, const struct job_entry *job, struct arena *a,
                        struct event **v)
 {
 	struct events *events = r->loop->server->events;
@@ -55,7 +55,7 @@ size_t job_look_events(const struct request *r, const struct cached *job, struct
 	return events_of(events, span_of(job->name), a, v);
 }
 
-enum neglect job_look_neglect(const struct request *r, const struct cached *job)
+enum neglect job_look_neglect(const struct request *r, const struct job_entry *job)
 {
 	struct timespec now;
 	if (!job->untouched)
@@ -64,7 +64,7 @@ enum neglect job_look_neglect(const struct request *r, const struct cached *job)
 	return job_neglect(job, r->loop->server->local != NULL, (int64_t)now.tv_sec * 1000);
 }
 
-static void show(struct request *r, const struct cached *job, struct span doc)
+static void show(struct request *r, const struct job_entry *job, struct span doc)
 {
 	const struct looking *l = r->state;
 	struct job_shown shown = job_shown_of(r, job, doc);
@@ -83,7 +83,7 @@ static void show(struct request *r, const struct cached *job, struct span doc)
 /* ---- is it still the same? ---- */
 
 /* By all that an answer is made from; what others may not see of it is none of it. */
-static const char *tag_of(struct request *r, const struct cached *job)
+static const char *tag_of(struct request *r, const struct job_entry *job)
 {
 	struct event *v = NULL;
 	size_t n = job_look_events(r, job, &r->arena, &v);
@@ -117,7 +117,7 @@ static bool has_waited(const struct request *r)
 	return false;
 }
 
-static bool is_answered(struct request *r, const struct cached *job)
+static bool is_answered(struct request *r, const struct job_entry *job)
 {
 	const char *tag = tag_of(r, job);
 	answer_header(r, "ETag", tag);
@@ -130,7 +130,7 @@ static bool is_answered(struct request *r, const struct cached *job)
 
 /* ---- the attempt ---- */
 
-static void earlier_came(struct request *r, const struct cached *job, struct span status)
+static void earlier_came(struct request *r, const struct job_entry *job, struct span status)
 {
 	struct looking *l = r->state;
 	l->earlier = status;
@@ -140,7 +140,7 @@ static void earlier_came(struct request *r, const struct cached *job, struct spa
 		answer_refuse(r, 404, "NoJobError", "nothing is kept of this attempt of the job");
 }
 
-static void found(struct request *r, const struct cached *job)
+static void found(struct request *r, const struct job_entry *job)
 {
 	const struct looking *l = r->state;
 	if (!answer_has_room(r))
@@ -153,7 +153,7 @@ static void found(struct request *r, const struct cached *job)
 		job_doc(r, job, show);
 }
 
-static void wait(struct request *r, const struct cached *job)
+static void wait(struct request *r, const struct job_entry *job)
 {
 	const struct looking *l = r->state;
 	if (l->how.waits)

@@ -19,11 +19,12 @@ struct job_looking {
 void job_look(struct request *r, const struct job_looking *how);
 
 /* The Events that may say why a job waits, if the client of r may see them; how many. */
-size_t job_look_events(const struct request *r, const struct cached *job, struct arena *a,
+size_t job_look_events(const struct request *r, const struct job_entry *job, struct arena *a,
                        struct event **v);
 /* Does nobody work on it? */
-enum neglect job_look_neglect(const struct request *r, const struct cached *job);
+enum neglect job_look_neglect(const struct request *r, const struct job_entry *job);
 /* What is shown of it, of its latest attempt. */
-struct job_shown job_shown_of(const struct request *r, const struct cached *job, struct span doc);
+struct job_shown job_shown_of(const struct request *r, const struct job_entry *job,
+                              struct span doc);
 /* Answer with what was written to r's body by -1 or 0 and *e, and count it. */
 void job_answer(struct request *r, int failed, const struct err *e);

@@ -251,7 +251,7 @@ static void scaled(struct change *c)
 static bool is_over(struct change *c)
 {
 	ERR_AUTO e = { 0 };
-	const struct cached *job = c->job;
+	const struct job_entry *job = c->job;
 	if (!job_state_final(job->state) && job->state != JOB_STOPPING && !job->deleting)
 		return false;
 	(void)err_set(&e, CONFLICT_JOB, "the job is %s: only what runs, or will, can be scaled",

@@ -2,13 +2,13 @@
 /*
  * A job as answers show it.  Pure: texts in, JSON out; objects are untrusted.
  */
-#include "k8s/cache/cached.h"
 #include "k8s/cache/events.h"
+#include "k8s/cache/job_entry.h"
 #include "server/cluster/neglect.h"
 #include "server/exit_spec.h"
 
 /* v1 knows no STOPPING: it is RUNNING there. */
-enum job_state job_shown_state(const struct cached *job, bool v1);
+enum job_state job_shown_state(const struct job_entry *job, bool v1);
 /* Why nothing of a job runs. */
 struct job_why {
 	const struct event *event; /* NULL: none is known, or the client may not see it */
@@ -17,16 +17,16 @@ struct job_why {
 
 /* One row of a list: {"name", "username", "state", ...}.  why NULL: without waitingReason.
  * Appends. */
-void job_row(struct str *out, const struct cached *job, const struct job_why *why, bool v1);
+void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1);
 /* Its `,"waitingReason":{..}`, if there is one. */
-void job_row_waiting(struct str *out, const struct cached *job, const struct job_why *why);
+void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why);
 enum { ROW_MESSAGE_MAX = 200 }; /* bytes of an Event's message in it */
 /* As job_waiting, for a row: from the Events alone, without the job's document. */
-const struct event *job_row_event(const struct cached *job, const struct event *v, size_t n);
+const struct event *job_row_event(const struct job_entry *job, const struct event *v, size_t n);
 
 struct job_shown {
-	const struct cached *job;
-	struct span doc;     /* of it (cached_doc) */
+	const struct job_entry *job;
+	struct span doc;     /* of it (job_entry_doc) */
 	struct span attempt; /* an earlier attemptStatus that is to be shown; or empty */
 	const struct exit_spec *spec;
 	struct job_why why;

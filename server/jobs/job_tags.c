@@ -1,7 +1,7 @@
 #include "server/jobs/job_tags.h"
 
 #include "base/json/scan.h"
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/query.h"
@@ -11,7 +11,7 @@ enum { LIST_MAX = 32 << 10 /* also when every byte is escaped, twice */ };
 
 bool tag_ok(struct span tag)
 {
-	return cached_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
+	return job_entry_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
 }
 
 static void put(struct str *out, struct span tag)
@@ -40,7 +40,7 @@ enum tags_changed tags_with(struct str *out, struct span list, struct span tag, 
 {
 	if (put_others(out, list, tag, a) > 0)
 		return TAGS_AS_BEFORE;
-	if (scan_count(list) >= CACHED_TAGS_MAX)
+	if (scan_count(list) >= JOB_ENTRY_TAGS_MAX)
 		return TAGS_FULL;
 	put(out, tag);
 	str_char(out, ']');
@@ -100,7 +100,7 @@ static bool plan_put(struct change *c)
 		break;
 	}
 	(void)err_set(&e, INVALID_PARAMETERS, "the job has %d tags, which is as many as may be",
-	              CACHED_TAGS_MAX);
+	              JOB_ENTRY_TAGS_MAX);
 	answer_error(c->r, &e);
 	return false;
 }

@@ -9,7 +9,7 @@
 struct wait {
 	struct follower follower; /* first */
 	struct request *r;
-	const struct cached *job; /* as it was found; r keeps it */
+	const struct job_entry *job; /* as it was found; r keeps it */
 	job_found *go_on;
 	bool running; /* that is enough */
 	bool known;   /* it was in the cache: if it is not any more, it is gone */
@@ -47,7 +47,7 @@ static int read_query(const struct request *r, struct arena *a, struct asked *as
 	return 0;
 }
 
-static bool has_come(bool running, const struct cached *job)
+static bool has_come(bool running, const struct job_entry *job)
 {
 	return job_state_final(job->state) ||
 	       (running && (job->state == JOB_RUNNING || job->state == JOB_STOPPING));
@@ -55,7 +55,7 @@ static bool has_come(bool running, const struct cached *job)
 
 /* ---- the end of it ---- */
 
-static void answer(struct request *r, const struct cached *job, bool reached, job_found *go_on)
+static void answer(struct request *r, const struct job_entry *job, bool reached, job_found *go_on)
 {
 	answer_header(r, "X-Wait", reached ? "reached" : "timeout");
 	go_on(r, job);
@@ -68,7 +68,7 @@ static void stop(struct wait *w)
 }
 
 /* Ends if the job has come so far, or if it is to end anyway. */
-static bool settle(struct wait *w, const struct cached *job, bool anyway)
+static bool settle(struct wait *w, const struct job_entry *job, bool anyway)
 {
 	struct request *r = w->r;
 	bool reached = has_come(w->running, job);
@@ -76,7 +76,7 @@ static bool settle(struct wait *w, const struct cached *job, bool anyway)
 		return false;
 	stop(w);
 	if (job != w->job)
-		job_keep(r, cached_hold(job));
+		job_keep(r, job_entry_hold(job));
 	answer(r, job, reached, w->go_on);
 	return true;
 }
@@ -92,7 +92,7 @@ static bool gone(struct wait *w)
 static bool look(struct wait *w, bool anyway)
 {
 	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
-	const struct cached *job = view_find(view, w->follower.name);
+	const struct job_entry *job = view_find(view, w->follower.name);
 	if (!job && w->known)
 		return gone(w);
 	w->known = job;
@@ -101,7 +101,7 @@ static bool look(struct wait *w, bool anyway)
 
 /* ---- what happens ---- */
 
-static void changed(struct follower *f, const struct cached *now, const struct cached *before,
+static void changed(struct follower *f, const struct job_entry *now, const struct job_entry *before,
                     int64_t told)
 {
 	(void)before;
@@ -144,7 +144,7 @@ static void hear(void *arg, enum lasting_news news)
 	}
 }
 
-void job_wait(struct request *r, const struct cached *job, job_found *go_on)
+void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 {
 	struct asked asked = { .given = false };
 	ERR_AUTO e = { 0 };

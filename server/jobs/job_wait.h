@@ -13,4 +13,4 @@
  * when the server stops).  Else r has been answered: 400 what was asked is nonsense, 404 the job is
  * gone meanwhile, 401 so is the token's right, 429 or 503 too many wait.  On the loop's thread.
  */
-void job_wait(struct request *r, const struct cached *job, job_found *go_on);
+void job_wait(struct request *r, const struct job_entry *job, job_found *go_on);

@@ -15,7 +15,7 @@ enum { FRAME = 256 }; /* more than stands around the data of an event, and first
 struct watch {
 	struct follower follower; /* first */
 	struct request *r;
-	const struct cached *job; /* as it was found; r keeps it */
+	const struct job_entry *job; /* as it was found; r keeps it */
 	struct stream *stream;
 	struct str shown; /* what was sent last of it */
 	bool known;       /* it was in the cache */
@@ -39,12 +39,12 @@ static void end(struct watch *w, const char *reason)
 }
 
 /* A row of the list, and how many tasks are in which state, unless there is no room for so much. */
-static void describe(struct str *out, const struct cached *job, size_t room)
+static void describe(struct str *out, const struct job_entry *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
 	job_row(out, job, NULL, false);
-	if (!out->n || !cached_doc(job, &a, &doc))
+	if (!out->n || !job_entry_doc(job, &a, &doc))
 		return;
 	size_t row = --out->n; /* without the brace */
 	str_puts(out, ",\"taskRoles\":");
@@ -54,7 +54,7 @@ static void describe(struct str *out, const struct cached *job, size_t room)
 	str_char(out, '}');
 }
 
-static void show(struct watch *w, const struct cached *job)
+static void show(struct watch *w, const struct job_entry *job)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
@@ -71,7 +71,7 @@ static void show(struct watch *w, const struct cached *job)
 		end(w, "completed");
 }
 
-static void show_gone(struct watch *w, const struct cached *job)
+static void show_gone(struct watch *w, const struct job_entry *job)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	sse_gone(&text, job);
@@ -82,7 +82,7 @@ static void show_gone(struct watch *w, const struct cached *job)
 static void look(struct watch *w)
 {
 	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
-	const struct cached *job = view_find(view, w->follower.name);
+	const struct job_entry *job = view_find(view, w->follower.name);
 	if (job)
 		show(w, job);
 	else if (w->known)
@@ -93,7 +93,7 @@ static void look(struct watch *w)
 
 /* ---- what happens ---- */
 
-static void changed(struct follower *f, const struct cached *now, const struct cached *before,
+static void changed(struct follower *f, const struct job_entry *now, const struct job_entry *before,
                     int64_t told)
 {
 	struct watch *w = (struct watch *)f;
@@ -136,7 +136,7 @@ static const struct stream_calls CALLS = {
 	.last = last, .heartbeat = heartbeat, .gone = gone, .lasting = true
 };
 
-static void begin(struct request *r, const struct cached *job)
+static void begin(struct request *r, const struct job_entry *job)
 {
 	struct watch *w = ARENA_NEW(&r->arena, struct watch, 1);
 	*w = (struct watch){ .r = r, .job = job, .shown = STR_INIT(REPLY_MAX) };

@@ -133,7 +133,7 @@ static void no_config(struct request *r, const char *why)
 	answer_refuse(r, 404, "NoJobConfigError", why);
 }
 
-static void show(struct request *r, const struct cached *job, struct span object)
+static void show(struct request *r, const struct job_entry *job, struct span object)
 {
 	(void)job;
 	struct str *out = &r->reply.body;
@@ -154,7 +154,7 @@ static void show(struct request *r, const struct cached *job, struct span object
 	}
 }
 
-static void found(struct request *r, const struct cached *job)
+static void found(struct request *r, const struct job_entry *job)
 {
 	job_doc(r, job, show);
 }
@@ -232,7 +232,7 @@ static void add(struct request *r, const struct attempts *all)
 		str_span(out, str_view(&one));
 }
 
-static void came(struct request *r, const struct cached *job, struct span status)
+static void came(struct request *r, const struct job_entry *job, struct span status)
 {
 	struct attempts *all = r->state;
 	(void)job;
@@ -257,7 +257,7 @@ static void ask(struct request *r, struct attempts *all)
 	job_answer(r, 0, &none);
 }
 
-static void job_attempts_show(struct request *r, const struct cached *job, struct span doc)
+static void job_attempts_show(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct attempts *all = ARENA_NEW(&r->arena, struct attempts, 1);
 	struct str *out = &r->reply.body;
@@ -284,7 +284,7 @@ static void job_attempts_show(struct request *r, const struct cached *job, struc
 	ask(r, all);
 }
 
-static void job_attempts_found(struct request *r, const struct cached *job)
+static void job_attempts_found(struct request *r, const struct job_entry *job)
 {
 	if (answer_has_room(r))
 		job_doc(r, job, job_attempts_show);

@@ -36,7 +36,7 @@ struct watch {
 	struct job_query query;
 	/* What is to be told: v[at..n); references. */
 	struct entry {
-		const struct cached *job;
+		const struct job_entry *job;
 		enum kind kind;
 	} * v;
 	size_t at, n, cap;
@@ -56,7 +56,7 @@ static struct cache *cache_of(const struct watch *w)
 static void pop(struct watch *w)
 {
 	w->news -= w->v[w->at].kind != KNOWN;
-	cached_drop(w->v[w->at++].job);
+	job_entry_drop(w->v[w->at++].job);
 	if (w->at < w->n)
 		return;
 	free(w->v);
@@ -104,8 +104,8 @@ static bool tell(struct watch *w, const struct entry *e)
  * whose row is the same. */
 static bool is_outdated(const struct entry *e, const struct view *cache)
 {
-	const struct cached *now = view_find(cache, span_of(e->job->name));
-	return e->kind != GONE && now != e->job && !(now && cached_same(now, e->job));
+	const struct job_entry *now = view_find(cache, span_of(e->job->name));
+	return e->kind != GONE && now != e->job && !(now && job_entry_same(now, e->job));
 }
 
 /* As much as there is room for. */
@@ -120,13 +120,13 @@ static void fill(struct watch *w)
 	}
 }
 
-static void add(struct watch *w, const struct cached *job, enum kind kind)
+static void add(struct watch *w, const struct job_entry *job, enum kind kind)
 {
 	if (w->n == w->cap) {
 		w->cap = w->cap ? 2 * w->cap : 16;
 		w->v = xrealloc(w->v, w->cap * sizeof(w->v[0]));
 	}
-	w->v[w->n++] = (struct entry){ cached_hold(job), kind };
+	w->v[w->n++] = (struct entry){ job_entry_hold(job), kind };
 	w->news += kind != KNOWN;
 }
 
@@ -146,7 +146,7 @@ static void add_known(struct watch *w, int64_t version)
 	w->heard = cache_heard(cache_of(w));
 	CACHE_VIEW_AUTO *view = cache_view(cache_of(w));
 	struct view_walk walk = { .view = view };
-	for (const struct cached *job; (job = view_next(&walk));)
+	for (const struct job_entry *job; (job = view_next(&walk));)
 		if (job->version > version && job_query_takes(&w->query, job))
 			add(w, job, KNOWN);
 	if (w->n)
@@ -172,14 +172,14 @@ static void start_anew(struct watch *w)
 		stream_cut(w->stream); /* it has not taken what came 10 000 changes ago */
 }
 
-static void changed(struct follower *f, const struct cached *now, const struct cached *before,
+static void changed(struct follower *f, const struct job_entry *now, const struct job_entry *before,
                     int64_t told)
 {
 	struct watch *w = (struct watch *)f;
 	bool was = before && job_query_takes(&w->query, before);
 	if (w->over || (!was && !(now && job_query_takes(&w->query, now))))
 		return;
-	if (now && before && cached_same(now, before)) /* of its tasks, rows say nothing */
+	if (now && before && job_entry_same(now, before)) /* of its tasks, rows say nothing */
 		return;
 	if (w->news == NEWS_MAX)
 		start_anew(w);

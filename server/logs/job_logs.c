@@ -92,7 +92,7 @@ static struct log_signing signing(const struct request *r)
 }
 
 /* What a job's document says of the task in the path; false: answered. */
-static bool take_task(struct request *r, struct log_link *l, const struct cached *job,
+static bool take_task(struct request *r, struct log_link *l, const struct job_entry *job,
                       struct span doc, bool *runs)
 {
 	ERR_AUTO e = { 0 };
@@ -140,7 +140,7 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
 }
 
 /* No link is given out that is known to lead nowhere. */
-static void doc_came(struct request *r, const struct cached *job, struct span doc)
+static void doc_came(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -152,14 +152,14 @@ static void doc_came(struct request *r, const struct cached *job, struct span do
 		log_look(r, &l, locations_looked);
 }
 
-static void found(struct request *r, const struct cached *job)
+static void found(struct request *r, const struct job_entry *job)
 {
 	job_doc(r, job, doc_came);
 }
 
 void logs_get(struct request *r)
 {
-	if (r->loop->has->tails)
+	if (r->loop->has->log_streams)
 		job_find(r, found);
 	else
 		answer_refuse(
@@ -177,7 +177,7 @@ static bool file_known(struct span file)
 	return false;
 }
 
-static void log_doc_came(struct request *r, const struct cached *job, struct span doc)
+static void log_doc_came(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -187,7 +187,7 @@ static void log_doc_came(struct request *r, const struct cached *job, struct spa
 		log_read(r, &l, is_on(r, "follow"));
 }
 
-static void log_found(struct request *r, const struct cached *job)
+static void log_found(struct request *r, const struct job_entry *job)
 {
 	job_doc(r, job, log_doc_came);
 }

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/logs/tail.h"
+#include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/features.h"
@@ -38,7 +38,7 @@ struct reading {
 	int refused;        /* what the API server answered instead of the log; 0: nothing yet */
 	log_looked *looked; /* only this is asked; NULL: the log itself */
 	const char *pod, *container_id; /* the second is "" if it is not known */
-	struct tail *tail;              /* NULL: not yet, or no more */
+	struct log_stream *log;         /* NULL: not yet, or no more */
 	struct stream *stream;          /* NULL: not yet */
 	struct str held;                /* a last line that may be a message of the kubelet */
 	bool within;                    /* what was handed on ends within a line */
@@ -288,16 +288,16 @@ static void more(struct stream *s, void *arg)
 {
 	const struct reading *g = arg;
 	(void)s;
-	if (g->tail)
-		tail_go_on(g->tail);
+	if (g->log)
+		log_stream_go_on(g->log);
 }
 
 static void last(struct stream *s, void *arg)
 {
 	struct reading *g = arg;
 	(void)s;
-	if (g->tail)
-		tail_cancel(TAKE(g->tail));
+	if (g->log)
+		log_stream_cancel(TAKE(g->log));
 }
 
 static void gone(void *arg)
@@ -311,7 +311,7 @@ static const struct stream_calls FOLLOWED = {
 	.more = more, .last = last, .gone = gone, .lasting = true
 };
 
-/* ---- what the tail calls ---- */
+/* ---- callbacks of the log stream ---- */
 
 /* false: it was answered without a stream, and g is gone. */
 static bool open_stream(struct reading *g)
@@ -320,8 +320,8 @@ static bool open_stream(struct reading *g)
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
 	if (g->stream)
 		return true;
-	if (g->tail)
-		tail_cancel(TAKE(g->tail));
+	if (g->log)
+		log_stream_cancel(TAKE(g->log));
 	reading_free(g);
 	return false;
 }
@@ -379,15 +379,15 @@ static void came_whole(struct reading *g)
 	}
 }
 
-static void ended(void *arg, const struct tail_end *end)
+static void ended(void *arg, const struct log_stream_end *end)
 {
 	struct reading *g = arg;
-	g->tail = NULL;
-	if (end->outcome == TAIL_WHOLE)
+	g->log = NULL;
+	if (end->outcome == LOG_STREAM_WHOLE)
 		came_whole(g);
 	else if (g->stream)
 		stream_cut(g->stream);
-	else if (end->outcome == TAIL_REFUSED)
+	else if (end->outcome == LOG_STREAM_REFUSED)
 		log_refused(g, end->status);
 	else
 		refuse(g, UNAVAILABLE,
@@ -402,22 +402,22 @@ static void open_log(struct reading *g, const char *container)
 		g->size = (size_t)o->log_tail;
 		g->ring = xmalloc(g->size);
 	}
-	g->held = STR_SECRET(KUBELET_TEXT_MAX + TAIL_PIECE);
-	g->tail = tail_open(g->r->loop->has->tails,
-	                    &(struct tail_request){
-				.pod = g->pod,
-				.container = container,
-				.user = g->link.user,
-				.lines = g->link.tail ? TAIL_LINES : 0,
-				.follow = g->follow,
-				.patience_ms = o->deadline_s * 1000,
-				.began = began,
-				.came = came,
-				.ended = ended,
-				.arg = g,
-			    },
-	                    &e);
-	if (g->tail)
+	g->held = STR_SECRET(KUBELET_TEXT_MAX + LOG_STREAM_PIECE);
+	g->log = log_stream_open(g->r->loop->has->log_streams,
+	                         &(struct log_stream_request){
+				     .pod = g->pod,
+				     .container = container,
+				     .user = g->link.user,
+				     .lines = g->link.tail ? TAIL_LINES : 0,
+				     .follow = g->follow,
+				     .patience_ms = o->deadline_s * 1000,
+				     .began = began,
+				     .came = came,
+				     .ended = ended,
+				     .arg = g,
+				 },
+	                         &e);
+	if (g->log)
 		return;
 	answer_error(g->r, &e);
 	reading_free(g);
@@ -553,7 +553,7 @@ static void begin(struct request *r, struct reading how)
 {
 	struct loop *loop = r->loop;
 	const char *pod = pod_name(&how.link, &r->arena);
-	if (!loop->has->tails) {
+	if (!loop->has->log_streams) {
 		answer_refuse(
 		    r, NO_TASK_LOG,
 		    "this server keeps jobs in a directory: there are no pods, and no logs");

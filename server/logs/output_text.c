@@ -4,7 +4,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry_parts.h"
 #include "server/cluster/history_keep.h"
 
 enum { PACKED_MAX = OUTPUT_BODY_MAX + 4096, RATIO = 2000 };
@@ -159,7 +159,7 @@ bool output_read(struct span configmap, const struct output_id *id, struct arena
 	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if ((id->pod_uid[0] && !span_is(scan_text(scan_get(notes, NOTE_POD), a), id->pod_uid)) ||
 	    sha.n != OUTPUT_SHA || base64_decode(a, packed, &bytes) < 0 ||
-	    !cached_gunzip(bytes, OUTPUT_BODY_MAX, RATIO, a, &text) || output_check(text))
+	    !job_entry_gunzip(bytes, OUTPUT_BODY_MAX, RATIO, a, &text) || output_check(text))
 		return false;
 	*facts = (struct output_facts){ .exit_code = output_number(notes, NOTE_EXIT_CODE, a),
 		                        .dropped = output_number(notes, NOTE_DROPPED, a) };

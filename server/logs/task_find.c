@@ -39,7 +39,7 @@ bool task_find(struct span doc, struct span role, struct span index, struct aren
 	struct span roles;
 	struct span uid;
 	struct span attempt = scan_path(doc, "status", "attemptStatus");
-	bool known = cached_roles(attempt, a, &roles);
+	bool known = job_entry_roles(attempt, a, &roles);
 	struct span found = known ? find_item(roles, "name", role, a) : (struct span){ NULL, 0 };
 	struct span task = find_item(scan_get(found, "taskStatuses"), "index", index, a);
 	struct span latest = scan_get(task, "attemptStatus");

@@ -1,6 +1,6 @@
 #pragma once
 /* One task in the document of a Framework, as its status has it.  Pure; any thread. */
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
 struct task_found {
 	int64_t attempt;     /* of the job, the latest */

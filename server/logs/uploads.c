@@ -420,7 +420,7 @@ static void upload_ask_index(struct upload *u)
 enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
 
 /* Does the document name this pod?  Then u knows which attempt it is. */
-static enum task_match match_task(struct upload *u, const struct cached *job, struct span doc)
+static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
 {
 	struct arena *a = &u->r->arena;
 	struct task_found task;
@@ -443,10 +443,10 @@ static enum task_match match_task(struct upload *u, const struct cached *job, st
 
 static enum task_match match_reply(struct upload *u, const struct store_reply *reply)
 {
-	struct cached *job =
-	    scan_valid(reply->body, SCAN_DEPTH_MAX) ? cached_new(reply->body) : NULL;
+	struct job_entry *job =
+	    scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new(reply->body) : NULL;
 	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
-	cached_drop(job);
+	job_entry_drop(job);
 	return match;
 }
 
@@ -476,9 +476,9 @@ static bool match_cache(struct upload *u)
 {
 	struct cache *cache = u->r->loop->server->cache;
 	CACHE_VIEW_AUTO *view = cache ? cache_view(cache) : NULL;
-	const struct cached *job = view ? view_find(view, span_of(u->id.framework)) : NULL;
+	const struct job_entry *job = view ? view_find(view, span_of(u->id.framework)) : NULL;
 	struct span doc;
-	return job && cached_doc(job, &u->r->arena, &doc) &&
+	return job && job_entry_doc(job, &u->r->arena, &doc) &&
 	       match_task(u, job, doc) == TASK_MATCHES;
 }
 

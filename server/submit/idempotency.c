@@ -129,12 +129,12 @@ static void claim_release(void *arg)
 }
 
 /* Another job of this user that was made with this key in the last 24 hours; or NULL. */
-static const struct cached *claim_made(const struct view *view, const struct submit *s)
+static const struct job_entry *claim_made(const struct view *view, const struct submit *s)
 {
 	struct view_walk walk = { .view = view };
-	uint64_t key = cached_key(span_of(s->value));
+	uint64_t key = job_entry_key(span_of(s->value));
 	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
-	for (const struct cached *c; (c = view_next_keyed(&walk, key)) != NULL;)
+	for (const struct job_entry *c; (c = view_next_keyed(&walk, key)) != NULL;)
 		if (c->created_ms > since_ms && !c->deleting && strcmp(c->user, s->r->user) == 0 &&
 		    !span_is(job_name(s->job), c->job))
 			return c;
@@ -151,7 +151,7 @@ int idempotency_claim(struct submit *s, struct err *e)
 	if (s->claim)
 		request_on_end(s->r, claim_release, s);
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
-	const struct cached *made = claim_made(view, s);
+	const struct job_entry *made = claim_made(view, s);
 	/* Before `other`: a request keeps its claim until after its answer. */
 	if (made) {
 		claim_release(s);

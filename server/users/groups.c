@@ -157,7 +157,7 @@ static void count_used(struct request *r, const struct span *names, size_t n,
 {
 	CACHE_VIEW_AUTO *view = cache_view(r->loop->server->cache);
 	struct view_walk walk = { .view = view };
-	for (const struct cached *job; (job = view_next(&walk)) != NULL;) {
+	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
 		size_t i = 0;
 		if (job->state != JOB_RUNNING && job->state != JOB_STOPPING)
 			continue;

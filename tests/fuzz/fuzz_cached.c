@@ -7,26 +7,26 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/cache/cached.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry.h"
+#include "k8s/cache/job_entry_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { DEPTH = 64 };
 
-static void check_texts(const struct cached *c)
+static void check_texts(const struct job_entry *c)
 {
 	assert(c->name[0] && strlen(c->name) <= 253 && strlen(c->job) <= 255);
 	assert(strlen(c->user) <= 255 && strlen(c->cluster) <= 255 && c->cluster[0]);
 	assert(strlen(c->sub_state) <= 64 && strlen(c->execution) <= 16);
 	assert(scan_valid(span_of(c->tags), 1) && scan_type(span_of(c->tags)) == SCAN_ARRAY);
-	assert(scan_count(span_of(c->tags)) <= CACHED_TAGS_MAX);
+	assert(scan_count(span_of(c->tags)) <= JOB_ENTRY_TAGS_MAX);
 	assert(c->tasks >= 0 && c->roles >= 0 && c->gpus >= 0 && c->retries >= 0);
 	assert(!c->broken || c->state == JOB_UNKNOWN);
 }
 
 /* UTF-8 in, UTF-8 out. */
-static void check_utf8(const struct cached *c)
+static void check_utf8(const struct job_entry *c)
 {
 	const char *const texts[] = { c->name,      c->uid,      c->job,
 		                      c->user,      c->cluster,  c->sub_state,
@@ -43,23 +43,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct span text = { (const char *)data, size };
 	struct span out;
 	bool valid = scan_valid(text, DEPTH);
-	(void)cached_gunzip(text, 1 << 20, 200, &a, &out);
-	struct cached *c = cached_new(text);
+	(void)job_entry_gunzip(text, 1 << 20, 200, &a, &out);
+	struct job_entry *c = job_entry_new(text);
 	if (!c)
 		return 0;
 	struct span doc;
-	bool there = cached_doc(c, &a, &doc);
+	bool there = job_entry_doc(c, &a, &doc);
 	assert(there); /* no input is so large */
 	if (valid) {
 		check_texts(c);
 		check_utf8(c);
 		assert(scan_valid(doc, DEPTH));
 	}
-	if (cached_roles(scan_path(doc, "status", "attemptStatus"), &a, &out) && valid)
+	if (job_entry_roles(scan_path(doc, "status", "attemptStatus"), &a, &out) && valid)
 		assert(!out.p || scan_type(out) == SCAN_ARRAY);
-	struct cached *bare = cached_without_doc(c);
-	assert(cached_same(c, bare));
-	cached_drop(bare);
-	cached_drop(c);
+	struct job_entry *bare = job_entry_without_doc(c);
+	assert(job_entry_same(c, bare));
+	job_entry_drop(bare);
+	job_entry_drop(c);
 	return 0;
 }

@@ -52,17 +52,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct span text = { (const char *)data, size };
 	if (!spec)
 		spec = exit_spec_new("", &e);
-	struct cached *job = scan_valid(text, DEPTH) ? cached_new(text) : NULL;
+	struct job_entry *job = scan_valid(text, DEPTH) ? job_entry_new(text) : NULL;
 	struct job_shown s = { .job = job, .spec = spec, .hived = size & 1, .v1 = size & 2 };
 	if (!job)
 		return 0;
-	if (cached_doc(job, &a, &s.doc)) {
+	if (job_entry_doc(job, &a, &s.doc)) {
 		s.why.event = job_waiting(&s, &event, 1, &a);
 		show(&s, &a);
 		/* The same as an earlier attempt. */
 		s.attempt = scan_path(s.doc, "status", "attemptStatus");
 		show(&s, &a);
 	}
-	cached_drop(job);
+	job_entry_drop(job);
 	return 0;
 }

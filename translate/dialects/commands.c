@@ -27,7 +27,7 @@ struct lines {
 };
 
 /* A line of the command, and how far into it. */
-struct spot {
+struct location {
 	struct path path;
 	const struct node *node;
 	size_t offset;
@@ -90,23 +90,24 @@ static struct span join(struct arena *a, const struct lines *l)
 }
 
 /* Back from an offset into the joined text to a line. */
-static struct spot find_spot(const struct lines *l, size_t offset)
+static struct location find_location(const struct lines *l, size_t offset)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		for (uint32_t k = 0; k < l->list[i]->n; k++) {
 			const struct node *n = l->list[i]->item + k;
 			size_t size = line_text(n).n;
 			if (offset <= size)
-				return (struct spot){ PATH_INDEX(&l->path[i], k), n, offset };
+				return (struct location){ PATH_INDEX(&l->path[i], k), n, offset };
 			offset -= size + 1;
 		}
 	}
-	return (struct spot){ PATH_KEY(NULL, SPAN("taskRoles")), NULL, 0 }; /* there are no lines */
+	return (struct location){ PATH_KEY(NULL, SPAN("taskRoles")), NULL,
+		                  0 }; /* there are no lines */
 }
 
 static void say_problem(struct commands *c, const struct lines *l)
 {
-	struct spot s = find_spot(l, c->render.problem_at);
+	struct location s = find_location(l, c->render.problem_at);
 	reading_refuse(c->r, &s.path, s.node, "%s, at character %zu",
 	               render_problem_text(c->render.problem), s.offset + 1);
 }
@@ -127,7 +128,7 @@ static bool is_said_already(const struct commands *c, struct span name)
 }
 
 /* What becomes of a placeholder that leads to nothing. */
-static void say_nothing(struct commands *c, const struct spot *s, const struct unresolved *u)
+static void say_nothing(struct commands *c, const struct location *s, const struct unresolved *u)
 {
 	char tag[4 * QUOTE_MAX] NOT_ZEROED;
 	char meant[4 * QUOTE_MAX] NOT_ZEROED;
@@ -151,7 +152,7 @@ static void say_tag(struct commands *c, const struct lines *l, size_t offset, st
                     bool inner)
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
-	struct spot s = find_spot(l, offset);
+	struct location s = find_location(l, offset);
 	if (tag.n && inner)
 		reading_warn(c->r, &s.path, s.node, WARN_INNER, quote(buf, tag));
 	else if (tag.n)
@@ -164,7 +165,7 @@ static void say_unresolved(struct commands *c, const struct lines *l, struct spa
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
 		if (is_said_already(c, r->unresolved[i].name))
 			continue;
-		struct spot s = find_spot(l, (size_t)(r->unresolved[i].tag.p - text.p));
+		struct location s = find_location(l, (size_t)(r->unresolved[i].tag.p - text.p));
 		say_nothing(c, &s, &r->unresolved[i]);
 	}
 	if (r->n_unresolved > UNRESOLVED_MAX)

@@ -141,7 +141,7 @@ static bool is_one_of(struct span key, const char *const *list, size_t n)
 /* ---- scalars -------------------------------------------------------------------------- */
 
 /* Where a scalar stands. */
-struct spot {
+struct location {
 	bool element;   /* of a list */
 	bool text_only; /* Kubernetes takes nothing but text here */
 };
@@ -177,18 +177,18 @@ static int check_hole(const struct reader *r, const struct node *n, struct piece
 }
 
 static int check_typed(const struct reader *r, const struct node *n, struct piece p,
-                       struct spot spot)
+                       struct location at)
 {
 	const struct hole *h = p.hole ? hole_find(r->v, p.text) : NULL;
-	if (p.list && !(spot.element && n->plain))
+	if (p.list && !(at.element && n->plain))
 		return fail(r, n->line, "${*...} stands only alone, as an element of a list",
 		            p.text);
-	if (h && n->plain && spot.text_only && h->type != HOLE_TEXT)
+	if (h && n->plain && at.text_only && h->type != HOLE_TEXT)
 		return fail(r, n->line, "must be text here: put it into quotes", p.text);
 	return 0;
 }
 
-static int check_text(const struct reader *r, const struct node *n, struct spot spot)
+static int check_text(const struct reader *r, const struct node *n, struct location at)
 {
 	struct span rest = node_span(n);
 	struct piece p;
@@ -199,19 +199,19 @@ static int check_text(const struct reader *r, const struct node *n, struct spot 
 			return -1;
 		if (p.list && !whole)
 			return fail(r, n->line, "${*...} stands only alone", p.text);
-		if (whole && check_typed(r, n, p, spot) < 0)
+		if (whole && check_typed(r, n, p, at) < 0)
 			return -1;
 	}
 	return more < 0 ? fail(r, n->line, NO_END, node_span(n)) : 0;
 }
 
-static int check_scalar(const struct reader *r, const struct node *n, struct spot spot)
+static int check_scalar(const struct reader *r, const struct node *n, struct location at)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
-		return check_text(r, n, spot);
+		return check_text(r, n, at);
 	case NODE_NULL:
-		if (r->role == MANIFEST_OVERLAY && !spot.element)
+		if (r->role == MANIFEST_OVERLAY && !at.element)
 			return 0; /* deletes its key */
 		return fail(
 		    r, n->line,
@@ -219,7 +219,7 @@ static int check_scalar(const struct reader *r, const struct node *n, struct spo
 		    SPAN("null"));
 	case NODE_BOOL:
 	case NODE_INT:
-		if (spot.text_only)
+		if (at.text_only)
 			return fail(r, n->line, "must be text here: put it into quotes",
 			            span_of(node_type_name(n)));
 		return 0;
@@ -339,7 +339,7 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 		return check_list(r, n, up);
 	if (n->type == NODE_MAP)
 		return check_map(r, n, up);
-	return check_scalar(r, n, (struct spot){ element, is_text_only(up, element) });
+	return check_scalar(r, n, (struct location){ element, is_text_only(up, element) });
 }
 
 /* Nothing but blanks and comments. */

@@ -145,7 +145,7 @@ struct figures {
 	size_t out;
 };
 
-static struct figures measure(const struct cached *job, struct span roles,
+static struct figures measure(const struct job_entry *job, struct span roles,
                               const struct exit_spec *spec)
 {
 	double doc[ROUNDS];
@@ -158,7 +158,7 @@ static struct figures measure(const struct cached *job, struct span roles,
 		STR_AUTO out = STR_INIT(TEXT_MAX);
 		struct job_shown s = { .job = job, .spec = spec };
 		double start = now_ms();
-		if (!cached_doc(job, &a, &s.doc))
+		if (!job_entry_doc(job, &a, &s.doc))
 			abort();
 		doc[i] = now_ms() - start;
 		start = now_ms();
@@ -185,18 +185,18 @@ static void row(unsigned tasks, bool ended, bool packed, const struct exit_spec 
 	STR_AUTO roles = STR_INIT(TEXT_MAX);
 	put_job(&text, tasks, ended, packed);
 	put_roles(&roles, tasks, ended);
-	struct cached *job = cached_new(str_view(&text));
+	struct job_entry *job = job_entry_new(str_view(&text));
 	if (!job || job->doc.n == 0) {
 		printf("| %u | %s | %s | %zu | not kept | | | |\n", tasks, ended ? "ended" : "run",
 		       packed ? "yes" : "no", roles.n >> 10);
-		cached_drop(job);
+		job_entry_drop(job);
 		return;
 	}
 	struct figures f = measure(job, str_view(&roles), spec);
 	printf("| %u | %s | %s | %zu | %zu | %.2f | %.2f | %.2f | %.2f |\n", tasks,
 	       ended ? "ended" : "run", packed ? "yes" : "no", roles.n >> 10, f.out >> 10, f.doc,
 	       f.detail, f.jansson, (f.doc + f.detail) / f.jansson);
-	cached_drop(job);
+	job_entry_drop(job);
 }
 
 int main(int argc, char **argv)

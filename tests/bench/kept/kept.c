@@ -35,7 +35,7 @@ static void add(struct cache *c, struct span object, struct sums *s)
 	if (!scan_valid(object, DEPTH))
 		abort();
 	double valid = now_us();
-	struct cached *f = cached_new(object);
+	struct job_entry *f = job_entry_new(object);
 	double made = now_us();
 	if (!f || f->broken)
 		abort();
@@ -55,10 +55,10 @@ static double inflate_all(struct cache *c)
 	CACHE_VIEW_AUTO *v = cache_view(c);
 	struct view_walk walk = { .view = v };
 	double begin = now_us();
-	for (const struct cached *f; (f = view_next(&walk)) != NULL;) {
+	for (const struct job_entry *f; (f = view_next(&walk)) != NULL;) {
 		ARENA_AUTO a = { 0 };
 		struct span doc;
-		if (!cached_doc(f, &a, &doc))
+		if (!job_entry_doc(f, &a, &doc))
 			abort();
 	}
 	return now_us() - begin;

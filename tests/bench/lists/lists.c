@@ -86,7 +86,7 @@ static void add(struct cache *c, unsigned i)
 {
 	STR_AUTO text = STR_INIT(OBJECT_MAX);
 	put_object(&text, i);
-	struct cached *f = cached_new(str_view(&text));
+	struct job_entry *f = job_entry_new(str_view(&text));
 	if (!f)
 		abort();
 	cache_put(c, f);

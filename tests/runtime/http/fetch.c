@@ -71,9 +71,9 @@ int main(int argc, char **argv)
 	f.request.port = (uint16_t)number(argv[i + 1]);
 	f.request.target = argv[i + 2];
 	f.request.headers = f.headers;
-	struct trust *trust = f.ca ? trust_load(f.ca, &e) : NULL;
-	f.request.trust = trust;
-	int trouble = f.ca && !trust ? 99 : http_exchange(&f.request, &a, &r, &e);
+	struct ca_bundle *ca_bundle = f.ca ? ca_bundle_load(f.ca, &e) : NULL;
+	f.request.ca_bundle = ca_bundle;
+	int trouble = f.ca && !ca_bundle ? 99 : http_exchange(&f.request, &a, &r, &e);
 	if (trouble) {
 		printf("trouble %d\n%s\n", trouble, err_msg(&e));
 	} else {
@@ -82,6 +82,6 @@ int main(int argc, char **argv)
 		printf("\n");
 		show(r.body);
 	}
-	trust_free(trust);
+	ca_bundle_free(ca_bundle);
 	return 0;
 }

@@ -54,7 +54,7 @@ static inline void go(struct bench *b)
 	b->janitor->next_ms = 0;
 	while (b->rounds == before) {
 		store_reap(&b->yard.s);
-		janitor_turn(b->janitor);
+		janitor_run_once(b->janitor);
 		store_start(&b->yard.s);
 	}
 }
@@ -63,8 +63,8 @@ static inline void pass(struct bench *b, int64_t ms)
 {
 	struct part *parts[] = { &b->janitor->frameworks, &b->janitor->classes };
 	for (size_t k = 0; k < 2; k++) {
-		for (size_t i = 0; i < parts[k]->suspects.n; i++)
-			parts[k]->suspects.v[i].since_ms -= ms;
+		for (size_t i = 0; i < parts[k]->orphans.n; i++)
+			parts[k]->orphans.v[i].since_ms -= ms;
 	}
 	b->yard.date_s += ms / 1000;
 }

@@ -46,7 +46,7 @@ __attribute__((unused)) static void keep(void *arg, const struct store_reply *r)
 }
 
 /* One turn of a loop, waiting at most wait_ms. */
-__attribute__((unused)) static void turn(struct store *s, int wait_ms)
+__attribute__((unused)) static void store_run_once(struct store *s, int wait_ms)
 {
 	store_reap(s);
 	store_start(s);
@@ -65,7 +65,7 @@ __attribute__((unused)) static void settle(struct store *s)
 	int64_t stop = clock_ms() + 30000;
 	while (store_pending(s) > 0) {
 		assert_true(clock_ms() < stop);
-		turn(s, 1000);
+		store_run_once(s, 1000);
 	}
 }
 

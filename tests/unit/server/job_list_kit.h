@@ -1,14 +1,14 @@
 /* Jobs made by hand, for tests of lists. */
 #pragma once
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A job as OpenPAI has it, of which a test says what matters to it. */
-#define JOB(...) job_by_hand((struct cached){ __VA_ARGS__ })
+#define JOB(...) job_by_hand((struct job_entry){ __VA_ARGS__ })
 
 /* A number that was not said is 0: so times of 0 there are none. */
-static inline struct cached job_by_hand(struct cached j)
+static inline struct job_entry job_by_hand(struct job_entry j)
 {
 	j.name = j.name ?: "0123456789abcdef0123456789abcdef";
 	j.uid = j.uid ?: "u";
@@ -21,9 +21,9 @@ static inline struct cached job_by_hand(struct cached j)
 	j.priority = j.priority ?: "";
 	j.tags = j.tags ?: "[]";
 	j.resource_version = j.resource_version ?: "7";
-	j.retry_delay_s = j.retry_delay_s ?: CACHED_NONE;
+	j.retry_delay_s = j.retry_delay_s ?: JOB_ENTRY_NONE;
 	j.created_ms = j.created_ms ?: 1000;
-	j.launched_ms = j.launched_ms ?: CACHED_NONE;
-	j.completed_ms = j.completed_ms ?: CACHED_NONE;
+	j.launched_ms = j.launched_ms ?: JOB_ENTRY_NONE;
+	j.completed_ms = j.completed_ms ?: JOB_ENTRY_NONE;
 	return j;
 }

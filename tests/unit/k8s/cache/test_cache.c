@@ -16,7 +16,7 @@
 
 enum { NAMES = 40, KEYS = 3, LOG = 20000, MAX = 64 << 20 };
 
-static struct cached *framework(int name, int64_t uid, int64_t version)
+static struct job_entry *framework(int name, int64_t uid, int64_t version)
 {
 	FREE_AUTO char *text =
 	    xasprintf("{\"metadata\":{\"name\":\"f%d\",\"uid\":\"u%lld\","
@@ -24,7 +24,7 @@ static struct cached *framework(int name, int64_t uid, int64_t version)
 	              "\"rest-lit/idempotency\":\"%016x-%016x\"}},"
 	              "\"status\":{\"state\":\"AttemptRunning\"}}",
 	              name, (long long)uid, (long long)version, name % KEYS + 1, 0);
-	struct cached *f = cached_new(span_of(text));
+	struct job_entry *f = job_entry_new(span_of(text));
 	assert_non_null(f);
 	return f;
 }
@@ -35,7 +35,7 @@ static struct span name_of(char buf[static 16], int name)
 	return span_of(buf);
 }
 
-static int number_of(const struct cached *f)
+static int number_of(const struct job_entry *f)
 {
 	int64_t n = -1;
 	assert_int_equal(parse_i64(span_of(f->name + 1), 0, 100000, &n), 0);
@@ -47,7 +47,7 @@ static int64_t kept(struct cache *c, int name)
 {
 	char buf[16];
 	CACHE_VIEW_AUTO *v = cache_view(c);
-	const struct cached *f = view_find(v, name_of(buf, name));
+	const struct job_entry *f = view_find(v, name_of(buf, name));
 	return f ? f->version : 0;
 }
 
@@ -184,10 +184,10 @@ static void test_cache_follows_a_server_that_counts_anew(void **state)
 static void test_cache_keeps_within_its_bytes(void **state)
 {
 	(void)state;
-	struct cached *one = framework(1, 1, 1);
+	struct job_entry *one = framework(1, 1, 1);
 	assert_true(one->doc.n > 0);
 	struct cache *c = cache_new(one->weight * 3 + 200);
-	cached_drop(one);
+	job_entry_drop(one);
 	for (int i = 0; i < 10; i++)
 		cache_put(c, framework(i, i, i + 1));
 	struct cache_figures f = cache_figures(c);
@@ -196,10 +196,10 @@ static void test_cache_keeps_within_its_bytes(void **state)
 	ARENA_AUTO a = { 0 };
 	struct span doc;
 	CACHE_VIEW_AUTO *v = cache_view(c);
-	const struct cached *first = view_find(v, SPAN("f0"));
-	const struct cached *last = view_find(v, SPAN("f9"));
-	assert_true(cached_doc(first, &a, &doc));
-	assert_false(cached_doc(last, &a, &doc));
+	const struct job_entry *first = view_find(v, SPAN("f0"));
+	const struct job_entry *last = view_find(v, SPAN("f9"));
+	assert_true(job_entry_doc(first, &a, &doc));
+	assert_false(job_entry_doc(last, &a, &doc));
 	assert_string_equal(last->uid, "u9");
 	assert_string_equal(last->sub_state, "AttemptRunning");
 	view_drop(TAKE(v));
@@ -220,7 +220,7 @@ struct heard {
 	int64_t now[8], before[8];
 };
 
-static void hear(void *arg, const struct cached *now, const struct cached *before)
+static void hear(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	struct heard *h = arg;
 	assert_true(h->n < 8);
@@ -228,22 +228,22 @@ static void hear(void *arg, const struct cached *now, const struct cached *befor
 	h->before[h->n++] = before ? before->version : -1;
 }
 
-static bool readable(const struct cache_inbox *i)
+static bool readable(const struct change_queue *i)
 {
-	struct pollfd p = { .fd = cache_inbox_fd(i), .events = POLLIN };
+	struct pollfd p = { .fd = change_queue_fd(i), .events = POLLIN };
 	return poll(&p, 1, 0) == 1;
 }
 
-static void test_cache_inbox_tells_what_changed(void **state)
+static void test_change_queue_tells_what_changed(void **state)
 {
 	(void)state;
 	ERR_AUTO e = { 0 };
 	struct cache *c = cache_new(MAX);
-	struct cache_inbox *i = cache_inbox_new(c, &e);
+	struct change_queue *i = change_queue_new(c, &e);
 	assert_non_null(i);
 	cache_put(c, framework(1, 1, 1)); /* nobody listens */
 	assert_false(readable(i));
-	cache_inbox_listen(i, true);
+	change_queue_listen(i, true);
 	cache_put(c, framework(1, 1, 2));
 	cache_put(c, framework(2, 2, 3));
 	cache_put(c, framework(1, 1, 4));
@@ -252,47 +252,47 @@ static void test_cache_inbox_tells_what_changed(void **state)
 	cache_put(c, framework(2, 2, 3)); /* known */
 	assert_true(readable(i));
 	struct heard h = { .n = 0 };
-	assert_true(cache_inbox_take(i, hear, &h));
+	assert_true(change_queue_take(i, hear, &h));
 	assert_int_equal(h.n, 2);
 	assert_true(h.before[0] == 1 && h.now[0] == 4);
 	assert_true(h.before[1] == -1 && h.now[1] == 3);
 	assert_false(readable(i));
 	h.n = 0;
 	removed(c, 1, "u1", 7);
-	assert_true(cache_inbox_take(i, hear, &h));
+	assert_true(change_queue_take(i, hear, &h));
 	assert_true(h.n == 1 && h.before[0] == 4 && h.now[0] == -1);
 	cache_put(c, framework(1, 9, 8));
-	cache_inbox_listen(i, false);
+	change_queue_listen(i, false);
 	h.n = 0;
-	assert_true(cache_inbox_take(i, hear, &h));
+	assert_true(change_queue_take(i, hear, &h));
 	assert_int_equal(h.n, 0);
-	cache_inbox_free(i);
+	change_queue_free(i);
 	cache_free(c);
 }
 
-static void count(void *arg, const struct cached *now, const struct cached *before)
+static void count(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	assert_true(now || before);
 	++*(int *)arg;
 }
 
-static void test_cache_inbox_is_bounded(void **state)
+static void test_change_queue_is_bounded(void **state)
 {
 	(void)state;
 	ERR_AUTO e = { 0 };
 	struct cache *c = cache_new(MAX);
-	struct cache_inbox *i = cache_inbox_new(c, &e);
-	cache_inbox_listen(i, true);
+	struct change_queue *i = change_queue_new(c, &e);
+	change_queue_listen(i, true);
 	for (int n = 0; n < 10005; n++)
 		cache_put(c, framework(n, n, n + 1));
 	int heard = 0;
-	assert_false(cache_inbox_take(i, count, &heard));
+	assert_false(change_queue_take(i, count, &heard));
 	assert_int_equal(heard, 10000);
 	cache_put(c, framework(1, 1, 20000));
 	heard = 0;
-	assert_true(cache_inbox_take(i, count, &heard));
+	assert_true(change_queue_take(i, count, &heard));
 	assert_int_equal(heard, 1);
-	cache_inbox_free(i);
+	change_queue_free(i);
 	cache_free(c);
 }
 
@@ -380,14 +380,14 @@ static void same_as_the_server(struct world *w)
 	CACHE_VIEW_AUTO *v = cache_view(w->cache);
 	struct view_walk walk = { .view = v };
 	size_t walked = 0;
-	for (const struct cached *f; (f = view_next(&walk)) != NULL; walked++)
+	for (const struct job_entry *f; (f = view_next(&walk)) != NULL; walked++)
 		bytes += f->weight;
 	assert_int_equal(walked, there);
 	assert_int_equal(view_count(v), there);
 	size_t keyed = 0;
 	for (uint64_t key = 0; key <= KEYS; key++) {
 		walk = (struct view_walk){ .view = v };
-		for (const struct cached *f; (f = view_next_keyed(&walk, key)) != NULL; keyed++)
+		for (const struct job_entry *f; (f = view_next_keyed(&walk, key)) != NULL; keyed++)
 			assert_int_equal(number_of(f) % KEYS + 1, key);
 	}
 	assert_int_equal(keyed, there);
@@ -401,7 +401,7 @@ static int64_t sum(const struct view *v)
 {
 	int64_t n = 0;
 	struct view_walk walk = { .view = v };
-	for (const struct cached *f; (f = view_next(&walk)) != NULL;)
+	for (const struct job_entry *f; (f = view_next(&walk)) != NULL;)
 		n += f->version * (number_of(f) + 1);
 	return n;
 }
@@ -475,7 +475,7 @@ static void test_cache_becomes_as_the_watch_tells(void **state)
 
 struct crowd {
 	struct cache *cache;
-	struct cache_inbox *inbox;
+	struct change_queue *changes;
 	atomic_bool done;
 	int64_t heard[NAMES]; /* versions, by the inbox; 0: not there */
 	atomic_int failures;
@@ -489,7 +489,7 @@ static void *reader(void *arg)
 		CACHE_VIEW_AUTO *v = cache_view(c->cache);
 		struct view_walk walk = { .view = v };
 		size_t n = 0;
-		for (const struct cached *f; (f = view_next(&walk)) != NULL; n++) {
+		for (const struct job_entry *f; (f = view_next(&walk)) != NULL; n++) {
 			if (view_find(v, name_of(buf, number_of(f))) != f)
 				atomic_fetch_add(&c->failures, 1);
 		}
@@ -499,10 +499,10 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static void follow(void *arg, const struct cached *now, const struct cached *before)
+static void follow(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	struct crowd *c = arg;
-	const struct cached *one = now ? now : before;
+	const struct job_entry *one = now ? now : before;
 	assert_non_null(one);
 	int64_t *known = &c->heard[number_of(one)];
 	if (*known != (before ? before->version : 0))
@@ -514,8 +514,8 @@ static void *follower(void *arg)
 {
 	struct crowd *c = arg;
 	while (!atomic_load(&c->done)) {
-		struct pollfd p = { .fd = cache_inbox_fd(c->inbox), .events = POLLIN };
-		if (poll(&p, 1, 10) == 1 && !cache_inbox_take(c->inbox, follow, c))
+		struct pollfd p = { .fd = change_queue_fd(c->changes), .events = POLLIN };
+		if (poll(&p, 1, 10) == 1 && !change_queue_take(c->changes, follow, c))
 			atomic_fetch_add(&c->failures, 1);
 	}
 	return NULL;
@@ -546,9 +546,9 @@ static void test_cache_with_many_threads(void **state)
 	ERR_AUTO e = { 0 };
 	static struct crowd c;
 	c = (struct crowd){ .cache = cache_new(MAX) };
-	c.inbox = cache_inbox_new(c.cache, &e);
-	assert_non_null(c.inbox);
-	cache_inbox_listen(c.inbox, true);
+	c.changes = change_queue_new(c.cache, &e);
+	assert_non_null(c.changes);
+	change_queue_listen(c.changes, true);
 	static void *(*const WORK[])(void *) = { reader, reader, follower, writer };
 	pthread_t threads[4];
 	for (size_t i = 0; i < 4; i++)
@@ -558,11 +558,11 @@ static void test_cache_with_many_threads(void **state)
 	atomic_store(&c.done, true);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	assert_true(cache_inbox_take(c.inbox, follow, &c));
+	assert_true(change_queue_take(c.changes, follow, &c));
 	assert_int_equal(atomic_load(&c.failures), 0);
 	for (int i = 0; i < NAMES; i++)
 		assert_int_equal(c.heard[i], kept(c.cache, i));
-	cache_inbox_free(c.inbox);
+	change_queue_free(c.changes);
 	cache_free(c.cache);
 }
 
@@ -576,8 +576,8 @@ int main(void)
 		cmocka_unit_test(test_cache_note_gone_is_for_good),
 		cmocka_unit_test(test_cache_follows_a_server_that_counts_anew),
 		cmocka_unit_test(test_cache_keeps_within_its_bytes),
-		cmocka_unit_test(test_cache_inbox_tells_what_changed),
-		cmocka_unit_test(test_cache_inbox_is_bounded),
+		cmocka_unit_test(test_change_queue_tells_what_changed),
+		cmocka_unit_test(test_change_queue_is_bounded),
 		cmocka_unit_test(test_cache_becomes_as_the_server_is),
 		cmocka_unit_test(test_cache_becomes_as_the_watch_tells),
 		cmocka_unit_test(test_cache_with_many_threads),

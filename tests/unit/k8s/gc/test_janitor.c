@@ -79,7 +79,7 @@ static void test_janitor_time_counts_from_the_first_sight_of_a_uid(void **state)
 	(void)json_object_set_new(meta_of(t->object), "uid", json_string("another"));
 	go(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
-	assert_int_equal(b->janitor->frameworks.suspects.n, 1);
+	assert_int_equal(b->janitor->frameworks.orphans.n, 1);
 }
 
 static void test_janitor_forgets_what_is_no_longer_so(void **state)
@@ -156,7 +156,7 @@ static void test_janitor_a_second_one_that_is_faster_does_no_harm(void **state)
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 2);
 	assert_int_equal(b->last.frameworks + b->last.classes, 0); /* the other one says so */
 	assert_null(b->last.trouble);
-	assert_int_equal(b->janitor->frameworks.suspects.n, 0);
+	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }
 
 static void test_janitor_removes_20_per_round_and_then_comes_sooner(void **state)
@@ -211,7 +211,7 @@ static void test_janitor_list_that_is_too_large_comes_in_pages(void **state)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 	b->yard.not_whole_lists = true;
 	go(b);
-	assert_int_equal(b->janitor->frameworks.suspects.n, 120);
+	assert_int_equal(b->janitor->frameworks.orphans.n, 120);
 	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3 + 1);
 	assert_null(b->last.trouble);
 }
@@ -222,7 +222,7 @@ static void test_janitor_keeps_its_table_within_bounds(void **state)
 	for (size_t i = 0; i < 1500; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 	go(b);
-	assert_int_equal(b->janitor->frameworks.suspects.n, SUSPECTS_MAX);
+	assert_int_equal(b->janitor->frameworks.orphans.n, ORPHANS_MAX);
 	pass(b, AGE_MS);
 	for (size_t i = 0; i < 52; i++)
 		go(b);
@@ -315,7 +315,7 @@ static void test_janitor_one_page_of_classes_per_round(void **state)
 		assert_int_equal(b->yard.verbs[STORE_GET], i < 2 ? 500 : 200);
 	}
 	assert_string_equal(b->janitor->cursor, "");
-	assert_int_equal(b->janitor->classes.suspects.n, SUSPECTS_MAX);
+	assert_int_equal(b->janitor->classes.orphans.n, ORPHANS_MAX);
 	size_t rounds = 0;
 	while (yard_count(&b->yard, KIND_PRIORITYCLASS) > 0 && rounds++ < 80) {
 		pass(b, AGE_MS);
@@ -386,7 +386,7 @@ static void test_janitor_reaches_all_classes_of_one_long_list(void **state)
 	str_puts(&text, "]}");
 	b->yard.list = str_c(&text);
 	go(b);
-	assert_int_equal(b->yard.verbs[STORE_GET], SUSPECTS_MAX);
+	assert_int_equal(b->yard.verbs[STORE_GET], ORPHANS_MAX);
 	go(b);
 	assert_int_equal(b->yard.verbs[STORE_GET], 2000);
 	assert_string_equal(b->janitor->cursor, "");
@@ -499,7 +499,7 @@ static void test_janitor_first_round_is_at_once(void **state)
 {
 	struct bench *b = *state;
 	assert_int_equal(janitor_timeout_ms(b->janitor), 0);
-	janitor_turn(b->janitor);
+	janitor_run_once(b->janitor);
 	assert_int_equal(janitor_timeout_ms(b->janitor), -1);
 }
 
@@ -515,7 +515,7 @@ static void test_janitor_ends_with_its_store_wherever_it_is(void **state)
 		b->janitor->age_ms = 0;
 		for (size_t i = 0; i < steps; i++) {
 			store_reap(&b->yard.s);
-			janitor_turn(b->janitor);
+			janitor_run_once(b->janitor);
 			store_start(&b->yard.s);
 		}
 		(void)end(&own);

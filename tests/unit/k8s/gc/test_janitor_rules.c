@@ -200,7 +200,7 @@ static void test_janitor_one_bad_item_hides_no_other(void **state)
 	json_decref(good);
 	b->yard.list = str_c(&text);
 	go(b);
-	assert_int_equal(b->janitor->frameworks.suspects.n, 1);
+	assert_int_equal(b->janitor->frameworks.orphans.n, 1);
 	assert_null(b->last.trouble);
 }
 

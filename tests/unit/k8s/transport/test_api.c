@@ -365,7 +365,7 @@ static void test_free_answers_what_is_under_way(void **state)
 	r.arg = &k[0];
 	store_request(store, &r);
 	while (server.requests == 0)
-		turn(store, 20);
+		store_run_once(store, 20);
 	r.arg = &k[1];
 	store_request(store, &r);
 	stop();

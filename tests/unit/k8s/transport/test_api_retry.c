@@ -210,7 +210,7 @@ static void test_no_storm_of_requests(void **state)
 		store_request(store, &r);
 	}
 	for (int64_t until = clock_ms() + 1500; clock_ms() < until;)
-		turn(store, 20);
+		store_run_once(store, 20);
 	/* 16 at first, then two by two, after 100, 200, 400, 800 ms. */
 	assert_in_range(server.requests, 16, 16 + 2 * 6);
 	server_stop(&server);
@@ -260,7 +260,7 @@ static void test_server_that_comes_late(void **state)
 	r.arg = k;
 	store_request(store, &r);
 	for (int64_t until = clock_ms() + 300; clock_ms() < until;)
-		turn(store, 20);
+		store_run_once(store, 20);
 	assert_int_equal(k->calls, 0);
 	server_start(&server, FINE_STEP, 1);
 	settle(store);

@@ -24,7 +24,7 @@ static void test_sse_gone(void **state)
 {
 	(void)state;
 	STR_AUTO out = STR_INIT(1024);
-	struct cached *job = cached_new(
+	struct job_entry *job = job_entry_new(
 	    SPAN("{\"metadata\":{\"name\":\"x\",\"uid\":\"u\",\"labels\":{\"userName\":\"alice\"},"
 	         "\"annotations\":{\"jobName\":\"a\\nb\"}}}"));
 	assert_non_null(job);
@@ -32,7 +32,7 @@ static void test_sse_gone(void **state)
 	/* One line, whatever the names are. */
 	assert_string_equal(str_c(&out),
 	                    "event: gone\ndata: {\"name\":\"a\\nb\",\"username\":\"alice\"}\n\n");
-	cached_drop(job);
+	job_entry_drop(job);
 }
 
 int main(void)

@@ -69,7 +69,7 @@ static void turn(struct worker_inbox *in)
 {
 	struct pollfd fd = { .fd = worker_inbox_fd(in), .events = POLLIN };
 	assert_int_equal(poll(&fd, 1, 60000), 1);
-	worker_inbox_turn(in);
+	worker_inbox_run_once(in);
 }
 
 static void test_work_is_done_and_told(void **state)

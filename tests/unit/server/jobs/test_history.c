@@ -29,15 +29,15 @@ struct kept {
 /* What is written of a Framework; false if nothing is. */
 static bool keep(struct kept *k, struct span text, size_t max)
 {
-	struct cached *job = cached_new(text);
+	struct job_entry *job = job_entry_new(text);
 	struct span doc;
 	*k = (struct kept){ .out = STR_INIT(TEXT_MAX) };
 	assert_non_null(job);
-	assert_true(cached_doc(job, &k->a, &doc));
+	assert_true(job_entry_doc(job, &k->a, &doc));
 	k->status = scan_path(doc, "status", "attemptStatus");
 	(void)snprintf(k->uid, sizeof(k->uid), "%s", job->uid);
 	bool written = history_write(&k->out, job, doc, max, &k->a);
-	cached_drop(job);
+	job_entry_drop(job);
 	return written;
 }
 

@@ -84,11 +84,11 @@ static void test_fits(void **state)
 {
 	(void)state;
 	struct job_id id;
-	const struct cached edge = { .user = "alice", .job = "edge", .name = "0123" };
-	const struct cached other = {
+	const struct job_entry edge = { .user = "alice", .job = "edge", .name = "0123" };
+	const struct job_entry other = {
 		.user = "", .maker = "", .job = "train", .name = "train", .legacy = true
 	};
-	const struct cached owned = { .user = "bob", .job = "t", .name = "t", .legacy = true };
+	const struct job_entry owned = { .user = "bob", .job = "t", .name = "t", .legacy = true };
 	assert_true(job_id_read(SPAN("alice~edge"), &A, &id));
 	assert_true(job_id_fits(&id, &edge));
 	assert_true(job_id_read(SPAN("unknown~0123"), &A, &id));

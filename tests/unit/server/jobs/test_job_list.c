@@ -119,7 +119,7 @@ static void test_query_order(void **state)
 
 /* ---- the choice ---- */
 
-static void choose(const char *query, const struct cached *job, bool v1, bool want)
+static void choose(const char *query, const struct job_entry *job, bool v1, bool want)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_query q;
@@ -136,7 +136,7 @@ struct chosen {
 static void test_takes_texts(void **state)
 {
 	(void)state;
-	const struct cached job =
+	const struct job_entry job =
 	    JOB(.job = "r\xc3\xa9sum\xc3\xa9_1", .user = "j.doe", .cluster = "vision");
 	static const struct chosen CASES[] = {
 		{ "", true },
@@ -169,8 +169,8 @@ static void test_takes_texts(void **state)
 static void test_takes_states(void **state)
 {
 	(void)state;
-	const struct cached running = JOB(.state = JOB_RUNNING);
-	const struct cached stopping = JOB(.state = JOB_STOPPING);
+	const struct job_entry running = JOB(.state = JOB_RUNNING);
+	const struct job_entry stopping = JOB(.state = JOB_STOPPING);
 	choose("state=RUNNING", &running, false, true);
 	choose("state=running", &running, false, true);
 	choose("state=WAITING,RUNNING", &running, false, true);
@@ -186,8 +186,8 @@ static void test_takes_states(void **state)
 static void test_takes_priorities(void **state)
 {
 	(void)state;
-	const struct cached none = JOB(.job = "default-job");
-	const struct cached prod = JOB(.priority = "prod");
+	const struct job_entry none = JOB(.job = "default-job");
+	const struct job_entry prod = JOB(.priority = "prod");
 	choose("jobPriority=default", &none, false, true);
 	choose("jobPriority=test,default", &none, false, true);
 	choose("jobPriority=prod", &none, false, false);
@@ -202,8 +202,8 @@ static void test_takes_priorities(void **state)
 static void test_takes_tags(void **state)
 {
 	(void)state;
-	const struct cached bare = JOB();
-	const struct cached job = JOB(.tags = "[\"a\",\"b c\",\"d\\\"e\\\",\\\"f\"]");
+	const struct job_entry bare = JOB();
+	const struct job_entry job = JOB(.tags = "[\"a\",\"b c\",\"d\\\"e\\\",\\\"f\"]");
 	static const struct chosen CASES[] = {
 		{ "tagsContain=a", true },
 		{ "tagsContain=x,b+c", true },
@@ -225,7 +225,7 @@ static void test_takes_tags(void **state)
 static void test_takes_legacy(void **state)
 {
 	(void)state;
-	const struct cached job = JOB(.legacy = true);
+	const struct job_entry job = JOB(.legacy = true);
 	choose("", &job, false, false);
 	choose("username=alice", &job, false, false);
 	choose("", &job, true, true);

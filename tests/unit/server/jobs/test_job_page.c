@@ -17,7 +17,7 @@ enum { MANY = 300, CASES = 20000, NAME = 33, QUERY_MAX = 256 };
 /* ---- orders ---- */
 
 /* The names of the page, such as "c a b". */
-static void page_is(const struct cached *jobs, size_t n, const char *query, const char *want)
+static void page_is(const struct job_entry *jobs, size_t n, const char *query, const char *want)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -39,7 +39,7 @@ static void page_is(const struct cached *jobs, size_t n, const char *query, cons
 static void test_page_orders(void **state)
 {
 	(void)state;
-	const struct cached jobs[] = {
+	const struct job_entry jobs[] = {
 		JOB(.name = "a", .job = "long_name_1", .user = "bob", .cluster = "vc", .retries = 2,
 		    .tasks = 5, .gpus = 8, .state = JOB_WAITING, .created_ms = 3000),
 		JOB(.name = "b", .job = "long_name_10", .user = "alice", .cluster = "vc1",
@@ -78,7 +78,7 @@ static void test_page_orders(void **state)
 static void test_page_ties(void **state)
 {
 	(void)state;
-	const struct cached jobs[] = {
+	const struct job_entry jobs[] = {
 		JOB(.name = "d"),
 		JOB(.name = "b"),
 		JOB(.name = "c", .created_ms = 2000),
@@ -93,7 +93,7 @@ static void test_page_ties(void **state)
 static void test_page_cuts(void **state)
 {
 	(void)state;
-	const struct cached jobs[] = { JOB(.name = "a"), JOB(.name = "b"), JOB(.name = "c") };
+	const struct job_entry jobs[] = { JOB(.name = "a"), JOB(.name = "b"), JOB(.name = "c") };
 	page_is(jobs, COUNT(jobs), "limit=0", "");
 	page_is(jobs, COUNT(jobs), "limit=0&offset=2", "");
 	page_is(jobs, COUNT(jobs), "limit=2", "a b");
@@ -108,7 +108,7 @@ static void test_page_cuts(void **state)
 static void test_page_keeps_few(void **state)
 {
 	(void)state;
-	const struct cached job = JOB();
+	const struct job_entry job = JOB();
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct job_query q;
@@ -157,7 +157,7 @@ struct plain {
 	size_t offset, limit;
 };
 
-static void make_job(struct cached *job, char name[static NAME], unsigned i)
+static void make_job(struct job_entry *job, char name[static NAME], unsigned i)
 {
 	(void)snprintf(name, NAME, "%032x", i);
 	*job = JOB(.name = name, .job = ANY(NAMES), .user = ANY(USERS), .cluster = ANY(CLUSTERS),
@@ -204,15 +204,15 @@ static void make_query(struct plain *p, char query[static QUERY_MAX])
 	(void)snprintf(query, QUERY_MAX, "%s", str_c(&out));
 }
 
-static bool plainly_is(const struct plain *p, const struct cached *j)
+static bool plainly_is(const struct plain *p, const struct job_entry *j)
 {
 	enum job_state shown = p->v1 && j->state == JOB_STOPPING ? JOB_RUNNING : j->state;
 	return (p->v1 || !j->legacy) && (p->state < 0 || (int)shown == p->state) &&
-	       (!p->user || strcmp(p->user, cached_shown_user(j)) == 0) &&
+	       (!p->user || strcmp(p->user, job_entry_shown_user(j)) == 0) &&
 	       (!p->cluster || strcmp(p->cluster, j->cluster) == 0) &&
 	       (!p->priority || strcmp(p->priority, j->priority) == 0) &&
 	       (!p->keyword || strstr(j->job, p->keyword) ||
-	        strstr(cached_shown_user(j), p->keyword) || strstr(j->cluster, p->keyword)) &&
+	        strstr(job_entry_shown_user(j), p->keyword) || strstr(j->cluster, p->keyword)) &&
 	       (!p->tag || strstr(j->tags, p->tag)) && (!p->no_tag || !strstr(j->tags, p->no_tag));
 }
 
@@ -227,7 +227,7 @@ static int maybe(bool no_a, bool no_b, int order)
 	return no_a || no_b ? (int)no_a - (int)no_b : order;
 }
 
-static int plain_order(const struct plain *p, const struct cached *a, const struct cached *b)
+static int plain_order(const struct plain *p, const struct job_entry *a, const struct job_entry *b)
 {
 	switch (p->field[0] == 't' ? p->field[5] : p->field[0] == 'j' ? p->field[3] : p->field[0]) {
 	case 'N':
@@ -235,7 +235,7 @@ static int plain_order(const struct plain *p, const struct cached *a, const stru
 	case 'P':
 		return maybe(!a->priority[0], !b->priority[0], strcmp(a->priority, b->priority));
 	case 'u':
-		return strcmp(cached_shown_user(a), cached_shown_user(b));
+		return strcmp(job_entry_shown_user(a), job_entry_shown_user(b));
 	case 'v':
 		return strcmp(a->cluster, b->cluster);
 	case 'r':
@@ -259,8 +259,8 @@ static int plain_order(const struct plain *p, const struct cached *a, const stru
 
 static int plainly_before(const void *left, const void *right, void *arg)
 {
-	const struct cached *a = ((const struct job_key *)left)->job;
-	const struct cached *b = ((const struct job_key *)right)->job;
+	const struct job_entry *a = ((const struct job_key *)left)->job;
+	const struct job_entry *b = ((const struct job_key *)right)->job;
 	const struct plain *p = arg;
 	int order = plain_order(p, a, b);
 	if (order)
@@ -270,7 +270,7 @@ static int plainly_before(const void *left, const void *right, void *arg)
 	return strcmp(a->name, b->name);
 }
 
-static void compare_with_plain(const struct cached *jobs, size_t n)
+static void compare_with_plain(const struct job_entry *jobs, size_t n)
 {
 	struct plain plain;
 	char query[QUERY_MAX];
@@ -304,7 +304,7 @@ static void compare_with_plain(const struct cached *jobs, size_t n)
 static void test_page_like_a_plain_list(void **state)
 {
 	(void)state;
-	static struct cached jobs[MANY];
+	static struct job_entry jobs[MANY];
 	static char names[MANY][NAME];
 	for (unsigned i = 0; i < CASES; i++) {
 		if (i % 100 == 0)

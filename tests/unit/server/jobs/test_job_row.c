@@ -11,7 +11,7 @@
 
 enum { ROW_MAX = 1 << 20 };
 
-static void row_is(const struct cached *job, bool v1, const char *want)
+static void row_is(const struct job_entry *job, bool v1, const char *want)
 {
 	STR_AUTO out = STR_INIT(ROW_MAX);
 	job_row(&out, job, NULL, v1);
@@ -23,7 +23,7 @@ static void row_is(const struct cached *job, bool v1, const char *want)
 static void test_row_all(void **state)
 {
 	(void)state;
-	const struct cached job =
+	const struct job_entry job =
 	    JOB(.job = "a\"b", .sub_state = "Completed", .execution = "STOP", .priority = "prod",
 	        .tags = "[\"x\"]", .state = JOB_FAILED, .has_code = true, .code = -1200,
 	        .retries = 5, .accountable = 2, .retry_delay_s = 30, .tasks = 4, .roles = 2,
@@ -47,9 +47,9 @@ static void test_row_all(void **state)
 static void test_row_nothing_known(void **state)
 {
 	(void)state;
-	const struct cached job =
+	const struct job_entry job =
 	    JOB(.job = NAME, .user = "", .maker = "", .sub_state = "", .execution = "",
-	        .state = JOB_UNKNOWN, .legacy = true, .code = 1, .created_ms = CACHED_NONE);
+	        .state = JOB_UNKNOWN, .legacy = true, .code = 1, .created_ms = JOB_ENTRY_NONE);
 	row_is(&job, false,
 	       "{\"name\":\"0123456789abcdef0123456789abcdef\",\"username\":\"unknown\","
 	       "\"state\":\"UNKNOWN\",\"subState\":\"\",\"executionType\":\"\","
@@ -71,7 +71,7 @@ static void test_row_v1_states(void **state)
 {
 	(void)state;
 	for (int s = 0; s < JOB_STATE_MAX; s++) {
-		const struct cached job = JOB(.state = (enum job_state)s);
+		const struct job_entry job = JOB(.state = (enum job_state)s);
 		STR_AUTO v1 = STR_INIT(ROW_MAX);
 		STR_AUTO v2 = STR_INIT(ROW_MAX);
 		STR_AUTO want = STR_INIT(ROW_MAX);
@@ -95,7 +95,7 @@ static void test_row_v1_states(void **state)
 		.type = SPAN("Warning"), .reason = SPAN(word), .last_ms = (at)                     \
 	}
 
-static void chosen_is(const struct cached *job, const struct event *v, size_t n, size_t want)
+static void chosen_is(const struct job_entry *job, const struct event *v, size_t n, size_t want)
 {
 	const struct event *chosen = job_row_event(job, v, n);
 	assert_ptr_equal(chosen, want < n ? &v[want] : NULL);
@@ -104,10 +104,10 @@ static void chosen_is(const struct cached *job, const struct event *v, size_t n,
 static void test_row_event(void **state)
 {
 	(void)state;
-	const struct cached waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
-	const struct cached retried =
+	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
+	const struct job_entry retried =
 	    JOB(.state = JOB_WAITING, .transition_ms = 5000, .attempt = 1);
-	const struct cached runs = JOB(.state = JOB_RUNNING);
+	const struct job_entry runs = JOB(.state = JOB_RUNNING);
 	struct event v[] = {
 		EVENT("MissingClusterDNS", "a-0", "1", 9000),
 		EVENT("Unhealthy", "a-1", "2", 8000),
@@ -133,7 +133,7 @@ static void test_row_event(void **state)
 static void test_row_waiting(void **state)
 {
 	(void)state;
-	const struct cached job = JOB(.state = JOB_WAITING);
+	const struct job_entry job = JOB(.state = JOB_WAITING);
 	struct event v = EVENT("FailedScheduling", "a-0", "1", 9000);
 	STR_AUTO message = STR_INIT(ROW_MAX);
 	STR_AUTO out = STR_INIT(ROW_MAX);

@@ -7,19 +7,19 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 #include "server/jobs/job_tags.h"
 
 static void test_tag_ok(void **state)
 {
 	(void)state;
-	char longest[CACHED_TAG_MAX + 1];
+	char longest[JOB_ENTRY_TAG_MAX + 1];
 	memset(longest, 'x', sizeof(longest));
 	assert_true(tag_ok(SPAN("dev")));
 	assert_true(tag_ok(SPAN(" two words ")));
 	assert_true(tag_ok(SPAN("\xc3\xa4")));
-	assert_true(tag_ok((struct span){ longest, CACHED_TAG_MAX }));
-	assert_false(tag_ok((struct span){ longest, CACHED_TAG_MAX + 1 }));
+	assert_true(tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX }));
+	assert_false(tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX + 1 }));
 	assert_false(tag_ok(SPAN("")));
 	assert_false(tag_ok(SPAN("a,b")));
 	assert_false(tag_ok(SPAN("a\tb")));
@@ -68,7 +68,7 @@ static void test_with_full(void **state)
 	ARENA_AUTO a = { 0 };
 	STR_AUTO list = STR_INIT(1000);
 	STR_AUTO out = STR_INIT(1000);
-	for (int i = 0; i < CACHED_TAGS_MAX; i++)
+	for (int i = 0; i < JOB_ENTRY_TAGS_MAX; i++)
 		str_printf(&list, "%c\"t%d\"", i ? ',' : '[', i);
 	str_char(&list, ']');
 	assert_int_equal(tags_with(&out, str_view(&list), SPAN("one more"), &a), TAGS_FULL);

@@ -3,7 +3,7 @@
  * than it can hand on: a write function that says "pause" leaves the rest to the kernel, whose
  * window makes the API server wait.
  */
-#include "k8s/logs/tail.h"
+#include "k8s/logs/log_stream.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,10 +20,10 @@ enum { EVENTS = 64, HEADER_MAX = 20000, URL_MAX = 4096, KEPT_CONNECTIONS = 4 };
 
 static const int64_t NEVER = INT64_MAX;
 
-struct tail {
-	struct tail *next, **link;
-	struct tails *all;
-	struct tail_request r; /* without its names */
+struct log_stream {
+	struct log_stream *next, **link;
+	struct log_streams *all;
+	struct log_stream_request r; /* without its names */
 	char *user;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -36,11 +36,11 @@ struct tail {
 	char error[CURL_ERROR_SIZE];
 };
 
-struct tails {
+struct log_streams {
 	struct login *login;
 	char *namespace_name;
 	size_t max, per_user, n;
-	struct tail *first;
+	struct log_stream *first;
 	CURLM *multi;
 	int epoll;
 	int64_t curl_wake_ms;     /* when libcurl wants to be called; NEVER */
@@ -56,20 +56,21 @@ struct tails {
 
 /* ---- one log ----------------------------------------------------------------------- */
 
-static int status_of(const struct tail *t)
+static int status_of(const struct log_stream *t)
 {
 	long status = 0;
 	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
 	return (int)status;
 }
 
-static void tail_free(struct tail *t)
+static void log_stream_free(struct log_stream *t)
 {
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
 	t->all->n--;
-	(void)curl_multi_remove_handle(t->all->multi, t->easy); /* it was added by tail_open */
+	(void)curl_multi_remove_handle(t->all->multi,
+	                               t->easy); /* it was added by log_stream_open */
 	curl_easy_cleanup(t->easy);
 	for (struct curl_slist *h = t->headers; h; h = h->next)
 		wipe(h->data, strlen(h->data)); /* the token */
@@ -79,16 +80,16 @@ static void tail_free(struct tail *t)
 }
 
 /* Who waits for a piece that the reader has no room for waits for the reader. */
-static void set_due(struct tail *t)
+static void set_due(struct log_stream *t)
 {
 	bool endless = t->paused || (t->r.follow && t->begun);
 	if (t->failed)
 		return;
-	int64_t patience_ms = t->r.follow ? TAIL_SILENCE_MS : t->r.patience_ms;
+	int64_t patience_ms = t->r.follow ? LOG_STREAM_SILENCE_MS : t->r.patience_ms;
 	t->due_ms = endless ? NEVER : clock_ms() + patience_ms;
 }
 
-static bool begin(struct tail *t, bool silent)
+static bool begin(struct log_stream *t, bool silent)
 {
 	if (t->begun)
 		return true;
@@ -101,12 +102,12 @@ static bool begin(struct tail *t, bool silent)
 }
 
 /* In pieces of the promised size.  What is refused, libcurl brings again from its beginning. */
-static bool hand_on(struct tail *t, struct span all)
+static bool hand_on(struct log_stream *t, struct span all)
 {
 	while (t->taken < all.n && !t->paused && !t->unwanted) {
 		struct span piece = { all.p + t->taken, all.n - t->taken };
-		if (piece.n > TAIL_PIECE)
-			piece.n = TAIL_PIECE;
+		if (piece.n > LOG_STREAM_PIECE)
+			piece.n = LOG_STREAM_PIECE;
 		t->inside = true;
 		t->paused = !t->r.came(t->r.arg, piece);
 		t->inside = false;
@@ -121,7 +122,7 @@ static bool hand_on(struct tail *t, struct span all)
 /* What libcurl calls.  A refusal has a body, too, which nobody needs. */
 static size_t take_piece(char *from, size_t size, size_t count, void *arg)
 {
-	struct tail *t = arg;
+	struct log_stream *t = arg;
 	size_t n = size * count;
 	if (status_of(t) != 200)
 		return n;
@@ -135,38 +136,39 @@ static size_t take_piece(char *from, size_t size, size_t count, void *arg)
 }
 
 /* It ends in the next round. */
-static void fail(struct tail *t)
+static void fail(struct log_stream *t)
 {
 	t->failed = true;
 	t->due_ms = 0;
 }
 
-static void finish(struct tail *t, CURLcode result, enum tail_outcome outcome)
+static void finish(struct log_stream *t, CURLcode result, enum log_stream_outcome outcome)
 {
-	struct tail_end end = { .outcome = outcome, .status = status_of(t) };
+	struct log_stream_end end = { .outcome = outcome, .status = status_of(t) };
 	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
-	if (outcome == TAIL_WHOLE && !begin(t, false)) {
-		tail_free(t);
+	if (outcome == LOG_STREAM_WHOLE && !begin(t, false)) {
+		log_stream_free(t);
 		return;
 	}
 	t->inside = true;
 	if (!t->unwanted)
 		t->r.ended(t->r.arg, &end);
-	tail_free(t);
+	log_stream_free(t);
 }
 
-static enum tail_outcome outcome_of(const struct tail *t, CURLcode result)
+static enum log_stream_outcome outcome_of(const struct log_stream *t, CURLcode result)
 {
 	if (t->begun)
-		return result == CURLE_OK && status_of(t) == 200 ? TAIL_WHOLE : TAIL_CUT;
+		return result == CURLE_OK && status_of(t) == 200 ? LOG_STREAM_WHOLE
+		                                                 : LOG_STREAM_CUT;
 	if (status_of(t) == 0)
-		return TAIL_AWAY;
+		return LOG_STREAM_AWAY;
 	if (status_of(t) != 200)
-		return TAIL_REFUSED;
-	return result == CURLE_OK ? TAIL_WHOLE : TAIL_AWAY;
+		return LOG_STREAM_REFUSED;
+	return result == CURLE_OK ? LOG_STREAM_WHOLE : LOG_STREAM_AWAY;
 }
 
-void tail_go_on(struct tail *t)
+void log_stream_go_on(struct log_stream *t)
 {
 	if (!t->paused || t->inside)
 		return;
@@ -176,18 +178,19 @@ void tail_go_on(struct tail *t)
 		fail(t);
 }
 
-void tail_cancel(struct tail *t)
+void log_stream_cancel(struct log_stream *t)
 {
 	t->unwanted = true;
 	if (t->inside)
 		fail(t);
 	else
-		tail_free(t);
+		log_stream_free(t);
 }
 
 /* ---- asking ------------------------------------------------------------------------ */
 
-static int put_url(struct str *url, const struct tails *all, const struct tail_request *r)
+static int put_url(struct str *url, const struct log_streams *all,
+                   const struct log_stream_request *r)
 {
 	str_puts(url, all->login->url);
 	if (!segment_ok(r->container) ||
@@ -201,16 +204,16 @@ static int put_url(struct str *url, const struct tails *all, const struct tail_r
 	return url->full ? -1 : 0;
 }
 
-static void add_header(struct tail *t, const char *line)
+static void add_header(struct log_stream *t, const char *line)
 {
 	struct curl_slist *longer = curl_slist_append(t->headers, line);
 	assert(longer != NULL);
 	t->headers = longer;
 }
 
-static void set_up_handle(struct tail *t, const char *url)
+static void set_up_handle(struct log_stream *t, const char *url)
 {
-	struct tails *all = t->all;
+	struct log_streams *all = t->all;
 	struct str line = STR_INIT(HEADER_MAX);
 	if (login_header(all->login, &all->token_version, &line)) {
 		str_wipe(&all->authorization);
@@ -221,7 +224,7 @@ static void set_up_handle(struct tail *t, const char *url)
 		add_header(t, str_c(&all->authorization));
 	SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	SET(t->easy, CURLOPT_URL, url);
-	SET(t->easy, CURLOPT_BUFFERSIZE, (long)TAIL_PIECE);
+	SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
 	SET(t->easy, CURLOPT_WRITEFUNCTION, take_piece);
 	SET(t->easy, CURLOPT_WRITEDATA, t);
 	SET(t->easy, CURLOPT_PRIVATE, t);
@@ -229,10 +232,10 @@ static void set_up_handle(struct tail *t, const char *url)
 	SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
 }
 
-static int check_room(const struct tails *all, const char *user, struct err *e)
+static int check_room(const struct log_streams *all, const char *user, struct err *e)
 {
 	size_t his = 0;
-	for (const struct tail *t = all->first; t; t = t->next)
+	for (const struct log_stream *t = all->first; t; t = t->next)
 		his += strcmp(t->user, user) == 0;
 	if (his >= all->per_user)
 		return err_set(
@@ -244,7 +247,8 @@ static int check_room(const struct tails *all, const char *user, struct err *e)
 	return 0;
 }
 
-struct tail *tail_open(struct tails *all, const struct tail_request *r, struct err *e)
+struct log_stream *log_stream_open(struct log_streams *all, const struct log_stream_request *r,
+                                   struct err *e)
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
 	if (check_room(all, r->user, e) < 0)
@@ -256,7 +260,7 @@ struct tail *tail_open(struct tails *all, const struct tail_request *r, struct e
 	CURL *easy = curl_handle(all->login, e);
 	if (!easy)
 		return NULL;
-	struct tail *t = xcalloc(1, sizeof(*t));
+	struct log_stream *t = xcalloc(1, sizeof(*t));
 	t->all = all;
 	t->r = *r;
 	t->r.pod = t->r.container = t->r.user = NULL;
@@ -279,7 +283,7 @@ struct tail *tail_open(struct tails *all, const struct tail_request *r, struct e
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
-	struct tails *all = arg;
+	struct log_streams *all = arg;
 	struct epoll_event ev = { .data.fd = fd };
 	(void)easy;
 	(void)unused;
@@ -299,13 +303,13 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
 
 static int set_timer(CURLM *multi, long ms, void *arg)
 {
-	struct tails *all = arg;
+	struct log_streams *all = arg;
 	(void)multi;
 	all->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
 	return 0;
 }
 
-static void finish_done(struct tails *all)
+static void finish_done(struct log_streams *all)
 {
 	CURLMsg *m;
 	int left;
@@ -313,12 +317,12 @@ static void finish_done(struct tails *all)
 		char *t = NULL;
 		CURLcode result = m->data.result; /* m is gone once the handle is removed */
 		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
-		struct tail *done = (struct tail *)(void *)t;
+		struct log_stream *done = (struct log_stream *)(void *)t;
 		finish(done, result, outcome_of(done, result));
 	}
 }
 
-static bool is_connected(const struct tail *t)
+static bool is_connected(const struct log_stream *t)
 {
 	curl_off_t us = 0;
 	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &us); /* stays 0 */
@@ -326,27 +330,27 @@ static bool is_connected(const struct tail *t)
 }
 
 /* A log that is followed, and silent, has no answer before its first line. */
-static void come_due(struct tail *t)
+static void come_due(struct log_stream *t)
 {
 	if (t->failed || !t->r.follow)
-		finish(t, CURLE_OPERATION_TIMEDOUT, t->begun ? TAIL_CUT : TAIL_AWAY);
+		finish(t, CURLE_OPERATION_TIMEDOUT, t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
 	else if (!is_connected(t))
 		set_due(t); /* libcurl gives up in time */
 	else if (begin(t, true))
 		t->due_ms = NEVER;
 	else
-		tail_free(t);
+		log_stream_free(t);
 }
 
-static struct tail *find_due(const struct tails *all, int64_t now)
+static struct log_stream *find_due(const struct log_streams *all, int64_t now)
 {
-	struct tail *t = all->first;
+	struct log_stream *t = all->first;
 	while (t && t->due_ms > now)
 		t = t->next;
 	return t;
 }
 
-void tails_turn(struct tails *all)
+void log_streams_run_once(struct log_streams *all)
 {
 	struct epoll_event events[EVENTS];
 	int running;
@@ -364,34 +368,34 @@ void tails_turn(struct tails *all)
 		(void)curl_multi_socket_action(all->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 	finish_done(all);
-	for (struct tail *t; (t = find_due(all, now)) != NULL;)
+	for (struct log_stream *t; (t = find_due(all, now)) != NULL;)
 		come_due(t);
 }
 
-int tails_timeout_ms(const struct tails *all)
+int log_streams_timeout_ms(const struct log_streams *all)
 {
 	int64_t now = clock_ms();
 	int64_t wake = all->curl_wake_ms;
-	for (const struct tail *t = all->first; t; t = t->next)
+	for (const struct log_stream *t = all->first; t; t = t->next)
 		wake = t->due_ms < wake ? t->due_ms : wake;
 	if (wake <= now)
 		return 0;
 	return wake == NEVER ? -1 : wake - now > INT32_MAX ? INT32_MAX : (int)(wake - now);
 }
 
-int tails_fd(const struct tails *all)
+int log_streams_fd(const struct log_streams *all)
 {
 	return all->epoll;
 }
 
-size_t tails_count(const struct tails *all)
+size_t log_streams_count(const struct log_streams *all)
 {
 	return all->n;
 }
 
 /* ---- life -------------------------------------------------------------------------- */
 
-static int set_up(struct tails *all, struct err *e)
+static int set_up(struct log_streams *all, struct err *e)
 {
 	all->multi = curl_multi_init();
 	bool bad = all->multi == NULL;
@@ -408,10 +412,10 @@ static int set_up(struct tails *all, struct err *e)
 	return 0;
 }
 
-struct tails *tails_new(struct login *l, const char *namespace_name, size_t max, size_t per_user,
-                        struct err *e)
+struct log_streams *log_streams_new(struct login *l, const char *namespace_name, size_t max,
+                                    size_t per_user, struct err *e)
 {
-	struct tails *all = xcalloc(1, sizeof(*all));
+	struct log_streams *all = xcalloc(1, sizeof(*all));
 	all->login = l;
 	all->namespace_name = xstrdup(namespace_name);
 	all->max = max;
@@ -420,17 +424,17 @@ struct tails *tails_new(struct login *l, const char *namespace_name, size_t max,
 	all->curl_wake_ms = NEVER;
 	if (set_up(all, e) == 0)
 		return all;
-	tails_free(all);
+	log_streams_free(all);
 	return NULL;
 }
 
-void tails_free(struct tails *all)
+void log_streams_free(struct log_streams *all)
 {
 	if (!all)
 		return;
-	for (struct tail *t = all->first, *next; t; t = next) {
+	for (struct log_stream *t = all->first, *next; t; t = next) {
 		next = t->next;
-		finish(t, CURLE_ABORTED_BY_CALLBACK, TAIL_CLOSING);
+		finish(t, CURLE_ABORTED_BY_CALLBACK, LOG_STREAM_CLOSING);
 	}
 	if (all->multi)
 		(void)curl_multi_cleanup(all->multi); /* no handle is left in it */

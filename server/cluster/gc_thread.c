@@ -1,4 +1,4 @@
-#include "server/cluster/sweep.h"
+#include "server/cluster/gc_thread.h"
 
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 enum { ANSWER_MAX = 16 << 20 }; /* of a list: 60 Frameworks with annotations as large as may be */
 
-struct sweep {
+struct gc_thread {
 	struct store *store;
 	struct janitor *janitor;
 	char *trouble; /* that was logged last; NULL: none */
@@ -16,7 +16,7 @@ struct sweep {
 };
 
 /* A line when it is news. */
-static void log_trouble(struct sweep *w, const char *trouble)
+static void log_trouble(struct gc_thread *w, const char *trouble)
 {
 	if (trouble && (!w->trouble || strcmp(trouble, w->trouble) != 0)) {
 		log_event(LOG_WARN,
@@ -33,7 +33,7 @@ static void log_trouble(struct sweep *w, const char *trouble)
 
 static void swept(void *arg, const struct janitor_report *r)
 {
-	struct sweep *w = arg;
+	struct gc_thread *w = arg;
 	if (w->stopping)
 		return;
 	if (r->frameworks + r->classes > 0) {
@@ -46,7 +46,7 @@ static void swept(void *arg, const struct janitor_report *r)
 	log_trouble(w, r->trouble);
 }
 
-struct sweep *sweep_start(struct server *s, struct err *e)
+struct gc_thread *gc_thread_start(struct server *s, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	const struct options *o = s->options;
@@ -57,31 +57,31 @@ struct sweep *sweep_start(struct server *s, struct err *e)
 		.age_ms = o->janitor_age_s * 1000,
 		.priority_classes = o->priority_class,
 	};
-	struct sweep *w = xcalloc(1, sizeof(*w));
+	struct gc_thread *w = xcalloc(1, sizeof(*w));
 	limits.body = ANSWER_MAX;
 	w->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
 	                    : store_api_new(s->login, s->namespace_name, &limits, e);
 	if (!w->store) {
-		sweep_free(w);
+		gc_thread_free(w);
 		return NULL;
 	}
 	w->janitor = janitor_new(w->store, &options, swept, w);
 	return w;
 }
 
-void sweep_turn(struct sweep *w)
+void gc_thread_run_once(struct gc_thread *w)
 {
 	store_reap(w->store);
-	janitor_turn(w->janitor);
+	janitor_run_once(w->janitor);
 	store_start(w->store);
 }
 
-int sweep_fd(const struct sweep *w)
+int gc_thread_fd(const struct gc_thread *w)
 {
 	return store_fd(w->store);
 }
 
-int sweep_timeout_ms(const struct sweep *w)
+int gc_thread_timeout_ms(const struct gc_thread *w)
 {
 	int store = store_timeout_ms(w->store);
 	int janitor = janitor_timeout_ms(w->janitor);
@@ -90,7 +90,7 @@ int sweep_timeout_ms(const struct sweep *w)
 	return store < janitor ? store : janitor;
 }
 
-void sweep_free(struct sweep *w)
+void gc_thread_free(struct gc_thread *w)
 {
 	if (!w)
 		return;

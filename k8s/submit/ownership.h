@@ -12,28 +12,28 @@ bool is_hex(const char *text, size_t n);
 
 /* metadata.creationTimestamp as seconds since 1970; 0 if there is none, or none as an API server
  * writes it (2026-11-20T19:30:00Z). */
-int64_t mark_made_s(const json_t *object);
+int64_t ownership_created_s(const json_t *object);
 
 /* Somebody has asked for its deletion. */
-bool mark_is_going(const json_t *object);
+bool ownership_is_deleting(const json_t *object);
 
 /* A label or an annotation; "" if there is none.  Borrowed. */
-const char *mark_label(const json_t *object, const char *key);
-const char *mark_annotation(const json_t *object, const char *key);
+const char *ownership_label(const json_t *object, const char *key);
+const char *ownership_annotation(const json_t *object, const char *key);
 
 /* It carries the label rest-lit/creating, with whatever value. */
-bool mark_is_creating(const json_t *object);
+bool ownership_is_creating(const json_t *object);
 
 /* A Framework that is still being made: by that label, which somebody may have taken away, or, if
  * this is the whole of it, by its executionType. */
-bool mark_is_unstarted(const json_t *framework);
+bool ownership_is_unstarted(const json_t *framework);
 
 /* Of a whole Framework: it was started, and perhaps stopped since. */
-bool mark_is_started(const json_t *framework);
+bool ownership_is_started(const json_t *framework);
 
 /* Both carry the marks of one installation, and, if they are in no namespace, of one namespace of
  * jobs. */
-bool mark_same_home(const json_t *a, const json_t *b);
+bool ownership_same_home(const json_t *a, const json_t *b);
 
 /* What a Framework that is there means for a request that came with an Idempotency-Key. */
 enum repeat {
@@ -45,4 +45,4 @@ enum repeat {
 
 /* now_s is the API server's clock, 0 if that is not known; "KEY-BODY" as in submission.h, NULL
  * without a key. */
-enum repeat mark_repeat(const json_t *framework, int64_t now_s, const char *key_body);
+enum repeat ownership_repeat(const json_t *framework, int64_t now_s, const char *key_body);

@@ -10,12 +10,12 @@
 #include <cmocka.h>
 
 #include "base/json/scan.h"
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
-#define CACHED_AUTO __attribute__((cleanup(cached_cleanup))) struct cached
-static inline void cached_cleanup(struct cached **c)
+#define JOB_ENTRY_AUTO __attribute__((cleanup(job_entry_cleanup))) struct job_entry
+static inline void job_entry_cleanup(struct job_entry **c)
 {
-	cached_drop(*c);
+	job_entry_drop(*c);
 }
 
 static inline struct span read_file(struct arena *a, const char *name)
@@ -32,12 +32,12 @@ static inline struct span read_file(struct arena *a, const char *name)
 }
 
 /* At the end of memory that is exactly so long. */
-static inline struct cached *cached_of(struct span object)
+static inline struct job_entry *job_entry_of(struct span object)
 {
 	assert_true(scan_valid(object, 64));
 	char *p = xmalloc(object.n);
 	memcpy(p, object.p, object.n);
-	struct cached *c = cached_new((struct span){ p, object.n });
+	struct job_entry *c = job_entry_new((struct span){ p, object.n });
 	free(p);
 	return c;
 }
@@ -47,8 +47,8 @@ static inline struct cached *cached_of(struct span object)
 	"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":\"u\",\"annotations\":" annotations           \
 	"},\"spec\":" spec ",\"status\":" status "}"
 
-static inline struct cached *annotated(const char *annotations)
+static inline struct job_entry *annotated(const char *annotations)
 {
 	FREE_AUTO char *text = xasprintf(OBJECT("%s", "{}", "null"), annotations);
-	return cached_of(span_of(text));
+	return job_entry_of(span_of(text));
 }

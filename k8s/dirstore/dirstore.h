@@ -7,7 +7,7 @@
  */
 #include "k8s/transport/store.h"
 
-struct shelf;
+struct dirstore;
 
 /* What became of one request.  Owns its texts; answer_done frees and wipes them. */
 struct answer {
@@ -19,11 +19,11 @@ struct answer {
 };
 
 /* NULL and *e (500).  Dependents whose owner is gone are removed. */
-struct shelf *shelf_open(const char *dir, struct err *e);
-void shelf_close(struct shelf *s);
+struct dirstore *dirstore_open(const char *dir, struct err *e);
+void dirstore_close(struct dirstore *s);
 /* See local_follow. */
-void shelf_follow(struct shelf *s, const struct local_follower *f, void *arg);
+void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg);
 
-void shelf_do(struct shelf *s, const char *namespace_name, const struct store_request *r,
-              struct answer *out);
+void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
+                 struct answer *out);
 void answer_done(struct answer *a);

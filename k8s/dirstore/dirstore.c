@@ -1,6 +1,6 @@
-/* Objects in a directory; see shelf.h.  The files are the truth; in memory there is
- * only what shelf_index.h says. */
-#include "k8s/dirstore/shelf.h"
+/* Objects in a directory; see store.h.  The files are the truth; in memory there is
+ * only what dirstore_index.h says. */
+#include "k8s/dirstore/dirstore.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,17 +10,17 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "k8s/dirstore/dirstore_index.h"
 #include "k8s/dirstore/files.h"
 #include "k8s/dirstore/json_patch.h"
-#include "k8s/dirstore/shelf_index.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 
-/* What the parts of the shelf share: a request on its way, and how it is answered.  Private to
- * shelf*.c. */
-struct shelf {
+/* What the parts of the store share: a request on its way, and how it is answered.  Private to
+ * store*.c. */
+struct dirstore {
 	struct files files;
-	struct shelf_index *index;
+	struct dirstore_index *index;
 	int64_t resource_version;
 	const struct local_follower *follower; /* NULL: nobody */
 	void *follower_arg;
@@ -42,7 +42,7 @@ enum fault {
 
 /* A request on its way, and its answer. */
 struct work {
-	struct shelf *shelf;
+	struct dirstore *store;
 	const char *namespace_name;
 	const char *key; /* its file */
 	const struct store_request *r;
@@ -70,13 +70,14 @@ enum fault refuse_errno(struct work *w, int negative);
 static void answer_object(struct work *w, const json_t *object, int status);
 
 /* Read an object: 0, or a negative errno.  New reference. */
-static int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object);
+static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
+                         json_t **object);
 
-enum fault shelf_list(struct work *w);
+enum fault dirstore_list(struct work *w);
 
 /* Tell who follows that it is so now, or gone. */
-static void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key,
-                       const json_t *object, bool gone);
+static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
+                          const json_t *object, bool gone);
 
 enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
 
@@ -88,26 +89,27 @@ static void set_text(json_t *object, const char *key, const char *value)
 
 /* ---- what has lost its owner ------------------------------------------------------- */
 
-static void set_version(struct shelf *s, json_t *meta)
+static void set_version(struct dirstore *s, json_t *meta)
 {
 	char digits[24];
 	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
 	set_text(meta, "resourceVersion", digits);
 }
 
-static void tell_gone(struct shelf *s, enum object_kind kind, const char *key, json_t *object)
+static void tell_gone(struct dirstore *s, enum object_kind kind, const char *key, json_t *object)
 {
 	set_version(s, json_object_get(object, "metadata")); /* of the removal */
-	shelf_tell(s, kind, key, object, true);
+	dirstore_tell(s, kind, key, object, true);
 }
 
 /* What cannot be removed now is tried again the next time. */
 static bool remove_file(void *arg, enum object_kind kind, const char *key)
 {
-	struct shelf *s = arg;
+	struct dirstore *s = arg;
 	JSON_OWN *object = NULL;
 	if (s->follower && kind == KIND_FRAMEWORK)
-		(void)shelf_load(s, kind, key, &object); /* if it cannot be read, it is not told */
+		(void)dirstore_load(s, kind, key,
+		                    &object); /* if it cannot be read, it is not told */
 	int bad = files_remove(&s->files, kind, key);
 	if (bad != 0 && bad != -ENOENT)
 		return false;
@@ -116,7 +118,7 @@ static bool remove_file(void *arg, enum object_kind kind, const char *key)
 	return true;
 }
 
-static void collect(struct shelf *s)
+static void collect(struct dirstore *s)
 {
 	index_collect(s->index, remove_file, s);
 }
@@ -124,7 +126,8 @@ static void collect(struct shelf *s)
 /* ---- reading and writing ----------------------------------------------------------- */
 
 /* Read an object.  Its name is checked again: it is what the file name was made from. */
-static int shelf_load(struct shelf *s, enum object_kind kind, const char *key, json_t **object)
+static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
+                         json_t **object)
 {
 	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
 	int bad = files_read(&s->files, kind, key, &text);
@@ -147,7 +150,7 @@ static int save(const struct work *w, const json_t *object)
 	str_char(&text, '\n');
 	if (text.full)
 		return -EFBIG;
-	return files_write(&w->shelf->files, w->r->kind, w->key, str_view(&text));
+	return files_write(&w->store->files, w->r->kind, w->key, str_view(&text));
 }
 
 /* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
@@ -201,7 +204,7 @@ static enum fault check_new(struct work *w, const json_t *object, const json_t *
 	if (res->namespaced && ns[0] != '\0' && strcmp(ns, w->namespace_name) != 0)
 		return refuse(w, BAD_REQUEST, "metadata.namespace is another namespace");
 	JSON_OWN *old = NULL;
-	int bad = shelf_load(w->shelf, w->r->kind, w->key, &old);
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &old);
 	if (bad == -ENOENT)
 		return FINE;
 	if (bad == 0)
@@ -220,16 +223,16 @@ static enum fault do_create(struct work *w)
 	if (fault)
 		return fault;
 	stamp(w, meta);
-	set_version(w->shelf, meta);
+	set_version(w->store, meta);
 	if (!w->r->dry_run) {
 		int bad = save(w, object);
 		if (bad) { /* it may be there, and only its directory not be synced */
-			(void)files_remove(&w->shelf->files, w->r->kind, w->key);
+			(void)files_remove(&w->store->files, w->r->kind, w->key);
 			return refuse_errno(w, bad);
 		}
-		index_put(w->shelf->index, w->r->kind, w->key, meta);
-		shelf_tell(w->shelf, w->r->kind, w->key, object, false);
-		collect(w->shelf); /* its owner may be gone already */
+		index_put(w->store->index, w->r->kind, w->key, meta);
+		dirstore_tell(w->store, w->r->kind, w->key, object, false);
+		collect(w->store); /* its owner may be gone already */
 	}
 	answer_object(w, object, 201);
 	return FINE;
@@ -240,7 +243,7 @@ static enum fault do_create(struct work *w)
 static enum fault do_get(struct work *w)
 {
 	JSON_OWN *object = NULL;
-	int bad = shelf_load(w->shelf, w->r->kind, w->key, &object);
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
 	if (bad)
 		return refuse_errno(w, bad);
 	answer_object(w, object, 200);
@@ -302,7 +305,7 @@ static enum fault do_patch(struct work *w)
 	enum fault fault = read_body(w, &patch);
 	if (fault)
 		return fault;
-	int bad = shelf_load(w->shelf, w->r->kind, w->key, &before);
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &before);
 	if (bad)
 		return refuse_errno(w, bad);
 	JSON_OWN *after = json_deep_copy(before);
@@ -316,12 +319,12 @@ static enum fault do_patch(struct work *w)
 		return fault;
 	set_text(meta, "creationTimestamp", text_of(old_meta, "creationTimestamp"));
 	if (!json_equal(before, after) && !w->r->dry_run) {
-		set_version(w->shelf, meta);
+		set_version(w->store, meta);
 		bad = save(w, after);
 		if (bad)
 			return refuse_errno(w, bad);
-		index_put(w->shelf->index, w->r->kind, w->key, meta);
-		shelf_tell(w->shelf, w->r->kind, w->key, after, false);
+		index_put(w->store->index, w->r->kind, w->key, meta);
+		dirstore_tell(w->store, w->r->kind, w->key, after, false);
 	}
 	answer_object(w, after, 200);
 	return FINE;
@@ -335,7 +338,7 @@ static bool differs(const char *wanted, const char *is)
 static enum fault do_delete(struct work *w)
 {
 	JSON_OWN *object = NULL;
-	int bad = shelf_load(w->shelf, w->r->kind, w->key, &object);
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
 	if (bad)
 		return refuse_errno(w, bad);
 	const json_t *meta = json_object_get(object, "metadata");
@@ -345,18 +348,18 @@ static enum fault do_delete(struct work *w)
 	answer_object(w, object, 200);
 	if (w->r->dry_run)
 		return FINE;
-	bad = files_remove(&w->shelf->files, w->r->kind, w->key);
+	bad = files_remove(&w->store->files, w->r->kind, w->key);
 	if (bad)
 		return refuse_errno(w, bad);
-	index_remove(w->shelf->index, text_of(meta, "uid"));
-	tell_gone(w->shelf, w->r->kind, w->key, object);
-	collect(w->shelf);
+	index_remove(w->store->index, text_of(meta, "uid"));
+	tell_gone(w->store, w->r->kind, w->key, object);
+	collect(w->store);
 	return FINE;
 }
 
 static enum fault do_ready(struct work *w)
 {
-	int bad = files_probe(&w->shelf->files);
+	int bad = files_probe(&w->store->files);
 	if (bad)
 		return refuse_errno(w, bad);
 	w->out->outcome = STORE_OK;
@@ -364,12 +367,13 @@ static enum fault do_ready(struct work *w)
 	return FINE;
 }
 
-void shelf_do(struct shelf *s, const char *namespace_name, const struct store_request *r,
-              struct answer *out)
+void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
+                 struct answer *out)
 {
 	static enum fault (*const VERBS[])(struct work *) = {
-		[STORE_CREATE] = do_create, [STORE_GET] = do_get,       [STORE_LIST] = shelf_list,
-		[STORE_PATCH] = do_patch,   [STORE_DELETE] = do_delete, [STORE_READY] = do_ready,
+		[STORE_CREATE] = do_create,   [STORE_GET] = do_get,
+		[STORE_LIST] = dirstore_list, [STORE_PATCH] = do_patch,
+		[STORE_DELETE] = do_delete,   [STORE_READY] = do_ready,
 	};
 	bool elsewhere = r->namespace_name != NULL && resource_of(r->kind)->namespaced &&
 	                 strcmp(r->namespace_name, namespace_name) != 0;
@@ -392,7 +396,7 @@ void shelf_do(struct shelf *s, const char *namespace_name, const struct store_re
 /* ---- opening ----------------------------------------------------------------------- */
 
 struct opening {
-	struct shelf *shelf;
+	struct dirstore *store;
 	struct err *e;
 	bool failed;
 };
@@ -401,7 +405,7 @@ static void take_in(void *arg, enum object_kind kind, const char *key)
 {
 	struct opening *o = arg;
 	JSON_OWN *object = NULL;
-	int bad = shelf_load(o->shelf, kind, key, &object);
+	int bad = dirstore_load(o->store, kind, key, &object);
 	if (bad) {
 		o->failed = true;
 		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
@@ -411,14 +415,14 @@ static void take_in(void *arg, enum object_kind kind, const char *key)
 	const json_t *meta = json_object_get(object, "metadata");
 	int64_t version = 0;
 	(void)parse_i64(span_of(text_of(meta, "resourceVersion")), 0, INT64_MAX - 1, &version);
-	if (version > o->shelf->resource_version)
-		o->shelf->resource_version = version;
-	index_put(o->shelf->index, kind, key, meta);
+	if (version > o->store->resource_version)
+		o->store->resource_version = version;
+	index_put(o->store->index, kind, key, meta);
 }
 
-struct shelf *shelf_open(const char *dir, struct err *e)
+struct dirstore *dirstore_open(const char *dir, struct err *e)
 {
-	struct shelf *s = xcalloc(1, sizeof(*s));
+	struct dirstore *s = xcalloc(1, sizeof(*s));
 	s->files = FILES_CLOSED;
 	s->index = index_new();
 	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
@@ -427,14 +431,14 @@ struct shelf *shelf_open(const char *dir, struct err *e)
 			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
 	}
 	if (o.failed) {
-		shelf_close(s);
+		dirstore_close(s);
 		return NULL;
 	}
 	collect(s);
 	return s;
 }
 
-void shelf_close(struct shelf *s)
+void dirstore_close(struct dirstore *s)
 {
 	if (s == NULL)
 		return;
@@ -540,8 +544,8 @@ static void answer_object(struct work *w, const json_t *object, int status)
 	put_json(&out->body, part ? part : object, JSON_COMPACT);
 }
 
-static void shelf_tell(const struct shelf *s, enum object_kind kind, const char *key,
-                       const json_t *object, bool gone)
+static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
+                          const json_t *object, bool gone)
 {
 	const struct local_follower *f = s->follower;
 	if (!f || kind != KIND_FRAMEWORK || key_namespace(key).n > 0)
@@ -554,13 +558,13 @@ static void shelf_tell(const struct shelf *s, enum object_kind kind, const char 
 
 static void tell_of(void *arg, const char *key)
 {
-	struct shelf *s = arg;
+	struct dirstore *s = arg;
 	JSON_OWN *object = NULL;
-	if (shelf_load(s, KIND_FRAMEWORK, key, &object) == 0)
-		shelf_tell(s, KIND_FRAMEWORK, key, object, false);
+	if (dirstore_load(s, KIND_FRAMEWORK, key, &object) == 0)
+		dirstore_tell(s, KIND_FRAMEWORK, key, object, false);
 }
 
-void shelf_follow(struct shelf *s, const struct local_follower *f, void *arg)
+void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg)
 {
 	struct selector all;
 	s->follower = f;
@@ -585,7 +589,7 @@ static void list_one(void *arg, const char *key)
 	JSON_OWN *object = NULL;
 	if (l->bad || !span_eq(key_namespace(key), l->namespace_name))
 		return;
-	l->bad = shelf_load(w->shelf, w->r->kind, key, &object);
+	l->bad = dirstore_load(w->store, w->r->kind, key, &object);
 	if (l->bad == 0)
 		(void)json_array_append_new(l->items, w->r->whole ? json_incref(object)
 		                                                  : metadata_of(object));
@@ -602,7 +606,7 @@ static enum fault answer_list(struct work *w, json_t *items)
 	const struct resource *res = resource_of(w->r->kind);
 	struct answer *out = w->out;
 	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%lld",
-	               (long long)w->shelf->resource_version);
+	               (long long)w->store->resource_version);
 	JSON_OWN *list = json_pack(
 	    "{s:s+, s:s, s:{s:s}, s:O}", "kind", w->r->whole ? res->kind : "PartialObjectMetadata",
 	    "List", "apiVersion", w->r->whole ? api_version(res) : "meta.k8s.io/v1", "metadata",
@@ -616,7 +620,7 @@ static enum fault answer_list(struct work *w, json_t *items)
 	return FINE;
 }
 
-enum fault shelf_list(struct work *w)
+enum fault dirstore_list(struct work *w)
 {
 	struct selector wanted;
 	JSON_OWN *items = json_array();
@@ -624,7 +628,7 @@ enum fault shelf_list(struct work *w)
 	if (selector_read(&wanted, w->r->query) != 0)
 		return refuse(w, BAD_REQUEST, "a directory does not know this query");
 	if (w->r->kind < KIND_MADE)
-		index_each(w->shelf->index, w->r->kind, &wanted, list_one, &l);
+		index_each(w->store->index, w->r->kind, &wanted, list_one, &l);
 	if (l.bad)
 		return refuse_errno(w, l.bad);
 	return answer_list(w, items);

@@ -8,18 +8,18 @@
 
 #include "k8s/transport/transfer.h"
 
-static struct recovery r;
+static struct backoff r;
 
 static int setup(void **state)
 {
 	(void)state;
-	recovery_init(&r, 16);
+	backoff_init(&r, 16);
 	return 0;
 }
 
-static void note(enum weather w, int64_t now)
+static void note(enum api_health w, int64_t now)
 {
-	recovery_note(&r, w, false, now);
+	backoff_note(&r, w, false, now);
 }
 
 static void test_backoff_grows_to_a_second(void **state)
@@ -49,14 +49,14 @@ static void test_all_is_well_at_first(void **state)
 	(void)state;
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
-	assert_false(recovery_is_settling(&r, 5000));
+	assert_false(backoff_is_settling(&r, 5000));
 }
 
 static void test_many_failures_at_once_are_one(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 16; i++)
-		note(WEATHER_AWAY, 1000 + i);
+		note(API_AWAY, 1000 + i);
 	assert_in_range(r.until_ms, 1075, 1125);
 	assert_int_equal(r.at_once, PROBES);
 }
@@ -66,7 +66,7 @@ static void test_pauses_grow(void **state)
 	(void)state;
 	int64_t now = 1000;
 	for (int i = 0; i < 10; i++) {
-		note(WEATHER_AWAY, now);
+		note(API_AWAY, now);
 		now = r.until_ms;
 	}
 	/* 100 200 400 800 and six times 1000 */
@@ -77,12 +77,12 @@ static void test_comes_back_step_by_step(void **state)
 {
 	(void)state;
 	static const size_t STEPS[] = { 4, 8, 16, 16 };
-	note(WEATHER_AWAY, 1000);
+	note(API_AWAY, 1000);
 	for (size_t i = 0; i < 4; i++) {
-		note(WEATHER_FINE, 2000);
+		note(API_ANSWERS, 2000);
 		assert_int_equal(r.at_once, STEPS[i]);
 	}
-	note(WEATHER_AWAY, 3000);
+	note(API_AWAY, 3000);
 	assert_in_range(r.until_ms, 3075, 3125); /* and not the second pause in a row */
 }
 
@@ -92,7 +92,7 @@ static void test_busy_halves(void **state)
 	static const size_t STEPS[] = { 8, 4, 2, 2 };
 	int64_t now = 1000;
 	for (size_t i = 0; i < 4; i++) {
-		note(WEATHER_BUSY, now);
+		note(API_BUSY, now);
 		assert_int_equal(r.at_once, STEPS[i]);
 		now = r.until_ms;
 	}
@@ -101,7 +101,7 @@ static void test_busy_halves(void **state)
 static void test_silence_says_nothing(void **state)
 {
 	(void)state;
-	note(WEATHER_UNKNOWN, 1000);
+	note(API_UNKNOWN, 1000);
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 }
@@ -109,29 +109,29 @@ static void test_silence_says_nothing(void **state)
 static void test_one_at_most(void **state)
 {
 	(void)state;
-	recovery_init(&r, 1);
-	note(WEATHER_AWAY, 1000);
+	backoff_init(&r, 1);
+	note(API_AWAY, 1000);
 	assert_int_equal(r.at_once, 1);
-	note(WEATHER_FINE, 2000);
+	note(API_ANSWERS, 2000);
 	assert_int_equal(r.at_once, 1);
 }
 
 static void test_settling_after_a_connection(void **state)
 {
 	(void)state;
-	recovery_note(&r, WEATHER_FINE, true, 1000);
-	assert_true(recovery_is_settling(&r, 1999));
-	assert_false(recovery_is_settling(&r, 2000));
+	backoff_note(&r, API_ANSWERS, true, 1000);
+	assert_true(backoff_is_settling(&r, 1999));
+	assert_false(backoff_is_settling(&r, 2000));
 }
 
 static void test_settling_after_an_outage(void **state)
 {
 	(void)state;
-	note(WEATHER_AWAY, 1000);
-	note(WEATHER_FINE, 2000);
-	note(WEATHER_FINE, 4500);
-	assert_true(recovery_is_settling(&r, 4999));
-	assert_false(recovery_is_settling(&r, 5000));
+	note(API_AWAY, 1000);
+	note(API_ANSWERS, 2000);
+	note(API_ANSWERS, 4500);
+	assert_true(backoff_is_settling(&r, 4999));
+	assert_false(backoff_is_settling(&r, 5000));
 }
 
 int main(void)

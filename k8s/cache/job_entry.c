@@ -1,4 +1,4 @@
-#include "k8s/cache/cached.h"
+#include "k8s/cache/job_entry.h"
 
 #include <stdlib.h>
 
@@ -6,9 +6,9 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/tree.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry_parts.h"
 
-/* The texts of a struct cached, and how many bytes of each are kept. */
+/* The texts of a struct job_entry, and how many bytes of each are kept. */
 enum text {
 	NAME,
 	UID,
@@ -26,20 +26,20 @@ enum text {
 static const struct {
 	size_t at, max;
 } TEXT[TEXTS] = {
-	[NAME] = { offsetof(struct cached, name), 253 },
-	[UID] = { offsetof(struct cached, uid), 64 },
-	[JOB] = { offsetof(struct cached, job), 255 },
-	[USER] = { offsetof(struct cached, user), 255 },
-	[MAKER] = { offsetof(struct cached, maker), 63 },
-	[CLUSTER] = { offsetof(struct cached, cluster), 255 },
-	[SUB_STATE] = { offsetof(struct cached, sub_state), 64 },
-	[EXECUTION] = { offsetof(struct cached, execution), 16 },
-	[PRIORITY] = { offsetof(struct cached, priority), 32 },
-	[TAGS] = { offsetof(struct cached, tags), SIZE_MAX }, /* has limits of its own */
-	[RESOURCE_VERSION] = { offsetof(struct cached, resource_version), 32 },
+	[NAME] = { offsetof(struct job_entry, name), 253 },
+	[UID] = { offsetof(struct job_entry, uid), 64 },
+	[JOB] = { offsetof(struct job_entry, job), 255 },
+	[USER] = { offsetof(struct job_entry, user), 255 },
+	[MAKER] = { offsetof(struct job_entry, maker), 63 },
+	[CLUSTER] = { offsetof(struct job_entry, cluster), 255 },
+	[SUB_STATE] = { offsetof(struct job_entry, sub_state), 64 },
+	[EXECUTION] = { offsetof(struct job_entry, execution), 16 },
+	[PRIORITY] = { offsetof(struct job_entry, priority), 32 },
+	[TAGS] = { offsetof(struct job_entry, tags), SIZE_MAX }, /* has limits of its own */
+	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
 
-static const char **text_of(struct cached *c, size_t at)
+static const char **text_of(struct job_entry *c, size_t at)
 {
 	return (const char **)(void *)((char *)c + at);
 }
@@ -49,7 +49,7 @@ enum { GPUS_MAX = 1 << 30 };
 /* One Framework being read: what is found goes into `c`, and texts into the arena. */
 struct reading {
 	struct arena arena;
-	struct cached c;
+	struct job_entry c;
 	struct span texts[TEXTS];
 };
 
@@ -79,7 +79,7 @@ static int64_t read_int(struct reading *r, struct span value, int64_t min, int64
 
 static int64_t read_time(struct reading *r, struct span value)
 {
-	int64_t ms = CACHED_NONE;
+	int64_t ms = JOB_ENTRY_NONE;
 	if (given(value) && !scan_time_ms(value, &ms))
 		r->c.broken = true;
 	return ms;
@@ -108,7 +108,7 @@ static bool hex_number(struct span text, size_t n, uint64_t *out)
 	return true;
 }
 
-uint64_t cached_key(struct span annotation)
+uint64_t job_entry_key(struct span annotation)
 {
 	uint64_t key;
 	return hex_number(annotation, 16, &key) ? key : 0;
@@ -118,7 +118,7 @@ uint64_t cached_key(struct span annotation)
 static int64_t submission_ms(struct span id)
 {
 	uint64_t ms;
-	return id.n == 32 && hex_number(id, 12, &ms) ? (int64_t)ms : CACHED_NONE;
+	return id.n == 32 && hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
 }
 
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
@@ -136,11 +136,11 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 		r->texts[JOB] = r->texts[NAME];
 	struct span gpus = scan_text(v[GPUS], &r->arena);
 	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
-		r->c.gpus = CACHED_NONE; /* for now */
-	r->texts[TAGS] = cached_tags(v[TAG_LIST], &r->arena);
+		r->c.gpus = JOB_ENTRY_NONE; /* for now */
+	r->texts[TAGS] = job_entry_tags(v[TAG_LIST], &r->arena);
 	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
-	r->c.key = cached_key(scan_text(v[KEY], &r->arena));
-	r->texts[PRIORITY] = span_cut(cached_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
+	r->c.key = job_entry_key(scan_text(v[KEY], &r->arena));
+	r->texts[PRIORITY] = span_cut(job_entry_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	read_text(r, scan_get(labels, "userName"), USER);
 	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
@@ -261,7 +261,7 @@ static void read_spec(struct reading *r, struct span spec)
 
 	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
 		r->c.broken = true;
-	bool sum = r->c.gpus == CACHED_NONE;
+	bool sum = r->c.gpus == JOB_ENTRY_NONE;
 	const int64_t most = INT64_C(1) << 53;
 	int64_t tasks = 0;
 	int64_t gpus = 0;
@@ -295,7 +295,7 @@ static void read_retries(struct reading *r, struct span policy)
 	scan_members(policy, KEYS, v, N);
 	r->c.retries = (int32_t)read_int(r, v[TOTAL], 0, 0);
 	r->c.accountable = (int32_t)read_int(r, v[ACCOUNTABLE], 0, 0);
-	r->c.retry_delay_s = (int32_t)read_int(r, v[DELAY], 0, CACHED_NONE);
+	r->c.retry_delay_s = (int32_t)read_int(r, v[DELAY], 0, JOB_ENTRY_NONE);
 }
 
 static void read_status(struct reading *r, struct span status)
@@ -315,9 +315,9 @@ static void read_status(struct reading *r, struct span status)
 		r->c.broken = true;
 	r->c.completed_ms = read_time(r, v[COMPLETION]);
 	r->c.launched_ms = read_time(r, v[RUN]);
-	r->c.transition_ms = CACHED_NONE;
+	r->c.transition_ms = JOB_ENTRY_NONE;
 	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else it is not known */
-	if (r->c.launched_ms == CACHED_NONE)
+	if (r->c.launched_ms == JOB_ENTRY_NONE)
 		r->c.launched_ms = r->c.completed_ms;
 	read_retries(r, v[POLICY]);
 	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
@@ -330,12 +330,12 @@ static void read_status(struct reading *r, struct span status)
 /* ---- all of it ---- */
 
 /* In one piece: the structure, its texts, the document. */
-static struct cached *make(const struct reading *r, struct span doc)
+static struct job_entry *make(const struct reading *r, struct span doc)
 {
-	size_t size = sizeof(struct cached) + doc.n;
+	size_t size = sizeof(struct job_entry) + doc.n;
 	for (size_t i = 0; i < TEXTS; i++)
 		size += r->texts[i].n + 1;
-	struct cached *c = xmalloc(size);
+	struct job_entry *c = xmalloc(size);
 	memcpy(c, &r->c, sizeof(*c));
 	char *p = (char *)(c + 1);
 	for (size_t i = 0; i < TEXTS; i++) {
@@ -364,13 +364,13 @@ static bool read_object(struct reading *r, struct span object, struct span whole
 		return false;
 	read_spec(r, v[SPEC]);
 	if (r->texts[USER].n == 0)
-		r->texts[MAKER] = span_cut(cached_maker(whole, &r->arena), TEXT[MAKER].max);
+		r->texts[MAKER] = span_cut(job_entry_maker(whole, &r->arena), TEXT[MAKER].max);
 	read_status(r, v[STATUS]);
 	r->c.doc_size = object.n;
 	return true;
 }
 
-static struct cached *judge(struct reading *r, struct span doc)
+static struct job_entry *judge(struct reading *r, struct span doc)
 {
 	r->c.broken |= r->texts[UID].n == 0;
 	r->c.state =
@@ -378,23 +378,24 @@ static struct cached *judge(struct reading *r, struct span doc)
 	return make(r, doc);
 }
 
-struct cached *cached_new(struct span object)
+struct job_entry *job_entry_new(struct span object)
 {
 	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
-	STR_AUTO packed = STR_INIT(CACHED_DOC_MAX);
-	struct reading r = { .c = { .gpus = CACHED_NONE } };
-	struct cached *c = NULL;
-	cached_trim(&doc, object);
+	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
+	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
+	struct job_entry *c = NULL;
+	job_entry_trim(&doc, object);
 	if (!doc.full && read_object(&r, str_view(&doc), object)) /* full: it is no JSON */
-		c = judge(&r, cached_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+		c = judge(&r,
+		          job_entry_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
 	arena_done(&r.arena);
 	return c;
 }
 
-struct cached *cached_new_made(struct span object, const struct cached_made *made)
+struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made)
 {
-	struct reading r = { .c = { .gpus = CACHED_NONE } };
-	struct cached *c = NULL;
+	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
+	struct job_entry *c = NULL;
 	if (read_object(&r, object, object)) {
 		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
 		read_version(&r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
@@ -408,7 +409,7 @@ struct cached *cached_new_made(struct span object, const struct cached_made *mad
 	return c;
 }
 
-struct cached *cached_without_doc(const struct cached *c)
+struct job_entry *job_entry_without_doc(const struct job_entry *c)
 {
 	struct reading r = { .c = { .gpus = 0 } };
 	memcpy(&r.c, c, sizeof(r.c));
@@ -417,40 +418,40 @@ struct cached *cached_without_doc(const struct cached *c)
 	return make(&r, SPAN(""));
 }
 
-const char *cached_shown_user(const struct cached *c)
+const char *job_entry_shown_user(const struct job_entry *c)
 {
 	return c->user[0] ? c->user : c->maker[0] ? c->maker : "unknown";
 }
 
-struct cached *cached_hold(const struct cached *c)
+struct job_entry *job_entry_hold(const struct job_entry *c)
 {
 	union {
-		const struct cached *shared;
-		struct cached *counted;
+		const struct job_entry *shared;
+		struct job_entry *counted;
 	} p = { .shared = c };
 	atomic_fetch_add_explicit(&p.counted->refs, 1, memory_order_relaxed);
 	return p.counted;
 }
 
-void cached_drop(const struct cached *c)
+void job_entry_drop(const struct job_entry *c)
 {
 	union {
-		const struct cached *shared;
-		struct cached *counted;
+		const struct job_entry *shared;
+		struct job_entry *counted;
 	} p = { .shared = c };
 	if (c && atomic_fetch_sub_explicit(&p.counted->refs, 1, memory_order_acq_rel) == 1)
 		free(p.counted);
 }
 
-bool cached_doc(const struct cached *c, struct arena *a, struct span *doc)
+bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
-	return c->doc.n && cached_unpack(c->doc, c->doc_size, a, doc);
+	return c->doc.n && job_entry_unpack(c->doc, c->doc_size, a, doc);
 }
 
-bool cached_same(const struct cached *a, const struct cached *b)
+bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 {
-	struct cached x;
-	struct cached y;
+	struct job_entry x;
+	struct job_entry y;
 	memcpy(&x, a, sizeof(x));
 	memcpy(&y, b, sizeof(y));
 	for (size_t i = 0; i < TEXTS; i++) {
@@ -468,18 +469,18 @@ bool cached_same(const struct cached *a, const struct cached *b)
 
 /* What marks of a Framework say of its job: annotations, and what the first rest-lit left. */
 
-bool cached_tag_ok(struct span t)
+bool job_entry_tag_ok(struct span t)
 {
-	return t.n > 0 && t.n <= CACHED_TAG_MAX && utf8_plain(t);
+	return t.n > 0 && t.n <= JOB_ENTRY_TAG_MAX && utf8_plain(t);
 }
 
-struct span cached_tags(struct span annotation, struct arena *a)
+struct span job_entry_tags(struct span annotation, struct arena *a)
 {
 	enum { TAGS_TEXT_MAX = 16384 };
 	const struct span none = SPAN("[]");
 	struct span text = scan_text(annotation, a);
 	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
-	    scan_count(text) > CACHED_TAGS_MAX)
+	    scan_count(text) > JOB_ENTRY_TAGS_MAX)
 		return none;
 	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
 	struct scan s = scan_begin(text);
@@ -487,7 +488,7 @@ struct span cached_tags(struct span annotation, struct arena *a)
 	struct span tag;
 	str_char(&out, '[');
 	while (scan_item(&s, &item)) {
-		if (!scan_string(item, a, &tag) || !cached_tag_ok(tag))
+		if (!scan_string(item, a, &tag) || !job_entry_tag_ok(tag))
 			return none;
 		if (out.n > 1)
 			str_char(&out, ',');
@@ -497,7 +498,7 @@ struct span cached_tags(struct span annotation, struct arena *a)
 	return arena_span(a, str_view(&out));
 }
 
-struct span cached_priority(struct span config, struct arena *a)
+struct span job_entry_priority(struct span config, struct arena *a)
 {
 	enum { PRIORITY_MAX = 32 };
 	static const char WORD[] = "jobPriorityClass";
@@ -517,7 +518,7 @@ struct span cached_priority(struct span config, struct arena *a)
 	return good ? node_span(priority) : SPAN("");
 }
 
-struct span cached_maker(struct span object, struct arena *a)
+struct span job_entry_maker(struct span object, struct arena *a)
 {
 	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
 	struct span role = { NULL, 0 };
@@ -659,7 +660,7 @@ static void trim(struct str *out, struct scan *s, const struct keep *members)
 	scan_leave(s, &inner);
 }
 
-void cached_trim(struct str *out, struct span object)
+void job_entry_trim(struct str *out, struct span object)
 {
 	struct scan s = { object.p, object.p + object.n, '\0' };
 	trim(out, &s, FRAMEWORK);

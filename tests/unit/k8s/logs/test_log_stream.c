@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "tests/unit/k8s/api_kit.h"
 
-#include "k8s/logs/tail.h"
+#include "k8s/logs/log_stream.h"
 
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -10,17 +10,17 @@ enum { PATIENCE_MS = 20000, WAIT_MS = 10 };
 
 /* Who reads, and at what he stops. */
 struct reader {
-	struct tail *tail;
+	struct log_stream *stream;
 	int began, ended;
 	size_t got, room; /* bytes that came, and that he takes before he has none left */
 	bool in_order;    /* they are 0123456789 again and again */
 	size_t leave_at;  /* cancels when so many have come; 0: never */
 	bool leave_at_end, unwilling;
-	enum tail_outcome outcome;
+	enum log_stream_outcome outcome;
 	int status;
 };
 
-static struct tails *tails;
+static struct log_streams *streams;
 
 static bool began(void *arg, bool silent)
 {
@@ -35,18 +35,18 @@ static bool came(void *arg, struct span bytes)
 {
 	struct reader *g = arg;
 	assert_int_equal(g->began, 1);
-	assert_true(bytes.n > 0 && bytes.n <= TAIL_PIECE);
+	assert_true(bytes.n > 0 && bytes.n <= LOG_STREAM_PIECE);
 	if (g->got + bytes.n > g->room)
 		return false;
 	for (size_t i = 0; i < bytes.n; i++)
 		g->in_order = g->in_order && bytes.p[i] == (char)('0' + (g->got + i) % 10);
 	g->got += bytes.n;
 	if (g->leave_at && g->got >= g->leave_at)
-		tail_cancel(g->tail);
+		log_stream_cancel(g->stream);
 	return true;
 }
 
-static void ended(void *arg, const struct tail_end *end)
+static void ended(void *arg, const struct log_stream_end *end)
 {
 	struct reader *g = arg;
 	assert_non_null(end->message);
@@ -54,56 +54,56 @@ static void ended(void *arg, const struct tail_end *end)
 	g->outcome = end->outcome;
 	g->status = end->status;
 	if (g->leave_at_end)
-		tail_cancel(g->tail);
+		log_stream_cancel(g->stream);
 }
 
-static struct tail *open_log(struct reader *g, const char *user, bool follow, struct err *e)
+static struct log_stream *open_log(struct reader *g, const char *user, bool follow, struct err *e)
 {
-	return tail_open(tails,
-	                 &(struct tail_request){
-			     .pod = "p-0",
-			     .container = "app",
-			     .user = user,
-			     .lines = follow ? 20 : 0,
-			     .follow = follow,
-			     .patience_ms = PATIENCE_MS,
-			     .began = began,
-			     .came = came,
-			     .ended = ended,
-			     .arg = g,
-			 },
-	                 e);
+	return log_stream_open(streams,
+	                       &(struct log_stream_request){
+				   .pod = "p-0",
+				   .container = "app",
+				   .user = user,
+				   .lines = follow ? 20 : 0,
+				   .follow = follow,
+				   .patience_ms = PATIENCE_MS,
+				   .began = began,
+				   .came = came,
+				   .ended = ended,
+				   .arg = g,
+			       },
+	                       e);
 }
 
 static void begin(struct reader *g, bool follow)
 {
 	ERR_AUTO e = { 0 };
-	tails = tails_new(login, "jobs", 3, 2, &e);
-	assert_non_null(tails);
+	streams = log_streams_new(login, "jobs", 3, 2, &e);
+	assert_non_null(streams);
 	g->in_order = true;
-	g->tail = open_log(g, "alice", follow, &e);
+	g->stream = open_log(g, "alice", follow, &e);
 	assert_string_equal(err_msg(&e), "");
 }
 
 static void turn_once(void)
 {
-	struct pollfd p = { .fd = tails_fd(tails), .events = POLLIN };
-	int ms = tails_timeout_ms(tails);
+	struct pollfd p = { .fd = log_streams_fd(streams), .events = POLLIN };
+	int ms = log_streams_timeout_ms(streams);
 	(void)poll(&p, 1, ms < 0 || ms > WAIT_MS ? WAIT_MS : ms);
-	tails_turn(tails);
+	log_streams_run_once(streams);
 }
 
 /* Until all is over, or this many bytes have come. */
 static void turn_until(const struct reader *g, size_t bytes)
 {
 	int64_t end = clock_ms() + PATIENCE_MS;
-	while (tails_count(tails) > 0 && g->got < bytes && clock_ms() < end)
+	while (log_streams_count(streams) > 0 && g->got < bytes && clock_ms() < end)
 		turn_once();
 }
 
 static void finish(void)
 {
-	tails_free(tails);
+	log_streams_free(streams);
 	stop();
 }
 
@@ -114,7 +114,7 @@ static void test_tail_whole(void **state)
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, false);
 	turn_until(&g, SIZE_MAX);
-	assert_int_equal(g.outcome, TAIL_WHOLE);
+	assert_int_equal(g.outcome, LOG_STREAM_WHOLE);
 	assert_int_equal(g.ended, 1);
 	assert_int_equal(g.got, 13);
 	assert_true(g.in_order);
@@ -131,7 +131,7 @@ static void test_tail_followed(void **state)
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, true);
 	turn_until(&g, SIZE_MAX);
-	assert_int_equal(g.outcome, TAIL_WHOLE);
+	assert_int_equal(g.outcome, LOG_STREAM_WHOLE);
 	assert_int_equal(g.began, 1);
 	assert_non_null(strstr(server.kept[0], "?container=app&tailLines=20&follow=true HTTP"));
 	finish();
@@ -150,16 +150,16 @@ static void test_tail_paused(void **state)
 		g.room += 100 * i;
 		for (int n = 0; n < 5; n++)
 			turn_once();
-		tail_go_on(g.tail);
+		log_stream_go_on(g.stream);
 		assert_true(g.got <= g.room);
 	}
 	g.room = SIZE_MAX;
-	tail_go_on(g.tail);
+	log_stream_go_on(g.stream);
 	turn_until(&g, 1 << 20);
 	assert_true(g.got >= 1 << 20);
 	assert_true(g.in_order);
-	tail_cancel(g.tail);
-	assert_int_equal(tails_count(tails), 0);
+	log_stream_cancel(g.stream);
+	assert_int_equal(log_streams_count(streams), 0);
 	assert_int_equal(g.ended, 0);
 	finish();
 }
@@ -172,8 +172,8 @@ static void test_tail_cancelled_within(void **state)
 	struct reader g = { .room = SIZE_MAX, .leave_at = 5000 };
 	begin(&g, false);
 	turn_until(&g, SIZE_MAX);
-	assert_int_equal(tails_count(tails), 0);
-	assert_true(g.got >= 5000 && g.got < 5000 + TAIL_PIECE);
+	assert_int_equal(log_streams_count(streams), 0);
+	assert_true(g.got >= 5000 && g.got < 5000 + LOG_STREAM_PIECE);
 	assert_int_equal(g.ended, 0);
 	finish();
 }
@@ -187,9 +187,9 @@ static void test_tail_cancelled_going_on(void **state)
 	while (g.began == 0)
 		turn_once();
 	g.room = SIZE_MAX;
-	tail_go_on(g.tail);
+	log_stream_go_on(g.stream);
 	turn_until(&g, SIZE_MAX);
-	assert_int_equal(tails_count(tails), 0);
+	assert_int_equal(log_streams_count(streams), 0);
 	assert_int_equal(g.ended, 0);
 	finish();
 }
@@ -201,7 +201,7 @@ static void test_tail_not_wanted(void **state)
 	struct reader g = { .room = SIZE_MAX, .unwilling = true };
 	begin(&g, false);
 	turn_until(&g, SIZE_MAX);
-	assert_int_equal(tails_count(tails), 0);
+	assert_int_equal(log_streams_count(streams), 0);
 	assert_int_equal(g.got, 0);
 	assert_int_equal(g.ended, 0);
 	finish();
@@ -216,7 +216,7 @@ static void test_tail_refused(void **state)
 	turn_until(&g, SIZE_MAX);
 	assert_int_equal(g.began, 0);
 	assert_int_equal(g.ended, 1);
-	assert_int_equal(g.outcome, TAIL_REFUSED);
+	assert_int_equal(g.outcome, LOG_STREAM_REFUSED);
 	assert_int_equal(g.status, 404);
 	finish();
 }
@@ -229,7 +229,7 @@ static void test_tail_cut(void **state)
 	begin(&g, true);
 	turn_until(&g, SIZE_MAX);
 	assert_int_equal(g.got, 10);
-	assert_int_equal(g.outcome, TAIL_CUT);
+	assert_int_equal(g.outcome, LOG_STREAM_CUT);
 	finish();
 }
 
@@ -241,7 +241,7 @@ static void test_tail_away(void **state)
 	begin(&g, false);
 	turn_until(&g, SIZE_MAX);
 	assert_int_equal(g.began, 0);
-	assert_int_equal(g.outcome, TAIL_AWAY);
+	assert_int_equal(g.outcome, LOG_STREAM_AWAY);
 	finish();
 }
 
@@ -253,27 +253,31 @@ static void test_tail_limits(void **state)
 	struct reader g[3] = { { .room = SIZE_MAX }, { .room = SIZE_MAX }, { .room = SIZE_MAX } };
 	ERR_AUTO e = { 0 };
 	begin(&g[0], false);
-	g[1].tail = open_log(&g[1], "alice", false, &e);
-	assert_non_null(g[1].tail);
+	g[1].stream = open_log(&g[1], "alice", false, &e);
+	assert_non_null(g[1].stream);
 	assert_null(open_log(&g[2], "alice", false, &e));
 	assert_int_equal(e.http, 429);
-	g[2].tail = open_log(&g[2], "bob", false, &e);
-	assert_non_null(g[2].tail);
+	g[2].stream = open_log(&g[2], "bob", false, &e);
+	assert_non_null(g[2].stream);
 	assert_null(open_log(&g[0], "carol", false, &e));
 	assert_int_equal(e.http, 503);
-	tail_cancel(g[2].tail);
+	log_stream_cancel(g[2].stream);
 	const char *const none[] = { "", "..", "a/b", "a?b", "A" };
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		struct tail_request r = { .pod = none[i], .container = "app", .user = "carol" };
-		assert_null(tail_open(tails, &r, &e));
+		struct log_stream_request r = { .pod = none[i],
+			                        .container = "app",
+			                        .user = "carol" };
+		assert_null(log_stream_open(streams, &r, &e));
 		assert_int_equal(e.http, 500);
-		r = (struct tail_request){ .pod = "p", .container = none[i], .user = "carol" };
-		assert_null(tail_open(tails, &r, &e));
+		r = (struct log_stream_request){ .pod = "p",
+			                         .container = none[i],
+			                         .user = "carol" };
+		assert_null(log_stream_open(streams, &r, &e));
 	}
-	assert_int_equal(tails_count(tails), 2);
+	assert_int_equal(log_streams_count(streams), 2);
 	finish();
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(g[i].outcome, TAIL_CLOSING);
+		assert_int_equal(g[i].outcome, LOG_STREAM_CLOSING);
 	assert_int_equal(g[2].ended, 0);
 }
 

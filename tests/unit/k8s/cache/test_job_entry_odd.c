@@ -2,9 +2,9 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry_parts.h"
 #include "tests/unit/base/dice.h"
-#include "tests/unit/k8s/cached_kit.h"
+#include "tests/unit/k8s/job_entry_kit.h"
 
 /* What cannot be compressed below the maximum is kept without. */
 static void test_cached_new_leaves_out_what_is_too_large(void **state)
@@ -18,7 +18,7 @@ static void test_cached_new_leaves_out_what_is_too_large(void **state)
 	for (int i = 0; i < 900000; i++)
 		str_char(&s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[dice_roll(&dice, 26)]);
 	str_puts(&s, "\"}}");
-	CACHED_AUTO *c = cached_of(str_view(&s));
+	JOB_ENTRY_AUTO *c = job_entry_of(str_view(&s));
 	assert_int_equal(c->doc.n, 0);
 	assert_int_equal(c->state, JOB_FAILED);
 	assert_true(c->weight < 1024);
@@ -27,15 +27,15 @@ static void test_cached_new_leaves_out_what_is_too_large(void **state)
 static void test_cached_new_without_status_waits(void **state)
 {
 	(void)state;
-	CACHED_AUTO *c = annotated("{\"jobName\":\"j\"}");
+	JOB_ENTRY_AUTO *c = annotated("{\"jobName\":\"j\"}");
 	assert_int_equal(c->state, JOB_WAITING);
 	assert_string_equal(c->sub_state, "AttemptCreationPending");
 	assert_false(c->legacy);
 	assert_false(c->broken);
 	assert_string_equal(c->job, "j");
 	assert_string_equal(c->execution, "");
-	assert_int_equal(c->created_ms, CACHED_NONE);
-	assert_int_equal(c->retry_delay_s, CACHED_NONE);
+	assert_int_equal(c->created_ms, JOB_ENTRY_NONE);
+	assert_int_equal(c->retry_delay_s, JOB_ENTRY_NONE);
 	assert_int_equal(c->gpus, 0);
 }
 
@@ -58,14 +58,14 @@ static void test_cached_new_reads_tags(void **state)
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		FREE_AUTO char *all = xasprintf("{\"rest-lit/tags\":%s}", CASES[i].annotation);
-		CACHED_AUTO *c = annotated(all);
+		JOB_ENTRY_AUTO *c = annotated(all);
 		assert_string_equal(c->tags, CASES[i].tags);
 		assert_false(c->broken);
 	}
 }
 
 /* So many tags of so many bytes. */
-static struct cached *tagged(size_t tags, size_t bytes)
+static struct job_entry *tagged(size_t tags, size_t bytes)
 {
 	STR_AUTO s = STR_INIT(1 << 20);
 	str_puts(&s, "{\"rest-lit/tags\":\"[");
@@ -82,13 +82,13 @@ static struct cached *tagged(size_t tags, size_t bytes)
 static void test_cached_new_limits_tags(void **state)
 {
 	(void)state;
-	CACHED_AUTO *most = tagged(32, 63);
+	JOB_ENTRY_AUTO *most = tagged(32, 63);
 	assert_int_equal(strlen(most->tags), 32 * 66 + 1);
-	CACHED_AUTO *many = tagged(33, 1);
+	JOB_ENTRY_AUTO *many = tagged(33, 1);
 	assert_string_equal(many->tags, "[]");
-	CACHED_AUTO *longer = tagged(1, 64);
+	JOB_ENTRY_AUTO *longer = tagged(1, 64);
 	assert_string_equal(longer->tags, "[]");
-	CACHED_AUTO *huge = tagged(5000, 60);
+	JOB_ENTRY_AUTO *huge = tagged(5000, 60);
 	assert_string_equal(huge->tags, "[]");
 }
 
@@ -114,7 +114,7 @@ static void test_cached_new_reads_the_priority(void **state)
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		FREE_AUTO char *all = xasprintf("{\"config\":\"%s\"}", CASES[i].config);
-		CACHED_AUTO *c = annotated(all);
+		JOB_ENTRY_AUTO *c = annotated(all);
 		assert_string_equal(c->priority, CASES[i].priority);
 		assert_false(c->broken);
 	}
@@ -146,7 +146,7 @@ static void test_cached_new_sums_gpus(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		FREE_AUTO char *text =
 		    xasprintf(OBJECT("%s", "%s", "null"), CASES[i].annotations, SPEC);
-		CACHED_AUTO *c = cached_of(span_of(text));
+		JOB_ENTRY_AUTO *c = job_entry_of(span_of(text));
 		assert_int_equal(c->gpus, CASES[i].gpus);
 		assert_int_equal(c->milli_cpus, 3 * 8250);
 		assert_int_equal(c->memory_mb, 3 * (8192 + 512) + 2 * 1024);
@@ -184,14 +184,14 @@ static void test_cached_new_takes_what_is_broken(void **state)
 		"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":\"u\",\"resourceVersion\":1}}",
 	};
 	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
-		CACHED_AUTO *c = cached_of(span_of(BROKEN[i]));
+		JOB_ENTRY_AUTO *c = job_entry_of(span_of(BROKEN[i]));
 		assert_non_null(c);
 		if (!c->broken || c->state != JOB_UNKNOWN || c->has_code)
 			fail_msg("%s", BROKEN[i]);
 		assert_string_equal(c->name, MD5);
 		struct span doc;
 		ARENA_AUTO a = { 0 };
-		assert_true(cached_doc(c, &a, &doc) && scan_valid(doc, 64));
+		assert_true(job_entry_doc(c, &a, &doc) && scan_valid(doc, 64));
 	}
 	/* Odd, but it can be shown. */
 	static const char *const ODD[] = {
@@ -201,11 +201,11 @@ static void test_cached_new_takes_what_is_broken(void **state)
 		OBJECT("{\"config\":[]}", "{\"taskRoles\":null}", "{\"attemptStatus\":[{}]}"),
 	};
 	for (size_t i = 0; i < sizeof(ODD) / sizeof(ODD[0]); i++) {
-		CACHED_AUTO *c = cached_of(span_of(ODD[i]));
+		JOB_ENTRY_AUTO *c = job_entry_of(span_of(ODD[i]));
 		struct span doc;
 		ARENA_AUTO a = { 0 };
 		assert_non_null(c);
-		assert_true(cached_doc(c, &a, &doc) && scan_valid(doc, 64));
+		assert_true(job_entry_doc(c, &a, &doc) && scan_valid(doc, 64));
 	}
 	static const char *const NOTHING[] = { "null",
 		                               "[]",
@@ -215,7 +215,7 @@ static void test_cached_new_takes_what_is_broken(void **state)
 		                               "{\"metadata\":{\"uid\":\"u\"}}",
 		                               "{\"metadata\":{\"name\":\"\"}}" };
 	for (size_t i = 0; i < sizeof(NOTHING) / sizeof(NOTHING[0]); i++)
-		assert_null(cached_of(span_of(NOTHING[i])));
+		assert_null(job_entry_of(span_of(NOTHING[i])));
 }
 
 static void test_cached_new_cuts_long_texts(void **state)
@@ -228,7 +228,7 @@ static void test_cached_new_cuts_long_texts(void **state)
 	    "{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"labels\":{\"userName\":\"%s\"},"
 	    "\"annotations\":{\"jobName\":\"%s\"}},\"status\":{\"state\":\"%s\"}}",
 	    str_c(&longest), str_c(&longest), str_c(&longest), str_c(&longest), str_c(&longest));
-	CACHED_AUTO *c = cached_of(span_of(text));
+	JOB_ENTRY_AUTO *c = job_entry_of(span_of(text));
 	assert_true(c->broken);
 	assert_int_equal(strlen(c->name), 252);
 	assert_int_equal(strlen(c->job), 254);
@@ -249,7 +249,7 @@ static void test_cached_new_of_many_tasks(void **state)
 		         "[{\"resources\":{\"limits\":{\"a/gpu\":1073741824}}}]}}}}");
 	}
 	str_puts(&s, "]}}");
-	CACHED_AUTO *c = cached_of(str_view(&s));
+	JOB_ENTRY_AUTO *c = job_entry_of(str_view(&s));
 	assert_int_equal(c->tasks, INT32_MAX);
 	assert_int_equal(c->roles, 300);
 	assert_true(c->gpus == INT64_C(1) << 53);
@@ -293,14 +293,14 @@ static void test_cached_roles_refuses_bombs(void **state)
 	ARENA_AUTO a = { 0 };
 	struct span out;
 	/* The ratio is no matter as long as it is small. */
-	assert_true(cached_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
+	assert_true(job_entry_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
 	assert_int_equal(out.n, 64 << 10);
-	assert_false(cached_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));
-	assert_false(cached_roles(compressed(&a, blanks(&a, 40 << 20), false), &a, &out));
-	assert_false(cached_roles(compressed(&a, blanks(&a, 100), true), &a, &out));
-	assert_false(cached_roles(compressed(&a, SPAN("[1,]"), false), &a, &out));
-	assert_false(cached_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a, &out));
-	assert_true(cached_roles(compressed(&a, SPAN("[1]"), false), &a, &out));
+	assert_false(job_entry_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));
+	assert_false(job_entry_roles(compressed(&a, blanks(&a, 40 << 20), false), &a, &out));
+	assert_false(job_entry_roles(compressed(&a, blanks(&a, 100), true), &a, &out));
+	assert_false(job_entry_roles(compressed(&a, SPAN("[1,]"), false), &a, &out));
+	assert_false(job_entry_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a, &out));
+	assert_true(job_entry_roles(compressed(&a, SPAN("[1]"), false), &a, &out));
 	assert_true(span_is(out, "[1]"));
 }
 
@@ -314,10 +314,10 @@ static void test_cached_gunzip_has_a_maximum(void **state)
 	struct span inside;
 	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
 	assert_int_equal(base64_decode(&a, inside, &packed), 0);
-	assert_true(cached_gunzip(packed, 1000, 200, &a, &out));
-	assert_false(cached_gunzip(packed, 999, 200, &a, &out));
+	assert_true(job_entry_gunzip(packed, 1000, 200, &a, &out));
+	assert_false(job_entry_gunzip(packed, 999, 200, &a, &out));
 	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
-		assert_false(cached_gunzip((struct span){ packed.p, n }, 1000, 200, &a, &out));
+		assert_false(job_entry_gunzip((struct span){ packed.p, n }, 1000, 200, &a, &out));
 }
 
 static void test_cached_roles_takes_what_is_odd(void **state)
@@ -345,7 +345,7 @@ static void test_cached_roles_takes_what_is_odd(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		struct span out = SPAN("?");
-		bool good = cached_roles(span_of(CASES[i].status), &a, &out);
+		bool good = job_entry_roles(span_of(CASES[i].status), &a, &out);
 		assert_int_equal(good, CASES[i].good);
 		if (good && CASES[i].roles)
 			assert_true(span_is(out, CASES[i].roles));

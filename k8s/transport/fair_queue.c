@@ -1,12 +1,12 @@
 /* One lane for each user; see lanes.h. */
-#include "k8s/transport/lanes.h"
+#include "k8s/transport/fair_queue.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-struct lane {
-	struct lane *next_in_bucket;
-	struct lane *next_in_turn;
+struct user_queue {
+	struct user_queue *next_in_bucket;
+	struct user_queue *next_in_turn;
 	struct pending_list waiting;
 	size_t held;
 	bool in_turn;
@@ -19,30 +19,30 @@ static size_t bucket_of(const char *user)
 	uint32_t h = 2166136261u;
 	for (const char *p = user; *p != '\0'; p++)
 		h = (h ^ (unsigned char)*p) * 16777619u;
-	return h % LANE_BUCKETS;
+	return h % FAIR_QUEUE_BUCKETS;
 }
 
-static struct lane *find(const struct lanes *l, const char *user)
+static struct user_queue *find(const struct fair_queue *l, const char *user)
 {
-	struct lane *lane = l->bucket[bucket_of(user)];
+	struct user_queue *lane = l->bucket[bucket_of(user)];
 	while (lane != NULL && strcmp(lane->user, user) != 0)
 		lane = lane->next_in_bucket;
 	return lane;
 }
 
-size_t lanes_held(const struct lanes *l, const char *user)
+size_t fair_queue_held(const struct fair_queue *l, const char *user)
 {
-	const struct lane *lane = find(l, user ? user : "");
+	const struct user_queue *lane = find(l, user ? user : "");
 	return lane ? lane->held : 0;
 }
 
-void lanes_join(struct lanes *l, struct pending *p)
+void fair_queue_join(struct fair_queue *l, struct pending *p)
 {
 	const char *user = p->r.user ? p->r.user : "";
-	struct lane *lane = find(l, user);
+	struct user_queue *lane = find(l, user);
 	if (lane == NULL) {
 		size_t n = strlen(user) + 1;
-		struct lane **bucket = &l->bucket[bucket_of(user)];
+		struct user_queue **bucket = &l->bucket[bucket_of(user)];
 		lane = xcalloc(1, sizeof(*lane) + n);
 		memcpy(lane->user, user, n);
 		lane->next_in_bucket = *bucket;
@@ -54,7 +54,7 @@ void lanes_join(struct lanes *l, struct pending *p)
 
 /* ---- whose turn it is -------------------------------------------------------------- */
 
-static void turn_append(struct lanes *l, struct lane *lane)
+static void turn_append(struct fair_queue *l, struct user_queue *lane)
 {
 	lane->in_turn = true;
 	lane->next_in_turn = NULL;
@@ -65,29 +65,29 @@ static void turn_append(struct lanes *l, struct lane *lane)
 	l->last = lane;
 }
 
-static struct lane *turn_take(struct lanes *l)
+static struct user_queue *turn_take(struct fair_queue *l)
 {
-	struct lane *lane = l->first;
+	struct user_queue *lane = l->first;
 	l->first = lane->next_in_turn;
 	lane->in_turn = false;
 	return lane;
 }
 
-static void turn_remove(struct lanes *l, const struct lane *gone)
+static void turn_remove(struct fair_queue *l, const struct user_queue *gone)
 {
-	struct lane *all = l->first;
+	struct user_queue *all = l->first;
 	l->first = NULL;
 	while (all != NULL) {
-		struct lane *lane = all;
+		struct user_queue *lane = all;
 		all = lane->next_in_turn;
 		if (lane != gone)
 			turn_append(l, lane);
 	}
 }
 
-void lanes_leave(struct lanes *l, struct pending *p)
+void fair_queue_leave(struct fair_queue *l, struct pending *p)
 {
-	struct lane *lane = p->lane;
+	struct user_queue *lane = p->lane;
 	if (lane == NULL)
 		return;
 	p->lane = NULL;
@@ -96,14 +96,14 @@ void lanes_leave(struct lanes *l, struct pending *p)
 	assert(lane->waiting.n == 0); /* what waits is held */
 	if (lane->in_turn)
 		turn_remove(l, lane);
-	struct lane **at = &l->bucket[bucket_of(lane->user)];
+	struct user_queue **at = &l->bucket[bucket_of(lane->user)];
 	while (*at != lane)
 		at = &(*at)->next_in_bucket;
 	*at = lane->next_in_bucket;
 	free(lane);
 }
 
-void lanes_append(struct lanes *l, struct pending *p)
+void fair_queue_append(struct fair_queue *l, struct pending *p)
 {
 	pending_append(&p->lane->waiting, p);
 	l->n++;
@@ -111,10 +111,10 @@ void lanes_append(struct lanes *l, struct pending *p)
 		turn_append(l, p->lane);
 }
 
-struct pending *lanes_take(struct lanes *l)
+struct pending *fair_queue_take(struct fair_queue *l)
 {
 	while (l->first != NULL) {
-		struct lane *lane = turn_take(l);
+		struct user_queue *lane = turn_take(l);
 		struct pending *p = pending_take(&lane->waiting);
 		if (lane->waiting.n > 0)
 			turn_append(l, lane);
@@ -126,10 +126,10 @@ struct pending *lanes_take(struct lanes *l)
 	return NULL;
 }
 
-int64_t lanes_expire(struct lanes *l, int64_t now_ms, struct pending_list *out)
+int64_t fair_queue_expire(struct fair_queue *l, int64_t now_ms, struct pending_list *out)
 {
 	int64_t earliest = INT64_MAX;
-	for (struct lane *lane = l->first; lane != NULL; lane = lane->next_in_turn) {
+	for (struct user_queue *lane = l->first; lane != NULL; lane = lane->next_in_turn) {
 		struct pending_list all = pending_take_all(&lane->waiting);
 		struct pending *p;
 		while ((p = pending_take(&all)) != NULL) {

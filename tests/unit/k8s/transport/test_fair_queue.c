@@ -1,17 +1,17 @@
 /* Whose turn it is. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/lanes.h"
+#include "k8s/transport/fair_queue.h"
 
-enum { MAX = 64, CROWD = 1024 }; /* more than LANE_BUCKETS */
+enum { MAX = 64, CROWD = 1024 }; /* more than FAIR_QUEUE_BUCKETS */
 static struct pending all[MAX];
-static struct lanes lanes;
+static struct fair_queue queue;
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(all, 0, sizeof(all));
-	memset(&lanes, 0, sizeof(lanes));
+	memset(&queue, 0, sizeof(queue));
 	return 0;
 }
 
@@ -20,17 +20,17 @@ static void wait_for(size_t i, const char *user, int64_t deadline_ms)
 {
 	all[i].r.user = user;
 	all[i].r.deadline_ms = deadline_ms;
-	lanes_join(&lanes, &all[i]);
-	lanes_append(&lanes, &all[i]);
+	fair_queue_join(&queue, &all[i]);
+	fair_queue_append(&queue, &all[i]);
 }
 
 /* The next one leaves. */
 static size_t next(void)
 {
-	struct pending *p = lanes_take(&lanes);
+	struct pending *p = fair_queue_take(&queue);
 	if (p == NULL)
 		return MAX;
-	lanes_leave(&lanes, p);
+	fair_queue_leave(&queue, p);
 	return (size_t)(p - all);
 }
 
@@ -53,10 +53,10 @@ static void test_users_take_turns(void **state)
 	wait_for(4, "bob", 1);
 	wait_for(5, "bob", 1);
 	wait_for(6, NULL, 1);
-	assert_int_equal(lanes.n, 7);
+	assert_int_equal(queue.n, 7);
 	for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++)
 		assert_int_equal(next(), ORDER[i]);
-	assert_int_equal(lanes.n, 0);
+	assert_int_equal(queue.n, 0);
 }
 
 /* Who comes back at once has had his turn. */
@@ -76,14 +76,14 @@ static void test_held_counts_till_leave(void **state)
 	(void)state;
 	wait_for(0, "alice", 1);
 	wait_for(1, "alice", 1);
-	struct pending *p = lanes_take(&lanes);
-	assert_int_equal(lanes_held(&lanes, "alice"), 2);
-	assert_int_equal(lanes_held(&lanes, "bob"), 0);
-	lanes_leave(&lanes, p);
-	lanes_leave(&lanes, p); /* nothing */
-	assert_int_equal(lanes_held(&lanes, "alice"), 1);
+	struct pending *p = fair_queue_take(&queue);
+	assert_int_equal(fair_queue_held(&queue, "alice"), 2);
+	assert_int_equal(fair_queue_held(&queue, "bob"), 0);
+	fair_queue_leave(&queue, p);
+	fair_queue_leave(&queue, p); /* nothing */
+	assert_int_equal(fair_queue_held(&queue, "alice"), 1);
 	assert_int_equal(next(), 1);
-	assert_int_equal(lanes_held(&lanes, "alice"), 0);
+	assert_int_equal(fair_queue_held(&queue, "alice"), 0);
 }
 
 static void test_name_is_copied(void **state)
@@ -94,7 +94,7 @@ static void test_name_is_copied(void **state)
 	wait_for(1, "alice", 1);
 	assert_int_equal(next(), 0);
 	user[0] = 'x';
-	assert_int_equal(lanes_held(&lanes, "alice"), 1);
+	assert_int_equal(fair_queue_held(&queue, "alice"), 1);
 	assert_int_equal(next(), 1);
 }
 
@@ -106,17 +106,17 @@ static void test_expire_takes_out_what_is_late(void **state)
 	wait_for(1, "alice", 30);
 	wait_for(2, "bob", 10);
 	wait_for(3, "carol", 20);
-	assert_int_equal(lanes_expire(&lanes, 10, &late), 20);
+	assert_int_equal(fair_queue_expire(&queue, 10, &late), 20);
 	assert_int_equal(late.n, 2);
-	assert_int_equal(lanes.n, 2);
+	assert_int_equal(queue.n, 2);
 	struct pending *p;
 	while ((p = pending_take(&late)) != NULL)
-		lanes_leave(&lanes, p);
-	assert_int_equal(lanes_held(&lanes, "bob"), 0);
+		fair_queue_leave(&queue, p);
+	assert_int_equal(fair_queue_held(&queue, "bob"), 0);
 	assert_int_equal(next(), 1);
 	assert_int_equal(next(), 3);
 	assert_int_equal(next(), MAX);
-	assert_true(lanes_expire(&lanes, 99, &late) == INT64_MAX);
+	assert_true(fair_queue_expire(&queue, 99, &late) == INT64_MAX);
 }
 
 /* More users than buckets: everybody's requests are his. */
@@ -129,17 +129,17 @@ static void test_many_users(void **state)
 	for (size_t i = 0; i < CROWD; i++) {
 		(void)snprintf(names[i], sizeof(names[i]), "user-%zu", i);
 		crowd[i].r.user = names[i];
-		lanes_join(&lanes, &crowd[i]);
-		lanes_append(&lanes, &crowd[i]);
+		fair_queue_join(&queue, &crowd[i]);
+		fair_queue_append(&queue, &crowd[i]);
 	}
 	for (size_t i = 0; i < CROWD; i++) {
-		assert_int_equal(lanes_held(&lanes, names[i]), 1);
-		struct pending *p = lanes_take(&lanes);
+		assert_int_equal(fair_queue_held(&queue, names[i]), 1);
+		struct pending *p = fair_queue_take(&queue);
 		assert_ptr_equal(p, &crowd[i]);
-		lanes_leave(&lanes, p);
+		fair_queue_leave(&queue, p);
 	}
-	for (size_t i = 0; i < LANE_BUCKETS; i++)
-		assert_null(lanes.bucket[i]);
+	for (size_t i = 0; i < FAIR_QUEUE_BUCKETS; i++)
+		assert_null(queue.bucket[i]);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* One Framework as it is kept: of real ones, in every state. */
 #include <jansson.h>
 
-#include "tests/unit/k8s/cached_kit.h"
+#include "tests/unit/k8s/job_entry_kit.h"
 
 /* ---- real ones ---- */
 
@@ -50,10 +50,10 @@ enum { FILES = sizeof(EXPECTED) / sizeof(EXPECTED[0]) };
 
 static int64_t milliseconds(int seconds)
 {
-	return seconds < 0 ? CACHED_NONE : INT64_C(1000) * seconds;
+	return seconds < 0 ? JOB_ENTRY_NONE : INT64_C(1000) * seconds;
 }
 
-static void check(const struct cached *c, const struct expected *x)
+static void check(const struct job_entry *c, const struct expected *x)
 {
 	assert_false(c->broken);
 	assert_int_equal(c->state, x->state);
@@ -82,7 +82,7 @@ static void test_cached_new_of_all_states(void **state)
 	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
-		CACHED_AUTO *c = cached_of(read_file(&a, EXPECTED[i].file));
+		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
 		print_message("%s: %zu bytes, %zu packed\n", EXPECTED[i].file, c->doc_size,
 		              c->doc.n);
 		check(c, &EXPECTED[i]);
@@ -93,7 +93,7 @@ static void test_cached_new_of_names(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
-	CACHED_AUTO *c = cached_of(read_file(&a, "19-retry-AttemptRunning"));
+	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "19-retry-AttemptRunning"));
 	assert_string_equal(c->name, "snapretried");
 	assert_string_equal(c->uid, "648ca293-5412-4ea4-a48f-5160cf578d9c");
 	assert_string_equal(c->job, "snapretried");
@@ -102,7 +102,7 @@ static void test_cached_new_of_names(void **state)
 	assert_string_equal(c->resource_version, "1768");
 	assert_int_equal(c->version, 1768);
 	assert_true(c->legacy); /* the name is no MD5 */
-	CACHED_AUTO *real = cached_of(read_file(&a, "real-Completed-failed"));
+	JOB_ENTRY_AUTO *real = job_entry_of(read_file(&a, "real-Completed-failed"));
 	assert_string_equal(real->job, real->name);
 	assert_string_equal(real->user, "");
 	assert_string_equal(real->cluster, "unknown");
@@ -175,9 +175,9 @@ static void test_cached_doc_is_what_is_shown(void **state)
 	for (size_t n = 0; n < FILES; n++) {
 		ARENA_AUTO a = { 0 };
 		struct span object = read_file(&a, EXPECTED[n].file);
-		CACHED_AUTO *c = cached_of(object);
+		JOB_ENTRY_AUTO *c = job_entry_of(object);
 		struct span doc;
-		assert_true(cached_doc(c, &a, &doc));
+		assert_true(job_entry_doc(c, &a, &doc));
 		assert_true(scan_valid(doc, 64));
 		assert_int_equal(doc.n, c->doc_size);
 		json_auto_t *got = json_loadb(doc.p, doc.n, JSON_REJECT_DUPLICATES, NULL);
@@ -210,11 +210,11 @@ static void test_cached_roles_of_all_states(void **state)
 	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
-		CACHED_AUTO *c = cached_of(read_file(&a, EXPECTED[i].file));
+		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
 		struct span doc;
 		struct span roles = SPAN("?");
-		assert_true(cached_doc(c, &a, &doc));
-		assert_true(cached_roles(scan_path(doc, "status", "attemptStatus"), &a, &roles));
+		assert_true(job_entry_doc(c, &a, &doc));
+		assert_true(job_entry_roles(scan_path(doc, "status", "attemptStatus"), &a, &roles));
 		bool posted = strcmp(EXPECTED[i].file, "00-posted") == 0;
 		assert_int_equal(count_tasks(roles), posted ? 0 : EXPECTED[i].size[0]);
 		assert_int_equal(roles.p == NULL, posted);
@@ -227,15 +227,15 @@ static void test_cached_same_sees_what_is_shown(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
-	CACHED_AUTO *running = cached_of(read_file(&a, "06-AttemptRunning"));
-	CACHED_AUTO *first = cached_of(read_file(&a, "05-AttemptRunning-first-task"));
-	CACHED_AUTO *preparing = cached_of(read_file(&a, "04-AttemptPreparing-addresses"));
-	assert_true(cached_same(running, running));
-	assert_true(cached_same(running, first)); /* only tasks, and the version, differ */
-	assert_false(cached_same(running, preparing));
-	CACHED_AUTO *tag = annotated("{\"jobName\":\"j\",\"rest-lit/tags\":\"[\\\"a\\\"]\"}");
-	CACHED_AUTO *none = annotated("{\"jobName\":\"j\"}");
-	assert_false(cached_same(tag, none));
+	JOB_ENTRY_AUTO *running = job_entry_of(read_file(&a, "06-AttemptRunning"));
+	JOB_ENTRY_AUTO *first = job_entry_of(read_file(&a, "05-AttemptRunning-first-task"));
+	JOB_ENTRY_AUTO *preparing = job_entry_of(read_file(&a, "04-AttemptPreparing-addresses"));
+	assert_true(job_entry_same(running, running));
+	assert_true(job_entry_same(running, first)); /* only tasks, and the version, differ */
+	assert_false(job_entry_same(running, preparing));
+	JOB_ENTRY_AUTO *tag = annotated("{\"jobName\":\"j\",\"rest-lit/tags\":\"[\\\"a\\\"]\"}");
+	JOB_ENTRY_AUTO *none = annotated("{\"jobName\":\"j\"}");
+	assert_false(job_entry_same(tag, none));
 }
 
 static void test_cached_without_doc_is_the_same(void **state)
@@ -243,13 +243,13 @@ static void test_cached_without_doc_is_the_same(void **state)
 	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span doc;
-	CACHED_AUTO *c = cached_of(read_file(&a, "12-Completed-failed"));
-	CACHED_AUTO *bare = cached_without_doc(c);
-	assert_true(cached_same(c, bare));
+	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "12-Completed-failed"));
+	JOB_ENTRY_AUTO *bare = job_entry_without_doc(c);
+	assert_true(job_entry_same(c, bare));
 	assert_string_equal(c->resource_version, bare->resource_version);
 	assert_ptr_not_equal(c->name, bare->name);
 	assert_true(bare->weight < c->weight);
-	assert_false(cached_doc(bare, &a, &doc));
+	assert_false(job_entry_doc(bare, &a, &doc));
 }
 
 int main(void)

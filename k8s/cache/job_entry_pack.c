@@ -5,8 +5,8 @@
 #include "base/embed.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/cache/cached.h"
-#include "k8s/cache/cached_parts.h"
+#include "k8s/cache/job_entry.h"
+#include "k8s/cache/job_entry_parts.h"
 
 /* What a deflater may refer to as if it had come before: Frameworks as they are stored, without
  * what differs, the most frequent last.  Without it they take twice as many bytes.  It is in no
@@ -52,7 +52,7 @@ static z_stream stream_of(struct span in, char *out, size_t n)
 	};
 }
 
-bool cached_pack(struct str *out, struct span text)
+bool job_entry_pack(struct str *out, struct span text)
 {
 	size_t room = text.n + text.n / 1000 + 64;
 	if (room > out->max - out->n)
@@ -87,7 +87,7 @@ static bool inflate_all(struct span packed, int window, char *out, size_t n)
 	return done;
 }
 
-bool cached_unpack(struct span packed, size_t size, struct arena *a, struct span *text)
+bool job_entry_unpack(struct span packed, size_t size, struct arena *a, struct span *text)
 {
 	char *p = arena_alloc(a, size + 1);
 	if (!inflate_all(packed, -WINDOW, p, size))
@@ -97,7 +97,8 @@ bool cached_unpack(struct span packed, size_t size, struct arena *a, struct span
 	return true;
 }
 
-bool cached_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a, struct span *text)
+bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
+                      struct span *text)
 {
 	enum { TRAILER = 4, SMALLEST = 18 };
 	if (packed.n < SMALLEST || packed.n > UINT32_MAX)
@@ -121,7 +122,7 @@ static bool is_given(struct span value)
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
 }
 
-bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
+bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out)
 {
 	enum { PLAIN, COMPRESSED, N };
 	enum { RATIO = 200, DEPTH = 64 };
@@ -136,7 +137,7 @@ bool cached_roles(struct span attempt_status, struct arena *a, struct span *out)
 	}
 	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
 		return false;
-	if (!cached_gunzip(packed, CACHED_INFLATED_MAX, RATIO, a, &text) ||
+	if (!job_entry_gunzip(packed, JOB_ENTRY_INFLATED_MAX, RATIO, a, &text) ||
 	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
 		return false;
 	*out = text;

@@ -13,14 +13,14 @@
 #include "k8s/cache/job_state.h"
 
 enum {
-	CACHED_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
-	CACHED_DOC_MAX = 256 << 10,     /* compressed; what has more is looked up when asked for */
-	CACHED_TAGS_MAX = 32,
-	CACHED_TAG_MAX = 63, /* bytes */
-	CACHED_NONE = -1     /* a time that is not known */
+	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
+	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; what has more is looked up when asked for */
+	JOB_ENTRY_TAGS_MAX = 32,
+	JOB_ENTRY_TAG_MAX = 63, /* bytes */
+	JOB_ENTRY_NONE = -1     /* a time that is not known */
 };
 
-struct cached {
+struct job_entry {
 	atomic_uint refs;
 	/* Texts end in NUL; "" if there is none. */
 	const char *name; /* metadata.name */
@@ -38,7 +38,7 @@ struct cached {
 	const char *resource_version;
 	int64_t version; /* the same as a number; 0 if it is none */
 	/* When this server took it, by its own clock: tells jobs of one second of created_ms apart.
-	 * CACHED_NONE: another program made it. */
+	 * JOB_ENTRY_NONE: another program made it. */
 	int64_t submitted_ms;
 	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.h); 0:
 	 * none. */
@@ -53,11 +53,11 @@ struct cached {
 	int32_t code; /* of the latest attempt */
 	int32_t retries, accountable;
 	int32_t attempt;       /* number of the latest, from 0 */
-	int32_t retry_delay_s; /* CACHED_NONE: none */
+	int32_t retry_delay_s; /* JOB_ENTRY_NONE: none */
 	int32_t tasks, roles;
 	int64_t gpus;
 	int64_t milli_cpus, memory_mb; /* limits of all containers of all tasks */
-	/* Milliseconds since 1970, or CACHED_NONE. */
+	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	int64_t transition_ms; /* when sub_state began */
 	/* What details need: the object without managedFields, and of its pod templates only what
@@ -67,34 +67,34 @@ struct cached {
 	size_t weight;   /* bytes of memory that all of this takes */
 };
 
-/* struct cached's key, of the annotation rest-lit/idempotency ("KEY-BODY", hex). */
-uint64_t cached_key(struct span annotation);
+/* struct job_entry's key, of the annotation rest-lit/idempotency ("KEY-BODY", hex). */
+uint64_t job_entry_key(struct span annotation);
 
-/* A tag: 1 to CACHED_TAG_MAX bytes, none of which is a control character. */
-bool cached_tag_ok(struct span tag);
+/* A tag: 1 to JOB_ENTRY_TAG_MAX bytes, none of which is a control character. */
+bool job_entry_tag_ok(struct span tag);
 
 /* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has no
  * name.  A reference that is the caller's. */
-struct cached *cached_new(struct span object);
+struct job_entry *job_entry_new(struct span object);
 /* What an API server has added to a Framework that was sent to it; "" if it did not say. */
-struct cached_made {
+struct job_entry_made {
 	const char *uid, *version, *created;
 };
 /* Of a Framework as it was sent, which is started now: with that, and without a document, which is
  * what takes time, and what the watch will bring. */
-struct cached *cached_new_made(struct span object, const struct cached_made *made);
+struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
 /* Who is shown as its user: the owner, else who has made it, else `unknown`. */
-const char *cached_shown_user(const struct cached *c);
-struct cached *cached_hold(const struct cached *c);
-void cached_drop(const struct cached *c); /* NULL is nothing */
+const char *job_entry_shown_user(const struct job_entry *c);
+struct job_entry *job_entry_hold(const struct job_entry *c);
+void job_entry_drop(const struct job_entry *c); /* NULL is nothing */
 /* The same, without what takes the most memory; a new one. */
-struct cached *cached_without_doc(const struct cached *c);
+struct job_entry *job_entry_without_doc(const struct job_entry *c);
 
 /* The document, inflated; in the arena.  false if it is not kept. */
-bool cached_doc(const struct cached *c, struct arena *a, struct span *doc);
+bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
- * *out is { NULL, 0 } if there is none.  false: it inflates to more than CACHED_INFLATED_MAX, or to
- * more than 200 times itself, or to no list. */
-bool cached_roles(struct span attempt_status, struct arena *a, struct span *out);
+ * *out is { NULL, 0 } if there is none.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, or
+ * to more than 200 times itself, or to no list. */
+bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
 /* Whether a list, and who follows a job, would see no difference. */
-bool cached_same(const struct cached *a, const struct cached *b);
+bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

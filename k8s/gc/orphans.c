@@ -1,9 +1,9 @@
 /* The rules; see leftover.h. */
-#include "k8s/gc/leftover.h"
+#include "k8s/gc/orphans.h"
 
 #include <stdlib.h>
 
-#include "k8s/submit/marks.h"
+#include "k8s/submit/ownership.h"
 
 enum { HASH = 32, SUBMISSION = 32 }; /* hex digits of names and of submission ids */
 
@@ -19,14 +19,15 @@ static const char *name_of(const json_t *object)
 
 static bool is_ours(const json_t *object, const struct home *home)
 {
-	return strcmp(mark_label(object, "rest-lit/instance"), home->instance) == 0 &&
-	       is_hex(mark_annotation(object, "rest-lit/submission"), SUBMISSION) &&
-	       !mark_is_going(object);
+	return strcmp(ownership_label(object, "rest-lit/instance"), home->instance) == 0 &&
+	       is_hex(ownership_annotation(object, "rest-lit/submission"), SUBMISSION) &&
+	       !ownership_is_deleting(object);
 }
 
-bool leftover_listed(const json_t *object, const struct home *home)
+bool orphan_is_listed(const json_t *object, const struct home *home)
 {
-	return is_hex(name_of(object), HASH) && is_ours(object, home) && mark_is_creating(object);
+	return is_hex(name_of(object), HASH) && is_ours(object, home) &&
+	       ownership_is_creating(object);
 }
 
 /* Absent, null or 0: what counts attempts counts none. */
@@ -51,16 +52,17 @@ static bool is_untouched(const json_t *status)
 	       is_null(json_object_get(status, "completionTime"));
 }
 
-bool leftover_framework(const json_t *object, const struct home *home, int64_t now_s, int64_t age_s)
+bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
+                         int64_t age_s)
 {
 	const char *type = reply_text(json_object_get(object, "spec"), "executionType");
-	int64_t made_s = mark_made_s(object);
-	return leftover_listed(object, home) && strcmp(type, "Create") == 0 &&
+	int64_t made_s = ownership_created_s(object);
+	return orphan_is_listed(object, home) && strcmp(type, "Create") == 0 &&
 	       is_untouched(json_object_get(object, "status")) && made_s > 0 &&
 	       now_s - made_s >= age_s; /* also not if now_s is 0 */
 }
 
-bool leftover_class(const json_t *object, const struct home *home)
+bool orphan_is_class(const json_t *object, const struct home *home)
 {
 	const char *name = name_of(object);
 	char hash[HASH + 1] = "";
@@ -68,10 +70,10 @@ bool leftover_class(const json_t *object, const struct home *home)
 		return false;
 	bytes_copy(hash, name, HASH);
 	return is_hex(hash, HASH) && is_ours(object, home) &&
-	       strcmp(mark_label(object, "rest-lit/namespace"), home->namespace_name) == 0;
+	       strcmp(ownership_label(object, "rest-lit/namespace"), home->namespace_name) == 0;
 }
 
-struct suspect *suspect_find(const struct suspects *s, const char *name, const char *uid)
+struct orphan *orphan_find(const struct orphans *s, const char *name, const char *uid)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (strcmp(s->v[i].uid, uid) == 0 && strcmp(s->v[i].name, name) == 0)
@@ -86,28 +88,28 @@ static bool fits(const char *text, size_t room)
 	return n > 0 && n < room;
 }
 
-struct suspect *suspect_note(struct suspects *s, const char *name, const char *uid, int64_t now_ms)
+struct orphan *orphan_note(struct orphans *s, const char *name, const char *uid, int64_t now_ms)
 {
-	struct suspect *one = suspect_find(s, name, uid);
-	if (one != NULL || s->n == SUSPECTS_MAX || !fits(name, SUSPECT_NAME) ||
-	    !fits(uid, SUSPECT_WORD))
+	struct orphan *one = orphan_find(s, name, uid);
+	if (one != NULL || s->n == ORPHANS_MAX || !fits(name, ORPHAN_NAME) ||
+	    !fits(uid, ORPHAN_WORD))
 		return one;
 	if (s->v == NULL)
-		s->v = xcalloc(SUSPECTS_MAX, sizeof(*s->v));
+		s->v = xcalloc(ORPHANS_MAX, sizeof(*s->v));
 	one = &s->v[s->n++];
-	*one = (struct suspect){ .since_ms = now_ms };
+	*one = (struct orphan){ .since_ms = now_ms };
 	bytes_copy(one->name, name, strlen(name));
 	bytes_copy(one->uid, uid, strlen(uid));
 	return one;
 }
 
-void suspect_forget(struct suspects *s, struct suspect *one)
+void orphan_forget(struct orphans *s, struct orphan *one)
 {
 	size_t i = (size_t)(one - s->v);
 	memmove(one, one + 1, (--s->n - i) * sizeof(*one));
 }
 
-void suspects_keep_listed(struct suspects *s)
+void orphans_keep_listed(struct orphans *s)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < s->n; i++) {
@@ -119,8 +121,8 @@ void suspects_keep_listed(struct suspects *s)
 	s->n = kept;
 }
 
-void suspects_done(struct suspects *s)
+void orphans_done(struct orphans *s)
 {
 	free(s->v);
-	*s = (struct suspects){ 0 };
+	*s = (struct orphans){ 0 };
 }

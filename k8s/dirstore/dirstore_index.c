@@ -1,5 +1,5 @@
-/* What is known of the objects of a shelf; see shelf_index.h. */
-#include "k8s/dirstore/shelf_index.h"
+/* What is known of the objects of a store; see dirstore_index.h. */
+#include "k8s/dirstore/dirstore_index.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,18 +9,18 @@
 /* Where things stand in an entry; the uids of all owners follow. */
 enum { AT_KIND, AT_KEY, AT_LABELS, AT_OWNERS };
 
-struct shelf_index {
+struct dirstore_index {
 	json_t *entries; /* by uid: [kind, key, labels or null, uid of each owner] */
 };
 
-struct shelf_index *index_new(void)
+struct dirstore_index *index_new(void)
 {
-	struct shelf_index *x = xcalloc(1, sizeof(*x));
+	struct dirstore_index *x = xcalloc(1, sizeof(*x));
 	x->entries = json_object();
 	return x;
 }
 
-void index_free(struct shelf_index *x)
+void index_free(struct dirstore_index *x)
 {
 	if (x == NULL)
 		return;
@@ -38,7 +38,7 @@ static const char *key_of(const json_t *entry)
 	return json_string_value(json_array_get(entry, AT_KEY));
 }
 
-void index_put(struct shelf_index *x, enum object_kind kind, const char *key, const json_t *meta)
+void index_put(struct dirstore_index *x, enum object_kind kind, const char *key, const json_t *meta)
 {
 	json_t *labels = json_object_get(meta, "labels");
 	json_t *entry = json_pack("[i, s, O]", (int)kind, key, labels ? labels : json_null());
@@ -51,13 +51,13 @@ void index_put(struct shelf_index *x, enum object_kind kind, const char *key, co
 	assert(bad == 0); /* a key and a uid are UTF-8 */
 }
 
-void index_remove(struct shelf_index *x, const char *uid)
+void index_remove(struct dirstore_index *x, const char *uid)
 {
 	(void)json_object_del(x->entries, uid); /* may be out already */
 }
 
-void index_each(const struct shelf_index *x, enum object_kind kind, const struct selector *wanted,
-                index_visit *visit, void *arg)
+void index_each(const struct dirstore_index *x, enum object_kind kind,
+                const struct selector *wanted, index_visit *visit, void *arg)
 {
 	const char *uid;
 	json_t *entry;
@@ -69,7 +69,7 @@ void index_each(const struct shelf_index *x, enum object_kind kind, const struct
 }
 
 /* It has owners, and none of them exists. */
-static bool is_orphan(const struct shelf_index *x, const json_t *entry)
+static bool is_orphan(const struct dirstore_index *x, const json_t *entry)
 {
 	for (size_t i = AT_OWNERS; i < json_array_size(entry); i++) {
 		const char *owner = json_string_value(json_array_get(entry, i));
@@ -79,7 +79,7 @@ static bool is_orphan(const struct shelf_index *x, const json_t *entry)
 	return json_array_size(entry) > AT_OWNERS;
 }
 
-void index_collect(struct shelf_index *x, index_remover *remove, void *arg)
+void index_collect(struct dirstore_index *x, index_remover *remove, void *arg)
 {
 	bool removed = true;
 	while (removed) {

@@ -7,13 +7,13 @@
  */
 #include "server/server.h"
 
-struct sweep;
+struct gc_thread;
 
 /* Begin.  NULL and *e (500). */
-struct sweep *sweep_start(struct server *s, struct err *e);
+struct gc_thread *gc_thread_start(struct server *s, struct err *e);
 /* Go on.  To be called when the descriptor is readable, or after the time. */
-void sweep_turn(struct sweep *w);
-int sweep_fd(const struct sweep *w);
-int sweep_timeout_ms(const struct sweep *w); /* -1: no limit */
+void gc_thread_run_once(struct gc_thread *w);
+int gc_thread_fd(const struct gc_thread *w);
+int gc_thread_timeout_ms(const struct gc_thread *w); /* -1: no limit */
 /* Give up what is under way, silently. */
-void sweep_free(struct sweep *w);
+void gc_thread_free(struct gc_thread *w);

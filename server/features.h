@@ -23,7 +23,7 @@ struct features {
 	struct followers *followers;     /* NULL: nobody keeps track of the jobs */
 	struct uploads *uploads;         /* of the loop of --output-listen; NULL: it is another */
 	size_t dry_run_bytes;            /* that dry runs hold */
-	size_t rosters;                  /* lists of users under way (roster.h) */
+	size_t user_lists;               /* lists of users under way (user_routes.c) */
 	size_t list_rows;                /* in lists that are being sent */
 };
 

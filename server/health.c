@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/embed.h"
 #include "k8s/transport/store.h"
-#include "server/auth/lookup.h"
+#include "server/auth/token_lookup.h"
 #include "server/cluster/delivery.h"
 #include "server/cluster/follow.h"
 #include "server/features.h"
@@ -112,7 +112,7 @@ static void probed(void *arg, const struct store_reply *reply)
 		         "read-only");
 	else if (reply->outcome != STORE_OK)
 		known(l, "the store does not answer");
-	else if (!lookup_probe(l, clock_ms() + READY_WAIT_MS, known))
+	else if (!token_lookup_probe(l, clock_ms() + READY_WAIT_MS, known))
 		known(l, NULL);
 }
 

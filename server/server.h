@@ -9,7 +9,7 @@ struct login;
 struct local;
 struct keyring;
 struct account_source;
-struct revoked;
+struct revocations;
 struct edge;
 struct worker;
 struct tls;
@@ -49,7 +49,7 @@ struct server {
 	_Atomic(struct keyring *) keyring;
 	atomic_uint generation; /* how often it was replaced; each loop repeats what it has seen */
 	atomic_ullong reviews;  /* TokenReviews of this second: second << 8 | how many */
-	struct revoked *revoked;
+	struct revocations *revoked;
 	struct key_claims *claims; /* keys of submissions under way (idempotency.h) */
 	struct edge *edge;
 	/* Random: signs links to logs where there is no secret of tokens. */

@@ -10,7 +10,7 @@
 #include "k8s/transport/store.h"
 #include "schema/check.h"
 #include "server/accounts/account.h"
-#include "server/auth/revoked.h"
+#include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/checks.h"
 #include "server/cluster/delivery.h"
@@ -170,7 +170,7 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 	if (!v->exit_spec)
 		return -1;
 	*file = NULL;
-	s->server.revoked = revoked_new();
+	s->server.revoked = revocations_new();
 	s->server.claims = key_claims_new();
 	v->edge = edge_new(&s->options, e);
 	if (!v->edge)
@@ -369,7 +369,7 @@ void start_undo(struct service *s)
 		translator_free(v->translator);
 	account_source_free(v->accounts);
 	edge_free(v->edge);
-	revoked_free(v->revoked);
+	revocations_free(v->revoked);
 	key_claims_free(v->claims);
 	tls_free(v->tls);
 	keyring_free(atomic_load(&v->keyring));

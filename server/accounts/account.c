@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "server/accounts/account_inner.h"
+#include "server/accounts/account_internal.h"
 #include "server/file.h"
 #include "server/log.h"
 
@@ -34,7 +34,7 @@ void account_drop(struct account *a)
 	if (!a || --a->refs)
 		return;
 	arena_wipe(&a->arena);
-	policy_drop(a->policy);
+	shared_facts_drop(a->policy);
 	free(a);
 }
 
@@ -46,37 +46,37 @@ static void drop_known(void *value)
 /* ---- the source ----------------------------------------------------------------- */
 
 /* The policy of the file as it is now; a new reference. */
-static struct policy *read_policy(const struct account_source *s, struct err *e)
+static struct shared_facts *read_policy(const struct account_source *s, struct err *e)
 {
 	const char *warning;
-	struct policy *p = policy_read(s->options->facts, s->openpai, &warning, e);
+	struct shared_facts *p = shared_facts_read(s->options->facts, s->openpai, &warning, e);
 	if (p && warning)
 		log_event(LOG_WARN, "the file of --facts is not safe", "why", warning);
 	return p;
 }
 
-static struct policy *hold_policy(struct account_source *s)
+static struct shared_facts *hold_policy(struct account_source *s)
 {
 	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
-	struct policy *p = s->policy;
-	policy_hold(p);
+	struct shared_facts *p = s->policy;
+	shared_facts_hold(p);
 	(void)pthread_mutex_unlock(&s->lock);
 	return p;
 }
 
-static bool is_let_in(const struct policy *p, const struct facts_user *u)
+static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
 {
-	return u->listed || facts_file_lets_others_in(policy_file(p));
+	return u->listed || facts_file_lets_others_in(shared_facts_file(p));
 }
 
 /* The one user of --no-auth would be refused with every request. */
-static int check_user(const struct options *o, const struct policy *p, struct err *e)
+static int check_user(const struct options *o, const struct shared_facts *p, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	struct facts_user u;
 	if (!o->no_auth)
 		return 0;
-	facts_file_user(policy_file(p), span_of(o->user), &a, &u);
+	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
 	if (is_let_in(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which lets nobody else in",
@@ -104,15 +104,15 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 
 int account_source_reload(struct account_source *s, struct err *e)
 {
-	struct policy *p = read_policy(s, e);
+	struct shared_facts *p = read_policy(s, e);
 	if (!p)
 		return -1;
 	(void)pthread_mutex_lock(&s->lock); /* as above */
-	struct policy *old = s->policy;
+	struct shared_facts *old = s->policy;
 	s->policy = p;
 	(void)pthread_mutex_unlock(&s->lock);
 	atomic_fetch_add(&s->generation, 1);
-	policy_drop(old);
+	shared_facts_drop(old);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ void account_source_free(struct account_source *s)
 {
 	if (!s)
 		return;
-	policy_drop(s->policy);
+	shared_facts_drop(s->policy);
 	(void)pthread_mutex_destroy(&s->lock); /* nobody holds it */
 	free(s);
 }
@@ -193,7 +193,7 @@ void accounts_free(struct accounts *all)
 	searches_free(all->searches);
 	password_asks_free(all->passwords);
 	ttl_cache_free(all->known);
-	policy_drop(all->policy);
+	shared_facts_drop(all->policy);
 	free(all);
 }
 
@@ -211,7 +211,7 @@ static void look_at_policy(struct accounts *all)
 	if (now == all->generation)
 		return;
 	all->generation = now;
-	policy_drop(all->policy);
+	shared_facts_drop(all->policy);
 	all->policy = hold_policy(all->source);
 	ttl_cache_clear(all->known);
 	if (all->searches)
@@ -228,13 +228,13 @@ static struct account *make(struct accounts *all, const char *name, struct err *
 {
 	struct account *a = account_new(name);
 	struct facts_user u;
-	facts_file_user(policy_file(all->policy), span_of(a->name), &a->arena, &u);
+	facts_file_user(shared_facts_file(all->policy), span_of(a->name), &a->arena, &u);
 	if (!is_let_in(all->policy, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "there is no user %s here", name);
 		return NULL;
 	}
-	policy_hold(all->policy);
+	shared_facts_hold(all->policy);
 	a->policy = all->policy;
 	a->admin = u.admin;
 	a->email = u.email;
@@ -268,13 +268,13 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 const struct facts_file *account_file(struct accounts *all)
 {
 	look_at_policy(all);
-	return policy_file(all->policy);
+	return shared_facts_file(all->policy);
 }
 
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out)
 {
 	look_at_policy(all);
-	size_t n = facts_file_users(policy_file(all->policy), arena, out);
+	size_t n = facts_file_users(shared_facts_file(all->policy), arena, out);
 	for (size_t i = 0; i < n; i++)
 		(*out)[i] = arena_span(arena, (*out)[i]);
 	return n;
@@ -325,7 +325,8 @@ size_t account_virtual_clusters(struct accounts *all, const struct account *a, s
 	struct span *exist;
 	if (a && !a->facts.any_virtual_cluster)
 		return copy(arena, a->facts.virtual_clusters, a->facts.n_virtual_clusters, out);
-	size_t n = facts_file_virtual_clusters(policy_file(all->policy), arena, &exist, &listed);
+	size_t n =
+	    facts_file_virtual_clusters(shared_facts_file(all->policy), arena, &exist, &listed);
 	n = copy(arena, exist, n, out);
 	return listed ? n : with_seen(all->source, arena, out, n);
 }
@@ -335,7 +336,7 @@ bool account_clusters_listed(struct accounts *all)
 	bool listed;
 	struct span *exist;
 	ARENA_AUTO arena = { 0 };
-	(void)facts_file_virtual_clusters(policy_file(all->policy), &arena, &exist, &listed);
+	(void)facts_file_virtual_clusters(shared_facts_file(all->policy), &arena, &exist, &listed);
 	return listed;
 }
 
@@ -435,24 +436,24 @@ void account_extension(const struct account *a, struct str *out)
 	str_char(out, '}');
 }
 
-struct policy {
+struct shared_facts {
 	atomic_size_t refs;
 	const struct facts_file *file;
 	struct arena arena;
 };
 
-static struct policy *parse(struct span text, struct err *e)
+static struct shared_facts *parse(struct span text, struct err *e)
 {
-	struct policy *p = xcalloc(1, sizeof(*p));
+	struct shared_facts *p = xcalloc(1, sizeof(*p));
 	atomic_init(&p->refs, 1);
 	p->file = facts_file_read(text, &p->arena, e);
 	if (p->file)
 		return p;
-	policy_drop(p);
+	shared_facts_drop(p);
 	return NULL;
 }
 
-static int check_openpai(const struct policy *p, struct err *e)
+static int check_openpai(const struct shared_facts *p, struct err *e)
 {
 	const struct member *m = facts_file_members(p->file);
 	if (!m)
@@ -463,16 +464,17 @@ static int check_openpai(const struct policy *p, struct err *e)
 	              m->key);
 }
 
-struct policy *policy_read(const char *path, bool openpai, const char **warning, struct err *e)
+struct shared_facts *shared_facts_read(const char *path, bool openpai, const char **warning,
+                                       struct err *e)
 {
-	STR_AUTO text = STR_SECRET(POLICY_MAX);
+	STR_AUTO text = STR_SECRET(SHARED_FACTS_MAX);
 	struct stat st;
 	*warning = NULL;
 	if (path[0] && file_read_regular(path, &text, &st, e) < 0)
 		return NULL;
-	struct policy *p = parse(str_view(&text), e);
+	struct shared_facts *p = parse(str_view(&text), e);
 	if (p && openpai && check_openpai(p, e) < 0) {
-		policy_drop(p);
+		shared_facts_drop(p);
 		return NULL;
 	}
 	if (p && path[0])
@@ -480,12 +482,12 @@ struct policy *policy_read(const char *path, bool openpai, const char **warning,
 	return p;
 }
 
-void policy_hold(struct policy *p)
+void shared_facts_hold(struct shared_facts *p)
 {
 	atomic_fetch_add(&p->refs, 1);
 }
 
-void policy_drop(struct policy *p)
+void shared_facts_drop(struct shared_facts *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
@@ -493,7 +495,7 @@ void policy_drop(struct policy *p)
 	free(p);
 }
 
-const struct facts_file *policy_file(const struct policy *p)
+const struct facts_file *shared_facts_file(const struct shared_facts *p)
 {
 	return p->file;
 }

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/tree.h"
 #include "translate/facts.h"
 
 struct accounts;
@@ -45,7 +46,7 @@ struct account {
 	struct facts facts;
 	const struct account_storage *storages; /* as many as facts.n_storages */
 	struct arena arena;                     /* all of the above */
-	struct policy *policy;                  /* held: the file that it was made from; or NULL */
+	struct shared_facts *policy;            /* held: the file that it was made from; or NULL */
 };
 
 /*
@@ -119,16 +120,91 @@ int account_password(struct accounts *all, const char *name, account_password_ca
  * The file of --facts as serve holds it: read whole, checked whole, never changed.  Another one
  * takes its place when it is read again; whoever still works with this one holds it.  Any thread.
  */
-struct policy;
+struct shared_facts;
 
-enum { POLICY_MAX = 16 << 20 }; /* bytes */
+enum { SHARED_FACTS_MAX = 16 << 20 }; /* bytes */
 
 /*
  * A new reference.  "": no file, everything is allowed.  openpai: users, groups and storages come
  * from a cluster, and the file must not speak of them.  NULL and *e (500; with a place if the
  * file says something wrong).  *warning: static text about owner and mode, or NULL.
  */
-struct policy *policy_read(const char *path, bool openpai, const char **warning, struct err *e);
-void policy_hold(struct policy *p);
-void policy_drop(struct policy *p); /* NULL is nothing; the last one wipes it */
-const struct facts_file *policy_file(const struct policy *p);
+struct shared_facts *shared_facts_read(const char *path, bool openpai, const char **warning,
+                                       struct err *e);
+void shared_facts_hold(struct shared_facts *p);
+void shared_facts_drop(struct shared_facts *p); /* NULL is nothing; the last one wipes it */
+const struct facts_file *shared_facts_file(const struct shared_facts *p);
+
+/*
+ * What the objects of an OpenPAI cluster say of users, groups and storages: Secrets named after the
+ * hex digits of who they are about, and PersistentVolumeClaims.  Whoever may write these objects
+ * may write anything, so every member is optional and of any type: what is not of the right form is
+ * left out and counted, and never gives a right.  Pure; what is decoded of a Secret is wiped.
+ */
+enum {
+	PAI_SECRET_MAX = 2 << 20, /* bytes of an object */
+	PAI_GROUPS_MAX = 256,     /* of a user */
+	PAI_GRANTS_MAX = 256,     /* virtual clusters, or storages, of a group */
+	PAI_NAME_MAX = 126,       /* of a group: its hex digits are a name of Kubernetes */
+};
+
+/* The name of somebody's Secret, in lower-case hex. */
+void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name);
+
+/* How reading went.  *why is static text, "" or of no meaning unless it went wrong. */
+enum pai_read {
+	PAI_READ,
+	PAI_UNFIT,  /* it gives no right: not about the one who was asked for, not bound */
+	PAI_BROKEN, /* no object at all: nothing was found out */
+};
+
+struct pai_user {
+	const char *email;         /* "" if none */
+	const struct span *groups; /* each once */
+	size_t n_groups;
+	const struct node *extension; /* a map, or NULL */
+	size_t left_out;
+};
+
+/* The Secret of a user.  *out lives in the arena, as do those of the others below; it is of no
+ * meaning unless this is PAI_READ. */
+enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
+                            struct pai_user *out, const char **why);
+
+/* The hash of his password, "" if he has none; in the arena, which is to be wiped. */
+enum pai_read pai_password_read(struct span body, struct span name, struct arena *a,
+                                struct span *out, const char **why);
+
+struct pai_group {
+	bool admin;
+	unsigned grants;                                /* enum grant */
+	const struct span *virtual_clusters, *storages; /* each once */
+	size_t n_virtual_clusters, n_storages;
+	size_t left_out;
+};
+enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
+                             struct pai_group *out, const char **why);
+
+/* A storage is a claim with its volume: *out is filled in by the first, completed by the second. */
+struct pai_storage {
+	bool share, read_only;
+	const char *volume, *type;
+	struct span data, mount_options; /* as in account.h */
+};
+enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_storage *out,
+                             const char **why);
+enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_storage *out,
+                              const char **why);
+
+/*
+ * Passwords as OpenPAI keeps them: PBKDF2-HMAC-SHA512, 10000 rounds, 64 bytes, in hex; the salt is
+ * the MD5 of the user's name, as hex text.  About 7 ms of CPU: not on a loop (worker.h).
+ */
+enum { PASSWORD_HASH = 64, PASSWORD_HEX = 2 * PASSWORD_HASH };
+
+/* The hash in hex, with its final NUL.  false: GnuTLS refuses (never with these figures). */
+bool password_hash(struct span user, struct span password, char out[static PASSWORD_HEX + 1]);
+
+/* Whether two hashes are the same, in a time that does not depend on where they differ.  `stored`
+ * is what the user's Secret says, lower case; anything but such a hash is never the same. */
+bool password_same(const char hash[static PASSWORD_HEX + 1], struct span stored);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "server/accounts/account_inner.h"
-#include "server/accounts/account_objects.h"
+#include "server/accounts/account.h"
+#include "server/accounts/account_internal.h"
 #include "server/log.h"
 #include "translate/names.h"
 
@@ -444,7 +444,7 @@ static int64_t search_believed_until(const struct search *l, const struct part *
 	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
 }
 
-static struct ttl_cache *ttl_cache_of(const struct search *l)
+static struct ttl_cache *search_cache(const struct search *l)
 {
 	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
 }
@@ -457,7 +457,7 @@ static void search_remember(const struct search *l, const struct part *p)
 	else
 		copy_storage(&k->arena, &k->storage, &p->storage);
 	ttl_cache_put(
-	    ttl_cache_of(l), p->name, k,
+	    search_cache(l), p->name, k,
 	    (struct ttl_cache_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
 }
 
@@ -466,7 +466,7 @@ static bool search_recall(struct search *l, struct part *p)
 	int64_t until_ms;
 	if (l->stage == STAGE_USER)
 		return false;
-	const struct kept *k = ttl_cache_get(ttl_cache_of(l), p->name, clock_ms(), &until_ms);
+	const struct kept *k = ttl_cache_get(search_cache(l), p->name, clock_ms(), &until_ms);
 	if (!k)
 		return false;
 	if (l->stage == STAGE_GROUPS)
@@ -561,7 +561,7 @@ static bool has(const struct span *v, size_t n, struct span name)
 /* What exists, if the file says so; else *listed is false. */
 static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
 {
-	return facts_file_virtual_clusters(policy_file(l->in->all->policy), a, out, listed);
+	return facts_file_virtual_clusters(shared_facts_file(l->in->all->policy), a, out, listed);
 }
 
 /* What groups grant, of what exists; an admin has all of that. */

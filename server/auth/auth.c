@@ -15,10 +15,9 @@
 #include "base/enc.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/auth/beliefs.h"
-#include "server/auth/lookup.h"
-#include "server/auth/revoked.h"
+#include "server/auth/auth_internal.h"
 #include "server/auth/token.h"
+#include "server/auth/token_lookup.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/intake.h"
@@ -39,8 +38,8 @@ struct asker {
 struct pending {
 	struct pending *next, **link;
 	struct auth *auth;
-	struct belief b; /* if it turns out to be good */
-	struct lookup *lookup;
+	struct cached_token b; /* if it turns out to be good */
+	struct token_lookup *lookup;
 	struct asker *askers;
 	int64_t since_ms;
 	bool stale; /* revoked, or other keys, since it was asked: nothing to remember */
@@ -48,7 +47,7 @@ struct pending {
 
 struct auth {
 	struct loop *loop;
-	struct beliefs *beliefs;
+	struct token_cache *beliefs;
 	struct pending *pending;
 	unsigned generation; /* of the keys that the beliefs come from */
 	uint64_t revoked;    /* how many revocations it has heard of */
@@ -58,7 +57,7 @@ struct auth *auth_new(struct loop *l)
 {
 	struct auth *a = xcalloc(1, sizeof(*a));
 	a->loop = l;
-	a->beliefs = beliefs_new(BELIEFS_MAX);
+	a->beliefs = token_cache_new(TOKEN_CACHE_MAX);
 	return a;
 }
 
@@ -156,7 +155,7 @@ static void find_account(struct asker *q, const char *name)
 
 /* ---- from a belief to a name ---- */
 
-static void decide(struct asker *q, const struct belief *b)
+static void decide(struct asker *q, const struct cached_token *b)
 {
 	struct request *r = q->r;
 	if (b->refused) {
@@ -187,7 +186,7 @@ static void pending_remove(struct pending *p)
 static struct pending *pending_find(const struct auth *a, const unsigned char *key)
 {
 	struct pending *p = a->pending;
-	while (p && memcmp(p->b.key, key, BELIEF_KEY) != 0)
+	while (p && memcmp(p->b.key, key, TOKEN_CACHE_KEY) != 0)
 		p = p->next;
 	return p;
 }
@@ -202,10 +201,10 @@ static void join(struct pending *p, struct asker *q)
 /* What is read of a token while it is asked about is as old as the question. */
 static void remember(const struct pending *p, int64_t lifetime_ms)
 {
-	struct belief b = p->b;
+	struct cached_token b = p->b;
 	b.until_ms = p->since_ms + lifetime_ms;
 	if (!p->stale && b.until_ms > clock_ms())
-		beliefs_add(p->auth->beliefs, &b);
+		token_cache_add(p->auth->beliefs, &b);
 }
 
 /* A service account's name becomes a user's, by our own list only. */
@@ -219,15 +218,16 @@ static void name_reviewed(struct pending *p, const char *subject)
 		memcpy(p->b.user, user, strlen(user) + 1);
 }
 
-static void looked_up(void *arg, enum finding f, const struct reviewed *who, const char *why)
+static void looked_up(void *arg, enum token_verdict f, const struct review_user *who,
+                      const char *why)
 {
 	struct pending *p = arg;
 	int64_t believed_ms = p->auth->loop->server->options->token_cache_s * 1000;
-	if (f == FINDING_GOOD && p->b.reviewed)
+	if (f == TOKEN_VALID && p->b.reviewed)
 		name_reviewed(p, who->subject);
-	if (f == FINDING_GOOD && !p->b.refused)
+	if (f == TOKEN_VALID && !p->b.refused)
 		remember(p, believed_ms);
-	if (f == FINDING_BAD)
+	if (f == TOKEN_INVALID)
 		p->b.refused = "the API server refused it a moment ago";
 	if (p->b.refused && p->b.reviewed)
 		remember(p, REFUSED_MS);
@@ -235,9 +235,9 @@ static void looked_up(void *arg, enum finding f, const struct reviewed *who, con
 		next = q->next;
 		struct request *r = q->r;
 		const char *reason = arena_dup(&r->arena, span_of(why));
-		if (f == FINDING_NONE)
+		if (f == TOKEN_UNKNOWN)
 			refuse_unknown(r, reason);
-		else if (f == FINDING_BAD)
+		else if (f == TOKEN_INVALID)
 			refuse(r, reason);
 		else
 			decide(q, &p->b);
@@ -262,10 +262,11 @@ static bool may_review(struct server *s)
 	return true;
 }
 
-static void look_up(struct auth *a, struct asker *q, const struct belief *b, enum lookup_how how)
+static void look_up(struct auth *a, struct asker *q, const struct cached_token *b,
+                    enum lookup_how how)
 {
 	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
-	struct question question = {
+	struct token_question question = {
 		.how = how,
 		.token = span_of(q->r->token),
 		.user = b->user,
@@ -287,22 +288,22 @@ static void look_up(struct auth *a, struct asker *q, const struct belief *b, enu
 	if (p->next)
 		p->next->link = &p->next;
 	a->pending = p;
-	p->lookup = lookup_start(a->loop, &question, looked_up, p);
+	p->lookup = token_lookup_start(a->loop, &question, looked_up, p);
 	join(p, q);
 }
 
 /* ---- from a token to a belief ---- */
 
-static void believe(struct auth *a, struct asker *q, const struct belief *b)
+static void believe(struct auth *a, struct asker *q, const struct cached_token *b)
 {
-	struct belief known = *b;
+	struct cached_token known = *b;
 	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
 	if (known.until_ms > clock_ms())
-		beliefs_add(a->beliefs, &known);
+		token_cache_add(a->beliefs, &known);
 	decide(q, &known);
 }
 
-static void judge(struct auth *a, struct asker *q, const struct token *t, struct belief *b)
+static void judge(struct auth *a, struct asker *q, const struct token *t, struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
 	bool stored = strcmp(o->token_check, "stored") == 0;
@@ -328,7 +329,7 @@ static void judge(struct auth *a, struct asker *q, const struct token *t, struct
 	}
 }
 
-static void read_token(struct auth *a, struct asker *q, struct span text, struct belief *b)
+static void read_token(struct auth *a, struct asker *q, struct span text, struct cached_token *b)
 {
 	ERR_AUTO e = { 0 };
 	struct request *r = q->r;
@@ -368,15 +369,15 @@ static void find_token(struct auth *a, struct asker *q)
 {
 	struct request *r = q->r;
 	struct credentials c;
-	struct belief b = { .iat_s = -1, .exp_s = -1 };
+	struct cached_token b = { .iat_s = -1, .exp_s = -1 };
 	if (!auth_take_token(r, &c))
 		return;
 	struct span text = { r->token, c.token.n };
 	q->basic_user = c.user;
 	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);
 	assert(!failed);
-	const struct belief *known =
-	    beliefs_find(a->beliefs, b.key, clock_ms(), (int64_t)time(NULL));
+	const struct cached_token *known =
+	    token_cache_find(a->beliefs, b.key, clock_ms(), (int64_t)time(NULL));
 	struct pending *p = known ? NULL : pending_find(a, b.key);
 	if (known)
 		decide(q, known);
@@ -393,9 +394,9 @@ static void forget(void *arg, const char *id)
 {
 	struct auth *a = arg;
 	if (id)
-		beliefs_forget(a->beliefs, id);
+		token_cache_forget(a->beliefs, id);
 	else
-		beliefs_forget_all(a->beliefs);
+		token_cache_clear(a->beliefs);
 	for (struct pending *p = a->pending; p; p = p->next)
 		if (!id || strcmp(p->b.id, id) == 0)
 			p->stale = true;
@@ -408,7 +409,7 @@ static void look_what_changed(struct auth *a)
 	if (a->generation != now)
 		forget(a, NULL);
 	a->generation = now;
-	revoked_hear(a->loop->server->revoked, &a->revoked, forget, a);
+	revocations_poll(a->loop->server->revoked, &a->revoked, forget, a);
 }
 
 bool auth_begin(struct request *r)
@@ -430,7 +431,7 @@ bool auth_begin(struct request *r)
 
 uint64_t auth_mark(const struct loop *l)
 {
-	return revoked_count(l->server->revoked);
+	return revocations_count(l->server->revoked);
 }
 
 bool auth_holds(const struct request *r, uint64_t mark)
@@ -443,14 +444,14 @@ bool auth_holds(const struct request *r, uint64_t mark)
 	ERR_AUTO e = { 0 };
 	bool good =
 	    token_read(keyring_of(r->loop), span_of(r->token), time(NULL), &a, &t, &why, &e) == 0 &&
-	    !revoked_since(r->loop->server->revoked, mark, t.id);
+	    !revocations_since(r->loop->server->revoked, mark, t.id);
 	arena_wipe(&a);
 	return good;
 }
 
 void auth_forget(struct loop *l, const char *token_id)
 {
-	revoked_tell(l->server->revoked, token_id);
+	revocations_add(l->server->revoked, token_id);
 }
 
 void auth_free(struct auth *a)
@@ -459,14 +460,14 @@ void auth_free(struct auth *a)
 		return;
 	for (struct pending *p = a->pending, *later; p; p = later) {
 		later = p->next;
-		lookup_abandon(p->lookup);
+		token_lookup_abandon(p->lookup);
 		for (struct asker *q = p->askers, *next; q; q = next) {
 			next = q->next;
 			refuse_unknown(q->r, "this server is shutting down");
 		}
 		free(p);
 	}
-	beliefs_free(a->beliefs);
+	token_cache_free(a->beliefs);
 	free(a);
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 /*
- * Who asks?  From the Authorization header to an account: reads the token (token.h); if it must be
- * stored, or may have been revoked, or belongs to a service account, asks the store; then finds the
- * account (account.h).  What was found good is believed for --token-cache seconds, by the token's
- * SHA-256, in a bounded cache of the loop; what the API server refused in a TokenReview for 10.
+ * Authentication: from the Authorization header of a request to an account.  Begin with auth.c.
+ *
+ *	token.c         verifies and makes tokens      keyring.c      reads secrets and public keys
+ *	token_lookup.c  asks the API server            token_store.c  keeps tokens in Secrets
+ *	token_cache.c   remembers verified tokens      token_routes.c the routes about tokens
  */
 #include "base/arena.h"
 #include "server/http/request.h"
@@ -12,52 +13,74 @@ struct auth;
 struct credentials;
 struct keyring;
 
-/* Of one loop. */
+/* State of one loop. */
 struct auth *auth_new(struct loop *l);
-/* What still waits is answered 503. */
+/* Requests that still wait are answered 503. */
 void auth_free(struct auth *a);
 
 /*
- * Before the body of a request is taken: find out who sends it.  true: r->principal is set, or r
- * has been answered (401 UnauthorizedUserError, 503 UnavailableError).  false: it waits; it will be
- * answered, or r->principal will be set and intake_known(r) called.
+ * Authenticate a request before its body is received.  true: r->principal is set, or r has been
+ * answered (401 UnauthorizedUserError, 503 UnavailableError).  false: r waits; later it is
+ * answered, or r->principal is set and intake_known(r) is called.
  */
 bool auth_begin(struct request *r);
 
-/* The request is this account's.  Takes over a reference, until r ends. */
+/* Sets r->principal.  Takes over a reference, which is dropped when r ends. */
 void auth_set_account(struct request *r, struct account *a);
 
-/* The token of a request, from its header, which is wiped, into r->token; *c: what else it said.
- * false: there is none, and r has been answered 401. */
+/* Move the token from the header, which is wiped, into r->token; *c has the rest of the header.
+ * false: r has been answered 401. */
 bool auth_take_token(struct request *r, struct credentials *c);
 
-/* The keys in force.  They may be replaced by others when the caller has returned to the loop, so
- * neither this nor what it points at is to be kept. */
+/* The current keys.  A reload may replace them as soon as the caller returns to the loop. */
 const struct keyring *keyring_of(const struct loop *l);
 
-/* For requests that last: is its token still good?  By what it says, and by what was revoked here
- * since auth_mark; what other servers were told is not asked for. */
+/* For long-lived requests: whether the token is still valid.  Checks the claims, and revocations by
+ * this process since auth_mark; does not ask the API server. */
 uint64_t auth_mark(const struct loop *l);
 bool auth_holds(const struct request *r, uint64_t mark);
 
-/* Forget what is believed of this token, on all loops: it was revoked just now.  Other servers
- * believe it for --token-cache seconds at most. */
+/* Remove a revoked token from the caches of all loops.  Other servers forget it when their cache
+ * entry expires. */
 void auth_forget(struct loop *l, const char *token_id);
 
-/* ---- what an Authorization header says: pure ---- */
+/* ---- the Authorization header: pure ---- */
 
-/* The longest header that is read: a token of TOKEN_MAX bytes, and a name, in base64. */
+/* Maximum length of the header: a token of TOKEN_MAX bytes and a user name, in base64. */
 enum { CREDENTIALS_MAX = 12288 };
 
 struct credentials {
-	struct span token; /* not empty; of the letters that tokens are made of; borrowed, or in the
-	                      arena */
+	struct span token; /* not empty; token characters only; borrowed, or in the arena */
 	struct span user;  /* of Basic; p is NULL with Bearer */
 };
 
 /*
- * Read `Bearer TOKEN`, or `Basic BASE64` of `USER:TOKEN`; the scheme in any case of letters.  NULL,
- * or static text: what is wrong, for the log.  With Basic the arena holds the token, and is to be
- * wiped, whatever comes back.
+ * Read `Bearer TOKEN`, or `Basic BASE64` of `USER:TOKEN`; the scheme is case-insensitive.  Returns
+ * NULL, or static text for the log.  With Basic the arena holds the token: the caller wipes it, on
+ * errors too.
  */
 const char *credentials_read(struct span header, struct arena *a, struct credentials *out);
+
+/*
+ * The ids of tokens that this process has revoked, shared by all loops, each of which has a token
+ * cache of its own.  A ring: a loop that has missed more than REVOCATIONS_KEPT clears its cache.
+ * Any thread.
+ */
+struct revocations;
+
+enum { REVOCATIONS_KEPT = 256 };
+
+struct revocations *revocations_new(void);
+void revocations_free(struct revocations *r); /* NULL is allowed */
+/* Copies the id (token.h). */
+void revocations_add(struct revocations *r, const char *id);
+uint64_t revocations_count(struct revocations *r);
+/* Whether the id was added after the count was `count`.  Also true if the ring has overflowed
+ * since. */
+bool revocations_since(struct revocations *r, uint64_t count, const char *id);
+/*
+ * Call forget(arg, id) for each id added since *seen, which starts at 0 and is advanced; id is NULL
+ * if the ring has overflowed.  Costs one atomic read if nothing was added.
+ */
+void revocations_poll(struct revocations *r, uint64_t *seen,
+                      void (*forget)(void *arg, const char *id), void *arg);

@@ -1,4 +1,4 @@
-#include "server/auth/keyring.h"
+#include "server/auth/auth_internal.h"
 
 #include <ctype.h>
 #include <gnutls/abstract.h>
@@ -25,8 +25,10 @@ static const char SHIPPED_SECRET[] = "pai-secret";
 /* Such a text is public; whoever knows it could sign with it. */
 static const char PEM_MARK[] = "-----BEGIN ";
 
-int keyring_read_file(struct keyring *k, const char *path, bool secret, struct str *out,
-                      struct err *e)
+/* Append a file to out, at most out->max bytes; records a warning about owner or mode.  -1 and
+ * *e: 400. */
+static int keyring_read_file(struct keyring *k, const char *path, bool secret, struct str *out,
+                             struct err *e)
 {
 	struct stat about;
 	if (file_read_regular(path, out, &about, e) < 0) {
@@ -286,7 +288,7 @@ static int take(struct keyring *k, const struct node *root, const char *file, st
 	return read_accounts(k, root, file, e);
 }
 
-int issuers_read(struct keyring *k, const char *file, struct err *e)
+static int issuers_read(struct keyring *k, const char *file, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO text = STR_INIT(FILE_MAX);

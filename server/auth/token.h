@@ -1,16 +1,15 @@
 #pragma once
 /*
- * Tokens: reading, checking and making them.  Pure, but for what it was given: no store, no clock
- * of its own, no log.  The only caller of libjwt.
+ * Reading, verifying and making tokens.  Pure: no store, no clock, no log.  The only user of
+ *libjwt.
  *
- * Who checks a token is chosen by configuration: by its `iss`, which is only a hint until the
- * signature has been found good with the one algorithm and key that are configured for it.
+ * The configuration decides how a token is verified.  Its `iss` claim only selects the issuer,
+ *whose configured algorithm and key then verify the signature, before any other claim is used.
  *
  *	no iss                  the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
  *	iss of an issuer        its keys (PEM or JWKS), RS256 or ES256
- *	iss of the cluster      the API server (TokenReview), with our audience; see auth.h
+ *	iss of the cluster      the API server (TokenReview), with our audience; see auth.c
  */
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,95 +19,72 @@
 
 struct keyring;
 
-enum { TOKEN_MAX = 8192, TOKEN_SECRET_MIN = 16 };
+enum { TOKEN_MAX = 8192, TOKEN_SECRET_MIN = 16, TOKEN_ID = 65 };
 
 struct keyring_options {
 	const char *jwt_secret_file, *issuers_file; /* "" for none */
-	bool stored; /* tokens must be stored, too: then the secret that OpenPAI ships will do */
+	bool stored; /* tokens must be stored as well, so OpenPAI's default secret is accepted */
 };
 
 /*
- * Secret, issuers and their keys, from files; shared by all loops, read only.  NULL and *e: 400
- * what is wrong with them, with its place (file, line): a secret that is empty, shorter than 16
- * bytes, OpenPAI's shipped one (unless stored), or PEM text; an issuer without audience, a key
- * that is none, an algorithm other than RS256 and ES256.  One newline at the secret's end is not
- * part of it.  *file is the file that *e has places in, or NULL.  Needs schema_init.
+ * Secret, issuers and their keys, read from files; immutable, shared by all loops.  NULL and *e
+ * (400, with file and line): a secret that is empty, shorter than TOKEN_SECRET_MIN, PEM text, or
+ * OpenPAI's default (unless `stored`); an issuer without audience; a bad key; an algorithm other
+ * than RS256 and ES256.  One newline at the end of the secret is ignored.  *file: the file of the
+ * places in *e, or NULL.  Needs schema_init.
  */
 struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e);
-void keyring_free(struct keyring *k); /* wipes it; NULL is nothing */
+void keyring_free(struct keyring *k); /* wipes it; NULL is allowed */
 bool keyring_has_secret(const struct keyring *k);
-bool keyring_weak(const struct keyring *k); /* the secret that OpenPAI ships */
-/* What speaks against owner or mode of one of its files, or NULL; static text.  *file lives as long
- * as the keyring. */
+bool keyring_weak(const struct keyring *k); /* OpenPAI's default secret */
+/* A warning about owner or mode of a file, static text, or NULL.  *file lives as long as the
+ * keyring. */
 const char *keyring_warning(const struct keyring *k, const char **file);
 
-/* A key made from the secret for another purpose: HKDF-SHA256(secret, label).  false if there is
- * no secret. */
+/* A key for another purpose: HKDF-SHA256(secret, label).  false without a secret. */
 bool keyring_derive(const struct keyring *k, const char *label, unsigned char out[static 32]);
 
-/* From which service account tokens come in, or NULL if none do. */
+/* Whose service account tokens are accepted; NULL: none. */
 struct service_accounts {
 	const char *issuer, *audience;
 };
 const struct service_accounts *keyring_service_accounts(const struct keyring *k);
-/* "system:serviceaccount:NAMESPACE:NAME" -> user, by the file's list only; NULL if not listed. */
+/* The user configured for "system:serviceaccount:NAMESPACE:NAME", or NULL. */
 const char *keyring_service_account_user(const struct keyring *k, struct span subject);
 
 enum token_kind {
-	TOKEN_OWN, /* by our secret; good if its signature is, and (mode stored) if it is stored */
-	TOKEN_ISSUER, /* by an issuer's key; good */
-	/* The API server must be asked: nothing of it has been checked, but that it says that it is
-	 * for us, of a listed account, and has not expired. */
+	TOKEN_OWN,    /* verified by our secret; in mode `stored` it must be stored, too */
+	TOKEN_ISSUER, /* verified by an issuer's key */
+	/* Must be verified by the API server.  Audience, account and expiry are plausible. */
 	TOKEN_REVIEW,
 };
 
-/* What a token says, after its signature, algorithm, times and audience have been checked. */
+/* The claims of a token whose signature, algorithm, times and audience have been checked. */
 struct token {
 	enum token_kind kind;
-	const char *user; /* fit for a user's name; NULL with TOKEN_REVIEW; in the arena */
-	bool application; /* does not expire, or comes from an issuer: not for managing tokens */
-	int64_t iat_s, exp_s; /* -1: not said */
-	/* What it is revoked by: the SHA-256 of the text; for those of issuers, of header and
-	 * payload as they are signed, for an ES256 signature can be changed without becoming wrong.
-	 */
-	char id[65];
+	const char *user;     /* passes user_name_ok; NULL with TOKEN_REVIEW; in the arena */
+	bool application;     /* does not expire, or is an issuer's: may not manage tokens */
+	int64_t iat_s, exp_s; /* -1: absent */
+	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers of header
+	 * and payload only, because ES256 signatures are malleable. */
+	char id[TOKEN_ID];
 };
 
 /*
- * now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError; what the client is told is one
- * and the same sentence for all reasons, and *why (static text, or in the arena) is for the log.
+ * Verify a token.  now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError, with the same
+ * message for all reasons; *why (static text, or in the arena) is for the log.
  */
 int token_read(const struct keyring *k, struct span text, int64_t now_s, struct arena *a,
                struct token *out, const char **why, struct err *e);
 
-/* A token as OpenPAI makes them: {username, application, jobSpecific, encodedFrameworkName, iat
- * [, exp]}, and a jti, so that each is another one.  lifetime_s 0: does not expire.  -1 and *e
- * (400): there is no secret.  Appends. */
+/* Make a token as OpenPAI does: {username, application, jobSpecific, encodedFrameworkName, iat
+ * [, exp]} and a random jti.  lifetime_s 0: no expiry.  -1 and *e (400): no secret.  Appends. */
 int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
                int64_t lifetime_s, struct str *out, struct err *e);
 
-/* Application, iat_s and exp_s of one of our own tokens that is stored, whoever signed it, so that
- * what has expired can be thrown away.  Nothing has been checked.  false: it is none. */
+/* Read application, iat_s and exp_s of a stored token, without verification, to find expired
+ * tokens.  false: not a token of ours. */
 bool token_times(struct span text, struct arena *a, struct token *out);
 
-/*
- * The inside of a token (JWS, compact), read strictly and before anything of it is believed.
- * libjwt takes duplicate members, numbers that are none, lists instead of objects, and headers
- * that say what must be understood: none of that comes past here.
- */
-struct claims {
-	struct arena *arena;
-	const char *text;         /* the whole token, NUL-terminated; in the arena */
-	struct span signed_part;  /* header and payload, as signed */
-	json_t *header, *payload; /* objects without duplicate members; claims_done frees them */
-	const char *alg, *kid, *issuer; /* borrowed; kid and issuer are NULL if not there */
-	int64_t iat_s, exp_s, nbf_s;    /* -1: not there */
-};
-#define CLAIMS_AUTO __attribute__((cleanup(claims_done))) struct claims
-
-/* NULL, or what is wrong (static text). */
-const char *claims_read(struct span token, struct arena *a, struct claims *out);
-void claims_done(struct claims *c);
-
-/* A member that is text, else NULL; borrowed. */
-const char *claims_text(const struct claims *c, const char *name);
+/* Decode unpadded base64url, strictly, into the arena.  0 or -1. */
+int base64url_decode(struct arena *a, struct span text, struct span *bytes);

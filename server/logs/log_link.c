@@ -9,7 +9,7 @@
 
 #include "base/chars.h"
 #include "base/enc.h"
-#include "server/auth/keyring.h"
+#include "server/auth/token.h"
 
 enum { MAC = 32, PATH_PARTS = 6, SAID = 6, TOKEN_MAX_BYTES = 2048 };
 

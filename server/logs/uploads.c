@@ -20,7 +20,7 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/auth/lookup.h"
+#include "server/auth/token_lookup.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/intake.h"
@@ -116,7 +116,7 @@ static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
 	return parse_i64(u->index_text, 0, INT32_MAX, &u->id.index) == 0;
 }
 
-static bool is_account(const struct server *s, const struct reviewed *who)
+static bool is_account(const struct server *s, const struct review_user *who)
 {
 	STR_AUTO wanted = STR_INIT(SUBJECT_MAX);
 	str_printf(&wanted, "system:serviceaccount:%s:%s", s->namespace_name,
@@ -124,7 +124,7 @@ static bool is_account(const struct server *s, const struct reviewed *who)
 	return span_is(str_view(&wanted), who->subject);
 }
 
-static void take_identity(struct upload *u, const struct reviewed *who)
+static void take_identity(struct upload *u, const struct review_user *who)
 {
 	struct request *r = u->r;
 	if (!is_account(r->loop->server, who))
@@ -135,13 +135,13 @@ static void take_identity(struct upload *u, const struct reviewed *who)
 		u->id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
 }
 
-static void token_reviewed(void *arg, enum finding f, const struct reviewed *who, const char *why)
+static void token_reviewed(void *arg, enum token_verdict f, const struct review_user *who, const char *why)
 {
 	struct upload *u = arg;
 	struct request *r = u->r;
-	if (f == FINDING_GOOD) {
+	if (f == TOKEN_VALID) {
 		take_identity(u, who);
-	} else if (f == FINDING_BAD) {
+	} else if (f == TOKEN_INVALID) {
 		r->why = "the API server does not vouch for the token";
 		answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
 	} else {
@@ -189,13 +189,13 @@ bool uploads_begin(struct request *r)
 		refuse_busy(r, "too many TokenReviews in this second");
 	if (r->answered)
 		return true;
-	struct question q = { .how = LOOKUP_REVIEW,
+	struct token_question q = { .how = LOOKUP_REVIEW,
 		              .token = span_of(r->token),
 		              .user = "",
 		              .audience = OUTPUT_AUDIENCE };
 	request_wait(r);
 	/* Nobody abandons it: when the store ends, it is called back, and r is still there. */
-	(void)lookup_start(r->loop, &q, token_reviewed, u);
+	(void)token_lookup_start(r->loop, &q, token_reviewed, u);
 	return false;
 }
 

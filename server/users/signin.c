@@ -4,9 +4,8 @@
 #include "base/enc.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/auth/password.h"
-#include "server/auth/stored.h"
 #include "server/auth/token.h"
+#include "server/auth/token_store.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
@@ -88,7 +87,7 @@ static void give_token(struct signin *s)
 	if (make_token(s, &e) < 0)
 		answer_error(r, &e);
 	else if (strcmp(r->loop->server->options->token_check, "stored") == 0)
-		stored_add(r, s->user, str_view(&s->token), NULL, token_stored);
+		token_store_add(r, s->user, str_view(&s->token), NULL, token_stored);
 	else
 		answer(s);
 }

@@ -1,7 +1,6 @@
 #include "server/users/user_change.h"
 
 #include "server/accounts/account.h"
-#include "server/accounts/account_objects.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/http/query.h"

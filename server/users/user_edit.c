@@ -1,20 +1,55 @@
-#include "server/users/user_edit.h"
-
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/accounts/account_objects.h"
-#include "server/auth/password.h"
-#include "server/auth/stored.h"
 #include "server/auth/token.h"
+#include "server/auth/token_store.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/worker.h"
-#include "server/users/people.h"
+#include "server/users/user_change.h"
+#include "server/users/users_internal.h"
+
+/*
+ * Changing users of an OpenPAI cluster (--users=openpai): create, change, remove, in the Secrets of
+ * --user-namespace.  Each change is a patch with the uid and resourceVersion that it was worked out
+ * from, and is worked out again if somebody was faster.
+ */
+/* What a group's Secret says of a group that a change is about. */
+struct edit_group {
+	struct span name;
+	bool current; /* the user is in it now */
+	bool found, admin;
+	bool grants; /* the virtual cluster of its own name */
+};
+
+enum edit_kind { EDIT_CREATE, EDIT_CHANGE, EDIT_REMOVE };
+
+/* Groups that OpenPAI has by default. */
+#define GROUP_DEFAULT "default"
+#define GROUP_ADMIN   "admingroup"
+
+/* Which groups a user is in after a change. */
+struct edit_groups {
+	const struct user_change *change;
+	enum edit_kind kind;
+	struct edit_group *v; /* to be looked at */
+	size_t n;
+	struct span *list; /* the new ones; NULL: as they are */
+	size_t n_list;
+};
+
+/* v and n: the groups that are to be looked at, when the user is in these; none if the change is
+ * not about groups.  In the arena. */
+static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a);
+/*
+ * The new list, when all of v is looked at; in the arena.  -1 and *e: 400 NoVirtualClusterError,
+ * 404 NoGroupError: no such group, 403 RemoveAdminError.
+ */
+static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e);
 
 enum {
 	EDIT_TRIES = 4, /* somebody else changed the Secret meanwhile */
@@ -88,7 +123,7 @@ static void edit_done(struct user_edit *u)
 	if (r->loop->has->accounts)
 		accounts_forget(r->loop->has->accounts);
 	if (stored && (u->groups.kind != EDIT_CHANGE || u->change.has & CHANGE_PASSWORD))
-		stored_remove_all(r, u->user, u->groups.kind == EDIT_CHANGE, edit_answer);
+		token_store_remove_all(r, u->user, u->groups.kind == EDIT_CHANGE, edit_answer);
 	else
 		edit_answer(r, &(struct err){ 0 });
 }
@@ -441,7 +476,7 @@ static void edit_by_body(struct request *r, enum edit_kind kind, struct span use
 	ERR_AUTO e = { 0 };
 	struct user_change c;
 	r->secret = true;
-	if (!people_ready(r))
+	if (!users_ready(r))
 		return;
 	if (user_change_read(r, rules, &c, &e) < 0) {
 		answer_error(r, &e);
@@ -482,7 +517,7 @@ void users_me_put(struct request *r)
 	ERR_AUTO e = { 0 };
 	struct user_change c;
 	r->secret = true;
-	if (!people_ready(r))
+	if (!users_ready(r))
 		return;
 	if (user_change_read(r, &RULES, &c, &e) < 0) {
 		answer_error(r, &e);
@@ -532,7 +567,7 @@ void user_member_put(struct request *r)
 
 void user_delete(struct request *r)
 {
-	if (!people_ready(r))
+	if (!users_ready(r))
 		return;
 	if (!user_name_ok(r->args[0]))
 		answer_refuse(r, 404, "NoUserError", "there is no such user");
@@ -576,7 +611,7 @@ static bool edit_promotes(const struct edit_groups *g)
 	return g->change->has & CHANGE_ADMIN && g->change->admin;
 }
 
-void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a)
+static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a)
 {
 	const struct user_change *c = g->change;
 	g->v = ARENA_NEW(a, struct edit_group, now->n_groups + c->n_names + 2);
@@ -668,7 +703,7 @@ static int edit_promote(struct edit_groups *g, struct err *e)
 	return 0;
 }
 
-int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e)
+static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e)
 {
 	const struct edit_group *ordinary = edit_group_find(g, SPAN(GROUP_DEFAULT));
 	if (!edit_changes(g))

@@ -10,7 +10,6 @@
 #include "base/enc.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account.h"
-#include "server/accounts/account_objects.h"
 #include "translate/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

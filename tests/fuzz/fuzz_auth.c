@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "server/auth/auth.h"
-#include "server/auth/lookup.h"
+#include "server/auth/token_lookup.h"
 #include "server/auth/token.h"
 
 enum { ANSWER_MAX = 1 << 16 };
@@ -37,14 +37,14 @@ static bool has(struct span text, const char *word)
 /* A text of JSON may be written with escapes; then it has a backslash. */
 static void answer(struct span text)
 {
-	struct reviewed who = { "", "", "" };
+	struct review_user who = { "", "", "" };
 	bool escaped = has(text, "\\");
 	/* base64 of "a.b.c" */
-	if (finding_stored(text, SPAN("a.b.c")) == FINDING_GOOD)
+	if (token_verdict_stored(text, SPAN("a.b.c")) == TOKEN_VALID)
 		assert(escaped || has(text, "\"YS5iLmM=\""));
-	if (finding_denied(text, "0123") == FINDING_BAD)
+	if (token_verdict_denied(text, "0123") == TOKEN_INVALID)
 		assert(escaped || has(text, "\"0123\""));
-	if (finding_review(text, "rest-lit", &who) == FINDING_GOOD)
+	if (token_verdict_review(text, "rest-lit", &who) == TOKEN_VALID)
 		assert(who.subject[0] && has(text, "true") &&
 		       (escaped || has(text, "\"rest-lit\"")));
 	else

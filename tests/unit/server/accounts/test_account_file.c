@@ -223,7 +223,7 @@ static void test_reload_keeps_the_old_on_any_error(void **state)
 	assert_int_equal(remove(path), 0);
 	assert_int_equal(reload(w), -1);
 	write_file(POLICY);
-	assert_int_equal(truncate(path, POLICY_MAX + 1), 0);
+	assert_int_equal(truncate(path, SHARED_FACTS_MAX + 1), 0);
 	assert_int_equal(reload(w), -1);
 	assert_int_equal(status(w, "alice"), 0);
 	world_free(w);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/auth/revoked.h"
+#include "server/auth/auth.h"
 
 struct heard {
 	size_t n, all;
@@ -26,42 +26,42 @@ static void forget(void *arg, const char *id)
 static void test_revoked_hear_each_once(void **state)
 {
 	(void)state;
-	struct revoked *r = revoked_new();
+	struct revocations *r = revocations_new();
 	struct heard a = { 0 };
 	struct heard b = { 0 };
 	uint64_t seen_a = 0;
 	uint64_t seen_b = 0;
-	revoked_hear(r, &seen_a, forget, &a);
+	revocations_poll(r, &seen_a, forget, &a);
 	assert_int_equal(a.n, 0);
-	revoked_tell(r, "one");
-	revoked_hear(r, &seen_a, forget, &a);
+	revocations_add(r, "one");
+	revocations_poll(r, &seen_a, forget, &a);
 	assert_string_equal(a.last, "one");
-	revoked_tell(r, "two");
-	revoked_hear(r, &seen_a, forget, &a);
-	revoked_hear(r, &seen_a, forget, &a);
-	revoked_hear(r, &seen_b, forget, &b);
+	revocations_add(r, "two");
+	revocations_poll(r, &seen_a, forget, &a);
+	revocations_poll(r, &seen_a, forget, &a);
+	revocations_poll(r, &seen_b, forget, &b);
 	assert_int_equal(a.n, 2);
 	assert_int_equal(b.n, 2);
 	assert_string_equal(b.last, "two");
-	revoked_free(r);
+	revocations_free(r);
 }
 
 static void test_revoked_hear_after_too_many(void **state)
 {
 	(void)state;
-	struct revoked *r = revoked_new();
+	struct revocations *r = revocations_new();
 	struct heard h = { 0 };
 	uint64_t seen = 0;
-	for (int i = 0; i <= REVOKED_KEPT; i++)
-		revoked_tell(r, "id");
-	revoked_hear(r, &seen, forget, &h);
+	for (int i = 0; i <= REVOCATIONS_KEPT; i++)
+		revocations_add(r, "id");
+	revocations_poll(r, &seen, forget, &h);
 	assert_int_equal(h.n, 1);
 	assert_int_equal(h.all, 1);
-	revoked_tell(r, "next");
-	revoked_hear(r, &seen, forget, &h);
+	revocations_add(r, "next");
+	revocations_poll(r, &seen, forget, &h);
 	assert_int_equal(h.n, 2);
 	assert_string_equal(h.last, "next");
-	revoked_free(r);
+	revocations_free(r);
 }
 
 int main(void)

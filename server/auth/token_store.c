@@ -1,4 +1,4 @@
-#include "server/auth/stored.h"
+#include "server/auth/token_store.h"
 
 #include <gnutls/gnutls.h>
 #include <jansson.h>
@@ -9,7 +9,6 @@
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/accounts/account_objects.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 
@@ -46,8 +45,8 @@ struct change {
 	unsigned tries;
 	int64_t deadline_ms;
 	struct str body;
-	stored_callback *done;
-	stored_list_callback *list; /* nothing is changed */
+	token_store_callback *done;
+	token_store_list_callback *list; /* nothing is changed */
 };
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -148,7 +147,7 @@ static struct entry *oldest(struct entry *v, size_t n)
 static int check_share(const struct change *c, const struct entry *v, size_t n, struct err *e)
 {
 	size_t like = 0;
-	size_t max = c->denied ? DENIED_PER_USER : STORED_APPLICATIONS;
+	size_t max = c->denied ? DENIED_PER_USER : APPLICATION_TOKENS_PER_USER;
 	for (size_t i = 0; i < n; i++)
 		like += !v[i].drop && (c->denied ? span_is(v[i].user, c->user) : v[i].application);
 	if (like < max)
@@ -164,7 +163,7 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 static int mark(const struct change *c, struct entry *v, size_t n, struct err *e)
 {
 	size_t kept = 0;
-	size_t max = c->denied ? DENIED_MAX : STORED_MAX;
+	size_t max = c->denied ? DENIED_MAX : TOKENS_PER_USER;
 	for (size_t i = 0; i < n; i++) {
 		v[i].drop = expired(&v[i], LATE_S) || c->all ||
 		            (c->logins && v[i].token && !v[i].application) ||
@@ -183,7 +182,7 @@ static int mark(const struct change *c, struct entry *v, size_t n, struct err *e
 		if (!first)
 			return err_set(e, INVALID_PARAMETERS,
 			               "you have %d application tokens: revoke some first",
-			               STORED_MAX);
+			               TOKENS_PER_USER);
 		first->drop = true;
 	}
 	return 0;
@@ -371,7 +370,7 @@ static struct change *change_of(struct request *r, const char *user)
 	return c;
 }
 
-void stored_list(struct request *r, const char *user, stored_list_callback *done)
+void token_store_list(struct request *r, const char *user, token_store_list_callback *done)
 {
 	struct change *c = change_of(r, user);
 	c->list = done;
@@ -389,8 +388,8 @@ static const char *new_key(struct arena *a, const char *name)
 	                    hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
 
-void stored_add(struct request *r, const char *user, struct span token, const char *name,
-                stored_callback *done)
+void token_store_add(struct request *r, const char *user, struct span token, const char *name,
+                     token_store_callback *done)
 {
 	struct token t;
 	struct change *c = change_of(r, user);
@@ -401,7 +400,8 @@ void stored_add(struct request *r, const char *user, struct span token, const ch
 	look(c);
 }
 
-void stored_remove(struct request *r, const char *user, struct span token, stored_callback *done)
+void token_store_remove(struct request *r, const char *user, struct span token,
+                        token_store_callback *done)
 {
 	struct change *c = change_of(r, user);
 	c->unwanted = token;
@@ -409,7 +409,8 @@ void stored_remove(struct request *r, const char *user, struct span token, store
 	look(c);
 }
 
-void stored_remove_all(struct request *r, const char *user, bool logins, stored_callback *done)
+void token_store_remove_all(struct request *r, const char *user, bool logins,
+                            token_store_callback *done)
 {
 	struct change *c = change_of(r, user);
 	c->logins = logins;
@@ -418,7 +419,8 @@ void stored_remove_all(struct request *r, const char *user, bool logins, stored_
 	look(c);
 }
 
-void stored_deny(struct request *r, const struct token *t, int64_t exp_s, stored_callback *done)
+void token_store_deny(struct request *r, const struct token *t, int64_t exp_s,
+                      token_store_callback *done)
 {
 	struct change *c = change_new(r);
 	const char *list = r->loop->server->options->deny_list;
@@ -433,4 +435,53 @@ void stored_deny(struct request *r, const struct token *t, int64_t exp_s, stored
 	    arena_printf(&r->arena, "%lld %s", exp_s < 0 ? 0LL : (long long)exp_s, t->user));
 	c->done = done;
 	look(c);
+}
+
+/* The longest leeway of an issuer: so much later a token of his is still good. */
+enum { LEEWAY_MAX_S = 300 };
+
+struct revocation {
+	char id[sizeof(((struct token *)NULL)->id)];
+	token_store_callback *done;
+};
+
+static void revoked(struct request *r, const struct err *e)
+{
+	const struct revocation *v = r->state;
+	/* Also if it is not known whether it happened: then the store is asked again. */
+	auth_forget(r->loop, v->id);
+	v->done(r, e);
+}
+
+static int may(const struct options *o, const struct token *t, struct err *e)
+{
+	if (t->kind == TOKEN_REVIEW)
+		return err_set(e, NOT_IMPLEMENTED,
+		               "tokens of service accounts are revoked in the cluster: delete the "
+		               "account, or the object that the token is bound to");
+	if (t->kind == TOKEN_OWN && strcmp(o->token_check, "stored") == 0)
+		return 0;
+	if (!o->deny_list[0])
+		return err_set(e, NOT_IMPLEMENTED,
+		               "tokens cannot be revoked here: this server has no --deny-list");
+	return 0;
+}
+
+void token_revoke(struct request *r, struct span text, const struct token *t,
+                  token_store_callback *done)
+{
+	ERR_AUTO e = { 0 };
+	const struct options *o = r->loop->server->options;
+	struct revocation *v = ARENA_NEW(&r->arena, struct revocation, 1);
+	memcpy(v->id, t->id, sizeof(v->id));
+	v->done = done;
+	if (may(o, t, &e) < 0) {
+		done(r, &e);
+		return;
+	}
+	r->state = v;
+	if (t->kind == TOKEN_OWN && strcmp(o->token_check, "stored") == 0)
+		token_store_remove(r, t->user, text, revoked);
+	else
+		token_store_deny(r, t, t->exp_s < 0 ? -1 : t->exp_s + LEEWAY_MAX_S, revoked);
 }

@@ -1,4 +1,4 @@
-#include "server/auth/lookup.h"
+#include "server/auth/token_lookup.h"
 
 #include <assert.h>
 #include <gnutls/gnutls.h>
@@ -10,14 +10,13 @@
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/accounts/account_objects.h"
 #include "server/http/loop.h"
 
 /* How long a client waits at most; shorter outages of the API server go unseen. */
 enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
 
-struct lookup {
-	lookup_callback *done; /* NULL: nobody waits any more */
+struct token_lookup {
+	token_lookup_callback *done; /* NULL: nobody waits any more */
 	void *arg;
 	enum lookup_how how;
 	struct str token, body, name, place;
@@ -26,7 +25,7 @@ struct lookup {
 	char *audience;
 };
 
-static void lookup_free(struct lookup *k)
+static void lookup_free(struct token_lookup *k)
 {
 	str_wipe(&k->token);
 	str_wipe(&k->body);
@@ -36,22 +35,22 @@ static void lookup_free(struct lookup *k)
 	free(k);
 }
 
-static enum finding judge(const struct lookup *k, const struct store_reply *reply,
-                          struct reviewed *who)
+static enum token_verdict judge(const struct token_lookup *k, const struct store_reply *reply,
+                                struct review_user *who)
 {
 	switch (k->how) {
 	case LOOKUP_STORED:
-		return finding_stored(reply->body, str_view(&k->token));
+		return token_verdict_stored(reply->body, str_view(&k->token));
 	case LOOKUP_DENIED:
-		return finding_denied(reply->body, k->id);
+		return token_verdict_denied(reply->body, k->id);
 	case LOOKUP_REVIEW:
-		return finding_review(reply->body, k->audience, who);
+		return token_verdict_review(reply->body, k->audience, who);
 	}
-	return FINDING_NONE;
+	return TOKEN_UNKNOWN;
 }
 
 /* Why it is no good, for the log. */
-static void explain(struct str *out, const struct lookup *k, enum finding f,
+static void explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
                     const struct store_reply *reply)
 {
 	static const char *const BAD[] = {
@@ -59,9 +58,9 @@ static void explain(struct str *out, const struct lookup *k, enum finding f,
 		[LOOKUP_DENIED] = "revoked: it is in the deny list",
 		[LOOKUP_REVIEW] = "the API server does not vouch for it",
 	};
-	if (f == FINDING_BAD) {
+	if (f == TOKEN_INVALID) {
 		str_puts(out, BAD[k->how]);
-	} else if (f == FINDING_NONE) {
+	} else if (f == TOKEN_UNKNOWN) {
 		if (k->how == LOOKUP_REVIEW)
 			str_puts(out, "TokenReview: ");
 		else
@@ -77,11 +76,11 @@ static void explain(struct str *out, const struct lookup *k, enum finding f,
  * not, nor a reason to tell a user that his token is bad. */
 static void answered(void *arg, const struct store_reply *reply)
 {
-	struct lookup *k = arg;
-	struct reviewed who = { "", "", "" };
+	struct token_lookup *k = arg;
+	struct review_user who = { "", "", "" };
 	STR_AUTO why = STR_INIT(WHY_MAX);
 	if (k->done) {
-		enum finding f = FINDING_NONE;
+		enum token_verdict f = TOKEN_UNKNOWN;
 		if (reply->outcome == STORE_OK)
 			f = judge(k, reply, &who);
 		explain(&why, k, f, reply);
@@ -90,7 +89,7 @@ static void answered(void *arg, const struct store_reply *reply)
 	lookup_free(k);
 }
 
-static void put_review(struct str *out, const struct question *q)
+static void put_review(struct str *out, const struct token_question *q)
 {
 	str_puts(out, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
 	              "\"spec\":{\"token\":");
@@ -108,7 +107,7 @@ static void put_object(struct str *place, struct str *name, const char *text)
 	str_puts(name, text[n] ? text + n + 1 : "");
 }
 
-static struct store_request request_of(struct lookup *k)
+static struct store_request request_of(struct token_lookup *k)
 {
 	bool review = k->how == LOOKUP_REVIEW;
 	return (struct store_request){
@@ -127,13 +126,13 @@ static struct store_request request_of(struct lookup *k)
 	};
 }
 
-struct lookup *lookup_start(struct loop *l, const struct question *q, lookup_callback *done,
-                            void *arg)
+struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
+                                        token_lookup_callback *done, void *arg)
 {
 	const struct options *o = l->server->options;
 	char secret[2 * PAI_NAME_MAX + 1];
-	struct lookup *k = xcalloc(1, sizeof(*k));
-	*k = (struct lookup){
+	struct token_lookup *k = xcalloc(1, sizeof(*k));
+	*k = (struct token_lookup){
 		.done = done,
 		.arg = arg,
 		.how = q->how,
@@ -168,7 +167,7 @@ struct lookup *lookup_start(struct loop *l, const struct question *q, lookup_cal
 	return k;
 }
 
-void lookup_abandon(struct lookup *k)
+void token_lookup_abandon(struct token_lookup *k)
 {
 	k->done = NULL;
 }
@@ -202,7 +201,8 @@ static void probed(void *arg, const struct store_reply *reply)
 	free(p);
 }
 
-bool lookup_probe(struct loop *l, int64_t deadline_ms, void (*done)(void *l, const char *problem))
+bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
+                        void (*done)(void *l, const char *problem))
 {
 	const struct options *o = l->server->options;
 	bool stored = strcmp(o->token_check, "stored") == 0;
@@ -253,30 +253,30 @@ static bool same(struct span a, struct span b)
 	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
 
-enum finding finding_stored(struct span secret, struct span token)
+enum token_verdict token_verdict_stored(struct span secret, struct span token)
 {
 	json_auto_t *object = reply_parse(secret);
 	json_t *data;
 	json_t *value;
 	const char *key;
 	if (secret_data(object, &data) < 0)
-		return FINDING_NONE;
+		return TOKEN_UNKNOWN;
 	/* Compared as they are stored: a text has but one base64. */
 	STR_AUTO wanted = STR_SECRET(token.n * 2 + 8);
 	str_base64(&wanted, token);
 	bool found = false;
 	json_object_foreach (data, key, value)
 		found |= same(text_of(value), str_view(&wanted));
-	return found ? FINDING_GOOD : FINDING_BAD;
+	return found ? TOKEN_VALID : TOKEN_INVALID;
 }
 
-enum finding finding_denied(struct span secret, const char *id)
+enum token_verdict token_verdict_denied(struct span secret, const char *id)
 {
 	json_auto_t *object = reply_parse(secret);
 	json_t *data;
 	if (secret_data(object, &data) < 0)
-		return FINDING_NONE;
-	return json_object_get(data, id) ? FINDING_BAD : FINDING_GOOD;
+		return TOKEN_UNKNOWN;
+	return json_object_get(data, id) ? TOKEN_INVALID : TOKEN_VALID;
 }
 
 static bool has_text(const json_t *list, const char *text)
@@ -301,23 +301,24 @@ static struct span extra_of(const json_t *user, const char *key)
 	return text_of(json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
 }
 
-enum finding finding_review(struct span review, const char *audience, struct reviewed *out)
+enum token_verdict token_verdict_review(struct span review, const char *audience,
+                                        struct review_user *out)
 {
 	json_auto_t *object = reply_parse(review);
 	const json_t *status = json_object_get(object, "status");
 	if (!is_kind(object, "TokenReview") || !json_is_object(status))
-		return FINDING_NONE;
+		return TOKEN_UNKNOWN;
 	const json_t *user = json_object_get(status, "user");
 	struct span name = text_of(json_object_get(user, "username"));
 	/* An API server that does not know audiences answers without them. */
 	if (!json_is_true(json_object_get(status, "authenticated")) ||
 	    !has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
 	    name.n > SUBJECT_MAX)
-		return FINDING_BAD;
+		return TOKEN_INVALID;
 	copy_text(out->subject, SUBJECT_MAX, name);
 	copy_text(out->pod_name, POD_NAME_MAX,
 	          extra_of(user, "authentication.kubernetes.io/pod-name"));
 	copy_text(out->pod_uid, POD_UID_MAX,
 	          extra_of(user, "authentication.kubernetes.io/pod-uid"));
-	return FINDING_GOOD;
+	return TOKEN_VALID;
 }

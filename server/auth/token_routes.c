@@ -3,7 +3,7 @@
 
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/auth/revoked.h"
+#include "server/auth/token_store.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
@@ -78,7 +78,7 @@ void tokens_get(struct request *r)
 	/* Where none are stored, one is known. */
 	struct span own = span_of(r->token);
 	if (is_stored(r))
-		stored_list(r, r->principal->name, listed);
+		token_store_list(r, r->principal->name, listed);
 	else
 		listed(r, &own, 1, &(struct err){ 0 });
 }
@@ -101,7 +101,7 @@ static bool fit_for_key(struct span name)
 		    c != '_' && c != '.')
 			return false;
 	}
-	return name.n > 0 && name.n <= STORED_NAME_MAX;
+	return name.n > 0 && name.n <= TOKEN_NAME_MAX;
 }
 
 static int read_wish(struct request *r, struct wish *w, struct err *e)
@@ -120,7 +120,7 @@ static int read_wish(struct request *r, struct wish *w, struct err *e)
 	if (name.p && !fit_for_key(name))
 		return err_set(e, INVALID_PARAMETERS,
 		               "name must have 1 to %d letters, digits, -, _ and .",
-		               STORED_NAME_MAX);
+		               TOKEN_NAME_MAX);
 	w->name = name.p;
 	return 0;
 }
@@ -153,7 +153,7 @@ void application_post(struct request *r)
 	            token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
 	                       w->lifetime_s, &w->token, &e) == 0;
 	if (good && is_stored(r))
-		stored_add(r, r->principal->name, str_view(&w->token), w->name, made);
+		token_store_add(r, r->principal->name, str_view(&w->token), w->name, made);
 	else
 		made(r, &e);
 }

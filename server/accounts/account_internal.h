@@ -21,7 +21,7 @@ struct account_source {
 	bool openpai;
 	atomic_uint generation; /* of the policy */
 	pthread_mutex_t lock;   /* of all below; never held for long */
-	struct policy *policy;
+	struct shared_facts *policy;
 	char seen[SEEN_MAX][64];
 	size_t n_seen;
 	struct {
@@ -35,7 +35,7 @@ struct password_asks;
 
 struct accounts {
 	struct account_source *source;
-	struct policy *policy; /* held */
+	struct shared_facts *policy; /* held */
 	unsigned generation;
 	struct ttl_cache *known;   /* by user: struct account */
 	struct searches *searches; /* --users=openpai, else NULL; so is the next */

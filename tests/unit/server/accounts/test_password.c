@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/auth/password.h"
+#include "server/accounts/account.h"
 
 /* Recorded from OpenPAI. */
 static const char ALICE[] = "032ea7e6abbb31516e819d7980116826acc8d16a1b5b32190cdfe6bf6c79c2cb"

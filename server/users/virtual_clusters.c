@@ -10,93 +10,7 @@
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
-#include "server/users/people.h"
-#include "server/users/roster.h"
-
-/* ---- groups ---------------------------------------------------------------------------------- */
-
-static void put_group_list(struct str *out, const char *key, const struct node *list)
-{
-	str_puts(out, key);
-	if (node_is(list, NODE_LIST))
-		node_json(out, list);
-	else
-		str_puts(out, "[]");
-}
-
-/* has: of the file, or NULL: nothing but its name is known. */
-static void put_group(struct str *out, struct span name, const struct node *has)
-{
-	const struct node *description = node_get(has, "description");
-	const struct node *admin = node_get(has, "admin");
-	str_puts(out, "{\"groupname\":");
-	str_json(out, name);
-	str_puts(out, ",\"description\":");
-	str_json(out, node_is(description, NODE_TEXT) ? node_span(description) : SPAN(""));
-	str_puts(out, ",\"externalName\":\"\",\"extension\":{\"acls\":{");
-	if (has) {
-		bool is_admin = node_is(admin, NODE_BOOL) && admin->boolean;
-		str_printf(out, "\"admin\":%s", is_admin ? "true" : "false");
-		put_group_list(out, ",\"virtualClusters\":", node_get(has, "virtualClusters"));
-		put_group_list(out, ",\"storageConfigs\":", node_get(has, "storages"));
-	}
-	str_puts(out, "}}}");
-}
-
-void groups_get(struct request *r)
-{
-	struct str *out = &r->reply.body;
-	if (!people_ready(r))
-		return;
-	if (r->principal->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
-		roster_groups(r);
-		return;
-	}
-	const struct facts_file *file = account_file(r->loop->has->accounts);
-	const struct span *names = r->principal->groups;
-	size_t n = r->principal->n_groups;
-	struct span *all = NULL;
-	if (r->principal->admin) {
-		n = facts_file_groups(file, &r->arena, &all);
-		names = all;
-	}
-	str_char(out, '[');
-	for (size_t i = 0; names && i < n; i++) {
-		str_puts(out, i ? "," : "");
-		put_group(out, names[i], facts_file_group(file, names[i]));
-	}
-	str_char(out, ']');
-	people_send(r);
-}
-
-/* ---- what is empty here ---------------------------------------------------------------------- */
-
-void alerts_get(struct request *r)
-{
-	str_puts(&r->reply.body, "[]");
-	people_send(r);
-}
-
-static void empty_list(struct request *r, const char *kind)
-{
-	if (!r->principal->admin) {
-		answer_refuse(r, FORBIDDEN, "nodes and pods are shown to administrators only");
-		return;
-	}
-	str_printf(&r->reply.body,
-	           "{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{},\"items\":[]}", kind);
-	people_send(r);
-}
-
-void nodes_get(struct request *r)
-{
-	empty_list(r, "NodeList");
-}
-
-void pods_get(struct request *r)
-{
-	empty_list(r, "PodList");
-}
+#include "server/users/users_internal.h"
 
 /* Virtual clusters, and what HiveD has in them: what clients ask before they submit. */
 
@@ -219,7 +133,7 @@ void clusters_get(struct request *r)
 	struct str *out = &r->reply.body;
 	struct span *names;
 	struct span value;
-	if (!people_ready(r))
+	if (!users_ready(r))
 		return;
 	size_t n = all_clusters(r, &names);
 	if (query_get(r, "nodes", &value))
@@ -234,17 +148,17 @@ void clusters_get(struct request *r)
 		put_cluster(r, names[i], &used[i]);
 	}
 	str_char(out, '}');
-	people_send(r);
+	users_send(r);
 }
 
 void cluster_get(struct request *r)
 {
 	struct resources used = { 0 };
-	if (!people_ready(r) || !is_cluster(r, r->args[0]))
+	if (!users_ready(r) || !is_cluster(r, r->args[0]))
 		return;
 	count_used(r, &r->args[0], 1, &used);
 	put_cluster(r, r->args[0], &used);
-	people_send(r);
+	users_send(r);
 }
 
 /* ---- SKU types ---- */
@@ -263,7 +177,7 @@ void skus_get(struct request *r)
 	size_t n = 0;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
 	(void)query_get(r, "vc", &vc); /* none: of all */
-	if (!people_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
+	if (!users_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
 		return;
 	if (view.hived)
 		n = hived_skus(view.hived, view.status, vc, &r->arena, &skus);
@@ -273,5 +187,5 @@ void skus_get(struct request *r)
 		put_sku(&r->reply.body, &skus[i]);
 	}
 	str_char(&r->reply.body, '}');
-	people_send(r);
+	users_send(r);
 }

@@ -6,14 +6,14 @@
 
 #include <cmocka.h>
 
-#include "server/auth/lookup.h"
+#include "server/auth/token_lookup.h"
 
 /* base64 of "a.b.c" */
 #define STORED_TOKEN "YS5iLmM="
 
-static enum finding stored(const char *secret)
+static enum token_verdict stored(const char *secret)
 {
-	return finding_stored(span_of(secret), SPAN("a.b.c"));
+	return token_verdict_stored(span_of(secret), SPAN("a.b.c"));
 }
 
 static void test_stored(void **state)
@@ -21,7 +21,7 @@ static void test_stored(void **state)
 	(void)state;
 	assert_int_equal(
 	    stored("{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\",\"y\":\"" STORED_TOKEN "\"}}"),
-	    FINDING_GOOD);
+	    TOKEN_VALID);
 	static const char *const BAD[] = {
 		"{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\"}}",
 		"{\"kind\":\"Secret\",\"data\":{}}",
@@ -36,7 +36,7 @@ static void test_stored(void **state)
 		"{\"kind\":\"Secret\",\"data\":{\"x\":\"YS5iLmQ=\",\"y\":\"YS5iLmNk\"}}",
 	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
-		assert_int_equal(stored(BAD[i]), FINDING_BAD);
+		assert_int_equal(stored(BAD[i]), TOKEN_INVALID);
 }
 
 static const char *const NO_SECRETS[] = {
@@ -59,8 +59,8 @@ static void test_no_secret(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(NO_SECRETS) / sizeof(NO_SECRETS[0]); i++) {
-		assert_int_equal(stored(NO_SECRETS[i]), FINDING_NONE);
-		assert_int_equal(finding_denied(span_of(NO_SECRETS[i]), "x"), FINDING_NONE);
+		assert_int_equal(stored(NO_SECRETS[i]), TOKEN_UNKNOWN);
+		assert_int_equal(token_verdict_denied(span_of(NO_SECRETS[i]), "x"), TOKEN_UNKNOWN);
 	}
 }
 
@@ -68,20 +68,20 @@ static void test_denied(void **state)
 {
 	(void)state;
 	struct span list = SPAN("{\"kind\":\"Secret\",\"data\":{\"x\":\"MA==\",\"y\":null}}");
-	assert_int_equal(finding_denied(list, "x"), FINDING_BAD);
-	assert_int_equal(finding_denied(list, "y"), FINDING_BAD);
-	assert_int_equal(finding_denied(list, "z"), FINDING_GOOD);
-	assert_int_equal(finding_denied(SPAN("{\"kind\":\"Secret\"}"), "x"), FINDING_GOOD);
+	assert_int_equal(token_verdict_denied(list, "x"), TOKEN_INVALID);
+	assert_int_equal(token_verdict_denied(list, "y"), TOKEN_INVALID);
+	assert_int_equal(token_verdict_denied(list, "z"), TOKEN_VALID);
+	assert_int_equal(token_verdict_denied(SPAN("{\"kind\":\"Secret\"}"), "x"), TOKEN_VALID);
 }
 
-static struct reviewed who;
+static struct review_user who;
 
-static enum finding review(const char *status)
+static enum token_verdict review(const char *status)
 {
 	STR_AUTO text = STR_INIT(4096);
 	str_printf(&text, "{\"kind\":\"TokenReview\",\"status\":%s}", status);
-	who = (struct reviewed){ "", "", "" };
-	return finding_review(str_view(&text), "rest-lit", &who);
+	who = (struct review_user){ "", "", "" };
+	return token_verdict_review(str_view(&text), "rest-lit", &who);
 }
 
 #define USER "\"user\":{\"username\":\"system:serviceaccount:ci:builder\"}"
@@ -91,7 +91,7 @@ static void test_review(void **state)
 	(void)state;
 	assert_int_equal(
 	    review("{\"authenticated\":true,\"audiences\":[\"x\",\"rest-lit\"]," USER "}"),
-	    FINDING_GOOD);
+	    TOKEN_VALID);
 	assert_string_equal(who.subject, "system:serviceaccount:ci:builder");
 }
 
@@ -117,15 +117,15 @@ static void test_review_refused(void **state)
 		"{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":{\"username\":7}}",
 	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
-		assert_int_equal(review(BAD[i]), FINDING_BAD);
+		assert_int_equal(review(BAD[i]), TOKEN_INVALID);
 		assert_string_equal(who.subject, "");
 	}
 	assert_int_equal(review("{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
 	                        "{\"username\":\"\"}}"),
-	                 FINDING_BAD);
-	assert_int_equal(review("null"), FINDING_NONE);
-	assert_int_equal(review("[]"), FINDING_NONE);
-	assert_int_equal(finding_review(SPAN("{}"), "rest-lit", &who), FINDING_NONE);
+	                 TOKEN_INVALID);
+	assert_int_equal(review("null"), TOKEN_UNKNOWN);
+	assert_int_equal(review("[]"), TOKEN_UNKNOWN);
+	assert_int_equal(token_verdict_review(SPAN("{}"), "rest-lit", &who), TOKEN_UNKNOWN);
 }
 
 #define POD                                                                                        \
@@ -151,7 +151,7 @@ static void test_review_pod(void **state)
 		           "{\"authenticated\":true,\"audiences\":[\"rest-lit\"],\"user\":"
 		           "{\"username\":\"a\",\"extra\":%s}}",
 		           CASES[i].extra);
-		assert_int_equal(review(str_c(&status)), FINDING_GOOD);
+		assert_int_equal(review(str_c(&status)), TOKEN_VALID);
 		assert_string_equal(who.pod_name, CASES[i].name);
 		assert_string_equal(who.pod_uid, CASES[i].uid);
 	}
@@ -167,7 +167,7 @@ static void test_review_long_name(void **state)
 		           "{\"username\":\"%0*d\"}}",
 		           n, 7);
 		assert_int_equal(review(str_c(&status)),
-		                 n == SUBJECT_MAX ? FINDING_GOOD : FINDING_BAD);
+		                 n == SUBJECT_MAX ? TOKEN_VALID : TOKEN_INVALID);
 	}
 }
 

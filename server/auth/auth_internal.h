@@ -1,0 +1,73 @@
+#pragma once
+/* Shared by the files of this folder: the contents of a keyring, and the token cache. */
+#include "base/tree.h"
+#include "server/accounts/account.h"
+#include "server/auth/token.h"
+
+enum { KEYS_PER_ISSUER = 64, KID_MAX = 128 };
+
+struct token_key {
+	const char *kid; /* NULL: the only key, without a name */
+	struct span pem; /* a public key */
+};
+
+/* One entry of the file of issuers; lives in the keyring's arena. */
+struct token_issuer {
+	const char *issuer;
+	const struct node *audiences; /* a list of texts, not empty */
+	bool es256;                   /* else RS256 */
+	struct token_key *keys;
+	size_t n_keys;
+	int64_t leeway_s;
+	const char *claim;                  /* identifies the user */
+	const char *azp;                    /* NULL: azp, if present, must be an audience */
+	const struct node *require, *users; /* maps from text to text; require may be NULL */
+};
+
+struct keyring {
+	struct str secret;
+	bool weak;
+	const char *warning, *warning_file; /* about the first unsafe file, or NULL */
+	struct token_issuer *issuers;
+	size_t n_issuers;
+	struct service_accounts review; /* issuer is NULL if service accounts are not accepted */
+	const struct node *review_users;
+	struct arena arena;
+};
+
+/* Fill in an issuer's keys from the text of a file, PEM (one key) or JWKS; keys for other
+ * algorithms are skipped.  -1 and *e (400): a private key, no usable key, RSA below 2048 bits. */
+int public_keys_read(struct span text, struct arena *a, struct token_issuer *i, struct err *e);
+
+/*
+ * The tokens that one loop has verified, by the SHA-256 of their text, so that no token is kept.
+ * Bounded: the oldest entry is evicted.  One thread.
+ */
+enum { TOKEN_CACHE_MAX = 4096, TOKEN_CACHE_KEY = 32 };
+
+struct cached_token {
+	unsigned char key[TOKEN_CACHE_KEY]; /* SHA-256 of the token's text */
+	int64_t until_ms;                   /* by clock_ms */
+	const char *refused;                /* why it is not valid, static text; else NULL */
+	char user[ACCOUNT_NAME];
+	char id[TOKEN_ID]; /* see token.h */
+	bool application;
+	bool reviewed;        /* of a service account, which is never an admin */
+	int64_t iat_s, exp_s; /* -1: absent */
+};
+
+struct token_cache;
+
+struct token_cache *token_cache_new(size_t max);
+void token_cache_free(struct token_cache *all); /* NULL is allowed */
+/* The entry that is valid now, by clock_ms and, for exp, by seconds since 1970; or NULL.  Borrowed
+ * until the next call. */
+const struct cached_token *token_cache_find(struct token_cache *all,
+                                            const unsigned char key[static TOKEN_CACHE_KEY],
+                                            int64_t now_ms, int64_t now_s);
+/* Copies the entry; replaces the one with the same key. */
+void token_cache_add(struct token_cache *all, const struct cached_token *b);
+/* Removes all tokens with this id. */
+void token_cache_forget(struct token_cache *all, const char *id);
+void token_cache_clear(struct token_cache *all);
+size_t token_cache_count(const struct token_cache *all);

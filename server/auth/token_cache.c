@@ -1,0 +1,142 @@
+#include "server/auth/auth_internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/auth/auth.h"
+#include "server/http/loop.h"
+#include "server/ttl_cache.h"
+
+struct token_cache {
+	struct ttl_cache *by_key;
+};
+
+static struct span name_of(const unsigned char *key)
+{
+	return (struct span){ (const char *)key, TOKEN_CACHE_KEY };
+}
+
+struct token_cache *token_cache_new(size_t max)
+{
+	struct token_cache *all = xcalloc(1, sizeof(*all));
+	all->by_key = ttl_cache_new(
+	    (struct ttl_cache_limits){ max, max * sizeof(struct cached_token) }, free);
+	return all;
+}
+
+const struct cached_token *token_cache_find(struct token_cache *all,
+                                            const unsigned char key[static TOKEN_CACHE_KEY],
+                                            int64_t now_ms, int64_t now_s)
+{
+	const struct cached_token *b = ttl_cache_get(all->by_key, name_of(key), now_ms, NULL);
+	return b && (b->exp_s < 0 || now_s < b->exp_s) ? b : NULL;
+}
+
+void token_cache_add(struct token_cache *all, const struct cached_token *b)
+{
+	struct cached_token *copy = xmalloc(sizeof(*copy));
+	*copy = *b;
+	ttl_cache_put(all->by_key, name_of(b->key), copy,
+	              (struct ttl_cache_terms){ b->until_ms, sizeof(*copy) });
+}
+
+static bool has_id(const void *value, const void *id)
+{
+	const struct cached_token *b = value;
+	return strcmp(b->id, id) == 0;
+}
+
+void token_cache_forget(struct token_cache *all, const char *id)
+{
+	ttl_cache_forget(all->by_key, has_id, id);
+}
+
+void token_cache_clear(struct token_cache *all)
+{
+	ttl_cache_clear(all->by_key);
+}
+
+size_t token_cache_count(const struct token_cache *all)
+{
+	return ttl_cache_count(all->by_key);
+}
+
+void token_cache_free(struct token_cache *all)
+{
+	if (!all)
+		return;
+	ttl_cache_free(all->by_key);
+	free(all);
+}
+
+struct revocations {
+	pthread_mutex_t lock; /* of ids */
+	atomic_ullong told; /* how many there were; the next goes to ids[told % REVOCATIONS_KEPT] */
+	char ids[REVOCATIONS_KEPT][TOKEN_CACHE_ID];
+};
+
+struct revocations *revocations_new(void)
+{
+	struct revocations *r = xcalloc(1, sizeof(*r));
+	(void)pthread_mutex_init(&r->lock, NULL); /* cannot fail without attributes */
+	return r;
+}
+
+void revocations_free(struct revocations *r)
+{
+	if (r)
+		(void)pthread_mutex_destroy(&r->lock); /* nobody holds it any more */
+	free(r);
+}
+
+void revocations_add(struct revocations *r, const char *id)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	char *at = r->ids[atomic_load(&r->told) % REVOCATIONS_KEPT];
+	size_t n = strnlen(id, TOKEN_CACHE_ID - 1);
+	memcpy(at, id, n);
+	at[n] = '\0';
+	(void)atomic_fetch_add(&r->told, 1);
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void revocations_poll(struct revocations *r, uint64_t *seen,
+                      void (*forget)(void *arg, const char *id), void *arg)
+{
+	if (atomic_load(&r->told) == *seen)
+		return;
+	(void)pthread_mutex_lock(&r->lock);
+	uint64_t told = atomic_load(&r->told);
+	if (told - *seen > REVOCATIONS_KEPT) {
+		forget(arg, NULL);
+		*seen = told;
+	}
+	for (; *seen < told; ++*seen)
+		forget(arg, r->ids[*seen % REVOCATIONS_KEPT]);
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+uint64_t revocations_count(struct revocations *r)
+{
+	return atomic_load(&r->told);
+}
+
+struct search {
+	const char *id;
+	bool found;
+};
+
+static void compare(void *arg, const char *id)
+{
+	struct search *s = arg;
+	s->found = s->found || !id || strcmp(id, s->id) == 0;
+}
+
+bool revocations_since(struct revocations *r, uint64_t count, const char *id)
+{
+	struct search s = { .id = id };
+	revocations_poll(r, &count, compare, &s);
+	return s.found;
+}

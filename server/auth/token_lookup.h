@@ -1,0 +1,61 @@
+#pragma once
+/* One look-up of one token at the API server. */
+#include "base/str.h"
+#include "server/auth/token.h"
+
+struct loop;
+struct token_lookup;
+
+/* What an object of the store says about a token.  Objects are untrusted: every member may be
+ * missing or of another type. */
+enum token_verdict {
+	TOKEN_VALID,
+	TOKEN_INVALID,
+	TOKEN_UNKNOWN, /* the object is malformed */
+};
+
+enum { SUBJECT_MAX = 400, POD_NAME_MAX = 253, POD_UID_MAX = 64 };
+
+/* The user of a TokenReview, and the pod that the token is bound to, "" if none. */
+struct review_user {
+	char subject[SUBJECT_MAX + 1];
+	char pod_name[POD_NAME_MAX + 1], pod_uid[POD_UID_MAX + 1];
+};
+
+/* Whether the Secret contains the token.  Constant time per entry.  Pure, as the next two. */
+enum token_verdict token_verdict_stored(struct span secret, struct span token);
+/* Whether the Secret has no such key.  `id` as in token.h. */
+enum token_verdict token_verdict_denied(struct span secret, const char *id);
+/* Whether a TokenReview's status has authenticated the token for this audience; then sets *out. */
+enum token_verdict token_verdict_review(struct span review, const char *audience,
+                                        struct review_user *out);
+
+enum lookup_how {
+	LOOKUP_STORED, /* is it among the user's tokens? */
+	LOOKUP_DENIED, /* is it missing from the deny list? */
+	LOOKUP_REVIEW, /* TokenReview: is it a service account's, for our audience? */
+};
+
+struct token_question {
+	enum lookup_how how;
+	struct span token;    /* STORED, REVIEW */
+	const char *user;     /* STORED, DENIED; else "" */
+	const char *id;       /* DENIED */
+	const char *audience; /* REVIEW */
+};
+
+/* who: of a valid REVIEW.  why: of a token that is not valid, for the log, without secrets.  Both
+ * are borrowed. */
+typedef void token_lookup_callback(void *arg, enum token_verdict v, const struct review_user *who,
+                                   const char *why);
+
+/* Start a look-up.  Copies the question.  Calls `done` once, later. */
+struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
+                                        token_lookup_callback *done, void *arg);
+/* `done` is not called any more. */
+void token_lookup_abandon(struct token_lookup *k);
+
+/* For /readyz: can tokens be looked up?  false: the configuration needs no look-ups.  Else calls
+ * `done` later, with NULL or a static problem text. */
+bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
+                        void (*done)(void *l, const char *problem));

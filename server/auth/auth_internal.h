@@ -35,10 +35,6 @@ struct keyring {
 	struct arena arena;
 };
 
-/* Fill in an issuer's keys from the text of a file, PEM (one key) or JWKS; keys for other
- * algorithms are skipped.  -1 and *e (400): a private key, no usable key, RSA below 2048 bits. */
-int public_keys_read(struct span text, struct arena *a, struct token_issuer *i, struct err *e);
-
 /*
  * The tokens that one loop has verified, by the SHA-256 of their text, so that no token is kept.
  * Bounded: the oldest entry is evicted.  One thread.

@@ -98,211 +98,6 @@ static int read_secret(struct keyring *k, const struct keyring_options *o, struc
 	return 0;
 }
 
-struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e)
-{
-	struct keyring *k = xcalloc(1, sizeof(*k));
-	k->secret = STR_SECRET(SECRET_MAX);
-	*file = NULL; /* what is wrong with a secret names its file, and has no place in it */
-	if (o->jwt_secret_file[0] && read_secret(k, o, e) < 0) {
-		keyring_free(k);
-		return NULL;
-	}
-	*file = o->issuers_file;
-	if (o->issuers_file[0] && issuers_read(k, o->issuers_file, e) < 0) {
-		keyring_free(k);
-		return NULL;
-	}
-	return k;
-}
-
-void keyring_free(struct keyring *k)
-{
-	if (!k)
-		return;
-	str_wipe(&k->secret);
-	arena_wipe(&k->arena);
-	free(k);
-}
-
-bool keyring_has_secret(const struct keyring *k)
-{
-	return k->secret.n > 0;
-}
-
-bool keyring_weak(const struct keyring *k)
-{
-	return k->weak;
-}
-
-const char *keyring_warning(const struct keyring *k, const char **file)
-{
-	*file = k->warning_file;
-	return k->warning;
-}
-
-bool keyring_derive(const struct keyring *k, const char *label, unsigned char out[static 32])
-{
-	unsigned char extracted[32];
-	const gnutls_datum_t secret = { (unsigned char *)k->secret.p, (unsigned)k->secret.n };
-	const gnutls_datum_t none = { NULL, 0 };
-	const gnutls_datum_t key = { extracted, sizeof(extracted) };
-	struct span info = span_of(label);
-	unsigned char text[64]; /* GnuTLS asks for memory that it might write to */
-	const gnutls_datum_t datum = { text, (unsigned)info.n };
-	if (!keyring_has_secret(k) || info.n > sizeof(text))
-		return false;
-	memcpy(text, info.p, info.n);
-	bool made = gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &secret, &none, extracted) == 0 &&
-	            gnutls_hkdf_expand(GNUTLS_MAC_SHA256, &key, &datum, out, 32) == 0;
-	wipe(extracted, sizeof(extracted));
-	return made;
-}
-
-const struct service_accounts *keyring_service_accounts(const struct keyring *k)
-{
-	return k->review.issuer ? &k->review : NULL;
-}
-
-const char *keyring_service_account_user(const struct keyring *k, struct span subject)
-{
-	static const struct span PREFIX = SPAN("system:serviceaccount:");
-	char name[512];
-	if (!k->review_users || !span_starts(subject, PREFIX.p) ||
-	    subject.n - PREFIX.n >= sizeof(name))
-		return NULL;
-	struct span rest = { subject.p + PREFIX.n, subject.n - PREFIX.n };
-	memcpy(name, rest.p, rest.n);
-	/* Neither part can hold a colon or a slash, and the keys of the map have one slash. */
-	char *colon = memchr(name, ':', rest.n);
-	if (!colon || memchr(name, '/', rest.n))
-		return NULL;
-	*colon = '/';
-	const struct member *m = node_member(k->review_users, (struct span){ name, rest.n });
-	return m ? m->value.text : NULL;
-}
-
-/* The file of issuers (--issuers; schema/issuers.schema.json) and the files of their keys. */
-
-enum { FILE_MAX = 1 << 20, KEYS_MAX = 64 * 1024, LEEWAY_S = 60 };
-
-/* Where an entry stands. */
-struct entry {
-	struct keyring *keyring;
-	const char *file; /* of the issuers */
-	const struct node *node;
-	struct path at;
-};
-
-static const char *text_of(const struct node *map, const char *key, const char *absent)
-{
-	const struct node *n = node_get(map, key);
-	return n ? n->text : absent;
-}
-
-static int fail(const struct entry *entry, const char *member, const char *why, struct err *e)
-{
-	struct path at = PATH_KEY(&entry->at, span_of(member));
-	struct place where = path_place(&entry->keyring->arena, &at, node_get(entry->node, member));
-	return err_at(e, 400, NULL, where, "%s", why);
-}
-
-/* "/etc/rest-lit/issuers.yaml" and "keys.json": "/etc/rest-lit/keys.json". */
-static char *beside(const char *file, const char *name)
-{
-	const char *slash = strrchr(file, '/');
-	if (name[0] == '/' || !slash)
-		return xstrdup(name);
-	return xasprintf("%.*s/%s", (int)(slash - file), file, name);
-}
-
-static int read_keys(const struct entry *entry, struct token_issuer *i, struct err *e)
-{
-	FREE_AUTO char *path = beside(entry->file, text_of(entry->node, "keys", ""));
-	ERR_AUTO why = { 0 };
-	STR_AUTO text = STR_INIT(KEYS_MAX);
-	if (keyring_read_file(entry->keyring, path, false, &text, &why) < 0)
-		return fail(entry, "keys", err_msg(&why), e);
-	if (public_keys_read(str_view(&text), &entry->keyring->arena, i, &why) == 0)
-		return 0;
-	(void)err_wrap(&why, "%s", path);
-	return fail(entry, "keys", err_msg(&why), e);
-}
-
-static bool listed(const struct keyring *k, const char *issuer)
-{
-	for (size_t i = 0; i < k->n_issuers; i++)
-		if (strcmp(k->issuers[i].issuer, issuer) == 0)
-			return true;
-	return false;
-}
-
-static int read_issuer(const struct entry *entry, struct err *e)
-{
-	struct keyring *k = entry->keyring;
-	const struct node *leeway = node_get(entry->node, "leeway");
-	struct token_issuer *i = &k->issuers[k->n_issuers];
-	*i = (struct token_issuer){
-		.issuer = text_of(entry->node, "issuer", ""),
-		.audiences = node_get(entry->node, "audiences"),
-		.es256 = strcmp(text_of(entry->node, "algorithm", ""), "ES256") == 0,
-		.leeway_s = leeway ? leeway->integer : LEEWAY_S,
-		.claim = text_of(entry->node, "claim", "sub"),
-		.azp = text_of(entry->node, "azp", NULL),
-		.require = node_get(entry->node, "require"),
-		.users = node_get(entry->node, "users"),
-	};
-	if (listed(k, i->issuer))
-		return fail(entry, "issuer", "this issuer is listed already", e);
-	if (read_keys(entry, i, e) < 0)
-		return -1;
-	k->n_issuers++;
-	return 0;
-}
-
-static int read_accounts(struct keyring *k, const struct node *root, const char *file,
-                         struct err *e)
-{
-	const struct node *n = node_get(root, "serviceAccounts");
-	const struct entry entry = { k, file, n, PATH_KEY(NULL, SPAN("serviceAccounts")) };
-	if (!n)
-		return 0;
-	k->review.issuer = text_of(n, "issuer", NULL);
-	k->review.audience = text_of(n, "audience", NULL);
-	k->review_users = node_get(n, "users");
-	if (listed(k, k->review.issuer))
-		return fail(&entry, "issuer", "this issuer is listed among `issuers` as well", e);
-	return 0;
-}
-
-static int take(struct keyring *k, const struct node *root, const char *file, struct err *e)
-{
-	const struct path list = PATH_KEY(NULL, SPAN("issuers"));
-	const struct node *issuers = node_get(root, "issuers");
-	size_t n = issuers ? issuers->n : 0;
-	k->issuers = ARENA_NEW(&k->arena, struct token_issuer, n);
-	for (size_t i = 0; i < n; i++) {
-		struct entry entry = { k, file, &issuers->item[i], PATH_INDEX(&list, i) };
-		if (read_issuer(&entry, e) < 0)
-			return -1;
-	}
-	return read_accounts(k, root, file, e);
-}
-
-static int issuers_read(struct keyring *k, const char *file, struct err *e)
-{
-	NOTES_AUTO warnings = { 0 };
-	STR_AUTO text = STR_INIT(FILE_MAX);
-	struct budget budget = BUDGET_DEFAULT;
-	struct doc *doc = ARENA_NEW(&k->arena, struct doc, 1);
-	if (keyring_read_file(k, file, false, &text, e) < 0)
-		return err_wrap(e, "--issuers");
-	if (doc_read(str_view(&text), &budget, &k->arena, doc, &warnings, e) < 0 ||
-	    schema_check(schema_get(SCHEMA_ISSUERS), &doc->root, "InvalidParametersError", NULL,
-	                 e) < 0)
-		return -1;
-	return take(k, &doc->root, file, e);
-}
-
 /* Public keys of issuers: one in PEM, or those of a JSON Web Key Set (RFC 7517). */
 
 enum { RSA_BITS_MIN = 2048 };
@@ -475,7 +270,10 @@ static int read_set(struct keys *k, struct span text, struct err *e)
 	return 0;
 }
 
-int public_keys_read(struct span text, struct arena *a, struct token_issuer *i, struct err *e)
+/* Fill in the keys of i from a file, PEM (one key) or JWKS; skips keys for other algorithms.  -1
+ * and *e (400): a private key, no usable key, RSA below 2048 bits. */
+static int public_keys_read(struct span text, struct arena *a, struct token_issuer *i,
+                            struct err *e)
 {
 	struct keys k = { i->es256, a, ARENA_NEW(a, struct token_key, KEYS_PER_ISSUER), 0 };
 	if (span_find(text, 0, "PRIVATE KEY-----") != SIZE_MAX)
@@ -486,4 +284,209 @@ int public_keys_read(struct span text, struct arena *a, struct token_issuer *i, 
 	i->keys = k.v;
 	i->n_keys = k.n;
 	return 0;
+}
+
+/* The file of issuers (--issuers; schema/issuers.schema.json) and the files of their keys. */
+
+enum { FILE_MAX = 1 << 20, KEYS_MAX = 64 * 1024, LEEWAY_S = 60 };
+
+/* Where an entry stands. */
+struct entry {
+	struct keyring *keyring;
+	const char *file; /* of the issuers */
+	const struct node *node;
+	struct path at;
+};
+
+static const char *text_of(const struct node *map, const char *key, const char *absent)
+{
+	const struct node *n = node_get(map, key);
+	return n ? n->text : absent;
+}
+
+static int fail(const struct entry *entry, const char *member, const char *why, struct err *e)
+{
+	struct path at = PATH_KEY(&entry->at, span_of(member));
+	struct place where = path_place(&entry->keyring->arena, &at, node_get(entry->node, member));
+	return err_at(e, 400, NULL, where, "%s", why);
+}
+
+/* "/etc/rest-lit/issuers.yaml" and "keys.json": "/etc/rest-lit/keys.json". */
+static char *beside(const char *file, const char *name)
+{
+	const char *slash = strrchr(file, '/');
+	if (name[0] == '/' || !slash)
+		return xstrdup(name);
+	return xasprintf("%.*s/%s", (int)(slash - file), file, name);
+}
+
+static int read_keys(const struct entry *entry, struct token_issuer *i, struct err *e)
+{
+	FREE_AUTO char *path = beside(entry->file, text_of(entry->node, "keys", ""));
+	ERR_AUTO why = { 0 };
+	STR_AUTO text = STR_INIT(KEYS_MAX);
+	if (keyring_read_file(entry->keyring, path, false, &text, &why) < 0)
+		return fail(entry, "keys", err_msg(&why), e);
+	if (public_keys_read(str_view(&text), &entry->keyring->arena, i, &why) == 0)
+		return 0;
+	(void)err_wrap(&why, "%s", path);
+	return fail(entry, "keys", err_msg(&why), e);
+}
+
+static bool listed(const struct keyring *k, const char *issuer)
+{
+	for (size_t i = 0; i < k->n_issuers; i++)
+		if (strcmp(k->issuers[i].issuer, issuer) == 0)
+			return true;
+	return false;
+}
+
+static int read_issuer(const struct entry *entry, struct err *e)
+{
+	struct keyring *k = entry->keyring;
+	const struct node *leeway = node_get(entry->node, "leeway");
+	struct token_issuer *i = &k->issuers[k->n_issuers];
+	*i = (struct token_issuer){
+		.issuer = text_of(entry->node, "issuer", ""),
+		.audiences = node_get(entry->node, "audiences"),
+		.es256 = strcmp(text_of(entry->node, "algorithm", ""), "ES256") == 0,
+		.leeway_s = leeway ? leeway->integer : LEEWAY_S,
+		.claim = text_of(entry->node, "claim", "sub"),
+		.azp = text_of(entry->node, "azp", NULL),
+		.require = node_get(entry->node, "require"),
+		.users = node_get(entry->node, "users"),
+	};
+	if (listed(k, i->issuer))
+		return fail(entry, "issuer", "this issuer is listed already", e);
+	if (read_keys(entry, i, e) < 0)
+		return -1;
+	k->n_issuers++;
+	return 0;
+}
+
+static int read_accounts(struct keyring *k, const struct node *root, const char *file,
+                         struct err *e)
+{
+	const struct node *n = node_get(root, "serviceAccounts");
+	const struct entry entry = { k, file, n, PATH_KEY(NULL, SPAN("serviceAccounts")) };
+	if (!n)
+		return 0;
+	k->review.issuer = text_of(n, "issuer", NULL);
+	k->review.audience = text_of(n, "audience", NULL);
+	k->review_users = node_get(n, "users");
+	if (listed(k, k->review.issuer))
+		return fail(&entry, "issuer", "this issuer is listed among `issuers` as well", e);
+	return 0;
+}
+
+static int take(struct keyring *k, const struct node *root, const char *file, struct err *e)
+{
+	const struct path list = PATH_KEY(NULL, SPAN("issuers"));
+	const struct node *issuers = node_get(root, "issuers");
+	size_t n = issuers ? issuers->n : 0;
+	k->issuers = ARENA_NEW(&k->arena, struct token_issuer, n);
+	for (size_t i = 0; i < n; i++) {
+		struct entry entry = { k, file, &issuers->item[i], PATH_INDEX(&list, i) };
+		if (read_issuer(&entry, e) < 0)
+			return -1;
+	}
+	return read_accounts(k, root, file, e);
+}
+
+static int issuers_read(struct keyring *k, const char *file, struct err *e)
+{
+	NOTES_AUTO warnings = { 0 };
+	STR_AUTO text = STR_INIT(FILE_MAX);
+	struct budget budget = BUDGET_DEFAULT;
+	struct doc *doc = ARENA_NEW(&k->arena, struct doc, 1);
+	if (keyring_read_file(k, file, false, &text, e) < 0)
+		return err_wrap(e, "--issuers");
+	if (doc_read(str_view(&text), &budget, &k->arena, doc, &warnings, e) < 0 ||
+	    schema_check(schema_get(SCHEMA_ISSUERS), &doc->root, "InvalidParametersError", NULL,
+	                 e) < 0)
+		return -1;
+	return take(k, &doc->root, file, e);
+}
+
+struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e)
+{
+	struct keyring *k = xcalloc(1, sizeof(*k));
+	k->secret = STR_SECRET(SECRET_MAX);
+	*file = NULL; /* what is wrong with a secret names its file, and has no place in it */
+	if (o->jwt_secret_file[0] && read_secret(k, o, e) < 0) {
+		keyring_free(k);
+		return NULL;
+	}
+	*file = o->issuers_file;
+	if (o->issuers_file[0] && issuers_read(k, o->issuers_file, e) < 0) {
+		keyring_free(k);
+		return NULL;
+	}
+	return k;
+}
+
+void keyring_free(struct keyring *k)
+{
+	if (!k)
+		return;
+	str_wipe(&k->secret);
+	arena_wipe(&k->arena);
+	free(k);
+}
+
+bool keyring_has_secret(const struct keyring *k)
+{
+	return k->secret.n > 0;
+}
+
+bool keyring_weak(const struct keyring *k)
+{
+	return k->weak;
+}
+
+const char *keyring_warning(const struct keyring *k, const char **file)
+{
+	*file = k->warning_file;
+	return k->warning;
+}
+
+bool keyring_derive(const struct keyring *k, const char *label, unsigned char out[static 32])
+{
+	unsigned char extracted[32];
+	const gnutls_datum_t secret = { (unsigned char *)k->secret.p, (unsigned)k->secret.n };
+	const gnutls_datum_t none = { NULL, 0 };
+	const gnutls_datum_t key = { extracted, sizeof(extracted) };
+	struct span info = span_of(label);
+	unsigned char text[64]; /* GnuTLS asks for memory that it might write to */
+	const gnutls_datum_t datum = { text, (unsigned)info.n };
+	if (!keyring_has_secret(k) || info.n > sizeof(text))
+		return false;
+	memcpy(text, info.p, info.n);
+	bool made = gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &secret, &none, extracted) == 0 &&
+	            gnutls_hkdf_expand(GNUTLS_MAC_SHA256, &key, &datum, out, 32) == 0;
+	wipe(extracted, sizeof(extracted));
+	return made;
+}
+
+const struct service_accounts *keyring_service_accounts(const struct keyring *k)
+{
+	return k->review.issuer ? &k->review : NULL;
+}
+
+const char *keyring_service_account_user(const struct keyring *k, struct span subject)
+{
+	static const struct span PREFIX = SPAN("system:serviceaccount:");
+	char name[512];
+	if (!k->review_users || !span_starts(subject, PREFIX.p) ||
+	    subject.n - PREFIX.n >= sizeof(name))
+		return NULL;
+	struct span rest = { subject.p + PREFIX.n, subject.n - PREFIX.n };
+	memcpy(name, rest.p, rest.n);
+	/* Neither part can hold a colon or a slash, and the keys of the map have one slash. */
+	char *colon = memchr(name, ':', rest.n);
+	if (!colon || memchr(name, '/', rest.n))
+		return NULL;
+	*colon = '/';
+	const struct member *m = node_member(k->review_users, (struct span){ name, rest.n });
+	return m ? m->value.text : NULL;
 }

@@ -74,7 +74,7 @@ void token_cache_free(struct token_cache *all)
 struct revocations {
 	pthread_mutex_t lock; /* of ids */
 	atomic_ullong told; /* how many there were; the next goes to ids[told % REVOCATIONS_KEPT] */
-	char ids[REVOCATIONS_KEPT][TOKEN_CACHE_ID];
+	char ids[REVOCATIONS_KEPT][TOKEN_ID];
 };
 
 struct revocations *revocations_new(void)
@@ -95,7 +95,7 @@ void revocations_add(struct revocations *r, const char *id)
 {
 	(void)pthread_mutex_lock(&r->lock);
 	char *at = r->ids[atomic_load(&r->told) % REVOCATIONS_KEPT];
-	size_t n = strnlen(id, TOKEN_CACHE_ID - 1);
+	size_t n = strnlen(id, TOKEN_ID - 1);
 	memcpy(at, id, n);
 	at[n] = '\0';
 	(void)atomic_fetch_add(&r->told, 1);

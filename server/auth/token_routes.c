@@ -3,6 +3,7 @@
 
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
+#include "server/auth/token.h"
 #include "server/auth/token_store.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"

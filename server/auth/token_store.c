@@ -9,6 +9,7 @@
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
+#include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 
@@ -400,8 +401,8 @@ void token_store_add(struct request *r, const char *user, struct span token, con
 	look(c);
 }
 
-void token_store_remove(struct request *r, const char *user, struct span token,
-                        token_store_callback *done)
+static void token_store_remove(struct request *r, const char *user, struct span token,
+                               token_store_callback *done)
 {
 	struct change *c = change_of(r, user);
 	c->unwanted = token;
@@ -419,8 +420,8 @@ void token_store_remove_all(struct request *r, const char *user, bool logins,
 	look(c);
 }
 
-void token_store_deny(struct request *r, const struct token *t, int64_t exp_s,
-                      token_store_callback *done)
+static void token_store_deny(struct request *r, const struct token *t, int64_t exp_s,
+                             token_store_callback *done)
 {
 	struct change *c = change_new(r);
 	const char *list = r->loop->server->options->deny_list;

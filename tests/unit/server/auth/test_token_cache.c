@@ -24,7 +24,8 @@ static void add(struct token_cache *all, unsigned n, int64_t until_ms)
 	token_cache_add(all, &b);
 }
 
-static const struct cached_token *find(struct token_cache *all, unsigned n, int64_t now_ms, int64_t now_s)
+static const struct cached_token *find(struct token_cache *all, unsigned n, int64_t now_ms,
+                                       int64_t now_s)
 {
 	struct cached_token b = make(n, 0);
 	return token_cache_find(all, b.key, now_ms, now_s);

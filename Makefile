@@ -167,7 +167,7 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
 # Where the time of a large job goes.
-$(patsubst %,$(STATIC)/base/%.o,json/json crypto/md5 build str): STATIC_OURS += -O2
+$(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl-fast bearssl)
 # -static-pie of musl-gcc links a program that asks for an interpreter; hence the start files by name.

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 void hex_encode(char *out, const void *bytes, size_t n)
 {
@@ -222,6 +222,56 @@ size_t utf8_check(struct span text)
 		i += n;
 	}
 	return text.n;
+}
+
+static bool utf8_continues(unsigned char c)
+{
+	return (c & 0xC0) == 0x80;
+}
+
+uint32_t utf8_decode(const unsigned char *p, size_t n, unsigned *width)
+{
+	*width = 1;
+	if (p[0] < 0x80)
+		return p[0];
+	if (p[0] >= 0xC2 && p[0] < 0xE0 && n >= 2 && utf8_continues(p[1])) {
+		*width = 2;
+		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+	}
+	if (p[0] >= 0xE0 && p[0] < 0xF0 && n >= 3 && utf8_continues(p[1]) && utf8_continues(p[2])) {
+		uint32_t r = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+		if (r < 0x800 || (r >= 0xD800 && r < 0xE000))
+			return UTF8_INVALID;
+		*width = 3;
+		return r;
+	}
+	if (p[0] >= 0xF0 && p[0] < 0xF5 && n >= 4 && utf8_continues(p[1]) && utf8_continues(p[2]) &&
+	    utf8_continues(p[3])) {
+		uint32_t r = (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 |
+		             (p[3] & 0x3Fu);
+		if (r < 0x10000 || r > 0x10FFFF)
+			return UTF8_INVALID;
+		*width = 4;
+		return r;
+	}
+	return UTF8_INVALID;
+}
+
+/* A valid character never begins inside of another, so that looking from behind finds the same. */
+uint32_t utf8_decode_last(const unsigned char *p, size_t n, unsigned *width)
+{
+	for (unsigned w = 2; w <= 4 && w <= n; w++) {
+		if (utf8_continues(p[n - w]))
+			continue;
+		unsigned got;
+		uint32_t r = utf8_decode(p + n - w, w, &got);
+		if (got != w)
+			break;
+		*width = w;
+		return r;
+	}
+	*width = 1;
+	return p[n - 1] < 0x80 ? p[n - 1] : UTF8_INVALID;
 }
 
 /* Up to three bytes of what utf8_plain refuses. */

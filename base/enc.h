@@ -46,3 +46,10 @@ size_t utf8_check(struct span text);
 /* No control characters, Unicode line breaks, or marks that change the direction of text.  The
  * text is UTF-8. */
 bool utf8_plain(struct span text);
+
+/* The character at the start of n > 0 bytes, and how many of them it takes; U+FFFD and 1 byte where
+ * there is no valid one. */
+enum { UTF8_INVALID = 0xFFFD };
+uint32_t utf8_decode(const unsigned char *p, size_t n, unsigned *width);
+/* The same for the character at their end. */
+uint32_t utf8_decode_last(const unsigned char *p, size_t n, unsigned *width);

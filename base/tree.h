@@ -113,6 +113,14 @@ struct doc {
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
 
+/*
+ * Read strict JSON (RFC 8259), except that comments between tokens are accepted and reported as a
+ * warning.  The text must be UTF-8.  -1 and *e as doc_read; *syntax is set if the text is not JSON
+ * at all, and left false for JSON that is refused: duplicate keys, NUL, lone surrogates, budgets.
+ */
+int json_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
+              struct notes *warnings, bool *syntax, struct err *e);
+
 /* The member of that key, or NULL if `map` is no map or has no such member. */
 const struct member *node_member(const struct node *map, struct span key);
 /* Its value. */

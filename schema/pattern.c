@@ -1,9 +1,9 @@
 /* Regular expressions of schemas; see pattern.h. */
-#include "schema/pattern.h"
+#include "schema/schema_internal.h"
 
 #include <regex.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 enum { WORDS_MAX = 500, SOURCE_MAX = 1000 };
 

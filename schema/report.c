@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "schema/walk.h"
+#include "schema/schema_internal.h"
 
 enum { SECRET_PART_MIN = 4 }; /* texts of secrets this long are looked for inside others */
 

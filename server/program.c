@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/crypto/sha256.h"
 #include "base/enc.h"
+#include "base/hash.h"
 #include "server/file.h"
 
 /* Kubernetes: the data of a ConfigMap, before base64. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 
 struct entry {
 	struct entry *next;          /* in its chain */

@@ -1,9 +1,9 @@
 /* Names and references; see names.h. */
 #include "translate/names.h"
 
-#include "base/chars.h"
 #include "base/enc.h"
 #include "base/image/image.h"
+#include "base/str.h"
 #include "translate/translate.h"
 
 enum { USER_NAME_MAX = 63 };

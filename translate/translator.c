@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "schema/suggest.h"
+#include "base/err.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 

@@ -1,7 +1,7 @@
 /* Names of images; see image.h. */
 #include "base/image/image.h"
 
-#include "base/chars.h"
+#include "base/str.h"
 
 enum { TAG_MAX = 128, SHA256_DIGITS = 64, ADDRESS_MAX = 47 /* an IPv6 address in brackets */ };
 

@@ -2,15 +2,14 @@
  * JSON with positions, into the same tree as YAML.  One pass over the text, no
  * recursion: containers that are open stand in the builder.
  */
-#include "base/json/json.h"
+#include "base/tree.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/build.h"
-#include "base/chars.h"
+#include "base/doc.h"
 #include "base/enc.h"
-#include "base/yaml/yaml_scalar.h"
+#include "base/str.h"
 
 struct json {
 	struct build b;

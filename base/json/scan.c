@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <endian.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 
 /* What matters to whoever skips a value. */
 enum mark { PLAIN, OPEN, CLOSE, QUOTE };

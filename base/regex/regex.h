@@ -8,10 +8,10 @@
  *
  * Taken: . [] | () (?:) (?P<n>) (?<n>) * + ? {n} {n,} {n,m} and their lazy forms, ^ $ \A \z \b \B,
  * \d \s \w [[:alpha:]] and their negations, \a \f \n \r \t \v \123 \x7F \x{10FFFF} \Q..\E, and the
- * flags i m s U in front, inside or of a group.  Case is folded in all of Unicode.  Not taken:
- * \pN and the other classes of Unicode, \C.  What is too large is refused as well: texts above
- * REGEX_PATTERN_MAX bytes, counts above 1000 (also of nested ones multiplied), programs above
- * REGEX_PROGRAM_MAX instructions, groups nested above REGEX_DEPTH_MAX.
+ * flags i m s U in front, inside or of a group.  The flag i folds ASCII letters; other characters
+ * under it are refused.  Not taken: \pN and the other classes of Unicode, \C.  What is too large is
+ * refused as well: texts above REGEX_PATTERN_MAX bytes, counts above 1000 (also of nested ones
+ * multiplied), programs above REGEX_PROGRAM_MAX instructions, groups nested above REGEX_DEPTH_MAX.
  *
  * How: a pattern is compiled to a nondeterministic program, of which deterministic states are made
  * as the text needs them, in a cache of bounded size.  One pass forwards finds where the match

@@ -1,7 +1,12 @@
 /* Pattern to tree, by Go's rules (regexp/syntax with the flags of Perl). */
-#include "base/chars.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
 #include "base/enc.h"
-#include "base/regex/regex_inner.h"
+#include "base/regex/regex_internal.h"
+#include "base/str.h"
 
 enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
 
@@ -81,13 +86,33 @@ static void append(struct re *list, struct re *item)
 		list->copies = item->copies;
 }
 
-static struct re *set_of(struct parser *p, uint32_t lo, uint32_t hi)
+/* Add lo..hi, which is written at byte `at` of the pattern, in both cases under the flag i. */
+static bool parser_add(struct parser *p, struct runes *set, size_t at, struct range r)
+{
+	/* Case folding of other letters needs tables of Unicode; a set of all of them needs none.
+	 */
+	bool plain = r.hi < 0x80 || (r.lo <= 0x80 && r.hi == RUNE_MAX);
+	if (!(p->flags & FOLD)) {
+		runes_add(set, p->a, r.lo, r.hi);
+		return true;
+	}
+	if (!plain) {
+		err_set(p->e, REGEX_ERROR,
+		        "found the character U+%04X under (?i), which allows ASCII only "
+		        "(write (?-i:...) around others), at byte %zu",
+		        r.lo < 0x80 ? r.hi : r.lo, at + 1);
+		return false;
+	}
+	runes_add_folded(set, p->a, r.lo, r.hi);
+	return true;
+}
+
+/* The character that is written at byte `at`. */
+static struct re *one_rune(struct parser *p, size_t at, uint32_t rune)
 {
 	struct re *re = tree(p, RE_SET);
-	if (p->flags & FOLD)
-		runes_add_folded(&re->set, p->a, lo, hi);
-	else
-		runes_add(&re->set, p->a, lo, hi);
+	if (!parser_add(p, &re->set, at, (struct range){ rune, rune }))
+		return NULL;
 	runes_clean(&re->set);
 	return re;
 }
@@ -116,8 +141,11 @@ static struct re *quoted(struct parser *p)
 {
 	struct re *list = tree(p, RE_CONCAT);
 	while (more(p) && !take(p, "\\E")) {
-		uint32_t r = parser_rune(p);
-		append(list, set_of(p, r, r));
+		size_t at = p->at;
+		struct re *re = one_rune(p, at, parser_rune(p));
+		if (!re)
+			return NULL;
+		append(list, re);
 	}
 	return list;
 }
@@ -148,7 +176,7 @@ static struct re *parse_escape(struct parser *p)
 	uint32_t r;
 	if (!more(p) || !escape_rune(p, &r))
 		return escape_fail(p, at);
-	return set_of(p, r, r);
+	return one_rune(p, at, r);
 }
 
 static struct re *parse_class(struct parser *p)
@@ -157,8 +185,7 @@ static struct re *parse_class(struct parser *p)
 	return class_parse(p, &re->set) ? re : NULL;
 }
 
-/* ---- groups -----------------------------------------------------------------------------------
- */
+/* ---- groups ---- */
 
 static bool add_flag(unsigned *flags, char c, bool off)
 {
@@ -238,8 +265,7 @@ static struct re *parse_group(struct parser *p)
 	return re;
 }
 
-/* ---- repetition ---------------------------------------------------------------------------------
- */
+/* ---- repetition ---- */
 
 /* A count: 0 if there is none, or it has leading zeros; what is too large becomes COUNT_MAX + 1. */
 static bool take_count(struct parser *p, int *out)
@@ -316,8 +342,7 @@ static struct re *repeat(struct parser *p, const struct count *count, size_t at,
 	return re;
 }
 
-/* ---- sequences
- * ------------------------------------------------------------------------------------- */
+/* ---- sequences ---- */
 
 static struct re *parse_atom(struct parser *p)
 {
@@ -338,8 +363,8 @@ static struct re *parse_atom(struct parser *p)
 		p->at++;
 		return assertion(p, p->flags & MANY_LINES ? END_LINE : END_TEXT);
 	default: {
-		uint32_t r = parser_rune(p);
-		return set_of(p, r, r);
+		size_t at = p->at;
+		return one_rune(p, at, parser_rune(p));
 	}
 	}
 }
@@ -432,12 +457,12 @@ static uint32_t parser_rune(struct parser *p)
 {
 	unsigned width;
 	uint32_t r =
-	    rune_decode((const unsigned char *)p->text.p + p->at, p->text.n - p->at, &width);
+	    utf8_decode((const unsigned char *)p->text.p + p->at, p->text.n - p->at, &width);
 	p->at += width;
 	return r;
 }
 
-/* ---- escapes ------------------------------------------------------------------------------ */
+/* ---- escapes ---- */
 
 /* Behind \x: two digits, or any number of them in braces. */
 static bool hex_escape(struct parser *p, uint32_t *out)
@@ -510,7 +535,7 @@ static bool escape_class(struct parser *p, struct runes *set)
 	return true;
 }
 
-/* ---- classes -------------------------------------------------------------------------------- */
+/* ---- classes ---- */
 
 /* One end of a range. */
 static bool class_rune(struct parser *p, size_t open, uint32_t *out)
@@ -562,11 +587,7 @@ static bool class_range(struct parser *p, size_t open, struct runes *set)
 	}
 	if (hi < lo)
 		return parser_fail(p, at, "range of characters from high to low");
-	if (p->flags & FOLD)
-		runes_add_folded(set, p->a, lo, hi);
-	else
-		runes_add(set, p->a, lo, hi);
-	return true;
+	return parser_add(p, set, at, (struct range){ lo, hi });
 }
 
 static bool class_parse(struct parser *p, struct runes *set)
@@ -584,5 +605,166 @@ static bool class_parse(struct parser *p, struct runes *set)
 	runes_clean(set);
 	if (negated)
 		runes_negate(set, p->a);
+	return true;
+}
+
+/* Sets of characters, and characters in bytes. */
+
+enum { SHORT = 16 };
+
+void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
+{
+	if (s->n == s->cap) {
+		uint32_t cap = s->cap ? 2 * s->cap : 2;
+		struct range *v = ARENA_NEW(a, struct range, cap);
+		if (s->n)
+			memcpy(v, s->v, s->n * sizeof(*v));
+		s->v = v;
+		s->cap = cap;
+	}
+	s->v[s->n++] = (struct range){ lo, hi };
+}
+
+/* The part of lo..hi that lies in from..to (ASCII letters of one case), in the other case. */
+static void runes_add_other_case(struct runes *s, struct arena *a, struct range r,
+                                 struct range letters)
+{
+	uint32_t lo = r.lo > letters.lo ? r.lo : letters.lo;
+	uint32_t hi = r.hi < letters.hi ? r.hi : letters.hi;
+	if (lo <= hi)
+		runes_add(s, a, lo ^ 0x20, hi ^ 0x20);
+}
+
+void runes_add_folded(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
+{
+	struct range r = { lo, hi };
+	runes_add(s, a, lo, hi);
+	runes_add_other_case(s, a, r, (struct range){ 'A', 'Z' });
+	runes_add_other_case(s, a, r, (struct range){ 'a', 'z' });
+}
+
+static int by_start(const void *a, const void *b)
+{
+	uint32_t x = ((const struct range *)a)->lo;
+	uint32_t y = ((const struct range *)b)->lo;
+	return (x > y) - (x < y);
+}
+
+/* Most sets are a letter in its cases, for which calling somebody would take longer. */
+static void sort_ranges(struct range *v, size_t n)
+{
+	if (n > SHORT) {
+		qsort(v, n, sizeof(*v), by_start);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		struct range r = v[i];
+		size_t k = i;
+		for (; k > 0 && v[k - 1].lo > r.lo; k--)
+			v[k] = v[k - 1];
+		v[k] = r;
+	}
+}
+
+void runes_clean(struct runes *s)
+{
+	if (s->n < 2)
+		return;
+	sort_ranges(s->v, s->n);
+	uint32_t n = 1;
+	for (size_t i = 1; i < s->n; i++) {
+		struct range *last = &s->v[n - 1];
+		if (s->v[i].lo > last->hi + 1)
+			s->v[n++] = s->v[i];
+		else if (s->v[i].hi > last->hi)
+			last->hi = s->v[i].hi;
+	}
+	s->n = n;
+}
+
+void runes_negate(struct runes *s, struct arena *a)
+{
+	struct runes out = { 0 };
+	uint32_t from = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->v[i].lo > from)
+			runes_add(&out, a, from, s->v[i].lo - 1);
+		from = s->v[i].hi + 1;
+	}
+	if (from <= RUNE_MAX)
+		runes_add(&out, a, from, RUNE_MAX);
+	*s = out;
+}
+
+bool runes_has(const struct runes *s, uint32_t rune)
+{
+	size_t lo = 0;
+	size_t hi = s->n;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		if (rune > s->v[mid].hi)
+			lo = mid + 1;
+		else if (rune < s->v[mid].lo)
+			hi = mid;
+		else
+			return true;
+	}
+	return false;
+}
+
+bool runes_equal(const struct runes *a, const struct runes *b)
+{
+	if (a->n != b->n || (a->n > 0 && a->v[0].lo != b->v[0].lo))
+		return false;
+	return a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0;
+}
+
+size_t runes_count(const struct runes *s, size_t most)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n && n < most; i++)
+		n += s->v[i].hi - s->v[i].lo + 1;
+	return n < most ? n : most;
+}
+
+/* Pairs of first and last character. */
+static const struct class
+{
+	const char *name, *pairs;
+} CLASSES[] = {
+	{ "d", "09" },           { "s", "\t\n\f\r  " },
+	{ "w", "09AZ__az" },     { "alnum", "09AZaz" },
+	{ "alpha", "AZaz" },     { "ascii", "" /* from NUL on */ },
+	{ "blank", "\t\t  " },   { "cntrl", "\x7f\x7f" /* and from NUL on */ },
+	{ "digit", "09" },       { "graph", "!~" },
+	{ "lower", "az" },       { "print", " ~" },
+	{ "punct", "!/:@[`{~" }, { "space", "\t\r  " },
+	{ "upper", "AZ" },       { "word", "09AZ__az" },
+	{ "xdigit", "09AFaf" },
+};
+
+bool runes_add_class(struct runes *s, struct arena *a, struct span name, bool negated, bool fold)
+{
+	const struct class *c = NULL;
+	for (size_t i = 0; i < sizeof(CLASSES) / sizeof(*CLASSES) && !c; i++) {
+		if (span_is(name, CLASSES[i].name))
+			c = &CLASSES[i];
+	}
+	if (!c)
+		return false;
+	void (*add)(struct runes *, struct arena *, uint32_t, uint32_t) =
+	    fold ? runes_add_folded : runes_add;
+	struct runes own = { 0 };
+	for (const char *p = c->pairs; *p; p += 2)
+		add(&own, a, (unsigned char)p[0], (unsigned char)p[1]);
+	if (strcmp(c->name, "ascii") == 0)
+		add(&own, a, 0, 0x7F);
+	if (strcmp(c->name, "cntrl") == 0)
+		add(&own, a, 0, 0x1F);
+	runes_clean(&own);
+	if (negated)
+		runes_negate(&own, a);
+	for (size_t i = 0; i < own.n; i++)
+		runes_add(s, a, own.v[i].lo, own.v[i].hi);
 	return true;
 }

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "base/regex/regex_inner.h"
+#include "base/regex/regex_internal.h"
 
 enum {
 	SETS_MAX = 4096,
@@ -229,8 +229,7 @@ static void emit_search(struct builder *b, struct program *p)
 	p->start = start;
 }
 
-/* ---- classes of characters ----------------------------------------------------------------------
- */
+/* ---- classes of characters ---- */
 
 /* Shell's way: short, and fast enough for the few numbers that there are, and for many. */
 static void sort_numbers(uint32_t *v, size_t n)

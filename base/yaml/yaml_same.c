@@ -7,8 +7,7 @@
 
 #include <assert.h>
 
-#include "base/yaml/yaml_input.h"
-#include "base/yaml/yaml_scalar.h"
+#include "base/yaml/yaml_internal.h"
 
 enum { DEPTH_MAX = 64 };
 

@@ -2,15 +2,14 @@
  * Scalars of YAML: their tags (those of js-yaml's safe schema that jobs can mean
  * something by) and their types.
  */
-#include "base/yaml/yaml_scalar.h"
+#include "base/yaml/yaml_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 #include "base/yaml/yaml.h"
-#include "base/yaml/yaml_reader.h"
 
 #define CORE "tag:yaml.org,2002:"
 
@@ -201,7 +200,7 @@ int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
 
 static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
 
-void node_set_number(struct node *n, double v)
+static void node_set_number(struct node *n, double v)
 {
 	if (v >= -EXACT_MAX && v <= EXACT_MAX && v == (double)(int64_t)v) {
 		n->type = NODE_INT;
@@ -492,9 +491,9 @@ static void set_text(struct node *n, enum node_type type, struct span text, stru
 }
 
 /* What a plain scalar may be, by its first character. */
-enum guess { TEXT, WORD, NUMBER, ELSEWHERE /* text, and something else for others */ };
+enum plain_kind { TEXT, WORD, NUMBER, ELSEWHERE /* text, and something else for others */ };
 
-static enum guess guess(struct span t)
+static enum plain_kind plain_kind(struct span t)
 {
 	static const unsigned char FIRST[256] = {
 		['~'] = WORD,      ['n'] = WORD,      ['N'] = WORD,      ['t'] = WORD,
@@ -505,20 +504,20 @@ static enum guess guess(struct span t)
 		['6'] = NUMBER,    ['7'] = NUMBER,    ['8'] = NUMBER,    ['9'] = NUMBER,
 	};
 	enum { WORD_MAX = 5 };
-	enum guess g = t.n ? (enum guess)FIRST[(unsigned char)t.p[0]] : WORD;
+	enum plain_kind g = t.n ? (enum plain_kind)FIRST[(unsigned char)t.p[0]] : WORD;
 	return g != NUMBER && t.n > WORD_MAX ? TEXT : g;
 }
 
 bool plain_surely_text(struct span t)
 {
 	struct node n;
-	enum guess g = guess(t);
+	enum plain_kind g = plain_kind(t);
 	return g != NUMBER && !(g == WORD && (plain_null(&n, t) || plain_bool(&n, t)));
 }
 
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 {
-	enum guess g = guess(text);
+	enum plain_kind g = plain_kind(text);
 	if (g == TEXT) {
 		set_text(n, NODE_TEXT, text, a);
 		return;

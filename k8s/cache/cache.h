@@ -8,8 +8,8 @@
  * taking one waits for nobody (a lock that is held for the exchange of a pointer).  A write copies
  * one bucket of pointers.
  */
-#include "base/crypto/hash.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "k8s/cache/job_entry.h"
 
 struct cache;

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
-#include "base/crypto/hash.h"
+#include "base/hash.h"
+#include "base/str.h"
 
 enum { BUCKETS = 4096 };
 

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "k8s/cache/job_entry_parts.h"
 

@@ -2,7 +2,7 @@
 
 #include <sys/random.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 enum {
 	TOKEN_MAX = 8192,

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 enum { SEGMENT_MAX = 253 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/regex/regex_inner.h"
+#include "base/enc.h"
 #include "runtime-assets/exit/exit_inner.h"
 
 /* A position that is inside of a valid character moves to its start (or end). */
@@ -21,7 +21,7 @@ static size_t whole_characters(struct log_text *l, size_t at, bool to_end)
 	log_text_copy(l, from, n, around);
 	for (size_t start = from; start < at; start++) {
 		unsigned width;
-		rune_decode((const unsigned char *)around + (start - from), n - (start - from),
+		utf8_decode((const unsigned char *)around + (start - from), n - (start - from),
 		            &width);
 		if (start + width > at)
 			return to_end ? start + width : start;
@@ -153,10 +153,10 @@ static void put_valid(struct str *out, struct span bytes, size_t *mark)
 	size_t marked = SIZE_MAX;
 	for (size_t i = 0; i < bytes.n && !out->full;) {
 		unsigned width;
-		uint32_t r = rune_decode(p + i, bytes.n - i, &width);
+		uint32_t r = utf8_decode(p + i, bytes.n - i, &width);
 		if (marked == SIZE_MAX && mark && *mark < i + width)
 			marked = out->n;
-		if (r == RUNE_INVALID && width == 1)
+		if (r == UTF8_INVALID && width == 1)
 			str_put(out, "\xEF\xBF\xBD", 3);
 		else
 			str_put(out, bytes.p + i, width);

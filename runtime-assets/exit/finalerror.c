@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "base/regex/regex_inner.h"
 #include "runtime-assets/exit/exit_inner.h"
 
 enum {
@@ -192,7 +191,7 @@ static size_t final_last(const struct final_error *f, size_t from, const char *t
 
 static bool final_is_word(char c)
 {
-	return rune_is_word((unsigned char)c) || c == '.';
+	return is_alnum(c) || c == '_' || c == '.';
 }
 
 /* `name.of.Exception`, and then nothing, `:` or `(`. */

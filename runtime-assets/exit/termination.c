@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/regex/regex_inner.h"
+#include "base/enc.h"
 #include "runtime-assets/exit/exit_inner.h"
 #include "runtime-assets/files.h"
 
@@ -67,7 +67,7 @@ static struct character character_at(struct span text, size_t at)
 {
 	struct character c = { 0 };
 	struct span rest = { text.p + at, text.n - at };
-	c.rune = rune_decode((const unsigned char *)rest.p, rest.n, &c.width);
+	c.rune = utf8_decode((const unsigned char *)rest.p, rest.n, &c.width);
 	c.letter = short_escape(c.rune);
 	if (c.letter)
 		return c;
@@ -147,7 +147,7 @@ static size_t without_tail(struct span text, size_t size)
 	size_t sum = 0;
 	unsigned width;
 	for (; i > 0 && sum < size; i -= width) {
-		(void)rune_decode_last((const unsigned char *)text.p, i, &width);
+		(void)utf8_decode_last((const unsigned char *)text.p, i, &width);
 		struct character c = character_at(text, i - width);
 		sum += character_size(&c);
 	}

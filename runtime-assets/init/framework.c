@@ -5,7 +5,7 @@
 #include "runtime-assets/init/framework.h"
 
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "runtime-assets/files.h"
 
 enum {
@@ -282,10 +282,6 @@ const struct fw_task *framework_task(const struct fw_role *r, int64_t index)
 
 #define ZLIB_CONST
 #include <zlib.h>
-
-#include "base/enc.h"
-#include "runtime-assets/files.h"
-#include "runtime-assets/init/framework.h"
 
 enum { GZIP_SHORTEST = 18, GZIP_WINDOW = 15 + 16 /* largest window, gzip only */ };
 

@@ -1,8 +1,8 @@
 /* The job as its author wrote it: a document read once, and the few questions asked of it. */
 #include "runtime-assets/init/job.h"
 
-#include "base/chars.h"
 #include "base/err.h"
+#include "base/str.h"
 
 static char lower(char c)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "runtime-assets/files.h"
 
 enum { PORTS = 65536, SPEC_MAX = 256 * 1024, LABEL_MAX = 256, LABELS_MAX = 1024, NODES_MAX = 4096 };

@@ -1,7 +1,7 @@
 /* HTTP/1.1 replies; see http_reader.h.  A state is a function, which takes what it can of `in`. */
 #include "runtime-assets/net/http_reader.h"
 
-#include "base/chars.h"
+#include "base/str.h"
 
 #include <strings.h>
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "runtime-assets/args.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/address.h"

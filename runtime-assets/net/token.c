@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "runtime-assets/files.h"
 
 /* ---- the file ------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 #include "runtime-assets/layout.h"
 
 enum { PEERS_MAX = 100000 };

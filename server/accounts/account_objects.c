@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/crypto/sha256.h"
 #include "base/enc.h"
+#include "base/hash.h"
 #include "server/auth/auth_internal.h"
 #include "translate/translate.h"
 

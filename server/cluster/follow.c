@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 #include "base/json/scan.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 #include "k8s/transport/store.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/chars.h"
+#include "base/str.h"
 
 /* The value of a header follows its name at once; a lenient library moves the name of a folded one
  * to another place.  More than this many blanks before a value are refused as well. */

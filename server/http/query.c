@@ -1,8 +1,8 @@
 #include "server/http/query.h"
 
 #include "base/enc.h"
-#include "base/http/form.h"
-#include "base/json/json.h"
+#include "base/form.h"
+#include "base/tree.h"
 
 static struct span decode(struct span in, struct arena *a)
 {

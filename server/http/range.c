@@ -1,6 +1,6 @@
 #include "server/http/range.h"
 
-#include "base/chars.h"
+#include "base/str.h"
 
 static const char UNIT[] = "bytes=";
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 
 enum { NONE = UINT32_MAX };
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 
 enum { BUCKETS = 256 };
 

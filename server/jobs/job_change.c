@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 #include "base/json/scan.h"
 #include "k8s/cache/cache.h"
 #include "k8s/transport/store.h"

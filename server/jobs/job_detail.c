@@ -1,7 +1,7 @@
 /* A job in full. */
 #include "server/jobs/job_detail.h"
 
-#include "base/chars.h"
+#include "base/str.h"
 #include "server/jobs/job_detail_task.h"
 
 struct span shown_attempt(const struct job_shown *s)

@@ -3,9 +3,9 @@
 
 #include <arpa/inet.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/str.h"
+#include "base/tree.h"
 #include "base/yaml/yaml.h"
 #include "server/jobs/job_detail.h"
 

@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <stdlib.h>
 
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 #include "k8s/cache/cache.h"
 #include "server/jobs/job_list.h"
 #include "server/jobs/job_show.h"

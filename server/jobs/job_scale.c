@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "base/chars.h"
 #include "base/json/scan.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"

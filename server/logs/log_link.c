@@ -7,8 +7,8 @@
 #include <gnutls/crypto.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 #include "server/auth/token.h"
 
 enum { MAC = 32, PATH_PARTS = 6, SAID = 6, TOKEN_MAX_BYTES = 2048 };

@@ -10,10 +10,10 @@
 
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/str.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"

@@ -1,7 +1,7 @@
 #include "server/logs/task_find.h"
 
-#include "base/chars.h"
 #include "base/json/scan.h"
+#include "base/str.h"
 
 enum { UID_MAX = 64 };
 

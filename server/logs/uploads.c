@@ -12,10 +12,10 @@
 
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/clock.h"
-#include "base/crypto/sha256.h"
+#include "base/hash.h"
 #include "base/json/scan.h"
+#include "base/str.h"
 #include "k8s/cache/cache.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"

@@ -1,7 +1,7 @@
 #include "server/submit/dry_run.h"
 
-#include "base/chars.h"
-#include "schema/suggest.h"
+#include "base/err.h"
+#include "base/str.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/loop.h"

@@ -1,6 +1,6 @@
 #include "server/submit/list.h"
 
-#include "base/json/json.h"
+#include "base/tree.h"
 #include "base/yaml/yaml.h"
 
 enum { DEPTH_MAX = 256 };

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/http/form.h"
+#include "base/form.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "base/http/form.h"
-#include "base/json/json.h"
+#include "base/form.h"
+#include "base/tree.h"
 
 enum { TEXT_MAX = 1 << 16, JSON_MAX = 1 << 20 };
 

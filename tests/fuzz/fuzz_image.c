@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/http/challenge.h"
 #include "base/image/registry.h"
 
 enum { INPUT_MAX = 1 << 16 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "base/json/json.h"
+#include "base/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "base/regex/regex_inner.h"
+#include "base/enc.h"
+#include "base/regex/regex_internal.h"
 
 struct pike_list {
 	uint16_t *pc;
@@ -104,7 +105,7 @@ static enum regex_found pike_search(const struct program *p, struct span text, s
 		uint32_t rune = 0;
 		edge = k.at >= text.n;
 		if (!edge)
-			rune = rune_decode((const unsigned char *)text.p + k.at, text.n - k.at,
+			rune = utf8_decode((const unsigned char *)text.p + k.at, text.n - k.at,
 			                   &width);
 		k.after = edge ? AT_EDGE : neighbour_of(rune);
 		pike_step(&k, edge, rune);

@@ -4,8 +4,8 @@
  */
 #include "translate/dialects/extras.h"
 
+#include "base/err.h"
 #include "base/plugin.h"
-#include "schema/suggest.h"
 #include "translate/dialects/hint.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"

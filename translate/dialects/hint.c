@@ -1,7 +1,7 @@
 /* "Did you mean ...?" for placeholders that lead to nothing, and for members of open mappings. */
 #include "translate/dialects/hint.h"
 
-#include "schema/suggest.h"
+#include "base/err.h"
 #include "translate/dialects/warnings.h"
 
 /* The nearest one so far. */

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "base/build.h"
+#include "base/doc.h"
 #include "base/yaml/yaml.h"
 #include "translate/dialects/render.h"
 #include "translate/dialects/warnings.h"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 #include "translate/dialects/dollar.h"
 #include "translate/dialects/reading.h"
 #include "translate/dialects/warnings.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 #include "translate/dialects/dollar.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"

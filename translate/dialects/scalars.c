@@ -2,8 +2,8 @@
  * Values that others read differently, or that change when they are written as text: said of
  * those alone that something is made of.
  */
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 #include "translate/dialects/hint.h"
 #include "translate/dialects/warnings.h"
 

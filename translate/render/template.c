@@ -4,8 +4,8 @@
  */
 #include "translate/render/template.h"
 
+#include "base/err.h"
 #include "base/yaml/yaml.h"
-#include "schema/suggest.h"
 
 /* What is known on the way down a file. */
 struct reader {

@@ -1,7 +1,7 @@
 /* Names of images, which login is for which registry, and challenges: against what was recorded of
  * the reference (tests/data/runtime/registry) and what must be different here. */
-#include "base/http/challenge.h"
 #include "base/image/image.h"
+#include "base/image/registry.h"
 #include "tests/unit/base/registry_kit.h"
 
 /* ---- the recorded cases ---------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 #pragma once
 /* The state of one run of the YAML reader, and its parts; for base/yaml*.c only. */
-#include "base/build.h"
-#include "base/yaml/yaml_input.h"
+#include <yaml.h>
+
+#include "base/doc.h"
 
 /* What stands behind `&name`, as far as it is read. */
 struct anchor {
@@ -97,3 +98,41 @@ void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
 void cut_merged(struct yaml_reader *y, const struct member *m);
 /* All is read: fill the fields of *doc. */
 void cut_finish(struct yaml_reader *y, struct doc *doc);
+
+/* ---- scalars (yaml_scalar.c) ---- */
+
+/* Each: true, and *n of that type, if the text is one; else *n is untouched. */
+bool plain_null(struct node *n, struct span t);
+bool plain_bool(struct node *n, struct span t);
+/* Most numbers of jobs: up to 15 decimal digits without a leading 0. */
+bool plain_small_int(struct node *n, struct span t);
+bool plain_int(struct node *n, struct span t);
+/* It is text; false also for text that begins like a number. */
+bool plain_surely_text(struct span t);
+/* Looks like a date, or date and time. */
+bool plain_is_date(struct span t);
+
+/* ---- what libyaml is given (yaml_parser.c) ---- */
+
+bool text_is_ascii(struct span text);
+/*
+ * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.
+ * So libyaml gets ordinary characters of the same size in their place, and scalars
+ * with one of them are refused.  The text itself if there is none.
+ */
+struct span text_without_breaks(struct span text, struct arena *a);
+
+/*
+ * Tabs that libyaml does not take although they mean nothing are blanks in what it gets, and the
+ * first character of a literal block scalar is TAB_MARK where it is a tab: *first_tab is set then,
+ * and the tab must be put back.  The text itself if there are none.
+ */
+enum { TAB_MARK = 'T' };
+struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab);
+
+/* The text is borrowed until the parser is closed. */
+void parser_open(yaml_parser_t *p, struct span text);
+void parser_close(yaml_parser_t *p);
+/* libyaml frees its buffers and events with what was read still in them: n bytes at most. */
+void parser_wipe(yaml_parser_t *p, size_t n);
+void event_wipe(const yaml_event_t *ev);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/http/form.h"
+#include "base/form.h"
 
 static const struct form_number NUMBERS[] = {
 	{ "retryCount", false },

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/crypto/hash.h"
+#include "base/hash.h"
 
 /* The last vector of the paper by Aumasson and Bernstein. */
 static void test_hash_bytes_vector(void **state)

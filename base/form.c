@@ -3,10 +3,10 @@
  * anybody: the tree has at most FORM_PAIRS leaves, FORM_DEPTH + 1 levels deep, so that a search
  * through siblings will do.
  */
-#include "base/http/form.h"
+#include "base/form.h"
 
-#include "base/chars.h"
 #include "base/enc.h"
+#include "base/str.h"
 
 enum { NAME_SHOWN = 80, PATH_MAX_BYTES = 256, NUMBER_DIGITS = 10 };
 

@@ -9,9 +9,9 @@
 /* Status and code of all errors about patterns. */
 #define REGEX_ERROR 500, "RuntimeError"
 
-/* ---- sets of characters ---------------------------------------------------------------- */
+/* ---- sets of characters ---- */
 
-enum { RUNE_MAX = 0x10FFFF, RUNE_INVALID = 0xFFFD };
+enum { RUNE_MAX = 0x10FFFF };
 
 struct range {
 	uint32_t lo, hi;
@@ -36,18 +36,13 @@ bool runes_equal(const struct runes *a, const struct runes *b);
 /* How many characters, but at most `most`. */
 size_t runes_count(const struct runes *s, size_t most);
 
-/* The character at the start of n > 0 bytes, and how many bytes it takes. */
-uint32_t rune_decode(const unsigned char *p, size_t n, unsigned *width);
-/* The one at their end. */
-uint32_t rune_decode_last(const unsigned char *p, size_t n, unsigned *width);
-
 static inline bool rune_is_word(uint32_t r)
 {
 	return (r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') ||
 	       r == '_';
 }
 
-/* ---- the tree --------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 enum re_kind { RE_EMPTY, RE_SET, RE_ASSERT, RE_CONCAT, RE_ALTERNATE, RE_REPEAT };
 
@@ -72,7 +67,7 @@ struct re {
 
 struct re *regex_parse(struct span pattern, struct arena *a, struct err *e);
 
-/* ---- programs ----------------------------------------------------------------------------- */
+/* ---- programs ---- */
 
 enum op {
 	OP_SET,    /* a character of sets[arg], then x */
@@ -130,8 +125,7 @@ bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour 
  * before its first one and behind its last one does not belong to it. */
 const struct re *literal_run(const struct re *re, struct arena *a);
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 struct regex {
 	const struct re *tree;

@@ -1,6 +1,6 @@
 /* Which key was meant. */
+#include "base/err.h"
 #include "kit.h"
-#include "schema/suggest.h"
 
 static unsigned distance(const char *a, const char *b)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/crypto/sha256.h"
+#include "base/hash.h"
 
 static void hash_is(struct span text, const char *want)
 {

@@ -1,6 +1,7 @@
 /* Which key was meant. */
 #include "base/err.h"
-#include "kit.h"
+
+#include "tests/unit/base/cmocka.h"
 
 static unsigned distance(const char *a, const char *b)
 {

@@ -178,7 +178,7 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client alone, for tests.
-FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/http_reader net/net net/tls files say) $(call sources,base)
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls files say) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)

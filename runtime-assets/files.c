@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/str.h"
 
 void fd_cleanup(int *fd)
 {
@@ -36,20 +37,18 @@ static int failed(struct err *e, const char *what, const char *path)
 	return err_set(e, FAILED, "%s %s: %s", what, path, strerror(errno));
 }
 
-/* A name beside `path` that nobody else has. */
-static int temporary_name(char out[static PATH_MAX], const char *path)
+int file_open(const char *path, int flags)
 {
-	char random[17];
-	random_hex(random, 8);
-	int n = snprintf(out, PATH_MAX, "%s.%s.tmp", path, random);
-	if (n < 0 || n >= PATH_MAX) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	return 0;
+	int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+	struct stat st;
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -1;
 }
 
-/* Where a file is made before it gets its name. */
+/* A temporary file beside the file that it will replace. */
 struct fresh {
 	char path[PATH_MAX];
 	int fd;
@@ -57,14 +56,19 @@ struct fresh {
 
 static int fresh_open(struct fresh *f, const char *path)
 {
+	char random[17];
+	random_hex(random, 8);
+	int n = snprintf(f->path, PATH_MAX, "%s.%s.tmp", path, random);
 	f->fd = -1;
-	if (temporary_name(f->path, path))
+	if (n < 0 || n >= PATH_MAX) {
+		errno = ENAMETOOLONG;
 		return -1;
+	}
 	f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return f->fd < 0 ? -1 : 0;
 }
 
-/* Give it its mode and its name, or remove it if `ok` is false; errno is that of the failure. */
+/* Renames the file, or removes it if `ok` is false.  errno is that of the first failure. */
 static int fresh_finish(struct fresh *f, const char *path, mode_t mode, bool ok)
 {
 	ok = ok && fchmod(f->fd, mode) == 0;
@@ -77,7 +81,7 @@ static int fresh_finish(struct fresh *f, const char *path, mode_t mode, bool ok)
 		return 0;
 	if (ok)
 		error = errno;
-	(void)unlink(f->path); /* what cannot be removed is beside what is told below */
+	(void)unlink(f->path); /* the first failure is reported */
 	errno = error;
 	return -1;
 }
@@ -91,7 +95,6 @@ int file_write(const char *path, struct span text, mode_t mode, struct err *e)
 	return fresh_finish(&f, path, mode, ok) ? failed(e, "cannot write", path) : 0;
 }
 
-/* All that is left of `in`; false and errno. */
 static bool copy_all(int in, int out)
 {
 	char buffer[16384];
@@ -118,10 +121,10 @@ int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
 	return fresh_finish(&f, to, mode, ok) ? failed(e, "cannot write", to) : 0;
 }
 
-/* Read to the end; what has more than `max` bytes is an error (EFBIG). */
-static int read_all(int fd, size_t hint, size_t max, struct str *out)
+/* Reads to the end; -1 and errno, EFBIG if there is more than `out` takes. */
+static int read_all(int fd, size_t hint, struct str *out)
 {
-	str_reserve(out, hint < max ? hint : max);
+	str_reserve(out, hint < out->max ? hint : out->max);
 	for (;;) {
 		char buffer[8192];
 		ssize_t n = read(fd, buffer, sizeof(buffer));
@@ -137,7 +140,7 @@ static int read_all(int fd, size_t hint, size_t max, struct str *out)
 	}
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
               struct err *e)
 {
@@ -154,9 +157,8 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 		return failed(e, "cannot read", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, FAILED, "cannot read %s: it is no regular file", path);
-	/* Secrets come this way, too. */
 	STR_AUTO all = STR_SECRET(max);
-	if (read_all(fd, (size_t)st.st_size, max, &all)) {
+	if (read_all(fd, (size_t)st.st_size, &all)) {
 		if (errno == EFBIG)
 			return err_set(e, FAILED, "cannot read %s: it has more than %zu bytes",
 			               path, max);
@@ -166,12 +168,11 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	return 0;
 }
 
-/* One directory; 0 if it is there afterwards. */
 static int make_one(const char *path)
 {
 	if (mkdir(path, 0755) == 0 || errno == EEXIST)
 		return 0;
-	struct stat st; /* on a read-only file system it may be there all the same */
+	struct stat st; /* it may exist on a read-only file system */
 	int error = errno;
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
@@ -208,8 +209,68 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 
 void no_core(void)
 {
-	/* Less than a page is no core file; and a program that core_pattern names is not started
-	 * for 1, though it is for 0. */
+	/* The kernel starts the program in core_pattern for a limit of 0, but not of 1. */
 	static const struct rlimit NONE = { 1, 1 };
 	(void)setrlimit(RLIMIT_CORE, &NONE);
+}
+
+const char *path_join(struct arena *a, const char *dir, const char *name)
+{
+	return arena_printf(a, "%s/%s", dir, name);
+}
+
+/* A variable whose value can name a directory; NULL. */
+static const char *directory_name(const char *variable)
+{
+	const char *name = getenv(variable);
+	if (!name || !*name || *name == '.' || strlen(name) > 128)
+		return NULL;
+	const char *c = name;
+	while (is_alnum(*c) || *c == '.' || *c == '_' || *c == '-')
+		c++;
+	return *c ? NULL : name;
+}
+
+void layout_init(struct layout *l, const char *root, struct arena *a)
+{
+	static const struct {
+		size_t at;
+		const char *path;
+	} PATHS[] = {
+		{ offsetof(struct layout, work), "/usr/local/pai" },
+		{ offsetof(struct layout, program), "/usr/local/pai/runtime" },
+		{ offsetof(struct layout, runtime_d), "/usr/local/pai/runtime.d" },
+		{ offsetof(struct layout, framework), "/usr/local/pai/framework.json" },
+		{ offsetof(struct layout, ssh_secret), "/usr/local/pai/ssh-secret" },
+		{ offsetof(struct layout, code), "/usr/local/pai/code" },
+		{ offsetof(struct layout, config), "/usr/local/pai-config" },
+		{ offsetof(struct layout, secrets), "/usr/local/pai/secrets/secrets.yaml" },
+		{ offsetof(struct layout, extension),
+		  "/usr/local/pai/user-extension-secrets/userExtensionSecrets.yaml" },
+		{ offsetof(struct layout, account),
+		  "/var/run/secrets/kubernetes.io/serviceaccount" },
+		{ offsetof(struct layout, output), "/var/run/secrets/rest-lit" },
+		{ offsetof(struct layout, termination), "/tmp/pai-termination-log" },
+		{ offsetof(struct layout, init_termination), "/dev/termination-log" },
+		{ offsetof(struct layout, passwd_home), "/root" },
+	};
+	l->root = arena_dup(a, span_of(root));
+	for (size_t i = 0; i < sizeof(PATHS) / sizeof(*PATHS); i++) {
+		const char *path = arena_printf(a, "%s%s", root, PATHS[i].path);
+		memcpy((char *)l + PATHS[i].at, &path, sizeof(path));
+	}
+	const char *pod = directory_name("FC_POD_UID");
+	if (!pod)
+		pod = directory_name("HOSTNAME");
+	l->logs = arena_printf(a, "%s/logs/%s", l->work, pod ? pod : "task");
+}
+
+struct span span_next(struct span *rest, char separator)
+{
+	const char *end = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
+	size_t n = end ? (size_t)(end - rest->p) : rest->n;
+	struct span part = { rest->p, n };
+	n += end != NULL;
+	*rest = (struct span){ rest->p + n, rest->n - n };
+	return part;
 }

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Files, so that neither a crash nor somebody who plants links does harm.  Errors name the file
- * and say why; their code is that of FAILED.
+ * Paths and files of a pod.  Files may be shared with the code of the job's author, so links are
+ * not followed unless a function says so.  Errors name the file; their code is FAILED.
  */
 #include <sys/types.h>
 
@@ -9,34 +9,67 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* What cannot be done here, as an error. */
 #define FAILED 500, "RuntimeError"
+
+/* All paths.  They are a contract with the server (docs/RUNTIME.md).  `--root DIR` puts DIR before
+ * each of them; generated scripts contain it. */
+struct layout {
+	const char *root;       /* "" in a pod */
+	const char *work;       /* /usr/local/pai: volume shared by init and app */
+	const char *program;    /* /usr/local/pai/runtime: this program, for the app container */
+	const char *runtime_d;  /* /usr/local/pai/runtime.d: environment and scripts */
+	const char *framework;  /* /usr/local/pai/framework.json */
+	const char *ssh_secret; /* /usr/local/pai/ssh-secret */
+	const char *code;       /* /usr/local/pai/code */
+	const char *logs;       /* /usr/local/pai/logs/$FC_POD_UID, else $HOSTNAME, else task */
+	const char *config;     /* /usr/local/pai-config: mount of the exit specification */
+	const char *secrets;    /* /usr/local/pai/secrets/secrets.yaml; may be absent */
+	const char *extension; /* /usr/local/pai/user-extension-secrets/userExtensionSecrets.yaml */
+	const char *account;   /* /var/run/secrets/kubernetes.io/serviceaccount */
+	const char *output;    /* /var/run/secrets/rest-lit: token and ca.crt for the upload */
+	const char *termination;      /* /tmp/pai-termination-log of the app container */
+	const char *init_termination; /* /dev/termination-log of the init container */
+	const char *passwd_home;      /* /root: home directory of sshd's user */
+};
+
+/* All paths below a root, in the arena.  FC_POD_UID and HOSTNAME count only if they consist of
+ * [A-Za-z0-9._-]. */
+void layout_init(struct layout *l, const char *root, struct arena *a);
+
+/* "dir/name" in the arena. */
+const char *path_join(struct arena *a, const char *dir, const char *name);
 
 #define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
 void fd_cleanup(int *fd);
 
-/* Write all of it to a fresh file beside `path` and rename: afterwards `path` is complete or as
- * it was before, with exactly this mode. */
-int file_write(const char *path, struct span text, mode_t mode, struct err *e);
-
-/* The same with the bytes of another file. */
-int file_copy(const char *from, const char *to, mode_t mode, struct err *e);
-
-/* Write all to a descriptor; 0 or -1 and errno. */
+/* Writes everything; 0, or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 
+/* Opens a regular file without following links or waiting for a fifo; `flags` are added to that.
+ * A file that is created has mode 0644.  -1 and errno, EINVAL for what is not a regular file. */
+int file_open(const char *path, int flags);
+
+/* Writes a temporary file beside `path` and renames it: `path` is complete with exactly this mode,
+ * or unchanged. */
+int file_write(const char *path, struct span text, mode_t mode, struct err *e);
+/* The same with the contents of another file. */
+int file_copy(const char *from, const char *to, mode_t mode, struct err *e);
+
 enum file_kind {
-	FILE_MOUNTED, /* mounted by the kubelet or written by us: links are followed */
-	FILE_THEIRS   /* the author's code could have put it there: a regular file, no link */
+	FILE_MOUNTED, /* mounted by the kubelet or written by this program: links are followed */
+	FILE_THEIRS   /* the author's code could have replaced it: links are an error */
 };
 
-/* Read at most `max` bytes into the arena.  0; 1 if there is no such file (*text is empty then);
- * -1 and *e, also for what is longer, or no regular file.  Never blocks on a fifo. */
+/* Reads at most `max` bytes of a regular file into the arena.  0; 1 if it does not exist (*text is
+ * empty); -1 and *e. */
 int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
               struct err *e);
 
-/* Make the directory and its parents; an existing one is fine.  The last gets the mode. */
+/* Makes a directory, its last part with this mode, and its parents.  It may exist. */
 int dir_make(const char *path, mode_t mode, struct err *e);
 
-/* For a process that holds secrets: should it crash, its memory becomes no file. */
+/* Disables core files, for a process that holds secrets. */
 void no_core(void);
+
+/* Removes the text up to the separator from *rest and returns it without the separator. */
+struct span span_next(struct span *rest, char separator);

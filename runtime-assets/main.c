@@ -1,9 +1,138 @@
-/* pai-runtime: one program, a table of subcommands. */
+/* pai-runtime: one program, a table of commands. */
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <yaml.h>
+#include <zlib.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
-#include "runtime-assets/commands.h"
-#include "runtime-assets/relro.h"
+#include "runtime-assets/cmdline.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
+
+#if defined(__x86_64__)
+#define PROCESSOR "x86-64"
+#elif defined(__aarch64__)
+#define PROCESSOR "arm64"
+#elif defined(__powerpc64__)
+#define PROCESSOR "ppc64"
+#else
+#define PROCESSOR "other processor"
+#endif
+
+#ifndef BEARSSL_VERSION
+#define BEARSSL_VERSION "of the system"
+#endif
+
+static void put_version(struct str *out)
+{
+	str_printf(out, "pai-runtime %s, %s\n", REST_LIT_VERSION, PROCESSOR);
+#if defined(__GLIBC__)
+	str_printf(out, "glibc %s", gnu_get_libc_version());
+#elif defined(MUSL_VERSION)
+	str_puts(out, "musl " MUSL_VERSION);
+#endif
+	str_printf(out, ", libyaml %s, zlib %s, BearSSL %s\n", yaml_get_version_string(),
+	           zlibVersion(), BEARSSL_VERSION);
+	str_printf(out, "TLS: %s\n", TLS_SPOKEN);
+}
+
+static void put_paths(struct str *out)
+{
+	ARENA_AUTO a = { 0 };
+	struct layout l;
+	layout_init(&l, "", &a);
+	const struct {
+		const char *what, *path;
+	} PATHS[] = {
+		{ "work directory", l.work },        { "logs", l.logs },
+		{ "exit specification", l.config },  { "service account", l.account },
+		{ "secrets of the job", l.secrets }, { "termination message", l.termination },
+	};
+	for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++)
+		str_printf(out, "%-20s %s\n", PATHS[i].what, PATHS[i].path);
+}
+
+/* The path tells how the program came into the pod. */
+static void put_origin(struct str *out)
+{
+	static const struct {
+		const char *path, *origin;
+	} PLACES[] = {
+		{ "/pai-runtime", "from its image" },
+		{ "/usr/local/pai-bin/pai-runtime", "from a ConfigMap" },
+		{ "/usr/local/pai/runtime", "put there by init" },
+	};
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (n < 0)
+		return; /* no /proc */
+	path[n] = '\0';
+	const char *origin = "";
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+		if (strcmp(path, PLACES[i].path) == 0)
+			origin = PLACES[i].origin;
+	}
+	str_printf(out, "%-20s %s%s%s\n", "this program", path, *origin ? ", " : "", origin);
+}
+
+static int cmd_version(int argc, char **argv)
+{
+	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
+	if (argc > 1 && !help) {
+		args_misused(argv[0], argv[1]);
+		(void)fputs("usage: pai-runtime version\n", stderr);
+		return 2;
+	}
+	STR_AUTO out = STR_INIT(4096);
+	if (help) {
+		str_puts(&out,
+		         "usage: pai-runtime version\n\n"
+		         "The version, what it was built from, and where it looks for things.\n");
+	} else {
+		put_version(&out);
+		put_origin(&out);
+		put_paths(&out);
+	}
+	(void)fputs(str_c(&out), stdout);
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/*
+ * A static program with musl has no loader that makes relocated tables read-only (RELRO), so it
+ * does that itself.  With glibc it has no effect.
+ */
+static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	uintptr_t page = getauxval(AT_PAGESZ);
+	for (unsigned i = 0; i < program->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+		if (part->p_type != PT_GNU_RELRO)
+			continue;
+		uintptr_t from = program->dlpi_addr + part->p_vaddr;
+		uintptr_t to = (from + part->p_memsz) & -page;
+		from &= -page;
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+		if (to > from && mprotect((void *)from, to - from, PROT_READ) != 0)
+			break; /* hardening only */
+	}
+	return 1; /* only the first object: the program itself */
+}
+
+static void relro_apply(void)
+{
+	(void)dl_iterate_phdr(relro_protect, NULL);
+}
 
 static const struct command {
 	const char *name;
@@ -21,7 +150,7 @@ static const struct command {
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 
-static int usage(FILE *out, int status)
+static int main_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime COMMAND [OPTION...]\n\n", out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
@@ -32,37 +161,24 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
-static const struct command *find(const char *name)
-{
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		if (strcmp(COMMANDS[i].name, name) == 0)
-			return &COMMANDS[i];
-	}
-	return NULL;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 int main(int argc, char **argv)
 {
 	static char run[] = "run";
 	relro_apply();
-	if (argc == 1 && argv[0] && strcmp(base_name(argv[0]), "runtime") == 0) {
+	const char *slash = argc == 1 && argv[0] ? strrchr(argv[0], '/') : NULL;
+	if (argc == 1 && argv[0] && strcmp(slash ? slash + 1 : argv[0], "runtime") == 0) {
 		char *alone[] = { run, NULL };
 		return cmd_run(1, alone);
 	}
 	if (argc < 2)
-		return usage(stderr, 2);
+		return main_usage(stderr, 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
-		return usage(stdout, 0);
-	const struct command *c = find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
-	if (!c) {
-		fprintf(stderr, "pai-runtime: there is no command of that name\n");
-		return usage(stderr, 2);
+		return main_usage(stdout, 0);
+	const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(COMMANDS[i].name, name) == 0)
+			return COMMANDS[i].run(argc - 1, argv + 1);
 	}
-	return c->run(argc - 1, argv + 1);
+	fprintf(stderr, "pai-runtime: there is no command of that name\n");
+	return main_usage(stderr, 2);
 }

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 
 enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
 
-/* The process has one log, as it has one standard error. */
 static struct {
 	int fd[LOGS_MAX];
 	int n;
@@ -30,16 +28,9 @@ int say_open(const char *path)
 		errno = EMFILE;
 		return -1;
 	}
-	int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	int fd = open(path, flags, 0644);
+	int fd = file_open(path, O_WRONLY | O_APPEND | O_CREAT);
 	if (fd < 0)
 		return -1;
-	struct stat st;
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		errno = EINVAL;
-		return -1;
-	}
 	logs.fd[logs.n++] = fd;
 	return 0;
 }
@@ -50,8 +41,8 @@ void say_close(void)
 		close(logs.fd[--logs.n]);
 }
 
-/* Control characters would let one line look like several, or move the cursor. */
-static void defuse(char *text, size_t n)
+/* A control character could forge a line or move the cursor. */
+static void say_blank(char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
@@ -59,21 +50,20 @@ static void defuse(char *text, size_t n)
 	}
 }
 
-/* The stamp and the name; its length. */
-static size_t prefix(char *out, size_t size, const char *level)
+static size_t say_prefix(char *out, size_t size, const char *level)
 {
 	struct timespec now;
-	char stamp[STAMP_MAX];
+	char now_text[RFC3339_MAX];
 	clock_gettime(CLOCK_REALTIME, &now);
-	stamp_text(stamp, now.tv_sec);
-	int n = snprintf(out, size, "%s [openpai-runtime] %s", stamp, level);
+	rfc3339_text(now_text, now.tv_sec);
+	int n = snprintf(out, size, "%s [openpai-runtime] %s", now_text, level);
 	return n < 0 ? 0 : (size_t)n;
 }
 
 void say(enum say_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
-	size_t n = prefix(line, sizeof(line), LEVELS[level]);
+	size_t n = say_prefix(line, sizeof(line), LEVELS[level]);
 	va_list args;
 	va_start(args, fmt);
 	int more = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
@@ -83,19 +73,26 @@ void say(enum say_level level, const char *fmt, ...)
 	size_t end = n + (size_t)more;
 	if (end > sizeof(line) - 2)
 		end = sizeof(line) - 2;
-	defuse(line, end);
+	say_blank(line, end);
 	line[end++] = '\n';
-	/* A line that cannot be written has nowhere else to go. */
 	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
 	for (int i = 0; i < logs.n; i++)
 		(void)fd_write_all(logs.fd[i], (struct span){ line, end });
 }
 
-void stamp_text(char out[static STAMP_MAX], int64_t seconds)
+void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds)
 {
 	time_t t = seconds;
 	struct tm tm = { 0 };
 	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
-	(void)snprintf(out, STAMP_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
+	(void)snprintf(out, RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
 	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
+void say_notes(const struct notes *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		say(SAY_WARNING, "%s", n->v[i].msg);
+	if (n->dropped)
+		say(SAY_WARNING, "and %zu more of that kind", n->dropped);
 }

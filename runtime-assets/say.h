@@ -1,23 +1,26 @@
 #pragma once
 /*
- * What init and its parts tell: a line each, to standard error and, once say_open was called, to
- * a log as well.  `2026-01-31T12:00:00Z [openpai-runtime] warning: text`.  Never anything secret.
+ * Messages of init and of the plugins' commands: one line each to standard error, and to at most
+ * two log files.  `2026-01-31T12:00:00Z [openpai-runtime] warning: text`.  Never anything secret.
  */
 #include <stdint.h>
 
+#include "base/err.h"
+
 enum say_level { SAY_INFO, SAY_WARNING, SAY_ERROR };
 
-/* Append to this file from now on (made 0644 if needed).  At most twice: init.log, and
- * barrier.log while it waits.  -1 and errno if it cannot be opened; lines still go to stderr. */
+/* Appends to this file from now on: init.log, and barrier.log while it waits.  -1 and errno. */
 int say_open(const char *path);
-/* No longer to the file opened last. */
+/* Closes the file opened last. */
 void say_close(void);
 
 void say(enum say_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Points in time as text. */
-enum { STAMP_MAX = 72 /* of numbers that no clock shows; usually 21 */ };
+/* Each note as a warning. */
+void say_notes(const struct notes *n);
 
-/* Seconds since 1970 as "2026-01-31T12:00:00Z".  Not by strftime, which brings time zones and
- * names of months into the binary. */
-void stamp_text(char out[static STAMP_MAX], int64_t seconds);
+enum { RFC3339_MAX = 72 /* for any int64_t; usually 21 */ };
+
+/* Seconds since 1970 as "2026-01-31T12:00:00Z".  (strftime would add time zones and names of months
+ * to the binary.) */
+void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds);

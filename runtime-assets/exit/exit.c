@@ -1,7 +1,24 @@
 /* Explaining a failure, see exit.h: specification, logs, excerpts, message. */
 #include "runtime-assets/exit/exit.h"
 
-#include "runtime-assets/exit/exit_inner.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime-assets/cmdline.h"
+#include "runtime-assets/exit/exit_internal.h"
+#include "runtime-assets/files.h"
+#include "runtime-assets/net/http.h"
+#include "runtime-assets/say.h"
 
 static const struct match *where(const struct regex *re, const struct match *m)
 {
@@ -53,4 +70,399 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	log_text_done(&c.user);
 	log_text_done(&c.platform);
 	return (int)v.code;
+}
+
+/*
+ * `pai-runtime exit CODE`: what `run` does when the command failed, on its own; for tests and for
+ * trying out exit specifications.
+ */
+
+enum { USAGE = 2, DEADLINE_MS = 10000 };
+
+struct options {
+	const char *root, *user_log, *rotated, *runtime_log, *spec, *trigger;
+	int64_t code;
+	bool help;
+};
+
+static int usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime exit [OPTION...] CODE\n\n"
+	      "Explains an exit code by the exit specification and the ends of the logs: writes\n"
+	      "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
+	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n"
+	      "  --root DIR          put DIR before every path\n"
+	      "  --user-log FILE     what the command wrote\n"
+	      "  --rotated FILE      the log before it\n"
+	      "  --runtime-log FILE  what the runtime wrote\n"
+	      "  --spec FILE         the exit specification\n"
+	      "  --trigger TEXT      what failed, if not the command: postCommands\n\n"
+	      "Without them the files are those of this pod.\n",
+	      out);
+	return status;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	*o = (struct options){ .root = "" };
+	const struct arg args[] = {
+		{ "--root", &o->root, NULL },       { "--user-log", &o->user_log, NULL },
+		{ "--rotated", &o->rotated, NULL }, { "--runtime-log", &o->runtime_log, NULL },
+		{ "--spec", &o->spec, NULL },       { "--trigger", &o->trigger, NULL },
+		{ "--help", NULL, &o->help },       { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	if (o->help)
+		return 0;
+	if (i == argc)
+		return args_misused(argv[0], NULL);
+	if (parse_i64(span_of(argv[i]), 0, 255, &o->code))
+		return args_misused(argv[0], argv[i]);
+	i = args_take(args, i + 1, argc, argv);
+	return i < argc ? args_misused(argv[0], argv[i]) : 0;
+}
+
+/* A log: the author could have put anything in its place. */
+static int open_log(const char *path)
+{
+	int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	struct stat st;
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The latest rotated log, `@` and its time in hex; NULL if there is none. */
+static const char *latest_rotated(const char *directory, struct arena *a)
+{
+	const char *latest = NULL;
+	DIR *d = opendir(directory);
+	if (!d)
+		return NULL;
+	const struct dirent *entry;
+	/* One thread, and a directory stream of its own. */
+	while ((entry = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+		size_t n = strlen(entry->d_name);
+		bool rotated = n > 2 && entry->d_name[0] == '@' && entry->d_name[n - 2] == '.';
+		if (rotated && (!latest || strcmp(entry->d_name, latest) > 0))
+			latest = arena_dup(a, span_of(entry->d_name));
+	}
+	(void)closedir(d); /* nothing was written */
+	return latest ? path_join(a, directory, latest) : NULL;
+}
+
+/* A log that was asked for is missed; one that a pod has not is empty. */
+static void miss_given(const struct options *o)
+{
+	const char *const given[] = { o->user_log, o->rotated, o->runtime_log };
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		int fd = open_log(given[i]);
+		if (fd >= 0)
+			(void)close(fd); /* only looked at */
+		else if (given[i])
+			say(SAY_WARNING, "%s is no file that can be read: taken as empty",
+			    given[i]);
+	}
+}
+
+/* What was not given is where this pod has it. */
+static void fill(struct options *o, const struct layout *at, struct arena *a)
+{
+	const char *logs = path_join(a, at->logs, "user-all");
+	if (!o->user_log) {
+		o->user_log = path_join(a, logs, "current");
+		o->rotated = o->rotated ? o->rotated : latest_rotated(logs, a);
+	}
+	if (!o->runtime_log)
+		o->runtime_log = path_join(a, at->logs, "runtime.log");
+	if (!o->spec)
+		o->spec = path_join(a, at->runtime_d, "runtime-exit-spec.yaml");
+}
+
+static int explain(const struct options *o, const struct layout *at, struct arena *a)
+{
+	FD_AUTO user = open_log(o->user_log);
+	FD_AUTO rotated = open_log(o->rotated);
+	FD_AUTO runtime = open_log(o->runtime_log);
+	struct span spec = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	int missing = file_read(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e);
+	if (missing)
+		say(SAY_WARNING, "no exit specification: %s%s", missing > 0 ? o->spec : err_msg(&e),
+		    missing > 0 ? " is not there" : "");
+	struct exit_input in = {
+		.code = (int)o->code,
+		.trigger = o->trigger,
+		.user_log = user,
+		.user_log_rotated = rotated,
+		.runtime_log = runtime,
+		.spec = missing ? SPAN("") : spec,
+		.deadline_ms = clock_ms() + DEADLINE_MS,
+		.root = at->root,
+	};
+	int code = exit_explain(&in, &message, &warnings);
+	for (size_t i = 0; i < warnings.n; i++)
+		say(SAY_WARNING, "%s", warnings.v[i].msg);
+	err_done(&e);
+	e = (struct err){ 0 };
+	if (code != 0 && exit_report(at->termination, str_view(&message), &e))
+		say(SAY_ERROR, "%s", err_msg(&e));
+	return code;
+}
+
+int cmd_exit(int argc, char **argv)
+{
+	ARENA_AUTO a = { 0 };
+	struct options o;
+	struct layout at;
+	if (parse(&o, argc, argv))
+		return usage(stderr, USAGE);
+	if (o.help)
+		return usage(stdout, 0);
+	if (o.code == 0)
+		return 0;
+	layout_init(&at, o.root, &a);
+	miss_given(&o);
+	fill(&o, &at, &a);
+	return explain(&o, &at, &a);
+}
+
+/*
+ * Do the GPUs report memory errors that could not be corrected?  `nvidia-smi -q -x` is asked, which
+ * writes XML.  Only these elements are looked at, all of them since the last boot:
+ *
+ *   gpu/ecc_errors/volatile/double_bit/total              drivers before Ampere
+ *   gpu/ecc_errors/volatile/{sram,dram}_uncorrectable...  since then
+ *
+ * In a container without GPUs there is no such program; then there are no errors.  What stands at
+ * its place in an image may write anything, at any length, or never end.
+ */
+
+enum { OUTPUT_MAX = 4 << 20, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
+
+/* ---- its output ------------------------------------------------------------------------- */
+
+/* The elements that are open, outermost first; those nested deeper are only counted. */
+struct elements {
+	struct span name[DEPTH_MAX];
+	size_t n;
+};
+
+static struct span element(const struct elements *e, size_t from_inside)
+{
+	if (e->n > DEPTH_MAX || e->n <= from_inside)
+		return SPAN("");
+	return e->name[e->n - 1 - from_inside];
+}
+
+static bool is_in(const struct elements *e, size_t inside, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++) {
+		if (!span_is(element(e, inside + i), names[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Does the text here count errors? */
+static bool counts_errors(const struct elements *e)
+{
+	static const char *const VOLATILE[] = { "volatile", "ecc_errors", "gpu", NULL };
+	static const char *const DOUBLE_BIT[] = { "total",      "double_bit", "volatile",
+		                                  "ecc_errors", "gpu",        NULL };
+	static const char *const UNCORRECTABLE[] = { "sram_uncorrectable",
+		                                     "sram_uncorrectable_parity",
+		                                     "sram_uncorrectable_secded",
+		                                     "dram_uncorrectable", NULL };
+	if (is_in(e, 0, DOUBLE_BIT))
+		return true;
+	for (size_t i = 0; UNCORRECTABLE[i]; i++) {
+		if (span_is(element(e, 0), UNCORRECTABLE[i]))
+			return is_in(e, 1, VOLATILE);
+	}
+	return false;
+}
+
+/* Behind the `<` at `at`: where the tag, comment or declaration ends. */
+static size_t tag_end(struct span xml, size_t at)
+{
+	struct span rest = { xml.p + at, xml.n - at };
+	const char *close = span_starts(rest, "!--") ? "-->" : ">";
+	size_t end = span_find(xml, at, close);
+	return end == SIZE_MAX ? xml.n : end + strlen(close);
+}
+
+static size_t name_length(struct span tag)
+{
+	size_t n = 0;
+	while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
+		n++;
+	return n;
+}
+
+static void enter(struct elements *e, struct span name)
+{
+	if (e->n < DEPTH_MAX)
+		e->name[e->n] = name;
+	e->n++;
+}
+
+/* Take a tag (what stands between < and >) into account. */
+static void take_tag(struct elements *e, struct span tag)
+{
+	if (tag.n == 0 || tag.p[0] == '!' || tag.p[0] == '?')
+		return;
+	if (tag.p[0] == '/')
+		e->n -= e->n > 0;
+	else if (tag.p[tag.n - 1] != '/')
+		enter(e, (struct span){ tag.p, name_length(tag) });
+}
+
+bool ecc_errors_in(struct span xml)
+{
+	struct elements open = { 0 };
+	for (size_t at = 0; at < xml.n;) {
+		size_t tag = span_find(xml, at, "<");
+		if (tag == SIZE_MAX)
+			break;
+		int64_t count;
+		struct span text = span_trim((struct span){ xml.p + at, tag - at });
+		if (counts_errors(&open) && parse_i64(text, 0, INT64_MAX, &count) == 0 && count > 0)
+			return true;
+		at = tag_end(xml, tag + 1);
+		if (at - tag >= 2)
+			take_tag(&open, (struct span){ xml.p + tag + 1, at - tag - 2 });
+	}
+	return false;
+}
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+/* Not by the PATH of the image: there could be anything in it. */
+static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
+	                              "/usr/sbin" };
+
+/* NULL if there is none. */
+static const char *find_program(const char *root, struct arena *a)
+{
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+		const char *path = arena_printf(a, "%s%s/nvidia-smi", root, PLACES[i]);
+		struct stat st;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+			return path;
+	}
+	return NULL;
+}
+
+/* Start it in a process group of its own, with its output in the pipe; 0 or an errno. */
+static int start(const char *path, int out, struct arena *a, pid_t *pid)
+{
+	char *argv[] = { arena_dup(a, SPAN("nvidia-smi")), arena_dup(a, SPAN("-q")),
+		         arena_dup(a, SPAN("-x")), NULL };
+	char *env[3] = { arena_dup(
+	    a, SPAN("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")) };
+	const char *libraries = getenv("LD_LIBRARY_PATH"); /* where some images have the driver's */
+	if (libraries)
+		env[1] = arena_printf(a, "LD_LIBRARY_PATH=%s", libraries);
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	sigset_t standard;
+	(void)sigemptyset(&none);
+	(void)sigfillset(&standard);
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc != 0)
+		return rc;
+	rc = posix_spawnattr_init(&attr);
+	if (rc == 0) {
+		(void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+		(void)posix_spawn_file_actions_adddup2(&files, out, 1);
+		(void)posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+		(void)posix_spawnattr_setpgroup(&attr, 0);
+		(void)posix_spawnattr_setsigmask(&attr, &none);
+		(void)posix_spawnattr_setsigdefault(&attr, &standard);
+		(void)posix_spawnattr_setflags(
+		    &attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		rc = posix_spawn(pid, path, &files, &attr, argv, env);
+		(void)posix_spawnattr_destroy(&attr);
+	}
+	(void)posix_spawn_file_actions_destroy(&files);
+	return rc;
+}
+
+/* Read until the end, the time limit or OUTPUT_MAX; true at the end. */
+static bool read_all(int fd, int64_t until_ms, struct str *out)
+{
+	char buffer[16384];
+	for (;;) {
+		int64_t left = until_ms - clock_ms();
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		if (left <= 0 || out->full)
+			return false;
+		int ready = poll(&p, 1, (int)(left < WAIT_MS ? left : WAIT_MS));
+		if (ready <= 0) {
+			if (ready == 0 || errno == EINTR)
+				continue;
+			return false;
+		}
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+		if (n == 0)
+			return true;
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return false;
+		if (n > 0)
+			str_put(out, buffer, (size_t)n);
+	}
+}
+
+/* Has it ended by then? */
+static bool wait_for(pid_t pid, int64_t until_ms, int *status)
+{
+	for (;;) {
+		pid_t got = waitpid(pid, status, WNOHANG);
+		if (got == pid)
+			return true;
+		if ((got < 0 && errno != EINTR) || clock_ms() >= until_ms)
+			return false;
+		clock_sleep_until(clock_ms() + 2);
+	}
+}
+
+/* Wait for it until then, kill it and what it started afterwards.  true: it ended well by itself.
+ * One that hangs in the driver cannot even be killed; it is not waited for. */
+static bool finish(pid_t pid, int64_t until_ms)
+{
+	int status;
+	bool ended = wait_for(pid, until_ms, &status);
+	(void)kill(-pid, SIGKILL); /* at worst there is nobody left */
+	if (!ended) {
+		(void)wait_for(pid, clock_ms() + KILLED_MS, &status);
+		return false;
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool ecc_errors(const char *root, int64_t deadline_ms)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO xml = STR_INIT(OUTPUT_MAX);
+	int64_t until_ms = clock_ms() + WAIT_MS;
+	const char *path = find_program(root, &a);
+	int ends[2];
+	pid_t pid;
+	if (!path || pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	FD_AUTO in = ends[0];
+	int failed = start(path, ends[1], &a, &pid);
+	close(ends[1]);
+	if (failed)
+		return false;
+	if (until_ms > deadline_ms)
+		until_ms = deadline_ms;
+	bool complete = read_all(in, until_ms, &xml);
+	return finish(pid, complete ? until_ms : 0) && complete && ecc_errors_in(str_view(&xml));
 }

@@ -1,7 +1,7 @@
 /* The exit specification: a list of codes, each with patterns; the first pattern that holds, wins.
  */
 #include "base/tree.h"
-#include "runtime-assets/exit/exit_inner.h"
+#include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/net/http.h"
 
 struct reader {

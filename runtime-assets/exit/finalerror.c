@@ -6,7 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "runtime-assets/exit/exit_inner.h"
+#include "base/enc.h"
+#include "runtime-assets/exit/exit_internal.h"
 
 enum {
 	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are looked at */

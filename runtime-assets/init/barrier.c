@@ -1,10 +1,10 @@
-#include "runtime-assets/init/barrier.h"
+#include "runtime-assets/init/init_internal.h"
 
 #include <limits.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "runtime-assets/args.h"
+#include "runtime-assets/cmdline.h"
 #include "runtime-assets/net/kube.h"
 
 enum {
@@ -295,7 +295,7 @@ static int prepare(struct wait *w, struct err *e)
 	return 0;
 }
 
-int barrier_wait(struct init *in, const struct barrier_times *t, struct err *e)
+static int barrier_wait(struct init *in, const struct barrier_times *t, struct err *e)
 {
 	struct wait w = { .in = in, .t = t };
 	/* What is wrong is said to it too, by whoever called: it is closed only after success. */

@@ -7,11 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime-assets/args.h"
-#include "runtime-assets/commands.h"
+#include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
-#include "runtime-assets/net/token.h"
 
 enum {
 	WIDTH = 79,

@@ -1,18 +1,195 @@
 /* Who is where: runtime_env and runtime_env.sh; see env.h. */
-#include "runtime-assets/init/env.h"
+#include "runtime-assets/init/init_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#include "runtime-assets/shell.h"
+#include "runtime-assets/cmdline.h"
 
 enum {
+	UID_MAX = 128,
 	NAME_MAX_BYTES = 4096, /* keys of the job have at most 1024, labels 256 */
 	/* What Linux takes when it starts a program with the usual 8 MiB of stack: in one variable,
 	 * and in all of them with a pointer for each. */
 	VARIABLE_LIMIT = 128 * 1024,
 	TOTAL_LIMIT = 2 * 1024 * 1024
 };
+
+struct role_env {
+	const struct fw_role *r;
+	const char *name[2]; /* in Kubernetes; in the job, if that differs */
+	size_t names;
+	struct portspec ports;
+	bool has_ports; /* known, perhaps none */
+	bool own;
+};
+
+struct writer {
+	struct init *in;
+	struct env_text *out;
+	struct notes *warnings;
+	size_t count;   /* variables written */
+	size_t longest; /* of them, in bytes */
+	bool own_seen;
+	struct str name, rest, value; /* of the current variable */
+	struct str hosts;             /* of the role: ip:port,ip:port */
+	struct str instances;         /* role:0,role:1 */
+};
+
+#define WARN(w, ...) notes_add((w)->warnings, NOWHERE, __VA_ARGS__)
+
+/* ---- variables and ports ----------------------------------------------------------------------
+ */
+
+/* Appends a variable.  Its name consists of checked parts only. */
+static void env_put(struct writer *w, struct span name, struct span value)
+{
+	struct str *shell = &w->out->shell;
+	struct str *nul = &w->out->nul;
+	str_puts(shell, "export ");
+	str_span(shell, name);
+	str_char(shell, '=');
+	shell_word(shell, value);
+	str_char(shell, '\n');
+	str_span(nul, name);
+	str_char(nul, '=');
+	str_span(nul, value);
+	str_char(nul, '\0');
+	w->count++;
+	if (name.n + value.n > w->longest)
+		w->longest = name.n + value.n;
+}
+
+static void env_put_role(struct writer *w, const struct role_env *r, const char *prefix,
+                         struct span value)
+{
+	for (size_t i = 0; i < r->names; i++) {
+		w->name.n = 0;
+		str_puts(&w->name, prefix);
+		str_puts(&w->name, r->name[i]);
+		str_span(&w->name, str_view(&w->rest));
+		env_put(w, str_view(&w->name), value);
+	}
+}
+
+static void list_int(struct str *list, int64_t v)
+{
+	if (list->n)
+		str_char(list, ',');
+	str_int(list, v);
+}
+
+static const char *env_uid(const struct writer *w, const struct role_env *r,
+                           const struct fw_task *t)
+{
+	bool own = r->own && t->index == w->in->task_index;
+	if (t->pod_uid || !own)
+		return t->pod_uid;
+	const char *uid = w->in->pod_uid;
+	return uid && strlen(uid) <= UID_MAX ? uid : NULL;
+}
+
+static bool env_has_ports(const struct role_env *r, const char *uid)
+{
+	return r->has_ports && (uid || r->ports.sequential || r->ports.n == 0);
+}
+
+static struct span env_port_list(struct writer *w, const struct role_env *r,
+                                 const struct port_label *l, const char *uid, int64_t index)
+{
+	w->value.n = 0;
+	for (int64_t i = 0; i < l->count; i++)
+		list_int(&w->value, portspec_port(&r->ports, l, uid, index, i));
+	return str_view(&w->value);
+}
+
+static int64_t env_first_port(const struct role_env *r, const char *label, const char *uid,
+                              int64_t index)
+{
+	for (size_t i = 0; i < r->ports.n; i++) {
+		const struct port_label *l = &r->ports.label[i];
+		if (strcmp(l->name, label) == 0)
+			return l->count ? portspec_port(&r->ports, l, uid, index, 0) : 0;
+	}
+	return 0;
+}
+
+/* ---- the own task ------------------------------------------------------------------------------
+ */
+
+/* Remember the own ports, for the check whether they are taken. */
+static void keep_ports(struct writer *w, const struct role_env *r, const char *uid)
+{
+	struct init *in = w->in;
+	in->port = ARENA_NEW(in->a, uint16_t, (size_t)r->ports.total);
+	in->port_label = ARENA_NEW(in->a, const char *, (size_t)r->ports.total);
+	in->n_ports = 0;
+	for (size_t i = 0; i < r->ports.n; i++) {
+		const struct port_label *l = &r->ports.label[i];
+		for (int64_t k = 0; k < l->count; k++) {
+			in->port[in->n_ports] = portspec_port(&r->ports, l, uid, in->task_index, k);
+			in->port_label[in->n_ports++] = l->name;
+		}
+	}
+}
+
+static void put_address(struct writer *w, struct span name, const char *address)
+{
+	if (address)
+		env_put(w, name, span_of(address));
+}
+
+static void put_port(struct writer *w, struct span name, int64_t port)
+{
+	w->value.n = 0;
+	str_int(&w->value, port);
+	if (port)
+		env_put(w, name, str_view(&w->value));
+}
+
+static void put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
+{
+	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
+	for (size_t i = 0; i < r->ports.n; i++) {
+		const struct port_label *l = &r->ports.label[i];
+		struct span list = env_port_list(w, r, l, uid, w->in->task_index);
+		w->name.n = 0;
+		str_puts(&w->name, "PAI_CONTAINER_HOST_");
+		str_puts(&w->name, l->name);
+		str_puts(&w->name, "_PORT_LIST");
+		env_put(w, str_view(&w->name), list);
+		str_puts(&all, l->name);
+		str_char(&all, ':');
+		str_span(&all, list);
+		str_char(&all, ';');
+	}
+	env_put(w, SPAN("PAI_CONTAINER_HOST_PORT_LIST"), str_view(&all));
+}
+
+static void env_put_own(struct writer *w, const struct role_env *r, const char *address,
+                        const char *uid)
+{
+	bool ports = env_has_ports(r, uid);
+	int64_t index = w->in->task_index;
+	int64_t http = ports ? env_first_port(r, "http", uid, index) : 0;
+	w->own_seen = true;
+	put_address(w, SPAN("PAI_CURRENT_CONTAINER_IP"), address);
+	put_port(w, SPAN("PAI_CURRENT_CONTAINER_PORT"), http);
+	put_address(w, SPAN("PAI_CONTAINER_HOST_IP"), address);
+	put_port(w, SPAN("PAI_CONTAINER_HOST_PORT"), http);
+	if (!address)
+		WARN(w, "the own address is not known: PAI_CURRENT_CONTAINER_IP and "
+		        "PAI_CONTAINER_HOST_IP are not set");
+	if (!ports) {
+		WARN(w, "the own ports are not known: PAI_CURRENT_CONTAINER_PORT, "
+		        "PAI_CONTAINER_HOST_PORT, PAI_CONTAINER_SSH_PORT, "
+		        "PAI_CONTAINER_HOST_PORT_LIST and those of each port are not set");
+		return;
+	}
+	put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", uid, index));
+	put_own_lists(w, r, uid);
+	keep_ports(w, r, uid);
+}
 
 /* ---- tasks and roles --------------------------------------------------------------------------
  */
@@ -311,153 +488,5 @@ int step_environment(struct init *in, struct err *e)
 	    file_write(path_join(in->a, in->at.runtime_d, "runtime_env.sh"), str_view(&out.shell),
 	               0644, e) < 0)
 		return INIT_FAILED;
-	return 0;
-}
-
-/* What a task learns about itself. */
-
-/* Remember the own ports, for the check whether they are taken. */
-static void keep_ports(struct writer *w, const struct role_env *r, const char *uid)
-{
-	struct init *in = w->in;
-	in->port = ARENA_NEW(in->a, uint16_t, (size_t)r->ports.total);
-	in->port_label = ARENA_NEW(in->a, const char *, (size_t)r->ports.total);
-	in->n_ports = 0;
-	for (size_t i = 0; i < r->ports.n; i++) {
-		const struct port_label *l = &r->ports.label[i];
-		for (int64_t k = 0; k < l->count; k++) {
-			in->port[in->n_ports] = portspec_port(&r->ports, l, uid, in->task_index, k);
-			in->port_label[in->n_ports++] = l->name;
-		}
-	}
-}
-
-static void put_address(struct writer *w, struct span name, const char *address)
-{
-	if (address)
-		env_put(w, name, span_of(address));
-}
-
-static void put_port(struct writer *w, struct span name, int64_t port)
-{
-	w->value.n = 0;
-	str_int(&w->value, port);
-	if (port)
-		env_put(w, name, str_view(&w->value));
-}
-
-static void put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
-{
-	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
-	for (size_t i = 0; i < r->ports.n; i++) {
-		const struct port_label *l = &r->ports.label[i];
-		struct span list = env_port_list(w, r, l, uid, w->in->task_index);
-		w->name.n = 0;
-		str_puts(&w->name, "PAI_CONTAINER_HOST_");
-		str_puts(&w->name, l->name);
-		str_puts(&w->name, "_PORT_LIST");
-		env_put(w, str_view(&w->name), list);
-		str_puts(&all, l->name);
-		str_char(&all, ':');
-		str_span(&all, list);
-		str_char(&all, ';');
-	}
-	env_put(w, SPAN("PAI_CONTAINER_HOST_PORT_LIST"), str_view(&all));
-}
-
-void env_put_own(struct writer *w, const struct role_env *r, const char *address, const char *uid)
-{
-	bool ports = env_has_ports(r, uid);
-	int64_t index = w->in->task_index;
-	int64_t http = ports ? env_first_port(r, "http", uid, index) : 0;
-	w->own_seen = true;
-	put_address(w, SPAN("PAI_CURRENT_CONTAINER_IP"), address);
-	put_port(w, SPAN("PAI_CURRENT_CONTAINER_PORT"), http);
-	put_address(w, SPAN("PAI_CONTAINER_HOST_IP"), address);
-	put_port(w, SPAN("PAI_CONTAINER_HOST_PORT"), http);
-	if (!address)
-		WARN(w, "the own address is not known: PAI_CURRENT_CONTAINER_IP and "
-		        "PAI_CONTAINER_HOST_IP are not set");
-	if (!ports) {
-		WARN(w, "the own ports are not known: PAI_CURRENT_CONTAINER_PORT, "
-		        "PAI_CONTAINER_HOST_PORT, PAI_CONTAINER_SSH_PORT, "
-		        "PAI_CONTAINER_HOST_PORT_LIST and those of each port are not set");
-		return;
-	}
-	put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", uid, index));
-	put_own_lists(w, r, uid);
-	keep_ports(w, r, uid);
-}
-
-/* Variables, twice: for shells and for programs; and ports as they stand in them. */
-
-enum { UID_MAX = 128 };
-
-void env_put(struct writer *w, struct span name, struct span value)
-{
-	struct str *shell = &w->out->shell;
-	struct str *nul = &w->out->nul;
-	str_puts(shell, "export ");
-	str_span(shell, name);
-	str_char(shell, '=');
-	shell_word(shell, value);
-	str_char(shell, '\n');
-	str_span(nul, name);
-	str_char(nul, '=');
-	str_span(nul, value);
-	str_char(nul, '\0');
-	w->count++;
-	if (name.n + value.n > w->longest)
-		w->longest = name.n + value.n;
-}
-
-void env_put_role(struct writer *w, const struct role_env *r, const char *prefix, struct span value)
-{
-	for (size_t i = 0; i < r->names; i++) {
-		w->name.n = 0;
-		str_puts(&w->name, prefix);
-		str_puts(&w->name, r->name[i]);
-		str_span(&w->name, str_view(&w->rest));
-		env_put(w, str_view(&w->name), value);
-	}
-}
-
-static void list_int(struct str *list, int64_t v)
-{
-	if (list->n)
-		str_char(list, ',');
-	str_int(list, v);
-}
-
-const char *env_uid(const struct writer *w, const struct role_env *r, const struct fw_task *t)
-{
-	bool own = r->own && t->index == w->in->task_index;
-	if (t->pod_uid || !own)
-		return t->pod_uid;
-	const char *uid = w->in->pod_uid;
-	return uid && strlen(uid) <= UID_MAX ? uid : NULL;
-}
-
-bool env_has_ports(const struct role_env *r, const char *uid)
-{
-	return r->has_ports && (uid || r->ports.sequential || r->ports.n == 0);
-}
-
-struct span env_port_list(struct writer *w, const struct role_env *r, const struct port_label *l,
-                          const char *uid, int64_t index)
-{
-	w->value.n = 0;
-	for (int64_t i = 0; i < l->count; i++)
-		list_int(&w->value, portspec_port(&r->ports, l, uid, index, i));
-	return str_view(&w->value);
-}
-
-int64_t env_first_port(const struct role_env *r, const char *label, const char *uid, int64_t index)
-{
-	for (size_t i = 0; i < r->ports.n; i++) {
-		const struct port_label *l = &r->ports.label[i];
-		if (strcmp(l->name, label) == 0)
-			return l->count ? portspec_port(&r->ports, l, uid, index, 0) : 0;
-	}
 	return 0;
 }

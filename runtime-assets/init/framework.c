@@ -2,7 +2,7 @@
  * The Framework object as the runtime sees it; see framework.h.  The names of its members are those
  * of the FrameworkController, types and order of the status too.
  */
-#include "runtime-assets/init/framework.h"
+#include "runtime-assets/init/init.h"
 
 #include "base/enc.h"
 #include "base/tree.h"

@@ -8,7 +8,7 @@
 #include "base/enc.h"
 
 #include "base/image/registry.h"
-#include "runtime-assets/args.h"
+#include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/http.h"
 

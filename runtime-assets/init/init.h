@@ -1,51 +1,150 @@
 #pragma once
 /*
- * `pai-runtime init`: one table of steps (init.c), each a function of this type in a file of its
- * own.  A step returns 0, or the exit code of the init container with *e saying why.
+ * `pai-runtime init`: a table of steps in init.c, where to begin.  job.c reads the job and fills in
+ * references, framework.c reads the Framework, barrier.c waits for all tasks, env.c writes the
+ * variables, ports.c and image.c are checks; the steps `plugins` and `command` are in ../plugins.
+ * A step returns 0, or the exit code of the init container and *e.
  */
+#include "base/tree.h"
 #include "runtime-assets/files.h"
-#include "runtime-assets/init/framework.h"
-#include "runtime-assets/init/job.h"
-#include "runtime-assets/layout.h"
 #include "runtime-assets/say.h"
 
-/* Exit codes of the init container: part of the contract with the exit specification. */
+/* Exit codes of the init container: a contract with the exit specification. */
 enum init_exit {
 	INIT_FAILED = 1,
-	INIT_API_TROUBLE = 250, /* the API server could not be asked, to the end: transient */
-	INIT_NOT_ALL = 251,     /* not all tasks came in time: transient */
+	INIT_API_TROUBLE = 250, /* the API server did not answer to the end: transient */
+	INIT_NOT_ALL = 251,     /* not all tasks had an address in time: transient */
 	INIT_PERMANENT = 252,   /* 404, 401, 403, bad configuration */
 	INIT_PORT_CONFLICT = 253,
 	INIT_NO_IMAGE = 254
 };
 
+/*
+ * The job as submitted (protocol version 1 or 2; secrets masked), seen from the role of this task.
+ */
+struct job {
+	struct doc doc;               /* root is null if there is none */
+	const struct node *secrets;   /* mounted secrets; NULL */
+	const struct node *extension; /* mounted user extension; NULL */
+	const char *role_name;        /* PAI_CURRENT_TASK_ROLE_NAME: key in taskRoles; NULL */
+	const struct node *role;      /* its entry in taskRoles; NULL */
+};
+
+/* ---- framework.c ----------------------------------------------------------------------------- */
+
+enum {
+	FRAMEWORK_MAX = 8 << 20, /* bytes of the object as the API server sends it */
+	STATUS_MAX = 32 << 20    /* bytes of the compressed status, inflated */
+};
+
+struct fw_task {
+	int64_t index;
+	const char *pod_ip, *host_ip, *pod_uid; /* NULL: not known; never "" */
+	bool deletion_pending;
+};
+
+struct fw_role {
+	const char *name;     /* as in Kubernetes: [a-z0-9]+ */
+	bool in_spec;         /* the specification still has it */
+	int64_t number;       /* its position there, from 0; -1 if !in_spec */
+	int64_t task_number;  /* of the specification; 0 if !in_spec */
+	bool host_network;    /* of the pod template */
+	const char *ports;    /* annotation rest-server/port-scheduling-spec, JSON; NULL */
+	struct fw_task *task; /* of the status, in its order */
+	size_t n;
+};
+
+struct framework {
+	const char *name, *namespace_name;
+	const char *config;   /* metadata.annotations.config: the job as submitted; NULL */
+	struct fw_role *role; /* those of the status in its order, then those only in the spec */
+	size_t n;
+	int64_t total;           /* sum of the task numbers of the specification */
+	const struct node *root; /* the object with its status decompressed */
+};
+
+/* Reads a Framework into the arena.  Does not trust it: every type is checked, sizes are bounded,
+ * and members of another type are absent.  Pure.  NULL and *e. */
+struct framework *framework_read(struct span json, struct arena *a, struct err *e);
+
+/* How many tasks have a pod with an address: of each role, the first min(status, taskNumber) that
+ * are not being deleted.  All are ready when it is `total`. */
+int64_t framework_ready(const struct framework *f);
+
+/* The address for other tasks: of the host for host networks, else of the pod; NULL: not known.
+ * (The host is known before the pod has an address and is not used until then.) */
+const char *framework_address(const struct fw_role *r, const struct fw_task *t);
+
+/* NULL if there is none. */
+const struct fw_role *framework_role(const struct framework *f, const char *name);
+const struct fw_task *framework_task(const struct fw_role *r, int64_t index);
+
+/* Inflates base64 of gzip, at most max bytes, into the arena.  -1 and *e. */
+int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e);
+
+/* ---- job.c ----------------------------------------------------------------------------------- */
+
+/* Reads the config (at most FRAMEWORK_MAX bytes) into doc and finds `role` by role_name.  *problem
+ * says why it cannot be used; root is null then.  Version 1 has a list of roles with `name`. */
+void job_read(struct job *j, struct span config, struct arena *a, struct str *problem);
+
+/* The key of taskRoles whose conversion (lower case, only [a-z0-9]) is this Kubernetes name, with
+ * `_` for characters outside of [A-Za-z0-9_]; in the arena.  NULL if there is none. */
+const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
+
+/* The prerequisite of this type (NULL: any) and name; NULL if not exactly one. */
+const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
+
+/*
+ * Replaces `<% $path %>` in the parameters of a plugin.  The path begins with `parameters` or
+ * `secrets`, or with `script`, `output` or `data` (the prerequisite of that type that the role
+ * names), followed by `.key` and `[n]`; `[n]` equals `.n`.  A key has no `. [ ] < > %` and no
+ * control characters.  Scalars are written as ECMAScript does, null is empty.  Inserted text is not
+ * scanned again.  The result may hold secrets: use STR_SECRET.
+ *
+ * -1 and *e, which names the reference and not its value: it leads nowhere, to a map or a list, is
+ * not a path, or `out` is full.
+ */
+int job_fill(const struct job *j, struct span text, struct str *out, struct err *e);
+
+/* The same for every text of a tree, at most 4 MiB together; not for keys.  The copy lives in the
+ * arena. */
+int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
+                  struct err *e);
+
+/* For the user's command: replaces only `<% $secrets.path %>`, with nothing if it is absent.  -1
+ * and *e: a map or a list; too long. */
+int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e);
+
+/* Appends a scalar as job_fill writes it; false for a map or a list. */
+bool job_scalar(const struct node *n, struct str *out);
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
 struct init {
 	struct arena *a;
 	struct layout at;
-	bool gang;              /* GANG_ALLOCATION is "true" */
-	const char *role_name;  /* FC_TASKROLE_NAME; NULL in a bare pod */
-	int64_t task_index;     /* FC_TASK_INDEX; -1 in a bare pod */
-	const char *pod_uid;    /* FC_POD_UID; NULL if not set */
-	const char *barrier_ms; /* option for tests, see barrier.h; NULL: the environment */
-	const struct node
-	    *runtime_config;         /* RUNTIME_CONFIG of a bare pod, parsed; NULL otherwise */
-	struct framework *framework; /* from the step `framework` on; NULL in a bare pod */
-	struct job job;              /* from the step `config` on */
-	/* Filled by the step `environment`: own ports, for the step `ports`. */
-	uint16_t *port;
-	const char **port_label; /* beside each port: the name that the job gave it */
+	bool gang;                         /* GANG_ALLOCATION is "true" */
+	const char *role_name;             /* FC_TASKROLE_NAME; NULL in a bare pod */
+	int64_t task_index;                /* FC_TASK_INDEX; -1 in a bare pod */
+	const char *pod_uid;               /* FC_POD_UID; NULL */
+	const char *barrier_ms;            /* option for tests; NULL: the environment decides */
+	const struct node *runtime_config; /* RUNTIME_CONFIG of a bare pod; NULL */
+	struct framework *framework;       /* set by the step `framework`; NULL in a bare pod */
+	struct job job;                    /* set by the step `config` */
+	uint16_t *port;                    /* own ports and their labels, set by `environment` */
+	const char **port_label;
 	size_t n_ports;
 };
 
-/* Each is a step; the order and the names are those of the table in init.c. */
-int step_logs(struct init *in, struct err *e);      /* prepare.c: log directory, earlier logs */
-int step_clean(struct init *in, struct err *e);     /* prepare.c: the work volume */
-int step_install(struct init *in, struct err *e);   /* prepare.c: this program, runtime.d */
-int step_framework(struct init *in, struct err *e); /* barrier.c: wait for all, framework.json */
-int step_exitspec(struct init *in, struct err *e);  /* prepare.c: copy of the exit specification */
-int step_config(struct init *in, struct err *e);    /* config.c: job_config.yaml, in->job */
-int step_environment(struct init *in, struct err *e); /* env.c: runtime_env, runtime_env.sh */
-int step_ports(struct init *in, struct err *e);       /* ports.c: is one of ours taken? */
-int step_image(struct init *in, struct err *e);       /* image.c: does the image exist? */
-int step_plugins(struct init *in, struct err *e);     /* plugins.c: scripts before and after */
-int step_command(struct init *in, struct err *e);     /* command.c: user.sh */
+int step_logs(struct init *in, struct err *e);
+int step_clean(struct init *in, struct err *e);
+int step_install(struct init *in, struct err *e);
+int step_framework(struct init *in, struct err *e);
+int step_exitspec(struct init *in, struct err *e);
+int step_config(struct init *in, struct err *e);
+int step_environment(struct init *in, struct err *e);
+int step_ports(struct init *in, struct err *e);
+int step_image(struct init *in, struct err *e);
+int step_plugins(struct init *in, struct err *e);
+int step_command(struct init *in, struct err *e);

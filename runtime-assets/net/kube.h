@@ -8,7 +8,13 @@
  *
  * KUBECONFIG, HOME and proxies are not looked at: an image could set them.
  */
-#include "runtime-assets/layout.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
 /* Group and plural of Frameworks, as RBAC and kubectl want it. */
@@ -53,3 +59,31 @@ bool kube_says_missing(const struct http_reply *r, const char *name);
 /* The two kubectl commands that give the right to get Frameworks in a namespace; a line each. */
 void kube_grant(const struct kube *k, const char *namespace_name, const char *indent,
                 struct str *out);
+
+/*
+ * The token of a service account.  What it says of itself is for messages only: nothing of it is
+ * verified, and no part of the token itself ever stands in one.
+ */
+enum { TOKEN_MAX = 16384 };
+
+/* Append the token in a file to `out`, which should be a STR_SECRET.  -1 and *e if there is none,
+ * if it is longer than TOKEN_MAX, or has a character in it that could end a header line. */
+int token_append(const char *file, struct str *out, struct err *e);
+
+struct token_claims {
+	const char *account, *namespace_name; /* of the service account; NULL: not said */
+	int64_t issued_s, expires_s;          /* Unix time; 0: not said */
+};
+
+/* What is in the second part of a JWT; -1 if it is none.  Texts in the arena, with only the
+ * characters of Kubernetes' names.  Pure. */
+int token_claims(struct span jwt, struct arena *a, struct token_claims *out);
+
+/* What the file and the token in it say: "service account default/runtime-account, expires in
+ * 59 min, file written 35 s ago".  now_s is Unix time.  *c may be NULL; it and the text hold
+ * what could be found out.  Never fails. */
+void token_describe(const char *file, int64_t now_s, struct arena *a, struct token_claims *c,
+                    struct str *out);
+
+/* "35 s", "12 min", "3 h", "4 d". */
+void duration_text(struct str *out, int64_t seconds);

@@ -22,25 +22,25 @@
 #include <unistd.h>
 
 #include "runtime-assets/files.h"
-#include "runtime-assets/net/wire.h"
+#include "runtime-assets/net/net_internal.h"
 
 enum {
 	ADDRESSES_MAX = 8,
 	STAGGER_MS = 250 /* RFC 8305: so much later the next address is tried too */
 };
 
-union address {
+union sockaddr_any {
 	struct sockaddr any;
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
 };
 
 /* What the child says, in one write: less than PIPE_BUF, so it comes whole. */
-struct answer {
+struct lookup {
 	int rc; /* of getaddrinfo */
 	int error;
 	size_t n;
-	union address v[ADDRESSES_MAX];
+	union sockaddr_any v[ADDRESSES_MAX];
 };
 
 /* Attempts to connect, all at once. */
@@ -72,7 +72,7 @@ static int timed_out(struct wire *w)
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-static void look_up(const char *host, int flags, struct answer *out)
+static void look_up(const char *host, int flags, struct lookup *out)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
 	struct addrinfo *list = NULL;
@@ -92,14 +92,14 @@ static void look_up(const char *host, int flags, struct answer *out)
 
 bool net_is_address(const char *host)
 {
-	struct answer a = { 0 };
+	struct lookup a = { 0 };
 	look_up(host, AI_NUMERICHOST, &a);
 	return a.rc == 0 && a.n > 0;
 }
 
 static _Noreturn void child(const char *host, int out)
 {
-	struct answer a = { 0 };
+	struct lookup a = { 0 };
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends by itself, only later */
 	look_up(host, 0, &a);
 	_exit(write(out, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
@@ -113,7 +113,7 @@ static void reap(pid_t pid, bool ending)
 		;
 }
 
-static const char *dns_problem(const struct answer *a)
+static const char *dns_problem(const struct lookup *a)
 {
 	switch (a->rc) {
 	case EAI_NONAME:
@@ -130,7 +130,7 @@ static const char *dns_problem(const struct answer *a)
 	}
 }
 
-static int look_up_in_time(struct wire *w, const char *host, struct answer *a)
+static int look_up_in_time(struct wire *w, const char *host, struct lookup *a)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -155,17 +155,17 @@ static int look_up_in_time(struct wire *w, const char *host, struct answer *a)
 	if (ready == 0)
 		return timed_out(w);
 	if (got != (ssize_t)sizeof(*a))
-		*a = (struct answer){ .rc = EAI_FAIL };
+		*a = (struct lookup){ .rc = EAI_FAIL };
 	return 0;
 }
 
-static int find_addresses(struct wire *w, const char *host, struct answer *a)
+static int find_addresses(struct wire *w, const char *host, struct lookup *a)
 {
 	w->doing = "looking the name up";
 	look_up(host, AI_NUMERICHOST, a);
 	if (a->rc == 0 && a->n > 0)
 		return 0;
-	*a = (struct answer){ 0 };
+	*a = (struct lookup){ 0 };
 	int trouble = look_up_in_time(w, host, a);
 	if (trouble)
 		return trouble;
@@ -177,7 +177,7 @@ static int find_addresses(struct wire *w, const char *host, struct answer *a)
 
 /* ---- connecting ------------------------------------------------------------------------ */
 
-static void race_start(struct race *r, union address *to, uint16_t port)
+static void race_start(struct race *r, union sockaddr_any *to, uint16_t port)
 {
 	bool six = to->any.sa_family == AF_INET6;
 	if (six)
@@ -224,7 +224,7 @@ static void race_end(struct race *r)
 		(void)close(r->v[--r->n].fd);
 }
 
-static int connect_one(struct wire *w, struct answer *a, uint16_t port)
+static int connect_one(struct wire *w, struct lookup *a, uint16_t port)
 {
 	__attribute__((cleanup(race_end))) struct race r = { 0 };
 	w->doing = "connecting";
@@ -248,7 +248,7 @@ static int connect_one(struct wire *w, struct answer *a, uint16_t port)
 
 int net_open(struct wire *w, const char *host, uint16_t port)
 {
-	struct answer a = { 0 };
+	struct lookup a = { 0 };
 	int trouble = find_addresses(w, host, &a);
 	return trouble ? trouble : connect_one(w, &a, port);
 }

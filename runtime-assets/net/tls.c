@@ -14,7 +14,7 @@
 #include "base/enc.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
-#include "runtime-assets/net/wire.h"
+#include "runtime-assets/net/net_internal.h"
 #include "runtime-assets/say.h"
 
 /* What http.h calls struct ca_bundle, for tls.c. */
@@ -108,8 +108,8 @@ static bool tls_is_final(int code)
 /* A wrong clock is as likely as an old certificate: say what it shows. */
 static void expired(struct err *e, const char *where)
 {
-	char now[STAMP_MAX];
-	stamp_text(now, time(NULL));
+	char now[RFC3339_MAX];
+	rfc3339_text(now, time(NULL));
 	(void)err_set(e, FAILED,
 	              "certificate of %s has expired or is not valid yet (our clock shows %s)",
 	              where, now);

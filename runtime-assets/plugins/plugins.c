@@ -1,4 +1,6 @@
-/* The plugins of a job: which, in which order, and their scripts; see plugin.h. */
+/* The plugins of a job and their scripts; the plugins cmd and tensorboard; the step `command`. */
+#include "runtime-assets/plugins/plugins_internal.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,16 +8,231 @@
 #include <sys/stat.h>
 
 #include "base/plugin.h"
-#include "runtime-assets/args.h"
+#include "runtime-assets/cmdline.h"
+#include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
-#include "runtime-assets/plugins/plugin.h"
-#include "runtime-assets/shell.h"
+#include "runtime-assets/say.h"
 
-static const char PREFIX[] = "com.microsoft.pai.runtimeplugin";
+static const char PLUGIN_PREFIX[] = "com.microsoft.pai.runtimeplugin";
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+int plugin_text(const struct plugin *p, const char *key, struct span *text, struct err *e)
+{
+	const struct node *n = node_get(p->parameters, key);
+	*text = SPAN("");
+	if (!n)
+		return 0;
+	STR_AUTO out = STR_SECRET(SCRIPT_MAX);
+	if (!job_scalar(n, &out))
+		return err_set(e, FAILED, "`%s` must be a text", key);
+	*text = arena_span(p->all->a, str_view(&out));
+	return 0;
+}
+
+static bool plugin_is_empty(const struct node *n)
+{
+	return !n || n->type == NODE_NULL || (n->type == NODE_TEXT && n->n == 0);
+}
+
+int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e)
+{
+	const struct node *n = node_get(p->parameters, key);
+	if (node_is(n, NODE_BOOL))
+		*value = n->boolean;
+	else if (plugin_is_empty(n) || (n->type == NODE_TEXT && strcasecmp(n->text, "false") == 0))
+		*value = false;
+	else if (n->type == NODE_TEXT && strcasecmp(n->text, "true") == 0)
+		*value = true;
+	else
+		return err_set(e, FAILED, "`%s` must be true or false", key);
+	return 0;
+}
+
+int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e)
+{
+	const struct node *n = node_get(p->parameters, w.key);
+	int64_t found = 0;
+	if (plugin_is_empty(n))
+		return 0;
+	bool ok = n->type == NODE_INT && n->integer >= w.min && n->integer <= w.max;
+	if (ok)
+		found = n->integer;
+	else if (n->type == NODE_TEXT)
+		ok = parse_i64(node_span(n), w.min, w.max, &found) == 0;
+	if (!ok)
+		return err_set(e, FAILED, "`%s` must be a whole number from %lld to %lld", w.key,
+		               (long long)w.min, (long long)w.max);
+	*value = found;
+	return 0;
+}
+
+/* ---- the plugin cmd ----------------------------------------------------------------------------
+ */
+
+/* Commands of the author, verbatim: preCommands and postCommands, or callbacks for the events
+ * taskStarts and taskSucceeds; other events are ignored. */
+
+static int cmd_put_list(struct str *out, const struct node *list, const char *key, struct err *e)
+{
+	if (!list || list->type == NODE_NULL)
+		return 0;
+	if (list->type != NODE_LIST)
+		return err_set(e, FAILED, "`%s` must be a list of commands", key);
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (!job_scalar(&list->item[i], out))
+			return err_set(e, FAILED, "`%s[%u]` must be a text", key, i);
+		str_char(out, '\n');
+	}
+	return 0;
+}
+
+static int cmd_put_callback(struct plugin *p, const struct node *callback, struct err *e)
+{
+	const struct node *event = node_get(callback, "event");
+	const struct node *commands = node_get(callback, "commands");
+	if (!node_is(event, NODE_TEXT))
+		return err_set(e, FAILED, "each of `callbacks` must have an `event`");
+	if (span_is(node_span(event), "taskStarts"))
+		return cmd_put_list(&p->pre, commands, "commands", e);
+	if (span_is(node_span(event), "taskSucceeds"))
+		return cmd_put_list(&p->post, commands, "commands", e);
+	return 0;
+}
+
+static int plugin_cmd(struct plugin *p, struct err *e)
+{
+	const struct node *pre = node_get(p->parameters, "preCommands");
+	const struct node *post = node_get(p->parameters, "postCommands");
+	const struct node *callbacks = node_get(p->parameters, "callbacks");
+	if (callbacks && (pre || post))
+		return err_set(
+		    e, FAILED,
+		    "`callbacks` cannot be together with `preCommands` or `postCommands`");
+	if (cmd_put_list(&p->pre, pre, "preCommands", e) ||
+	    cmd_put_list(&p->post, post, "postCommands", e))
+		return -1;
+	if (!callbacks || callbacks->type == NODE_NULL)
+		return 0;
+	if (callbacks->type != NODE_LIST)
+		return err_set(e, FAILED, "`callbacks` must be a list");
+	for (uint32_t i = 0; i < callbacks->n; i++) {
+		if (cmd_put_callback(p, &callbacks->item[i], e))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the plugin tensorboard ---------------------------------------------------------------------
+ */
+
+/* The first task of the job starts tensorboard in the background.  Its output goes to runtime.log;
+ * its failure does not fail the task. */
+
+enum { TENSORBOARD_PORT = 6006 };
+
+/* `logdir` as name:path,name:path, and its first path. */
+struct tensorboard_dirs {
+	struct str spec;
+	struct span first;
+	uint32_t n;
+};
+
+/* tensorboard cannot quote `:` and `,`. */
+static bool tensorboard_has(struct span s, char c)
+{
+	return s.n > 0 && memchr(s.p, c, s.n) != NULL;
+}
+
+static int tensorboard_dir(struct plugin *p, struct tensorboard_dirs *d, const struct member *m,
+                           struct err *e)
+{
+	STR_AUTO path = STR_SECRET(SCRIPT_MAX);
+	if (!job_scalar(&m->value, &path) || path.n == 0)
+		return err_set(e, FAILED, "the paths in `logdir` must be texts");
+	struct span name = member_key(m);
+	struct span text = arena_span(p->all->a, str_view(&path));
+	if (tensorboard_has(name, ',') || tensorboard_has(name, ':') || tensorboard_has(text, ','))
+		return err_set(e, FAILED,
+		               "names in `logdir` must be without `:` and `,`, paths without `,`");
+	if (d->n++ == 0)
+		d->first = text;
+	else
+		str_char(&d->spec, ',');
+	str_span(&d->spec, name);
+	str_char(&d->spec, ':');
+	str_span(&d->spec, text);
+	return 0;
+}
+
+static int tensorboard_dirs(struct plugin *p, struct tensorboard_dirs *d, struct err *e)
+{
+	const struct node *logdir = node_get(p->parameters, "logdir");
+	if (!node_is(logdir, NODE_MAP) || logdir->n == 0)
+		return err_set(e, FAILED, "`logdir` must be a mapping of names to paths");
+	for (uint32_t i = 0; i < logdir->n; i++) {
+		if (tensorboard_dir(p, d, &logdir->member[i], e))
+			return -1;
+	}
+	return 0;
+}
+
+/* `1.*) exec tensorboard '--logdir=...' '--port=6006' ;;` */
+static void tensorboard_case(struct plugin *p, const char *version, const char *option,
+                             struct span value)
+{
+	STR_AUTO text = STR_SECRET(SCRIPT_MAX);
+	str_puts(&text, option);
+	str_span(&text, value);
+	str_printf(&p->pre, "%s) exec tensorboard ", version);
+	shell_word(&p->pre, str_view(&text));
+}
+
+static void tensorboard_script(struct plugin *p, const struct tensorboard_dirs *d, int64_t port)
+{
+	str_puts(&p->pre, "{\n"
+	                  "if (: >>\"${RUNTIME_LOG_PIPE:-}\") 2>/dev/null; then exec "
+	                  ">>\"$RUNTIME_LOG_PIPE\" 2>&1; fi\n"
+	                  "if ! command -v tensorboard >/dev/null 2>&1; then\n"
+	                  "pip install tensorboard || pip3 install tensorboard || :\n"
+	                  "fi\n"
+	                  "v=$(tensorboard --version_tb) || v=\n"
+	                  "case \"$v\" in\n");
+	tensorboard_case(p, "1.*", "--logdir=", str_view(&d->spec));
+	str_printf(&p->pre, " '--port=%lld' ;;\n", (long long)port);
+	if (d->n == 1)
+		tensorboard_case(p, "2.*", "--logdir=", d->first);
+	else
+		tensorboard_case(p, "2.*", "--logdir_spec=", str_view(&d->spec));
+	str_printf(&p->pre, " '--port=%lld' --bind_all ;;\n", (long long)port);
+	str_puts(&p->pre, "*) printf 'tensorboard plugin: there is no tensorboard 1 or 2: %s\\n' "
+	                  "\"$v\" >&2 ;;\n"
+	                  "esac\n"
+	                  "} </dev/null &\n");
+}
+
+static int plugin_tensorboard(struct plugin *p, struct err *e)
+{
+	if (p->parameters->n == 0) { /* jobs of OpenPAI have it so */
+		say(SAY_WARNING, "the plugin tensorboard has no parameters, so it does nothing");
+		return 0;
+	}
+	struct tensorboard_dirs d = { .spec = STR_SECRET(SCRIPT_MAX / 2) };
+	int64_t port = TENSORBOARD_PORT;
+	int rc = plugin_whole(p, (struct whole){ "port", 1, 65535 }, &port, e);
+	if (rc == 0)
+		rc = tensorboard_dirs(p, &d, e);
+	if (rc == 0 && d.spec.full)
+		rc = err_set(e, FAILED, "`logdir` is too long");
+	if (rc == 0 && p->all->first_task)
+		tensorboard_script(p, &d, port);
+	str_wipe(&d.spec);
+	return rc;
+}
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Its mounts are made when the job is submitted. */
+/* The server has mounted the storages when the job was submitted. */
 static int plugin_teamwise_storage(struct plugin *p, struct err *e)
 {
 	(void)e; /* cannot fail */
@@ -44,9 +261,9 @@ void plugins_file(struct plugins *all, const char *path, struct span text, unsig
 	all->file[all->n_files++] = (struct made){ path, text, mode };
 }
 
-/* The line that calls a script.  What `ignore` forgives includes `exit`, syntax errors and the
- * like, which end the script's shell whatever it has set: only the caller can forgive those. */
-static void put_call(struct str *out, const struct plugin *p, const char *path)
+/* Appends the call of a script.  The caller, not the script, implements `ignore`: `exit` and syntax
+ * errors end the shell of the script. */
+static void plugins_call(struct str *out, const struct plugin *p, const char *path)
 {
 	str_puts(out, "\"${PAI_SHELL:-/bin/bash}\" ");
 	shell_path(out, path);
@@ -56,8 +273,8 @@ static void put_call(struct str *out, const struct plugin *p, const char *path)
 	str_char(out, '\n');
 }
 
-/* plugin_pre3.sh: its text as a file, and its path; NULL if there is nothing to do. */
-static const char *add_script(struct plugin *p, const char *kind, const struct str *commands)
+/* Adds plugin_pre3.sh; its path, or NULL if there are no commands. */
+static const char *plugins_script(struct plugin *p, const char *kind, const struct str *commands)
 {
 	struct arena *a = p->all->a;
 	if (commands->n == 0)
@@ -73,19 +290,19 @@ static const char *add_script(struct plugin *p, const char *kind, const struct s
 	return path;
 }
 
-static int add_scripts(struct plugin *p, struct err *e)
+static int plugins_scripts(struct plugin *p, struct err *e)
 {
 	if (p->pre.full || p->post.full)
 		return err_set(e, FAILED, "its commands have more than %d bytes", SCRIPT_MAX);
-	const char *path = add_script(p, "pre", &p->pre);
+	const char *path = plugins_script(p, "pre", &p->pre);
 	if (path)
-		put_call(&p->all->before, p, path);
-	path = add_script(p, "post", &p->post);
+		plugins_call(&p->all->before, p, path);
+	path = plugins_script(p, "post", &p->post);
 	if (path) {
-		/* The last plugin's comes first. */
+		/* In reverse order. */
 		STR_AUTO rest = p->all->after;
 		p->all->after = STR_INIT(SCRIPT_MAX);
-		put_call(&p->all->after, p, path);
+		plugins_call(&p->all->after, p, path);
 		str_span(&p->all->after, str_view(&rest));
 	}
 	return 0;
@@ -93,28 +310,20 @@ static int add_scripts(struct plugin *p, struct err *e)
 
 /* ---- one plugin ------------------------------------------------------------------------------ */
 
-/* An entry as the author wrote it, in either place. */
+/* An entry of `prerequisites` or of the extras. */
 struct entry {
 	const char *name;
 	const struct node *parameters; /* NULL: none */
 	bool ignore;
 };
 
-static bool is_ignore(const struct node *policy)
+static bool plugins_ignore(const struct node *policy)
 {
 	return node_is(policy, NODE_TEXT) && strcasecmp(policy->text, "ignore") == 0;
 }
 
-static plugin_make *find(const char *name)
-{
-	for (size_t i = 0; i < PLUGIN_MAX; i++) {
-		if (strcmp(PLUGIN_NAMES[i], name) == 0)
-			return PLUGINS[i];
-	}
-	return NULL;
-}
-
-static int fill(struct plugin *p, const struct node *parameters, struct node *filled, struct err *e)
+static int plugins_parameters(struct plugin *p, const struct node *parameters, struct node *filled,
+                              struct err *e)
 {
 	*filled = (struct node){ .type = NODE_MAP };
 	p->parameters = filled;
@@ -125,25 +334,26 @@ static int fill(struct plugin *p, const struct node *parameters, struct node *fi
 	return job_fill_tree(p->all->job, parameters, p->all->a, filled, e);
 }
 
-/* All that can fail comes before the scripts are added. */
-static int make_one(struct plugin *p, const struct entry *entry, struct err *e)
+static int plugins_make_one(struct plugin *p, const struct entry *entry, struct err *e)
 {
-	plugin_make *make = find(entry->name);
+	size_t kind = 0;
 	struct node filled;
-	if (!make)
+	while (kind < PLUGIN_MAX && strcmp(PLUGIN_NAMES[kind], entry->name) != 0)
+		kind++;
+	if (kind == PLUGIN_MAX)
 		return err_set(e, FAILED, "there is no plugin of that name");
-	if (fill(p, entry->parameters, &filled, e))
+	if (plugins_parameters(p, entry->parameters, &filled, e))
 		return -1;
 	size_t files = p->all->n_files;
-	int rc = make(p, e);
+	int rc = PLUGINS[kind](p, e);
 	if (rc == 0)
-		rc = add_scripts(p, e);
+		rc = plugins_scripts(p, e);
 	if (rc)
 		p->all->n_files = files;
 	return rc;
 }
 
-static int add(struct plugins *all, const struct entry *entry, struct err *e)
+static int plugins_add(struct plugins *all, const struct entry *entry, struct err *e)
 {
 	char buf[4 * QUOTE_MAX];
 	ERR_AUTO why = { 0 };
@@ -153,7 +363,7 @@ static int add(struct plugins *all, const struct entry *entry, struct err *e)
 		            .ignore = entry->ignore,
 		            .pre = STR_SECRET(SCRIPT_MAX),
 		            .post = STR_SECRET(SCRIPT_MAX) };
-	int rc = make_one(&p, entry, &why);
+	int rc = plugins_make_one(&p, entry, &why);
 	str_wipe(&p.pre);
 	str_wipe(&p.post);
 	if (rc == 0)
@@ -169,17 +379,17 @@ static int add(struct plugins *all, const struct entry *entry, struct err *e)
 
 /* ---- which ones: prerequisites of the role --------------------------------------------------- */
 
-/* The text behind the prefix and one character, or NULL. */
+/* The name of the plugin, behind the prefix and a separator; NULL. */
 static const char *prerequisite_plugin(const struct node *entry)
 {
 	const struct node *plugin = node_get(entry, "plugin");
-	if (!node_is(plugin, NODE_TEXT) || !span_starts(node_span(plugin), PREFIX))
+	if (!node_is(plugin, NODE_TEXT) || !span_starts(node_span(plugin), PLUGIN_PREFIX))
 		return NULL;
-	return plugin->n > sizeof(PREFIX) - 1 ? plugin->text + sizeof(PREFIX) : "";
+	return plugin->n > sizeof(PLUGIN_PREFIX) - 1 ? plugin->text + sizeof(PLUGIN_PREFIX) : "";
 }
 
-/* What is left of a prerequisite are its parameters. */
-static const struct node *without_lifted(struct arena *a, const struct node *entry)
+/* The parameters of a prerequisite: its other members. */
+static const struct node *prerequisite_parameters(struct arena *a, const struct node *entry)
 {
 	struct node *rest = ARENA_NEW(a, struct node, 1);
 	struct member *member = ARENA_NEW(a, struct member, entry->n);
@@ -195,7 +405,7 @@ static const struct node *without_lifted(struct arena *a, const struct node *ent
 	return rest;
 }
 
-static int add_prerequisite(struct plugins *all, const struct node *name, struct err *e)
+static int plugins_prerequisite(struct plugins *all, const struct node *name, struct err *e)
 {
 	const struct node *list = node_get(&all->job->doc.root, "prerequisites");
 	const struct node *plugin = NULL;
@@ -219,12 +429,12 @@ static int add_prerequisite(struct plugins *all, const struct node *name, struct
 		               quote(buf, node_span(name)));
 	if (!plugin_name)
 		return 0;
-	struct entry entry = { plugin_name, without_lifted(all->a, plugin),
-		               is_ignore(node_get(plugin, "failurePolicy")) };
-	return add(all, &entry, e);
+	struct entry entry = { plugin_name, prerequisite_parameters(all->a, plugin),
+		               plugins_ignore(node_get(plugin, "failurePolicy")) };
+	return plugins_add(all, &entry, e);
 }
 
-static int add_prerequisites(struct plugins *all, struct err *e)
+static int plugins_prerequisites(struct plugins *all, struct err *e)
 {
 	const struct node *names = node_get(all->job->role, "prerequisites");
 	if (!names || names->type == NODE_NULL)
@@ -232,7 +442,7 @@ static int add_prerequisites(struct plugins *all, struct err *e)
 	if (names->type != NODE_LIST)
 		return err_set(e, FAILED, "`prerequisites` of the role must be a list of names");
 	for (uint32_t i = 0; i < names->n && all->n_plugins < PLUGINS_MAX; i++) {
-		if (add_prerequisite(all, &names->item[i], e))
+		if (plugins_prerequisite(all, &names->item[i], e))
 			return -1;
 	}
 	return 0;
@@ -241,8 +451,8 @@ static int add_prerequisites(struct plugins *all, struct err *e)
 /* ---- which ones: extras -----------------------------------------------------------------------
  */
 
-/* Is this role one of `taskroles`?  Without that list every role is. */
-static bool is_for_role(const struct plugins *all, const struct node *entry)
+/* Is this role in `taskroles`?  Without that list, every role is. */
+static bool plugins_is_for_role(const struct plugins *all, const struct node *entry)
 {
 	const struct node *roles = node_get(entry, "taskroles");
 	const char *own = all->job->role_name;
@@ -255,18 +465,18 @@ static bool is_for_role(const struct plugins *all, const struct node *entry)
 	return false;
 }
 
-static int add_entry(struct plugins *all, const struct node *entry, struct err *e)
+static int plugins_entry(struct plugins *all, const struct node *entry, struct err *e)
 {
 	const struct node *name = node_get(entry, "plugin");
-	if (!is_for_role(all, entry))
+	if (!plugins_is_for_role(all, entry))
 		return 0;
 	struct entry it = { node_is(name, NODE_TEXT) ? name->text : "",
 		            node_get(entry, "parameters"),
-		            is_ignore(node_get(entry, "failurePolicy")) };
-	return add(all, &it, e);
+		            plugins_ignore(node_get(entry, "failurePolicy")) };
+	return plugins_add(all, &it, e);
 }
 
-static int add_entries(struct plugins *all, struct err *e)
+static int plugins_entries(struct plugins *all, struct err *e)
 {
 	const struct node *list = all->entries;
 	if (!list || list->type == NODE_NULL)
@@ -274,7 +484,7 @@ static int add_entries(struct plugins *all, struct err *e)
 	if (list->type != NODE_LIST)
 		return err_set(e, FAILED, "the plugins of a job must be a list");
 	for (uint32_t i = 0; i < list->n && all->n_plugins < PLUGINS_MAX; i++) {
-		if (add_entry(all, &list->item[i], e))
+		if (plugins_entry(all, &list->item[i], e))
 			return -1;
 	}
 	return 0;
@@ -283,7 +493,7 @@ static int add_entries(struct plugins *all, struct err *e)
 /* ---- all ----------------------------------------------------------------------------------------
  */
 
-static void add_caller(struct plugins *all, const char *name, const struct str *calls)
+static void plugins_caller(struct plugins *all, const char *name, const struct str *calls)
 {
 	STR_AUTO text = STR_INIT(SCRIPT_MAX + 1000);
 	shell_header(&text);
@@ -296,12 +506,12 @@ int plugins_make(struct plugins *all, struct err *e)
 {
 	all->before = STR_INIT(SCRIPT_MAX);
 	all->after = STR_INIT(SCRIPT_MAX);
-	if (add_prerequisites(all, e) || add_entries(all, e))
+	if (plugins_prerequisites(all, e) || plugins_entries(all, e))
 		return -1;
 	if (all->n_plugins >= PLUGINS_MAX)
 		return err_set(e, FAILED, "a task can have at most %d plugins", PLUGINS_MAX - 1);
-	add_caller(all, "precommands.sh", &all->before);
-	add_caller(all, "postcommands.sh", &all->after);
+	plugins_caller(all, "precommands.sh", &all->before);
+	plugins_caller(all, "postcommands.sh", &all->after);
 	return 0;
 }
 
@@ -318,15 +528,15 @@ void plugins_done(struct plugins *all)
 /* ---- the step
  * ------------------------------------------------------------------------------------ */
 
-static bool is_bare(const struct init *in)
+static bool plugins_is_bare(const struct init *in)
 {
 	return in->runtime_config && !in->framework && !in->role_name;
 }
 
-bool plugins_job(const struct init *in, struct job *job)
+static bool plugins_job(const struct init *in, struct job *job)
 {
 	*job = in->job;
-	if (!is_bare(in))
+	if (!plugins_is_bare(in))
 		return false;
 	job->doc = (struct doc){ .root = *in->runtime_config };
 	job->role = NULL;
@@ -336,11 +546,11 @@ bool plugins_job(const struct init *in, struct job *job)
 	return true;
 }
 
-/* tensorboard runs in the first task of the first role; a bare pod is alone, so it is the first. */
-static bool is_first_task(const struct init *in)
+/* Task 0 of the first role; a bare pod. */
+static bool plugins_is_first_task(const struct init *in)
 {
 	const char *roles = env_get("PAI_TASK_ROLE_LIST");
-	if (is_bare(in))
+	if (plugins_is_bare(in))
 		return true;
 	if (!roles || in->task_index != 0)
 		return false;
@@ -349,7 +559,7 @@ static bool is_first_task(const struct init *in)
 	       (in->role_name && span_is(first, in->role_name));
 }
 
-static int write_all(const struct plugins *all, struct err *e)
+static int plugins_write(const struct plugins *all, struct err *e)
 {
 	for (size_t i = 0; i < all->n_files; i++) {
 		const struct made *f = &all->file[i];
@@ -369,7 +579,7 @@ int step_plugins(struct init *in, struct err *e)
 	const char *gang = env_get("GANG_ALLOCATION");
 	struct job job;
 	bool bare = plugins_job(in, &job);
-	/* Better no task than one without the code that a plugin would have brought. */
+	/* Without its plugins a task might run without its code. */
 	if (!bare && in->framework && in->framework->config && job.doc.root.type == NODE_NULL) {
 		(void)err_set(e, FAILED,
 		              "the job configuration cannot be read, so its plugins are unknown");
@@ -379,18 +589,84 @@ int step_plugins(struct init *in, struct err *e)
 		               .at = &in->at,
 		               .job = &job,
 		               .jobssh_off = gang && strcmp(gang, "false") == 0,
-		               .first_task = is_first_task(in) };
+		               .first_task = plugins_is_first_task(in) };
 	all.entries = bare ? node_get(in->runtime_config, "runtimePlugin")
-	                   : node_get(node_get(&job.doc.root, "extras"), PREFIX);
+	                   : node_get(node_get(&job.doc.root, "extras"), PLUGIN_PREFIX);
 	int rc = plugins_make(&all, e);
-	for (size_t i = 0; i < all.said.n; i++)
-		say(SAY_WARNING, "%s", all.said.v[i].msg);
-	if (all.said.dropped)
-		say(SAY_WARNING, "%zu more of that kind", all.said.dropped);
+	say_notes(&all.said);
 	if (rc == 0)
-		rc = write_all(&all, e);
+		rc = plugins_write(&all, e);
 	if (rc == 0)
 		say(SAY_INFO, "plugins: %zu", all.n_plugins);
 	plugins_done(&all);
 	return rc ? INIT_FAILED : 0;
+}
+
+/* ---- the step `command` ------------------------------------------------------------------------
+ */
+
+/* user.sh is USER_CMD with its secrets, or `commands` of RUNTIME_CONFIG in a bare pod.  The log
+ * gets the text without secrets. */
+
+enum { COMMAND_MAX = 4 << 20 };
+
+static void command_tell(struct span command)
+{
+	while (command.n > 0) {
+		struct span line = span_next(&command, '\n');
+		say(SAY_INFO, "command: %.*s", (int)(line.n < 4000 ? line.n : 4000), line.p);
+	}
+}
+
+/* `commands` of RUNTIME_CONFIG: a text, or a list of lines. */
+static int command_join(const struct node *commands, struct str *out, struct err *e)
+{
+	if (node_is(commands, NODE_TEXT)) {
+		str_span(out, node_span(commands));
+		return 0;
+	}
+	if (!node_is(commands, NODE_LIST) || commands->n == 0)
+		return err_set(e, FAILED, "there is no command: neither USER_CMD nor `commands`");
+	for (uint32_t i = 0; i < commands->n; i++) {
+		if (i)
+			str_char(out, '\n');
+		if (!job_scalar(&commands->item[i], out))
+			return err_set(e, FAILED, "`commands[%u]` must be a text", i);
+	}
+	return 0;
+}
+
+/* The server has replaced parameters in USER_CMD, but not in `commands`. */
+static int command_put(const struct init *in, struct str *out, struct err *e)
+{
+	const char *command = env_get("USER_CMD");
+	struct job job;
+	bool bare = plugins_job(in, &job);
+	if (command) {
+		command_tell(span_of(command));
+		if (!job.secrets) {
+			str_puts(out, command);
+			return 0;
+		}
+		return job_fill_secrets(&job, span_of(command), out, e);
+	}
+	STR_AUTO text = STR_INIT(COMMAND_MAX);
+	if (command_join(bare ? node_get(in->runtime_config, "commands") : NULL, &text, e))
+		return -1;
+	command_tell(str_view(&text));
+	return job_fill(&job, str_view(&text), out, e);
+}
+
+int step_command(struct init *in, struct err *e)
+{
+	STR_AUTO script = STR_SECRET(COMMAND_MAX);
+	shell_header(&script);
+	if (command_put(in, &script, e))
+		return INIT_FAILED;
+	if (script.full)
+		(void)err_set(e, FAILED, "the command has more than %d bytes", COMMAND_MAX);
+	if (script.full ||
+	    file_write(path_join(in->a, in->at.runtime_d, "user.sh"), str_view(&script), 0755, e))
+		return INIT_FAILED;
+	return 0;
 }

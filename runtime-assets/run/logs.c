@@ -1,4 +1,4 @@
-#include "runtime-assets/run/logs.h"
+#include "runtime-assets/run/run_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -138,7 +138,7 @@ static void end_line(int fd, const struct stat *st)
 		(void)!write(fd, "\n", 1); /* a nicety */
 }
 
-static void file_open(struct logs *l, struct log_file *f, int dir, const char *name)
+static void log_file_open(struct logs *l, struct log_file *f, int dir, const char *name)
 {
 	struct stat st;
 	f->fd = open_regular(l, dir, name, &st);
@@ -228,7 +228,7 @@ static void rotate(struct logs *l, struct log_file *f)
 	if (f->old >= 0)
 		close(f->old);
 	f->old = f->fd;
-	file_open(l, f, f->dir, "current");
+	log_file_open(l, f, f->dir, "current");
 }
 
 /* How many bytes of the text still belong into `current`; *full if it is complete then. */
@@ -268,7 +268,7 @@ void logs_write(struct logs *l, enum log_name which, struct span text)
 {
 	struct log_file *f = &l->user[which];
 	if (f->fd < 0 && f->dir >= 0 && clock_ms() >= f->retry_ms)
-		file_open(l, f, f->dir, "current");
+		log_file_open(l, f, f->dir, "current");
 	while (text.n > 0 && f->fd >= 0) {
 		bool full;
 		size_t n = share(f, text, &full);
@@ -291,13 +291,13 @@ static void to_runtime_log(struct logs *l, struct span text)
 		lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
 	else
 		(void)append(l, f, text); /* it counts what is lost */
-	outlet_put(l->echo, text);
+	stdio_writer_put(l->copy, text);
 }
 
 static void put_prefix(struct str *out)
 {
-	char date[STAMP_MAX];
-	stamp_text(date, time(NULL));
+	char date[RFC3339_MAX];
+	rfc3339_text(date, time(NULL));
 	str_char(out, '[');
 	str_puts(out, date);
 	str_puts(out, "] [openpai-runtime] ");
@@ -376,13 +376,13 @@ static void user_log_open(struct logs *l, struct log_file *f)
 		return;
 	}
 	find_old(f);
-	file_open(l, f, f->dir, "current");
+	log_file_open(l, f, f->dir, "current");
 }
 
-void logs_open(struct logs *l, const char *path, struct outlet *echo)
+void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 {
 	static const char *const NAMES[LOG_MAX] = { "user-stdout", "user-stderr", "user-all" };
-	*l = (struct logs){ .echo = echo };
+	*l = (struct logs){ .copy = copy };
 	const struct log_file none = { .dir = -1, .fd = -1, .old = -1, .limit = LOG_LIMIT };
 	l->dir = open_log_directory(l, path);
 	int error = errno;
@@ -390,7 +390,7 @@ void logs_open(struct logs *l, const char *path, struct outlet *echo)
 	l->runtime.name = "runtime.log";
 	l->runtime.limit = RUNTIME_LOG_LIMIT;
 	if (l->dir >= 0)
-		file_open(l, &l->runtime, l->dir, l->runtime.name);
+		log_file_open(l, &l->runtime, l->dir, l->runtime.name);
 	else
 		lose(l, &l->runtime, 0, error);
 	for (int i = 0; i < LOG_MAX; i++) {
@@ -432,250 +432,4 @@ int logs_copy(struct logs *l, const char *name, struct span text)
 	if (fd < 0)
 		return -1;
 	return ftruncate(fd, 0) == 0 ? fd_write_all(fd, text) : -1;
-}
-
-/* Twice what supervise.c takes from a pipe at once, and lines. */
-enum { QUEUE_MAX = 4 << 20 };
-
-/*
- * O_NONBLOCK belongs to the open file description, which other processes share (a terminal, the
- * pipe of the container's runtime): so a description of our own is opened for pipes and terminals.
- * Not for files: it would have an offset of its own.
- */
-void outlet_open(struct outlet *o, int fd)
-{
-	*o = (struct outlet){ .fd = fd, .queue = STR_INIT(QUEUE_MAX), .moved_at = clock_ms() };
-	struct stat st;
-	if (fstat(fd, &st) != 0) {
-		o->fd = -1;
-		o->error = errno;
-		return;
-	}
-	if (S_ISSOCK(st.st_mode))
-		o->kind = OUTLET_SOCKET;
-	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
-		return;
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	o->kind = own >= 0 ? OUTLET_OWN : OUTLET_SHARED;
-	if (own >= 0)
-		o->fd = own;
-}
-
-void outlet_abandon(struct outlet *o, int error)
-{
-	o->lost += o->queue.n - o->head;
-	o->head = o->queue.n = 0;
-	if (o->fd > STDERR_FILENO)
-		close(o->fd);
-	o->fd = -1;
-	if (!o->error)
-		o->error = error;
-}
-
-static ssize_t write_some(const struct outlet *o, struct span text)
-{
-	if (o->kind == OUTLET_SOCKET)
-		return send(o->fd, text.p, text.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (o->kind == OUTLET_OWN)
-		return write(o->fd, text.p, text.n);
-	/* A pipe that is writable takes PIPE_BUF bytes at once. */
-	struct pollfd ready = { .fd = o->fd, .events = POLLOUT };
-	if (poll(&ready, 1, 0) != 1) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return write(o->fd, text.p, text.n < PIPE_BUF ? text.n : PIPE_BUF);
-}
-
-/* How much of it went through.  What cannot be written at all is counted as if it did. */
-static size_t write_now(struct outlet *o, struct span text)
-{
-	size_t done = 0;
-	while (done < text.n) {
-		ssize_t n = write_some(o, (struct span){ text.p + done, text.n - done });
-		if (n > 0) {
-			done += (size_t)n;
-			o->moved_at = clock_ms();
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return done;
-		int error = n < 0 ? errno : EIO;
-		o->lost += text.n - done;
-		if (!o->error)
-			o->error = error;
-		/* A full disk may get room again; a reader that is gone does not come back. */
-		if (error == EPIPE || error == ECONNRESET || error == EBADF)
-			outlet_abandon(o, error);
-		return text.n;
-	}
-	return done;
-}
-
-void outlet_flush(struct outlet *o)
-{
-	if (!outlet_waiting(o))
-		return;
-	struct span rest = { o->queue.p + o->head, o->queue.n - o->head };
-	size_t done = write_now(o, rest);
-	if (o->fd < 0)
-		return; /* abandoned: the queue is empty */
-	o->head += done;
-	if (o->head == o->queue.n)
-		o->head = o->queue.n = 0;
-}
-
-void outlet_put(struct outlet *o, struct span text)
-{
-	if (o->fd < 0) {
-		o->lost += text.n;
-		return;
-	}
-	size_t done = 0;
-	if (!outlet_waiting(o)) {
-		o->moved_at = clock_ms();
-		done = write_now(o, text);
-	}
-	struct span rest = { text.p + done, text.n - done };
-	if (rest.n == 0)
-		return;
-	if (o->queue.n + rest.n > QUEUE_MAX)
-		o->lost += rest.n;
-	else
-		str_span(&o->queue, rest);
-}
-
-void outlet_done(struct outlet *o)
-{
-	if (o->fd > STDERR_FILENO)
-		close(o->fd);
-	o->fd = -1;
-	str_done(&o->queue);
-}
-
-/* Neighbours of one stream. */
-struct tail_piece {
-	uint32_t n;
-	enum tail_stream stream;
-};
-
-/* Two rings: the bytes, and the pieces that they are. */
-struct tail {
-	uint64_t dropped;
-	bool mid_line; /* the line that the first byte belongs to began before it */
-	size_t first, n;
-	size_t first_piece, n_pieces;
-	struct tail_piece piece[TAIL_FRAMES];
-	char bytes[TAIL_BYTES];
-};
-
-struct tail *tail_new(void)
-{
-	return xcalloc(1, sizeof(struct tail));
-}
-
-void tail_free(struct tail *t)
-{
-	free(t);
-}
-
-static struct tail_piece *tail_piece_at(struct tail *t, size_t i)
-{
-	return &t->piece[(t->first_piece + i) % TAIL_FRAMES];
-}
-
-/* n bytes, no more than there are. */
-static void tail_drop(struct tail *t, size_t n)
-{
-	if (n == 0)
-		return;
-	t->first = (t->first + n) % TAIL_BYTES;
-	t->n -= n;
-	t->dropped += n;
-	t->mid_line = t->bytes[(t->first + TAIL_BYTES - 1) % TAIL_BYTES] != '\n';
-	while (n > 0) {
-		struct tail_piece *p = tail_piece_at(t, 0);
-		size_t part = n < p->n ? n : p->n;
-		p->n -= (uint32_t)part;
-		n -= part;
-		if (p->n > 0)
-			continue;
-		t->first_piece = (t->first_piece + 1) % TAIL_FRAMES;
-		t->n_pieces--;
-	}
-}
-
-static void tail_append(struct tail *t, struct span text)
-{
-	size_t at = (t->first + t->n) % TAIL_BYTES;
-	size_t n = text.n < TAIL_BYTES - at ? text.n : TAIL_BYTES - at;
-	memcpy(t->bytes + at, text.p, n);
-	memcpy(t->bytes, text.p + n, text.n - n);
-	t->n += text.n;
-}
-
-void tail_add(struct tail *t, enum tail_stream stream, struct span text)
-{
-	if (text.n == 0)
-		return;
-	if (text.n > TAIL_BYTES) {
-		size_t excess = text.n - TAIL_BYTES;
-		tail_drop(t, t->n);
-		t->dropped += excess;
-		t->mid_line = text.p[excess - 1] != '\n';
-		text = (struct span){ text.p + excess, TAIL_BYTES };
-	}
-	if (t->n + text.n > TAIL_BYTES)
-		tail_drop(t, t->n + text.n - TAIL_BYTES);
-	struct tail_piece *last = t->n_pieces ? tail_piece_at(t, t->n_pieces - 1) : NULL;
-	if (!last || last->stream != stream) {
-		if (t->n_pieces == TAIL_FRAMES)
-			tail_drop(t, tail_piece_at(t, 0)->n);
-		last = tail_piece_at(t, t->n_pieces++);
-		*last = (struct tail_piece){ 0, stream };
-	}
-	last->n += (uint32_t)text.n;
-	tail_append(t, text);
-}
-
-static char tail_byte(const struct tail *t, size_t i)
-{
-	return t->bytes[(t->first + i) % TAIL_BYTES];
-}
-
-/* Bytes of the first piece that belong to a line of which the beginning is gone; 0 if that line is
- * all of the piece. */
-static size_t tail_partial_line(const struct tail *t)
-{
-	size_t n = t->mid_line && t->n_pieces ? t->piece[t->first_piece].n : 0;
-	for (size_t i = 0; i + 1 < n; i++) {
-		if (tail_byte(t, i) == '\n')
-			return i + 1;
-	}
-	return 0;
-}
-
-uint64_t tail_frames(const struct tail *t, struct str *out)
-{
-	size_t skip = tail_partial_line(t);
-	size_t at = skip;
-	for (size_t i = 0; i < t->n_pieces; i++) {
-		const struct tail_piece *p = &t->piece[(t->first_piece + i) % TAIL_FRAMES];
-		uint32_t n = p->n - (i == 0 ? (uint32_t)skip : 0);
-		const char header[TAIL_HEADER] = {
-			(char)p->stream, 0,      0, 0, (char)(n >> 24), (char)(n >> 16),
-			(char)(n >> 8),  (char)n
-		};
-		str_put(out, header, sizeof(header));
-		size_t from = (t->first + at) % TAIL_BYTES;
-		size_t part = n < TAIL_BYTES - from ? n : TAIL_BYTES - from;
-		str_put(out, t->bytes + from, part);
-		str_put(out, t->bytes, n - part);
-		at += n;
-	}
-	return t->dropped + skip;
 }

@@ -1,4 +1,4 @@
-#include "runtime-assets/run/supervise.h"
+#include "runtime-assets/run/run_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -31,7 +32,7 @@ enum source {
 	FROM_SIGNALS,
 	FROM_HINTS,
 	FROM_STREAM,
-	TO_OUTLET = FROM_STREAM + STREAM_MAX,
+	TO_OUTLET = FROM_STREAM + MUX_MAX,
 	SOURCES = TO_OUTLET + 2
 };
 
@@ -40,9 +41,9 @@ enum stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 
 struct supervisor {
 	struct logs *logs;
-	struct outlet *out; /* two */
-	struct streams streams;
-	int runtime_in; /* the other end of STREAM_RUNTIME */
+	struct stdio_writer *out; /* two */
+	struct log_mux mux;
+	int runtime_in; /* the other end of MUX_RUNTIME */
 	char pipe_path[64];
 	int signals, null;
 	sigset_t mask_before;
@@ -167,13 +168,13 @@ static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES
 	for (int i = 0; i < SOURCES; i++)
 		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	watched[FROM_SIGNALS].fd = s->signals;
-	watched[FROM_HINTS].fd = s->streams.hints;
-	for (int i = 0; i < STREAM_MAX; i++) {
-		if (!streams_is_paused(&s->streams, i))
-			watched[FROM_STREAM + i].fd = s->streams.v[i].fd;
+	watched[FROM_HINTS].fd = s->mux.hints;
+	for (int i = 0; i < MUX_MAX; i++) {
+		if (!log_mux_is_paused(&s->mux, i))
+			watched[FROM_STREAM + i].fd = s->mux.v[i].fd;
 	}
 	for (int i = 0; i < 2; i++) {
-		if (outlet_waiting(&s->out[i]))
+		if (stdio_writer_waiting(&s->out[i]))
 			watched[TO_OUTLET + i] = (struct pollfd){ s->out[i].fd, POLLOUT, 0 };
 	}
 }
@@ -191,26 +192,26 @@ static void give_up_stalled(struct supervisor *s)
 	int64_t now = clock_ms();
 	int64_t late = late_at(s);
 	for (int i = 0; i < 2; i++) {
-		if (s->stage == MAIN_RUNS || !outlet_waiting(&s->out[i]))
+		if (s->stage == MAIN_RUNS || !stdio_writer_waiting(&s->out[i]))
 			continue;
 		if (now - s->out[i].moved_at > STALL_MS || now > late)
-			outlet_abandon(&s->out[i], ETIMEDOUT);
+			stdio_writer_abandon(&s->out[i], ETIMEDOUT);
 	}
 }
 
 static void take(struct supervisor *s, const bool ready[static SOURCES])
 {
-	struct streams *st = &s->streams;
-	for (int i = 0; i < STREAM_MAX; i++)
+	struct log_mux *st = &s->mux;
+	for (int i = 0; i < MUX_MAX; i++)
 		st->v[i].ready = ready[FROM_STREAM + i];
 	for (int i = 0; i < 2; i++) {
 		if (ready[TO_OUTLET + i])
-			outlet_flush(&s->out[i]);
+			stdio_writer_flush(&s->out[i]);
 	}
-	if (ready[FROM_HINTS] || st->v[STREAM_STDOUT].ready || st->v[STREAM_STDERR].ready)
-		streams_take_user(st);
-	if (st->v[STREAM_RUNTIME].ready)
-		streams_take_runtime(st);
+	if (ready[FROM_HINTS] || st->v[MUX_STDOUT].ready || st->v[MUX_STDERR].ready)
+		log_mux_copy_user(st);
+	if (st->v[MUX_RUNTIME].ready)
+		log_mux_copy_runtime(st);
 	if (ready[FROM_SIGNALS])
 		take_signals(s);
 }
@@ -220,7 +221,8 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 {
 	struct pollfd watched[SOURCES];
 	watch_all(s, watched);
-	if (wait_ms > SLOW_POLL_MS && (outlet_waiting(&s->out[0]) || outlet_waiting(&s->out[1])))
+	if (wait_ms > SLOW_POLL_MS &&
+	    (stdio_writer_waiting(&s->out[0]) || stdio_writer_waiting(&s->out[1])))
 		wait_ms = SLOW_POLL_MS;
 	if (wait_ms < 0)
 		wait_ms = 0;
@@ -233,12 +235,74 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 	logs_tell(s->logs);
 }
 
+/* ---- starting a process ---------------------------------------------------------------------- */
+
+/* A process that leads a group of its own, with the signals and limits that `run` started with. */
+struct launch {
+	char *const *argv; /* argv[0]: a path, or a name to look for in PATH */
+	char *const *env;
+	int in, out, err; /* its standard mux; above 2 */
+	int complain;     /* where it says why the program cannot be started */
+	sigset_t mask;    /* blocked signals */
+	struct rlimit core;
+};
+
+/* Signals that `run` ignores and its children do not. */
+static const int IGNORED[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ };
+
+enum { NOT_FOUND = 127, NOT_STARTED = 126 };
+
+/* One write, so that it is one line among others'. */
+static void complain(int fd, const char *program, int error)
+{
+	const char *why = strerror(error);
+	if (error == E2BIG)
+		why = "its arguments and environment together are too large for this kernel";
+	else if (error == ENOEXEC)
+		why = "it is no program for this machine, and no script with a #! line";
+	char line[512];
+	int n = snprintf(line, sizeof(line), "cannot start %.200s: %s\n", program, why);
+	if (n > 0 && n < (int)sizeof(line))
+		(void)!write(fd, line, (size_t)n); /* the exit status says it, too */
+}
+
+/* What is left is the child's: it only returns by ending. */
+static _Noreturn void become(const struct launch *l)
+{
+	(void)setpgid(0, 0); /* the parent does the same: whoever is first */
+	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
+		(void)signal(IGNORED[i], SIG_DFL);
+	(void)setrlimit(RLIMIT_CORE, &l->core);
+	if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
+	    dup2(l->err, STDERR_FILENO) < 0) {
+		complain(l->complain, l->argv[0], errno);
+		_exit(NOT_STARTED);
+	}
+	(void)sigprocmask(SIG_SETMASK, &l->mask, NULL);
+	/* PATH is that of the new environment; execve takes char *const, and changes nothing. */
+	memcpy(&environ, &l->env, sizeof(environ));
+	(void)execvp(l->argv[0], l->argv);
+	int error = errno;
+	complain(l->complain, l->argv[0], error);
+	_exit(error == ENOENT || error == ENOTDIR ? NOT_FOUND : NOT_STARTED);
+}
+
+static pid_t spawn(const struct launch *l)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		become(l);
+	if (pid > 0)
+		(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */
+	return pid;
+}
+
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
 static void begin_final(struct supervisor *s)
 {
-	streams_begin_final(&s->streams);
+	log_mux_begin_final(&s->mux);
 	s->stage = FINAL;
 }
 
@@ -294,8 +358,8 @@ static void advance(struct supervisor *s, const struct task *t)
 	case DRAINS:
 		if (s->stopping)
 			drain_stopping(s, now);
-		else if (now >= s->until || !(streams_is_open(&s->streams, STREAM_STDOUT) ||
-		                              streams_is_open(&s->streams, STREAM_STDERR)))
+		else if (now >= s->until || !(log_mux_is_open(&s->mux, MUX_STDOUT) ||
+		                              log_mux_is_open(&s->mux, MUX_STDERR)))
 			end_group(s, group);
 		break;
 	case ASKED:
@@ -306,7 +370,7 @@ static void advance(struct supervisor *s, const struct task *t)
 		begin_final(s);
 		break;
 	case FINAL:
-		if (streams_are_drained(&s->streams))
+		if (log_mux_is_drained(&s->mux))
 			s->stage = OVER;
 		break;
 	case OVER:
@@ -350,8 +414,8 @@ static int start(struct supervisor *s, const struct task *t)
 	FD_AUTO out = -1;
 	FD_AUTO err = -1;
 	if (t->kind == TASK_USER) {
-		l.out = out = streams_open(&s->streams, STREAM_STDOUT);
-		l.err = err = streams_open(&s->streams, STREAM_STDERR);
+		l.out = out = log_mux_open(&s->mux, MUX_STDOUT);
+		l.err = err = log_mux_open(&s->mux, MUX_STDERR);
 		if (out < 0 || err < 0)
 			return -1;
 	}
@@ -364,8 +428,8 @@ static int start(struct supervisor *s, const struct task *t)
 
 static void close_user_streams(struct supervisor *s)
 {
-	streams_close(&s->streams, STREAM_STDOUT);
-	streams_close(&s->streams, STREAM_STDERR);
+	log_mux_close(&s->mux, MUX_STDOUT);
+	log_mux_close(&s->mux, MUX_STDERR);
 }
 
 int supervise_task(struct supervisor *s, const struct task *t)
@@ -419,7 +483,6 @@ static void set_signals(struct supervisor *s)
 {
 	static const int WATCHED[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
 		                       SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD };
-	static const int IGNORED[] = SPAWN_IGNORED;
 	sigset_t watched;
 	sigemptyset(&watched);
 	for (size_t i = 0; i < sizeof(WATCHED) / sizeof(*WATCHED); i++)
@@ -460,7 +523,7 @@ static void name_runtime_pipe(struct supervisor *s)
 
 static int open_runtime_pipe(struct supervisor *s)
 {
-	int in = streams_open(&s->streams, STREAM_RUNTIME);
+	int in = log_mux_open(&s->mux, MUX_RUNTIME);
 	if (in < 0)
 		return -1;
 	(void)fchmod(in, 0622); /* a plugin may have become another user */
@@ -478,15 +541,15 @@ static int open_all(struct supervisor *s)
 {
 	s->null = open_null();
 	set_signals(s);
-	if (s->null < 0 || s->signals < 0 || streams_init(&s->streams, s->logs, s->out) ||
+	if (s->null < 0 || s->signals < 0 || log_mux_init(&s->mux, s->logs, s->out) ||
 	    open_runtime_pipe(s))
 		return -1;
 	return 0;
 }
 
 /* The parameters are what it needs from outside.  NOLINTNEXTLINE(readability-function-size) */
-struct supervisor *supervise_open(struct logs *l, struct outlet out[static 2], int64_t grace_ms,
-                                  struct err *e)
+struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
+                                  int64_t grace_ms, struct err *e)
 {
 	struct supervisor *s = xcalloc(1, sizeof(*s));
 	s->logs = l;
@@ -551,297 +614,14 @@ int64_t supervise_close(struct supervisor *s)
 	s->stage = FINAL;
 	end_groups(s);
 	begin_final(s);
-	while (!streams_are_drained(&s->streams) || outlet_waiting(&s->out[0]) ||
-	       outlet_waiting(&s->out[1]))
+	while (!log_mux_is_drained(&s->mux) || stdio_writer_waiting(&s->out[0]) ||
+	       stdio_writer_waiting(&s->out[1]))
 		supervise_run_once(s, STALL_MS);
-	streams_done(&s->streams);
+	log_mux_done(&s->mux);
 	close(s->runtime_in);
 	close(s->null);
 	close(s->signals);
 	int64_t deadline = s->end_at;
 	free(s);
 	return deadline;
-}
-
-enum { NOT_FOUND = 127, NOT_STARTED = 126 };
-
-/* One write, so that it is one line among others'. */
-static void complain(int fd, const char *program, int error)
-{
-	const char *why = strerror(error);
-	if (error == E2BIG)
-		why = "its arguments and environment together are too large for this kernel";
-	else if (error == ENOEXEC)
-		why = "it is no program for this machine, and no script with a #! line";
-	char line[512];
-	int n = snprintf(line, sizeof(line), "cannot start %.200s: %s\n", program, why);
-	if (n > 0 && n < (int)sizeof(line))
-		(void)!write(fd, line, (size_t)n); /* the exit status says it, too */
-}
-
-/* What is left is the child's: it only returns by ending. */
-static _Noreturn void become(const struct launch *l)
-{
-	static const int IGNORED[] = SPAWN_IGNORED;
-	(void)setpgid(0, 0); /* the parent does the same: whoever is first */
-	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
-		(void)signal(IGNORED[i], SIG_DFL);
-	(void)setrlimit(RLIMIT_CORE, &l->core);
-	if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
-	    dup2(l->err, STDERR_FILENO) < 0) {
-		complain(l->complain, l->argv[0], errno);
-		_exit(NOT_STARTED);
-	}
-	(void)sigprocmask(SIG_SETMASK, &l->mask, NULL);
-	/* PATH is that of the new environment; execve takes char *const, and changes nothing. */
-	memcpy(&environ, &l->env, sizeof(environ));
-	(void)execvp(l->argv[0], l->argv);
-	int error = errno;
-	complain(l->complain, l->argv[0], error);
-	_exit(error == ENOENT || error == ENOTDIR ? NOT_FOUND : NOT_STARTED);
-}
-
-pid_t spawn(const struct launch *l)
-{
-	pid_t pid = fork();
-	if (pid == 0)
-		become(l);
-	if (pid > 0)
-		(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */
-	return pid;
-}
-
-/*
- * Order.  Standard output and error are two pipes, and two pipes do not tell which of them was
- * written to first: if the reader is late, `o e o e` comes as `o o e e`.  So each write is
- * announced by a queued real-time signal (F_SETSIG with O_ASYNC), which names the descriptor:
- * signals of one number are delivered in the order in which they were sent.  And the pipes are in
- * packet mode (O_DIRECT), so that one read gives what one write wrote, up to a page; a longer write
- * goes on until a packet that is not full.  Each announcement fetches one write.  They are hints
- * only: whatever is there without one (a kernel that has none, a queue that was full, a pipe that
- * stood still because its reader was slow) is read by and by, each stream in its turn.
- */
-
-enum {
-	PIPE_BYTES = 512 << 10, /* asked for, for small writes take a page of it each; */
-	PIPE_LESS = 256 << 10,  /* then this; else the kernel's default */
-	TURN_BYTES = 256 << 10, /* taken from one stream in one turn */
-	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
-	 * unprivileged process can make of a pipe. */
-	READ_BYTES = 1 << 20,
-	RUNTIME_BYTES = 64 << 10,
-	HINTS = 64,
-	HINT_WAIT_MS = 1 /* an announcement follows what it announces this closely */
-};
-
-static struct outlet *outlet_of(const struct streams *s, int i)
-{
-	return &s->out[i == STREAM_STDOUT ? 0 : 1];
-}
-
-/* What was read goes everywhere at once: nothing stays here beyond a turn. */
-static void hand_over(struct streams *s)
-{
-	struct span text = { s->buffer, s->filled };
-	if (text.n == 0)
-		return;
-	s->filled = 0;
-	if (s->filler == STREAM_RUNTIME) {
-		logs_runtime(s->logs, text);
-		return;
-	}
-	outlet_put(outlet_of(s, s->filler), text);
-	logs_write(s->logs, s->filler == STREAM_STDOUT ? LOG_STDOUT : LOG_STDERR, text);
-	logs_write(s->logs, LOG_ALL, text);
-	if (s->logs->tail)
-		tail_add(s->logs->tail, s->filler == STREAM_STDOUT ? TAIL_STDOUT : TAIL_STDERR,
-		         text);
-}
-
-void streams_close(struct streams *s, enum stream_name i)
-{
-	if (s->v[i].fd < 0)
-		return;
-	close(s->v[i].fd);
-	s->v[i] = (struct stream){ .fd = -1 };
-}
-
-bool streams_is_paused(const struct streams *s, enum stream_name i)
-{
-	return outlet_waiting(outlet_of(s, i));
-}
-
-/* Read into the buffer: one write of the other side, or (`all`) what there is. */
-static void fill(struct streams *s, int i, bool all)
-{
-	struct stream *st = &s->v[i];
-	if (s->filler != i || s->filled >= TURN_BYTES)
-		hand_over(s);
-	s->filler = i;
-	st->more = false;
-	while (s->filled < TURN_BYTES) {
-		ssize_t n = read(st->fd, s->buffer + s->filled, READ_BYTES);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			streams_close(s, i);
-		if (n <= 0)
-			return;
-		s->filled += (size_t)n;
-		st->left -= n;
-		if (!all && (size_t)n % s->page != 0)
-			return;
-	}
-	st->more = true;
-}
-
-static int read_hints(struct streams *s, struct signalfd_siginfo hint[static HINTS])
-{
-	ssize_t n = s->hints < 0 ? -1 : read(s->hints, hint, HINTS * sizeof(*hint));
-	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
-}
-
-/* Was there no place in the queue for one?  Then those that are in it do not name all streams. */
-static bool has_overflow(const struct signalfd_siginfo *hint, int n)
-{
-	for (int k = 0; k < n; k++) {
-		if (hint[k].ssi_signo == SIGIO)
-			return true;
-	}
-	return false;
-}
-
-/* The stream that it announces; -1: none. */
-static int stream_of(const struct streams *s, const struct signalfd_siginfo *hint)
-{
-	/* What other processes send has a code of at most 0. */
-	if ((int)hint->ssi_signo != s->hint_signal || hint->ssi_code <= 0)
-		return -1;
-	for (int i = STREAM_STDOUT; i <= STREAM_STDERR; i++) {
-		if (streams_is_open(s, i) && s->v[i].fd == (int)hint->ssi_fd)
-			return i;
-	}
-	return -1;
-}
-
-static void follow(struct streams *s, const struct signalfd_siginfo *hint, int n)
-{
-	for (int k = 0; k < n; k++) {
-		int i = stream_of(s, &hint[k]);
-		if (i < 0)
-			continue;
-		if (s->filler != i || s->filled >= TURN_BYTES)
-			hand_over(s); /* now the outlet shows whether it goes on */
-		if (streams_is_paused(s, i))
-			s->v[i].more = true;
-		else
-			fill(s, i, false);
-	}
-	hand_over(s);
-}
-
-void streams_take_user(struct streams *s)
-{
-	struct signalfd_siginfo hint[HINTS];
-	int n = read_hints(s, hint);
-	const struct stream *out = &s->v[STREAM_STDOUT];
-	const struct stream *err = &s->v[STREAM_STDERR];
-	bool fresh = (out->ready && !out->more) || (err->ready && !err->more);
-	if (n == 0 && fresh && s->hints >= 0) {
-		struct pollfd soon = { .fd = s->hints, .events = POLLIN };
-		(void)poll(&soon, 1, HINT_WAIT_MS); /* none: then without */
-		n = read_hints(s, hint);
-	}
-	follow(s, hint, n);
-	/* However many announcements come: what has none does not wait for their end. */
-	bool all = n == 0 || has_overflow(hint, n);
-	for (int i = STREAM_STDOUT; i <= STREAM_STDERR; i++) {
-		const struct stream *st = &s->v[i];
-		if (st->ready && (all || st->more) && streams_is_open(s, i) &&
-		    !streams_is_paused(s, i))
-			fill(s, i, true);
-	}
-	hand_over(s);
-}
-
-void streams_take_runtime(struct streams *s)
-{
-	/* Little at a time: lines grow by what is put before them, and all of it may have to wait
-	 * for a slow reader. */
-	ssize_t n = read(s->v[STREAM_RUNTIME].fd, s->buffer, RUNTIME_BYTES);
-	if (n <= 0)
-		return; /* it never ends: we hold the other side, too */
-	s->v[STREAM_RUNTIME].left -= n;
-	s->filler = STREAM_RUNTIME;
-	s->filled = (size_t)n;
-	hand_over(s);
-}
-
-static int waiting_bytes(const struct streams *s, int i)
-{
-	int n = 0;
-	return streams_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
-}
-
-void streams_begin_final(struct streams *s)
-{
-	for (int i = 0; i < STREAM_MAX; i++)
-		s->v[i].left = waiting_bytes(s, i);
-}
-
-bool streams_are_drained(const struct streams *s)
-{
-	for (int i = 0; i < STREAM_MAX; i++) {
-		if (s->v[i].left > 0 && waiting_bytes(s, i) > 0)
-			return false;
-	}
-	return true;
-}
-
-int streams_open(struct streams *s, enum stream_name i)
-{
-	bool user = i != STREAM_RUNTIME;
-	int end[2];
-	/* Without packets where the kernel has none. */
-	if (pipe2(end, O_CLOEXEC | (user ? O_DIRECT : 0)) != 0 && pipe2(end, O_CLOEXEC) != 0)
-		return -1;
-	/* A user has so many pages for pipes on a node: no more than are of use. */
-	if (user && fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
-		(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_LESS);
-	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
-	if (user && s->hints >= 0 && fcntl(end[0], F_SETOWN, getpid()) == 0 &&
-	    fcntl(end[0], F_SETSIG, s->hint_signal) == 0)
-		(void)fcntl(end[0], F_SETFL, O_NONBLOCK | O_ASYNC);
-	s->v[i] = (struct stream){ .fd = end[0] };
-	return end[1];
-}
-
-int streams_init(struct streams *s, struct logs *l, struct outlet *out)
-{
-	*s = (struct streams){ .logs = l, .out = out, .hint_signal = SIGRTMIN + 2 };
-	for (int i = 0; i < STREAM_MAX; i++)
-		s->v[i].fd = -1;
-	s->page = (size_t)sysconf(_SC_PAGESIZE);
-	sigset_t hints;
-	sigemptyset(&hints);
-	sigaddset(&hints, s->hint_signal);
-	sigaddset(&hints, SIGIO); /* comes instead of those that had no place in the queue */
-	(void)sigprocmask(SIG_BLOCK, &hints, NULL);
-	s->hints = signalfd(-1, &hints, SFD_NONBLOCK | SFD_CLOEXEC);
-	/* Only what is used of it is memory. */
-	void *p = mmap(NULL, TURN_BYTES + READ_BYTES, PROT_READ | PROT_WRITE,
-	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
-		return -1;
-	s->buffer = p;
-	return 0;
-}
-
-void streams_done(struct streams *s)
-{
-	for (int i = 0; i < STREAM_MAX; i++)
-		streams_close(s, i);
-	if (s->hints >= 0)
-		close(s->hints);
-	munmap(s->buffer, TURN_BYTES + READ_BYTES);
 }

@@ -516,7 +516,7 @@ void show_diagnostics(struct shower *w, const char *key, struct span diagnostics
 /*
  * Which ports a task has: nobody hands them out or writes them down; the task itself and whoever
  * looks work them out of the annotation rest-server/port-scheduling-spec of its pods, and the uid
- * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/portspec.c.
+ * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/ports.c.
  */
 
 enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };

@@ -12,7 +12,7 @@
 
 #include "base/enc.h"
 #include "base/tree.h"
-#include "runtime-assets/exit/exit_inner.h"
+#include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 

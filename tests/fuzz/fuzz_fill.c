@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "runtime-assets/init/job.h"
+#include "runtime-assets/init/init.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

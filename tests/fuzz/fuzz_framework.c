@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "runtime-assets/init/env.h"
+#include "runtime-assets/init/init_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "runtime-assets/init/framework.h"
+#include "runtime-assets/init/init.h"
 
 enum { OUT_MAX = 1 << 16, PACKED_MAX = 1 << 20, TEXT_MAX = 2 << 20 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime-assets/net/http_reader.h"
+#include "runtime-assets/net/http.h"
 
 enum { HEADERS_MAX = 512, BODY_MAX = 1024 };
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "runtime-assets/init/barrier.h"
-#include "runtime-assets/net/token.h"
+#include "runtime-assets/init/init_internal.h"
+#include "runtime-assets/net/kube.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "runtime-assets/plugins/plugin.h"
+#include "runtime-assets/plugins/plugins_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,5 +1,5 @@
 /* Words for shells, compared with what real shells make of them. */
-#include "runtime-assets/shell.h"
+#include "runtime-assets/cmdline.h"
 
 #include <stdio.h>
 #include <stdlib.h>

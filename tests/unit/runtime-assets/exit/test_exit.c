@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "runtime-assets/exit/exit_inner.h"
+#include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 #include "tests/unit/base/cmocka.h"

@@ -1,5 +1,5 @@
 /* Waiting: what each answer means, how long between polls, who is missing. */
-#include "runtime-assets/init/barrier.h"
+#include "runtime-assets/init/init_internal.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The environment of a task.  What whole jobs get is compared by tests/runtime/test_vectors.py. */
-#include "runtime-assets/init/env.h"
+#include "runtime-assets/init/init_internal.h"
 
 #include <sys/stat.h>
 

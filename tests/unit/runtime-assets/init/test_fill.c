@@ -1,7 +1,7 @@
 /* References in plugins' parameters and in the user's command. */
 #include <stdio.h>
 
-#include "runtime-assets/init/job.h"
+#include "runtime-assets/init/init.h"
 #include "tests/unit/base/cmocka.h"
 
 static const char CONFIG[] = "parameters:\n"

@@ -1,5 +1,5 @@
 /* The Framework: what is taken from it, what is not believed, bounded inflation. */
-#include "runtime-assets/init/framework.h"
+#include "runtime-assets/init/init.h"
 
 #include <stdio.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 /* The job: reading, roles, prerequisites. */
-#include "runtime-assets/init/job.h"
+#include "runtime-assets/init/init.h"
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,5 +1,5 @@
 /* Ports of tasks: the numbers that OpenPAI's runtime computes, and annotations that are none. */
-#include "runtime-assets/init/portspec.h"
+#include "runtime-assets/init/init_internal.h"
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,5 +1,5 @@
 /* Replies, cut in every way: whole, and byte by byte. */
-#include "runtime-assets/net/http_reader.h"
+#include "runtime-assets/net/http.h"
 
 #include "tests/unit/base/cmocka.h"
 

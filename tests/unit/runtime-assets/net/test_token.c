@@ -1,5 +1,5 @@
 /* Token files, and what tokens say of themselves. */
-#include "runtime-assets/net/token.h"
+#include "runtime-assets/net/kube.h"
 
 #include <stdio.h>
 #include <stdlib.h>

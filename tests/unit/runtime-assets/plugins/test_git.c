@@ -1,5 +1,5 @@
 /* What git may be told, and what it says. */
-#include "runtime-assets/plugins/git.h"
+#include "runtime-assets/plugins/plugins_internal.h"
 
 #include <stdio.h>
 

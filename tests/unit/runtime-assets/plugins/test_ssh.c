@@ -1,5 +1,5 @@
 /* Keys, peers, environment and configuration of ssh. */
-#include "runtime-assets/plugins/ssh.h"
+#include "runtime-assets/plugins/plugins_internal.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The environment of the job's processes. */
-#include "runtime-assets/run/environ.h"
+#include "runtime-assets/run/run_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

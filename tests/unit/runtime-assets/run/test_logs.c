@@ -1,5 +1,5 @@
 /* Logs that are changed, continued, and kept from what is in their way. */
-#include "runtime-assets/run/logs.h"
+#include "runtime-assets/run/run_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,13 +15,13 @@
 #include <cmocka.h>
 
 static char folder[64];
-static struct outlet echo;
+static struct stdio_writer echo;
 static struct logs logs;
 
 static void open_logs(void)
 {
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	outlet_open(&echo, fd);
+	stdio_writer_open(&echo, fd);
 	logs_open(&logs, folder, &echo);
 	for (int i = 0; i < LOG_MAX; i++)
 		logs.user[i].limit = 4000; /* the soft limit is 2000 */
@@ -43,7 +43,7 @@ static void close_logs(void)
 	close_file(&logs.runtime);
 	close(logs.dir);
 	notes_done(&logs.notes);
-	outlet_done(&echo);
+	stdio_writer_done(&echo);
 }
 
 static int setup(void **state)

@@ -1,5 +1,5 @@
 /* The end of the output, against a model that keeps everything. */
-#include "runtime-assets/run/logs.h"
+#include "runtime-assets/run/run_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Commands that need no shell. */
-#include "runtime-assets/run/words.h"
+#include "runtime-assets/cmdline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,16 +16,16 @@
 static const char *joined(struct arena *a, const char *script)
 {
 	char **argv = NULL;
-	enum words kind = words_read(span_of(script), a, &argv);
-	if (kind != WORDS_SIMPLE)
-		return kind == WORDS_NONE ? "" : NULL;
+	enum argv_kind kind = argv_split(span_of(script), a, &argv);
+	if (kind != ARGV_SIMPLE)
+		return kind == ARGV_NONE ? "" : NULL;
 	const char *text = argv[0];
 	for (size_t i = 1; argv[i]; i++)
 		text = arena_printf(a, "%s|%s", text, argv[i]);
 	return text;
 }
 
-static void test_words_read_simple(void **state)
+static void test_argv_split_simple(void **state)
 {
 	static const struct {
 		const char *script, *words;
@@ -55,7 +55,7 @@ static void test_words_read_simple(void **state)
 	}
 }
 
-static void test_words_read_nothing(void **state)
+static void test_argv_split_nothing(void **state)
 {
 	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
 	(void)state;
@@ -67,7 +67,7 @@ static void test_words_read_nothing(void **state)
 	}
 }
 
-static void test_words_read_shell(void **state)
+static void test_argv_split_shell(void **state)
 {
 	static const char *const CASES[] = {
 		"echo $x",      "echo \"$x\"", "echo `x`",
@@ -94,22 +94,22 @@ static void test_words_read_shell(void **state)
 	}
 }
 
-static void test_words_read_nul(void **state)
+static void test_argv_split_nul(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
 	char **argv = NULL;
-	assert_int_equal(words_read(SPAN("echo a\0b"), &a, &argv), WORDS_SHELL);
-	assert_int_equal(words_read(SPAN("echo 'a\0b'"), &a, &argv), WORDS_SHELL);
+	assert_int_equal(argv_split(SPAN("echo a\0b"), &a, &argv), ARGV_SHELL);
+	assert_int_equal(argv_split(SPAN("echo 'a\0b'"), &a, &argv), ARGV_SHELL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_read_simple),
-		cmocka_unit_test(test_words_read_nothing),
-		cmocka_unit_test(test_words_read_shell),
-		cmocka_unit_test(test_words_read_nul),
+		cmocka_unit_test(test_argv_split_simple),
+		cmocka_unit_test(test_argv_split_nothing),
+		cmocka_unit_test(test_argv_split_shell),
+		cmocka_unit_test(test_argv_split_nul),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

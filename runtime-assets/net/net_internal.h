@@ -9,9 +9,6 @@
 
 struct tls;
 
-/* What tls.c offers, for people. */
-#define TLS_SPOKEN "1.2, ECDHE with AES-GCM or ChaCha20-Poly1305"
-
 struct wire {
 	int fd;              /* not blocking; -1 before net_open */
 	int64_t deadline_ms; /* on clock_ms() */

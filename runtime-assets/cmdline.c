@@ -1,0 +1,232 @@
+#include "runtime-assets/cmdline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "runtime-assets/files.h"
+
+static const struct arg *args_find(const struct arg *table, const char *name)
+{
+	while (table->name && strcmp(table->name, name) != 0)
+		table++;
+	return table->name ? table : NULL;
+}
+
+int args_take(const struct arg *table, int i, int argc, char **argv)
+{
+	for (; i < argc; i++) {
+		const struct arg *a = args_find(table, argv[i]);
+		if (!a || (a->value && i + 1 == argc))
+			break;
+		if (a->value)
+			*a->value = argv[++i];
+		else
+			*a->flag = true;
+	}
+	return i;
+}
+
+int args_misused(const char *command, const char *argument)
+{
+	char quoted[4 * QUOTE_MAX];
+	if (argument)
+		fprintf(stderr,
+		        "pai-runtime %s: `%s`: no such option, or a value that is missing or not "
+		        "allowed\n\n",
+		        command, quote(quoted, span_of(argument)));
+	else
+		fprintf(stderr, "pai-runtime %s: an argument is missing\n\n", command);
+	return -1;
+}
+
+const char *env_get(const char *name)
+{
+	const char *value = getenv(name);
+	return value && *value ? value : NULL;
+}
+
+void shell_word(struct str *out, struct span text)
+{
+	const char *quote;
+	str_char(out, '\'');
+	while (text.n && (quote = memchr(text.p, '\'', text.n)) != NULL) {
+		size_t n = (size_t)(quote - text.p);
+		str_put(out, text.p, n);
+		str_puts(out, "'\\''");
+		text = (struct span){ quote + 1, text.n - n - 1 };
+	}
+	str_span(out, text);
+	str_char(out, '\'');
+}
+
+void shell_path(struct str *out, const char *path)
+{
+	const char *c = path;
+	while (is_alnum(*c) || (*c && strchr("/._-+,:@", *c)))
+		c++;
+	if (*path && !*c)
+		str_puts(out, path);
+	else
+		shell_word(out, span_of(path));
+}
+
+void shell_header(struct str *out)
+{
+	str_puts(out, "#!/bin/bash\n"
+	              "\n"
+	              "set -o errexit\n"
+	              "set -o nounset\n"
+	              "if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n"
+	              "\n");
+}
+
+enum { ARGV_MAX = 4096 };
+
+/* Lines without effect on a single command. */
+static const char *const SCRIPT_HEADER[] = {
+	"set -o errexit",
+	"set -o nounset",
+	"set -o pipefail",
+	"if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi",
+};
+
+/* Reserved words and builtins. */
+static const char *const SHELL_WORDS[] = {
+	"!",      "[[",       ".",        ":",        "alias",   "bg",     "break", "case",
+	"cd",     "command",  "continue", "coproc",   "declare", "do",     "done",  "elif",
+	"else",   "esac",     "eval",     "exec",     "exit",    "export", "fg",    "fi",
+	"for",    "function", "getopts",  "hash",     "if",      "jobs",   "let",   "local",
+	"popd",   "pushd",    "read",     "readonly", "return",  "select", "set",   "shift",
+	"shopt",  "source",   "then",     "time",     "times",   "trap",   "type",  "typeset",
+	"ulimit", "umask",    "unalias",  "unset",    "until",   "wait",   "while",
+};
+
+static bool argv_is_one_of(struct span s, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (span_is(s, list[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool argv_is_header(struct span line)
+{
+	struct span s = span_trim(line);
+	return s.n == 0 || s.p[0] == '#' ||
+	       argv_is_one_of(s, SCRIPT_HEADER, sizeof(SCRIPT_HEADER) / sizeof(*SCRIPT_HEADER));
+}
+
+static struct span argv_skip_header(struct span s)
+{
+	for (struct span rest = s; s.n > 0; s = rest) {
+		if (!argv_is_header(span_next(&rest, '\n')))
+			break;
+	}
+	return s;
+}
+
+/* A byte that stands for itself outside of quotes. */
+static bool argv_is_plain(char c)
+{
+	return is_alnum(c) || (unsigned char)c >= 0x80 || (c && strchr("_@%+=:,./-", c));
+}
+
+/* A backslash at the end of a line. */
+static bool argv_is_continued(struct span s, size_t at)
+{
+	return at + 1 < s.n && s.p[at] == '\\' && s.p[at + 1] == '\n';
+}
+
+static void argv_skip_blanks(struct span s, size_t *at)
+{
+	while (*at < s.n) {
+		if (s.p[*at] == ' ' || s.p[*at] == '\t')
+			(*at)++;
+		else if (argv_is_continued(s, *at))
+			*at += 2;
+		else
+			return;
+	}
+}
+
+/* Appends the text between quotes; *at is at the first quote.  false: it needs a shell. */
+static bool argv_quoted(struct span s, size_t *at, struct str *word)
+{
+	char quote = s.p[(*at)++];
+	for (; *at < s.n; (*at)++) {
+		char c = s.p[*at];
+		if (c == quote) {
+			(*at)++;
+			return true;
+		}
+		if (c == '\0' || (quote == '"' && strchr("$`\\", c)))
+			return false;
+		str_char(word, c);
+	}
+	return false;
+}
+
+/* false: it needs a shell. */
+static bool argv_word(struct span s, size_t *at, struct str *word)
+{
+	while (*at < s.n && !(s.p[*at] && strchr(" \t\n", s.p[*at]))) {
+		if (argv_is_continued(s, *at)) {
+			*at += 2;
+		} else if (s.p[*at] == '\'' || s.p[*at] == '"') {
+			if (!argv_quoted(s, at, word))
+				return false;
+		} else if (argv_is_plain(s.p[*at])) {
+			str_char(word, s.p[(*at)++]);
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Assignments, reserved words and builtins are not programs. */
+static bool argv_is_program(struct span word)
+{
+	if (word.n == 0 || memchr(word.p, '=', word.n))
+		return false;
+	return !argv_is_one_of(word, SHELL_WORDS, sizeof(SHELL_WORDS) / sizeof(*SHELL_WORDS));
+}
+
+/* Reads the words of one line.  Returns their number, or -1: it needs a shell. */
+static int argv_line(struct span s, size_t *at, struct arena *a, char **list)
+{
+	int n = 0;
+	for (;;) {
+		argv_skip_blanks(s, at);
+		if (*at == s.n || s.p[*at] == '\n' || s.p[*at] == '#')
+			return n;
+		STR_AUTO word = STR_INIT(s.n);
+		if (n == ARGV_MAX - 1 || !argv_word(s, at, &word))
+			return -1;
+		if (n == 0 && !argv_is_program(str_view(&word)))
+			return -1;
+		list[n++] = arena_dup(a, str_view(&word));
+	}
+}
+
+enum argv_kind argv_split(struct span script, struct arena *a, char ***argv)
+{
+	struct span s = argv_skip_header(script);
+	if (s.n == 0)
+		return ARGV_NONE;
+	char **list = ARENA_NEW(a, char *, ARGV_MAX);
+	size_t at = 0;
+	int n = argv_line(s, &at, a, list);
+	if (n <= 0)
+		return ARGV_SHELL;
+	struct span rest = { s.p + at, s.n - at };
+	(void)span_next(&rest, '\n');
+	if (argv_skip_header(rest).n > 0)
+		return ARGV_SHELL;
+	*argv = list;
+	return ARGV_SIMPLE;
+}

@@ -1,0 +1,59 @@
+#pragma once
+/*
+ * pai-runtime: the program in the pods of a job.  Begin with main.c, which has the table of
+ * commands; init/ prepares the pod, run/ runs the command, exit/ explains its failure, plugins/
+ * has the runtime plugins, net/ the HTTP client.  Paths and files are in files.h.
+ *
+ * This header: command lines and shell words.  All functions but args_* are pure.
+ */
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* The commands.  argv[0] is the name of the command; they return the exit status. */
+int cmd_init(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_exit(int argc, char **argv);
+int cmd_sshd(int argc, char **argv);
+int cmd_ssh_barrier(int argc, char **argv);
+int cmd_git_move(int argc, char **argv);
+int cmd_check_api(int argc, char **argv);
+
+/* An option with an argument (value) or without (flag); the other member is NULL.  An entry
+ * without a name ends a table. */
+struct arg {
+	const char *name;
+	const char **value;
+	bool *flag;
+};
+
+/* Parses options from argv[i] on.  Returns the index of the first argument that is not an option
+ * of the table or lacks its value, or argc. */
+int args_take(const struct arg *table, int i, int argc, char **argv);
+
+/* Prints to standard error which argument is wrong; NULL: one is missing.  Returns -1. */
+int args_misused(const char *command, const char *argument);
+
+/* An environment variable; NULL if it is unset or empty. */
+const char *env_get(const char *name);
+
+/* Appends the text as one word in single quotes, for bash, dash and busybox sh. */
+void shell_word(struct str *out, struct span text);
+
+/* Appends a path: bare if it needs no quotes, else as a word. */
+void shell_path(struct str *out, const char *path);
+
+/* Appends the first lines of user.sh, precommands.sh and postcommands.sh: errexit, nounset, and
+ * pipefail where the shell supports it (an unknown option ends dash, hence the subshell). */
+void shell_header(struct str *out);
+
+enum argv_kind {
+	ARGV_NONE,   /* only the header that init writes, comments and blank lines */
+	ARGV_SIMPLE, /* one command of plain or quoted words: needs no shell */
+	ARGV_SHELL   /* anything else */
+};
+
+/* Splits a script, for images without a shell.  For ARGV_SIMPLE, *argv is the NULL-terminated
+ * command, in the arena. */
+enum argv_kind argv_split(struct span script, struct arena *a, char ***argv);

@@ -1,0 +1,107 @@
+#pragma once
+/* Parts of init for its own files and tests. */
+#include "runtime-assets/init/init.h"
+#include "runtime-assets/net/kube.h"
+
+/* ---- barrier.c ------------------------------------------------------------------------------- */
+
+/*
+ * Waits for the Framework: until all tasks have an address (gang allocation), or until it shows the
+ * address of this task.
+ *
+ * All tasks start together and each answer is the whole object, so polls are spread: jitter, short
+ * intervals only at first, and at most BARRIER_RATE requests a second for all tasks together.  They
+ * use resourceVersion=0 (the API server's cache), which costs etcd nothing but may be stale.  So
+ * "all are there" counts only if the object shows the uid of this pod; otherwise, and for "not
+ * found", the request is repeated without resourceVersion.
+ */
+enum { BARRIER_RATE = 200, BARRIER_LISTED = 20 /* missing tasks named in a message */ };
+
+struct barrier_times {
+	int64_t interval_ms; /* between polls, after some time */
+	int64_t timeout_ms;  /* of waiting for all tasks */
+	int64_t first_ms;    /* the first interval; each next one is half as long again */
+	int64_t request_ms;  /* of one answer */
+	int64_t fetch_ms;    /* without gang allocation: for the Framework and the own address */
+};
+
+/* From BARRIER_CHECK_INTERVAL_SEC (5 to 1200, default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
+ * 1200, default 600).  -1 and *e. */
+int barrier_times_read(struct barrier_times *t, struct err *e);
+/* For tests: all five in milliseconds, with commas. */
+int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e);
+
+enum barrier_answer {
+	ANSWER_FINE,    /* 200: the body decides */
+	ANSWER_GONE,    /* there is no such Framework */
+	ANSWER_REFUSED, /* permanent if repeated: the token, RBAC, the definition */
+	ANSWER_TROUBLE, /* try again */
+	ANSWER_NEVER    /* no common version of TLS */
+};
+
+/* What an exchange means; `trouble` is the result of kube_get.  Pure. */
+enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const char *name);
+
+/* The pause after poll n (from 0) of a job with `total` tasks, with jitter of at most a quarter.
+ * Pure. */
+int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, uint32_t random);
+
+/* Appends "worker:2, worker:3 and 5 more": tasks without an address.  Pure. */
+void barrier_missing(const struct framework *f, struct str *out);
+
+/* Does the object have the uid of this pod?  Pure. */
+bool barrier_shows_us(const struct init *in, const struct framework *f);
+
+/* ---- env.c ----------------------------------------------------------------------------------- */
+
+/*
+ * The variables of docs/RUNTIME.md: for each role of the status, its tasks, and the labels of their
+ * ports; then those of the own task.  If the job spells a role in another way than Kubernetes,
+ * there is a variable for each spelling: PAI_HOST_IP_psserver_0 and PAI_HOST_IP_ps_server_0.
+ */
+struct env_text {
+	struct str shell; /* lines export NAME='VALUE' */
+	struct str nul;   /* NAME=VALUE, each ended by NUL */
+};
+
+enum { ENV_TEXT_MAX = 64 << 20 };
+
+/* Writes both and sets in->port.  `warnings` names what is left out.  -1 and *e: the ports of the
+ * own role cannot be read, or the text is too long. */
+int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e);
+
+/* ---- ports.c --------------------------------------------------------------------------------- */
+
+/*
+ * The ports of each task of a role: annotation rest-server/port-scheduling-spec of its pod
+ * template.  Every task computes the ports of all tasks.
+ *
+ * Hashed: {"schedulePortStart":S,"schedulePortEnd":E,"ports":{LABEL:{"count":N}}}.  Port i of a
+ * label is in S..E-1, chosen by the MD5 of `[pod uid][LABEL][i]`.
+ * Sequential (older): {LABEL:{"start":S,"count":N}}.  Task t has S+N*t .. S+N*t+N-1.
+ */
+struct port_label {
+	const char *name; /* any text: see portspec_name_ok */
+	int64_t count;    /* 0..65536 */
+	int64_t start;    /* sequential only */
+};
+
+struct portspec {
+	bool sequential;
+	int64_t start, end;       /* hashed only; 1 <= start < end <= 65536 */
+	struct port_label *label; /* in the order of the annotation */
+	size_t n;
+	int64_t total; /* ports of one task, at most 65536 */
+};
+
+/* Reads the annotation into the arena; NULL means no ports.  -1 and *e: not valid, or a port would
+ * be above 65535 for a task index up to `last`. */
+int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
+                  struct err *e);
+
+/* Port i of a label. */
+uint16_t portspec_port(const struct portspec *p, const struct port_label *l, const char *pod_uid,
+                       int64_t index, int64_t i);
+
+/* Can it be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*? */
+bool portspec_name_ok(const char *name);

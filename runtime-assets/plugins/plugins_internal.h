@@ -1,0 +1,182 @@
+#pragma once
+/*
+ * The plugins of a job: what its author wants to happen before and after the command.  plugins.c
+ * reads them and writes their scripts, and has the small ones; git.c and ssh.c have the others.
+ * child.c, and git-move and sshd in git.c and sshd.c, run later, in the user's container.
+ * Begin with plugins_make().
+ *
+ * The step `plugins` of init runs no programs: a plugin appends commands to scripts, which `run`
+ * starts.  runtime.d/plugin_pre<N>.sh and plugin_post<N>.sh hold the commands of plugin N;
+ * precommands.sh calls the first kind in order, postcommands.sh the second in reverse order.
+ *
+ * Scripts may hold secrets, but init does not know the user of the command (the image names it), so
+ * they have mode 0755; the volume belongs to this pod alone.  The private key of ssh has 0600.
+ */
+#include "runtime-assets/files.h"
+#include "runtime-assets/init/init.h"
+
+/* ---- plugins.c ------------------------------------------------------------------------------- */
+
+/* A file that init writes. */
+struct made {
+	const char *path;
+	struct span text;
+	unsigned mode;
+};
+
+struct plugins {
+	/* Input, the caller's. */
+	struct arena *a;
+	const struct layout *at;
+	const struct job *job;
+	const struct node *entries; /* extras["com.microsoft.pai.runtimeplugin"]; may be NULL */
+	bool jobssh_off;            /* GANG_ALLOCATION is "false": tasks do not know each other */
+	bool first_task;            /* task 0 of the first role: only this one runs tensorboard */
+	/* Output. */
+	struct notes said; /* warnings */
+	struct made *file;
+	size_t n_files, cap_files;
+	size_t n_plugins;
+	struct str before, after; /* calls in precommands.sh and postcommands.sh */
+};
+
+/* Makes all scripts, in memory only.  -1 and *e: a plugin is not valid and its failurePolicy is not
+ * `ignore`.  No message holds a secret of the job.  Texts live in the arena; plugins_done frees the
+ * rest. */
+int plugins_make(struct plugins *all, struct err *e);
+void plugins_done(struct plugins *all);
+
+enum { SCRIPT_MAX = 4 << 20, PLUGINS_MAX = 1000 };
+
+struct plugin {
+	struct plugins *all;
+	size_t number;
+	const char *name;
+	bool ignore;                   /* failurePolicy */
+	const struct node *parameters; /* a map with references replaced */
+	struct str pre, post;          /* commands, each ended by a newline */
+};
+
+/* Appends the commands of a plugin; -1 and *e, which names the parameter and not its value. */
+typedef int plugin_make(struct plugin *p, struct err *e);
+plugin_make plugin_ssh, plugin_git;
+
+/* Adds a file for init to write; path and text live in the arena. */
+void plugins_file(struct plugins *all, const char *path, struct span text, unsigned mode);
+
+/* A parameter as text; empty if it is absent, null or empty; -1 and *e for a map or list. */
+int plugin_text(const struct plugin *p, const char *key, struct span *text, struct err *e);
+/* true and false, also as text (references give text); absent is false. */
+int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e);
+/* A whole number within min..max, also as text; *value is unchanged if it is absent. */
+struct whole {
+	const char *key;
+	int64_t min, max;
+};
+int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e);
+
+/* ---- git.c ----------------------------------------------------------------------------------- */
+
+enum { GIT_WORD_MAX = 4096 };
+
+/* The options of `git clone` that a job may use: others run programs (--upload-pack, -c). */
+#define GIT_OPTIONS "--depth, --branch, --recursive, --single-branch"
+
+/* Reads the option at the front of *words (`--depth 1`, `--depth=1`) and appends its normal form
+ * (`--depth=1`).  0, and how many words it takes; -1: not allowed, or a bad value. */
+int git_option(const struct span *words, size_t n, struct str *out, size_t *used);
+
+/* Does standard error of `git clone` (in English) show a failure that another try may mend? */
+bool git_transient(const char *said);
+/* Seconds that a server asked to wait; 0: none. */
+int64_t git_retry_after(const char *said);
+/* Overwrites logins in URIs with stars, in place. */
+void git_redact(char *text);
+
+/* ---- ssh.c ----------------------------------------------------------------------------------- */
+
+enum {
+	SSH_KEYS_MAX = 256,
+	SSH_KEY_MAX = 16384,
+	SSH_TEXT_MAX = SSH_KEYS_MAX * SSH_KEY_MAX,
+	SSH_BARRIER_MINUTES = 30, /* default */
+	SSH_BARRIER_MAX = 1440
+};
+
+/* The keys of the job, in layout.ssh_secret, and the private one in ssh_directory(). */
+#define SSH_PRIVATE "ssh-privatekey"
+#define SSH_PUBLIC  "ssh-publickey"
+#define SSH_JOB_KEY "job_key"
+
+/* A line of authorized_keys: a known type, a blank, base64, perhaps a comment; no options. */
+bool ssh_key_valid(struct span line);
+
+/* A file name in layout.ssh_secret: [A-Za-z0-9._-]+, not beginning with a dot. */
+bool ssh_file_name(struct span name);
+
+/* A task that ssh can reach: `role:index` of PAI_TASK_ROLE_INSTANCES with PAI_HOST_IP_role_index
+ * and the first port of PAI_role_index_ssh_PORT.  Texts are safe in a configuration file. */
+struct ssh_peer {
+	const char *alias; /* role-index */
+	const char *address;
+	int64_t port;
+	bool own;
+};
+struct ssh_peers {
+	struct ssh_peer *v;
+	size_t n;
+	size_t unknown; /* instances without an address or a port */
+};
+void ssh_peers(struct ssh_peers *p, struct arena *a);
+
+/* The first port of a comma-separated list; -1 if the list is NULL or has none. */
+int ssh_first_port(const char *list, int64_t *port);
+
+/* Appends the variables for sessions as lines NAME=VALUE: those with well-known prefixes (PAI_,
+ * FC_, PATH, CUDA_) that do not sound like secrets.  sshd reads at most 1000 lines, so addresses of
+ * other tasks come last.  *left_out counts variables that did not fit. */
+void ssh_environment(struct str *out, char *const *environment, size_t *left_out);
+
+/* Appends a `Host role-index` block for each peer; `key` is the path of the private key. */
+void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key);
+
+/* The user's ~/.ssh/config with these blocks at its top between two comments.  Replaces earlier
+ * blocks; everything else keeps its meaning. */
+void ssh_merge_config(struct str *out, struct span theirs, struct span hosts);
+
+/* Directory of sshd_config and keys: .pai-ssh beside root's .ssh.  (sshd accepts authorized_keys
+ * only below directories that others cannot write; the work volume is not such.) */
+const char *ssh_directory(const char *home, struct arena *a);
+
+/* ---- child.c: programs of the image ------------------------------------------------------------
+ */
+
+/* Started without a shell; standard input is /dev/null, no other descriptor is inherited. */
+struct child {
+	const char *const *argv; /* NULL-terminated; argv[0] is looked for in PATH */
+	char *const *env;        /* NULL: that of this process */
+	int out, err;            /* a descriptor, or one of these: */
+};
+enum { STREAM_OURS = -1, STREAM_NONE = -2 };
+
+/* The pid, or -1 and errno. */
+pid_t child_start(const struct child *c);
+/* The exit status, 128 + n for signal n; -1 and errno. */
+int child_wait(pid_t pid);
+/* Both. */
+int child_run(const struct child *c);
+/* Is there a program of that name in PATH? */
+bool child_exists(const char *name);
+
+/* Programs that a plugin needs and apt-get can install. */
+enum { PACKAGE_NAMES_MAX = 4 };
+struct package {
+	const char *plugin, *what;                /* for messages: "ssh plugin", "openssh" */
+	const char *names[PACKAGE_NAMES_MAX + 1]; /* NULL-terminated */
+	bool (*complete)(void *of);               /* are the programs there? */
+	void *of;
+	int64_t pause_ms; /* before the second try; twice that before the third */
+};
+
+/* 0 when it is complete; -1 and *e after three tries. */
+int package_install(const struct package *p, struct err *e);

@@ -1,0 +1,383 @@
+/*
+ * Output of a task: from its pipes to the logs and to the container's standard output and error.
+ */
+#include "runtime-assets/run/run_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* ---- the container's own streams --------------------------------------------------------------
+ */
+
+/* Twice what supervise.c takes from a pipe at once, and lines. */
+enum { QUEUE_MAX = 4 << 20 };
+
+/*
+ * O_NONBLOCK belongs to the open file description, which other processes share (a terminal, the
+ * pipe of the container's runtime): so a description of our own is opened for pipes and terminals.
+ * Not for files: it would have an offset of its own.
+ */
+void stdio_writer_open(struct stdio_writer *o, int fd)
+{
+	*o =
+	    (struct stdio_writer){ .fd = fd, .queue = STR_INIT(QUEUE_MAX), .moved_at = clock_ms() };
+	struct stat st;
+	if (fstat(fd, &st) != 0) {
+		o->fd = -1;
+		o->error = errno;
+		return;
+	}
+	if (S_ISSOCK(st.st_mode))
+		o->kind = STDIO_SOCKET;
+	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+		return;
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	o->kind = own >= 0 ? STDIO_OWN : STDIO_SHARED;
+	if (own >= 0)
+		o->fd = own;
+}
+
+void stdio_writer_abandon(struct stdio_writer *o, int error)
+{
+	o->lost += o->queue.n - o->head;
+	o->head = o->queue.n = 0;
+	if (o->fd > STDERR_FILENO)
+		close(o->fd);
+	o->fd = -1;
+	if (!o->error)
+		o->error = error;
+}
+
+static ssize_t write_some(const struct stdio_writer *o, struct span text)
+{
+	if (o->kind == STDIO_SOCKET)
+		return send(o->fd, text.p, text.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (o->kind == STDIO_OWN)
+		return write(o->fd, text.p, text.n);
+	/* A pipe that is writable takes PIPE_BUF bytes at once. */
+	struct pollfd ready = { .fd = o->fd, .events = POLLOUT };
+	if (poll(&ready, 1, 0) != 1) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return write(o->fd, text.p, text.n < PIPE_BUF ? text.n : PIPE_BUF);
+}
+
+/* How much of it went through.  What cannot be written at all is counted as if it did. */
+static size_t write_now(struct stdio_writer *o, struct span text)
+{
+	size_t done = 0;
+	while (done < text.n) {
+		ssize_t n = write_some(o, (struct span){ text.p + done, text.n - done });
+		if (n > 0) {
+			done += (size_t)n;
+			o->moved_at = clock_ms();
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return done;
+		int error = n < 0 ? errno : EIO;
+		o->lost += text.n - done;
+		if (!o->error)
+			o->error = error;
+		/* A full disk may get room again; a reader that is gone does not come back. */
+		if (error == EPIPE || error == ECONNRESET || error == EBADF)
+			stdio_writer_abandon(o, error);
+		return text.n;
+	}
+	return done;
+}
+
+void stdio_writer_flush(struct stdio_writer *o)
+{
+	if (!stdio_writer_waiting(o))
+		return;
+	struct span rest = { o->queue.p + o->head, o->queue.n - o->head };
+	size_t done = write_now(o, rest);
+	if (o->fd < 0)
+		return; /* abandoned: the queue is empty */
+	o->head += done;
+	if (o->head == o->queue.n)
+		o->head = o->queue.n = 0;
+}
+
+void stdio_writer_put(struct stdio_writer *o, struct span text)
+{
+	if (o->fd < 0) {
+		o->lost += text.n;
+		return;
+	}
+	size_t done = 0;
+	if (!stdio_writer_waiting(o)) {
+		o->moved_at = clock_ms();
+		done = write_now(o, text);
+	}
+	struct span rest = { text.p + done, text.n - done };
+	if (rest.n == 0)
+		return;
+	if (o->queue.n + rest.n > QUEUE_MAX)
+		o->lost += rest.n;
+	else
+		str_span(&o->queue, rest);
+}
+
+void stdio_writer_done(struct stdio_writer *o)
+{
+	if (o->fd > STDERR_FILENO)
+		close(o->fd);
+	o->fd = -1;
+	str_done(&o->queue);
+}
+
+/* ---- the pipes of a task ----------------------------------------------------------------------
+ */
+
+/*
+ * Order.  Standard output and error are two pipes, and two pipes do not tell which of them was
+ * written to first: if the reader is late, `o e o e` comes as `o o e e`.  So each write is
+ * announced by a queued real-time signal (F_SETSIG with O_ASYNC), which names the descriptor:
+ * signals of one number are delivered in the order in which they were sent.  And the pipes are in
+ * packet mode (O_DIRECT), so that one read gives what one write wrote, up to a page; a longer write
+ * goes on until a packet that is not full.  Each announcement fetches one write.  They are hints
+ * only: whatever is there without one (a kernel that has none, a queue that was full, a pipe that
+ * stood still because its reader was slow) is read by and by, each stream in its turn.
+ */
+
+enum {
+	PIPE_BYTES = 512 << 10, /* asked for, for small writes take a page of it each; */
+	PIPE_LESS = 256 << 10,  /* then this; else the kernel's default */
+	TURN_BYTES = 256 << 10, /* taken from one stream in one turn */
+	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
+	 * unprivileged process can make of a pipe. */
+	READ_BYTES = 1 << 20,
+	RUNTIME_BYTES = 64 << 10,
+	HINTS = 64,
+	HINT_WAIT_MS = 1 /* an announcement follows what it announces this closely */
+};
+
+static struct stdio_writer *outlet_of(const struct log_mux *s, int i)
+{
+	return &s->out[i == MUX_STDOUT ? 0 : 1];
+}
+
+/* What was read goes everywhere at once: nothing stays here beyond a turn. */
+static void hand_over(struct log_mux *s)
+{
+	struct span text = { s->buffer, s->filled };
+	if (text.n == 0)
+		return;
+	s->filled = 0;
+	if (s->filler == MUX_RUNTIME) {
+		logs_runtime(s->logs, text);
+		return;
+	}
+	stdio_writer_put(outlet_of(s, s->filler), text);
+	logs_write(s->logs, s->filler == MUX_STDOUT ? LOG_STDOUT : LOG_STDERR, text);
+	logs_write(s->logs, LOG_ALL, text);
+	if (s->logs->tail)
+		tail_add(s->logs->tail, s->filler == MUX_STDOUT ? TAIL_STDOUT : TAIL_STDERR, text);
+}
+
+void log_mux_close(struct log_mux *s, enum mux_name i)
+{
+	if (s->v[i].fd < 0)
+		return;
+	close(s->v[i].fd);
+	s->v[i] = (struct mux_pipe){ .fd = -1 };
+}
+
+bool log_mux_is_paused(const struct log_mux *s, enum mux_name i)
+{
+	return stdio_writer_waiting(outlet_of(s, i));
+}
+
+/* Read into the buffer: one write of the other side, or (`all`) what there is. */
+static void fill(struct log_mux *s, int i, bool all)
+{
+	struct mux_pipe *st = &s->v[i];
+	if (s->filler != i || s->filled >= TURN_BYTES)
+		hand_over(s);
+	s->filler = i;
+	st->more = false;
+	while (s->filled < TURN_BYTES) {
+		ssize_t n = read(st->fd, s->buffer + s->filled, READ_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			log_mux_close(s, i);
+		if (n <= 0)
+			return;
+		s->filled += (size_t)n;
+		st->left -= n;
+		if (!all && (size_t)n % s->page != 0)
+			return;
+	}
+	st->more = true;
+}
+
+static int read_hints(struct log_mux *s, struct signalfd_siginfo hint[static HINTS])
+{
+	ssize_t n = s->hints < 0 ? -1 : read(s->hints, hint, HINTS * sizeof(*hint));
+	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
+}
+
+/* Was there no place in the queue for one?  Then those that are in it do not name all streams. */
+static bool has_overflow(const struct signalfd_siginfo *hint, int n)
+{
+	for (int k = 0; k < n; k++) {
+		if (hint[k].ssi_signo == SIGIO)
+			return true;
+	}
+	return false;
+}
+
+/* The stream that it announces; -1: none. */
+static int stream_of(const struct log_mux *s, const struct signalfd_siginfo *hint)
+{
+	/* What other processes send has a code of at most 0. */
+	if ((int)hint->ssi_signo != s->hint_signal || hint->ssi_code <= 0)
+		return -1;
+	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
+		if (log_mux_is_open(s, i) && s->v[i].fd == (int)hint->ssi_fd)
+			return i;
+	}
+	return -1;
+}
+
+static void follow(struct log_mux *s, const struct signalfd_siginfo *hint, int n)
+{
+	for (int k = 0; k < n; k++) {
+		int i = stream_of(s, &hint[k]);
+		if (i < 0)
+			continue;
+		if (s->filler != i || s->filled >= TURN_BYTES)
+			hand_over(s); /* now the outlet shows whether it goes on */
+		if (log_mux_is_paused(s, i))
+			s->v[i].more = true;
+		else
+			fill(s, i, false);
+	}
+	hand_over(s);
+}
+
+void log_mux_copy_user(struct log_mux *s)
+{
+	struct signalfd_siginfo hint[HINTS];
+	int n = read_hints(s, hint);
+	const struct mux_pipe *out = &s->v[MUX_STDOUT];
+	const struct mux_pipe *err = &s->v[MUX_STDERR];
+	bool fresh = (out->ready && !out->more) || (err->ready && !err->more);
+	if (n == 0 && fresh && s->hints >= 0) {
+		struct pollfd soon = { .fd = s->hints, .events = POLLIN };
+		(void)poll(&soon, 1, HINT_WAIT_MS); /* none: then without */
+		n = read_hints(s, hint);
+	}
+	follow(s, hint, n);
+	/* However many announcements come: what has none does not wait for their end. */
+	bool all = n == 0 || has_overflow(hint, n);
+	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
+		const struct mux_pipe *st = &s->v[i];
+		if (st->ready && (all || st->more) && log_mux_is_open(s, i) &&
+		    !log_mux_is_paused(s, i))
+			fill(s, i, true);
+	}
+	hand_over(s);
+}
+
+void log_mux_copy_runtime(struct log_mux *s)
+{
+	/* Little at a time: lines grow by what is put before them, and all of it may have to wait
+	 * for a slow reader. */
+	ssize_t n = read(s->v[MUX_RUNTIME].fd, s->buffer, RUNTIME_BYTES);
+	if (n <= 0)
+		return; /* it never ends: we hold the other side, too */
+	s->v[MUX_RUNTIME].left -= n;
+	s->filler = MUX_RUNTIME;
+	s->filled = (size_t)n;
+	hand_over(s);
+}
+
+static int waiting_bytes(const struct log_mux *s, int i)
+{
+	int n = 0;
+	return log_mux_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
+}
+
+void log_mux_begin_final(struct log_mux *s)
+{
+	for (int i = 0; i < MUX_MAX; i++)
+		s->v[i].left = waiting_bytes(s, i);
+}
+
+bool log_mux_is_drained(const struct log_mux *s)
+{
+	for (int i = 0; i < MUX_MAX; i++) {
+		if (s->v[i].left > 0 && waiting_bytes(s, i) > 0)
+			return false;
+	}
+	return true;
+}
+
+int log_mux_open(struct log_mux *s, enum mux_name i)
+{
+	bool user = i != MUX_RUNTIME;
+	int end[2];
+	/* Without packets where the kernel has none. */
+	if (pipe2(end, O_CLOEXEC | (user ? O_DIRECT : 0)) != 0 && pipe2(end, O_CLOEXEC) != 0)
+		return -1;
+	/* A user has so many pages for pipes on a node: no more than are of use. */
+	if (user && fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
+		(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_LESS);
+	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
+	if (user && s->hints >= 0 && fcntl(end[0], F_SETOWN, getpid()) == 0 &&
+	    fcntl(end[0], F_SETSIG, s->hint_signal) == 0)
+		(void)fcntl(end[0], F_SETFL, O_NONBLOCK | O_ASYNC);
+	s->v[i] = (struct mux_pipe){ .fd = end[0] };
+	return end[1];
+}
+
+int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out)
+{
+	*s = (struct log_mux){ .logs = l, .out = out, .hint_signal = SIGRTMIN + 2 };
+	for (int i = 0; i < MUX_MAX; i++)
+		s->v[i].fd = -1;
+	s->page = (size_t)sysconf(_SC_PAGESIZE);
+	sigset_t hints;
+	sigemptyset(&hints);
+	sigaddset(&hints, s->hint_signal);
+	sigaddset(&hints, SIGIO); /* comes instead of those that had no place in the queue */
+	(void)sigprocmask(SIG_BLOCK, &hints, NULL);
+	s->hints = signalfd(-1, &hints, SFD_NONBLOCK | SFD_CLOEXEC);
+	/* Only what is used of it is memory. */
+	void *p = mmap(NULL, TURN_BYTES + READ_BYTES, PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -1;
+	s->buffer = p;
+	return 0;
+}
+
+void log_mux_done(struct log_mux *s)
+{
+	for (int i = 0; i < MUX_MAX; i++)
+		log_mux_close(s, i);
+	if (s->hints >= 0)
+		close(s->hints);
+	munmap(s->buffer, TURN_BYTES + READ_BYTES);
+}

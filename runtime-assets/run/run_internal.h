@@ -1,0 +1,296 @@
+#pragma once
+/*
+ * `pai-runtime run`.  run.c has the phases, supervise.c the processes and signals, log_mux.c their
+ * output streams, logs.c the log files, upload.c sends the end of the output to the server.
+ * Begin with cmd_run() at the end of run.c.  One thread; all waiting is in supervise.c.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "runtime-assets/files.h"
+
+/* ---- run.c: memory --------------------------------------------------------------------------- */
+
+/* What the kernel counts in the container's cgroup (version 1 or 2).  -1: not known, or no limit.
+ */
+struct memory_use {
+	int64_t kills;       /* processes killed so far */
+	int64_t hits;        /* how often this cgroup's own limit was reached */
+	int64_t limit, peak; /* bytes */
+};
+
+/* Reads it below `root`.  Never fails. */
+void memory_use_read(struct memory_use *m, const char *root);
+
+/* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
+ * between the two; false if none was, or if that is not known. */
+bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
+                        struct str *out);
+
+/* ---- run.c: the environment of the job's processes --------------------------------------------
+ */
+
+enum {
+	RUNTIME_ENV_MAX = 16 << 20,    /* bytes of runtime_env */
+	VARIABLE_MAX = (128 << 10) - 1 /* bytes of NAME=VALUE: MAX_ARG_STRLEN of the kernel */
+};
+
+struct variable {
+	const char *text; /* NAME=VALUE */
+	size_t name_len, order;
+};
+
+struct environment {
+	struct arena *a;
+	struct variable *v;
+	size_t n, cap;
+};
+
+/* Adds NAME=VALUE, borrowed; the last value of a name counts. */
+void environment_add(struct environment *env, const char *text);
+/* The same with a copy. */
+void environment_set(struct environment *env, const char *name, const char *value);
+/* Adds the variables of runtime_env (NAME=VALUE, each ended by NUL), borrowed.  Skips with a
+ * warning what is not a variable or is too long for a process. */
+void environment_add_text(struct environment *env, struct span text, struct notes *warnings);
+/* NULL if there is none. */
+const char *environment_get(const struct environment *env, const char *name);
+/* For execve, in the arena: each name once. */
+char **environment_list(struct environment *env);
+
+/* ---- log_mux.c: the container's standard output and error --------------------------------------
+ */
+
+/*
+ * Writes never block.  What the reader does not accept yet waits in a queue; while something waits,
+ * the caller reads no more from the task, so a slow reader slows the task down.
+ */
+enum stdio_kind {
+	STDIO_OWN,    /* a file, or an open file description of this process: not blocking */
+	STDIO_SOCKET, /* shared with other processes: not blocking call by call */
+	STDIO_SHARED  /* shared with other processes: polled before each small write */
+};
+
+struct stdio_writer {
+	int fd; /* -1: there is none, or its reader is gone */
+	enum stdio_kind kind;
+	struct str queue; /* from `head` on */
+	size_t head;
+	int64_t moved_at; /* on clock_ms(): when the reader last accepted something */
+	uint64_t lost;    /* bytes that were not delivered */
+	int error;        /* the first reason */
+};
+
+/* For descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
+ * them. */
+void stdio_writer_open(struct stdio_writer *o, int fd);
+/* Writes, or queues what cannot be written now.  What exceeds the queue is lost. */
+void stdio_writer_put(struct stdio_writer *o, struct span text);
+/* Writes as much of the queue as possible now. */
+void stdio_writer_flush(struct stdio_writer *o);
+/* Drops the queue and everything that follows. */
+void stdio_writer_abandon(struct stdio_writer *o, int error);
+void stdio_writer_done(struct stdio_writer *o);
+
+static inline bool stdio_writer_waiting(const struct stdio_writer *o)
+{
+	return o->fd >= 0 && o->queue.n > o->head;
+}
+
+/* ---- logs.c: log files ------------------------------------------------------------------------
+ */
+
+/*
+ *	user-stdout/ user-stderr/ user-all/   `current`, and at most one older `@<tai64n>.s`
+ *	runtime.log                           messages of the runtime and of plugins
+ *
+ * Names, sizes and modes are those of multilog s268435456 n2, on which log viewers rely.  The job's
+ * author owns the directory: links are not followed, and what has the name of a log but is not a
+ * regular file is renamed.  Failing to write a log never stops the task; lost bytes are counted.
+ */
+enum log_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
+
+enum {
+	LOG_LIMIT = 256 << 20,        /* bytes of `current` */
+	LOG_SLACK = 2000,             /* rotated at the end of a line this many bytes earlier */
+	RUNTIME_LOG_LIMIT = 256 << 20 /* afterwards lines go to standard error only */
+};
+
+struct log_file {
+	const char *name; /* of the directory, or of the file */
+	int dir;          /* where `current` is; -1 for runtime.log */
+	int fd, old;      /* `current` and the file before it, readable; -1: none */
+	char old_name[32];
+	uint64_t size, limit;
+	uint64_t lost;    /* bytes that could not be written */
+	int error;        /* errno of the last failure */
+	int64_t retry_ms; /* on clock_ms(): do not open it before */
+	bool said;        /* the loss was reported */
+};
+
+struct logs {
+	int dir; /* the log directory; -1: none */
+	struct log_file user[LOG_MAX];
+	struct log_file runtime;
+	bool mid_line;             /* runtime.log does not end in a newline yet */
+	struct tail *tail;         /* also gets the user's output; NULL: none.  Borrowed */
+	struct stdio_writer *copy; /* also gets the lines of runtime.log.  Borrowed */
+	struct notes notes;        /* problems to report with logs_tell */
+};
+
+/* Opens all logs for appending.  Never fails: see `notes`. */
+void logs_open(struct logs *l, const char *path, struct stdio_writer *copy);
+/* Appends bytes to a user log. */
+void logs_write(struct logs *l, enum log_name which, struct span text);
+/* Appends to runtime.log with `[time] [openpai-runtime] ` before each line.  Text may end in the
+ * middle of a line. */
+void logs_runtime(struct logs *l, struct span text);
+/* Appends one line to runtime.log. */
+void logs_say(struct logs *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Writes `notes` as lines and empties it. */
+void logs_tell(struct logs *l);
+/* At the end: reports how many bytes are missing. */
+void logs_summary(struct logs *l);
+/* fdatasync of all logs. */
+void logs_sync(struct logs *l);
+/* Writes a small file into the log directory. */
+int logs_copy(struct logs *l, const char *name, struct span text);
+
+/* ---- log_mux.c: the pipes of a task ------------------------------------------------------------
+ */
+
+/*
+ * Standard output and error of the user's command go to the container's streams and the user logs,
+ * in the order in which they were written; lines of plugins go to runtime.log.
+ */
+enum mux_name { MUX_STDOUT, MUX_STDERR, MUX_RUNTIME, MUX_MAX };
+
+struct mux_pipe {
+	int fd;       /* the read end; -1: closed */
+	bool more;    /* bytes were left in it without a hint */
+	bool ready;   /* poll() says so */
+	int64_t left; /* bytes to read before the end of a task */
+};
+
+struct log_mux {
+	struct logs *logs;
+	struct stdio_writer *out; /* two */
+	struct mux_pipe v[MUX_MAX];
+	int hints; /* signalfd of hints; -1: none */
+	int hint_signal;
+	size_t page;
+	char *buffer;
+	size_t filled;
+	int filler; /* the pipe whose bytes are in the buffer */
+};
+
+/* Blocks the signals that it needs; the caller saves the mask before.  -1 and errno. */
+int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out);
+void log_mux_done(struct log_mux *s);
+/* Makes the pipe of a closed stream.  Returns its write end (close-on-exec), or -1 and errno. */
+int log_mux_open(struct log_mux *s, enum mux_name i);
+void log_mux_close(struct log_mux *s, enum mux_name i);
+/* Is its reader still busy with earlier bytes? */
+bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
+/* Copies what is ready of the user's pipes; closes them at their end. */
+void log_mux_copy_user(struct log_mux *s);
+void log_mux_copy_runtime(struct log_mux *s);
+/* Limits reading to what is in the pipes now; is that read? */
+void log_mux_begin_final(struct log_mux *s);
+bool log_mux_is_drained(const struct log_mux *s);
+
+static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)
+{
+	return s->v[i].fd >= 0;
+}
+
+/* ---- supervise.c: processes --------------------------------------------------------------------
+ */
+
+/*
+ * The task ends with its main process.  What is left of the process group then has DRAIN_MS while
+ * it holds the streams, gets SIGTERM, and SIGKILL after ASK_MS.
+ *
+ * `run` forwards SIGTERM to the group, as process 1 to every process of the container.  The task
+ * then ends when all of them have ended, or by SIGKILL a second before the end of the grace period:
+ * that second is for reporting how the task ended.
+ */
+enum {
+	DRAIN_MS = 2000, /* for background processes that hold the streams */
+	ASK_MS = 1000,   /* between SIGTERM and SIGKILL for the rest of a group */
+	STALL_MS = 10000 /* at the end: how long to wait for a reader that accepts nothing */
+};
+
+enum task_kind {
+	TASK_BEFORE, /* output to runtime.log; background processes stay until supervise_close */
+	TASK_USER,   /* output to the user logs and the container's streams */
+	TASK_AFTER   /* output to runtime.log */
+};
+
+struct task {
+	enum task_kind kind;
+	char *const *argv;
+	char *const *env;
+};
+
+struct supervisor;
+
+/* Blocks signals, ignores those of terminals, becomes the reaper of orphans.  `grace_ms`: the pod's
+ * grace period.  One per process.  NULL and *e. */
+struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
+                                  int64_t grace_ms, struct err *e);
+/* RUNTIME_LOG_PIPE: a path that processes of the task open for writing.  Borrowed. */
+const char *supervise_pipe(const struct supervisor *s);
+/* Runs a task to its end.  Returns its exit status, 128 + n for signal n, or 126 if it could not be
+ * started. */
+int supervise_task(struct supervisor *s, const struct task *t);
+/* Has SIGTERM arrived?  Reads pending signals. */
+bool supervise_stopping(struct supervisor *s);
+/* When everything must be done, on clock_ms(); INT64_MAX without SIGTERM. */
+int64_t supervise_deadline(const struct supervisor *s);
+/* Ends all groups, delivers all output and frees the supervisor.  Signals stay blocked.  Returns
+ * the deadline. */
+int64_t supervise_close(struct supervisor *s);
+
+/* ---- upload.c: the end of the output ------------------------------------------------------------
+ */
+
+enum tail_stream { TAIL_STDOUT = 1, TAIL_STDERR = 2 };
+
+enum {
+	TAIL_BYTES = 64 << 10,
+	TAIL_FRAMES = 4096, /* changes of the stream */
+	TAIL_HEADER = 8,
+	TAIL_TEXT_MAX = TAIL_BYTES + TAIL_FRAMES * TAIL_HEADER /* bytes that tail_frames writes */
+};
+
+/* The last bytes of the output, each with its stream; the oldest are dropped first.  Pure. */
+struct tail;
+struct tail *tail_new(void);
+void tail_free(struct tail *t);
+void tail_add(struct tail *t, enum tail_stream stream, struct span text);
+
+/* Appends everything as frames: the stream in a byte, three zero bytes, the length in four bytes
+ * (big endian), the text.  Begins with a whole line if possible.  Returns how many bytes of the
+ * output are missing in front. */
+uint64_t tail_frames(const struct tail *t, struct str *out);
+
+struct upload {
+	const char *url; /* https://HOST[:PORT]; http only for a loopback address */
+	const struct layout *at;
+	struct logs *logs;  /* has the tail, and gets the message of a failure */
+	int code;           /* exit code of the container */
+	int64_t until_ms;   /* on clock_ms(): when to give up */
+	int64_t attempt_ms; /* time limit of one attempt */
+};
+
+/* PUT $PAI_OUTPUT_URL/api/v2/task-output?exitCode=N&dropped=N, until it is stored, refused, or too
+ * late.  Was it stored?  SIGTERM, which must be blocked, ends it after the current attempt. */
+bool upload_output(const struct upload *u);
+
+/* Sleeps until then; true at once if SIGTERM, which must be blocked, arrives. */
+bool upload_pause(int64_t until_ms);

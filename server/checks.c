@@ -1,7 +1,5 @@
 #include "server/checks.h"
 
-enum { JANITOR_MARGIN_S = 10 };
-
 struct given {
 	const struct options *o;
 	bool loopback, output_loopback;
@@ -136,11 +134,6 @@ static bool no_ports(const struct given *g)
 	return g->o->port_start >= g->o->port_end;
 }
 
-static bool hasty_janitor(const struct given *g)
-{
-	return g->o->janitor_age_s < g->o->deadline_s + JANITOR_MARGIN_S;
-}
-
 static bool hived_without_config(const struct given *g)
 {
 	return g->o->hived_webservice[0] && !g->o->hived_config[0];
@@ -198,9 +191,6 @@ static const struct rule {
 	{ idle_output_ca, "--output-ca goes with an --output-url that begins with https://" },
 	{ two_stores, "--standalone, --kubeconfig and --apiserver exclude each other" },
 	{ no_ports, "--port-start must be less than --port-end" },
-	{ hasty_janitor,
-	  "--janitor-age must be at least --deadline and 10 seconds more: what is under way is "
-	  "not left behind" },
 	{ hived_without_config,
 	  "--hived-webservice needs --hived-config: without it, the scheduler is "
 	  "not HiveD" },

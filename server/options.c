@@ -1,4 +1,4 @@
-/* The table of options, and what is read off a single row. */
+/* The table of options; flags, environment and configuration file into struct options. */
 #include "server/options.h"
 
 #include <assert.h>
@@ -22,9 +22,9 @@
 #define MIB (1024 * KIB)
 
 enum {
-	MAKES = FOR_SERVE | FOR_TRANSLATE,
-	ALL = MAKES | FOR_VALIDATE,
-	ASKS = FOR_SUBMIT | FOR_JOBS | FOR_SHOW | FOR_STOP
+	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
+	ALL = TRANSLATES | FOR_VALIDATE,
+	REMOTE = FOR_SUBMIT | FOR_JOBS | FOR_SHOW | FOR_STOP
 };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
@@ -40,7 +40,7 @@ static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-/* What ends up in objects must be taken by the API server, and is not the job's to blame. */
+/* The API server must accept these texts: an error there would be reported as the job's. */
 static const struct form NAMESPACE = { LOWER DIGITS "-", 63, true,
 	                               "must be a namespace's name: a-z, 0-9 and -" };
 static const struct form NAME = { LOWER DIGITS "-.", 253, true,
@@ -73,277 +73,325 @@ static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
 
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
-	[GROUP_STORE] = "Where objects are kept (default in a pod: its service account)",
-	[GROUP_WHO] = "Who may submit",
-	[GROUP_PUBLIC] = "How clients reach it",
-	[GROUP_FOLLOW] = "Following jobs",
-	[GROUP_PODS] = "What pods look like",
+	[GROUP_STORE] = "Object store (default in a pod: its service account)",
+	[GROUP_AUTH] = "Authentication",
+	[GROUP_CLIENTS] = "Access of clients",
+	[GROUP_JOBS] = "Following jobs",
+	[GROUP_PODS] = "Pods",
 	[GROUP_HIVED] = "Scheduling by HiveD",
-	[GROUP_TALK] = "The server to talk to",
+	[GROUP_REMOTE] = "Connection to the server",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
+	[GROUP_FIXED] = "Fixed limits",
 };
 
 /* clang-format off */
 const struct option OPTIONS[] = {
-	{ "config", GROUP_SERVER, ALL | ASKS, true, TEXT(config, ""), .value = "FILE",
-	  .help = "read options from this YAML file" },
+	{ "config", GROUP_SERVER, ALL | REMOTE, true, TEXT(config, ""), .value = "FILE",
+	  .help = "YAML file with options" },
 	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
-	  .help = "where to listen; port 0: any" },
+	  .help = "listen address; port 0: any" },
 	{ "loops", GROUP_SERVER, FOR_SERVE, false, NUMBER(loops, 0, 0, 64), .value = "N",
-	  .help = "threads that serve; 0: one per core, at most 4" },
+	  .help = "threads that serve requests; 0: one per core, at most 4" },
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",
-	  .help = "after SIGTERM, go on for so long with /readyz saying 503; in a pod about 5" },
-	{ "drain-timeout", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_timeout_s, 35, 0, 3600), .unit = "seconds", .value = "N",
-	  .help = "then wait at most so long for requests under way" },
+	  .help = "time after SIGTERM during which requests are still accepted and /readyz answers 503; about 5 in a pod" },
 	{ "log-format", GROUP_SERVER, FOR_SERVE, true, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
-	  .help = "json or logfmt, on standard error" },
-	{ "janitor-interval", GROUP_SERVER, FOR_SERVE, false, NUMBER(janitor_interval_s, 120, 1, 86400), .unit = "seconds", .value = "N",
-	  .help = "how often to look for what a killed server has left behind" },
-	{ "janitor-age", GROUP_SERVER, FOR_SERVE, false, NUMBER(janitor_age_s, 300, 10, 86400), .unit = "seconds", .value = "N",
-	  .help = "remove it when it was seen unfinished for so long; at least --deadline and 10 seconds" },
+	  .help = "log on standard error: json or logfmt" },
 	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
-	  .help = "name of this installation, marked on its objects (label rest-lit/instance)" },
+	  .help = "name of this installation, the label rest-lit/instance of its objects" },
 
 	{ "standalone", GROUP_STORE, FOR_SERVE, true, TEXT(standalone, ""), .value = "DIR",
-	  .help = "a directory, no cluster; default outside of pods: " STANDALONE_DIR },
+	  .help = "store objects in this directory; default outside of pods: " STANDALONE_DIR },
 	{ "kubeconfig", GROUP_STORE, FOR_SERVE, true, TEXT(kubeconfig, ""), .value = "FILE",
-	  .help = "the API server named in a kubeconfig file" },
+	  .help = "use the API server of this kubeconfig file" },
 	{ "context", GROUP_STORE, FOR_SERVE, false, TEXT(context, ""), .value = "NAME",
-	  .help = "context in that file; default: its current-context" },
+	  .help = "context of the kubeconfig file; default: its current-context" },
 	{ "apiserver", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver, ""), .value = "URL",
-	  .help = "the API server at this address" },
+	  .help = "use the API server at this address" },
 	{ "apiserver-ca", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_ca, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM); read again when it changes" },
+	  .help = "its CA certificate (PEM); reloaded on change" },
 	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_token_file, ""), .value = "FILE",
-	  .help = "bearer token for it; read again when it changes" },
-	{ "namespace", GROUP_STORE, MAKES, true, TEXT(namespace_name, ""), .form = &NAMESPACE, .value = "NAME",
-	  .help = "of the jobs; default: the login's, else `default`" },
+	  .help = "bearer token for it; reloaded on change" },
+	{ "namespace", GROUP_STORE, TRANSLATES, true, TEXT(namespace_name, ""), .form = &NAMESPACE, .value = "NAME",
+	  .help = "namespace of jobs; default: from the credentials, else `default`" },
 
-	{ "no-auth", GROUP_WHO, FOR_SERVE, true, SWITCH(no_auth),
-	  .help = "whoever reaches the port is --user; loopback only" },
-	{ "user", GROUP_WHO, ALL | FOR_TOKEN | FOR_JOBS, true, TEXT(user, ""), .form = &USER, .value = "NAME",
-	  .help = "owner of jobs or token; default of translate: $USER, of jobs: all" },
-	{ "jwt-secret-file", GROUP_WHO, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
-	  .help = "the secret that tokens are signed with (HS256)" },
-	{ "token-check", GROUP_WHO, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",
-	  .help = "signature (default without OpenPAI), or stored: must be in the user's Secret as well" },
-	{ "deny-list", GROUP_WHO, FOR_SERVE, false, TEXT(deny_list, ""), .form = &OBJECT, .value = "NAMESPACE/NAME",
-	  .help = "signature: the Secret with the hashes of revoked tokens, which must exist and may be empty; without it none can be revoked" },
-	{ "issuers", GROUP_WHO, FOR_SERVE, false, TEXT(issuers, ""), .value = "FILE",
-	  .help = "whose other tokens are taken, RS256 and ES256 issuers and service accounts: see schema issuers; read again on SIGHUP" },
-	{ "users", GROUP_WHO, FOR_SERVE, false, CHOICE(users, "file", USERS), .value = "FROM",
-	  .help = "where users and groups stand: file (--facts; without it any valid token will do), or openpai: its Secrets and PVCs" },
-	{ "user-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(user_namespace, "pai-user-v2"), .form = &NAMESPACE, .value = "NAME",
-	  .help = "openpai: of the users' Secrets" },
-	{ "group-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(group_namespace, "pai-group"), .form = &NAMESPACE, .value = "NAME",
-	  .help = "openpai: of the groups' Secrets" },
-	{ "token-namespace", GROUP_WHO, FOR_SERVE, false, TEXT(token_namespace, "pai-user-token"), .form = &NAMESPACE, .value = "NAME",
-	  .help = "stored: of the Secrets with the tokens of users" },
-	{ "token-lifetime", GROUP_WHO, FOR_SERVE | FOR_TOKEN, false, NUMBER(token_lifetime_s, 604800, 60, 31536000), .unit = "seconds", .value = "N",
-	  .help = "how long a token is good that a login, or `rest-lit token`, makes" },
-	{ "login-hides-users", GROUP_WHO, FOR_SERVE, false, SWITCH(login_hides_users),
-	  .help = "logins: say of users who do not exist what is said of a wrong password" },
-	{ "application", GROUP_WHO, FOR_TOKEN, true, SWITCH(application),
+	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
+	  .help = "treat every client as --user; loopback only" },
+	{ "user", GROUP_AUTH, ALL | FOR_TOKEN | FOR_JOBS, true, TEXT(user, ""), .form = &USER, .value = "NAME",
+	  .help = "owner of the jobs or the token; default of translate: $USER, of jobs: all" },
+	{ "jwt-secret-file", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, true, TEXT(jwt_secret_file, ""), .value = "FILE",
+	  .help = "secret that signs tokens (HS256)" },
+	{ "token-check", GROUP_AUTH, FOR_SERVE, true, CHOICE(token_check, "", TOKEN_CHECKS), .value = "HOW",
+	  .help = "signature (default without OpenPAI), or stored: the token must also be in the user's Secret" },
+	{ "deny-list", GROUP_AUTH, FOR_SERVE, false, TEXT(deny_list, ""), .form = &OBJECT, .value = "NAMESPACE/NAME",
+	  .help = "existing Secret for hashes of revoked tokens; needed to revoke tokens with --token-check=signature" },
+	{ "issuers", GROUP_AUTH, FOR_SERVE, false, TEXT(issuers, ""), .value = "FILE",
+	  .help = "trusted RS256 and ES256 issuers and service accounts, see schema issuers; reloaded on SIGHUP" },
+	{ "users", GROUP_AUTH, FOR_SERVE, false, CHOICE(users, "file", USERS), .value = "FROM",
+	  .help = "source of users and groups: file (--facts; without that file, all owners of a valid token), or openpai: its Secrets and PVCs" },
+	{ "token-lifetime", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, false, NUMBER(token_lifetime_s, 604800, 60, 31536000), .unit = "seconds", .value = "N",
+	  .help = "lifetime of tokens from a login or from `rest-lit token`" },
+	{ "application", GROUP_AUTH, FOR_TOKEN, true, SWITCH(application),
 	  .help = "make an application token, which does not expire" },
-	{ "token-cache", GROUP_WHO, FOR_SERVE, false, NUMBER(token_cache_s, 30, 0, 30), .unit = "seconds", .value = "N",
-	  .help = "for so long what was read of tokens, users, groups and storages is believed" },
 
-	{ "tls-cert", GROUP_PUBLIC, FOR_SERVE, true, TEXT(tls_cert, ""), .value = "FILE",
+	{ "tls-cert", GROUP_CLIENTS, FOR_SERVE, true, TEXT(tls_cert, ""), .value = "FILE",
 	  .help = "serve HTTPS with this certificate chain (PEM)" },
-	{ "tls-key", GROUP_PUBLIC, FOR_SERVE, false, TEXT(tls_key, ""), .value = "FILE",
-	  .help = "and its private key (PEM)" },
-	{ "behind-proxy", GROUP_PUBLIC, FOR_SERVE, false, SWITCH(behind_proxy),
-	  .help = "serve plain HTTP beyond loopback: something before it does TLS" },
-	{ "output-listen", GROUP_PUBLIC, FOR_SERVE, false, TEXT(output_listen, ""), .value = "ADDRESS:PORT",
-	  .help = "where pods upload the end of their output when a task ends; a port of its own, which a NetworkPolicy can open for them; TLS as --listen" },
-	{ "trusted-proxy", GROUP_PUBLIC, FOR_SERVE, false, TEXT(trusted_proxy, ""), .form = &NETWORKS, .value = "ADDRESS[/BITS],...",
-	  .help = "peers whose X-Forwarded-For is believed (its last entry)" },
-	{ "cors", GROUP_PUBLIC, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
-	  .help = "web pages that may use this API: * for all, none, or a list; with --no-auth always none" },
-	{ "compat", GROUP_PUBLIC, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
-	  .help = "openpai: what its clients need: see HTTP.md" },
-	{ "rate-address", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
-	  .help = "requests per minute of one client address (of IPv6: a /64); more are answered 429; 0: no limit; not with --no-auth" },
-	{ "rate-submit", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
-	  .help = "jobs per hour of one user; 0: no limit; not with --no-auth" },
-	{ "rate-list", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_list, 600, 0, 10000000), .value = "N",
-	  .help = "lists of jobs per minute of one user; 0: no limit; not with --no-auth" },
-	{ "rate-login", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
-	  .help = "attempts to log in per minute, for one user and from one address; 0: no limit" },
-	{ "rate-lookup", GROUP_PUBLIC, FOR_SERVE, false, NUMBER(rate_lookup, 120, 0, 10000000), .value = "N",
-	  .help = "per minute, how often one user may have the API server asked for a job that is not known here; beyond that it does not exist; 0: no limit; not with --no-auth" },
+	{ "tls-key", GROUP_CLIENTS, FOR_SERVE, false, TEXT(tls_key, ""), .value = "FILE",
+	  .help = "private key for --tls-cert (PEM)" },
+	{ "behind-proxy", GROUP_CLIENTS, FOR_SERVE, false, SWITCH(behind_proxy),
+	  .help = "allow plain HTTP beyond loopback, because a proxy terminates TLS" },
+	{ "output-listen", GROUP_CLIENTS, FOR_SERVE, false, TEXT(output_listen, ""), .value = "ADDRESS:PORT",
+	  .help = "separate port on which pods upload the end of their output, for a NetworkPolicy of its own; TLS as with --listen" },
+	{ "trusted-proxy", GROUP_CLIENTS, FOR_SERVE, false, TEXT(trusted_proxy, ""), .form = &NETWORKS, .value = "ADDRESS[/BITS],...",
+	  .help = "peers whose X-Forwarded-For is used (its last entry)" },
+	{ "cors", GROUP_CLIENTS, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
+	  .help = "allowed CORS origins: *, none, or a list; none with --no-auth" },
+	{ "compat", GROUP_CLIENTS, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
+	  .help = "openpai: answers for its clients, see HTTP.md" },
+	{ "rate-address", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
+	  .help = "requests per minute and client address (IPv6: /64); over the limit the answer is 429; 0: no limit; ignored with --no-auth" },
+	{ "rate-submit", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
+	  .help = "submitted jobs per hour and user; 0: no limit; ignored with --no-auth" },
+	{ "rate-login", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
+	  .help = "login attempts per minute, for each user and for each address; 0: no limit" },
 
-	{ "visibility", GROUP_FOLLOW, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
-	  .help = "who may read the configuration, events and logs of a job besides its owner and admins: vc: users of its virtual cluster; all, or owner: nobody" },
-	{ "cache-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(cache_memory, 256 * MIB, MIB, 65536 * MIB), .value = "N",
-	  .help = "for what is known of jobs; beyond that, details are asked of the API server one by one" },
-	{ "events-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(events_memory, 16 * MIB, 64 * KIB, 4096 * MIB), .value = "N",
-	  .help = "for the Events of pods; the oldest are forgotten" },
-	{ "detail-memory", GROUP_FOLLOW, FOR_SERVE, false, BYTES(detail_memory, 64 * MIB, MIB, 65536 * MIB), .value = "N",
-	  .help = "at one loop, for answers about single jobs that take more than 1 MiB; while they take more, such questions are answered 503" },
-	{ "watch-page", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(watch_page, 500, 1, 10000), .value = "N",
-	  .help = "objects that are asked of the API server at once, when jobs are listed at start" },
-	{ "max-object-read", GROUP_FOLLOW, FOR_SERVE, false, BYTES(max_object_read, 4 * MIB, 64 * KIB, 64 * MIB), .value = "N",
-	  .help = "a Framework that is larger is not looked at" },
-	{ "exit-spec", GROUP_FOLLOW, FOR_SERVE, false, TEXT(exit_spec, ""), .value = "FILE",
-	  .help = "what exit codes mean, in place of the built-in k8s-job-exit-spec.yaml" },
-	{ "history", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(history, 10, 0, 100), .value = "N",
-	  .help = "earlier attempts of a job that are kept, each as a ConfigMap that goes with the job; 0: none" },
-	{ "history-bytes", GROUP_FOLLOW, FOR_SERVE, false, BYTES(history_bytes, 256 * KIB, KIB, 768 * KIB), .value = "N",
-	  .help = "of one of them, compressed; a larger one is kept without its tasks" },
-	{ "streams-per-user", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(streams_per_user, 8, 1, 100000), .value = "N",
-	  .help = "requests of one user that wait for things to happen, at one loop" },
-	{ "stream-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_lifetime_s, 300, 1, 86400), .unit = "seconds", .value = "N",
-	  .help = "how long such a request lasts at most; the client comes again" },
-	{ "stream-heartbeat", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(stream_heartbeat_s, 30, 1, 300), .unit = "seconds", .value = "N",
-	  .help = "how often such a request is sent something, to show that it lives" },
-	{ "stream-buffer", GROUP_FOLLOW, FOR_SERVE, false, BYTES(stream_buffer, 64 * KIB, 64 * KIB, 16 * MIB), .value = "N",
-	  .help = "what waits for a slow client; beyond that it is cut off" },
-	{ "list-rows", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(list_rows, 1000000, 1, 100000000), .value = "N",
-	  .help = "jobs in all large lists that one loop is sending, one list apart" },
-	{ "log-link-lifetime", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds", .value = "N",
-	  .help = "how long a link to a log is good" },
-	{ "log-streams", GROUP_FOLLOW, FOR_SERVE, false, NUMBER(log_streams, 32, 1, 10000), .value = "N",
-	  .help = "logs that one loop reads at a time; of one user --streams-per-user" },
-	{ "output-bytes", GROUP_FOLLOW, FOR_SERVE, false, BYTES(output_bytes, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
-	  .help = "of one job, for the end of the output of tasks that have ended, compressed; see FOLLOWING.md for what goes first" },
-	{ "log-tail", GROUP_FOLLOW, FOR_SERVE, false, BYTES(log_tail, 16 * KIB, KIB, 4 * MIB), .value = "N",
-	  .help = "the end of a log that ?tail-mode=true shows" },
+	{ "visibility", GROUP_JOBS, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
+	  .help = "readers of a job's configuration, events and logs: all users, vc: users of its virtual cluster, or owner; the owner and admins always" },
+	{ "cache-memory", GROUP_JOBS, FOR_SERVE, false, BYTES(cache_memory, 256 * MIB, MIB, 65536 * MIB), .value = "N",
+	  .help = "memory of the job cache; details beyond it are read from the API server" },
+	{ "exit-spec", GROUP_JOBS, FOR_SERVE, false, TEXT(exit_spec, ""), .value = "FILE",
+	  .help = "meaning of exit codes, replaces the built-in k8s-job-exit-spec.yaml" },
+	{ "history", GROUP_JOBS, FOR_SERVE, false, NUMBER(history, 10, 0, 100), .value = "N",
+	  .help = "earlier attempts kept per job, one ConfigMap each, deleted with the job; 0: none" },
+	{ "streams-per-user", GROUP_JOBS, FOR_SERVE, false, NUMBER(streams_per_user, 8, 1, 100000), .value = "N",
+	  .help = "concurrent streams and long polls per user and loop" },
+	{ "output-bytes", GROUP_JOBS, FOR_SERVE, false, BYTES(output_bytes, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
+	  .help = "compressed output of ended tasks kept per job; FOLLOWING.md says what is deleted first" },
 
 	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILES), .value = "NAME",
 	  .help = "plain, or openpai: job authors are root on nodes" },
 	{ "templates", GROUP_PODS, ALL, true, TEXT(templates, ""), .value = "DIR",
-	  .help = "templates of the same name replace those shipped" },
-	{ "facts", GROUP_PODS, MAKES, true, TEXT(facts, ""), .value = "FILE",
-	  .help = "virtual clusters, storages, users and groups: see schema facts; serve reads it again on SIGHUP" },
-	{ "runtime", GROUP_PODS, MAKES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
-	  .help = "how pai-runtime gets into pods: image, or configmap: the program itself, no image" },
-	{ "runtime-image", GROUP_PODS, MAKES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
-	  .help = "image: of the init container" },
-	{ "runtime-init-image", GROUP_PODS, MAKES, false, TEXT(runtime_init_image, ""), .form = &IMAGE, .value = "IMAGE",
-	  .help = "configmap: any image for the init container to run in; default: the job's own" },
-	{ "runtime-binary", GROUP_PODS, MAKES, false, TEXT(runtime_binary, ""), .value = "FILE",
-	  .help = "configmap: the program, statically linked; default: pai-runtime beside this one" },
-	{ "runtime-pull-secret", GROUP_PODS, MAKES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
-	  .help = "Secret with which pods pull the image of the init container" },
-	{ "service-account", GROUP_PODS, MAKES, false, TEXT(service_account, "runtime-account"), .form = &NAME, .value = "NAME",
+	  .help = "directory with replacements of templates" },
+	{ "facts", GROUP_PODS, TRANSLATES, true, TEXT(facts, ""), .value = "FILE",
+	  .help = "virtual clusters, storages, users and groups, see schema facts; serve reloads it on SIGHUP" },
+	{ "runtime", GROUP_PODS, TRANSLATES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
+	  .help = "source of pai-runtime in pods: image, or configmap: the program itself" },
+	{ "runtime-image", GROUP_PODS, TRANSLATES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
+	  .help = "image of the init container with --runtime=image" },
+	{ "runtime-init-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_init_image, ""), .form = &IMAGE, .value = "IMAGE",
+	  .help = "image of the init container with --runtime=configmap; default: the job's own" },
+	{ "runtime-binary", GROUP_PODS, TRANSLATES, false, TEXT(runtime_binary, ""), .value = "FILE",
+	  .help = "static pai-runtime for --runtime=configmap; default: the one next to this program" },
+	{ "runtime-pull-secret", GROUP_PODS, TRANSLATES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
+	  .help = "Secret with which pods pull the init container's image" },
+	{ "service-account", GROUP_PODS, TRANSLATES, false, TEXT(service_account, "runtime-account"), .form = &NAME, .value = "NAME",
 	  .help = "service account of the pods" },
-	{ "apiserver-uri", GROUP_PODS, MAKES, false, TEXT(apiserver_uri, ""), .form = &URL, .value = "URL",
+	{ "apiserver-uri", GROUP_PODS, TRANSLATES, false, TEXT(apiserver_uri, ""), .form = &URL, .value = "URL",
 	  .help = "KUBE_APISERVER_ADDRESS in pods of the profile openpai" },
-	{ "rest-server-uri", GROUP_PODS, MAKES, false, TEXT(rest_server_uri, ""), .form = &URL, .value = "URL",
+	{ "rest-server-uri", GROUP_PODS, TRANSLATES, false, TEXT(rest_server_uri, ""), .form = &URL, .value = "URL",
 	  .help = "REST_SERVER_URI in pods" },
-	{ "output-url", GROUP_PODS, MAKES, false, TEXT(output_url, ""), .form = &URL, .value = "URL",
-	  .help = "--output-listen as pods call it, https://HOST:PORT; without it they upload nothing, and output is gone with its pod" },
+	{ "output-url", GROUP_PODS, TRANSLATES, false, TEXT(output_url, ""), .form = &URL, .value = "URL",
+	  .help = "address of --output-listen for pods, https://HOST:PORT; without it output is lost with its pod" },
 	{ "output-ca", GROUP_PODS, FOR_SERVE, false, TEXT(output_ca, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM), put into the ConfigMap " OUTPUT_CA "; default: the certificates of --tls-cert" },
-	{ "device", GROUP_PODS, MAKES, false, TEXT(device, "nvidia.com/gpu"), .form = &RESOURCE, .value = "NAME",
-	  .help = "Kubernetes resource that a `gpu` of a job is" },
-	{ "fs-uri", GROUP_PODS, MAKES, false, TEXT(fs_uri, ""), .form = &URL, .value = "URL",
+	  .help = "CA certificate of --output-url (PEM), published in the ConfigMap " OUTPUT_CA "; default: the certificates of --tls-cert" },
+	{ "device", GROUP_PODS, TRANSLATES, false, TEXT(device, "nvidia.com/gpu"), .form = &RESOURCE, .value = "NAME",
+	  .help = "Kubernetes resource for `gpu` of a job" },
+	{ "fs-uri", GROUP_PODS, TRANSLATES, false, TEXT(fs_uri, ""), .form = &URL, .value = "URL",
 	  .help = "PAI_DEFAULT_FS_URI of v1 jobs" },
 	{ "port-start", GROUP_PODS, ALL, false, NUMBER(port_start, 15000, 1, 65535), .value = "N",
-	  .help = "ports of tasks are taken from here" },
+	  .help = "first port for tasks" },
 	{ "port-end", GROUP_PODS, ALL, false, NUMBER(port_end, 40000, 2, 65536), .value = "N",
-	  .help = "... to below here" },
-	{ "priority-class", GROUP_PODS, MAKES, false, SWITCH(priority_class),
-	  .help = "make a PriorityClass for each job, so that older jobs go first" },
+	  .help = "port after the last port for tasks" },
+	{ "priority-class", GROUP_PODS, TRANSLATES, false, SWITCH(priority_class),
+	  .help = "make a PriorityClass per job, so that older jobs are scheduled first" },
 	{ "fetch-code", GROUP_PODS, ALL, false, SWITCH(fetch_code),
 	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
 
 	{ "hived-config", GROUP_HIVED, ALL, true, TEXT(hived_config, ""), .value = "FILE",
-	  .help = "HiveD's own configuration file: jobs are scheduled by it, in its cells; serve reads it again on SIGHUP" },
-	{ "hived-scheduler", GROUP_HIVED, MAKES, false, TEXT(hived_scheduler, HIVED_SCHEDULER), .form = &NAME, .value = "NAME",
-	  .help = "first part of the names of its schedulers: NAME-ds-VC serves the virtual cluster VC" },
+	  .help = "HiveD's configuration file; HiveD schedules all jobs; serve reloads it on SIGHUP" },
 	{ "hived-device-env", GROUP_HIVED, ALL, false, TEXT(hived_device_env, HIVED_DEVICE_ENV), .form = &VARIABLES, .value = "NAME,...",
-	  .help = "variables that tell a container which devices are its own" },
+	  .help = "environment variables that tell a container its devices" },
 	{ "hived-webservice", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice, ""), .form = &URL, .value = "URL",
-	  .help = "its web service, asked what virtual clusters have at the moment; https, or http: nothing secret is told; without it, or while it does not answer, the file alone counts" },
+	  .help = "HiveD's web service, for the current state of virtual clusters; without an answer only --hived-config is used" },
 	{ "hived-webservice-ca", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice_ca, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM), for https; default: the machine's" },
-	{ "hived-interval", GROUP_HIVED, FOR_SERVE, false, NUMBER(hived_interval_s, 10, 1, 3600), .unit = "seconds", .value = "N",
-	  .help = "how often to ask it; after 3 attempts in a row that fail, what it said last does not count any more" },
+	  .help = "CA certificate of --hived-webservice (PEM); default: the system's" },
 
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
-	  .help = "with --runtime=configmap: print that ConfigMap as well, first" },
+	  .help = "print the ConfigMap of --runtime=configmap first" },
 
-	{ "server", GROUP_TALK, ASKS, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
-	  .help = "https://HOST[:PORT][/PATH]; http for this machine only" },
-	{ "token-file", GROUP_TALK, ASKS, true, TEXT(token_file, ""), .value = "FILE",
-	  .help = "who one is: a token, as a login or `rest-lit token` makes it; - is standard input" },
-	{ "ca-file", GROUP_TALK, ASKS, true, TEXT(ca_file, ""), .value = "FILE",
-	  .help = "its certificate authority (PEM); default: the machine's" },
-	{ "patience", GROUP_TALK, FOR_SUBMIT, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds", .value = "N",
-	  .help = "how long a submission is sent again when no answer comes, or 502, 503, 504 or 429" },
-	{ "timeout", GROUP_TALK, ASKS, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
-	  .help = "for all of it, waiting for the job included; 0: no limit" },
+	{ "server", GROUP_REMOTE, REMOTE, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
+	  .help = "https://HOST[:PORT][/PATH]; http for loopback only" },
+	{ "token-file", GROUP_REMOTE, REMOTE, true, TEXT(token_file, ""), .value = "FILE",
+	  .help = "file with the bearer token, - for standard input" },
+	{ "ca-file", GROUP_REMOTE, REMOTE, true, TEXT(ca_file, ""), .value = "FILE",
+	  .help = "CA certificate of the server (PEM); default: the system's" },
+	{ "timeout", GROUP_REMOTE, REMOTE, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
+	  .help = "limit for the whole command, waiting for the job included; 0: no limit" },
 
 	{ "wait", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(wait),
-	  .help = "wait until the job has ended, and show how it goes" },
+	  .help = "show the job's progress until it has ended" },
 	{ "logs", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(logs),
-	  .help = "wait, and print what its tasks print" },
-	{ "max-logs", GROUP_OUTPUT, FOR_SUBMIT, false, NUMBER(max_logs, 6, 1, 64), .value = "N",
-	  .help = "tasks whose logs are followed at once; servers allow --streams-per-user" },
-	{ "max-line", GROUP_OUTPUT, FOR_SUBMIT, false, BYTES(max_line, 16 * KIB, 80, MIB), .value = "N",
-	  .help = "what is printed of one line of a log" },
+	  .help = "wait, and print the output of the tasks" },
 	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run),
-	  .help = "print what would be made of it; nothing is" },
+	  .help = "print the objects without creating them" },
 	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .form = &STATES, .value = "STATE,...",
-	  .help = "jobs in one of these: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
+	  .help = "only jobs in these states: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
 	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .value = "N",
-	  .help = "so many jobs at most, the latest first" },
+	  .help = "number of jobs, newest first" },
 	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW, true, CHOICE(output, "", OUTPUTS), .value = "FORMAT",
-	  .help = "translate: json (default) or yaml; jobs and show: table (default), or json as the server says it; also -o" },
+	  .help = "translate: json (default) or yaml; jobs and show: table (default) or the server's json; also -o" },
 
 	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
-	  .help = "body of a request; more is answered 413" },
-	{ "max-depth", GROUP_LIMITS, ALL, false, NUMBER(max_depth, 64, 8, 256), .value = "N",
-	  .help = "nesting of lists and mappings in a job" },
-	{ "max-nodes", GROUP_LIMITS, ALL, false, NUMBER(max_nodes, 100000, 100, 10000000), .value = "N",
-	  .help = "values in a job, aliases followed" },
-	{ "max-text", GROUP_LIMITS, ALL, false, BYTES(max_text, 8 * MIB, KIB, 256 * MIB), .value = "N",
-	  .help = "text of all scalars of a job, aliases followed" },
-	{ "max-key", GROUP_LIMITS, ALL, false, BYTES(max_key, KIB, 64, 64 * KIB), .value = "N",
-	  .help = "one key of a mapping in a job" },
-	{ "max-rendered", GROUP_LIMITS, ALL, false, BYTES(max_rendered, MIB, KIB, 64 * MIB), .value = "N",
-	  .help = "all commands of a job after rendering" },
-	{ "max-roles", GROUP_LIMITS, ALL, false, NUMBER(max_roles, 256, 1, 10000), .value = "N",
-	  .help = "task roles of a job" },
-	{ "max-instances", GROUP_LIMITS, ALL, false, NUMBER(max_instances, 10000, 1, 1000000), .value = "N",
-	  .help = "tasks of one task role" },
-	{ "max-tasks", GROUP_LIMITS, ALL, false, NUMBER(max_tasks, 20000, 1, 1000000), .value = "N",
-	  .help = "tasks of a job" },
-	{ "max-command", GROUP_LIMITS, ALL, false, BYTES(max_command, 131062, KIB, 131062), .value = "N",
-	  .help = "command of a task after escaping; Linux allows 131071 with the name USER_CMD" },
-	{ "max-annotations", GROUP_LIMITS, ALL, false, BYTES(max_annotations, 248 * KIB, KIB, 256 * KIB), .value = "N",
-	  .help = "all annotations of a Framework; Kubernetes takes 256 KiB, and tags are still to come" },
-	{ "max-object", GROUP_LIMITS, MAKES, false, BYTES(max_object, 1408 * KIB, KIB, 64 * MIB), .value = "N",
-	  .help = "one object; etcd takes 1.5 MiB by default, and API server and FrameworkController add to it" },
-	{ "max-env-inline", GROUP_LIMITS, MAKES, false, BYTES(max_env_inline, 256 * KIB, 0, 64 * MIB), .value = "N",
-	  .help = "environment above which the common part moves to a ConfigMap" },
+	  .help = "size of a request body; over the limit the answer is 413" },
 	{ "connections", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections, 2000, 1, 100000), .value = "N",
-	  .help = "clients connected, per loop; when all places are taken, who is idle for longest has to go" },
+	  .help = "connections per loop; over the limit the one idle for longest is closed" },
 	{ "connections-per-address", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections_per_address, 64, 0, 100000), .value = "N",
-	  .help = "of one client address (of IPv6: a /64), in all; 0: no limit; not for --trusted-proxy, not with --no-auth" },
-	{ "read-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(read_timeout_s, 10, 1, 3600), .unit = "seconds", .value = "N",
-	  .help = "for a client to send a whole request" },
-	{ "idle-timeout", GROUP_LIMITS, FOR_SERVE, false, NUMBER(idle_timeout_s, 60, 1, 3600), .unit = "seconds", .value = "N",
-	  .help = "for a connection without a request" },
-	{ "deadline", GROUP_LIMITS, FOR_SERVE, false, NUMBER(deadline_s, 30, 1, 3600), .unit = "seconds", .value = "N",
-	  .help = "for the store to take a job" },
-	{ "in-flight", GROUP_LIMITS, FOR_SERVE, false, NUMBER(in_flight, 16, 1, 1000), .value = "N",
-	  .help = "requests to the API server at once, per loop" },
-	{ "queue", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue, 1000, 1, 100000), .value = "N",
-	  .help = "requests waiting for that, per loop; more are answered 503" },
-	{ "queue-per-user", GROUP_LIMITS, FOR_SERVE, false, NUMBER(queue_per_user, 250, 0, 100000), .value = "N",
-	  .help = "of one user, waiting or under way; 0: no limit" },
-	{ "queue-bytes", GROUP_LIMITS, FOR_SERVE, false, BYTES(queue_bytes, 64 * MIB, MIB, 1024 * MIB), .value = "N",
-	  .help = "of all jobs under way, per loop; more are answered 503" },
-	{ "dry-run-bytes", GROUP_LIMITS, FOR_SERVE, false, BYTES(dry_run_bytes, 64 * MIB, MIB, 1024 * MIB), .value = "N",
-	  .help = "of all dry runs, until their answers are taken, per loop; more are answered 503" },
-	{ "max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
-	  .help = "one answer of the API server" },
-	{ "hived-max-answer", GROUP_LIMITS, FOR_SERVE, false, BYTES(hived_max_answer, 16 * MIB, 64 * KIB, 256 * MIB), .value = "N",
-	  .help = "one answer of HiveD's web service; more is of no use" },
+	  .help = "connections per client address (IPv6: /64) over all loops; 0: no limit; ignored for --trusted-proxy and with --no-auth" },
+
+	{ "janitor-interval", GROUP_FIXED, 0, false, NUMBER(janitor_interval_s, 120, 1, 86400), .unit = "seconds",
+	  .help = "interval between searches for objects that a killed server has left",
+	  .reason = "such objects are deleted within minutes at little load for the API server" },
+	{ "janitor-age", GROUP_FIXED, 0, false, NUMBER(janitor_age_s, 300, 10, 86400), .unit = "seconds",
+	  .help = "age at which an incomplete submission is deleted",
+	  .reason = "ten times `deadline`, so that no submission in progress is deleted" },
+	{ "drain-timeout", GROUP_FIXED, 0, false, NUMBER(drain_timeout_s, 35, 0, 3600), .unit = "seconds",
+	  .help = "time for requests in progress after SIGTERM and --drain-delay",
+	  .reason = "`deadline` and five seconds for the answer" },
+	{ "user-namespace", GROUP_FIXED, 0, false, TEXT(user_namespace, "pai-user-v2"), .form = &NAMESPACE,
+	  .help = "namespace of the users' Secrets with --users=openpai",
+	  .reason = "the name in OpenPAI" },
+	{ "group-namespace", GROUP_FIXED, 0, false, TEXT(group_namespace, "pai-group"), .form = &NAMESPACE,
+	  .help = "namespace of the groups' Secrets with --users=openpai",
+	  .reason = "the name in OpenPAI" },
+	{ "token-namespace", GROUP_FIXED, 0, false, TEXT(token_namespace, "pai-user-token"), .form = &NAMESPACE,
+	  .help = "namespace of the Secrets with users' tokens with --token-check=stored",
+	  .reason = "the name in OpenPAI" },
+	{ "token-cache", GROUP_FIXED, 0, false, NUMBER(token_cache_s, 30, 0, 30), .unit = "seconds",
+	  .help = "time for which tokens, users, groups and storages are cached",
+	  .reason = "a revoked token works for 30 seconds at most on other replicas" },
+	{ "rate-list", GROUP_FIXED, 0, false, NUMBER(rate_list, 600, 0, 10000000),
+	  .help = "lists of jobs per user and minute; 0: no limit; ignored with --no-auth",
+	  .reason = "ten times the limit of OpenPAI" },
+	{ "rate-lookup", GROUP_FIXED, 0, false, NUMBER(rate_lookup, 120, 0, 10000000),
+	  .help = "cache-miss look-ups per user and minute, over the limit the answer is 404; 0: no limit; ignored with --no-auth",
+	  .reason = "guessing names of jobs must not load the API server" },
+	{ "events-memory", GROUP_FIXED, 0, false, BYTES(events_memory, 16 * MIB, 64 * KIB, 4096 * MIB),
+	  .help = "memory of the Events of pods; the oldest are dropped",
+	  .reason = "Events are diagnostic data, and the API server drops them within hours" },
+	{ "detail-memory", GROUP_FIXED, 0, false, BYTES(detail_memory, 64 * MIB, MIB, 65536 * MIB),
+	  .help = "memory of answers above 1 MiB about single jobs, per loop; over the limit the answer is 503",
+	  .reason = "room for several of the largest jobs at once" },
+	{ "watch-page", GROUP_FIXED, 0, false, NUMBER(watch_page, 500, 1, 10000),
+	  .help = "Frameworks per page when all jobs are listed",
+	  .reason = "the page size of kubectl and client-go" },
+	{ "max-object-read", GROUP_FIXED, 0, false, BYTES(max_object_read, 4 * MIB, 64 * KIB, 64 * MIB),
+	  .help = "size of a Framework; of a larger one only the name is kept",
+	  .reason = "more than twice the size that etcd stores by default (1.5 MiB)" },
+	{ "history-bytes", GROUP_FIXED, 0, false, BYTES(history_bytes, 256 * KIB, KIB, 768 * KIB),
+	  .help = "compressed size of one earlier attempt; a larger one is kept without its tasks",
+	  .reason = "a quarter of the size that Kubernetes allows for a ConfigMap (1 MiB)" },
+	{ "stream-lifetime", GROUP_FIXED, 0, false, NUMBER(stream_lifetime_s, 300, 1, 86400), .unit = "seconds",
+	  .help = "duration of a stream or long poll; the client then asks again",
+	  .reason = "clients spread over new replicas within minutes" },
+	{ "stream-heartbeat", GROUP_FIXED, 0, false, NUMBER(stream_heartbeat_s, 30, 1, 300), .unit = "seconds",
+	  .help = "interval between heartbeats of a stream",
+	  .reason = "many proxies close a connection that is silent for 60 seconds" },
+	{ "stream-buffer", GROUP_FIXED, 0, false, BYTES(stream_buffer, 64 * KIB, 64 * KIB, 16 * MIB),
+	  .help = "unread bytes of a stream; over the limit the server closes it",
+	  .reason = "at most 32 MiB per loop with the default of --connections" },
+	{ "list-rows", GROUP_FIXED, 0, false, NUMBER(list_rows, 1000000, 1, 100000000),
+	  .help = "jobs in all large lists that a loop is sending; over the limit the answer is 503, except for the first list",
+	  .reason = "bounds the memory that slow readers of lists hold" },
+	{ "log-link-lifetime", GROUP_FIXED, 0, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds",
+	  .help = "validity of a link to a log",
+	  .reason = "a link needs no token, so it must expire soon" },
+	{ "log-streams", GROUP_FIXED, 0, false, NUMBER(log_streams, 32, 1, 10000),
+	  .help = "logs that a loop reads concurrently; over the limit the answer is 503",
+	  .reason = "each log holds a connection to the API server" },
+	{ "log-tail", GROUP_FIXED, 0, false, BYTES(log_tail, 16 * KIB, KIB, 4 * MIB),
+	  .help = "size of a log with ?tail-mode=true",
+	  .reason = "some screens of text" },
+	{ "hived-scheduler", GROUP_FIXED, 0, false, TEXT(hived_scheduler, HIVED_SCHEDULER), .form = &NAME,
+	  .help = "prefix of HiveD's schedulers: PREFIX-ds-VC serves the virtual cluster VC",
+	  .reason = "the name in OpenPAI" },
+	{ "hived-interval", GROUP_FIXED, 0, false, NUMBER(hived_interval_s, 10, 1, 3600), .unit = "seconds",
+	  .help = "interval between polls of --hived-webservice; after 3 consecutive failures the last answer is discarded",
+	  .reason = "cells become free or bad within seconds, and one poll costs HiveD little" },
+	{ "hived-max-answer", GROUP_FIXED, 0, false, BYTES(hived_max_answer, 16 * MIB, 64 * KIB, 256 * MIB),
+	  .help = "size of one answer of --hived-webservice; a larger one is discarded",
+	  .reason = "the limit of --hived-config" },
+	{ "patience", GROUP_FIXED, 0, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds",
+	  .help = "time for which submit repeats a request without an answer, or with 408, 429, 502, 503 or 504",
+	  .reason = "a replaced server is available again within a minute" },
+	{ "max-logs", GROUP_FIXED, 0, false, NUMBER(max_logs, 6, 1, 64),
+	  .help = "tasks whose logs `submit --logs` prints concurrently",
+	  .reason = "less than the default of --streams-per-user, because following the job takes one" },
+	{ "max-line", GROUP_FIXED, 0, false, BYTES(max_line, 16 * KIB, 80, MIB),
+	  .help = "printed bytes of a line of a log",
+	  .reason = "a line without an end must not fill the terminal" },
+	{ "max-depth", GROUP_FIXED, 0, false, NUMBER(max_depth, 64, 8, 256),
+	  .help = "nesting of lists and mappings in a job",
+	  .reason = "bounds the stack of the reader" },
+	{ "max-nodes", GROUP_FIXED, 0, false, NUMBER(max_nodes, 100000, 100, 10000000),
+	  .help = "values in a job, with aliases expanded",
+	  .reason = "nested aliases of YAML grow exponentially" },
+	{ "max-text", GROUP_FIXED, 0, false, BYTES(max_text, 8 * MIB, KIB, 256 * MIB),
+	  .help = "text of all scalars in a job, with aliases expanded",
+	  .reason = "nested aliases of YAML grow exponentially" },
+	{ "max-key", GROUP_FIXED, 0, false, BYTES(max_key, KIB, 64, 64 * KIB),
+	  .help = "one key of a mapping in a job",
+	  .reason = "keys are names; the longest valid name has 253 bytes" },
+	{ "max-rendered", GROUP_FIXED, 0, false, BYTES(max_rendered, MIB, KIB, 64 * MIB),
+	  .help = "all commands of a job after rendering",
+	  .reason = "placeholders can repeat a long parameter; etcd stores 1.5 MiB by default" },
+	{ "max-roles", GROUP_FIXED, 0, false, NUMBER(max_roles, 256, 1, 10000),
+	  .help = "task roles of a job",
+	  .reason = "every role adds variables to every container" },
+	{ "max-instances", GROUP_FIXED, 0, false, NUMBER(max_instances, 10000, 1, 1000000),
+	  .help = "tasks of a task role",
+	  .reason = "the status of all tasks must fit into one Framework" },
+	{ "max-tasks", GROUP_FIXED, 0, false, NUMBER(max_tasks, 20000, 1, 1000000),
+	  .help = "tasks of a job",
+	  .reason = "the status of all tasks must fit into one Framework" },
+	{ "max-command", GROUP_FIXED, 0, false, BYTES(max_command, 131062, KIB, 131062),
+	  .help = "command of a task after escaping",
+	  .reason = "Linux allows 131071 bytes for a variable with its name, here USER_CMD" },
+	{ "max-annotations", GROUP_FIXED, 0, false, BYTES(max_annotations, 248 * KIB, KIB, 256 * KIB),
+	  .help = "all annotations of a Framework",
+	  .reason = "Kubernetes allows 256 KiB, of which 8 KiB are for tags" },
+	{ "max-object", GROUP_FIXED, 0, false, BYTES(max_object, 1408 * KIB, KIB, 64 * MIB),
+	  .help = "one object",
+	  .reason = "etcd stores 1.5 MiB by default; the API server and FrameworkController add to objects" },
+	{ "max-env-inline", GROUP_FIXED, 0, false, BYTES(max_env_inline, 256 * KIB, 0, 64 * MIB),
+	  .help = "environment of all roles in the Framework; above it the common part moves to a ConfigMap",
+	  .reason = "most jobs need no ConfigMap, and large ones leave room in the Framework" },
+	{ "read-timeout", GROUP_FIXED, 0, false, NUMBER(read_timeout_s, 10, 1, 3600), .unit = "seconds",
+	  .help = "time for the TLS handshake and for receiving a request",
+	  .reason = "a client that sends slowly on purpose holds a connection for 10 seconds only" },
+	{ "idle-timeout", GROUP_FIXED, 0, false, NUMBER(idle_timeout_s, 60, 1, 3600), .unit = "seconds",
+	  .help = "time between two requests of a connection, and for reading pending data",
+	  .reason = "a common value of HTTP servers and proxies" },
+	{ "deadline", GROUP_FIXED, 0, false, NUMBER(deadline_s, 30, 1, 3600), .unit = "seconds",
+	  .help = "time for the API server to execute a request",
+	  .reason = "many proxies and clients give up after 60 seconds" },
+	{ "in-flight", GROUP_FIXED, 0, false, NUMBER(in_flight, 16, 1, 1000),
+	  .help = "concurrent requests to the API server, per loop",
+	  .reason = "the API server limits the concurrent requests of all its clients" },
+	{ "queue", GROUP_FIXED, 0, false, NUMBER(queue, 1000, 1, 100000),
+	  .help = "requests that wait for `in-flight`, per loop; over the limit the answer is 503",
+	  .reason = "more requests would not be served before `deadline`" },
+	{ "queue-per-user", GROUP_FIXED, 0, false, NUMBER(queue_per_user, 250, 0, 100000),
+	  .help = "waiting and running requests per user and loop; over the limit the answer is 503; 0: no limit",
+	  .reason = "a quarter of `queue`, so that no user fills it" },
+	{ "queue-bytes", GROUP_FIXED, 0, false, BYTES(queue_bytes, 64 * MIB, MIB, 1024 * MIB),
+	  .help = "memory of all submissions in progress, per loop; over the limit the answer is 503",
+	  .reason = "bounds the memory of many large jobs" },
+	{ "dry-run-bytes", GROUP_FIXED, 0, false, BYTES(dry_run_bytes, 64 * MIB, MIB, 1024 * MIB),
+	  .help = "memory of all dry runs until their answers are sent, per loop; over the limit the answer is 503",
+	  .reason = "bounds the memory that slow readers of dry runs hold" },
+	{ "max-answer", GROUP_FIXED, 0, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB),
+	  .help = "one answer of the API server",
+	  .reason = "more than twice the size that etcd stores by default (1.5 MiB)" },
 };
 /* clang-format on */
 const size_t N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]);
@@ -367,7 +415,7 @@ bool option_fits(const struct form *form, struct span text)
 	return text.n <= form->max && strchr(ALNUM, text.p[0]) && strchr(ALNUM, text.p[text.n - 1]);
 }
 
-static char upper(char c)
+static char option_upper(char c)
 {
 	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	if (c == '-')
@@ -381,10 +429,10 @@ void option_variable(struct str *out, const struct option *o)
 {
 	str_puts(out, "REST_LIT_");
 	for (const char *p = o->name; *p; p++)
-		str_char(out, upper(*p));
+		str_char(out, option_upper(*p));
 }
 
-static void bytes_text(struct str *out, int64_t n)
+static void option_bytes_text(struct str *out, int64_t n)
 {
 	if (n >= MIB && n % MIB == 0)
 		str_printf(out, "%ldMiB", (long)(n / MIB));
@@ -405,7 +453,7 @@ void option_default(struct str *out, const struct option *o)
 		str_int(out, o->number);
 		break;
 	case OPTION_BYTES:
-		bytes_text(out, o->number);
+		option_bytes_text(out, o->number);
 		break;
 	case OPTION_SWITCH:
 		str_puts(out, "false");
@@ -415,63 +463,64 @@ void option_default(struct str *out, const struct option *o)
 	}
 }
 
-/* Flags, environment and configuration file into struct options. */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 enum { CONFIG_MAX = 1 << 20, NAME_LIMIT = 64 };
 
-/* Where a value was given, for messages: "--listen", "REST_LIT_LISTEN", or a place in the file. */
+/* The origin of a value, for messages: "--listen", "REST_LIT_LISTEN", or a place in the file. */
 struct origin {
 	const char *what;
 	struct place where;
 };
 
-static void *field(struct options *o, const struct option *option)
+static void *option_field(struct options *o, const struct option *option)
 {
 	return (char *)o + option->at;
 }
 
-static int wrong(const struct origin *from, struct err *e, const char *text)
+static int option_wrong(const struct origin *from, struct err *e, const char *text)
 {
 	return err_at(e, 400, "InvalidOption", from->where, "%s: %s", from->what, text);
 }
 
-/* The same, and what was found. */
-static int unfit(const struct origin *from, struct err *e, const char *must, const char *value)
+/* The same, with the value. */
+static int option_unfit(const struct origin *from, struct err *e, const char *must,
+                        const char *value)
 {
 	char shown[4 * QUOTE_MAX];
 	return err_at(e, 400, "InvalidOption", from->where, "%s: %s, is \"%s\"", from->what, must,
 	              quote(shown, span_of(value)));
 }
 
-static int set_text(struct options *o, const struct option *option, const char *value,
-                    const struct origin *from, struct err *e)
+static int option_set_text(struct options *o, const struct option *option, const char *value,
+                           const struct origin *from, struct err *e)
 {
 	if (option->form && !option_fits(option->form, span_of(value)))
 		return strchr(value, '@') /* there may be a password before it */
-		           ? wrong(from, e, option->form->must)
-		           : unfit(from, e, option->form->must, value);
-	*(const char **)field(o, option) = value;
+		           ? option_wrong(from, e, option->form->must)
+		           : option_unfit(from, e, option->form->must, value);
+	*(const char **)option_field(o, option) = value;
 	return 0;
 }
 
-static int set_choice(struct options *o, const struct option *option, const char *value,
-                      const struct origin *from, struct err *e)
+static int option_set_choice(struct options *o, const struct option *option, const char *value,
+                             const struct origin *from, struct err *e)
 {
 	STR_AUTO list = STR_INIT(256);
 	for (const char *const *c = option->choices; *c; c++) {
 		if (strcmp(value, *c) == 0) {
-			*(const char **)field(o, option) = *c;
+			*(const char **)option_field(o, option) = *c;
 			return 0;
 		}
-		/* "" is what nobody needs to say. */
+		/* "" stands for "not set". */
 		if (**c)
 			str_printf(&list, "%s%s", list.n ? " or " : "must be ", *c);
 	}
-	return unfit(from, e, str_c(&list), value);
+	return option_unfit(from, e, str_c(&list), value);
 }
 
 /* "64KiB" -> 65536; only for bytes. */
-static int number_of(struct span text, bool bytes, int64_t *out)
+static int option_number(struct span text, bool bytes, int64_t *out)
 {
 	int64_t unit = 1;
 	if (bytes && text.n > 3 && memcmp(text.p + text.n - 2, "iB", 2) == 0) {
@@ -486,47 +535,47 @@ static int number_of(struct span text, bool bytes, int64_t *out)
 	return 0;
 }
 
-static int set_number(struct options *o, const struct option *option, const char *value,
-                      const struct origin *from, struct err *e)
+static int option_set_number(struct options *o, const struct option *option, const char *value,
+                             const struct origin *from, struct err *e)
 {
 	bool bytes = option->type == OPTION_BYTES;
 	int64_t n;
-	if (number_of(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
+	if (option_number(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
 		STR_AUTO text = STR_INIT(256);
 		str_printf(&text, "must be a number from %ld to %ld", (long)option->min,
 		           (long)option->max);
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
 			           option->unit ? option->unit : "bytes; 64KiB and 2MiB will do");
-		return unfit(from, e, str_c(&text), value);
+		return option_unfit(from, e, str_c(&text), value);
 	}
-	*(int64_t *)field(o, option) = n;
+	*(int64_t *)option_field(o, option) = n;
 	return 0;
 }
 
-static int set_switch(struct options *o, const struct option *option, const char *value,
-                      const struct origin *from, struct err *e)
+static int option_set_switch(struct options *o, const struct option *option, const char *value,
+                             const struct origin *from, struct err *e)
 {
 	bool on = strcmp(value, "true") == 0;
 	if (!on && strcmp(value, "false") != 0)
-		return unfit(from, e, "must be true or false", value);
-	*(bool *)field(o, option) = on;
+		return option_unfit(from, e, "must be true or false", value);
+	*(bool *)option_field(o, option) = on;
 	return 0;
 }
 
-static int set(struct options *o, const struct option *option, const char *value,
-               const struct origin *from, struct err *e)
+static int option_set(struct options *o, const struct option *option, const char *value,
+                      const struct origin *from, struct err *e)
 {
 	switch (option->type) {
 	case OPTION_TEXT:
-		return set_text(o, option, value, from, e);
+		return option_set_text(o, option, value, from, e);
 	case OPTION_CHOICE:
-		return set_choice(o, option, value, from, e);
+		return option_set_choice(o, option, value, from, e);
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
-		return set_number(o, option, value, from, e);
+		return option_set_number(o, option, value, from, e);
 	case OPTION_SWITCH:
-		return set_switch(o, option, value, from, e);
+		return option_set_switch(o, option, value, from, e);
 	case OPTION_TYPE_MAX:
 		break;
 	}
@@ -534,18 +583,70 @@ static int set(struct options *o, const struct option *option, const char *value
 	return -1;
 }
 
-static void set_defaults(struct options *o)
+/* The error for a fixed limit that is set like an option. */
+static int option_fixed_error(const struct option *option, const struct origin *from, struct err *e)
 {
+	STR_AUTO value = STR_INIT(256);
+	option_default(&value, option);
+	if (option->unit)
+		str_printf(&value, " %s", option->unit);
+	return err_at(e, 400, "InvalidOption", from->where,
+	              "%s: this is a fixed limit (%s), not an option; see docs/OPTIONS.md",
+	              from->what, str_c(&value));
+}
+
+static void options_set_defaults(struct options *o)
+{
+	o->test_limits = "";
 	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
 		if (p->type == OPTION_TEXT || p->type == OPTION_CHOICE)
-			*(const char **)field(o, p) = p->text;
+			*(const char **)option_field(o, p) = p->text;
 		else if (p->type != OPTION_SWITCH)
-			*(int64_t *)field(o, p) = p->number;
+			*(int64_t *)option_field(o, p) = p->number;
 	}
 }
 
-/* A scalar of the file as text, as it would stand on the command line. */
-static const char *value_text(struct options *o, const struct node *n)
+/* ---- fixed limits, for tests ------------------------------------------------------------------
+ */
+
+/* One word of TEST_LIMITS_VARIABLE: "deadline=1". */
+static int options_test_limit(struct options *o, struct span word, struct err *e)
+{
+	char shown[4 * QUOTE_MAX];
+	const char *equals = memchr(word.p, '=', word.n);
+	struct span name = { word.p, equals ? (size_t)(equals - word.p) : word.n };
+	const struct option *option = option_find(name);
+	if (!equals || !option || option->group != GROUP_FIXED)
+		return err_set(e, 400, "InvalidOption",
+		               TEST_LIMITS_VARIABLE ": must be NAME=VALUE with fixed limits, "
+		                                    "is \"%s\"",
+		               quote(shown, word));
+	struct span value = { equals + 1, word.n - name.n - 1 };
+	const char *what = arena_printf(&o->arena, TEST_LIMITS_VARIABLE ": %s", option->name);
+	return option_set(o, option, arena_dup(&o->arena, value), &(struct origin){ what, NOWHERE },
+	                  e);
+}
+
+static int options_read_test_limits(struct options *o, struct err *e)
+{
+	const char *text = getenv(TEST_LIMITS_VARIABLE); /* NOLINT(concurrency-mt-unsafe): start */
+	if (!text)
+		return 0;
+	o->test_limits = text;
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		size_t n = strcspn(text, " ");
+		if (options_test_limit(o, (struct span){ text, n }, e) < 0)
+			return -1;
+		text += n;
+	}
+	return 0;
+}
+
+/* ---- the configuration file -------------------------------------------------------------------
+ */
+
+/* A scalar of the file as the text of a flag. */
+static const char *config_value(struct options *o, const struct node *n)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
@@ -565,7 +666,7 @@ static const char *value_text(struct options *o, const struct node *n)
 	return NULL;
 }
 
-static void unknown_key(const struct member *m, struct err *e)
+static void config_unknown_key(const struct member *m, struct err *e)
 {
 	char name[4 * QUOTE_MAX];
 	struct place where = { NULL, m->key_line, m->key_column };
@@ -573,25 +674,27 @@ static void unknown_key(const struct member *m, struct err *e)
 	             quote(name, member_key(m)));
 }
 
-/* Options that other commands take are let pass, so that one file serves all commands. */
-static void set_from_member(struct options *o, unsigned command, const struct member *m,
-                            struct err *e)
+/* Options of other commands are ignored, so that one file serves all commands. */
+static void config_member(struct options *o, unsigned command, const struct member *m,
+                          struct err *e)
 {
 	const struct option *option = option_find(member_key(m));
 	if (!option || strcmp(option->name, "config") == 0) {
-		unknown_key(m, e);
+		config_unknown_key(m, e);
 		return;
 	}
 	struct origin from = { option->name, { NULL, m->value.line, m->value.column } };
-	const char *value = value_text(o, &m->value);
-	if (!value)
-		(void)wrong(&from, e, "must be one value; of several, with commas between them");
+	const char *value = config_value(o, &m->value);
+	if (option->group == GROUP_FIXED)
+		(void)option_fixed_error(option, &from, e);
+	else if (!value)
+		(void)option_wrong(&from, e, "must be one value; separate several with commas");
 	else if (option->commands & command)
-		(void)set(o, option, value, &from, e);
+		(void)option_set(o, option, value, &from, e);
 }
 
-/* Only comments and blanks: a file in which all is commented out, which is no document. */
-static bool says_nothing(const char *text)
+/* Whether the file has only comments and blanks, and thus no document. */
+static bool config_is_empty(const char *text)
 {
 	while (*text) {
 		text += strspn(text, " \t\r\n");
@@ -602,7 +705,7 @@ static bool says_nothing(const char *text)
 	return true;
 }
 
-static int read_config(struct options *o, unsigned command, struct err *e)
+static int options_read_config(struct options *o, unsigned command, struct err *e)
 {
 	FREE_AUTO char *text = NULL;
 	size_t n;
@@ -611,7 +714,7 @@ static int read_config(struct options *o, unsigned command, struct err *e)
 	struct doc doc;
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	if (says_nothing(text))
+	if (config_is_empty(text))
 		return 0;
 	if (doc_read((struct span){ text, n }, &budget, &o->arena, &doc, &warnings, e) < 0)
 		return -1;
@@ -619,11 +722,14 @@ static int read_config(struct options *o, unsigned command, struct err *e)
 		return err_set(e, 400, "InvalidOption",
 		               "%s: must be a mapping from option to value", o->config);
 	for (uint32_t i = 0; i < doc.root.n; i++)
-		set_from_member(o, command, &doc.root.member[i], e);
+		config_member(o, command, &doc.root.member[i], e);
 	return e->http ? -1 : 0;
 }
 
-static int read_environment(struct options *o, unsigned command, struct err *e)
+/* ---- environment and flags --------------------------------------------------------------------
+ */
+
+static int options_read_environment(struct options *o, unsigned command, struct err *e)
 {
 	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
 		STR_AUTO name = STR_INIT(NAME_LIMIT);
@@ -631,7 +737,9 @@ static int read_environment(struct options *o, unsigned command, struct err *e)
 		const char *value =
 		    getenv(str_c(&name)); /* NOLINT(concurrency-mt-unsafe): at start */
 		struct origin from = { str_c(&name), NOWHERE };
-		if (value && (p->commands & command) && set(o, p, value, &from, e) < 0)
+		if (value && p->group == GROUP_FIXED)
+			return option_fixed_error(p, &from, e);
+		if (value && (p->commands & command) && option_set(o, p, value, &from, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -642,9 +750,12 @@ struct cursor {
 	char **argv;
 };
 
-static int unknown_flag(const char *flag, struct span name, struct err *e)
+static int flag_unknown(const char *flag, struct span name, struct err *e)
 {
 	const struct option *option = option_find(name);
+	struct origin from = { flag, NOWHERE };
+	if (option && option->group == GROUP_FIXED)
+		return option_fixed_error(option, &from, e);
 	if (option)
 		return err_set(e, 400, "InvalidOption", "%s is no option of this command", flag);
 	return err_set(e, 400, "InvalidOption", "unknown option %s; --help-all lists them", flag);
@@ -659,7 +770,7 @@ static const char *flag_value(struct cursor *c, const struct option *option, con
 	return c->i + 1 < c->argc ? c->argv[++c->i] : NULL;
 }
 
-static int read_flag(struct options *o, unsigned command, struct cursor *c, struct err *e)
+static int flag_read(struct options *o, unsigned command, struct cursor *c, struct err *e)
 {
 	const char *flag = c->argv[c->i];
 	const char *equals = strchr(flag, '=');
@@ -668,16 +779,17 @@ static int read_flag(struct options *o, unsigned command, struct cursor *c, stru
 		name = SPAN("output");
 	const struct option *option = option_find(name);
 	if (!option || !(option->commands & command))
-		return unknown_flag(flag, name, e);
+		return flag_unknown(flag, name, e);
 	const char *value = flag_value(c, option, equals);
 	if (!value)
 		return err_set(e, 400, "InvalidOption", "%s needs a value: %s", flag,
 		               option->value);
 	const char *what = arena_printf(&o->arena, "--%s", option->name);
-	return set(o, option, value, &(struct origin){ what, NOWHERE }, e);
+	return option_set(o, option, value, &(struct origin){ what, NOWHERE }, e);
 }
 
-static int read_argument(struct options *o, unsigned command, struct cursor *c, struct err *e)
+static int options_read_argument(struct options *o, unsigned command, struct cursor *c,
+                                 struct err *e)
 {
 	const char *arg = c->argv[c->i];
 	if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
@@ -685,13 +797,14 @@ static int read_argument(struct options *o, unsigned command, struct cursor *c, 
 	else if (strcmp(arg, "--help-all") == 0)
 		o->help = o->help_all = true;
 	else if (arg[0] == '-' && arg[1] != '\0')
-		return read_flag(o, command, c, e);
+		return flag_read(o, command, c, e);
 	else
 		o->files[o->n_files++] = arg;
 	return 0;
 }
 
-static int read_flags(struct options *o, unsigned command, int argc, char **argv, struct err *e)
+static int options_read_flags(struct options *o, unsigned command, int argc, char **argv,
+                              struct err *e)
 {
 	bool only_files = false;
 	o->n_files = 0;
@@ -700,7 +813,7 @@ static int read_flags(struct options *o, unsigned command, int argc, char **argv
 			o->files[o->n_files++] = argv[c.i];
 		else if (strcmp(argv[c.i], "--") == 0)
 			only_files = true;
-		else if (read_argument(o, command, &c, e) < 0)
+		else if (options_read_argument(o, command, &c, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -710,17 +823,20 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 {
 	*o = (struct options){ 0 };
 	o->files = ARENA_NEW(&o->arena, const char *, (size_t)argc + 1);
-	set_defaults(o);
-	/* Twice: the first reading finds --config, the second lets flags win over the file. */
-	if (read_environment(o, command, e) < 0 || read_flags(o, command, argc, argv, e) < 0)
+	options_set_defaults(o);
+	if (options_read_test_limits(o, e) < 0)
+		return -1;
+	/* Twice: the first reading finds --config, the second gives flags precedence over it. */
+	if (options_read_environment(o, command, e) < 0 ||
+	    options_read_flags(o, command, argc, argv, e) < 0)
 		return -1;
 	if (o->help || o->config[0] == '\0')
 		return 0;
-	if (read_config(o, command, e) < 0)
+	if (options_read_config(o, command, e) < 0)
 		return -1;
-	if (read_environment(o, command, e) < 0)
+	if (options_read_environment(o, command, e) < 0)
 		return -1;
-	return read_flags(o, command, argc, argv, e);
+	return options_read_flags(o, command, argc, argv, e);
 }
 
 void options_done(struct options *o)

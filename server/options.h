@@ -1,12 +1,14 @@
 #pragma once
 /*
  * Every option of every command, in one table (options.c).  The parser, the help
- * texts, docs/OPTIONS.md and schema/config.schema.json are made from it.
+ * texts, docs/OPTIONS.md and schema/config.schema.json are generated from it.
  *
- * An option is given as a flag (--max-body 64KiB or --max-body=64KiB), in the
- * environment (REST_LIT_MAX_BODY=64KiB) or in the file named by --config
- * (max-body: 64KiB): the first of these that says something wins.  No option holds
- * a secret: secrets come in files that options name.
+ * An option is set by a flag (--max-body 64KiB or --max-body=64KiB), an environment
+ * variable (REST_LIT_MAX_BODY=64KiB) or a key of the file of --config (max-body: 64KiB),
+ * in this order of precedence.  Options never hold secrets; they name files with secrets.
+ *
+ * Rows of GROUP_FIXED are constants.  A flag, variable or key with such a name is an error.
+ * Tests change them with the variable TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,12 +16,14 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* Where objects are kept if no cluster is named and this is no pod. */
+#define TEST_LIMITS_VARIABLE "REST_LIT_TEST_LIMITS"
+
+/* Directory of the objects outside of pods if the options name no cluster. */
 #define STANDALONE_DIR "rest-lit-data"
 /* Of k8s/rbac-openpai.yaml. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
-/* Which commands take an option; a set. */
+/* The commands that have an option; a set. */
 enum {
 	FOR_SERVE = 1,
 	FOR_TRANSLATE = 2,
@@ -43,19 +47,20 @@ enum option_type {
 enum option_group {
 	GROUP_SERVER,
 	GROUP_STORE,
-	GROUP_WHO,
-	GROUP_PUBLIC,
-	GROUP_FOLLOW,
+	GROUP_AUTH,
+	GROUP_CLIENTS,
+	GROUP_JOBS,
 	GROUP_PODS,
 	GROUP_HIVED,
-	GROUP_TALK,
+	GROUP_REMOTE,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
+	GROUP_FIXED, /* no options: constants that only tests change */
 	GROUP_MAX
 };
 
-/* The values.  Texts are "" if not given; they are borrowed from argv, the environment or
- * the arena.  Numbers have the unit that the table names. */
+/* The values.  Texts are "" if not set; they are borrowed from argv, the environment or the
+ * arena.  Numbers have the unit of the table. */
 struct options {
 	const char *listen, *log_format, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
@@ -71,7 +76,6 @@ struct options {
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	const char *output_listen, *output_url, *output_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
-	bool login_hides_users;
 	const char *visibility, *compat, *exit_spec;
 	const char *server, *token_file, *ca_file, *state;
 	bool wait, logs, dry_run;
@@ -92,38 +96,39 @@ struct options {
 	int64_t deadline_s, in_flight, queue, max_answer, hived_interval_s;
 	int64_t hived_max_answer;
 
-	const char **files; /* what is no option, in order */
+	const char **files; /* arguments that are no options, in order */
 	size_t n_files;
+	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;
 	struct arena arena;
 };
 
 struct option {
-	const char *name; /* in the file; the flag and the variable are made from it */
+	const char *name; /* the key in the file; flag and variable are derived from it */
 	enum option_group group;
-	unsigned commands;
-	bool main; /* in --help; the others only in --help-all */
+	unsigned commands; /* 0 for GROUP_FIXED */
+	bool main;         /* in --help; the others only in --help-all */
 	enum option_type type;
 	size_t at;                  /* offset into struct options */
 	const char *text;           /* default of a text or choice; NULL: "" */
 	int64_t number, min, max;   /* default and bounds of a number */
 	const char *const *choices; /* NULL-terminated */
-	const struct form *form;    /* of a text; NULL: any.  "" always fits */
-	const char *unit;           /* of a number; NULL if it is a count */
-	const char *value;          /* how the value is called in help: FILE */
-	const char *help;           /* one sentence, no full stop */
+	const struct form *form;    /* of a text; NULL: any text.  "" always fits */
+	const char *unit;           /* of a number; NULL for a count */
+	const char *value;          /* name of the value in help: FILE */
+	const char *help;           /* one phrase, no full stop */
+	const char *reason;         /* of GROUP_FIXED: why the limit has this value */
 };
 
-/* What a text must look like: letters that may stand in it, at most so many, and whether the
- * first and the last must be letters or digits. */
+/* Valid texts of an option. */
 struct form {
-	const char *letters;
-	size_t max;
-	bool alnum_ends;
-	const char *must; /* "must be ..." */
+	const char *letters; /* allowed characters */
+	size_t max;          /* bytes */
+	bool alnum_ends;     /* begins and ends with a letter or digit */
+	const char *must;    /* "must be ..." */
 };
 
-/* Whether a text fits; so does "". */
+/* Whether the text is valid; "" always is. */
 bool option_fits(const struct form *form, struct span text);
 
 extern const struct option OPTIONS[];
@@ -134,18 +139,18 @@ extern const char *const OPTION_GROUPS[GROUP_MAX];
 const struct option *option_find(struct span name);
 /* "REST_LIT_MAX_BODY" for "max-body". */
 void option_variable(struct str *out, const struct option *o);
-/* Its default as text: "100KiB", "plain", "false", "". */
+/* The default as text: "100KiB", "plain", "false", "". */
 void option_default(struct str *out, const struct option *o);
 
 /*
- * Fill in the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
- * environment, the configuration file, and the defaults.  -1 and *e: what is wrong, with a place
- * in the file if it is there.  Call options_done in any case.
+ * Set the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
+ * environment, the configuration file, and the defaults.  -1 and *e, with the place of an error
+ * in the file.  Call options_done in any case.
  */
 int options_parse(struct options *o, unsigned command, int argc, char **argv, struct err *e);
 void options_done(struct options *o);
 
-/* The option part of a command's help: the main ones, or all. */
+/* The options in the help of a command: the main ones, or all. */
 void options_help(struct str *out, unsigned command, bool all);
 /* docs/OPTIONS.md and schema/config.schema.json. */
 void options_page(struct str *out);

@@ -1,9 +1,9 @@
-/* What is generated from the table of options: help, a page, a schema. */
+/* Texts generated from the table of options: help, docs/OPTIONS.md, the schema of the file. */
 #include "server/options.h"
 
 enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
 
-/* Text in lines of at most WIDTH, the first of which has INDENT columns already. */
+/* Text in lines of at most WIDTH columns; INDENT columns of the first are already written. */
 static void wrap(struct str *out, const char *text)
 {
 	size_t column = INDENT;
@@ -114,23 +114,44 @@ static const char PAGE_HEAD[] =
     "\n"
     "Generated from the table in `server/options.c`; `make pages` writes it anew.\n"
     "\n"
-    "An option is a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment variable\n"
-    "(`REST_LIT_MAX_BODY=64KiB`) or a line of the YAML file that `--config` names\n"
-    "(`max-body: 64KiB`). A flag wins over the environment, the environment over the file. An\n"
-    "unknown key in the file is an error, with its line; options of another command are passed\n"
-    "over, so that one file serves all. Secrets are never options: options name the files that\n"
-    "hold them. `rest-lit schema config` prints a JSON Schema of the file.\n";
+    "An option is set by a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment\n"
+    "variable (`REST_LIT_MAX_BODY=64KiB`) or a key of the YAML file that `--config` names\n"
+    "(`max-body: 64KiB`). Flags take precedence over the environment, the environment over the\n"
+    "file. An unknown key in the file is an error, reported with its line. Options of other\n"
+    "commands are ignored, so that one file serves all commands. Options never hold secrets;\n"
+    "they name files with secrets. `rest-lit schema config` prints a JSON Schema of the file.\n";
+
+static const char TABLE_HEAD[] = "\n"
+				 "| flag | variable | default | values | commands | |\n"
+				 "|---|---|---|---|---|---|\n";
+
+static const char FIXED_HEAD[] =
+    "\n"
+    "These limits are constants, not options. A flag, variable or key with such a name is an\n"
+    "error. Tests change them with the environment variable `" TEST_LIMITS_VARIABLE "`, for\n"
+    "example `" TEST_LIMITS_VARIABLE "=\"watch-page=10 deadline=1\"`; the server then logs a\n"
+    "warning at start. Do not set it in production.\n"
+    "\n"
+    "| name | value | limits | reason |\n"
+    "|---|---|---|---|\n";
+
+static void page_fixed_row(struct str *out, const struct option *o)
+{
+	str_printf(out, "| `%s` | `", o->name);
+	option_default(out, o);
+	str_printf(out, "`%s%s | %s | %s |\n", o->unit ? " " : "", o->unit ? o->unit : "", o->help,
+	           o->reason);
+}
 
 void options_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
 	for (enum option_group g = 0; g < GROUP_MAX; g++) {
-		str_printf(out, "\n## %s\n\n", OPTION_GROUPS[g]);
-		str_puts(out, "| flag | variable | default | values | commands | |\n"
-		              "|---|---|---|---|---|---|\n");
+		str_printf(out, "\n## %s\n", OPTION_GROUPS[g]);
+		str_puts(out, g == GROUP_FIXED ? FIXED_HEAD : TABLE_HEAD);
 		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
 			if (o->group == g)
-				page_row(out, o);
+				(g == GROUP_FIXED ? page_fixed_row : page_row)(out, o);
 	}
 }
 
@@ -193,7 +214,7 @@ void options_schema(struct str *out)
 	              "\t\"properties\": {");
 	const char *between = "";
 	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
-		if (strcmp(o->name, "config") == 0)
+		if (strcmp(o->name, "config") == 0 || o->group == GROUP_FIXED)
 			continue;
 		str_printf(out, "%s\n\t\t\"%s\": { ", between, o->name);
 		type_schema(out, o);

@@ -78,7 +78,7 @@ const struct route ROUTES[] = {
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts", job_task_get, NULL, AUTH_USER, BODY_NONE, ANSWER_TASK,
 	  "One task, and the attempt of it that is known.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs", logs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LOGS,
-	  "Where the logs of a task are: links that are good for `--log-link-lifetime`. `?tail-mode=true`: of their end only.", JOB_SEE },
+	  "Where the logs of a task are: links that are good for 5 minutes. `?tail-mode=true`: of their end only.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs/{log}", log_get, NULL, AUTH_LINK, BODY_NONE, ANSWER_LOG,
 	  "A log, by such a link without a token, or with a token and `?tail-mode=true`. `&follow=true`: also what is still to be written.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts/healthz", attempts_health, NULL, AUTH_USER, BODY_NONE, ANSWER_TEXT,
@@ -114,7 +114,7 @@ const struct route ROUTES[] = {
 	  "Make an application token, which submits jobs and manages no tokens. `expiration`: seconds; without it, it does not expire. `name`: what it is for (where tokens are stored: in the Secret's key).", JOB_ANY },
 	{ "POST", "/api/v1/token/application", application_post, NULL, AUTH_PERSON, BODY_FIELDS, ANSWER_TOKEN, "The same.", JOB_ANY },
 	{ "DELETE", "/api/v2/tokens/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED,
-	  "Revoke a token of one's own, or as an admin anybody's. This server refuses it at once, others within `--token-cache`.", JOB_ANY },
+	  "Revoke a token of one's own, or as an admin anybody's. This server refuses it at once, others within 30 seconds.", JOB_ANY },
 	{ "DELETE", "/api/v1/token/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED, "The same.", JOB_ANY },
 
 	{ "GET", "/api/v2/users/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER,

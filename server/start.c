@@ -295,6 +295,9 @@ static void warn(const struct service *s, const char *scrubbed)
 	if (scrubbed)
 		log_event(LOG_WARN, "a variable that changes TLS or proxies was set; it is ignored",
 		          "variable", scrubbed);
+	if (s->options.test_limits[0])
+		log_event(LOG_WARN, "fixed limits are changed; this is for tests only",
+		          TEST_LIMITS_VARIABLE, s->options.test_limits);
 	if (geteuid() == 0)
 		log_event(
 		    LOG_WARN,

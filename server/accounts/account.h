@@ -2,7 +2,7 @@
 /*
  * Who somebody is: a user, what he may do, and the facts that his jobs are translated with.  Found
  * by name, in the file of --facts or in the Secrets and PersistentVolumeClaims of an OpenPAI
- * cluster (--users=openpai), and believed for --token-cache seconds.  Each loop has a cache of its
+ * cluster (--users=openpai), and believed for token-cache seconds.  Each loop has a cache of its
  * own, bounded, and an account belongs to one loop: no locks.
  */
 #include <stdbool.h>

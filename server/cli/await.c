@@ -696,7 +696,7 @@ static void tell_which(struct echo *e, size_t tasks)
 	for (size_t i = 0; i < e->n; i++)
 		str_printf(&text, "%s%s[%lld]", i ? ", " : "", e->voice[i].role,
 		           (long long)e->voice[i].index);
-	str_printf(&text, "; not of %zu other tasks (--max-logs)", tasks - e->n);
+	str_printf(&text, "; not of %zu other tasks", tasks - e->n);
 	screen_tell(e->screen, str_view(&text));
 }
 

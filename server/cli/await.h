@@ -2,7 +2,7 @@
 /*
  * Wait for the end of a job, and show how it goes.  That something has changed is told by the
  * server's events (/watch), and what it is the job itself is asked for; without events it is asked
- * again and again.  A server that dies is waited for, for --patience.  One thread; blocks.
+ * again and again.  A server that dies is waited for, for 60 s (patience).  One thread; blocks.
  */
 #include "server/cli/remote.h"
 #include "server/cli/screen.h"

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The server that a command talks to: --server, --token-file, --ca-file, --patience and --timeout.
+ * The server that a command talks to: --server, --token-file, --ca-file, patience and --timeout.
  * One thread; blocks.
  */
 #include "k8s/transport/client.h"
@@ -10,7 +10,7 @@ struct remote {
 	const struct options *o;
 	struct client *client;
 	int64_t end_ms; /* by clock_ms: when --timeout is over; INT64_MAX: never */
-	bool patient;   /* set it after remote_open: remote_ask asks again, for --patience */
+	bool patient;   /* set it after remote_open: remote_ask asks again, for patience */
 };
 
 /* Reads the token; from then on no other process may look into this one.  -1 and *e (400). */
@@ -27,7 +27,7 @@ void reply_done(struct reply *r);
 
 /*
  * Ask once; with r->patient again while there is no answer or one that says so (429, 502, 503,
- * 504), for --patience: what is asked must be safe to repeat.  0 and the reply, 2xx; -1 and *e:
+ * 504), for patience: what is asked must be safe to repeat.  0 and the reply, 2xx; -1 and *e:
  * what the server says against it, with its status and its notes; or 504 when --timeout is over,
  * 503 when no answer came.
  */

@@ -143,8 +143,7 @@ bool answer_has_room(struct request *r)
 	size_t others = l->large_bytes - r->large_held;
 	if (others < (size_t)l->server->options->detail_memory)
 		return true;
-	answer_refuse(r, UNAVAILABLE,
-	              "too many large answers are being sent (--detail-memory); try again");
+	answer_refuse(r, UNAVAILABLE, "too many large answers are being sent; try again");
 	return false;
 }
 

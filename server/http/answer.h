@@ -21,7 +21,7 @@ void answer_bad(struct request *r, const char *must, struct span found);
 void answer_text(struct request *r, int status, const char *text);
 void answer_json(struct request *r, int status);
 
-/* Is there room on this loop for another large answer (--detail-memory)?  Else r has been answered
+/* Is there room on this loop for another large answer (detail-memory)?  Else r has been answered
  * 503.  Asked before each step that takes memory: others may have taken it since. */
 bool answer_has_room(struct request *r);
 /* Count what r takes by now, if that is much, until it ends. */

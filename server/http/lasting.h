@@ -9,7 +9,7 @@
 
 enum lasting_news {
 	LASTING_TICK,     /* some time has passed */
-	LASTING_OVER,     /* so has --stream-lifetime, or what was asked for */
+	LASTING_OVER,     /* so has stream-lifetime, or what was asked for */
 	LASTING_SHUTDOWN, /* the server stops */
 	LASTING_REFUSED,  /* its token is good no more */
 	LASTING_LEFT,     /* the client has closed the connection */
@@ -18,7 +18,7 @@ enum lasting_news {
 /* What is told: after all but the first it is to end soon. */
 typedef void lasting_told(void *arg, enum lasting_news news);
 
-/* Begin; `seconds`: until LASTING_OVER, at most --stream-lifetime.  false: there are too many, or
+/* Begin; `seconds`: until LASTING_OVER, at most stream-lifetime.  false: there are too many, or
  * the server stops: r has been answered 429 or 503. */
 bool lasting_begin(struct request *r, int64_t seconds, lasting_told *told, void *arg);
 /* It lasts no longer; nothing if it does not. */

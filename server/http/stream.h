@@ -1,16 +1,16 @@
 #pragma once
 /*
  * An answer whose body comes bit by bit: large lists, events as they happen, logs.  What is written
- * waits in a buffer of --stream-buffer bytes until the client takes it.
+ * waits in a buffer of stream-buffer bytes until the client takes it.
  *
  * Who writes on his own (a list) is asked for more by `more` whenever there is room.  Who writes
  * when something happens calls stream_put, which says when there is no room: then it is too slow,
  * and is to be cut off (events), or its source is to pause until `more` is called (logs).
  *
  * Streams that wait for things to happen (`lasting`) count (lasting.h): at most --streams-per-user
- * of a user, and at most a quarter of --connections of a loop.  They end after --stream-lifetime,
+ * of a user, and at most a quarter of --connections of a loop.  They end after stream-lifetime,
  * when the token is good no more, or when the server stops, with what `last` writes, and the client
- * comes again.  Who takes nothing for --idle-timeout is cut off.  All of one stream on its loop's
+ * comes again.  Who takes nothing for idle-timeout is cut off.  All of one stream on its loop's
  * thread; only handlers and these calls write, and `gone` never comes from within stream_put,
  * stream_end or stream_cut.
  */
@@ -25,7 +25,7 @@ struct stream_calls {
 	/* Its time is over (stream_why): write the last words, if any; it is ended afterwards.  May
 	 * be NULL. */
 	void (*last)(struct stream *s, void *arg);
-	/* Each --stream-heartbeat on a lasting one: write something, to show that it lives.  May be
+	/* Each stream-heartbeat on a lasting one: write something, to show that it lives.  May be
 	 * NULL. */
 	void (*heartbeat)(struct stream *s, void *arg);
 	/* It is over, by whomever: nothing may be written any more.  Called once, always. */

@@ -2,7 +2,7 @@
 /*
  * ?wait=SECONDS[&for=running|completed] of one job: its answer is put off until the job has come so
  * far, or the time is over.  running: it runs, or will not any more; completed (the default): it
- * has ended.  At most --stream-lifetime; 0 is not at all.  It counts among the requests that last
+ * has ended.  At most stream-lifetime; 0 is not at all.  It counts among the requests that last
  * (lasting.h).
  */
 #include "server/jobs/job_find.h"

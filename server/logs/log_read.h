@@ -26,7 +26,7 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done);
 /*
  * Answer r with the log that l names: l->file "all" is what the task's container writes, and so are
  * "stdout" and "stderr" (see above); "runtime" what its init container `init` does.  With l->tail
- * the last --log-tail bytes, unless `follow`: then what it writes from now on, too, after its last
+ * the last log-tail bytes, unless `follow`: then what it writes from now on, too, after its last
  * lines.
  *
  * The pod is looked at first: it goes by the name that FrameworkController gives it, and must be

@@ -132,12 +132,14 @@ static void hash(void *arg)
 static void hashed(void *arg, bool ran)
 {
 	struct signin *s = arg;
-	bool hide = s->r->loop->server->options->login_hides_users;
+	/* Clients of OpenPAI expect NoUserError.  Other clients never learn whether a user exists.
+	 */
+	bool tells = s->r->loop->server->options->compat[0];
 	if (!ran)
 		refuse(s, UNAVAILABLE, "this server is shutting down");
 	else if (s->good)
 		find_account(s);
-	else if (s->unknown && !hide)
+	else if (s->unknown && tells)
 		refuse(s, NO_USER, "there is no such user");
 	else
 		refuse(s, 400, "IncorrectPasswordError", "user name or password is wrong");

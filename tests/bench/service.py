@@ -22,7 +22,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(TOP, "tests/http"))
 
-from harness import free_port
+from harness import command_line, free_port
 from tokens import SECRET, token
 
 BUILD = os.path.join(TOP, "build")
@@ -54,7 +54,7 @@ class Program:
 
     def __init__(self, *command, ready):
         self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command_line(command[:1], command[1:]), stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         while self.process.poll() is None and ready not in self.said():
             time.sleep(0.01)
         if self.process.poll() is not None:
@@ -192,9 +192,9 @@ def part_slow(seconds):
     print("| API server | submissions per second | p50, p99 ms | /healthz p99 / max ms | MiB, peak | trouble |")
     print("|---|--:|--:|--:|--:|---|")
     wide = ["--in-flight", "500", "--queue", "2000", "--queue-per-user", "2000"]
-    for name, delay, options in (("takes 1 s for each call (--in-flight 500)", 1000, wide),
+    for name, delay, options in (("takes 1 s for each call (in-flight=500)", 1000, wide),
                                  ("takes 1 s for each call (default)", 1000, ["--queue-per-user", "1000"]),
-                                 ("never answers (--deadline 5)", -1, wide + ["--deadline", "5"])):
+                                 ("never answers (deadline=5)", -1, wide + ["--deadline", "5"])):
         with stub(delay) as upstream, Server(*options, store=upstream.store) as server, Health(server.port) as health:
             r = Load(submit_url(server), JOB, server.headers, 1000, max(seconds, 12)).result()
             memory = server.memory()

@@ -3,7 +3,7 @@ import json
 
 from harness import framework_name, job_v2, run
 
-DEFAULT_MAX = 1408 * 1024  # --max-object
+DEFAULT_MAX = 1408 * 1024  # max-object
 KIB = 1024
 
 
@@ -46,7 +46,7 @@ def test_hundred_roles(check, cluster):
 
 
 def test_largest(check, cluster):
-    """What the default of --max-object lets through, etcd takes, with all that comes to it."""
+    """What max-object lets through, etcd takes, with all that comes to it."""
     value = json.loads(large("largest", 20, 1, "<% $parameters.c %>"))
 
     def text(n):  # one parameter in all commands: the stored job stays small

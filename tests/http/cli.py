@@ -12,7 +12,7 @@ import threading
 import time
 
 from fakeserver import JOB, FakeServer
-from harness import (BINARY, PATIENCE, SANITIZERS, SLOW, Server, job_v1, job_v2, wait_until)
+from harness import (BINARY, PATIENCE, SANITIZERS, SLOW, Server, command_line, job_v1, job_v2, wait_until)
 from tls import TlsServer
 from tokens import SECRET, token, write_file
 
@@ -32,7 +32,7 @@ class Cli:
             self.master, stderr = pty.openpty()
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
-            [BINARY, *arguments], stdin=subprocess.PIPE, stdout=stderr if both else subprocess.PIPE,
+            command_line([BINARY], arguments), stdin=subprocess.PIPE, stdout=stderr if both else subprocess.PIPE,
             stderr=stderr, env=env)
         self.process.stdin.write((text or "").encode())
         self.process.stdin.close()

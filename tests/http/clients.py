@@ -495,7 +495,7 @@ def test_idempotency_other_job(check):
         check.equal("another user", server.submit(job_v2("two"), {**key("k"), **bob}).status, 202)
         documented(check, server)
         server.stop()
-        server = Server(*server.command[4:], who=[], directory=server.directory)
+        server = Server(*server.arguments, who=[], directory=server.directory)
         check.ok("it knows the jobs again", server.ready())
         error(check, "after a restart", server.submit(job_v2("three"), {**key("k"), **alice}), 422, "IdempotencyError")
         again = server.submit(job_v2("one"), {**key("k"), **alice})

@@ -490,7 +490,7 @@ def test_detail_memory(check):
         check.ok("while another is sent", wait_until(
             lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 503))
         error(check, "why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
-              "UnavailableError", "--detail-memory")
+              "UnavailableError", "large answers")
         slow.close()
         check.ok("and then again", wait_until(
             lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 200))

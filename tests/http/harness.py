@@ -27,6 +27,8 @@ SLOW = float(os.environ.get("TEST_SLOW", "1"))
 # What is to happen may take so long: machines stand still at times, and suites run side by side.
 PATIENCE = 60
 USER = "alice"
+with open(os.path.join(ROOT, "docs", "OPTIONS.md"), encoding="utf-8") as options_page:
+    FIXED_LIMITS = set(re.findall(r"^\| `([a-z-]+)` \|", options_page.read(), re.M))
 
 
 # What sanitizers said about servers that were run.
@@ -100,6 +102,20 @@ def free_port():
                 return port
             except OSError:
                 held.close()
+
+
+def command_line(program, arguments):
+    """The command that runs `program` with these arguments.  Tests write fixed limits (docs/OPTIONS.md) as
+    flags; the program reads them from a variable."""
+    limits, rest, words = [], [], iter(arguments)
+    for word in words:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name in FIXED_LIMITS:
+            limits.append(f"{name}={value if equals else next(words)}")
+        else:
+            rest.append(word)
+    variable = ["env", f"REST_LIT_TEST_LIMITS={' '.join(limits)}"] if limits else []
+    return [*variable, *program, *rest]
 
 
 def wait_until(condition, seconds=PATIENCE):
@@ -293,8 +309,9 @@ class Server:
         self.log_file = os.path.join(self.directory, "server.log")
         # A client of ours may stand still between connecting and sending.
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
-        self.command = [*(program or [BINARY]), "serve", "--listen", f"127.0.0.1:{self.port}", *slowly,
-                        *(["--no-auth", "--user", user] if who is None else who), *arguments]
+        self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
+        self.command = command_line(program or [BINARY], [
+            "serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")
         self.process = subprocess.Popen(
@@ -428,7 +445,7 @@ class Server:
 
 def run(*arguments, text=None, seconds=2 * PATIENCE):
     """rest-lit with these arguments, to its end."""
-    return subprocess.run([BINARY, *arguments], input=text, capture_output=True,
+    return subprocess.run(command_line([BINARY], arguments), input=text, capture_output=True,
                           timeout=max(seconds, PATIENCE) * SLOW, cwd=ROOT, check=False)
 
 

@@ -376,7 +376,7 @@ def another_server(check):
 
 
 def restarted(p):
-    arguments = p.server.command[4:]
+    arguments = p.server.arguments
     found = Server(*arguments, who=[], port=p.server.port)
     found.ready()
     return found

@@ -116,7 +116,7 @@ def login_refuses(check):
         c.user("nopass", None, [])
         wrong = c.login(password="alice-passwore")
         refused(check, "wrong password", wrong, 400, "IncorrectPasswordError")
-        refused(check, "no such user", c.login("nobody"), 400, "NoUserError")
+        refused(check, "no such user", c.login("nobody"), 400, "IncorrectPasswordError")
         refused(check, "who has none", c.login("nopass"), 400, "IncorrectPasswordError")
         for what, body in (
                 ("no body", ""), ("no password", "username=alice"), ("no user", "password=abcdefg"),
@@ -134,11 +134,13 @@ def login_refuses(check):
         check.equal("nothing was stored", c.stored(), {})
 
 
-def login_hides_users_when_told(check):
-    with Cluster("--login-hides-users") as c:
+def login_hides_users(check):
+    with Cluster() as c:
         there, absent = c.login(password="alice-passwore"), c.login("nobody")
         refused(check, "no such user", absent, 400, "IncorrectPasswordError")
         check.equal("the very same", absent.body, there.body)
+    with Cluster("--compat", "openpai") as c:
+        refused(check, "clients of OpenPAI", c.login("nobody"), 400, "NoUserError")
 
 
 def unknown_users_take_as_long(check):
@@ -543,7 +545,7 @@ def secrets_are_wiped(check):
 
 
 TESTS = [login_gives_a_token_that_is_stored, login_says_what_openpai_says_of_github, login_refuses,
-         login_hides_users_when_told, unknown_users_take_as_long, login_is_limited,
+         login_hides_users, unknown_users_take_as_long, login_is_limited,
          a_flood_of_logins_leaves_the_loops_alone, login_when_the_store_goes_wrong,
          many_log_in_at_once, nobody_logs_in_without_openpai, a_token_says_who, one_lists_ones_own,
          an_application_token_is_made, a_job_by_a_login, tokens_are_revoked, logout_revokes,

@@ -107,8 +107,6 @@ static void test_rest(void **state)
 	(void)state;
 	wrong(true, ARGS(SECRET, "--standalone", "a", "--apiserver", "b"), "exclude");
 	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
-	wrong(true, ARGS(SECRET, "--deadline", "300"), "--janitor-age");
-	fine(true, ARGS(SECRET, "--deadline", "290"));
 }
 
 #define OUTPUT(url)                                                                                \

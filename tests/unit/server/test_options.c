@@ -68,10 +68,11 @@ static void test_options_parse_both_spellings(void **state)
 {
 	(void)state;
 	struct parsed p;
-	PARSE(&p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth", "--max-text=2MiB");
+	PARSE(&p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth",
+	      "--cache-memory=2MiB");
 	assert_int_equal(p.result, 0);
 	assert_int_equal(p.o.max_body, 65536);
-	assert_int_equal(p.o.max_text, 2 << 20);
+	assert_int_equal(p.o.cache_memory, 2 << 20);
 	assert_string_equal(p.o.user, "alice");
 	assert_true(p.o.no_auth);
 	done(&p);
@@ -108,9 +109,9 @@ static void test_options_parse_refused(void **state)
 	assert_refused(FOR_SERVE, "--max-body", "1", "from 1024 to");
 	assert_refused(FOR_SERVE, "--max-body", "many", "number");
 	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");
-	assert_refused(FOR_SERVE, "--max-roles", "64KiB", "number");
-	assert_refused(FOR_SERVE, "--queue", "0", "from 1 to"); /* no job could be taken */
-	assert_refused(FOR_SERVE, "--deadline", "30s", "3600 (seconds), is \"30s\"");
+	assert_refused(FOR_SERVE, "--connections", "64KiB", "number");
+	assert_refused(FOR_SERVE, "--connections", "0", "from 1 to"); /* no client could connect */
+	assert_refused(FOR_SERVE, "--drain-delay", "30s", "3600 (seconds), is \"30s\"");
 	assert_refused(FOR_SERVE, "--profile", "other", "plain or openpai, is \"other\"");
 	assert_refused(FOR_SERVE, "--hived-webservice", "http://a|b",
 	               "must be a URL, is \"http://a|b");
@@ -126,12 +127,17 @@ static void test_options_parse_refused(void **state)
 	assert_refused(FOR_SERVE, "--user", NULL, "needs a value");
 }
 
-/* NULL: take it away.  There is one thread here. */
+/* NULL: remove the variable.  There is one thread here. */
+static void set_variable(const char *name, const char *value)
+{
+	int r = value ? setenv(name, value, 1) /* NOLINT(concurrency-mt-unsafe) */
+	              : unsetenv(name);        /* NOLINT(concurrency-mt-unsafe) */
+	assert_int_equal(r, 0);
+}
+
 static void set_max_body(const char *value)
 {
-	int r = value ? setenv("REST_LIT_MAX_BODY", value, 1) /* NOLINT(concurrency-mt-unsafe) */
-	              : unsetenv("REST_LIT_MAX_BODY");        /* NOLINT(concurrency-mt-unsafe) */
-	assert_int_equal(r, 0);
+	set_variable("REST_LIT_MAX_BODY", value);
 }
 
 static void test_options_parse_environment(void **state)
@@ -169,12 +175,12 @@ static void test_options_parse_config(void **state)
 {
 	(void)state;
 	struct parsed p;
-	parse_file(&p, "max-body: 64KiB\nno-auth: true\nmax-roles: 7\nuser: bob\noutput: yaml\n",
+	parse_file(&p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
 	           "--user=alice");
 	assert_int_equal(p.result, 0);
 	assert_int_equal(p.o.max_body, 65536);
 	assert_true(p.o.no_auth);
-	assert_int_equal(p.o.max_roles, 7);
+	assert_int_equal(p.o.history, 7);
 	assert_string_equal(p.o.user, "alice");
 	done(&p);
 }
@@ -192,12 +198,73 @@ static void test_options_parse_config_all_mistakes(void **state)
 {
 	(void)state;
 	struct parsed p;
-	parse_file(&p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nmax-roles: 0\n", NULL);
+	parse_file(&p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nhistory: -1\n", NULL);
 	assert_int_equal(p.result, -1);
 	assert_int_equal(p.e.notes.n, 3);
 	assert_int_equal(p.e.notes.v[0].line, 2);
 	assert_int_equal(p.e.notes.v[1].line, 3);
 	assert_int_equal(p.e.notes.v[2].line, 4);
+	done(&p);
+}
+
+#define FIXED "this is a fixed limit (30 seconds), not an option; see docs/OPTIONS.md"
+
+static void test_options_fixed_limits_are_refused(void **state)
+{
+	(void)state;
+	struct parsed p;
+	assert_refused(FOR_SERVE, "--deadline", "5", "--deadline: " FIXED);
+	assert_refused(FOR_JOBS, "--deadline=5", NULL, FIXED);
+	set_variable("REST_LIT_DEADLINE", "5");
+	assert_refused(FOR_SERVE, NULL, NULL, "REST_LIT_DEADLINE: " FIXED);
+	set_variable("REST_LIT_DEADLINE", NULL);
+	parse_file(&p, "max-body: 64KiB\ndeadline: 5\n", NULL);
+	assert_int_equal(p.result, -1);
+	assert_int_equal(p.e.notes.v[0].line, 2);
+	assert_non_null(strstr(err_msg(&p.e), "deadline: " FIXED));
+	done(&p);
+}
+
+static void assert_limits_refused(const char *limits, const char *word)
+{
+	set_variable(TEST_LIMITS_VARIABLE, limits);
+	assert_refused(FOR_SERVE, NULL, NULL, word);
+	set_variable(TEST_LIMITS_VARIABLE, NULL);
+}
+
+static void test_options_test_limits(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_int_equal(p.o.deadline_s, 30);
+	assert_string_equal(p.o.test_limits, "");
+	done(&p);
+	set_variable(TEST_LIMITS_VARIABLE, "  deadline=1 max-text=2MiB  user-namespace=other ");
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_int_equal(p.result, 0);
+	assert_int_equal(p.o.deadline_s, 1);
+	assert_int_equal(p.o.max_text, 2 << 20);
+	assert_string_equal(p.o.user_namespace, "other");
+	assert_int_equal(p.o.in_flight, 16);
+	assert_true(p.o.test_limits[0]);
+	done(&p);
+	assert_limits_refused("deadline=0",
+	                      TEST_LIMITS_VARIABLE ": deadline: must be a number from 1");
+	assert_limits_refused("user-namespace=../x", "namespace");
+	assert_limits_refused("in-flight=1 max-body=2KiB", "must be NAME=VALUE");
+	assert_limits_refused("nonsense=1", "is \"nonsense=1\"");
+	assert_limits_refused("deadline", "must be NAME=VALUE");
+	assert_limits_refused("=", "must be NAME=VALUE");
+}
+
+/* The janitor must not delete a submission in progress. */
+static void test_options_janitor_is_patient(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_true(p.o.janitor_age_s >= p.o.deadline_s + 10);
 	done(&p);
 }
 
@@ -210,6 +277,8 @@ static void test_option_names(void **state)
 		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz0123456789-"),
 		                 strlen(o->name));
 		assert_non_null(o->help);
+		assert_true((o->group == GROUP_FIXED) == (o->reason != NULL));
+		assert_true((o->group == GROUP_FIXED) == (o->commands == 0));
 		assert_true(o->number >= o->min && o->number <= o->max);
 		assert_true(!o->form || option_fits(o->form, span_of(o->text)));
 	}
@@ -248,7 +317,11 @@ static void test_options_schema_is_json(void **state)
 	options_schema(&text);
 	json_auto_t *schema = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(schema);
-	assert_int_equal(json_object_size(json_object_get(schema, "properties")), N_OPTIONS - 1);
+	size_t n = 0;
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		n += OPTIONS[i].group != GROUP_FIXED;
+	assert_in_range(n, 1, 75);
+	assert_int_equal(json_object_size(json_object_get(schema, "properties")), n - 1);
 }
 
 int main(void)
@@ -263,6 +336,9 @@ int main(void)
 		cmocka_unit_test(test_options_parse_config),
 		cmocka_unit_test(test_options_parse_config_empty),
 		cmocka_unit_test(test_options_parse_config_all_mistakes),
+		cmocka_unit_test(test_options_fixed_limits_are_refused),
+		cmocka_unit_test(test_options_test_limits),
+		cmocka_unit_test(test_options_janitor_is_patient),
 		cmocka_unit_test(test_option_names),
 		cmocka_unit_test(test_options_help_fits),
 		cmocka_unit_test(test_options_help_all),

@@ -15,7 +15,7 @@
 
 /*
  * Changing users of an OpenPAI cluster (--users=openpai): create, change, remove, in the Secrets of
- * --user-namespace.  Each change is a patch with the uid and resourceVersion that it was worked out
+ * user-namespace.  Each change is a patch with the uid and resourceVersion that it was worked out
  * from, and is worked out again if somebody was faster.
  */
 /* What a group's Secret says of a group that a change is about. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "schema/check.h"
-#include "translate/render/bindings.h"
 
 /* The file is the administrator's: it may be as large as a cluster has users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
@@ -21,6 +20,25 @@ struct facts_file {
 	bool refuses_others;
 	int64_t submitted_ms;
 };
+
+const char *const GRANT_NAMES[GRANT_BITS] = { "fuse", "hostNetwork", "infiniband" };
+
+unsigned grant_named(struct span name)
+{
+	for (size_t bit = 0; bit < GRANT_BITS; bit++)
+		if (span_is(name, GRANT_NAMES[bit]))
+			return 1u << bit;
+	return 0;
+}
+
+/* Other names in the list are ignored. */
+static unsigned grants_listed(const struct node *list)
+{
+	unsigned found = 0;
+	for (uint32_t i = 0; list && i < list->n; i++)
+		found |= grant_named(node_span(&list->item[i]));
+	return found;
+}
 
 static bool is_true(const struct node *n, bool absent)
 {

@@ -10,7 +10,7 @@
 
 #include "base/enc.h"
 #include "schema/check.h"
-#include "translate/dialects/reading.h"
+#include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 
 struct dialect_rule {
@@ -19,7 +19,7 @@ struct dialect_rule {
 	int http;
 	const char *code;
 	const char *name_key;
-	void (*read)(struct reading *r);
+	void (*read)(struct parse_context *r);
 };
 
 static const struct dialect_rule RULES[] = {
@@ -65,10 +65,10 @@ static const struct dialect_rule *decide(enum dialect wanted, struct arena *a,
 }
 
 /* Name, id and hash. */
-static void read_name(struct reading *r, const char *key)
+static void read_name(struct parse_context *r, const char *key)
 {
 	struct job *job = r->job;
-	job->name = reading_text(r->root, key);
+	job->name = parse_text(r->root, key);
 	job->id = names_job_id(r->a, job->user, job->name);
 	md5_hex(job->hash, job->id);
 }
@@ -77,10 +77,10 @@ static void read_name(struct reading *r, const char *key)
  * Secrets that are shared with other parts of the job, or may be: then any message could show
  * one of them, so this is the only one.  (Masked ones that have come back are no secret.)
  */
-static int check_secrets(struct reading *r, const struct doc *doc)
+static int check_secrets(struct parse_context *r, const struct doc *doc)
 {
 	const struct node *secrets = node_get(r->root, "secrets");
-	bool masked = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), MASK);
+	bool masked = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), REDACTED);
 	if (r->job->dialect != DIALECT_V2 || secrets == NULL || masked)
 		return 0;
 	if (doc->secrets_unsafe)
@@ -89,7 +89,7 @@ static int check_secrets(struct reading *r, const struct doc *doc)
 	return 0;
 }
 
-static int read_job(struct reading *r, const struct dialect_rule *rule, const struct doc *doc,
+static int read_job(struct parse_context *r, const struct dialect_rule *rule, const struct doc *doc,
                     struct span text)
 {
 	static const char *const SECRET[] = { "secrets", NULL };
@@ -105,10 +105,10 @@ static int read_job(struct reading *r, const struct dialect_rule *rule, const st
 	read_name(r, rule->name_key);
 	rule->read(r);
 	hived_request_read(r);
-	scalars_check(r, text);
+	ambiguous_scalars_check(r, text);
 	if (r->e->http)
 		return -1;
-	return mask_config(r, doc, text);
+	return redact_config(r, doc, text);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
@@ -118,7 +118,7 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 	assert(user_name_ok(span_of(user)));
 	struct doc doc = { 0 };
 	ERR_AUTO err = { 0 }; /* *e may hold something already */
-	struct reading r = {
+	struct parse_context r = {
 		.set = translator_settings(t),
 		.gpu_type_used = translator_uses_gpu_type(t),
 		.a = a,

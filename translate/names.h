@@ -45,3 +45,19 @@ const char *names_mount_path_problem(struct span path);
 
 /* The path without a final slash: two mounts are the same if these are equal. */
 struct span names_mount_path(struct span path);
+
+/*
+ * Kubernetes rewrites the value of an environment variable: `$$` becomes `$`, and
+ * `$(NAME)` the value of NAME.  So that a program sees what its author wrote, a run
+ * of n dollars becomes 2n where n > 1 or `(` follows, and stays as it is otherwise.
+ */
+/* The text as it must stand in an env value; the very same span if nothing changes. */
+struct span kubernetes_escape(struct arena *a, struct span t);
+/* Its length, without making it. */
+size_t kubernetes_escaped_size(struct span t);
+
+/* Whether a list that ends with NULL has the name. */
+bool names_listed(const char *const *list, struct span name);
+
+/* quote() into the arena: text of a job as it may stand in a message. */
+const char *quoted(struct arena *a, struct span text);

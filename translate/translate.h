@@ -83,13 +83,13 @@ struct template_file {
 	struct span text;
 };
 
-/* Compile everything and check it (holes, functions, overlays, places).  NULL and *e
+/* Compile everything and check it (variables, functions, overlays, places).  NULL and *e
  * (500, file, line) if a template or a setting is wrong.  Free with translator_free. */
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,
                                   struct err *e);
 void translator_free(struct translator *t);
 const struct settings *translator_settings(const struct translator *t);
-/* Some template has the hole job.gpuType; none that is shipped has. */
+/* Some template has the variable job.gpuType; none that is shipped has. */
 bool translator_uses_gpu_type(const struct translator *t);
 
 enum dialect {
@@ -161,8 +161,8 @@ int job_build(const struct translator *t, const struct job *job, const struct fa
               const struct mark *m, struct arena *a, struct objects *out, struct err *e);
 
 /*
- * The objects as people may see them: as job_build writes them without a mark, but that holes of
- * secrets write "******" in their place, in a form that the API server takes: such Secrets are
+ * The objects as people may see them: as job_build writes them without a mark, but that variables
+ * of secrets write "******" in their place, in a form that the API server takes: such Secrets are
  * valid, and hold nothing.
  */
 int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
@@ -177,6 +177,27 @@ const char *job_user(const struct job *job);
 struct span job_name(const struct job *job);
 const char *job_hash(const struct job *job); /* metadata.name of the Framework */
 bool job_has_secrets(const struct job *job); /* the arena must be wiped */
+
+/* The environment of the containers: for docs/TRANSLATION.md and for tests. */
+enum variable_maker {
+	BY_REST_LIT,   /* in the pod template, when the job is submitted */
+	BY_RUNTIME,    /* pai-runtime, when the task runs */
+	BY_CONTROLLER, /* FrameworkController, when it makes the pod */
+	BY_KUBERNETES, /* the kubelet */
+	MAKER_MAX
+};
+
+struct container_variable {
+	enum variable_maker maker;
+	/* $role is the name of a role, $index of a task in it, $label of a port, $number the
+	 * position of a role in the job, $device a name in --hived-device-env */
+	const char *name;
+	const char *generations; /* "1" the first guide, "2" kube-runtime, "3" protocol 2, "ours" */
+	const char *where;       /* the containers that see it */
+	const char *doc;         /* its value; "v1" is for jobs of the first two generations */
+};
+extern const struct container_variable CONTAINER_VARIABLES[];
+extern const size_t N_CONTAINER_VARIABLES;
 
 /* The generated pages docs/TRANSLATION.md and docs/WARNINGS.md. */
 void translation_page(struct str *out);

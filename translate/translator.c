@@ -1,7 +1,7 @@
 /*
- * Settings and templates, compiled once.  After translator_new nothing changes but the
- * cache of merged templates: one slot per combination of overlays, filled at first use,
- * published by compare-and-swap, never replaced.
+ * Settings and compiled templates.  Each template has a slot for every set of its overlays.
+ * translator_new fills the slots that most jobs need; the others are filled at first use, by
+ * compare-and-swap, because all threads share the translator.  A filled slot never changes.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -11,28 +11,29 @@
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
-enum { OVERLAYS_PER_UNIT = 14 };
+enum { OVERLAYS_PER_TEMPLATE = 14 };
 
 struct compiled {
 	const struct node *base;
-	struct manifest overlay[OVERLAYS_PER_UNIT];
-	const struct overlay *row[OVERLAYS_PER_UNIT];
+	struct manifest overlay[OVERLAYS_PER_TEMPLATE];
+	enum when when[OVERLAYS_PER_TEMPLATE];
 	size_t n;
-	_Atomic(struct prog *) *cache; /* 1 << n */
+	_Atomic(struct prog *) *program; /* 1 << n */
 };
 
 struct translator {
 	struct settings set;
 	struct arena arena; /* trees and texts */
 	struct constant *constants;
-	struct vocabulary words;
-	struct compiled unit[UNIT_MAX];
+	struct vocabulary vocabulary;
+	struct compiled unit[TEMPLATE_MAX];
 	bool uses_gpu_type;
 };
 
-static const struct hole_group *const GROUPS[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,    &RUNTIME_HOLES,
-	                                           &ENV_HOLES,       &STORAGE_HOLES, &SECRET_HOLES,
-	                                           &HIVED_HOLES };
+static const struct variable_group *const GROUPS[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
+	                                               &RUNTIME_VARIABLES,   &ENV_VARIABLES,
+	                                               &STORAGE_VARIABLES,   &SECRET_VARIABLES,
+	                                               &HIVED_VARIABLES };
 enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
 
 /* ---- settings ----------------------------------------------------------------------------- */
@@ -179,12 +180,13 @@ static void set_constants(struct translator *t)
 	}
 }
 
-static void set_words(struct translator *t)
+static void set_vocabulary(struct translator *t)
 {
-	struct hole_group *groups = ARENA_NEW(&t->arena, struct hole_group, N_GROUPS);
+	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, N_GROUPS);
 	for (size_t i = 0; i < N_GROUPS; i++)
 		groups[i] = *GROUPS[i];
-	t->words = (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, PARTS };
+	t->vocabulary =
+	    (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, SCOPE_NAMES };
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */
@@ -201,13 +203,13 @@ static struct span find_text(const struct translator *t, const struct template_f
 /* Comments count, too: it only decides about a warning. */
 static void look_for_gpu_type(struct translator *t, struct span text)
 {
-	static const char HOLE[] = "${job.gpuType}";
-	t->uses_gpu_type |= text.n && memmem(text.p, text.n, HOLE, sizeof(HOLE) - 1);
+	static const char VARIABLE[] = "${job.gpuType}";
+	t->uses_gpu_type |= text.n && memmem(text.p, text.n, VARIABLE, sizeof(VARIABLE) - 1);
 }
 
-static bool applies_to(const struct overlay *o, enum unit u)
+static bool applies_to(const struct overlay *o, enum template_id u)
 {
-	for (size_t i = 0; o->units[i] != UNIT_MAX; i++)
+	for (size_t i = 0; o->units[i] != TEMPLATE_MAX; i++)
 		if (o->units[i] == u)
 			return true;
 	return false;
@@ -219,48 +221,49 @@ static bool is_empty(const struct node *n)
 	return n->type == NODE_NULL || ((n->type == NODE_MAP || n->type == NODE_LIST) && n->n == 0);
 }
 
-static int read_unit(struct translator *t, enum unit u, const struct template_file *replace,
-                     struct err *e)
+static int read_template(struct translator *t, enum template_id u,
+                         const struct template_file *replace, struct err *e)
 {
 	struct compiled *c = &t->unit[u];
-	struct manifest base = { UNITS[u].file, find_text(t, replace, UNITS[u].file), MANIFEST_BASE,
-		                 UNITS[u].has, NULL };
-	if (manifest_read(&base, &t->words, &t->arena, e) < 0)
+	struct manifest base = { TEMPLATES[u].file, find_text(t, replace, TEMPLATES[u].file),
+		                 MANIFEST_BASE, TEMPLATES[u].has, NULL };
+	if (manifest_read(&base, &t->vocabulary, &t->arena, e) < 0)
 		return -1;
 	look_for_gpu_type(t, base.text);
 	c->base = base.root;
 	for (size_t i = 0; i < N_OVERLAYS; i++) {
 		if (!applies_to(&OVERLAYS[i], u))
 			continue;
-		assert(c->n < OVERLAYS_PER_UNIT);
+		assert(c->n < OVERLAYS_PER_TEMPLATE);
 		const char *file = OVERLAYS[i].file;
 		struct manifest *m = &c->overlay[c->n];
 		*m = (struct manifest){ file, find_text(t, replace, file), MANIFEST_OVERLAY,
-			                UNITS[u].has | OVERLAYS[i].has, NULL };
-		if (manifest_read(m, &t->words, &t->arena, e) < 0)
+			                TEMPLATES[u].has | OVERLAYS[i].has, NULL };
+		if (manifest_read(m, &t->vocabulary, &t->arena, e) < 0)
 			return -1;
 		look_for_gpu_type(t, m->text);
 		assert(m->root);
 		if (!is_empty(m->root))
-			c->row[c->n++] = &OVERLAYS[i];
+			c->when[c->n++] = OVERLAYS[i].when;
 	}
-	c->cache = xcalloc((size_t)1 << c->n, sizeof(*c->cache));
+	c->program = xcalloc((size_t)1 << c->n, sizeof(*c->program));
 	return 0;
 }
 
 /* What was wrong with putting overlay i on the base and those before it; i = n: with all of it. */
-static void say_on_what(const struct translator *t, enum unit u, size_t mask, size_t i,
+static void say_on_what(const struct translator *t, enum template_id u, size_t mask, size_t i,
                         struct err *e)
 {
 	STR_AUTO names = STR_INIT(4096);
 	for (size_t k = 0; k < i; k++)
 		if (mask >> k & 1)
 			str_printf(&names, ", %s", t->unit[u].overlay[k].file);
-	(void)err_wrap(e, "%s%s%s", i < t->unit[u].n ? "over " : "template ", UNITS[u].file,
+	(void)err_wrap(e, "%s%s%s", i < t->unit[u].n ? "over " : "template ", TEMPLATES[u].file,
 	               names.n ? str_c(&names) : "");
 }
 
-static struct prog *compile(const struct translator *t, enum unit u, size_t mask, struct err *e)
+static struct prog *compile(const struct translator *t, enum template_id u, size_t mask,
+                            struct err *e)
 {
 	const struct compiled *c = &t->unit[u];
 	ARENA_AUTO scratch = { 0 };
@@ -270,36 +273,63 @@ static struct prog *compile(const struct translator *t, enum unit u, size_t mask
 			say_on_what(t, u, mask, i, e);
 			return NULL;
 		}
-	struct prog *p = prog_new(root, UNITS[u].shape, &t->words, e);
+	struct prog *p = prog_new(root, TEMPLATES[u].shape, &t->vocabulary, e);
 	if (p == NULL)
 		say_on_what(t, u, mask, c->n, e);
 	return p;
 }
 
-static int try_compile(const struct translator *t, enum unit u, size_t mask, struct err *e)
+/* The program for a set of overlays, compiled at the first call.  NULL and *e, but not for sets
+ * that compile_at_start has accepted. */
+static const struct prog *program(const struct translator *t, enum template_id u, size_t mask,
+                                  struct err *e)
 {
-	struct prog *p = compile(t, u, mask, e);
-	prog_free(p);
-	return p ? 0 : -1;
+	_Atomic(struct prog *) *slot = &t->unit[u].program[mask];
+	struct prog *known = atomic_load_explicit(slot, memory_order_acquire);
+	if (known)
+		return known;
+	struct prog *mine = compile(t, u, mask, e);
+	if (mine == NULL || atomic_compare_exchange_strong(slot, &known, mine))
+		return mine;
+	prog_free(mine); /* another thread was faster */
+	return known;
+}
+
+/* The overlays that the settings alone decide about, and that apply. */
+static size_t fixed_overlays(const struct translator *t, enum template_id u)
+{
+	const struct scope s = { .t = t, .set = &t->set };
+	size_t mask = 0;
+	for (size_t i = 0; i < t->unit[u].n; i++)
+		if (t->unit[u].when[i] <= WHEN_SETTINGS_MAX && when_holds(t->unit[u].when[i], &s))
+			mask |= (size_t)1 << i;
+	return mask;
 }
 
 /*
- * The base, each overlay, each two of them, and all together.  What goes wrong in a
- * merge goes wrong between two: no other combination can fail afterwards.
+ * Compiles the template without overlays, with each one, each two, and all.  Merges fail between
+ * two overlays, so no other set can fail later.  Then the overlays of this installation, alone and
+ * with each other one.
  */
-static int check_unit(const struct translator *t, enum unit u, struct err *e)
+static int compile_at_start(const struct translator *t, enum template_id u, struct err *e)
 {
 	size_t n = t->unit[u].n;
-	if (try_compile(t, u, 0, e) < 0)
+	size_t fixed = fixed_overlays(t, u);
+	if (!program(t, u, 0, e))
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		if (try_compile(t, u, (size_t)1 << i, e) < 0)
+		if (!program(t, u, (size_t)1 << i, e))
 			return -1;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < i; k++)
-			if (try_compile(t, u, (size_t)1 << i | (size_t)1 << k, e) < 0)
+			if (!program(t, u, (size_t)1 << i | (size_t)1 << k, e))
 				return -1;
-	return try_compile(t, u, ((size_t)1 << n) - 1, e);
+	if (!program(t, u, ((size_t)1 << n) - 1, e) || !program(t, u, fixed, e))
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (!program(t, u, fixed | (size_t)1 << i, e))
+			return -1;
+	return 0;
 }
 
 static int check_name(const char *name, struct err *e)
@@ -328,8 +358,8 @@ static int read_templates(struct translator *t, const struct template_file *repl
 	for (const struct template_file *r = replace; r && r->name; r++)
 		if (check_name(r->name, e) < 0)
 			return -1;
-	for (enum unit u = 0; u < UNIT_MAX; u++)
-		if (read_unit(t, u, replace, e) < 0 || check_unit(t, u, e) < 0)
+	for (enum template_id u = 0; u < TEMPLATE_MAX; u++)
+		if (read_template(t, u, replace, e) < 0 || compile_at_start(t, u, e) < 0)
 			return -1;
 	return 0;
 }
@@ -340,7 +370,7 @@ struct translator *translator_new(const struct settings *s, const struct templat
 	struct translator *t = xcalloc(1, sizeof(*t));
 	keep_settings(t, s);
 	set_constants(t);
-	set_words(t);
+	set_vocabulary(t);
 	if (check_settings(&t->set, e) < 0 || read_templates(t, replace, e) < 0) {
 		translator_free(t);
 		return NULL;
@@ -352,11 +382,11 @@ void translator_free(struct translator *t)
 {
 	if (t == NULL)
 		return;
-	for (enum unit u = 0; u < UNIT_MAX; u++) {
+	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
 		struct compiled *c = &t->unit[u];
-		for (size_t i = 0; c->cache && i < (size_t)1 << c->n; i++)
-			prog_free(atomic_load(&c->cache[i]));
-		free(c->cache);
+		for (size_t i = 0; c->program && i < (size_t)1 << c->n; i++)
+			prog_free(atomic_load(&c->program[i]));
+		free(c->program);
 	}
 	arena_done(&t->arena);
 	free(t);
@@ -372,30 +402,18 @@ bool translator_uses_gpu_type(const struct translator *t)
 	return t->uses_gpu_type;
 }
 
-/* ---- use ------------------------------------------------------------------------------------- */
-
-static const struct prog *compile_first(const struct translator *t, enum unit u, size_t mask)
-{
-	_Atomic(struct prog *) *slot = &t->unit[u].cache[mask];
-	ERR_AUTO e = { 0 };
-	struct prog *mine = compile(t, u, mask, &e);
-	assert(mine); /* see check_unit */
-	struct prog *theirs = NULL;
-	if (atomic_compare_exchange_strong(slot, &theirs, mine))
-		return mine;
-	prog_free(mine);
-	return theirs;
-}
-
-void unit_write(const struct scope *s, enum unit u, struct str *out)
+void template_write(const struct scope *s, enum template_id u, struct str *out)
 {
 	const struct compiled *c = &s->t->unit[u];
 	size_t mask = 0;
 	for (size_t i = 0; i < c->n; i++)
-		if (c->row[i]->when(s))
+		if (when_holds(c->when[i], s))
 			mask |= (size_t)1 << i;
-	const struct prog *p = atomic_load_explicit(&c->cache[mask], memory_order_acquire);
-	if (p == NULL)
-		p = compile_first(s->t, u, mask);
+	const struct prog *p = atomic_load_explicit(&c->program[mask], memory_order_acquire);
+	if (p == NULL) {
+		ERR_AUTO e = { 0 };
+		p = program(s->t, u, mask, &e);
+		assert(p); /* compile_at_start has accepted all overlays */
+	}
 	prog_run(p, s, out);
 }

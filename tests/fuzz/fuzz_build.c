@@ -23,16 +23,17 @@ static void prepare(void)
 		setting_init(&settings[i], i);
 }
 
-/* No hole is left in the manifests.  A job may spell such text itself: plainly, or by escapes
+/* No variable is left in the manifests.  A job may spell such text itself: plainly, or by escapes
  * and placeholders, and then this says nothing. */
 static void check_holes(struct span body, struct span job)
 {
-	static const char *const HOLES[] = { "${role.", "${job.", "${config.", "${*" };
+	static const char *const VARIABLES[] = { "${role.", "${job.", "${config.", "${*" };
 	if (memchr(job.p, '\\', job.n) || memmem(job.p, job.n, "<%", 2))
 		return;
-	for (size_t i = 0; i < sizeof(HOLES) / sizeof(*HOLES); i++) {
-		size_t n = strlen(HOLES[i]);
-		assert(!memmem(body.p, body.n, HOLES[i], n) || memmem(job.p, job.n, HOLES[i], n));
+	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+		size_t n = strlen(VARIABLES[i]);
+		assert(!memmem(body.p, body.n, VARIABLES[i], n) ||
+		       memmem(job.p, job.n, VARIABLES[i], n));
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
  * Any text as a template, and after a line `===` any text as an overlay: reading, merging,
- * compiling and running never crash, and what comes out is JSON without a hole in it.
+ * compiling and running never crash, and what comes out is JSON without a variable in it.
  */
 #include <assert.h>
 #include <jansson.h>
@@ -13,55 +13,56 @@ enum { TEXT_MAX = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* What is made: a list hole must know. */
+/* What is made: a list variable must know. */
 struct scope {
 	enum prog_shape shape;
 };
 
-static bool text_hole(const struct scope *s, struct out *o)
+static bool text_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_text(o, SPAN("a\"b\n"));
 	return true;
 }
 
-static bool number_hole(const struct scope *s, struct out *o)
+static bool number_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_int(o, -42);
 	return true;
 }
 
-static bool absent_hole(const struct scope *s, struct out *o)
+static bool absent_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	(void)o;
 	return false;
 }
 
-static bool list_hole(const struct scope *s, struct out *o)
+static bool list_variable(const struct scope *s, struct out *o)
 {
 	str_puts(o->s, s->shape == PROG_MEMBERS ? "\"k\":\"v\"," : "1,{\"x\":[2]},");
 	return true;
 }
 
-static bool map_hole(const struct scope *s, struct out *o)
+static bool map_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	str_puts(o->s, "{}");
 	return true;
 }
 
-static const struct hole HOLES[] = {
-	{ "t", HOLE_TEXT, false, 0, text_hole, "", "" },
-	{ "n", HOLE_NUMBER, false, 0, number_hole, "", "" },
-	{ "a", HOLE_TEXT, true, 0, absent_hole, "", "" },
-	{ "m", HOLE_MAP, false, 0, map_hole, "", "" },
-	{ "l", HOLE_LIST, false, 0, list_hole, "", "" },
-	{ "e", HOLE_LIST, false, 0, absent_hole, "", "" },
+static const struct variable VARIABLES[] = {
+	{ "t", VARIABLE_TEXT, false, 0, text_variable, "", "" },
+	{ "n", VARIABLE_NUMBER, false, 0, number_variable, "", "" },
+	{ "a", VARIABLE_TEXT, true, 0, absent_variable, "", "" },
+	{ "m", VARIABLE_MAP, false, 0, map_variable, "", "" },
+	{ "l", VARIABLE_LIST, false, 0, list_variable, "", "" },
+	{ "e", VARIABLE_LIST, false, 0, absent_variable, "", "" },
 };
 static const struct constant CONSTANTS_HERE[] = { { "c", { "gpu/x", 5 }, "" } };
-static const struct hole_group GROUP = { "", HOLES, sizeof(HOLES) / sizeof(HOLES[0]) };
+static const struct variable_group GROUP = { "", VARIABLES,
+	                                     sizeof(VARIABLES) / sizeof(VARIABLES[0]) };
 static const struct vocabulary WORDS = { &GROUP, 1, CONSTANTS_HERE, 1, NULL };
 
 static void run(const struct node *root, enum prog_shape shape)
@@ -83,7 +84,8 @@ static void run(const struct node *root, enum prog_shape shape)
 			out.n--;
 		str_char(&out, shape == PROG_ITEMS ? ']' : '}');
 	}
-	/* Two keys may become one name when holes are filled in: that alone is no reason to fail.
+	/* Two keys may become one name when variables are filled in: that alone is no reason to
+	 * fail.
 	 */
 	json_t *v = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	assert(v || memmem(out.p, out.n, "\\u0000", 6));

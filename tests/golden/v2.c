@@ -38,13 +38,13 @@ static bool is_listed(const json_t *list, const struct difference *d)
 
 static void check_accepted(struct tally *t, const struct golden_case *c)
 {
-	static const char *const PARTS[] = { "framework", "secrets", "priorityClass" };
+	static const char *const SCOPE_NAMES[] = { "framework", "secrets", "priorityClass" };
 	bool same = true;
 	size_t explained = 0;
 	struct differences d = { 0 };
-	for (size_t i = 0; i < sizeof(PARTS) / sizeof(*PARTS); i++) {
-		json_t *want = json_pack("{s:O?}", PARTS[i], json_object_get(c->want, PARTS[i]));
-		json_t *got = json_pack("{s:O?}", PARTS[i], json_object_get(c->got, PARTS[i]));
+	for (size_t i = 0; i < sizeof(SCOPE_NAMES) / sizeof(*SCOPE_NAMES); i++) {
+		json_t *want = json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->want, SCOPE_NAMES[i]));
+		json_t *got = json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->got, SCOPE_NAMES[i]));
 		json_differences(want, got, &d);
 		json_decref(want);
 		json_decref(got);

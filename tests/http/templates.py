@@ -84,7 +84,7 @@ POD = "task:\n  pod:\n    spec:\n"
 MISTAKES = [
     ({"taskrol.yaml": "{}"}, "taskrol.yaml: there is none of this name, did you mean taskrole.yaml?"),
     ({"taskrole.yml": "{}"}, "did you mean taskrole.yaml?"),
-    ({SITE: POD + "      nodeSelector:\n        x: ${job.gpu}\n"}, "line 5: unknown hole: `job.gpu`"),
+    ({SITE: POD + "      nodeSelector:\n        x: ${job.gpu}\n"}, "line 5: unknown variable: `job.gpu`"),
     ({SITE: "task: {pod: {metadata: {labels: {a: '1', b: 2}}}}"}, "line 1: must be text here"),
     ({SITE: "task:\n  pod: {spec: {containers: [\n    {name: main}]}}\n"},
      f"over taskrole.yaml: template {SITE}, line 3: there is no such container"),
@@ -102,7 +102,7 @@ MISTAKES = [
     ({SITE: "a: 1\n---\nb: 1\n"}, f"template {SITE}, line 2, column 1: a second document"),
     ({SITE: "task: [\n"}, f"template {SITE}, line 2, column 1: "),
     ({"taskrole.yaml": ""}, "template taskrole.yaml: is empty"),
-    ({"framework.yaml": "a: ${role.gpu}\n"}, "line 1: a hole of a task role has no meaning here: `role.gpu`"),
+    ({"framework.yaml": "a: ${role.gpu}\n"}, "line 1: a variable of a task role has no meaning here: `role.gpu`"),
 ]
 
 
@@ -172,7 +172,7 @@ def test_serve_does_not_start(check):
         done = run("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", directory + "/jobs",
                    "--templates", directory)
         check.ok("serve", done.returncode != 0, done)
-        check.ok("... says why", f"template {SITE}, line 2: unknown hole: `job.nam`; did you mean "
+        check.ok("... says why", f"template {SITE}, line 2: unknown variable: `job.nam`; did you mean "
                  "`job.name`?" in done.stderr.decode(), done.stderr)
 
 

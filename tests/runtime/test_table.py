@@ -110,7 +110,7 @@ def of_sources(page):
         explained = set(re.findall(r"^### `([^`]+)`", f.read(), re.M))
     sources = re.findall(r"^\| `[^`]+` \| [^|]+ \| ((?:OpenPAI|v1|ours)[^|]*) \|", page, re.M)
     named = {name for source in sources for name in re.findall(r"`([^`]+)`", source)}
-    check("holes have sources", len(sources) > 60 and len(named) > 10, (len(sources), named))
+    check("variables have sources", len(sources) > 60 and len(named) > 10, (len(sources), named))
     equal("all are headings of DEVIATIONS.md", sorted(named - explained), [])
 
 

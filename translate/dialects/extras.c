@@ -2,28 +2,19 @@
  * `extras` of both generations: gang allocation, storages, plugins.  Types
  * are checked here as well, since the schema of v1 leaves extras open.
  */
-#include "translate/dialects/extras.h"
-
 #include "base/err.h"
 #include "base/plugin.h"
-#include "translate/dialects/hint.h"
+#include "translate/dialects/parse_context.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
+
+/* Plugins of a job, which run in its pods.  Here they are only looked at. */
+/* Warn of what a plugin in this list would refuse in the pod. */
+static void plugins_check(struct parse_context *r, const struct path *p, const struct node *list);
 
 enum { STORAGES_MAX = 256 };
 
 static const char PLUGINS[] = "com.microsoft.pai.runtimeplugin";
-
-static bool present(const struct node *n)
-{
-	return n && n->type != NODE_NULL;
-}
-
-static void wrong_type(struct reading *r, const struct path *p, const struct node *n,
-                       const char *want)
-{
-	reading_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
-}
 
 /* ---- storages ------------------------------------------------------------------------------ */
 
@@ -31,21 +22,20 @@ static const char *const STORAGE_KNOWN[] = { "mountPath", "name", "readOnly", "s
 
 /* Storages as they are read. */
 struct storages {
-	struct reading *r;
+	struct parse_context *r;
 	struct storage_request *v;
 	size_t n;
 };
 
 static void check_mount(struct storages *s, const struct path *p, const struct node *n)
 {
-	struct reading *r = s->r;
+	struct parse_context *r = s->r;
 	const struct storage_request *last = &s->v[s->n - 1];
 	struct span path = names_mount_path(last->mount_path);
 	for (size_t i = 0; i + 1 < s->n; i++) {
 		if (!span_eq(path, names_mount_path(s->v[i].mount_path)))
 			continue;
-		char buf[4 * QUOTE_MAX];
-		reading_refuse(r, p, n, "%s is already used", quote(buf, path));
+		parse_refuse(r, p, n, "%s is already used", quoted(r->a, path));
 		return;
 	}
 }
@@ -60,26 +50,24 @@ static struct span mount_path(struct storages *s, const struct path *p, const st
                               struct span name)
 {
 	if (present(n) && n->type != NODE_TEXT)
-		wrong_type(s->r, p, n, "text");
+		parse_wrong_type(s->r, p, n, "text");
 	if (!node_is(n, NODE_TEXT) || n->n == 0)
 		return default_path(s->r->a, name);
 	const char *problem = names_mount_path_problem(node_span(n));
-	char buf[4 * QUOTE_MAX];
 	if (problem)
-		reading_refuse(s->r, p, n, "%s %s", quote(buf, node_span(n)), problem);
+		parse_refuse(s->r, p, n, "%s %s", quoted(s->r->a, node_span(n)), problem);
 	return node_span(n);
 }
 
 static void add_storage(struct storages *s, const struct path *p, const struct path *name_path,
                         const struct node *entry, const struct node *name)
 {
-	struct reading *r = s->r;
+	struct parse_context *r = s->r;
 	const struct node *path = node_get(entry, "mountPath");
 	struct path at = PATH_KEY(p, SPAN("mountPath"));
-	char buf[4 * QUOTE_MAX];
 	if (!names_storage_ok(node_span(name))) {
-		reading_refuse(r, name_path, name, "\"%s\" is not a Kubernetes name",
-		               quote(buf, node_span(name)));
+		parse_refuse(r, name_path, name, "\"%s\" is not a Kubernetes name",
+		             quoted(r->a, node_span(name)));
 		return;
 	}
 	s->v[s->n++] = (struct storage_request){
@@ -94,14 +82,14 @@ static void add_storage(struct storages *s, const struct path *p, const struct p
 		check_mount(s, p, entry);
 }
 
-static void warn_ignored(struct reading *r, const struct path *p, const struct node *entry)
+static void warn_ignored(struct parse_context *r, const struct path *p, const struct node *entry)
 {
 	static const char *const IGNORED[] = { "share", "readOnly", NULL };
 	for (const char *const *key = IGNORED; *key; key++) {
 		struct path at = PATH_KEY(p, span_of(*key));
 		const struct node *n = node_get(entry, *key);
 		if (n)
-			reading_warn(r, &at, n, WARN_CLUSTER);
+			parse_warn(r, &at, n, WARN_CLUSTER);
 	}
 }
 
@@ -113,25 +101,25 @@ static void read_storages(struct storages *s, const struct path *p, const struct
 		struct path one = PATH_INDEX(p, i);
 		struct path at = PATH_KEY(&one, SPAN("name"));
 		if (!node_is(entry, NODE_MAP)) {
-			wrong_type(s->r, &one, entry, "a mapping");
+			parse_wrong_type(s->r, &one, entry, "a mapping");
 		} else if (present(name) && name->type != NODE_TEXT) {
-			wrong_type(s->r, &at, name, "text");
+			parse_wrong_type(s->r, &at, name, "text");
 		} else if (present(name) && name->n) {
 			add_storage(s, &one, &at, entry, name);
 			warn_ignored(s->r, &one, entry);
-			hint_members(s->r, &one, entry, STORAGE_KNOWN);
+			suggest_members(s->r, &one, entry, STORAGE_KNOWN);
 		} else {
-			reading_warn(s->r, &one, entry, WARN_NO_NAME);
+			parse_warn(s->r, &one, entry, WARN_NO_NAME);
 		}
 	}
 }
 
-static bool storages_too_many(struct reading *r, const struct path *p, const struct node *list)
+static bool storages_too_many(struct parse_context *r, const struct path *p,
+                              const struct node *list)
 {
 	bool many = node_is(list, NODE_LIST) && list->n > STORAGES_MAX;
 	if (many)
-		reading_refuse(r, p, list, "at most %d storages, here are %u", STORAGES_MAX,
-		               list->n);
+		parse_refuse(r, p, list, "at most %d storages, here are %u", STORAGES_MAX, list->n);
 	return many;
 }
 
@@ -139,7 +127,7 @@ static bool storages_too_many(struct reading *r, const struct path *p, const str
 static void read_teamwise(struct storages *s, const struct path *plugins, const struct node *list)
 {
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
-		if (!span_is(reading_text(list->item + i, "plugin"), "teamwise_storage"))
+		if (!span_is(parse_text(list->item + i, "plugin"), "teamwise_storage"))
 			continue;
 		struct path one = PATH_INDEX(plugins, i);
 		struct path parameters = PATH_KEY(&one, SPAN("parameters"));
@@ -161,7 +149,7 @@ static void read_teamwise(struct storages *s, const struct path *plugins, const 
 	}
 }
 
-static void storages_read(struct reading *r, const struct path *extras, const struct node *n)
+static void storages_read(struct parse_context *r, const struct path *extras, const struct node *n)
 {
 	struct storages s = { .r = r };
 	const struct node *list = node_get(n, "storages");
@@ -170,7 +158,7 @@ static void storages_read(struct reading *r, const struct path *extras, const st
 	if (!present(list)) {
 		read_teamwise(&s, &plugins, node_get(n, PLUGINS));
 	} else if (list->type != NODE_LIST) {
-		wrong_type(r, &p, list, "a list");
+		parse_wrong_type(r, &p, list, "a list");
 	} else if (!storages_too_many(r, &p, list)) {
 		r->job->storages_default = list->n == 0;
 		s.v = ARENA_NEW(r->a, struct storage_request, list->n);
@@ -180,14 +168,14 @@ static void storages_read(struct reading *r, const struct path *extras, const st
 	r->job->n_storages = s.n;
 }
 
-void extras_read(struct reading *r, const struct path *p, const struct node *extras)
+void extras_read(struct parse_context *r, const struct path *p, const struct node *extras)
 {
 	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
 	const struct node *gang = node_get(extras, "gangAllocation");
 	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
 	if (gang && gang->type != NODE_BOOL)
-		wrong_type(r, &at, gang, "true or false");
-	hint_members(r, p, extras, EXTRAS_KNOWN);
+		parse_wrong_type(r, &at, gang, "true or false");
+	suggest_members(r, p, extras, EXTRAS_KNOWN);
 	storages_read(r, p, extras);
 	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));
 	plugins_check(r, &plugins, node_get(extras, PLUGINS));
@@ -219,25 +207,25 @@ static bool git_speaks(struct span uri)
 	       span_starts(uri, "https://") || span_starts(uri, "ssh://");
 }
 
-static void check_git(struct reading *r, const struct path *p, const struct node *parameters)
+static void check_git(struct parse_context *r, const struct path *p, const struct node *parameters)
 {
 	const struct node *uri = node_get(parameters, "repo_uri");
 	const struct node *options = node_get(parameters, "options");
 	struct path at = PATH_KEY(p, SPAN("repo_uri"));
 	struct path list = PATH_KEY(p, SPAN("options"));
 	if (node_is(uri, NODE_TEXT) && !git_speaks(node_span(uri)))
-		reading_warn(r, &at, uri, WARN_GIT_URI);
+		parse_warn(r, &at, uri, WARN_GIT_URI);
 	for (uint32_t i = 0; node_is(options, NODE_LIST) && i < options->n; i++) {
 		const struct node *option = options->item + i;
 		struct path one = PATH_INDEX(&list, i);
 		if (node_is(option, NODE_TEXT) && !git_takes_options(node_span(option)))
-			reading_warn(r, &one, option, WARN_GIT_OPTION);
+			parse_warn(r, &one, option, WARN_GIT_OPTION);
 	}
 }
 
-static void check_plugin_name(struct reading *r, const struct path *up, const struct node *n)
+static void check_plugin_name(struct parse_context *r, const struct path *up, const struct node *n)
 {
-	struct guess g = { .name = reading_text(n, "plugin") };
+	struct guess g = { .name = parse_text(n, "plugin") };
 	struct path p = PATH_KEY(up, SPAN("plugin"));
 	for (size_t i = 0; i < PLUGIN_MAX; i++) {
 		if (span_is(g.name, PLUGIN_NAMES[i]))
@@ -245,12 +233,13 @@ static void check_plugin_name(struct reading *r, const struct path *up, const st
 		guess_try(&g, PLUGIN_NAMES[i]);
 	}
 	if (g.name.n && g.best)
-		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN_HINT, g.best);
+		parse_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN_HINT, g.best);
 	else if (g.name.n)
-		reading_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN);
+		parse_warn(r, &p, node_get(n, "plugin"), WARN_NO_PLUGIN);
 }
 
-static void read_jobssh(struct reading *r, const struct path *p, const struct node *parameters)
+static void read_jobssh(struct parse_context *r, const struct path *p,
+                        const struct node *parameters)
 {
 	const struct node *n = node_get(parameters, "jobssh");
 	struct path at = PATH_KEY(p, SPAN("jobssh"));
@@ -271,7 +260,7 @@ void job_warn(const struct job *job, const struct facts *f, struct notes *warnin
 		    job->user);
 }
 
-void plugins_check(struct reading *r, const struct path *p, const struct node *list)
+static void plugins_check(struct parse_context *r, const struct path *p, const struct node *list)
 {
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *n = list->item + i;
@@ -279,10 +268,10 @@ void plugins_check(struct reading *r, const struct path *p, const struct node *l
 		struct path parameters = PATH_KEY(&one, SPAN("parameters"));
 		struct path roles = PATH_KEY(&one, SPAN("taskroles"));
 		check_plugin_name(r, &one, n);
-		hint_roles(r, &roles, node_get(n, "taskroles"));
-		if (span_is(reading_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_SSH]))
+		suggest_roles(r, &roles, node_get(n, "taskroles"));
+		if (span_is(parse_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_SSH]))
 			read_jobssh(r, &parameters, node_get(n, "parameters"));
-		if (span_is(reading_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_GIT]))
+		if (span_is(parse_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_GIT]))
 			check_git(r, &parameters, node_get(n, "parameters"));
 	}
 }

@@ -4,10 +4,10 @@
  * does not do what its author means.  So a warning must be right nearly always, say what is
  * made of the job, and how to write it instead; a job without them must cost nothing for them.
  *
- * They are formats of reading_warn.  WARNINGS says why there is each of them, and
+ * They are formats of parse_warn.  WARNINGS says why there is each of them, and
  * docs/WARNINGS.md is made of it.
  */
-#include "translate/dialects/reading.h"
+#include "translate/dialects/parse_context.h"
 
 /* values */
 #define WARN_OCTAL                                                                                 \

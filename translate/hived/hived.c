@@ -1,9 +1,42 @@
 /* What can be asked of HiveD, once its configuration and its status are read; see hived.h. */
 #include "translate/hived/hived.h"
 
-#include "translate/hived/hived_cells.h"
+#include "schema/check.h"
+#include "translate/names.h"
 
-const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span name)
+/* Leaf cells of one type. */
+struct hived_count {
+	struct span type;
+	int64_t cells;
+};
+
+struct hived_vc {
+	struct span name;
+	struct hived_count *counts; /* each type once */
+	size_t n_counts;
+	struct span *pinned; /* ids of pinned cells, by the configuration */
+	size_t n_pinned;
+};
+
+struct hived_vcs {
+	struct hived_vc *v;
+	size_t n;
+};
+
+struct hived {
+	struct sku *skus; /* in the order of the file */
+	size_t n_skus;
+	struct hived_vcs vcs;
+};
+
+struct hived_status {
+	struct hived_vcs vcs;
+};
+
+/* The virtual clusters of a file may be so large and so deep. */
+#define HIVED_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
+
+static const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span name)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (span_eq(all->v[i].name, name))
@@ -11,7 +44,8 @@ const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span na
 	return NULL;
 }
 
-void hived_count_add(struct hived_vc *vc, struct span type, int64_t cells)
+/* Adds cells of a type; there must be room for one more type. */
+static void hived_count_add(struct hived_vc *vc, struct span type, int64_t cells)
 {
 	size_t i = 0;
 	while (i < vc->n_counts && !span_eq(vc->counts[i].type, type))
@@ -85,4 +119,441 @@ size_t hived_virtual_clusters(const struct hived *h, const struct hived_status *
 			v[n++] = status->vcs.v[i].name;
 	*out = v;
 	return n;
+}
+
+/*
+ * HiveD's own configuration file.  The schema has seen the types; here it is followed how many
+ * leaf cells a cell has, and of which type.
+ */
+
+/* Cells of cells of cells; real ones have about six levels. */
+enum { LEVELS_MAX = 64 };
+
+struct pinned {
+	struct span id;
+	struct hived_count cells;
+	struct pinned *next;
+};
+
+struct config {
+	struct arena *a;      /* of what is kept */
+	struct arena scratch; /* of what is read, which is many times as large */
+	struct err *e;
+	const struct node *sku_types, *cell_types; /* cell_types may be NULL */
+	struct pinned *pinned;
+	size_t n_pinned;
+};
+
+/* What is at the place, its name, and what is wrong with it. */
+struct fault {
+	const char *what;
+	struct span name;
+	const char *wrong;
+};
+
+static void complain(struct config *c, const struct path *p, const struct node *n, struct fault f)
+{
+	(void)err_at(c->e, UNKNOWN_ERROR, path_place(&c->scratch, p, n), "%s `%s` %s", f.what,
+	             quoted(&c->scratch, f.name), f.wrong);
+}
+
+static size_t items(const struct node *n)
+{
+	return n && n->type != NODE_NULL ? n->n : 0;
+}
+
+static struct span text(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
+}
+
+/* ---- SKU types ------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *suffix;
+	int64_t bytes;
+} UNITS[] = {
+	{ "Ti", (int64_t)1 << 40 },
+	{ "Gi", (int64_t)1 << 30 },
+	{ "Mi", (int64_t)1 << 20 },
+	{ "Ki", (int64_t)1 << 10 },
+	{ "T", 1000000000000 },
+	{ "G", 1000000000 },
+	{ "M", 1000000 },
+	{ "K", 1000 },
+	{ "k", 1000 },
+	{ "", 1 },
+};
+
+/* The suffix that a quantity ends in; "" fits everything. */
+static size_t find_unit(struct span t)
+{
+	size_t i = 0;
+	for (size_t n = strlen(UNITS[0].suffix);
+	     n > t.n || memcmp(t.p + t.n - n, UNITS[i].suffix, n) != 0;)
+		n = strlen(UNITS[++i].suffix);
+	return i;
+}
+
+/* In MiB, rounded down; a job is to get no more than there is.  -1: beyond all measure. */
+static int64_t memory_mb(const struct node *n)
+{
+	int64_t bytes = node_is(n, NODE_INT) ? n->integer : 0;
+	if (node_is(n, NODE_REAL)) /* an integer that is too large for one */
+		return -1;
+	if (node_is(n, NODE_TEXT)) {
+		struct span t = node_span(n);
+		size_t unit = find_unit(t);
+		t.n -= strlen(UNITS[unit].suffix);
+		if (parse_i64(t, 0, INT64_MAX, &bytes) < 0 ||
+		    __builtin_mul_overflow(bytes, UNITS[unit].bytes, &bytes))
+			return -1;
+	}
+	return bytes >> 20;
+}
+
+static int64_t number(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_INT) ? n->integer : 0;
+}
+
+static void read_skus(struct config *c, const struct path *p, struct hived *h)
+{
+	h->skus = ARENA_NEW(c->a, struct sku, c->sku_types->n);
+	for (size_t i = 0; i < c->sku_types->n; i++) {
+		const struct member *m = &c->sku_types->member[i];
+		struct path one = PATH_KEY(p, member_key(m));
+		struct path at = PATH_KEY(&one, SPAN("memory"));
+		const struct node *memory = node_get(&m->value, "memory");
+		struct sku sku = { arena_span(c->a, member_key(m)), number(&m->value, "cpu"),
+			           number(&m->value, "gpu"), memory_mb(memory) };
+		if (sku.memory_mb < 0)
+			complain(c, &at, memory,
+			         (struct fault){ "SKU type", sku.name, "has too much memory" });
+		h->skus[h->n_skus++] = sku;
+	}
+}
+
+/* ---- types of cells -------------------------------------------------------------------------- */
+
+/* Follow a type down to its leaves.  NULL, or what is wrong with it. */
+static const char *leaves(const struct config *c, struct span type, struct hived_count *out)
+{
+	const struct node *down = NULL;
+	struct span name = type;
+	*out = (struct hived_count){ type, 1 };
+	for (int level = 0; (down = c->cell_types ? node_get(c->cell_types, name.p) : NULL);
+	     level++) {
+		name = text(down, "childCellType");
+		if (span_eq(name, type))
+			return "is made of itself";
+		out->type = name;
+		out->cells *= number(down, "childCellNumber");
+		if (level == LEVELS_MAX)
+			return "has more than 64 levels";
+		if (out->cells > INT32_MAX)
+			return "has more than 2147483647 leaf cells";
+	}
+	return NULL;
+}
+
+static void check_types(struct config *c, const struct path *p)
+{
+	for (size_t i = 0; i < items(c->cell_types); i++) {
+		const struct member *m = &c->cell_types->member[i];
+		struct path at = PATH_KEY(p, member_key(m));
+		struct hived_count unused;
+		const char *wrong = leaves(c, member_key(m), &unused);
+		if (wrong)
+			complain(c, &at, &m->value,
+			         (struct fault){ "cell type", member_key(m), wrong });
+	}
+}
+
+static bool is_type(const struct config *c, struct span type)
+{
+	if (node_member(c->sku_types, type))
+		return true;
+	for (size_t i = 0; i < items(c->cell_types); i++) {
+		const struct member *m = &c->cell_types->member[i];
+		if (span_eq(member_key(m), type) || span_eq(text(&m->value, "childCellType"), type))
+			return true;
+	}
+	return false;
+}
+
+/* ---- pinned cells ---------------------------------------------------------------------------- */
+
+static const struct pinned *find_pinned(const struct config *c, struct span id)
+{
+	const struct pinned *p = c->pinned;
+	while (p && !span_eq(p->id, id))
+		p = p->next;
+	return p;
+}
+
+static void add_pinned(struct config *c, const struct path *p, const struct node *id,
+                       struct span type)
+{
+	struct pinned *one = ARENA_NEW(&c->scratch, struct pinned, 1);
+	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
+	*one = (struct pinned){ .id = node_span(id), .next = c->pinned };
+	if (c->n_pinned == HIVED_PINNED_MAX) {
+		complain(c, &at, id,
+		         (struct fault){ "pinned cell", one->id,
+		                         "is one too many: there may be 10000" });
+		return;
+	}
+	c->n_pinned++;
+	if (find_pinned(c, one->id))
+		complain(c, &at, id, (struct fault){ "pinned cell", one->id, "is there twice" });
+	else if (!is_type(c, type))
+		complain(c, &at, id,
+		         (struct fault){ "pinned cell", one->id, "has no known cellType" });
+	else
+		(void)leaves(c, type, &one->cells); /* check_types has seen all types */
+	c->pinned = one;
+}
+
+/* A cell and what is in it; only the topmost ones say their type. */
+static void read_cell(struct config *c, const struct path *p, const struct node *n,
+                      struct span type)
+{
+	const struct node *id = node_get(n, "pinnedCellId");
+	const struct node *children = node_get(n, "cellChildren");
+	struct path list = PATH_KEY(p, SPAN("cellChildren"));
+	if (text(n, "cellType").n)
+		type = text(n, "cellType");
+	if (node_is(id, NODE_TEXT) && id->n)
+		add_pinned(c, p, id, type);
+	const struct member *m = c->cell_types ? node_member(c->cell_types, type) : NULL;
+	for (size_t i = 0; i < items(children); i++) {
+		struct path one = PATH_INDEX(&list, i);
+		read_cell(c, &one, &children->item[i], text(m ? &m->value : NULL, "childCellType"));
+	}
+}
+
+static void read_cells(struct config *c, const struct path *p, const struct node *list)
+{
+	for (size_t i = 0; i < items(list); i++) {
+		struct path one = PATH_INDEX(p, i);
+		read_cell(c, &one, &list->item[i], (struct span){ "", 0 });
+	}
+}
+
+/* ---- virtual clusters ------------------------------------------------------------------------ */
+
+static void add_virtual(struct config *c, const struct path *p, const struct node *n,
+                        struct hived_vc *vc)
+{
+	const struct node *type = node_get(n, "cellType");
+	const char *dot = strrchr(type->text, '.');
+	struct span last = dot ? span_of(dot + 1) : node_span(type);
+	struct path at = PATH_KEY(p, SPAN("cellType"));
+	struct hived_count cells;
+	if (!is_type(c, last)) {
+		complain(c, &at, type, (struct fault){ "cell type", last, "is not there" });
+		return;
+	}
+	(void)leaves(c, last, &cells); /* check_types has seen all types */
+	hived_count_add(vc, arena_span(c->a, cells.type), cells.cells * number(n, "cellNumber"));
+}
+
+static void add_own_pinned(struct config *c, const struct path *p, const struct node *n,
+                           struct hived_vc *vc)
+{
+	const struct node *id = node_get(n, "pinnedCellId");
+	const struct pinned *pinned = find_pinned(c, node_span(id));
+	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
+	if (!pinned) {
+		complain(c, &at, id,
+		         (struct fault){ "pinned cell", node_span(id), "is not in physicalCells" });
+		return;
+	}
+	vc->pinned[vc->n_pinned++] = arena_span(c->a, pinned->id);
+	hived_count_add(vc, arena_span(c->a, pinned->cells.type), pinned->cells.cells);
+}
+
+static void read_vc(struct config *c, const struct path *p, const struct node *n,
+                    struct hived_vc *vc)
+{
+	const struct node *cells = node_get(n, "virtualCells");
+	const struct node *pinned = node_get(n, "pinnedCells");
+	struct path cells_at = PATH_KEY(p, SPAN("virtualCells"));
+	struct path pinned_at = PATH_KEY(p, SPAN("pinnedCells"));
+	vc->counts = ARENA_NEW(c->a, struct hived_count, items(cells) + items(pinned));
+	vc->pinned = ARENA_NEW(c->a, struct span, items(pinned));
+	for (size_t i = 0; i < items(cells); i++) {
+		struct path one = PATH_INDEX(&cells_at, i);
+		add_virtual(c, &one, &cells->item[i], vc);
+	}
+	for (size_t i = 0; i < items(pinned); i++) {
+		struct path one = PATH_INDEX(&pinned_at, i);
+		add_own_pinned(c, &one, &pinned->item[i], vc);
+	}
+}
+
+static void read_vcs(struct config *c, const struct node *all, struct hived_vcs *out)
+{
+	struct path p = PATH_KEY(NULL, SPAN("virtualClusters"));
+	out->v = ARENA_NEW(c->a, struct hived_vc, all->n);
+	for (; out->n < all->n; out->n++) {
+		const struct member *m = &all->member[out->n];
+		struct path one = PATH_KEY(&p, member_key(m));
+		out->v[out->n].name = arena_span(c->a, member_key(m));
+		read_vc(c, &one, &m->value, &out->v[out->n]);
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int read_config(struct config *c, const struct node *root, struct hived *h)
+{
+	const struct node *cluster = node_get(root, "physicalCluster");
+	const struct node *types = node_get(cluster, "cellTypes");
+	struct path p = PATH_KEY(NULL, SPAN("physicalCluster"));
+	struct path skus_at = PATH_KEY(&p, SPAN("skuTypes"));
+	struct path types_at = PATH_KEY(&p, SPAN("cellTypes"));
+	struct path cells_at = PATH_KEY(&p, SPAN("physicalCells"));
+	c->sku_types = node_get(cluster, "skuTypes");
+	c->cell_types = node_is(types, NODE_MAP) ? types : NULL;
+	read_skus(c, &skus_at, h);
+	check_types(c, &types_at);
+	if (c->e->http)
+		return -1;
+	read_cells(c, &cells_at, node_get(cluster, "physicalCells"));
+	read_vcs(c, node_get(root, "virtualClusters"), &h->vcs);
+	return c->e->http ? -1 : 0;
+}
+
+static int read_text(struct config *c, struct span text, struct hived *h)
+{
+	NOTES_AUTO warnings = { 0 };
+	struct budget budget = HIVED_BUDGET;
+	struct doc doc = { 0 };
+	if (span_trim(text).n == 0)
+		return err_at(c->e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
+	if (doc_read(text, &budget, &c->scratch, &doc, &warnings, c->e) < 0 ||
+	    schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, c->e) < 0)
+		return -1;
+	return read_config(c, &doc.root, h);
+}
+
+struct hived *hived_read(struct span text, struct arena *a, struct err *e)
+{
+	struct hived *h = ARENA_NEW(a, struct hived, 1);
+	struct config c = { .a = a, .e = e };
+	int rc = read_text(&c, text, h);
+	arena_done(&c.scratch);
+	if (rc == 0)
+		return h;
+	e->http = 500; /* the file is the server's, not the client's */
+	e->code = "UnknownError";
+	return NULL;
+}
+
+/*
+ * What HiveD's web service says that virtual clusters have.  It comes over the network: what has a
+ * wrong type is left out, with all that is below it.
+ */
+
+/* The priority of cells that a virtual cluster does not own, but its opportunistic jobs have
+ * borrowed.  (Free cells have -2.) */
+enum { OPPORTUNISTIC = -1 };
+
+struct status {
+	struct hived_vc *vc;
+	bool full; /* there are too many types */
+};
+
+static void add(struct status *s, struct span type)
+{
+	hived_count_add(s->vc, type, 1);
+	s->full = s->vc->n_counts > HIVED_TYPES_MAX;
+}
+
+/* Nothing is said, or what is to be said. */
+static bool is_fit(const struct node *n, enum node_type type)
+{
+	return !n || n->type == NODE_NULL || n->type == type;
+}
+
+/* The type of a cell's leaves; of the cell above, if it does not say. */
+static void hived_status_read_cell(struct status *s, const struct node *cell, struct span type)
+{
+	const struct node *priority = node_get(cell, "cellPriority");
+	const struct node *own = node_get(cell, "leafCellType");
+	const struct node *children = node_get(cell, "cellChildren");
+	if (!node_is(cell, NODE_MAP) || !is_fit(priority, NODE_INT) || !is_fit(own, NODE_TEXT) ||
+	    !is_fit(children, NODE_LIST))
+		return;
+	if (node_is(priority, NODE_INT) && priority->integer == OPPORTUNISTIC)
+		return;
+	if (node_is(own, NODE_TEXT) && own->n)
+		type = node_span(own);
+	bool leaf = !node_is(children, NODE_LIST) || children->n == 0;
+	if (leaf && type.n)
+		add(s, type);
+	for (size_t i = 0; !leaf && !s->full && i < children->n; i++)
+		hived_status_read_cell(s, &children->item[i], type);
+}
+
+/* Counts and names are the arena's own: the rest of what was read may go. */
+static int hived_status_read_vc(struct arena *a, const struct node *cells, struct hived_vc *vc,
+                                struct err *e)
+{
+	struct hived_count counts[HIVED_TYPES_MAX + 1] = { 0 };
+	struct status s = { .vc = vc };
+	vc->counts = counts;
+	for (size_t i = 0; !s.full && i < cells->n; i++)
+		hived_status_read_cell(&s, &cells->item[i], (struct span){ "", 0 });
+	vc->counts = ARENA_NEW(a, struct hived_count, vc->n_counts);
+	for (size_t i = 0; i < vc->n_counts; i++)
+		vc->counts[i] =
+		    (struct hived_count){ arena_span(a, counts[i].type), counts[i].cells };
+	if (!s.full)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR,
+	               "virtual cluster `%s` has leaf cells of more than %d types",
+	               quoted(a, vc->name), HIVED_TYPES_MAX);
+}
+
+static int hived_status_read_vcs(struct arena *a, const struct node *root, struct hived_vcs *out,
+                                 struct err *e)
+{
+	if (root->n > HIVED_VCS_MAX)
+		return err_set(e, UNKNOWN_ERROR, "there are more than %d virtual clusters",
+		               HIVED_VCS_MAX);
+	out->v = ARENA_NEW(a, struct hived_vc, root->n);
+	for (size_t i = 0; i < root->n; i++) {
+		const struct member *m = &root->member[i];
+		if (m->value.type != NODE_LIST)
+			continue;
+		struct hived_vc *vc = &out->v[out->n++];
+		vc->name = arena_span(a, member_key(m));
+		if (hived_status_read_vc(a, &m->value, vc, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct hived_status *hived_status_read(struct span text, struct arena *a, struct err *e)
+{
+	NOTES_AUTO warnings = { 0 };
+	ARENA_AUTO scratch = { 0 }; /* what is read is many times as large as what is kept */
+	struct budget budget = HIVED_BUDGET;
+	struct doc doc = { 0 };
+	struct hived_status *s = ARENA_NEW(a, struct hived_status, 1);
+	if (doc_read(text, &budget, &scratch, &doc, &warnings, e) == 0) {
+		if (!doc.json || doc.root.type != NODE_MAP)
+			(void)err_at(e, UNKNOWN_ERROR, path_place(&scratch, NULL, &doc.root),
+			             "must be a mapping in JSON");
+		else if (hived_status_read_vcs(a, &doc.root, &s->vcs, e) == 0)
+			return s;
+	}
+	e->http = 500;
+	e->code = "UnknownError";
+	return NULL;
 }

@@ -25,6 +25,9 @@ struct hived *hived_read(struct span text, struct arena *a, struct err *e);
  */
 struct hived_status *hived_status_read(struct span text, struct arena *a, struct err *e);
 
+/* Limits, because each job searches the tables; the schema has the same numbers. */
+enum { HIVED_VCS_MAX = 1000, HIVED_TYPES_MAX = 1000, HIVED_PINNED_MAX = 10000 };
+
 /* What one cell of a kind has: the unit in which a job gets it. */
 struct sku {
 	struct span name;

@@ -2,12 +2,14 @@
  * How many leaf cells a role needs: so many that each resource fits, measured by what comes with
  * one cell of its type.  Rules as OpenPAI has them, but for what docs/DEVIATIONS.md names.
  */
-#include "translate/hived/hived_plan.h"
+#include "translate/render/bindings.h"
 
 #include <inttypes.h>
 
 #include "base/yaml/yaml.h"
+#include "translate/dialects/warnings.h"
 #include "translate/hived/hived.h"
+#include "translate/names.h"
 
 enum { LIST_MAX = 600, RESOURCES = 3 };
 
@@ -42,9 +44,8 @@ static const struct sku *find_sku(const struct sku *v, size_t n, struct span nam
 static const char *list_skus(const struct planner *p, const struct sku *v, size_t n)
 {
 	STR_AUTO list = STR_INIT(LIST_MAX);
-	char shown[4 * QUOTE_MAX];
 	for (size_t i = 0; i < n; i++)
-		str_printf(&list, "%s%s", i ? ", " : "", quote(shown, v[i].name));
+		str_printf(&list, "%s%s", i ? ", " : "", quoted(p->s->a, v[i].name));
 	return arena_printf(p->s->a, "%s%s", n ? str_c(&list) : "none", list.full ? ", ..." : "");
 }
 
@@ -52,8 +53,7 @@ static const char *list_skus(const struct planner *p, const struct sku *v, size_
 
 static void check_sku(const struct planner *p, const struct hived_name *sku)
 {
-	char shown[4 * QUOTE_MAX];
-	const char *name = quote(shown, sku->name);
+	const char *name = quoted(p->s->a, sku->name);
 	if (!find_sku(p->all, p->n_all, sku->name))
 		(void)err_at(p->e, 400, p->code, sku->where,
 		             "there is no SKU type `%s`; there are %s", name,
@@ -66,8 +66,7 @@ static void check_sku(const struct planner *p, const struct hived_name *sku)
 
 static void check_pinned(const struct planner *p, const struct hived_name *cell)
 {
-	char shown[4 * QUOTE_MAX];
-	const char *name = quote(shown, cell->name);
+	const char *name = quoted(p->s->a, cell->name);
 	if (is_oppo(p))
 		(void)err_at(p->e, 400, p->code, cell->where,
 		             "jobs of priority class oppo cannot use pinned cells");
@@ -80,11 +79,10 @@ static void check_pinned(const struct planner *p, const struct hived_name *cell)
 static void check_role(const struct planner *p, const struct role *role)
 {
 	const struct hived_role *says = &p->plan->roles[role->index];
-	char shown[4 * QUOTE_MAX];
 	if (says->sku_type.name.n && says->pinned_cell.name.n)
 		(void)err_at(p->e, 400, p->code, says->pinned_cell.where,
 		             "Taskrole %s has both skuType and pinnedCellId, only one is allowed.",
-		             quote(shown, role->name));
+		             quoted(p->s->a, role->name));
 	else if (says->sku_type.name.n)
 		check_sku(p, &says->sku_type);
 	else if (says->pinned_cell.name.n)
@@ -118,11 +116,10 @@ static void refuse_unit(const struct planner *p, const struct role *role, int64_
 {
 	const struct hived_role *says = &p->plan->roles[role->index];
 	const struct hived_name *sku = &says->sku_type;
-	char shown[4 * QUOTE_MAX];
 	if (sku->name.n)
 		(void)err_at(p->e, 400, p->code, role->where,
 		             "asks for %" PRId64 " %s; SKU type `%s` has none", wanted, what,
-		             quote(shown, sku->name));
+		             quoted(p->s->a, sku->name));
 	else
 		(void)err_at(
 		    p->e, 400, p->code, role->where,
@@ -175,8 +172,6 @@ static struct span group_of(const struct planner *p, const struct role *role)
 static void check_group(const struct planner *p, size_t at)
 {
 	const struct hived_role *own = &p->plan->roles[at];
-	char shown[4 * QUOTE_MAX];
-	char other[4 * QUOTE_MAX];
 	for (size_t i = 0; own->group.name.n && i < at; i++) {
 		const struct hived_role *first = &p->plan->roles[i];
 		if (!span_eq(first->group.name, own->group.name))
@@ -187,8 +182,8 @@ static void check_group(const struct planner *p, size_t at)
 			    p->e, 400, p->code, own->group.where,
 			    "Taskroles %s and %s are in one affinity group: they must have "
 			    "the same skuType and pinnedCellId",
-			    quote(shown, p->s->job->roles[i].name),
-			    quote(other, p->s->job->roles[at].name));
+			    quoted(p->s->a, p->s->job->roles[i].name),
+			    quoted(p->s->a, p->s->job->roles[at].name));
 		return;
 	}
 }
@@ -287,7 +282,7 @@ int hived_plan_make(struct scope *s, struct err *e)
 	return -1;
 }
 
-/* Holes of a task role that HiveD schedules. */
+/* Variables of a task role that HiveD schedules. */
 
 enum { SPEC_MAX = 1 << 20, MEMBERS_MAX = 16 };
 
@@ -382,7 +377,8 @@ static bool devices(const struct scope *s, struct out *o)
 	for (const char *name = s->set->hived_device_env; *name;) {
 		size_t n = strcspn(name, ",");
 		in.device = (struct span){ name, n };
-		unit_write(&in, s->role->gpu ? UNIT_ENV_DEVICE : UNIT_ENV_DEVICE_NONE, o->s);
+		template_write(&in, s->role->gpu ? TEMPLATE_ENV_DEVICE : TEMPLATE_ENV_DEVICE_NONE,
+		               o->s);
 		name += n + (name[n] == ',');
 	}
 	return true;
@@ -395,11 +391,146 @@ static bool device_name(const struct scope *s, struct out *o)
 }
 
 /* clang-format off */
-static const struct hole HOLES[] = {
-	{ "hived.spec",    HOLE_TEXT, false, OF_ROLE | OF_HIVED,  spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
-	{ "hived.devices", HOLE_LIST, false, HOLDS_POD | OF_HIVED, devices,    "OpenPAI", "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
-	{ "device.name",   HOLE_TEXT, false, OF_DEVICE,           device_name, "OpenPAI", "The name of such a variable." },
+static const struct variable HIVED_ROWS[] = {
+	{ "hived.spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
+	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, devices,     "OpenPAI",                                "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
+	{ "device.name",   VARIABLE_TEXT, false, SCOPE_DEVICE,                  device_name, "OpenPAI",                                "The name of such a variable." },
 };
 /* clang-format on */
 
-const struct hole_group HIVED_HOLES = { "HiveD", HOLES, sizeof(HOLES) / sizeof(*HOLES) };
+const struct variable_group HIVED_VARIABLES = VARIABLE_GROUP("HiveD", HIVED_ROWS);
+
+/* What a job says to HiveD: `extras.hivedScheduler`, of both generations.  Whether HiveD can do it
+ * is asked by the plan, which knows the cluster. */
+
+const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS] = {
+	"gangReleaseEnable",
+	"lazyPreemptionEnable",
+	"ignoreK8sSuggestedNodes",
+};
+
+static const struct {
+	const char *name;
+	int priority;
+} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", HIVED_TEST }, { "oppo", HIVED_OPPO } };
+enum { N_CLASSES = sizeof(CLASSES) / sizeof(*CLASSES) };
+
+/* The member, if it is there and of that type; if of another, that is said. */
+static const struct node *member(struct parse_context *r, const struct path *p,
+                                 const struct node *map, enum node_type type, const char *want)
+{
+	const struct node *n = node_get(map, p->key.p);
+	if (!present(n))
+		return NULL;
+	if (n->type == type)
+		return n;
+	parse_wrong_type(r, p, n, want);
+	return NULL;
+}
+
+static int64_t read_class(struct parse_context *r, const struct path *up, const struct node *map)
+{
+	struct path p = PATH_KEY(up, SPAN("jobPriorityClass"));
+	const struct node *n = member(r, &p, map, NODE_TEXT, "text");
+	for (size_t i = 0; n && i < N_CLASSES; i++)
+		if (span_is(node_span(n), CLASSES[i].name))
+			return CLASSES[i].priority;
+	if (n)
+		parse_refuse(r, &p, n, "must be one of crit, prod, test, oppo, is \"%s\"",
+		             quoted(r->a, node_span(n)));
+	return HIVED_TEST;
+}
+
+/* ---- one role -------------------------------------------------------------------------------- */
+
+/* A name that goes into the annotation; empty counts as absent. */
+static struct hived_name read_name(struct parse_context *r, const struct path *up,
+                                   const struct node *map, const char *key)
+{
+	struct path p = PATH_KEY(up, span_of(key));
+	const struct node *n = member(r, &p, map, NODE_TEXT, "text");
+	if (!n || n->n == 0)
+		return (struct hived_name){ 0 };
+	if (!names_cell_ok(node_span(n)))
+		parse_refuse(r, &p, n,
+		             "\"%s\" must be at most %d letters, digits and ._~/-, and begin "
+		             "with a letter or digit",
+		             quoted(r->a, node_span(n)), CELL_NAME_MAX);
+	return (struct hived_name){ node_span(n), path_place(r->a, &p, n) };
+}
+
+static void read_role(struct parse_context *r, const struct path *p, const struct node *n,
+                      struct hived_role *out)
+{
+	if (!node_is(n, NODE_MAP)) {
+		if (present(n))
+			parse_wrong_type(r, p, n, "a mapping");
+		return;
+	}
+	out->sku_type = read_name(r, p, n, "skuType");
+	out->pinned_cell = read_name(r, p, n, "pinnedCellId");
+	out->group = read_name(r, p, n, "affinityGroupName");
+}
+
+static const struct role *find_role(const struct job *job, struct span name)
+{
+	for (size_t i = 0; i < job->n_roles; i++)
+		if (span_eq(job->roles[i].name, name))
+			return &job->roles[i];
+	return NULL;
+}
+
+static void refuse_role(struct parse_context *r, const struct path *p, const struct member *m)
+{
+	struct span hint = suggest_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
+	parse_refuse_key(r, p, m, "Taskrole %s does not exist.%s%s%s", quoted(r->a, member_key(m)),
+	                 hint.n ? " Did you mean `" : "", hint.n ? quoted(r->a, hint) : "",
+	                 hint.n ? "`?" : "");
+}
+
+static void read_roles(struct parse_context *r, const struct path *up, const struct node *map,
+                       struct hived_request *out)
+{
+	const struct job *job = r->job;
+	struct path p = PATH_KEY(up, SPAN("taskRoles"));
+	const struct node *all = member(r, &p, map, NODE_MAP, "a mapping");
+	if (!all || job->n_roles == 0) /* what is wrong with them has been said */
+		return;
+	out->roles = ARENA_NEW(r->a, struct hived_role, job->n_roles);
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct member *m = &all->member[i];
+		struct path one = PATH_KEY(&p, member_key(m));
+		const struct role *role = find_role(job, member_key(m));
+		if (role)
+			read_role(r, &one, &m->value, &out->roles[role->index]);
+		else
+			refuse_role(r, &p, m);
+	}
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+static void read_options(struct parse_context *r, const struct path *up, const struct node *map,
+                         struct hived_request *out)
+{
+	for (size_t i = 0; i < HIVED_OPTIONS; i++) {
+		struct path p = PATH_KEY(up, span_of(HIVED_OPTION_NAMES[i]));
+		out->option[i] = member(r, &p, map, NODE_BOOL, "true or false");
+	}
+}
+
+void hived_request_read(struct parse_context *r)
+{
+	struct path extras = PATH_KEY(NULL, SPAN("extras"));
+	struct path p = PATH_KEY(&extras, SPAN("hivedScheduler"));
+	const struct node *map = member(r, &p, node_get(r->root, "extras"), NODE_MAP, "a mapping");
+	if (!map)
+		return;
+	struct hived_request *out = ARENA_NEW(r->a, struct hived_request, 1);
+	out->priority = read_class(r, &p, map);
+	read_options(r, &p, map, out);
+	read_roles(r, &p, map, out);
+	r->job->hived = out;
+	if (!r->set->hived)
+		parse_warn(r, &p, map, WARN_HIVED);
+}

@@ -1,5 +1,6 @@
 /* From struct job and facts to the objects. */
-#include "translate/hived/hived_plan.h"
+#include "translate/names.h"
+#include "translate/render/bindings.h"
 
 enum {
 	ANNOTATIONS_OWN = 512, /* what the Framework's annotations need besides job file and name */
@@ -14,7 +15,7 @@ static const struct place DOCUMENT = { "", 0, 0 };
 
 struct side {
 	enum object_kind kind;
-	enum unit unit;
+	enum template_id unit;
 	const char *suffix;
 	bool (*needed)(const struct scope *s);
 	bool owned; /* by the Framework; a PriorityClass belongs to no namespace and cannot be */
@@ -49,15 +50,15 @@ static bool needs_priority(const struct scope *s)
 
 /* clang-format off */
 static const struct side SIDES[] = {
-	{ KIND_SECRET,        UNIT_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
 	  "fewer images with `auth`" },
-	{ KIND_SECRET,        UNIT_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
 	  "fewer or shorter `secrets`" },
-	{ KIND_SECRET,        UNIT_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
 	  "fewer keys" },
-	{ KIND_CONFIGMAP,     UNIT_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
+	{ KIND_CONFIGMAP,     TEMPLATE_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
 	  "fewer task roles or shorter names of them" },
-	{ KIND_PRIORITYCLASS, UNIT_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
+	{ KIND_PRIORITYCLASS, TEMPLATE_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
 	  "shorter templates" },
 };
 /* clang-format on */
@@ -65,14 +66,14 @@ enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
-                       struct span *text)
+bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
+                           struct span *text)
 {
 	for (size_t room = guess;; room = 4 * room) {
 		if (room > max)
 			room = max;
 		struct str out = { .p = arena_alloc(s->a, room + 1), .cap = room + 1, .max = room };
-		unit_write(s, u, &out);
+		template_write(s, u, &out);
 		*text = str_view(&out);
 		if (!out.full)
 			return true;
@@ -105,10 +106,10 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
-	size_t guess = 4096 + (side->unit == UNIT_CONFIGMAP_ENV ? env_guess(s) : 0);
-	if (unit_write_within(&in, side->unit, guess, max, &o->body))
+	size_t guess = 4096 + (side->unit == TEMPLATE_CONFIGMAP_ENV ? env_guess(s) : 0);
+	if (template_write_within(&in, side->unit, guess, max, &o->body))
 		return 0;
-	return too_large(UNITS[side->unit].doc, max, side->smaller, e);
+	return too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
 }
 
 /* ---- the Framework -------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ static int framework_too_large(const struct scope *s, struct err *e)
 	for (size_t i = 0; i < s->job->n_roles; i++) {
 		struct str out = { .p = room, .cap = max + 1, .max = max };
 		in.role = &s->job->roles[i];
-		unit_write(&in, UNIT_TASKROLE, &out);
+		template_write(&in, TEMPLATE_TASKROLE, &out);
 		weigh(top, (struct weight){ out.n, in.role });
 	}
 	(void)too_large("the Framework of this job", max,
@@ -158,10 +159,9 @@ static int framework_too_large(const struct scope *s, struct err *e)
 	                    : "fewer task roles or shorter commands",
 	                e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
-		char shown[4 * QUOTE_MAX];
 		(void)err_at(e, TOO_LARGE, top[i].role->where,
 		             "task role `%s` takes %zu bytes of it",
-		             quote(shown, top[i].role->name), top[i].bytes);
+		             quoted(s->a, top[i].role->name), top[i].bytes);
 	}
 	return -1;
 }
@@ -170,9 +170,47 @@ static int write_framework(const struct scope *s, struct object *o, struct err *
 {
 	o->kind = KIND_FRAMEWORK;
 	o->name = arena_dup(s->a, span_of(s->job->hash));
-	if (unit_write_within(s, UNIT_FRAMEWORK, framework_guess(s), s->set->max_object, &o->body))
+	if (template_write_within(s, TEMPLATE_FRAMEWORK, framework_guess(s), s->set->max_object,
+	                          &o->body))
 		return 0;
 	return framework_too_large(s, e);
+}
+
+/* ---- permissions -------------------------------------------------------------------------- */
+
+/* 403 if the user may not use the virtual cluster of the job. */
+static int virtual_cluster_check(const struct scope *s, struct err *e)
+{
+	const struct facts *f = s->facts;
+	if (f->any_virtual_cluster)
+		return 0;
+	for (size_t i = 0; i < f->n_virtual_clusters; i++)
+		if (span_eq(f->virtual_clusters[i], s->job->virtual_cluster))
+			return 0;
+	return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
+	              "virtual cluster `%s` is not granted to %s",
+	              quoted(s->a, s->job->virtual_cluster), s->job->user);
+}
+
+/* 403 if a role asks for something that the user is not granted.  Profile openpai grants all. */
+static int grants_check(const struct scope *s, struct err *e)
+{
+	unsigned refused = 0;
+	if (s->set->profile == PROFILE_OPENPAI)
+		return 0;
+	for (size_t i = 0; i < s->job->n_roles; i++) {
+		const struct role *role = &s->job->roles[i];
+		unsigned missing = role->wants & ~s->facts->grants;
+		refused |= missing;
+		for (size_t bit = 0; bit < GRANT_BITS; bit++)
+			if (missing >> bit & 1)
+				(void)err_at(e, FORBIDDEN, role->wants_where[bit],
+				             "`%s` is not granted to %s; who runs this cluster "
+				             "can grant it to a user or a group, by "
+				             "`overlays: [%s]`",
+				             GRANT_NAMES[bit], s->job->user, GRANT_NAMES[bit]);
+	}
+	return refused ? -1 : 0;
 }
 
 /* ---- limits --------------------------------------------------------------------------------- */
@@ -201,7 +239,7 @@ static int check_annotations(const struct scope *s, struct err *e)
 static void write_common_env(struct scope *s)
 {
 	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
-	s->env_moved = !unit_write_within(s, UNIT_ENV_JOB, env_guess(s), max, &s->env_job);
+	s->env_moved = !template_write_within(s, TEMPLATE_ENV_JOB, env_guess(s), max, &s->env_job);
 	if (s->env_moved)
 		s->env_job = (struct span){ NULL, 0 };
 }

@@ -1,53 +1,8 @@
-/* Holes of the Framework, and of whatever else speaks of the job as a whole. */
-#include "translate/hived/hived_plan.h"
-
-static bool hash(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->job->hash);
-	return true;
-}
-
-static bool id(const struct scope *s, struct out *o)
-{
-	out_text(o, s->job->id);
-	return true;
-}
-
-static bool user(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->job->user);
-	return true;
-}
-
-static bool name(const struct scope *s, struct out *o)
-{
-	out_text(o, s->job->name);
-	return true;
-}
-
-static bool virtual_cluster(const struct scope *s, struct out *o)
-{
-	out_text(o, s->job->virtual_cluster);
-	return true;
-}
-
-static bool config(const struct scope *s, struct out *o)
-{
-	out_text(o, s->job->config);
-	return true;
-}
-
-static bool total_gpu(const struct scope *s, struct out *o)
-{
-	out_int(o, s->job->total_gpu);
-	return true;
-}
-
-static bool total_tasks(const struct scope *s, struct out *o)
-{
-	out_int(o, s->job->total_tasks);
-	return true;
-}
+/* Variables of the Framework, and of whatever else speaks of the job as a whole. */
+#include "base/enc.h"
+#include "base/yaml/yaml.h"
+#include "translate/dialects/parse_context.h"
+#include "translate/render/bindings.h"
 
 /* A server makes it, and what it owns comes after it. */
 static bool is_created_first(const struct scope *s)
@@ -55,25 +10,7 @@ static bool is_created_first(const struct scope *s)
 	return s->mark && s->owned;
 }
 
-static bool execution_type(const struct scope *s, struct out *o)
-{
-	out_puts(o, is_created_first(s) ? "Create" : "Start");
-	return true;
-}
-
-static bool fancy_retry(const struct scope *s, struct out *o)
-{
-	out_bool(o, s->job->fancy_retry);
-	return true;
-}
-
-static bool retry_max(const struct scope *s, struct out *o)
-{
-	out_int(o, s->job->retry_max);
-	return true;
-}
-
-static bool gpu_type(const struct scope *s, struct out *o)
+static bool put_job_gpu_type(const struct scope *s, struct out *o)
 {
 	if (s->job->gpu_type.n == 0)
 		return false;
@@ -81,24 +18,18 @@ static bool gpu_type(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool gang(const struct scope *s, struct out *o)
-{
-	out_bool(o, s->job->gang);
-	return true;
-}
-
-static bool task_roles(const struct scope *s, struct out *o)
+static bool put_job_task_roles(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
 		in.role = &s->job->roles[i];
-		unit_write(&in, UNIT_TASKROLE, o->s);
+		template_write(&in, TEMPLATE_TASKROLE, o->s);
 		str_char(o->s, ',');
 	}
 	return true;
 }
 
-static bool priority_class(const struct scope *s, struct out *o)
+static bool put_job_priority_class(const struct scope *s, struct out *o)
 {
 	bool own = s->set->priority_class;
 	if (!own && s->set->profile != PROFILE_OPENPAI)
@@ -110,39 +41,32 @@ static bool priority_class(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool priority(const struct scope *s, struct out *o)
+/*
+ * Value of the job's PriorityClass.  As in OpenPAI: HiveD's priority (0 without), counted from the
+ * top, in the high byte, and the time of submission in units of 16 s below it.  Later jobs get
+ * lower values.  The time wraps after 8.5 years.
+ */
+static int64_t priority_value(int64_t submitted_ms, int64_t priority)
 {
-	out_int(o, priority_value(s->facts->submitted_ms, s->hived ? s->hived->priority : 0));
-	return true;
+	int64_t units = submitted_ms / 16000 & 0xffffff;
+	return -((HIVED_HIGHEST - priority) * (1 << 24) + units);
 }
 
-static bool mark_submission(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->mark->submission);
-	return true;
-}
-
-static bool mark_instance(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->mark->instance);
-	return true;
-}
-
-static bool mark_creating(const struct scope *s, struct out *o)
+static bool put_mark_creating(const struct scope *s, struct out *o)
 {
 	if (is_created_first(s))
 		out_puts(o, "true");
 	return is_created_first(s);
 }
 
-static bool mark_idempotency(const struct scope *s, struct out *o)
+static bool put_mark_idempotency(const struct scope *s, struct out *o)
 {
 	if (s->mark->idempotency)
 		out_puts(o, s->mark->idempotency);
 	return s->mark->idempotency != NULL;
 }
 
-static bool owner_uid(const struct scope *s, struct out *o)
+static bool put_owner_uid(const struct scope *s, struct out *o)
 {
 	if (s->uid_at)
 		*s->uid_at = o->s->n;
@@ -150,29 +74,152 @@ static bool owner_uid(const struct scope *s, struct out *o)
 }
 
 /* clang-format off */
-static const struct hole HOLES[] = {
-	{ "job.hash",           HOLE_TEXT,   false, OF_JOB,      hash,            "OpenPAI; `unknown-names-hashed`", "MD5 of user~name in hex: the name of the Framework and the start of all other names. Users whose name begins with `unknown` are no exception (OpenPAI: not hashed)." },
-	{ "job.id",             HOLE_TEXT,   false, OF_JOB,      id,              "OpenPAI", "user~name." },
-	{ "job.user",           HOLE_TEXT,   false, OF_JOB,      user,            "OpenPAI", "The user who submits." },
-	{ "job.name",           HOLE_TEXT,   false, OF_JOB,      name,            "OpenPAI", "The job's name, as written." },
-	{ "job.virtualCluster", HOLE_TEXT,   false, OF_JOB,      virtual_cluster, "OpenPAI; `vc-null-hived`", "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
-	{ "job.config",         HOLE_TEXT,   false, OF_JOB,      config,          "OpenPAI; `secrets-mask`",    "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
-	{ "job.totalGpu",       HOLE_NUMBER, false, OF_JOB,      total_gpu,       "OpenPAI; `instances-default`", "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
-	{ "job.totalTasks",     HOLE_NUMBER, false, OF_JOB,      total_tasks,     "OpenPAI; `instances-default`", "Sum of all instances." },
-	{ "job.executionType",  HOLE_TEXT,   false, OF_JOB,      execution_type,  "ours; `born-owned`",    "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
-	{ "job.fancyRetry",     HOLE_BOOL,   false, OF_JOB,      fancy_retry,     "OpenPAI", "True; false only for v1 jobs with retryCount -2." },
-	{ "job.retryMax",       HOLE_NUMBER, false, OF_JOB,      retry_max,       "OpenPAI", "`jobRetryCount` (v1: `retryCount`), or 0." },
-	{ "job.gang",           HOLE_BOOL,   false, OF_JOB,      gang,            "OpenPAI", "False only if `extras.gangAllocation` is the boolean false." },
-	{ "job.gpuType",        HOLE_TEXT,   true,  OF_JOB,        gpu_type,        "ours",    "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
-	{ "job.taskRoles",      HOLE_LIST,   false, HOLDS_ROLES, task_roles,      "OpenPAI", "taskrole.yaml, once for every role, in the order of the job file." },
-	{ "job.priorityClass",  HOLE_TEXT,   true,  OF_JOB,      priority_class,  "OpenPAI", "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },
-	{ "job.priority",       HOLE_NUMBER, false, OF_JOB,      priority,        "OpenPAI", "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
-	{ "mark.submission",    HOLE_TEXT,   false, OF_MARK,     mark_submission, "ours",    "32 random hex digits: by which submission an object was made." },
-	{ "mark.instance",      HOLE_TEXT,   false, OF_MARK,     mark_instance,   "ours",    "Name of the installation that made an object." },
-	{ "mark.creating",      HOLE_TEXT,   true,  OF_MARK,     mark_creating,   "ours",    "`true` while executionType is `Create`; absent otherwise." },
-	{ "mark.idempotency",   HOLE_TEXT,   true,  OF_MARK,     mark_idempotency, "ours",   "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
-	{ "owner.uid",          HOLE_TEXT,   false, OF_OWNED,    owner_uid,       "ours",    "Uid of the Framework; put in when it is known." },
+PUT_STRING(put_job_hash, s->job->hash)
+PUT_TEXT(put_job_id, s->job->id)
+PUT_STRING(put_job_user, s->job->user)
+PUT_TEXT(put_job_name, s->job->name)
+PUT_TEXT(put_job_virtual_cluster, s->job->virtual_cluster)
+PUT_TEXT(put_job_config, s->job->config)
+PUT_INT(put_job_total_gpu, s->job->total_gpu)
+PUT_INT(put_job_total_tasks, s->job->total_tasks)
+PUT_STRING(put_job_execution_type, is_created_first(s) ? "Create" : "Start")
+PUT_BOOL(put_job_fancy_retry, s->job->fancy_retry)
+PUT_INT(put_job_retry_max, s->job->retry_max)
+PUT_BOOL(put_job_gang, s->job->gang)
+PUT_INT(put_job_priority, priority_value(s->facts->submitted_ms, s->hived ? s->hived->priority : 0))
+PUT_STRING(put_mark_submission, s->mark->submission)
+PUT_STRING(put_mark_instance, s->mark->instance)
+
+static const struct variable JOB_ROWS[] = {
+	{ "job.hash",           VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_hash,            "OpenPAI; `unknown-names-hashed`", "MD5 of user~name in hex: the name of the Framework and the start of all other names. Users whose name begins with `unknown` are no exception (OpenPAI: not hashed)." },
+	{ "job.id",             VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_id,              "OpenPAI",                         "user~name." },
+	{ "job.user",           VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_user,            "OpenPAI",                         "The user who submits." },
+	{ "job.name",           VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_name,            "OpenPAI",                         "The job's name, as written." },
+	{ "job.virtualCluster", VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_virtual_cluster, "OpenPAI; `vc-null-hived`",        "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
+	{ "job.config",         VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_config,          "OpenPAI; `secrets-mask`",         "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
+	{ "job.totalGpu",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_gpu,       "OpenPAI; `instances-default`",    "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
+	{ "job.totalTasks",     VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_tasks,     "OpenPAI; `instances-default`",    "Sum of all instances." },
+	{ "job.executionType",  VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_execution_type,  "ours; `born-owned`",              "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },
+	{ "job.fancyRetry",     VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_fancy_retry,     "OpenPAI",                         "True; false only for v1 jobs with retryCount -2." },
+	{ "job.retryMax",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_retry_max,       "OpenPAI",                         "`jobRetryCount` (v1: `retryCount`), or 0." },
+	{ "job.gang",           VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_gang,            "OpenPAI",                         "False only if `extras.gangAllocation` is the boolean false." },
+	{ "job.gpuType",        VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_gpu_type,        "ours",                            "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
+	{ "job.taskRoles",      VARIABLE_LIST,   false, SCOPE_WHOLE_ROLES, put_job_task_roles,      "OpenPAI",                         "taskrole.yaml, once for every role, in the order of the job file." },
+	{ "job.priorityClass",  VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_priority_class,  "OpenPAI",                         "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },
+	{ "job.priority",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_priority,        "OpenPAI",                         "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
+	{ "mark.submission",    VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_submission,     "ours",                            "32 random hex digits: by which submission an object was made." },
+	{ "mark.instance",      VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_instance,       "ours",                            "Name of the installation that made an object." },
+	{ "mark.creating",      VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_creating,       "ours",                            "`true` while executionType is `Create`; absent otherwise." },
+	{ "mark.idempotency",   VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_idempotency,    "ours",                            "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
+	{ "owner.uid",          VARIABLE_TEXT,   false, SCOPE_OWNED,       put_owner_uid,           "ours",                            "Uid of the Framework; put in when it is known." },
 };
 /* clang-format on */
 
-const struct hole_group FRAMEWORK_HOLES = { "Job", HOLES, sizeof(HOLES) / sizeof(*HOLES) };
+const struct variable_group FRAMEWORK_VARIABLES = VARIABLE_GROUP("Job", JOB_ROWS);
+
+/* Contents of the Secrets, base64 as Kubernetes wants them. */
+
+enum { SECRET_TEXT_MAX = 4 << 20 };
+
+/* A Secret of type kubernetes.io/dockerconfigjson is valid with an object in it only.  Registries
+ * are hidden, too: they may come from `secrets`. */
+#define HIDDEN_LOGINS "{\"auths\":{\"" REDACTED "\":{\"auth\":\"" REDACTED "\"}}}"
+
+/* Base64 needs no escaping: the alphabet has no quote and no backslash. */
+static void out_base64(struct out *o, struct span bytes)
+{
+	if (!o->text)
+		str_char(o->s, '"');
+	str_base64(o->s, bytes);
+	if (!o->text)
+		str_char(o->s, '"');
+}
+
+static void put_login(const struct registry_login *l, struct str *out)
+{
+	struct str pair = STR_INIT(SECRET_TEXT_MAX);
+	str_span(&pair, l->username);
+	str_char(&pair, ':');
+	str_span(&pair, l->password);
+	str_json(out, l->registry);
+	str_puts(out, ":{\"auth\":\"");
+	str_base64(out, str_view(&pair));
+	str_puts(out, "\"}");
+	str_wipe(&pair);
+}
+
+/* A later login for the same registry replaces the earlier one. */
+static bool is_last(const struct job *j, size_t i)
+{
+	for (size_t k = i + 1; k < j->n_logins; k++)
+		if (span_eq(j->logins[k].registry, j->logins[i].registry))
+			return false;
+	return true;
+}
+
+static bool put_secret_registries(const struct scope *s, struct out *o)
+{
+	struct str json = STR_INIT(SECRET_TEXT_MAX);
+	const char *comma = "";
+	if (s->hide) {
+		out_base64(o, SPAN(HIDDEN_LOGINS));
+		return true;
+	}
+	str_puts(&json, "{\"auths\":{");
+	for (size_t i = 0; i < s->job->n_logins; i++) {
+		if (!is_last(s->job, i))
+			continue;
+		str_puts(&json, comma);
+		put_login(&s->job->logins[i], &json);
+		comma = ",";
+	}
+	str_puts(&json, "}}");
+	out_base64(o, str_view(&json));
+	o->s->full |= json.full;
+	str_wipe(&json);
+	return true;
+}
+
+static void out_yaml(const struct scope *s, struct out *o, const struct node *n)
+{
+	struct str yaml = STR_INIT(SECRET_TEXT_MAX);
+	if (s->hide) {
+		out_base64(o, SPAN(REDACTED));
+		return;
+	}
+	yaml_write(&yaml, n);
+	out_base64(o, str_view(&yaml));
+	o->s->full |= yaml.full;
+	str_wipe(&yaml);
+}
+
+static bool put_secret_job(const struct scope *s, struct out *o)
+{
+	out_yaml(s, o, s->job->secrets);
+	return true;
+}
+
+/* Only what pods have a use for: an extension may hold more, such as tokens. */
+static bool put_secret_extension(const struct scope *s, struct out *o)
+{
+	static const char *const WANTED[] = { "jobSSH", "sshKeys" };
+	struct member v[2];
+	struct node kept = { .type = NODE_MAP, .member = v };
+	for (size_t i = 0; i < 2; i++) {
+		const struct member *m = node_member(s->facts->extension, span_of(WANTED[i]));
+		if (m)
+			v[kept.n++] = *m;
+	}
+	out_yaml(s, o, &kept);
+	return true;
+}
+
+/* clang-format off */
+static const struct variable SECRET_ROWS[] = {
+	{ "secret.registries", VARIABLE_TEXT, false, SCOPE_JOB,       put_secret_registries, "OpenPAI; `default-registry`", "Logins of all images with `auth`, used or not; of two for one registry the later one." },
+	{ "secret.job",        VARIABLE_TEXT, false, SCOPE_SECRETS,   put_secret_job,        "OpenPAI",                     "`secrets`, parsed and written as YAML again." },
+	{ "secret.extension",  VARIABLE_TEXT, false, SCOPE_EXTENSION, put_secret_extension,  "ours",                        "`jobSSH` and `sshKeys` of the user's extension as YAML (OpenPAI: all of the extension)." },
+};
+/* clang-format on */
+
+const struct variable_group SECRET_VARIABLES = VARIABLE_GROUP("Secrets", SECRET_ROWS);

@@ -1,72 +1,54 @@
-/* Holes of a task role and its pod. */
-#include "translate/dialects/dollar.h"
+/* Variables of a task role, its pod, and of the init container with pai-runtime. */
+#include <assert.h>
+
+#include "translate/names.h"
 #include "translate/render/bindings.h"
 
-static bool name(const struct scope *s, struct out *o)
+/* ---- pai-runtime: from an image of its own, or from a ConfigMap ------------------------------ */
+
+bool runtime_by_configmap(const struct settings *s)
 {
-	out_text(o, s->role->name);
+	return s->program.configmap[0] != '\0';
+}
+
+bool runtime_in_own_image(const struct scope *s)
+{
+	return runtime_by_configmap(s->set) && s->set->runtime_init_image[0] == '\0';
+}
+
+static struct span init_image_of(const struct scope *s)
+{
+	if (runtime_in_own_image(s))
+		return s->role->image;
+	return span_of(runtime_by_configmap(s->set) ? s->set->runtime_init_image
+	                                            : s->set->runtime_image);
+}
+
+/* The default of Kubernetes, written explicitly. */
+const char *image_pull_policy(struct span image)
+{
+	size_t name = 0;
+	for (size_t i = 0; i < image.n; i++) {
+		if (image.p[i] == '/')
+			name = i + 1;
+		else if (image.p[i] == '@')
+			return "IfNotPresent";
+	}
+	size_t tag = name;
+	while (tag < image.n && image.p[tag] != ':')
+		tag++;
+	struct span text = { image.p + tag, image.n - tag };
+	return text.n == 0 || span_is(text, ":latest") ? "Always" : "IfNotPresent";
+}
+
+static bool put_runtime_init_pull_policy(const struct scope *s, struct out *o)
+{
+	/* As the container of the user, so that the kubelet pulls the image once. */
+	out_puts(o, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)));
 	return true;
 }
 
-static bool object_name(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->role->object_name);
-	return true;
-}
-
-static bool role_index(const struct scope *s, struct out *o)
-{
-	out_int(o, (int64_t)s->role->index);
-	return true;
-}
-
-static bool instances(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->instances);
-	return true;
-}
-
-static bool min_failed(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->min_failed);
-	return true;
-}
-
-static bool min_succeeded(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->min_succeeded);
-	return true;
-}
-
-static bool fancy_retry(const struct scope *s, struct out *o)
-{
-	out_bool(o, s->role->task_fancy_retry);
-	return true;
-}
-
-static bool retry_max(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->task_retry_max);
-	return true;
-}
-
-static bool cpu(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->cpu);
-	return true;
-}
-
-static bool memory_mb(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->memory_mb);
-	return true;
-}
-
-static bool gpu(const struct scope *s, struct out *o)
-{
-	out_int(o, s->role->gpu);
-	return true;
-}
+/* ---- the role ------------------------------------------------------------------------------- */
 
 int64_t role_shm_mb(const struct scope *s)
 {
@@ -75,27 +57,9 @@ int64_t role_shm_mb(const struct scope *s)
 	return s->job->dialect == DIALECT_V1 ? 64 : 512;
 }
 
-static bool shm_mb(const struct scope *s, struct out *o)
-{
-	out_int(o, role_shm_mb(s));
-	return true;
-}
-
-static bool image(const struct scope *s, struct out *o)
-{
-	out_text(o, s->role->image);
-	return true;
-}
-
-static bool command(const struct scope *s, struct out *o)
-{
-	out_text(o, dollar_escape(s->a, s->role->command));
-	return true;
-}
-
 /* Where the kubelet may pull with a login that init does not know, a refusal proves nothing; the
  * job's own login init reads, or only warns.  And where init runs, its image is there. */
-static bool image_check(const struct scope *s, struct out *o)
+static bool put_role_image_check(const struct scope *s, struct out *o)
 {
 	const char *pull_secret = s->set->runtime_pull_secret;
 	bool warn = pull_secret && *pull_secret;
@@ -116,7 +80,7 @@ static void put_label(const struct scope *s, struct span label, struct str *out)
 }
 
 /* JSON inside of a text: written by one function, so that no label can add to it. */
-static bool ports(const struct scope *s, struct out *o)
+static bool put_role_ports(const struct scope *s, struct out *o)
 {
 	struct str *out = o->s;
 	out_quote(o);
@@ -138,24 +102,69 @@ static bool ports(const struct scope *s, struct out *o)
 }
 
 /* clang-format off */
-static const struct hole HOLES[] = {
-	{ "role.name",         HOLE_TEXT,   false, OF_ROLE, name,          "OpenPAI", "The role's name, as written." },
-	{ "role.objectName",   HOLE_TEXT,   false, OF_ROLE, object_name,   "OpenPAI; `role-names`", "The name in lower case without anything outside of [a-z0-9]. Empty, too long, or the same for two roles: 400." },
-	{ "role.index",        HOLE_NUMBER, false, OF_ROLE, role_index,    "v1",      "Position of the role in the job, from 0." },
-	{ "role.instances",    HOLE_NUMBER, false, OF_ROLE, instances,     "OpenPAI", "`instances` (v1: `taskNumber`), or 1." },
-	{ "role.minFailed",    HOLE_NUMBER, false, OF_ROLE, min_failed,    "OpenPAI", "`completion.minFailedInstances`; 1 if absent, null or 0; -1: never." },
-	{ "role.minSucceeded", HOLE_NUMBER, false, OF_ROLE, min_succeeded, "OpenPAI; `v1-completion`", "`completion.minSucceededInstances`; all instances if absent, null or 0 (v1: never, see killAllOnCompletedTaskNumber); -1: never." },
-	{ "role.fancyRetry",   HOLE_BOOL,   false, OF_ROLE, fancy_retry,   "OpenPAI", "True only without gang allocation." },
-	{ "role.retryMax",     HOLE_NUMBER, false, OF_ROLE, retry_max,     "OpenPAI", "`taskRetryCount` without gang allocation, else 0." },
-	{ "role.cpu",          HOLE_NUMBER, false, OF_ROLE, cpu,           "OpenPAI", "CPUs of one instance." },
-	{ "role.memoryMB",     HOLE_NUMBER, false, OF_ROLE, memory_mb,     "OpenPAI", "Memory of one instance, in MiB." },
-	{ "role.gpu",          HOLE_NUMBER, false, OF_ROLE, gpu,           "OpenPAI", "Accelerators of one instance." },
-	{ "role.shmMB",        HOLE_NUMBER, false, OF_ROLE, shm_mb,        "OpenPAI; `v1-defaults`", "`extraContainerOptions.shmMB` (v1: `shmMB`), in MiB; absent and 0 both mean 512 (v1: 64)." },
-	{ "role.image",        HOLE_TEXT,   false, OF_ROLE, image,         "OpenPAI", "`uri` of the role's dockerimage (v1: `image`)." },
-	{ "role.command",      HOLE_TEXT,   false, OF_ROLE, command,       "OpenPAI; `dollar`, `unresolved-kept`, `alias-role`", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
-	{ "role.ports",        HOLE_TEXT,   false, OF_ROLE, ports,         "OpenPAI; `v1-ports`", "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
-	{ "role.imageCheck",   HOLE_TEXT,   false, OF_ROLE, image_check,   "ours",    "What init does if a registry denies the image: `fail`, or `warn` if the pod has another login than the job's; `off` where init runs in that image." },
+PUT_TEXT(put_role_name, s->role->name)
+PUT_STRING(put_role_object_name, s->role->object_name)
+PUT_INT(put_role_index, (int64_t)s->role->index)
+PUT_INT(put_role_instances, s->role->instances)
+PUT_INT(put_role_min_failed, s->role->min_failed)
+PUT_INT(put_role_min_succeeded, s->role->min_succeeded)
+PUT_BOOL(put_role_fancy_retry, s->role->task_fancy_retry)
+PUT_INT(put_role_retry_max, s->role->task_retry_max)
+PUT_INT(put_role_cpu, s->role->cpu)
+PUT_INT(put_role_memory_mb, s->role->memory_mb)
+PUT_INT(put_role_gpu, s->role->gpu)
+PUT_INT(put_role_shm_mb, role_shm_mb(s))
+PUT_TEXT(put_role_image, s->role->image)
+PUT_TEXT(put_role_command, kubernetes_escape(s->a, s->role->command))
+
+static const struct variable ROLE_ROWS[] = {
+	{ "role.name",         VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_name,          "OpenPAI",                                            "The role's name, as written." },
+	{ "role.objectName",   VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_object_name,   "OpenPAI; `role-names`",                              "The name in lower case without anything outside of [a-z0-9]. Empty, too long, or the same for two roles: 400." },
+	{ "role.index",        VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_index,         "v1",                                                 "Position of the role in the job, from 0." },
+	{ "role.instances",    VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_instances,     "OpenPAI",                                            "`instances` (v1: `taskNumber`), or 1." },
+	{ "role.minFailed",    VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_min_failed,    "OpenPAI",                                            "`completion.minFailedInstances`; 1 if absent, null or 0; -1: never." },
+	{ "role.minSucceeded", VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_min_succeeded, "OpenPAI; `v1-completion`",                           "`completion.minSucceededInstances`; all instances if absent, null or 0 (v1: never, see killAllOnCompletedTaskNumber); -1: never." },
+	{ "role.fancyRetry",   VARIABLE_BOOL,   false, SCOPE_ROLE, put_role_fancy_retry,   "OpenPAI",                                            "True only without gang allocation." },
+	{ "role.retryMax",     VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_retry_max,     "OpenPAI",                                            "`taskRetryCount` without gang allocation, else 0." },
+	{ "role.cpu",          VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_cpu,           "OpenPAI",                                            "CPUs of one instance." },
+	{ "role.memoryMB",     VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_memory_mb,     "OpenPAI",                                            "Memory of one instance, in MiB." },
+	{ "role.gpu",          VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_gpu,           "OpenPAI",                                            "Accelerators of one instance." },
+	{ "role.shmMB",        VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_shm_mb,        "OpenPAI; `v1-defaults`",                             "`extraContainerOptions.shmMB` (v1: `shmMB`), in MiB; absent and 0 both mean 512 (v1: 64)." },
+	{ "role.image",        VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_image,         "OpenPAI",                                            "`uri` of the role's dockerimage (v1: `image`)." },
+	{ "role.command",      VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_command,       "OpenPAI; `dollar`, `unresolved-kept`, `alias-role`", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
+	{ "role.ports",        VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_ports,         "OpenPAI; `v1-ports`",                                "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
+	{ "role.imageCheck",   VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_image_check,   "ours",                                               "What init does if a registry denies the image: `fail`, or `warn` if the pod has another login than the job's; `off` where init runs in that image." },
 };
 /* clang-format on */
 
-const struct hole_group ROLE_HOLES = { "Task role", HOLES, sizeof(HOLES) / sizeof(*HOLES) };
+const struct variable_group ROLE_VARIABLES = VARIABLE_GROUP("Task role", ROLE_ROWS);
+
+/* clang-format off */
+PUT_TEXT(put_runtime_init_image, init_image_of(s))
+PUT_TEXT(put_runtime_program, s->set->program.base64)
+
+static const struct variable RUNTIME_ROWS[] = {
+	{ "runtime.initImage",      VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_image,       "ours", "Image of the init container: `--runtime-image`; with `--runtime=configmap` the one of `--runtime-init-image`, or else the role's own." },
+	{ "runtime.initPullPolicy", VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_pull_policy, "ours", "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else, and for the role's own, `Always`." },
+	{ "runtime.program",        VARIABLE_TEXT, false, SCOPE_CLUSTER, put_runtime_program,          "ours", "With `--runtime=configmap`: the program, in base64." },
+};
+/* clang-format on */
+
+const struct variable_group RUNTIME_VARIABLES = VARIABLE_GROUP("pai-runtime", RUNTIME_ROWS);
+
+enum { OBJECT_MAX = 64 << 20 }; /* more than any cluster accepts */
+
+bool runtime_object(const struct translator *t, struct arena *a, struct object *out)
+{
+	const struct settings *set = translator_settings(t);
+	struct scope s = { .t = t, .set = set, .a = a };
+	if (!runtime_by_configmap(set))
+		return false;
+	struct object o = { .kind = KIND_CONFIGMAP,
+		            .name = arena_dup(a, span_of(set->program.configmap)) };
+	bool fits = template_write_within(&s, TEMPLATE_CONFIGMAP_RUNTIME,
+	                                  set->program.base64.n + 4096, OBJECT_MAX, &o.body);
+	assert(fits);
+	*out = o;
+	return true;
+}

@@ -1,5 +1,6 @@
 /* Which storages a job mounts, and where. */
 #include "base/enc.h"
+#include "translate/names.h"
 #include "translate/render/bindings.h"
 
 enum { VOLUME_NAME_MAX = 63 };
@@ -49,13 +50,6 @@ static const struct storage_fact *find_storage(const struct facts *f, struct spa
 	return NULL;
 }
 
-static struct span without_last_slash(struct span path)
-{
-	while (path.n > 1 && path.p[path.n - 1] == '/')
-		path.n--;
-	return path;
-}
-
 static int add_mount(struct scope *s, struct mount *v, const struct storage_fact *f,
                      const struct storage_request *r, struct err *e)
 {
@@ -68,10 +62,9 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 			m.first = false;
 			m.volume = v[i].volume;
 		}
-		if (span_eq(without_last_slash(v[i].path), without_last_slash(m.path))) {
-			char shown[4 * QUOTE_MAX];
+		if (span_eq(names_mount_path(v[i].path), names_mount_path(m.path))) {
 			return err_at(e, INVALID_PROTOCOL, r ? r->mount_where : NOWHERE,
-			              "two storages are mounted at `%s`", quote(shown, m.path));
+			              "two storages are mounted at `%s`", quoted(s->a, m.path));
 		}
 	}
 	if (m.first)
@@ -96,10 +89,9 @@ static int resolve_named(struct scope *s, struct mount *v, struct err *e)
 		const struct storage_request *r = &s->job->storages[i];
 		const struct storage_fact *f = find_storage(s->facts, r->name);
 		if (f == NULL) {
-			char shown[4 * QUOTE_MAX];
 			return err_at(e, NO_STORAGE, r->where,
 			              "storage `%s` does not exist, or is not granted to %s",
-			              quote(shown, r->name), s->job->user);
+			              quoted(s->a, r->name), s->job->user);
 		}
 		if (add_mount(s, v, f, r, e) < 0)
 			return -1;
@@ -116,56 +108,31 @@ int storages_resolve(struct scope *s, struct err *e)
 	return defaults ? resolve_defaults(s, v, e) : resolve_named(s, v, e);
 }
 
-int virtual_cluster_check(const struct scope *s, struct err *e)
-{
-	const struct facts *f = s->facts;
-	if (f->any_virtual_cluster)
-		return 0;
-	for (size_t i = 0; i < f->n_virtual_clusters; i++)
-		if (span_eq(f->virtual_clusters[i], s->job->virtual_cluster))
-			return 0;
-	char shown[4 * QUOTE_MAX];
-	return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
-	              "virtual cluster `%s` is not granted to %s",
-	              quote(shown, s->job->virtual_cluster), s->job->user);
-}
+/* ---- variables ----------------------------------------------------------------------------------
+ */
 
-/* ---- holes ---------------------------------------------------------------------------------- */
-
-static bool mounts(const struct scope *s, struct out *o)
+static bool put_storage_mounts(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->n_mounts; i++) {
 		in.mount = &s->mounts[i];
-		unit_write(&in, UNIT_STORAGE_MOUNT, o->s);
+		template_write(&in, TEMPLATE_STORAGE_MOUNT, o->s);
 	}
 	return true;
 }
 
-static bool volumes(const struct scope *s, struct out *o)
+static bool put_storage_volumes(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->n_mounts; i++) {
 		in.mount = &s->mounts[i];
 		if (in.mount->first)
-			unit_write(&in, UNIT_STORAGE_VOLUME, o->s);
+			template_write(&in, TEMPLATE_STORAGE_VOLUME, o->s);
 	}
 	return true;
 }
 
-static bool volume(const struct scope *s, struct out *o)
-{
-	out_puts(o, s->mount->volume);
-	return true;
-}
-
-static bool path(const struct scope *s, struct out *o)
-{
-	out_text(o, s->mount->path);
-	return true;
-}
-
-static bool sub_path(const struct scope *s, struct out *o)
+static bool put_mount_sub_path(const struct scope *s, struct out *o)
 {
 	if (s->mount->storage->share)
 		return false;
@@ -173,13 +140,7 @@ static bool sub_path(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool claim(const struct scope *s, struct out *o)
-{
-	out_text(o, s->mount->storage->name);
-	return true;
-}
-
-static bool read_only(const struct scope *s, struct out *o)
+static bool put_mount_read_only(const struct scope *s, struct out *o)
 {
 	if (!s->mount->storage->read_only)
 		return false;
@@ -188,15 +149,19 @@ static bool read_only(const struct scope *s, struct out *o)
 }
 
 /* clang-format off */
-static const struct hole HOLES[] = {
-	{ "storage.mounts",  HOLE_LIST, false, HOLDS_POD, mounts,    "OpenPAI", "storage-mount.yaml, once for every entry of `extras.storages` that has a name; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
-	{ "storage.volumes", HOLE_LIST, false, HOLDS_POD, volumes,   "OpenPAI; `storage-twice`", "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
-	{ "mount.volume",    HOLE_TEXT, false, OF_MOUNT,  volume,    "OpenPAI", "NAME-volume; where that is no name for a volume, what remains of it and a hash (ours)." },
-	{ "mount.path",      HOLE_TEXT, false, OF_MOUNT,  path,      "OpenPAI; `mount-path-twice`", "`mountPath`, or /mnt/NAME. One path twice: 400." },
-	{ "mount.subPath",   HOLE_TEXT, true,  OF_MOUNT,  sub_path,  "OpenPAI", "The user's name if the storage is not shared, else absent." },
-	{ "mount.claim",     HOLE_TEXT, false, OF_MOUNT,  claim,     "OpenPAI", "The storage's name." },
-	{ "mount.readOnly",  HOLE_BOOL, true,  OF_MOUNT,  read_only, "OpenPAI", "True if the storage may only be read, else absent." },
+PUT_STRING(put_mount_volume, s->mount->volume)
+PUT_TEXT(put_mount_path, s->mount->path)
+PUT_TEXT(put_mount_claim, s->mount->storage->name)
+
+static const struct variable STORAGE_ROWS[] = {
+	{ "storage.mounts",  VARIABLE_LIST, false, SCOPE_WHOLE_POD, put_storage_mounts,  "OpenPAI",                     "storage-mount.yaml, once for every entry of `extras.storages` that has a name; an empty list means the user's default storages; absent: none. The legacy plugin teamwise_storage counts as such a list." },
+	{ "storage.volumes", VARIABLE_LIST, false, SCOPE_WHOLE_POD, put_storage_volumes, "OpenPAI; `storage-twice`",    "storage-volume.yaml, once for every storage; one that is mounted twice has one volume (ours)." },
+	{ "mount.volume",    VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_volume,    "OpenPAI",                     "NAME-volume; where that is no name for a volume, what remains of it and a hash (ours)." },
+	{ "mount.path",      VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_path,      "OpenPAI; `mount-path-twice`", "`mountPath`, or /mnt/NAME. One path twice: 400." },
+	{ "mount.subPath",   VARIABLE_TEXT, true,  SCOPE_MOUNT,     put_mount_sub_path,  "OpenPAI",                     "The user's name if the storage is not shared, else absent." },
+	{ "mount.claim",     VARIABLE_TEXT, false, SCOPE_MOUNT,     put_mount_claim,     "OpenPAI",                     "The storage's name." },
+	{ "mount.readOnly",  VARIABLE_BOOL, true,  SCOPE_MOUNT,     put_mount_read_only, "OpenPAI",                     "True if the storage may only be read, else absent." },
 };
 /* clang-format on */
 
-const struct hole_group STORAGE_HOLES = { "Storages", HOLES, sizeof(HOLES) / sizeof(*HOLES) };
+const struct variable_group STORAGE_VARIABLES = VARIABLE_GROUP("Storages", STORAGE_ROWS);

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What the functions of the holes see, and the tables they stand in.  Internal to
+ * What the functions of the variables see, and the tables they stand in.  Internal to
  * translate/: a file per subject (framework.c, role.c, env.c, ...), each with short
  * functions and one table; translator.c has the list of tables.
  */
@@ -25,7 +25,7 @@ struct scope {
 	const struct job *job;
 	const struct facts *facts;
 	const struct mark *mark; /* NULL: none */
-	bool hide;               /* what is secret is not written, but MASK in its place */
+	bool hide;               /* what is secret is not written, but REDACTED in its place */
 	struct arena *a;
 	const struct hived_plan *hived; /* NULL: the scheduler is not HiveD */
 	const struct mount *mounts;
@@ -44,73 +44,107 @@ struct scope {
 };
 
 /*
- * Of what a hole is, and what a template has (struct hole, struct manifest).  Holes that write
- * another template stand in one place of the chain only, so that it ends.
+ * Of what a variable is, and what a template has (struct variable, struct manifest).  Variables
+ * that write another template stand in one place of the chain only, so that it ends.
  */
-enum part {
-	OF_CLUSTER = 0, /* anywhere */
-	OF_JOB = 1 << 0,
-	OF_ROLE = 1 << 1,
-	OF_SUFFIX = 1 << 2,
-	OF_VAR = 1 << 3,
-	OF_MOUNT = 1 << 4,
-	OF_MARK = 1 << 5,
-	OF_OWNED = 1 << 6,
-	OF_SECRETS = 1 << 7,
-	OF_EXTENSION = 1 << 8,
-	HOLDS_ROLES = 1 << 9,
-	HOLDS_POD = 1 << 10,
-	HOLDS_ENV_ROLES = 1 << 11,
-	HOLDS_ENV_MAP = 1 << 12,
-	OF_HIVED = 1 << 13,
-	OF_DEVICE = 1 << 14,
-	PART_BITS = 15
+enum scope_flag {
+	SCOPE_CLUSTER = 0, /* anywhere */
+	SCOPE_JOB = 1 << 0,
+	SCOPE_ROLE = 1 << 1,
+	SCOPE_SUFFIX = 1 << 2,
+	SCOPE_VAR = 1 << 3,
+	SCOPE_MOUNT = 1 << 4,
+	SCOPE_MARK = 1 << 5,
+	SCOPE_OWNED = 1 << 6,
+	SCOPE_SECRETS = 1 << 7,
+	SCOPE_EXTENSION = 1 << 8,
+	SCOPE_WHOLE_ROLES = 1 << 9,
+	SCOPE_WHOLE_POD = 1 << 10,
+	SCOPE_WHOLE_ENV_ROLES = 1 << 11,
+	SCOPE_WHOLE_ENV_MAP = 1 << 12,
+	SCOPE_HIVED = 1 << 13,
+	SCOPE_DEVICE = 1 << 14,
+	SCOPE_FLAGS = 15
 };
-extern const char *const PARTS[PART_BITS];
+extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 
-extern const struct hole_group FRAMEWORK_HOLES, ROLE_HOLES, RUNTIME_HOLES, ENV_HOLES, STORAGE_HOLES,
-    SECRET_HOLES, HIVED_HOLES;
+/* A function that writes one value of the scope `s`. */
+#define PUT_FUNCTION(name, call)                                                                   \
+	static bool name(const struct scope *s, struct out *o)                                     \
+	{                                                                                          \
+		call;                                                                              \
+		return true;                                                                       \
+	}
+#define PUT_TEXT(name, value)   PUT_FUNCTION(name, out_text(o, value))
+#define PUT_STRING(name, value) PUT_FUNCTION(name, out_puts(o, value))
+#define PUT_INT(name, value)    PUT_FUNCTION(name, out_int(o, value))
+#define PUT_BOOL(name, value)   PUT_FUNCTION(name, out_bool(o, value))
+
+extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
+    ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES, HIVED_VARIABLES;
 
 /* ---- templates --------------------------------------------------------------------------- */
 
-enum unit {
-	UNIT_FRAMEWORK,
-	UNIT_TASKROLE,
-	UNIT_ENV_JOB,     /* elements */
-	UNIT_ENV_JOB_MAP, /* the same as members of a ConfigMap */
-	UNIT_ENV_JOB_ROLE,
-	UNIT_ENV_JOB_ROLE_MAP,
-	UNIT_ENV_ROLE,
-	UNIT_ENV_USER,
-	UNIT_ENV_DEVICE,
-	UNIT_ENV_DEVICE_NONE,
-	UNIT_STORAGE_MOUNT,
-	UNIT_STORAGE_VOLUME,
-	UNIT_SECRET_REGISTRY,
-	UNIT_SECRET_JOB,
-	UNIT_SECRET_USER,
-	UNIT_CONFIGMAP_ENV,
-	UNIT_PRIORITYCLASS,
-	UNIT_CONFIGMAP_RUNTIME,
-	UNIT_MAX
+enum template_id {
+	TEMPLATE_FRAMEWORK,
+	TEMPLATE_TASKROLE,
+	TEMPLATE_ENV_JOB,     /* elements */
+	TEMPLATE_ENV_JOB_MAP, /* the same as members of a ConfigMap */
+	TEMPLATE_ENV_JOB_ROLE,
+	TEMPLATE_ENV_JOB_ROLE_MAP,
+	TEMPLATE_ENV_ROLE,
+	TEMPLATE_ENV_USER,
+	TEMPLATE_ENV_DEVICE,
+	TEMPLATE_ENV_DEVICE_NONE,
+	TEMPLATE_STORAGE_MOUNT,
+	TEMPLATE_STORAGE_VOLUME,
+	TEMPLATE_SECRET_REGISTRY,
+	TEMPLATE_SECRET_JOB,
+	TEMPLATE_SECRET_USER,
+	TEMPLATE_CONFIGMAP_ENV,
+	TEMPLATE_PRIORITYCLASS,
+	TEMPLATE_CONFIGMAP_RUNTIME,
+	TEMPLATE_MAX
 };
 
 /* What a template is compiled to. */
-struct unit_row {
+struct template_row {
 	const char *file;
 	enum prog_shape shape;
-	unsigned has; /* enum part */
+	unsigned has; /* enum scope_flag */
 	const char *doc;
 };
-extern const struct unit_row UNITS[UNIT_MAX];
+extern const struct template_row TEMPLATES[TEMPLATE_MAX];
+
+/* Conditions of overlays.  Those up to WHEN_SETTINGS_MAX depend on the settings only. */
+enum when {
+	WHEN_ALWAYS,
+	WHEN_RUNTIME_CONFIGMAP,
+	WHEN_PULL_SECRET,
+	WHEN_OUTPUT_URL,
+	WHEN_SETTINGS_MAX = WHEN_OUTPUT_URL,
+	WHEN_MARKED,
+	WHEN_HIVED,
+	WHEN_V1,
+	WHEN_JOB_SECRETS,
+	WHEN_USER_EXTENSION,
+	WHEN_ENV_CONFIGMAP,
+	WHEN_CPU_ONLY,
+	WHEN_NO_DEVICE,
+	WHEN_FUSE,
+	WHEN_HOST_NETWORK,
+	WHEN_INFINIBAND,
+	WHEN_IMAGE_AUTH
+};
+bool when_holds(enum when w, const struct scope *s);
 
 /* An overlay and when it applies. */
 struct overlay {
 	const char *file;
-	bool (*when)(const struct scope *s);
-	unsigned has;       /* enum part: what the condition makes sure of */
-	const char *doc;    /* the condition in words */
-	enum unit units[9]; /* of which templates; ends with UNIT_MAX */
+	enum when when;
+	unsigned has;              /* enum scope_flag: what the condition makes sure of */
+	const char *doc;           /* the condition in words */
+	enum template_id units[9]; /* of which templates; ends with TEMPLATE_MAX */
 };
 extern const struct overlay OVERLAYS[];
 extern const size_t N_OVERLAYS;
@@ -124,25 +158,39 @@ extern const struct constant CONSTANTS[];
 extern const size_t N_CONSTANTS;
 
 /* Write one template with the overlays that apply. */
-void unit_write(const struct scope *s, enum unit u, struct str *out);
+void template_write(const struct scope *s, enum template_id u, struct str *out);
 /*
  * Write into the arena: first into `guess` bytes, which should do, then into as much as may be.
  * false if it is larger than `max`.
  */
-bool unit_write_within(const struct scope *s, enum unit u, size_t guess, size_t max,
-                       struct span *text);
+bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
+                           struct span *text);
+
+/* ---- HiveD -------------------------------------------------------------------------------- */
+
+struct hived_share {
+	int64_t cells;     /* leaf cells of one instance */
+	struct span group; /* USER~JOB/GROUP; n == 0: none */
+};
+
+struct hived_plan {
+	int64_t priority;
+	const struct hived_request *request; /* never NULL */
+	const struct hived_role *roles;      /* what the job says of each; never NULL */
+	const struct hived_share *share;     /* of each role */
+};
+
+/*
+ * Into s->hived; it stays NULL if the scheduler is not HiveD.  Call it when it is known that the
+ * user may use the virtual cluster: messages tell what it has.  -1 and *e (400): all that HiveD
+ * cannot do.
+ */
+int hived_plan_make(struct scope *s, struct err *e);
 
 /* ---- helpers across files ----------------------------------------------------------------- */
 
 /* Which storages are mounted where.  -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
-/* 403 if the job's virtual cluster is not granted. */
-int virtual_cluster_check(const struct scope *s, struct err *e);
-/* Those that a list names; what else is in it counts for nothing. */
-unsigned grants_listed(const struct node *list);
-/* 403 if a role asks for what the user is not granted; of no meaning in the profile openpai. */
-int grants_check(const struct scope *s, struct err *e);
-
 /* Shared memory of the pod, in MB. */
 int64_t role_shm_mb(const struct scope *s);
 
@@ -152,7 +200,3 @@ bool runtime_by_configmap(const struct settings *s);
 bool runtime_in_own_image(const struct scope *s);
 /* IfNotPresent where the tag or digest says which image it is, else Always. */
 const char *image_pull_policy(struct span image);
-
-/* Value of the job's PriorityClass: later jobs get lower ones, those of a higher priority of HiveD
- * (0 without) higher ones. */
-int64_t priority_value(int64_t submitted_ms, int64_t priority);

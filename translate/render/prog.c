@@ -1,5 +1,5 @@
 /*
- * Programs: a merged template as one run of literal JSON and holes.
+ * Programs: a merged template as one run of literal JSON and variables.
  *
  * Commas are the only difficulty, since any member may turn out absent.  A member
  * or element carries its comma behind it.  Where the last one of a container is
@@ -8,7 +8,7 @@
  * overwrites the last.  That comma is always a separator: values end in a quote,
  * a digit, a letter or a bracket.
  *
- * What may be absent is framed: OP_MARK remembers how much is written, and a hole
+ * What may be absent is framed: OP_MARK remembers how much is written, and a variable
  * that is absent goes back there and jumps behind the comma.  One mark suffices,
  * since only scalars can be absent and scalars do not nest.
  */
@@ -20,9 +20,9 @@
 enum op_kind {
 	OP_TEXT, /* literal: n bytes at `at` */
 	OP_MARK,
-	OP_VALUE, /* a hole that is the whole value */
-	OP_PIECE, /* a hole inside a text */
-	OP_LIST,  /* a hole that writes elements */
+	OP_VALUE, /* a variable that is the whole value */
+	OP_PIECE, /* a variable inside a text */
+	OP_LIST,  /* a variable that writes elements */
 	OP_CLOSE, /* the bracket `at` */
 	OP_KIND_MAX
 };
@@ -30,8 +30,8 @@ enum op_kind {
 struct op {
 	uint32_t kind;
 	uint32_t at, n;
-	uint32_t jump; /* where to go on if the hole is absent */
-	const struct hole *hole;
+	uint32_t jump; /* where to go on if the variable is absent */
+	const struct variable *variable;
 };
 
 struct prog {
@@ -102,11 +102,11 @@ static void emit_key(struct compiler *c, struct span key)
 	emit_text(c, "\":");
 }
 
-static void emit_hole(struct compiler *c, enum op_kind kind, struct span name)
+static void emit_variable(struct compiler *c, enum op_kind kind, struct span name)
 {
-	const struct hole *h = hole_find(c->v, name);
+	const struct variable *h = variable_find(c->v, name);
 	assert(h); /* manifest_read looked it up */
-	emit(c, kind)->hole = h;
+	emit(c, kind)->variable = h;
 }
 
 /* ---- scalars --------------------------------------------------------------------------- */
@@ -116,9 +116,9 @@ static void emit_pieces(struct compiler *c, struct span rest)
 {
 	struct piece p;
 	while (piece_next(&rest, &p) > 0) {
-		const struct constant *k = p.hole ? constant_find(c->v, p.text) : NULL;
-		if (p.hole && k == NULL)
-			emit_hole(c, OP_PIECE, p.text);
+		const struct constant *k = p.variable ? constant_find(c->v, p.text) : NULL;
+		if (p.variable && k == NULL)
+			emit_variable(c, OP_PIECE, p.text);
 		else
 			emit_escaped(c, k ? k->value : p.text);
 	}
@@ -131,11 +131,11 @@ static void emit_string(struct compiler *c, struct span text)
 	emit_text(c, "\"");
 }
 
-/* The one hole that a plain scalar consists of. */
-static bool lone_hole(const struct compiler *c, const struct node *n, struct piece *p)
+/* The one variable that a plain scalar consists of. */
+static bool lone_variable(const struct compiler *c, const struct node *n, struct piece *p)
 {
 	struct span rest = node_span(n);
-	return n->plain && piece_next(&rest, p) > 0 && p->hole && rest.n == 0 &&
+	return n->plain && piece_next(&rest, p) > 0 && p->variable && rest.n == 0 &&
 	       constant_find(c->v, p->text) == NULL;
 }
 
@@ -153,8 +153,8 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 		emit_text(c, n->boolean ? "true" : "false");
 	} else if (n->type == NODE_INT) {
 		emit_int(c, n->integer);
-	} else if (lone_hole(c, n, &p)) {
-		emit_hole(c, p.list ? OP_LIST : OP_VALUE, p.text);
+	} else if (lone_variable(c, n, &p)) {
+		emit_variable(c, p.list ? OP_LIST : OP_VALUE, p.text);
 	} else {
 		emit_string(c, node_span(n));
 	}
@@ -162,7 +162,7 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 
 /* ---- containers ------------------------------------------------------------------------- */
 
-/* May be absent: a scalar with an optional hole in it. */
+/* May be absent: a scalar with an optional variable in it. */
 static bool may_be_absent(const struct compiler *c, const struct node *n)
 {
 	if (n->type != NODE_TEXT)
@@ -170,7 +170,7 @@ static bool may_be_absent(const struct compiler *c, const struct node *n)
 	struct span rest = node_span(n);
 	struct piece p;
 	while (piece_next(&rest, &p) > 0) {
-		const struct hole *h = p.hole ? hole_find(c->v, p.text) : NULL;
+		const struct variable *h = p.variable ? variable_find(c->v, p.text) : NULL;
 		if (h && h->optional)
 			return true;
 	}
@@ -180,7 +180,7 @@ static bool may_be_absent(const struct compiler *c, const struct node *n)
 static bool is_splice(const struct compiler *c, const struct node *n)
 {
 	struct piece p;
-	return n->type == NODE_TEXT && lone_hole(c, n, &p) && p.list;
+	return n->type == NODE_TEXT && lone_variable(c, n, &p) && p.list;
 }
 
 static void emit_value(struct compiler *c, const struct node *n);
@@ -252,7 +252,7 @@ static bool is_string(const struct compiler *c, const struct node *n)
 	struct piece p;
 	if (!node_is(n, NODE_TEXT) || may_be_absent(c, n))
 		return false;
-	return !lone_hole(c, n, &p) || hole_find(c->v, p.text)->type < HOLE_MAP;
+	return !lone_variable(c, n, &p) || variable_find(c->v, p.text)->type < VARIABLE_MAP;
 }
 
 /* {name: N, value: V} as "N":"V", */
@@ -326,11 +326,6 @@ void prog_free(struct prog *p)
 	free(p);
 }
 
-size_t prog_literal(const struct prog *p)
-{
-	return p->text_n;
-}
-
 /* ---- running ---------------------------------------------------------------------------- */
 
 static void truncate_to(struct str *s, size_t n)
@@ -349,12 +344,12 @@ static void close_container(struct str *s, char bracket)
 }
 
 /* A value or a piece of text.  Where to go on. */
-static size_t run_hole(const struct op *op, size_t next, size_t mark, const struct scope *s,
-                       struct out *o)
+static size_t run_variable(const struct op *op, size_t next, size_t mark, const struct scope *s,
+                           struct out *o)
 {
-	if (op->hole->write(s, o))
+	if (op->variable->write(s, o))
 		return next;
-	assert(op->hole->optional);
+	assert(op->variable->optional);
 	truncate_to(o->s, mark);
 	return op->jump;
 }
@@ -374,13 +369,13 @@ void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 			mark = out->n;
 			break;
 		case OP_VALUE:
-			i = run_hole(op, i, mark, s, &value);
+			i = run_variable(op, i, mark, s, &value);
 			break;
 		case OP_PIECE:
-			i = run_hole(op, i, mark, s, &piece);
+			i = run_variable(op, i, mark, s, &piece);
 			break;
 		case OP_LIST:
-			(void)op->hole->write(s, &value); /* an empty list is as good as none */
+			(void)op->variable->write(s, &value); /* an empty list is as good as none */
 			break;
 		case OP_CLOSE:
 			close_container(out, (char)op->at);

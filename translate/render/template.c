@@ -1,11 +1,13 @@
 /*
- * Reading templates: holes are found and checked here, before anything is merged,
+ * Reading templates: variables are found and checked here, before anything is merged,
  * so that every complaint can name the file and the line.
  */
 #include "translate/render/template.h"
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/yaml/yaml.h"
+#include "translate/names.h"
 
 /* What is known on the way down a file. */
 struct reader {
@@ -18,24 +20,23 @@ struct reader {
 };
 
 /* Members below which Kubernetes takes text only; a number there stops the controller. */
-static const char *const TEXT_MAPS[] = { "labels",     "annotations",  "data",
-	                                 "stringData", "nodeSelector", "matchLabels" };
+static const char *const TEXT_MAPS[] = { "labels",       "annotations", "data", "stringData",
+	                                 "nodeSelector", "matchLabels", NULL };
 
 /* Lists of which the same goes for the elements. */
-static const char *const TEXT_LISTS[] = { "command", "args", "values" };
+static const char *const TEXT_LISTS[] = { "command", "args", "values", NULL };
 
-static const char NO_END[] = "a hole without end or name (for ${ itself write $${)";
+static const char NO_END[] = "a variable without end or name (for ${ itself write $${)";
 
-static const char *const NAMED_LISTS[] = { "containers", "initContainers" };
+static const char *const NAMED_LISTS[] = { "containers", "initContainers", NULL };
 
 static int fail(const struct reader *r, unsigned line, const char *text, struct span about)
 {
-	char shown[4 * QUOTE_MAX];
 	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", r->file, line, text,
-	               quote(shown, about));
+	               quoted(r->a, about));
 }
 
-const struct hole *hole_find(const struct vocabulary *v, struct span name)
+const struct variable *variable_find(const struct vocabulary *v, struct span name)
 {
 	for (size_t g = 0; g < v->n_groups; g++)
 		for (size_t i = 0; i < v->groups[g].n; i++)
@@ -55,7 +56,6 @@ const struct constant *constant_find(const struct vocabulary *v, struct span nam
 static int fail_unknown(const struct reader *r, unsigned line, struct span name)
 {
 	struct guess g = { .name = name };
-	char shown[4 * QUOTE_MAX];
 	for (size_t k = 0; k < r->v->n_groups; k++)
 		for (size_t i = 0; i < r->v->groups[k].n; i++)
 			guess_try(&g, r->v->groups[k].v[i].name);
@@ -63,18 +63,17 @@ static int fail_unknown(const struct reader *r, unsigned line, struct span name)
 		guess_try(&g, r->v->constants[i].name);
 	if (g.best)
 		return err_set(r->e, UNKNOWN_ERROR,
-		               "template %s, line %u: unknown hole: `%s`; did you mean `%s`?",
-		               r->file, line, quote(shown, name), g.best);
+		               "template %s, line %u: unknown variable: `%s`; did you mean `%s`?",
+		               r->file, line, quoted(r->a, name), g.best);
 	return err_set(r->e, UNKNOWN_ERROR,
-	               "template %s, line %u: unknown hole: `%s`; `rest-lit page translation` "
+	               "template %s, line %u: unknown variable: `%s`; `rest-lit page translation` "
 	               "lists all",
-	               r->file, line, quote(shown, name));
+	               r->file, line, quoted(r->a, name));
 }
 
 static bool is_name_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_';
+	return is_alnum(c) || c == '.' || c == '_';
 }
 
 static bool at(struct span s, size_t i, const char *what)
@@ -83,10 +82,10 @@ static bool at(struct span s, size_t i, const char *what)
 }
 
 /* `rest` begins with ${ */
-static int piece_hole(struct span *rest, struct piece *p)
+static int piece_variable(struct span *rest, struct piece *p)
 {
 	size_t from = 2;
-	p->hole = true;
+	p->variable = true;
 	p->list = rest->n > 2 && rest->p[2] == '*';
 	if (p->list)
 		from++;
@@ -105,7 +104,7 @@ int piece_next(struct span *rest, struct piece *p)
 	if (rest->n == 0)
 		return 0;
 	if (at(*rest, 0, "${"))
-		return piece_hole(rest, p);
+		return piece_variable(rest, p);
 	*p = (struct piece){ 0 };
 	if (at(*rest, 0, "$${")) {
 		p->text = (struct span){ rest->p + 1, 2 };
@@ -125,17 +124,9 @@ bool piece_literal(struct span text)
 	struct piece p;
 	int more = 0;
 	while ((more = piece_next(&text, &p)) > 0)
-		if (p.hole)
+		if (p.variable)
 			return false;
 	return more == 0;
-}
-
-static bool is_one_of(struct span key, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_is(key, list[i]))
-			return true;
-	return false;
 }
 
 /* ---- scalars -------------------------------------------------------------------------- */
@@ -146,8 +137,8 @@ struct location {
 	bool text_only; /* Kubernetes takes nothing but text here */
 };
 
-/* Holes read what is not there otherwise, or write the template that they stand in. */
-static int check_at_hand(const struct reader *r, const struct node *n, const struct hole *h)
+/* Variables read what is not there otherwise, or write the template that they stand in. */
+static int check_at_hand(const struct reader *r, const struct node *n, const struct variable *h)
 {
 	unsigned missing = h->needs & ~r->has;
 	unsigned bit = 0;
@@ -156,22 +147,23 @@ static int check_at_hand(const struct reader *r, const struct node *n, const str
 	while (!(missing >> bit & 1))
 		bit++;
 	STR_AUTO text = STR_INIT(QUOTE_MAX);
-	str_printf(&text, "a hole of %s has no meaning here", r->v->parts[bit]);
+	str_printf(&text, "a variable of %s has no meaning here", r->v->parts[bit]);
 	return fail(r, n->line, str_c(&text), span_of(h->name));
 }
 
-static int check_hole(const struct reader *r, const struct node *n, struct piece p, bool whole)
+static int check_variable(const struct reader *r, const struct node *n, struct piece p, bool whole)
 {
 	if (constant_find(r->v, p.text))
 		return p.list ? fail(r, n->line, "a constant is no list", p.text) : 0;
-	const struct hole *h = hole_find(r->v, p.text);
+	const struct variable *h = variable_find(r->v, p.text);
 	if (h == NULL)
 		return fail_unknown(r, n->line, p.text);
-	if (p.list != (h->type == HOLE_LIST))
+	if (p.list != (h->type == VARIABLE_LIST))
 		return fail(r, n->line,
-		            p.list ? "${*...} of a hole that is no list" : "a list needs ${*...}",
+		            p.list ? "${*...} of a variable that is no list"
+		                   : "a list needs ${*...}",
 		            p.text);
-	if (h->type == HOLE_MAP && !(whole && n->plain))
+	if (h->type == VARIABLE_MAP && !(whole && n->plain))
 		return fail(r, n->line, "a mapping must be the whole value, unquoted", p.text);
 	return check_at_hand(r, n, h);
 }
@@ -179,11 +171,11 @@ static int check_hole(const struct reader *r, const struct node *n, struct piece
 static int check_typed(const struct reader *r, const struct node *n, struct piece p,
                        struct location at)
 {
-	const struct hole *h = p.hole ? hole_find(r->v, p.text) : NULL;
+	const struct variable *h = p.variable ? variable_find(r->v, p.text) : NULL;
 	if (p.list && !(at.element && n->plain))
 		return fail(r, n->line, "${*...} stands only alone, as an element of a list",
 		            p.text);
-	if (h && n->plain && at.text_only && h->type != HOLE_TEXT)
+	if (h && n->plain && at.text_only && h->type != VARIABLE_TEXT)
 		return fail(r, n->line, "must be text here: put it into quotes", p.text);
 	return 0;
 }
@@ -195,7 +187,7 @@ static int check_text(const struct reader *r, const struct node *n, struct locat
 	int more = 0;
 	for (size_t i = 0; (more = piece_next(&rest, &p)) > 0; i++) {
 		bool whole = i == 0 && rest.n == 0;
-		if (p.hole && check_hole(r, n, p, whole) < 0)
+		if (p.variable && check_variable(r, n, p, whole) < 0)
 			return -1;
 		if (p.list && !whole)
 			return fail(r, n->line, "${*...} stands only alone", p.text);
@@ -244,8 +236,8 @@ static int fold_key(const struct reader *r, struct member *m)
 	struct piece p;
 	int more = 0;
 	while ((more = piece_next(&rest, &p)) > 0) {
-		const struct constant *c = p.hole ? constant_find(r->v, p.text) : NULL;
-		if (p.hole && c == NULL)
+		const struct constant *c = p.variable ? constant_find(r->v, p.text) : NULL;
+		if (p.variable && c == NULL)
 			return fail(r, m->key_line, "a key may hold constants only", p.text);
 		str_span(&key, c ? c->value : p.text);
 	}
@@ -299,7 +291,7 @@ static int check_list(const struct reader *r, struct node *n, struct above up)
 			return -1;
 	}
 	n->item = item;
-	if (is_one_of(up.key, NAMED_LISTS, sizeof(NAMED_LISTS) / sizeof(*NAMED_LISTS)))
+	if (names_listed(NAMED_LISTS, up.key))
 		return check_container_names(r, n);
 	return 0;
 }
@@ -327,9 +319,8 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 static bool is_text_only(struct above up, bool element)
 {
 	if (element)
-		return is_one_of(up.key, TEXT_LISTS, sizeof(TEXT_LISTS) / sizeof(*TEXT_LISTS));
-	return is_one_of(up.before, TEXT_MAPS, sizeof(TEXT_MAPS) / sizeof(*TEXT_MAPS)) ||
-	       (up.before.n && span_is(up.key, "value"));
+		return names_listed(TEXT_LISTS, up.key);
+	return names_listed(TEXT_MAPS, up.before) || (up.before.n && span_is(up.key, "value"));
 }
 
 /* Checks, and replaces *n's children by a copy with its keys filled in. */
@@ -393,5 +384,247 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 	if (check_node(&r, &doc->root, top, false) < 0)
 		return -1;
 	m->root = &doc->root;
+	return 0;
+}
+
+/* Overlays: putting one tree over another, without changing either. */
+
+/* In node.flags of a merged tree: this scalar was set by an overlay. */
+enum { SET_BY_OVERLAY = 0x80 };
+
+struct merge {
+	const char *file;
+	struct arena *a;
+	struct err *e;
+};
+
+static int merge_fail(const struct merge *m, unsigned line, const char *text, struct span about)
+{
+	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
+	               quoted(m->a, about));
+}
+
+static bool is_container(const struct node *n)
+{
+	return n->type == NODE_LIST || n->type == NODE_MAP;
+}
+
+static int fail_kind(const struct merge *m, const struct node *base, const struct node *over,
+                     struct span key)
+{
+	STR_AUTO text = STR_INIT(QUOTE_MAX);
+	str_printf(&text, "%s, where there is %s", node_type_name(over), node_type_name(base));
+	return merge_fail(m, over->line, str_c(&text), key.n ? key : SPAN("(all of it)"));
+}
+
+static int fail_part(const struct merge *m, const struct node *container)
+{
+	return merge_fail(m, container->line,
+	                  "there is no such container to add to, and it has no image of its own",
+	                  node_span(node_get(container, "name")));
+}
+
+static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out);
+
+static int adopt_list(const struct merge *m, struct span key, const struct node *n,
+                      struct node *item)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		if (names_listed(NAMED_LISTS, key) && !node_get(&n->item[i], "image"))
+			return fail_part(m, &n->item[i]);
+		if (adopt(m, SPAN(""), &n->item[i], &item[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int adopt_map(const struct merge *m, const struct node *n, struct member *member)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		member[i] = n->member[i];
+		if (member[i].value.type == NODE_NULL)
+			return merge_fail(
+			    m, member[i].key_line,
+			    "null only deletes, and all of this is new; an empty mapping is {}",
+			    member_key(&member[i]));
+		if (adopt(m, member_key(&member[i]), &n->member[i].value, &member[i].value) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What was not there before.  Everything that comes from an overlay is marked, so that a second one
+ * cannot set it too. */
+static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out)
+{
+	*out = *n;
+	if (n->type == NODE_LIST) {
+		struct node *item = arena_alloc(m->a, n->n * sizeof(*item));
+		out->item = item;
+		return adopt_list(m, key, n, item);
+	}
+	if (n->type == NODE_MAP) {
+		struct member *member = arena_alloc(m->a, n->n * sizeof(*member));
+		out->member = member;
+		return adopt_map(m, n, member);
+	}
+	out->flags |= SET_BY_OVERLAY;
+	return 0;
+}
+
+static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
+                     struct node *out);
+
+static size_t find(const struct member *v, size_t n, struct span key)
+{
+	size_t i = 0;
+	while (i < n && !span_eq(member_key(&v[i]), key))
+		i++;
+	return i;
+}
+
+static int append(const struct merge *m, const struct node *base, const struct node *over,
+                  struct node *out)
+{
+	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
+	for (size_t i = 0; i < base->n; i++)
+		item[i] = base->item[i];
+	if (adopt_list(m, SPAN(""), over, &item[base->n]) < 0)
+		return -1;
+	*out = *base;
+	out->item = item;
+	out->n = base->n + over->n;
+	return 0;
+}
+
+/* The element of that name, or n. */
+static size_t find_named(const struct node *item, size_t n, const struct node *name)
+{
+	size_t i = 0;
+	while (i < n && !span_eq(node_span(node_get(&item[i], "name")), node_span(name)))
+		i++;
+	return i;
+}
+
+/* Without `name`, which is the same in both. */
+static struct node without_name(const struct merge *m, const struct node *over)
+{
+	struct node out = *over;
+	struct member *v = arena_alloc(m->a, over->n * sizeof(*v));
+	size_t n = 0;
+	for (size_t i = 0; i < over->n; i++)
+		if (!span_is(member_key(&over->member[i]), "name"))
+			v[n++] = over->member[i];
+	out.member = v;
+	out.n = (uint32_t)n;
+	return out;
+}
+
+/* Containers by name; one that the base does not have must be whole, that is, have an image. */
+static int merge_named(const struct merge *m, const struct node *base, const struct node *over,
+                       struct node *out)
+{
+	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
+	size_t n = base->n;
+	for (size_t i = 0; i < base->n; i++)
+		item[i] = base->item[i];
+	for (size_t i = 0; i < over->n; i++) {
+		const struct node *add = &over->item[i];
+		const struct node *name = node_get(add, "name");
+		size_t k = find_named(item, n, name);
+		struct node rest = without_name(m, add);
+		if (k < n) {
+			if (merge_map(m, &item[k], &rest, &item[k]) < 0)
+				return -1;
+		} else if (!node_get(add, "image")) {
+			return fail_part(m, add);
+		} else if (adopt(m, SPAN(""), add, &item[n++]) < 0) {
+			return -1;
+		}
+	}
+	*out = *base;
+	out->item = item;
+	out->n = (uint32_t)n;
+	return 0;
+}
+
+static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
+                      struct node *out)
+{
+	const struct node *value = &over->value;
+	struct span key = member_key(over);
+	if (base->type == NODE_MAP && value->type == NODE_MAP)
+		return merge_map(m, base, value, out);
+	if (base->type == NODE_LIST && value->type == NODE_LIST) {
+		return names_listed(NAMED_LISTS, key) ? merge_named(m, base, value, out)
+		                                      : append(m, base, value, out);
+	}
+	if (is_container(base) || is_container(value))
+		return fail_kind(m, base, value, key);
+	if (base->flags & SET_BY_OVERLAY)
+		return merge_fail(m, value->line, "two overlays set this", key);
+	return adopt(m, key, value, out);
+}
+
+static int merge_member(const struct merge *m, struct member *v, size_t *n,
+                        const struct member *over)
+{
+	size_t i = find(v, *n, member_key(over));
+	if (over->value.type == NODE_NULL) {
+		if (i == *n)
+			return merge_fail(m, over->key_line,
+			                  "null deletes nothing: there is no such key",
+			                  member_key(over));
+		(*n)--;
+		for (; i < *n; i++)
+			v[i] = v[i + 1];
+		return 0;
+	}
+	if (i < *n)
+		return merge_node(m, &v[i].value, over, &v[i].value);
+	v[*n] = *over;
+	return adopt(m, member_key(over), &over->value, &v[(*n)++].value);
+}
+
+static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
+                     struct node *out)
+{
+	struct member *v = arena_alloc(m->a, (base->n + over->n) * sizeof(*v));
+	size_t n = base->n;
+	for (size_t i = 0; i < base->n; i++)
+		v[i] = base->member[i];
+	for (size_t i = 0; i < over->n; i++)
+		if (merge_member(m, v, &n, &over->member[i]) < 0)
+			return -1;
+	*out = *base;
+	out->member = v;
+	out->n = (uint32_t)n;
+	return 0;
+}
+
+/* A misspelt first key would otherwise put all of the overlay where nobody looks. */
+static int check_place(const struct merge *m, const struct node *base, const struct node *over)
+{
+	for (size_t i = 0; i < over->n; i++)
+		if (node_member(base, member_key(&over->member[i])) == NULL)
+			return merge_fail(m, over->member[i].key_line,
+			                  "there is no such place to add to",
+			                  member_key(&over->member[i]));
+	return 0;
+}
+
+int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
+                   struct err *e)
+{
+	struct merge m = { overlay->file, a, e };
+	const struct node *base = *root;
+	struct member top = { .value = *overlay->root };
+	struct node *out = ARENA_NEW(a, struct node, 1);
+	if (base->type == NODE_MAP && overlay->root->type == NODE_MAP &&
+	    check_place(&m, base, overlay->root) < 0)
+		return -1;
+	if (merge_node(&m, base, &top, out) < 0)
+		return -1;
+	*root = out;
 	return 0;
 }

@@ -1,14 +1,14 @@
 #pragma once
 /*
- * Manifests with holes.  A template is a Kubernetes manifest in YAML whose scalars
+ * Manifests with variables.  A template is a Kubernetes manifest in YAML whose scalars
  * may hold `${name}`; an overlay is a smaller manifest of the same shape that is
- * merged over it.  Templates know nothing of jobs: what a hole means stands in a
+ * merged over it.  Templates know nothing of jobs: what a variable means stands in a
  * table of functions.
  *
  * The language, all of it:
  *
- *	key: ${x}            the value as the hole types it; if it is absent, the key goes too
- *	key: "a-${x}"        always text; absent if any hole in it is
+ *	key: ${x}            the value as the variable types it; if it is absent, the key goes too
+ *	key: "a-${x}"        always text; absent if any variable in it is
  *	- ${*x}              any number of list elements
  *	${config.x}: 1       a key; only constants, known when the template is read
  *	$${                  the two characters ${
@@ -17,16 +17,16 @@
  * key; `containers` and `initContainers` merge by the literal `name` of their
  * elements.  No conditions, loops or expressions: those are C.
  *
- * A merged template is flattened once into a program of literal JSON and holes.
+ * A merged template is flattened once into a program of literal JSON and variables.
  * Writing it is one pass of copies: no tree of the result is ever built, values
  * enter as escaped JSON, and what they contain is never looked at again.
  */
 #include "base/tree.h"
 
-/* What the functions of the holes read.  Passed through, never looked into. */
+/* What the functions of the variables read.  Passed through, never looked into. */
 struct scope;
 
-/* Where a hole writes.  Inside a text no quotes are put around the value. */
+/* Where a variable writes.  Inside a text no quotes are put around the value. */
 struct out {
 	struct str *s;
 	bool text;
@@ -62,18 +62,18 @@ static inline void out_bool(struct out *o, bool v)
 	str_puts(o->s, v ? "true" : "false");
 }
 
-enum hole_type {
-	HOLE_TEXT,
-	HOLE_NUMBER,
-	HOLE_BOOL,
-	HOLE_MAP,  /* writes one JSON object itself; only as a whole value */
-	HOLE_LIST, /* ${*x}: writes elements, each followed by a comma */
-	HOLE_TYPE_MAX
+enum variable_type {
+	VARIABLE_TEXT,
+	VARIABLE_NUMBER,
+	VARIABLE_BOOL,
+	VARIABLE_MAP,  /* writes one JSON object itself; only as a whole value */
+	VARIABLE_LIST, /* ${*x}: writes elements, each followed by a comma */
+	VARIABLE_TYPE_MAX
 };
 
-struct hole {
+struct variable {
 	const char *name;
-	enum hole_type type;
+	enum variable_type type;
 	bool optional;  /* may be absent */
 	unsigned needs; /* bits: of what must be at hand where it stands, see struct manifest */
 	/* Write the value; false and nothing written if it is absent.  Through out_text and its
@@ -83,12 +83,17 @@ struct hole {
 	const char *doc;    /* the rule in a sentence */
 };
 
-/* Holes that belong together, such as all those of a task role. */
-struct hole_group {
+/* Variables that belong together, such as all those of a task role. */
+struct variable_group {
 	const char *title;
-	const struct hole *v;
+	const struct variable *v;
 	size_t n;
 };
+
+#define VARIABLE_GROUP(title, rows)                                                                \
+	{                                                                                          \
+		title, rows, sizeof(rows) / sizeof(*(rows))                                        \
+	}
 
 /* Text that is known before any job is. */
 struct constant {
@@ -98,27 +103,27 @@ struct constant {
 };
 
 struct vocabulary {
-	const struct hole_group *groups;
+	const struct variable_group *groups;
 	size_t n_groups;
 	const struct constant *constants;
 	size_t n_constants;
-	const char *const *parts; /* by bit of hole.needs: "a task role"; for error messages */
+	const char *const *parts; /* by bit of variable.needs: "a task role"; for error messages */
 };
 
 /* NULL if there is none of that name. */
-const struct hole *hole_find(const struct vocabulary *v, struct span name);
+const struct variable *variable_find(const struct vocabulary *v, struct span name);
 const struct constant *constant_find(const struct vocabulary *v, struct span name);
 
-/* One stretch of a scalar: literal text, or the name of a hole. */
+/* One stretch of a scalar: literal text, or the name of a variable. */
 struct piece {
 	struct span text;
-	bool hole, list;
+	bool variable, list;
 };
 
 /* Take the next piece off `rest`.  1 and *p, 0 at the end, -1 if a `${` is never closed
  * or what stands in it is no name. */
 int piece_next(struct span *rest, struct piece *p);
-/* There is no hole in it. */
+/* There is no variable in it. */
 bool piece_literal(struct span text);
 
 enum manifest_role { MANIFEST_BASE, MANIFEST_OVERLAY };
@@ -129,16 +134,16 @@ struct manifest {
 	const char *file;
 	struct span text;
 	enum manifest_role role;
-	unsigned
-	    has; /* bits: what is at hand when it is written; holes that need more are refused */
+	unsigned has; /* bits: what is at hand when it is written; variables that need more are
+	                 refused */
 	const struct node *root;
 };
 
 /*
  * Read and check m->text; the tree lives in the arena, `file` and `text` are borrowed.  -1 and *e
- * (500) naming file, line and hole: unknown holes, or such as have no meaning here, `${` without
- * end, a number where Kubernetes wants text, null in a base, containers without a literal name.  An
- * overlay may be blank; its root is then an empty map.
+ * (500) naming file, line and variable: unknown variables, or such as have no meaning here, `${`
+ * without end, a number where Kubernetes wants text, null in a base, containers without a literal
+ * name.  An overlay may be blank; its root is then an empty map.
  */
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e);
 
@@ -167,5 +172,3 @@ struct prog *prog_new(const struct node *root, enum prog_shape shape, const stru
                       struct err *e);
 void prog_free(struct prog *p);
 void prog_run(const struct prog *p, const struct scope *s, struct str *out);
-/* Bytes of literal text: what a run writes at least, but for absent parts. */
-size_t prog_literal(const struct prog *p);

@@ -1,52 +1,61 @@
 /* The shipped templates, embedded: one table. */
+#include <assert.h>
+
 #include "base/embed.h"
 #include "translate/render/bindings.h"
 
-EMBED(common_framework, "translate/templates/common/framework.yaml");
-EMBED(common_submission, "translate/templates/common/submission.yaml");
-EMBED(common_submission_framework, "translate/templates/common/submission-framework.yaml");
-EMBED(common_submission_priorityclass, "translate/templates/common/submission-priorityclass.yaml");
-EMBED(common_owner, "translate/templates/common/owner.yaml");
-EMBED(common_secret_registry, "translate/templates/common/secret-registry.yaml");
-EMBED(common_secret_job, "translate/templates/common/secret-job.yaml");
-EMBED(common_secret_user, "translate/templates/common/secret-user.yaml");
-EMBED(common_configmap_env, "translate/templates/common/configmap-env.yaml");
-EMBED(common_configmap_runtime, "translate/templates/common/configmap-runtime.yaml");
-EMBED(common_priorityclass, "translate/templates/common/priorityclass.yaml");
-EMBED(common_env_job, "translate/templates/common/env-job.yaml");
-EMBED(common_env_job_v1, "translate/templates/common/env-job-v1.yaml");
-EMBED(common_env_job_role, "translate/templates/common/env-job-role.yaml");
-EMBED(common_env_job_role_v1, "translate/templates/common/env-job-role-v1.yaml");
-EMBED(common_env_role, "translate/templates/common/env-role.yaml");
-EMBED(common_env_role_v1, "translate/templates/common/env-role-v1.yaml");
-EMBED(common_env_user, "translate/templates/common/env-user.yaml");
-EMBED(common_env_device, "translate/templates/common/env-device.yaml");
-EMBED(common_env_device_none, "translate/templates/common/env-device-none.yaml");
-EMBED(common_cpu_only, "translate/templates/common/cpu-only.yaml");
-EMBED(common_no_device, "translate/templates/common/no-device.yaml");
-EMBED(common_hived, "translate/templates/common/hived.yaml");
-EMBED(common_storage_mount, "translate/templates/common/storage-mount.yaml");
-EMBED(common_storage_volume, "translate/templates/common/storage-volume.yaml");
-EMBED(common_output, "translate/templates/common/output.yaml");
-EMBED(common_pull_secret, "translate/templates/common/pull-secret.yaml");
-EMBED(common_image_auth, "translate/templates/common/image-auth.yaml");
-EMBED(common_job_secrets, "translate/templates/common/job-secrets.yaml");
-EMBED(common_user_extension, "translate/templates/common/user-extension.yaml");
-EMBED(common_env_configmap, "translate/templates/common/env-configmap.yaml");
-EMBED(common_site_taskrole, "translate/templates/common/site-taskrole.yaml");
-EMBED(common_site_framework, "translate/templates/common/site-framework.yaml");
-EMBED(plain_taskrole, "translate/templates/plain/taskrole.yaml");
-EMBED(plain_fuse, "translate/templates/plain/fuse.yaml");
-EMBED(plain_host_network, "translate/templates/plain/host-network.yaml");
-EMBED(plain_infiniband, "translate/templates/plain/infiniband.yaml");
-EMBED(plain_runtime_configmap, "translate/templates/plain/runtime-configmap.yaml");
-EMBED(openpai_taskrole, "translate/templates/openpai/taskrole.yaml");
-EMBED(openpai_fuse, "translate/templates/openpai/fuse.yaml");
-EMBED(openpai_host_network, "translate/templates/openpai/host-network.yaml");
-EMBED(openpai_infiniband, "translate/templates/openpai/infiniband.yaml");
-EMBED(openpai_runtime_configmap, "translate/templates/openpai/runtime-configmap.yaml");
-
 enum { COMMON = -1 };
+
+/* Profile, folder, identifier, file. */
+/* clang-format off */
+#define SHIPPED_FILES(ROW) \
+	ROW(COMMON, common, framework, "framework.yaml") \
+	ROW(COMMON, common, submission, "submission.yaml") \
+	ROW(COMMON, common, submission_framework, "submission-framework.yaml") \
+	ROW(COMMON, common, submission_priorityclass, "submission-priorityclass.yaml") \
+	ROW(COMMON, common, owner, "owner.yaml") \
+	ROW(COMMON, common, secret_registry, "secret-registry.yaml") \
+	ROW(COMMON, common, secret_job, "secret-job.yaml") \
+	ROW(COMMON, common, secret_user, "secret-user.yaml") \
+	ROW(COMMON, common, configmap_env, "configmap-env.yaml") \
+	ROW(COMMON, common, configmap_runtime, "configmap-runtime.yaml") \
+	ROW(COMMON, common, priorityclass, "priorityclass.yaml") \
+	ROW(COMMON, common, env_job, "env-job.yaml") \
+	ROW(COMMON, common, env_job_v1, "env-job-v1.yaml") \
+	ROW(COMMON, common, env_job_role, "env-job-role.yaml") \
+	ROW(COMMON, common, env_job_role_v1, "env-job-role-v1.yaml") \
+	ROW(COMMON, common, env_role, "env-role.yaml") \
+	ROW(COMMON, common, env_role_v1, "env-role-v1.yaml") \
+	ROW(COMMON, common, env_user, "env-user.yaml") \
+	ROW(COMMON, common, env_device, "env-device.yaml") \
+	ROW(COMMON, common, env_device_none, "env-device-none.yaml") \
+	ROW(COMMON, common, cpu_only, "cpu-only.yaml") \
+	ROW(COMMON, common, no_device, "no-device.yaml") \
+	ROW(COMMON, common, hived, "hived.yaml") \
+	ROW(COMMON, common, storage_mount, "storage-mount.yaml") \
+	ROW(COMMON, common, storage_volume, "storage-volume.yaml") \
+	ROW(COMMON, common, output, "output.yaml") \
+	ROW(COMMON, common, pull_secret, "pull-secret.yaml") \
+	ROW(COMMON, common, image_auth, "image-auth.yaml") \
+	ROW(COMMON, common, job_secrets, "job-secrets.yaml") \
+	ROW(COMMON, common, user_extension, "user-extension.yaml") \
+	ROW(COMMON, common, env_configmap, "env-configmap.yaml") \
+	ROW(COMMON, common, site_taskrole, "site-taskrole.yaml") \
+	ROW(COMMON, common, site_framework, "site-framework.yaml") \
+	ROW(PROFILE_PLAIN, plain, taskrole, "taskrole.yaml") \
+	ROW(PROFILE_PLAIN, plain, fuse, "fuse.yaml") \
+	ROW(PROFILE_PLAIN, plain, host_network, "host-network.yaml") \
+	ROW(PROFILE_PLAIN, plain, infiniband, "infiniband.yaml") \
+	ROW(PROFILE_PLAIN, plain, runtime_configmap, "runtime-configmap.yaml") \
+	ROW(PROFILE_OPENPAI, openpai, taskrole, "taskrole.yaml") \
+	ROW(PROFILE_OPENPAI, openpai, fuse, "fuse.yaml") \
+	ROW(PROFILE_OPENPAI, openpai, host_network, "host-network.yaml") \
+	ROW(PROFILE_OPENPAI, openpai, infiniband, "infiniband.yaml") \
+	ROW(PROFILE_OPENPAI, openpai, runtime_configmap, "runtime-configmap.yaml")
+
+#define EMBED_ROW(profile, folder, name, file) EMBED(folder##_##name, "translate/templates/" #folder "/" file);
+SHIPPED_FILES(EMBED_ROW)
+/* clang-format on */
 
 struct shipped {
 	int profile;
@@ -54,58 +63,9 @@ struct shipped {
 	const char *text, *end;
 };
 
-#define ROW(profile, file, name)                                                                   \
-	{                                                                                          \
-		profile, file, embed_##name, embed_##name##_end                                    \
-	}
-/* clang-format off */
-static const struct shipped SHIPPED[] = {
-	ROW(COMMON, "framework.yaml", common_framework),
-	ROW(COMMON, "submission.yaml", common_submission),
-	ROW(COMMON, "submission-framework.yaml", common_submission_framework),
-	ROW(COMMON, "submission-priorityclass.yaml", common_submission_priorityclass),
-	ROW(COMMON, "owner.yaml", common_owner),
-	ROW(COMMON, "secret-registry.yaml", common_secret_registry),
-	ROW(COMMON, "secret-job.yaml", common_secret_job),
-	ROW(COMMON, "secret-user.yaml", common_secret_user),
-	ROW(COMMON, "configmap-env.yaml", common_configmap_env),
-	ROW(COMMON, "configmap-runtime.yaml", common_configmap_runtime),
-	ROW(COMMON, "priorityclass.yaml", common_priorityclass),
-	ROW(COMMON, "env-job.yaml", common_env_job),
-	ROW(COMMON, "env-job-v1.yaml", common_env_job_v1),
-	ROW(COMMON, "env-job-role.yaml", common_env_job_role),
-	ROW(COMMON, "env-job-role-v1.yaml", common_env_job_role_v1),
-	ROW(COMMON, "env-role.yaml", common_env_role),
-	ROW(COMMON, "env-role-v1.yaml", common_env_role_v1),
-	ROW(COMMON, "env-user.yaml", common_env_user),
-	ROW(COMMON, "env-device.yaml", common_env_device),
-	ROW(COMMON, "env-device-none.yaml", common_env_device_none),
-	ROW(COMMON, "cpu-only.yaml", common_cpu_only),
-	ROW(COMMON, "no-device.yaml", common_no_device),
-	ROW(COMMON, "hived.yaml", common_hived),
-	ROW(COMMON, "storage-mount.yaml", common_storage_mount),
-	ROW(COMMON, "storage-volume.yaml", common_storage_volume),
-	ROW(COMMON, "output.yaml", common_output),
-	ROW(COMMON, "pull-secret.yaml", common_pull_secret),
-	ROW(COMMON, "image-auth.yaml", common_image_auth),
-	ROW(COMMON, "job-secrets.yaml", common_job_secrets),
-	ROW(COMMON, "user-extension.yaml", common_user_extension),
-	ROW(COMMON, "env-configmap.yaml", common_env_configmap),
-	ROW(COMMON, "site-taskrole.yaml", common_site_taskrole),
-	ROW(COMMON, "site-framework.yaml", common_site_framework),
-	ROW(PROFILE_PLAIN, "taskrole.yaml", plain_taskrole),
-	ROW(PROFILE_PLAIN, "fuse.yaml", plain_fuse),
-	ROW(PROFILE_PLAIN, "host-network.yaml", plain_host_network),
-	ROW(PROFILE_PLAIN, "infiniband.yaml", plain_infiniband),
-	ROW(PROFILE_PLAIN, "runtime-configmap.yaml", plain_runtime_configmap),
-	ROW(PROFILE_OPENPAI, "taskrole.yaml", openpai_taskrole),
-	ROW(PROFILE_OPENPAI, "fuse.yaml", openpai_fuse),
-	ROW(PROFILE_OPENPAI, "host-network.yaml", openpai_host_network),
-	ROW(PROFILE_OPENPAI, "infiniband.yaml", openpai_infiniband),
-	ROW(PROFILE_OPENPAI, "runtime-configmap.yaml", openpai_runtime_configmap),
-};
-/* clang-format on */
-
+#define SHIPPED_ROW(profile, folder, name, file)                                                   \
+	{ profile, file, embed_##folder##_##name, embed_##folder##_##name##_end },
+static const struct shipped SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
 enum { N_SHIPPED = sizeof(SHIPPED) / sizeof(*SHIPPED) };
 
 static struct span text_of(const struct shipped *s)
@@ -134,29 +94,29 @@ const char *template_nth(size_t i, int *profile, struct span *text)
 /* What is compiled from which template, and which overlays apply when: two tables. */
 
 /* clang-format off */
-const struct unit_row UNITS[UNIT_MAX] = {
-	[UNIT_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   OF_JOB | HOLDS_ROLES,                   "the Framework" },
-	[UNIT_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   OF_JOB | OF_ROLE | HOLDS_POD,           "a task role and its pod" },
-	[UNIT_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   OF_JOB | HOLDS_ENV_ROLES,               "environment common to all containers" },
-	[UNIT_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, OF_JOB | HOLDS_ENV_ROLES,               "the same, in a ConfigMap" },
-	[UNIT_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   OF_JOB | OF_ROLE | OF_SUFFIX,           "one role in the common environment" },
-	[UNIT_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, OF_JOB | OF_ROLE | OF_SUFFIX,           "the same, in a ConfigMap" },
-	[UNIT_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE,                       "environment of the own role" },
-	[UNIT_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   OF_JOB | OF_ROLE | OF_VAR,              "one variable from the job" },
-	[UNIT_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "a variable that tells which devices HiveD has given" },
-	[UNIT_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   OF_JOB | OF_ROLE | OF_HIVED | OF_DEVICE, "the same, for a role without accelerators" },
-	[UNIT_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "one mount of a storage" },
-	[UNIT_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   OF_JOB | OF_ROLE | OF_MOUNT,            "the volume of a storage" },
-	[UNIT_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   OF_JOB | OF_OWNED,                      "logins for registries" },
-	[UNIT_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   OF_JOB | OF_OWNED | OF_SECRETS,         "the job's secrets" },
-	[UNIT_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   OF_JOB | OF_OWNED | OF_EXTENSION,       "the user's keys" },
-	[UNIT_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   OF_JOB | OF_OWNED | HOLDS_ENV_MAP,      "the common environment, moved because of its size" },
-	[UNIT_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, OF_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
-	[UNIT_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   OF_JOB,                                 "the job's priority class" },
+const struct template_row TEMPLATES[TEMPLATE_MAX] = {
+	[TEMPLATE_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   SCOPE_JOB | SCOPE_WHOLE_ROLES,                   "the Framework" },
+	[TEMPLATE_TASKROLE]         = { "taskrole.yaml",        PROG_VALUE,   SCOPE_JOB | SCOPE_ROLE | SCOPE_WHOLE_POD,           "a task role and its pod" },
+	[TEMPLATE_ENV_JOB]          = { "env-job.yaml",         PROG_ITEMS,   SCOPE_JOB | SCOPE_WHOLE_ENV_ROLES,               "environment common to all containers" },
+	[TEMPLATE_ENV_JOB_MAP]      = { "env-job.yaml",         PROG_MEMBERS, SCOPE_JOB | SCOPE_WHOLE_ENV_ROLES,               "the same, in a ConfigMap" },
+	[TEMPLATE_ENV_JOB_ROLE]     = { "env-job-role.yaml",    PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_SUFFIX,           "one role in the common environment" },
+	[TEMPLATE_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, SCOPE_JOB | SCOPE_ROLE | SCOPE_SUFFIX,           "the same, in a ConfigMap" },
+	[TEMPLATE_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE,                       "environment of the own role" },
+	[TEMPLATE_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_VAR,              "one variable from the job" },
+	[TEMPLATE_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "a variable that tells which devices HiveD has given" },
+	[TEMPLATE_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "the same, for a role without accelerators" },
+	[TEMPLATE_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "one mount of a storage" },
+	[TEMPLATE_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "the volume of a storage" },
+	[TEMPLATE_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED,                      "logins for registries" },
+	[TEMPLATE_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_SECRETS,         "the job's secrets" },
+	[TEMPLATE_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_EXTENSION,       "the user's keys" },
+	[TEMPLATE_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_WHOLE_ENV_MAP,      "the common environment, moved because of its size" },
+	[TEMPLATE_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, SCOPE_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
+	[TEMPLATE_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   SCOPE_JOB,                                 "the job's priority class" },
 };
 /* clang-format on */
 
-const char *const PARTS[PART_BITS] = {
+const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"a job",
 	"a task role",
 	"a task role in the common environment",
@@ -174,113 +134,71 @@ const char *const PARTS[PART_BITS] = {
 	"a variable that tells devices",
 };
 
-static bool always(const struct scope *s)
+bool when_holds(enum when w, const struct scope *s)
 {
-	(void)s;
-	return true;
-}
-
-static bool is_v1(const struct scope *s)
-{
-	return s->job->dialect == DIALECT_V1;
-}
-
-static bool is_marked(const struct scope *s)
-{
-	return s->mark != NULL;
-}
-
-static bool is_cpu_only(const struct scope *s)
-{
-	return s->role->gpu == 0 && !s->hived;
-}
-
-static bool is_hived(const struct scope *s)
-{
-	return s->hived != NULL;
-}
-
-/* OpenPAI writes that none are wanted. */
-static bool names_no_device(const struct scope *s)
-{
-	return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
-}
-
-static bool wants_fuse(const struct scope *s)
-{
-	return s->role->wants & GRANT_FUSE;
-}
-
-static bool wants_host_network(const struct scope *s)
-{
-	return s->role->wants & GRANT_HOST_NETWORK;
-}
-
-static bool wants_infiniband(const struct scope *s)
-{
-	return s->role->wants & GRANT_INFINIBAND;
-}
-
-static bool is_by_configmap(const struct scope *s)
-{
-	return runtime_by_configmap(s->set);
-}
-
-static bool has_pull_secret(const struct scope *s)
-{
-	return s->set->runtime_pull_secret[0] != '\0';
-}
-
-static bool has_output_url(const struct scope *s)
-{
-	return s->set->output_url[0] != '\0';
-}
-
-static bool has_image_auth(const struct scope *s)
-{
-	return s->role->image_auth;
-}
-
-static bool has_secrets(const struct scope *s)
-{
-	return s->job->secrets != NULL;
-}
-
-static bool has_extension(const struct scope *s)
-{
-	return s->facts->extension != NULL;
-}
-
-static bool has_env_configmap(const struct scope *s)
-{
-	return s->env_moved;
+	switch (w) {
+	case WHEN_ALWAYS:
+		return true;
+	case WHEN_RUNTIME_CONFIGMAP:
+		return runtime_by_configmap(s->set);
+	case WHEN_PULL_SECRET:
+		return s->set->runtime_pull_secret[0] != '\0';
+	case WHEN_OUTPUT_URL:
+		return s->set->output_url[0] != '\0';
+	case WHEN_MARKED:
+		return s->mark != NULL;
+	case WHEN_HIVED:
+		return s->hived != NULL;
+	case WHEN_V1:
+		return s->job->dialect == DIALECT_V1;
+	case WHEN_JOB_SECRETS:
+		return s->job->secrets != NULL;
+	case WHEN_USER_EXTENSION:
+		return s->facts->extension != NULL;
+	case WHEN_ENV_CONFIGMAP:
+		return s->env_moved;
+	case WHEN_CPU_ONLY:
+		return s->role->gpu == 0 && !s->hived;
+	case WHEN_NO_DEVICE: /* profile openpai: cpu-only.yaml says it */
+		return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
+	case WHEN_FUSE:
+		return s->role->wants & GRANT_FUSE;
+	case WHEN_HOST_NETWORK:
+		return s->role->wants & GRANT_HOST_NETWORK;
+	case WHEN_INFINIBAND:
+		return s->role->wants & GRANT_INFINIBAND;
+	case WHEN_IMAGE_AUTH:
+		return s->role->image_auth;
+	}
+	assert(false);
+	return false;
 }
 
 /* In this order: what appends to a list appends in the order of the table. */
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
-	{ "cpu-only.yaml",        is_cpu_only,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "no-device.yaml",       names_no_device,   0,            "the role asks for no accelerator (profile plain), or the scheduler is HiveD", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "hived.yaml",           is_hived,          OF_HIVED,     "the scheduler is HiveD (`--hived-config`)", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "fuse.yaml",            wants_fuse,        0,            "`extraContainerOptions.fuse`",            { UNIT_TASKROLE, UNIT_MAX } },
-	{ "host-network.yaml",    wants_host_network, 0,           "`extraContainerOptions.hostNetwork`",     { UNIT_TASKROLE, UNIT_MAX } },
-	{ "infiniband.yaml",      wants_infiniband,  0,            "`extraContainerOptions.infiniband`",      { UNIT_TASKROLE, UNIT_MAX } },
-	{ "runtime-configmap.yaml", is_by_configmap, 0,            "`--runtime=configmap`",                   { UNIT_TASKROLE, UNIT_MAX } },
-	{ "pull-secret.yaml",     has_pull_secret,   0,            "the init image needs a login",            { UNIT_TASKROLE, UNIT_MAX } },
-	{ "output.yaml",          has_output_url,    0,            "`--output-url`",                          { UNIT_TASKROLE, UNIT_MAX } },
-	{ "image-auth.yaml",      has_image_auth,    0,            "the role's image has `auth`",             { UNIT_TASKROLE, UNIT_MAX } },
-	{ "job-secrets.yaml",     has_secrets,       OF_SECRETS,   "the job has `secrets`",                   { UNIT_TASKROLE, UNIT_MAX } },
-	{ "user-extension.yaml",  has_extension,     OF_EXTENSION, "the user has an extension",               { UNIT_TASKROLE, UNIT_MAX } },
-	{ "env-configmap.yaml",   has_env_configmap, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "env-job-v1.yaml",      is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB, UNIT_ENV_JOB_MAP, UNIT_MAX } },
-	{ "env-job-role-v1.yaml", is_v1,             0,            "a v1 job",                                { UNIT_ENV_JOB_ROLE, UNIT_ENV_JOB_ROLE_MAP, UNIT_MAX } },
-	{ "env-role-v1.yaml",     is_v1,             0,            "a v1 job",                                { UNIT_ENV_ROLE, UNIT_MAX } },
-	{ "submission.yaml",      is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_PRIORITYCLASS, UNIT_MAX } },
-	{ "submission-framework.yaml", is_marked,    OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_FRAMEWORK, UNIT_MAX } },
-	{ "submission-priorityclass.yaml", is_marked, OF_MARK,     "made by a server, not by `rest-lit translate`", { UNIT_PRIORITYCLASS, UNIT_MAX } },
-	{ "owner.yaml",           is_marked,         OF_MARK,      "made by a server, not by `rest-lit translate`", { UNIT_SECRET_REGISTRY, UNIT_SECRET_JOB, UNIT_SECRET_USER, UNIT_CONFIGMAP_ENV, UNIT_MAX } },
-	{ "site-taskrole.yaml",   always,            0,            "always; empty as shipped, for the administrator", { UNIT_TASKROLE, UNIT_MAX } },
-	{ "site-framework.yaml",  always,            0,            "always; empty as shipped, for the administrator", { UNIT_FRAMEWORK, UNIT_MAX } },
+	{ "cpu-only.yaml",        WHEN_CPU_ONLY,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "no-device.yaml",       WHEN_NO_DEVICE,   0,            "the role asks for no accelerator (profile plain), or the scheduler is HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "hived.yaml",           WHEN_HIVED,          SCOPE_HIVED,     "the scheduler is HiveD (`--hived-config`)", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "fuse.yaml",            WHEN_FUSE,        0,            "`extraContainerOptions.fuse`",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "host-network.yaml",    WHEN_HOST_NETWORK, 0,           "`extraContainerOptions.hostNetwork`",     { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "infiniband.yaml",      WHEN_INFINIBAND,  0,            "`extraContainerOptions.infiniband`",      { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "runtime-configmap.yaml", WHEN_RUNTIME_CONFIGMAP, 0,            "`--runtime=configmap`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "pull-secret.yaml",     WHEN_PULL_SECRET,   0,            "the init image needs a login",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "output.yaml",          WHEN_OUTPUT_URL,    0,            "`--output-url`",                          { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "image-auth.yaml",      WHEN_IMAGE_AUTH,    0,            "the role's image has `auth`",             { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "job-secrets.yaml",     WHEN_JOB_SECRETS,       SCOPE_SECRETS,   "the job has `secrets`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "env-configmap.yaml",   WHEN_ENV_CONFIGMAP, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "env-job-v1.yaml",      WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB, TEMPLATE_ENV_JOB_MAP, TEMPLATE_MAX } },
+	{ "env-job-role-v1.yaml", WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB_ROLE, TEMPLATE_ENV_JOB_ROLE_MAP, TEMPLATE_MAX } },
+	{ "env-role-v1.yaml",     WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_ROLE, TEMPLATE_MAX } },
+	{ "submission.yaml",      WHEN_MARKED,         SCOPE_MARK,      "made by a server, not by `rest-lit translate`", { TEMPLATE_FRAMEWORK, TEMPLATE_SECRET_REGISTRY, TEMPLATE_SECRET_JOB, TEMPLATE_SECRET_USER, TEMPLATE_CONFIGMAP_ENV, TEMPLATE_PRIORITYCLASS, TEMPLATE_MAX } },
+	{ "submission-framework.yaml", WHEN_MARKED,    SCOPE_MARK,      "made by a server, not by `rest-lit translate`", { TEMPLATE_FRAMEWORK, TEMPLATE_MAX } },
+	{ "submission-priorityclass.yaml", WHEN_MARKED, SCOPE_MARK,     "made by a server, not by `rest-lit translate`", { TEMPLATE_PRIORITYCLASS, TEMPLATE_MAX } },
+	{ "owner.yaml",           WHEN_MARKED,         SCOPE_MARK,      "made by a server, not by `rest-lit translate`", { TEMPLATE_SECRET_REGISTRY, TEMPLATE_SECRET_JOB, TEMPLATE_SECRET_USER, TEMPLATE_CONFIGMAP_ENV, TEMPLATE_MAX } },
+	{ "site-taskrole.yaml",   WHEN_ALWAYS,            0,            "always; empty as shipped, for the administrator", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "site-framework.yaml",  WHEN_ALWAYS,            0,            "always; empty as shipped, for the administrator", { TEMPLATE_FRAMEWORK, TEMPLATE_MAX } },
 };
 /* clang-format on */
 const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);

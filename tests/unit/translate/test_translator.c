@@ -1,29 +1,27 @@
 /* Templates as shipped, and as an administrator replaces them. */
 #include "tests/unit/translate/build_kit.h"
-#include "translate/variables.h"
-
 /* ---- templates ----------------------------------------------------------------------------- */
 
 static void test_translator_every_hole_is_used(void **state)
 {
 	(void)state;
-	static const struct hole_group *const ALL[] = { &FRAMEWORK_HOLES, &ROLE_HOLES,
-		                                        &RUNTIME_HOLES,   &ENV_HOLES,
-		                                        &STORAGE_HOLES,   &SECRET_HOLES,
-		                                        &HIVED_HOLES };
+	static const struct variable_group *const ALL[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
+		                                            &RUNTIME_VARIABLES,   &ENV_VARIABLES,
+		                                            &STORAGE_VARIABLES,   &SECRET_VARIABLES,
+		                                            &HIVED_VARIABLES };
 	for (size_t g = 0; g < sizeof(ALL) / sizeof(ALL[0]); g++)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
-			const struct hole *h = &ALL[g]->v[i];
-			FREE_AUTO char *hole =
-			    xasprintf(h->type == HOLE_LIST ? "${*%s}" : "${%s}", h->name);
+			const struct variable *h = &ALL[g]->v[i];
+			FREE_AUTO char *variable =
+			    xasprintf(h->type == VARIABLE_LIST ? "${*%s}" : "${%s}", h->name);
 			bool used = false;
 			int profile = 0;
 			struct span text;
 			for (size_t k = 0; template_nth(k, &profile, &text); k++)
-				used |= memmem(text.p, text.n, hole, strlen(hole)) != NULL;
+				used |= memmem(text.p, text.n, variable, strlen(variable)) != NULL;
 			/* for administrators only */
 			if (!used && strcmp(h->name, "job.gpuType") != 0)
-				fail_msg("no template has %s", hole);
+				fail_msg("no template has %s", variable);
 		}
 }
 
@@ -78,16 +76,16 @@ static void test_translator_every_combination_compiles(void **state)
 /* `- name: X` in a template, as the table has it. */
 static void template_name(struct span line, struct str *name)
 {
-	static const char *const HOLES[][2] = { { "${role.suffix}", "$role" },
-		                                { "${device.name}", "$device" } };
+	static const char *const VARIABLES[][2] = { { "${role.suffix}", "$role" },
+		                                    { "${device.name}", "$device" } };
 	for (size_t at = 0; at < line.n; at++) {
 		struct span rest = { line.p + at, line.n - at };
-		size_t hole = 0;
-		while (hole < 2 && !span_starts(rest, HOLES[hole][0]))
-			hole++;
-		if (hole < 2) {
-			str_puts(name, HOLES[hole][1]);
-			at += strlen(HOLES[hole][0]) - 1;
+		size_t variable = 0;
+		while (variable < 2 && !span_starts(rest, VARIABLES[variable][0]))
+			variable++;
+		if (variable < 2) {
+			str_puts(name, VARIABLES[variable][1]);
+			at += strlen(VARIABLES[variable][0]) - 1;
 		} else {
 			str_char(name, line.p[at]);
 		}
@@ -103,8 +101,8 @@ static bool is_variable(struct span name)
 static size_t row_of(const char *name)
 {
 	size_t i = 0;
-	while (i < N_VARIABLES &&
-	       (VARIABLES[i].maker != BY_REST_LIT || strcmp(VARIABLES[i].name, name) != 0))
+	while (i < N_CONTAINER_VARIABLES && (CONTAINER_VARIABLES[i].maker != BY_REST_LIT ||
+	                                     strcmp(CONTAINER_VARIABLES[i].name, name) != 0))
 		i++;
 	return i;
 }
@@ -124,7 +122,7 @@ static void check_template(struct span text, bool *used)
 		if (!is_variable(str_view(&name)))
 			continue;
 		size_t row = row_of(str_c(&name));
-		if (row == N_VARIABLES)
+		if (row == N_CONTAINER_VARIABLES)
 			fail_msg("%s is not in the table of variables", str_c(&name));
 		used[row] = true;
 	}
@@ -137,12 +135,12 @@ static void test_translator_environment_is_documented(void **state)
 	bool used[256] = { false };
 	int profile = 0;
 	struct span text;
-	assert_true(N_VARIABLES <= sizeof(used));
+	assert_true(N_CONTAINER_VARIABLES <= sizeof(used));
 	for (size_t k = 0; template_nth(k, &profile, &text); k++)
 		check_template(text, used);
-	for (size_t i = 0; i < N_VARIABLES; i++) {
-		if (VARIABLES[i].maker == BY_REST_LIT && !used[i])
-			fail_msg("no template has %s", VARIABLES[i].name);
+	for (size_t i = 0; i < N_CONTAINER_VARIABLES; i++) {
+		if (CONTAINER_VARIABLES[i].maker == BY_REST_LIT && !used[i])
+			fail_msg("no template has %s", CONTAINER_VARIABLES[i].name);
 	}
 }
 
@@ -221,23 +219,26 @@ static void test_translator_refuses_holes_out_of_place(void **state)
 	static const struct {
 		const char *file, *text, *says;
 	} CASES[] = {
-		{ "framework.yaml", "a: 1\nb: ${role.name}\n", "line 2: a hole of a task role" },
-		{ "framework.yaml", "a: ${mark.submission}\n", "line 1: a hole of a submission" },
+		{ "framework.yaml", "a: 1\nb: ${role.name}\n",
+		  "line 2: a variable of a task role" },
+		{ "framework.yaml", "a: ${mark.submission}\n",
+		  "line 1: a variable of a submission" },
 		{ "framework.yaml", "a: ${owner.uid}\n", "belongs to the Framework" },
 		{ "framework.yaml", "a: ${secret.job}\n", "the job's secrets" },
 		{ "framework.yaml", "a: ${secret.extension}\n", "the user's extension" },
-		{ "taskrole.yaml", "a:\n  - ${*job.taskRoles}\n", "a hole of framework.yaml" },
-		{ "env-job.yaml", "- ${*env.job}\n", "a hole of taskrole.yaml" },
-		{ "env-job-role.yaml", "- ${*env.roles}\n", "a hole of env-job.yaml" },
-		{ "env-role.yaml", "- ${*env.role}\n", "a hole of taskrole.yaml" },
+		{ "taskrole.yaml", "a:\n  - ${*job.taskRoles}\n", "a variable of framework.yaml" },
+		{ "env-job.yaml", "- ${*env.job}\n", "a variable of taskrole.yaml" },
+		{ "env-job-role.yaml", "- ${*env.roles}\n", "a variable of env-job.yaml" },
+		{ "env-role.yaml", "- ${*env.role}\n", "a variable of taskrole.yaml" },
 		{ "env-role.yaml", "- name: ${var.name}\n  value: x\n", "a variable from the job" },
-		{ "storage-mount.yaml", "- ${*storage.mounts}\n", "a hole of taskrole.yaml" },
-		{ "taskrole.yaml", "a: ${mount.path}\n", "a hole of a storage" },
-		{ "configmap-runtime.yaml", "a: ${job.name}\n", "a hole of a job" },
-		{ "configmap-runtime.yaml", "a: ${runtime.initImage}\n", "a hole of a task role" },
+		{ "storage-mount.yaml", "- ${*storage.mounts}\n", "a variable of taskrole.yaml" },
+		{ "taskrole.yaml", "a: ${mount.path}\n", "a variable of a storage" },
+		{ "configmap-runtime.yaml", "a: ${job.name}\n", "a variable of a job" },
+		{ "configmap-runtime.yaml", "a: ${runtime.initImage}\n",
+		  "a variable of a task role" },
 		{ "env-job-v1.yaml", "- name: A\n  value: ${role.name}\n",
-		  "a hole of a task role" },
-		{ "cpu-only.yaml", "a: ${mark.instance}\n", "a hole of a submission" },
+		  "a variable of a task role" },
+		{ "cpu-only.yaml", "a: ${mark.instance}\n", "a variable of a submission" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		ERR_AUTO e = { 0 };
@@ -293,7 +294,7 @@ static void test_translator_refuses_empty_port_range(void **state)
 	assert_null(translator_new(&set, NULL, &e));
 }
 
-static void test_translation_page_names_every_hole(void **state)
+static void test_translation_page_names_every_variable(void **state)
 {
 	(void)state;
 	STR_AUTO page = STR_INIT(1 << 20);
@@ -316,7 +317,7 @@ int main(void)
 		cmocka_unit_test(test_translator_refuses_a_template_that_is_no_mapping),
 		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
 		cmocka_unit_test(test_translator_refuses_empty_port_range),
-		cmocka_unit_test(test_translation_page_names_every_hole),
+		cmocka_unit_test(test_translation_page_names_every_variable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* What people are told about common mistakes of the second generation, and where. */
-#include "tests/unit/translate/reading_kit.h"
+#include "tests/unit/translate/parse_kit.h"
 
 static void test_logins_are_trimmed(void **state)
 {

@@ -1,5 +1,5 @@
 /* Jobs of the first generation. */
-#include "tests/unit/translate/reading_kit.h"
+#include "tests/unit/translate/parse_kit.h"
 
 static void test_defaults(void **state)
 {

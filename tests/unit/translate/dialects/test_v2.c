@@ -1,5 +1,5 @@
 /* Jobs of the second generation: what is filled in, refused and warned about. */
-#include "tests/unit/translate/reading_kit.h"
+#include "tests/unit/translate/parse_kit.h"
 
 /* ---- what is filled in ------------------------------------------------------------------------
  */

@@ -1,5 +1,5 @@
 /* A job for every warning, and that good jobs have none. */
-#include "tests/unit/translate/reading_kit.h"
+#include "tests/unit/translate/parse_kit.h"
 
 #include "translate/dialects/warnings.h"
 

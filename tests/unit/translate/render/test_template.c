@@ -1,4 +1,4 @@
-/* Manifests with holes: generated ones against a model, merging, and what is refused. */
+/* Manifests with variables: generated ones against a model, merging, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,40 +10,41 @@
 
 enum { TEXT_MAX = 1 << 20 };
 
-/* ---- holes to test with ------------------------------------------------------------------- */
+/* ---- variables to test with -------------------------------------------------------------------
+ */
 
 struct scope {
 	int unused;
 };
 
-static bool text_hole(const struct scope *s, struct out *o)
+static bool text_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_text(o, SPAN("a\"b\n${number}"));
 	return true;
 }
 
-static bool number_hole(const struct scope *s, struct out *o)
+static bool number_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_int(o, -42);
 	return true;
 }
 
-static bool bool_hole(const struct scope *s, struct out *o)
+static bool bool_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_bool(o, true);
 	return true;
 }
 
-static bool absent_hole(const struct scope *s, struct out *o)
+static bool absent_variable(const struct scope *s, struct out *o)
 {
 	(void)s, (void)o;
 	return false;
 }
 
-static bool empty_hole(const struct scope *s, struct out *o)
+static bool empty_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	out_text(o, SPAN(""));
@@ -63,7 +64,7 @@ static bool two_elements(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool map_hole(const struct scope *s, struct out *o)
+static bool map_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
 	str_puts(o->s, "{\"m\":1}");
@@ -71,22 +72,22 @@ static bool map_hole(const struct scope *s, struct out *o)
 }
 
 /* What each writes as a value, and inside of a text: the model. */
-struct model_hole {
-	struct hole hole;
+struct model_variable {
+	struct variable variable;
 	const char *value, *text; /* NULL: absent */
 };
 
-static const struct model_hole MODEL[] = {
+static const struct model_variable MODEL[] = {
 	/* clang-format off */
-	{ { "text",   HOLE_TEXT,   false, 0, text_hole,    "", "" }, "\"a\\\"b\\n${number}\"", "a\\\"b\\n${number}" },
-	{ { "number", HOLE_NUMBER, false, 0, number_hole,  "", "" }, "-42", "-42" },
-	{ { "flag",   HOLE_BOOL,   false, 0, bool_hole,    "", "" }, "true", "true" },
-	{ { "absent", HOLE_TEXT,   true,  0, absent_hole,  "", "" }, NULL, NULL },
-	{ { "maybe",  HOLE_NUMBER, true,  0, number_hole,  "", "" }, "-42", "-42" },
-	{ { "empty",  HOLE_TEXT,   false, 0, empty_hole,   "", "" }, "\"\"", "" },
-	{ { "none",   HOLE_LIST,   false, 0, no_elements,  "", "" }, "", NULL },
-	{ { "two",    HOLE_LIST,   false, 0, two_elements, "", "" }, "1,{\"x\":[2]},", NULL },
-	{ { "map",    HOLE_MAP,    false, 0, map_hole,     "", "" }, "{\"m\":1}", NULL },
+	{ { "text",   VARIABLE_TEXT,   false, 0, text_variable,    "", "" }, "\"a\\\"b\\n${number}\"", "a\\\"b\\n${number}" },
+	{ { "number", VARIABLE_NUMBER, false, 0, number_variable,  "", "" }, "-42", "-42" },
+	{ { "flag",   VARIABLE_BOOL,   false, 0, bool_variable,    "", "" }, "true", "true" },
+	{ { "absent", VARIABLE_TEXT,   true,  0, absent_variable,  "", "" }, NULL, NULL },
+	{ { "maybe",  VARIABLE_NUMBER, true,  0, number_variable,  "", "" }, "-42", "-42" },
+	{ { "empty",  VARIABLE_TEXT,   false, 0, empty_variable,   "", "" }, "\"\"", "" },
+	{ { "none",   VARIABLE_LIST,   false, 0, no_elements,  "", "" }, "", NULL },
+	{ { "two",    VARIABLE_LIST,   false, 0, two_elements, "", "" }, "1,{\"x\":[2]},", NULL },
+	{ { "map",    VARIABLE_MAP,    false, 0, map_variable,     "", "" }, "{\"m\":1}", NULL },
 	/* clang-format on */
 };
 enum {
@@ -97,17 +98,17 @@ enum {
 	MAP = 8
 };
 
-static struct hole holes[N_MODEL];
+static struct variable variables[N_MODEL];
 static const struct constant CONSTANTS_HERE[] = { { "config.device", { "gpu/x", 5 }, "" },
 	                                          { "config.quote", { "q\"", 2 }, "" } };
-static struct hole_group group = { "test", holes, N_MODEL };
+static struct variable_group group = { "test", variables, N_MODEL };
 static const struct vocabulary WORDS = { &group, 1, CONSTANTS_HERE, 2, NULL };
 
 static int set_up(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_MODEL; i++)
-		holes[i] = MODEL[i].hole;
+		variables[i] = MODEL[i].variable;
 	return 0;
 }
 
@@ -179,8 +180,8 @@ static bool gen_text(struct generator *g, struct str *json)
 	str_puts(&g->yaml, quoted ? "\"x" : "x");
 	str_puts(json, "\"x");
 	for (unsigned n = pick(g, 4); n > 0; n--) {
-		const struct model_hole *h = &MODEL[pick(g, N_IN_TEXT)];
-		str_printf(&g->yaml, "${%s}$${-", h->hole.name);
+		const struct model_variable *h = &MODEL[pick(g, N_IN_TEXT)];
+		str_printf(&g->yaml, "${%s}$${-", h->variable.name);
 		present = present && h->text;
 		str_printf(json, "%s${-", h->text ? h->text : "");
 	}
@@ -191,7 +192,7 @@ static bool gen_text(struct generator *g, struct str *json)
 
 static bool gen_scalar(struct generator *g, bool element, struct str *json)
 {
-	const struct model_hole *h = NULL;
+	const struct model_variable *h = NULL;
 	switch (pick(g, element ? 7 : 6)) {
 	case 0:
 		str_puts(&g->yaml, "12\n");
@@ -209,17 +210,17 @@ static bool gen_scalar(struct generator *g, bool element, struct str *json)
 		return gen_text(g, json);
 	case 4: /* quoted: always a text */
 		h = &MODEL[pick(g, N_IN_TEXT)];
-		str_printf(&g->yaml, "\"${%s}\"\n", h->hole.name);
+		str_printf(&g->yaml, "\"${%s}\"\n", h->variable.name);
 		str_printf(json, "\"%s\"", h->text ? h->text : "");
 		return h->text != NULL;
 	case 5:
 		h = &MODEL[pick(g, N_IN_TEXT)];
-		str_printf(&g->yaml, "${%s}\n", h->hole.name);
+		str_printf(&g->yaml, "${%s}\n", h->variable.name);
 		str_puts(json, h->value ? h->value : "");
 		return h->value != NULL;
 	default: /* elements; the comma comes with them */
 		h = &MODEL[FIRST_LIST + pick(g, N_LISTS)];
-		str_printf(&g->yaml, "${*%s}\n", h->hole.name);
+		str_printf(&g->yaml, "${*%s}\n", h->variable.name);
 		if (h->value[0] == '\0')
 			return false;
 		str_put(json, h->value, strlen(h->value) - 1);
@@ -328,7 +329,7 @@ static void test_run_members_are_pairs(void **state)
 	assert_string_equal(got, "\"A_-42\":\"a\\\"b\\n${number}\",");
 }
 
-static void test_run_members_are_texts_whatever_the_hole(void **state)
+static void test_run_members_are_texts_whatever_the_variable(void **state)
 {
 	(void)state;
 	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: ${number}\n  value: A\n", NULL);
@@ -404,7 +405,8 @@ static void test_merge_two_overlays_cannot_set_one_scalar(void **state)
 static void test_read_refuses_with_file_and_line(void **state)
 {
 	(void)state;
-	assert_refused("a: 1\nb: ${nothing}", NULL, "base.yaml, line 2: unknown hole: `nothing`");
+	assert_refused("a: 1\nb: ${nothing}", NULL,
+	               "base.yaml, line 2: unknown variable: `nothing`");
 	assert_refused("a: 1\nb: x${nuber}", NULL, "`nuber`; did you mean `number`?");
 	assert_refused("a: ${config.dev}", NULL, "`config.dev`; did you mean `config.device`?");
 	assert_refused("a: ${zzzzzzzzzz}", NULL, "page translation");
@@ -504,7 +506,7 @@ int main(void)
 		cmocka_unit_test(test_run_doubled_dollar_is_literal),
 		cmocka_unit_test(test_run_items_have_a_comma_each),
 		cmocka_unit_test(test_run_members_are_pairs),
-		cmocka_unit_test(test_run_members_are_texts_whatever_the_hole),
+		cmocka_unit_test(test_run_members_are_texts_whatever_the_variable),
 		cmocka_unit_test(test_new_members_refuses_what_has_no_value),
 		cmocka_unit_test(test_merge_maps_lists_scalars),
 		cmocka_unit_test(test_merge_null_deletes_by_folded_name),

@@ -1,5 +1,5 @@
-/* What the dialects share; see reading.h. */
-#include "translate/dialects/reading.h"
+/* What the dialects share; see parse_context.h. */
+#include "translate/dialects/parse_context.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,14 +9,13 @@
 
 #include "base/enc.h"
 #include "base/str.h"
-#include "translate/dialects/dollar.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
 /* ---- violations and warnings -------------------------------------------------------------- */
 
 /* The schema's note about this very place, or NULL. */
-static struct note *schema_note(const struct reading *r, const char *at)
+static struct note *schema_note(const struct parse_context *r, const char *at)
 {
 	/* r->e is another one while what was said before is said again for nobody. */
 	for (size_t i = r->doc_notes; i < r->schema_notes && i < r->e->notes.n; i++) {
@@ -28,8 +27,8 @@ static struct note *schema_note(const struct reading *r, const char *at)
 }
 
 /* One place, one sentence: what is said here knows more than the schema did. */
-__attribute__((format(printf, 3, 0))) static void refuse(struct reading *r, struct place where,
-                                                         const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void
+refuse(struct parse_context *r, struct place where, const char *fmt, va_list ap)
 {
 	FREE_AUTO char *text = NULL;
 	if (vasprintf(&text, fmt, ap) < 0)
@@ -44,8 +43,8 @@ __attribute__((format(printf, 3, 0))) static void refuse(struct reading *r, stru
 	said->msg = TAKE(text);
 }
 
-void reading_refuse(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
-                    ...)
+void parse_refuse(struct parse_context *r, const struct path *p, const struct node *n,
+                  const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -53,13 +52,19 @@ void reading_refuse(struct reading *r, const struct path *p, const struct node *
 	va_end(ap);
 }
 
-void reading_refuse_key(struct reading *r, const struct path *p, const struct member *m,
-                        const char *fmt, ...)
+void parse_refuse_key(struct parse_context *r, const struct path *p, const struct member *m,
+                      const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
 	refuse(r, path_place_key(r->a, p, m), fmt, ap);
 	va_end(ap);
+}
+
+void parse_wrong_type(struct parse_context *r, const struct path *p, const struct node *n,
+                      const char *want)
+{
+	parse_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
 }
 
 /* Of a deployment, say, whose lines several roles have. */
@@ -74,7 +79,7 @@ static bool is_said(const struct notes *all, struct place where, const char *tex
 	return false;
 }
 
-__attribute__((format(printf, 3, 0))) static void warn(struct reading *r, struct place where,
+__attribute__((format(printf, 3, 0))) static void warn(struct parse_context *r, struct place where,
                                                        const char *fmt, va_list ap)
 {
 	FREE_AUTO char *text = NULL;
@@ -84,8 +89,8 @@ __attribute__((format(printf, 3, 0))) static void warn(struct reading *r, struct
 		notes_add(r->warnings, where, "%s", text);
 }
 
-void reading_warn(struct reading *r, const struct path *p, const struct node *n, const char *fmt,
-                  ...)
+void parse_warn(struct parse_context *r, const struct path *p, const struct node *n,
+                const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -93,8 +98,8 @@ void reading_warn(struct reading *r, const struct path *p, const struct node *n,
 	va_end(ap);
 }
 
-void reading_warn_key(struct reading *r, const struct path *p, const struct member *m,
-                      const char *fmt, ...)
+void parse_warn_key(struct parse_context *r, const struct path *p, const struct member *m,
+                    const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -104,42 +109,42 @@ void reading_warn_key(struct reading *r, const struct path *p, const struct memb
 
 /* ---- members ------------------------------------------------------------------------------- */
 
-static void say_real(struct reading *r, const struct path *p, const struct node *n,
+static void say_real(struct parse_context *r, const struct path *p, const struct node *n,
                      const struct int_field *f)
 {
 	char buf[NUMBER_MAX];
 	(void)number_text(buf, n->real); /* the length is not needed */
 	if (!isfinite(n->real))
-		reading_refuse(r, p, n, "is not a finite number");
+		parse_refuse(r, p, n, "is not a finite number");
 	else if (n->real < (double)f->min)
-		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %s", f->min, buf);
+		parse_refuse(r, p, n, "must be at least %" PRId64 ", is %s", f->min, buf);
 	else if (n->real > (double)f->max)
-		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %s", f->max, buf);
+		parse_refuse(r, p, n, "must be at most %" PRId64 ", is %s", f->max, buf);
 }
 
-int64_t reading_number(struct reading *r, const struct path *p, const struct node *n,
-                       const struct int_field *f)
+int64_t parse_number(struct parse_context *r, const struct path *p, const struct node *n,
+                     const struct int_field *f)
 {
 	if (node_is(n, NODE_REAL))
 		say_real(r, p, n, f);
 	if (!node_is(n, NODE_INT))
 		return f->absent;
 	if (n->integer < f->min)
-		reading_refuse(r, p, n, "must be at least %" PRId64 ", is %" PRId64, f->min,
-		               n->integer);
+		parse_refuse(r, p, n, "must be at least %" PRId64 ", is %" PRId64, f->min,
+		             n->integer);
 	else if (n->integer > f->max)
-		reading_refuse(r, p, n, "must be at most %" PRId64 ", is %" PRId64, f->max,
-		               n->integer);
+		parse_refuse(r, p, n, "must be at most %" PRId64 ", is %" PRId64, f->max,
+		             n->integer);
 	else
 		return n->integer;
 	return f->absent;
 }
 
-int64_t reading_int(struct reading *r, const struct path *up, const struct node *map,
-                    const struct int_field *f)
+int64_t parse_int(struct parse_context *r, const struct path *up, const struct node *map,
+                  const struct int_field *f)
 {
 	struct path p = PATH_KEY(up, span_of(f->name));
-	return reading_number(r, &p, node_get(map, f->name), f);
+	return parse_number(r, &p, node_get(map, f->name), f);
 }
 
 /* The number of MiB in a text with a unit, such as 8Gi, 512 MB or 1t; 0 if it is none. */
@@ -168,27 +173,26 @@ static long long mebibytes_of(struct span text)
 	return 0;
 }
 
-int64_t reading_mebibytes(struct reading *r, const struct path *up, const struct node *map,
-                          const struct int_field *f)
+int64_t parse_mebibytes(struct parse_context *r, const struct path *up, const struct node *map,
+                        const struct int_field *f)
 {
 	struct path p = PATH_KEY(up, span_of(f->name));
 	const struct node *n = node_get(map, f->name);
 	long long meant = node_is(n, NODE_TEXT) ? mebibytes_of(node_span(n)) : 0;
-	char buf[4 * QUOTE_MAX];
 	if (meant)
-		reading_refuse(r, &p, n,
-		               "must be an integer, is text \"%s\": it counts MiB, write %lld",
-		               quote(buf, node_span(n)), meant);
-	return reading_number(r, &p, n, f);
+		parse_refuse(r, &p, n,
+		             "must be an integer, is text \"%s\": it counts MiB, write %lld",
+		             quoted(r->a, node_span(n)), meant);
+	return parse_number(r, &p, n, f);
 }
 
-struct span reading_text(const struct node *map, const char *key)
+struct span parse_text(const struct node *map, const char *key)
 {
 	const struct node *n = node_get(map, key);
 	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
 }
 
-void reading_virtual_cluster(struct reading *r, const struct path *p, const struct node *n)
+void parse_virtual_cluster(struct parse_context *r, const struct path *p, const struct node *n)
 {
 	struct job *job = r->job;
 	bool absent = n == NULL || n->type == NODE_NULL;
@@ -198,40 +202,37 @@ void reading_virtual_cluster(struct reading *r, const struct path *p, const stru
 	if (absent || empty || n->type != NODE_TEXT)
 		return;
 	struct span vc = node_span(n);
-	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	if (vc.n > LABEL_MAX)
-		reading_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX,
-		               vc.n);
+		parse_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX, vc.n);
 	else if (!names_label_value_ok(vc))
-		reading_refuse(r, p, n,
-		               "\"%s\" is not a Kubernetes label value (letters, digits and "
-		               "-_. in between)",
-		               quote(buf, vc));
+		parse_refuse(r, p, n,
+		             "\"%s\" is not a Kubernetes label value (letters, digits and "
+		             "-_. in between)",
+		             quoted(r->a, vc));
 	else
 		job->virtual_cluster = vc;
 }
 
 /* ---- roles ----------------------------------------------------------------------------------- */
 
-void reading_role_name(struct reading *r, struct role *role, const struct path *p,
-                       const struct node *n, struct span name)
+void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
+                     const struct node *n, struct span name)
 {
-	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	role->name = name;
 	role->where = path_place(r->a, p, n);
 	role->object_name = names_role_object(r->a, name);
 	role->variable = names_variable(r->a, name);
 	size_t len = strlen(role->object_name);
 	if (len == 0)
-		reading_refuse(r, p, n,
-		               "the name \"%s\" becomes empty: Kubernetes takes only lower case "
-		               "letters and digits of it",
-		               quote(buf, name));
+		parse_refuse(r, p, n,
+		             "the name \"%s\" becomes empty: Kubernetes takes only lower case "
+		             "letters and digits of it",
+		             quoted(r->a, name));
 	else if (len > LABEL_MAX)
-		reading_refuse(r, p, n,
-		               "the name \"%s\" has %zu letters and digits; at most %d are "
-		               "allowed",
-		               quote(buf, name), len, LABEL_MAX);
+		parse_refuse(r, p, n,
+		             "the name \"%s\" has %zu letters and digits; at most %d are "
+		             "allowed",
+		             quoted(r->a, name), len, LABEL_MAX);
 }
 
 /* Names that become one, in the Framework or in names of variables: sorted, they are neighbours. */
@@ -248,21 +249,19 @@ static int compare(const void *a, const void *b)
 	return c ? c : (x->role->index > y->role->index) - (x->role->index < y->role->index);
 }
 
-static void check_spellings(struct reading *r, struct named_role *v, size_t n)
+static void check_spellings(struct parse_context *r, struct named_role *v, size_t n)
 {
-	char one[4 * QUOTE_MAX] NOT_ZEROED;
-	char two[4 * QUOTE_MAX] NOT_ZEROED;
 	qsort(v, n, sizeof(*v), compare);
 	for (size_t i = 1; i < n; i++) {
 		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)
 			continue;
 		(void)err_at(r->e, 400, r->code, v[i].role->where, "roles %s and %s both become %s",
-		             quote(one, v[i - 1].role->name), quote(two, v[i].role->name),
+		             quoted(r->a, v[i - 1].role->name), quoted(r->a, v[i].role->name),
 		             v[i].text);
 	}
 }
 
-static void check_names(struct reading *r)
+static void check_names(struct parse_context *r)
 {
 	const struct job *job = r->job;
 	struct named_role *v = ARENA_NEW(r->a, struct named_role, job->n_roles);
@@ -277,7 +276,7 @@ static void check_names(struct reading *r)
 	check_spellings(r, v, job->n_roles);
 }
 
-void reading_roles_done(struct reading *r)
+void parse_roles_done(struct parse_context *r)
 {
 	struct job *job = r->job;
 	check_names(r);
@@ -288,23 +287,23 @@ void reading_roles_done(struct reading *r)
 	}
 	if (job->total_tasks > r->set->max_tasks) {
 		struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
-		reading_refuse(r, &p, node_get(r->root, "taskRoles"),
-		               "at most %" PRId64 " tasks in all, here are %" PRId64,
-		               r->set->max_tasks, job->total_tasks);
+		parse_refuse(r, &p, node_get(r->root, "taskRoles"),
+		             "at most %" PRId64 " tasks in all, here are %" PRId64,
+		             r->set->max_tasks, job->total_tasks);
 	}
 }
 
-bool reading_roles_fit(struct reading *r, const struct path *p, const struct node *roles)
+bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles)
 {
 	if (roles->n <= r->set->max_roles)
 		return true;
-	reading_refuse(r, p, roles, "at most %" PRId64 " task roles, here are %u",
-	               r->set->max_roles, roles->n);
+	parse_refuse(r, p, roles, "at most %" PRId64 " task roles, here are %u", r->set->max_roles,
+	             roles->n);
 	return false;
 }
 
 /* Marks of others than us. */
-static void warn_braces(struct reading *r, const struct path *p, const struct node *n,
+static void warn_braces(struct parse_context *r, const struct path *p, const struct node *n,
                         struct span command)
 {
 	static const char *const OURS[] = { "$parameters", "$secrets", "$script",
@@ -312,44 +311,43 @@ static void warn_braces(struct reading *r, const struct path *p, const struct no
 	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
 		struct span in = { command.p + i + 2, command.n - i - 2 };
 		if (span_starts(in, "FC_"))
-			reading_warn(r, p, n, WARN_FC);
+			parse_warn(r, p, n, WARN_FC);
 		in = span_trim(in);
 		if (r->job->dialect == DIALECT_V1)
 			continue; /* has no placeholders at all */
 		for (const char *const *name = OURS; *name; name++)
 			if (span_starts(in, *name))
-				reading_warn(r, p, n, WARN_BRACES);
+				parse_warn(r, p, n, WARN_BRACES);
 	}
 }
 
-void reading_command(struct reading *r, struct role *role, const struct path *p,
-                     const struct node *n)
+void parse_command(struct parse_context *r, struct role *role, const struct path *p,
+                   const struct node *n)
 {
 	r->rendered += role->command.n;
-	if (dollar_escaped_size(role->command) > r->set->max_command)
-		reading_refuse(r, p, n, "the command is longer than %zu bytes",
-		               r->set->max_command);
+	if (kubernetes_escaped_size(role->command) > r->set->max_command)
+		parse_refuse(r, p, n, "the command is longer than %zu bytes", r->set->max_command);
 	else if (r->rendered > r->set->max_rendered)
-		reading_refuse(r, p, n, "all commands together are longer than %zu bytes",
-		               r->set->max_rendered);
+		parse_refuse(r, p, n, "all commands together are longer than %zu bytes",
+		             r->set->max_rendered);
 	warn_braces(r, p, n, role->command);
 }
 
 /* ---- ports -------------------------------------------------------------------------------------
  */
 
-void reading_port_count(struct reading *r, const struct path *p, const struct node *n,
-                        int64_t count)
+void parse_port_count(struct parse_context *r, const struct path *p, const struct node *n,
+                      int64_t count)
 {
 	enum { MANY = 20 }; /* jobs have 1, 2 or 3 */
 	if (count == 0)
-		reading_warn(r, p, n, WARN_NO_PORT);
+		parse_warn(r, p, n, WARN_NO_PORT);
 	else if (count >= MANY)
-		reading_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
+		parse_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
 }
 
-void reading_ports_done(struct reading *r, struct role *role, const struct path *p,
-                        const struct node *n, struct port_request *ports)
+void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
+                      const struct node *n, struct port_request *ports)
 {
 	static const char *const ALWAYS[] = { "ssh", "http" };
 	size_t count = role->n_ports;
@@ -365,10 +363,10 @@ void reading_ports_done(struct reading *r, struct role *role, const struct path 
 	for (size_t i = 0; i < count; i++)
 		sum += ports[i].count;
 	if (sum > range)
-		reading_refuse(r, p, n,
-		               "at most %" PRId64 " ports per task, here are %" PRId64
-		               " with ssh and http",
-		               range, sum);
+		parse_refuse(r, p, n,
+		             "at most %" PRId64 " ports per task, here are %" PRId64
+		             " with ssh and http",
+		             range, sum);
 	role->ports = ports;
 	role->n_ports = count;
 }

@@ -1,8 +1,8 @@
 /* "Did you mean ...?" for placeholders that lead to nothing, and for members of open mappings. */
-#include "translate/dialects/hint.h"
 
 #include "base/err.h"
 #include "translate/dialects/warnings.h"
+#include "translate/names.h"
 
 /* The nearest one so far. */
 struct nearest {
@@ -36,7 +36,7 @@ static struct span replaced(struct render *r, struct arena *a, struct span name,
 	return n && n->type != NODE_NULL ? whole : (struct span){ NULL, 0 };
 }
 
-struct span hint_placeholder(struct render *r, struct arena *a, struct span name)
+struct span suggest_placeholder(struct render *r, struct arena *a, struct span name)
 {
 	struct nearest best = { 0 };
 	size_t end = part_end(name, 0);
@@ -62,31 +62,23 @@ struct span hint_placeholder(struct render *r, struct arena *a, struct span name
 const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin", "gangAllocation",
 	                             "hivedScheduler", "storages", NULL };
 
-static bool is_known(const char *const *known, struct span key)
-{
-	for (; *known; known++)
-		if (span_is(key, *known))
-			return true;
-	return false;
-}
-
-void hint_members(struct reading *r, const struct path *p, const struct node *map,
-                  const char *const *known)
+void suggest_members(struct parse_context *r, const struct path *p, const struct node *map,
+                     const char *const *known)
 {
 	for (uint32_t i = 0; node_is(map, NODE_MAP) && i < map->n; i++) {
 		struct nearest best = { 0 };
 		struct span key = member_key(&map->member[i]);
-		if (is_known(known, key))
+		if (names_listed(known, key))
 			continue;
 		for (const char *const *k = known; *k; k++)
 			try_name(&best, key, span_of(*k));
 		if (best.name.p)
-			reading_warn_key(r, p, &map->member[i], WARN_MISSPELT, best.name.p);
+			parse_warn_key(r, p, &map->member[i], WARN_MISSPELT, best.name.p);
 	}
 }
 
-struct span hint_name(const struct reading *r, const struct node *all, const char *type,
-                      struct span wanted)
+struct span suggest_name(const struct parse_context *r, const struct node *all, const char *type,
+                         struct span wanted)
 {
 	struct nearest best = { 0 };
 	/* One mistake is told with a hint, not thousands of them. */
@@ -96,13 +88,18 @@ struct span hint_name(const struct reading *r, const struct node *all, const cha
 		try_name(&best, wanted, member_key(&all->member[i]));
 	for (uint32_t i = 0; node_is(all, NODE_LIST) && i < all->n; i++) {
 		const struct node *n = all->item + i;
-		if (type == NULL || span_is(reading_text(n, "type"), type))
-			try_name(&best, wanted, reading_text(n, "name"));
+		if (type == NULL || span_is(parse_text(n, "type"), type))
+			try_name(&best, wanted, parse_text(n, "name"));
 	}
 	return best.name;
 }
 
-bool hint_misspelt(const struct reading *r, const char *key)
+const char *did_you_mean(struct arena *a, struct span name)
+{
+	return name.n ? arena_printf(a, "; did you mean `%s`?", quoted(a, name)) : "";
+}
+
+bool suggest_misspelt(const struct parse_context *r, const char *key)
 {
 	const struct node *root = r->root;
 	unsigned limit = edit_limit(strlen(key));
@@ -147,15 +144,15 @@ static const struct old_key OLD_ROLE_KEYS[] = {
 	{ NULL, NULL },
 };
 
-void hint_old_keys(struct reading *r, const struct path *role, const struct node *map)
+void suggest_old_keys(struct parse_context *r, const struct path *role, const struct node *map)
 {
 	for (const struct old_key *k = role ? OLD_ROLE_KEYS : OLD_KEYS; k->key; k++) {
 		const struct member *m =
 		    node_is(map, NODE_MAP) ? node_member(map, span_of(k->key)) : NULL;
 		if (m)
-			reading_refuse_key(r, role, m,
-			                   "unknown key `%s`: in jobs of protocol 2 it is %s",
-			                   k->key, k->now);
+			parse_refuse_key(r, role, m,
+			                 "unknown key `%s`: in jobs of protocol 2 it is %s", k->key,
+			                 k->now);
 	}
 }
 
@@ -165,12 +162,12 @@ void hint_old_keys(struct reading *r, const struct path *role, const struct node
 static bool has_role(const struct node *roles, struct span name)
 {
 	for (uint32_t i = 0; node_is(roles, NODE_LIST) && i < roles->n; i++)
-		if (span_eq(reading_text(roles->item + i, "name"), name))
+		if (span_eq(parse_text(roles->item + i, "name"), name))
 			return true;
 	return node_is(roles, NODE_MAP) && node_member(roles, name);
 }
 
-void hint_roles(struct reading *r, const struct path *p, const struct node *names)
+void suggest_roles(struct parse_context *r, const struct path *p, const struct node *names)
 {
 	const struct node *roles = node_get(r->root, "taskRoles");
 	bool known = node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST);
@@ -183,15 +180,14 @@ void hint_roles(struct reading *r, const struct path *p, const struct node *name
 		struct span name = map ? member_key(&names->member[i]) : node_span(names->item + i);
 		if (has_role(roles, name))
 			continue;
-		char meant[4 * QUOTE_MAX] NOT_ZEROED;
-		struct span hint = hint_name(r, roles, NULL, name);
+		struct span hint = suggest_name(r, roles, NULL, name);
 		struct path one = map ? PATH_KEY(p, name) : PATH_INDEX(p, i);
 		struct node at = map ? (struct node){ .line = names->member[i].key_line,
 			                              .column = names->member[i].key_column }
 		                     : names->item[i];
 		if (hint.n)
-			reading_warn(r, &one, &at, WARN_NO_ROLE_HINT, quote(meant, hint));
+			parse_warn(r, &one, &at, WARN_NO_ROLE_HINT, quoted(r->a, hint));
 		else
-			reading_warn(r, &one, &at, WARN_NO_ROLE);
+			parse_warn(r, &one, &at, WARN_NO_ROLE);
 	}
 }

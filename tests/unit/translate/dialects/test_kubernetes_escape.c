@@ -7,15 +7,15 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "translate/dialects/dollar.h"
+#include "translate/names.h"
 
 static void assert_escaped(const char *text, const char *want)
 {
 	ARENA_AUTO a = { 0 };
-	struct span got = dollar_escape(&a, span_of(text));
+	struct span got = kubernetes_escape(&a, span_of(text));
 	assert_int_equal(got.n, strlen(want));
 	assert_memory_equal(got.p, want, got.n);
-	assert_int_equal(dollar_escaped_size(span_of(text)), got.n);
+	assert_int_equal(kubernetes_escaped_size(span_of(text)), got.n);
 }
 
 static void test_escape_single_stays(void **state)
@@ -29,7 +29,7 @@ static void test_escape_nothing_to_do_gives_the_same_span(void **state)
 	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span t = SPAN("echo $HOME");
-	assert_ptr_equal(dollar_escape(&a, t).p, t.p);
+	assert_ptr_equal(kubernetes_escape(&a, t).p, t.p);
 }
 
 static void test_escape_parenthesis(void **state)
@@ -75,7 +75,7 @@ static void test_escape_comes_back(void **state)
 		for (int i = 0, rest = k; i < LENGTH; i++, rest /= 3)
 			text[i] = "$(x"[rest % 3];
 		STR_AUTO out = STR_INIT(1000);
-		expand(&out, dollar_escape(&a, (struct span){ text, LENGTH }));
+		expand(&out, kubernetes_escape(&a, (struct span){ text, LENGTH }));
 		assert_int_equal(out.n, LENGTH);
 		assert_memory_equal(out.p, text, LENGTH);
 	}

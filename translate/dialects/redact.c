@@ -25,8 +25,8 @@ struct cursor {
 	size_t byte;
 };
 
-struct mask {
-	struct reading *r;
+struct redaction {
+	struct parse_context *r;
 	const struct doc *doc;
 	struct span text;
 	struct edit *edit;
@@ -38,7 +38,7 @@ struct mask {
 /* ---- places -> bytes ------------------------------------------------------------------------ */
 
 /* From the last place on, since places are mostly asked for in the order of the text. */
-static void go_to_line(struct mask *m, unsigned line, unsigned column)
+static void go_to_line(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
 	struct cursor *c = &m->cursor;
@@ -56,7 +56,7 @@ static void go_to_line(struct mask *m, unsigned line, unsigned column)
 }
 
 /* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
-static size_t byte_at(struct mask *m, unsigned line, unsigned column)
+static size_t byte_at(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
 	struct cursor *c = &m->cursor;
@@ -75,7 +75,7 @@ static bool is_blank(char c)
 }
 
 /* Is the top-level mapping written with braces?  Tags and anchors may stand before it. */
-static bool is_flow(struct mask *m)
+static bool is_flow(struct redaction *m)
 {
 	if (m->doc->json)
 		return true;
@@ -117,7 +117,7 @@ static size_t scalar_end(struct span t, size_t i, struct span value)
 
 /* ---- edits ---------------------------------------------------------------------------------- */
 
-static void add_edit(struct mask *m, struct edit e)
+static void add_edit(struct redaction *m, struct edit e)
 {
 	if (m->n == m->max) {
 		m->max = m->max ? 2 * m->max : 8;
@@ -139,7 +139,7 @@ static size_t line_break_before(struct span t, size_t from, size_t to)
 }
 
 /* `secrets`: from the end of its key to the start of the next one. */
-static void edit_secrets(struct mask *m)
+static void edit_secrets(struct redaction *m)
 {
 	struct span cut = m->doc->secrets;
 	const struct node *secrets = m->r->job->secrets;
@@ -148,13 +148,14 @@ static void edit_secrets(struct mask *m)
 	bool last = to >= m->text.n;
 	if (is_flow(m)) {
 		bool more = !last && m->text.p[to] != '}';
-		add_edit(m, (struct edit){ from, to, more ? ": \"" MASK "\", " : ": \"" MASK "\"",
+		add_edit(m, (struct edit){ from, to,
+		                           more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
 		                           secrets });
 		return;
 	}
 	if (!last) /* what stays: the last line break, and the next key's indentation */
 		to = line_break_before(m->text, from, to);
-	add_edit(m, (struct edit){ from, to, ": \"" MASK "\"", secrets });
+	add_edit(m, (struct edit){ from, to, ": \"" REDACTED "\"", secrets });
 }
 
 /* Text that shows nothing: one reference to a secret, or nothing at all. */
@@ -163,8 +164,8 @@ static bool is_reference(struct span text)
 	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
 }
 
-static void edit_auth_member(struct mask *m, const struct path *auth, const struct member *member,
-                             bool shared)
+static void edit_auth_member(struct redaction *m, const struct path *auth,
+                             const struct member *member, bool shared)
 {
 	const struct node *n = &member->value;
 	bool text = node_is(n, NODE_TEXT);
@@ -176,18 +177,18 @@ static void edit_auth_member(struct mask *m, const struct path *auth, const stru
 	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
-		add_edit(m, (struct edit){ from, to, "\"" MASK "\"", n });
+		add_edit(m, (struct edit){ from, to, "\"" REDACTED "\"", n });
 		m->auth = true;
 		return;
 	}
 	struct path p = PATH_KEY(auth, member_key(member));
-	reading_refuse(m->r, &p, n,
-	               "cannot be hidden in the stored job: write it in quotes, without an anchor "
-	               "or alias, or use <%% $secrets.NAME %%>");
+	parse_refuse(m->r, &p, n,
+	             "cannot be hidden in the stored job: write it in quotes, without an anchor "
+	             "or alias, or use <%% $secrets.NAME %%>");
 }
 
 /* Of prerequisites of any type: only images need a login, but a password is one anywhere. */
-static void edit_auth(struct mask *m)
+static void edit_auth(struct redaction *m)
 {
 	const struct node *list = node_get(m->r->root, "prerequisites");
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
@@ -210,7 +211,7 @@ static int compare_edits(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-static void apply(struct mask *m, struct str *out)
+static void apply(struct redaction *m, struct str *out)
 {
 	size_t at = 0;
 	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
@@ -231,7 +232,7 @@ static void apply(struct mask *m, struct str *out)
 
 static bool is_mask(const struct node *n)
 {
-	return node_is(n, NODE_TEXT) && span_is(node_span(n), MASK);
+	return node_is(n, NODE_TEXT) && span_is(node_span(n), REDACTED);
 }
 
 static bool same_auth(const struct node *was, const struct node *is)
@@ -296,16 +297,16 @@ static bool same_document(const struct node *was, const struct node *is)
 }
 
 /* Mostly it shows while it is parsed.  What begins with a brace may be JSON now. */
-static bool surely_same(struct mask *m, struct span masked)
+static bool surely_same(struct redaction *m, struct span masked)
 {
 	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
-	struct hidden hidden = { v, m->n, MASK };
+	struct hidden hidden = { v, m->n, REDACTED };
 	for (size_t i = 0; i < m->n; i++)
 		v[i] = m->edit[i].hidden;
 	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
 }
 
-static bool read_again(const struct mask *m, struct span masked)
+static bool read_again(const struct redaction *m, struct span masked)
 {
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -314,9 +315,9 @@ static bool read_again(const struct mask *m, struct span masked)
 	       same_document(m->r->root, &doc.root);
 }
 
-static int mask(struct mask *m)
+static int mask(struct redaction *m)
 {
-	struct reading *r = m->r;
+	struct parse_context *r = m->r;
 	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
 	apply(m, &out);
 	r->job->config = arena_span(r->a, str_view(&out));
@@ -350,7 +351,7 @@ static bool has_password(struct span t, size_t i)
 }
 
 /* Such a URL stays as it is, since the runtime needs it. */
-static void warn_passwords(struct reading *r, const struct doc *doc, struct span text)
+static void warn_passwords(struct parse_context *r, const struct doc *doc, struct span text)
 {
 	struct span secrets = doc->secrets;
 	bool v1 = r->job->dialect == DIALECT_V1;
@@ -366,9 +367,9 @@ static void warn_passwords(struct reading *r, const struct doc *doc, struct span
 	}
 }
 
-int mask_config(struct reading *r, const struct doc *doc, struct span text)
+int redact_config(struct parse_context *r, const struct doc *doc, struct span text)
 {
-	struct mask m = { .r = r, .doc = doc, .text = text };
+	struct redaction m = { .r = r, .doc = doc, .text = text };
 	int status = 0;
 	r->job->config = text;
 	if (r->job->secrets)

@@ -1,5 +1,5 @@
 /* What is stored of a job: everything but its secrets. */
-#include "tests/unit/translate/reading_kit.h"
+#include "tests/unit/translate/parse_kit.h"
 
 #define MASKED "\"******\""
 #define REST   IMAGE ROLE COMMANDS("x")

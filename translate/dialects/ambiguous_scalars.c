@@ -4,8 +4,8 @@
  */
 #include "base/enc.h"
 #include "base/str.h"
-#include "translate/dialects/hint.h"
 #include "translate/dialects/warnings.h"
+#include "translate/names.h"
 
 /* What a value is for. */
 enum use {
@@ -13,14 +13,6 @@ enum use {
 	AS_TEXT,  /* it stands in a command or a variable */
 	HIDDEN    /* likewise, and nobody may see it */
 };
-
-static bool listed(const char *const *names, struct span key)
-{
-	for (; *names; names++)
-		if (span_is(key, *names))
-			return true;
-	return false;
-}
 
 static const char *shown(const struct node *n, char buf[static NUMBER_MAX])
 {
@@ -31,7 +23,8 @@ static const char *shown(const struct node *n, char buf[static NUMBER_MAX])
 	return buf;
 }
 
-static void look_at(struct reading *r, enum use use, const struct path *p, const struct node *n)
+static void look_at(struct parse_context *r, enum use use, const struct path *p,
+                    const struct node *n)
 {
 	char buf[NUMBER_MAX + 1];
 	bool hidden = use == HIDDEN;
@@ -43,27 +36,27 @@ static void look_at(struct reading *r, enum use use, const struct path *p, const
 	case SPELT_PLAINLY:
 		break;
 	case SPELT_OCTAL:
-		reading_warn(r, p, n, WARN_OCTAL, is);
+		parse_warn(r, p, n, WARN_OCTAL, is);
 		break;
 	case SPELT_SIXTY:
-		reading_warn(r, p, n, WARN_SIXTY, is);
+		parse_warn(r, p, n, WARN_SIXTY, is);
 		break;
 	case SPELT_ROUNDED:
-		reading_warn(r, p, n, WARN_ROUNDED, is);
+		parse_warn(r, p, n, WARN_ROUNDED, is);
 		break;
 	case SPELT_DATE:
-		reading_warn(r, p, n, WARN_DATE);
+		parse_warn(r, p, n, WARN_DATE);
 		break;
 	case SPELT_BOOLEAN:
-		reading_warn(r, p, n, WARN_BOOLEAN);
+		parse_warn(r, p, n, WARN_BOOLEAN);
 		break;
 	case SPELT_NUMBER:
-		reading_warn(r, p, n, WARN_NUMBER);
+		parse_warn(r, p, n, WARN_NUMBER);
 		break;
 	case SPELT_OTHERWISE:
 		if (use != AS_VALUE)
-			reading_warn(r, p, n, WARN_OTHERWISE,
-			             hidden ? "another text" : shown(n, buf));
+			parse_warn(r, p, n, WARN_OTHERWISE,
+			           hidden ? "another text" : shown(n, buf));
 		break;
 	}
 }
@@ -72,14 +65,14 @@ static enum use use_below(enum use use, struct span key)
 {
 	static const char *const SECRET[] = { "secrets", "auth", NULL };
 	static const char *const TEXTS[] = { "parameters", "env", "jobEnvs", NULL };
-	if (use == HIDDEN || listed(SECRET, key))
+	if (use == HIDDEN || names_listed(SECRET, key))
 		return HIDDEN;
-	return listed(TEXTS, key) ? AS_TEXT : use;
+	return names_listed(TEXTS, key) ? AS_TEXT : use;
 }
 
 /* The reader's budget bounds depth and number of what is here.  NOLINTNEXTLINE(misc-no-recursion)
  */
-static void look(struct reading *r, enum use use, const struct path *p, const struct node *n)
+static void look(struct parse_context *r, enum use use, const struct path *p, const struct node *n)
 {
 	/* For people: nothing is made of them. */
 	static const char *const REMARKS[] = { "description", "contributor", "version",
@@ -95,7 +88,7 @@ static void look(struct reading *r, enum use use, const struct path *p, const st
 	for (uint32_t i = 0; n->type == NODE_MAP && i < n->n; i++) {
 		struct span key = member_key(&n->member[i]);
 		struct path one = PATH_KEY(p, key);
-		if (use != AS_VALUE || !listed(REMARKS, key))
+		if (use != AS_VALUE || !names_listed(REMARKS, key))
 			look(r, use_below(use, key), &one, &n->member[i].value);
 	}
 }
@@ -139,7 +132,7 @@ static bool sounds_secret(struct span key)
 	return false;
 }
 
-void parameters_check(struct reading *r)
+void ambiguous_scalars_parameters(struct parse_context *r)
 {
 	const struct node *map = node_get(r->root, "parameters");
 	struct path p = PATH_KEY(NULL, SPAN("parameters"));
@@ -149,12 +142,12 @@ void parameters_check(struct reading *r)
 		bool text = node_is(&m->value, NODE_TEXT) && m->value.n;
 		if (text && span_find(node_span(&m->value), 0, "<%") == SIZE_MAX &&
 		    sounds_secret(member_key(m)))
-			reading_warn(r, &one, &m->value, WARN_PARAMETER);
+			parse_warn(r, &one, &m->value, WARN_PARAMETER);
 	}
 }
 
 /* One member of the document. */
-static void look_at_top(struct reading *r, struct span text, const struct member *top)
+static void look_at_top(struct parse_context *r, struct span text, const struct member *top)
 {
 	struct span key = member_key(top);
 	struct path p = PATH_KEY(NULL, key);
@@ -169,12 +162,12 @@ static void look_at_top(struct reading *r, struct span text, const struct member
 		const struct member *m = &top->value.member[k];
 		struct path one = PATH_KEY(&p, member_key(m));
 		if (parameters ? is_mentioned(text, member_key(m))
-		               : listed(EXTRAS_KNOWN, member_key(m)))
+		               : names_listed(EXTRAS_KNOWN, member_key(m)))
 			look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
 	}
 }
 
-void scalars_check(struct reading *r, struct span text)
+void ambiguous_scalars_check(struct parse_context *r, struct span text)
 {
 	for (uint32_t i = 0; node_is(r->root, NODE_MAP) && i < r->root->n; i++) {
 		const struct member *top = &r->root->member[i];

@@ -10,8 +10,8 @@
 #include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/http/worker.h"
-#include "server/jobs/follower.h"
-#include "server/logs/uploads.h"
+#include "server/jobs/jobs.h"
+#include "server/logs/logs.h"
 
 /* ---- sources of a loop ---- */
 

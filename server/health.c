@@ -9,8 +9,7 @@
 #include "base/embed.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token_lookup.h"
-#include "server/cluster/delivery.h"
-#include "server/cluster/follow.h"
+#include "server/cluster/cluster.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
@@ -137,7 +136,7 @@ void readyz_get(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "shutting down");
 		return;
 	}
-	const char *problem = delivery_problem(l->server);
+	const char *problem = runtime_configmap_problem(l->server);
 	if (!problem)
 		problem = follow_problem(l->server, &r->arena);
 	if (problem) {

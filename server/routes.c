@@ -2,7 +2,7 @@
 
 #include "base/enc.h"
 #include "server/http/handlers.h"
-#include "server/logs/uploads.h"
+#include "server/logs/logs.h"
 
 /* clang-format off */
 const struct route ROUTES[] = {

@@ -18,7 +18,7 @@ struct cache;
 struct events;
 struct follow;
 struct exit_spec;
-struct history_keep;
+struct history;
 struct key_claims;
 struct loop_hooks;
 
@@ -28,15 +28,15 @@ enum phase {
 	PHASE_STOP   /* no new connections; what is under way is finished */
 };
 
-/* Whether pai-runtime is where pods will look for it; see delivery.h. */
-enum delivery_state {
-	DELIVERY_READY, /* or nothing to deliver */
-	DELIVERY_PENDING,
-	DELIVERY_UNREACHABLE,
-	DELIVERY_FORBIDDEN,
-	DELIVERY_REFUSED,
-	DELIVERY_FOREIGN, /* something else has its name */
-	DELIVERY_STATE_MAX
+/* Whether pai-runtime is where pods will look for it; see server/cluster/cluster.h. */
+enum runtime_configmap_state {
+	RUNTIME_CONFIGMAP_READY, /* or nothing to deliver */
+	RUNTIME_CONFIGMAP_PENDING,
+	RUNTIME_CONFIGMAP_UNREACHABLE,
+	RUNTIME_CONFIGMAP_FORBIDDEN,
+	RUNTIME_CONFIGMAP_REFUSED,
+	RUNTIME_CONFIGMAP_FOREIGN, /* something else has its name */
+	RUNTIME_CONFIGMAP_STATE_MAX
 };
 
 struct server {
@@ -63,10 +63,10 @@ struct server {
 	struct cache *cache;
 	struct events *events;
 	struct exit_spec *exit_spec;
-	struct history_keep *history; /* NULL: earlier attempts are not kept */
+	struct history *history; /* NULL: earlier attempts are not kept */
 	const char *namespace_name;
 	uint16_t port;
-	atomic_int delivery; /* enum delivery_state */
+	atomic_int runtime_configmap; /* enum runtime_configmap_state */
 	atomic_int phase;
 	int ended_fd; /* an eventfd: each loop adds 1 when it has ended */
 };

@@ -13,10 +13,8 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/checks.h"
-#include "server/cluster/delivery.h"
-#include "server/cluster/follow.h"
-#include "server/cluster/gc_thread.h"
-#include "server/cluster/history_keep.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/history.h"
 #include "server/cluster/scheduler.h"
 #include "server/exit_spec.h"
 #include "server/features.h"
@@ -24,12 +22,11 @@
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/log.h"
-#include "server/logs/output_text.h"
-#include "server/logs/uploads.h"
+#include "server/logs/logs.h"
 #include "server/process.h"
 #include "server/reload.h"
 #include "server/setup.h"
-#include "server/submit/idempotency.h"
+#include "server/submit/submit.h"
 
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOW_PORTS = 1024 };
 
@@ -180,7 +177,7 @@ static int open_shared(struct service *s, const char **file, struct err *e)
 
 static int open_follow(struct service *s, struct err *e)
 {
-	if (history_keep_start(&s->server, e) < 0)
+	if (history_start(&s->server, e) < 0)
 		return -1;
 	s->server.follow = follow_start(&s->server, e);
 	return s->server.follow ? 0 : -1;
@@ -262,11 +259,11 @@ int start_all(struct service *s, const char **file, struct err *e)
 	if (open_tls(s, e) < 0 || open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
 	    open_follow(s, e) < 0 || open_loops(s, e) < 0 || open_uploads(s, e) < 0)
 		return -1;
-	s->delivery = delivery_start(&s->server, e);
-	if (!s->delivery)
+	s->runtime_configmap = runtime_configmap_start(&s->server, e);
+	if (!s->runtime_configmap)
 		return -1;
-	s->gc_thread = gc_thread_start(&s->server, e);
-	return s->gc_thread ? 0 : -1;
+	s->gc = gc_start(&s->server, e);
+	return s->gc ? 0 : -1;
 }
 
 /* ---- the log ---- */
@@ -359,10 +356,10 @@ void start_undo(struct service *s)
 	scheduler_free(v->scheduler);
 	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);
-	delivery_free(s->delivery);
-	gc_thread_free(s->gc_thread);
+	runtime_configmap_free(s->runtime_configmap);
+	gc_free(s->gc);
 	follow_stop(v->follow);
-	history_keep_free(v->history);
+	history_free(v->history);
 	if (v->local)
 		local_close(v->local);
 	follow_free(v->follow); /* which the thread of the directory tells what it does */

@@ -3,8 +3,8 @@
 #include "server/http/listener.h"
 #include "server/http/loop.h"
 
-struct delivery;
-struct gc_thread;
+struct runtime_configmap;
+struct gc;
 
 enum { LOOPS_MAX = 64 };
 
@@ -13,8 +13,8 @@ struct service {
 	struct server server;
 	struct options options;
 	struct address address, output_address;
-	struct delivery *delivery;
-	struct gc_thread *gc_thread;
+	struct runtime_configmap *runtime_configmap;
+	struct gc *gc;
 	struct loop loops[LOOPS_MAX + 1]; /* the last may be that of --output-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */

@@ -6,9 +6,7 @@
 
 #include "base/json/scan.h"
 #include "k8s/cache/job_state.h"
-#include "server/cli/commands.h"
-#include "server/cli/remote.h"
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 #include "server/exit_spec.h"
 #include "server/setup.h"
 
@@ -81,15 +79,6 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 	table_cell(&l->table, str_view(&text));
 }
 
-static void put_number(struct table *t, struct span value)
-{
-	int64_t n;
-	if (scan_int(value, INT64_MIN, INT64_MAX, &n))
-		table_number(t, n);
-	else
-		table_cell(t, SPAN(""));
-}
-
 static void put_job(struct list *l, struct span job)
 {
 	ARENA_AUTO a = { 0 };
@@ -99,8 +88,8 @@ static void put_job(struct list *l, struct span job)
 	table_cell(t, scan_text(scan_get(job, "state"), &a));
 	put_between(l, scan_get(job, "submissionTime"), SPAN(""));
 	put_between(l, scan_get(job, "launchedTime"), scan_get(job, "completedTime"));
-	put_number(t, scan_get(job, "totalTaskNumber"));
-	put_number(t, scan_get(job, "totalGpuNumber"));
+	table_number(t, scan_get(job, "totalTaskNumber"));
+	table_number(t, scan_get(job, "totalGpuNumber"));
 	table_cell(t, scan_text(scan_get(job, "virtualCluster"), &a));
 	put_reason(l, job, &a);
 }
@@ -116,17 +105,9 @@ static int print_table(struct span jobs, struct err *e)
 	struct scan walk = scan_begin(jobs);
 	for (struct span job; scan_item(&walk, &job);)
 		put_job(&l, job);
-	table_write(&out, &l.table, isatty(STDOUT_FILENO) ? screen_columns() : SIZE_MAX);
+	table_write(&out, &l.table, isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX);
 	table_done(&l.table);
 	exit_spec_free(l.exits);
-	return remote_print(str_view(&out));
-}
-
-static int print_json(struct span jobs)
-{
-	STR_AUTO out = STR_INIT(ANSWER_MAX);
-	str_span(&out, jobs);
-	str_char(&out, '\n');
 	return remote_print(str_view(&out));
 }
 
@@ -186,18 +167,10 @@ static int list(struct remote *r, struct err *e)
 	struct span jobs = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
 	if (scan_type(jobs) != SCAN_ARRAY)
 		return err_set(e, UNKNOWN_ERROR, "%s: what came is no list of jobs", r->o->server);
-	int code = strcmp(r->o->output, "json") == 0 ? print_json(jobs) : print_table(jobs, e);
+	int code =
+	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
 	tell_of_more(body, r->o->limit);
 	return code;
-}
-
-static int open_and_list(const struct options *o)
-{
-	ERR_AUTO e = { 0 };
-	struct remote r = { 0 };
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : list(&r, &e);
-	remote_close(&r);
-	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
 }
 
 int cmd_jobs(const struct command *c, int argc, char **argv)
@@ -209,7 +182,7 @@ int cmd_jobs(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = open_and_list(&o);
+		code = remote_run(&o, list);
 	options_done(&o);
 	return code;
 }

@@ -8,10 +8,9 @@
 
 #include "base/clock.h"
 #include "k8s/transport/store.h"
-#include "server/cli/commands.h"
-#include "server/cluster/delivery.h"
-#include "server/cluster/gc_thread.h"
-#include "server/cluster/history_keep.h"
+#include "server/cli/cli_internal.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/history.h"
 #include "server/http/http.h"
 #include "server/log.h"
 #include "server/process.h"
@@ -45,9 +44,9 @@ static void shorten(int64_t *ms, int timeout_ms)
 static int wait_ms(const struct service *s, int64_t refresh_ms)
 {
 	int64_t ms = refresh_ms - clock_ms();
-	shorten(&ms, delivery_timeout_ms(s->delivery));
-	shorten(&ms, gc_thread_timeout_ms(s->gc_thread));
-	shorten(&ms, history_keep_timeout_ms(s->server.history));
+	shorten(&ms, runtime_configmap_timeout_ms(s->runtime_configmap));
+	shorten(&ms, gc_timeout_ms(s->gc));
+	shorten(&ms, history_timeout_ms(s->server.history));
 	return ms < 0 ? 0 : (int)ms;
 }
 
@@ -55,7 +54,7 @@ static void begin_anew(struct service *s)
 {
 	reload_all(&s->server, s->loops, s->n_loops);
 	log_event(LOG_INFO,
-	          delivery_again(s->delivery)
+	          runtime_configmap_check_again(s->runtime_configmap)
 	              ? "SIGHUP: looking again for what pods refer to"
 	              : "SIGHUP: what pods refer to is being looked for already",
 	          NULL, NULL);
@@ -66,19 +65,19 @@ static void wait_for_end(struct service *s)
 	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
-			                { .fd = delivery_fd(s->delivery), .events = POLLIN },
-			                { .fd = gc_thread_fd(s->gc_thread), .events = POLLIN },
-			                { .fd = history_keep_fd(s->server.history),
-			                  .events = POLLIN } };
+			                { .fd = runtime_configmap_fd(s->runtime_configmap),
+			                  .events = POLLIN },
+			                { .fd = gc_fd(s->gc), .events = POLLIN },
+			                { .fd = history_fd(s->server.history), .events = POLLIN } };
 		(void)poll(fds, 4, wait_ms(s, refresh_ms)); /* what it says is asked below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
 			begin_anew(s);
-		delivery_run_once(s->delivery);
-		gc_thread_run_once(s->gc_thread);
-		history_keep_run_once(s->server.history);
+		runtime_configmap_run_once(s->runtime_configmap);
+		gc_run_once(s->gc);
+		history_run_once(s->server.history);
 		if (clock_ms() < refresh_ms)
 			continue;
 		refresh_ms = clock_ms() + REFRESH_MS;

@@ -1,24 +1,12 @@
 /* rest-lit show JOB: how a job is, with its tasks, and why it waits or has failed. */
 #include "base/json/scan.h"
-#include "server/cli/commands.h"
-#include "server/cli/progress.h"
-#include "server/cli/remote.h"
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 #include "server/setup.h"
 
 enum { ANSWER_MAX = 128 << 20, LIMIT = 256 << 20 };
 
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
 enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
-
-static void put_number(struct table *t, struct span value)
-{
-	int64_t n;
-	if (scan_int(value, INT32_MIN, INT32_MAX, &n))
-		table_number(t, n);
-	else
-		table_cell(t, SPAN(""));
-}
 
 static void put_task(struct table *t, struct span role, struct span task)
 {
@@ -32,8 +20,8 @@ static void put_task(struct table *t, struct span role, struct span task)
 	table_cell(t, scan_text(scan_get(task, "taskState"), &a));
 	table_cell(t, scan_text(scan_get(task, "containerNodeName"), &a));
 	table_cell(t, scan_text(scan_get(task, "containerIp"), &a));
-	put_number(t, scan_get(task, "retries"));
-	put_number(t, scan_get(task, "containerExitCode"));
+	table_number(t, scan_get(task, "retries"));
+	table_number(t, scan_get(task, "containerExitCode"));
 }
 
 static void put_tasks(struct str *out, struct span roles)
@@ -81,15 +69,6 @@ static int show(struct remote *r, struct err *e)
 	return strcmp(r->o->output, "json") == 0 ? remote_print(body) : print(body, job, e);
 }
 
-static int open_and_show(const struct options *o)
-{
-	ERR_AUTO e = { 0 };
-	struct remote r = { 0 };
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : show(&r, &e);
-	remote_close(&r);
-	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
-}
-
 int cmd_show(const struct command *c, int argc, char **argv)
 {
 	struct options o;
@@ -99,7 +78,7 @@ int cmd_show(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = open_and_show(&o);
+		code = remote_run(&o, show);
 	options_done(&o);
 	return code;
 }

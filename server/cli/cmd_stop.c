@@ -1,8 +1,7 @@
 /* rest-lit stop JOB */
 #include <stdio.h>
 
-#include "server/cli/commands.h"
-#include "server/cli/remote.h"
+#include "server/cli/cli_internal.h"
 #include "server/setup.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
@@ -25,15 +24,6 @@ static int stop(struct remote *r, struct err *e)
 	return EXIT_OK;
 }
 
-static int open_and_stop(const struct options *o)
-{
-	ERR_AUTO e = { 0 };
-	struct remote r = { 0 };
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : stop(&r, &e);
-	remote_close(&r);
-	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
-}
-
 int cmd_stop(const struct command *c, int argc, char **argv)
 {
 	struct options o;
@@ -41,7 +31,7 @@ int cmd_stop(const struct command *c, int argc, char **argv)
 	if (code < 0 && o.n_files != 1)
 		code = command_usage(c, "name one job");
 	else if (code < 0)
-		code = open_and_stop(&o);
+		code = remote_run(&o, stop);
 	options_done(&o);
 	return code;
 }

@@ -5,10 +5,7 @@
 
 #include "base/enc.h"
 #include "base/tree.h"
-#include "server/cli/await.h"
-#include "server/cli/commands.h"
-#include "server/cli/note_line.h"
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 #include "server/file.h"
 #include "server/setup.h"
 
@@ -57,7 +54,7 @@ static int refused(const struct job_text *t, const struct err *e)
 }
 
 /* "USER~NAME" of ".../jobs/USER~NAME", made visible; NULL if it is not said. */
-static char *job_of(const struct reply *reply)
+static char *job_of(const struct remote_reply *reply)
 {
 	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
 	STR_AUTO out = STR_INIT(OUTPUT_MAX);
@@ -67,7 +64,7 @@ static char *job_of(const struct reply *reply)
 	return str_take(&out);
 }
 
-static int accepted(struct remote *r, const struct reply *reply)
+static int accepted(struct remote *r, const struct remote_reply *reply)
 {
 	FREE_AUTO char *job = job_of(reply);
 	if (!job) {
@@ -78,7 +75,7 @@ static int accepted(struct remote *r, const struct reply *reply)
 	(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
 		return remote_print(SPAN("\n")); /* says why not */
-	return r->o->wait || r->o->logs ? await_job(r, job, r->o->logs) : EXIT_OK;
+	return r->o->wait || r->o->logs ? wait_for_job(r, job, r->o->logs) : EXIT_OK;
 }
 
 static int submit(struct remote *r, const struct job_text *t)

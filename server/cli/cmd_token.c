@@ -3,7 +3,7 @@
 
 #include "schema/check.h"
 #include "server/auth/token.h"
-#include "server/cli/commands.h"
+#include "server/cli/cli_internal.h"
 #include "server/setup.h"
 
 static int check(const struct options *o, struct err *e)

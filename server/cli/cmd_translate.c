@@ -5,10 +5,10 @@
 #include <time.h>
 
 #include "schema/check.h"
-#include "server/cli/commands.h"
+#include "server/cli/cli_internal.h"
 #include "server/file.h"
 #include "server/setup.h"
-#include "server/submit/list.h"
+#include "server/submit/submit.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "schema/check.h"
-#include "server/cli/commands.h"
-#include "server/cli/note_line.h"
+#include "server/cli/cli_internal.h"
 #include "server/file.h"
 #include "server/setup.h"
 

@@ -1,11 +1,12 @@
 /* What all commands share: help, usage errors, output. */
+#include "server/cli/cli_internal.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <yaml.h>
 
 #include "schema/check.h"
-#include "server/cli/commands.h"
 #include "server/http/http.h"
 #include "server/http/openapi.h"
 #include "server/http/routes.h"
@@ -42,7 +43,8 @@ int command_options(const struct command *c, struct options *o, int argc, char *
 	return -1;
 }
 
-int command_plain(const struct command *c, int argc, char **argv)
+/* --help of a command without options.  -1 to go on, else the exit code. */
+static int command_plain(const struct command *c, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -136,4 +138,27 @@ int cmd_schema(const struct command *c, int argc, char **argv)
 	STR_AUTO out = STR_INIT(CMD_SCHEMA_PAGE_MAX);
 	options_schema(&out);
 	return command_print(str_view(&out));
+}
+
+/* A JSON pointer as it may stand on a terminal: its members are the author's text. */
+static void put_pointer(struct str *out, const char *at)
+{
+	char buf[4 * QUOTE_MAX];
+	for (const char *p = at; *p == '/';) {
+		const char *end = strchrnul(++p, '/');
+		str_printf(out, "/%s", quote(buf, (struct span){ p, (size_t)(end - p) }));
+		p = end;
+	}
+	str_puts(out, ": ");
+}
+
+void note_line(struct str *out, const char *file, const char *prefix, const struct note *n)
+{
+	str_puts(out, file);
+	if (n->line)
+		str_printf(out, ":%u:%u", n->line, n->column);
+	str_printf(out, ": %s", prefix);
+	if (n->at && n->at[0])
+		put_pointer(out, n->at);
+	str_printf(out, "%s\n", n->msg);
 }

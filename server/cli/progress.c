@@ -1,7 +1,6 @@
-#include "server/cli/progress.h"
+#include "server/cli/cli_internal.h"
 
 #include "base/json/scan.h"
-#include "server/cli/screen.h"
 
 enum {
 	FIELD_MAX = 64 * 1024,

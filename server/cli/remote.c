@@ -1,4 +1,4 @@
-#include "server/cli/remote.h"
+#include "server/cli/cli_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include "base/json/scan.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
-#include "server/cli/commands.h"
-#include "server/cli/screen.h"
 #include "server/file.h"
+#include "server/jobs/jobs.h"
 #include "server/process.h"
+#include "server/setup.h"
 
 enum {
-	ATTEMPT_MS = 60000, /* longer than servers take, deadline and what is added to it */
+	ATTEMPT_MS = 60000, /* longer than servers take, --deadline and what is added to it */
 	PAUSE_MS = 500,
 	PAUSE_MS_MAX = 8000,
 	DEPTH = 64,
@@ -88,7 +88,8 @@ int remote_exit(const struct err *e)
 	                                                                           : EXIT_SERVER;
 }
 
-int remote_expect(const struct remote *r, const struct reply *reply, int status, struct err *e)
+int remote_expect(const struct remote *r, const struct remote_reply *reply, int status,
+                  struct err *e)
 {
 	if (reply->status == status)
 		return 0;
@@ -99,6 +100,12 @@ int remote_expect(const struct remote *r, const struct reply *reply, int status,
 int remote_print(struct span text)
 {
 	return command_print(text) == EXIT_OK ? EXIT_OK : EXIT_SERVER;
+}
+
+int remote_print_json(struct span value)
+{
+	int code = remote_print(value);
+	return code == EXIT_OK ? remote_print(SPAN("\n")) : code;
 }
 
 bool remote_may_retry(const struct client_answer *a)
@@ -124,18 +131,18 @@ int64_t remote_pause_ms(const struct client_answer *a, unsigned failures)
 
 struct asking {
 	struct remote *remote;
-	struct reply *reply;
+	struct remote_reply *reply;
 	struct err *e;
 	bool ended, good, again;
 	int64_t pause_ms;
 	unsigned failures;
 };
 
-void reply_done(struct reply *r)
+void remote_reply_done(struct remote_reply *r)
 {
 	str_wipe(&r->body);
 	free(r->location);
-	*r = (struct reply){ 0 };
+	*r = (struct remote_reply){ 0 };
 }
 
 static void answered(void *arg, const struct client_answer *a)
@@ -178,7 +185,8 @@ static void rest(struct remote *r, int64_t until_ms)
 		client_run_once(r->client, left, -1);
 }
 
-int remote_ask(struct remote *r, const struct client_call *call, struct reply *out, struct err *e)
+int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
+               struct err *e)
 {
 	struct asking q = { .remote = r, .reply = out, .e = e };
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
@@ -239,19 +247,22 @@ void remote_close(struct remote *r)
 	client_free(r->client);
 }
 
+int remote_run(const struct options *o, int (*run)(struct remote *r, struct err *e))
+{
+	ERR_AUTO e = { 0 };
+	struct remote r = { 0 };
+	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : run(&r, &e);
+	remote_close(&r);
+	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *remote_path(const char *job, const char *rest, struct arena *a)
 {
-	static const char PLAIN[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	str_puts(&out, "/api/v2/jobs/");
-	for (const char *p = job; *p; p++)
-		if (strchr(PLAIN, *p))
-			str_char(&out, *p);
-		else
-			str_printf(&out, "%%%02X", (unsigned char)*p);
+	job_path_segment(&out, span_of(job));
 	str_puts(&out, rest);
 	return arena_dup(a, str_view(&out));
 }

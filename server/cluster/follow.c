@@ -1,31 +1,29 @@
 /*
- * What keeps cache and events up to date, and says in the log how that goes; see follow.h.
+ * Feeds the cache and the Events of pods, and logs how that goes.  FrameworkController must be
+ * there and know the exit codes: if not, this says so.
  */
-#include "server/cluster/follow.h"
-
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/json/scan.h"
+#include "base/yaml/yaml.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
-#include "server/cluster/controller_codes.h"
-#include "server/cluster/history_keep.h"
-#include "server/cluster/neglect.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/history.h"
 #include "server/log.h"
 
 enum {
-	PAGE_MAX = 32 << 20, /* bytes; with more in it, fewer objects are asked for */
-	BROKEN_KEPT = 1024,  /* that were told of, so that they are not told of again */
-	BROKEN_LINES = 20,   /* of the log, at most, in so long: */
+	PAGE_MAX = 32 << 20, /* bytes of a page of a list */
+	BROKEN_KEPT = 1024,  /* objects that are not logged again */
+	BROKEN_LINES = 20,   /* of the log, per BROKEN_MS */
 	BROKEN_MS = 60000,
 };
 
-/* Those of pods: FrameworkController and its kin write none that anybody asks for. */
+/* Events of pods only. */
 static const char POD_EVENTS[] = "fieldSelector=involvedObject.kind%3DPod";
 
 struct follow {
@@ -34,17 +32,17 @@ struct follow {
 	struct events *events;
 	struct reflector *frameworks_reflector, *events_reflector;
 	int64_t begun_ms;
-	pthread_mutex_t lock; /* of: */
-	char *trouble;        /* why no Frameworks are heard of; NULL: they are */
-	/* The rest belongs to the thread that tells of Frameworks. */
+	pthread_mutex_t lock; /* protects trouble */
+	char *trouble;        /* why Frameworks cannot be followed; NULL: they are */
+	/* The rest is used by the thread of frameworks_reflector only. */
 	bool warm;
 	struct hash_key key;
 	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
 	size_t n_broken, n_lines;
-	int64_t neglected_ms; /* since when a started Framework has no status; 0: none is known */
+	int64_t neglected_ms; /* since when a started Framework has no status; 0: none */
 	bool neglect_told;
-	bool codes_told;  /* that the controller does not know one of our exit codes */
-	int64_t lines_ms; /* since when n_lines are counted */
+	bool codes_told;  /* an exit code unknown to the controller was logged */
+	int64_t lines_ms; /* begin of the period of n_lines */
 };
 
 /* ---- Frameworks ------------------------------------------------------------------------------ */
@@ -67,13 +65,13 @@ static void frameworks_end(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_list_end(f->cache, version);
-	(void)malloc_trim(0); /* the pages of a long list are not needed again soon */
+	(void)malloc_trim(0); /* returns the memory of a long list */
 	if (!f->warm)
 		log_warm(f);
 	f->warm = true;
 }
 
-static bool is_news(struct follow *f, const char *uid)
+static bool broken_is_news(struct follow *f, const char *uid)
 {
 	uint64_t hash = hash_bytes(&f->key, span_of(uid));
 	for (size_t i = 0; i < BROKEN_KEPT; i++) {
@@ -84,8 +82,7 @@ static bool is_news(struct follow *f, const char *uid)
 	return true;
 }
 
-/* One that FrameworkController cannot decode keeps it from seeing any: somebody should know which.
- */
+/* A Framework that FrameworkController cannot decode keeps it from seeing any. */
 static void log_broken(struct follow *f, const struct job_entry *c)
 {
 	int64_t now = clock_ms();
@@ -93,7 +90,7 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 		f->lines_ms = now;
 		f->n_lines = 0;
 	}
-	if (f->n_lines == BROKEN_LINES || !is_news(f, c->uid))
+	if (f->n_lines == BROKEN_LINES || !broken_is_news(f, c->uid))
 		return;
 	f->n_lines++;
 	struct line line =
@@ -120,10 +117,10 @@ static void log_unknown_code(struct follow *f, const struct job_entry *c, struct
 	log_end(&line);
 }
 
-/* No FrameworkController: what is started gets no status, nor does anything else. */
+/* Without a FrameworkController, started Frameworks get no status. */
 static void log_neglect(struct follow *f, const struct job_entry *c)
 {
-	if (f->server->local) /* said at the start */
+	if (f->server->local) /* logged at the start */
 		return;
 	if (!c->untouched && f->warm) {
 		if (f->neglect_told)
@@ -135,7 +132,7 @@ static void log_neglect(struct follow *f, const struct job_entry *c)
 	}
 }
 
-/* Also when nothing happens: bookmarks come each minute. */
+/* Is called at least every minute, by bookmarks. */
 static void look_for_neglect(struct follow *f)
 {
 	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
@@ -158,7 +155,7 @@ static void frameworks_put(void *arg, struct span object)
 	log_neglect(f, c);
 	look_for_neglect(f);
 	CACHE_VIEW_AUTO *view = cache_view(f->cache);
-	history_keep_saw(f->server->history, view_find(view, span_of(c->name)), c);
+	history_saw(f->server->history, view_find(view, span_of(c->name)), c);
 	cache_put(f->cache, c);
 }
 
@@ -184,7 +181,7 @@ static void frameworks_seen(void *arg, int64_t version)
 static void frameworks_trouble(void *arg, const char *why)
 {
 	struct follow *f = arg;
-	(void)pthread_mutex_lock(&f->lock); /* these fail only if misused */
+	(void)pthread_mutex_lock(&f->lock); /* cannot fail */
 	free(f->trouble);
 	f->trouble = why ? xstrdup(why) : NULL;
 	(void)pthread_mutex_unlock(&f->lock);
@@ -284,7 +281,7 @@ static void watch_directory(struct follow *f)
 	frameworks_end(f, 0);
 	log_event(LOG_WARN, "jobs are kept in a directory; nothing runs them", "directory",
 	          f->server->options->standalone);
-	events_trouble(f->events, NULL); /* there are no pods, and so there are none */
+	events_trouble(f->events, NULL); /* no pods, no Events */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -341,4 +338,63 @@ const char *follow_problem(const struct server *s, struct arena *a)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
 	(void)pthread_mutex_unlock(&f->lock);
 	return why ?: "not all jobs are known yet: they are being listed";
+}
+
+enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t now_ms)
+{
+	if (job->state != JOB_WAITING || !job->untouched)
+		return NEGLECT_NONE;
+	if (in_directory)
+		return NEGLECT_DIRECTORY;
+	return job->created_ms != JOB_ENTRY_NONE && now_ms - job->created_ms >= NEGLECT_MS
+	           ? NEGLECT_CONTROLLER
+	           : NEGLECT_NONE;
+}
+
+enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* the codes that are pai-runtime's */
+
+static bool is_of_runtime(const struct exit_spec *s, int64_t code)
+{
+	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_has(s, code);
+}
+
+static bool lists_code(const struct node *entries, int64_t code)
+{
+	for (uint32_t i = 0; i < entries->n; i++) {
+		const struct node *value = node_get(&entries->item[i], "code");
+		if (node_is(value, NODE_INT) && value->integer == code)
+			return true;
+	}
+	return false;
+}
+
+void controller_codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s)
+{
+	static const struct node NONE = { .type = NODE_LIST };
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	struct span text = scan_text(scan_path(configmap, "data", "frameworkcontroller.yaml"), &a);
+	if (text.n == 0 || yaml_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) < 0)
+		return;
+	const struct node *entries = node_get(&doc.root, "podFailureSpec");
+	if (!node_is(entries, NODE_LIST))
+		entries = &NONE; /* the controller has its own codes only */
+	for (int64_t code = RUNTIME_FIRST; code <= RUNTIME_LAST; code++) {
+		if (!is_of_runtime(s, code) || lists_code(entries, code))
+			continue;
+		str_puts(out, out->n ? ", " : "");
+		str_int(out, code);
+	}
+}
+
+bool controller_code_unknown(struct span framework, const struct exit_spec *s, int64_t *code)
+{
+	ARENA_AUTO a = { 0 };
+	struct span outcome = scan_path(framework, "status", "attemptStatus", "completionStatus");
+	struct span phrase = scan_text(scan_get(outcome, "phrase"), &a);
+	return span_is(phrase, "ContainerUnrecognizedFailed") &&
+	       scan_int(scan_get(outcome, "code"), RUNTIME_FIRST, RUNTIME_LAST, code) &&
+	       is_of_runtime(s, *code);
 }

@@ -1,32 +1,46 @@
-/* See job_change.h; and to stop a job, and to remove it. */
-#include "server/jobs/job_change.h"
-
+/*
+ * Changes of a job: stop, delete, tags, scale.  A patch is made from the known state of the job; if
+ * the job has changed meanwhile, it is read again and patched again, a few times.  The object is
+ * addressed by name and uid, so that a recreated job is never changed.
+ */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/json/scan.h"
-#include "k8s/cache/cache.h"
-#include "k8s/transport/store.h"
-#include "server/accounts/account.h"
+#include "base/str.h"
+#include "base/tree.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
-#include "server/http/loop.h"
 #include "server/http/query.h"
-#include "server/http/routes.h"
-#include "server/jobs/job_find.h"
+#include "server/jobs/jobs_internal.h"
 
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* In the arena of the request. */
+struct change {
+	struct request *r;
+	/* Makes `patch` from c->job and c->doc, in the arena.  false: nothing to send; r is
+	 * answered. */
+	bool (*plan)(struct change *c);
+	void (*done)(struct change *c); /* answers after success */
+	bool reads;                     /* plan needs doc: the stored object */
+	bool json_patch;                /* RFC 6902; else a merge patch */
+	const struct job_entry *job;    /* r holds it */
+	struct span doc, patch;
+	/* The request. */
+	struct span value, role;
+	int64_t n;
+	const char *uid;
+	struct span refused; /* the last patch whose test failed */
+	unsigned tries;
+	int64_t deadline_ms;
+};
 
-static bool is_v1(const struct request *r)
-{
-	return span_starts(span_of(r->route->path), "/api/v1/");
-}
-
-void change_answer(struct request *r, int status, const char *more, const char *fmt, ...)
+/* {"status", "message"}, followed by `more`: `,"key":value`, or "". */
+__attribute__((format(printf, 4, 5))) static void
+change_answer(struct request *r, int status, const char *more, const char *fmt, ...)
 {
 	char message[MESSAGE_MAX];
 	va_list args;
@@ -35,7 +49,7 @@ void change_answer(struct request *r, int status, const char *more, const char *
 	va_end(args);
 	struct str *out = &r->reply.body;
 	str_char(out, '{');
-	if (!is_v1(r))
+	if (!route_is_v1(r->route))
 		str_printf(out, "\"status\":%d,", status);
 	str_puts(out, "\"message\":");
 	str_json(out, span_of(message));
@@ -43,40 +57,39 @@ void change_answer(struct request *r, int status, const char *more, const char *
 	answer_json(r, status);
 }
 
-const char *change_id(const struct change *c)
+static const char *change_id(const struct change *c)
 {
 	STR_AUTO out = STR_INIT(MESSAGE_MAX);
 	job_id_text(&out, c->job);
 	return arena_dup(&c->r->arena, str_view(&out));
 }
 
-static void gone(struct request *r)
+static void change_gone(struct request *r)
 {
 	answer_refuse(r, 404, "NoJobError", "there is no such job any more");
 }
 
 /* ---- asking the store ------------------------------------------------------------------------ */
 
-static void send(struct change *c, struct store_request q)
+static void change_send(struct change *c, struct store_request q)
 {
 	q.kind = KIND_FRAMEWORK;
 	q.name = c->job->name;
-	q.user = c->r->principal->name;
+	q.user = c->r->user;
 	q.deadline_ms = c->deadline_ms;
 	q.arg = c;
 	store_request(c->r->loop->store, &q);
 	request_wait(c->r);
 }
 
-/* What came back is how the job is now. */
-static struct job_entry *read_reply(const struct store_reply *reply)
+static struct job_entry *change_read_reply(const struct store_reply *reply)
 {
 	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new(reply->body) : NULL;
 }
 
-static void note(struct change *c, const struct store_reply *reply)
+static void change_note(struct change *c, const struct store_reply *reply)
 {
-	struct job_entry *now = read_reply(reply);
+	struct job_entry *now = change_read_reply(reply);
 	struct cache *cache = c->r->loop->server->cache;
 	if (now && cache)
 		cache_note(cache, now);
@@ -84,9 +97,9 @@ static void note(struct change *c, const struct store_reply *reply)
 		job_entry_drop(now);
 }
 
-static void go(struct change *c);
+static void change_go(struct change *c);
 
-static void read_again(void *arg, const struct store_reply *reply)
+static void change_read_again(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
 	struct request *r = c->r;
@@ -94,10 +107,10 @@ static void read_again(void *arg, const struct store_reply *reply)
 		job_store_failed(r, STORE_GET, reply);
 		return;
 	}
-	struct job_entry *now = read_reply(reply);
+	struct job_entry *now = change_read_reply(reply);
 	if (!now || strcmp(now->uid, c->uid) != 0) {
 		job_entry_drop(now);
-		gone(r);
+		change_gone(r);
 		return;
 	}
 	job_keep(r, now);
@@ -105,13 +118,13 @@ static void read_again(void *arg, const struct store_reply *reply)
 	if (c->reads)
 		c->doc = arena_span(&r->arena, reply->body);
 	if (job_may(r, now, JOB_OWN))
-		go(c);
+		change_go(c);
 	else
 		answer_refuse(r, FORBIDDEN, "this job has another owner now");
 }
 
-/* Those who have met each other do not meet again. */
-static int64_t later_ms(const struct change *c)
+/* Random, so that clients that conflicted do not conflict again. */
+static int64_t change_retry_ms(const struct change *c)
 {
 	if (c->tries == 0)
 		return 0;
@@ -119,16 +132,16 @@ static int64_t later_ms(const struct change *c)
 	return clock_ms() + 1 + (int64_t)(random % ((uint64_t)WAIT_MS * c->tries));
 }
 
-static void read_job(struct change *c)
+static void change_read_job(struct change *c)
 {
-	send(c, (struct store_request){ .verb = STORE_GET,
-	                                .whole = true,
-	                                .not_before_ms = later_ms(c),
-	                                .done = read_again });
+	change_send(c, (struct store_request){ .verb = STORE_GET,
+	                                       .whole = true,
+	                                       .not_before_ms = change_retry_ms(c),
+	                                       .done = change_read_again });
 }
 
-/* A patch that is made anew and is the same is refused for what it is. */
-static bool worth_trying(struct change *c, const struct store_reply *reply)
+/* If the patch is the same after reading again, the refusal is final. */
+static bool change_may_retry(struct change *c, const struct store_reply *reply)
 {
 	bool conflict = reply->outcome == STORE_CONFLICT;
 	bool failed_test = reply->outcome == STORE_REFUSED && reply->status == 422 &&
@@ -138,43 +151,43 @@ static bool worth_trying(struct change *c, const struct store_reply *reply)
 	return (conflict || failed_test) && ++c->tries < TRIES;
 }
 
-static void patched(void *arg, const struct store_reply *reply)
+static void change_patched(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
 	if (reply->outcome == STORE_OK) {
-		note(c, reply);
+		change_note(c, reply);
 		c->done(c);
-	} else if (worth_trying(c, reply)) {
-		read_job(c);
+	} else if (change_may_retry(c, reply)) {
+		change_read_job(c);
 	} else {
 		job_store_failed(c->r, STORE_PATCH, reply);
 	}
 }
 
-static void go(struct change *c)
+static void change_go(struct change *c)
 {
 	if (!c->plan(c))
 		return;
-	send(c, (struct store_request){ .verb = STORE_PATCH,
-	                                .whole = true,
-	                                .json_patch = c->json_patch,
-	                                .body = { c->patch },
-	                                .done = patched });
+	change_send(c, (struct store_request){ .verb = STORE_PATCH,
+	                                       .whole = true,
+	                                       .json_patch = c->json_patch,
+	                                       .body = { c->patch },
+	                                       .done = change_patched });
 }
 
-static void found(struct request *r, const struct job_entry *job)
+static void change_found(struct request *r, const struct job_entry *job)
 {
 	struct change *c = r->state;
 	c->job = job;
 	c->uid = arena_dup(&r->arena, span_of(job->uid));
 	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	if (c->reads)
-		read_job(c);
+		change_read_job(c);
 	else
-		go(c);
+		change_go(c);
 }
 
-struct change *change_new(struct request *r)
+static struct change *change_new(struct request *r)
 {
 	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
 	c->r = r;
@@ -182,7 +195,7 @@ struct change *change_new(struct request *r)
 	return c;
 }
 
-struct change *change_read(struct request *r, const char *key)
+static struct change *change_read(struct request *r, const char *key)
 {
 	struct fields fields;
 	ERR_AUTO e = { 0 };
@@ -195,28 +208,28 @@ struct change *change_read(struct request *r, const char *key)
 	return c;
 }
 
-void change_start(struct change *c)
+static void change_start(struct change *c)
 {
-	job_find(c->r, found);
+	job_find(c->r, change_found);
 }
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-static void stopped(struct change *c)
+static void stop_done(struct change *c)
 {
-	if (is_v1(c->r))
+	if (route_is_v1(c->r->route))
 		change_answer(c->r, 202, "", "execute job %s successfully", c->job->job);
 	else
 		change_answer(c->r, 202, "", "Execute job %s successfully.", change_id(c));
 }
 
-/* FrameworkController starts nothing again that was stopped, and stops nothing that has ended. */
-static bool plan_stop(struct change *c)
+/* FrameworkController does not restart stopped jobs and does not stop ended ones. */
+static bool stop_plan(struct change *c)
 {
 	const struct job_entry *job = c->job;
 	if (span_is(c->value, "START") || job_state_final(job->state) ||
 	    strcmp(job->execution, "STOP") == 0) {
-		stopped(c);
+		stop_done(c);
 		return false;
 	}
 	STR_AUTO body = STR_INIT(MESSAGE_MAX);
@@ -232,8 +245,8 @@ void execution_put(struct request *r)
 	struct change *c = change_read(r, "value");
 	if (!c)
 		return;
-	c->plan = plan_stop;
-	c->done = stopped;
+	c->plan = stop_plan;
+	c->done = stop_done;
 	if (c->value.p && (span_is(c->value, "START") || span_is(c->value, "STOP")))
 		change_start(c);
 	else
@@ -242,13 +255,13 @@ void execution_put(struct request *r)
 
 /* ---- remove ---------------------------------------------------------------------------------- */
 
-/* That it is gone already is what was wanted. */
-static void removed(void *arg, const struct store_reply *reply)
+/* A job that is already gone counts as deleted. */
+static void delete_done(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
 	struct cache *cache = c->r->loop->server->cache;
-	if (reply->outcome == STORE_CONFLICT) { /* another one has its name now */
-		gone(c->r);
+	if (reply->outcome == STORE_CONFLICT) { /* another job has its name now */
+		change_gone(c->r);
 		return;
 	}
 	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
@@ -260,17 +273,458 @@ static void removed(void *arg, const struct store_reply *reply)
 	change_answer(c->r, 202, "", "deleted job %s successfully", c->job->job);
 }
 
-static void remove_it(struct request *r, const struct job_entry *job)
+static void delete_found(struct request *r, const struct job_entry *job)
 {
 	struct change *c = r->state;
 	c->job = job;
 	c->uid = job->uid;
 	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	send(c, (struct store_request){ .verb = STORE_DELETE, .uid = c->uid, .done = removed });
+	change_send(
+	    c, (struct store_request){ .verb = STORE_DELETE, .uid = c->uid, .done = delete_done });
 }
 
 void job_delete(struct request *r)
 {
 	(void)change_new(r);
-	job_find(r, remove_it);
+	job_find(r, delete_found);
+}
+
+enum { LIST_MAX = 32 << 10 /* also when every byte is escaped, twice */ };
+
+bool tag_ok(struct span tag)
+{
+	return job_entry_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
+}
+
+static void tags_put(struct str *out, struct span tag)
+{
+	str_char(out, out->n ? ',' : '[');
+	str_json(out, tag);
+}
+
+/* Writes all but this tag; returns how often it occurred. */
+static size_t tags_put_others(struct str *out, struct span list, struct span tag, struct arena *a)
+{
+	struct scan s = scan_begin(list);
+	struct span item;
+	size_t n = 0;
+	while (scan_item(&s, &item)) {
+		struct span text = scan_text(item, a);
+		if (span_eq(text, tag))
+			n++;
+		else
+			tags_put(out, text);
+	}
+	return n;
+}
+
+enum tags_changed tags_with(struct str *out, struct span list, struct span tag, struct arena *a)
+{
+	if (tags_put_others(out, list, tag, a) > 0)
+		return TAGS_AS_BEFORE;
+	if (scan_count(list) >= JOB_ENTRY_TAGS_MAX)
+		return TAGS_FULL;
+	tags_put(out, tag);
+	str_char(out, ']');
+	return TAGS_CHANGED;
+}
+
+enum tags_changed tags_without(struct str *out, struct span list, struct span tag, struct arena *a)
+{
+	if (tags_put_others(out, list, tag, a) == 0)
+		return TAGS_AS_BEFORE;
+	str_puts(out, out->n ? "]" : "[]");
+	return TAGS_CHANGED;
+}
+
+/* ---- the routes ------------------------------------------------------------------------------ */
+
+/* With resourceVersion, so that concurrent changes lose no tag. */
+static void tags_patch(struct change *c, struct span list)
+{
+	STR_AUTO body = STR_INIT((size_t)4 * LIST_MAX);
+	str_puts(&body, "{\"metadata\":{\"uid\":");
+	str_json(&body, span_of(c->uid));
+	str_puts(&body, ",\"resourceVersion\":");
+	str_json(&body, span_of(c->job->resource_version));
+	str_puts(&body, ",\"annotations\":{\"rest-lit/tags\":");
+	if (span_is(list, "[]"))
+		str_puts(&body, "null");
+	else
+		str_json(&body, list);
+	str_puts(&body, "}}}");
+	c->patch = arena_span(&c->r->arena, str_view(&body));
+}
+
+static int tag_length(const struct change *c)
+{
+	return (int)c->value.n;
+}
+
+static void tag_added(struct change *c)
+{
+	change_answer(c->r, 200, "", "Add tag %.*s for job %s successfully.", tag_length(c),
+	              c->value.p, change_id(c));
+}
+
+static bool tag_plan_put(struct change *c)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO list = STR_INIT(LIST_MAX);
+	switch (tags_with(&list, span_of(c->job->tags), c->value, &c->r->arena)) {
+	case TAGS_CHANGED:
+		tags_patch(c, str_view(&list));
+		return true;
+	case TAGS_AS_BEFORE:
+		tag_added(c);
+		return false;
+	case TAGS_FULL:
+		break;
+	}
+	(void)err_set(&e, INVALID_PARAMETERS, "the job has %d tags, which is as many as may be",
+	              JOB_ENTRY_TAGS_MAX);
+	answer_error(c->r, &e);
+	return false;
+}
+
+static void tag_deleted(struct change *c)
+{
+	change_answer(c->r, 200, "", "Delete tag %.*s from job %s successfully.", tag_length(c),
+	              c->value.p, change_id(c));
+}
+
+static bool tag_plan_delete(struct change *c)
+{
+	STR_AUTO list = STR_INIT(LIST_MAX);
+	if (tags_without(&list, span_of(c->job->tags), c->value, &c->r->arena) == TAGS_CHANGED) {
+		tags_patch(c, str_view(&list));
+		return true;
+	}
+	/* On a retry, the first attempt may have removed it. */
+	if (c->tries)
+		tag_deleted(c);
+	else
+		answer_refuse(c->r, 404, "NoTagError", "the job has no such tag");
+	return false;
+}
+
+static void tag_start(struct request *r, bool (*plan)(struct change *),
+                      void (*done)(struct change *))
+{
+	struct change *c = change_read(r, "value");
+	if (!c)
+		return;
+	c->plan = plan;
+	c->done = done;
+	if (c->value.p && tag_ok(c->value))
+		change_start(c);
+	else
+		answer_bad(r,
+		           "value: must be a tag: 1 to 63 bytes, without commas, control "
+		           "characters and marks of direction",
+		           c->value);
+}
+
+void tag_put(struct request *r)
+{
+	tag_start(r, tag_plan_put, tag_added);
+}
+
+void tag_delete(struct request *r)
+{
+	tag_start(r, tag_plan_delete, tag_deleted);
+}
+
+enum { ROLE_MAX = 256, PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };
+
+static const char SUCCEEDED[] = "minSucceededTaskCount";
+static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
+
+/* ---- what stands in the object --------------------------------------------------------------- */
+
+struct found {
+	struct span role, name;
+	size_t index;
+	int64_t old, total; /* tasks of the role, and of the job */
+	bool all_succeed;   /* minSucceededTaskCount is the default: all tasks */
+};
+
+static struct span role_object_name(struct span role, char name[static ROLE_MAX])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < role.n && n < ROLE_MAX; i++) {
+		char c = (char)(is_upper(role.p[i]) ? role.p[i] - 'A' + 'a' : role.p[i]);
+		if (is_lower(c) || is_digit(c))
+			name[n++] = c;
+	}
+	return (struct span){ name, n };
+}
+
+static int64_t role_count(struct span role, const char *key)
+{
+	int64_t n = 0;
+	(void)scan_int(scan_get(role, key), 0, INT32_MAX, &n); /* else 0 */
+	return n;
+}
+
+/* Does the submitted configuration set minSucceededInstances of this role?  true if it is not a
+ * job of protocol 2. */
+static bool role_says_succeeded(const struct scale *s, const struct found *f, struct arena *a)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	char buffer[ROLE_MAX];
+	struct span text =
+	    scan_text(scan_path(s->doc, "metadata", "annotations", "config", NULL), a);
+	if (text.n == 0 || doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e) < 0)
+		return true;
+	const struct node *roles = node_get(&doc.root, "taskRoles");
+	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++) {
+		const struct member *m = &roles->member[i];
+		if (!span_eq(role_object_name(member_key(m), buffer), f->name))
+			continue;
+		const struct node *n =
+		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
+		return n && n->type != NODE_NULL && !(node_is(n, NODE_INT) && n->integer == 0);
+	}
+	return true;
+}
+
+static bool role_all_succeed(const struct scale *s, const struct found *f, struct arena *a)
+{
+	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
+	return f->old > 0 && role_count(policy, SUCCEEDED) == f->old &&
+	       !role_says_succeeded(s, f, a);
+}
+
+static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
+{
+	char buffer[ROLE_MAX];
+	struct span asked = s->role.n > ROLE_MAX ? SPAN("") : s->role;
+	struct span wanted = role_object_name(asked, buffer);
+	STR_AUTO names = STR_INIT(NAMES_SHOWN);
+	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles", NULL));
+	struct span role;
+	for (size_t i = 0; scan_item(&roles, &role); i++) {
+		struct span name = scan_text(scan_get(role, "name"), a);
+		f->total += role_count(role, "taskNumber");
+		str_printf(&names, "%s%.*s", i ? ", " : "", (int)name.n, name.p);
+		if (f->role.p || name.n == 0 || !(span_eq(name, wanted) || span_eq(name, asked)))
+			continue;
+		f->role = role;
+		f->name = name;
+		f->index = i;
+		f->old = role_count(role, "taskNumber");
+	}
+	if (f->role.p) {
+		f->all_succeed = role_all_succeed(s, f, a);
+		return 0;
+	}
+	return err_set(e, 404, "NoJobError", "the job has no such task role; it has: %s%s",
+	               str_c(&names), names.full ? " ..." : "");
+}
+
+/* Per instance. */
+static int64_t role_gpus(const struct scale *s, struct span role, struct arena *a)
+{
+	int64_t sum = 0;
+	struct span container;
+	struct scan containers =
+	    scan_begin(scan_path(role, "task", "pod", "spec", "containers", NULL));
+	while (scan_item(&containers, &container)) {
+		struct span limits = scan_path(container, "resources", "limits", NULL);
+		struct span value = scan_get(limits, s->device);
+		struct span text = value;
+		int64_t n = 0;
+		(void)scan_string(value, a, &text); /* 1 or "1" */
+		(void)parse_i64(text, 0, GPUS_MAX, &n);
+		sum += n;
+	}
+	return sum < GPUS_MAX ? sum : GPUS_MAX;
+}
+
+/* ---- checks ----------------------------------------------------------------------- */
+
+/* A role that waits for more tasks than it has never completes. */
+static int scale_check_policy(const struct scale *s, const struct found *f, struct err *e)
+{
+	static const struct {
+		const char *key, *name;
+	} COUNTS[] = { { "minFailedTaskCount", "minFailedInstances" },
+		       { SUCCEEDED, "minSucceededInstances" } };
+	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
+	for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]); i++) {
+		int64_t n = role_count(policy, COUNTS[i].key);
+		bool is_scaled = f->all_succeed && strcmp(COUNTS[i].key, SUCCEEDED) == 0;
+		if (n > s->n && !is_scaled)
+			return err_set(e, INVALID_PARAMETERS,
+			               "instances: must be at least %" PRId64 ", the %s of this "
+			               "task role, is %" PRId64,
+			               n, COUNTS[i].name, s->n);
+	}
+	return 0;
+}
+
+static int scale_check(const struct scale *s, const struct found *f, struct arena *a, struct err *e)
+{
+	struct span type = scan_text(scan_path(s->doc, "spec", "executionType", NULL), a);
+	struct span hived = scan_get(
+	    scan_path(f->role, "task", "pod", "metadata", "annotations", NULL), HIVED_SPEC);
+	if (!span_is(type, "Start"))
+		return err_set(e, CONFLICT_JOB,
+		               span_is(type, "Stop") ? "the job is being stopped, or was"
+		                                     : "the job is still being made");
+	if (hived.p)
+		return err_set(e, NOT_IMPLEMENTED,
+		               "HiveD allocates the cells of all tasks at once: such a job "
+		               "cannot be scaled, only submitted anew");
+	if (f->total - f->old + s->n > s->max_tasks)
+		return err_set(e, INVALID_PARAMETERS,
+		               "instances: the job would have %" PRId64
+		               " tasks, and may have %" PRId64,
+		               f->total - f->old + s->n, s->max_tasks);
+	return scale_check_policy(s, f, e);
+}
+
+/* ---- the patch ------------------------------------------------------------------------------- */
+
+static void patch_put(struct str *out, const char *op, const char *path, struct span json)
+{
+	str_printf(out, "%s{\"op\":\"%s\",\"path\":\"%s\",\"value\":", out->n ? "," : "[", op,
+	           path);
+	str_span(out, json);
+	str_char(out, '}');
+}
+
+static void patch_put_text(struct str *out, const char *op, const char *path, struct span text)
+{
+	STR_AUTO json = STR_INIT(PATCH_MAX);
+	str_json(&json, text);
+	patch_put(out, op, path, str_view(&json));
+}
+
+static void patch_put_number(struct str *out, const char *op, const char *path, int64_t n)
+{
+	STR_AUTO json = STR_INIT(32);
+	str_int(&json, n);
+	patch_put(out, op, path, str_view(&json));
+}
+
+/* If all tasks must succeed, that number changes too. */
+static void patch_put_policy(struct str *out, const struct scale *s, const struct found *f,
+                             struct arena *a)
+{
+	const char *path = arena_printf(
+	    a, "/spec/taskRoles/%zu/frameworkAttemptCompletionPolicy/%s", f->index, SUCCEEDED);
+	if (!f->all_succeed)
+		return;
+	patch_put_number(out, "test", path, f->old);
+	patch_put_number(out, "replace", path, s->n);
+}
+
+/* Lists show the number of GPUs from this annotation; an invalid one is left alone. */
+static void patch_put_gpus(struct str *out, const struct scale *s, const struct found *f,
+                           struct arena *a)
+{
+	static const char PATH[] = "/metadata/annotations/totalGpuNumber";
+	int64_t old;
+	int64_t change = role_gpus(s, f->role, a) * (s->n - f->old);
+	struct span text =
+	    scan_text(scan_path(s->doc, "metadata", "annotations", "totalGpuNumber", NULL), a);
+	if (change == 0 || parse_i64(text, 0, GPUS_MAX, &old) < 0 || old + change < 0)
+		return;
+	patch_put_text(out, "test", PATH, text);
+	patch_put_text(out, "replace", PATH, span_of(arena_printf(a, "%" PRId64, old + change)));
+}
+
+int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e)
+{
+	struct found f = { .old = 0 };
+	STR_AUTO out = STR_INIT(PATCH_MAX);
+	if (scale_find_role(s, a, &f, e) < 0 || scale_check(s, &f, a, e) < 0)
+		return -1;
+	*patch = SPAN("");
+	if (f.old == s->n)
+		return 0;
+	const char *at = arena_printf(a, "/spec/taskRoles/%zu", f.index);
+	const char *number = arena_printf(a, "%s/taskNumber", at);
+	patch_put_text(&out, "test", "/metadata/uid", span_of(s->uid));
+	patch_put_text(&out, "test", "/spec/executionType", SPAN("Start"));
+	patch_put_text(&out, "test", arena_printf(a, "%s/name", at), f.name);
+	patch_put_number(&out, "test", number, f.old);
+	patch_put_number(&out, "replace", number, s->n);
+	patch_put_policy(&out, s, &f, a);
+	patch_put_gpus(&out, s, &f, a);
+	str_char(&out, ']');
+	if (out.full)
+		return err_set(e, UNKNOWN_ERROR, "the name of this task role is too long");
+	*patch = arena_span(a, str_view(&out));
+	return 0;
+}
+
+/* ---- the route ------------------------------------------------------------------------------- */
+
+static void scale_done(struct change *c)
+{
+	const char *more = arena_printf(&c->r->arena, ",\"instances\":%" PRId64, c->n);
+	change_answer(c->r, 202, more, "Scale task role %.*s of job %s to %" PRId64 " instances.",
+	              (int)c->role.n, c->role.p, change_id(c), c->n);
+}
+
+static bool scale_is_over(struct change *c)
+{
+	ERR_AUTO e = { 0 };
+	const struct job_entry *job = c->job;
+	if (!job_state_final(job->state) && job->state != JOB_STOPPING && !job->deleting)
+		return false;
+	(void)err_set(&e, CONFLICT_JOB, "the job is %s: only what runs, or will, can be scaled",
+	              job->deleting ? "being removed" : JOB_STATES[job->state]);
+	answer_error(c->r, &e);
+	return true;
+}
+
+static bool scale_plan_patch(struct change *c)
+{
+	const struct options *o = c->r->loop->server->options;
+	const struct scale s = {
+		.doc = c->doc,
+		.uid = c->uid,
+		.role = c->role,
+		.n = c->n,
+		.max_tasks = o->max_tasks,
+		.device = o->device,
+	};
+	ERR_AUTO e = { 0 };
+	if (scale_is_over(c))
+		return false;
+	if (scale_plan(&s, &c->r->arena, &c->patch, &e) < 0)
+		answer_error(c->r, &e);
+	else if (c->patch.n == 0)
+		scale_done(c);
+	else
+		return true;
+	return false;
+}
+
+void scale_patch(struct request *r)
+{
+	int64_t max = r->loop->server->options->max_instances;
+	struct change *c = change_read(r, "instances");
+	if (!c)
+		return;
+	if (!c->value.p || parse_i64(c->value, 1, max, &c->n) < 0) {
+		answer_bad(r,
+		           arena_printf(&r->arena,
+		                        "instances: must be a whole number from 1 to %" PRId64,
+		                        max),
+		           c->value);
+		return;
+	}
+	c->role = r->args[1];
+	c->reads = true;
+	c->json_patch = true;
+	c->plan = scale_plan_patch;
+	c->done = scale_done;
+	change_start(c);
 }

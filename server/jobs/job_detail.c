@@ -1,15 +1,22 @@
-/* A job in full. */
-#include "server/jobs/job_detail.h"
-
-#include "base/str.h"
-#include "server/jobs/job_detail_task.h"
+/* A job in full, one attempt or one task, and the numbers of tasks, as JSON. */
+#include "server/jobs/jobs_internal.h"
 
 struct span shown_attempt(const struct job_shown *s)
 {
 	return s->attempt.n ? s->attempt : scan_inside(s->doc, "status", "attemptStatus");
 }
 
-void attempt_members(struct span attempt, struct span v[static ATTEMPT_MEMBERS])
+enum attempt_member {
+	ATTEMPT_ID,
+	ATTEMPT_STARTED,
+	ATTEMPT_RAN,
+	ATTEMPT_ENDED,
+	ATTEMPT_INSTANCE,
+	ATTEMPT_OUTCOME,
+	ATTEMPT_MEMBERS
+};
+
+static void attempt_members(struct span attempt, struct span v[static ATTEMPT_MEMBERS])
 {
 	static const char *const KEYS[ATTEMPT_MEMBERS] = {
 		[ATTEMPT_ID] = "id",
@@ -32,30 +39,30 @@ int attempt_roles(struct span attempt, struct arena *a, struct span *roles, stru
 
 /* ---- what lists have, too ---- */
 
-static void show_job(struct shower *w)
+static void show_summary(struct shower *w)
 {
 	const struct job_entry *job = w->s->job;
 	enum job_state state = job_shown_state(job, w->s->v1);
-	show_word(w, "{\"username\":", job_entry_shown_user(job));
-	show_word(w, ",\"state\":", JOB_STATES[state]);
-	show_word(w, ",\"subState\":", job->sub_state);
-	show_word(w, ",\"executionType\":", job->execution);
-	show_number(w, ",\"retries\":", job->retries);
-	show_number(w, ",\"retryDetails\":{\"user\":", job->accountable);
-	show_number(w, ",\"platform\":", (int64_t)job->retries - job->accountable);
-	show_number(w, ",\"resource\":", 0);
+	show_word(w->out, "{\"username\":", job_entry_shown_user(job));
+	show_word(w->out, ",\"state\":", JOB_STATES[state]);
+	show_word(w->out, ",\"subState\":", job->sub_state);
+	show_word(w->out, ",\"executionType\":", job->execution);
+	show_number(w->out, ",\"retries\":", job->retries);
+	show_number(w->out, ",\"retryDetails\":{\"user\":", job->accountable);
+	show_number(w->out, ",\"platform\":", (int64_t)job->retries - job->accountable);
+	show_number(w->out, ",\"resource\":", 0);
 	str_char(w->out, '}');
-	show_ms(w, ",\"retryDelayTime\":", job->retry_delay_s);
-	show_ms(w, ",\"submissionTime\":", job->created_ms);
-	show_ms(w, ",\"createdTime\":", job->created_ms);
-	show_ms(w, ",\"launchedTime\":", job->launched_ms);
-	show_ms(w, ",\"completedTime\":", job->completed_ms);
-	show_word(w, ",\"virtualCluster\":", job->cluster);
+	show_ms(w->out, ",\"retryDelayTime\":", job->retry_delay_s);
+	show_ms(w->out, ",\"submissionTime\":", job->created_ms);
+	show_ms(w->out, ",\"createdTime\":", job->created_ms);
+	show_ms(w->out, ",\"launchedTime\":", job->launched_ms);
+	show_ms(w->out, ",\"completedTime\":", job->completed_ms);
+	show_word(w->out, ",\"virtualCluster\":", job->cluster);
 }
 
 /* ---- an attempt ---- */
 
-enum job_state shown_attempt_state(const struct job_shown *s, const struct outcome *o)
+static enum job_state shown_attempt_state(const struct job_shown *s, const struct outcome *o)
 {
 	/* An earlier one is over. */
 	struct span state = s->attempt.n ? SPAN("AttemptCompleted") : span_of(s->job->sub_state);
@@ -63,7 +70,7 @@ enum job_state shown_attempt_state(const struct job_shown *s, const struct outco
 	return s->v1 && is == JOB_STOPPING ? JOB_RUNNING : is;
 }
 
-void show_trigger(struct shower *w, const struct outcome *o)
+static void show_trigger(struct shower *w, const struct outcome *o)
 {
 	enum { MESSAGE, ROLE, INDEX, N };
 	static const char *const KEYS[N] = { "message", "taskRoleName", "taskIndex" };
@@ -71,19 +78,43 @@ void show_trigger(struct shower *w, const struct outcome *o)
 	scan_members(o->trigger, KEYS, v, N);
 	show_text(w, ",\"appExitTriggerMessage\":", v[MESSAGE]);
 	show_text(w, ",\"appExitTriggerTaskRoleName\":", v[ROLE]);
-	show_int(w, ",\"appExitTriggerTaskIndex\":", v[INDEX]);
+	show_int(w->out, ",\"appExitTriggerTaskIndex\":", v[INDEX]);
 }
 
-void show_code(struct shower *w, const char *key, const struct outcome *o)
+static void show_code(struct shower *w, const char *key, const struct outcome *o)
 {
 	if (o->has_code)
-		show_number(w, key, o->code);
+		show_number(w->out, key, o->code);
 	else
-		show_null(w, key);
+		show_null(w->out, key);
+}
+
+/* The members "runtime" and "launcher", and the closing brace. */
+static void show_who_said(struct shower *w, const struct said *said)
+{
+	str_puts(w->out, ",\"runtime\":");
+	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
+	str_puts(w->out, ",\"launcher\":");
+	if (said->runtime.p)
+		str_puts(w->out, "null");
+	else
+		str_json(w->out, said->summary);
+	str_char(w->out, '}');
+}
+
+static void show_messages(struct shower *w, const char *key, const struct said *said)
+{
+	if (!said->summary.p) {
+		show_null(w->out, key);
+		return;
+	}
+	str_puts(w->out, key);
+	str_puts(w->out, "{\"container\":null");
+	show_who_said(w, said);
 }
 
 /* `,"appExitDiagnostics":` and `,"appExitMessages":` */
-void show_said(struct shower *w, const struct said *said)
+static void show_said(struct shower *w, const struct said *said)
 {
 	str_puts(w->out, ",\"appExitDiagnostics\":");
 	if (said->summary.p)
@@ -100,15 +131,15 @@ static void show_attempt(struct shower *w)
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
 	const struct said said = said_read(o.diagnostics, true, w->a);
 	if (v[ATTEMPT_ID].p)
-		show_int(w, ",\"attemptId\":", v[ATTEMPT_ID]);
-	show_word(w, ",\"attemptState\":", JOB_STATES[shown_attempt_state(w->s, &o)]);
+		show_int(w->out, ",\"attemptId\":", v[ATTEMPT_ID]);
+	show_word(w->out, ",\"attemptState\":", JOB_STATES[shown_attempt_state(w->s, &o)]);
 	if (v[ATTEMPT_INSTANCE].p)
 		show_text(w, ",\"appId\":", v[ATTEMPT_INSTANCE]);
-	show_number(w, ",\"appProgress\":", scan_type(v[ATTEMPT_OUTCOME]) == SCAN_OBJECT);
-	show_word(w, ",\"appTrackingUrl\":", "");
-	show_time(w, ",\"appCreatedTime\":", v[ATTEMPT_STARTED]);
-	show_either(w, ",\"appLaunchedTime\":", v[ATTEMPT_RAN], v[ATTEMPT_ENDED]);
-	show_time(w, ",\"appCompletedTime\":", v[ATTEMPT_ENDED]);
+	show_number(w->out, ",\"appProgress\":", scan_type(v[ATTEMPT_OUTCOME]) == SCAN_OBJECT);
+	show_word(w->out, ",\"appTrackingUrl\":", "");
+	show_time(w->out, ",\"appCreatedTime\":", v[ATTEMPT_STARTED]);
+	show_either(w->out, ",\"appLaunchedTime\":", v[ATTEMPT_RAN], v[ATTEMPT_ENDED]);
+	show_time(w->out, ",\"appCompletedTime\":", v[ATTEMPT_ENDED]);
 	show_code(w, ",\"appExitCode\":", &o);
 	show_exit_spec(w, ",\"appExitSpec\":", &o);
 	show_text(w, ",\"appExitType\":", o.type);
@@ -128,12 +159,12 @@ struct shower shower_of(struct str *out, const struct job_shown *s, struct arena
 int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e)
 {
 	struct shower w = shower_of(out, s, a);
-	show_word(&w, "{\"debugId\":", s->job->name);
-	show_word(&w, ",\"name\":", s->job->job);
+	show_word(w.out, "{\"debugId\":", s->job->name);
+	show_word(w.out, ",\"name\":", s->job->job);
 	str_puts(out, ",\"tags\":");
 	str_puts(out, s->job->tags);
 	str_puts(out, ",\"jobStatus\":");
-	show_job(&w);
+	show_summary(&w);
 	show_attempt(&w);
 	show_waiting(&w);
 	str_puts(out, "},\"taskRoles\":");
@@ -192,9 +223,9 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 		return -1;
 	if (!find_role(s, list, task->role, a, &role) || !find_task(&role, task->index, &t))
 		return no_task(e);
-	show_word(&w, "{\"username\":", job_entry_shown_user(s->job));
-	show_word(&w, ",\"jobName\":", s->job->job);
-	show_int(&w, ",\"jobAttemptId\":", scan_get(attempt, "id"));
+	show_word(w.out, "{\"username\":", job_entry_shown_user(s->job));
+	show_word(w.out, ",\"jobName\":", s->job->job);
+	show_int(w.out, ",\"jobAttemptId\":", scan_get(attempt, "id"));
 	str_puts(out, ",\"taskRoleName\":");
 	str_json(out, role.name);
 	str_char(out, ',');
@@ -223,11 +254,11 @@ static void show_exit_diagnostics(struct shower *w, const struct said *said)
 static void show_sizes(struct shower *w)
 {
 	const struct job_entry *job = w->s->job;
-	show_number(w, ",\"totalGpuNumber\":", job->gpus);
-	show_number(w, ",\"totalTaskNumber\":", job->tasks);
-	show_number(w, ",\"totalTaskRoleNumber\":", job->roles);
+	show_number(w->out, ",\"totalGpuNumber\":", job->gpus);
+	show_number(w->out, ",\"totalTaskNumber\":", job->tasks);
+	show_number(w->out, ",\"totalTaskRoleNumber\":", job->roles);
 	if (job->priority[0])
-		show_word(w, ",\"jobPriority\":", job->priority);
+		show_word(w->out, ",\"jobPriority\":", job->priority);
 }
 
 static void show_end(struct shower *w, const struct outcome *o)
@@ -252,16 +283,17 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
 	enum job_state state =
 	    s->attempt.n ? shown_attempt_state(s, &o) : job_shown_state(s->job, s->v1);
-	show_word(&w, "{\"jobName\":", s->job->job);
-	show_word(&w, ",\"frameworkName\":", s->job->name);
-	show_word(&w, ",\"uid\":", s->job->uid);
-	show_word(&w, ",\"userName\":", job_entry_shown_user(s->job));
-	show_word(&w, ",\"state\":", JOB_STATES[state]);
-	show_word(&w, ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
-	show_int(&w, ",\"attemptIndex\":", v[ATTEMPT_ID]);
-	show_ms(&w, ",\"jobStartedTime\":", s->job->created_ms);
-	show_time(&w, ",\"attemptStartedTime\":", v[ATTEMPT_STARTED]);
-	show_time(&w, ",\"attemptCompletedTime\":", v[ATTEMPT_ENDED]);
+	show_word(w.out, "{\"jobName\":", s->job->job);
+	show_word(w.out, ",\"frameworkName\":", s->job->name);
+	show_word(w.out, ",\"uid\":", s->job->uid);
+	show_word(w.out, ",\"userName\":", job_entry_shown_user(s->job));
+	show_word(w.out, ",\"state\":", JOB_STATES[state]);
+	show_word(w.out,
+	          ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
+	show_int(w.out, ",\"attemptIndex\":", v[ATTEMPT_ID]);
+	show_ms(w.out, ",\"jobStartedTime\":", s->job->created_ms);
+	show_time(w.out, ",\"attemptStartedTime\":", v[ATTEMPT_STARTED]);
+	show_time(w.out, ",\"attemptCompletedTime\":", v[ATTEMPT_ENDED]);
 	show_end(&w, &o);
 	show_sizes(&w);
 	str_puts(out, ",\"taskRoles\":");
@@ -328,16 +360,16 @@ void job_counts(struct str *out, struct span doc, struct arena *a)
 
 /* Members of an answer, out of values that may be anything. */
 
-void show_null(struct shower *w, const char *key)
+void show_null(struct str *out, const char *key)
 {
-	str_puts(w->out, key);
-	str_put(w->out, "null", 4);
+	str_puts(out, key);
+	str_put(out, "null", 4);
 }
 
-void show_word(struct shower *w, const char *key, const char *text)
+void show_word(struct str *out, const char *key, const char *text)
 {
-	str_puts(w->out, key);
-	str_json(w->out, span_of(text));
+	str_puts(out, key);
+	str_json(out, span_of(text));
 }
 
 /* Without escapes it is shown as it lies. */
@@ -353,55 +385,40 @@ void show_text(struct shower *w, const char *key, struct span value)
 		str_put(w->out, "null", 4);
 }
 
-void show_number(struct shower *w, const char *key, int64_t n)
+void show_number(struct str *out, const char *key, int64_t n)
 {
-	str_puts(w->out, key);
-	str_int(w->out, n);
+	str_puts(out, key);
+	str_int(out, n);
 }
 
-void show_int(struct shower *w, const char *key, struct span value)
+void show_int(struct str *out, const char *key, struct span value)
 {
 	int64_t n;
 	if (scan_int(value, INT32_MIN, INT32_MAX, &n))
-		show_number(w, key, n);
+		show_number(out, key, n);
 	else
-		show_null(w, key);
+		show_null(out, key);
 }
 
-void show_ms(struct shower *w, const char *key, int64_t ms)
+void show_ms(struct str *out, const char *key, int64_t ms)
 {
 	if (ms == JOB_ENTRY_NONE)
-		show_null(w, key);
+		show_null(out, key);
 	else
-		show_number(w, key, ms);
+		show_number(out, key, ms);
 }
 
-void show_time(struct shower *w, const char *key, struct span value)
+void show_time(struct str *out, const char *key, struct span value)
 {
 	int64_t ms;
 	if (scan_time_ms(value, &ms))
-		show_number(w, key, ms);
+		show_number(out, key, ms);
 	else
-		show_null(w, key);
+		show_null(out, key);
 }
 
-void show_either(struct shower *w, const char *key, struct span first, struct span second)
+void show_either(struct str *out, const char *key, struct span first, struct span second)
 {
 	int64_t ms;
-	show_time(w, key, scan_time_ms(first, &ms) ? first : second);
-}
-
-void show_segment(struct str *out, struct span text)
-{
-	static const char HEX[] = "0123456789ABCDEF";
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-		if (is_alnum((char)c) || (c && strchr("-._~", c))) {
-			str_char(out, (char)c);
-			continue;
-		}
-		str_char(out, '%');
-		str_char(out, HEX[c >> 4]);
-		str_char(out, HEX[c & 15]);
-	}
+	show_time(out, key, scan_time_ms(first, &ms) ? first : second);
 }

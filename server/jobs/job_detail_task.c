@@ -1,5 +1,5 @@
 /* Task roles and their tasks. */
-#include "server/jobs/job_detail_task.h"
+#include "server/jobs/jobs_internal.h"
 
 #include <arpa/inet.h>
 
@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "base/yaml/yaml.h"
-#include "server/jobs/job_detail.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
@@ -69,11 +68,11 @@ static struct span log_path(const struct job_shown *s, struct span attempt, stru
 		return (struct span){ NULL, 0 };
 	job_id_text(&id, s->job);
 	str_puts(&out, "/api/v2/jobs/");
-	show_segment(&out, str_view(&id));
+	job_path_segment(&out, str_view(&id));
 	str_puts(&out, "/attempts/");
 	str_int(&out, n);
 	str_puts(&out, "/taskRoles/");
-	show_segment(&out, role);
+	job_path_segment(&out, role);
 	str_puts(&out, "/taskIndex/");
 	return arena_span(a, str_view(&out));
 }
@@ -194,16 +193,16 @@ static void show_address(struct shower *w, const char *key, struct span value)
 	}
 	if (fits &&
 	    (inet_pton(AF_INET, text, &parsed) == 1 || inet_pton(AF_INET6, text, &parsed) == 1))
-		show_word(w, key, text);
+		show_word(w->out, key, text);
 	else
-		show_null(w, key);
+		show_null(w->out, key);
 }
 
 static void show_log(struct shower *w, const struct role *role, const struct task *t)
 {
 	int64_t id;
 	if (!role->log.p || t->index < 0 || !scan_int(t->at[TRY_ID], 0, INT32_MAX, &id)) {
-		show_null(w, ",\"containerLog\":");
+		show_null(w->out, ",\"containerLog\":");
 		return;
 	}
 	str_puts(w->out, ",\"containerLog\":\"");
@@ -222,21 +221,21 @@ void show_try(struct shower *w, const struct role *role, const struct task *t)
 	str_puts(w->out, "\"attemptState\":\"");
 	str_puts(w->out, state_word(is, w->s->v1));
 	str_char(w->out, '"');
-	show_int(w, ",\"attemptId\":", t->at[TRY_ID]);
-	show_time(w, ",\"currentAttemptCreatedTime\":", t->at[TRY_STARTED]);
-	show_either(w, ",\"currentAttemptLaunchedTime\":", t->at[TRY_RAN], t->at[TRY_ENDED]);
-	show_time(w, ",\"currentAttemptCompletedTime\":", t->at[TRY_ENDED]);
+	show_int(w->out, ",\"attemptId\":", t->at[TRY_ID]);
+	show_time(w->out, ",\"currentAttemptCreatedTime\":", t->at[TRY_STARTED]);
+	show_either(w->out, ",\"currentAttemptLaunchedTime\":", t->at[TRY_RAN], t->at[TRY_ENDED]);
+	show_time(w->out, ",\"currentAttemptCompletedTime\":", t->at[TRY_ENDED]);
 	show_text(w, ",\"containerId\":", t->at[TRY_POD]);
 	show_address(w, ",\"containerIp\":", t->at[role->host_network ? TRY_HOST_IP : TRY_POD_IP]);
 	show_text(w, ",\"containerNodeName\":", t->at[TRY_NODE]);
 	str_puts(w->out, ",\"containerPorts\":");
 	show_ports(w, &role->ports, scan_text(t->at[TRY_POD], w->a), t->index);
-	show_null(w, ",\"containerGpus\":");
+	show_null(w->out, ",\"containerGpus\":");
 	show_log(w, role, t);
 	if (o->has_code)
-		show_number(w, ",\"containerExitCode\":", o->code);
+		show_number(w->out, ",\"containerExitCode\":", o->code);
 	else
-		show_null(w, ",\"containerExitCode\":");
+		show_null(w->out, ",\"containerExitCode\":");
 	show_exit_spec(w, ",\"containerExitSpec\":", o);
 	show_diagnostics(w, ",\"containerExitDiagnostics\":", o->diagnostics);
 	if (!w->s->hived)
@@ -254,18 +253,18 @@ void show_task(struct shower *w, const struct task *t)
 	struct span state = scan_text(t->v[TASK_STATE], w->a);
 	scan_members(t->v[TASK_RETRIES], KEYS, retries, N);
 	if (t->index >= 0)
-		show_number(w, "\"taskIndex\":", t->index);
+		show_number(w->out, "\"taskIndex\":", t->index);
 	else
-		show_null(w, "\"taskIndex\":");
+		show_null(w->out, "\"taskIndex\":");
 	show_text(w, ",\"taskUid\":", t->v[TASK_UID]);
 	str_puts(w->out, ",\"taskState\":\"");
 	str_puts(w->out, state_word(job_state_of(state, o->has_code, o->code), w->s->v1));
 	str_char(w->out, '"');
-	show_int(w, ",\"retries\":", retries[TOTAL]);
-	show_int(w, ",\"accountableRetries\":", retries[ACCOUNTABLE]);
-	show_time(w, ",\"createdTime\":", t->v[TASK_STARTED]);
-	show_either(w, ",\"launchedTime\":", t->v[TASK_RAN], t->v[TASK_ENDED]);
-	show_time(w, ",\"completedTime\":", t->v[TASK_ENDED]);
+	show_int(w->out, ",\"retries\":", retries[TOTAL]);
+	show_int(w->out, ",\"accountableRetries\":", retries[ACCOUNTABLE]);
+	show_time(w->out, ",\"createdTime\":", t->v[TASK_STARTED]);
+	show_either(w->out, ",\"launchedTime\":", t->v[TASK_RAN], t->v[TASK_ENDED]);
+	show_time(w->out, ",\"completedTime\":", t->v[TASK_ENDED]);
 }
 
 /* ---- all of them ---- */
@@ -465,29 +464,6 @@ struct said said_read(struct span diagnostics, bool with_runtime, struct arena *
 	return said;
 }
 
-void show_who_said(struct shower *w, const struct said *said)
-{
-	str_puts(w->out, ",\"runtime\":");
-	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
-	str_puts(w->out, ",\"launcher\":");
-	if (said->runtime.p)
-		str_puts(w->out, "null");
-	else
-		str_json(w->out, said->summary);
-	str_char(w->out, '}');
-}
-
-void show_messages(struct shower *w, const char *key, const struct said *said)
-{
-	if (!said->summary.p) {
-		show_null(w, key);
-		return;
-	}
-	str_puts(w->out, key);
-	str_puts(w->out, "{\"container\":null");
-	show_who_said(w, said);
-}
-
 /* Those of many tasks are often the same; and there is an end to what is read of them. */
 void show_diagnostics(struct shower *w, const char *key, struct span diagnostics)
 {
@@ -516,7 +492,7 @@ void show_diagnostics(struct shower *w, const char *key, struct span diagnostics
 /*
  * Which ports a task has: nobody hands them out or writes them down; the task itself and whoever
  * looks work them out of the annotation rest-server/port-scheduling-spec of its pods, and the uid
- * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/ports.c.
+ * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/portspec.c.
  */
 
 enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };

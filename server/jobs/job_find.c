@@ -1,20 +1,20 @@
-#include "server/jobs/job_find.h"
-
+/*
+ * Finding the job of a path: in the cache, or, if the job is not there or the cache is not yet
+ * complete, by one GET.  The id alone decides nothing: owner and name are those stored in the
+ * object.
+ */
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/json/scan.h"
-#include "k8s/cache/cache.h"
+#include "base/str.h"
 #include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
-#include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/http/answer.h"
 #include "server/http/edge.h"
-#include "server/http/loop.h"
-#include "server/http/routes.h"
+#include "server/jobs/jobs_internal.h"
 #include "translate/translate.h"
 
-/* A job that is looked for; in the request's arena. */
+/* In the request's arena. */
 struct search {
 	struct request *r;
 	job_found *found;
@@ -22,21 +22,18 @@ struct search {
 	bool warm;
 };
 
-/* A document that is asked for; likewise. */
-struct reading {
+struct doc_wanted {
 	struct request *r;
 	const struct job_entry *job;
 	job_doc_came *came;
 };
-
-/* ---- answers ---- */
 
 static void no_job(struct request *r)
 {
 	answer_refuse(r, 404, "NoJobError", "there is no such job");
 }
 
-/* These are for those who run the server, and say what to do. */
+/* Explanations are for operators and say what to do. */
 static bool is_explained(int status)
 {
 	return status == 401 || status == 403 || status == 404 || status == 507;
@@ -60,7 +57,7 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 	answer_error(r, &e);
 }
 
-/* ---- who may ---- */
+/* ---- access ---- */
 
 static bool uses_cluster(const struct account *who, const char *cluster)
 {
@@ -71,7 +68,7 @@ static bool uses_cluster(const struct account *who, const char *cluster)
 	return f->any_virtual_cluster;
 }
 
-/* What nobody owns is the admins', however visible the rest is. */
+/* Jobs without an owner are visible to admins only. */
 static bool may_see(const struct request *r, const struct job_entry *job)
 {
 	const char *visibility = r->loop->server->options->visibility;
@@ -120,8 +117,8 @@ void job_keep(struct request *r, const struct job_entry *job)
 	request_on_end(r, drop_job, (void *)(uintptr_t)job); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Takes the reference. */
-static void deliver(struct search *s, const struct job_entry *job)
+/* Takes over the reference. */
+static void search_end(struct search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
 	job_keep(r, job);
@@ -133,25 +130,32 @@ static void deliver(struct search *s, const struct job_entry *job)
 
 /* ---- in the store ---- */
 
-static void ask(struct request *r, const char *name, store_callback *done, void *arg)
+void job_store_get(struct request *r, enum object_kind kind, const char *name, const char *user,
+                   store_callback *done, void *arg)
 {
 	const struct loop *l = r->loop;
+	request_wait(r);
 	store_request(l->store,
 	              &(struct store_request){
 			  .verb = STORE_GET,
-			  .kind = KIND_FRAMEWORK,
+			  .kind = kind,
 			  .name = name,
 			  .whole = true,
-			  .user = r->principal ? r->principal->name : NULL,
+			  .user = user,
 			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = done,
 			  .arg = arg,
 		      });
-	request_wait(r);
 }
 
-/* Another server may have made it a moment ago: then the cache learns of it here. */
-static void got(void *arg, const struct store_reply *reply)
+bool job_store_silent(const struct store_reply *reply)
+{
+	return reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS ||
+	       reply->outcome == STORE_FULL;
+}
+
+/* Another server may have created the job just now: the cache learns of it here. */
+static void search_got(void *arg, const struct store_reply *reply)
 {
 	struct search *s = arg;
 	struct job_entry *job = NULL;
@@ -168,7 +172,7 @@ static void got(void *arg, const struct store_reply *reply)
 	}
 	if (s->r->loop->server->cache)
 		cache_note(s->r->loop->server->cache, job_entry_hold(job));
-	deliver(s, job);
+	search_end(s, job);
 }
 
 /* ---- in the cache ---- */
@@ -193,7 +197,7 @@ static const struct job_entry *find_known(struct search *s)
 	return c && job_id_fits_alias(&s->id, c) ? job_entry_hold(c) : NULL;
 }
 
-/* {user} and {job} stand in paths of v1 only. */
+/* Only paths of v1 have {user} and {job}. */
 static bool read_id(struct request *r, struct job_id *id)
 {
 	if (route_names_user(r->route))
@@ -201,8 +205,8 @@ static bool read_id(struct request *r, struct job_id *id)
 	return job_id_read(r->args[0], &r->arena, id);
 }
 
-/* Clients of PAI 0.8, where jobs had no users, ask for NAME: one's own job, if no Framework of
- * others is called so. */
+/* Clients of PAI 0.8, where jobs had no users, ask for NAME: the client's own job, unless a foreign
+ * Framework has this name. */
 static const struct job_entry *find_own(struct search *s)
 {
 	struct request *r = s->r;
@@ -226,34 +230,31 @@ void job_find(struct request *r, job_found *found)
 	const struct job_entry *job = find_known(s);
 	if (!job)
 		job = find_own(s);
-	bool of_others = !s->id.user.p; /* which no server of ours makes */
+	bool foreign = !s->id.user.p; /* rest-lit creates no such Framework */
 	const char *name = s->id.name;
 	if (!name && r->route->need != JOB_OWN)
 		name = s->id.alias;
-	bool missing = !name || (s->warm && of_others);
+	bool missing = !name || (s->warm && foreign);
 	if (job)
-		deliver(s, job);
+		search_end(s, job);
 	else if (!missing && edge_lookup(r))
-		ask(r, name, got, s);
+		job_store_get(r, KIND_FRAMEWORK, name, r->user, search_got, s);
 	else if (missing || s->warm)
 		no_job(r);
 	else
 		edge_lookup_refuse(r);
 }
 
-/* ---- its document ---- */
-
 static void doc_got(void *arg, const struct store_reply *reply)
 {
-	const struct reading *reading = arg;
-	struct request *r = reading->r;
+	const struct doc_wanted *d = arg;
+	struct request *r = d->r;
 	if (reply->outcome != STORE_OK)
 		job_store_failed(r, STORE_GET, reply);
-	else if (!span_is(reply->uid, reading->job->uid) ||
-	         !scan_valid(reply->body, SCAN_DEPTH_MAX))
-		no_job(r); /* it was made anew meanwhile */
+	else if (!span_is(reply->uid, d->job->uid) || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		no_job(r); /* it was recreated meanwhile */
 	else
-		reading->came(r, reading->job, arena_span(&r->arena, reply->body));
+		d->came(r, d->job, arena_span(&r->arena, reply->body));
 }
 
 void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
@@ -263,9 +264,22 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 		came(r, job, doc);
 		return;
 	}
-	struct reading *reading = ARENA_NEW(&r->arena, struct reading, 1);
-	*reading = (struct reading){ r, job, came };
-	ask(r, job->name, doc_got, reading);
+	struct doc_wanted *d = ARENA_NEW(&r->arena, struct doc_wanted, 1);
+	*d = (struct doc_wanted){ r, job, came };
+	job_store_get(r, KIND_FRAMEWORK, job->name, r->user, doc_got, d);
+}
+
+/* ---- ids ---- */
+
+void job_path_segment(struct str *out, struct span text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_alnum(c) || (c && strchr("-._~", c)))
+			str_char(out, c);
+		else
+			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+	}
 }
 
 void job_id_text(struct str *out, const struct job_entry *job)
@@ -276,7 +290,7 @@ void job_id_text(struct str *out, const struct job_entry *job)
 		str_printf(out, "%s~%s", job->user, job->job);
 }
 
-/* OpenPAI's own rule for names of Frameworks that it has not made. */
+/* OpenPAI's rule for names of foreign Frameworks. */
 static const char *alias_of(struct span id, struct arena *a)
 {
 	static const char PREFIX[] = "unknown";

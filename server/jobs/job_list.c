@@ -1,48 +1,46 @@
-/* The lists of jobs: out of the cache, at once if they are small, else bit by bit. */
-#include "server/jobs/job_list.h"
-
+/*
+ * Lists of jobs: the query, the choice and order of the page, and its rows.  A small list is
+ * answered at once, a large one piece by piece.
+ */
+#include <endian.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/json/scan.h"
-#include "k8s/cache/cache.h"
-#include "server/cluster/follow.h"
+#include "base/hash.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
-#include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/stream.h"
-#include "server/jobs/job_look.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 
 enum {
-	AT_ONCE = 256 << 10, /* bytes of an answer that is made as a whole */
-	STEP = 16 << 10,     /* bytes of a larger one that are made at a time */
+	AT_ONCE = 256 << 10, /* bytes of an answer that is sent as a whole */
+	STEP = 16 << 10,     /* bytes of a larger answer that are written at a time */
 	ROW_ROOM = 64 << 10, /* more than a row ever has */
 };
 
 static const char JSON_TYPE[] = "application/json; charset=utf-8";
 
-/* ---- text ---- */
+/* ---- answers ---- */
 
-/* What is still to be written of a page. */
+/* The rest of a page. */
 struct rows {
 	const struct request *r;
-	struct job_key *v; /* borrowed, or a listing's own */
+	struct job_key *v; /* borrowed, or owned by a listing */
 	size_t n, next;
 	bool v1, in_object, closed;
 };
 
-static void open_list(struct str *out, struct rows *rows, size_t total)
+static void list_open(struct str *out, struct rows *rows, size_t total)
 {
 	if (rows->in_object)
 		str_printf(out, "{\"totalCount\":%zu,\"data\":", total);
 	str_char(out, '[');
 }
 
-/* The pods' Events are looked at only for a job that waits, its document never. */
-static void put_row(struct str *out, const struct request *r, const struct job_entry *job)
+/* Uses the Events of waiting jobs, but never the document. */
+static void list_put_row(struct str *out, const struct request *r, const struct job_entry *job)
 {
 	ARENA_AUTO a = { 0 };
 	struct event *v = NULL;
@@ -51,8 +49,8 @@ static void put_row(struct str *out, const struct request *r, const struct job_e
 	job_row(out, job, &why, false);
 }
 
-/* Rows until there is so much text, or all of it. */
-static void put_rows(struct str *out, struct rows *rows, size_t enough)
+/* Writes rows until the text has `enough` bytes. */
+static void list_put_rows(struct str *out, struct rows *rows, size_t enough)
 {
 	for (; rows->next < rows->n && out->n < enough; rows->next++) {
 		if (rows->next)
@@ -60,7 +58,7 @@ static void put_rows(struct str *out, struct rows *rows, size_t enough)
 		if (rows->v1)
 			job_row(out, rows->v[rows->next].job, NULL, true);
 		else
-			put_row(out, rows->r, rows->v[rows->next].job);
+			list_put_row(out, rows->r, rows->v[rows->next].job);
 	}
 	if (rows->closed || rows->next < rows->n)
 		return;
@@ -68,22 +66,20 @@ static void put_rows(struct str *out, struct rows *rows, size_t enough)
 	rows->closed = true;
 }
 
-/* ---- bit by bit ---- */
-
-/* A list under way.  Its jobs are held from rows.next on. */
+/* A list that is being sent.  It holds its jobs from rows.next on. */
 struct listing {
 	struct loop *loop;
 	struct rows rows;
-	struct str text; /* text.p + taken: made, and not yet put */
+	struct str text; /* text.p + taken: not yet sent */
 	size_t taken;
 };
 
-static void fill(struct listing *l)
+static void listing_fill(struct listing *l)
 {
 	size_t before = l->rows.next;
 	l->text.n = 0;
 	l->taken = 0;
-	put_rows(&l->text, &l->rows, STEP);
+	list_put_rows(&l->text, &l->rows, STEP);
 	for (; before < l->rows.next; before++)
 		job_entry_drop(l->rows.v[before].job);
 }
@@ -93,7 +89,7 @@ static void list_more(struct stream *s, void *arg)
 	struct listing *l = arg;
 	for (;;) {
 		if (l->taken == l->text.n)
-			fill(l);
+			listing_fill(l);
 		size_t n = l->text.n - l->taken;
 		size_t room = stream_room(s);
 		if (n == 0) {
@@ -108,7 +104,7 @@ static void list_more(struct stream *s, void *arg)
 	}
 }
 
-/* Nobody shall take a part for the whole. */
+/* The client must not mistake a part for the whole list. */
 static void list_over(struct stream *s, void *arg)
 {
 	(void)arg;
@@ -138,9 +134,9 @@ static const struct stream_calls CALLS = {
 	.finishes = true,
 };
 
-/* The rest of a list of which `begun` is the beginning. */
-static void answer_in_steps(struct request *r, struct job_page *page, const struct rows *rows,
-                            struct str *begun)
+/* Sends the rest of a list after `begun`. */
+static void list_answer_in_steps(struct request *r, struct job_page *page, const struct rows *rows,
+                                 struct str *begun)
 {
 	size_t most = (size_t)r->loop->server->options->list_rows;
 	if (r->loop->has->list_rows && r->loop->has->list_rows + rows->n > most) {
@@ -152,7 +148,7 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 	struct listing *l = xcalloc(1, sizeof(*l));
 	l->loop = r->loop;
 	l->rows = *rows;
-	l->rows.v = xrealloc(TAKE(page->v), page->n * sizeof(*page->v)); /* with no more room */
+	l->rows.v = xrealloc(TAKE(page->v), page->n * sizeof(*page->v)); /* shrinks */
 	l->text = *begun;
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = rows->next; i < rows->n; i++)
@@ -162,18 +158,16 @@ static void answer_in_steps(struct request *r, struct job_page *page, const stru
 		listing_free(l);
 }
 
-/* ---- lists ---- */
-
-static void answer_page(struct request *r, struct job_page *page)
+static void list_answer_page(struct request *r, struct job_page *page)
 {
 	const struct job_query *q = page->query;
 	bool in_object = q->with_total && !q->v1;
 	struct rows rows = { r, page->v, page->n, 0, q->v1, in_object, false };
 	STR_AUTO text = STR_INIT(AT_ONCE + ROW_ROOM);
-	open_list(&text, &rows, page->total);
-	put_rows(&text, &rows, AT_ONCE);
+	list_open(&text, &rows, page->total);
+	list_put_rows(&text, &rows, AT_ONCE);
 	if (!rows.closed) {
-		answer_in_steps(r, page, &rows, &text);
+		list_answer_in_steps(r, page, &rows, &text);
 		return;
 	}
 	r->reply.body = text;
@@ -181,7 +175,7 @@ static void answer_page(struct request *r, struct job_page *page)
 	answer_json(r, 200);
 }
 
-static void answer_list(struct request *r, const struct job_query *q)
+static void list_answer(struct request *r, const struct job_query *q)
 {
 	const char *problem = follow_problem(r->loop->server, &r->arena);
 	if (problem) {
@@ -193,10 +187,10 @@ static void answer_list(struct request *r, const struct job_query *q)
 	job_page_begin(&page, q);
 	job_page_gather(&page, view);
 	job_page_end(&page);
-	answer_page(r, &page);
+	list_answer_page(r, &page);
 }
 
-static bool read_query(struct request *r, struct job_query *q, bool v1)
+static bool list_read_query(struct request *r, struct job_query *q, bool v1)
 {
 	ERR_AUTO e = { 0 };
 	if (job_query_read(q, r->query, v1, &r->arena, &e) == 0)
@@ -208,32 +202,30 @@ static bool read_query(struct request *r, struct job_query *q, bool v1)
 void jobs_get(struct request *r)
 {
 	struct job_query q;
-	if (read_query(r, &q, false))
-		answer_list(r, &q);
+	if (list_read_query(r, &q, false))
+		list_answer(r, &q);
 }
 
 void jobs_get_v1(struct request *r)
 {
 	struct job_query q;
-	if (!read_query(r, &q, true))
+	if (!list_read_query(r, &q, true))
 		return;
 	if (r->args[0].p)
 		q.users = (struct any_of){ &r->args[0], 1 };
-	answer_list(r, &q);
+	list_answer(r, &q);
 }
 
-/* Which jobs a list shows: its query, and the choice by it. */
+/* ---- query ---- */
 
 enum { STATES_ALL = (1 << JOB_STATE_MAX) - 1, TAG_TEXT_MAX = 1 << 20 };
 
 #define OFFSET_MAX INT64_C(2147483647)
 
-/* What jobs without a priority are asked for by. */
+/* The value that selects jobs without a priority. */
 static const char NO_PRIORITY[] = "default";
 
-/* ---- lists of texts ---- */
-
-static int compare_spans(const void *left, const void *right)
+static int any_compare(const void *left, const void *right)
 {
 	const struct span *a = left;
 	const struct span *b = right;
@@ -241,18 +233,18 @@ static int compare_spans(const void *left, const void *right)
 	return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-static bool has(const struct any_of *list, struct span text)
+static bool any_has(const struct any_of *list, struct span text)
 {
-	return bsearch(&text, list->v, list->n, sizeof(*list->v), compare_spans) != NULL;
+	return bsearch(&text, list->v, list->n, sizeof(*list->v), any_compare) != NULL;
 }
 
-static bool any(const struct any_of *list, const char *text)
+static bool any_or_none(const struct any_of *list, const char *text)
 {
-	return list->n == 0 || has(list, span_of(text));
+	return list->n == 0 || any_has(list, span_of(text));
 }
 
-/* The next of "a,b,,c" that is not empty. */
-static bool next_item(struct span *rest, struct span *item)
+/* The next non-empty item of "a,b,,c". */
+static bool query_next_item(struct span *rest, struct span *item)
 {
 	while (rest->n) {
 		const char *comma = memchr(rest->p, ',', rest->n);
@@ -266,7 +258,7 @@ static bool next_item(struct span *rest, struct span *item)
 	return false;
 }
 
-static size_t count_items(struct span list)
+static size_t query_count_items(struct span list)
 {
 	size_t n = 1;
 	for (size_t i = 0; i < list.n; i++)
@@ -274,17 +266,15 @@ static size_t count_items(struct span list)
 	return n;
 }
 
-static struct any_of read_texts(struct span list, struct arena *a)
+static struct any_of query_read_texts(struct span list, struct arena *a)
 {
-	struct span *v = ARENA_NEW(a, struct span, count_items(list));
+	struct span *v = ARENA_NEW(a, struct span, query_count_items(list));
 	size_t n = 0;
-	while (next_item(&list, &v[n]))
+	while (query_next_item(&list, &v[n]))
 		n++;
-	qsort(v, n, sizeof(*v), compare_spans);
+	qsort(v, n, sizeof(*v), any_compare);
 	return (struct any_of){ v, n };
 }
-
-/* ---- parameters ---- */
 
 static const struct {
 	const char *name;
@@ -298,8 +288,8 @@ static const struct {
 	{ "tagsNotContain", offsetof(struct job_query, without_tags), true },
 };
 
-/* Texts as they stand in a list of JSON. */
-static struct any_of as_json(struct any_of list, struct arena *a)
+/* The texts as JSON strings. */
+static struct any_of query_as_json(struct any_of list, struct arena *a)
 {
 	struct span *v = ARENA_NEW(a, struct span, list.n);
 	for (size_t i = 0; i < list.n; i++) {
@@ -307,27 +297,28 @@ static struct any_of as_json(struct any_of list, struct arena *a)
 		str_json(&text, list.v[i]);
 		v[i] = arena_span(a, str_view(&text));
 	}
-	qsort(v, list.n, sizeof(*v), compare_spans);
+	qsort(v, list.n, sizeof(*v), any_compare);
 	return (struct any_of){ v, list.n };
 }
 
-static void read_list(struct job_query *q, struct span name, struct span value, struct arena *a)
+static void query_read_list(struct job_query *q, struct span name, struct span value,
+                            struct arena *a)
 {
 	for (size_t i = 0; i < sizeof(LISTS) / sizeof(LISTS[0]); i++) {
 		if (!span_is(name, LISTS[i].name))
 			continue;
-		struct any_of list = read_texts(value, a);
+		struct any_of list = query_read_texts(value, a);
 		*(struct any_of *)((char *)q + LISTS[i].at) =
-		    LISTS[i].tags ? as_json(list, a) : list;
+		    LISTS[i].tags ? query_as_json(list, a) : list;
 	}
 }
 
-/* What is no state, no job is in. */
-static unsigned read_states(struct span value)
+/* Unknown states match no job. */
+static unsigned query_read_states(struct span value)
 {
 	struct span item;
 	unsigned states = 0;
-	while (next_item(&value, &item)) {
+	while (query_next_item(&value, &item)) {
 		enum job_state state = job_state_named(item);
 		if (state != JOB_STATE_MAX)
 			states |= 1u << state;
@@ -348,8 +339,8 @@ static const char *const FIELDS[ORDER_MAX] = {
 	[ORDER_PRIORITY] = "jobPriority",
 };
 
-/* FIELD,ASC or FIELD,DESC; anything else is as if it was not there. */
-static void read_order(struct job_query *q, struct span value)
+/* FIELD,ASC or FIELD,DESC; anything else is ignored. */
+static void query_read_order(struct job_query *q, struct span value)
 {
 	const char *comma = memchr(value.p, ',', value.n);
 	q->order = ORDER_SUBMITTED;
@@ -367,8 +358,8 @@ static void read_order(struct job_query *q, struct span value)
 		}
 }
 
-static int read_number(const char *name, struct span value, int64_t max, int64_t *out,
-                       struct err *e)
+static int query_read_number(const char *name, struct span value, int64_t max, int64_t *out,
+                             struct err *e)
 {
 	char quoted[4 * QUOTE_MAX];
 	if (parse_i64(value, 0, max, out) == 0)
@@ -377,23 +368,23 @@ static int read_number(const char *name, struct span value, int64_t max, int64_t
 	               name, (long)max, quote(quoted, value));
 }
 
-static int read_parameter(struct job_query *q, struct span name, struct span value, struct arena *a,
-                          struct err *e)
+static int query_read_parameter(struct job_query *q, struct span name, struct span value,
+                                struct arena *a, struct err *e)
 {
 	if (span_is(name, "offset"))
-		return read_number("offset", value, OFFSET_MAX, &q->offset, e);
+		return query_read_number("offset", value, OFFSET_MAX, &q->offset, e);
 	if (span_is(name, "limit"))
-		return read_number("limit", value, JOB_LIMIT_MAX, &q->limit, e);
+		return query_read_number("limit", value, JOB_LIMIT_MAX, &q->limit, e);
 	if (span_is(name, "state"))
-		q->states = read_states(value);
+		q->states = query_read_states(value);
 	else if (span_is(name, "keyword"))
 		q->keyword = value;
 	else if (span_is(name, "order"))
-		read_order(q, value);
+		query_read_order(q, value);
 	else if (span_is(name, "withTotalCount"))
 		q->with_total = span_is(value, "true");
 	else
-		read_list(q, name, value, a); /* or it is another route's, or nobody's */
+		query_read_list(q, name, value, a); /* unknown ones are ignored */
 	return 0;
 }
 
@@ -411,31 +402,30 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 		.limit = v1 ? JOB_LIMIT_MAX : JOB_LIMIT,
 	};
 	while (query_next(&rest, a, &name, &value))
-		if (value.n && read_parameter(&read, name, value, a, e) < 0)
+		if (value.n && query_read_parameter(&read, name, value, a, e) < 0)
 			return -1;
 	*q = read;
 	return 0;
 }
 
-/* ---- the choice ---- */
-
-static bool contains(const char *text, struct span part)
+static bool query_contains(const char *text, struct span part)
 {
 	return memmem(text, strlen(text), part.p, part.n) != NULL;
 }
 
-static bool has_keyword(const struct job_entry *job, struct span keyword)
+static bool query_has_keyword(const struct job_entry *job, struct span keyword)
 {
-	return keyword.n == 0 || contains(job->job, keyword) ||
-	       contains(job_entry_shown_user(job), keyword) || contains(job->cluster, keyword);
+	return keyword.n == 0 || query_contains(job->job, keyword) ||
+	       query_contains(job_entry_shown_user(job), keyword) ||
+	       query_contains(job->cluster, keyword);
 }
 
-static bool has_tag(const struct job_entry *job, const struct any_of *tags)
+static bool query_has_tag(const struct job_entry *job, const struct any_of *tags)
 {
 	struct scan s = scan_begin(span_of(job->tags));
 	struct span tag;
 	while (scan_item(&s, &tag))
-		if (has(tags, tag))
+		if (any_has(tags, tag))
 			return true;
 	return false;
 }
@@ -444,96 +434,303 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 {
 	return !job->creating && (q->v1 || !job->legacy) &&
 	       (q->states >> job_shown_state(job, q->v1) & 1) &&
-	       any(&q->users, job_entry_shown_user(job)) && any(&q->clusters, job->cluster) &&
-	       any(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
-	       has_keyword(job, q->keyword) && (q->tags.n == 0 || has_tag(job, &q->tags)) &&
-	       (q->without_tags.n == 0 || !has_tag(job, &q->without_tags));
+	       any_or_none(&q->users, job_entry_shown_user(job)) &&
+	       any_or_none(&q->clusters, job->cluster) &&
+	       any_or_none(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
+	       query_has_keyword(job, q->keyword) &&
+	       (q->tags.n == 0 || query_has_tag(job, &q->tags)) &&
+	       (q->without_tags.n == 0 || !query_has_tag(job, &q->without_tags));
 }
 
-/* A job as a row of a list. */
+/* ---- rows ---- */
 
 enum job_state job_shown_state(const struct job_entry *job, bool v1)
 {
 	return v1 && job->state == JOB_STOPPING ? JOB_RUNNING : job->state;
 }
 
-static void put_text(struct str *out, const char *key, const char *value)
+/* Members of v1 and v2. */
+static void row_put_common(struct str *out, const struct job_entry *job, bool v1)
 {
-	str_puts(out, key);
-	str_json(out, span_of(value));
-}
-
-static void put_int(struct str *out, const char *key, int64_t value)
-{
-	str_puts(out, key);
-	str_int(out, value);
-}
-
-static void put_known(struct str *out, const char *key, bool known, int64_t value)
-{
-	str_puts(out, key);
-	if (known)
-		str_int(out, value);
+	show_word(out, "\"name\":", job->job);
+	show_word(out, ",\"username\":", job_entry_shown_user(job));
+	show_word(out, ",\"state\":", JOB_STATES[job_shown_state(job, v1)]);
+	show_word(out, ",\"subState\":", job->sub_state);
+	show_word(out, ",\"executionType\":", job->execution);
+	show_word(out, ",\"virtualCluster\":", job->cluster);
+	show_number(out, ",\"retries\":", job->retries);
+	show_ms(out, ",\"createdTime\":", job->created_ms);
+	show_ms(out, ",\"completedTime\":", job->completed_ms);
+	if (job->has_code)
+		show_number(out, ",\"appExitCode\":", job->code);
 	else
-		str_puts(out, "null");
-}
-
-/* A time, or a span of time. */
-static void put_time(struct str *out, const char *key, int64_t value)
-{
-	put_known(out, key, value != JOB_ENTRY_NONE, value);
-}
-
-static void put_priority(struct str *out, const char *priority)
-{
-	str_puts(out, ",\"jobPriority\":");
-	if (priority[0])
-		str_json(out, span_of(priority));
-	else
-		str_puts(out, "null");
-}
-
-/* What v1 has, and v2 as well. */
-static void put_common(struct str *out, const struct job_entry *job, bool v1)
-{
-	put_text(out, "\"name\":", job->job);
-	put_text(out, ",\"username\":", job_entry_shown_user(job));
-	put_text(out, ",\"state\":", JOB_STATES[job_shown_state(job, v1)]);
-	put_text(out, ",\"subState\":", job->sub_state);
-	put_text(out, ",\"executionType\":", job->execution);
-	put_text(out, ",\"virtualCluster\":", job->cluster);
-	put_int(out, ",\"retries\":", job->retries);
-	put_time(out, ",\"createdTime\":", job->created_ms);
-	put_time(out, ",\"completedTime\":", job->completed_ms);
-	put_known(out, ",\"appExitCode\":", job->has_code, job->code);
+		show_null(out, ",\"appExitCode\":");
 	if (v1 && job->legacy)
 		str_puts(out, ",\"legacy\":true");
 }
 
-static void put_v2(struct str *out, const struct job_entry *job)
+static void row_put_v2(struct str *out, const struct job_entry *job)
 {
-	put_text(out, ",\"debugId\":", job->name);
+	show_word(out, ",\"debugId\":", job->name);
 	str_puts(out, ",\"tags\":");
 	str_puts(out, job->tags);
-	put_int(out, ",\"retryDetails\":{\"user\":", job->accountable);
-	put_int(out, ",\"platform\":", (int64_t)job->retries - job->accountable);
+	show_number(out, ",\"retryDetails\":{\"user\":", job->accountable);
+	show_number(out, ",\"platform\":", (int64_t)job->retries - job->accountable);
 	str_puts(out, ",\"resource\":0}");
-	put_time(out, ",\"retryDelayTime\":", job->retry_delay_s);
-	put_time(out, ",\"submissionTime\":", job->created_ms);
-	put_time(out, ",\"launchedTime\":", job->launched_ms);
-	put_int(out, ",\"totalGpuNumber\":", job->gpus);
-	put_int(out, ",\"totalTaskNumber\":", job->tasks);
-	put_int(out, ",\"totalTaskRoleNumber\":", job->roles);
-	put_priority(out, job->priority);
+	show_ms(out, ",\"retryDelayTime\":", job->retry_delay_s);
+	show_ms(out, ",\"submissionTime\":", job->created_ms);
+	show_ms(out, ",\"launchedTime\":", job->launched_ms);
+	show_number(out, ",\"totalGpuNumber\":", job->gpus);
+	show_number(out, ",\"totalTaskNumber\":", job->tasks);
+	show_number(out, ",\"totalTaskRoleNumber\":", job->roles);
+	if (job->priority[0])
+		show_word(out, ",\"jobPriority\":", job->priority);
+	else
+		show_null(out, ",\"jobPriority\":");
 }
 
 void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1)
 {
 	str_char(out, '{');
-	put_common(out, job, v1);
+	row_put_common(out, job, v1);
 	if (!v1)
-		put_v2(out, job);
+		row_put_v2(out, job);
 	if (why)
 		job_row_waiting(out, job, why);
 	str_char(out, '}');
+}
+
+enum {
+	ROOM_MIN = 64,
+	AHEAD = 8, /* jobs that are fetched from memory before they are looked at */
+	LINE = 64,
+};
+
+/* ---- order ---- */
+
+/* Maps signed to unsigned numbers in the same order. */
+static uint64_t key_rank(int64_t number)
+{
+	return (uint64_t)number ^ (UINT64_C(1) << 63);
+}
+
+static uint64_t key_first_bytes(const char *text)
+{
+	uint64_t first = 0;
+	size_t n = strlen(text);
+	memcpy(&first, text, n < sizeof(first) ? n : sizeof(first));
+	return be64toh(first);
+}
+
+/* As in PostgreSQL: last in ascending order, first in descending order. */
+static const uint64_t NOTHING = UINT64_MAX;
+
+/* The field to sort by: a text, or a number if that is NULL. */
+struct field {
+	const char *text;
+	int64_t number;
+};
+
+static struct field key_field(const struct job_query *q, const struct job_entry *job)
+{
+	switch (q->order) {
+	case ORDER_NAME:
+		return (struct field){ .text = job->job };
+	case ORDER_USER:
+		return (struct field){ .text = job_entry_shown_user(job) };
+	case ORDER_CLUSTER:
+		return (struct field){ .text = job->cluster };
+	case ORDER_STATE:
+		return (struct field){ .text = JOB_STATES[job_shown_state(job, q->v1)] };
+	case ORDER_PRIORITY:
+		return (struct field){ .text = job->priority };
+	case ORDER_RETRIES:
+		return (struct field){ .number = job->retries };
+	case ORDER_TASKS:
+		return (struct field){ .number = job->tasks };
+	case ORDER_GPUS:
+		return (struct field){ .number = job->gpus };
+	case ORDER_COMPLETED:
+		return (struct field){ .number = job->completed_ms };
+	case ORDER_SUBMITTED:
+	case ORDER_MAX:
+		break;
+	}
+	return (struct field){ .number = job->created_ms };
+}
+
+static bool key_is_nothing(enum job_order order, struct field field)
+{
+	return (order == ORDER_PRIORITY && !field.text[0]) ||
+	       (order == ORDER_COMPLETED && field.number == JOB_ENTRY_NONE);
+}
+
+static struct job_key key_of_job(const struct job_query *q, const struct job_entry *job)
+{
+	struct field by = key_field(q, job);
+	uint64_t field = key_is_nothing(q->order, by) ? NOTHING
+	                 : by.text                    ? key_first_bytes(by.text)
+	                                              : key_rank(by.number);
+	return (struct job_key){ .field = q->descending ? ~field : field,
+		                 .age = ~key_rank(job->created_ms),
+		                 .job = job };
+}
+
+/* Compares the rest of texts with equal beginnings; most are shorter, and equal. */
+static int key_compare_texts(const struct job_query *q, const struct job_key *a,
+                             const struct job_key *b)
+{
+	uint64_t field = q->descending ? ~a->field : a->field;
+	const char *text = (field & 0xff) ? key_field(q, a->job).text : NULL;
+	int order = text ? strcmp(text, key_field(q, b->job).text) : 0;
+	return q->descending ? -order : order;
+}
+
+/* Jobs of the same second: the latest first, unless the query reverses the order. */
+static int key_compare_submitted(const struct job_query *q, const struct job_entry *a,
+                                 const struct job_entry *b)
+{
+	int order = (b->submitted_ms > a->submitted_ms) - (b->submitted_ms < a->submitted_ms);
+	return q->order == ORDER_SUBMITTED && !q->descending ? -order : order;
+}
+
+static int key_compare(const struct job_query *query, const struct job_key *a,
+                       const struct job_key *b)
+{
+	if (a->field != b->field)
+		return a->field < b->field ? -1 : 1;
+	int order = key_compare_texts(query, a, b);
+	if (order)
+		return order;
+	if (a->age != b->age)
+		return a->age < b->age ? -1 : 1;
+	order = key_compare_submitted(query, a->job, b->job);
+	return order ? order : strcmp(a->job->name, b->job->name);
+}
+
+static int key_compare_for_qsort(const void *a, const void *b, void *query)
+{
+	return key_compare(query, a, b);
+}
+
+/* ---- page ---- */
+
+/* xorshift64: users cannot create jobs that make the selection slow. */
+static size_t page_random(struct job_page *p, size_t n)
+{
+	p->random ^= p->random << 13;
+	p->random ^= p->random >> 7;
+	p->random ^= p->random << 17;
+	return (size_t)(p->random % n);
+}
+
+/* Moves jobs before a pivot to the left and the rest to the right.  Jobs before *left and after
+ * *right are already in place. */
+static void page_partition(struct job_page *p, ptrdiff_t *left, ptrdiff_t *right)
+{
+	struct job_key pivot = p->v[*left + (ptrdiff_t)page_random(p, *right - *left + 1)];
+	while (*left <= *right) {
+		while (key_compare(p->query, &p->v[*left], &pivot) < 0)
+			++*left;
+		while (key_compare(p->query, &p->v[*right], &pivot) > 0)
+			--*right;
+		if (*left > *right)
+			break;
+		struct job_key swapped = p->v[*left];
+		p->v[(*left)++] = p->v[*right];
+		p->v[(*right)--] = swapped;
+	}
+}
+
+/* Quickselect: v[at] becomes what it is in sorted order, smaller ones come before it. */
+static void page_place(struct job_page *p, size_t at)
+{
+	ptrdiff_t first = 0;
+	ptrdiff_t last = (ptrdiff_t)p->n - 1;
+	ptrdiff_t wanted = (ptrdiff_t)at;
+	while (first < last) {
+		ptrdiff_t left = first;
+		ptrdiff_t right = last;
+		page_partition(p, &left, &right);
+		if (wanted <= right)
+			last = right;
+		else if (wanted >= left)
+			first = left;
+		else
+			return;
+	}
+}
+
+static void page_keep_best(struct job_page *p)
+{
+	page_place(p, p->wanted - 1);
+	p->n = p->wanted;
+	p->worst = p->v[p->n - 1];
+	p->cut = true;
+}
+
+void job_page_begin(struct job_page *p, const struct job_query *q)
+{
+	*p = (struct job_page){ .query = q, .random = hash_key_new().v[0] | 1 };
+	p->wanted = q->limit ? (size_t)(q->offset + q->limit) : 0;
+}
+
+void job_page_add(struct job_page *p, const struct job_entry *job)
+{
+	p->total++;
+	if (p->wanted == 0)
+		return;
+	struct job_key key = key_of_job(p->query, job);
+	if (p->cut && key_compare(p->query, &key, &p->worst) > 0)
+		return;
+	if (p->n == p->cap) {
+		p->cap = p->cap ? 2 * p->cap : ROOM_MIN;
+		p->v = xrealloc(p->v, p->cap * sizeof(*p->v));
+	}
+	p->v[p->n++] = key;
+	if (p->n >= 2 * p->wanted && p->n >= ROOM_MIN)
+		page_keep_best(p);
+}
+
+static void page_prefetch(const struct job_entry *job)
+{
+	for (size_t at = 0; at < sizeof(*job); at += LINE)
+		__builtin_prefetch((const char *)job + at);
+}
+
+void job_page_gather(struct job_page *p, const struct view *view)
+{
+	const struct job_entry *ahead[AHEAD] = { NULL };
+	struct view_walk walk = { view, 0, 0 };
+	size_t rounds = view_count(view) + AHEAD;
+	for (size_t i = 0; i < rounds; i++) {
+		const struct job_entry *job = ahead[i % AHEAD];
+		const struct job_entry *next = view_next(&walk);
+		page_prefetch(next);
+		ahead[i % AHEAD] = next;
+		if (job && job_query_takes(p->query, job))
+			job_page_add(p, job);
+	}
+}
+
+void job_page_end(struct job_page *p)
+{
+	size_t offset = (size_t)p->query->offset;
+	if (p->n > p->wanted)
+		page_keep_best(p);
+	if (offset >= p->n) {
+		p->n = 0;
+		return;
+	}
+	if (offset)
+		page_place(p, offset);
+	p->n -= offset;
+	memmove(p->v, p->v + offset, p->n * sizeof(*p->v));
+	struct job_query query = *p->query; /* qsort_r takes no const */
+	qsort_r(p->v, p->n, sizeof(*p->v), key_compare_for_qsort, &query);
+}
+
+void job_page_done(struct job_page *p)
+{
+	free(p->v);
 }

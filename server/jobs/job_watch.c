@@ -1,45 +1,386 @@
 /*
- * One job, as it changes: how it is now, and again whenever it is different, until it has ended.
- * Not each step between: what follows quickly may be one event.
+ * Waiting for changes of jobs: followers, `?wait=`, and the event streams of one job and of all.
+ * A stream of one job may merge several quick changes into one event.
  */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
+#include "server/http/http_request.h"
+#include "server/http/lasting.h"
+#include "server/http/query.h"
 #include "server/http/stream.h"
-#include "server/jobs/follower.h"
-#include "server/jobs/job_find.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 
-enum { FRAME = 256 }; /* more than stands around the data of an event, and first in a stream */
+enum {
+	BUCKETS = 256,
+	FRAME = 256, /* more than the bytes around the data of an event */
+	NEWS_MAX = 10000,
+};
+
+/* ---- followers ---- */
+
+/* References; NULL for none. */
+struct job_news {
+	const struct job_entry *now, *before;
+};
+
+struct followers {
+	struct change_queue *queue;
+	struct hash_key key;
+	size_t n;
+	struct follower *of_all, *of_one[BUCKETS];
+	struct cache *cache;
+	struct job_news *news; /* being reported */
+	size_t n_news, cap;
+};
+
+struct followers *followers_new(struct cache *c, struct err *e)
+{
+	struct followers *all = xcalloc(1, sizeof(*all));
+	all->cache = c;
+	all->key = hash_key_new();
+	all->queue = change_queue_new(c, e);
+	if (all->queue)
+		return all;
+	free(all);
+	return NULL;
+}
+
+void followers_free(struct followers *all)
+{
+	if (!all)
+		return;
+	assert(all->n == 0);
+	change_queue_free(all->queue);
+	free(all);
+}
+
+int followers_fd(const struct followers *all)
+{
+	return change_queue_fd(all->queue);
+}
+
+static struct follower **follower_list(struct followers *all, struct span name)
+{
+	return name.n ? &all->of_one[hash_bytes(&all->key, name) % BUCKETS] : &all->of_all;
+}
+
+void follower_begin(struct followers *all, struct follower *f)
+{
+	struct follower **list = follower_list(all, f->name);
+	f->next = *list;
+	f->at = list;
+	if (f->next)
+		f->next->at = &f->next;
+	*list = f;
+	if (all->n++ == 0)
+		change_queue_listen(all->queue, true);
+}
+
+void follower_end(struct followers *all, struct follower *f)
+{
+	*f->at = f->next;
+	if (f->next)
+		f->next->at = f->at;
+	if (--all->n == 0)
+		change_queue_listen(all->queue, false);
+}
+
+static const struct job_entry *news_job(const struct job_news *c)
+{
+	return c->now ? c->now : c->before;
+}
+
+static int news_compare(const void *a, const void *b)
+{
+	int64_t x = news_job(a)->version;
+	int64_t y = news_job(b)->version;
+	return (x > y) - (x < y);
+}
+
+static void news_report_to(struct follower *list, const struct job_news *c, int64_t told)
+{
+	struct follower *next;
+	for (struct follower *f = list; f; f = next) {
+		next = f->next;
+		if (!f->name.n || span_is(f->name, news_job(c)->name))
+			f->changed(f, c->now, c->before, told);
+	}
+}
+
+static void news_report(struct followers *all, const struct job_news *c, int64_t heard)
+{
+	int64_t told = c->now && c->now->version <= heard ? c->now->version : 0;
+	news_report_to(*follower_list(all, span_of(news_job(c)->name)), c, told);
+	news_report_to(all->of_all, c, told);
+}
+
+static void news_take(void *arg, const struct job_entry *now, const struct job_entry *before)
+{
+	struct followers *all = arg;
+	if (all->n_news == all->cap) {
+		all->cap = all->cap ? 2 * all->cap : 16;
+		all->news = xrealloc(all->news, all->cap * sizeof(all->news[0]));
+	}
+	all->news[all->n_news++] = (struct job_news){
+		now ? job_entry_hold(now) : NULL,
+		before ? job_entry_hold(before) : NULL,
+	};
+}
+
+static void report_lost(struct follower *list)
+{
+	struct follower *next;
+	for (struct follower *f = list; f; f = next) {
+		next = f->next;
+		f->lost(f);
+	}
+}
+
+void followers_run_once(struct followers *all)
+{
+	/* All changes up to here are in the queue by now. */
+	int64_t heard = cache_heard(all->cache);
+	bool complete = change_queue_take(all->queue, news_take, all);
+	if (all->n_news > 1)
+		qsort(all->news, all->n_news, sizeof(all->news[0]), news_compare);
+	for (size_t i = 0; i < all->n_news; i++) {
+		news_report(all, &all->news[i], complete ? heard : 0);
+		job_entry_drop(all->news[i].now);
+		job_entry_drop(all->news[i].before);
+	}
+	free(TAKE(all->news));
+	all->n_news = all->cap = 0;
+	if (complete)
+		return;
+	report_lost(all->of_all);
+	for (size_t i = 0; i < BUCKETS; i++)
+		report_lost(all->of_one[i]);
+}
+
+/* ---- ?wait= ---- */
+
+struct wait {
+	struct follower follower; /* first */
+	struct request *r;
+	const struct job_entry *job; /* as found; r holds it */
+	job_found *go_on;
+	bool running; /* wait for running, not for completed */
+	bool known;   /* it was in the cache: if it no longer is, it was deleted */
+};
+
+struct wait_query {
+	bool given, running;
+	int64_t seconds;
+};
+
+static int wait_bad(struct err *e, const char *name, const char *wanted, struct span found)
+{
+	char quoted[4 * QUOTE_MAX];
+	return err_set(e, INVALID_PARAMETERS, "%s must be %s, is \"%s\"", name, wanted,
+	               quote(quoted, found));
+}
+
+static int wait_read_query(const struct request *r, struct arena *a, struct wait_query *q,
+                           struct err *e)
+{
+	struct span query = span_of(r->query);
+	struct span value;
+	q->given = query_find(query, "wait", a, &value);
+	if (!q->given)
+		return 0;
+	if (parse_i64(value, 0, INT64_MAX, &q->seconds) < 0)
+		return wait_bad(e, "wait", "a number of seconds", value);
+	if (!query_find(query, "for", a, &value))
+		return 0;
+	q->running = span_is(value, "running");
+	if (!q->running && !span_is(value, "completed"))
+		return wait_bad(e, "for", "running or completed", value);
+	return 0;
+}
+
+static bool wait_reached(bool running, const struct job_entry *job)
+{
+	return job_state_final(job->state) ||
+	       (running && (job->state == JOB_RUNNING || job->state == JOB_STOPPING));
+}
+
+static void wait_answer(struct request *r, const struct job_entry *job, bool reached,
+                        job_found *go_on)
+{
+	answer_header(r, "X-Wait", reached ? "reached" : "timeout");
+	go_on(r, job);
+}
+
+static void wait_stop(struct wait *w)
+{
+	follower_end(w->r->loop->has->followers, &w->follower);
+	lasting_end(w->r);
+}
+
+/* Ends if the job has reached the state, or `anyway`.  Returns whether it has ended. */
+static bool wait_settle(struct wait *w, const struct job_entry *job, bool anyway)
+{
+	struct request *r = w->r;
+	bool reached = wait_reached(w->running, job);
+	if (!reached && !anyway)
+		return false;
+	wait_stop(w);
+	if (job != w->job)
+		job_keep(r, job_entry_hold(job));
+	wait_answer(r, job, reached, w->go_on);
+	return true;
+}
+
+static bool wait_gone(struct wait *w)
+{
+	wait_stop(w);
+	answer_refuse(w->r, 404, "NoJobError", "the job was deleted meanwhile");
+	return true;
+}
+
+static bool wait_look(struct wait *w, bool anyway)
+{
+	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
+	const struct job_entry *job = view_find(view, w->follower.name);
+	if (!job && w->known)
+		return wait_gone(w);
+	w->known = job;
+	return wait_settle(w, job ? job : w->job, anyway);
+}
+
+static void wait_changed(struct follower *f, const struct job_entry *now,
+                         const struct job_entry *before, int64_t told)
+{
+	(void)before;
+	(void)told;
+	struct wait *w = (struct wait *)f;
+	if (!now) {
+		(void)wait_gone(w);
+		return;
+	}
+	w->known = true;
+	(void)wait_settle(w, now, false);
+}
+
+static void wait_lost(struct follower *f)
+{
+	(void)wait_look((struct wait *)f, false);
+}
+
+static void wait_hear(void *arg, enum lasting_news news)
+{
+	struct wait *w = arg;
+	switch (news) {
+	case LASTING_TICK:
+		break;
+	case LASTING_REFUSED:
+		wait_stop(w);
+		answer_header(w->r, "WWW-Authenticate", "Bearer");
+		answer_refuse(w->r, UNAUTHORIZED,
+		              "Your token has expired or was revoked; log in again");
+		break;
+	case LASTING_OVER:
+	case LASTING_SHUTDOWN:
+	case LASTING_LEFT:
+		(void)wait_look(w, true);
+		break;
+	}
+}
+
+void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
+{
+	struct wait_query q = { .given = false };
+	ERR_AUTO e = { 0 };
+	bool head = strcmp(r->method, "HEAD") == 0;
+	if (wait_read_query(r, &r->arena, &q, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	if (!q.given) {
+		go_on(r, job);
+		return;
+	}
+	bool reached = wait_reached(q.running, job);
+	if (reached || !q.seconds || head || !r->loop->has->followers) {
+		wait_answer(r, job, reached, go_on);
+		return;
+	}
+	struct wait *w = ARENA_NEW(&r->arena, struct wait, 1);
+	if (!lasting_begin(r, q.seconds, wait_hear, w))
+		return;
+	*w = (struct wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
+	w->follower = (struct follower){ .name = span_of(job->name),
+		                         .changed = wait_changed,
+		                         .lost = wait_lost };
+	follower_begin(r->loop->has->followers, &w->follower);
+	if (!wait_look(w, false))
+		request_wait(r);
+}
+
+/* ---- event streams ---- */
 
 struct watch {
 	struct follower follower; /* first */
 	struct request *r;
-	const struct job_entry *job; /* as it was found; r keeps it */
 	struct stream *stream;
-	struct str shown; /* what was sent last of it */
-	bool known;       /* it was in the cache */
 	bool over;
 };
 
-static void put(struct watch *w, const struct str *text)
+/* Opens the stream, with `first` in it.  false: r is answered. */
+static bool watch_open(struct watch *w, const struct stream_calls *calls, struct span first)
 {
-	/* Who does not take what waits is too slow. */
-	if (text->full || !stream_put(w->stream, str_view(text)))
-		stream_cut(w->stream);
+	struct followers *all = w->r->loop->has->followers;
+	if (!all) {
+		answer_refuse(w->r, UNAVAILABLE, "this server does not keep track of jobs");
+		return false;
+	}
+	answer_header(w->r, "X-Accel-Buffering", "no"); /* nginx would buffer events */
+	w->stream = stream_open(w->r, 200, "text/event-stream", calls, w);
+	if (!w->stream)
+		return false;
+	follower_begin(all, &w->follower);
+	(void)stream_put(w->stream, first); /* an empty stream has room */
+	return true;
 }
 
-static void end(struct watch *w, const char *reason)
+static void watch_heartbeat(struct stream *s, void *arg)
+{
+	(void)arg;
+	(void)stream_put(s, SPAN(SSE_PING)); /* without room, data is pending anyway */
+}
+
+/* ---- one job ---- */
+
+struct job_watch {
+	struct watch w;              /* first */
+	const struct job_entry *job; /* as found; r holds it */
+	struct str shown;            /* what was sent last */
+	bool known;                  /* it was in the cache */
+};
+
+static void one_put(struct job_watch *o, const struct str *text)
+{
+	/* A client that does not read pending events is too slow. */
+	if (text->full || !stream_put(o->w.stream, str_view(text)))
+		stream_cut(o->w.stream);
+}
+
+static void one_end(struct job_watch *o, const char *reason)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	w->over = true;
+	o->w.over = true;
 	sse_end(&text, reason);
-	put(w, &text);
-	stream_end(w->stream);
+	one_put(o, &text);
+	stream_end(o->w.stream);
 }
 
-/* A row of the list, and how many tasks are in which state, unless there is no room for so much. */
-static void describe(struct str *out, const struct job_entry *job, size_t room)
+/* A row of the list, and the numbers of tasks by state if there is room for them. */
+static void one_describe(struct str *out, const struct job_entry *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
@@ -54,109 +395,328 @@ static void describe(struct str *out, const struct job_entry *job, size_t room)
 	str_char(out, '}');
 }
 
-static void show(struct watch *w, const struct job_entry *job)
+static void one_show(struct job_watch *o, const struct job_entry *job)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	describe(&data, job, (size_t)w->r->loop->server->options->stream_buffer);
-	w->known = true;
-	if (span_eq(str_view(&data), str_view(&w->shown)))
+	one_describe(&data, job, (size_t)o->w.r->loop->server->options->stream_buffer);
+	o->known = true;
+	if (span_eq(str_view(&data), str_view(&o->shown)))
 		return;
 	sse_event(&text, "job", job->version, str_view(&data));
-	put(w, &text);
-	str_done(&w->shown);
-	w->shown = data;
+	one_put(o, &text);
+	str_done(&o->shown);
+	o->shown = data;
 	data = STR_INIT(REPLY_MAX);
 	if (job_state_final(job->state))
-		end(w, "completed");
+		one_end(o, "completed");
 }
 
-static void show_gone(struct watch *w, const struct job_entry *job)
+static void one_show_gone(struct job_watch *o, const struct job_entry *job)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	sse_gone(&text, job);
-	put(w, &text);
-	end(w, "gone");
+	one_put(o, &text);
+	one_end(o, "gone");
 }
 
-static void look(struct watch *w)
+static void one_look(struct job_watch *o)
 {
-	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
-	const struct job_entry *job = view_find(view, w->follower.name);
+	CACHE_VIEW_AUTO *view = cache_view(o->w.r->loop->server->cache);
+	const struct job_entry *job = view_find(view, o->w.follower.name);
 	if (job)
-		show(w, job);
-	else if (w->known)
-		show_gone(w, w->job);
+		one_show(o, job);
+	else if (o->known)
+		one_show_gone(o, o->job);
 	else
-		show(w, w->job); /* found in the store, and the cache is to hear of it */
+		one_show(o, o->job); /* it came from the store; the cache will get it */
 }
 
-/* ---- what happens ---- */
-
-static void changed(struct follower *f, const struct job_entry *now, const struct job_entry *before,
-                    int64_t told)
+static void one_changed(struct follower *f, const struct job_entry *now,
+                        const struct job_entry *before, int64_t told)
 {
-	struct watch *w = (struct watch *)f;
+	struct job_watch *o = (struct job_watch *)f;
 	(void)told;
-	if (w->over)
+	if (o->w.over)
 		return;
 	if (now)
-		show(w, now);
+		one_show(o, now);
 	else
-		show_gone(w, before);
+		one_show_gone(o, before);
 }
 
-static void lost(struct follower *f)
+static void one_lost(struct follower *f)
 {
-	struct watch *w = (struct watch *)f;
-	if (!w->over)
-		look(w);
+	struct job_watch *o = (struct job_watch *)f;
+	if (!o->w.over)
+		one_look(o);
 }
 
-static void last(struct stream *s, void *arg)
+static void one_last(struct stream *s, void *arg)
 {
-	struct watch *w = arg;
-	end(w, stream_why(s));
+	one_end(arg, stream_why(s));
 }
 
-static void heartbeat(struct stream *s, void *arg)
+static void one_gone(void *arg)
 {
-	(void)arg;
-	(void)stream_put(s, SPAN(SSE_PING)); /* no room: then there is something else to show */
+	struct job_watch *o = arg;
+	follower_end(o->w.r->loop->has->followers, &o->w.follower);
+	str_done(&o->shown);
 }
 
-static void gone(void *arg)
+static void one_begin(struct request *r, const struct job_entry *job)
 {
-	struct watch *w = arg;
-	follower_end(w->r->loop->has->followers, &w->follower);
-	str_done(&w->shown);
-}
-
-static const struct stream_calls CALLS = {
-	.last = last, .heartbeat = heartbeat, .gone = gone, .lasting = true
-};
-
-static void begin(struct request *r, const struct job_entry *job)
-{
-	struct watch *w = ARENA_NEW(&r->arena, struct watch, 1);
-	*w = (struct watch){ .r = r, .job = job, .shown = STR_INIT(REPLY_MAX) };
-	w->follower.name = span_of(job->name);
-	w->follower.changed = changed;
-	w->follower.lost = lost;
-	if (!r->loop->has->followers) {
-		answer_refuse(r, UNAVAILABLE, "this server does not keep track of jobs");
-		return;
-	}
-	answer_header(r, "X-Accel-Buffering", "no"); /* or nginx waits for a buffer of them */
-	w->stream = stream_open(r, 200, "text/event-stream", &CALLS, w);
-	if (!w->stream)
-		return;
-	follower_begin(r->loop->has->followers, &w->follower);
-	(void)stream_put(w->stream, SPAN(SSE_RETRY "\n")); /* the first: there is room */
-	look(w);
+	static const struct stream_calls CALLS = {
+		.last = one_last, .heartbeat = watch_heartbeat, .gone = one_gone, .lasting = true
+	};
+	struct job_watch *o = ARENA_NEW(&r->arena, struct job_watch, 1);
+	*o = (struct job_watch){ .job = job, .shown = STR_INIT(REPLY_MAX) };
+	o->w = (struct watch){ .follower = { .name = span_of(job->name),
+		                             .changed = one_changed,
+		                             .lost = one_lost },
+		               .r = r };
+	if (watch_open(&o->w, &CALLS, SPAN(SSE_RETRY "\n")))
+		one_look(o);
 }
 
 void job_watch(struct request *r)
 {
-	job_find(r, begin);
+	job_find(r, one_begin);
+}
+
+/*
+ * ---- all jobs ----
+ *
+ * First come the known jobs (those that changed while the client was away, or all), by version;
+ * then changes.  A queue in front of the client's buffer keeps bursts from cutting the client off;
+ * entries that have changed again meanwhile are skipped.
+ *
+ * The id of an event is a resourceVersion up to which the client knows everything; an event has no
+ * id if earlier changes may still come.
+ */
+
+enum entry_kind {
+	KNOWN,  /* state at the beginning */
+	TOLD,   /* the client knows everything up to its version */
+	UNTOLD, /* made by this server; earlier changes of other jobs may follow */
+	GONE,
+};
+
+struct jobs_watch {
+	struct watch w; /* first */
+	struct job_query query;
+	/* The queue: v[at..n); references. */
+	struct entry {
+		const struct job_entry *job;
+		enum entry_kind kind;
+	} * v;
+	size_t at, n, cap;
+	size_t news;   /* entries that are not KNOWN */
+	int64_t heard; /* version of the cache when KNOWN entries were added */
+	int64_t id;    /* the last one that was sent */
+};
+
+static struct cache *all_cache(const struct jobs_watch *j)
+{
+	return j->w.r->loop->server->cache;
+}
+
+static void all_pop(struct jobs_watch *j)
+{
+	j->news -= j->v[j->at].kind != KNOWN;
+	job_entry_drop(j->v[j->at++].job);
+	if (j->at < j->n)
+		return;
+	free(TAKE(j->v));
+	j->at = j->n = j->cap = 0;
+}
+
+static void all_drop(struct jobs_watch *j)
+{
+	while (j->n)
+		all_pop(j);
+}
+
+/* Ids only grow, also where a known job is reported again as news. */
+static int64_t all_id(const struct jobs_watch *j, const struct entry *e)
+{
+	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= j->heard);
+	return told && e->job->version > j->id ? e->job->version : 0;
+}
+
+static void all_describe(struct str *out, const struct jobs_watch *j, const struct entry *e)
+{
+	STR_AUTO data = STR_INIT(REPLY_MAX);
+	if (e->kind == GONE) {
+		sse_gone(out, e->job);
+		return;
+	}
+	job_row(&data, e->job, NULL, false);
+	sse_event(out, "job", all_id(j, e), str_view(&data));
+}
+
+/* false: there is no room. */
+static bool all_tell(struct jobs_watch *j, const struct entry *e)
+{
+	STR_AUTO text = STR_INIT(REPLY_MAX);
+	int64_t id = e->kind == GONE ? 0 : all_id(j, e);
+	all_describe(&text, j, e);
+	if (!stream_put(j->w.stream, str_view(&text)))
+		return false;
+	j->id = id ? id : j->id;
+	return true;
+}
+
+/* Does the cache hold a later state, which `changed` will report?  It skips equal rows. */
+static bool all_outdated(const struct entry *e, const struct view *cache)
+{
+	const struct job_entry *now = view_find(cache, span_of(e->job->name));
+	return e->kind != GONE && now != e->job && !(now && job_entry_same(now, e->job));
+}
+
+/* Moves entries from the queue to the client's buffer while there is room. */
+static void all_fill(struct jobs_watch *j)
+{
+	CACHE_VIEW_AUTO *now = j->n ? cache_view(all_cache(j)) : NULL;
+	while (j->n) {
+		const struct entry *e = &j->v[j->at];
+		if (!all_outdated(e, now) && !all_tell(j, e))
+			return;
+		all_pop(j);
+	}
+}
+
+static void all_add(struct jobs_watch *j, const struct job_entry *job, enum entry_kind kind)
+{
+	if (j->n == j->cap) {
+		j->cap = j->cap ? 2 * j->cap : 16;
+		j->v = xrealloc(j->v, j->cap * sizeof(j->v[0]));
+	}
+	j->v[j->n++] = (struct entry){ job_entry_hold(job), kind };
+	j->news += kind != KNOWN;
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+	int64_t x = ((const struct entry *)a)->job->version;
+	int64_t y = ((const struct entry *)b)->job->version;
+	return (x > y) - (x < y);
+}
+
+/* Replaces the queue by the known jobs that are newer than `version`. */
+static void all_add_known(struct jobs_watch *j, int64_t version)
+{
+	all_drop(j);
+	j->heard = cache_heard(all_cache(j));
+	CACHE_VIEW_AUTO *view = cache_view(all_cache(j));
+	struct view_walk walk = { .view = view };
+	for (const struct job_entry *job; (job = view_next(&walk));)
+		if (job->version > version && job_query_takes(&j->query, job))
+			all_add(j, job, KNOWN);
+	if (j->n)
+		qsort(j->v, j->n, sizeof(j->v[0]), entry_compare);
+}
+
+static void all_more(struct stream *s, void *arg)
+{
+	(void)s;
+	all_fill(arg);
+}
+
+static void all_start_anew(struct jobs_watch *j)
+{
+	STR_AUTO text = STR_INIT(256);
+	sse_event(&text, "reset", 0, SPAN("{}"));
+	all_drop(j);
+	if (stream_put(j->w.stream, str_view(&text)))
+		all_add_known(j, -1);
+	else
+		stream_cut(j->w.stream); /* it has not read for 10 000 changes */
+}
+
+static void all_changed(struct follower *f, const struct job_entry *now,
+                        const struct job_entry *before, int64_t told)
+{
+	struct jobs_watch *j = (struct jobs_watch *)f;
+	bool was = before && job_query_takes(&j->query, before);
+	if (j->w.over || (!was && !(now && job_query_takes(&j->query, now))))
+		return;
+	if (now && before && job_entry_same(now, before)) /* a change of tasks; rows show none */
+		return;
+	if (j->news == NEWS_MAX)
+		all_start_anew(j);
+	all_add(j, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);
+	all_fill(j);
+}
+
+static void all_lost(struct follower *f)
+{
+	struct jobs_watch *j = (struct jobs_watch *)f;
+	if (!j->w.over)
+		all_start_anew(j);
+}
+
+static void all_last(struct stream *s, void *arg)
+{
+	struct jobs_watch *j = arg;
+	STR_AUTO text = STR_INIT(256);
+	j->w.over = true;
+	all_drop(j);
+	sse_end(&text, stream_why(s));
+	(void)stream_put(s, str_view(&text)); /* without room, the stream ends without it */
+}
+
+static void all_gone(void *arg)
+{
+	struct jobs_watch *j = arg;
+	follower_end(j->w.r->loop->has->followers, &j->w.follower);
+	all_drop(j);
+}
+
+/* Reads the version to begin after; -1: all jobs; INT64_MAX: only future changes. */
+static int all_read_from(struct request *r, int64_t *from, struct err *e)
+{
+	struct span value;
+	const char *id = request_header(r, "Last-Event-ID");
+	*from = INT64_MAX;
+	if (id && parse_i64(span_of(id), 0, INT64_MAX - 1, from) < 0)
+		return err_set(e, INVALID_PARAMETERS,
+		               "Last-Event-ID must be the id of an event, which is a number");
+	if (!query_find(span_of(r->query), "initial", &r->arena, &value) || span_is(value, "false"))
+		return 0;
+	if (!span_is(value, "true"))
+		return err_set(e, INVALID_PARAMETERS, "initial must be true or false");
+	if (!id)
+		*from = -1;
+	return 0;
+}
+
+void jobs_watch(struct request *r)
+{
+	static const struct stream_calls CALLS = { .more = all_more,
+		                                   .last = all_last,
+		                                   .heartbeat = watch_heartbeat,
+		                                   .gone = all_gone,
+		                                   .lasting = true };
+	ERR_AUTO e = { 0 };
+	STR_AUTO first = STR_INIT(256);
+	int64_t from = INT64_MAX;
+	struct jobs_watch *j = ARENA_NEW(&r->arena, struct jobs_watch, 1);
+	j->w = (struct watch){ .follower = { .changed = all_changed, .lost = all_lost }, .r = r };
+	if (job_query_read(&j->query, r->query, false, &r->arena, &e) < 0 ||
+	    all_read_from(r, &from, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	const char *problem = follow_problem(r->loop->server, &r->arena);
+	if (problem) {
+		answer_refuse(r, UNAVAILABLE, problem);
+		return;
+	}
+	str_puts(&first, SSE_RETRY);
+	if (from == INT64_MAX) /* an id alone is not an event, but clients keep it */
+		str_printf(&first, "id: %ld\n", (long)cache_heard(all_cache(j)));
+	str_char(&first, '\n');
+	if (watch_open(&j->w, &CALLS, str_view(&first)) && from != INT64_MAX)
+		all_add_known(j, from);
 }

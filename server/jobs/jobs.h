@@ -1,11 +1,49 @@
 #pragma once
-/* A job as it was submitted, for whoever may see it. */
-#include "base/arena.h"
-#include "base/str.h"
+/*
+ * The routes about existing jobs: lists, one job, changes, events and watches; jobs are created by
+ * server/submit/.  Begin with job_find.c, which finds the job of a path and checks access; then
+ * job_list.c and job_show.c (reading), job_change.c (writing), job_watch.c (streams).
+ *
+ * This header is for other folders; everything runs on the thread of the request's loop.
+ */
+#include "k8s/cache/job_entry.h"
+#include "k8s/transport/store.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
+
+/* Called once, immediately or later.  The request holds a reference to the job until it ends. */
+typedef void job_found(struct request *r, const struct job_entry *job);
 
 /*
- * The text of an annotation `config` (YAML or JSON, which whoever stored it has or has not masked)
- * as JSON: `secrets`, and what stands literally in `auth` of prerequisites, is "******".  Appends.
- * false: it is no job.  Pure.
+ * Finds the job in the path of r ({job} is USER~NAME; v1 has {user} and {job}), in the cache or
+ * else in the store, and checks that the client has the access r->route->need.  A job is found only
+ * if the stored user and name are the requested ones.  Otherwise r is answered: 404, 403, 503.
  */
-bool config_json(struct str *out, struct span text, struct arena *a);
+void job_find(struct request *r, job_found *found);
+
+/* Gets the document of a job, in the arena of r, from the store if the cache has dropped it.  If
+ * the job is gone, r is answered 404. */
+typedef void job_doc_came(struct request *r, const struct job_entry *job, struct span doc);
+void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came);
+
+/* GET of an object on behalf of r, which is suspended until `done`.  `name` must live until then.
+ * r->loop->store must not be NULL. */
+void job_store_get(struct request *r, enum object_kind kind, const char *name, const char *user,
+                   store_callback *done, void *arg);
+/* Neither done nor refused by the store: the answer is 503. */
+bool job_store_silent(const struct store_reply *reply);
+
+/* Appends text percent-encoded, as one segment of a path. */
+void job_path_segment(struct str *out, struct span text);
+
+/*
+ * Clients of one loop that wait for changes of jobs.  fd is readable when followers_run_once has
+ * something to do.  NULL and *e: 500.  Free it when no request is left; NULL is allowed.
+ */
+struct followers;
+struct cache;
+
+struct followers *followers_new(struct cache *c, struct err *e);
+int followers_fd(const struct followers *all);
+void followers_run_once(struct followers *all);
+void followers_free(struct followers *all);

@@ -2,9 +2,15 @@
  * Logs of tasks.  Portals ask where they are, with a token, and then open what they were told
  * without one; so each location is a link (log_link.h).
  */
+#include "server/logs/logs_internal.h"
+
+#include <gnutls/crypto.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/json/scan.h"
+#include "base/str.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
@@ -13,9 +19,7 @@
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
-#include "server/jobs/job_find.h"
-#include "server/logs/log_read.h"
-#include "server/logs/task_find.h"
+#include "server/jobs/jobs.h"
 
 enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 
@@ -162,9 +166,7 @@ void logs_get(struct request *r)
 	if (r->loop->has->log_streams)
 		job_find(r, found);
 	else
-		answer_refuse(
-		    r, NO_TASK_LOG,
-		    "this server keeps jobs in a directory: there are no pods, and no logs");
+		answer_refuse(r, LOG_NO_PODS);
 }
 
 /* ---- one of them ---- */
@@ -212,4 +214,173 @@ void log_get(struct request *r)
 		job_find(r, log_found);
 	else
 		by_link(r, token.p ? token : SPAN(""));
+}
+
+/*
+ * A token is base64url of: HMAC-SHA256, framework, its uid, uid of the pod, user, "tail" or "all",
+ * and when it expires; each but the last followed by a NUL.  The MAC covers those and the path.
+ */
+
+enum { MAC = 32, PATH_PARTS = 6, SAID = 6, TOKEN_MAX_BYTES = 2048 };
+
+/* These fail only where the library is broken: then nothing that is signed can be trusted. */
+static void must(int rc)
+{
+	if (rc < 0)
+		abort();
+}
+
+static void sign(const unsigned char *key, const struct log_link *l, struct span said,
+                 unsigned char out[static MAC])
+{
+	const struct span path[PATH_PARTS] = { l->job,   l->attempt, l->role,
+		                               l->index, l->retry,   l->file };
+	gnutls_hmac_hd_t h;
+	must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, key, LOG_LINK_KEY));
+	for (size_t i = 0; i < PATH_PARTS; i++) {
+		must(gnutls_hmac(h, path[i].p, path[i].n));
+		must(gnutls_hmac(h, "", 1));
+	}
+	must(gnutls_hmac(h, said.p, said.n));
+	gnutls_hmac_deinit(h, out);
+}
+
+/* ---- writing ---- */
+
+static void put_segment(struct str *out, const char *before, struct span text)
+{
+	str_puts(out, before);
+	job_path_segment(out, text);
+}
+
+static void put_base64url(struct str *out, struct span bytes)
+{
+	STR_AUTO text = STR_INIT((size_t)2 * TOKEN_MAX_BYTES);
+	str_base64(&text, bytes);
+	for (size_t i = 0; i < text.n && text.p[i] != '='; i++)
+		str_put(out, text.p[i] == '+' ? "-" : text.p[i] == '/' ? "_" : text.p + i, 1);
+}
+
+void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l)
+{
+	STR_AUTO said = STR_INIT(TOKEN_MAX_BYTES - MAC);
+	STR_AUTO bytes = STR_INIT(TOKEN_MAX_BYTES);
+	const char *const texts[] = { l->framework, l->framework_uid, l->pod_uid, l->user,
+		                      l->tail ? "tail" : "all" };
+	unsigned char mac[MAC];
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		str_put(&said, texts[i], strlen(texts[i]) + 1);
+	str_int(&said, l->expires_s);
+	sign(by->key, l, str_view(&said), mac);
+	str_put(&bytes, (const char *)mac, MAC);
+	str_span(&bytes, str_view(&said));
+	put_segment(out, "/rest-server/api/v2/jobs/", l->job);
+	put_segment(out, "/attempts/", l->attempt);
+	put_segment(out, "/taskRoles/", l->role);
+	put_segment(out, "/taskIndex/", l->index);
+	put_segment(out, "/attempts/", l->retry);
+	put_segment(out, "/logs/", l->file);
+	str_puts(out, "?token=");
+	put_base64url(out, str_view(&bytes));
+}
+
+/* ---- reading ---- */
+
+static int refuse(struct err *e)
+{
+	return err_set(e, FORBIDDEN, "this is no link to this log: ask for its locations again");
+}
+
+static bool is_signed(const unsigned char *key, const struct log_link *l, struct span bytes)
+{
+	unsigned char mac[MAC];
+	if (bytes.n < MAC)
+		return false;
+	sign(key, l, (struct span){ bytes.p + MAC, bytes.n - MAC }, mac);
+	return gnutls_memcmp(mac, bytes.p, MAC) == 0;
+}
+
+/* What was signed is what we have written. */
+static bool take_said(struct log_link *l, struct span said, struct arena *a)
+{
+	const char *texts[SAID] = { 0 };
+	const char *p = arena_dup(a, said);
+	const char *end = p + said.n;
+	for (size_t i = 0; i < SAID; i++) {
+		if (p > end)
+			return false;
+		texts[i] = p;
+		p += strlen(p) + 1;
+	}
+	l->framework = texts[0];
+	l->framework_uid = texts[1];
+	l->pod_uid = texts[2];
+	l->user = texts[3];
+	l->tail = strcmp(texts[4], "tail") == 0;
+	return parse_i64(span_of(texts[5]), 0, INT64_MAX, &l->expires_s) == 0;
+}
+
+int log_link_read(struct log_link *l, struct span token, const struct log_signing *by,
+                  struct arena *a, struct err *e)
+{
+	struct span bytes;
+	if (token.n > (size_t)2 * TOKEN_MAX_BYTES || base64url_decode(a, token, &bytes) < 0 ||
+	    !is_signed(by->key, l, bytes) ||
+	    !take_said(l, (struct span){ bytes.p + MAC, bytes.n - MAC }, a))
+		return refuse(e);
+	if (by->now_s >= l->expires_s)
+		return err_set(e, FORBIDDEN,
+		               "this link to a log has expired: ask for its locations again");
+	return 0;
+}
+
+enum { UID_MAX = 64 };
+
+/* Of a list, the object whose member is this text or number; p is NULL if there is none. */
+static struct span find_item(struct span list, const char *key, struct span wanted, struct arena *a)
+{
+	struct scan s = scan_begin(list);
+	for (struct span item, text; scan_item(&s, &item);) {
+		struct span value = scan_get(item, key);
+		if (span_eq(value, wanted) ||
+		    (scan_string(value, a, &text) && span_eq(text, wanted)))
+			return item;
+	}
+	return (struct span){ NULL, 0 };
+}
+
+static bool uid_ok(struct span uid)
+{
+	for (size_t i = 0; i < uid.n; i++)
+		if (!is_alnum(uid.p[i]) && uid.p[i] != '-')
+			return false;
+	return uid.n > 0 && uid.n <= UID_MAX;
+}
+
+/* States of FrameworkController between the making of a pod and its end. */
+static bool state_runs(struct span state)
+{
+	return span_is(state, "AttemptCreationRequested") || span_is(state, "AttemptPreparing") ||
+	       span_is(state, "AttemptRunning");
+}
+
+bool task_find(struct span doc, struct span role, struct span index, struct arena *a,
+               struct task_found *out)
+{
+	struct span roles;
+	struct span uid;
+	struct span attempt = scan_path(doc, "status", "attemptStatus");
+	bool known = job_entry_roles(attempt, a, &roles);
+	struct span found = known ? find_item(roles, "name", role, a) : (struct span){ NULL, 0 };
+	struct span task = find_item(scan_get(found, "taskStatuses"), "index", index, a);
+	struct span latest = scan_get(task, "attemptStatus");
+	struct task_found t = { .pod_uid = "" };
+	if (!task.p || !scan_int(scan_get(attempt, "id"), 0, INT32_MAX, &t.attempt) ||
+	    !scan_int(scan_get(latest, "id"), 0, INT32_MAX, &t.retry))
+		return false;
+	if (scan_string(scan_get(latest, "podUID"), a, &uid) && uid_ok(uid))
+		t.pod_uid = arena_dup(a, uid);
+	t.runs = state_runs(scan_text(scan_get(task, "state"), a));
+	*out = t;
+	return true;
 }

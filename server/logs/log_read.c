@@ -6,24 +6,22 @@
  * the kubelet says in the place of the log that there is none, the end of its output may be kept in
  * a ConfigMap: then that is the answer.
  */
-#include "server/logs/log_read.h"
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
-#include "server/accounts/account.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/http_request.h"
 #include "server/http/loop.h"
 #include "server/http/range.h"
 #include "server/http/stream.h"
-#include "server/logs/output_text.h"
+#include "server/jobs/jobs.h"
+#include "server/logs/logs_internal.h"
 
 #define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
 
@@ -195,11 +193,9 @@ static void kept_came(void *arg, const struct store_reply *reply)
 	struct output_id id;
 	struct output_facts facts = { 0 };
 	struct span frames;
-	bool silent = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS ||
-	              reply->outcome == STORE_FULL;
 	bool there = reply->outcome == STORE_OK && output_of(&g->link, &id) &&
 	             output_read(reply->body, &id, &g->r->arena, &facts, &frames);
-	if (silent)
+	if (job_store_silent(reply))
 		refuse(g, UNAVAILABLE,
 		       because(g, "the API server does not answer", reply->message));
 	else if (g->looked)
@@ -228,19 +224,8 @@ static void ask_kept(struct reading *g)
 	} else if (!loop->store) {
 		refuse(g, UNAVAILABLE, "this server is shutting down");
 	} else {
-		request_wait(g->r);
-		store_request(
-		    loop->store,
-		    &(struct store_request){
-			.verb = STORE_GET,
-			.kind = KIND_CONFIGMAP,
-			.name = output_name(&g->r->arena, &id),
-			.whole = true,
-			.user = g->link.user,
-			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
-			.done = kept_came,
-			.arg = g,
-		    });
+		job_store_get(g->r, KIND_CONFIGMAP, output_name(&g->r->arena, &id), g->link.user,
+		              kept_came, g);
 	}
 }
 
@@ -554,9 +539,7 @@ static void begin(struct request *r, struct reading how)
 	struct loop *loop = r->loop;
 	const char *pod = pod_name(&how.link, &r->arena);
 	if (!loop->has->log_streams) {
-		answer_refuse(
-		    r, NO_TASK_LOG,
-		    "this server keeps jobs in a directory: there are no pods, and no logs");
+		answer_refuse(r, LOG_NO_PODS);
 		return;
 	}
 	if (!pod) {
@@ -571,18 +554,7 @@ static void begin(struct request *r, struct reading how)
 		ask_kept(g);
 		return;
 	}
-	request_wait(r);
-	store_request(loop->store,
-	              &(struct store_request){
-			  .verb = STORE_GET,
-			  .kind = KIND_POD,
-			  .name = pod,
-			  .whole = true,
-			  .user = g->link.user,
-			  .deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
-			  .done = pod_answered,
-			  .arg = g,
-		      });
+	job_store_get(r, KIND_POD, pod, g->link.user, pod_answered, g);
 }
 
 void log_look(struct request *r, const struct log_link *l, log_looked *done)

@@ -1,11 +1,11 @@
-#include "server/logs/output_text.h"
+#include "server/logs/logs_internal.h"
 
 #include <assert.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry_parts.h"
-#include "server/cluster/history_keep.h"
+#include "server/cluster/history.h"
 
 enum { PACKED_MAX = OUTPUT_BODY_MAX + 4096, RATIO = 2000 };
 

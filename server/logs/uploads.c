@@ -8,7 +8,7 @@
  * The index comes first, so that what is kept never takes more than the bound; if the server is
  * killed in between, the upload that is repeated finds its line there and goes on.
  */
-#include "server/logs/uploads.h"
+#include "server/logs/logs_internal.h"
 
 #include <stdlib.h>
 
@@ -28,8 +28,6 @@
 #include "server/http/query.h"
 #include "server/http/rate.h"
 #include "server/http/routes.h"
-#include "server/logs/output_text.h"
-#include "server/logs/task_find.h"
 
 enum {
 	UPLOADS_MAX = 256, /* under way */
@@ -135,7 +133,8 @@ static void take_identity(struct upload *u, const struct review_user *who)
 		u->id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
 }
 
-static void token_reviewed(void *arg, enum token_verdict f, const struct review_user *who, const char *why)
+static void token_reviewed(void *arg, enum token_verdict f, const struct review_user *who,
+                           const char *why)
 {
 	struct upload *u = arg;
 	struct request *r = u->r;
@@ -190,9 +189,9 @@ bool uploads_begin(struct request *r)
 	if (r->answered)
 		return true;
 	struct token_question q = { .how = LOOKUP_REVIEW,
-		              .token = span_of(r->token),
-		              .user = "",
-		              .audience = OUTPUT_AUDIENCE };
+		                    .token = span_of(r->token),
+		                    .user = "",
+		                    .audience = OUTPUT_AUDIENCE };
 	request_wait(r);
 	/* Nobody abandons it: when the store ends, it is called back, and r is still there. */
 	(void)token_lookup_start(r->loop, &q, token_reviewed, u);

@@ -1,4 +1,4 @@
-#include "server/submit/idempotency.h"
+#include "server/submit/submit_internal.h"
 
 #include <gnutls/crypto.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* A job, from its body to the answer. */
-#include "server/submit/submit.h"
+#include "server/submit/submit_internal.h"
 
 #include <time.h>
 
@@ -9,15 +9,13 @@
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"
-#include "server/cluster/delivery.h"
+#include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
 #include "server/http/answer.h"
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/log.h"
-#include "server/submit/dry_run.h"
-#include "server/submit/idempotency.h"
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 
@@ -347,7 +345,7 @@ static const char *obstacle(const struct submit *s)
 		return "too many dry runs are under way at once";
 	if (s->dry_run == DRY_RUN_HERE)
 		return NULL;
-	const char *problem = delivery_problem(l->server);
+	const char *problem = runtime_configmap_problem(l->server);
 	if (!problem && !store_has_room(l->store, s->r->user))
 		problem = "too many jobs are being submitted at once";
 	return problem;

@@ -1,30 +1,22 @@
 #pragma once
 /*
- * A submission on its way, from the header of its request to the answer.  Begin with submit.c,
- * which calls the other files of this folder in the order of the members.  On the loop's thread.
+ * A submission, from the header of its request to the answer.  Begin with submit.c; dry_run.c has
+ * the query `dryRun` and its answer, idempotency.c the header Idempotency-Key.
+ *
+ * This header is for other folders.
  */
 #include "base/err.h"
 #include "base/object.h"
-#include "k8s/submit/submission.h"
-#include "server/http/request.h"
-#include "server/server.h"
 
-struct job;
-struct claim;
+struct key_claims;
 
-/* Whether a job is tried only: no; by this server; and by the API server, too (dry_run.h). */
-enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
+/* The idempotency keys of submissions under way on all loops.  Any thread.  To be freed after all
+ * of them have ended; NULL is allowed. */
+struct key_claims *key_claims_new(void);
+void key_claims_free(struct key_claims *c);
 
-/* In the arena of r, and its state. */
-struct submit {
-	struct request *r;
-	enum dry_run dry_run;
-	bool yaml;             /* of what a dry run shows */
-	const char *key;       /* Idempotency-Key; NULL without one */
-	const char *value;     /* what is kept of it; the same */
-	struct claim *claim;   /* of that key (idempotency.h); the same */
-	const struct job *job; /* NULL until it is read */
-	struct notes warnings;
-	struct objects *shown; /* by a dry run */
-	size_t held;           /* bytes that the store, or the loop of a dry run, was told of */
-};
+/* Appends a Kubernetes List as JSON without the final brace: `first`, if not empty, then the
+ * objects. */
+void list_json(struct str *out, struct span first, const struct objects *o);
+/* Appends our own JSON as a YAML document; out->full if it does not fit. */
+void list_yaml(struct str *out, struct span json);

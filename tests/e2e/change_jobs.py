@@ -43,7 +43,7 @@ class RealYard(changes.Yard):
 
 
 def what_it_says(check, cluster, job):
-    """What is told of the API server in k8s/transport/store.h and server/jobs/job_change.h."""
+    """What is told of the API server in k8s/transport/store.h and server/jobs/job_change.c."""
     path = FRAMEWORKS + framework_name(job)
     other = {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}}
     check.equal("a merge patch of another uid", cluster.api("PATCH", path, {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/json/scan.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 
 enum { OUT_MAX = 32 << 20, DEPTH = 64 };
 

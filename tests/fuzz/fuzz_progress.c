@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/cli/progress.h"
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 
 enum { OUTPUT_MAX = 16 << 20, LINE_MAX_BYTES = 100 };
 

@@ -12,7 +12,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 
 enum { TEXT_MAX = 64 << 20, ROUNDS = 31 };
 

@@ -11,8 +11,7 @@
 #include "base/enc.h"
 #include "base/str.h"
 #include "k8s/cache/cache.h"
-#include "server/jobs/job_list.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 
 enum {
 	OBJECT_MAX = 16 << 10,

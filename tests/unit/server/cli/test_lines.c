@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 
 static void note(void *arg, struct span line, bool cut)
 {

@@ -6,8 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/cli/progress.h"
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 
 enum { MAX = 65536 };
 
@@ -206,7 +205,7 @@ static void test_table_write(void **state)
 	table_cell(&t, SPAN("a\x1b\tb"));
 	table_cell(&t, SPAN(""));
 	table_cell(&t, SPAN("äö"));
-	table_number(&t, -7);
+	table_number(&t, SPAN("-7"));
 	table_write(&out, &t, SIZE_MAX);
 	assert_string_equal(str_c(&out), "NAME     STATE\n"
 	                                 "a\\x1b b  -\n"

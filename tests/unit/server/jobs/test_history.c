@@ -11,7 +11,7 @@
 
 #include "base/embed.h"
 #include "base/json/scan.h"
-#include "server/cluster/history_keep.h"
+#include "server/cluster/history.h"
 
 EMBED(waiting, "tests/data/frameworks/17-retry-waiting.json");
 EMBED(posted, "tests/data/frameworks/00-posted.json");

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/jobs/jobs.h"
+#include "server/jobs/jobs_internal.h"
 
 static const struct {
 	const char *text, *json; /* NULL: it is no job */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/jobs/job_detail.h"
+#include "server/jobs/jobs_internal.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HASHED                                                                                     \

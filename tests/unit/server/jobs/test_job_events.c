@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "server/jobs/job_events.h"
+#include "server/jobs/jobs_internal.h"
 
 #define MADE INT64_C(1700000000000)
 

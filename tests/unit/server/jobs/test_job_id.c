@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/enc.h"
-#include "server/jobs/job_find.h"
+#include "server/jobs/jobs_internal.h"
 
 static struct arena A;
 

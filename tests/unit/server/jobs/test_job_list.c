@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/jobs/job_list.h"
+#include "server/jobs/jobs_internal.h"
 #include "tests/unit/server/job_list_kit.h"
 
 static void read_query(struct job_query *q, const char *query, bool v1, struct arena *a)

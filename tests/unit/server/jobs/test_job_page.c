@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/jobs/job_list.h"
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 #include "tests/unit/server/job_list_kit.h"
 
 enum { MANY = 300, CASES = 20000, NAME = 33, QUERY_MAX = 256 };

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/jobs/job_show.h"
+#include "server/jobs/jobs_internal.h"
 #include "tests/unit/server/job_list_kit.h"
 
 enum { ROW_MAX = 1 << 20 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json/scan.h"
-#include "server/jobs/job_scale.h"
+#include "server/jobs/jobs_internal.h"
 
 #define POD(limits, annotations)                                                                   \
 	"{\"pod\":{\"metadata\":{\"annotations\":" annotations                                     \

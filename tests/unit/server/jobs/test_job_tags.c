@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "k8s/cache/job_entry.h"
-#include "server/jobs/job_tags.h"
+#include "server/jobs/jobs_internal.h"
 
 static void test_tag_ok(void **state)
 {

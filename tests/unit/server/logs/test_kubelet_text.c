@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/logs/log_read.h"
+#include "server/logs/logs_internal.h"
 
 #define UID  "369c50f6-8979-43c4-a127-670ffd297ae9"
 #define ID   "e788ff6eb312b2594610893b7264098144fbab0723ad043cd90c1d73100dd848"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/enc.h"
-#include "server/logs/log_link.h"
+#include "server/logs/logs_internal.h"
 
 enum { NOW = 1700000000, LIFETIME = 300 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/enc.h"
-#include "server/logs/output_text.h"
+#include "server/logs/logs_internal.h"
 
 #define FRAMEWORK "0123456789abcdef0123456789abcdef"
 static const struct output_id ID = {

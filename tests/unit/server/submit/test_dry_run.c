@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "server/http/query.h"
-#include "server/submit/dry_run.h"
+#include "server/submit/submit_internal.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

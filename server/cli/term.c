@@ -1,4 +1,4 @@
-#include "server/cli/screen.h"
+#include "server/cli/cli_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/json/scan.h"
 
 enum { BLOCK_MAX = 256 * 1024, COLUMNS = 80, ROWS = 24, COLUMNS_MIN = 20, ROWS_MIN = 4 };
 
@@ -19,9 +20,9 @@ static bool can_draw(void)
 	       !(plain && plain[0]);
 }
 
-void screen_init(struct screen *s)
+void term_init(struct term *s)
 {
-	*s = (struct screen){ .block = can_draw(), .terminal = isatty(STDOUT_FILENO) };
+	*s = (struct term){ .block = can_draw(), .terminal = isatty(STDOUT_FILENO) };
 	s->text = (struct str)STR_INIT(BLOCK_MAX);
 }
 
@@ -36,13 +37,13 @@ static struct winsize size_of_terminal(void)
 }
 
 /* One less than there are: in the last one terminals differ. */
-size_t screen_columns(void)
+size_t term_columns(void)
 {
 	size_t n = size_of_terminal().ws_col;
 	return (n < COLUMNS_MIN ? COLUMNS_MIN : n) - 1;
 }
 
-size_t screen_rows(void)
+size_t term_rows(void)
 {
 	size_t n = size_of_terminal().ws_row;
 	return (n < ROWS_MIN ? ROWS_MIN : n) - 1;
@@ -54,27 +55,27 @@ static void put(struct span text)
 	(void)fwrite(text.p, 1, text.n, stderr);
 }
 
-static void erase(struct screen *s)
+static void erase(struct term *s)
 {
 	if (s->drawn)
 		(void)fprintf(stderr, "\x1b[%zuA\r\x1b[J", s->drawn);
 	s->drawn = 0;
 }
 
-void screen_done(struct screen *s)
+void term_done(struct term *s)
 {
 	erase(s);
 	str_done(&s->text);
 }
 
-void screen_say(struct screen *s, struct span line)
+void term_print(struct term *s, struct span line)
 {
 	erase(s);
 	put(line);
 	put(SPAN("\n"));
 }
 
-void screen_tell(struct screen *s, struct span line)
+void term_print_time(struct term *s, struct span line)
 {
 	char clock[sizeof("00:00:00 ")];
 	time_t now = time(NULL);
@@ -82,10 +83,10 @@ void screen_tell(struct screen *s, struct span line)
 	size_t n = strftime(clock, sizeof(clock), "%T ", localtime_r(&now, &t));
 	erase(s);
 	put((struct span){ clock, n });
-	screen_say(s, line);
+	term_print(s, line);
 }
 
-void screen_log(struct screen *s, const char *prefix, struct span line, bool cut)
+void term_log(struct term *s, const char *prefix, struct span line, bool cut)
 {
 	STR_AUTO out = STR_INIT(BLOCK_MAX + 8 * line.n);
 	erase(s);
@@ -99,7 +100,7 @@ void screen_log(struct screen *s, const char *prefix, struct span line, bool cut
 	s->lost |= s->block && fflush(stdout) != 0; /* before what is drawn below it */
 }
 
-void screen_block(struct screen *s, struct span text)
+void term_block(struct term *s, struct span text)
 {
 	if (!s->block || span_eq(str_view(&s->text), text))
 		return;
@@ -108,7 +109,7 @@ void screen_block(struct screen *s, struct span text)
 	str_span(&s->text, text);
 }
 
-void screen_show(struct screen *s)
+void term_show(struct term *s)
 {
 	s->lost |= fflush(stdout) != 0;
 	if (!s->block || s->drawn || s->text.n == 0)
@@ -267,10 +268,12 @@ void table_cell(struct table *t, struct span text)
 	add(t, cell);
 }
 
-void table_number(struct table *t, int64_t n)
+void table_number(struct table *t, struct span json)
 {
 	STR_AUTO out = STR_INIT(NUMBER_TEXT);
-	str_int(&out, n);
+	int64_t n;
+	if (scan_int(json, INT64_MIN, INT64_MAX, &n))
+		str_int(&out, n);
 	table_cell(t, str_view(&out));
 }
 

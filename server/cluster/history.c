@@ -1,4 +1,5 @@
-#include "server/cluster/history_keep.h"
+/* Keeps attempts, one after the other, on the main thread. */
+#include "server/cluster/history.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,14 +10,13 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/json/scan.h"
 #include "k8s/cache/job_entry_parts.h"
-#include "k8s/transport/store.h"
+#include "server/cluster/cluster.h"
 #include "server/log.h"
 
 enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
 
-struct history_keep {
+struct history {
 	const struct server *server;
 	struct store *store;
 	int event_fd, epoll_fd;
@@ -45,8 +45,7 @@ static bool has_ended(const struct job_entry *before, const struct job_entry *no
 	       strcmp(before->uid, now->uid) == 0;
 }
 
-void history_keep_saw(struct history_keep *h, const struct job_entry *before,
-                      const struct job_entry *now)
+void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now)
 {
 	if (!h || !has_ended(before, now))
 		return;
@@ -59,7 +58,7 @@ void history_keep_saw(struct history_keep *h, const struct job_entry *before,
 	(void)eventfd_write(h->event_fd, 1); /* far from full */
 }
 
-static const struct job_entry *take_first(struct history_keep *h, size_t *lost)
+static const struct job_entry *history_take_first(struct history *h, size_t *lost)
 {
 	const struct job_entry *job = NULL;
 	(void)pthread_mutex_lock(&h->lock);
@@ -74,20 +73,13 @@ static const struct job_entry *take_first(struct history_keep *h, size_t *lost)
 	return job;
 }
 
-/* ---- the log ------------------------------------------------------------------------------ */
-
-/* A line when it is news. */
-static void log_trouble(struct history_keep *h, const char *why)
+static void history_log_trouble(struct history *h, const char *why)
 {
-	if (why && (!h->trouble || strcmp(why, h->trouble) != 0))
-		log_event(LOG_WARN, "an earlier attempt of a job cannot be kept", "why", why);
-	else if (!why && h->trouble)
-		log_event(LOG_INFO, "earlier attempts of jobs can be kept again", NULL, NULL);
-	free(h->trouble);
-	h->trouble = why ? xstrdup(why) : NULL;
+	cluster_log_trouble(&h->trouble, why, "an earlier attempt of a job cannot be kept",
+	                    "earlier attempts of jobs can be kept again");
 }
 
-static void log_lost(struct history_keep *h, size_t lost)
+static void history_log_lost(struct history *h, size_t lost)
 {
 	int64_t now = clock_ms();
 	h->n_lost += lost;
@@ -100,21 +92,24 @@ static void log_lost(struct history_keep *h, size_t lost)
 	h->n_lost = 0;
 }
 
-/* ---- one after the other: the main thread ------------------------------------------------- */
+static void history_next(struct history *h);
 
-static void next(struct history_keep *h);
-
-static void finish(struct history_keep *h)
+static void history_job_drop(struct history *h)
 {
 	job_entry_drop(TAKE(h->job));
 	str_done(&h->body);
 	arena_done(&h->arena);
 	h->arena = (struct arena){ 0 };
-	next(h);
 }
 
-static void ask(struct history_keep *h, enum store_verb verb, const char *name, const char *uid,
-                store_callback *done)
+static void history_finish(struct history *h)
+{
+	history_job_drop(h);
+	history_next(h);
+}
+
+static void history_ask(struct history *h, enum store_verb verb, const char *name, const char *uid,
+                        store_callback *done)
 {
 	store_request(h->store, &(struct store_request){
 				    .verb = verb,
@@ -130,62 +125,56 @@ static void ask(struct history_keep *h, enum store_verb verb, const char *name, 
 				});
 }
 
-/* Gone, or not: either way, no more than that is done about it. */
-static void removed(void *arg, const struct store_reply *reply)
+/* A failure is ignored. */
+static void history_removed(void *arg, const struct store_reply *reply)
 {
 	(void)reply;
-	finish(arg);
+	history_finish(arg);
 }
 
-/* The oldest one, if it is there and this job's. */
-static void found_oldest(void *arg, const struct store_reply *reply)
+static void history_found_oldest(void *arg, const struct store_reply *reply)
 {
-	struct history_keep *h = arg;
-	struct span meta = scan_get(reply->body, "metadata");
-	struct scan owners = scan_begin(scan_get(meta, "ownerReferences"));
-	struct span owner;
-	bool ours = false;
-	if (reply->outcome == STORE_OK && scan_valid(reply->body, HISTORY_DEPTH))
-		while (!ours && scan_item(&owners, &owner))
-			ours = span_is(scan_text(scan_get(owner, "uid"), &h->arena), h->job->uid);
+	struct history *h = arg;
+	bool ours = reply->outcome == STORE_OK && scan_valid(reply->body, HISTORY_DEPTH) &&
+	            history_is_owned(reply->body, h->job->uid, &h->arena);
 	if (!ours || reply->uid.n >= sizeof(h->uid) || h->stopping) {
-		finish(h);
+		history_finish(h);
 		return;
 	}
 	memcpy(h->uid, reply->uid.p, reply->uid.n);
 	h->uid[reply->uid.n] = '\0';
-	ask(h, STORE_DELETE, h->oldest, h->uid, removed);
+	history_ask(h, STORE_DELETE, h->oldest, h->uid, history_removed);
 }
 
-static void made(void *arg, const struct store_reply *reply)
+static void history_made(void *arg, const struct store_reply *reply)
 {
-	struct history_keep *h = arg;
+	struct history *h = arg;
 	bool again = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS;
 	if (h->stopping) {
-		finish(h);
+		history_finish(h);
 	} else if (again && ++h->tries < TRIES) {
-		ask(h, STORE_CREATE, h->name, NULL, made);
+		history_ask(h, STORE_CREATE, h->name, NULL, history_made);
 	} else if (reply->outcome == STORE_OK || reply->outcome == STORE_EXISTS) {
-		log_trouble(h, NULL);
+		history_log_trouble(h, NULL);
 		h->tries = 0;
 		if (h->oldest)
-			ask(h, STORE_GET, h->oldest, NULL, found_oldest);
+			history_ask(h, STORE_GET, h->oldest, NULL, history_found_oldest);
 		else
-			finish(h);
+			history_finish(h);
 	} else {
-		log_trouble(h, reply->message.n ? arena_dup(&h->arena, reply->message)
-		                                : "the store does not answer");
-		finish(h);
+		history_log_trouble(h, reply->message.n ? arena_dup(&h->arena, reply->message)
+		                                        : "the store does not answer");
+		history_finish(h);
 	}
 }
 
-/* -1: there is nothing in it to be kept. */
-static int prepare(struct history_keep *h)
+/* -1: there is nothing to keep. */
+static int history_prepare(struct history *h)
 {
 	const struct options *o = h->server->options;
 	int64_t oldest = h->job->attempt - o->history;
 	struct span doc;
-	h->body = STR_INIT((size_t)o->history_bytes * 2 + 4096); /* base64, and what is around it */
+	h->body = STR_INIT((size_t)o->history_bytes * 2 + 4096); /* base64 and the frame */
 	h->tries = 0;
 	h->name = history_name(&h->arena, h->job->name, h->job->attempt);
 	h->oldest = oldest >= 0 ? history_name(&h->arena, h->job->name, oldest) : NULL;
@@ -196,73 +185,69 @@ static int prepare(struct history_keep *h)
 	return 0;
 }
 
-static void next(struct history_keep *h)
+static void history_next(struct history *h)
 {
 	size_t lost = 0;
-	while (!h->stopping && !h->job && (h->job = take_first(h, &lost)) != NULL) {
-		log_lost(h, lost);
-		if (prepare(h) == 0) {
-			ask(h, STORE_CREATE, h->name, NULL, made);
+	while (!h->stopping && !h->job && (h->job = history_take_first(h, &lost)) != NULL) {
+		history_log_lost(h, lost);
+		if (history_prepare(h) == 0) {
+			history_ask(h, STORE_CREATE, h->name, NULL, history_made);
 		} else {
-			job_entry_drop(TAKE(h->job));
-			str_done(&h->body);
-			arena_done(&h->arena);
-			h->arena = (struct arena){ 0 };
+			history_job_drop(h);
 		}
 	}
 }
 
-void history_keep_run_once(struct history_keep *h)
+void history_run_once(struct history *h)
 {
 	eventfd_t count;
 	if (!h)
 		return;
-	(void)eventfd_read(h->event_fd, &count); /* only to make it quiet */
+	(void)eventfd_read(h->event_fd, &count); /* resets it */
 	store_reap(h->store);
 	if (!h->job)
-		next(h);
+		history_next(h);
 	store_start(h->store);
 }
 
-int history_keep_fd(const struct history_keep *h)
+int history_fd(const struct history *h)
 {
 	return h ? h->epoll_fd : -1;
 }
 
-int history_keep_timeout_ms(const struct history_keep *h)
+int history_timeout_ms(const struct history *h)
 {
 	return h ? store_timeout_ms(h->store) : -1;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static int watch(struct history_keep *h, int fd)
+static int history_watch(struct history *h, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	return fd < 0 ? -1 : epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-int history_keep_start(struct server *s, struct err *e)
+int history_start(struct server *s, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	if (!s->options->history)
 		return 0;
-	struct history_keep *h = xcalloc(1, sizeof(*h));
+	struct history *h = xcalloc(1, sizeof(*h));
 	h->server = s;
 	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail with default attributes */
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->history = h;
-	h->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
-	                    : store_api_new(s->login, s->namespace_name, &limits, e);
+	h->store = cluster_store(s, &limits, e);
 	if (!h->store)
 		return -1;
-	if (watch(h, h->event_fd) < 0 || watch(h, store_fd(h->store)) < 0)
+	if (history_watch(h, h->event_fd) < 0 || history_watch(h, store_fd(h->store)) < 0)
 		return err_set(e, UNKNOWN_ERROR, "epoll failed");
 	return 0;
 }
 
-void history_keep_free(struct history_keep *h)
+void history_free(struct history *h)
 {
 	size_t lost;
 	if (!h)
@@ -270,12 +255,12 @@ void history_keep_free(struct history_keep *h)
 	h->stopping = true;
 	if (h->store)
 		store_free(h->store);
-	for (const struct job_entry *job; (job = take_first(h, &lost)) != NULL;)
+	for (const struct job_entry *job; (job = history_take_first(h, &lost)) != NULL;)
 		job_entry_drop(job);
 	job_entry_drop(h->job);
 	str_done(&h->body);
 	arena_done(&h->arena);
-	(void)pthread_mutex_destroy(&h->lock); /* nobody has it */
+	(void)pthread_mutex_destroy(&h->lock); /* not locked */
 	if (h->event_fd >= 0)
 		(void)close(h->event_fd);
 	if (h->epoll_fd >= 0)
@@ -308,18 +293,17 @@ bool history_gzip(struct span text, size_t max, struct arena *a, struct span *pa
 	                 Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
-	(void)deflateEnd(&z); /* says whether it was whole */
+	(void)deflateEnd(&z); /* its result is known */
 	*packed = (struct span){ (const char *)out, max - z.avail_out };
 	return whole;
 }
 
-static bool is_tasks(struct span key)
+static bool history_is_tasks(struct span key)
 {
 	return span_is(key, TASKS[0]) || span_is(key, TASKS[1]);
 }
 
-/* The same without the tasks, of which there are too many. */
-static struct span without_tasks(struct span status, struct arena *a)
+static struct span history_without_tasks(struct span status, struct arena *a)
 {
 	struct str out = STR_INIT(status.n + 1);
 	struct scan members = scan_begin(status);
@@ -327,7 +311,7 @@ static struct span without_tasks(struct span status, struct arena *a)
 	struct span value;
 	str_char(&out, '{');
 	while (scan_member(&members, &key, &value)) {
-		if (is_tasks(key))
+		if (history_is_tasks(key))
 			continue;
 		if (out.n > 1)
 			str_char(&out, ',');
@@ -363,8 +347,8 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
 	return false;
 }
 
-static void put_configmap(struct str *out, const struct job_entry *job, struct span packed,
-                          struct arena *a)
+static void history_put_configmap(struct str *out, const struct job_entry *job, struct span packed,
+                                  struct arena *a)
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
 	str_json(out, span_of(history_name(a, job->name, job->attempt)));
@@ -383,9 +367,9 @@ bool history_write(struct str *out, const struct job_entry *job, struct span doc
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
 	if (!history_gzip(status, max, a, &packed) &&
-	    !history_gzip(without_tasks(status, a), max, a, &packed))
+	    !history_gzip(history_without_tasks(status, a), max, a, &packed))
 		return false;
-	put_configmap(out, job, packed, a);
+	history_put_configmap(out, job, packed, a);
 	return true;
 }
 

@@ -1,0 +1,198 @@
+#pragma once
+/* What the commands share.  One thread. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "k8s/cache/job_state.h"
+#include "k8s/transport/client.h"
+#include "server/cli/commands.h"
+#include "server/options.h"
+
+/* ---- command.c ---- */
+
+/* Parses the options of a command.  -1 to go on; else the exit code, after help or an error was
+ * printed.  Call options_done in any case. */
+int command_options(const struct command *c, struct options *o, int argc, char **argv);
+/* Prints text on standard output.  EXIT_OK, or EXIT_REFUSED if that fails. */
+int command_print(struct span text);
+/* Prints "rest-lit COMMAND: text; see rest-lit COMMAND --help".  EXIT_USAGE. */
+int command_usage(const struct command *c, const char *text);
+/* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
+void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
+
+/* ---- term.c: lines, visible text, tables (pure), and what a command prints while it waits ---- */
+
+/* Splits bytes into lines of at most `max` bytes; `cut` says that more has come. */
+struct lines {
+	struct str line;
+	bool cut;
+};
+#define LINES_INIT(max) ((struct lines){ STR_INIT(max), false })
+
+/* A line without its end (LF, CR LF). */
+typedef void line_taker(void *arg, struct span line, bool cut);
+void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg);
+/* Hands over a last line without an end. */
+void lines_end(struct lines *l, line_taker *take, void *arg);
+void lines_done(struct lines *l);
+
+/* Appends untrusted text for a terminal: control characters, invalid UTF-8 and characters that
+ * change the writing direction become \x1b or \u{202e}; tabs stay. */
+void visible_text(struct str *out, struct span text);
+/* What a terminal shows of a line with CR in it: the part after the last one. */
+struct span visible_part(struct span line);
+/* Columns that visible text without tabs takes, or more. */
+size_t visible_width(struct span text);
+/* The part that fits into so many columns. */
+struct span visible_cut(struct span text, size_t columns);
+
+enum { TABLE_COLUMNS = 9 };
+
+/* Rows of text in columns. */
+struct table {
+	struct arena arena;
+	size_t columns, n; /* cells */
+	const char **cell;
+	size_t cap;
+	size_t width[TABLE_COLUMNS];
+};
+
+/* table_begin(&t, (const char *[]){ "NAME", "STATE" }, 2) */
+void table_begin(struct table *t, const char *const heads[], size_t columns);
+/* Adds the next cell, made visible; "" is shown as "-". */
+void table_cell(struct table *t, struct span text);
+/* The same with a number in JSON; another value is shown as "-". */
+void table_number(struct table *t, struct span json);
+/* Appends the table.  The last column is cut at `columns`; if fewer than 16 columns are left for
+ * it, it may go on in the next line. */
+void table_write(struct str *out, const struct table *t, size_t columns);
+void table_done(struct table *t);
+
+/*
+ * Standard output has lines of logs; standard error has messages and, on a terminal, a block below
+ * them that is redrawn.  No block if standard error is no terminal, with TERM=dumb or with
+ * NO_COLOR.
+ */
+struct term {
+	bool block;    /* standard error can be drawn on */
+	bool terminal; /* standard output is a terminal: logs are made visible */
+	bool lost;     /* writing to standard output has failed */
+	size_t drawn;  /* lines of the block on the terminal */
+	struct str text;
+};
+
+void term_init(struct term *s);
+/* Erases the block. */
+void term_done(struct term *s);
+size_t term_columns(void);
+size_t term_rows(void);
+/* Print a line of visible text on standard error; the second with the time of day. */
+void term_print(struct term *s, struct span line);
+void term_print_time(struct term *s, struct span line);
+/* Prints a line of a log on standard output. */
+void term_log(struct term *s, const char *prefix, struct span line, bool cut);
+/* Sets the text of the block, whole lines; term_show draws it if it is not there. */
+void term_block(struct term *s, struct span text);
+void term_show(struct term *s);
+
+/* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --patience, --timeout
+ */
+
+struct remote {
+	const struct options *o;
+	struct client *client;
+	int64_t end_ms; /* clock_ms when --timeout is over; INT64_MAX: never */
+	bool patient;   /* remote_ask repeats for --patience; set after remote_open */
+};
+
+/* Reads the token, and protects this process against inspection.  -1 and *e (400). */
+int remote_open(struct remote *r, const struct options *o, struct err *e);
+void remote_close(struct remote *r);
+/* Opens the server of o, runs `run` (which returns the exit code, or -1 and *e), closes it, and
+ * prints errors.  Returns the exit code. */
+int remote_run(const struct options *o, int (*run)(struct remote *r, struct err *e));
+
+struct remote_reply {
+	int status;
+	char *location; /* header; NULL if absent */
+	struct str body;
+};
+#define REPLY_AUTO __attribute__((cleanup(remote_reply_done))) struct remote_reply
+void remote_reply_done(struct remote_reply *r);
+
+/*
+ * Sends a request.  With r->patient it is repeated, for --patience, after connection errors, 429,
+ * 502, 503 and 504: it must be idempotent.  0 and a reply with 2xx; -1 and *e: the refusal with its
+ * status and notes; 504 when --timeout is over, 503 when no answer came.
+ */
+int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
+               struct err *e);
+
+/* May a repetition have another outcome? */
+bool remote_may_retry(const struct client_answer *a);
+/* The pause before the next attempt, after so many failures. */
+int64_t remote_pause_ms(const struct client_answer *a, unsigned failures);
+/* Fills in *e for an answer that is not a whole 2xx; each of its `errors` becomes a note. */
+void remote_error(const struct remote *r, const struct client_answer *a, struct err *e);
+/* The notes of a member (`errors`, `warnings`) of an answer. */
+void remote_notes(struct span body, const char *member, struct notes *out);
+/* EXIT_USAGE if the server refused the request, EXIT_SERVER if it could not answer. */
+int remote_exit(const struct err *e);
+/* Has the reply this status?  Another program than rest-lit may answer otherwise.  -1 and *e. */
+int remote_expect(const struct remote *r, const struct remote_reply *reply, int status,
+                  struct err *e);
+/* Prints text on standard output; EXIT_OK or EXIT_SERVER. */
+int remote_print(struct span text);
+/* Prints a JSON value and LF; likewise. */
+int remote_print_json(struct span value);
+/* "USER~NAME" of an argument, which may be NAME for an own job.  In the arena; NULL and *e. */
+const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e);
+/* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
+const char *remote_path(const char *job, const char *rest, struct arena *a);
+
+/* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
+
+enum { PROGRESS_DEPTH = 64, DURATION_MAX = 32 };
+
+/* Texts are visible. */
+struct role_progress {
+	const char *name;
+	uint32_t tasks, in[JOB_STATE_MAX];
+};
+
+struct progress {
+	enum job_state state;
+	bool stopping; /* requested, not yet ended */
+	int64_t retries;
+	int64_t submitted_ms, completed_ms; /* since 1970; 0: unknown */
+	const char *waiting;                /* which task waits for what; "" if unknown */
+	struct role_progress *role;
+	size_t n_roles;
+	struct span status; /* jobStatus */
+};
+
+/* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
+int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);
+/* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */
+void progress_line(struct str *out, const struct progress *p);
+
+/* What a block is drawn for. */
+struct frame {
+	const char *job;
+	size_t columns, rows;
+	int64_t now_ms; /* since 1970 */
+};
+/* Appends the same as at most `rows` lines of at most `columns`: the job, a bar for each role, the
+ * reason why it waits. */
+void progress_block(struct str *out, const struct progress *p, const struct frame *f);
+/* Appends the result of an ended job: state, time, exit code, reason and solution; else its state.
+ */
+void progress_verdict(struct str *out, const struct progress *p, const char *job);
+/* "45s", "3m 12s", "2h 05m", "4d 03h" */
+void duration_text(struct str *out, int64_t ms);
+
+/* ---- wait.c ---- */
+
+/* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
+ * output of its tasks.  Returns the exit code. */
+int wait_for_job(struct remote *r, const char *job, bool logs);

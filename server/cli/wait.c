@@ -1,0 +1,805 @@
+/*
+ * `--wait` and `--logs`: waits for the end of a job.  Events of the server (/watch) say that the
+ * job has changed, then it is requested; without events it is polled.  If the server dies, this
+ * waits for it, for --patience.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/cache/job_state.h"
+#include "k8s/transport/store.h"
+#include "server/cli/cli_internal.h"
+
+/*
+ * ---- logs ----
+ *
+ * Prints the logs of several tasks as they come, with "worker[0] | " before each line: first one
+ * task of each role, then more, up to max-logs.
+ *
+ * A log is opened by a link, which is requested each time.  When a stream ends, because the server
+ * limits it or dies, the log is opened again and the part already printed is skipped.  After the
+ * end of a task its log is opened a last time: the pod may have been removed before everything
+ * came, and the server may have kept the end.
+ */
+
+enum {
+	NAME_MAX_BYTES = 256,
+	LINKS_MAX = 64 * 1024,
+	LINKS_MS = 30000,
+	LOST_MAX = 3,
+	EARLY_MS = 2000,
+	TIME_MAX = 40
+};
+
+enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
+
+struct log_stream {
+	struct log_mux *mux;
+	char *role, *prefix;
+	int64_t index;
+	char *log, *next_log; /* paths; the second of a later attempt, when this one is over */
+	bool done;            /* the task has ended */
+	bool heard;           /* a stream of this attempt was opened */
+	bool final;           /* ... and the last one was asked for after its end */
+	enum stage stage;
+	struct exchange *exchange;
+	char *path; /* of the exchange */
+	uint64_t printed, skip;
+	uint64_t runtime; /* bytes of the former that pai-runtime has written, not the task */
+	uint64_t begin;   /* bytes of the log that are before what the stream will have */
+	bool fresh;       /* something new came in this stream */
+	unsigned failures;
+	int64_t due_ms;
+	struct lines lines;
+};
+
+struct log_mux {
+	struct remote *remote;
+	struct term *term;
+	struct log_stream *stream;
+	size_t n, max;
+	bool told; /* that there are more */
+};
+
+/* ---- one stream ------------------------------------------------------------------------------ */
+
+/* "[time] [openpai-runtime] ..." */
+static bool is_runtime(struct span line)
+{
+	size_t at = span_find(line, 0, "] [openpai-runtime] ");
+	return line.n && line.p[0] == '[' && at < TIME_MAX;
+}
+
+static void print_line(void *arg, struct span line, bool cut)
+{
+	struct log_stream *v = arg;
+	if (is_runtime(line))
+		v->runtime += line.n + 1;
+	term_log(v->mux->term, v->prefix, line, cut);
+}
+
+static bool take_piece(void *arg, struct span bytes)
+{
+	struct log_stream *v = arg;
+	size_t known = v->skip < bytes.n ? (size_t)v->skip : bytes.n;
+	v->skip -= known;
+	bytes = (struct span){ bytes.p + known, bytes.n - known };
+	v->fresh |= bytes.n > 0;
+	v->printed += bytes.n;
+	lines_feed(&v->lines, bytes, print_line, v);
+	return !v->mux->term->lost;
+}
+
+/* The attempt whose log this was is over: on to the next, if there is one. */
+static void end_stream(struct log_stream *v)
+{
+	lines_end(&v->lines, print_line, v);
+	v->stage = STAGE_OVER;
+	if (!v->next_log)
+		return;
+	free(v->log);
+	v->log = TAKE(v->next_log);
+	v->printed = v->runtime = 0;
+	v->heard = v->final = false;
+	v->failures = 0;
+	v->due_ms = 0;
+	v->stage = STAGE_REST;
+}
+
+static void again_later(struct log_stream *v, const struct client_answer *a)
+{
+	v->failures++;
+	v->stage = STAGE_REST;
+	v->due_ms = clock_ms() + remote_pause_ms(a, v->failures + 1);
+}
+
+/* Nothing, or not all, came.  A log may not be there yet; of a task that has ended it may be gone.
+ */
+static void failed(struct log_stream *v, const struct client_answer *a)
+{
+	bool lasting = a->hopeless || a->status == 401 || a->status == 403;
+	bool gone = v->next_log || (v->done && (!remote_may_retry(a) || v->failures >= LOST_MAX));
+	if (!lasting && !gone) {
+		again_later(v, a);
+		if (a->status == 404) /* its pod is being made: soon, however long that takes */
+			v->due_ms = clock_ms() + EARLY_MS;
+		return;
+	}
+	if (lasting || (v->printed == 0 && !v->heard)) {
+		ERR_AUTO e = { 0 };
+		STR_AUTO text = STR_INIT(LINKS_MAX);
+		remote_error(v->mux->remote, a, &e);
+		str_printf(&text, "no log of %s[%lld]: %s", v->role, (long long)v->index,
+		           err_msg(&e));
+		term_print_time(v->mux->term, str_view(&text));
+	}
+	end_stream(v);
+}
+
+static void stream_ended(void *arg, const struct client_answer *a)
+{
+	struct log_stream *v = arg;
+	v->exchange = NULL;
+	bool over = v->done || v->next_log;
+	bool whole = !a->problem && a->status / 100 == 2;
+	if (v->fresh)
+		v->failures = 0;
+	v->heard |= whole;
+	if (!whole)
+		failed(v, a);
+	else if (over && v->final)
+		end_stream(v);
+	else
+		again_later(v, a);
+	if (whole && over && v->stage == STAGE_REST && !v->final)
+		v->due_ms = 0;
+}
+
+static void start(struct log_stream *v, enum stage stage, const struct client_call *call)
+{
+	ERR_AUTO e = { 0 };
+	v->stage = stage;
+	v->exchange = client_start(v->mux->remote->client, call, &e);
+	if (!v->exchange)
+		again_later(v, &(struct client_answer){ 0 });
+}
+
+static void open_stream(struct log_stream *v, struct span uri)
+{
+	free(v->path);
+	v->path = xasprintf("%.*s%sfollow=true", (int)uri.n, uri.p,
+	                    memchr(uri.p, '?', uri.n) ? "&" : "?");
+	v->skip = v->printed - v->begin;
+	v->fresh = false;
+	const struct client_call call = { .method = "GET",
+		                          .path = v->path,
+		                          .link = true,
+		                          .max = LINKS_MAX,
+		                          .piece = take_piece,
+		                          .ended = stream_ended,
+		                          .arg = v };
+	start(v, STAGE_STREAM, &call);
+}
+
+/* Of the places of a log, that with everything in it, else the first.  A path of this server. */
+static struct span choose_link(struct span body, struct arena *a)
+{
+	struct span chosen = { "", 0 };
+	struct scan walk = scan_begin(scan_get(body, "locations"));
+	for (struct span place; scan_item(&walk, &place);) {
+		struct span uri = scan_text(scan_get(place, "uri"), a);
+		bool all = span_is(scan_text(scan_get(place, "name"), a), "all");
+		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' && (all || !chosen.n))
+			chosen = uri;
+	}
+	return chosen;
+}
+
+/* A pod's log has all of it.  What the server has kept of one that is gone begins later, and has
+ * what the task has written only. */
+static void find_begin(struct log_stream *v, struct span body)
+{
+	int64_t dropped;
+	v->begin = 0;
+	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
+		return;
+	v->begin = (uint64_t)dropped;
+	v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
+	v->runtime = 0;
+	if (v->printed < v->begin)
+		v->printed = v->begin;
+}
+
+static void links_ended(void *arg, const struct client_answer *a)
+{
+	struct log_stream *v = arg;
+	ARENA_AUTO arena = { 0 };
+	struct span uri = { "", 0 };
+	v->exchange = NULL;
+	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
+	if (good) {
+		uri = choose_link(a->body, &arena);
+		find_begin(v, a->body);
+	}
+	if (uri.n)
+		open_stream(v, uri);
+	else
+		failed(v, a);
+}
+
+static void ask_for_links(struct log_stream *v)
+{
+	v->final = v->done || v->next_log;
+	const struct client_call call = { .method = "GET",
+		                          .path = v->log,
+		                          .max = LINKS_MAX,
+		                          .timeout_ms = LINKS_MS,
+		                          .ended = links_ended,
+		                          .arg = v };
+	start(v, STAGE_LINKS, &call);
+}
+
+/* ---- which tasks ----------------------------------------------------------------------------- */
+
+static struct log_stream *find_stream(struct log_mux *m, const char *role, int64_t index)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->stream[i].index == index && strcmp(m->stream[i].role, role) == 0)
+			return &m->stream[i];
+	return NULL;
+}
+
+static void add_stream(struct log_mux *m, const char *role, int64_t index)
+{
+	struct log_stream *v = &m->stream[m->n++];
+	*v = (struct log_stream){
+		.mux = m, .role = xstrdup(role), .index = index, .stage = STAGE_OVER
+	};
+	v->prefix = xasprintf("%s[%lld] | ", role, (long long)index);
+	v->lines = LINES_INIT((size_t)m->remote->o->max_line);
+}
+
+/* A name that stands in every line must be short, and visible. */
+static const char *role_name(struct span name, struct arena *a)
+{
+	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
+	name.n = name.n > NAME_MAX_BYTES ? NAME_MAX_BYTES : name.n;
+	visible_text(&out, name);
+	return arena_dup(a, str_view(&out));
+}
+
+static bool task_index(struct span task, int64_t *index)
+{
+	return scan_int(scan_get(task, "taskIndex"), 0, INT32_MAX, index);
+}
+
+/* The n-th task of each role, if it is not there yet. */
+static size_t add_round(struct log_mux *m, struct span roles, size_t round, struct arena *a)
+{
+	struct scan walk = scan_begin(roles);
+	size_t tasks = 0;
+	for (struct span name, role; scan_member(&walk, &name, &role);) {
+		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
+		struct span task;
+		int64_t index;
+		size_t i = 0;
+		while (i <= round && scan_item(&items, &task))
+			i++;
+		if (i <= round || !task_index(task, &index))
+			continue;
+		tasks++;
+		const char *text = role_name(name, a);
+		if (m->n < m->max && !find_stream(m, text, index))
+			add_stream(m, text, index);
+	}
+	return tasks;
+}
+
+static size_t count_tasks(struct span roles)
+{
+	size_t n = 0;
+	struct scan walk = scan_begin(roles);
+	for (struct span name, role; scan_member(&walk, &name, &role);)
+		n += scan_count(scan_get(role, "taskStatuses"));
+	return n;
+}
+
+static void tell_which(struct log_mux *m, size_t tasks)
+{
+	STR_AUTO text = STR_INIT((size_t)2 * NAME_MAX_BYTES * (m->n + 1));
+	m->told = true;
+	str_puts(&text, "logs of ");
+	for (size_t i = 0; i < m->n; i++)
+		str_printf(&text, "%s%s[%lld]", i ? ", " : "", m->stream[i].role,
+		           (long long)m->stream[i].index);
+	str_printf(&text, "; not of %zu other tasks", tasks - m->n);
+	term_print_time(m->term, str_view(&text));
+}
+
+static void choose(struct log_mux *m, struct span roles, struct arena *a)
+{
+	for (size_t round = 0; m->n < m->max && round < m->max; round++)
+		if (add_round(m, roles, round, a) == 0)
+			break;
+	size_t tasks = m->told || m->n < m->max ? 0 : count_tasks(roles);
+	if (tasks > m->n)
+		tell_which(m, tasks);
+}
+
+static void update_stream(struct log_stream *v, struct span task, struct arena *a)
+{
+	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
+	struct span log = scan_text(scan_get(task, "containerLog"), a);
+	v->done = job_state_final(state);
+	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
+	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/')
+		return;
+	if (v->log && span_is(log, v->log))
+		return;
+	free(v->next_log);
+	v->next_log = xstrndup(log.p, log.n);
+	if (v->stage == STAGE_OVER)
+		end_stream(v);
+}
+
+static void log_mux_update(struct log_mux *m, struct span detail)
+{
+	ARENA_AUTO arena = { 0 };
+	struct span roles = scan_get(detail, "taskRoles");
+	choose(m, roles, &arena);
+	struct scan walk = scan_begin(roles);
+	for (struct span name, role; scan_member(&walk, &name, &role);) {
+		const char *text = role_name(name, &arena);
+		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
+		struct log_stream *v;
+		int64_t index;
+		for (struct span task; scan_item(&items, &task);)
+			if (task_index(task, &index) && (v = find_stream(m, text, index)))
+				update_stream(v, task, &arena);
+	}
+}
+
+static int64_t log_mux_run_once(struct log_mux *m)
+{
+	int64_t next = INT64_MAX;
+	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+		if (v->stage != STAGE_REST)
+			continue;
+		int64_t left = v->due_ms - clock_ms();
+		if (left <= 0)
+			ask_for_links(v);
+		else if (left < next)
+			next = left;
+	}
+	return next;
+}
+
+static bool log_mux_idle(const struct log_mux *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->stream[i].stage != STAGE_OVER)
+			return false;
+	return true;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static struct log_mux *log_mux_new(struct remote *r, struct term *s)
+{
+	struct log_mux *m = xcalloc(1, sizeof(*m));
+	*m = (struct log_mux){ .remote = r, .term = s, .max = (size_t)r->o->max_logs };
+	m->stream = xcalloc(m->max, sizeof(*m->stream));
+	return m;
+}
+
+static void log_mux_free(struct log_mux *m)
+{
+	if (!m)
+		return;
+	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+		if (v->exchange)
+			client_stop(v->exchange);
+		lines_end(&v->lines, print_line, v);
+		lines_done(&v->lines);
+		free(v->role);
+		free(v->prefix);
+		free(v->log);
+		free(v->next_log);
+		free(v->path);
+	}
+	free(m->stream);
+	free(m);
+}
+
+/* ---- the job ---- */
+
+enum {
+	SECOND = 1000,
+	DETAIL_MAX = 128 << 20,
+	DETAIL_MS = 60000,
+	TEXT_MAX = 256 * 1024,
+	GAP_MS = 500, /* between two answers, and as much as CALM times what one took */
+	CALM = 5,
+	POLL_MS = 2000,  /* without events */
+	WHY_MS = 5000,   /* why it waits is no event of the job */
+	SURE_MS = 30000, /* with them, to be sure */
+	DRAW_MS = 1000,
+	DRAIN_MS = 15000, /* for logs, after the end */
+	SILENCE_S = 120   /* of events; servers send something every 30 s */
+};
+
+/* Why waiting ended. */
+enum reason { WAITING, ENDED, GONE, REFUSED, NO_SERVER, TIME_OVER, INTERRUPTED, NO_OUTPUT };
+
+struct waiter {
+	struct remote *remote;
+	const char *job, *path, *watch_path;
+	struct term term;
+	struct log_mux *mux; /* NULL without --logs */
+	int signal_fd;
+	enum reason reason;
+	struct err e; /* why, if it was refused or no server was there */
+
+	struct exchange *asking;
+	int64_t asked_ms, came_ms, due_ms; /* of the job itself */
+	bool changed;                      /* since it was asked for */
+	unsigned failures;
+	int64_t bad_ms; /* since when there is no answer */
+	bool told;      /* that there is none */
+
+	struct exchange *watching;
+	bool no_events;   /* this server has none */
+	int64_t watch_ms; /* when to ask for them again */
+	unsigned watch_failures;
+	struct lines lines;
+	bool data; /* in the event that comes now */
+
+	struct arena arena; /* of detail and progress */
+	struct span detail;
+	struct progress progress;
+	struct str line; /* what was printed last */
+};
+
+static int64_t wall_clock_ms(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void stop(struct waiter *w, enum reason reason)
+{
+	if (w->reason == WAITING)
+		w->reason = reason;
+}
+
+static void due_at(struct waiter *w, int64_t ms)
+{
+	if (ms < w->due_ms)
+		w->due_ms = ms;
+}
+
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+static void tell(struct waiter *w, const char *text)
+{
+	term_print_time(&w->term, span_of(text));
+}
+
+static void draw(struct waiter *w)
+{
+	STR_AUTO block = STR_INIT(TEXT_MAX);
+	if (!w->term.block || !w->detail.n)
+		return;
+	const struct frame frame = { w->job, term_columns(), term_rows(), wall_clock_ms() };
+	progress_block(&block, &w->progress, &frame);
+	term_block(&w->term, str_view(&block));
+}
+
+static void show_line(struct waiter *w)
+{
+	STR_AUTO line = STR_INIT(TEXT_MAX);
+	progress_line(&line, &w->progress);
+	if (w->term.block || span_eq(str_view(&line), str_view(&w->line)))
+		return;
+	term_print_time(&w->term, str_view(&line));
+	w->line.n = 0;
+	str_span(&w->line, str_view(&line));
+}
+
+/* ---- the job itself -------------------------------------------------------------------------- */
+
+static void take_detail(struct waiter *w, struct span body)
+{
+	struct arena fresh = { 0 };
+	struct progress p;
+	ERR_AUTO e = { 0 };
+	struct span detail = arena_span(&fresh, body);
+	if (progress_read(&p, detail, &fresh, &e) < 0) {
+		arena_done(&fresh);
+		stop(w, NO_SERVER);
+		err_move(&w->e, &e);
+		return;
+	}
+	arena_done(&w->arena);
+	w->arena = fresh;
+	w->detail = detail;
+	w->progress = p;
+	show_line(w);
+	if (w->mux)
+		log_mux_update(w->mux, detail);
+	if (job_state_final(p.state))
+		stop(w, ENDED);
+}
+
+static void no_detail(struct waiter *w, const struct client_answer *a)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	int64_t now = clock_ms();
+	remote_error(w->remote, a, &e);
+	w->bad_ms = w->failures ? w->bad_ms : now;
+	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
+		w->due_ms = now + remote_pause_ms(a, ++w->failures);
+		str_printf(&text, "%s; trying again", err_msg(&e));
+		if (!w->told)
+			term_print_time(&w->term, str_view(&text));
+		w->told = true;
+		return;
+	}
+	stop(w, a->status == 404 ? GONE : remote_exit(&e) == EXIT_USAGE ? REFUSED : NO_SERVER);
+	err_move(&w->e, &e);
+}
+
+/* When it may be asked for again at the earliest. */
+static int64_t next_ms(const struct waiter *w)
+{
+	int64_t gap = CALM * (w->came_ms - w->asked_ms);
+	return w->came_ms + (gap > GAP_MS ? gap : GAP_MS);
+}
+
+static void detail_came(void *arg, const struct client_answer *a)
+{
+	struct waiter *w = arg;
+	w->asking = NULL;
+	w->came_ms = clock_ms();
+	if (a->status != 200 || a->problem) {
+		no_detail(w, a);
+		return;
+	}
+	w->failures = 0;
+	if (w->told)
+		tell(w, "the server answers again");
+	w->told = false;
+	take_detail(w, a->body);
+	w->due_ms = w->came_ms + (!w->watching                       ? POLL_MS
+	                          : w->progress.state == JOB_WAITING ? WHY_MS
+	                                                             : SURE_MS);
+	if (w->changed)
+		due_at(w, next_ms(w));
+}
+
+static void ask(struct waiter *w)
+{
+	const struct client_call call = { .method = "GET",
+		                          .path = w->path,
+		                          .max = DETAIL_MAX,
+		                          .timeout_ms = DETAIL_MS,
+		                          .ended = detail_came,
+		                          .arg = w };
+	w->asked_ms = clock_ms();
+	w->due_ms = INT64_MAX;
+	w->changed = false;
+	w->asking = client_start(w->remote->client, &call, &w->e);
+	if (!w->asking)
+		stop(w, NO_SERVER);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* An event ends with an empty line; a comment, to show that the server lives, is none. */
+static void take_event_line(void *arg, struct span line, bool cut)
+{
+	struct waiter *w = arg;
+	(void)cut; /* what the event says is of no interest */
+	if (line.n) {
+		w->data |= span_starts(line, "data:");
+		return;
+	}
+	w->changed |= w->data;
+	if (w->data && !w->asking)
+		due_at(w, next_ms(w));
+	w->data = false;
+}
+
+static bool take_events(void *arg, struct span bytes)
+{
+	struct waiter *w = arg;
+	w->watch_failures = 0;
+	lines_feed(&w->lines, bytes, take_event_line, w);
+	return true;
+}
+
+static void events_ended(void *arg, const struct client_answer *a)
+{
+	struct waiter *w = arg;
+	w->watching = NULL;
+	w->no_events = a->status >= 400 && !remote_may_retry(a);
+	w->watch_ms = clock_ms() + remote_pause_ms(a, ++w->watch_failures);
+	lines_done(&w->lines);
+	w->lines = LINES_INIT(TEXT_MAX);
+	w->data = false;
+	due_at(w, clock_ms() + POLL_MS);
+}
+
+static void watch(struct waiter *w)
+{
+	const struct client_call call = { .method = "GET",
+		                          .path = w->watch_path,
+		                          .max = TEXT_MAX,
+		                          .silence_s = SILENCE_S,
+		                          .piece = take_events,
+		                          .ended = events_ended,
+		                          .arg = w };
+	ERR_AUTO e = { 0 };
+	w->watching = client_start(w->remote->client, &call, &e);
+	w->no_events = !w->watching;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void look_at_signals(struct waiter *w)
+{
+	struct signalfd_siginfo info;
+	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
+		stop(w, INTERRUPTED);
+}
+
+static void shorten(int64_t *ms, int64_t at_ms, int64_t now)
+{
+	if (at_ms != INT64_MAX && at_ms - now < *ms)
+		*ms = at_ms - now;
+}
+
+/* Let things happen, for some time at most. */
+static void turn(struct waiter *w)
+{
+	int64_t now = clock_ms();
+	int64_t ms = SURE_MS;
+	int64_t logs = w->mux ? log_mux_run_once(w->mux) : INT64_MAX;
+	shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
+	shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
+	shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
+	shorten(&ms, w->remote->end_ms, now);
+	if (w->term.block)
+		shorten(&ms, now + DRAW_MS, now);
+	draw(w);
+	term_show(&w->term);
+	client_run_once(w->remote->client, ms, w->signal_fd);
+	look_at_signals(w);
+	if (w->term.lost)
+		stop(w, NO_OUTPUT);
+	if (clock_ms() >= w->remote->end_ms)
+		stop(w, TIME_OVER);
+}
+
+static void wait_for_end(struct waiter *w)
+{
+	while (w->reason == WAITING) {
+		int64_t now = clock_ms();
+		if (!w->asking && now >= w->due_ms)
+			ask(w);
+		if (!w->watching && !w->no_events && now >= w->watch_ms)
+			watch(w);
+		turn(w);
+	}
+}
+
+/* What tasks have printed at last. */
+static void drain(struct waiter *w)
+{
+	int64_t end = clock_ms() + DRAIN_MS;
+	end = end < w->remote->end_ms ? end : w->remote->end_ms;
+	w->reason = WAITING;
+	w->due_ms = w->watch_ms = INT64_MAX;
+	if (w->watching)
+		client_stop(TAKE(w->watching));
+	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
+		turn(w);
+	if (!log_mux_idle(w->mux))
+		tell(w, "logs may go on; they are not waited for any longer");
+	w->reason = ENDED;
+}
+
+/* ---- what became of it ----------------------------------------------------------------------- */
+
+static void say(struct waiter *w, const char *what)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_printf(&text, "%s; %s goes on; to stop it: rest-lit stop %s", what, w->job, w->job);
+	term_print(&w->term, str_view(&text));
+}
+
+static int verdict(struct waiter *w)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	progress_verdict(&text, &w->progress, w->job);
+	struct span view = str_view(&text);
+	view.n -= view.n > 0; /* the last LF */
+	term_print(&w->term, view);
+	return w->progress.state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
+}
+
+static int conclude(struct waiter *w)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	switch (w->reason) {
+	case ENDED:
+		return verdict(w);
+	case GONE:
+		str_printf(&text, "%s is not there any more", w->job);
+		term_print(&w->term, str_view(&text));
+		return EXIT_REFUSED;
+	case REFUSED:
+	case NO_SERVER:
+		say(w, err_msg(&w->e));
+		return w->reason == REFUSED ? EXIT_USAGE : EXIT_SERVER;
+	case TIME_OVER:
+		say(w, "--timeout is over");
+		return EXIT_SERVER;
+	case NO_OUTPUT:
+		say(w, "standard output takes no more");
+		return EXIT_SERVER;
+	case WAITING:
+	case INTERRUPTED:
+		break;
+	}
+	say(w, "not waited for any longer");
+	return EXIT_SERVER;
+}
+
+static void give_up_all(struct waiter *w)
+{
+	if (w->asking)
+		client_stop(w->asking);
+	if (w->watching)
+		client_stop(w->watching);
+	log_mux_free(w->mux);
+	lines_done(&w->lines);
+	term_done(&w->term);
+	str_done(&w->line);
+	arena_done(&w->arena);
+	err_done(&w->e);
+	if (w->signal_fd >= 0)
+		(void)close(w->signal_fd); /* it was only read */
+}
+
+int wait_for_job(struct remote *r, const char *job, bool logs)
+{
+	ARENA_AUTO arena = { 0 };
+	sigset_t set;
+	struct waiter w = { .remote = r, .job = job };
+	w.path = remote_path(job, "", &arena);
+	w.watch_path = remote_path(job, "/watch", &arena);
+	w.lines = LINES_INIT(TEXT_MAX);
+	w.line = (struct str)STR_INIT(TEXT_MAX);
+	term_init(&w.term);
+	w.mux = logs ? log_mux_new(r, &w.term) : NULL;
+	(void)sigemptyset(&set);                      /* cannot fail */
+	(void)sigaddset(&set, SIGINT);                /* the same */
+	(void)sigaddset(&set, SIGTERM);               /* the same */
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
+	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	wait_for_end(&w);
+	if (w.reason == ENDED && w.mux)
+		drain(&w);
+	int code = conclude(&w);
+	give_up_all(&w);
+	return code;
+}

@@ -1,0 +1,98 @@
+#pragma once
+/*
+ * What the server does in the cluster beside answering requests: it follows all Frameworks
+ * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
+ * (runtime_configmap.c), removes leftovers (gc.c), keeps earlier attempts (history.h) and asks
+ * HiveD (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread
+ * and has a store of its own, so that it cannot delay jobs.
+ *
+ * Members of one pattern: X_start begins (NULL and *e: 500); X_run_once goes on when X_fd is
+ * readable or X_timeout_ms (-1: no limit) is over; X_free cancels silently and accepts NULL.
+ */
+#include "base/json/scan.h"
+#include "k8s/cache/job_entry.h"
+#include "k8s/transport/store.h"
+#include "server/exit_spec.h"
+#include "server/server.h"
+
+/* A store of this server, with these limits.  NULL and *e: 500. */
+struct store *cluster_store(struct server *s, const struct store_limits *limits, struct err *e);
+/* Logs `event` when *last is NULL or another text than `why`, and `good` when why is NULL and *last
+ * is not.  Keeps why in *last, which the caller frees. */
+void cluster_log_trouble(char **last, const char *why, const char *event, const char *good);
+
+/*
+ * Keeps the cache of all Frameworks (k8s/cache/cache.h) and the Events of their pods
+ * (k8s/cache/events.h) up to date, each by a thread that watches the API server; with --standalone
+ * the directory store reports changes.  server->cache and server->events exist from follow_start to
+ * follow_free; follow_stop ends the threads.
+ */
+struct follow;
+
+struct follow *follow_start(struct server *s, struct err *e);
+void follow_stop(struct follow *f);
+void follow_free(struct follow *f);
+/* Why lists cannot be answered now, in the arena; NULL if they can.  Any thread. */
+const char *follow_problem(const struct server *s, struct arena *a);
+
+/* Why nothing in the cluster processes a waiting job.  now_ms since 1970.  Pure. */
+enum neglect {
+	NEGLECT_NONE,
+	NEGLECT_DIRECTORY,  /* --standalone: nothing processes objects */
+	NEGLECT_CONTROLLER, /* FrameworkController has not touched it for NEGLECT_MS */
+};
+enum { NEGLECT_MS = 30000 };
+enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t now_ms);
+
+/*
+ * Exit codes of pai-runtime that FrameworkController does not know.  It retries tasks by its own
+ * configuration, so for such a code the retry rules of the exit specification have no effect. Pure.
+ */
+#define CONTROLLER_NAMESPACE "frameworkcontroller"
+#define CONTROLLER_CONFIGMAP "frameworkcontroller"
+#define CONTROLLER_MEND                                                                            \
+	"kubectl apply -f k8s/frameworkcontroller/config.yaml, then kubectl -n "                   \
+	"frameworkcontroller "                                                                     \
+	"rollout restart statefulset/frameworkcontroller"
+
+/* Appends the codes ("248, 250") that the podFailureSpec in this ConfigMap (valid JSON) lacks;
+ * nothing if it cannot be read. */
+void controller_codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s);
+/* Has the latest attempt of this Framework (valid JSON) ended with a code unknown to the
+ * controller? */
+bool controller_code_unknown(struct span framework, const struct exit_spec *s, int64_t *code);
+
+/*
+ * Objects that pods refer to; the start of the server waits for none of them.
+ *
+ * - The ConfigMap with pai-runtime (--runtime=configmap) is created, with retries.  No job is
+ *   accepted before, because its pods could not start.
+ * - The ConfigMap with the CA for uploads (--output-url) is created; jobs do not wait for it.
+ * - The service account, the ConfigMap with the exit specification, the PriorityClass, nodes with
+ *   the label and the devices that pods ask for, and the exit codes in the configuration of
+ *   FrameworkController are checked once.  What is missing is logged with the command that creates
+ *   it.  A missing right to look is not an error.
+ */
+struct runtime_configmap;
+
+/* server->runtime_configmap has the state from now on. */
+struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e);
+void runtime_configmap_run_once(struct runtime_configmap *d);
+int runtime_configmap_fd(const struct runtime_configmap *d);
+int runtime_configmap_timeout_ms(const struct runtime_configmap *d);
+/* Checks everything again and creates what is missing; jobs are accepted meanwhile.  false: this is
+ * already going on. */
+bool runtime_configmap_check_again(struct runtime_configmap *d);
+void runtime_configmap_free(struct runtime_configmap *d);
+/* Why no job can be accepted now, for users; NULL if jobs can.  Any thread. */
+const char *runtime_configmap_problem(const struct server *s);
+
+/* Runs the janitor (k8s/gc/janitor.h), which removes what a killed server has left.  Logs each
+ * round that removed something, and changes of its trouble. */
+struct gc;
+
+struct gc *gc_start(struct server *s, struct err *e);
+void gc_run_once(struct gc *g);
+int gc_fd(const struct gc *g);
+int gc_timeout_ms(const struct gc *g);
+void gc_free(struct gc *g);

@@ -1,0 +1,87 @@
+/* Runs the janitor in the main thread. */
+#include <stdlib.h>
+
+#include "k8s/gc/janitor.h"
+#include "server/cluster/cluster.h"
+#include "server/log.h"
+
+enum { ANSWER_MAX = 16 << 20 }; /* a list of 60 Frameworks with annotations of maximal size */
+
+struct gc {
+	struct store *store;
+	struct janitor *janitor;
+	char *trouble; /* the last one that was logged; NULL: none */
+	bool stopping;
+};
+
+static void gc_report(void *arg, const struct janitor_report *r)
+{
+	struct gc *g = arg;
+	if (g->stopping)
+		return;
+	if (r->frameworks + r->classes > 0) {
+		struct line line =
+		    log_begin(LOG_INFO, "removed what a killed server had left behind");
+		log_int(&line, "frameworks", (int64_t)r->frameworks);
+		log_int(&line, "priority_classes", (int64_t)r->classes);
+		log_end(&line);
+	}
+	cluster_log_trouble(
+	    &g->trouble, r->trouble,
+	    "cannot look for what a killed server has left behind, and will try again",
+	    "can look for what a killed server has left behind again");
+}
+
+struct gc *gc_start(struct server *s, struct err *e)
+{
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	const struct options *o = s->options;
+	const struct janitor_options options = {
+		.instance = o->instance,
+		.namespace_name = s->namespace_name,
+		.interval_ms = o->janitor_interval_s * 1000,
+		.age_ms = o->janitor_age_s * 1000,
+		.priority_classes = o->priority_class,
+	};
+	struct gc *g = xcalloc(1, sizeof(*g));
+	limits.body = ANSWER_MAX;
+	g->store = cluster_store(s, &limits, e);
+	if (!g->store) {
+		gc_free(g);
+		return NULL;
+	}
+	g->janitor = janitor_new(g->store, &options, gc_report, g);
+	return g;
+}
+
+void gc_run_once(struct gc *g)
+{
+	store_reap(g->store);
+	janitor_run_once(g->janitor);
+	store_start(g->store);
+}
+
+int gc_fd(const struct gc *g)
+{
+	return store_fd(g->store);
+}
+
+int gc_timeout_ms(const struct gc *g)
+{
+	int store = store_timeout_ms(g->store);
+	int janitor = janitor_timeout_ms(g->janitor);
+	if (store < 0 || janitor < 0)
+		return store < 0 ? janitor : store;
+	return store < janitor ? store : janitor;
+}
+
+void gc_free(struct gc *g)
+{
+	if (!g)
+		return;
+	g->stopping = true;
+	store_free(g->store);
+	janitor_free(g->janitor);
+	free(g->trouble);
+	free(g);
+}

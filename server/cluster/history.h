@@ -1,0 +1,43 @@
+#pragma once
+/*
+ * Earlier attempts of jobs.  When FrameworkController begins the next attempt, it overwrites the
+ * state of the one before; this keeps it in an immutable ConfigMap FRAMEWORK-attempt-N, compressed,
+ * owned by the Framework; at most --history per job.  Attempts that end while no server runs are
+ * lost.  If several servers do the same, the first one wins.  The life cycle is that of cluster.h.
+ */
+#include "k8s/cache/job_entry.h"
+#include "server/server.h"
+
+struct history;
+
+/* server->history exists from now on; NULL with --history 0.  -1 and *e (500). */
+int history_start(struct server *s, struct err *e);
+/* h may be NULL: fd -1, no timeout. */
+void history_run_once(struct history *h);
+int history_fd(const struct history *h);
+int history_timeout_ms(const struct history *h);
+void history_free(struct history *h);
+
+/* Reports a change of a Framework: if a new attempt has begun, the one before is kept.  At most
+ * 1000 wait.  Any thread.  h may be NULL. */
+void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now);
+
+/* The ConfigMaps.  What is read back is untrusted.  Pure. */
+enum { HISTORY_DEPTH = 64 };
+
+/* FRAMEWORK-attempt-N */
+char *history_name(struct arena *a, const char *framework, int64_t attempt);
+/* Packs text by gzip into at most `max` bytes, in the arena.  false: it takes more. */
+bool history_gzip(struct span text, size_t max, struct arena *a, struct span *packed);
+/* Appends "ownerReferences":[...] to this Framework. */
+void history_owner(struct str *out, const char *framework, const char *uid);
+/* Does the ConfigMap (valid JSON) belong to the Framework with this uid? */
+bool history_is_owned(struct span configmap, const char *uid, struct arena *a);
+/* Appends the ConfigMap of the present attempt of a Framework; without its tasks if it takes more
+ * than max bytes compressed.  false: the document has no attempt. */
+bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
+                   struct arena *a);
+/* Reads the attemptStatus from a ConfigMap, into the arena.  false: it does not belong to this
+ * Framework (by uid) and attempt, or is invalid. */
+bool history_read(struct span configmap, const char *uid, int64_t attempt, struct arena *a,
+                  struct span *status);

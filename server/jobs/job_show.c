@@ -1,0 +1,500 @@
+/*
+ * The routes that show one job: in full, one attempt, one task, all attempts, the configuration.
+ * They find the job, wait if the client asks for it, fetch the attempt, and render it.
+ */
+#include <time.h>
+
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "base/tree.h"
+#include "server/cluster/history.h"
+#include "server/http/answer.h"
+#include "server/http/handlers.h"
+#include "server/http/http_request.h"
+#include "server/jobs/jobs_internal.h"
+#include "translate/dialects/render.h"
+
+enum {
+	LATEST = -1,
+	BODY_LARGE = 32 << 20, /* no answer is larger */
+	SEEN_MAX = 4096,
+	END = 4,             /* bytes after a list of attempts */
+	READ_MAX = 32 << 20, /* bytes of memory after which no further attempt is read */
+};
+
+/* Appends the answer.  Called once, for the requested attempt.  -1 and *e. */
+typedef int job_render(struct request *r, const struct job_shown *shown, struct str *out,
+                       struct err *e);
+
+struct looking {
+	struct span name; /* of the attempt, in the path: a number or `latest` */
+	job_render *render;
+	bool plain; /* supports ?wait=, and ETag with If-None-Match */
+	int64_t attempt;
+	struct span earlier;
+};
+
+static void answer_shown(struct request *r, int failed, const struct err *e)
+{
+	if (failed) {
+		answer_error(r, e);
+		return;
+	}
+	answer_hold(r);
+	answer_json(r, 200);
+}
+
+static struct job_shown shown_of(const struct request *r, const struct job_entry *job,
+                                 struct span doc)
+{
+	const struct server *s = r->loop->server;
+	return (struct job_shown){
+		.job = job,
+		.doc = doc,
+		.spec = s->exit_spec,
+		.v1 = route_is_v1(r->route),
+		.hived = s->options->hived_config[0] != '\0',
+	};
+}
+
+size_t job_look_events(const struct request *r, const struct job_entry *job, struct arena *a,
+                       struct event **v)
+{
+	struct events *events = r->loop->server->events;
+	if (!events || job->state != JOB_WAITING || !job_may(r, job, JOB_SEE))
+		return 0;
+	return events_of(events, span_of(job->name), a, v);
+}
+
+enum neglect job_look_neglect(const struct request *r, const struct job_entry *job)
+{
+	if (!job->untouched)
+		return NEGLECT_NONE;
+	return job_neglect(job, r->loop->server->local != NULL, (int64_t)time(NULL) * 1000);
+}
+
+static void show(struct request *r, const struct job_entry *job, struct span doc)
+{
+	const struct looking *l = r->state;
+	struct job_shown shown = shown_of(r, job, doc);
+	struct event *v = NULL;
+	ERR_AUTO e = { 0 };
+	if (!answer_has_room(r)) /* it may have become full meanwhile */
+		return;
+	size_t n = job_look_events(r, job, &r->arena, &v);
+	shown.why.neglect = job_look_neglect(r, job);
+	shown.attempt = l->earlier;
+	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
+	r->reply.body.max = BODY_LARGE;
+	answer_shown(r, l->render(r, &shown, &r->reply.body, &e), &e);
+}
+
+/* ---- ETag ---- */
+
+/* A hash of everything that the answer depends on and this client may see. */
+static const char *tag_of(struct request *r, const struct job_entry *job)
+{
+	struct event *v = NULL;
+	size_t n = job_look_events(r, job, &r->arena, &v);
+	char hash[33];
+	STR_AUTO seen = STR_INIT(SEEN_MAX);
+	str_printf(&seen, "%s %s %s %d %d", job->uid, job->resource_version, REST_LIT_VERSION,
+	           route_is_v1(r->route), job_look_neglect(r, job));
+	if (n > 0) {
+		str_printf(&seen, " %zu %lld %lld ", n, (long long)v[0].last_ms,
+		           (long long)v[0].count);
+		str_span(&seen, v[0].uid);
+	}
+	md5_hex(hash, str_view(&seen));
+	return arena_printf(&r->arena, "W/\"%s\"", hash);
+}
+
+/* Compared weakly: with or without W/. */
+static bool tag_is_known(const struct request *r, const char *tag)
+{
+	const char *has = request_header(r, "If-None-Match");
+	return has && (strcmp(has, "*") == 0 || strstr(has, tag + 2));
+}
+
+/* A client that waited gets a full answer. */
+static bool has_waited(const struct request *r)
+{
+	for (size_t i = 0; i < r->reply.n_headers; i++) {
+		if (strcmp(r->reply.headers[i].name, "X-Wait") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool answer_unchanged(struct request *r, const struct job_entry *job)
+{
+	const char *tag = tag_of(r, job);
+	answer_header(r, "ETag", tag);
+	if (!tag_is_known(r, tag))
+		return false;
+	r->reply.status = 304;
+	answer_send(r);
+	return true;
+}
+
+/* ---- earlier attempts ---- */
+
+/* status: the attemptStatus, in r's arena; empty if it is not available. */
+typedef void history_came(struct request *r, const struct job_entry *job, struct span status);
+
+struct history_wanted {
+	struct request *r;
+	const struct job_entry *job;
+	int64_t attempt;
+	history_came *came;
+};
+
+static void history_got(void *arg, const struct store_reply *reply)
+{
+	const struct history_wanted *k = arg;
+	struct span status = { NULL, 0 };
+	if (job_store_silent(reply)) {
+		answer_refuse(k->r, UNAVAILABLE, "earlier attempts cannot be read at the moment");
+		return;
+	}
+	if (reply->outcome == STORE_OK)
+		(void)history_read(reply->body, k->job->uid, k->attempt, &k->r->arena, &status);
+	k->came(k->r, k->job, status);
+}
+
+/* Gets an earlier attempt of the job.  An attempt that is not kept, or not readable, counts as
+ * missing.  Calls `came` once, or r is answered 503. */
+static void history_get(struct request *r, const struct job_entry *job, int64_t attempt,
+                        history_came *came)
+{
+	bool kept = attempt >= 0 && attempt < job->attempt && !job->legacy &&
+	            attempt >= job->attempt - r->loop->server->options->history;
+	if (!kept) {
+		came(r, job, (struct span){ NULL, 0 });
+		return;
+	}
+	if (!r->loop->store) {
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return;
+	}
+	struct history_wanted *k = ARENA_NEW(&r->arena, struct history_wanted, 1);
+	*k = (struct history_wanted){ r, job, attempt, came };
+	job_store_get(r, KIND_CONFIGMAP, history_name(&r->arena, job->name, attempt), r->user,
+	              history_got, k);
+}
+
+static void earlier_came(struct request *r, const struct job_entry *job, struct span status)
+{
+	struct looking *l = r->state;
+	l->earlier = status;
+	if (status.n)
+		job_doc(r, job, show);
+	else
+		answer_refuse(r, 404, "NoJobError", "nothing is kept of this attempt of the job");
+}
+
+/* ---- one attempt ---- */
+
+static void look_found(struct request *r, const struct job_entry *job)
+{
+	const struct looking *l = r->state;
+	if (!answer_has_room(r))
+		return;
+	if (l->attempt > job->attempt)
+		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");
+	else if (l->attempt != LATEST && l->attempt < job->attempt)
+		history_get(r, job, l->attempt, earlier_came);
+	else if (!l->plain || has_waited(r) || !answer_unchanged(r, job))
+		job_doc(r, job, show);
+}
+
+static void look_wait(struct request *r, const struct job_entry *job)
+{
+	const struct looking *l = r->state;
+	if (l->plain)
+		job_wait(r, job, look_found);
+	else
+		look_found(r, job);
+}
+
+static void look(struct request *r, const struct looking *how)
+{
+	struct looking *l = ARENA_NEW(&r->arena, struct looking, 1);
+	*l = *how;
+	l->attempt = LATEST;
+	if (!span_is(how->name, "latest") && parse_i64(how->name, 0, INT32_MAX, &l->attempt) < 0) {
+		answer_refuse(r, INVALID_PARAMETERS,
+		              "the attempt in the path must be a number from 0, or `latest`");
+		return;
+	}
+	r->state = l;
+	job_find(r, look_wait);
+}
+
+static int render_job(struct request *r, const struct job_shown *shown, struct str *out,
+                      struct err *e)
+{
+	return job_detail(out, shown, &r->arena, e);
+}
+
+void job_get(struct request *r)
+{
+	bool attempt = strstr(r->route->path, "/{attempt}");
+	look(r, &(struct looking){ .name = attempt ? r->args[1] : SPAN("latest"),
+	                           .render = render_job,
+	                           .plain = !attempt });
+}
+
+void job_get_v1(struct request *r)
+{
+	look(r, &(struct looking){ .name = SPAN("latest"), .render = render_job, .plain = true });
+}
+
+void job_probe(struct request *r)
+{
+	answer_refuse(r, 404, "NoJobError", "there is no such job");
+}
+
+static int render_task(struct request *r, const struct job_shown *shown, struct str *out,
+                       struct err *e)
+{
+	struct task_name task = { .role = r->args[2] };
+	if (parse_i64(r->args[3], 0, INT32_MAX, &task.index) < 0)
+		return err_set(e, INVALID_PARAMETERS,
+		               "the index of the task in the path must be a number from 0");
+	return job_task(out, shown, &task, &r->arena, e);
+}
+
+void job_task_get(struct request *r)
+{
+	look(r, &(struct looking){ .name = r->args[1], .render = render_task });
+}
+
+static int render_attempt(struct request *r, const struct job_shown *shown, struct str *out,
+                          struct err *e)
+{
+	/* OpenPAI sets isLatest on every single attempt here, but not in the list. */
+	int failed = job_attempt(out, shown, true, &r->arena, e);
+	str_char(out, '\n');
+	return failed;
+}
+
+void attempt_get(struct request *r)
+{
+	look(r, &(struct looking){ .name = r->args[1], .render = render_attempt });
+}
+
+/* ---- all attempts ---- */
+
+/* The latest attempt, then earlier ones in descending order while there is room. */
+struct attempts {
+	struct job_shown shown;
+	int64_t next, last;
+};
+
+static void attempts_ask(struct request *r, struct attempts *all);
+
+/* An earlier attempt that cannot be shown, or is too large, is left out. */
+static void attempts_add(struct request *r, const struct attempts *all)
+{
+	struct str *out = &r->reply.body;
+	ERR_AUTO e = { 0 };
+	STR_AUTO one = STR_INIT(BODY_LARGE - out->n);
+	str_char(&one, ',');
+	if (job_attempt(&one, &all->shown, false, &r->arena, &e) == 0 && !one.full)
+		str_span(out, str_view(&one));
+}
+
+static void attempts_came(struct request *r, const struct job_entry *job, struct span status)
+{
+	struct attempts *all = r->state;
+	(void)job;
+	all->shown.attempt = status;
+	if (!answer_has_room(r))
+		return;
+	if (status.n)
+		attempts_add(r, all);
+	answer_hold(r);
+	all->next--;
+	attempts_ask(r, all);
+}
+
+static void attempts_ask(struct request *r, struct attempts *all)
+{
+	ERR_AUTO none = { 0 };
+	if (all->next >= all->last && r->arena.used < READ_MAX) {
+		history_get(r, all->shown.job, all->next, attempts_came);
+		return;
+	}
+	str_puts(&r->reply.body, "]\n");
+	answer_shown(r, 0, &none);
+}
+
+static void attempts_show(struct request *r, const struct job_entry *job, struct span doc)
+{
+	struct attempts *all = ARENA_NEW(&r->arena, struct attempts, 1);
+	struct str *out = &r->reply.body;
+	int64_t kept = r->loop->server->options->history;
+	ERR_AUTO e = { 0 };
+	if (!answer_has_room(r)) /* it may have become full meanwhile */
+		return;
+	all->shown = shown_of(r, job, doc);
+	all->next = (int64_t)job->attempt - 1;
+	all->last = job->attempt > kept ? job->attempt - kept : 0;
+	r->state = all;
+	out->max = BODY_LARGE;
+	str_char(out, '[');
+	int failed = job_attempt(out, &all->shown, true, &r->arena, &e);
+	if (!failed && out->full)
+		failed = err_set(&e, UNKNOWN_ERROR, "what is stored of the job is too large");
+	if (failed) {
+		answer_error(r, &e);
+		return;
+	}
+	out->max += END;
+	attempts_ask(r, all);
+}
+
+static void attempts_found(struct request *r, const struct job_entry *job)
+{
+	if (answer_has_room(r))
+		job_doc(r, job, attempts_show);
+}
+
+void attempts_get(struct request *r)
+{
+	job_find(r, attempts_found);
+}
+
+void attempts_health(struct request *r)
+{
+	if (r->loop->server->options->history > 0)
+		answer_text(r, 200, "ok\n");
+	else
+		answer_text(r, 501, "Not healthy\n");
+}
+
+/* ---- configuration ---- */
+
+static const char MASK[] = "\"******\"";
+
+typedef void write_member(struct str *out, const struct member *m);
+
+/* Writes the members of a map by a function; any other node unchanged. */
+static void write_map(struct str *out, const struct node *n, write_member *write)
+{
+	if (n->type != NODE_MAP) {
+		node_json(out, n);
+		return;
+	}
+	str_char(out, '{');
+	for (uint32_t i = 0; i < n->n; i++) {
+		str_puts(out, i ? "," : "");
+		str_json(out, member_key(&n->member[i]));
+		str_char(out, ':');
+		write(out, &n->member[i]);
+	}
+	str_char(out, '}');
+}
+
+/* In `auth`, only the registry and references to secrets are visible. */
+static void write_auth_member(struct str *out, const struct member *m)
+{
+	const struct node *v = &m->value;
+	bool reference = node_is(v, NODE_TEXT) &&
+	                 (v->n == 0 || span_starts(render_only_name(node_span(v)), "$secrets."));
+	if (reference || v->type == NODE_NULL || span_is(member_key(m), "registryuri"))
+		node_json(out, v);
+	else
+		str_puts(out, MASK);
+}
+
+static void write_prerequisite_member(struct str *out, const struct member *m)
+{
+	if (!span_is(member_key(m), "auth"))
+		node_json(out, &m->value);
+	else if (m->value.type == NODE_MAP)
+		write_map(out, &m->value, write_auth_member);
+	else
+		str_puts(out, MASK);
+}
+
+static void write_prerequisites(struct str *out, const struct node *n)
+{
+	if (n->type != NODE_LIST) {
+		write_map(out, n, write_prerequisite_member);
+		return;
+	}
+	str_char(out, '[');
+	for (uint32_t i = 0; i < n->n; i++) {
+		str_puts(out, i ? "," : "");
+		write_map(out, &n->item[i], write_prerequisite_member);
+	}
+	str_char(out, ']');
+}
+
+static void write_job_member(struct str *out, const struct member *m)
+{
+	if (span_is(member_key(m), "secrets"))
+		str_puts(out, MASK);
+	else if (span_is(member_key(m), "prerequisites"))
+		write_prerequisites(out, &m->value);
+	else
+		node_json(out, &m->value);
+}
+
+bool config_json(struct str *out, struct span text, struct arena *a)
+{
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	const struct budget budget = BUDGET_DEFAULT;
+	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0 || doc.root.type != NODE_MAP)
+		return false;
+	write_map(out, &doc.root, write_job_member);
+	return true;
+}
+
+static void config_refuse(struct request *r, const char *why)
+{
+	str_done(&r->reply.body);
+	r->reply.body = STR_INIT(REPLY_MAX);
+	answer_refuse(r, 404, "NoJobConfigError", why);
+}
+
+static void config_show(struct request *r, const struct job_entry *job, struct span object)
+{
+	(void)job;
+	struct str *out = &r->reply.body;
+	struct span text;
+	r->secret = true; /* other programs may have stored secrets in it */
+	if (!scan_string(scan_path(object, "metadata", "annotations", "config", NULL), &r->arena,
+	                 &text)) {
+		config_refuse(r, "no configuration is stored in this job");
+	} else if (!config_json(out, text, &r->arena)) {
+		config_refuse(r, "the stored configuration of this job is not a valid job");
+	} else if (out->full) {
+		config_refuse(r, "the configuration of this job is too long for an answer");
+	} else {
+		str_char(out, '\n');
+		r->reply.status = 200;
+		r->reply.type = "text/yaml; charset=utf-8"; /* JSON is YAML */
+		answer_send(r);
+	}
+}
+
+static void config_found(struct request *r, const struct job_entry *job)
+{
+	job_doc(r, job, config_show);
+}
+
+void config_get(struct request *r)
+{
+	job_find(r, config_found);
+}
+
+void ssh_get(struct request *r)
+{
+	answer_refuse(r, 404, "NoJobSshInfoError",
+	              "there is no SSH information; the job shows host and ports of each task");
+}

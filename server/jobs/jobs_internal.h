@@ -1,0 +1,373 @@
+#pragma once
+/* What the files of this folder share.  Values that are not there have p == NULL. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json/scan.h"
+#include "k8s/cache/cache.h"
+#include "k8s/cache/events.h"
+#include "k8s/cache/job_entry.h"
+#include "server/cluster/cluster.h"
+#include "server/exit_spec.h"
+#include "server/http/loop.h"
+#include "server/jobs/jobs.h"
+
+/* ---- job_find.c ---- */
+
+/* Has the client this access to the job? */
+bool job_may(const struct request *r, const struct job_entry *job, enum job_need need);
+/* Gives a reference to r, which drops it when it ends. */
+void job_keep(struct request *r, const struct job_entry *job);
+/* Answers r after the store did not return STORE_OK for a Framework. */
+void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply);
+/* Appends USER~NAME, or the name of a Framework that rest-lit did not create. */
+void job_id_text(struct str *out, const struct job_entry *job);
+
+enum { JOB_ID_MAX = 512 };
+
+/* The id of a job in a path. */
+struct job_id {
+	struct span user, job; /* p is NULL: a Framework that rest-lit did not create */
+	const char *name;      /* metadata.name; NULL if no object can have this id */
+	/* The name by which OpenPAI shows a foreign Framework: without a leading `unknown`, lower
+	 * case, letters and digits only.  NULL if it equals `name` or is empty. */
+	const char *alias;
+};
+
+/* Reads {job} of v2, or {user} and {job} of v1, into the arena.  false: no job can have this id. */
+bool job_id_read(struct span id, struct arena *a, struct job_id *out);
+bool job_id_pair(struct span user, struct span job, struct arena *a, struct job_id *out);
+/* Do user and name stored in the Framework match the id, or its alias?  An alias gives read access
+ * only. */
+bool job_id_fits(const struct job_id *id, const struct job_entry *found);
+bool job_id_fits_alias(const struct job_id *id, const struct job_entry *found);
+
+/* ---- job_watch.c ---- */
+
+/* A client that waits for changes of one job, or of all. */
+struct follower {
+	struct follower *next, **at;
+	struct span name; /* metadata.name, borrowed; "": all jobs */
+	/* now == NULL: deleted; before == NULL: new.  Both borrowed.  told > 0: after this call, a
+	 * follower of all jobs knows all changes up to this version.  It may end this follower, no
+	 * other one. */
+	void (*changed)(struct follower *f, const struct job_entry *now,
+	                const struct job_entry *before, int64_t told);
+	void (*lost)(struct follower *f); /* changes were lost: compare with a view */
+};
+
+/* Reports changes from now on; read a view afterwards for the present state. */
+void follower_begin(struct followers *all, struct follower *f);
+void follower_end(struct followers *all, struct follower *f);
+
+/*
+ * ?wait=SECONDS[&for=running|completed]: delays the answer until the job runs or has ended, or the
+ * time is over (at most --stream-lifetime; 0: immediately).  Calls go_on with the latest state;
+ * X-Wait is then "reached" or "timeout".  Otherwise r is answered: 400, 401, 404, 429, 503.
+ */
+void job_wait(struct request *r, const struct job_entry *job, job_found *go_on);
+
+/* ---- job_list.c ---- */
+
+enum { JOB_LIMIT = 5000, JOB_LIMIT_MAX = 50000 };
+
+/* Any of these texts, which are sorted; n == 0 matches everything. */
+struct any_of {
+	const struct span *v;
+	size_t n;
+};
+
+enum job_order {
+	ORDER_SUBMITTED,
+	ORDER_NAME,
+	ORDER_USER,
+	ORDER_CLUSTER,
+	ORDER_RETRIES,
+	ORDER_TASKS,
+	ORDER_GPUS,
+	ORDER_STATE,
+	ORDER_COMPLETED,
+	ORDER_PRIORITY,
+	ORDER_MAX
+};
+
+/* The query of a list or of a watch.  The rules are OpenPAI's, except for docs/DEVIATIONS.md. */
+struct job_query {
+	bool v1; /* includes foreign Frameworks; STOPPING counts as RUNNING */
+	struct any_of users, clusters, priorities;
+	struct any_of tags, without_tags; /* as JSON strings, with quotes */
+	unsigned states;                  /* bits: 1u << JOB_RUNNING */
+	struct span keyword;              /* in user, name or virtual cluster */
+	enum job_order order;
+	bool descending;
+	bool with_total;
+	int64_t offset, limit;
+};
+
+/* Reads the text after the `?`, into the arena.  Unknown and empty parameters are ignored; of
+ * repeated ones the last value wins.  -1 and *e: 400 InvalidParametersError. */
+int job_query_read(struct job_query *q, const char *query, bool v1, struct arena *a, struct err *e);
+bool job_query_takes(const struct job_query *q, const struct job_entry *job);
+
+/* The sort key of a job: the field as a number or as the first 8 bytes of its text; then the latest
+ * first (created_ms, submitted_ms); then metadata.name. */
+struct job_key {
+	uint64_t field, age;
+	const struct job_entry *job;
+};
+
+/*
+ * One page of a list, without sorting the whole list.  Add jobs in any order, then end: v[0..n) is
+ * the page.  At most 2 * (offset + limit) jobs are held, borrowed.
+ */
+struct job_page {
+	const struct job_query *query;
+	size_t total; /* jobs added */
+	struct job_key *v;
+	size_t n, cap;
+	size_t wanted; /* offset + limit */
+	bool cut;      /* `worst` is the last job that can be in the page */
+	struct job_key worst;
+	uint64_t random;
+};
+
+void job_page_begin(struct job_page *p, const struct job_query *q);
+void job_page_add(struct job_page *p, const struct job_entry *job);
+/* Adds all jobs of a view that the query takes. */
+void job_page_gather(struct job_page *p, const struct view *view);
+void job_page_end(struct job_page *p);
+void job_page_done(struct job_page *p);
+#define JOB_PAGE_AUTO __attribute__((cleanup(job_page_done))) struct job_page
+
+/* Why nothing of a job runs. */
+struct job_why {
+	const struct event *event; /* NULL: none, or the client may not see it */
+	enum neglect neglect;
+};
+
+/* v1 shows STOPPING as RUNNING. */
+enum job_state job_shown_state(const struct job_entry *job, bool v1);
+/* Appends a row of a list: {"name", "username", "state", ...}.  why == NULL: no waitingReason. */
+void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1);
+
+/* ---- job_events.c ---- */
+
+/*
+ * Appends {"totalCount", "data": [...]}: the Events of this type ("" for all), up to 4 MiB.  Events
+ * of pods older than created_ms (since 1970, or -1) belong to an earlier job of the same name and
+ * are left out.
+ */
+void job_events_show(struct str *out, const struct event *all, size_t n, int64_t created_ms,
+                     struct span type);
+
+struct job_shown;
+struct shower;
+
+/*
+ * The Event that says why a job waits, or NULL.  v[0..n): the Events of its Framework, the latest
+ * first.  Only a Warning about the current pod of a waiting task counts; problems with image,
+ * volumes or scheduling come first.  job_row_event uses the Events alone, without the document.
+ */
+const struct event *job_waiting(const struct job_shown *s, const struct event *v, size_t n,
+                                struct arena *a);
+const struct event *job_row_event(const struct job_entry *job, const struct event *v, size_t n);
+/* Append `,"waitingReason":{..}` of a row or of a job in full, if there is a reason. */
+enum { ROW_MESSAGE_MAX = 200 }; /* bytes of the Event's message in a row */
+void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why);
+void show_waiting(struct shower *w);
+
+/* ---- job_show.c ---- */
+
+/* What the answer about one job shows. */
+struct job_shown {
+	const struct job_entry *job;
+	struct span doc;     /* its document */
+	struct span attempt; /* attemptStatus of an earlier attempt; empty: the latest */
+	const struct exit_spec *spec;
+	struct job_why why;
+	bool v1;
+	bool hived;
+};
+
+/* The Events that may say why a job waits, if the client may see them; returns their number. */
+size_t job_look_events(const struct request *r, const struct job_entry *job, struct arena *a,
+                       struct event **v);
+enum neglect job_look_neglect(const struct request *r, const struct job_entry *job);
+
+/*
+ * Appends the submitted configuration as JSON, with `secrets` and literal values in `auth` of
+ * prerequisites masked as "******".  `text` is YAML or JSON.  false: it is not a job.
+ */
+bool config_json(struct str *out, struct span text, struct arena *a);
+
+/* ---- job_change.c ---- */
+
+enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
+/* Tags are a JSON list of strings in the annotation rest-lit/tags; commas separate them in
+ * queries. */
+bool tag_ok(struct span tag);
+/* Write the list with or without a tag to *out, only if that changes it. */
+enum tags_changed tags_with(struct str *out, struct span list, struct span tag, struct arena *a);
+enum tags_changed tags_without(struct str *out, struct span list, struct span tag, struct arena *a);
+
+struct scale {
+	struct span doc; /* the stored Framework; valid JSON */
+	const char *uid;
+	struct span role; /* name in the object, or as submitted */
+	int64_t n;        /* 1 or more */
+	int64_t max_tasks;
+	const char *device; /* the resource name of a GPU */
+};
+
+/* Makes the JSON patch (RFC 6902) that scales a task role, in the arena; empty: no change.  -1 and
+ * *e: 404 NoJobError (no such role), 400, 409. */
+int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e);
+
+/* ---- job_detail.c ---- */
+
+/* Append a job in full, one entry of job-attempts, or all attempts of one task.  -1 and *e: 500 if
+ * the stored object cannot be shown; 404 NoJobError if there is no such task. */
+struct task_name {
+	struct span role;
+	int64_t index;
+};
+int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e);
+int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct arena *a,
+                struct err *e);
+int job_task(struct str *out, const struct job_shown *s, const struct task_name *task,
+             struct arena *a, struct err *e);
+/* Appends the number of tasks by role and state: {"worker":{"WAITING":1,"RUNNING":3}}. */
+void job_counts(struct str *out, struct span doc, struct arena *a);
+
+enum {
+	SHOWN_ROLES = 1024,        /* per job; the rest is not shown */
+	SHOWN_TASKS = 20000,       /* per job; likewise */
+	SHOWN_LABELS = 256,        /* port labels per role; likewise */
+	SHOWN_PORTS = 200000,      /* per job; further tasks show {} */
+	SHOWN_READABLE = 1 << 20,  /* bytes of diagnostics per job that are reformatted */
+	DIAGNOSTICS_MAX = 64 << 10 /* bytes of one diagnostics text that are reformatted */
+};
+
+/* An answer that is being written.  Objects are untrusted: a value of a wrong type is null. */
+struct shower {
+	struct str *out;
+	const struct job_shown *s;
+	struct arena *a;
+	size_t readable, ports; /* what is left of SHOWN_READABLE and SHOWN_PORTS */
+	/* The latest diagnostics and what was written for them: tasks often share them. */
+	struct span same_in;
+	size_t same_at, same_n;
+};
+
+struct shower shower_of(struct str *out, const struct job_shown *s, struct arena *a);
+/* Append a key, a literal such as `,"key":`, and a value. */
+void show_null(struct str *out, const char *key);
+void show_word(struct str *out, const char *key, const char *text);
+void show_number(struct str *out, const char *key, int64_t n);
+void show_ms(struct str *out, const char *key, int64_t ms); /* JOB_ENTRY_NONE: null */
+void show_int(struct str *out, const char *key, struct span value);
+void show_time(struct str *out, const char *key, struct span value);
+/* The first value that is a time. */
+void show_either(struct str *out, const char *key, struct span first, struct span second);
+void show_text(struct shower *w, const char *key, struct span value);
+
+/* The attemptStatus to show, for scan_inside. */
+struct span shown_attempt(const struct job_shown *s);
+/* The statuses of its task roles, inflated if necessary.  -1 and *e: 500. */
+int attempt_roles(struct span attempt, struct arena *a, struct span *roles, struct err *e);
+
+/* ---- job_detail_task.c ---- */
+
+/* completionStatus of an attempt of a job or of a task. */
+struct outcome {
+	bool has_code;
+	int64_t code;
+	struct span phrase, type, trigger, diagnostics; /* JSON */
+};
+struct outcome outcome_read(struct span completion_status);
+/* The entry of the exit specification for its code, or null. */
+void show_exit_spec(struct shower *w, const char *key, const struct outcome *o);
+
+/* Diagnostics, split; in the arena. */
+struct said {
+	struct span summary; /* text */
+	struct span runtime; /* the report of pai-runtime: a JSON object */
+};
+struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a);
+void show_diagnostics(struct shower *w, const char *key, struct span diagnostics);
+
+struct label {
+	struct span json; /* with quotes */
+	struct span text;
+	int64_t start, count;
+};
+/* Ports of a task role, from the annotation of its pods; n == 0 if it has none or is invalid. */
+struct ports {
+	bool hashed;
+	int64_t start, end;
+	size_t n;
+	struct label *v;
+};
+struct ports ports_read(struct span annotation, struct arena *a);
+/* {"ssh":"20000","http":"20001,20002"} of one task; pod is its uid without quotes. */
+void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_t index);
+
+/* Pod templates by name of the task role. */
+struct template
+{
+	struct span name, pod;
+};
+struct templates {
+	const struct job_shown *s;
+	struct arena *a;
+	struct template *v;
+	size_t n;
+};
+struct templates templates_read(const struct job_shown *s, struct arena *a);
+
+struct role {
+	struct span name;
+	struct span tasks; /* taskStatuses, for scan_inside */
+	struct ports ports;
+	bool host_network;
+	struct span group; /* HiveD affinity group, as JSON */
+	struct span log;   /* path of its logs up to the index */
+};
+/* `at`: index of the status in its list.  false: no pod can belong to such a role. */
+bool role_read(struct role *out, struct span status, size_t at, const struct templates *t);
+
+enum task_member {
+	TASK_INDEX,
+	TASK_UID,
+	TASK_STARTED,
+	TASK_RAN,
+	TASK_ENDED,
+	TASK_STATE,
+	TASK_RETRIES,
+	TASK_ATTEMPT,
+	TASK_MEMBERS
+};
+/* Members of the attemptStatus of a task. */
+enum try_member {
+	TRY_ID,
+	TRY_STARTED,
+	TRY_RAN,
+	TRY_ENDED,
+	TRY_POD,
+	TRY_NODE,
+	TRY_POD_IP,
+	TRY_HOST_IP,
+	TRY_OUTCOME,
+	TRY_MEMBERS
+};
+struct task {
+	struct span v[TASK_MEMBERS], at[TRY_MEMBERS];
+	struct outcome outcome;
+	int64_t index; /* -1: missing */
+};
+void task_read(struct task *out, struct span status);
+
+/* The members of a task, and of its attempt, without braces. */
+void show_task(struct shower *w, const struct task *t);
+void show_try(struct shower *w, const struct role *role, const struct task *t);
+/* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
+int show_roles(struct shower *w, struct span attempt, struct err *e);

@@ -1,0 +1,38 @@
+#pragma once
+/*
+ * Logs of tasks.  Begin with job_logs.c: it gives signed links to logs and opens them;
+ * log_read.c streams the log of a pod, or answers with the kept end of the output; uploads.c takes
+ * that end from the pods, output_text.c stores it.
+ *
+ * This header is for other folders: the route of --output-listen, the only one there.  Pods upload
+ * the end of their output when their task has ended:
+ *
+ *	PUT /api/v2/task-output?exitCode=N&dropped=N    Authorization: Bearer TOKEN
+ *
+ * TOKEN is a service account token for the audience rest-lit-output, bound to the pod.  A
+ *TokenReview validates it and names the pod, which must be the one in the status of its Framework,
+ *by uid.  The output is kept in an immutable ConfigMap; the outputs of a job together are limited.
+ *Uploads have a loop, thread, listener and store of their own, so that they do not delay other
+ *requests.
+ */
+#include "server/http/request.h"
+
+enum {
+	OUTPUT_CONTENT_MAX = 64 << 10, /* bytes of output in one upload */
+	OUTPUT_FRAMES_MAX = 4096,
+	OUTPUT_FRAME_HEAD = 8,
+	OUTPUT_BODY_MAX = OUTPUT_CONTENT_MAX + OUTPUT_FRAMES_MAX * OUTPUT_FRAME_HEAD,
+};
+
+struct uploads;
+
+struct uploads *uploads_new(void);
+/* When all requests have ended.  NULL is allowed. */
+void uploads_free(struct uploads *u);
+
+extern const struct route UPLOAD_ROUTE;
+/* Checks the token, before the body is read.  true: r is answered (401, 403, 429, 503).  false: r
+ * is suspended, and will be answered, or intake_known(r) called. */
+bool uploads_begin(struct request *r);
+/* Appends the part of docs/ROUTES.md. */
+void uploads_page(struct str *out);

@@ -1,0 +1,183 @@
+#pragma once
+/* What the files of this folder share. */
+#include "base/arena.h"
+#include "base/err.h"
+#include "k8s/cache/job_entry.h"
+#include "server/logs/logs.h"
+
+/* ---- job_logs.c: links and tasks.  Pure. ---- */
+
+enum { LOG_LINK_KEY = 32 };
+
+/*
+ * A link to one log of one pod, for the user who asked for it.  It needs no token and expires soon.
+ * The signature covers all members.  Its key derives from the token secret, for links only.
+ */
+struct log_link {
+	struct span job, attempt, role, index, retry, file; /* in the path, decoded; no NUL */
+	/* In the link's token. */
+	const char *framework, *framework_uid, *pod_uid, *user;
+	int64_t expires_s; /* since 1970 */
+	bool tail;         /* the end of the log only */
+};
+
+struct log_signing {
+	unsigned char key[LOG_LINK_KEY];
+	int64_t now_s; /* since 1970 */
+};
+
+/* Appends "/rest-server/api/v2/jobs/...?token=...". */
+void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l);
+/* Checks the token for the path in *l, and reads the rest of *l, into the arena.  -1 and *e: 403
+ * ForbiddenUserError. */
+int log_link_read(struct log_link *l, struct span token, const struct log_signing *by,
+                  struct arena *a, struct err *e);
+
+/* A task in the status of a Framework. */
+struct task_found {
+	int64_t attempt;     /* the latest of the job */
+	int64_t retry;       /* the latest of the task */
+	const char *pod_uid; /* of that attempt; "" if it has none yet */
+	bool runs;           /* by the status, the pod exists */
+};
+
+/* Finds the task of this role and index, with texts in the arena.  false: there is none (yet). */
+bool task_find(struct span doc, struct span role, struct span index, struct arena *a,
+               struct task_found *out);
+
+/* ---- log_read.c ---- */
+
+#define NO_TASK_LOG 404, "NoTaskLogError"
+#define LOG_GONE                                                                                   \
+	NO_TASK_LOG, "the pod of this task is gone, and the end of its output was not kept: of "   \
+		     "a task that failed, the exit diagnostics of the job have the last lines"
+#define LOG_NO_PODS                                                                                \
+	NO_TASK_LOG, "this server keeps jobs in a directory: there are no pods, and no logs"
+
+/* The logs of a task: those of the pod while it exists; then the kept end of its output. */
+enum log_there { LOG_NONE, LOG_OF_POD, LOG_KEPT };
+
+/* Finds out which logs the task attempt of l has; l->pod_uid is "" if the pod is gone.  `done` is
+ * called later, unless r is answered: 503, 500.  dropped: bytes of output before the kept end. */
+typedef void log_looked(struct request *r, const struct log_link *l, enum log_there there,
+                        int64_t dropped);
+void log_look(struct request *r, const struct log_link *l, log_looked *done);
+
+/*
+ * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
+ * (an API server does not separate the streams of a pod; a kept output does), "runtime" that of the
+ * init container `init`.  l->tail: the last --log-tail bytes; with `follow`, the last lines and
+ * then new output.
+ *
+ * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
+ * labels of the task: users can write anything into a status.
+ */
+void log_read(struct request *r, const struct log_link *l, bool follow);
+
+/*
+ * Error messages of the kubelet in place of a log.  The kubelet answers GET pods/log with 200
+ * before it opens the log; if that fails, the body is an error message, also at the end of a
+ * followed log. It is one line without a newline.  Pure.
+ */
+enum { KUBELET_TEXT_MAX = 2048 };
+
+/* The number of bytes before a last line that may become such a message.  `within`: text begins
+ * within a line. */
+size_t kubelet_text_begins(struct span text, bool within);
+/* Is the last line such a message?  It must contain the uid of the pod or the id of the container
+ * ("" if unknown). */
+bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);
+
+/* ---- output_text.c: kept output.  Pure; what is read back is untrusted. ---- */
+
+/*
+ * The output of an ended task attempt: frames as pai-runtime uploads them, kept compressed in the
+ * immutable ConfigMap FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY.  A frame is that of Docker's
+ * attach: the stream (1 byte), 3 zero bytes, the length (4 bytes, big endian), the output.
+ */
+enum { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2, OUTPUT_BOTH = 3, OUTPUT_SHA = 64 /* hex digits */ };
+
+/* A task attempt; texts are borrowed. */
+struct output_id {
+	const char *framework, *framework_uid;
+	struct span role; /* name in the Framework: [a-z0-9]+ */
+	int64_t index, attempt, retry;
+	const char *pod_uid; /* "": any */
+};
+
+struct output_facts {
+	int64_t exit_code, dropped; /* bytes of output before the kept end */
+	char sha[OUTPUT_SHA + 1];   /* of the frames as uploaded, hex */
+};
+
+/* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", and the index of a job, "FRAMEWORK-output". */
+char *output_name(struct arena *a, const struct output_id *id);
+char *output_index_name(struct arena *a, const char *framework);
+
+/* NULL, or static text: what is wrong with these frames. */
+const char *output_check(struct span frames);
+/* Bytes of output in valid frames. */
+size_t output_content(struct span frames);
+/* The last `max` bytes of output, as frames; in the arena. */
+struct span output_last(struct span frames, size_t max, struct arena *a);
+/* Appends the output of these streams (OUTPUT_...). */
+void output_put(struct str *out, struct span frames, unsigned streams);
+
+/* Compressed, in the arena. */
+struct span output_pack(struct span frames, struct arena *a);
+/* Appends the ConfigMap. */
+void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
+                  struct span packed, struct arena *a);
+/* Reads the frames from a ConfigMap, into the arena.  false: it belongs to another Framework (by
+ * uid) or pod, or is invalid. */
+bool output_read(struct span configmap, const struct output_id *id, struct arena *a,
+                 struct output_facts *facts, struct span *frames);
+
+/*
+ * The index of the kept outputs of a job, a ConfigMap of its own.  A line each, the oldest first;
+ * invalid lines are ignored:
+ *
+ *	ROLE INDEX ATTEMPT RETRY BYTES failed|succeeded
+ */
+enum {
+	OUTPUTS_MAX = 1000,         /* per job */
+	OUTPUTS_DISPLACED_MAX = 64, /* per upload */
+	OUTPUT_LEAST = 1024,        /* with less room, in bytes, none is kept */
+};
+
+struct output_entry {
+	struct span role;
+	int64_t index, attempt, retry;
+	int64_t bytes; /* compressed */
+	bool failed;
+	bool displaced; /* to be removed */
+};
+
+struct output_index {
+	struct output_entry *v; /* in the arena; with room for one more */
+	size_t n;
+};
+
+/* Reads the ConfigMap of the job; "": an empty index.  false: it belongs to another Framework. */
+bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
+                       struct output_index *out);
+/* Appends the lines of all entries that are not displaced. */
+void output_index_lines(struct str *out, const struct output_index *x);
+/* The entry of this task attempt, or NULL. */
+const struct output_entry *output_index_find(const struct output_index *x,
+                                             const struct output_entry *e);
+/*
+ * Makes room for e->bytes within `budget` by displacing others, the oldest first: outputs of
+ * earlier attempts of the job or of the task; then, if e failed, those of tasks that succeeded.
+ * Returns the bytes available, at most e->bytes; 0, with nothing displaced, if fewer than
+ * OUTPUT_LEAST.
+ */
+int64_t output_index_room(const struct output_index *x, const struct output_entry *e,
+                          int64_t budget);
+void output_index_add(struct output_index *x, const struct output_entry *e);
+/* Bytes of output to keep of a task: everything if it failed, else an even share. */
+size_t output_share(bool failed, int64_t tasks, int64_t budget);
+/* Append the ConfigMap with these lines, or a merge patch of the one with this resourceVersion. */
+void output_index_write(struct str *out, const struct output_id *id, struct span lines,
+                        struct arena *a);
+void output_index_patch(struct str *out, struct span version, struct span lines);

@@ -1,0 +1,64 @@
+#pragma once
+/* What the files of this folder share.  Everything runs on the loop's thread. */
+#include "k8s/submit/submission.h"
+#include "server/http/loop.h"
+#include "server/http/request.h"
+#include "server/submit/submit.h"
+
+struct job;
+struct claim;
+
+/* DRY_RUN_HERE: by this server only; DRY_RUN_SERVER: by the API server too. */
+enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
+
+/* In the arena of r, and its state. */
+struct submit {
+	struct request *r;
+	enum dry_run dry_run;
+	bool yaml;             /* format of a dry run's answer */
+	const char *key;       /* Idempotency-Key; NULL without one */
+	const char *value;     /* what is stored of it; likewise */
+	struct claim *claim;   /* of that key; likewise */
+	const struct job *job; /* NULL until the body is read */
+	struct notes warnings;
+	struct objects *shown; /* by a dry run */
+	size_t held; /* bytes accounted for in the store, or in the dry runs of the loop */
+};
+
+/* ---- dry_run.c ---- */
+
+/*
+ * Reads `dryRun` from a query: true, server or All, false (the default).  -1 and *e (400
+ * InvalidParametersError): another value, a repetition, or a similar name (dryrun, dry-run), so
+ * that a dry run never creates a job by mistake.  Pure.
+ */
+int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e);
+/* For the log. */
+const char *dry_run_text(enum dry_run d);
+/* Has this loop memory for one more dry run?  dry_run_hold accounts for it until the request ends.
+ */
+bool dry_run_has_room(const struct loop *l);
+void dry_run_hold(struct submit *s);
+/* By the Accept header, or "": YAML if a YAML type comes before any JSON type. */
+bool dry_run_wants_yaml(struct span accept);
+/* Begins the body, {"apiVersion":...,"items":[...] without the final brace; ends and sends it. */
+void dry_run_list(struct submit *s);
+void dry_run_answer(struct submit *s);
+
+/* ---- idempotency.c ---- */
+
+/* [!-~]{1,128} */
+bool idempotency_key_ok(struct span key);
+/*
+ * "KEY-BODY": MACs of s->key and of the body, in hex, in the request's arena; NULL without a key.
+ * It is stored in the Framework (k8s/submit/submission.h).  The MAC key derives from the token
+ * secret, so it is the same on all servers; without one, the client's key itself is used, which
+ * must then be random.
+ */
+const char *idempotency_value(struct submit *s);
+/*
+ * Reserves s->value for s->job until the request ends.  -1 and *e: 422 IdempotencyError if this
+ * user's key has created another job in the last 24 hours, 409 if it is creating one now.  Jobs
+ * that another server has just submitted, or that the cache does not have yet, are not checked.
+ */
+int idempotency_claim(struct submit *s, struct err *e);

@@ -1,5 +1,6 @@
 /* A job, from its body to the answer. */
-#include "server/submit/submit_internal.h"
+
+#include "server/submit/submit.h"
 
 #include <time.h>
 
@@ -16,6 +17,7 @@
 #include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/log.h"
+#include "server/submit/submit_internal.h"
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
 

@@ -295,14 +295,6 @@ static size_t copy(struct arena *arena, const struct span *from, size_t n, struc
 	return n;
 }
 
-static bool has(const struct span *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i], name))
-			return true;
-	return false;
-}
-
 /* Those of the file, and those that groups of a cluster have named. */
 static size_t with_seen(struct account_source *s, struct arena *arena, struct span **v, size_t n)
 {
@@ -311,7 +303,7 @@ static size_t with_seen(struct account_source *s, struct arena *arena, struct sp
 		all[i] = (*v)[i];
 	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
 	for (size_t i = 0; i < s->n_seen; i++)
-		if (!has(all, n, span_of(s->seen[i])))
+		if (!names_contain(all, n, span_of(s->seen[i])))
 			all[n++] = arena_span(arena, span_of(s->seen[i]));
 	(void)pthread_mutex_unlock(&s->lock);
 	*v = all;

@@ -19,6 +19,14 @@ struct options;
 
 enum { ACCOUNT_NAME = 64 };
 
+static inline bool names_contain(const struct span *v, size_t n, struct span name)
+{
+	size_t i = 0;
+	while (i < n && !span_eq(v[i], name))
+		i++;
+	return i < n;
+}
+
 /*
  * More of facts.storages[i], as its volume has it; of the file: type "unknown", nothing else. Never
  * a password or key of it, which OpenPAI hands out here.

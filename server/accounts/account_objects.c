@@ -94,14 +94,6 @@ struct names_form {
 	bool (*fits)(struct span name);
 };
 
-static bool has(const struct span *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i], name))
-			return true;
-	return false;
-}
-
 /* The texts of a list that fit, each once; copied to the arena.  The others are counted. */
 static size_t read_names(const struct node *list, struct names_form form, struct arena *a,
                          const struct span **out, size_t *left_out)
@@ -114,7 +106,7 @@ static size_t read_names(const struct node *list, struct names_form form, struct
 		const struct node *item = &list->item[i];
 		if (n == form.max || !node_is(item, NODE_TEXT) || !form.fits(node_span(item)))
 			*left_out += 1;
-		else if (!has(v, n, node_span(item)))
+		else if (!names_contain(v, n, node_span(item)))
 			v[n++] = arena_span(a, node_span(item));
 	}
 	*out = v;

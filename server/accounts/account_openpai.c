@@ -550,14 +550,6 @@ static void plan_groups(struct search *l)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
-static bool has(const struct span *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i], name))
-			return true;
-	return false;
-}
-
 /* What exists, if the file says so; else *listed is false. */
 static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
 {
@@ -573,7 +565,8 @@ static size_t granted(const struct search *l, const struct span *exist, size_t n
 		const struct pai_group *g = &l->parts[i].group;
 		for (size_t k = 0; k < g->n_virtual_clusters && n < CLUSTERS_MAX; k++) {
 			struct span name = g->virtual_clusters[k];
-			if ((!exist || has(exist, n_exist, name)) && !has(v, n, name))
+			if ((!exist || names_contain(exist, n_exist, name)) &&
+			    !names_contain(v, n, name))
 				v[n++] = name;
 		}
 	}

@@ -1,7 +1,7 @@
 /*
- * The way of a request: its header gives a token; the token a belief, at once or after a look-up
- * that all requests with this token wait for; the belief a name; the name an account, at once or
- * later.  At each step it may be answered instead.
+ * The steps of a request: header -> token -> cached_token (from the cache, or after a look-up that
+ * all requests with this token share) -> user name -> account.  Each step may answer the request
+ * instead.
  */
 #include "server/auth/auth.h"
 
@@ -26,38 +26,38 @@
 
 enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
 
-/* A request that asks to be let in; in its arena. */
-struct asker {
-	struct asker *next;
+/* A request that is being authenticated; in its arena. */
+struct waiter {
+	struct waiter *next;
 	struct request *r;
 	struct span basic_user; /* p is NULL with Bearer */
 	bool reviewed;
 };
 
-/* A token that is looked up, and who waits for it. */
-struct pending {
-	struct pending *next, **link;
+/* A token that is being looked up. */
+struct token_wait {
+	struct token_wait *next, **link;
 	struct auth *auth;
-	struct cached_token b; /* if it turns out to be good */
+	struct cached_token b; /* cached if the token is valid */
 	struct token_lookup *lookup;
-	struct asker *askers;
+	struct waiter *waiters;
 	int64_t since_ms;
-	bool stale; /* revoked, or other keys, since it was asked: nothing to remember */
+	bool stale; /* revoked, or keys replaced, since the start: not to be cached */
 };
 
 struct auth {
 	struct loop *loop;
-	struct token_cache *beliefs;
-	struct pending *pending;
-	unsigned generation; /* of the keys that the beliefs come from */
-	uint64_t revoked;    /* how many revocations it has heard of */
+	struct token_cache *cache;
+	struct token_wait *waits;
+	unsigned generation; /* of the keys that verified the cached tokens */
+	uint64_t revoked;    /* revocations applied so far */
 };
 
 struct auth *auth_new(struct loop *l)
 {
 	struct auth *a = xcalloc(1, sizeof(*a));
 	a->loop = l;
-	a->beliefs = token_cache_new(TOKEN_CACHE_MAX);
+	a->cache = token_cache_new(TOKEN_CACHE_MAX);
 	return a;
 }
 
@@ -65,8 +65,6 @@ const struct keyring *keyring_of(const struct loop *l)
 {
 	return atomic_load(&l->server->keyring);
 }
-
-/* ---- answers ---- */
 
 static void refuse(struct request *r, const char *why)
 {
@@ -93,7 +91,7 @@ static void refuse_unknown(struct request *r, const char *why)
 	              "it cannot be found out at the moment who you are; try again");
 }
 
-/* ---- from a name to an account ---- */
+/* ---- from a user name to an account ---- */
 
 static void drop_account(void *account)
 {
@@ -107,7 +105,7 @@ void auth_set_account(struct request *r, struct account *a)
 	request_on_end(r, drop_account, a);
 }
 
-static void account_known(const struct asker *q, struct account *a)
+static void account_known(const struct waiter *q, struct account *a)
 {
 	struct request *r = q->r;
 	auth_set_account(r, a);
@@ -118,7 +116,7 @@ static void account_known(const struct asker *q, struct account *a)
 		              "application tokens may not do this: log in as a person");
 }
 
-static void account_unknown(const struct asker *q, const struct err *e)
+static void account_unknown(const struct waiter *q, const struct err *e)
 {
 	struct request *r = q->r;
 	const char *why = arena_dup(&r->arena, span_of(err_msg(e)));
@@ -132,7 +130,7 @@ static void account_unknown(const struct asker *q, const struct err *e)
 
 static void account_came(void *arg, struct account *a, const struct err *e)
 {
-	const struct asker *q = arg;
+	const struct waiter *q = arg;
 	if (a)
 		account_known(q, a);
 	else
@@ -141,7 +139,7 @@ static void account_came(void *arg, struct account *a, const struct err *e)
 		intake_known(q->r);
 }
 
-static void find_account(struct asker *q, const char *name)
+static void find_account(struct waiter *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
 	struct account *a = account_find(q->r->loop->has->accounts, name, account_came, q, &e);
@@ -153,9 +151,7 @@ static void find_account(struct asker *q, const char *name)
 		request_wait(q->r);
 }
 
-/* ---- from a belief to a name ---- */
-
-static void decide(struct asker *q, const struct cached_token *b)
+static void decide(struct waiter *q, const struct cached_token *b)
 {
 	struct request *r = q->r;
 	if (b->refused) {
@@ -173,9 +169,9 @@ static void decide(struct asker *q, const struct cached_token *b)
 	}
 }
 
-/* ---- from a token to a belief, by way of the store ---- */
+/* ---- look-ups ---- */
 
-static void pending_remove(struct pending *p)
+static void token_wait_remove(struct token_wait *p)
 {
 	*p->link = p->next;
 	if (p->next)
@@ -183,32 +179,31 @@ static void pending_remove(struct pending *p)
 	free(p);
 }
 
-static struct pending *pending_find(const struct auth *a, const unsigned char *key)
+static struct token_wait *token_wait_find(const struct auth *a, const unsigned char *key)
 {
-	struct pending *p = a->pending;
+	struct token_wait *p = a->waits;
 	while (p && memcmp(p->b.key, key, TOKEN_CACHE_KEY) != 0)
 		p = p->next;
 	return p;
 }
 
-static void join(struct pending *p, struct asker *q)
+static void token_wait_join(struct token_wait *p, struct waiter *q)
 {
-	q->next = p->askers;
-	p->askers = q;
+	q->next = p->waiters;
+	p->waiters = q;
 	request_wait(q->r);
 }
 
-/* What is read of a token while it is asked about is as old as the question. */
-static void remember(const struct pending *p, int64_t lifetime_ms)
+/* An entry expires by the time at which the look-up started. */
+static void remember(const struct token_wait *p, int64_t lifetime_ms)
 {
 	struct cached_token b = p->b;
 	b.until_ms = p->since_ms + lifetime_ms;
 	if (!p->stale && b.until_ms > clock_ms())
-		token_cache_add(p->auth->beliefs, &b);
+		token_cache_add(p->auth->cache, &b);
 }
 
-/* A service account's name becomes a user's, by our own list only. */
-static void name_reviewed(struct pending *p, const char *subject)
+static void name_reviewed(struct token_wait *p, const char *subject)
 {
 	const char *user =
 	    keyring_service_account_user(keyring_of(p->auth->loop), span_of(subject));
@@ -221,17 +216,17 @@ static void name_reviewed(struct pending *p, const char *subject)
 static void looked_up(void *arg, enum token_verdict f, const struct review_user *who,
                       const char *why)
 {
-	struct pending *p = arg;
-	int64_t believed_ms = p->auth->loop->server->options->token_cache_s * 1000;
+	struct token_wait *p = arg;
+	int64_t cached_ms = p->auth->loop->server->options->token_cache_s * 1000;
 	if (f == TOKEN_VALID && p->b.reviewed)
 		name_reviewed(p, who->subject);
 	if (f == TOKEN_VALID && !p->b.refused)
-		remember(p, believed_ms);
+		remember(p, cached_ms);
 	if (f == TOKEN_INVALID)
 		p->b.refused = "the API server refused it a moment ago";
 	if (p->b.refused && p->b.reviewed)
 		remember(p, REFUSED_MS);
-	for (struct asker *q = p->askers, *next; q; q = next) {
+	for (struct waiter *q = p->waiters, *next; q; q = next) {
 		next = q->next;
 		struct request *r = q->r;
 		const char *reason = arena_dup(&r->arena, span_of(why));
@@ -244,10 +239,10 @@ static void looked_up(void *arg, enum token_verdict f, const struct review_user 
 		if (!r->answered && r->principal)
 			intake_known(r);
 	}
-	pending_remove(p);
+	token_wait_remove(p);
 }
 
-/* Of all loops together. */
+/* Limits TokenReviews of all loops together. */
 static bool may_review(struct server *s)
 {
 	uint64_t second = (uint64_t)clock_ms() / 1000;
@@ -262,7 +257,7 @@ static bool may_review(struct server *s)
 	return true;
 }
 
-static void look_up(struct auth *a, struct asker *q, const struct cached_token *b,
+static void look_up(struct auth *a, struct waiter *q, const struct cached_token *b,
                     enum lookup_how how)
 {
 	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
@@ -277,33 +272,34 @@ static void look_up(struct auth *a, struct asker *q, const struct cached_token *
 		refuse_unknown(q->r, "too many TokenReviews in this second");
 		return;
 	}
-	struct pending *p = xcalloc(1, sizeof(*p));
-	*p = (struct pending){
-		.next = a->pending,
-		.link = &a->pending,
+	struct token_wait *p = xcalloc(1, sizeof(*p));
+	*p = (struct token_wait){
+		.next = a->waits,
+		.link = &a->waits,
 		.auth = a,
 		.b = *b,
 		.since_ms = clock_ms(),
 	};
 	if (p->next)
 		p->next->link = &p->next;
-	a->pending = p;
+	a->waits = p;
 	p->lookup = token_lookup_start(a->loop, &question, looked_up, p);
-	join(p, q);
+	token_wait_join(p, q);
 }
 
-/* ---- from a token to a belief ---- */
+/* ---- verification ---- */
 
-static void believe(struct auth *a, struct asker *q, const struct cached_token *b)
+static void accept_token(struct auth *a, struct waiter *q, const struct cached_token *b)
 {
 	struct cached_token known = *b;
 	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
 	if (known.until_ms > clock_ms())
-		token_cache_add(a->beliefs, &known);
+		token_cache_add(a->cache, &known);
 	decide(q, &known);
 }
 
-static void judge(struct auth *a, struct asker *q, const struct token *t, struct cached_token *b)
+static void check_token(struct auth *a, struct waiter *q, const struct token *t,
+                        struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
 	bool stored = strcmp(o->token_check, "stored") == 0;
@@ -318,18 +314,18 @@ static void judge(struct auth *a, struct asker *q, const struct token *t, struct
 	}
 	if (b->reviewed) {
 		b->application = true;
-		b->exp_s = -1; /* as it says, but nobody has checked that */
+		b->exp_s = -1; /* not verified by us */
 		look_up(a, q, b, LOOKUP_REVIEW);
 	} else if (t->kind == TOKEN_OWN && stored) {
 		look_up(a, q, b, LOOKUP_STORED);
 	} else if (o->deny_list[0]) {
 		look_up(a, q, b, LOOKUP_DENIED);
 	} else {
-		believe(a, q, b);
+		accept_token(a, q, b);
 	}
 }
 
-static void read_token(struct auth *a, struct asker *q, struct span text, struct cached_token *b)
+static void read_token(struct auth *a, struct waiter *q, struct span text, struct cached_token *b)
 {
 	ERR_AUTO e = { 0 };
 	struct request *r = q->r;
@@ -338,13 +334,13 @@ static void read_token(struct auth *a, struct asker *q, struct span text, struct
 	if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
 		refuse(r, why ? why : "it is no token");
 	else
-		judge(a, q, &t, b);
+		check_token(a, q, &t, b);
 }
 
-/* The library keeps the header until the next request; the token is in our arena now. */
+/* MHD keeps the header until the next request. */
 static void wipe_header(struct span header)
 {
-	/* It is memory of the connection, which const only asks us to leave alone. */
+	/* The header is in the connection's writable memory. */
 	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
 }
 
@@ -365,7 +361,7 @@ bool auth_take_token(struct request *r, struct credentials *c)
 	return !wrong;
 }
 
-static void find_token(struct auth *a, struct asker *q)
+static void find_token(struct auth *a, struct waiter *q)
 {
 	struct request *r = q->r;
 	struct credentials c;
@@ -377,33 +373,31 @@ static void find_token(struct auth *a, struct asker *q)
 	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);
 	assert(!failed);
 	const struct cached_token *known =
-	    token_cache_find(a->beliefs, b.key, clock_ms(), (int64_t)time(NULL));
-	struct pending *p = known ? NULL : pending_find(a, b.key);
+	    token_cache_find(a->cache, b.key, clock_ms(), (int64_t)time(NULL));
+	struct token_wait *p = known ? NULL : token_wait_find(a, b.key);
 	if (known)
 		decide(q, known);
 	else if (p && !p->stale)
-		join(p, q);
+		token_wait_join(p, q);
 	else
 		read_token(a, q, text, &b);
 }
 
-/* ---- the door ---- */
-
-/* One token, or all (NULL): what is being asked about it was asked too early. */
+/* One token, or all (NULL).  Look-ups under way started too early to be cached. */
 static void forget(void *arg, const char *id)
 {
 	struct auth *a = arg;
 	if (id)
-		token_cache_forget(a->beliefs, id);
+		token_cache_forget(a->cache, id);
 	else
-		token_cache_clear(a->beliefs);
-	for (struct pending *p = a->pending; p; p = p->next)
+		token_cache_clear(a->cache);
+	for (struct token_wait *p = a->waits; p; p = p->next)
 		if (!id || strcmp(p->b.id, id) == 0)
 			p->stale = true;
 }
 
-/* Other keys: what was believed by the old ones is asked anew.  And what was revoked meanwhile. */
-static void look_what_changed(struct auth *a)
+/* Apply replaced keys and revocations to the cache. */
+static void apply_changes(struct auth *a)
 {
 	unsigned now = atomic_load(&a->loop->server->generation);
 	if (a->generation != now)
@@ -415,13 +409,13 @@ static void look_what_changed(struct auth *a)
 bool auth_begin(struct request *r)
 {
 	struct auth *a = r->loop->has->auth;
-	struct asker *q = ARENA_NEW(&r->arena, struct asker, 1);
+	struct waiter *q = ARENA_NEW(&r->arena, struct waiter, 1);
 	q->r = r;
-	if (!a) { /* gone already; only answers are still on their way */
+	if (!a) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return true;
 	}
-	look_what_changed(a);
+	apply_changes(a);
 	if (a->loop->server->options->no_auth)
 		find_account(q, a->loop->server->options->user);
 	else
@@ -458,20 +452,20 @@ void auth_free(struct auth *a)
 {
 	if (!a)
 		return;
-	for (struct pending *p = a->pending, *later; p; p = later) {
+	for (struct token_wait *p = a->waits, *later; p; p = later) {
 		later = p->next;
 		token_lookup_abandon(p->lookup);
-		for (struct asker *q = p->askers, *next; q; q = next) {
+		for (struct waiter *q = p->waiters, *next; q; q = next) {
 			next = q->next;
 			refuse_unknown(q->r, "this server is shutting down");
 		}
 		free(p);
 	}
-	token_cache_free(a->beliefs);
+	token_cache_free(a->cache);
 	free(a);
 }
 
-/* base64url, and the dots between its parts. */
+/* base64url, and the dots between parts. */
 static bool is_token_letter(char c)
 {
 	char lower = (char)(c | 0x20);
@@ -491,7 +485,7 @@ static const char *token_wrong(struct span token)
 	return NULL;
 }
 
-/* What follows a scheme and its blanks; p is NULL if it is another scheme. */
+/* The text after a scheme; p is NULL for another scheme. */
 static struct span after_scheme(struct span header, const char *scheme)
 {
 	size_t n = strlen(scheme);

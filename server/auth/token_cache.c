@@ -13,7 +13,7 @@ struct token_cache {
 	struct ttl_cache *by_key;
 };
 
-static struct span name_of(const unsigned char *key)
+static struct span key_span(const unsigned char *key)
 {
 	return (struct span){ (const char *)key, TOKEN_CACHE_KEY };
 }
@@ -30,7 +30,7 @@ const struct cached_token *token_cache_find(struct token_cache *all,
                                             const unsigned char key[static TOKEN_CACHE_KEY],
                                             int64_t now_ms, int64_t now_s)
 {
-	const struct cached_token *b = ttl_cache_get(all->by_key, name_of(key), now_ms, NULL);
+	const struct cached_token *b = ttl_cache_get(all->by_key, key_span(key), now_ms, NULL);
 	return b && (b->exp_s < 0 || now_s < b->exp_s) ? b : NULL;
 }
 
@@ -38,7 +38,7 @@ void token_cache_add(struct token_cache *all, const struct cached_token *b)
 {
 	struct cached_token *copy = xmalloc(sizeof(*copy));
 	*copy = *b;
-	ttl_cache_put(all->by_key, name_of(b->key), copy,
+	ttl_cache_put(all->by_key, key_span(b->key), copy,
 	              (struct ttl_cache_terms){ b->until_ms, sizeof(*copy) });
 }
 
@@ -72,8 +72,8 @@ void token_cache_free(struct token_cache *all)
 }
 
 struct revocations {
-	pthread_mutex_t lock; /* of ids */
-	atomic_ullong told; /* how many there were; the next goes to ids[told % REVOCATIONS_KEPT] */
+	pthread_mutex_t lock; /* guards ids */
+	atomic_ullong added; /* the next goes to ids[added % REVOCATIONS_KEPT] */
 	char ids[REVOCATIONS_KEPT][TOKEN_ID];
 };
 
@@ -87,56 +87,56 @@ struct revocations *revocations_new(void)
 void revocations_free(struct revocations *r)
 {
 	if (r)
-		(void)pthread_mutex_destroy(&r->lock); /* nobody holds it any more */
+		(void)pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
 void revocations_add(struct revocations *r, const char *id)
 {
 	(void)pthread_mutex_lock(&r->lock);
-	char *at = r->ids[atomic_load(&r->told) % REVOCATIONS_KEPT];
+	char *at = r->ids[atomic_load(&r->added) % REVOCATIONS_KEPT];
 	size_t n = strnlen(id, TOKEN_ID - 1);
 	memcpy(at, id, n);
 	at[n] = '\0';
-	(void)atomic_fetch_add(&r->told, 1);
+	(void)atomic_fetch_add(&r->added, 1);
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
 void revocations_poll(struct revocations *r, uint64_t *seen,
                       void (*forget)(void *arg, const char *id), void *arg)
 {
-	if (atomic_load(&r->told) == *seen)
+	if (atomic_load(&r->added) == *seen)
 		return;
 	(void)pthread_mutex_lock(&r->lock);
-	uint64_t told = atomic_load(&r->told);
-	if (told - *seen > REVOCATIONS_KEPT) {
+	uint64_t added = atomic_load(&r->added);
+	if (added - *seen > REVOCATIONS_KEPT) {
 		forget(arg, NULL);
-		*seen = told;
+		*seen = added;
 	}
-	for (; *seen < told; ++*seen)
+	for (; *seen < added; ++*seen)
 		forget(arg, r->ids[*seen % REVOCATIONS_KEPT]);
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
 uint64_t revocations_count(struct revocations *r)
 {
-	return atomic_load(&r->told);
+	return atomic_load(&r->added);
 }
 
-struct search {
+struct id_search {
 	const char *id;
 	bool found;
 };
 
-static void compare(void *arg, const char *id)
+static void match_id(void *arg, const char *id)
 {
-	struct search *s = arg;
+	struct id_search *s = arg;
 	s->found = s->found || !id || strcmp(id, s->id) == 0;
 }
 
 bool revocations_since(struct revocations *r, uint64_t count, const char *id)
 {
-	struct search s = { .id = id };
-	revocations_poll(r, &count, compare, &s);
+	struct id_search s = { .id = id };
+	revocations_poll(r, &count, match_id, &s);
 	return s.found;
 }

@@ -13,7 +13,7 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/worker.h"
-#include "server/users/user_change.h"
+#include "server/users/users_internal.h"
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
 

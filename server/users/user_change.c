@@ -1,4 +1,5 @@
-#include "server/users/user_change.h"
+/* The bodies of the routes that create and change users. */
+#include "server/users/users_internal.h"
 
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -9,8 +10,6 @@ enum { EMAIL_MAX = 320 };
 
 typedef int change_reader(struct request *r, const struct node *n, struct user_change *out,
                           struct err *e);
-
-/* ---- each member ----------------------------------------------------------------------------- */
 
 static bool has_control(struct span t)
 {
@@ -79,14 +78,6 @@ static int read_admin(struct request *r, const struct node *n, struct user_chang
 	return 0;
 }
 
-static bool is_listed(const struct span *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i], name))
-			return true;
-	return false;
-}
-
 static int read_names(struct request *r, const struct node *n, struct user_change *out,
                       struct err *e)
 {
@@ -99,14 +90,14 @@ static int read_names(struct request *r, const struct node *n, struct user_chang
 			    e, INVALID_PARAMETERS,
 			    "virtualCluster and grouplist must be lists of at most %d names",
 			    PAI_GROUPS_MAX);
-		if (!is_listed(v, out->n_names, node_span(item)))
+		if (!names_contain(v, out->n_names, node_span(item)))
 			v[out->n_names++] = node_span(item);
 	}
 	out->names = v;
 	return 0;
 }
 
-/* What OpenPAI's clients keep there.  Pods get jobSSH and sshKeys. */
+/* The extension members of OpenPAI's clients.  Pods get jobSSH and sshKeys. */
 static const struct {
 	const char *key;
 	enum node_type type;
@@ -122,7 +113,7 @@ static bool extension_fits(const struct member *m)
 	return false;
 }
 
-/* sshKeys are public keys, which everybody's pods may hold. */
+/* sshKeys must be public keys: pods get them. */
 static bool has_private_key(const struct node *n)
 {
 	const struct node *value = node_get(n, "value");
@@ -147,8 +138,6 @@ static int read_extension(struct request *r, const struct node *n, struct user_c
 	out->extension = n;
 	return 0;
 }
-
-/* ---- all of them ----------------------------------------------------------------------------- */
 
 static const struct {
 	const char *key;
@@ -203,7 +192,7 @@ static int read_member(struct request *r, const struct member *m, unsigned allow
 	return MEMBERS[i].read(r, &m->value, out, e);
 }
 
-/* What they are together. */
+/* Check the combination of members. */
 static int check_together(const struct user_change *c, unsigned required, struct err *e)
 {
 	STR_AUTO missing = STR_INIT(1024);

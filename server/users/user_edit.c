@@ -1,3 +1,8 @@
+/*
+ * Create, change and remove users of an OpenPAI cluster (--users=openpai): the Secrets in the
+ * namespace of users.  A change is a patch with the uid and resourceVersion that it was computed
+ * from, and is computed again after a conflict.
+ */
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/store.h"
@@ -10,15 +15,11 @@
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/worker.h"
-#include "server/users/user_change.h"
 #include "server/users/users_internal.h"
 
-/*
- * Changing users of an OpenPAI cluster (--users=openpai): create, change, remove, in the Secrets of
- * user-namespace.  Each change is a patch with the uid and resourceVersion that it was worked out
- * from, and is worked out again if somebody was faster.
- */
-/* What a group's Secret says of a group that a change is about. */
+/* ---- the groups of a user after a change: pure ----------------------------------------------- */
+
+/* A group that the change is about, and what its Secret says. */
 struct edit_group {
 	struct span name;
 	bool current; /* the user is in it now */
@@ -32,41 +33,183 @@ enum edit_kind { EDIT_CREATE, EDIT_CHANGE, EDIT_REMOVE };
 #define GROUP_DEFAULT "default"
 #define GROUP_ADMIN   "admingroup"
 
-/* Which groups a user is in after a change. */
 struct edit_groups {
 	const struct user_change *change;
 	enum edit_kind kind;
-	struct edit_group *v; /* to be looked at */
+	struct edit_group *v; /* to be read */
 	size_t n;
-	struct span *list; /* the new ones; NULL: as they are */
+	struct span *list; /* the result; NULL: unchanged */
 	size_t n_list;
 };
 
-/* v and n: the groups that are to be looked at, when the user is in these; none if the change is
- * not about groups.  In the arena. */
-static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a);
-/*
- * The new list, when all of v is looked at; in the arena.  -1 and *e: 400 NoVirtualClusterError,
- * 404 NoGroupError: no such group, 403 RemoveAdminError.
- */
-static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e);
+static struct edit_group *edit_group_find(const struct edit_groups *g, struct span name)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (span_eq(g->v[i].name, name))
+			return &g->v[i];
+	return NULL;
+}
+
+static void edit_group_add(struct edit_groups *g, struct span name, bool current)
+{
+	struct edit_group *group = edit_group_find(g, name);
+	if (!group) {
+		group = &g->v[g->n++];
+		group->name = name;
+	}
+	group->current |= current;
+}
+
+static bool edit_changes(const struct edit_groups *g)
+{
+	return g->kind != EDIT_CHANGE ||
+	       g->change->has & (CHANGE_CLUSTERS | CHANGE_GROUPS | CHANGE_ADMIN);
+}
+
+static bool edit_wants_default(const struct edit_groups *g)
+{
+	return g->kind == EDIT_CREATE || g->change->has & CHANGE_CLUSTERS;
+}
+
+static bool edit_promotes(const struct edit_groups *g)
+{
+	return g->change->has & CHANGE_ADMIN && g->change->admin;
+}
+
+/* Set v and n: the groups that must be read, none if the change is not about groups.  now: the
+ * user's current groups.  In the arena. */
+static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a)
+{
+	const struct user_change *c = g->change;
+	g->v = ARENA_NEW(a, struct edit_group, now->n_groups + c->n_names + 2);
+	g->n = 0;
+	if (!edit_changes(g))
+		return;
+	for (size_t i = 0; i < c->n_names; i++)
+		edit_group_add(g, c->names[i], false);
+	for (size_t i = 0; i < now->n_groups; i++)
+		edit_group_add(g, now->groups[i], true);
+	if (edit_wants_default(g))
+		edit_group_add(g, SPAN(GROUP_DEFAULT), false);
+	if (edit_promotes(g))
+		edit_group_add(g, SPAN(GROUP_ADMIN), false);
+}
+
+static void edit_list_add(struct edit_groups *g, struct span name)
+{
+	if (!names_contain(g->list, g->n_list, name))
+		g->list[g->n_list++] = name;
+}
+
+static int edit_no_group(struct err *e, struct span name, const char *why)
+{
+	char quoted[4 * QUOTE_MAX];
+	return err_set(e, 404, "NoGroupError", "group \"%s\" %s", quote(quoted, name), why);
+}
+
+/* Add the groups that the body names, directly or by virtual cluster. */
+static int edit_add_wanted(struct edit_groups *g, struct err *e)
+{
+	char quoted[4 * QUOTE_MAX];
+	const struct user_change *c = g->change;
+	for (size_t i = 0; i < c->n_names; i++) {
+		const struct edit_group *group = edit_group_find(g, c->names[i]);
+		if (c->has & CHANGE_CLUSTERS && !(group->found && group->grants))
+			return err_set(
+			    e, 400, "NoVirtualClusterError",
+			    "there is no group \"%s\" that grants the virtual cluster of "
+			    "this name",
+			    quote(quoted, c->names[i]));
+		if (!group->found)
+			return edit_no_group(e, c->names[i], "does not exist");
+		edit_list_add(g, c->names[i]);
+	}
+	return 0;
+}
+
+static bool edit_is_admin_now(const struct edit_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (g->v[i].current && g->v[i].admin)
+			return true;
+	return false;
+}
+
+/* Keep current groups: none if the body has the list; only administrators' groups if it has virtual
+ * clusters; else all. */
+static void edit_add_current(struct edit_groups *g)
+{
+	unsigned has = g->change->has;
+	for (size_t i = 0; i < g->n && !(has & CHANGE_GROUPS); i++)
+		if (g->v[i].current && (g->v[i].admin || !(has & CHANGE_CLUSTERS)))
+			edit_list_add(g, g->v[i].name);
+}
+
+/* Drop administrators' groups, requested ones too. */
+static void edit_demote(struct edit_groups *g)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < g->n_list; i++)
+		if (!edit_group_find(g, g->list[i])->admin)
+			g->list[kept++] = g->list[i];
+	g->n_list = kept;
+}
+
+static int edit_promote(struct edit_groups *g, struct err *e)
+{
+	for (size_t i = 0; i < g->n_list; i++)
+		if (edit_group_find(g, g->list[i])->admin)
+			return 0;
+	const struct edit_group *group = edit_group_find(g, SPAN(GROUP_ADMIN));
+	if (!group->found || !group->admin)
+		return edit_no_group(e, group->name,
+		                     "does not exist, or is no group of administrators");
+	edit_list_add(g, group->name);
+	return 0;
+}
+
+/* The new list, once all of v is read; in the arena.  -1 and *e: 400 NoVirtualClusterError, 404
+ * NoGroupError, 403 RemoveAdminError. */
+static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e)
+{
+	const struct edit_group *ordinary = edit_group_find(g, SPAN(GROUP_DEFAULT));
+	if (!edit_changes(g))
+		return 0;
+	if (g->kind == EDIT_REMOVE && edit_is_admin_now(g))
+		return err_set(e, 403, "RemoveAdminError",
+		               "an administrator is not removed: take that right away first");
+	g->list = ARENA_NEW(a, struct span, g->n + 1);
+	g->n_list = 0;
+	if (edit_add_wanted(g, e) < 0)
+		return -1;
+	if (edit_wants_default(g) && ordinary->found)
+		edit_list_add(g, ordinary->name);
+	edit_add_current(g);
+	if (edit_promotes(g))
+		return edit_promote(g, e);
+	if (g->change->has & CHANGE_ADMIN)
+		edit_demote(g);
+	return 0;
+}
+
+/* ---- a change under way ---------------------------------------------------------------------- */
 
 enum {
-	EDIT_TRIES = 4, /* somebody else changed the Secret meanwhile */
+	EDIT_TRIES = 4, /* after conflicts */
 	EDIT_BODY_MAX = 1 << 20,
 	EDIT_EXTENSION_MAX = 64 << 10,
 };
 
-/* A change under way; in the request's arena, which is wiped. */
+/* In the request's arena, which is wiped. */
 struct user_edit {
 	struct request *r;
 	struct user_change change;
-	bool check_old; /* the old password must be right */
+	bool check_old; /* verify the old password */
 	const char *user;
 	char object[2 * PAI_NAME_MAX + 1];
 	char hash[PASSWORD_HEX + 1], old_hash[PASSWORD_HEX + 1];
 	bool hashed;
-	/* What the Secret says. */
+	/* Read from the Secret: */
 	struct pai_user now;
 	const char *uid, *version;
 	struct edit_groups groups;
@@ -75,8 +218,6 @@ struct user_edit {
 	int64_t deadline_ms;
 	struct str body;
 };
-
-/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void edit_refuse(struct user_edit *u, const struct err *e)
 {
@@ -114,7 +255,7 @@ static void edit_answer(struct request *r, const struct err *e)
 	answer_json(r, u->groups.kind == EDIT_REMOVE ? 200 : 201);
 }
 
-/* Tokens of an earlier password, or of an earlier user of this name, are good for nobody. */
+/* Revokes the tokens of an old password, or of an earlier user of this name. */
 static void edit_done(struct user_edit *u)
 {
 	struct request *r = u->r;
@@ -180,16 +321,11 @@ static void edit_put(struct str *out, const char *key, struct span value)
 static void edit_put_groups(struct user_edit *u, struct str *out)
 {
 	STR_AUTO text = STR_INIT(EDIT_BODY_MAX);
-	str_char(&text, '[');
-	for (size_t i = 0; i < u->groups.n_list; i++) {
-		str_puts(&text, i ? "," : "");
-		str_json(&text, u->groups.list[i]);
-	}
-	str_char(&text, ']');
+	users_put_names(&text, u->groups.list, u->groups.n_list);
 	edit_put(out, "grouplist", str_view(&text));
 }
 
-/* -1 and *e: it would become too large. */
+/* -1 and *e: too large. */
 static int edit_put_extension(struct user_edit *u, struct str *out, struct err *e)
 {
 	struct str text = STR_SECRET(EDIT_EXTENSION_MAX);
@@ -207,7 +343,7 @@ static int edit_put_extension(struct user_edit *u, struct str *out, struct err *
 	return rc;
 }
 
-/* The members that change; of a new user all. */
+/* The changed members; all members of a new user. */
 static int edit_put_data(struct user_edit *u, struct str *out, struct err *e)
 {
 	bool all = u->groups.kind == EDIT_CREATE;
@@ -289,14 +425,6 @@ static void edit_decide(struct user_edit *u)
 
 static void edit_next_group(struct user_edit *u);
 
-static bool edit_grants(const struct pai_group *g, struct span cluster)
-{
-	for (size_t i = 0; i < g->n_virtual_clusters; i++)
-		if (span_eq(g->virtual_clusters[i], cluster))
-			return true;
-	return false;
-}
-
 static void edit_group_came(void *arg, const struct store_reply *reply)
 {
 	struct user_edit *u = arg;
@@ -315,7 +443,8 @@ static void edit_group_came(void *arg, const struct store_reply *reply)
 	}
 	g->found = read == PAI_READ;
 	g->admin = g->found && group.admin;
-	g->grants = g->found && edit_grants(&group, g->name);
+	g->grants =
+	    g->found && names_contain(group.virtual_clusters, group.n_virtual_clusters, g->name);
 	edit_next_group(u);
 }
 
@@ -345,7 +474,7 @@ static void edit_plan(struct user_edit *u)
 	edit_next_group(u);
 }
 
-/* Whether it is the user's Secret, and the old password right; else that is answered. */
+/* false: not the user's Secret, or a wrong old password; the request has been answered. */
 static bool edit_take(struct user_edit *u, const struct store_reply *reply)
 {
 	struct arena *a = &u->r->arena;
@@ -417,12 +546,11 @@ static void edit_hashed(void *arg, bool ran)
 		edit_fail(u, SPAN("the password was not hashed"));
 }
 
-/* ---- the doors ------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 void users_may(struct request *r)
 {
-	bool openpai = strcmp(r->loop->server->options->users, "openpai") == 0;
-	if (openpai)
+	if (users_openpai(r))
 		return;
 	answer_header(r, "Allow", "GET, HEAD, OPTIONS");
 	answer_refuse(r, 405, "NotImplementedError",
@@ -447,7 +575,7 @@ static void edit_begin(struct user_edit *u)
 		answer_refuse(r, INVALID_PARAMETERS, "oldPassword must be there");
 		return;
 	}
-	/* Passwords could be guessed so, and each change makes all loops look again. */
+	/* Limits guesses of passwords, and how often all loops clear their accounts. */
 	if (self && !r->principal->admin && !edge_login(r, span_of(u->user)))
 		return;
 	request_wait(r);
@@ -469,17 +597,29 @@ static struct user_edit *edit_new(struct request *r, enum edit_kind kind, struct
 	return u;
 }
 
-/* Read the body and begin.  user: of the path; p is NULL if the body names it. */
+/* A user's own account; a name in the body must match. */
+static const struct change_rules EDIT_SELF = { true,
+	                                       CHANGE_USERNAME | CHANGE_EMAIL | CHANGE_PASSWORD |
+	                                           CHANGE_OLD_PASSWORD | CHANGE_EXTENSION,
+	                                       0 };
+
+/* Read the body and begin.  user: from the path; p is NULL if the body has it. */
 static void edit_by_body(struct request *r, enum edit_kind kind, struct span user,
                          const struct change_rules *rules)
 {
 	ERR_AUTO e = { 0 };
 	struct user_change c;
+	bool self = rules == &EDIT_SELF;
 	r->secret = true;
 	if (!users_ready(r))
 		return;
 	if (user_change_read(r, rules, &c, &e) < 0) {
 		answer_error(r, &e);
+		return;
+	}
+	if (self && c.has & CHANGE_USERNAME && !span_eq(c.username, user)) {
+		answer_refuse(r, FORBIDDEN,
+		              "here one changes oneself only: username names another user");
 		return;
 	}
 	struct user_edit *u = edit_new(r, kind, user.p ? user : c.username);
@@ -506,37 +646,15 @@ void users_put(struct request *r)
 	             &(struct change_rules){ true, EDIT_ALL, CHANGE_USERNAME });
 }
 
-/* One's own; a name in the body must be that. */
 void users_me_put(struct request *r)
 {
-	static const struct change_rules RULES = { true,
-		                                   CHANGE_USERNAME | CHANGE_EMAIL |
-		                                       CHANGE_PASSWORD | CHANGE_OLD_PASSWORD |
-		                                       CHANGE_EXTENSION,
-		                                   0 };
-	ERR_AUTO e = { 0 };
-	struct user_change c;
-	r->secret = true;
-	if (!users_ready(r))
-		return;
-	if (user_change_read(r, &RULES, &c, &e) < 0) {
-		answer_error(r, &e);
-		return;
-	}
-	if (c.has & CHANGE_USERNAME && !span_is(c.username, r->principal->name)) {
-		answer_refuse(r, FORBIDDEN,
-		              "here one changes oneself only: username names another user");
-		return;
-	}
-	struct user_edit *u = edit_new(r, EDIT_CHANGE, span_of(r->principal->name));
-	u->change = c;
-	edit_begin(u);
+	edit_by_body(r, EDIT_CHANGE, span_of(r->principal->name), &EDIT_SELF);
 }
 
 static const struct {
 	const char *name;
 	struct change_rules rules;
-	bool self; /* also of oneself */
+	bool self; /* users may change their own */
 } EDIT_MEMBERS[] = {
 	{ "email", { false, CHANGE_EMAIL, CHANGE_EMAIL }, true },
 	{ "password", { false, CHANGE_PASSWORD | CHANGE_OLD_PASSWORD, CHANGE_PASSWORD }, true },
@@ -573,154 +691,4 @@ void user_delete(struct request *r)
 		answer_refuse(r, 404, "NoUserError", "there is no such user");
 	else
 		edit_begin(edit_new(r, EDIT_REMOVE, r->args[0]));
-}
-
-/* Which groups a user is in after a change; pure. */
-
-static struct edit_group *edit_group_find(const struct edit_groups *g, struct span name)
-{
-	for (size_t i = 0; i < g->n; i++)
-		if (span_eq(g->v[i].name, name))
-			return &g->v[i];
-	return NULL;
-}
-
-static void edit_group_add(struct edit_groups *g, struct span name, bool current)
-{
-	struct edit_group *group = edit_group_find(g, name);
-	if (!group) {
-		group = &g->v[g->n++];
-		group->name = name;
-	}
-	group->current |= current;
-}
-
-static bool edit_changes(const struct edit_groups *g)
-{
-	return g->kind != EDIT_CHANGE ||
-	       g->change->has & (CHANGE_CLUSTERS | CHANGE_GROUPS | CHANGE_ADMIN);
-}
-
-static bool edit_wants_default(const struct edit_groups *g)
-{
-	return g->kind == EDIT_CREATE || g->change->has & CHANGE_CLUSTERS;
-}
-
-static bool edit_promotes(const struct edit_groups *g)
-{
-	return g->change->has & CHANGE_ADMIN && g->change->admin;
-}
-
-static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a)
-{
-	const struct user_change *c = g->change;
-	g->v = ARENA_NEW(a, struct edit_group, now->n_groups + c->n_names + 2);
-	g->n = 0;
-	if (!edit_changes(g))
-		return;
-	for (size_t i = 0; i < c->n_names; i++)
-		edit_group_add(g, c->names[i], false);
-	for (size_t i = 0; i < now->n_groups; i++)
-		edit_group_add(g, now->groups[i], true);
-	if (edit_wants_default(g))
-		edit_group_add(g, SPAN(GROUP_DEFAULT), false);
-	if (edit_promotes(g))
-		edit_group_add(g, SPAN(GROUP_ADMIN), false);
-}
-
-static void edit_list_add(struct edit_groups *g, struct span name)
-{
-	for (size_t i = 0; i < g->n_list; i++)
-		if (span_eq(g->list[i], name))
-			return;
-	g->list[g->n_list++] = name;
-}
-
-static int edit_no_group(struct err *e, struct span name, const char *why)
-{
-	char quoted[4 * QUOTE_MAX];
-	return err_set(e, 404, "NoGroupError", "group \"%s\" %s", quote(quoted, name), why);
-}
-
-/* Those that were asked for, by name or by virtual cluster. */
-static int edit_add_wanted(struct edit_groups *g, struct err *e)
-{
-	char quoted[4 * QUOTE_MAX];
-	const struct user_change *c = g->change;
-	for (size_t i = 0; i < c->n_names; i++) {
-		const struct edit_group *group = edit_group_find(g, c->names[i]);
-		if (c->has & CHANGE_CLUSTERS && !(group->found && group->grants))
-			return err_set(
-			    e, 400, "NoVirtualClusterError",
-			    "there is no group \"%s\" that grants the virtual cluster of "
-			    "this name",
-			    quote(quoted, c->names[i]));
-		if (!group->found)
-			return edit_no_group(e, c->names[i], "does not exist");
-		edit_list_add(g, c->names[i]);
-	}
-	return 0;
-}
-
-static bool edit_is_admin_now(const struct edit_groups *g)
-{
-	for (size_t i = 0; i < g->n; i++)
-		if (g->v[i].current && g->v[i].admin)
-			return true;
-	return false;
-}
-
-/* Of the groups that the user is in now, what stays: groups of administrators too where only
- * virtual clusters change; nothing where the list itself is given. */
-static void edit_add_current(struct edit_groups *g)
-{
-	unsigned has = g->change->has;
-	for (size_t i = 0; i < g->n && !(has & CHANGE_GROUPS); i++)
-		if (g->v[i].current && (g->v[i].admin || !(has & CHANGE_CLUSTERS)))
-			edit_list_add(g, g->v[i].name);
-}
-
-/* The user is to be no administrator, not by a group that was asked for either. */
-static void edit_demote(struct edit_groups *g)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < g->n_list; i++)
-		if (!edit_group_find(g, g->list[i])->admin)
-			g->list[kept++] = g->list[i];
-	g->n_list = kept;
-}
-
-static int edit_promote(struct edit_groups *g, struct err *e)
-{
-	for (size_t i = 0; i < g->n_list; i++)
-		if (edit_group_find(g, g->list[i])->admin)
-			return 0;
-	const struct edit_group *group = edit_group_find(g, SPAN(GROUP_ADMIN));
-	if (!group->found || !group->admin)
-		return edit_no_group(e, group->name,
-		                     "does not exist, or is no group of administrators");
-	edit_list_add(g, group->name);
-	return 0;
-}
-
-static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *e)
-{
-	const struct edit_group *ordinary = edit_group_find(g, SPAN(GROUP_DEFAULT));
-	if (!edit_changes(g))
-		return 0;
-	if (g->kind == EDIT_REMOVE && edit_is_admin_now(g))
-		return err_set(e, 403, "RemoveAdminError",
-		               "an administrator is not removed: take that right away first");
-	g->list = ARENA_NEW(a, struct span, g->n + 1);
-	g->n_list = 0;
-	if (edit_add_wanted(g, e) < 0)
-		return -1;
-	if (edit_wants_default(g) && ordinary->found)
-		edit_list_add(g, ordinary->name);
-	edit_add_current(g);
-	if (edit_promotes(g))
-		return edit_promote(g, e);
-	if (g->change->has & CHANGE_ADMIN)
-		edit_demote(g);
-	return 0;
 }

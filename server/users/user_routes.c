@@ -1,5 +1,8 @@
-#include "server/users/users_internal.h"
-
+/*
+ * Users, groups and storages: what clients read before they submit.  The answers come from accounts
+ * (account.h).  Only an administrator of an OpenPAI cluster makes the server list Secrets: see
+ * "lists of an OpenPAI cluster".
+ */
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
@@ -10,11 +13,9 @@
 #include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/users/users_internal.h"
 
-/*
- * Who somebody is, and what he may use: what clients ask before they submit.  All of it comes from
- * accounts (account.h); nothing here makes the store be asked for a list.
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 void users_send(struct request *r)
 {
@@ -27,7 +28,6 @@ void users_send(struct request *r)
 	answer_json(r, 200);
 }
 
-/* The loop may be on its way out, with answers still to be given. */
 bool users_ready(struct request *r)
 {
 	if (!r->loop->has->accounts)
@@ -35,73 +35,289 @@ bool users_ready(struct request *r)
 	return r->loop->has->accounts;
 }
 
-/* Is `key=value`, or for no value `key` with or without one, in the query? */
-static bool query_has(struct request *r, const char *key, const char *value)
+bool users_openpai(const struct request *r)
 {
-	struct span rest = span_of(r->query);
-	struct span name;
-	struct span has;
-	while (query_next(&rest, &r->arena, &name, &has))
-		if (span_is(name, key) && (!value || (has.p && span_is(has, value))))
-			return true;
-	return false;
+	return strcmp(r->loop->server->options->users, "openpai") == 0;
 }
 
-static void put_names(struct str *out, const struct span *v, size_t n)
+void users_put_names(struct str *out, const struct span *v, size_t n)
 {
 	str_char(out, '[');
 	for (size_t i = 0; i < n; i++) {
-		if (i)
-			str_char(out, ',');
+		str_puts(out, i ? "," : "");
 		str_json(out, v[i]);
 	}
 	str_char(out, ']');
 }
 
-/* ---- users ---- */
-
-static void put_storage_names(struct str *out, const struct facts *f)
+void users_put_text(struct str *out, const char *key, struct span text)
 {
-	str_char(out, '[');
-	for (size_t i = 0; i < f->n_storages; i++) {
-		if (i)
-			str_char(out, ',');
-		str_json(out, f->storages[i].name);
+	str_printf(out, ",\"%s\":", key);
+	str_json(out, text);
+}
+
+/* ---- lists of an OpenPAI cluster --------------------------------------------------------------
+ *
+ * All users or groups, for administrators: pages of Secrets, for a few requests of a loop at a
+ * time.
+ */
+
+enum {
+	USER_LIST_PAGE = 250,
+	USER_LIST_PAGES = 20,
+	USER_LIST_AT_ONCE = 4,
+	USER_LIST_DEPTH = 64,
+	USER_LIST_QUERY = 8192,
+	USER_LIST_TEXT = 1024,
+};
+
+struct listed_group {
+	struct span name, description, external;
+	struct pai_group g;
+	struct listed_group *next;
+};
+
+/* In the request's arena, which is wiped. */
+struct user_list {
+	struct request *r;
+	bool users; /* list the users once the groups are known */
+	bool listing_users;
+	size_t pages, n;
+	struct listed_group *groups, **last;
+	struct str query;
+	int64_t deadline_ms;
+};
+
+static void user_list_end(struct user_list *l)
+{
+	l->r->loop->has->user_lists--;
+	str_done(&l->query);
+}
+
+static void user_list_fail(struct user_list *l, struct span why)
+{
+	struct request *r = l->r;
+	user_list_end(l);
+	r->why = arena_dup(&r->arena, why);
+	str_wipe(&r->reply.body);
+	answer_refuse(r, UNAVAILABLE,
+	              "users and groups cannot be listed at the moment, or this server lacks the "
+	              "right to (part 5 of k8s/rbac-openpai.yaml)");
+}
+
+static void user_list_put_group(struct str *out, const struct listed_group *g)
+{
+	str_puts(out, "{\"groupname\":");
+	str_json(out, g->name);
+	users_put_text(out, "description", g->description);
+	users_put_text(out, "externalName", g->external);
+	str_printf(out, ",\"extension\":{\"acls\":{\"admin\":%s,\"virtualClusters\":",
+	           g->g.admin ? "true" : "false");
+	users_put_names(out, g->g.virtual_clusters, g->g.n_virtual_clusters);
+	str_puts(out, ",\"storageConfigs\":");
+	users_put_names(out, g->g.storages, g->g.n_storages);
+	str_puts(out, "}}}");
+}
+
+static const struct listed_group *user_list_find(const struct user_list *l, struct span name)
+{
+	const struct listed_group *g = l->groups;
+	while (g && !span_eq(g->name, name))
+		g = g->next;
+	return g;
+}
+
+/* A set of names. */
+struct name_set {
+	struct span v[PAI_GRANTS_MAX];
+	size_t n;
+};
+
+static void name_set_add(struct name_set *to, const struct span *v, size_t n)
+{
+	for (size_t i = 0; i < n && to->n < PAI_GRANTS_MAX; i++)
+		if (!names_contain(to->v, to->n, v[i]))
+			to->v[to->n++] = v[i];
+}
+
+static void user_list_put_user(struct user_list *l, struct span name, const struct pai_user *user)
+{
+	struct str *out = &l->r->reply.body;
+	struct name_set clusters = { .n = 0 };
+	struct name_set storages = { .n = 0 };
+	bool admin = false;
+	for (size_t i = 0; i < user->n_groups; i++) {
+		const struct listed_group *g = user_list_find(l, user->groups[i]);
+		if (!g)
+			continue;
+		admin |= g->g.admin;
+		name_set_add(&clusters, g->g.virtual_clusters, g->g.n_virtual_clusters);
+		name_set_add(&storages, g->g.storages, g->g.n_storages);
+	}
+	str_puts(out, "{\"username\":");
+	str_json(out, name);
+	users_put_text(out, "email", span_of(user->email));
+	str_puts(out, ",\"grouplist\":");
+	users_put_names(out, user->groups, user->n_groups);
+	str_printf(out, ",\"admin\":%s,\"virtualCluster\":", admin ? "true" : "false");
+	users_put_names(out, clusters.v, clusters.n);
+	str_puts(out, ",\"storageConfig\":");
+	users_put_names(out, storages.v, storages.n);
+	str_char(out, '}');
+}
+
+/* The text of a member of a Secret's data; "" if it is malformed. */
+static struct span user_list_text(struct span item, const char *key, struct arena *a)
+{
+	struct span text = SPAN("");
+	struct span encoded = scan_text(scan_path(item, "data", key), a);
+	if (encoded.n > USER_LIST_TEXT || base64_decode(a, encoded, &text) < 0 ||
+	    utf8_check(text) != text.n || (text.n && memchr(text.p, '\0', text.n)))
+		return SPAN("");
+	return text;
+}
+
+static void user_list_take_group(struct user_list *l, struct span item)
+{
+	struct arena *a = &l->r->arena;
+	struct listed_group *g = ARENA_NEW(a, struct listed_group, 1);
+	const char *why;
+	g->name = user_list_text(item, "groupname", a);
+	if (g->name.n == 0 || pai_group_read(item, g->name, a, &g->g, &why) != PAI_READ)
+		return;
+	g->description = user_list_text(item, "description", a);
+	g->external = user_list_text(item, "externalName", a);
+	*l->last = g;
+	l->last = &g->next;
+}
+
+static void user_list_take_user(struct user_list *l, struct span item)
+{
+	__attribute__((cleanup(arena_wipe))) struct arena a = { 0 };
+	struct pai_user user;
+	const char *why;
+	struct span name = user_list_text(item, "username", &a);
+	if (!user_name_ok(name) || pai_user_read(item, name, &a, &user, &why) != PAI_READ)
+		return;
+	str_puts(&l->r->reply.body, l->n++ ? "," : "");
+	user_list_put_user(l, name, &user);
+}
+
+static void user_list_finish(struct user_list *l)
+{
+	struct str *out = &l->r->reply.body;
+	for (const struct listed_group *g = l->users ? NULL : l->groups; g; g = g->next) {
+		str_puts(out, l->n++ ? "," : "");
+		user_list_put_group(out, g);
 	}
 	str_char(out, ']');
+	user_list_end(l);
+	users_send(l->r);
 }
 
-static void put_grants(struct str *out, unsigned grants)
+static void user_list_ask(struct user_list *l, struct span more);
+
+/* Malformed Secrets are skipped: they grant nothing either. */
+static void user_list_came(void *arg, const struct store_reply *reply)
 {
-	struct span names[GRANT_BITS];
-	size_t n = 0;
-	for (size_t bit = 0; bit < GRANT_BITS; bit++)
-		if (grants >> bit & 1)
-			names[n++] = span_of(GRANT_NAMES[bit]);
-	put_names(out, names, n);
+	struct user_list *l = arg;
+	struct span item;
+	if (reply->outcome != STORE_OK || !scan_valid(reply->body, USER_LIST_DEPTH)) {
+		user_list_fail(l, reply->outcome == STORE_OK ? SPAN("no list") : reply->message);
+		return;
+	}
+	struct scan walk = scan_begin(scan_get(reply->body, "items"));
+	while (scan_item(&walk, &item))
+		(l->listing_users ? user_list_take_user : user_list_take_group)(l, item);
+	struct span more = scan_text(scan_path(reply->body, "metadata", "continue"), &l->r->arena);
+	bool enough = ++l->pages == USER_LIST_PAGES;
+	if (more.n && !enough) {
+		user_list_ask(l, more);
+	} else if (l->users && !l->listing_users) {
+		l->listing_users = true;
+		l->pages = 0;
+		user_list_ask(l, SPAN(""));
+	} else {
+		user_list_finish(l);
+	}
 }
+
+static void user_list_ask(struct user_list *l, struct span more)
+{
+	struct loop *loop = l->r->loop;
+	const struct options *o = loop->server->options;
+	str_done(&l->query);
+	l->query = STR_INIT(USER_LIST_QUERY);
+	str_printf(&l->query, "limit=%d%s", USER_LIST_PAGE, more.n ? "&continue=" : "");
+	for (size_t i = 0; i < more.n; i++)
+		str_printf(&l->query, "%%%02X", (unsigned char)more.p[i]);
+	if (loop->store && !l->query.full)
+		store_request(
+		    loop->store,
+		    &(struct store_request){
+			.verb = STORE_LIST,
+			.kind = KIND_SECRET,
+			.namespace_name = l->listing_users ? o->user_namespace : o->group_namespace,
+			.query = str_c(&l->query),
+			.whole = true,
+			.user = l->r->principal->name,
+			.deadline_ms = l->deadline_ms,
+			.done = user_list_came,
+			.arg = l,
+		    });
+	else
+		user_list_fail(l, SPAN("shutting down"));
+}
+
+static void user_list_begin(struct request *r, bool users)
+{
+	if (r->loop->has->user_lists == USER_LIST_AT_ONCE) {
+		answer_refuse(r, UNAVAILABLE, "users are being listed for others; try again");
+		return;
+	}
+	struct user_list *l = ARENA_NEW(&r->arena, struct user_list, 1);
+	l->r = r;
+	l->users = users;
+	l->last = &l->groups;
+	l->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
+	r->loop->has->user_lists++;
+	r->secret = true;
+	str_char(&r->reply.body, '[');
+	request_wait(r);
+	user_list_ask(l, SPAN(""));
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
 
 static void put_user(struct request *r, const struct account *a)
 {
 	struct str *out = &r->reply.body;
+	const struct facts *f = &a->facts;
+	struct span grants[GRANT_BITS];
+	size_t n_grants = 0;
 	struct span *clusters;
+	struct span *storages = ARENA_NEW(&r->arena, struct span, f->n_storages + 1);
 	size_t n = clusters_of(r, a, &clusters);
+	for (size_t i = 0; i < f->n_storages; i++)
+		storages[i] = f->storages[i].name;
+	for (size_t bit = 0; bit < GRANT_BITS; bit++)
+		if (f->grants >> bit & 1)
+			grants[n_grants++] = span_of(GRANT_NAMES[bit]);
 	str_puts(out, "{\"username\":");
 	str_json(out, span_of(a->name));
-	str_puts(out, ",\"email\":");
-	str_json(out, span_of(a->email));
+	users_put_text(out, "email", span_of(a->email));
 	str_puts(out, ",\"grouplist\":");
-	put_names(out, a->groups, a->n_groups);
-	if (a == r->principal || r->principal->admin || strcmp(a->name, r->principal->name) == 0) {
+	users_put_names(out, a->groups, a->n_groups);
+	if (r->principal->admin || strcmp(a->name, r->principal->name) == 0) {
 		str_puts(out, ",\"extension\":");
 		account_extension(a, out);
 	}
 	str_printf(out, ",\"admin\":%s,\"virtualCluster\":", a->admin ? "true" : "false");
-	put_names(out, clusters, n);
+	users_put_names(out, clusters, n);
 	str_puts(out, ",\"storageConfig\":");
-	put_storage_names(out, &a->facts);
+	users_put_names(out, storages, f->n_storages);
 	str_puts(out, ",\"overlays\":");
-	put_grants(out, a->facts.grants);
+	users_put_names(out, grants, n_grants);
 	str_char(out, '}');
 }
 
@@ -111,31 +327,25 @@ static void show_user(struct request *r, const struct account *a)
 	users_send(r);
 }
 
-static void no_user(struct request *r)
+static void refuse_no_user(struct request *r)
 {
 	answer_refuse(r, NO_USER, "there is no such user");
 }
 
-/* Why there is no account: to who asks for himself 401 says it, to others 400. */
-static void refuse_user(struct request *r, const struct err *e)
-{
-	if (e->http == 401)
-		no_user(r);
-	else
-		answer_error(r, e);
-}
-
-static void found(void *arg, struct account *a, const struct err *e)
+/* account_find answers 401 for an unknown user; here the unknown user is not the client. */
+static void user_came(void *arg, struct account *a, const struct err *e)
 {
 	struct request *r = arg;
 	if (a)
 		show_user(r, a);
+	else if (e->http == 401)
+		refuse_no_user(r);
 	else
-		refuse_user(r, e);
+		answer_error(r, e);
 	account_drop(a);
 }
 
-/* A file may let in everybody who has a token; but it says who is somebody. */
+/* The file of --facts may accept users that it does not list; only listed users are shown. */
 static bool may_exist(struct request *r, struct span name)
 {
 	struct span *users;
@@ -144,10 +354,7 @@ static bool may_exist(struct request *r, struct span name)
 	if (strcmp(r->loop->server->options->users, "file") != 0)
 		return true;
 	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(users[i], name))
-			return true;
-	return false;
+	return names_contain(users, n, name);
 }
 
 void user_get(struct request *r)
@@ -160,27 +367,25 @@ void user_get(struct request *r)
 		return;
 	}
 	if (!may_exist(r, r->args[0])) {
-		no_user(r);
+		refuse_no_user(r);
 		return;
 	}
-	struct account *a = account_find(r->loop->has->accounts, r->args[0].p, found, r, &e);
-	if (a)
-		found(r, a, &e);
-	else if (e.http)
-		refuse_user(r, &e);
+	struct account *a = account_find(r->loop->has->accounts, r->args[0].p, user_came, r, &e);
+	if (a || e.http)
+		user_came(r, a, &e);
 	else
 		request_wait(r);
 }
 
-/* Of others the name alone, which is all that clients read here. */
+/* Other users are listed by name only. */
 void users_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span *users;
 	if (!users_ready(r))
 		return;
-	if (r->principal->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
-		user_list_users(r);
+	if (r->principal->admin && users_openpai(r)) {
+		user_list_begin(r, true);
 		return;
 	}
 	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
@@ -197,24 +402,35 @@ void users_get(struct request *r)
 	users_send(r);
 }
 
-/* ---- storages ---- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
-/* Without the brace at the end. */
+/* Without the closing brace. */
 static void put_storage(struct str *out, const struct account *a, size_t i)
 {
 	const struct storage_fact *f = &a->facts.storages[i];
 	str_puts(out, "{\"name\":");
 	str_json(out, f->name);
-	str_printf(out, ",\"share\":%s,\"volumeName\":", f->share ? "true" : "false");
-	str_json(out, span_of(a->storages[i].volume));
+	str_printf(out, ",\"share\":%s", f->share ? "true" : "false");
+	users_put_text(out, "volumeName", span_of(a->storages[i].volume));
 	str_printf(out, ",\"default\":%s", f->is_default ? "true" : "false");
+}
+
+static bool wants_defaults(struct request *r)
+{
+	struct span rest = span_of(r->query);
+	struct span name;
+	struct span value;
+	while (query_next(&rest, &r->arena, &name, &value))
+		if (span_is(name, "default") && value.p && span_is(value, "true"))
+			return true;
+	return false;
 }
 
 void storages_get(struct request *r)
 {
 	const struct account *a = r->principal;
 	struct str *out = &r->reply.body;
-	bool defaults = query_has(r, "default", "true");
+	bool defaults = wants_defaults(r);
 	bool first = true;
 	str_puts(out, "{\"storages\":[");
 	for (size_t i = 0; i < a->facts.n_storages; i++) {
@@ -241,8 +457,7 @@ void storage_get(struct request *r)
 		return;
 	}
 	put_storage(out, a, i);
-	str_puts(out, ",\"type\":");
-	str_json(out, span_of(a->storages[i].type));
+	users_put_text(out, "type", span_of(a->storages[i].type));
 	str_puts(out, ",\"data\":");
 	str_span(out, a->storages[i].data);
 	str_printf(out, ",\"readOnly\":%s", a->facts.storages[i].read_only ? "true" : "false");
@@ -252,272 +467,6 @@ void storage_get(struct request *r)
 	}
 	str_char(out, '}');
 	users_send(r);
-}
-
-enum { USER_LIST_DEPTH = 64, USER_LIST_QUERY = 8192, USER_LIST_TEXT = 1024 };
-
-struct listed_group {
-	struct span name, description, external;
-	struct pai_group g;
-	struct listed_group *next; /* of the list */
-};
-
-/* In the request's arena, which is wiped. */
-struct user_list {
-	struct request *r;
-	bool users; /* to be listed when the groups are known */
-	bool listing_users;
-	size_t pages, n;
-	struct listed_group *groups, **last;
-	struct str query;
-	int64_t deadline_ms;
-};
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-static void user_list_end(struct user_list *l)
-{
-	l->r->loop->has->user_lists--;
-	str_done(&l->query);
-}
-
-static void user_list_fail(struct user_list *l, struct span why)
-{
-	struct request *r = l->r;
-	user_list_end(l);
-	r->why = arena_dup(&r->arena, why);
-	str_wipe(&r->reply.body);
-	answer_refuse(r, UNAVAILABLE,
-	              "users and groups cannot be listed at the moment, or this server lacks the "
-	              "right to (part 5 of k8s/rbac-openpai.yaml)");
-}
-
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static void user_list_put_names(struct str *out, const struct span *v, size_t n)
-{
-	str_char(out, '[');
-	for (size_t i = 0; i < n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, v[i]);
-	}
-	str_char(out, ']');
-}
-
-static void user_list_put_group(struct str *out, const struct listed_group *g)
-{
-	str_puts(out, "{\"groupname\":");
-	str_json(out, g->name);
-	str_puts(out, ",\"description\":");
-	str_json(out, g->description);
-	str_puts(out, ",\"externalName\":");
-	str_json(out, g->external);
-	str_printf(out, ",\"extension\":{\"acls\":{\"admin\":%s,\"virtualClusters\":",
-	           g->g.admin ? "true" : "false");
-	user_list_put_names(out, g->g.virtual_clusters, g->g.n_virtual_clusters);
-	str_puts(out, ",\"storageConfigs\":");
-	user_list_put_names(out, g->g.storages, g->g.n_storages);
-	str_puts(out, "}}}");
-}
-
-static const struct listed_group *user_list_find(const struct user_list *l, struct span name)
-{
-	const struct listed_group *g = l->groups;
-	while (g && !span_eq(g->name, name))
-		g = g->next;
-	return g;
-}
-
-/* A set of names that grows. */
-struct name_set {
-	struct span v[PAI_GRANTS_MAX];
-	size_t n;
-};
-
-static void user_list_add_names(struct name_set *to, const struct span *v, size_t n)
-{
-	for (size_t i = 0; i < n && to->n < PAI_GRANTS_MAX; i++) {
-		size_t k = 0;
-		while (k < to->n && !span_eq(to->v[k], v[i]))
-			k++;
-		if (k == to->n)
-			to->v[to->n++] = v[i];
-	}
-}
-
-static void user_list_put_user(struct user_list *l, struct span name, const struct pai_user *user)
-{
-	struct str *out = &l->r->reply.body;
-	struct name_set clusters = { .n = 0 };
-	struct name_set storages = { .n = 0 };
-	bool admin = false;
-	for (size_t i = 0; i < user->n_groups; i++) {
-		const struct listed_group *g = user_list_find(l, user->groups[i]);
-		if (!g)
-			continue;
-		admin |= g->g.admin;
-		user_list_add_names(&clusters, g->g.virtual_clusters, g->g.n_virtual_clusters);
-		user_list_add_names(&storages, g->g.storages, g->g.n_storages);
-	}
-	str_puts(out, "{\"username\":");
-	str_json(out, name);
-	str_puts(out, ",\"email\":");
-	str_json(out, span_of(user->email));
-	str_puts(out, ",\"grouplist\":");
-	user_list_put_names(out, user->groups, user->n_groups);
-	str_printf(out, ",\"admin\":%s,\"virtualCluster\":", admin ? "true" : "false");
-	user_list_put_names(out, clusters.v, clusters.n);
-	str_puts(out, ",\"storageConfig\":");
-	user_list_put_names(out, storages.v, storages.n);
-	str_char(out, '}');
-}
-
-/* ---- what comes ------------------------------------------------------------------------------ */
-
-/* The text of a member of a Secret's data; "" if it is none that is fit to be shown. */
-static struct span user_list_text(struct span item, const char *key, struct arena *a)
-{
-	struct span text = SPAN("");
-	struct span encoded = scan_text(scan_path(item, "data", key), a);
-	if (encoded.n > USER_LIST_TEXT || base64_decode(a, encoded, &text) < 0 ||
-	    utf8_check(text) != text.n || (text.n && memchr(text.p, '\0', text.n)))
-		return SPAN("");
-	return text;
-}
-
-static bool user_list_take_group(struct user_list *l, struct span item)
-{
-	struct arena *a = &l->r->arena;
-	struct listed_group *g = ARENA_NEW(a, struct listed_group, 1);
-	const char *why;
-	g->name = user_list_text(item, "groupname", a);
-	if (g->name.n == 0 || pai_group_read(item, g->name, a, &g->g, &why) != PAI_READ)
-		return false;
-	g->description = user_list_text(item, "description", a);
-	g->external = user_list_text(item, "externalName", a);
-	*l->last = g;
-	l->last = &g->next;
-	return true;
-}
-
-static bool user_list_take_user(struct user_list *l, struct span item)
-{
-	__attribute__((cleanup(arena_wipe))) struct arena a = { 0 };
-	struct pai_user user;
-	const char *why;
-	struct span name = user_list_text(item, "username", &a);
-	if (!user_name_ok(name) || pai_user_read(item, name, &a, &user, &why) != PAI_READ)
-		return false;
-	str_puts(&l->r->reply.body, l->n++ ? "," : "");
-	user_list_put_user(l, name, &user);
-	return true;
-}
-
-static void user_list_ask(struct user_list *l, struct span more);
-
-static void user_list_finish(struct user_list *l)
-{
-	struct str *out = &l->r->reply.body;
-	if (!l->users) {
-		for (const struct listed_group *g = l->groups; g; g = g->next) {
-			str_puts(out, l->n++ ? "," : "");
-			user_list_put_group(out, g);
-		}
-	}
-	str_char(out, ']');
-	user_list_end(l);
-	users_send(l->r);
-}
-
-static void user_list_came(void *arg, const struct store_reply *reply)
-{
-	struct user_list *l = arg;
-	struct span item;
-	if (reply->outcome != STORE_OK || !scan_valid(reply->body, USER_LIST_DEPTH)) {
-		user_list_fail(l, reply->outcome == STORE_OK ? SPAN("no list") : reply->message);
-		return;
-	}
-	/* What is not of the right form is left out: it gives no right either. */
-	struct scan walk = scan_begin(scan_get(reply->body, "items"));
-	while (scan_item(&walk, &item))
-		(void)(l->listing_users ? user_list_take_user(l, item)
-		                        : user_list_take_group(l, item));
-	struct span more = scan_text(scan_path(reply->body, "metadata", "continue"), &l->r->arena);
-	bool enough = ++l->pages == USER_LIST_PAGES;
-	if (more.n && !enough) {
-		user_list_ask(l, more);
-	} else if (l->users && !l->listing_users) {
-		l->listing_users = true;
-		l->pages = 0;
-		user_list_ask(l, SPAN(""));
-	} else {
-		user_list_finish(l);
-	}
-}
-
-static void user_list_put_escaped(struct str *out, struct span text)
-{
-	for (size_t i = 0; i < text.n; i++)
-		str_printf(out, "%%%02X", (unsigned char)text.p[i]);
-}
-
-static void user_list_ask(struct user_list *l, struct span more)
-{
-	struct loop *loop = l->r->loop;
-	const struct options *o = loop->server->options;
-	str_done(&l->query);
-	l->query = STR_INIT(USER_LIST_QUERY);
-	str_printf(&l->query, "limit=%d", USER_LIST_PAGE);
-	if (more.n) {
-		str_puts(&l->query, "&continue=");
-		user_list_put_escaped(&l->query, more);
-	}
-	if (loop->store && !l->query.full)
-		store_request(
-		    loop->store,
-		    &(struct store_request){
-			.verb = STORE_LIST,
-			.kind = KIND_SECRET,
-			.namespace_name = l->listing_users ? o->user_namespace : o->group_namespace,
-			.query = str_c(&l->query),
-			.whole = true,
-			.user = l->r->principal->name,
-			.deadline_ms = l->deadline_ms,
-			.done = user_list_came,
-			.arg = l,
-		    });
-	else
-		user_list_fail(l, SPAN("shutting down"));
-}
-
-/* ---- the doors ------------------------------------------------------------------------------- */
-
-static void user_list_begin(struct request *r, bool users)
-{
-	if (r->loop->has->user_lists == USER_LIST_AT_ONCE) {
-		answer_refuse(r, UNAVAILABLE, "users are being listed for others; try again");
-		return;
-	}
-	struct user_list *l = ARENA_NEW(&r->arena, struct user_list, 1);
-	l->r = r;
-	l->users = users;
-	l->last = &l->groups;
-	l->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	r->loop->has->user_lists++;
-	r->secret = true;
-	str_char(&r->reply.body, '[');
-	request_wait(r);
-	user_list_ask(l, SPAN(""));
-}
-
-void user_list_users(struct request *r)
-{
-	user_list_begin(r, true);
-}
-
-void user_list_groups(struct request *r)
-{
-	user_list_begin(r, false);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -531,15 +480,15 @@ static void put_group_list(struct str *out, const char *key, const struct node *
 		str_puts(out, "[]");
 }
 
-/* has: of the file, or NULL: nothing but its name is known. */
+/* has: the group in the file of --facts, or NULL. */
 static void put_group(struct str *out, struct span name, const struct node *has)
 {
 	const struct node *description = node_get(has, "description");
 	const struct node *admin = node_get(has, "admin");
 	str_puts(out, "{\"groupname\":");
 	str_json(out, name);
-	str_puts(out, ",\"description\":");
-	str_json(out, node_is(description, NODE_TEXT) ? node_span(description) : SPAN(""));
+	users_put_text(out, "description",
+	               node_is(description, NODE_TEXT) ? node_span(description) : SPAN(""));
 	str_puts(out, ",\"externalName\":\"\",\"extension\":{\"acls\":{");
 	if (has) {
 		bool is_admin = node_is(admin, NODE_BOOL) && admin->boolean;
@@ -555,8 +504,8 @@ void groups_get(struct request *r)
 	struct str *out = &r->reply.body;
 	if (!users_ready(r))
 		return;
-	if (r->principal->admin && strcmp(r->loop->server->options->users, "openpai") == 0) {
-		user_list_groups(r);
+	if (r->principal->admin && users_openpai(r)) {
+		user_list_begin(r, false);
 		return;
 	}
 	const struct facts_file *file = account_file(r->loop->has->accounts);
@@ -576,7 +525,7 @@ void groups_get(struct request *r)
 	users_send(r);
 }
 
-/* ---- what is empty here ---------------------------------------------------------------------- */
+/* ---- lists that OpenPAI's portal reads, always empty here ------------------------------------ */
 
 void alerts_get(struct request *r)
 {

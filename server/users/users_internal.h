@@ -1,23 +1,62 @@
 #pragma once
-/* What people.c and groups.c share. */
+/*
+ * Routes about users, groups, virtual clusters and storages, and the login.  Begin with
+ * user_routes.c; user_change.c reads the bodies of changes, user_edit.c applies them to the Secrets
+ * of an OpenPAI cluster, signin.c is the login.
+ */
+#include "base/tree.h"
 #include "server/http/request.h"
 
-/* Send the list or object that the reply's body holds; 500 if it did not fit. */
+/* Send the list or object in the reply's body; 500 if it did not fit. */
 void users_send(struct request *r);
-/* Are there accounts to ask?  Else the request is answered: the loop may be on its way out. */
+/* false: this loop is shutting down and has no accounts; the request has been answered. */
 bool users_ready(struct request *r);
+/* Whether the users are those of an OpenPAI cluster. */
+bool users_openpai(const struct request *r);
+/* A list of names as JSON.  Appends, as the next. */
+void users_put_names(struct str *out, const struct span *v, size_t n);
+/* A member whose value is a text: `,"key":`, then the text as JSON. */
+void users_put_text(struct str *out, const char *key, struct span text);
 
-/* groups.c: the virtual clusters that an account may use, for being shown; NULL: those that there
- * are.  How many; *out lives in the request's arena. */
+/* The virtual clusters that an account may use; NULL: all.  In the request's arena. */
 size_t clusters_of(struct request *r, const struct account *a, struct span **out);
 
-/*
- * The users and groups of an OpenPAI cluster, listed for administrators: pages of USER_LIST_PAGE
- * Secrets, USER_LIST_PAGES of them at most, for USER_LIST_AT_ONCE requests of a loop at a time.
- * Nothing else makes this server list Secrets.
- */
-enum { USER_LIST_PAGE = 250, USER_LIST_PAGES = 20, USER_LIST_AT_ONCE = 4 };
+/* ---- the body of a change: user_change.c ---- */
 
-/* Answer with all users, or all groups: 503 where that cannot be found out. */
-void user_list_users(struct request *r);
-void user_list_groups(struct request *r);
+enum { PASSWORD_MIN = 6, PASSWORD_MAX = 1024 };
+
+/* Members of a body, as bits. */
+enum change_member {
+	CHANGE_USERNAME = 1,
+	CHANGE_EMAIL = 2,
+	CHANGE_PASSWORD = 4,
+	CHANGE_OLD_PASSWORD = 8,
+	CHANGE_ADMIN = 16,
+	CHANGE_CLUSTERS = 32,
+	CHANGE_GROUPS = 64,
+	CHANGE_EXTENSION = 128,
+};
+
+/* In the request's arena, which is wiped. */
+struct user_change {
+	unsigned has;                /* enum change_member */
+	struct span username, email; /* "": no e-mail */
+	struct span password, old_password;
+	bool admin;
+	const struct span *names; /* virtual clusters or groups, without duplicates */
+	size_t n_names;
+	const struct node *extension; /* a map of permitted members */
+};
+
+struct change_rules {
+	bool nested; /* the members are in `data`; other members of the body are ignored */
+	unsigned allowed, required;
+};
+
+/* Read r->body; checks each member by itself, not permissions.  -1 and *e (400
+ * InvalidParametersError, without any value from the body). */
+int user_change_read(struct request *r, const struct change_rules *rules, struct user_change *out,
+                     struct err *e);
+
+/* Write the old extension (NULL: none) as JSON, with members replaced by the new ones.  Appends. */
+void user_extension_merge(struct str *out, const struct node *old, const struct node *new_members);

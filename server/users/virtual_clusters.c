@@ -1,5 +1,4 @@
-/* Groups, for the profile page of OpenPAI's portal; and lists that its pages ask for and that are
- * empty here. */
+/* Virtual clusters, their resources, and the SKU types of HiveD. */
 #include <inttypes.h>
 
 #include "k8s/cache/cache.h"
@@ -12,11 +11,7 @@
 #include "server/http/query.h"
 #include "server/users/users_internal.h"
 
-/* Virtual clusters, and what HiveD has in them: what clients ask before they submit. */
-
-/* ---- virtual clusters ---- */
-
-/* Of them HiveD knows, unless the file of --facts says which there are. */
+/* All virtual clusters: as HiveD has them, unless the file of --facts lists them. */
 static size_t all_clusters(struct request *r, struct span **out)
 {
 	struct accounts *all = r->loop->has->accounts;
@@ -36,14 +31,13 @@ size_t clusters_of(struct request *r, const struct account *a, struct span **out
 	return account_virtual_clusters(r->loop->has->accounts, a, &r->arena, out);
 }
 
-/* Whether it is there; else that is the answer. */
+/* false: the request has been answered 404. */
 static bool is_cluster(struct request *r, struct span name)
 {
 	struct span *names;
 	size_t n = all_clusters(r, &names);
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(names[i], name))
-			return true;
+	if (names_contain(names, n, name))
+		return true;
 	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
 	return false;
 }
@@ -60,12 +54,11 @@ static bool query_get(struct request *r, const char *key, struct span *value)
 	return false;
 }
 
-/* What jobs have, or what there is. */
 struct resources {
 	int64_t milli_cpus, memory_mb, gpus;
 };
 
-/* All limits of the jobs of a virtual cluster that run, or are being stopped. */
+/* Sum the limits of the running and stopping jobs of each virtual cluster. */
 static void count_used(struct request *r, const struct span *names, size_t n,
                        struct resources *used)
 {
@@ -85,8 +78,8 @@ static void count_used(struct request *r, const struct span *names, size_t n,
 	}
 }
 
-/* Of HiveD: leaf cells, each with what a cell of the first kind has.  Else of the file.  Where
- * neither says, what is used: clients divide by it, and subtract from it. */
+/* HiveD's leaf cells times the first SKU's size; else the capacity in the file.  At least `used`,
+ * because clients divide by the total and subtract from it. */
 static struct resources total_of(struct request *r, struct span name, const struct resources *used)
 {
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
@@ -103,7 +96,7 @@ static struct resources total_of(struct request *r, struct span name, const stru
 	return t;
 }
 
-/* By both names that clients know. */
+/* Clients read either pair of names. */
 static void put_resources(struct str *out, const char *key, const struct resources *r)
 {
 	str_printf(out,
@@ -137,7 +130,7 @@ void clusters_get(struct request *r)
 		return;
 	size_t n = all_clusters(r, &names);
 	if (query_get(r, "nodes", &value))
-		n = 0; /* by nodes, of which nothing is known */
+		n = 0; /* nodes are unknown here */
 	struct resources *used = ARENA_NEW(&r->arena, struct resources, n + 1);
 	count_used(r, names, n, used);
 	str_char(out, '{');
@@ -176,7 +169,7 @@ void skus_get(struct request *r)
 	struct span vc;
 	size_t n = 0;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
-	(void)query_get(r, "vc", &vc); /* none: of all */
+	(void)query_get(r, "vc", &vc); /* empty: all */
 	if (!users_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
 		return;
 	if (view.hived)

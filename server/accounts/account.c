@@ -1,4 +1,4 @@
-/* Accounts: where they come from, and those that a loop knows. */
+/* The source of accounts, the cache of a loop, and the file of --facts. */
 #include "server/accounts/account.h"
 
 #include <assert.h>
@@ -11,8 +11,6 @@
 #include "server/accounts/account_internal.h"
 #include "server/file.h"
 #include "server/log.h"
-
-/* ---- accounts ------------------------------------------------------------------- */
 
 struct account *account_new(const char *name)
 {
@@ -34,7 +32,7 @@ void account_drop(struct account *a)
 	if (!a || --a->refs)
 		return;
 	arena_wipe(&a->arena);
-	shared_facts_drop(a->policy);
+	shared_facts_drop(a->shared_facts);
 	free(a);
 }
 
@@ -45,8 +43,8 @@ static void drop_known(void *value)
 
 /* ---- the source ----------------------------------------------------------------- */
 
-/* The policy of the file as it is now; a new reference. */
-static struct shared_facts *read_policy(const struct account_source *s, struct err *e)
+/* Returns a reference. */
+static struct shared_facts *read_facts(const struct account_source *s, struct err *e)
 {
 	const char *warning;
 	struct shared_facts *p = shared_facts_read(s->options->facts, s->openpai, &warning, e);
@@ -55,10 +53,10 @@ static struct shared_facts *read_policy(const struct account_source *s, struct e
 	return p;
 }
 
-static struct shared_facts *hold_policy(struct account_source *s)
+static struct shared_facts *hold_facts(struct account_source *s)
 {
-	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
-	struct shared_facts *p = s->policy;
+	(void)pthread_mutex_lock(&s->lock);
+	struct shared_facts *p = s->shared_facts;
 	shared_facts_hold(p);
 	(void)pthread_mutex_unlock(&s->lock);
 	return p;
@@ -69,7 +67,7 @@ static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
 	return u->listed || facts_file_lets_others_in(shared_facts_file(p));
 }
 
-/* The one user of --no-auth would be refused with every request. */
+/* With --no-auth, an unknown --user would fail every request. */
 static int check_user(const struct options *o, const struct shared_facts *p, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
@@ -94,9 +92,9 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 	struct account_source *s = xcalloc(1, sizeof(*s));
 	s->options = o;
 	s->openpai = openpai;
-	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
-	s->policy = read_policy(s, e);
-	if (s->policy && check_user(o, s->policy, e) == 0)
+	(void)pthread_mutex_init(&s->lock, NULL);
+	s->shared_facts = read_facts(s, e);
+	if (s->shared_facts && check_user(o, s->shared_facts, e) == 0)
 		return s;
 	account_source_free(s);
 	return NULL;
@@ -104,12 +102,12 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 
 int account_source_reload(struct account_source *s, struct err *e)
 {
-	struct shared_facts *p = read_policy(s, e);
+	struct shared_facts *p = read_facts(s, e);
 	if (!p)
 		return -1;
-	(void)pthread_mutex_lock(&s->lock); /* as above */
-	struct shared_facts *old = s->policy;
-	s->policy = p;
+	(void)pthread_mutex_lock(&s->lock);
+	struct shared_facts *old = s->shared_facts;
+	s->shared_facts = p;
 	(void)pthread_mutex_unlock(&s->lock);
 	atomic_fetch_add(&s->generation, 1);
 	shared_facts_drop(old);
@@ -120,8 +118,8 @@ void account_source_free(struct account_source *s)
 {
 	if (!s)
 		return;
-	shared_facts_drop(s->policy);
-	(void)pthread_mutex_destroy(&s->lock); /* nobody holds it */
+	shared_facts_drop(s->shared_facts);
+	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -135,14 +133,13 @@ static uint64_t hash_of(const char *what, struct span name)
 	return h;
 }
 
-/* With more to say than there is room for, the log hears of the rest later. */
 bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
 	uint64_t hash = hash_of(what, name);
 	int64_t now = clock_ms();
 	size_t place = SAID_MAX;
 	bool said = false;
-	(void)pthread_mutex_lock(&s->lock); /* as above */
+	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < SAID_MAX; i++) {
 		bool over = s->said[i].until_ms <= now;
 		said |= !over && s->said[i].what == hash;
@@ -160,7 +157,7 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 
 void source_saw(struct account_source *s, struct span virtual_cluster)
 {
-	(void)pthread_mutex_lock(&s->lock); /* as above */
+	(void)pthread_mutex_lock(&s->lock);
 	bool seen = s->n_seen == SEEN_MAX || virtual_cluster.n >= sizeof(s->seen[0]);
 	for (size_t i = 0; !seen && i < s->n_seen; i++)
 		seen = span_is(virtual_cluster, s->seen[i]);
@@ -169,14 +166,14 @@ void source_saw(struct account_source *s, struct span virtual_cluster)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- those that a loop knows ---------------------------------------------------- */
+/* ---- the cache of a loop -------------------------------------------------------- */
 
 struct accounts *accounts_new(struct account_source *s, struct store *store)
 {
 	struct accounts *all = xcalloc(1, sizeof(*all));
 	all->source = s;
 	all->generation = atomic_load(&s->generation);
-	all->policy = hold_policy(s);
+	all->shared_facts = hold_facts(s);
 	all->known = ttl_cache_new(KEPT_LIMITS, drop_known);
 	if (s->openpai) {
 		assert(store);
@@ -193,7 +190,7 @@ void accounts_free(struct accounts *all)
 	searches_free(all->searches);
 	password_asks_free(all->passwords);
 	ttl_cache_free(all->known);
-	shared_facts_drop(all->policy);
+	shared_facts_drop(all->shared_facts);
 	free(all);
 }
 
@@ -204,15 +201,15 @@ void account_remember(struct accounts *all, struct account *a, int64_t until_ms)
 	              (struct ttl_cache_terms){ until_ms, sizeof(*a) + a->arena.used });
 }
 
-/* The file was read again: what was made from the old one is not believed any more. */
-static void look_at_policy(struct accounts *all)
+/* After a reload, clear what was made from the old file. */
+static void apply_reload(struct accounts *all)
 {
 	unsigned now = atomic_load(&all->source->generation);
 	if (now == all->generation)
 		return;
 	all->generation = now;
-	shared_facts_drop(all->policy);
-	all->policy = hold_policy(all->source);
+	shared_facts_drop(all->shared_facts);
+	all->shared_facts = hold_facts(all->source);
 	ttl_cache_clear(all->known);
 	if (all->searches)
 		searches_forget(all->searches);
@@ -223,19 +220,19 @@ void accounts_forget(struct accounts *all)
 	atomic_fetch_add(&all->source->generation, 1);
 }
 
-/* From the file; all->policy is what it says. */
+/* Make an account from the file. */
 static struct account *make(struct accounts *all, const char *name, struct err *e)
 {
 	struct account *a = account_new(name);
 	struct facts_user u;
-	facts_file_user(shared_facts_file(all->policy), span_of(a->name), &a->arena, &u);
-	if (!is_let_in(all->policy, &u)) {
+	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
+	if (!is_let_in(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "there is no user %s here", name);
 		return NULL;
 	}
-	shared_facts_hold(all->policy);
-	a->policy = all->policy;
+	shared_facts_hold(all->shared_facts);
+	a->shared_facts = all->shared_facts;
 	a->admin = u.admin;
 	a->email = u.email;
 	a->groups = u.groups;
@@ -254,7 +251,7 @@ static struct account *make(struct accounts *all, const char *name, struct err *
 struct account *account_find(struct accounts *all, const char *name, account_callback *done,
                              void *arg, struct err *e)
 {
-	look_at_policy(all);
+	apply_reload(all);
 	struct account *a = ttl_cache_get(all->known, span_of(name), clock_ms(), NULL);
 	if (a)
 		account_hold(a);
@@ -267,22 +264,18 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 
 const struct facts_file *account_file(struct accounts *all)
 {
-	look_at_policy(all);
-	return shared_facts_file(all->policy);
+	apply_reload(all);
+	return shared_facts_file(all->shared_facts);
 }
 
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out)
 {
-	look_at_policy(all);
-	size_t n = facts_file_users(shared_facts_file(all->policy), arena, out);
+	apply_reload(all);
+	size_t n = facts_file_users(shared_facts_file(all->shared_facts), arena, out);
 	for (size_t i = 0; i < n; i++)
 		(*out)[i] = arena_span(arena, (*out)[i]);
 	return n;
 }
-
-/* What of an account is shown. */
-
-enum { SHOWN_MEMBERS = 4 };
 
 /* ---- virtual clusters ----------------------------------------------------------- */
 
@@ -295,13 +288,13 @@ static size_t copy(struct arena *arena, const struct span *from, size_t n, struc
 	return n;
 }
 
-/* Those of the file, and those that groups of a cluster have named. */
+/* Adds the virtual clusters that groups of a cluster have named. */
 static size_t with_seen(struct account_source *s, struct arena *arena, struct span **v, size_t n)
 {
 	struct span *all = ARENA_NEW(arena, struct span, n + SEEN_MAX);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (*v)[i];
-	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
+	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->n_seen; i++)
 		if (!names_contain(all, n, span_of(s->seen[i])))
 			all[n++] = arena_span(arena, span_of(s->seen[i]));
@@ -317,8 +310,8 @@ size_t account_virtual_clusters(struct accounts *all, const struct account *a, s
 	struct span *exist;
 	if (a && !a->facts.any_virtual_cluster)
 		return copy(arena, a->facts.virtual_clusters, a->facts.n_virtual_clusters, out);
-	size_t n =
-	    facts_file_virtual_clusters(shared_facts_file(all->policy), arena, &exist, &listed);
+	size_t n = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena, &exist,
+	                                       &listed);
 	n = copy(arena, exist, n, out);
 	return listed ? n : with_seen(all->source, arena, out, n);
 }
@@ -328,16 +321,19 @@ bool account_clusters_listed(struct accounts *all)
 	bool listed;
 	struct span *exist;
 	ARENA_AUTO arena = { 0 };
-	(void)facts_file_virtual_clusters(shared_facts_file(all->policy), &arena, &exist, &listed);
+	(void)facts_file_virtual_clusters(shared_facts_file(all->shared_facts), &arena, &exist,
+	                                  &listed);
 	return listed;
 }
 
 /* ---- the extension -------------------------------------------------------------- */
 
+enum { SHOWN_MEMBERS = 4 };
+
 enum shape { SHAPE_MAP, SHAPE_LIST_OF_MAPS, SHAPE_MAP_OF_MAPS };
 
-/* The members of an extension that are known, and of these the members that are no secrets: all
- * else, such as jobSSH.key, githubPAT and the tokens of bounded clusters, is shown to nobody. */
+/* The members of an extension that are public.  Others, such as jobSSH.key, githubPAT and tokens of
+ * bounded clusters, are never shown. */
 static const struct {
 	const char *key;
 	enum shape shape;
@@ -348,7 +344,7 @@ static const struct {
 	{ "boundedClusters", SHAPE_MAP_OF_MAPS, { "alias", "uri", "username" } },
 };
 
-/* A scalar; a private key in the place of a public one is a mistake of somebody's. */
+/* Scalars only; not a private key where a public one is expected. */
 static bool may_show(const struct node *n)
 {
 	if (!n || n->type == NODE_LIST || n->type == NODE_MAP)
@@ -427,6 +423,8 @@ void account_extension(const struct account *a, struct str *out)
 	}
 	str_char(out, '}');
 }
+
+/* ---- the file of --facts -------------------------------------------------------- */
 
 struct shared_facts {
 	atomic_size_t refs;

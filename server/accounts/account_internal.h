@@ -1,5 +1,5 @@
 #pragma once
-/* What the files account*.c share; see account.h for what it is about. */
+/* Shared by the files of this folder. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -8,20 +8,20 @@
 #include "server/options.h"
 #include "server/ttl_cache.h"
 
-/* What a loop remembers: of accounts, of groups, and of storages. */
+/* Limits of a cache of one loop: of accounts, of groups, of storages. */
 #define KEPT_LIMITS ((struct ttl_cache_limits){ 4096, 32u << 20 })
 
 enum {
-	SEEN_MAX = 1024, /* virtual clusters that groups of a cluster have named */
-	SAID_MAX = 64,   /* things that the log was told and is not to be told again soon */
+	SEEN_MAX = 1024, /* virtual clusters named by groups of a cluster */
+	SAID_MAX = 64,   /* messages that were logged and must not be repeated yet */
 };
 
 struct account_source {
 	const struct options *options;
 	bool openpai;
-	atomic_uint generation; /* of the policy */
-	pthread_mutex_t lock;   /* of all below; never held for long */
-	struct shared_facts *policy;
+	atomic_uint generation; /* of shared_facts */
+	pthread_mutex_t lock;   /* guards all below */
+	struct shared_facts *shared_facts;
 	char seen[SEEN_MAX][64];
 	size_t n_seen;
 	struct {
@@ -35,35 +35,33 @@ struct password_asks;
 
 struct accounts {
 	struct account_source *source;
-	struct shared_facts *policy; /* held */
+	struct shared_facts *shared_facts; /* a reference */
 	unsigned generation;
 	struct ttl_cache *known;   /* by user: struct account */
 	struct searches *searches; /* --users=openpai, else NULL; so is the next */
 	struct password_asks *passwords;
 };
 
-/* An account without anything in it, and one reference. */
+/* An empty account with one reference. */
 struct account *account_new(const char *name);
 
-/* Keep it in all->known, with a reference of its own. */
+/* Add it, with a reference, to all->known. */
 void account_remember(struct accounts *all, struct account *a, int64_t until_ms);
 
-/* Whether the log may be told about `what` of this name now; then it may not for so long. */
+/* Limits log messages: true at most once per for_ms for each (what, name). */
 bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms);
-/* Groups may name this virtual cluster, so it seems to exist. */
+/* Records a virtual cluster that a group names. */
 void source_saw(struct account_source *s, struct span virtual_cluster);
 
-/*
- * Looking for users in a cluster.  The store is borrowed; it may be freed before or after.  What is
- * found goes to all->known.
- */
+/* Look-ups of users in a cluster.  Borrows the store, which may be freed before or after.  Adds
+ * accounts to all->known. */
 struct searches *searches_new(struct accounts *all, struct store *store);
-void searches_free(struct searches *in);   /* NULL is nothing */
-void searches_forget(struct searches *in); /* what is read, and what is being read */
-/* As account_find, for a user who is not known. */
+void searches_free(struct searches *in);   /* NULL is allowed */
+void searches_forget(struct searches *in); /* finished look-ups and those under way */
+/* As account_find, for a user that is not cached. */
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e);
 
-/* Asking for passwords' hashes; see account_password. */
+/* Reads of password hashes; see account_password. */
 struct password_asks *password_asks_new(struct account_source *s, struct store *store);
-void password_asks_free(struct password_asks *all); /* NULL is nothing */
+void password_asks_free(struct password_asks *all); /* NULL is allowed */

@@ -17,7 +17,7 @@
 
 enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
 
-/* managedFields and labels may have long keys. */
+/* Keys of managedFields and labels may be long. */
 #define BUDGET ((struct budget){ 64, 100000, 8u << 20, 64u << 10 })
 
 #define SECRET_ARENA __attribute__((cleanup(arena_wipe))) struct arena
@@ -62,7 +62,7 @@ static bool is_true(const struct node *n, const char *key)
 
 /* ---- Secrets -------------------------------------------------------------------- */
 
-/* The member of a Secret's data by which it says whom it is about. */
+/* The member of a Secret's data with the name of its user or group. */
 struct about {
 	const char *key;
 	struct span name;
@@ -88,13 +88,12 @@ static bool decode(const struct node *data, const char *key, struct arena *a, st
 	       (out->n == 0 || !memchr(out->p, '\0', out->n));
 }
 
-/* What a list may hold. */
 struct names_form {
 	size_t max;
 	bool (*fits)(struct span name);
 };
 
-/* The texts of a list that fit, each once; copied to the arena.  The others are counted. */
+/* The valid texts of a list, without duplicates, copied to the arena; counts the others. */
 static size_t read_names(const struct node *list, struct names_form form, struct arena *a,
                          const struct span **out, size_t *left_out)
 {
@@ -159,7 +158,7 @@ enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
 	if (!decode(data, "extension", &scratch, &text))
 		out->left_out++;
 	else if (text.n) {
-		out->extension = parse(text, NODE_MAP, a); /* does not refer to its text */
+		out->extension = parse(text, NODE_MAP, a); /* does not refer to text */
 		out->left_out += !out->extension;
 	}
 	return PAI_READ;
@@ -253,8 +252,8 @@ enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_stora
 	return PAI_READ;
 }
 
-/* One text of a volume's source that is shown as it is.  Passwords and keys, which OpenPAI shows
- * as well, stay where they are. */
+/* The members of a volume's source that are shown: never passwords and keys, which OpenPAI shows.
+ */
 struct shown {
 	const char *source, *driver; /* member of the spec; driver of a flexVolume or NULL */
 	const char *type;
@@ -320,7 +319,7 @@ static struct span write_options(const struct node *spec, struct arena *a)
 	return out.full ? SPAN("") : arena_span(a, str_view(&out));
 }
 
-/* Whatever the source is called: Kubernetes does not hand readOnly of a volume on to pods. */
+/* Any source; Kubernetes does not pass readOnly of a volume on to pods. */
 static bool is_read_only(const struct node *spec)
 {
 	for (size_t i = 0; i < spec->n; i++)
@@ -347,12 +346,14 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 	return PAI_READ;
 }
 
-/* Each comes from a client that has not said who it is: few at a time. */
+/* ---- password hashes: requests of unauthenticated clients, so few at a time ---------------------
+ */
+
 enum { ASKS_MAX = 16, MINUTE_MS = 60000 };
 
 struct ask {
-	struct ask *next, **at;   /* in the list: what points here */
-	struct password_asks *in; /* NULL: nobody waits any more */
+	struct ask *next, **at;   /* the pointer to this element */
+	struct password_asks *in; /* NULL: abandoned */
 	account_password_callback *done;
 	void *arg;
 	char name[ACCOUNT_NAME];
@@ -399,7 +400,7 @@ static void take_out(struct ask *k)
 	k->in = NULL;
 }
 
-/* A user without a Secret, and one whose Secret is not his, are the same to the client. */
+/* A missing Secret and another user's Secret give the same answer. */
 static void read_hash(const struct ask *k, const struct store_reply *r, struct arena *a,
                       struct span *hash, struct err *e)
 {
@@ -452,7 +453,7 @@ int account_password(struct accounts *accounts, const char *name, account_passwo
 		return unavailable(e);
 	struct ask *k = xcalloc(1, sizeof(*k));
 	*k = (struct ask){ .done = done, .arg = arg };
-	(void)snprintf(k->name, sizeof(k->name), "%s", name); /* a user's name fits */
+	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	pai_secret_name(k->object, span_of(k->name));
 	add(all, k);
 	store_request(all->store,
@@ -480,7 +481,7 @@ void password_asks_free(struct password_asks *all)
 		struct ask *k = next;
 		next = k->next;
 		(void)unavailable(&e);
-		k->in = NULL; /* its memory goes when the store has answered */
+		k->in = NULL; /* freed when the store answers */
 		k->done(k->arg, SPAN(""), &e);
 	}
 	free(all);

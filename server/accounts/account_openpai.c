@@ -1,7 +1,8 @@
 /*
- * Users of an OpenPAI cluster.  Objects are read one by one, by name: no client makes us list
- * anything.  A look-up goes through STAGES; in each there are parts, of which a few are asked for
- * at a time.  Whatever cannot be found out ends it with 503.
+ * Look-ups of users of an OpenPAI cluster.  Objects are read by name, never listed.  A search goes
+ * through STAGES: the user's Secret, the Secrets of the groups, then the claim and volume of each
+ * storage.  The parts of a stage are read a few at a time.  A missing or malformed object grants
+ * nothing; a failed request ends the search with 503.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include "server/log.h"
 #include "translate/names.h"
 
-/* A look-up of a user in an OpenPAI cluster, in stages. */
 enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
 
 struct waiter {
@@ -21,24 +21,24 @@ struct waiter {
 	void *arg;
 };
 
-/* One thing that must be known. */
+/* One object that a search needs. */
 struct part {
 	struct search *search;
 	enum object_kind kind;
-	struct span name;   /* as people call it */
-	const char *object; /* that says it */
+	struct span name;   /* of the user, group or storage */
+	const char *object; /* its Kubernetes name */
 	int64_t asked_ms;
 	bool found;
 	bool is_default;        /* of a storage */
-	struct pai_group group; /* these two live in the arena of the look-up */
+	struct pai_group group; /* both in the arena of the search */
 	struct pai_storage storage;
 };
 
 struct search {
-	struct search *next, **at; /* in the list: what points here */
-	struct searches *in;       /* NULL: given up; it goes when the store has answered */
+	struct search *next, **at; /* the pointer to this element */
+	struct searches *in;       /* NULL: abandoned; freed when the store answers */
 	char name[ACCOUNT_NAME];
-	struct account *account; /* in the making */
+	struct account *account; /* under construction */
 	struct waiter *waiters;
 	struct waiter **last_waiter;
 	bool started;
@@ -46,7 +46,7 @@ struct search {
 	struct part *parts;
 	size_t n_parts, next_part, pending;
 	int64_t deadline_ms;
-	int64_t until_ms; /* so long will all of it be believed */
+	int64_t until_ms; /* expiry of the oldest part */
 	struct arena arena;
 	struct err e;
 };
@@ -61,23 +61,21 @@ struct searches {
 };
 
 struct stage_steps {
-	/* What an object says of the part that it was asked for. */
 	enum pai_read (*read)(struct part *p, struct span body, const char **why);
-	void (*end)(struct search *l); /* all parts are there; plans those of the next */
-	const char *skipped;           /* for the log: a part is not there, or not fit */
+	void (*end)(struct search *l); /* after the last part; plans the next stage */
+	const char *skipped;           /* log message for a missing or malformed part */
 };
 extern const struct stage_steps STAGES[STAGE_END];
 
 static void search_plan_user(struct search *l);
 
-/* Groups and storages are remembered by name. */
+/* The caches of groups and storages. */
 static bool search_recall(struct search *l, struct part *p);
 static void search_remember(const struct search *l, const struct part *p);
-static void search_forget(void *value); /* of their memos */
-/* How long what was read of this part is believed. */
+static void search_forget(void *value);
 static int64_t search_believed_until(const struct search *l, const struct part *p);
 
-/* A line in the log, once per hour: it stays like that until somebody mends it. */
+/* Logs a permanent problem once per hour. */
 static void search_tell(const struct search *l, const char *what, struct span name,
                         const char *why);
 
@@ -88,15 +86,12 @@ enum {
 	MINUTE_MS = 60000,
 };
 
-/* ---- what the log is told ------------------------------------------------------- */
-
 static int unavailable(struct err *e)
 {
 	return err_set(e, UNAVAILABLE,
 	               "users and groups cannot be looked up at the moment; try again");
 }
 
-/* It could not be found out. */
 static void fail(struct search *l, struct span reason)
 {
 	(void)unavailable(&l->e);
@@ -117,10 +112,10 @@ static const char *namespace_of(const struct search *l)
 	const struct options *o = l->in->all->source->options;
 	if (l->stage == STAGE_USER)
 		return o->user_namespace;
-	return l->stage == STAGE_GROUPS ? o->group_namespace : NULL; /* the jobs' */
+	return l->stage == STAGE_GROUPS ? o->group_namespace : NULL; /* NULL: that of the jobs */
 }
 
-/* Once a look-up has begun, it goes before what is new. */
+/* Requests of later stages are urgent, so that searches finish. */
 static void ask(struct part *p)
 {
 	struct search *l = p->search;
@@ -145,7 +140,7 @@ static void no_user(struct search *l)
 	(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster", l->name);
 }
 
-/* It is not there, or not of the right form. */
+/* The part is missing or malformed. */
 static void skip(struct part *p, const char *why)
 {
 	struct search *l = p->search;
@@ -238,7 +233,7 @@ static void call(struct search *l, struct account *a)
 	}
 }
 
-/* Those that wait, when there is room. */
+/* Start waiting searches up to the limit. */
 static void begin_some(struct searches *in)
 {
 	for (struct search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
@@ -292,7 +287,7 @@ static void answered(void *arg, const struct store_reply *r)
 	}
 }
 
-/* ---- the door ------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------ */
 
 struct searches *searches_new(struct accounts *all, struct store *store)
 {
@@ -318,7 +313,7 @@ static struct search *add(struct searches *in, const char *name)
 	struct search *l = xcalloc(1, sizeof(*l));
 	l->in = in;
 	l->account = account_new(name);
-	(void)snprintf(l->name, sizeof(l->name), "%s", name); /* a user's name fits */
+	(void)snprintf(l->name, sizeof(l->name), "%s", name);
 	l->last_waiter = &l->waiters;
 	l->deadline_ms = clock_ms() + in->all->source->options->deadline_s * 1000;
 	l->until_ms = INT64_MAX;
@@ -375,26 +370,18 @@ void searches_free(struct searches *in)
 	free(in);
 }
 
-/*
- * What is asked for to know a user of an OpenPAI cluster: his Secret, then one for each of his
- * groups, then for each storage that these grant a claim and its volume.  What is not there, or not
- * of the right form, gives no right.
- */
-
 enum {
 	STORAGES_MAX = 256, /* of a user */
 	CLUSTERS_MAX = 1024,
 	HOUR_MS = 3600000,
 };
 
-/* A group or storage that is remembered. */
+/* A cached group or storage. */
 struct kept {
 	struct pai_group group;
 	struct pai_storage storage;
 	struct arena arena;
 };
-
-/* ---- the log -------------------------------------------------------------------- */
 
 static void search_tell(const struct search *l, const char *what, struct span name, const char *why)
 {
@@ -407,7 +394,7 @@ static void search_tell(const struct search *l, const char *what, struct span na
 	log_end(&line);
 }
 
-/* ---- remembering ---------------------------------------------------------------- */
+/* ---- caches of groups and storages ---------------------------------------------- */
 
 static void copy_names(struct arena *a, const struct span **v, size_t n)
 {
@@ -518,7 +505,7 @@ static enum pai_read read_storage(struct part *p, struct span body, const char *
 	                             : pai_volume_read(body, a, &p->storage, why);
 }
 
-/* ---- planning a stage, and ending it -------------------------------------------- */
+/* ---- the stages ----------------------------------------------------------------- */
 
 static struct part *plan(struct search *l, size_t n, enum object_kind kind)
 {
@@ -550,13 +537,14 @@ static void plan_groups(struct search *l)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
-/* What exists, if the file says so; else *listed is false. */
+/* The virtual clusters that the file of --facts lists, if it does. */
 static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
 {
-	return facts_file_virtual_clusters(shared_facts_file(l->in->all->policy), a, out, listed);
+	return facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts), a, out,
+	                                   listed);
 }
 
-/* What groups grant, of what exists; an admin has all of that. */
+/* The existing virtual clusters that groups grant. */
 static size_t granted(const struct search *l, const struct span *exist, size_t n_exist,
                       struct span *v)
 {
@@ -659,7 +647,7 @@ static void end_storages(struct search *l)
 	a->facts.storages = facts;
 	a->facts.n_storages = n;
 	a->storages = more;
-	/* OpenPAI gives an empty one to everybody; no pod needs a Secret for that. */
+	/* OpenPAI sets empty members; pods need no Secret for these. */
 	if (is_filled(node_get(a->extension, "jobSSH")) ||
 	    is_filled(node_get(a->extension, "sshKeys")))
 		a->facts.extension = a->extension;

@@ -65,19 +65,6 @@ struct stage_steps {
 	void (*end)(struct search *l); /* after the last part; plans the next stage */
 	const char *skipped;           /* log message for a missing or malformed part */
 };
-extern const struct stage_steps STAGES[STAGE_END];
-
-static void search_plan_user(struct search *l);
-
-/* The caches of groups and storages. */
-static bool search_recall(struct search *l, struct part *p);
-static void search_remember(const struct search *l, const struct part *p);
-static void search_forget(void *value);
-static int64_t search_believed_until(const struct search *l, const struct part *p);
-
-/* Logs a permanent problem once per hour. */
-static void search_tell(const struct search *l, const char *what, struct span name,
-                        const char *why);
 
 enum {
 	LOOKUPS_ACTIVE = 16, /* at a time, per loop */
@@ -85,6 +72,298 @@ enum {
 	PARTS_AT_ONCE = 8,
 	MINUTE_MS = 60000,
 };
+
+enum {
+	STORAGES_MAX = 256, /* of a user */
+	CLUSTERS_MAX = 1024,
+	HOUR_MS = 3600000,
+};
+
+/* A cached group or storage. */
+struct kept {
+	struct pai_group group;
+	struct pai_storage storage;
+	struct arena arena;
+};
+
+/* Logs a permanent problem once per hour. */
+static void search_tell(const struct search *l, const char *what, struct span name, const char *why)
+{
+	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
+		return;
+	struct line line = log_begin(LOG_WARN, what);
+	log_text(&line, "name", name);
+	log_text(&line, "user", span_of(l->name));
+	log_text(&line, "why", span_of(why));
+	log_end(&line);
+}
+
+/* ---- caches of groups and storages ---------------------------------------------- */
+
+static void copy_names(struct arena *a, const struct span **v, size_t n)
+{
+	struct span *copy = ARENA_NEW(a, struct span, n + 1);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = arena_span(a, (*v)[i]);
+	*v = copy;
+}
+
+static void copy_group(struct arena *a, struct pai_group *to, const struct pai_group *from)
+{
+	*to = *from;
+	copy_names(a, &to->virtual_clusters, to->n_virtual_clusters);
+	copy_names(a, &to->storages, to->n_storages);
+}
+
+static void copy_storage(struct arena *a, struct pai_storage *to, const struct pai_storage *from)
+{
+	*to = *from;
+	to->volume = arena_dup(a, span_of(from->volume));
+	to->data = arena_span(a, from->data);
+	to->mount_options = arena_span(a, from->mount_options);
+}
+
+static void search_forget(void *value)
+{
+	struct kept *k = value;
+	arena_done(&k->arena);
+	free(k);
+}
+
+static int64_t search_believed_until(const struct search *l, const struct part *p)
+{
+	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
+}
+
+static struct ttl_cache *search_cache(const struct search *l)
+{
+	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
+}
+
+static void search_remember(const struct search *l, const struct part *p)
+{
+	struct kept *k = xcalloc(1, sizeof(*k));
+	if (l->stage == STAGE_GROUPS)
+		copy_group(&k->arena, &k->group, &p->group);
+	else
+		copy_storage(&k->arena, &k->storage, &p->storage);
+	ttl_cache_put(
+	    search_cache(l), p->name, k,
+	    (struct ttl_cache_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
+}
+
+static bool search_recall(struct search *l, struct part *p)
+{
+	int64_t until_ms;
+	if (l->stage == STAGE_USER)
+		return false;
+	const struct kept *k = ttl_cache_get(search_cache(l), p->name, clock_ms(), &until_ms);
+	if (!k)
+		return false;
+	if (l->stage == STAGE_GROUPS)
+		copy_group(&l->arena, &p->group, &k->group);
+	else
+		copy_storage(&l->arena, &p->storage, &k->storage);
+	p->found = true;
+	if (until_ms < l->until_ms)
+		l->until_ms = until_ms;
+	return true;
+}
+
+/* ---- reading an object ---------------------------------------------------------- */
+
+static enum pai_read read_user(struct part *p, struct span body, const char **why)
+{
+	struct search *l = p->search;
+	struct account *a = l->account;
+	struct pai_user user = { 0 };
+	enum pai_read read = pai_user_read(body, p->name, &a->arena, &user, why);
+	if (read != PAI_READ)
+		return read;
+	if (user.left_out)
+		search_tell(l, "part of a user's Secret is of the wrong form, and ignored", p->name,
+		            "");
+	a->email = user.email;
+	a->groups = user.groups;
+	a->n_groups = user.n_groups;
+	a->extension = user.extension;
+	return PAI_READ;
+}
+
+static enum pai_read read_group(struct part *p, struct span body, const char **why)
+{
+	struct search *l = p->search;
+	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
+	if (read == PAI_READ && p->group.left_out)
+		search_tell(l, "part of a group's Secret is of the wrong form, and ignored",
+		            p->name, "");
+	for (size_t i = 0; read == PAI_READ && i < p->group.n_virtual_clusters; i++)
+		source_saw(l->in->all->source, p->group.virtual_clusters[i]);
+	return read;
+}
+
+static enum pai_read read_storage(struct part *p, struct span body, const char **why)
+{
+	struct arena *a = &p->search->arena;
+	return p->kind == KIND_CLAIM ? pai_claim_read(body, a, &p->storage, why)
+	                             : pai_volume_read(body, a, &p->storage, why);
+}
+
+/* ---- the stages ----------------------------------------------------------------- */
+
+static struct part *plan(struct search *l, size_t n, enum object_kind kind)
+{
+	l->parts = ARENA_NEW(&l->arena, struct part, n + 1);
+	l->n_parts = n;
+	l->next_part = 0;
+	for (size_t i = 0; i < n; i++)
+		l->parts[i] = (struct part){ .search = l, .kind = kind };
+	return l->parts;
+}
+
+static void name_secret(struct part *p, struct span name)
+{
+	char *hex = arena_alloc(&p->search->arena, 2 * PAI_NAME_MAX + 1);
+	pai_secret_name(hex, name);
+	p->name = name;
+	p->object = hex;
+}
+
+static void search_plan_user(struct search *l)
+{
+	name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
+}
+
+static void plan_groups(struct search *l)
+{
+	struct part *v = plan(l, l->account->n_groups, KIND_SECRET);
+	for (size_t i = 0; i < l->n_parts; i++)
+		name_secret(&v[i], l->account->groups[i]);
+}
+
+/* The virtual clusters that the file of --facts lists, if it does. */
+static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
+{
+	return facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts), a, out,
+	                                   listed);
+}
+
+/* The existing virtual clusters that groups grant. */
+static size_t granted(const struct search *l, const struct span *exist, size_t n_exist,
+                      struct span *v)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->n_parts; i++) {
+		const struct pai_group *g = &l->parts[i].group;
+		for (size_t k = 0; k < g->n_virtual_clusters && n < CLUSTERS_MAX; k++) {
+			struct span name = g->virtual_clusters[k];
+			if ((!exist || names_contain(exist, n_exist, name)) &&
+			    !names_contain(v, n, name))
+				v[n++] = name;
+		}
+	}
+	return n;
+}
+
+static void grant_virtual_clusters(struct search *l)
+{
+	struct facts *f = &l->account->facts;
+	bool listed;
+	struct span *exist;
+	size_t n_exist = existing(l, &l->arena, &exist, &listed);
+	struct span *v = ARENA_NEW(&l->arena, struct span, CLUSTERS_MAX);
+	f->any_virtual_cluster = l->account->admin && !listed;
+	f->virtual_clusters = l->account->admin ? exist : v;
+	f->n_virtual_clusters = f->any_virtual_cluster ? 0 : n_exist;
+	if (!l->account->admin)
+		f->n_virtual_clusters = granted(l, listed ? exist : NULL, n_exist, v);
+	copy_names(&l->account->arena, &f->virtual_clusters, f->n_virtual_clusters);
+}
+
+static struct part *find_part(struct part *v, size_t n, struct span name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (span_eq(v[i].name, name))
+			return &v[i];
+	return NULL;
+}
+
+/* The first storage of each group is one of the user's defaults. */
+static void plan_storages(struct search *l)
+{
+	const struct part *groups = l->parts;
+	size_t n_groups = l->n_parts;
+	struct part *v = plan(l, STORAGES_MAX, KIND_CLAIM);
+	size_t n = 0;
+	for (size_t i = 0; i < n_groups; i++) {
+		for (size_t k = 0; k < groups[i].group.n_storages; k++) {
+			struct span name = groups[i].group.storages[k];
+			struct part *p = find_part(v, n, name);
+			if (!p && n == STORAGES_MAX)
+				continue;
+			if (!p) {
+				p = &v[n++];
+				p->name = name;
+				p->object = arena_dup(&l->arena, name);
+			}
+			p->is_default |= k == 0;
+		}
+	}
+	l->n_parts = n;
+}
+
+static void end_groups(struct search *l)
+{
+	struct account *a = l->account;
+	for (size_t i = 0; i < l->n_parts; i++) {
+		if (!l->parts[i].found)
+			continue;
+		a->admin |= l->parts[i].group.admin;
+		a->facts.grants |= l->parts[i].group.grants;
+	}
+	grant_virtual_clusters(l);
+	plan_storages(l);
+}
+
+static bool is_filled(const struct node *n)
+{
+	return (node_is(n, NODE_MAP) || node_is(n, NODE_LIST)) && n->n > 0;
+}
+
+static void end_storages(struct search *l)
+{
+	struct account *a = l->account;
+	struct storage_fact *facts = ARENA_NEW(&a->arena, struct storage_fact, l->n_parts + 1);
+	struct account_storage *more = ARENA_NEW(&a->arena, struct account_storage, l->n_parts + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < l->n_parts; i++) {
+		const struct part *p = &l->parts[i];
+		struct pai_storage s;
+		if (!p->found)
+			continue;
+		copy_storage(&a->arena, &s, &p->storage);
+		facts[n] = (struct storage_fact){ .name = arena_span(&a->arena, p->name),
+			                          .is_default = p->is_default,
+			                          .share = s.share,
+			                          .read_only = s.read_only };
+		more[n++] = (struct account_storage){ s.volume, s.type, s.data, s.mount_options };
+	}
+	a->facts.storages = facts;
+	a->facts.n_storages = n;
+	a->storages = more;
+	/* OpenPAI sets empty members; pods need no Secret for these. */
+	if (is_filled(node_get(a->extension, "jobSSH")) ||
+	    is_filled(node_get(a->extension, "sshKeys")))
+		a->facts.extension = a->extension;
+}
+
+static const struct stage_steps STAGES[STAGE_END] = {
+	[STAGE_USER] = { read_user, plan_groups, "a user's Secret is not taken" },
+	[STAGE_GROUPS] = { read_group, end_groups, "a group is skipped" },
+	[STAGE_STORAGES] = { read_storage, end_storages, "a storage is skipped" },
+};
+
+/* ---- searches ------------------------------------------------------------------- */
 
 static int unavailable(struct err *e)
 {
@@ -369,292 +648,3 @@ void searches_free(struct searches *in)
 	ttl_cache_free(in->storages);
 	free(in);
 }
-
-enum {
-	STORAGES_MAX = 256, /* of a user */
-	CLUSTERS_MAX = 1024,
-	HOUR_MS = 3600000,
-};
-
-/* A cached group or storage. */
-struct kept {
-	struct pai_group group;
-	struct pai_storage storage;
-	struct arena arena;
-};
-
-static void search_tell(const struct search *l, const char *what, struct span name, const char *why)
-{
-	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
-		return;
-	struct line line = log_begin(LOG_WARN, what);
-	log_text(&line, "name", name);
-	log_text(&line, "user", span_of(l->name));
-	log_text(&line, "why", span_of(why));
-	log_end(&line);
-}
-
-/* ---- caches of groups and storages ---------------------------------------------- */
-
-static void copy_names(struct arena *a, const struct span **v, size_t n)
-{
-	struct span *copy = ARENA_NEW(a, struct span, n + 1);
-	for (size_t i = 0; i < n; i++)
-		copy[i] = arena_span(a, (*v)[i]);
-	*v = copy;
-}
-
-static void copy_group(struct arena *a, struct pai_group *to, const struct pai_group *from)
-{
-	*to = *from;
-	copy_names(a, &to->virtual_clusters, to->n_virtual_clusters);
-	copy_names(a, &to->storages, to->n_storages);
-}
-
-static void copy_storage(struct arena *a, struct pai_storage *to, const struct pai_storage *from)
-{
-	*to = *from;
-	to->volume = arena_dup(a, span_of(from->volume));
-	to->data = arena_span(a, from->data);
-	to->mount_options = arena_span(a, from->mount_options);
-}
-
-static void search_forget(void *value)
-{
-	struct kept *k = value;
-	arena_done(&k->arena);
-	free(k);
-}
-
-static int64_t search_believed_until(const struct search *l, const struct part *p)
-{
-	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
-}
-
-static struct ttl_cache *search_cache(const struct search *l)
-{
-	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
-}
-
-static void search_remember(const struct search *l, const struct part *p)
-{
-	struct kept *k = xcalloc(1, sizeof(*k));
-	if (l->stage == STAGE_GROUPS)
-		copy_group(&k->arena, &k->group, &p->group);
-	else
-		copy_storage(&k->arena, &k->storage, &p->storage);
-	ttl_cache_put(
-	    search_cache(l), p->name, k,
-	    (struct ttl_cache_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
-}
-
-static bool search_recall(struct search *l, struct part *p)
-{
-	int64_t until_ms;
-	if (l->stage == STAGE_USER)
-		return false;
-	const struct kept *k = ttl_cache_get(search_cache(l), p->name, clock_ms(), &until_ms);
-	if (!k)
-		return false;
-	if (l->stage == STAGE_GROUPS)
-		copy_group(&l->arena, &p->group, &k->group);
-	else
-		copy_storage(&l->arena, &p->storage, &k->storage);
-	p->found = true;
-	if (until_ms < l->until_ms)
-		l->until_ms = until_ms;
-	return true;
-}
-
-/* ---- reading an object ---------------------------------------------------------- */
-
-static enum pai_read read_user(struct part *p, struct span body, const char **why)
-{
-	struct search *l = p->search;
-	struct account *a = l->account;
-	struct pai_user user = { 0 };
-	enum pai_read read = pai_user_read(body, p->name, &a->arena, &user, why);
-	if (read != PAI_READ)
-		return read;
-	if (user.left_out)
-		search_tell(l, "part of a user's Secret is of the wrong form, and ignored", p->name,
-		            "");
-	a->email = user.email;
-	a->groups = user.groups;
-	a->n_groups = user.n_groups;
-	a->extension = user.extension;
-	return PAI_READ;
-}
-
-static enum pai_read read_group(struct part *p, struct span body, const char **why)
-{
-	struct search *l = p->search;
-	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
-	if (read == PAI_READ && p->group.left_out)
-		search_tell(l, "part of a group's Secret is of the wrong form, and ignored",
-		            p->name, "");
-	for (size_t i = 0; read == PAI_READ && i < p->group.n_virtual_clusters; i++)
-		source_saw(l->in->all->source, p->group.virtual_clusters[i]);
-	return read;
-}
-
-static enum pai_read read_storage(struct part *p, struct span body, const char **why)
-{
-	struct arena *a = &p->search->arena;
-	return p->kind == KIND_CLAIM ? pai_claim_read(body, a, &p->storage, why)
-	                             : pai_volume_read(body, a, &p->storage, why);
-}
-
-/* ---- the stages ----------------------------------------------------------------- */
-
-static struct part *plan(struct search *l, size_t n, enum object_kind kind)
-{
-	l->parts = ARENA_NEW(&l->arena, struct part, n + 1);
-	l->n_parts = n;
-	l->next_part = 0;
-	for (size_t i = 0; i < n; i++)
-		l->parts[i] = (struct part){ .search = l, .kind = kind };
-	return l->parts;
-}
-
-static void name_secret(struct part *p, struct span name)
-{
-	char *hex = arena_alloc(&p->search->arena, 2 * PAI_NAME_MAX + 1);
-	pai_secret_name(hex, name);
-	p->name = name;
-	p->object = hex;
-}
-
-static void search_plan_user(struct search *l)
-{
-	name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
-}
-
-static void plan_groups(struct search *l)
-{
-	struct part *v = plan(l, l->account->n_groups, KIND_SECRET);
-	for (size_t i = 0; i < l->n_parts; i++)
-		name_secret(&v[i], l->account->groups[i]);
-}
-
-/* The virtual clusters that the file of --facts lists, if it does. */
-static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
-{
-	return facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts), a, out,
-	                                   listed);
-}
-
-/* The existing virtual clusters that groups grant. */
-static size_t granted(const struct search *l, const struct span *exist, size_t n_exist,
-                      struct span *v)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < l->n_parts; i++) {
-		const struct pai_group *g = &l->parts[i].group;
-		for (size_t k = 0; k < g->n_virtual_clusters && n < CLUSTERS_MAX; k++) {
-			struct span name = g->virtual_clusters[k];
-			if ((!exist || names_contain(exist, n_exist, name)) &&
-			    !names_contain(v, n, name))
-				v[n++] = name;
-		}
-	}
-	return n;
-}
-
-static void grant_virtual_clusters(struct search *l)
-{
-	struct facts *f = &l->account->facts;
-	bool listed;
-	struct span *exist;
-	size_t n_exist = existing(l, &l->arena, &exist, &listed);
-	struct span *v = ARENA_NEW(&l->arena, struct span, CLUSTERS_MAX);
-	f->any_virtual_cluster = l->account->admin && !listed;
-	f->virtual_clusters = l->account->admin ? exist : v;
-	f->n_virtual_clusters = f->any_virtual_cluster ? 0 : n_exist;
-	if (!l->account->admin)
-		f->n_virtual_clusters = granted(l, listed ? exist : NULL, n_exist, v);
-	copy_names(&l->account->arena, &f->virtual_clusters, f->n_virtual_clusters);
-}
-
-static struct part *find_part(struct part *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i].name, name))
-			return &v[i];
-	return NULL;
-}
-
-/* The first storage of each group is one of the user's defaults. */
-static void plan_storages(struct search *l)
-{
-	const struct part *groups = l->parts;
-	size_t n_groups = l->n_parts;
-	struct part *v = plan(l, STORAGES_MAX, KIND_CLAIM);
-	size_t n = 0;
-	for (size_t i = 0; i < n_groups; i++) {
-		for (size_t k = 0; k < groups[i].group.n_storages; k++) {
-			struct span name = groups[i].group.storages[k];
-			struct part *p = find_part(v, n, name);
-			if (!p && n == STORAGES_MAX)
-				continue;
-			if (!p) {
-				p = &v[n++];
-				p->name = name;
-				p->object = arena_dup(&l->arena, name);
-			}
-			p->is_default |= k == 0;
-		}
-	}
-	l->n_parts = n;
-}
-
-static void end_groups(struct search *l)
-{
-	struct account *a = l->account;
-	for (size_t i = 0; i < l->n_parts; i++) {
-		if (!l->parts[i].found)
-			continue;
-		a->admin |= l->parts[i].group.admin;
-		a->facts.grants |= l->parts[i].group.grants;
-	}
-	grant_virtual_clusters(l);
-	plan_storages(l);
-}
-
-static bool is_filled(const struct node *n)
-{
-	return (node_is(n, NODE_MAP) || node_is(n, NODE_LIST)) && n->n > 0;
-}
-
-static void end_storages(struct search *l)
-{
-	struct account *a = l->account;
-	struct storage_fact *facts = ARENA_NEW(&a->arena, struct storage_fact, l->n_parts + 1);
-	struct account_storage *more = ARENA_NEW(&a->arena, struct account_storage, l->n_parts + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < l->n_parts; i++) {
-		const struct part *p = &l->parts[i];
-		struct pai_storage s;
-		if (!p->found)
-			continue;
-		copy_storage(&a->arena, &s, &p->storage);
-		facts[n] = (struct storage_fact){ .name = arena_span(&a->arena, p->name),
-			                          .is_default = p->is_default,
-			                          .share = s.share,
-			                          .read_only = s.read_only };
-		more[n++] = (struct account_storage){ s.volume, s.type, s.data, s.mount_options };
-	}
-	a->facts.storages = facts;
-	a->facts.n_storages = n;
-	a->storages = more;
-	/* OpenPAI sets empty members; pods need no Secret for these. */
-	if (is_filled(node_get(a->extension, "jobSSH")) ||
-	    is_filled(node_get(a->extension, "sshKeys")))
-		a->facts.extension = a->extension;
-}
-
-const struct stage_steps STAGES[STAGE_END] = {
-	[STAGE_USER] = { read_user, plan_groups, "a user's Secret is not taken" },
-	[STAGE_GROUPS] = { read_group, end_groups, "a group is skipped" },
-	[STAGE_STORAGES] = { read_storage, end_storages, "a storage is skipped" },
-};

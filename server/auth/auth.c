@@ -18,6 +18,7 @@
 #include "server/auth/auth_internal.h"
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
+#include "server/auth/token_store.h"
 #include "server/features.h"
 #include "server/http/answer.h"
 #include "server/http/intake.h"
@@ -302,7 +303,6 @@ static void check_token(struct auth *a, struct waiter *q, const struct token *t,
                         struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
-	bool stored = strcmp(o->token_check, "stored") == 0;
 	b->application = t->application;
 	b->iat_s = t->iat_s;
 	b->exp_s = t->exp_s;
@@ -316,7 +316,7 @@ static void check_token(struct auth *a, struct waiter *q, const struct token *t,
 		b->application = true;
 		b->exp_s = -1; /* not verified by us */
 		look_up(a, q, b, LOOKUP_REVIEW);
-	} else if (t->kind == TOKEN_OWN && stored) {
+	} else if (t->kind == TOKEN_OWN && tokens_stored(o)) {
 		look_up(a, q, b, LOOKUP_STORED);
 	} else if (o->deny_list[0]) {
 		look_up(a, q, b, LOOKUP_DENIED);

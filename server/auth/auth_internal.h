@@ -35,6 +35,9 @@ struct keyring {
 	struct arena arena;
 };
 
+/* Constant-time comparison.  In token_store.c. */
+bool secret_equal(struct span a, struct span b);
+
 /*
  * The tokens that one loop has verified, by the SHA-256 of their text, so that no token is kept.
  * Bounded: the oldest entry is evicted.  One thread.

@@ -15,14 +15,14 @@
 
 enum {
 	SECRET_MAX = 4096,
-	/* 16 random hex digits have fewer different ones once in two million times. */
+	/* Random hex of 16 digits fails this once in two million times. */
 	DISTINCT_MIN = 5,
 };
 
-/* What OpenPAI ships: known to everybody. */
+/* OpenPAI's default, which is public. */
 static const char SHIPPED_SECRET[] = "pai-secret";
 
-/* Such a text is public; whoever knows it could sign with it. */
+/* Public keys and certificates are no secrets. */
 static const char PEM_MARK[] = "-----BEGIN ";
 
 /* Append a file to out, at most out->max bytes; records a warning about owner or mode.  -1 and
@@ -43,7 +43,7 @@ static int keyring_read_file(struct keyring *k, const char *path, bool secret, s
 	return 0;
 }
 
-/* Distinct bytes that are no blanks. */
+/* Counts distinct bytes other than blanks. */
 static size_t count_distinct(struct span text)
 {
 	bool seen[256] = { false };
@@ -104,15 +104,12 @@ enum { RSA_BITS_MIN = 2048 };
 
 static const char PRIVATE[] = "it holds a private key: only public ones belong here";
 
-/* The keys of one file, as they are read. */
 struct keys {
 	bool es256;
 	struct arena *a;
 	struct token_key *v;
 	size_t n;
 };
-
-/* ---- checks that all keys pass, and the form in which libjwt wants them ---------------------- */
 
 static void close_key(gnutls_pubkey_t *key)
 {
@@ -162,7 +159,6 @@ static int keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct
 static int read_pem(struct keys *k, struct span text, struct err *e)
 {
 	KEY_AUTO key = NULL;
-	/* It is only read. */
 	gnutls_datum_t pem = { (unsigned char *)arena_dup(k->a, text), (unsigned)text.n };
 	size_t first = span_find(text, 0, "-----BEGIN ");
 	if (span_find(text, first + 1, "-----BEGIN ") != SIZE_MAX)
@@ -208,7 +204,7 @@ static bool member_is(const json_t *jwk, const char *name, const char *value, bo
 	return v ? text && strcmp(text, value) == 0 : absent;
 }
 
-/* Sets hold keys for other purposes as well. */
+/* A set may have keys for other purposes. */
 static bool fits(const json_t *jwk, bool es256)
 {
 	return member_is(jwk, "kty", es256 ? "EC" : "RSA", false) &&
@@ -290,7 +286,6 @@ static int public_keys_read(struct span text, struct arena *a, struct token_issu
 
 enum { FILE_MAX = 1 << 20, KEYS_MAX = 64 * 1024, LEEWAY_S = 60 };
 
-/* Where an entry stands. */
 struct entry {
 	struct keyring *keyring;
 	const char *file; /* of the issuers */
@@ -412,7 +407,7 @@ struct keyring *keyring_new(const struct keyring_options *o, const char **file, 
 {
 	struct keyring *k = xcalloc(1, sizeof(*k));
 	k->secret = STR_SECRET(SECRET_MAX);
-	*file = NULL; /* what is wrong with a secret names its file, and has no place in it */
+	*file = NULL; /* errors of the secret have no place */
 	if (o->jwt_secret_file[0] && read_secret(k, o, e) < 0) {
 		keyring_free(k);
 		return NULL;
@@ -457,7 +452,7 @@ bool keyring_derive(const struct keyring *k, const char *label, unsigned char ou
 	const gnutls_datum_t none = { NULL, 0 };
 	const gnutls_datum_t key = { extracted, sizeof(extracted) };
 	struct span info = span_of(label);
-	unsigned char text[64]; /* GnuTLS asks for memory that it might write to */
+	unsigned char text[64]; /* GnuTLS wants writable memory */
 	const gnutls_datum_t datum = { text, (unsigned)info.n };
 	if (!keyring_has_secret(k) || info.n > sizeof(text))
 		return false;
@@ -482,7 +477,7 @@ const char *keyring_service_account_user(const struct keyring *k, struct span su
 		return NULL;
 	struct span rest = { subject.p + PREFIX.n, subject.n - PREFIX.n };
 	memcpy(name, rest.p, rest.n);
-	/* Neither part can hold a colon or a slash, and the keys of the map have one slash. */
+	/* The keys of the map are NAMESPACE/NAME. */
 	char *colon = memchr(name, ':', rest.n);
 	if (!colon || memchr(name, '/', rest.n))
 		return NULL;

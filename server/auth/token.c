@@ -12,7 +12,7 @@
 #include "server/auth/auth_internal.h"
 #include "translate/translate.h"
 
-/* A clock may be ahead of ours by so much, for those who said when they made a token. */
+/* AHEAD_S: how far the clock of a token's issuer may be ahead of ours. */
 enum { AHEAD_S = 300, ID_BYTES = 12 };
 
 /* ---- the claims of a token ------------------------------------------------------------------- */
@@ -31,13 +31,13 @@ struct claims {
 };
 #define CLAIMS_AUTO __attribute__((cleanup(claims_done))) struct claims
 
-/* Header members that may be there.  All others either change what a signature means (crit, b64)
- * or name a key of the sender's choice (jwk, jku, x5u, x5c). */
+/* Permitted header members.  Others change the meaning of the signature (crit, b64) or name a key
+ * of the sender's choice (jwk, jku, x5u, x5c). */
 static const char *const HEADER_MEMBERS[] = { "alg", "typ", "kid" };
 
 enum { PARTS = 3 };
 
-/* The digits of base64url as those of base64; anything else, also "+", "/" and "=", is none. */
+/* Maps base64url to base64; makes "+", "/" and "=" invalid. */
 static char base64_digit(char c)
 {
 	switch (c) {
@@ -64,7 +64,7 @@ int base64url_decode(struct arena *a, struct span text, struct span *bytes)
 	return padding == 3 ? -1 : base64_decode(a, (struct span){ p, text.n + padding }, bytes);
 }
 
-/* "a.b.c", none of them empty. */
+/* "a.b.c", no part empty. */
 static bool split(struct span token, struct span part[static PARTS])
 {
 	for (size_t i = 0; i < PARTS; i++) {
@@ -115,7 +115,7 @@ static const char *check_header(struct claims *c)
 	return c->kid && strlen(c->kid) > KID_MAX ? "its kid is too long" : NULL;
 }
 
-/* An integer that is 0 or more; -1 if it is not there. */
+/* A non-negative integer; -1 if absent. */
 static bool read_time(const struct claims *c, const char *name, int64_t *out)
 {
 	const json_t *v = json_object_get(c->payload, name);
@@ -172,10 +172,9 @@ static const char *claims_text(const struct claims *c, const char *name)
 /* ---- signatures ------------------------------------------------------------------------------ */
 
 /*
- * The only caller of jwt_decode.  libjwt lets the token choose: it takes `none` if there is no key,
- * HS384 with a key that is for HS256, and HS256 with the text of a public key.  So there is always
- * a key here, `alg` is what our configuration says, and is compared before (claims_read, below,
- * reads the header) and after.
+ * The only caller of jwt_decode.  libjwt lets the token choose the algorithm: `none` without a key,
+ * HS384 with a key for HS256, HS256 with the text of a public key.  Therefore a key is required,
+ * and `alg` is compared with the configured algorithm before and after.
  */
 static const char *check_signature(const struct claims *c, struct span key, jwt_alg_t alg)
 {
@@ -190,8 +189,6 @@ static const char *check_signature(const struct claims *c, struct span key, jwt_
 	return good ? NULL : "its signature is not by the algorithm that is configured";
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
-
 static const char *check_times(const struct claims *c, int64_t now_s, int64_t leeway_s)
 {
 	if (c->exp_s >= 0 && c->exp_s + leeway_s <= now_s)
@@ -203,7 +200,7 @@ static const char *check_times(const struct claims *c, int64_t now_s, int64_t le
 	return NULL;
 }
 
-/* ---- our own, as OpenPAI makes them ---------------------------------------------------------- */
+/* ---- tokens of our own ----------------------------------------------------------------------- */
 
 static const char *check_own_claims(const struct claims *c, bool *application)
 {
@@ -213,7 +210,7 @@ static const char *check_own_claims(const struct claims *c, bool *application)
 	*application = json_is_true(app);
 	if (c->exp_s < 0 && !*application)
 		return "it does not expire, and is no application's";
-	/* These are good until one job ends, which nothing here watches. */
+	/* These expire when a job ends, which the server does not track. */
 	const json_t *job = json_object_get(c->payload, "jobSpecific");
 	return job && !json_is_false(job) ? "tokens for a single job are not taken" : NULL;
 }
@@ -236,7 +233,7 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 	return out->user ? NULL : "it has no username";
 }
 
-/* ---- those of issuers ------------------------------------------------------------------------ */
+/* ---- tokens of issuers ----------------------------------------------------------------------- */
 
 static const struct token_key *find_key(const struct token_issuer *i, const char *kid)
 {
@@ -305,8 +302,7 @@ static const char *check_issued_claims(const struct token_issuer *i, const struc
 	return NULL;
 }
 
-/* Its signature is good, so this is what its issuer says: who sets up such a token sees in the log
- * what to list. */
+/* The signature is valid, so the log may show the value: the administrator sees what to list. */
 static const char *not_listed(const struct token_issuer *i, const struct claims *c)
 {
 	char shown[4 * QUOTE_MAX];
@@ -351,12 +347,10 @@ static const char *read_issued(const struct token_issuer *i, const struct claims
 	return wrong;
 }
 
-/* ---- those of service accounts --------------------------------------------------------------- */
+/* ---- tokens of service accounts -------------------------------------------------------------- */
 
-/*
- * The API server will be asked, and counts for all that is said here.  But it can be asked ten
- * times a second only, by anybody: not about what would be refused afterwards.
- */
+/* The API server verifies this token.  These checks save TokenReviews, of which there are ten per
+ * second, for tokens that would be refused afterwards. */
 static const char *read_reviewed(const struct keyring *k, const struct claims *c, int64_t now_s,
                                  struct token *out)
 {
@@ -371,7 +365,7 @@ static const char *read_reviewed(const struct keyring *k, const struct claims *c
 	return check_times(c, now_s, AHEAD_S);
 }
 
-/* ---- the door -------------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static const struct token_issuer *find_issuer(const struct keyring *k, const char *issuer)
 {
@@ -397,7 +391,7 @@ static int refuse(struct err *e)
 	return err_set(e, UNAUTHORIZED, "Your token is invalid.");
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* NOLINTNEXTLINE(readability-function-size) */
 int token_read(const struct keyring *k, struct span text, int64_t now_s, struct arena *a,
                struct token *out, const char **why, struct err *e)
 {
@@ -428,7 +422,7 @@ bool token_times(struct span text, struct arena *a, struct token *out)
 	return true;
 }
 
-/* ---- making them ----------------------------------------------------------------------------- */
+/* ---- making tokens --------------------------------------------------------------------------- */
 
 static void close_jwt(jwt_t **jwt)
 {
@@ -443,7 +437,7 @@ static char *encode(jwt_t *jwt, const struct keyring *k)
 	return jwt_encode_str(jwt);
 }
 
-/* Two logins within a second shall be two tokens: to log out with one must not revoke both. */
+/* Makes two logins within a second two tokens: a logout must not revoke both. */
 static bool add_id(jwt_t *jwt)
 {
 	char id[2 * ID_BYTES + 1];
@@ -462,7 +456,7 @@ static bool add_claims(jwt_t *jwt, const char *user, bool application, int64_t n
 	       (!lifetime_s || jwt_add_grant_int(jwt, "exp", now_s + lifetime_s) == 0);
 }
 
-/* The same.  NOLINTNEXTLINE(readability-function-size) */
+/* NOLINTNEXTLINE(readability-function-size) */
 int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
                int64_t lifetime_s, struct str *out, struct err *e)
 {

@@ -73,7 +73,7 @@ void token_cache_free(struct token_cache *all)
 
 struct revocations {
 	pthread_mutex_t lock; /* guards ids */
-	atomic_ullong added; /* the next goes to ids[added % REVOCATIONS_KEPT] */
+	atomic_ullong added;  /* the next goes to ids[added % REVOCATIONS_KEPT] */
 	char ids[REVOCATIONS_KEPT][TOKEN_ID];
 };
 

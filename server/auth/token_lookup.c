@@ -1,7 +1,6 @@
 #include "server/auth/token_lookup.h"
 
 #include <assert.h>
-#include <gnutls/gnutls.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -10,18 +9,20 @@
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
+#include "server/auth/auth_internal.h"
+#include "server/auth/token_store.h"
 #include "server/http/loop.h"
 
-/* How long a client waits at most; shorter outages of the API server go unseen. */
+/* The longest wait of a client; bridges short outages of the API server. */
 enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
 
 struct token_lookup {
-	token_lookup_callback *done; /* NULL: nobody waits any more */
+	token_lookup_callback *done; /* NULL: abandoned */
 	void *arg;
 	enum lookup_how how;
 	struct str token, body, name, place;
 	char id[65];
-	char user[ACCOUNT_NAME]; /* "" of a REVIEW: nobody knows */
+	char user[ACCOUNT_NAME]; /* "" of a REVIEW */
 	char *audience;
 };
 
@@ -35,8 +36,8 @@ static void lookup_free(struct token_lookup *k)
 	free(k);
 }
 
-static enum token_verdict judge(const struct token_lookup *k, const struct store_reply *reply,
-                                struct review_user *who)
+static enum token_verdict lookup_verdict(const struct token_lookup *k,
+                                         const struct store_reply *reply, struct review_user *who)
 {
 	switch (k->how) {
 	case LOOKUP_STORED:
@@ -49,7 +50,7 @@ static enum token_verdict judge(const struct token_lookup *k, const struct store
 	return TOKEN_UNKNOWN;
 }
 
-/* Why it is no good, for the log. */
+/* The reason for the log. */
 static void explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
                     const struct store_reply *reply)
 {
@@ -72,8 +73,8 @@ static void explain(struct str *out, const struct token_lookup *k, enum token_ve
 	}
 }
 
-/* What cannot be read, is not there, or is no Secret, says nothing about the token: a pass it is
- * not, nor a reason to tell a user that his token is bad. */
+/* A failed request and a malformed object give TOKEN_UNKNOWN: the token is neither accepted nor
+ * called invalid. */
 static void answered(void *arg, const struct store_reply *reply)
 {
 	struct token_lookup *k = arg;
@@ -82,7 +83,7 @@ static void answered(void *arg, const struct store_reply *reply)
 	if (k->done) {
 		enum token_verdict f = TOKEN_UNKNOWN;
 		if (reply->outcome == STORE_OK)
-			f = judge(k, reply, &who);
+			f = lookup_verdict(k, reply, &who);
 		explain(&why, k, f, reply);
 		k->done(k->arg, f, &who, str_c(&why));
 	}
@@ -117,8 +118,7 @@ static struct store_request request_of(struct token_lookup *k)
 		.namespace_name = review ? NULL : str_c(&k->place),
 		.whole = true,
 		.body = { str_view(&k->body) },
-		/* Users take turns: who has many tokens does not keep others waiting.  Of reviews
-		 * there are few at a time. */
+		/* Requests are queued fairly by user.  TokenReviews are few and unqueued. */
 		.user = review ? NULL : k->user,
 		.urgent = review,
 		.done = answered,
@@ -156,7 +156,8 @@ struct token_lookup *token_lookup_start(struct loop *l, const struct token_quest
 		break;
 	case LOOKUP_REVIEW:
 		k->audience = xstrdup(q->audience);
-		str_puts(&k->name, "review"); /* has none, but each request has */
+		str_puts(&k->name,
+		         "review"); /* TokenReviews have no name; each request needs one */
 		put_review(&k->body, q);
 		break;
 	}
@@ -174,25 +175,25 @@ void token_lookup_abandon(struct token_lookup *k)
 
 /* ---- readiness ---- */
 
-/* Hex of a name that no user has. */
+/* The Secret of a name that is no user's, in hex. */
 static const char NOBODY[] = "2d";
 
 struct probe {
 	struct loop *loop;
 	void (*done)(void *l, const char *problem);
 	struct str name, place;
-	bool must_be; /* the object, not only the right to get it */
+	bool required; /* the object must exist */
 };
 
 static void probed(void *arg, const struct store_reply *reply)
 {
 	struct probe *p = arg;
 	const char *problem = NULL;
-	if (reply->outcome == STORE_NOT_FOUND && p->must_be)
+	if (reply->outcome == STORE_NOT_FOUND && p->required)
 		problem = "the Secret of --deny-list is not there (it may be empty)";
 	else if (reply->outcome == STORE_REFUSED)
-		problem = p->must_be ? "the Secret of --deny-list cannot be read"
-		                     : "the Secrets with tokens cannot be read";
+		problem = p->required ? "the Secret of --deny-list cannot be read"
+		                      : "the Secrets with tokens cannot be read";
 	else if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND)
 		problem = "the store does not answer";
 	p->done(p->loop, problem);
@@ -205,7 +206,7 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
                         void (*done)(void *l, const char *problem))
 {
 	const struct options *o = l->server->options;
-	bool stored = strcmp(o->token_check, "stored") == 0;
+	bool stored = tokens_stored(o);
 	if (!stored && !o->deny_list[0])
 		return false;
 	struct probe *p = xcalloc(1, sizeof(*p));
@@ -229,6 +230,8 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 	return true;
 }
 
+/* ---- reading objects ---- */
+
 static struct span text_of(const json_t *v)
 {
 	const char *p = json_string_value(v);
@@ -240,17 +243,12 @@ static bool is_kind(const json_t *object, const char *kind)
 	return span_is(text_of(json_object_get(object, "kind")), kind);
 }
 
-/* The data of a Secret: *out is NULL for one that is empty.  -1: this is no Secret. */
+/* The data of a Secret; NULL if it is empty.  -1: not a Secret. */
 static int secret_data(const json_t *secret, json_t **out)
 {
 	json_t *data = json_object_get(secret, "data");
 	*out = json_is_null(data) ? NULL : data;
 	return !is_kind(secret, "Secret") || (*out && !json_is_object(data)) ? -1 : 0;
-}
-
-static bool same(struct span a, struct span b)
-{
-	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
 
 enum token_verdict token_verdict_stored(struct span secret, struct span token)
@@ -261,12 +259,12 @@ enum token_verdict token_verdict_stored(struct span secret, struct span token)
 	const char *key;
 	if (secret_data(object, &data) < 0)
 		return TOKEN_UNKNOWN;
-	/* Compared as they are stored: a text has but one base64. */
+	/* Compare in base64, which is unique for each text. */
 	STR_AUTO wanted = STR_SECRET(token.n * 2 + 8);
 	str_base64(&wanted, token);
 	bool found = false;
 	json_object_foreach (data, key, value)
-		found |= same(text_of(value), str_view(&wanted));
+		found |= secret_equal(text_of(value), str_view(&wanted));
 	return found ? TOKEN_VALID : TOKEN_INVALID;
 }
 
@@ -294,7 +292,7 @@ static void copy_text(char *out, size_t max, struct span text)
 	out[n] = '\0';
 }
 
-/* The one value of an extra attribute of the user, or "". */
+/* The only value of an extra attribute of the user, or "". */
 static struct span extra_of(const json_t *user, const char *key)
 {
 	const json_t *list = json_object_get(json_object_get(user, "extra"), key);
@@ -310,7 +308,7 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 		return TOKEN_UNKNOWN;
 	const json_t *user = json_object_get(status, "user");
 	struct span name = text_of(json_object_get(user, "username"));
-	/* An API server that does not know audiences answers without them. */
+	/* An API server without audience support answers without them. */
 	if (!json_is_true(json_object_get(status, "authenticated")) ||
 	    !has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
 	    name.n > SUBJECT_MAX)

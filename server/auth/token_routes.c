@@ -1,4 +1,4 @@
-/* What people do with tokens: list, make, revoke, ask what they say; rest-api.md, D. */
+/* The routes about tokens: check, list, make, revoke. */
 #include <time.h>
 
 #include "server/accounts/account.h"
@@ -12,12 +12,7 @@
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 
-static bool is_stored(const struct request *r)
-{
-	return strcmp(r->loop->server->options->token_check, "stored") == 0;
-}
-
-/* Without logins there are no tokens; true: answered. */
+/* true: this server has no tokens; the request has been answered. */
 static bool without_tokens(struct request *r)
 {
 	if (r->token)
@@ -36,8 +31,6 @@ static void answer_body(struct request *r)
 	}
 }
 
-/* ---- what a token says ----------------------------------------------------------------------- */
-
 void token_check_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
@@ -52,8 +45,6 @@ void token_check_get(struct request *r)
 	str_puts(out, r->principal->admin ? ",\"admin\":true}\n" : ",\"admin\":false}\n");
 	answer_body(r);
 }
-
-/* ---- list ------------------------------------------------------------------------------------ */
 
 static void listed(struct request *r, const struct span *tokens, size_t n, const struct err *e)
 {
@@ -76,18 +67,17 @@ void tokens_get(struct request *r)
 {
 	if (without_tokens(r))
 		return;
-	/* Where none are stored, one is known. */
+	/* Without stored tokens, the list has the token of this request. */
 	struct span own = span_of(r->token);
-	if (is_stored(r))
+	if (tokens_stored(r->loop->server->options))
 		token_store_list(r, r->principal->name, listed);
 	else
 		listed(r, &own, 1, &(struct err){ 0 });
 }
 
-/* ---- make one for an application ---------------------------------------------------------------
- */
+/* ---- application tokens ---- */
 
-struct wish {
+struct token_request {
 	int64_t lifetime_s; /* 0: does not expire */
 	const char *name;   /* or NULL */
 	struct str token;
@@ -105,7 +95,7 @@ static bool fit_for_key(struct span name)
 	return name.n > 0 && name.n <= TOKEN_NAME_MAX;
 }
 
-static int read_wish(struct request *r, struct wish *w, struct err *e)
+static int read_token_request(struct request *r, struct token_request *w, struct err *e)
 {
 	struct fields f;
 	if (fields_read(r, &f, e) < 0)
@@ -128,7 +118,7 @@ static int read_wish(struct request *r, struct wish *w, struct err *e)
 
 static void made(struct request *r, const struct err *e)
 {
-	struct wish *w = r->state;
+	struct token_request *w = r->state;
 	if (e->http) {
 		str_wipe(&w->token);
 		answer_error(r, e);
@@ -145,15 +135,15 @@ static void made(struct request *r, const struct err *e)
 void application_post(struct request *r)
 {
 	ERR_AUTO e = { 0 };
-	struct wish *w = ARENA_NEW(&r->arena, struct wish, 1);
+	struct token_request *w = ARENA_NEW(&r->arena, struct token_request, 1);
 	w->token = STR_SECRET(TOKEN_MAX);
 	r->state = w;
 	if (without_tokens(r))
 		return;
-	bool good = read_wish(r, w, &e) == 0 &&
+	bool good = read_token_request(r, w, &e) == 0 &&
 	            token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
 	                       w->lifetime_s, &w->token, &e) == 0;
-	if (good && is_stored(r))
+	if (good && tokens_stored(r->loop->server->options))
 		token_store_add(r, r->principal->name, str_view(&w->token), w->name, made);
 	else
 		made(r, &e);
@@ -216,7 +206,6 @@ void logout_delete(struct request *r)
 	struct token t = { 0 };
 	if (without_tokens(r))
 		return;
-	/* It was good a moment ago. */
 	if (read_token(r, span_of(r->token), &t) < 0)
 		say(r, "Logout successfully");
 	else

@@ -10,12 +10,13 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
+#include "server/auth/auth_internal.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 
 enum {
-	TRIES = 4,    /* somebody else made, changed or deleted the Secret meanwhile */
-	LATE_S = 300, /* what has expired goes so much later: clocks differ */
+	TRIES = 4,    /* after conflicts */
+	LATE_S = 300, /* expired entries are kept so much longer: clocks differ */
 	BODY_MAX_TEXT = 4 << 20,
 };
 
@@ -23,34 +24,32 @@ enum {
 struct entry {
 	const char *key;
 	struct span value;
-	struct span user;     /* of the deny list: whose it was; "" if it does not say */
-	int64_t iat_s, exp_s; /* -1: not said */
-	bool token;           /* it is one */
+	struct span user;     /* of the deny list; "" if unknown */
+	int64_t iat_s, exp_s; /* -1: absent */
+	bool token;           /* it parses as a token */
 	bool application;
 	bool drop;
 };
 
-/* What is to become of a Secret; in the request's arena. */
+/* A change of a Secret; in the request's arena. */
 struct change {
 	struct request *r;
 	const char *namespace_name, *name;
-	const char *key;      /* to be put, or NULL */
-	struct span value;    /* its text */
-	struct span unwanted; /* each entry with this value goes; p is NULL for none */
-	bool logins, all;     /* of the tokens: those by which people log in; each of them */
+	const char *key;      /* to be added, or NULL */
+	struct span value;    /* of the key */
+	struct span unwanted; /* entries with this value are removed; p is NULL for none */
+	bool logins, all;     /* remove all tokens but application tokens; remove all */
 	const char *user;
 	bool denied; /* the deny list: values are "TIME USER" */
-	/* Only so many of what is like this one: so that all of a user's tokens are not for
-	 * applications, with none left to log in by; that no user alone fills the deny list. */
+	/* Limit entries like this one, so that application tokens leave room for logins, and one
+	 * user cannot fill the deny list. */
 	bool shared;
 	unsigned tries;
 	int64_t deadline_ms;
 	struct str body;
 	token_store_callback *done;
-	token_store_list_callback *list; /* nothing is changed */
+	token_store_list_callback *list; /* if set, nothing is changed */
 };
-
-/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void finish(struct change *c, const struct err *e)
 {
@@ -76,7 +75,7 @@ static void fail(struct change *c, struct span why)
 	finish(c, &e);
 }
 
-/* ---- what is in a Secret --------------------------------------------------------------------- */
+/* ---- the entries of a Secret ----------------------------------------------------------------- */
 
 static void read_denied(struct entry *entry)
 {
@@ -114,7 +113,7 @@ static bool expired(const struct entry *entry, int64_t late_s)
 	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
 }
 
-/* Keys are borrowed from `data`. */
+/* Borrows the keys from `data`. */
 static struct entry *read_entries(const struct change *c, json_t *data, size_t *n)
 {
 	struct entry *v = ARENA_NEW(&c->r->arena, struct entry, json_object_size(data) + 1);
@@ -128,7 +127,12 @@ static struct entry *read_entries(const struct change *c, json_t *data, size_t *
 	return v;
 }
 
-static bool same(struct span a, struct span b)
+bool tokens_stored(const struct options *o)
+{
+	return strcmp(o->token_check, "stored") == 0;
+}
+
+bool secret_equal(struct span a, struct span b)
 {
 	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
@@ -144,7 +148,7 @@ static struct entry *oldest(struct entry *v, size_t n)
 	return found;
 }
 
-/* Those of which there may be but a share. */
+/* The limit for entries like the new one. */
 static int check_share(const struct change *c, const struct entry *v, size_t n, struct err *e)
 {
 	size_t like = 0;
@@ -160,7 +164,7 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 	               like);
 }
 
-/* Mark what goes.  -1 and *e: there would be no room for one more. */
+/* Mark the entries to remove.  -1 and *e: no room for the new one. */
 static int mark(const struct change *c, struct entry *v, size_t n, struct err *e)
 {
 	size_t kept = 0;
@@ -168,7 +172,7 @@ static int mark(const struct change *c, struct entry *v, size_t n, struct err *e
 	for (size_t i = 0; i < n; i++) {
 		v[i].drop = expired(&v[i], LATE_S) || c->all ||
 		            (c->logins && v[i].token && !v[i].application) ||
-		            (c->unwanted.p && same(v[i].value, c->unwanted));
+		            (c->unwanted.p && secret_equal(v[i].value, c->unwanted));
 		kept += !v[i].drop;
 	}
 	if (c->shared && check_share(c, v, n, e) < 0)
@@ -217,7 +221,7 @@ static void write_new(struct change *c)
 	str_puts(&c->body, "}}");
 }
 
-/* false: there is nothing to change. */
+/* false: nothing to change. */
 static bool write_patch(struct change *c, const struct entry *v, size_t n)
 {
 	bool some = c->key != NULL;
@@ -237,7 +241,7 @@ static bool write_patch(struct change *c, const struct entry *v, size_t n)
 	return some;
 }
 
-/* ---- the steps: look, then patch or create; again if something came between ---------------------
+/* ---- the steps: read, then patch or create; again after a conflict ----------------------------
  */
 
 static void look(struct change *c);
@@ -273,11 +277,12 @@ static void changed(void *arg, const struct store_reply *reply)
 		fail(c, reply->message);
 }
 
-/* After an answer that was lost, it may be there already. */
-static bool is_there(const struct change *c, const struct entry *v, size_t n)
+/* A lost answer may have added it. */
+static bool is_present(const struct change *c, const struct entry *v, size_t n)
 {
 	for (size_t i = 0; c->key && i < n; i++)
-		if (strcmp(v[i].key, c->key) == 0 && (c->denied || same(v[i].value, c->value)))
+		if (strcmp(v[i].key, c->key) == 0 &&
+		    (c->denied || secret_equal(v[i].value, c->value)))
 			return true;
 	return false;
 }
@@ -299,9 +304,9 @@ static void change(struct change *c, json_t *data)
 	struct entry *v = read_entries(c, data, &n);
 	if (c->list)
 		list(c, v, n);
-	else if (!is_there(c, v, n) && mark(c, v, n, &e) < 0)
+	else if (!is_present(c, v, n) && mark(c, v, n, &e) < 0)
 		finish(c, &e);
-	else if (!is_there(c, v, n) && write_patch(c, v, n))
+	else if (!is_present(c, v, n) && write_patch(c, v, n))
 		ask(c, STORE_PATCH, changed);
 	else
 		succeed(c);
@@ -347,7 +352,7 @@ static void look(struct change *c)
 	ask(c, STORE_GET, looked);
 }
 
-/* ---- the door -------------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static struct change *change_new(struct request *r)
 {
@@ -378,7 +383,7 @@ void token_store_list(struct request *r, const char *user, token_store_list_call
 	look(c);
 }
 
-/* A random (version 4) UUID, as OpenPAI has them for keys. */
+/* OpenPAI's keys are UUIDs, version 4. */
 static const char *new_key(struct arena *a, const char *name)
 {
 	char hex[33];
@@ -438,7 +443,7 @@ static void token_store_deny(struct request *r, const struct token *t, int64_t e
 	look(c);
 }
 
-/* The longest leeway of an issuer: so much later a token of his is still good. */
+/* The longest leeway of an issuer. */
 enum { LEEWAY_MAX_S = 300 };
 
 struct revocation {
@@ -449,18 +454,18 @@ struct revocation {
 static void revoked(struct request *r, const struct err *e)
 {
 	const struct revocation *v = r->state;
-	/* Also if it is not known whether it happened: then the store is asked again. */
+	/* On errors too: the next request asks the store. */
 	auth_forget(r->loop, v->id);
 	v->done(r, e);
 }
 
-static int may(const struct options *o, const struct token *t, struct err *e)
+static int revoke_may(const struct options *o, const struct token *t, struct err *e)
 {
 	if (t->kind == TOKEN_REVIEW)
 		return err_set(e, NOT_IMPLEMENTED,
 		               "tokens of service accounts are revoked in the cluster: delete the "
 		               "account, or the object that the token is bound to");
-	if (t->kind == TOKEN_OWN && strcmp(o->token_check, "stored") == 0)
+	if (t->kind == TOKEN_OWN && tokens_stored(o))
 		return 0;
 	if (!o->deny_list[0])
 		return err_set(e, NOT_IMPLEMENTED,
@@ -476,12 +481,12 @@ void token_revoke(struct request *r, struct span text, const struct token *t,
 	struct revocation *v = ARENA_NEW(&r->arena, struct revocation, 1);
 	memcpy(v->id, t->id, sizeof(v->id));
 	v->done = done;
-	if (may(o, t, &e) < 0) {
+	if (revoke_may(o, t, &e) < 0) {
 		done(r, &e);
 		return;
 	}
 	r->state = v;
-	if (t->kind == TOKEN_OWN && strcmp(o->token_check, "stored") == 0)
+	if (t->kind == TOKEN_OWN && tokens_stored(o))
 		token_store_remove(r, t->user, text, revoked);
 	else
 		token_store_deny(r, t, t->exp_s < 0 ? -1 : t->exp_s + LEEWAY_MAX_S, revoked);

@@ -16,7 +16,11 @@ enum {
 	TOKEN_NAME_MAX = 63,
 };
 
+struct options;
 struct token;
+
+/* Whether valid tokens must be in their user's Secret (--token-check=stored). */
+bool tokens_stored(const struct options *o);
 
 /* e->http: 0, 503, or 400 if a limit is reached.  Called once. */
 typedef void token_store_callback(struct request *r, const struct err *e);

@@ -1,4 +1,4 @@
-/* Logging in with a password, as people of an OpenPAI cluster do (--users=openpai). */
+/* The login with a password, for users of an OpenPAI cluster (--users=openpai). */
 #include <time.h>
 
 #include "base/enc.h"
@@ -17,21 +17,19 @@
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
 
-/* An attempt, from its body to the answer; in the request's arena, which is wiped. */
+/* In the request's arena, which is wiped. */
 struct signin {
 	struct request *r;
 	const char *user;
 	struct span password;
-	struct span stored; /* the hash in the user's Secret; "" if there is none */
-	bool unknown;       /* there is no such user */
+	struct span stored; /* the hash in the user's Secret; "" if absent */
+	bool unknown;       /* no such user */
 	bool good;
 	char hash[PASSWORD_HEX + 1];
 	struct str token;
 };
 
-/* ---- the answer ------------------------------------------------------------------------------ */
-
-static void answer(struct signin *s)
+static void signin_answer(struct signin *s)
 {
 	struct request *r = s->r;
 	struct str *out = &r->reply.body;
@@ -50,16 +48,13 @@ static void answer(struct signin *s)
 	answer_json(r, 200);
 }
 
-static void refuse(struct signin *s, int status, const char *code, const char *message)
+static void signin_refuse(struct signin *s, int status, const char *code, const char *message)
 {
 	str_wipe(&s->token);
 	answer_refuse(s->r, status, code, message);
 }
 
-/* ---- the token ------------------------------------------------------------------------------- */
-
-/* The keys may have gone since it was asked whether there are any: this request has none of its own
- * while it waits. */
+/* Fails if a reload has removed the secret while the request was waiting. */
 static int make_token(struct signin *s, struct err *e)
 {
 	const struct loop *l = s->r->loop;
@@ -68,7 +63,7 @@ static int make_token(struct signin *s, struct err *e)
 	                  l->server->options->token_lifetime_s, &s->token, e);
 }
 
-/* Whoever gets a token can use it: so it is stored first. */
+/* The token is stored before the client gets it. */
 static void token_stored(struct request *r, const struct err *e)
 {
 	struct signin *s = r->state;
@@ -76,7 +71,7 @@ static void token_stored(struct request *r, const struct err *e)
 		str_wipe(&s->token);
 		answer_error(r, e);
 	} else {
-		answer(s);
+		signin_answer(s);
 	}
 }
 
@@ -86,13 +81,11 @@ static void give_token(struct signin *s)
 	struct request *r = s->r;
 	if (make_token(s, &e) < 0)
 		answer_error(r, &e);
-	else if (strcmp(r->loop->server->options->token_check, "stored") == 0)
+	else if (tokens_stored(r->loop->server->options))
 		token_store_add(r, s->user, str_view(&s->token), NULL, token_stored);
 	else
-		answer(s);
+		signin_answer(s);
 }
-
-/* ---- the account ----------------------------------------------------------------------------- */
 
 static void account_came(void *arg, struct account *a, const struct err *e)
 {
@@ -105,7 +98,7 @@ static void account_came(void *arg, struct account *a, const struct err *e)
 	give_token(s);
 }
 
-static void find_account(struct signin *s)
+static void signin_find_account(struct signin *s)
 {
 	ERR_AUTO e = { 0 };
 	struct accounts *all = s->r->loop->has->accounts;
@@ -118,31 +111,28 @@ static void find_account(struct signin *s)
 		account_came(s, a, &e);
 }
 
-/* ---- the password ---------------------------------------------------------------------------- */
-
-/* On the worker's thread.  Also for users that do not exist: how long it takes tells nobody who
- * does. */
-static void hash(void *arg)
+/* On the worker's thread.  Also for unknown users, so that the time does not reveal which users
+ * exist. */
+static void signin_hash(void *arg)
 {
 	struct signin *s = arg;
 	s->good = password_hash(span_of(s->user), s->password, s->hash) &&
 	          password_same(s->hash, s->stored) && !s->unknown;
 }
 
-static void hashed(void *arg, bool ran)
+static void signin_hashed(void *arg, bool ran)
 {
 	struct signin *s = arg;
-	/* Clients of OpenPAI expect NoUserError.  Other clients never learn whether a user exists.
-	 */
+	/* OpenPAI's clients expect NoUserError; others never learn whether a user exists. */
 	bool tells = s->r->loop->server->options->compat[0];
 	if (!ran)
-		refuse(s, UNAVAILABLE, "this server is shutting down");
+		signin_refuse(s, UNAVAILABLE, "this server is shutting down");
 	else if (s->good)
-		find_account(s);
+		signin_find_account(s);
 	else if (s->unknown && tells)
-		refuse(s, NO_USER, "there is no such user");
+		signin_refuse(s, NO_USER, "there is no such user");
 	else
-		refuse(s, 400, "IncorrectPasswordError", "user name or password is wrong");
+		signin_refuse(s, 400, "IncorrectPasswordError", "user name or password is wrong");
 }
 
 static void stored_came(void *arg, struct span stored, const struct err *e)
@@ -155,11 +145,11 @@ static void stored_came(void *arg, struct span stored, const struct err *e)
 	}
 	s->unknown = e->http != 0;
 	s->stored = arena_span(&s->r->arena, stored);
-	if (!work || !worker_do(work, hash, hashed, s))
-		refuse(s, UNAVAILABLE, "too many people log in at once; try again");
+	if (!work || !worker_do(work, signin_hash, signin_hashed, s))
+		signin_refuse(s, UNAVAILABLE, "too many people log in at once; try again");
 }
 
-static void look_up(struct signin *s)
+static void signin_look_up(struct signin *s)
 {
 	ERR_AUTO e = { 0 };
 	struct accounts *all = s->r->loop->has->accounts;
@@ -170,9 +160,7 @@ static void look_up(struct signin *s)
 	answer_error(s->r, &e);
 }
 
-/* ---- the door -------------------------------------------------------------------------------- */
-
-/* OpenPAI checks it too, and then gives tokens of the server's own lifetime. */
+/* As OpenPAI: the value is checked, but the token has the server's lifetime. */
 static int check_expiration(struct span text, struct err *e)
 {
 	int64_t s;
@@ -201,7 +189,7 @@ static int read_attempt(struct signin *s, struct err *e)
 	return 0;
 }
 
-static const char *why_nobody(const struct loop *l)
+static const char *login_unavailable(const struct loop *l)
 {
 	const struct options *o = l->server->options;
 	if (o->no_auth)
@@ -216,13 +204,13 @@ static const char *why_nobody(const struct loop *l)
 void login_post(struct request *r)
 {
 	ERR_AUTO e = { 0 };
-	const char *nobody = why_nobody(r->loop);
+	const char *unavailable = login_unavailable(r->loop);
 	struct signin *s = ARENA_NEW(&r->arena, struct signin, 1);
 	s->r = r;
 	r->state = s;
 	r->secret = true;
-	if (nobody) {
-		answer_refuse(r, NOT_IMPLEMENTED, nobody);
+	if (unavailable) {
+		answer_refuse(r, NOT_IMPLEMENTED, unavailable);
 		return;
 	}
 	if (read_attempt(s, &e) < 0) {
@@ -232,5 +220,5 @@ void login_post(struct request *r)
 	if (!edge_login(r, span_of(s->user)))
 		return;
 	request_wait(r);
-	look_up(s);
+	signin_look_up(s);
 }

@@ -259,7 +259,7 @@ static void edit_answer(struct request *r, const struct err *e)
 static void edit_done(struct user_edit *u)
 {
 	struct request *r = u->r;
-	bool stored = strcmp(r->loop->server->options->token_check, "stored") == 0;
+	bool stored = tokens_stored(r->loop->server->options);
 	str_wipe(&u->body);
 	if (r->loop->has->accounts)
 		accounts_forget(r->loop->has->accounts);

@@ -10,6 +10,13 @@ int64_t clock_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+int64_t clock_wall_ms(void)
+{
+	struct timespec now = { 0 };
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int64_t clock_ms(void)
 {
 	return clock_us() / 1000;

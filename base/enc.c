@@ -21,6 +21,20 @@ void hex_encode(char *out, const void *bytes, size_t n)
 	out[2 * n] = '\0';
 }
 
+int hex4(struct span text, size_t at)
+{
+	int v = 0;
+	if (at > text.n || text.n - at < 4)
+		return -1;
+	for (size_t i = at; i < at + 4; i++) {
+		int digit = hex_value(text.p[i]);
+		if (digit < 0)
+			return -1;
+		v = v * 16 + digit;
+	}
+	return v;
+}
+
 int percent_byte(struct span text, size_t at)
 {
 	if (at > text.n || text.n - at < 3 || text.p[at] != '%')
@@ -122,21 +136,19 @@ static size_t put_short(char out[static NUMBER_MAX], double v)
 		double shifted = rint(size * POWERS[k]); /* below 10^15: exact */
 		if (shifted / POWERS[k] != size)
 			continue;
-		char *p = out + NUMBER_MAX - 1;
-		*p = '\0';
+		char *end = out + NUMBER_MAX;
+		char *p = end;
+		*--p = '\0';
 		uint64_t digits = (uint64_t)shifted;
-		for (int i = 0; i < k; i++, digits /= 10)
-			*--p = (char)('0' + digits % 10);
-		if (k)
+		if (k) {
+			p = decimal_before(p, digits % (uint64_t)POWERS[k], k);
 			*--p = '.';
-		do
-			*--p = (char)('0' + digits % 10);
-		while (digits /= 10);
+		}
+		p = decimal_before(p, digits / (uint64_t)POWERS[k], 1);
 		if (v < 0)
 			*--p = '-';
-		size_t n = (size_t)(out + NUMBER_MAX - 1 - p);
-		memmove(out, p, n + 1);
-		return n;
+		memmove(out, p, (size_t)(end - p));
+		return (size_t)(end - p) - 1;
 	}
 	return 0;
 }
@@ -172,34 +184,6 @@ void number_put(struct str *out, double v)
 	str_put(out, text, n);
 }
 
-/* Length of the well-formed UTF-8 character at p (Unicode, table 3-7), 0 if there is none. */
-static size_t utf8_char(const unsigned char *p, size_t n)
-{
-	static const struct {
-		unsigned char first, last, low, high, len;
-	} FORMS[] = {
-		{ 0x00, 0x7f, 0, 0, 1 },       { 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
-		if (p[0] < FORMS[i].first || p[0] > FORMS[i].last)
-			continue;
-		if (n < FORMS[i].len)
-			return 0;
-		if (FORMS[i].len > 1 && (p[1] < FORMS[i].low || p[1] > FORMS[i].high))
-			return 0;
-		for (size_t k = 2; k < FORMS[i].len; k++) {
-			if ((p[k] & 0xc0) != 0x80)
-				return 0;
-		}
-		return FORMS[i].len;
-	}
-	return 0;
-}
-
 size_t utf8_check(struct span text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
@@ -216,8 +200,9 @@ size_t utf8_check(struct span text)
 			i++;
 			continue;
 		}
-		size_t n = utf8_char(p + i, text.n - i);
-		if (n == 0)
+		unsigned n;
+		(void)utf8_decode(p + i, text.n - i, &n);
+		if (n == 1)
 			return i;
 		i += n;
 	}
@@ -274,34 +259,29 @@ uint32_t utf8_decode_last(const unsigned char *p, size_t n, unsigned *width)
 	return p[n - 1] < 0x80 ? p[n - 1] : UTF8_INVALID;
 }
 
-/* Up to three bytes of what utf8_plain refuses. */
-struct mark_range {
-	unsigned char first, second; /* second: of three bytes */
-	unsigned char from, to;      /* the last byte */
-};
+size_t utf8_put(char *out, uint32_t c)
+{
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned char FIRST[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	for (size_t i = n; i-- > 1; c >>= 6)
+		out[i] = (char)(0x80 | (c & 63));
+	out[0] = (char)(FIRST[n] | c);
+	return n;
+}
+
+bool utf8_acts(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
 
 bool utf8_plain(struct span text)
 {
-	static const struct mark_range MARKS[] = {
-		{ 0xc2, 0, 0x80, 0x9f },    /* control characters, U+0085 */
-		{ 0xd8, 0, 0x9c, 0x9c },    /* U+061C */
-		{ 0xe2, 0x80, 0x8e, 0x8f }, /* U+200E, U+200F */
-		{ 0xe2, 0x80, 0xa8, 0xae }, /* U+2028, U+2029; U+202A to U+202E */
-		{ 0xe2, 0x81, 0xa6, 0xa9 }, /* U+2066 to U+2069 */
-	};
-	for (size_t i = 0; i < text.n; i++) {
-		const unsigned char *p = (const unsigned char *)text.p + i;
-		if (*p < ' ' || *p == 0x7f)
+	const unsigned char *p = (const unsigned char *)text.p;
+	unsigned n;
+	for (size_t i = 0; i < text.n; i += n)
+		if (utf8_acts(utf8_decode(p + i, text.n - i, &n)))
 			return false;
-		for (size_t k = 0; *p > 0x7f && k < sizeof(MARKS) / sizeof(MARKS[0]); k++) {
-			const struct mark_range *m = &MARKS[k];
-			size_t last = m->second ? 2 : 1;
-			if (*p == m->first && text.n - i > last &&
-			    (m->second == 0 || p[1] == m->second) && p[last] >= m->from &&
-			    p[last] <= m->to)
-				return false;
-		}
-	}
 	return true;
 }
 

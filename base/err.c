@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "base/str.h"
 
 enum { MESSAGE_MAX = 4096 };
@@ -162,15 +163,6 @@ static bool plain_name(struct span s)
 	return s.n > 0;
 }
 
-static bool all_digits(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (!is_digit(s.p[i]))
-			return false;
-	}
-	return s.n > 0;
-}
-
 /* One reference token of a JSON pointer, its ~0 and ~1 undone, as people write it. */
 static void put_token(struct str *out, struct span token, bool first)
 {
@@ -182,7 +174,7 @@ static void put_token(struct str *out, struct span token, bool first)
 		str_char(&name, c);
 	}
 	struct span plain = str_view(&name);
-	if (all_digits(plain)) {
+	if (span_digits(plain)) {
 		str_printf(out, "[%s]", plain.p);
 	} else if (plain_name(plain)) {
 		str_printf(out, "%s%s", first ? "" : ".", plain.p);
@@ -205,36 +197,14 @@ void note_text(struct str *out, const struct note *n)
 	str_puts(out, n->msg);
 }
 
-/* Bytes of the UTF-8 character that starts with c. */
-static size_t char_len(unsigned char c)
+static void quote_one(struct str *out, struct span one, uint32_t c)
 {
-	return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-}
-
-/* Characters of two or three bytes that act on a terminal, or turn the direction of
- * text: C1 controls, the marks U+200E to U+200F and U+2028 to U+202E, U+2066 to U+2069. */
-static bool acts(const unsigned char *p, size_t n)
-{
-	if (n == 2)
-		return p[0] == 0xc2 && p[1] < 0xa0;
-	if (n != 3 || p[0] != 0xe2)
-		return false;
-	return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
-	       (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
-}
-
-static void quote_one(struct str *out, struct span one)
-{
-	const unsigned char *p = (const unsigned char *)one.p;
-	if (acts(p, one.n)) {
-		unsigned c = one.n == 2 ? (p[0] & 31u) << 6 | (p[1] & 63u)
-		                        : (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+	if (c >= 0x80 && utf8_acts(c))
 		str_printf(out, "\\u%04x", c);
-	} else if (one.p[0] == '"' || one.p[0] == '\\') {
-		str_char(out, one.p[0]); /* quotes stay as they are: this is for reading */
-	} else {
+	else if (c == '"' || c == '\\')
+		str_char(out, (char)c); /* quotes stay as they are: this is for reading */
+	else
 		str_json_text(out, one);
-	}
 }
 
 const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
@@ -242,10 +212,12 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 	STR_AUTO out = STR_INIT(4 * QUOTE_MAX - 1);
 	size_t i = 0;
 	while (i < text.n) {
-		size_t n = char_len((unsigned char)text.p[i]);
-		if (i + n > text.n || out.n + n > QUOTE_MAX - 3)
+		struct span rest = span_from(text, i);
+		unsigned n;
+		uint32_t c = utf8_decode((const unsigned char *)rest.p, rest.n, &n);
+		if (out.n + n > QUOTE_MAX - 3)
 			break;
-		quote_one(&out, (struct span){ text.p + i, n });
+		quote_one(&out, span_to(rest, n), c);
 		i += n;
 	}
 	if (i < text.n)
@@ -256,14 +228,9 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 
 enum { STEP = 2, CASE = 1, KEY_MAX = 64 };
 
-static int lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
 static unsigned replace_cost(char a, char b)
 {
-	return a == b ? 0 : lower(a) == lower(b) ? CASE : STEP;
+	return a == b ? 0 : to_lower(a) == to_lower(b) ? CASE : STEP;
 }
 
 static unsigned least(unsigned a, unsigned b, unsigned c)

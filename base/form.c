@@ -141,14 +141,6 @@ static struct value *append(const struct pair *p, struct value *list)
 	return v;
 }
 
-static bool is_number(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] < '0' || s.p[i] > '9')
-			return false;
-	return s.n > 0;
-}
-
 /* The child of `up` that "[key]" names; `last`: the name ends with it. */
 static struct value *descend(const struct pair *p, struct value *up, struct span key, bool last)
 {
@@ -159,7 +151,7 @@ static struct value *descend(const struct pair *p, struct value *up, struct span
 		(void)refuse(p, "[] may stand at the end of a name only");
 		return NULL;
 	}
-	if (!is_number(key))
+	if (!span_digits(key))
 		return member(p, up, key);
 	if (parse_i64(key, 0, FORM_ITEMS - 1, &index) < 0 || (key.n > 1 && key.p[0] == '0')) {
 		(void)refuse(p, "a number in brackets must be from 0 to 999");
@@ -257,7 +249,7 @@ static void write_text(struct writer *w, struct span text)
 	struct span digits = { text.p + sign, text.n - sign };
 	/* What starts with 0 is no number in JSON. */
 	bool fits =
-	    is_number(digits) && digits.n <= NUMBER_DIGITS && (digits.p[0] != '0' || text.n == 1);
+	    span_digits(digits) && digits.n <= NUMBER_DIGITS && (digits.p[0] != '0' || text.n == 1);
 	if (!number || !number->path || (text.n && !fits))
 		str_json(w->out, text);
 	else if (text.n)

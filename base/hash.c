@@ -1,4 +1,4 @@
-/* SipHash-2-4, by Aumasson and Bernstein; see hash.h. */
+/* Digests and random bytes; see hash.h and enc.h. */
 #include "base/hash.h"
 
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+
+/* ---- SipHash-2-4, by Aumasson and Bernstein ---- */
 
 struct hash_key hash_key_new(void)
 {
@@ -70,6 +72,8 @@ uint64_t hash_bytes(const struct hash_key *key, struct span bytes)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+/* ---- SHA-256, FIPS 180-4 ---- */
+
 enum { BLOCK = 64, LENGTH_AT = 56 };
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes: 4.2.2. */
@@ -111,7 +115,7 @@ static void schedule(uint32_t w[static 64], const unsigned char *block)
 }
 
 /* The letters a to h of the standard are v[0] to v[7]. */
-static void take_block(uint32_t state[static 8], const unsigned char *block)
+static void sha256_take(uint32_t state[static 8], const unsigned char *block)
 {
 	uint32_t w[64];
 	uint32_t v[8];
@@ -133,23 +137,28 @@ static void take_block(uint32_t state[static 8], const unsigned char *block)
 		state[i] += v[i];
 }
 
-/* The rest of the text, a 1 bit, zeroes, and the length in bits: one block or two. */
-static void take_end(uint32_t state[static 8], struct span rest, uint64_t length)
+/* Both digests take the text in blocks of 64 bytes; then its rest, a 1 bit, zeroes, and the length
+ * in bits: one block or two.  They differ in the byte order of the length. */
+static void digest_text(uint32_t *state, struct span text, bool little,
+                        void (*take)(uint32_t *state, const unsigned char *block))
 {
 	unsigned char end[2 * BLOCK] = { 0 };
-	size_t blocks = rest.n < LENGTH_AT ? 1 : 2;
-	if (rest.n)
-		memcpy(end, rest.p, rest.n);
-	end[rest.n] = 0x80;
+	size_t rest = text.n % BLOCK;
+	size_t size = rest < LENGTH_AT ? BLOCK : 2 * BLOCK;
+	for (size_t at = 0; at + BLOCK <= text.n; at += BLOCK)
+		take(state, (const unsigned char *)text.p + at);
+	if (rest)
+		memcpy(end, text.p + text.n - rest, rest);
+	end[rest] = 0x80;
 	for (unsigned i = 0; i < 8; i++)
-		end[blocks * BLOCK - 1 - i] = (unsigned char)(length * 8 >> 8 * i);
-	for (size_t i = 0; i < blocks; i++)
-		take_block(state, end + i * BLOCK);
+		end[little ? size - 8 + i : size - 1 - i] =
+		    (unsigned char)((uint64_t)text.n * 8 >> 8 * i);
+	for (size_t at = 0; at < size; at += BLOCK)
+		take(state, end + at);
 }
 
 void sha256_hex(char out[static 65], struct span text)
 {
-	static const char HEX[] = "0123456789abcdef";
 	/* The same of the square roots of the first 8: 5.3.3. */
 	uint32_t state[8] = {
 		/* clang-format off */
@@ -157,16 +166,14 @@ void sha256_hex(char out[static 65], struct span text)
 		0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 		/* clang-format on */
 	};
-	size_t at = 0;
-	for (; text.n - at >= BLOCK; at += BLOCK)
-		take_block(state, (const unsigned char *)text.p + at);
-	take_end(state, (struct span){ text.n ? text.p + at : NULL, text.n - at }, text.n);
-	for (unsigned i = 0; i < 64; i++)
-		out[i] = HEX[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
-	out[64] = '\0';
+	unsigned char bytes[32];
+	digest_text(state, text, false, sha256_take);
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+	hex_encode(out, bytes, sizeof(bytes));
 }
 
-enum { MD5_BLOCK = 64, MD5_LENGTH_AT = 56 };
+/* ---- MD5, RFC 1321 ---- */
 
 /* floor(2^32 * |sin(i + 1)|), i in radians: section 3.4. */
 static const uint32_t SINES[64] = {
@@ -211,7 +218,7 @@ static uint32_t md5_word_at(const unsigned char *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static void md5_take_block(uint32_t state[static 4], const unsigned char *block)
+static void md5_take(uint32_t state[static 4], const unsigned char *block)
 {
 	uint32_t a = state[0];
 	uint32_t b = state[1];
@@ -234,43 +241,22 @@ static void md5_take_block(uint32_t state[static 4], const unsigned char *block)
 	state[3] += d;
 }
 
-/* The rest of the text, a 1 bit, zeroes, and the length in bits: one block or two. */
-static void md5_take_end(uint32_t state[static 4], struct span rest, uint64_t length)
-{
-	unsigned char end[2 * MD5_BLOCK] = { 0 };
-	size_t blocks = rest.n < MD5_LENGTH_AT ? 1 : 2;
-	if (rest.n)
-		memcpy(end, rest.p, rest.n);
-	end[rest.n] = 0x80;
-	for (unsigned i = 0; i < 8; i++)
-		end[(blocks - 1) * MD5_BLOCK + MD5_LENGTH_AT + i] =
-		    (unsigned char)(length * 8 >> 8 * i);
-	for (size_t i = 0; i < blocks; i++)
-		md5_take_block(state, end + i * MD5_BLOCK);
-}
-
 void md5_hex(char out[static 33], struct span text)
 {
-	static const char hex[] = "0123456789abcdef";
 	uint32_t state[4] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476 };
-	size_t at = 0;
-	for (; text.n - at >= MD5_BLOCK; at += MD5_BLOCK)
-		md5_take_block(state, (const unsigned char *)text.p + at);
-	md5_take_end(state, (struct span){ text.n ? text.p + at : NULL, text.n - at }, text.n);
-	for (unsigned i = 0; i < 16; i++) {
-		unsigned byte = state[i / 4] >> 8 * (i % 4) & 0xff;
-		*out++ = hex[byte >> 4];
-		*out++ = hex[byte & 15];
-	}
-	*out = '\0';
+	unsigned char bytes[16];
+	digest_text(state, text, true, md5_take);
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(state[i / 4] >> 8 * (i % 4));
+	hex_encode(out, bytes, sizeof(bytes));
 }
 
 /*
- * Random bytes from the kernel; see enc.h.
+ * ---- random bytes ----
  *
- * Where getrandom is refused (a seccomp filter, a kernel before 3.17), /dev/urandom has them.  In a
- * root without /dev there are still the 16 bytes that the kernel gives every program that it starts
- * (AT_RANDOM): they are the key, and what is hashed never comes twice.
+ * If getrandom is refused (seccomp filter, kernel before 3.17), /dev/urandom is read.  In a root
+ * without /dev, the bytes are SipHash of a counter and the time, with the 16 random bytes that the
+ * kernel passes to every program (AT_RANDOM) as the key.
  */
 
 static ssize_t random_from_kernel(void *p, size_t n)
@@ -282,7 +268,7 @@ static ssize_t random_from_kernel(void *p, size_t n)
 	struct stat st;
 	if (fd < 0)
 		return -1;
-	/* Not a file that an image has put there. */
+	/* The image can have a regular file there. */
 	got = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) ? read(fd, p, n) : -1;
 	close(fd);
 	return got;

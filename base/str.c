@@ -75,6 +75,39 @@ size_t span_find(struct span s, size_t from, const char *needle)
 	return SIZE_MAX;
 }
 
+bool span_same(struct span a, struct span b)
+{
+	for (size_t i = 0; i < a.n && a.n == b.n; i++)
+		if (to_lower(a.p[i]) != to_lower(b.p[i]))
+			return false;
+	return a.n == b.n;
+}
+
+bool span_only(struct span s, const char *extra)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!is_alnum(s.p[i]) && (s.p[i] == '\0' || !strchr(extra, s.p[i])))
+			return false;
+	return true;
+}
+
+bool span_digits(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!is_digit(s.p[i]))
+			return false;
+	return s.n > 0;
+}
+
+size_t span_lower_alnum(char *out, struct span s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s.n; i++)
+		if (is_alnum(s.p[i]))
+			out[n++] = to_lower(s.p[i]);
+	return n;
+}
+
 struct span span_cut(struct span s, size_t max)
 {
 	if (s.n <= max)
@@ -143,22 +176,21 @@ void bytes_copy(char *to, const char *from, size_t n)
 	}
 }
 
+char *decimal_before(char *end, uint64_t v, int least)
+{
+	for (; v || least > 0; v /= 10, least--)
+		*--end = (char)('0' + v % 10);
+	return end;
+}
+
 void str_int(struct str *s, int64_t v)
 {
 	char digits[20];
-	size_t i = sizeof(digits);
-	if (v >= 0 && v < 10) {
-		str_char(s, (char)('0' + v));
-		return;
-	}
-	uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-	do {
-		digits[--i] = (char)('0' + u % 10);
-		u /= 10;
-	} while (u);
+	char *end = digits + sizeof(digits);
+	char *p = decimal_before(end, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
 	if (v < 0)
-		str_char(s, '-');
-	str_put(s, digits + i, sizeof(digits) - i);
+		*--p = '-';
+	str_put(s, p, (size_t)(end - p));
 }
 
 void str_printf(struct str *s, const char *fmt, ...)

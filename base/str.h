@@ -1,20 +1,65 @@
 #pragma once
 /*
- * Text with a length: `struct span` borrows, `struct str` owns and grows.
- * A str has a maximum from birth.  What would exceed it is not written and
- * sets `full`, for good: write all, then look once.
+ * base/ holds what all layers share: text (this file), arenas (arena.h), errors with places
+ * (err.h), job documents as trees (tree.h), encodings (enc.h), digests (hash.h) and clocks
+ * (clock.h); the readers of YAML and JSON, regular expressions and image references are in its
+ * folders.  Begin with this file, err.h and tree.h.
+ *
+ * Text with a length: `struct span` borrows, `struct str` owns and grows.  A str has a maximum.
+ * A write beyond it is dropped and sets `full`, which stays set: the caller writes everything and
+ * checks `full` once.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Of a large local variable that is written before it is read: the compiler, which is told to clear
- * all others, leaves it alone.  Where a function is called for every role, clearing is what costs.
+/* Exempts a large local variable from -ftrivial-auto-var-init=zero, where clearing it costs time.
  */
 #define NOT_ZEROED __attribute__((uninitialized))
 
-/* Borrowed text; need not end in NUL. */
+/* Characters of ASCII, independent of the locale. */
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool is_lower(char c)
+{
+	return c >= 'a' && c <= 'z';
+}
+
+static inline bool is_upper(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+static inline bool is_alnum(char c)
+{
+	return is_digit(c) || is_lower(c) || is_upper(c);
+}
+
+static inline bool is_lower_alnum(char c)
+{
+	return is_digit(c) || is_lower(c);
+}
+
+static inline char to_lower(char c)
+{
+	return (char)(is_upper(c) ? c + 'a' - 'A' : c);
+}
+
+/* The value of a hexadecimal digit of either case, or -1. */
+static inline int hex_value(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Borrowed text; not necessarily NUL-terminated. */
 struct span {
 	const char *p;
 	size_t n;
@@ -43,37 +88,63 @@ static inline bool span_starts(struct span a, const char *s)
 	return a.n >= n && memcmp(a.p, s, n) == 0;
 }
 
-/* Offset of a text, which is not empty, at or behind `from`; SIZE_MAX if it is not there. */
+static inline struct span span_from(struct span s, size_t start)
+{
+	return (struct span){ s.p + start, s.n - start };
+}
+
+static inline struct span span_to(struct span s, size_t end)
+{
+	return (struct span){ s.p, end };
+}
+
+/* Offset of the first c, or s.n. */
+static inline size_t span_chr(struct span s, char c)
+{
+	const char *p = s.n ? memchr(s.p, c, s.n) : NULL;
+	return p ? (size_t)(p - s.p) : s.n;
+}
+
+/* Offset of a non-empty text at or after `from`; SIZE_MAX if it does not occur. */
 size_t span_find(struct span s, size_t from, const char *needle);
 
-/* At most max bytes of a text (UTF-8): a character is whole or left out. */
+/* Equal, except for the case of ASCII letters. */
+bool span_same(struct span a, struct span b);
+/* Consists of ASCII letters, digits and the characters in `extra`; true if empty. */
+bool span_only(struct span s, const char *extra);
+/* Consists of one or more decimal digits. */
+bool span_digits(struct span s);
+/* Writes the letters and digits of ASCII to out (at most s.n bytes), letters in lower case, and
+ * returns their number.  FrameworkController's names of task roles are made so. */
+size_t span_lower_alnum(char *out, struct span s);
+
+/* At most max bytes of UTF-8 text, without a truncated character at the end. */
 struct span span_cut(struct span s, size_t max);
 
-/* Without the white space (blank, tab, CR, LF, VT, FF) at both ends. */
+/* Without white space (blank, tab, CR, LF, VT, FF) at both ends. */
 struct span span_trim(struct span s);
 
 struct str {
-	char *p; /* always NUL-terminated once something was written; NULL before */
+	char *p; /* NULL until something is written, then NUL-terminated */
 	size_t n, cap, max;
-	bool full;   /* something did not fit */
-	bool secret; /* wipe what is given back, also when the text moves as it grows */
+	bool full;   /* a write did not fit */
+	bool secret; /* wipe memory before it is freed, also when the text moves */
 };
 
 #define STR_AUTO __attribute__((cleanup(str_done))) struct str
 /* STR_AUTO out = STR_INIT(max): at most `max` bytes, not counting the final NUL. */
 #define STR_INIT(maximum) ((struct str){ .max = (maximum) })
-/* For text with secrets in it (but not through str_printf, which has memory of its own). */
+/* For text with secrets.  str_printf does not wipe its own buffer. */
 #define STR_SECRET(maximum) ((struct str){ .max = (maximum), .secret = true })
 
-/* Make room for n more bytes.  false, and full, if that exceeds the maximum. */
+/* Make room for n more bytes.  Returns false and sets full if that exceeds the maximum. */
 bool str_reserve_slow(struct str *s, size_t n);
 static inline bool str_reserve(struct str *s, size_t n)
 {
 	return s->cap - s->n > n || str_reserve_slow(s, n);
 }
 
-/* memcpy for what is mostly a few bytes: that of some C libraries takes longer to start than
- * these to copy. */
+/* memcpy, optimized for a few bytes. */
 void bytes_copy(char *to, const char *from, size_t n);
 
 static inline void str_put(struct str *s, const char *p, size_t n)
@@ -104,13 +175,14 @@ static inline void str_puts(struct str *s, const char *text)
 	str_put(s, text, strlen(text));
 }
 
+/* Writes a number before `end`, with at least `least` digits; returns its first digit. */
+char *decimal_before(char *end, uint64_t v, int least);
 void str_int(struct str *s, int64_t v);
 void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text as the inside of a JSON string (no quotes around it): escapes `"`, `\` and
- * control characters.  The text must be UTF-8. */
+/* Text as the inside of a JSON string, without the quotes.  The text must be UTF-8. */
 void str_json_text(struct str *s, struct span t);
-/* The same with quotes around it. */
+/* The same with quotes. */
 void str_json(struct str *s, struct span t);
 
 static inline struct span str_view(const struct str *s)
@@ -124,22 +196,22 @@ static inline const char *str_c(const struct str *s)
 	return s->p ? s->p : "";
 }
 
-/* Move the text out: free() it.  Never NULL.  Leaves *s empty. */
+/* Moves the text out; the caller frees it.  Never NULL.  *s is empty afterwards. */
 char *str_take(struct str *s);
 void str_done(struct str *s);
-/* Like str_done, and wipes what was in it. */
+/* Like str_done, and wipes the text. */
 void str_wipe(struct str *s);
 
-/* printf into fresh memory; free() it. */
+/* printf into fresh memory; the caller frees it. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* These abort when memory runs out: sizes from outside are capped before. */
+/* These abort if memory runs out: callers limit sizes that come from outside. */
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 
-/* Give the pointer away: the variable is NULL afterwards. */
+/* The value of a pointer variable, which is NULL afterwards. */
 #define TAKE(p)                                                                                    \
 	({                                                                                         \
 		__typeof__(p) taken_ = (p);                                                        \
@@ -154,42 +226,6 @@ static inline void free_cleanup(void *p)
 }
 #define FREE_AUTO __attribute__((cleanup(free_cleanup)))
 
-/* Decimal text to number: the whole span must be `-?[0-9]+` within min..max.
- * 0, or -1 (then *out is untouched). */
+/* Decimal text to number: the whole span must be `-?[0-9]+` within min..max.  0, or -1 and *out is
+ * unchanged. */
 int parse_i64(struct span t, int64_t min, int64_t max, int64_t *out);
-
-/* Characters of ASCII, whatever the locale says.  Pure. */
-static inline bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static inline bool is_lower(char c)
-{
-	return c >= 'a' && c <= 'z';
-}
-
-static inline bool is_upper(char c)
-{
-	return c >= 'A' && c <= 'Z';
-}
-
-static inline bool is_alnum(char c)
-{
-	return is_digit(c) || is_lower(c) || is_upper(c);
-}
-
-static inline bool is_lower_alnum(char c)
-{
-	return is_digit(c) || is_lower(c);
-}
-
-/* The value of a hexadecimal digit of either case, or -1. */
-static inline int hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}

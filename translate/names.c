@@ -13,40 +13,13 @@ static bool is_word(char c)
 	return is_alnum(c) || c == '_';
 }
 
-/* Only letters, digits and the characters in `extra`. */
-static bool only(struct span s, const char *extra)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (!is_alnum(s.p[i]) && (s.p[i] == '\0' || strchr(extra, s.p[i]) == NULL))
-			return false;
-	}
-	return true;
-}
-
-static struct span span_from(struct span s, size_t start)
-{
-	return (struct span){ s.p + start, s.n - start };
-}
-
-static struct span span_to(struct span s, size_t end)
-{
-	return (struct span){ s.p, end };
-}
-
-/* Offset of the first c, or s.n. */
-static size_t find(struct span s, char c)
-{
-	const char *p = s.n ? memchr(s.p, c, s.n) : NULL;
-	return p ? (size_t)(p - s.p) : s.n;
-}
-
 /* ---- names ------------------------------------------------------------------------ */
 
 /* Starts and ends with a letter or digit, `-_.` in between: users and label values. */
 static bool label_shape_ok(struct span v)
 {
 	return v.n > 0 && v.n <= LABEL_MAX && is_alnum(v.p[0]) && is_alnum(v.p[v.n - 1]) &&
-	       only(v, "-_.");
+	       span_only(v, "-_.");
 }
 
 bool user_name_ok(struct span name)
@@ -73,15 +46,7 @@ struct span names_job_id(struct arena *a, const char *user, struct span job)
 const char *names_role_object(struct arena *a, struct span role)
 {
 	char *p = arena_alloc(a, role.n + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < role.n; i++) {
-		char c = role.p[i];
-		if (is_upper(c))
-			c = (char)(c - 'A' + 'a');
-		if (is_lower_alnum(c))
-			p[n++] = c;
-	}
-	p[n] = '\0';
+	p[span_lower_alnum(p, role)] = '\0';
 	return p;
 }
 
@@ -97,7 +62,7 @@ const char *names_variable(struct arena *a, struct span name)
 
 bool names_identifier_ok(struct span name)
 {
-	return name.n > 0 && !is_digit(name.p[0]) && only(name, "_");
+	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "_");
 }
 
 /* A DNS label, as far as `-` is concerned; the length is checked by the caller. */
@@ -117,7 +82,7 @@ bool names_storage_ok(struct span name)
 	if (name.n > STORAGE_NAME_MAX)
 		return false;
 	for (;;) {
-		size_t dot = find(name, '.');
+		size_t dot = span_chr(name, '.');
 		if (!dns_label_ok(span_to(name, dot)))
 			return false;
 		if (dot == name.n)
@@ -128,7 +93,7 @@ bool names_storage_ok(struct span name)
 
 bool names_cell_ok(struct span name)
 {
-	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && only(name, "._~/-");
+	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && span_only(name, "._~/-");
 }
 
 /* ---- images and registries ---------------------------------------------------------- */
@@ -147,10 +112,10 @@ const char *names_registry_problem(struct span registry)
 		return "is longer than 512 bytes";
 	if (span_starts(registry, HTTPS))
 		registry = span_from(registry, sizeof(HTTPS) - 1);
-	size_t slash = find(registry, '/');
+	size_t slash = span_chr(registry, '/');
 	if (!image_host_ok(span_to(registry, slash)))
 		return BAD;
-	return only(span_from(registry, slash), "/-._~") ? NULL : BAD;
+	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
 
 /* ---- mount paths -------------------------------------------------------------------- */
@@ -186,7 +151,7 @@ static bool components_ok(struct span path)
 {
 	while (path.n) {
 		path = span_from(path, 1);
-		size_t n = find(path, '/');
+		size_t n = span_chr(path, '/');
 		struct span one = span_to(path, n);
 		if (one.n == 0 || span_is(one, ".") || span_is(one, ".."))
 			return false;

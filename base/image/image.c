@@ -8,50 +8,6 @@ enum { TAG_MAX = 128, SHA256_DIGITS = 64, ADDRESS_MAX = 47 /* an IPv6 address in
 static const char HUB_API[] = "registry-1.docker.io";
 static const char *const HUB_NAMES[] = { "docker.io", "index.docker.io", HUB_API };
 
-static char lower(char c)
-{
-	if (is_upper(c))
-		c = (char)(c - 'A' + 'a');
-	return c;
-}
-
-/* Letters of both cases are equal. */
-static bool same_host(struct span a, struct span b)
-{
-	for (size_t i = 0; i < a.n && a.n == b.n; i++) {
-		if (lower(a.p[i]) != lower(b.p[i]))
-			return false;
-	}
-	return a.n == b.n;
-}
-
-/* Only letters, digits and the characters in `extra`. */
-static bool only(struct span s, const char *extra)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (!is_alnum(s.p[i]) && (s.p[i] == '\0' || strchr(extra, s.p[i]) == NULL))
-			return false;
-	}
-	return true;
-}
-
-static struct span span_from(struct span s, size_t start)
-{
-	return (struct span){ s.p + start, s.n - start };
-}
-
-static struct span span_to(struct span s, size_t end)
-{
-	return (struct span){ s.p, end };
-}
-
-/* Offset of the first c, or s.n. */
-static size_t find(struct span s, char c)
-{
-	const char *p = s.n ? memchr(s.p, c, s.n) : NULL;
-	return p ? (size_t)(p - s.p) : s.n;
-}
-
 /* ---- hosts ------------------------------------------------------------------------ */
 
 /* [hex digits and colons, with an IPv4 address at the end maybe]: what cannot be an address is
@@ -62,7 +18,7 @@ static bool address_ok(struct span s)
 		return false;
 	bool colon = false;
 	for (size_t i = 1; i < s.n - 1; i++) {
-		char c = lower(s.p[i]);
+		char c = to_lower(s.p[i]);
 		if (!is_digit(c) && !(c >= 'a' && c <= 'f') && c != ':' && c != '.')
 			return false;
 		colon |= c == ':';
@@ -72,15 +28,15 @@ static bool address_ok(struct span s)
 
 static bool dns_name_ok(struct span s)
 {
-	return s.n > 0 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]) && only(s, "-._");
+	return s.n > 0 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]) && span_only(s, "-._");
 }
 
 /* Where the host ends and `:PORT` may begin. */
 static size_t host_end(struct span s)
 {
 	if (s.n == 0 || s.p[0] != '[')
-		return find(s, ':');
-	size_t bracket = find(s, ']');
+		return span_chr(s, ':');
+	size_t bracket = span_chr(s, ']');
 	return bracket < s.n ? bracket + 1 : s.n;
 }
 
@@ -143,13 +99,14 @@ static bool has_upper(struct span s)
 /* The text before the first slash names a host and no repository. */
 static bool is_host(struct span s)
 {
-	return find(s, '.') < s.n || find(s, ':') < s.n || span_is(s, "localhost") || has_upper(s);
+	return span_chr(s, '.') < s.n || span_chr(s, ':') < s.n || span_is(s, "localhost") ||
+	       has_upper(s);
 }
 
 /* Cut "HOST/" off the start of a name, if there is one: *host is empty otherwise. */
 static struct span cut_host(struct span name, struct span *host)
 {
-	size_t slash = find(name, '/');
+	size_t slash = span_chr(name, '/');
 	*host = (struct span){ "", 0 };
 	if (slash == name.n || !is_host(span_to(name, slash)))
 		return name;
@@ -164,7 +121,7 @@ static bool repository_ok(struct span s)
 	if (host.n && !image_host_ok(host))
 		return false;
 	for (;;) {
-		size_t slash = find(s, '/');
+		size_t slash = span_chr(s, '/');
 		if (!component_ok(span_to(s, slash)))
 			return false;
 		if (slash == s.n)
@@ -175,7 +132,7 @@ static bool repository_ok(struct span s)
 
 static bool tag_ok(struct span s)
 {
-	return s.n > 0 && s.n <= TAG_MAX && s.p[0] != '.' && s.p[0] != '-' && only(s, "_.-");
+	return s.n > 0 && s.n <= TAG_MAX && s.p[0] != '.' && s.p[0] != '-' && span_only(s, "_.-");
 }
 
 static bool digest_ok(struct span s)
@@ -210,7 +167,7 @@ const char *image_problem(struct span name)
 		return "is longer than 512 bytes";
 	if (span_find(name, 0, "<%") != SIZE_MAX)
 		return "is not an image reference: placeholders are not filled in here";
-	size_t at = find(name, '@');
+	size_t at = span_chr(name, '@');
 	if (at < name.n && !digest_ok(span_from(name, at + 1)))
 		return BAD;
 	struct span rest = span_to(name, at);
@@ -225,7 +182,7 @@ const char *image_problem(struct span name)
 static bool is_hub(struct span host)
 {
 	for (size_t i = 0; i < sizeof(HUB_NAMES) / sizeof(HUB_NAMES[0]); i++) {
-		if (same_host(host, span_of(HUB_NAMES[i])))
+		if (span_same(host, span_of(HUB_NAMES[i])))
 			return true;
 	}
 	return false;
@@ -235,7 +192,7 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 {
 	if (image_problem(name))
 		return -1;
-	size_t at = find(name, '@');
+	size_t at = span_chr(name, '@');
 	struct span rest = span_to(name, at);
 	size_t colon = tag_colon(rest);
 	struct span reference = SPAN("latest");
@@ -246,7 +203,7 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 	struct span host;
 	struct span repository = cut_host(span_to(rest, colon), &host);
 	bool hub = host.n == 0 || is_hub(host);
-	bool official = hub && find(repository, '/') == repository.n;
+	bool official = hub && span_chr(repository, '/') == repository.n;
 	*out = (struct image){
 		.name = arena_dup(a, name),
 		.host = hub ? HUB_API : arena_dup(a, host),
@@ -266,10 +223,10 @@ struct span image_registry_host(struct span registry)
 	registry = span_trim(registry);
 	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
 		size_t n = strlen(SCHEMES[i]);
-		if (registry.n >= n && same_host(span_to(registry, n), span_of(SCHEMES[i])))
+		if (registry.n >= n && span_same(span_to(registry, n), span_of(SCHEMES[i])))
 			registry = span_from(registry, n);
 	}
-	return span_to(registry, find(registry, '/'));
+	return span_to(registry, span_chr(registry, '/'));
 }
 
 bool image_login_fits(const struct image *i, struct span registry)
@@ -277,7 +234,7 @@ bool image_login_fits(const struct image *i, struct span registry)
 	if (span_trim(registry).n == 0)
 		return true;
 	struct span host = image_registry_host(registry);
-	return i->hub ? is_hub(host) : same_host(host, span_of(i->host));
+	return i->hub ? is_hub(host) : span_same(host, span_of(i->host));
 }
 
 struct span image_default_registry(struct span name, struct arena *a)

@@ -133,8 +133,7 @@ static void put_query(struct str *url, const char *name, struct span value)
 	str_printf(url, "%s=", name);
 	for (size_t i = 0; i < value.n; i++) {
 		unsigned char c = (unsigned char)value.p[i];
-		bool alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-		if (alnum || strchr(PLAIN, c))
+		if (is_alnum((char)c) || (c && strchr(PLAIN, c)))
 			str_char(url, (char)c);
 		else
 			str_printf(url, "%%%c%c", HEX[c >> 4], HEX[c & 15]);
@@ -466,11 +465,9 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 	size_t n = sizeof(HTTPS) - 1;
 	if (url.n <= n || url.n > URL_LIMIT)
 		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if ((url.p[i] | 0x20) != (HTTPS[i] | 0x20))
-			return -1;
-	}
-	struct span rest = { url.p + n, url.n - n };
+	if (!span_same(span_to(url, n), SPAN(HTTPS)))
+		return -1;
+	struct span rest = span_from(url, n);
 	for (n = 0; n < rest.n && rest.p[n] != '/' && rest.p[n] != '?'; n++)
 		;
 	struct span authority = { rest.p, n };
@@ -484,23 +481,6 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 }
 
 /* ---- lines of headers ------------------------------------------------------------------ */
-
-static char lower(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		c = (char)(c - 'A' + 'a');
-	return c;
-}
-
-static bool same_word(struct span s, const char *word)
-{
-	size_t n = strlen(word);
-	for (size_t i = 0; i < n && s.n == n; i++) {
-		if (lower(s.p[i]) != lower(word[i]))
-			return false;
-	}
-	return s.n == n;
-}
 
 /* Cut the first line off. */
 static struct span next_line(struct span *text)
@@ -519,7 +499,7 @@ struct span header_value(struct span headers, const char *name, unsigned nth)
 		struct span line = next_line(&headers);
 		const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
 		size_t n = colon ? (size_t)(colon - line.p) : 0;
-		if (colon && same_word((struct span){ line.p, n }, name) && nth-- == 0)
+		if (colon && span_same(span_to(line, n), span_of(name)) && nth-- == 0)
 			return span_trim((struct span){ colon + 1, line.n - n - 1 });
 	}
 	return (struct span){ NULL, 0 };
@@ -601,7 +581,7 @@ static void keep(struct reader *r, struct span name, struct span value)
 		{ "scope", &c->scope },
 	};
 	for (size_t i = 0; i < sizeof(WANTED) / sizeof(WANTED[0]); i++) {
-		if (same_word(name, WANTED[i].name) && r->first_bearer && is_clean(value))
+		if (span_same(name, span_of(WANTED[i].name)) && r->first_bearer && is_clean(value))
 			*WANTED[i].to = arena_span(r->a, value);
 	}
 }
@@ -609,8 +589,8 @@ static void keep(struct reader *r, struct span name, struct span value)
 static void begin(struct reader *r, struct span scheme)
 {
 	struct challenges *c = r->out;
-	bool bearer = same_word(scheme, "bearer");
-	bool basic = same_word(scheme, "basic");
+	bool bearer = span_same(scheme, span_of("bearer"));
+	bool basic = span_same(scheme, span_of("basic"));
 	r->first_bearer = bearer && !c->bearer;
 	c->bearer |= bearer;
 	c->basic |= basic;

@@ -116,46 +116,11 @@ static int skip_space(struct json *j)
 	}
 }
 
-/* Four hexadecimal digits at the offset, or -1. */
-static int hex4(const struct json *j, size_t offset)
-{
-	int v = 0;
-	if (j->text.n - offset < 4)
-		return -1;
-	for (size_t i = offset; i < offset + 4; i++) {
-		int digit = hex_value(j->text.p[i]);
-		if (digit < 0)
-			return -1;
-		v = v * 16 + digit;
-	}
-	return v;
-}
-
-static char *put_utf8(char *out, int c)
-{
-	if (c < 0x80) {
-		*out++ = (char)c;
-	} else if (c < 0x800) {
-		*out++ = (char)(0xc0 | c >> 6);
-		*out++ = (char)(0x80 | (c & 63));
-	} else if (c < 0x10000) {
-		*out++ = (char)(0xe0 | c >> 12);
-		*out++ = (char)(0x80 | (c >> 6 & 63));
-		*out++ = (char)(0x80 | (c & 63));
-	} else {
-		*out++ = (char)(0xf0 | c >> 18);
-		*out++ = (char)(0x80 | (c >> 12 & 63));
-		*out++ = (char)(0x80 | (c >> 6 & 63));
-		*out++ = (char)(0x80 | (c & 63));
-	}
-	return out;
-}
-
 /* `\uXXXX`, or two of them that make one character; j->i is behind the `u`. */
 static int unicode_escape(struct json *j, char **out)
 {
 	size_t from = j->i - 2;
-	int c = hex4(j, j->i);
+	int c = hex4(j->text, j->i);
 	if (c < 0)
 		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
 	j->i += 4;
@@ -164,7 +129,7 @@ static int unicode_escape(struct json *j, char **out)
 	if (c >= 0xd800 && c < 0xe000) {
 		bool pair = c < 0xdc00 && j->text.n - j->i >= 6 && peek(j) == '\\' &&
 		            j->text.p[j->i + 1] == 'u';
-		int low = pair ? hex4(j, j->i + 2) : -1;
+		int low = pair ? hex4(j->text, j->i + 2) : -1;
 		if (low < 0xdc00 || low > 0xdfff)
 			return refuse(j, from,
 			              "this escape is half of a surrogate pair; the other "
@@ -172,7 +137,7 @@ static int unicode_escape(struct json *j, char **out)
 		j->i += 6;
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	}
-	*out = put_utf8(*out, c);
+	*out += utf8_put(*out, (uint32_t)c);
 	return 0;
 }
 

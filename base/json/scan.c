@@ -517,45 +517,6 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 	return parse_i64((struct span){ value.p, n }, min, max, out) == 0;
 }
 
-/* Four hexadecimal digits as a number, -1 if they are none. */
-static int hex4(struct span t, size_t at)
-{
-	int v = 0;
-	if (t.n < at || t.n - at < 4)
-		return -1;
-	for (size_t i = at; i < at + 4; i++) {
-		int digit = hex_value(t.p[i]);
-		if (digit < 0)
-			return -1;
-		v = v * 16 + digit;
-	}
-	return v;
-}
-
-static size_t put_utf8(char *out, int c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 63));
-		out[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 63));
-	out[2] = (char)(0x80 | (c >> 6 & 63));
-	out[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 /* The character that is escaped as \uXXXX, whose digits begin at *at, or as two of
  * those; moves *at behind it.  0: none that a text may have. */
 static int escaped_character(struct span t, size_t *at)
@@ -597,7 +558,7 @@ static bool unescape(struct span t, char *out, size_t *n)
 		int c = letter == 'u' ? escaped_character(t, &i) : escaped_letter(letter);
 		if (c == 0)
 			return false;
-		*n += put_utf8(out + *n, c);
+		*n += utf8_put(out + *n, (uint32_t)c);
 	}
 	return true;
 }
@@ -627,7 +588,7 @@ struct span scan_text(struct span value, struct arena *a)
 }
 
 /* n digits, or -1. */
-static int scan_value_digits(const char *p, size_t n)
+static int decimal_digits(const char *p, size_t n)
 {
 	int v = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -658,12 +619,12 @@ static bool seconds_since_1970(const char *p, int64_t *out)
 {
 	if (p[4] != '-' || p[7] != '-' || p[10] != 'T' || p[13] != ':' || p[16] != ':')
 		return false;
-	int year = scan_value_digits(p, 4);
-	int month = scan_value_digits(p + 5, 2);
-	int day = scan_value_digits(p + 8, 2);
-	int hour = scan_value_digits(p + 11, 2);
-	int minute = scan_value_digits(p + 14, 2);
-	int second = scan_value_digits(p + 17, 2);
+	int year = decimal_digits(p, 4);
+	int month = decimal_digits(p + 5, 2);
+	int day = decimal_digits(p + 8, 2);
+	int hour = decimal_digits(p + 11, 2);
+	int minute = decimal_digits(p + 14, 2);
+	int second = decimal_digits(p + 17, 2);
 	if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_of(year, month))
 		return false;
 	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)

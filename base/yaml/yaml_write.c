@@ -74,17 +74,6 @@ static bool may_be_plain(struct span t)
 	return true;
 }
 
-/* The character of UTF-8 at p, and its length. */
-static uint32_t character(const char *p, size_t *n)
-{
-	const unsigned char *u = (const unsigned char *)p;
-	*n = u[0] < 0x80 ? 1 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
-	uint32_t c = *n == 1 ? u[0] : u[0] & (0x7fu >> *n);
-	for (size_t i = 1; i < *n; i++)
-		c = c << 6 | (u[i] & 63);
-	return c;
-}
-
 /* Not printable for some reader, or a line break for some. */
 static bool needs_escape(uint32_t c)
 {
@@ -106,9 +95,10 @@ static char short_escape(uint32_t c)
 static void put_quoted(struct str *out, struct span t)
 {
 	str_char(out, '"');
-	size_t n = 0;
+	const unsigned char *p = (const unsigned char *)t.p;
+	unsigned n = 0;
 	for (size_t i = 0; i < t.n; i += n) {
-		uint32_t c = character(t.p + i, &n);
+		uint32_t c = utf8_decode(p + i, t.n - i, &n);
 		char esc = short_escape(c);
 		if (esc) {
 			str_char(out, '\\');
@@ -129,9 +119,10 @@ static bool may_be_literal(struct span t)
 {
 	if (t.n < 2 || !memchr(t.p, '\n', t.n) || strchr(" \t\n", t.p[0]))
 		return false;
-	size_t n = 0;
+	const unsigned char *p = (const unsigned char *)t.p;
+	unsigned n = 0;
 	for (size_t i = 0; i < t.n; i += n) {
-		uint32_t c = character(t.p + i, &n);
+		uint32_t c = utf8_decode(p + i, t.n - i, &n);
 		if (c != '\n' && c != '\t' && needs_escape(c))
 			return false;
 	}

@@ -7,18 +7,13 @@
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 
-static char lower(char c)
-{
-	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-}
-
 /* Is `kubernetes` what the submission made of this name: lower case, [a-z0-9] only? */
 static bool converts_to(struct span name, const char *kubernetes)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		if (!is_alnum(name.p[i]))
 			continue;
-		if (*kubernetes != lower(name.p[i]))
+		if (*kubernetes != to_lower(name.p[i]))
 			return false;
 		kubernetes++;
 	}

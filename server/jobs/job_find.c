@@ -297,14 +297,7 @@ static const char *alias_of(struct span id, struct arena *a)
 	size_t skip = span_starts(id, PREFIX) ? sizeof(PREFIX) - 1 : 0;
 	id = (struct span){ id.p + skip, id.n - skip };
 	char *out = arena_alloc(a, id.n + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < id.n; i++) {
-		char c = id.p[i];
-		c = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-		if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
-			out[n++] = c;
-	}
-	out[n] = '\0';
+	out[span_lower_alnum(out, id)] = '\0';
 	return segment_ok(out) ? out : NULL;
 }
 

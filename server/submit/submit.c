@@ -192,13 +192,6 @@ static void submitted(void *arg, const struct err *e, bool again)
 		accepted(s);
 }
 
-static int64_t wall_clock_ms(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The form becomes the JSON that it stands for. */
 static int unfold(struct request *r, struct err *e)
 {
@@ -294,7 +287,7 @@ static const char *new_id(struct request *r)
 	char random[2 * ID_RANDOM + 1];
 	random_hex(random, ID_RANDOM);
 	return arena_printf(&r->arena, "%012llx%s",
-	                    (unsigned long long)wall_clock_ms() & 0xffffffffffff, random);
+	                    (unsigned long long)clock_wall_ms() & 0xffffffffffff, random);
 }
 
 static int start(struct submit *s, struct err *e)
@@ -305,7 +298,7 @@ static int start(struct submit *s, struct err *e)
 	VIEW_AUTO view = scheduler_hold(server->scheduler);
 	struct facts facts = r->principal->facts;
 	scheduler_facts(&view, &r->arena, &facts);
-	facts.submitted_ms = wall_clock_ms();
+	facts.submitted_ms = clock_wall_ms();
 	if (idempotency_claim(s, e) < 0)
 		return -1;
 	r->secret |= facts.extension != NULL; /* also if the job is refused */

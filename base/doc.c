@@ -53,7 +53,7 @@ static int check_bytes(struct span text, struct err *e)
 
 static struct span skip_mark(struct span t)
 {
-	return span_starts(t, "\xef\xbb\xbf") ? (struct span){ t.p + 3, t.n - 3 } : t;
+	return span_starts(t, "\xef\xbb\xbf") ? span_from(t, 3) : t;
 }
 
 /* The first byte that is neither white space nor in a comment of JSON is a brace. */

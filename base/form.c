@@ -189,7 +189,7 @@ static int add_pair(const struct pair *p, struct value *root, struct span name, 
 	if (n == 0)
 		return refuse(p, "it has no name");
 	struct value *v = member(p, root, (struct span){ name.p, n });
-	v = follow(p, v, (struct span){ name.p + n, name.n - n });
+	v = follow(p, v, span_from(name, n));
 	if (!v)
 		return -1;
 	if (v->shape == SHAPE_TEXT)
@@ -246,7 +246,7 @@ static void write_text(struct writer *w, struct span text)
 	while (number && number->path && !span_is(str_view(&w->path), number->path))
 		number++;
 	size_t sign = span_starts(text, "-") ? 1 : 0;
-	struct span digits = { text.p + sign, text.n - sign };
+	struct span digits = span_from(text, sign);
 	/* What starts with 0 is no number in JSON. */
 	bool fits =
 	    span_digits(digits) && digits.n <= NUMBER_DIGITS && (digits.p[0] != '0' || text.n == 1);

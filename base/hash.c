@@ -65,7 +65,7 @@ uint64_t hash_bytes(const struct hash_key *key, struct span bytes)
 		v[0] ^= word;
 		if (n < 8)
 			break;
-		bytes = (struct span){ bytes.p + n, bytes.n - n };
+		bytes = span_from(bytes, n);
 	}
 	v[2] ^= 0xff;
 	mix(v, 4);

@@ -1,4 +1,4 @@
-/* JSON Schema: the walk through a document; see check.h. */
+/* Checks a document against rules; see check.h. */
 #include "schema/check.h"
 
 #include <assert.h>
@@ -8,8 +8,15 @@
 #include "base/err.h"
 #include "schema/schema_internal.h"
 
-/* The reader bounds documents to 64 levels; a level may pass through several rules. */
+/* Documents have at most 64 levels; several rules can apply to a level. */
 enum { WALK_DEPTH_MAX = 1000 };
+
+/* Check a value against a rule; `at` is NULL for the root.  false: violated, and reported unless
+ * w->quiet. */
+static bool rule_check(struct walk *w, const struct rule *r, const struct node *n,
+                       const struct path *at);
+static bool members_check(struct walk *w, const struct members *m, const struct node *map,
+                          const struct path *at);
 
 const struct test *rule_values(const struct rule *r)
 {
@@ -54,7 +61,7 @@ static bool check_items(struct walk *w, const struct items *items, const struct 
 	return ok;
 }
 
-/* Everything but types.  A scalar is told one thing at a time. */
+/* Everything except types.  Only the first violation of a scalar is reported. */
 static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, const struct node *n,
                         const struct path *at)
 {
@@ -73,16 +80,17 @@ static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, con
 	return ok;
 }
 
-/* Said in any case: a condition or a `not` that leads in circles has no verdict either. */
+/* Reported even if the walk is quiet: a circular condition or `not` has no verdict. */
 static bool fail_circle(struct walk *w, const struct node *n, const struct path *at)
 {
 	w->quiet = false;
-	(void)walk_fail(w, n, at, "cannot be checked: the schema leads in circles");
+	(void)walk_fail(w, n, at, "cannot be checked: the schema is circular");
 	w->lost = true;
 	return false;
 }
 
-bool rule_check(struct walk *w, const struct rule *r, const struct node *n, const struct path *at)
+static bool rule_check(struct walk *w, const struct rule *r, const struct node *n,
+                       const struct path *at)
 {
 	unsigned bits = node_bits(n);
 	if (w->lost)
@@ -100,7 +108,9 @@ bool rule_check(struct walk *w, const struct rule *r, const struct node *n, cons
 	return ok;
 }
 
-bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n, const struct path *at)
+/* Only the verdict. */
+static bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n,
+                         const struct path *at)
 {
 	bool outer = w->quiet;
 	w->quiet = true;
@@ -118,17 +128,17 @@ int schema_check(const struct schema *s, const struct node *doc, const char *cod
 	return ok && !w.lost ? 0 : -1;
 }
 
-/* Members of mappings: known, matching a pattern, unknown, missing. */
+/* ---- members of mappings ---- */
 
-enum { LIST_MAX = 8 }; /* this many allowed keys are listed */
+enum { LIST_MAX = 8 }; /* more allowed keys are not listed */
 
-/* One mapping while it is checked. */
+/* The mapping that is being checked. */
 struct visit {
 	struct walk *w;
 	const struct members *m;
 	const struct node *map;
 	const struct path *at;
-	/* Keys that were suggested for unknown ones: those are not missing, but misspelt. */
+	/* Suggested keys are not reported as missing. */
 	const struct property **suggested; /* NOTES_MAX of them; NULL before the first */
 	size_t n_suggested;
 };
@@ -138,7 +148,7 @@ static bool has_key(const struct node *map, struct span key)
 	return node_member(map, key) != NULL;
 }
 
-/* The described key that was probably meant and is not there yet, or NULL. */
+/* The nearest described key that the mapping does not have, or NULL. */
 static const struct property *nearest(const struct visit *v, struct span key)
 {
 	const struct members *m = v->m;
@@ -173,15 +183,15 @@ static void list_keys(struct str *out, const struct members *m)
 	}
 }
 
-/* This key is there, under another name. */
+/* The key is present, but misspelt. */
 static void members_suggest(struct visit *v, const struct property *meant)
 {
 	if (v->suggested == NULL)
 		v->suggested = ARENA_NEW(v->w->arena, const struct property *, NOTES_MAX);
-	v->suggested[v->n_suggested++] = meant; /* not more than there are notes */
+	v->suggested[v->n_suggested++] = meant; /* one for each note at most */
 }
 
-/* `{cpu:1}` and `-echo: x` are keys with a `:` or `-` in them: behind which a blank is missing. */
+/* In `{cpu:1}` and `-echo: x`, the character after which a blank is missing; else NUL. */
 static char lacks_blank(struct visit *v, struct span key)
 {
 	const char *colon = memchr(key.p, ':', key.n);
@@ -242,8 +252,7 @@ static bool fail_missing(const struct visit *v)
 	return false;
 }
 
-/* The member against the rules of all patterns that match its name; *known is set if there is one.
- */
+/* Checks the member against all patterns that match its key; *known is set if one does. */
 static bool check_patterns(const struct visit *v, const struct member *member,
                            const struct path *here, bool *known)
 {
@@ -272,8 +281,8 @@ static bool check_member(struct visit *v, const struct property *p, const struct
 	return ok & rule_check(v->w, m->additional, &member->value, &here);
 }
 
-bool members_check(struct walk *w, const struct members *m, const struct node *map,
-                   const struct path *at)
+static bool members_check(struct walk *w, const struct members *m, const struct node *map,
+                          const struct path *at)
 {
 	struct visit v = { .w = w, .m = m, .map = map, .at = at };
 	size_t required = 0;
@@ -289,10 +298,7 @@ bool members_check(struct walk *w, const struct members *m, const struct node *m
 	return ok;
 }
 
-/* Rules made of rules; see combine.h.  Of several that could fit, one is picked
- * for the report where that can be known: one mistake, one sentence. */
-
-/* ---- oneOf whose branches are told apart by a member -------------------------------------- */
+/* ---- oneOf and anyOf whose branches differ in a member ---- */
 
 static const struct property *find_linear(const struct members *m, struct span key)
 {
@@ -303,7 +309,7 @@ static const struct property *find_linear(const struct members *m, struct span k
 	return NULL;
 }
 
-/* The values to which the rule ties a member that it requires, or NULL. */
+/* The values that the rule allows for a member that it requires, or NULL. */
 static const struct test *tied_values(const struct rule *r, struct span key)
 {
 	const struct property *p = find_linear(r->members, key);
@@ -366,7 +372,7 @@ static bool has_value(const struct test *t, const struct node *n)
 	return false;
 }
 
-/* The member fits no branch: say what all of them take. */
+/* No branch allows the value of the member: report the values of all branches. */
 static bool fail_choice(struct walk *w, const struct test *t, const struct node *v,
                         const struct path *at)
 {
@@ -399,9 +405,9 @@ static bool check_choice(struct walk *w, const struct test *t, const struct node
 	return fail_choice(w, t, &m->value, &here);
 }
 
-/* ---- anyOf, oneOf ---------------------------------------------------------------------------- */
+/* ---- anyOf, oneOf ---- */
 
-/* No branch fits.  If only one takes values of this type, what it says is what counts. */
+/* No branch matches.  If only one allows this type, its violations are reported. */
 static bool fail_branches(struct walk *w, const struct test *t, const struct node *n,
                           const struct path *at)
 {
@@ -424,7 +430,7 @@ static bool fail_branches(struct walk *w, const struct test *t, const struct nod
 	return walk_fail(w, n, at, "fits none of the forms that are possible here");
 }
 
-/* How many branches fit; counts no further than `enough`. */
+/* The number of branches that match; counts no further than `enough`. */
 static size_t count_fits(struct walk *w, const struct test *t, const struct node *n,
                          const struct path *at, size_t enough)
 {
@@ -453,8 +459,7 @@ bool check_one_of(struct walk *w, const struct test *t, const struct node *n, co
 	return walk_fail(w, n, at, "fits more than one of the forms that are possible here");
 }
 
-/* ---- allOf, not, if ----------------------------------------------------------------------------
- */
+/* ---- allOf, not, if ---- */
 
 bool check_all_of(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
 {
@@ -484,7 +489,7 @@ bool check_if(struct walk *w, const struct test *t, const struct node *n, const 
 	return then == NULL || rule_check(w, then, n, at);
 }
 
-/* Keywords that look at one value alone: enum, bounds, lengths, patterns. */
+/* ---- enum, bounds, lengths, patterns ---- */
 
 bool check_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
 {
@@ -495,7 +500,7 @@ bool check_values(struct walk *w, const struct test *t, const struct node *n, co
 	return walk_fail_values(w, t, n, at);
 }
 
-/* A number outside its bounds; `what` has the bound in words. */
+/* `what`: the bound in words. */
 static bool fail_bound(struct walk *w, const struct test *t, const struct node *n,
                        const struct path *at, const char *what)
 {
@@ -530,7 +535,7 @@ bool check_below(struct walk *w, const struct test *t, const struct node *n, con
 	return node_number(n) < t->number || fail_bound(w, t, n, at, "less than");
 }
 
-/* The amount of a number as it was written: digits x 10^exponent. */
+/* The absolute value of a number in decimal: digits x 10^exponent. */
 struct decimal {
 	uint64_t digits;
 	int exponent;
@@ -539,7 +544,7 @@ struct decimal {
 static struct decimal decimal_of_text(const char *text)
 {
 	struct decimal d = { 0, 0 };
-	int zeros = 0; /* not known yet whether they stand at the end */
+	int zeros = 0; /* counted until a digit follows */
 	bool fraction = false;
 	const char *p = text + (text[0] == '-');
 	for (; *p != '\0' && *p != 'e'; p++) {
@@ -577,8 +582,8 @@ static struct decimal decimal_of_node(const struct node *n)
 	return (struct decimal){ n->integer < 0 ? -digits : digits, 0 };
 }
 
-/* Exactly, in decimal: binary fractions make 0.0075 no multiple of 0.0001, and a
- * tolerance fails as soon as the quotient is large. */
+/* Exact, in decimal: in binary, 0.0075 is not a multiple of 0.0001, and a tolerance is wrong for
+ * large quotients. */
 static bool is_multiple(struct decimal v, struct decimal of)
 {
 	assert(of.digits > 0); /* a schema with another divisor does not compile */
@@ -588,7 +593,7 @@ static bool is_multiple(struct decimal v, struct decimal of)
 			return false;
 		v.digits /= 10;
 	}
-	/* A divisor has 17 digits at most: ten times the rest fits. */
+	/* A divisor has at most 17 digits, so the product does not overflow. */
 	uint64_t rest = v.digits % of.digits;
 	for (; shift > 0 && rest; shift--)
 		rest = rest * 10 % of.digits;

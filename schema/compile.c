@@ -1,4 +1,4 @@
-/* From the text of a schema to rules. */
+/* Compiles the text of a schema to rules. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,17 +8,37 @@
 #include "schema/check.h"
 #include "schema/schema_internal.h"
 
-enum { REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };
+enum { REFS_MAX = 256, REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };
+
+/* A subschema to which a $ref points. */
+struct target {
+	const struct node *node;
+	struct rule *rule;
+};
+
+struct compiler {
+	struct schema *s;
+	struct err *e;
+	const struct node *schema; /* the subschema that is being compiled */
+	struct target targets[REFS_MAX];
+	size_t n_targets;
+	unsigned depth;
+};
 
 static const struct rule ANYTHING = { .types = BIT_ALL };
 static const struct rule NOTHING = { .types = 0, .never = true };
 
-int compile_fail(struct compiler *c, const struct path *at, const struct node *n, const char *text)
+static const struct keyword *keyword_find(struct span name);
+
+/* The schema is wrong at this place.  Returns -1. */
+static int compile_fail(struct compiler *c, const struct path *at, const struct node *n,
+                        const char *text)
 {
 	return err_at(c->e, UNKNOWN_ERROR, path_place(&c->s->arena, at, n), "schema: %s", text);
 }
 
-struct test *compile_test(struct compiler *c, struct rule *r, const struct keyword *k)
+/* Adds a test to the rule. */
+static struct test *compile_test(struct compiler *c, struct rule *r, const struct keyword *k)
 {
 	/* Each keyword adds one test at most. */
 	if (r->tests == NULL)
@@ -28,7 +48,9 @@ struct test *compile_test(struct compiler *c, struct rule *r, const struct keywo
 	return t;
 }
 
-struct pattern *compile_pattern(struct compiler *c, struct span source, const struct path *at)
+/* NULL and the compiler's error if the pattern is invalid; the schema frees it. */
+static struct pattern *compile_pattern(struct compiler *c, struct span source,
+                                       const struct path *at)
 {
 	ERR_AUTO why = { 0 };
 	struct pattern *p = pattern_new(&c->s->arena, source, c->s->patterns, &why);
@@ -40,9 +62,9 @@ struct pattern *compile_pattern(struct compiler *c, struct span source, const st
 	return p;
 }
 
-/* ---- look-up of members ------------------------------------------------------------- */
+/* ---- look-up of members ---- */
 
-/* Three characters and the length tell the keys of a mapping apart well enough. */
+/* The length and three characters: enough to distinguish the keys of a mapping. */
 static uint32_t key_bits(const char *key, size_t n)
 {
 	const unsigned char *k = (const unsigned char *)key;
@@ -69,7 +91,7 @@ const struct property *property_find(const struct members *m, const char *key, s
 	return NULL;
 }
 
-/* Put all members into the table; how many did not get the first slot. */
+/* Puts all members into the table; returns how many are not in their first slot. */
 static size_t fill_slots(struct members *m)
 {
 	size_t moved = 0;
@@ -84,8 +106,7 @@ static size_t fill_slots(struct members *m)
 	return moved;
 }
 
-/* All members are known: build the table that property_find looks into, with a seed
- * that gives each a slot of its own, if one is found. */
+/* Builds the table of property_find, if possible with a seed without collisions. */
 static void index_members(struct arena *a, struct members *m)
 {
 	size_t size = 4;
@@ -102,7 +123,7 @@ static void index_members(struct arena *a, struct members *m)
 	}
 }
 
-/* ---- one subschema ------------------------------------------------------------------ */
+/* ---- one subschema ---- */
 
 static int read_keyword(struct compiler *c, struct rule *r, const struct member *m,
                         const struct path *at)
@@ -114,13 +135,13 @@ static int read_keyword(struct compiler *c, struct rule *r, const struct member 
 	return k->read ? k->read(c, r, k, &m->value, &here) : 0;
 }
 
-/* Fill in the rule of a mapping without $ref. */
+/* Fills the rule of a mapping without $ref. */
 static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
                      const struct path *at)
 {
 	r->types = n->n ? BIT_ANY : BIT_ALL;
 	for (uint32_t i = 0; i < n->n; i++) {
-		c->schema = n; /* subschemas have changed it */
+		c->schema = n; /* subschemas change it */
 		if (read_keyword(c, r, &n->member[i], at) < 0)
 			return -1;
 	}
@@ -132,7 +153,7 @@ static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
 	return 0;
 }
 
-/* One token of a pointer in a URI fragment, its %XX and ~0 ~1 undone. */
+/* Decodes %XX, ~0 and ~1 in one token of a pointer in a URI fragment. */
 static void unescape_token(struct str *out, struct span t)
 {
 	STR_AUTO plain = STR_INIT(t.n);
@@ -186,7 +207,7 @@ static const struct node *find_target(const struct node *root, const char *ref)
 	return *ref == '\0' ? n : NULL;
 }
 
-/* Follow $ref, and the $ref that may stand there. */
+/* Follows a chain of $ref. */
 static const struct node *follow(struct compiler *c, const struct node *n, const struct path *at)
 {
 	const struct node *ref = node_get(n, "$ref");
@@ -201,8 +222,8 @@ static const struct node *follow(struct compiler *c, const struct node *n, const
 	return n;
 }
 
-/* The rule of a subschema that is referred to: made once, and known before it is
- * filled in, since it may refer to itself. */
+/* The rule of the target of a $ref: created once, and registered before it is filled, because it
+ * can refer to itself. */
 static struct rule *target_rule(struct compiler *c, const struct node *n, bool *is_new,
                                 const struct path *at)
 {
@@ -231,7 +252,9 @@ static const struct rule *compile_map(struct compiler *c, const struct node *n, 
 	return r;
 }
 
-const struct rule *compile_rule(struct compiler *c, const struct node *n, const struct path *at)
+/* The rule of a subschema; NULL and the compiler's error. */
+static const struct rule *compile_rule(struct compiler *c, const struct node *n,
+                                       const struct path *at)
 {
 	const struct node *from = n;
 	const struct node *outer = c->schema;
@@ -262,7 +285,7 @@ static struct schema *compile_doc(struct schema *s, struct span text, struct err
 	}
 	const struct budget budget = BUDGET_DEFAULT;
 	if (json_read(text, &budget, &s->arena, &s->doc, &warnings, &syntax, e) < 0) {
-		e->http = 500; /* our own text is wrong, not that of a user */
+		e->http = 500; /* the schema is wrong, not a document */
 		return NULL;
 	}
 	struct compiler c = { .s = s, .e = e };
@@ -291,7 +314,7 @@ void schema_free(struct schema *s)
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- reading keywords ------------------------------------------------------------------ */
+/* ---- reading keywords ---- */
 
 struct type_name {
 	const char *name;
@@ -312,7 +335,7 @@ static int add_type(struct compiler *c, struct rule *r, const struct node *n, co
 			return 0;
 		}
 	}
-	return compile_fail(c, at, n, "no type");
+	return compile_fail(c, at, n, "unknown type");
 }
 
 static int read_type(struct compiler *c, struct rule *r, const struct keyword *k,
@@ -376,7 +399,7 @@ static int read_count(struct compiler *c, struct rule *r, const struct keyword *
 	return read_number(c, r, k, v, at);
 }
 
-/* Sentences for people stand in the schema, where our own would be poor. */
+/* The schema can provide the message of a pattern. */
 static void use_words(struct compiler *c, struct pattern *p)
 {
 	const struct node *words = node_get(c->schema, "patternErrorMessage");
@@ -408,7 +431,7 @@ static int read_hint(struct compiler *c, struct rule *r, const struct keyword *k
 	return 0;
 }
 
-/* ---- members: four keywords, one walk ------------------------------------------------------ */
+/* ---- members: four keywords, one walk ---- */
 
 static struct members *members_of(struct compiler *c, struct rule *r)
 {
@@ -425,7 +448,7 @@ static struct property *property_of(struct compiler *c, struct members *m, struc
 			return &m->property[i];
 	}
 	if (m->property == NULL) {
-		/* Only two keywords of a schema name members. */
+		/* Only these two keywords name members. */
 		const struct node *described = node_get(c->schema, "properties");
 		const struct node *required = node_get(c->schema, "required");
 		size_t n = (described ? described->n : 0) + (required ? required->n : 0);
@@ -502,8 +525,7 @@ static int read_additional(struct compiler *c, struct rule *r, const struct keyw
 	return rule ? 0 : -1;
 }
 
-/* ---- items ------------------------------------------------------------------------------------
- */
+/* ---- items ---- */
 
 /* The rules of a list of schemas. */
 static const struct rule **read_rules(struct compiler *c, const struct node *v,
@@ -541,7 +563,7 @@ static int read_items(struct compiler *c, struct rule *r, const struct keyword *
 	return r->items->rest ? 0 : -1;
 }
 
-/* ---- combinations --------------------------------------------------------------------------- */
+/* ---- combinations ---- */
 
 static int read_combination(struct compiler *c, struct rule *r, const struct keyword *k,
                             const struct node *v, const struct path *at)
@@ -617,17 +639,17 @@ static const struct keyword KEYWORDS[] = {
 	{ "allOf",                BIT_ANY,  read_combination, check_all_of },
 	{ "not",                  BIT_ANY,  read_not,         check_not },
 	{ "if",                   BIT_ANY,  read_if,          check_if },
-	/* What editors show for a wrong type, and for a pattern that does not match. */
+	/* Messages for a wrong type, and for text that does not match a pattern. */
 	{ "errorMessage",         0,        read_hint,        NULL },
 	{ "patternErrorMessage",  0,        NULL,             NULL }, /* with pattern, patternProperties */
 	{ "then",                 0,        NULL,             NULL }, /* with if */
 	{ "else",                 0,        NULL,             NULL },
 	{ "additionalItems",      0,        NULL,             NULL }, /* with items */
-	/* These say nothing about documents. */
+	/* Without effect on documents. */
 	{ "definitions",          0,        NULL,             NULL },
 	{ "$schema",              0,        NULL,             NULL },
 	{ "$id",                  0,        NULL,             NULL },
-	{ "$ref",                 0,        NULL,             NULL }, /* only where it is no text */
+	{ "$ref",                 0,        NULL,             NULL }, /* only if it is not text */
 	{ "$comment",             0,        NULL,             NULL },
 	{ "title",                0,        NULL,             NULL },
 	{ "description",          0,        NULL,             NULL },
@@ -636,7 +658,7 @@ static const struct keyword KEYWORDS[] = {
 };
 /* clang-format on */
 
-const struct keyword *keyword_find(struct span name)
+static const struct keyword *keyword_find(struct span name)
 {
 	for (size_t i = 0; i < COUNT(KEYWORDS); i++) {
 		if (span_is(name, KEYWORDS[i].name))

@@ -9,7 +9,7 @@
 
 enum { SECRET_PART_MIN = 4 }; /* texts of secrets this long are looked for inside others */
 
-/* ---- what may be shown -------------------------------------------------------------------- */
+/* ---- what may be shown ---- */
 
 /* Wherever they stand: logins to registries and git, and what a user keeps with us. */
 static bool is_secret_anywhere(struct span key)
@@ -96,7 +96,7 @@ static bool is_hidden(const struct walk *w, const struct node *n, const struct p
 	return is_below_secret(w, at) || (scalar && repeats_any(w, n, w->root));
 }
 
-/* ---- words for values and types ------------------------------------------------------------- */
+/* ---- words for values and types ---- */
 
 static void put_text(struct str *out, struct span text)
 {
@@ -189,8 +189,7 @@ bool walk_is_mute(struct walk *w)
 	return true;
 }
 
-/* ---- sentences ----------------------------------------------------------------------------------
- */
+/* ---- sentences ---- */
 
 __attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct place where,
                                                          const char *fmt, va_list ap)

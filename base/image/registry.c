@@ -471,7 +471,7 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 	for (n = 0; n < rest.n && rest.p[n] != '/' && rest.p[n] != '?'; n++)
 		;
 	struct span authority = { rest.p, n };
-	struct span target = { rest.p + n, rest.n - n };
+	struct span target = span_from(rest, n);
 	if (!image_host_ok(authority) || !registry_target_ok(target))
 		return -1;
 	bool has_path = target.n && target.p[0] == '/';

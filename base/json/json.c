@@ -271,7 +271,7 @@ static int read_word(struct json *j, struct node *n)
 		{ "null",  NODE_NULL, false },
 	};
 	/* clang-format on */
-	struct span rest = { j->text.p + j->i, j->text.n - j->i };
+	struct span rest = span_from(j->text, j->i);
 	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
 		if (!span_starts(rest, WORDS[i].word))
 			continue;

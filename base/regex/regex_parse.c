@@ -43,7 +43,7 @@ static inline char peek(const struct parser *p)
 /* Is this what comes next?  Then go on behind it. */
 static inline bool take(struct parser *p, const char *what)
 {
-	struct span rest = { p->text.p + p->at, p->text.n - p->at };
+	struct span rest = span_from(p->text, p->at);
 	if (!span_starts(rest, what))
 		return false;
 	p->at += strlen(what);
@@ -561,7 +561,7 @@ static int posix_class(struct parser *p, struct runes *set)
 	struct span name = { p->text.p + p->at + 2, end - p->at - 2 };
 	bool negated = name.n && name.p[0] == '^';
 	if (negated)
-		name = (struct span){ name.p + 1, name.n - 1 };
+		name = span_from(name, 1);
 	/* d, s, w are no names. */
 	if (name.n < 2 || !runes_add_class(set, p->a, name, negated, p->flags & FOLD)) {
 		parser_fail(p, p->at, "unknown class of characters");

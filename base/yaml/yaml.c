@@ -245,7 +245,7 @@ static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
 static int check_directives(struct yaml_reader *y, size_t from)
 {
 	enum { DIRECTIVES_MAX = 8 };
-	struct span rest = { y->text.p + from, y->text.n - from };
+	struct span rest = span_from(y->text, from);
 	unsigned n = 0;
 	while (rest.n) {
 		size_t line = 0;
@@ -263,7 +263,7 @@ static int check_directives(struct yaml_reader *y, size_t from)
 			    "more than %d lines begin with `%%`; a job needs none, remove them",
 			    DIRECTIVES_MAX);
 		line += line < rest.n;
-		rest = (struct span){ rest.p + line, rest.n - line };
+		rest = span_from(rest, line);
 	}
 	return 0;
 }
@@ -539,7 +539,7 @@ static bool has_anchor(const yaml_event_t *ev)
 
 static void check_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
-	struct span rest = { y->text.p + y->cut.from, y->text.n - y->cut.from };
+	struct span rest = span_from(y->text, y->cut.from);
 	while (rest.n && (rest.p[0] == ' ' || rest.p[0] == '\t')) {
 		rest.p++;
 		rest.n--;

@@ -399,7 +399,7 @@ static size_t false_blank(struct span t)
 static size_t find_false_blank(struct span line)
 {
 	for (size_t i = 0; i < line.n; i++) {
-		struct span rest = { line.p + i, line.n - i };
+		struct span rest = span_from(line, i);
 		if (false_blank(rest))
 			return i;
 		bool goes_on = is_gap(line.p[i]) || line.p[i] == '-' || line.p[i] == ':' ||
@@ -433,8 +433,7 @@ static size_t key_end(struct span line)
 static size_t find_wide_colon(struct span line)
 {
 	size_t i = key_end(line);
-	bool wide = i != YAML_PROBLEM_NONE &&
-	            span_starts((struct span){ line.p + i, line.n - i }, "\xef\xbc\x9a");
+	bool wide = i != YAML_PROBLEM_NONE && span_starts(span_from(line, i), "\xef\xbc\x9a");
 	return wide ? i : YAML_PROBLEM_NONE;
 }
 

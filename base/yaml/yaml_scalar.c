@@ -19,27 +19,29 @@ static bool tag_is(const char *tag, const char *name)
 	return strncmp(tag, CORE, n) == 0 && strcmp(tag + n, name) == 0;
 }
 
-static struct place here(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
-}
-
 COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	/* A password that begins with `!` is a tag, too. */
 	if (build_sensitive(&y->b)) {
-		return err_at(y->b.e, INVALID_PROTOCOL, here(y, ev),
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 		              "this tag is not supported (text that begins with `!` needs quotes)");
 	}
 	if (strncmp(tag, CORE, strlen(CORE)) == 0) {
-		return err_at(y->b.e, INVALID_PROTOCOL, here(y, ev),
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 		              "the tag `!!%s` is not supported",
 		              quote(buf, span_of(tag + strlen(CORE))));
 	}
-	return err_at(y->b.e, INVALID_PROTOCOL, here(y, ev),
+	return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 	              "unknown tag `%s` (text that begins with `!` needs quotes)",
 	              quote(buf, span_of(tag)));
+}
+
+static void set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
+{
+	n->type = (uint8_t)type;
+	n->text = arena_dup(a, text);
+	n->n = (uint32_t)text.n;
 }
 
 static bool tagged_date(struct node *n, struct span t)
@@ -68,9 +70,7 @@ COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char
 {
 	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	n->type = NODE_TEXT;
-	n->text = arena_dup(y->b.arena, t);
-	n->n = (uint32_t)t.n;
+	set_text(n, NODE_TEXT, t, y->b.arena);
 	if (tag == NULL && t.n == 0 && plain)
 		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
 	if (tag == NULL || tag_is(tag, "str"))
@@ -80,7 +80,7 @@ COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char
 			continue;
 		/* Empty text is null only where nothing is written at all. */
 		if ((t.n == 0 && !plain) || !TAGS[i].resolve(n, t)) {
-			return err_at(y->b.e, INVALID_PROTOCOL, here(y, ev),
+			return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 			              "the tag `!!%s` says so, but this is not %s", TAGS[i].name,
 			              TAGS[i].what);
 		}
@@ -157,7 +157,6 @@ COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
 	return 0;
 }
 
-/* Type and value of a scalar. */
 int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 {
 	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
@@ -176,9 +175,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 		yaml_resolve_plain(n, t, y->b.arena);
 		return 0;
 	}
-	n->type = NODE_TEXT;
-	n->text = arena_dup(y->b.arena, t);
-	n->n = (uint32_t)t.n;
+	set_text(n, NODE_TEXT, t, y->b.arena);
 	return 0;
 }
 
@@ -243,18 +240,6 @@ bool plain_bool(struct node *n, struct span t)
 	return true;
 }
 
-/* The value of a digit in bases up to 16, 16 if it is none. */
-static unsigned digit_value(char c)
-{
-	if (is_digit(c))
-		return (unsigned)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned)(c - 'a') + 10;
-	if (c >= 'A' && c <= 'F')
-		return (unsigned)(c - 'A') + 10;
-	return 16;
-}
-
 /* The nearest double to the decimal text, whose underscores do not count. */
 static double decimal(struct span t)
 {
@@ -286,15 +271,15 @@ static bool power_of_two_base(struct span t, unsigned bits, double *v)
 	for (size_t i = 0; i < t.n; i++) {
 		if (t.p[i] == '_')
 			continue;
-		unsigned digit = digit_value(t.p[i]);
-		if (digit >= 1u << bits)
+		int digit = hex_value(t.p[i]);
+		if (digit < 0 || digit >= 1 << bits)
 			return false;
 		any = true;
 		if (kept >> (60 - bits) == 0) {
-			kept = kept << bits | digit;
+			kept = kept << bits | (uint64_t)digit;
 		} else {
 			exponent += (int)bits;
-			below = below || digit;
+			below = below || digit > 0;
 		}
 	}
 	if (!any || t.p[t.n - 1] == '_')
@@ -334,7 +319,7 @@ static struct span without_sign(struct span t, double *sign)
 {
 	bool has = t.n && (t.p[0] == '-' || t.p[0] == '+');
 	*sign = has && t.p[0] == '-' ? -1 : 1;
-	return has ? (struct span){ t.p + 1, t.n - 1 } : t;
+	return has ? span_from(t, 1) : t;
 }
 
 /* Digits that do not begin with 0: decimal, or base 60. */
@@ -354,7 +339,7 @@ static bool int_decimal(struct span t, double *v)
 		*v = decimal(t);
 		return true;
 	}
-	if (i + sixties((struct span){ t.p + i, t.n - i }) != t.n)
+	if (i + sixties(span_from(t, i)) != t.n)
 		return false;
 	*v = base_sixty(t);
 	return true;
@@ -369,10 +354,10 @@ static bool int_value(struct span t, double *v)
 		return true;
 	}
 	if (t.p[1] == 'b')
-		return power_of_two_base((struct span){ t.p + 2, t.n - 2 }, 1, v);
+		return power_of_two_base(span_from(t, 2), 1, v);
 	if (t.p[1] == 'x')
-		return power_of_two_base((struct span){ t.p + 2, t.n - 2 }, 4, v);
-	return power_of_two_base((struct span){ t.p + 1, t.n - 1 }, 3, v);
+		return power_of_two_base(span_from(t, 2), 4, v);
+	return power_of_two_base(span_from(t, 1), 3, v);
 }
 
 bool plain_small_int(struct node *n, struct span t)
@@ -443,7 +428,7 @@ static bool float_sixty(struct span t)
 	if (t.n == 0 || !is_digit(t.p[0]))
 		return false;
 	size_t i = digits_at(t, 0, true);
-	size_t groups = sixties((struct span){ t.p + i, t.n - i });
+	size_t groups = sixties(span_from(t, i));
 	i += groups;
 	if (groups == 0 || i == t.n || t.p[i] != '.')
 		return false;
@@ -481,13 +466,6 @@ bool plain_float(struct node *n, struct span text)
 		return false;
 	node_set_number(n, sign * v);
 	return true;
-}
-
-static void set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
-{
-	n->type = (uint8_t)type;
-	n->text = arena_dup(a, text);
-	n->n = (uint32_t)text.n;
 }
 
 /* What a plain scalar may be, by its first character. */
@@ -557,32 +535,19 @@ static size_t blanks_at(struct span t, size_t i)
 	return i - from;
 }
 
-static size_t yaml_date_digits_at(struct span t, size_t i)
-{
-	size_t from = i;
-	while (i < t.n && is_digit(t.p[i]))
-		i++;
-	return i - from;
-}
-
-static struct span rest(struct span t, size_t i)
-{
-	return (struct span){ t.p + i, t.n - i };
-}
-
 /* `[ \t]*(Z|[-+][0-9][0-9]?(:[0-9][0-9])?)`, the whole text. */
 static bool is_zone(struct span t)
 {
-	t = rest(t, blanks_at(t, 0));
+	t = span_from(t, blanks_at(t, 0));
 	if (span_is(t, "Z"))
 		return true;
 	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
 		return false;
-	t = rest(t, 1);
+	t = span_from(t, 1);
 	size_t n = match(t, "01");
 	if (n == 0)
 		return false;
-	t = rest(t, n);
+	t = span_from(t, n);
 	return t.n == 0 || match(t, ":00") == t.n;
 }
 
@@ -596,13 +561,13 @@ bool plain_is_date(struct span t)
 	size_t gap = t.p[i] == 'T' || t.p[i] == 't' ? 1 : blanks_at(t, i);
 	if (gap == 0)
 		return false;
-	t = rest(t, i + gap);
+	t = span_from(t, i + gap);
 	size_t time = match(t, "01:00:00");
 	if (time == 0)
 		return false;
-	t = rest(t, time);
+	t = span_from(t, time);
 	if (t.n && t.p[0] == '.')
-		t = rest(t, 1 + yaml_date_digits_at(t, 1));
+		t = span_from(t, 1 + digits_at(t, 1, false));
 	return t.n == 0 || is_zone(t);
 }
 
@@ -614,20 +579,12 @@ bool plain_is_date(struct span t)
 /* So many digits a double always holds; of so short a text none is written with an exponent. */
 enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
 
-static bool spelling_is_one_of(struct span t, const char *const *words)
-{
-	for (; *words; words++)
-		if (span_is(t, *words))
-			return true;
-	return false;
-}
-
 /* Booleans of PyYAML that are text here. */
 static bool is_boolean_elsewhere(struct span t)
 {
 	static const char *const WORDS[] = { "yes", "Yes", "YES", "no",  "No",  "NO", "on",
 		                             "On",  "ON",  "off", "Off", "OFF", NULL };
-	return t.n <= 3 && spelling_is_one_of(t, WORDS);
+	return t.n <= 3 && is_one_of(t, WORDS);
 }
 
 /* Numbers of YAML 1.2 that are text here: 0o17, 08. */
@@ -683,7 +640,7 @@ static bool comes_back(struct span t, double v)
 static enum spelling of_number(struct span t, double v)
 {
 	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
-	struct span digits = { t.p + sign, t.n - sign };
+	struct span digits = span_from(t, sign);
 	if (digits.n > 1 && digits.p[0] == '0' && digits.p[1] >= '0' && digits.p[1] <= '7')
 		return SPELT_OCTAL;
 	if (memchr(t.p, ':', t.n))

@@ -362,7 +362,7 @@ static void test_compile_unknown_keyword(void **state)
 static void test_compile_bad_values(void **state)
 {
 	(void)state;
-	assert_no_schema("{\"type\":\"text\"}", "1:9: type: schema: no type");
+	assert_no_schema("{\"type\":\"text\"}", "1:9: type: schema: unknown type");
 	assert_no_schema("{\"pattern\":\"(\"}", "1:1: pattern: schema: no regular expression");
 	assert_no_schema("{\"minLength\":-1}", "1:14: minLength: schema: must be a count");
 	assert_no_schema("{\"required\":\"a\"}", "1:13: required: schema: must be a list");
@@ -416,23 +416,23 @@ static void test_check_schema_in_circles(void **state)
 {
 	(void)state;
 	assert_says("{\"allOf\":[{\"$ref\":\"#\"}]}", "1",
-	            "1:1: cannot be checked: the schema leads in circles\n");
+	            "1:1: cannot be checked: the schema is circular\n");
 	assert_says("{\"allOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}],\"not\":{\"$ref\":\"#\"}}", "1",
-	            "1:1: cannot be checked: the schema leads in circles\n");
+	            "1:1: cannot be checked: the schema is circular\n");
 }
 
 static void test_check_circle_in_not(void **state)
 {
 	(void)state;
 	assert_says("{\"not\":{\"$ref\":\"#\"}}", "1",
-	            "1:1: cannot be checked: the schema leads in circles\n");
+	            "1:1: cannot be checked: the schema is circular\n");
 }
 
 static void test_check_circle_in_condition(void **state)
 {
 	(void)state;
 	assert_says("{\"items\":{\"if\":{\"$ref\":\"#/items\"}}}", "[1]",
-	            "1:2: [0]: cannot be checked: the schema leads in circles\n");
+	            "1:2: [0]: cannot be checked: the schema is circular\n");
 }
 
 int main(void)

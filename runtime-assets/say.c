@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "runtime-assets/files.h"
 
@@ -52,10 +53,8 @@ static void say_blank(char *text, size_t n)
 
 static size_t say_prefix(char *out, size_t size, const char *level)
 {
-	struct timespec now;
 	char now_text[RFC3339_MAX];
-	clock_gettime(CLOCK_REALTIME, &now);
-	rfc3339_text(now_text, now.tv_sec);
+	rfc3339_text(now_text, clock_wall_ms() / 1000);
 	int n = snprintf(out, size, "%s [openpai-runtime] %s", now_text, level);
 	return n < 0 ? 0 : (size_t)n;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
@@ -340,9 +341,7 @@ int cmd_check_api(int argc, char **argv)
 	}
 	no_core();
 	ARENA_AUTO a = { 0 };
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	struct checkup c = { .a = &a, .now_s = now.tv_sec };
+	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };
 	layout_init(&c.at, root, &a);
 	c.namespace_name = find_namespace(&c.at, &a);
 	c.framework = env_get("FC_FRAMEWORK_NAME");

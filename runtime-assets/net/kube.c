@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/tree.h"
 #include "runtime-assets/cmdline.h"
@@ -289,14 +290,6 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
 /* ---- explaining -------------------------------------------------------------------------------
  */
 
-/* Unix time: what tokens and files are dated by. */
-static int64_t now_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec;
-}
-
 /* Namespace in a path of the API; empty if there is none in it. */
 static struct span namespace_of(const char *path)
 {
@@ -331,7 +324,7 @@ void kube_grant(const struct kube *k, const char *namespace_name, const char *in
 	struct token_claims c = { 0 };
 	const char *token = kube_token_file(k);
 	if (token)
-		token_describe(token, now_s(), &a, &c, &ignored);
+		token_describe(token, clock_wall_ms() / 1000, &a, &c, &ignored);
 	write_grant(&c, namespace_name, indent, out);
 }
 
@@ -359,7 +352,7 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 	ARENA_AUTO a = { 0 };
 	struct token_claims c = { 0 };
 	STR_AUTO about = STR_INIT(4096);
-	token_describe(token, now_s(), &a, &c, &about);
+	token_describe(token, clock_wall_ms() / 1000, &a, &c, &about);
 	if (status == 403)
 		explain_right(&c, namespace_of(path), out);
 	else if (status == 401)

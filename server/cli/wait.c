@@ -466,13 +466,6 @@ struct waiter {
 	struct str line; /* what was printed last */
 };
 
-static int64_t wall_clock_ms(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void stop(struct waiter *w, enum reason reason)
 {
 	if (w->reason == WAITING)
@@ -497,7 +490,7 @@ static void draw(struct waiter *w)
 	STR_AUTO block = STR_INIT(TEXT_MAX);
 	if (!w->term.block || !w->detail.n)
 		return;
-	const struct frame frame = { w->job, term_columns(), term_rows(), wall_clock_ms() };
+	const struct frame frame = { w->job, term_columns(), term_rows(), clock_wall_ms() };
 	progress_block(&block, &w->progress, &frame);
 	term_block(&w->term, str_view(&block));
 }

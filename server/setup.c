@@ -39,8 +39,8 @@ int complain(const struct err *e, const char *file, int code)
 	return code;
 }
 
-static int settings_from(struct settings *s, const struct options *o, struct arena *a,
-                         struct err *e)
+static int setup_settings(struct settings *s, const struct options *o, struct arena *a,
+                          struct err *e)
 {
 	translate_settings_default(s);
 	s->profile = strcmp(o->profile, "openpai") == 0 ? PROFILE_OPENPAI : PROFILE_PLAIN;
@@ -77,15 +77,15 @@ static int settings_from(struct settings *s, const struct options *o, struct are
 	return program_load(o, a, &s->program, e);
 }
 
-/* Also .yml, which none is called: who writes one means it, and is told so. */
-static bool is_template(const char *name)
+/* Includes .yml: no template has such a name, so translator_new reports the file. */
+static bool setup_is_template(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 	return name[0] != '.' && dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-static int read_template(const char *dir, const char *name, struct arena *a,
-                         struct template_file *out, struct err *e)
+static int setup_read_template(const char *dir, const char *name, struct arena *a,
+                               struct template_file *out, struct err *e)
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", dir, name);
 	STR_AUTO text = STR_INIT(TEMPLATE_MAX);
@@ -97,17 +97,17 @@ static int read_template(const char *dir, const char *name, struct arena *a,
 	return 0;
 }
 
-static void close_dir(DIR **dir)
+static void setup_close_dir(DIR **dir)
 {
 	if (*dir)
-		(void)closedir(*dir); /* it was only read */
+		(void)closedir(*dir); /* cannot lose data: the directory was only read */
 }
 
-/* The *.yaml files of a directory; NULL-terminated. */
-static int read_templates(const char *dir, struct arena *a, struct template_file *files,
-                          struct err *e)
+/* The templates of a directory; NULL-terminated. */
+static int setup_read_templates(const char *dir, struct arena *a, struct template_file *files,
+                                struct err *e)
 {
-	__attribute__((cleanup(close_dir))) DIR *d = opendir(dir);
+	__attribute__((cleanup(setup_close_dir))) DIR *d = opendir(dir);
 	char text[128];
 	if (!d)
 		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir,
@@ -115,11 +115,11 @@ static int read_templates(const char *dir, struct arena *a, struct template_file
 	size_t n = 0;
 	for (const struct dirent *entry;
 	     (entry = readdir(d));) { /* NOLINT(concurrency-mt-unsafe) */
-		if (!is_template(entry->d_name))
+		if (!setup_is_template(entry->d_name))
 			continue;
 		if (n == TEMPLATES_MAX)
 			return err_set(e, UNKNOWN_ERROR, "%s: too many templates", dir);
-		if (read_template(dir, entry->d_name, a, &files[n++], e) < 0)
+		if (setup_read_template(dir, entry->d_name, a, &files[n++], e) < 0)
 			return -1;
 	}
 	return 0;
@@ -130,9 +130,9 @@ struct translator *setup_translator(const struct options *o, struct err *e)
 	ARENA_AUTO a = { 0 };
 	struct settings settings;
 	struct template_file files[TEMPLATES_MAX + 1] = { 0 };
-	if (settings_from(&settings, o, &a, e) < 0)
+	if (setup_settings(&settings, o, &a, e) < 0)
 		return NULL;
-	if (o->templates[0] && read_templates(o->templates, &a, files, e) < 0)
+	if (o->templates[0] && setup_read_templates(o->templates, &a, files, e) < 0)
 		return NULL;
 	return translator_new(&settings, o->templates[0] ? files : NULL, e);
 }

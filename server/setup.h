@@ -1,24 +1,25 @@
 #pragma once
-/* From options to the things that commands work with.  At start only: reads files. */
+/* Builds from options what the commands need: translator, facts, HiveD configuration, user.
+ * At start only: reads files. */
 #include "server/options.h"
 #include "translate/translate.h"
 
 /* A translator with the settings and templates of the options; free with translator_free.
- * NULL and *e naming file and line. */
+ * NULL and *e with file and line. */
 struct translator *setup_translator(const struct options *o, struct err *e);
 
 /* The facts of --facts for a user, or the defaults; the texts live in the arena. */
 int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
                 struct err *e);
 
-/* HiveD's configuration, if --hived-config names one, into these facts; it lives in the arena. */
+/* The configuration of --hived-config, if any, into *f; it lives in the arena. */
 int setup_hived(const struct options *o, struct arena *a, struct facts *f, struct err *e);
 
 /* options->user, else $USER if that is a user name, else "user". */
 const char *setup_user(const struct options *o);
 
-/* Print an error as commands do: "rest-lit: FILE:LINE:COLUMN: text", each note on a line of
- * its own, on standard error; file may be NULL.  Returns `code`. */
+/* Print an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text".
+ * file may be NULL.  Returns `code`. */
 int complain(const struct err *e, const char *file, int code);
-/* One note of those; `prefix` comes before its text. */
+/* Print one note, with `prefix` before its text. */
 void complain_note(const struct note *n, const char *file, const char *prefix);

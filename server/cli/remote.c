@@ -14,7 +14,7 @@
 #include "server/setup.h"
 
 enum {
-	ATTEMPT_MS = 60000, /* longer than servers take, --deadline and what is added to it */
+	ATTEMPT_MS = 60000, /* longer than servers take, deadline and what is added to it */
 	PAUSE_MS = 500,
 	PAUSE_MS_MAX = 8000,
 	DEPTH = 64,

@@ -1,7 +1,7 @@
 /*
  * `--wait` and `--logs`: waits for the end of a job.  Events of the server (/watch) say that the
  * job has changed, then it is requested; without events it is polled.  If the server dies, this
- * waits for it, for --patience.
+ * waits for it, for patience.
  */
 #include <signal.h>
 #include <stdio.h>

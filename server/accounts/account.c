@@ -123,7 +123,7 @@ void account_source_free(struct account_source *s)
 	free(s);
 }
 
-static uint64_t hash_of(const char *what, struct span name)
+static uint64_t account_hash_of(const char *what, struct span name)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 	for (; *what; what++)
@@ -135,7 +135,7 @@ static uint64_t hash_of(const char *what, struct span name)
 
 bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
-	uint64_t hash = hash_of(what, name);
+	uint64_t hash = account_hash_of(what, name);
 	int64_t now = clock_ms();
 	size_t place = SAID_MAX;
 	bool said = false;
@@ -221,7 +221,7 @@ void accounts_forget(struct accounts *all)
 }
 
 /* Make an account from the file. */
-static struct account *make(struct accounts *all, const char *name, struct err *e)
+static struct account *account_make(struct accounts *all, const char *name, struct err *e)
 {
 	struct account *a = account_new(name);
 	struct facts_user u;
@@ -256,7 +256,7 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 	if (a)
 		account_hold(a);
 	else if (!all->searches)
-		a = make(all, name, e);
+		a = account_make(all, name, e);
 	else
 		searches_find(all->searches, name, done, arg, e);
 	return a;
@@ -279,7 +279,8 @@ size_t account_users(struct accounts *all, struct arena *arena, struct span **ou
 
 /* ---- virtual clusters ----------------------------------------------------------- */
 
-static size_t copy(struct arena *arena, const struct span *from, size_t n, struct span **out)
+static size_t account_copy(struct arena *arena, const struct span *from, size_t n,
+                           struct span **out)
 {
 	struct span *v = ARENA_NEW(arena, struct span, n + 1);
 	for (size_t i = 0; i < n; i++)
@@ -309,10 +310,11 @@ size_t account_virtual_clusters(struct accounts *all, const struct account *a, s
 	bool listed;
 	struct span *exist;
 	if (a && !a->facts.any_virtual_cluster)
-		return copy(arena, a->facts.virtual_clusters, a->facts.n_virtual_clusters, out);
+		return account_copy(arena, a->facts.virtual_clusters, a->facts.n_virtual_clusters,
+		                    out);
 	size_t n = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena, &exist,
 	                                       &listed);
-	n = copy(arena, exist, n, out);
+	n = account_copy(arena, exist, n, out);
 	return listed ? n : with_seen(all->source, arena, out, n);
 }
 
@@ -370,7 +372,7 @@ static void put_map(struct str *out, const struct node *map, const char *const *
 	str_char(out, '}');
 }
 
-static void put_list(struct str *out, const struct node *list, const char *const *members)
+static void account_put_list(struct str *out, const struct node *list, const char *const *members)
 {
 	str_char(out, '[');
 	for (size_t i = 0; i < list->n; i++) {
@@ -392,14 +394,15 @@ static void put_map_of_maps(struct str *out, const struct node *map, const char 
 	str_char(out, '}');
 }
 
-static void put(struct str *out, const struct node *v, enum shape shape, const char *const *members)
+static void account_put(struct str *out, const struct node *v, enum shape shape,
+                        const char *const *members)
 {
 	switch (shape) {
 	case SHAPE_MAP:
 		put_map(out, v, members);
 		break;
 	case SHAPE_LIST_OF_MAPS:
-		put_list(out, v, members);
+		account_put_list(out, v, members);
 		break;
 	case SHAPE_MAP_OF_MAPS:
 		put_map_of_maps(out, v, members);
@@ -418,7 +421,7 @@ void account_extension(const struct account *a, struct str *out)
 		str_puts(out, comma);
 		str_json(out, span_of(SHOWN[i].key));
 		str_char(out, ':');
-		put(out, v, SHOWN[i].shape, SHOWN[i].members);
+		account_put(out, v, SHOWN[i].shape, SHOWN[i].members);
 		comma = ",";
 	}
 	str_char(out, '}');
@@ -432,7 +435,7 @@ struct shared_facts {
 	struct arena arena;
 };
 
-static struct shared_facts *parse(struct span text, struct err *e)
+static struct shared_facts *account_parse(struct span text, struct err *e)
 {
 	struct shared_facts *p = xcalloc(1, sizeof(*p));
 	atomic_init(&p->refs, 1);
@@ -462,7 +465,7 @@ struct shared_facts *shared_facts_read(const char *path, bool openpai, const cha
 	*warning = NULL;
 	if (path[0] && file_read_regular(path, &text, &st, e) < 0)
 		return NULL;
-	struct shared_facts *p = parse(str_view(&text), e);
+	struct shared_facts *p = account_parse(str_view(&text), e);
 	if (p && openpai && check_openpai(p, e) < 0) {
 		shared_facts_drop(p);
 		return NULL;

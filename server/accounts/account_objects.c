@@ -33,7 +33,7 @@ void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name)
 /* ---- JSON ----------------------------------------------------------------------- */
 
 /* One JSON value of this type, or NULL. */
-static const struct node *parse(struct span text, enum node_type type, struct arena *a)
+static const struct node *pai_parse(struct span text, enum node_type type, struct arena *a)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
@@ -48,13 +48,13 @@ static const struct node *parse(struct span text, enum node_type type, struct ar
 }
 
 /* A text member, "" if it is absent or no text. */
-static struct span text_of(const struct node *n, const char *key)
+static struct span pai_text_of(const struct node *n, const char *key)
 {
 	const struct node *v = node_get(n, key);
 	return node_is(v, NODE_TEXT) ? node_span(v) : SPAN("");
 }
 
-static bool is_true(const struct node *n, const char *key)
+static bool pai_is_true(const struct node *n, const char *key)
 {
 	const struct node *v = node_get(n, key);
 	return node_is(v, NODE_BOOL) && v->boolean;
@@ -71,20 +71,20 @@ struct about {
 static enum pai_read open_secret(struct span body, struct about about, struct arena *a,
                                  const struct node **data, const char **why)
 {
-	const struct node *root = parse(body, NODE_MAP, a);
+	const struct node *root = pai_parse(body, NODE_MAP, a);
 	struct span says;
 	*why = root ? FOREIGN : NO_OBJECT;
 	if (!root)
 		return PAI_BROKEN;
 	*data = node_get(root, "data");
-	bool same =
-	    base64_decode(a, text_of(*data, about.key), &says) == 0 && span_eq(says, about.name);
+	bool same = base64_decode(a, pai_text_of(*data, about.key), &says) == 0 &&
+	            span_eq(says, about.name);
 	return same ? PAI_READ : PAI_UNFIT;
 }
 
-static bool decode(const struct node *data, const char *key, struct arena *a, struct span *out)
+static bool pai_decode(const struct node *data, const char *key, struct arena *a, struct span *out)
 {
-	return base64_decode(a, text_of(data, key), out) == 0 && utf8_check(*out) == out->n &&
+	return base64_decode(a, pai_text_of(data, key), out) == 0 && utf8_check(*out) == out->n &&
 	       (out->n == 0 || !memchr(out->p, '\0', out->n));
 }
 
@@ -94,8 +94,8 @@ struct names_form {
 };
 
 /* The valid texts of a list, without duplicates, copied to the arena; counts the others. */
-static size_t read_names(const struct node *list, struct names_form form, struct arena *a,
-                         const struct span **out, size_t *left_out)
+static size_t pai_read_names(const struct node *list, struct names_form form, struct arena *a,
+                             const struct span **out, size_t *left_out)
 {
 	size_t n = 0;
 	size_t items = node_is(list, NODE_LIST) ? list->n : 0;
@@ -117,20 +117,20 @@ static bool group_name_ok(struct span name)
 	return name.n > 0 && name.n <= PAI_NAME_MAX;
 }
 
-static void read_groups(const struct node *data, struct arena *scratch, struct arena *a,
-                        struct pai_user *out)
+static void pai_read_groups(const struct node *data, struct arena *scratch, struct arena *a,
+                            struct pai_user *out)
 {
 	struct span text;
-	if (!decode(data, "grouplist", scratch, &text)) {
+	if (!pai_decode(data, "grouplist", scratch, &text)) {
 		out->left_out++;
 		return;
 	}
 	if (text.n == 0)
 		return;
-	const struct node *list = parse(text, NODE_LIST, scratch);
+	const struct node *list = pai_parse(text, NODE_LIST, scratch);
 	out->left_out += !list;
 	struct names_form form = { PAI_GROUPS_MAX, group_name_ok };
-	out->n_groups = read_names(list, form, a, &out->groups, &out->left_out);
+	out->n_groups = pai_read_names(list, form, a, &out->groups, &out->left_out);
 }
 
 static bool plain_text(struct span t, size_t max)
@@ -152,13 +152,13 @@ enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
 	if (read != PAI_READ)
 		return read;
 	*out = (struct pai_user){ .email = "" };
-	if (decode(data, "email", &scratch, &text) && plain_text(text, EMAIL_MAX))
+	if (pai_decode(data, "email", &scratch, &text) && plain_text(text, EMAIL_MAX))
 		out->email = arena_dup(a, text);
-	read_groups(data, &scratch, a, out);
-	if (!decode(data, "extension", &scratch, &text))
+	pai_read_groups(data, &scratch, a, out);
+	if (!pai_decode(data, "extension", &scratch, &text))
 		out->left_out++;
 	else if (text.n) {
-		out->extension = parse(text, NODE_MAP, a); /* does not refer to text */
+		out->extension = pai_parse(text, NODE_MAP, a); /* does not refer to text */
 		out->left_out += !out->extension;
 	}
 	return PAI_READ;
@@ -174,7 +174,7 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 	    open_secret(body, (struct about){ "username", name }, &scratch, &data, why);
 	if (read != PAI_READ)
 		return read;
-	bool good = decode(data, "password", &scratch, &text) && plain_text(text, HASH_MAX);
+	bool good = pai_decode(data, "password", &scratch, &text) && plain_text(text, HASH_MAX);
 	*out = good ? arena_span(a, text) : SPAN("");
 	return PAI_READ;
 }
@@ -184,12 +184,12 @@ static bool is_grant(struct span name)
 	return grant_named(name);
 }
 
-static unsigned read_grants(const struct node *list, struct arena *a, size_t *left_out)
+static unsigned pai_read_grants(const struct node *list, struct arena *a, size_t *left_out)
 {
 	const struct span *names;
 	unsigned grants = 0;
 	size_t n =
-	    read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, &names, left_out);
+	    pai_read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, &names, left_out);
 	for (size_t i = 0; i < n; i++)
 		grants |= grant_named(names[i]);
 	return grants;
@@ -206,21 +206,21 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	if (read != PAI_READ)
 		return read;
 	*out = (struct pai_group){ .virtual_clusters = NULL };
-	if (!decode(data, "extension", &scratch, &text)) {
+	if (!pai_decode(data, "extension", &scratch, &text)) {
 		out->left_out++;
 		return PAI_READ;
 	}
-	const struct node *extension = text.n ? parse(text, NODE_MAP, &scratch) : NULL;
+	const struct node *extension = text.n ? pai_parse(text, NODE_MAP, &scratch) : NULL;
 	const struct node *acls = node_get(extension, "acls");
 	out->left_out += (text.n && !extension) + (acls && !node_is(acls, NODE_MAP));
-	out->admin = is_true(acls, "admin");
-	out->grants = read_grants(node_get(acls, "overlays"), a, &out->left_out);
+	out->admin = pai_is_true(acls, "admin");
+	out->grants = pai_read_grants(node_get(acls, "overlays"), a, &out->left_out);
 	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
 	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
-	out->n_virtual_clusters = read_names(node_get(acls, "virtualClusters"), clusters, a,
-	                                     &out->virtual_clusters, &out->left_out);
-	out->n_storages = read_names(node_get(acls, "storageConfigs"), storages, a, &out->storages,
-	                             &out->left_out);
+	out->n_virtual_clusters = pai_read_names(node_get(acls, "virtualClusters"), clusters, a,
+	                                         &out->virtual_clusters, &out->left_out);
+	out->n_storages = pai_read_names(node_get(acls, "storageConfigs"), storages, a,
+	                                 &out->storages, &out->left_out);
 	return PAI_READ;
 }
 
@@ -230,20 +230,20 @@ enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_stora
                              const char **why)
 {
 	ARENA_AUTO scratch = { 0 };
-	const struct node *root = parse(body, NODE_MAP, &scratch);
-	struct span volume = text_of(node_get(root, "spec"), "volumeName");
+	const struct node *root = pai_parse(body, NODE_MAP, &scratch);
+	struct span volume = pai_text_of(node_get(root, "spec"), "volumeName");
 	*why = NO_OBJECT;
 	if (!root)
 		return PAI_BROKEN;
 	*why = "it is not bound to a volume";
-	if (!span_is(text_of(node_get(root, "status"), "phase"), "Bound"))
+	if (!span_is(pai_text_of(node_get(root, "status"), "phase"), "Bound"))
 		return PAI_UNFIT;
 	const char *name = arena_dup(a, volume);
 	if (!segment_ok(name))
 		return PAI_UNFIT;
 	*out = (struct pai_storage){
-		.share = !span_is(text_of(node_get(node_get(root, "metadata"), "labels"), "share"),
-		                  "false"),
+		.share = !span_is(
+		    pai_text_of(node_get(node_get(root, "metadata"), "labels"), "share"), "false"),
 		.volume = name,
 		.type = "unknown",
 		.data = SPAN("{}"),
@@ -272,13 +272,13 @@ static const struct shown SHOWN[] = {
 };
 /* clang-format on */
 
-static const struct shown *shown_of(const struct node *spec)
+static const struct shown *pai_shown_of(const struct node *spec)
 {
 	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++) {
 		const struct node *source = node_get(spec, SHOWN[i].source);
 		if (!node_is(source, NODE_MAP))
 			continue;
-		if (!SHOWN[i].driver || span_is(text_of(source, "driver"), SHOWN[i].driver))
+		if (!SHOWN[i].driver || span_is(pai_text_of(source, "driver"), SHOWN[i].driver))
 			return &SHOWN[i];
 	}
 	return NULL;
@@ -291,7 +291,7 @@ static struct span write_data(const struct shown *s, const struct node *spec, st
 	const struct node *options = node_get(source, "options");
 	str_char(&out, '{');
 	for (size_t i = 0; i < 2 && s->v[i].as; i++) {
-		struct span v = text_of(options ? options : source, s->v[i].from);
+		struct span v = pai_text_of(options ? options : source, s->v[i].from);
 		if (v.n == 0 || v.n > TEXT_MAX)
 			continue;
 		str_puts(&out, out.n > 1 ? "," : "");
@@ -323,7 +323,7 @@ static struct span write_options(const struct node *spec, struct arena *a)
 static bool is_read_only(const struct node *spec)
 {
 	for (size_t i = 0; i < spec->n; i++)
-		if (is_true(&spec->member[i].value, "readOnly"))
+		if (pai_is_true(&spec->member[i].value, "readOnly"))
 			return true;
 	return false;
 }
@@ -332,11 +332,11 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
                               const char **why)
 {
 	ARENA_AUTO scratch = { 0 };
-	const struct node *spec = node_get(parse(body, NODE_MAP, &scratch), "spec");
+	const struct node *spec = node_get(pai_parse(body, NODE_MAP, &scratch), "spec");
 	*why = NO_OBJECT;
 	if (!node_is(spec, NODE_MAP))
 		return PAI_BROKEN;
-	const struct shown *shown = shown_of(spec);
+	const struct shown *shown = pai_shown_of(spec);
 	out->read_only = is_read_only(spec);
 	out->mount_options = write_options(spec, a);
 	if (shown) {
@@ -375,12 +375,12 @@ struct password_asks *password_asks_new(struct account_source *s, struct store *
 	return all;
 }
 
-static int unavailable(struct err *e)
+static int pai_unavailable(struct err *e)
 {
 	return err_set(e, UNAVAILABLE, "passwords cannot be checked at the moment; try again");
 }
 
-static void add(struct password_asks *in, struct ask *k)
+static void pai_add(struct password_asks *in, struct ask *k)
 {
 	k->in = in;
 	k->next = in->head;
@@ -391,7 +391,7 @@ static void add(struct password_asks *in, struct ask *k)
 	in->n++;
 }
 
-static void take_out(struct ask *k)
+static void pai_take_out(struct ask *k)
 {
 	*k->at = k->next;
 	if (k->next)
@@ -411,12 +411,12 @@ static void read_hash(const struct ask *k, const struct store_reply *r, struct a
 	else if (r->outcome != STORE_NOT_FOUND)
 		read = PAI_BROKEN;
 	if (read == PAI_BROKEN)
-		(void)unavailable(e);
+		(void)pai_unavailable(e);
 	else if (read == PAI_UNFIT)
 		(void)err_set(e, NO_USER, "user %s is not found", k->name);
 }
 
-static void tell(const struct ask *k, const struct store_reply *r)
+static void pai_tell(const struct ask *k, const struct store_reply *r)
 {
 	if (!source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS))
 		return;
@@ -426,7 +426,7 @@ static void tell(const struct ask *k, const struct store_reply *r)
 	log_end(&line);
 }
 
-static void answered(void *arg, const struct store_reply *r)
+static void pai_answered(void *arg, const struct store_reply *r)
 {
 	struct ask *k = arg;
 	ERR_AUTO e = { 0 };
@@ -435,8 +435,8 @@ static void answered(void *arg, const struct store_reply *r)
 	if (k->in) {
 		read_hash(k, r, &a, &hash, &e);
 		if (e.http == 503)
-			tell(k, r);
-		take_out(k);
+			pai_tell(k, r);
+		pai_take_out(k);
 		k->done(k->arg, hash, &e);
 	}
 	arena_wipe(&a);
@@ -450,12 +450,12 @@ int account_password(struct accounts *accounts, const char *name, account_passwo
 	if (!all)
 		return err_set(e, NO_USER, "user %s has no password here", name);
 	if (all->n == ASKS_MAX)
-		return unavailable(e);
+		return pai_unavailable(e);
 	struct ask *k = xcalloc(1, sizeof(*k));
 	*k = (struct ask){ .done = done, .arg = arg };
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	pai_secret_name(k->object, span_of(k->name));
-	add(all, k);
+	pai_add(all, k);
 	store_request(all->store,
 	              &(struct store_request){
 			  .verb = STORE_GET,
@@ -465,7 +465,7 @@ int account_password(struct accounts *accounts, const char *name, account_passwo
 			  .whole = true,
 			  .user = k->name,
 			  .deadline_ms = clock_ms() + all->source->options->deadline_s * 1000,
-			  .done = answered,
+			  .done = pai_answered,
 			  .arg = k,
 		      });
 	return 0;
@@ -480,7 +480,7 @@ void password_asks_free(struct password_asks *all)
 		ERR_AUTO e = { 0 };
 		struct ask *k = next;
 		next = k->next;
-		(void)unavailable(&e);
+		(void)pai_unavailable(&e);
 		k->in = NULL; /* freed when the store answers */
 		k->done(k->arg, SPAN(""), &e);
 	}

@@ -172,7 +172,7 @@ static bool search_recall(struct search *l, struct part *p)
 
 /* ---- reading an object ---------------------------------------------------------- */
 
-static enum pai_read read_user(struct part *p, struct span body, const char **why)
+static enum pai_read search_read_user(struct part *p, struct span body, const char **why)
 {
 	struct search *l = p->search;
 	struct account *a = l->account;
@@ -312,7 +312,7 @@ static void plan_storages(struct search *l)
 	l->n_parts = n;
 }
 
-static void end_groups(struct search *l)
+static void search_end_groups(struct search *l)
 {
 	struct account *a = l->account;
 	for (size_t i = 0; i < l->n_parts; i++) {
@@ -358,22 +358,22 @@ static void end_storages(struct search *l)
 }
 
 static const struct stage_steps STAGES[STAGE_END] = {
-	[STAGE_USER] = { read_user, plan_groups, "a user's Secret is not taken" },
-	[STAGE_GROUPS] = { read_group, end_groups, "a group is skipped" },
+	[STAGE_USER] = { search_read_user, plan_groups, "a user's Secret is not taken" },
+	[STAGE_GROUPS] = { read_group, search_end_groups, "a group is skipped" },
 	[STAGE_STORAGES] = { read_storage, end_storages, "a storage is skipped" },
 };
 
 /* ---- searches ------------------------------------------------------------------- */
 
-static int unavailable(struct err *e)
+static int search_unavailable(struct err *e)
 {
 	return err_set(e, UNAVAILABLE,
 	               "users and groups cannot be looked up at the moment; try again");
 }
 
-static void fail(struct search *l, struct span reason)
+static void search_fail(struct search *l, struct span reason)
 {
-	(void)unavailable(&l->e);
+	(void)search_unavailable(&l->e);
 	if (!source_may_say(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
@@ -384,9 +384,9 @@ static void fail(struct search *l, struct span reason)
 
 /* ---- going through the stages --------------------------------------------------- */
 
-static void answered(void *arg, const struct store_reply *r);
+static void search_answered(void *arg, const struct store_reply *r);
 
-static const char *namespace_of(const struct search *l)
+static const char *search_namespace_of(const struct search *l)
 {
 	const struct options *o = l->in->all->source->options;
 	if (l->stage == STAGE_USER)
@@ -395,7 +395,7 @@ static const char *namespace_of(const struct search *l)
 }
 
 /* Requests of later stages are urgent, so that searches finish. */
-static void ask(struct part *p)
+static void search_ask(struct part *p)
 {
 	struct search *l = p->search;
 	l->pending++;
@@ -404,39 +404,39 @@ static void ask(struct part *p)
 					.verb = STORE_GET,
 					.kind = p->kind,
 					.name = p->object,
-					.namespace_name = namespace_of(l),
+					.namespace_name = search_namespace_of(l),
 					.whole = true,
 					.user = l->name,
 					.urgent = l->stage != STAGE_USER,
 					.deadline_ms = l->deadline_ms,
-					.done = answered,
+					.done = search_answered,
 					.arg = p,
 				    });
 }
 
-static void no_user(struct search *l)
+static void search_no_user(struct search *l)
 {
 	(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster", l->name);
 }
 
 /* The part is missing or malformed. */
-static void skip(struct part *p, const char *why)
+static void search_skip(struct part *p, const char *why)
 {
 	struct search *l = p->search;
 	if (l->stage == STAGE_USER)
-		no_user(l);
+		search_no_user(l);
 	if (l->stage != STAGE_USER || why[0])
 		search_tell(l, STAGES[l->stage].skipped, p->name, why[0] ? why : "it is not there");
 }
 
-static void found(struct part *p)
+static void search_found(struct part *p)
 {
 	struct search *l = p->search;
 	if (p->kind == KIND_CLAIM) {
 		p->kind = KIND_VOLUME;
 		p->object = p->storage.volume;
 		int64_t asked_ms = p->asked_ms;
-		ask(p);
+		search_ask(p);
 		p->asked_ms = asked_ms;
 		return;
 	}
@@ -458,13 +458,13 @@ static void take_answer(struct part *p, const struct store_reply *r)
 		read = PAI_BROKEN;
 	switch (read) {
 	case PAI_READ:
-		found(p);
+		search_found(p);
 		break;
 	case PAI_UNFIT:
-		skip(p, why);
+		search_skip(p, why);
 		break;
 	case PAI_BROKEN:
-		fail(l, r->outcome == STORE_OK ? span_of(why) : r->message);
+		search_fail(l, r->outcome == STORE_OK ? span_of(why) : r->message);
 		break;
 	}
 }
@@ -474,7 +474,7 @@ static void ask_some(struct search *l)
 	while (l->next_part < l->n_parts && l->pending < PARTS_AT_ONCE) {
 		struct part *p = &l->parts[l->next_part++];
 		if (!search_recall(l, p))
-			ask(p);
+			search_ask(p);
 	}
 }
 
@@ -486,7 +486,7 @@ static void free_search(struct search *l)
 	free(l);
 }
 
-static void take_out(struct search *l)
+static void search_take_out(struct search *l)
 {
 	struct searches *in = l->in;
 	*l->at = l->next;
@@ -526,11 +526,11 @@ static void begin_some(struct searches *in)
 	}
 }
 
-static void finish(struct search *l)
+static void search_finish(struct search *l)
 {
 	struct searches *in = l->in;
 	struct account *a = l->e.http ? NULL : TAKE(l->account);
-	take_out(l);
+	search_take_out(l);
 	if (a && l->until_ms > clock_ms())
 		account_remember(in->all, a, l->until_ms);
 	begin_some(in);
@@ -539,7 +539,7 @@ static void finish(struct search *l)
 	free_search(l);
 }
 
-static void advance(struct search *l)
+static void search_advance(struct search *l)
 {
 	while (l->stage != STAGE_END && !l->e.http) {
 		ask_some(l);
@@ -549,10 +549,10 @@ static void advance(struct search *l)
 		l->stage++;
 	}
 	if (!l->pending)
-		finish(l);
+		search_finish(l);
 }
 
-static void answered(void *arg, const struct store_reply *r)
+static void search_answered(void *arg, const struct store_reply *r)
 {
 	struct part *p = arg;
 	struct search *l = p->search;
@@ -560,7 +560,7 @@ static void answered(void *arg, const struct store_reply *r)
 	if (l->in) {
 		if (!l->e.http)
 			take_answer(p, r);
-		advance(l);
+		search_advance(l);
 	} else if (!l->pending) {
 		free_search(l);
 	}
@@ -587,7 +587,7 @@ static struct search *under_way(const struct searches *in, const char *name)
 	return NULL;
 }
 
-static struct search *add(struct searches *in, const char *name)
+static struct search *search_add(struct searches *in, const char *name)
 {
 	struct search *l = xcalloc(1, sizeof(*l));
 	l->in = in;
@@ -608,11 +608,11 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 {
 	struct search *l = under_way(in, name);
 	if (in->closing || (!l && in->waiting >= LOOKUPS_WAITING)) {
-		(void)unavailable(e);
+		(void)search_unavailable(e);
 		return;
 	}
 	if (!l)
-		l = add(in, name);
+		l = search_add(in, name);
 	struct waiter *w = xcalloc(1, sizeof(*w));
 	*w = (struct waiter){ .done = done, .arg = arg };
 	*l->last_waiter = w;
@@ -639,7 +639,7 @@ void searches_free(struct searches *in)
 		next = l->next;
 		l->in = NULL;
 		if (!l->e.http)
-			(void)unavailable(&l->e);
+			(void)search_unavailable(&l->e);
 		call(l, NULL);
 		if (!l->pending)
 			free_search(l);

@@ -67,7 +67,7 @@ const struct keyring *keyring_of(const struct loop *l)
 	return atomic_load(&l->server->keyring);
 }
 
-static void refuse(struct request *r, const char *why)
+static void auth_refuse(struct request *r, const char *why)
 {
 	r->why = why;
 	answer_header(r, "WWW-Authenticate", "Bearer");
@@ -85,7 +85,7 @@ static void refuse_guest(struct request *r)
 	              "TOKEN)");
 }
 
-static void refuse_unknown(struct request *r, const char *why)
+static void auth_refuse_unknown(struct request *r, const char *why)
 {
 	r->why = why;
 	answer_refuse(r, UNAVAILABLE,
@@ -111,7 +111,7 @@ static void account_known(const struct waiter *q, struct account *a)
 	struct request *r = q->r;
 	auth_set_account(r, a);
 	if (q->reviewed && a->admin)
-		refuse(r, "a service account may not be an admin");
+		auth_refuse(r, "a service account may not be an admin");
 	else if (r->application && r->route->auth == AUTH_PERSON)
 		answer_refuse(r, FORBIDDEN,
 		              "application tokens may not do this: log in as a person");
@@ -122,14 +122,14 @@ static void account_unknown(const struct waiter *q, const struct err *e)
 	struct request *r = q->r;
 	const char *why = arena_dup(&r->arena, span_of(err_msg(e)));
 	if (e->http == 401) {
-		refuse(r, why);
+		auth_refuse(r, why);
 	} else {
 		r->why = why;
 		answer_error(r, e);
 	}
 }
 
-static void account_came(void *arg, struct account *a, const struct err *e)
+static void auth_account_came(void *arg, struct account *a, const struct err *e)
 {
 	const struct waiter *q = arg;
 	if (a)
@@ -143,7 +143,7 @@ static void account_came(void *arg, struct account *a, const struct err *e)
 static void find_account(struct waiter *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
-	struct account *a = account_find(q->r->loop->has->accounts, name, account_came, q, &e);
+	struct account *a = account_find(q->r->loop->has->accounts, name, auth_account_came, q, &e);
 	if (a)
 		account_known(q, a);
 	else if (e.http)
@@ -152,15 +152,15 @@ static void find_account(struct waiter *q, const char *name)
 		request_wait(q->r);
 }
 
-static void decide(struct waiter *q, const struct cached_token *b)
+static void auth_decide(struct waiter *q, const struct cached_token *b)
 {
 	struct request *r = q->r;
 	if (b->refused) {
-		refuse(r, b->refused);
+		auth_refuse(r, b->refused);
 	} else if (q->basic_user.p && !b->application) {
-		refuse(r, "Basic is for application tokens only");
+		auth_refuse(r, "Basic is for application tokens only");
 	} else if (q->basic_user.p && !span_is(q->basic_user, b->user)) {
-		refuse(r, "Basic names another user than the token");
+		auth_refuse(r, "Basic names another user than the token");
 	} else {
 		q->reviewed = b->reviewed;
 		r->application = b->application;
@@ -232,11 +232,11 @@ static void looked_up(void *arg, enum token_verdict f, const struct review_user 
 		struct request *r = q->r;
 		const char *reason = arena_dup(&r->arena, span_of(why));
 		if (f == TOKEN_UNKNOWN)
-			refuse_unknown(r, reason);
+			auth_refuse_unknown(r, reason);
 		else if (f == TOKEN_INVALID)
-			refuse(r, reason);
+			auth_refuse(r, reason);
 		else
-			decide(q, &p->b);
+			auth_decide(q, &p->b);
 		if (!r->answered && r->principal)
 			intake_known(r);
 	}
@@ -258,8 +258,8 @@ static bool may_review(struct server *s)
 	return true;
 }
 
-static void look_up(struct auth *a, struct waiter *q, const struct cached_token *b,
-                    enum lookup_how how)
+static void auth_look_up(struct auth *a, struct waiter *q, const struct cached_token *b,
+                         enum lookup_how how)
 {
 	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
 	struct token_question question = {
@@ -270,7 +270,7 @@ static void look_up(struct auth *a, struct waiter *q, const struct cached_token 
 		.audience = accounts ? accounts->audience : "",
 	};
 	if (how == LOOKUP_REVIEW && !may_review(a->loop->server)) {
-		refuse_unknown(q->r, "too many TokenReviews in this second");
+		auth_refuse_unknown(q->r, "too many TokenReviews in this second");
 		return;
 	}
 	struct token_wait *p = xcalloc(1, sizeof(*p));
@@ -296,11 +296,11 @@ static void accept_token(struct auth *a, struct waiter *q, const struct cached_t
 	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
 	if (known.until_ms > clock_ms())
 		token_cache_add(a->cache, &known);
-	decide(q, &known);
+	auth_decide(q, &known);
 }
 
-static void check_token(struct auth *a, struct waiter *q, const struct token *t,
-                        struct cached_token *b)
+static void auth_check_token(struct auth *a, struct waiter *q, const struct token *t,
+                             struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
 	b->application = t->application;
@@ -315,26 +315,27 @@ static void check_token(struct auth *a, struct waiter *q, const struct token *t,
 	if (b->reviewed) {
 		b->application = true;
 		b->exp_s = -1; /* not verified by us */
-		look_up(a, q, b, LOOKUP_REVIEW);
+		auth_look_up(a, q, b, LOOKUP_REVIEW);
 	} else if (t->kind == TOKEN_OWN && tokens_stored(o)) {
-		look_up(a, q, b, LOOKUP_STORED);
+		auth_look_up(a, q, b, LOOKUP_STORED);
 	} else if (o->deny_list[0]) {
-		look_up(a, q, b, LOOKUP_DENIED);
+		auth_look_up(a, q, b, LOOKUP_DENIED);
 	} else {
 		accept_token(a, q, b);
 	}
 }
 
-static void read_token(struct auth *a, struct waiter *q, struct span text, struct cached_token *b)
+static void auth_read_token(struct auth *a, struct waiter *q, struct span text,
+                            struct cached_token *b)
 {
 	ERR_AUTO e = { 0 };
 	struct request *r = q->r;
 	const char *why = NULL;
 	struct token t = { .iat_s = -1, .exp_s = -1 };
 	if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
-		refuse(r, why ? why : "it is no token");
+		auth_refuse(r, why ? why : "it is no token");
 	else
-		check_token(a, q, &t, b);
+		auth_check_token(a, q, &t, b);
 }
 
 /* MHD keeps the header until the next request. */
@@ -357,7 +358,7 @@ bool auth_take_token(struct request *r, struct credentials *c)
 		r->token = arena_dup(&r->arena, c->token);
 	wipe_header(header);
 	if (wrong)
-		refuse(r, wrong);
+		auth_refuse(r, wrong);
 	return !wrong;
 }
 
@@ -376,15 +377,15 @@ static void find_token(struct auth *a, struct waiter *q)
 	    token_cache_find(a->cache, b.key, clock_ms(), (int64_t)time(NULL));
 	struct token_wait *p = known ? NULL : token_wait_find(a, b.key);
 	if (known)
-		decide(q, known);
+		auth_decide(q, known);
 	else if (p && !p->stale)
 		token_wait_join(p, q);
 	else
-		read_token(a, q, text, &b);
+		auth_read_token(a, q, text, &b);
 }
 
 /* One token, or all (NULL).  Look-ups under way started too early to be cached. */
-static void forget(void *arg, const char *id)
+static void apply_revocation(void *arg, const char *id)
 {
 	struct auth *a = arg;
 	if (id)
@@ -401,9 +402,9 @@ static void apply_changes(struct auth *a)
 {
 	unsigned now = atomic_load(&a->loop->server->generation);
 	if (a->generation != now)
-		forget(a, NULL);
+		apply_revocation(a, NULL);
 	a->generation = now;
-	revocations_poll(a->loop->server->revoked, &a->revoked, forget, a);
+	revocations_poll(a->loop->server->revoked, &a->revoked, apply_revocation, a);
 }
 
 bool auth_begin(struct request *r)
@@ -457,7 +458,7 @@ void auth_free(struct auth *a)
 		token_lookup_abandon(p->lookup);
 		for (struct waiter *q = p->waiters, *next; q; q = next) {
 			next = q->next;
-			refuse_unknown(q->r, "this server is shutting down");
+			auth_refuse_unknown(q->r, "this server is shutting down");
 		}
 		free(p);
 	}

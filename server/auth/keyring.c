@@ -127,7 +127,7 @@ static int check_curve(gnutls_pubkey_t key, struct err *e)
 	return 0;
 }
 
-static int check_key(gnutls_pubkey_t key, bool es256, struct err *e)
+static int keyring_check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 {
 	unsigned bits = 0;
 	int type = gnutls_pubkey_get_pk_algorithm(key, &bits);
@@ -141,10 +141,10 @@ static int check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 	return es256 ? check_curve(key, e) : 0;
 }
 
-static int keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct err *e)
+static int keyring_keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct err *e)
 {
 	gnutls_datum_t pem = { NULL, 0 };
-	if (check_key(key, k->es256, e) < 0)
+	if (keyring_check_key(key, k->es256, e) < 0)
 		return -1;
 	if (gnutls_pubkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) < 0)
 		return err_set(e, 400, NULL, "it is no valid key");
@@ -156,7 +156,7 @@ static int keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct
 
 /* ---- PEM ------------------------------------------------------------------------------------- */
 
-static int read_pem(struct keys *k, struct span text, struct err *e)
+static int keyring_read_pem(struct keys *k, struct span text, struct err *e)
 {
 	KEY_AUTO key = NULL;
 	gnutls_datum_t pem = { (unsigned char *)arena_dup(k->a, text), (unsigned)text.n };
@@ -166,12 +166,12 @@ static int read_pem(struct keys *k, struct span text, struct err *e)
 	if (gnutls_pubkey_init(&key) < 0 ||
 	    gnutls_pubkey_import(key, &pem, GNUTLS_X509_FMT_PEM) < 0)
 		return err_set(e, 400, NULL, "it is no public key (-----BEGIN PUBLIC KEY-----)");
-	return keep_key(k, key, NULL, e);
+	return keyring_keep_key(k, key, NULL, e);
 }
 
 /* ---- JWKS ------------------------------------------------------------------------------------ */
 
-static bool number_of(const json_t *jwk, const char *name, struct arena *a, gnutls_datum_t *out)
+static bool jwk_number(const json_t *jwk, const char *name, struct arena *a, gnutls_datum_t *out)
 {
 	struct span bytes;
 	const char *text = json_string_value(json_object_get(jwk, name));
@@ -185,7 +185,7 @@ static bool import_rsa(gnutls_pubkey_t key, const json_t *jwk, struct arena *a)
 {
 	gnutls_datum_t n;
 	gnutls_datum_t exponent;
-	return number_of(jwk, "n", a, &n) && number_of(jwk, "e", a, &exponent) &&
+	return jwk_number(jwk, "n", a, &n) && jwk_number(jwk, "e", a, &exponent) &&
 	       gnutls_pubkey_import_rsa_raw(key, &n, &exponent) == 0;
 }
 
@@ -193,7 +193,7 @@ static bool import_ec(gnutls_pubkey_t key, const json_t *jwk, struct arena *a)
 {
 	gnutls_datum_t x;
 	gnutls_datum_t y;
-	return number_of(jwk, "x", a, &x) && number_of(jwk, "y", a, &y) &&
+	return jwk_number(jwk, "x", a, &x) && jwk_number(jwk, "y", a, &y) &&
 	       gnutls_pubkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_SECP256R1, &x, &y) == 0;
 }
 
@@ -205,7 +205,7 @@ static bool member_is(const json_t *jwk, const char *name, const char *value, bo
 }
 
 /* A set may have keys for other purposes. */
-static bool fits(const json_t *jwk, bool es256)
+static bool jwk_fits(const json_t *jwk, bool es256)
 {
 	return member_is(jwk, "kty", es256 ? "EC" : "RSA", false) &&
 	       (!es256 || member_is(jwk, "crv", "P-256", false)) &&
@@ -227,7 +227,7 @@ static int read_fitting(struct keys *k, const json_t *jwk, const char *kid, stru
 	if (gnutls_pubkey_init(&key) < 0 ||
 	    !(k->es256 ? import_ec(key, jwk, k->a) : import_rsa(key, jwk, k->a)))
 		return err_set(e, 400, NULL, "it is no valid key");
-	return keep_key(k, key, arena_dup(k->a, span_of(kid)), e);
+	return keyring_keep_key(k, key, arena_dup(k->a, span_of(kid)), e);
 }
 
 static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
@@ -236,7 +236,7 @@ static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
 	const char *kid = json_string_value(json_object_get(jwk, "kid"));
 	if (json_object_get(jwk, "d") || member_is(jwk, "kty", "oct", false))
 		return err_set(e, 400, NULL, "%s", PRIVATE);
-	if (!fits(jwk, k->es256))
+	if (!jwk_fits(jwk, k->es256))
 		return 0;
 	if (!kid || strlen(kid) > KID_MAX || known_kid(k, kid))
 		return err_set(e, 400, NULL, "each key needs a kid of its own, of at most %d bytes",
@@ -275,7 +275,7 @@ static int public_keys_read(struct span text, struct arena *a, struct token_issu
 	if (span_find(text, 0, "PRIVATE KEY-----") != SIZE_MAX)
 		return err_set(e, 400, NULL, "%s", PRIVATE);
 	bool pem = span_find(text, 0, "-----BEGIN ") != SIZE_MAX;
-	if ((pem ? read_pem(&k, text, e) : read_set(&k, text, e)) < 0)
+	if ((pem ? keyring_read_pem(&k, text, e) : read_set(&k, text, e)) < 0)
 		return -1;
 	i->keys = k.v;
 	i->n_keys = k.n;
@@ -293,13 +293,14 @@ struct entry {
 	struct path at;
 };
 
-static const char *text_of(const struct node *map, const char *key, const char *absent)
+static const char *keyring_text_of(const struct node *map, const char *key, const char *absent)
 {
 	const struct node *n = node_get(map, key);
 	return n ? n->text : absent;
 }
 
-static int fail(const struct entry *entry, const char *member, const char *why, struct err *e)
+static int keyring_fail(const struct entry *entry, const char *member, const char *why,
+                        struct err *e)
 {
 	struct path at = PATH_KEY(&entry->at, span_of(member));
 	struct place where = path_place(&entry->keyring->arena, &at, node_get(entry->node, member));
@@ -317,18 +318,18 @@ static char *beside(const char *file, const char *name)
 
 static int read_keys(const struct entry *entry, struct token_issuer *i, struct err *e)
 {
-	FREE_AUTO char *path = beside(entry->file, text_of(entry->node, "keys", ""));
+	FREE_AUTO char *path = beside(entry->file, keyring_text_of(entry->node, "keys", ""));
 	ERR_AUTO why = { 0 };
 	STR_AUTO text = STR_INIT(KEYS_MAX);
 	if (keyring_read_file(entry->keyring, path, false, &text, &why) < 0)
-		return fail(entry, "keys", err_msg(&why), e);
+		return keyring_fail(entry, "keys", err_msg(&why), e);
 	if (public_keys_read(str_view(&text), &entry->keyring->arena, i, &why) == 0)
 		return 0;
 	(void)err_wrap(&why, "%s", path);
-	return fail(entry, "keys", err_msg(&why), e);
+	return keyring_fail(entry, "keys", err_msg(&why), e);
 }
 
-static bool listed(const struct keyring *k, const char *issuer)
+static bool issuers_have(const struct keyring *k, const char *issuer)
 {
 	for (size_t i = 0; i < k->n_issuers; i++)
 		if (strcmp(k->issuers[i].issuer, issuer) == 0)
@@ -342,39 +343,40 @@ static int read_issuer(const struct entry *entry, struct err *e)
 	const struct node *leeway = node_get(entry->node, "leeway");
 	struct token_issuer *i = &k->issuers[k->n_issuers];
 	*i = (struct token_issuer){
-		.issuer = text_of(entry->node, "issuer", ""),
+		.issuer = keyring_text_of(entry->node, "issuer", ""),
 		.audiences = node_get(entry->node, "audiences"),
-		.es256 = strcmp(text_of(entry->node, "algorithm", ""), "ES256") == 0,
+		.es256 = strcmp(keyring_text_of(entry->node, "algorithm", ""), "ES256") == 0,
 		.leeway_s = leeway ? leeway->integer : LEEWAY_S,
-		.claim = text_of(entry->node, "claim", "sub"),
-		.azp = text_of(entry->node, "azp", NULL),
+		.claim = keyring_text_of(entry->node, "claim", "sub"),
+		.azp = keyring_text_of(entry->node, "azp", NULL),
 		.require = node_get(entry->node, "require"),
 		.users = node_get(entry->node, "users"),
 	};
-	if (listed(k, i->issuer))
-		return fail(entry, "issuer", "this issuer is listed already", e);
+	if (issuers_have(k, i->issuer))
+		return keyring_fail(entry, "issuer", "this issuer is listed already", e);
 	if (read_keys(entry, i, e) < 0)
 		return -1;
 	k->n_issuers++;
 	return 0;
 }
 
-static int read_accounts(struct keyring *k, const struct node *root, const char *file,
-                         struct err *e)
+static int issuers_read_accounts(struct keyring *k, const struct node *root, const char *file,
+                                 struct err *e)
 {
 	const struct node *n = node_get(root, "serviceAccounts");
 	const struct entry entry = { k, file, n, PATH_KEY(NULL, SPAN("serviceAccounts")) };
 	if (!n)
 		return 0;
-	k->review.issuer = text_of(n, "issuer", NULL);
-	k->review.audience = text_of(n, "audience", NULL);
+	k->review.issuer = keyring_text_of(n, "issuer", NULL);
+	k->review.audience = keyring_text_of(n, "audience", NULL);
 	k->review_users = node_get(n, "users");
-	if (listed(k, k->review.issuer))
-		return fail(&entry, "issuer", "this issuer is listed among `issuers` as well", e);
+	if (issuers_have(k, k->review.issuer))
+		return keyring_fail(&entry, "issuer",
+		                    "this issuer is listed among `issuers` as well", e);
 	return 0;
 }
 
-static int take(struct keyring *k, const struct node *root, const char *file, struct err *e)
+static int issuers_take(struct keyring *k, const struct node *root, const char *file, struct err *e)
 {
 	const struct path list = PATH_KEY(NULL, SPAN("issuers"));
 	const struct node *issuers = node_get(root, "issuers");
@@ -385,7 +387,7 @@ static int take(struct keyring *k, const struct node *root, const char *file, st
 		if (read_issuer(&entry, e) < 0)
 			return -1;
 	}
-	return read_accounts(k, root, file, e);
+	return issuers_read_accounts(k, root, file, e);
 }
 
 static int issuers_read(struct keyring *k, const char *file, struct err *e)
@@ -400,7 +402,7 @@ static int issuers_read(struct keyring *k, const char *file, struct err *e)
 	    schema_check(schema_get(SCHEMA_ISSUERS), &doc->root, "InvalidParametersError", NULL,
 	                 e) < 0)
 		return -1;
-	return take(k, &doc->root, file, e);
+	return issuers_take(k, &doc->root, file, e);
 }
 
 struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e)

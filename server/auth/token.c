@@ -65,7 +65,7 @@ int base64url_decode(struct arena *a, struct span text, struct span *bytes)
 }
 
 /* "a.b.c", no part empty. */
-static bool split(struct span token, struct span part[static PARTS])
+static bool token_split(struct span token, struct span part[static PARTS])
 {
 	for (size_t i = 0; i < PARTS; i++) {
 		const char *dot = token.n ? memchr(token.p, '.', token.n) : NULL;
@@ -78,7 +78,7 @@ static bool split(struct span token, struct span part[static PARTS])
 	return true;
 }
 
-static json_t *read_object(struct span text)
+static json_t *token_read_object(struct span text)
 {
 	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	if (json_is_object(v))
@@ -116,7 +116,7 @@ static const char *check_header(struct claims *c)
 }
 
 /* A non-negative integer; -1 if absent. */
-static bool read_time(const struct claims *c, const char *name, int64_t *out)
+static bool token_read_time(const struct claims *c, const char *name, int64_t *out)
 {
 	const json_t *v = json_object_get(c->payload, name);
 	*out = v ? json_integer_value(v) : -1;
@@ -125,8 +125,8 @@ static bool read_time(const struct claims *c, const char *name, int64_t *out)
 
 static const char *check_payload(struct claims *c)
 {
-	if (!read_time(c, "exp", &c->exp_s) || !read_time(c, "nbf", &c->nbf_s) ||
-	    !read_time(c, "iat", &c->iat_s))
+	if (!token_read_time(c, "exp", &c->exp_s) || !token_read_time(c, "nbf", &c->nbf_s) ||
+	    !token_read_time(c, "iat", &c->iat_s))
 		return "exp, nbf or iat is not a time in whole seconds";
 	const json_t *iss = json_object_get(c->payload, "iss");
 	if (iss && !json_is_string(iss))
@@ -143,15 +143,15 @@ static const char *claims_read(struct span token, struct arena *a, struct claims
 	*out = (struct claims){ .arena = a };
 	if (token.n > TOKEN_MAX)
 		return "it is too long";
-	if (!split(token, part))
+	if (!token_split(token, part))
 		return "it is no token: three parts with dots between them";
 	for (size_t i = 0; i < PARTS; i++)
 		if (base64url_decode(a, part[i], &bytes[i]) < 0)
 			return "it is not base64url";
 	out->text = arena_dup(a, token);
 	out->signed_part = (struct span){ out->text, part[0].n + 1 + part[1].n };
-	out->header = read_object(bytes[0]);
-	out->payload = read_object(bytes[1]);
+	out->header = token_read_object(bytes[0]);
+	out->payload = token_read_object(bytes[1]);
 	if (!out->header || !out->payload)
 		return "header or payload is no JSON object, or has a member twice";
 	const char *wrong = check_header(out);
@@ -235,7 +235,7 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 
 /* ---- tokens of issuers ----------------------------------------------------------------------- */
 
-static const struct token_key *find_key(const struct token_issuer *i, const char *kid)
+static const struct token_key *token_find_key(const struct token_issuer *i, const char *kid)
 {
 	if (i->n_keys == 1 && (!kid || !i->keys[0].kid))
 		return &i->keys[0];
@@ -329,7 +329,7 @@ static const char *find_user(const struct token_issuer *i, const struct claims *
 static const char *read_issued(const struct token_issuer *i, const struct claims *c, int64_t now_s,
                                struct token *out)
 {
-	const struct token_key *key = find_key(i, c->kid);
+	const struct token_key *key = token_find_key(i, c->kid);
 	if (!key)
 		return "its issuer has no key with its kid";
 	const char *wrong = check_signature(c, key->pem, i->es256 ? JWT_ALG_ES256 : JWT_ALG_RS256);
@@ -375,8 +375,8 @@ static const struct token_issuer *find_issuer(const struct keyring *k, const cha
 	return NULL;
 }
 
-static const char *read_token(const struct keyring *k, const struct claims *c, int64_t now_s,
-                              struct token *out)
+static const char *auth_token_check(const struct keyring *k, const struct claims *c, int64_t now_s,
+                                    struct token *out)
 {
 	if (!c->issuer)
 		return read_own(k, c, now_s, out);
@@ -386,7 +386,7 @@ static const char *read_token(const struct keyring *k, const struct claims *c, i
 	return i ? read_issued(i, c, now_s, out) : "its issuer is not known here";
 }
 
-static int refuse(struct err *e)
+static int token_refuse(struct err *e)
 {
 	return err_set(e, UNAUTHORIZED, "Your token is invalid.");
 }
@@ -399,11 +399,11 @@ int token_read(const struct keyring *k, struct span text, int64_t now_s, struct 
 	struct token t = { .iat_s = -1, .exp_s = -1 };
 	*why = claims_read(text, a, &c);
 	if (!*why)
-		*why = read_token(k, &c, now_s, &t);
+		*why = auth_token_check(k, &c, now_s, &t);
 	if (!*why && t.user && !user_name_ok(span_of(t.user)))
 		*why = "its user's name is not fit for one";
 	if (*why)
-		return refuse(e);
+		return token_refuse(e);
 	t.iat_s = c.iat_s;
 	t.exp_s = c.exp_s;
 	if (t.user)

@@ -51,8 +51,8 @@ static enum token_verdict lookup_verdict(const struct token_lookup *k,
 }
 
 /* The reason for the log. */
-static void explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
-                    const struct store_reply *reply)
+static void lookup_explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
+                           const struct store_reply *reply)
 {
 	static const char *const BAD[] = {
 		[LOOKUP_STORED] = "not among the tokens of this user: revoked, or never stored",
@@ -75,7 +75,7 @@ static void explain(struct str *out, const struct token_lookup *k, enum token_ve
 
 /* A failed request and a malformed object give TOKEN_UNKNOWN: the token is neither accepted nor
  * called invalid. */
-static void answered(void *arg, const struct store_reply *reply)
+static void lookup_answered(void *arg, const struct store_reply *reply)
 {
 	struct token_lookup *k = arg;
 	struct review_user who = { "", "", "" };
@@ -84,7 +84,7 @@ static void answered(void *arg, const struct store_reply *reply)
 		enum token_verdict f = TOKEN_UNKNOWN;
 		if (reply->outcome == STORE_OK)
 			f = lookup_verdict(k, reply, &who);
-		explain(&why, k, f, reply);
+		lookup_explain(&why, k, f, reply);
 		k->done(k->arg, f, &who, str_c(&why));
 	}
 	lookup_free(k);
@@ -121,7 +121,7 @@ static struct store_request request_of(struct token_lookup *k)
 		/* Requests are queued fairly by user.  TokenReviews are few and unqueued. */
 		.user = review ? NULL : k->user,
 		.urgent = review,
-		.done = answered,
+		.done = lookup_answered,
 		.arg = k,
 	};
 }
@@ -185,7 +185,7 @@ struct probe {
 	bool required; /* the object must exist */
 };
 
-static void probed(void *arg, const struct store_reply *reply)
+static void lookup_probed(void *arg, const struct store_reply *reply)
 {
 	struct probe *p = arg;
 	const char *problem = NULL;
@@ -224,7 +224,7 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 				    .namespace_name = str_c(&p->place),
 				    .urgent = true,
 				    .deadline_ms = deadline_ms,
-				    .done = probed,
+				    .done = lookup_probed,
 				    .arg = p,
 				});
 	return true;
@@ -232,7 +232,7 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 
 /* ---- reading objects ---- */
 
-static struct span text_of(const json_t *v)
+static struct span lookup_text_of(const json_t *v)
 {
 	const char *p = json_string_value(v);
 	return (struct span){ p ? p : "", p ? json_string_length(v) : 0 };
@@ -240,7 +240,7 @@ static struct span text_of(const json_t *v)
 
 static bool is_kind(const json_t *object, const char *kind)
 {
-	return span_is(text_of(json_object_get(object, "kind")), kind);
+	return span_is(lookup_text_of(json_object_get(object, "kind")), kind);
 }
 
 /* The data of a Secret; NULL if it is empty.  -1: not a Secret. */
@@ -264,7 +264,7 @@ enum token_verdict token_verdict_stored(struct span secret, struct span token)
 	str_base64(&wanted, token);
 	bool found = false;
 	json_object_foreach (data, key, value)
-		found |= secret_equal(text_of(value), str_view(&wanted));
+		found |= secret_equal(lookup_text_of(value), str_view(&wanted));
 	return found ? TOKEN_VALID : TOKEN_INVALID;
 }
 
@@ -277,15 +277,15 @@ enum token_verdict token_verdict_denied(struct span secret, const char *id)
 	return json_object_get(data, id) ? TOKEN_INVALID : TOKEN_VALID;
 }
 
-static bool has_text(const json_t *list, const char *text)
+static bool lookup_has_text(const json_t *list, const char *text)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
-		if (span_is(text_of(json_array_get(list, i)), text))
+		if (span_is(lookup_text_of(json_array_get(list, i)), text))
 			return true;
 	return false;
 }
 
-static void copy_text(char *out, size_t max, struct span text)
+static void lookup_copy_text(char *out, size_t max, struct span text)
 {
 	size_t n = text.n <= max ? text.n : 0;
 	memcpy(out, text.p, n);
@@ -296,7 +296,7 @@ static void copy_text(char *out, size_t max, struct span text)
 static struct span extra_of(const json_t *user, const char *key)
 {
 	const json_t *list = json_object_get(json_object_get(user, "extra"), key);
-	return text_of(json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
+	return lookup_text_of(json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
 }
 
 enum token_verdict token_verdict_review(struct span review, const char *audience,
@@ -307,16 +307,16 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 	if (!is_kind(object, "TokenReview") || !json_is_object(status))
 		return TOKEN_UNKNOWN;
 	const json_t *user = json_object_get(status, "user");
-	struct span name = text_of(json_object_get(user, "username"));
+	struct span name = lookup_text_of(json_object_get(user, "username"));
 	/* An API server without audience support answers without them. */
 	if (!json_is_true(json_object_get(status, "authenticated")) ||
-	    !has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
+	    !lookup_has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
 	    name.n > SUBJECT_MAX)
 		return TOKEN_INVALID;
-	copy_text(out->subject, SUBJECT_MAX, name);
-	copy_text(out->pod_name, POD_NAME_MAX,
-	          extra_of(user, "authentication.kubernetes.io/pod-name"));
-	copy_text(out->pod_uid, POD_UID_MAX,
-	          extra_of(user, "authentication.kubernetes.io/pod-uid"));
+	lookup_copy_text(out->subject, SUBJECT_MAX, name);
+	lookup_copy_text(out->pod_name, POD_NAME_MAX,
+	                 extra_of(user, "authentication.kubernetes.io/pod-name"));
+	lookup_copy_text(out->pod_uid, POD_UID_MAX,
+	                 extra_of(user, "authentication.kubernetes.io/pod-uid"));
 	return TOKEN_VALID;
 }

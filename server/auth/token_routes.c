@@ -46,7 +46,8 @@ void token_check_get(struct request *r)
 	answer_body(r);
 }
 
-static void listed(struct request *r, const struct span *tokens, size_t n, const struct err *e)
+static void tokens_listed(struct request *r, const struct span *tokens, size_t n,
+                          const struct err *e)
 {
 	struct str *out = &r->reply.body;
 	if (e->http) {
@@ -70,9 +71,9 @@ void tokens_get(struct request *r)
 	/* Without stored tokens, the list has the token of this request. */
 	struct span own = span_of(r->token);
 	if (tokens_stored(r->loop->server->options))
-		token_store_list(r, r->principal->name, listed);
+		token_store_list(r, r->principal->name, tokens_listed);
 	else
-		listed(r, &own, 1, &(struct err){ 0 });
+		tokens_listed(r, &own, 1, &(struct err){ 0 });
 }
 
 /* ---- application tokens ---- */
@@ -116,7 +117,7 @@ static int read_token_request(struct request *r, struct token_request *w, struct
 	return 0;
 }
 
-static void made(struct request *r, const struct err *e)
+static void token_made(struct request *r, const struct err *e)
 {
 	struct token_request *w = r->state;
 	if (e->http) {
@@ -144,14 +145,14 @@ void application_post(struct request *r)
 	            token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
 	                       w->lifetime_s, &w->token, &e) == 0;
 	if (good && tokens_stored(r->loop->server->options))
-		token_store_add(r, r->principal->name, str_view(&w->token), w->name, made);
+		token_store_add(r, r->principal->name, str_view(&w->token), w->name, token_made);
 	else
-		made(r, &e);
+		token_made(r, &e);
 }
 
 /* ---- revoke ---------------------------------------------------------------------------------- */
 
-static void say(struct request *r, const char *message)
+static void tokens_say(struct request *r, const char *message)
 {
 	str_puts(&r->reply.body, "{\"message\":");
 	str_json(&r->reply.body, span_of(message));
@@ -159,12 +160,12 @@ static void say(struct request *r, const char *message)
 	answer_json(r, 200);
 }
 
-static void revoked(struct request *r, const struct err *e)
+static void tokens_revoked(struct request *r, const struct err *e)
 {
 	if (e->http)
 		answer_error(r, e);
 	else
-		say(r, "revoke successfully");
+		tokens_say(r, "revoke successfully");
 }
 
 static void logged_out(struct request *r, const struct err *e)
@@ -172,10 +173,10 @@ static void logged_out(struct request *r, const struct err *e)
 	if (e->http)
 		answer_error(r, e);
 	else
-		say(r, "Logout successfully");
+		tokens_say(r, "Logout successfully");
 }
 
-static int read_token(struct request *r, struct span text, struct token *t)
+static int tokens_read_token(struct request *r, struct span text, struct token *t)
 {
 	ERR_AUTO e = { 0 };
 	const char *why = NULL;
@@ -190,7 +191,7 @@ void token_delete(struct request *r)
 	struct token t = { 0 };
 	if (without_tokens(r))
 		return;
-	if (read_token(r, r->args[0], &t) < 0) {
+	if (tokens_read_token(r, r->args[0], &t) < 0) {
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "what shall be revoked is no token that is good here");
 		return;
@@ -198,7 +199,7 @@ void token_delete(struct request *r)
 	if (!r->principal->admin && t.user && strcmp(t.user, r->principal->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is somebody else's token");
 	else
-		token_revoke(r, r->args[0], &t, revoked);
+		token_revoke(r, r->args[0], &t, tokens_revoked);
 }
 
 void logout_delete(struct request *r)
@@ -206,8 +207,8 @@ void logout_delete(struct request *r)
 	struct token t = { 0 };
 	if (without_tokens(r))
 		return;
-	if (read_token(r, span_of(r->token), &t) < 0)
-		say(r, "Logout successfully");
+	if (tokens_read_token(r, span_of(r->token), &t) < 0)
+		tokens_say(r, "Logout successfully");
 	else
 		token_revoke(r, span_of(r->token), &t, logged_out);
 }

@@ -51,7 +51,7 @@ struct change {
 	token_store_list_callback *list; /* if set, nothing is changed */
 };
 
-static void finish(struct change *c, const struct err *e)
+static void token_store_finish(struct change *c, const struct err *e)
 {
 	str_wipe(&c->body);
 	if (c->list)
@@ -62,17 +62,17 @@ static void finish(struct change *c, const struct err *e)
 
 static void succeed(struct change *c)
 {
-	finish(c, &(struct err){ 0 });
+	token_store_finish(c, &(struct err){ 0 });
 }
 
-static void fail(struct change *c, struct span why)
+static void token_store_fail(struct change *c, struct span why)
 {
 	ERR_AUTO e = { 0 };
 	c->r->why = arena_printf(&c->r->arena, "Secret %s/%s: %.*s", c->namespace_name, c->name,
 	                         (int)why.n, why.p);
 	(void)err_set(&e, UNAVAILABLE,
 	              "tokens cannot be looked up or kept at the moment; try again");
-	finish(c, &e);
+	token_store_finish(c, &e);
 }
 
 /* ---- the entries of a Secret ----------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static void read_denied(struct entry *entry)
 		entry->exp_s = until;
 }
 
-static void read_entry(const struct change *c, struct entry *entry, const json_t *value)
+static void token_store_read_entry(const struct change *c, struct entry *entry, const json_t *value)
 {
 	struct arena *a = &c->r->arena;
 	struct token t;
@@ -108,7 +108,7 @@ static void read_entry(const struct change *c, struct entry *entry, const json_t
 	}
 }
 
-static bool expired(const struct entry *entry, int64_t late_s)
+static bool token_store_expired(const struct entry *entry, int64_t late_s)
 {
 	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
 }
@@ -122,7 +122,7 @@ static struct entry *read_entries(const struct change *c, json_t *data, size_t *
 	*n = 0;
 	json_object_foreach (data, key, value) {
 		v[*n].key = key;
-		read_entry(c, &v[(*n)++], value);
+		token_store_read_entry(c, &v[(*n)++], value);
 	}
 	return v;
 }
@@ -165,12 +165,12 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 }
 
 /* Mark the entries to remove.  -1 and *e: no room for the new one. */
-static int mark(const struct change *c, struct entry *v, size_t n, struct err *e)
+static int token_store_mark(const struct change *c, struct entry *v, size_t n, struct err *e)
 {
 	size_t kept = 0;
 	size_t max = c->denied ? DENIED_MAX : TOKENS_PER_USER;
 	for (size_t i = 0; i < n; i++) {
-		v[i].drop = expired(&v[i], LATE_S) || c->all ||
+		v[i].drop = token_store_expired(&v[i], LATE_S) || c->all ||
 		            (c->logins && v[i].token && !v[i].application) ||
 		            (c->unwanted.p && secret_equal(v[i].value, c->unwanted));
 		kept += !v[i].drop;
@@ -195,7 +195,7 @@ static int mark(const struct change *c, struct entry *v, size_t n, struct err *e
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-static void put_value(struct change *c)
+static void token_store_put_value(struct change *c)
 {
 	str_json(&c->body, span_of(c->key));
 	str_puts(&c->body, ":\"");
@@ -217,7 +217,7 @@ static void write_new(struct change *c)
 	str_puts(&c->body, ",\"namespace\":");
 	str_json(&c->body, span_of(c->namespace_name));
 	str_puts(&c->body, "},\"type\":\"Opaque\",\"data\":{");
-	put_value(c);
+	token_store_put_value(c);
 	str_puts(&c->body, "}}");
 }
 
@@ -228,7 +228,7 @@ static bool write_patch(struct change *c, const struct entry *v, size_t n)
 	start_body(c);
 	str_puts(&c->body, "{\"data\":{");
 	if (c->key)
-		put_value(c);
+		token_store_put_value(c);
 	for (size_t i = 0; i < n; i++) {
 		if (!v[i].drop)
 			continue;
@@ -244,9 +244,9 @@ static bool write_patch(struct change *c, const struct entry *v, size_t n)
 /* ---- the steps: read, then patch or create; again after a conflict ----------------------------
  */
 
-static void look(struct change *c);
+static void token_store_look(struct change *c);
 
-static void ask(struct change *c, enum store_verb verb, store_callback *done)
+static void token_store_ask(struct change *c, enum store_verb verb, store_callback *done)
 {
 	struct loop *l = c->r->loop;
 	const struct store_request request = {
@@ -263,18 +263,18 @@ static void ask(struct change *c, enum store_verb verb, store_callback *done)
 	if (l->store)
 		store_request(l->store, &request);
 	else
-		fail(c, SPAN("shutting down"));
+		token_store_fail(c, SPAN("shutting down"));
 }
 
-static void changed(void *arg, const struct store_reply *reply)
+static void token_store_changed(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
 	if (reply->outcome == STORE_OK)
 		succeed(c);
 	else if (store_is_outdated(reply->outcome) && c->tries < TRIES)
-		look(c);
+		token_store_look(c);
 	else
-		fail(c, reply->message);
+		token_store_fail(c, reply->message);
 }
 
 /* A lost answer may have added it. */
@@ -287,12 +287,12 @@ static bool is_present(const struct change *c, const struct entry *v, size_t n)
 	return false;
 }
 
-static void list(struct change *c, const struct entry *v, size_t n)
+static void token_store_answer_list(struct change *c, const struct entry *v, size_t n)
 {
 	struct span *tokens = ARENA_NEW(&c->r->arena, struct span, n + 1);
 	size_t found = 0;
 	for (size_t i = 0; i < n; i++)
-		if (v[i].token && !expired(&v[i], 0))
+		if (v[i].token && !token_store_expired(&v[i], 0))
 			tokens[found++] = v[i].value;
 	c->list(c->r, tokens, found, &(struct err){ 0 });
 }
@@ -303,11 +303,11 @@ static void change(struct change *c, json_t *data)
 	size_t n;
 	struct entry *v = read_entries(c, data, &n);
 	if (c->list)
-		list(c, v, n);
-	else if (!is_present(c, v, n) && mark(c, v, n, &e) < 0)
-		finish(c, &e);
+		token_store_answer_list(c, v, n);
+	else if (!is_present(c, v, n) && token_store_mark(c, v, n, &e) < 0)
+		token_store_finish(c, &e);
 	else if (!is_present(c, v, n) && write_patch(c, v, n))
-		ask(c, STORE_PATCH, changed);
+		token_store_ask(c, STORE_PATCH, token_store_changed);
 	else
 		succeed(c);
 }
@@ -315,18 +315,18 @@ static void change(struct change *c, json_t *data)
 static void absent(struct change *c, struct span why)
 {
 	if (c->denied) {
-		fail(c, why);
+		token_store_fail(c, why);
 	} else if (c->list) {
-		list(c, NULL, 0);
+		token_store_answer_list(c, NULL, 0);
 	} else if (c->key) {
 		write_new(c);
-		ask(c, STORE_CREATE, changed);
+		token_store_ask(c, STORE_CREATE, token_store_changed);
 	} else {
 		succeed(c);
 	}
 }
 
-static void looked(void *arg, const struct store_reply *reply)
+static void token_store_looked(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
 	if (reply->outcome == STORE_NOT_FOUND) {
@@ -334,27 +334,27 @@ static void looked(void *arg, const struct store_reply *reply)
 		return;
 	}
 	if (reply->outcome != STORE_OK) {
-		fail(c, reply->message);
+		token_store_fail(c, reply->message);
 		return;
 	}
 	json_auto_t *secret = reply_parse(reply->body);
 	json_t *data = json_object_get(secret, "data");
 	if (!secret || (data && !json_is_object(data) && !json_is_null(data)))
-		fail(c, SPAN("is not what it should be"));
+		token_store_fail(c, SPAN("is not what it should be"));
 	else
 		change(c, data);
 }
 
-static void look(struct change *c)
+static void token_store_look(struct change *c)
 {
 	c->tries++;
 	start_body(c);
-	ask(c, STORE_GET, looked);
+	token_store_ask(c, STORE_GET, token_store_looked);
 }
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
-static struct change *change_new(struct request *r)
+static struct change *token_store_change_new(struct request *r)
 {
 	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
 	c->r = r;
@@ -367,7 +367,7 @@ static struct change *change_new(struct request *r)
 
 static struct change *change_of(struct request *r, const char *user)
 {
-	struct change *c = change_new(r);
+	struct change *c = token_store_change_new(r);
 	char *name = arena_alloc(&r->arena, (size_t)2 * PAI_NAME_MAX + 1);
 	pai_secret_name(name, span_of(user));
 	c->namespace_name = r->loop->server->options->token_namespace;
@@ -380,7 +380,7 @@ void token_store_list(struct request *r, const char *user, token_store_list_call
 {
 	struct change *c = change_of(r, user);
 	c->list = done;
-	look(c);
+	token_store_look(c);
 }
 
 /* OpenPAI's keys are UUIDs, version 4. */
@@ -403,7 +403,7 @@ void token_store_add(struct request *r, const char *user, struct span token, con
 	c->key = new_key(&r->arena, name);
 	c->value = token;
 	c->done = done;
-	look(c);
+	token_store_look(c);
 }
 
 static void token_store_remove(struct request *r, const char *user, struct span token,
@@ -412,7 +412,7 @@ static void token_store_remove(struct request *r, const char *user, struct span 
 	struct change *c = change_of(r, user);
 	c->unwanted = token;
 	c->done = done;
-	look(c);
+	token_store_look(c);
 }
 
 void token_store_remove_all(struct request *r, const char *user, bool logins,
@@ -422,13 +422,13 @@ void token_store_remove_all(struct request *r, const char *user, bool logins,
 	c->logins = logins;
 	c->all = !logins;
 	c->done = done;
-	look(c);
+	token_store_look(c);
 }
 
 static void token_store_deny(struct request *r, const struct token *t, int64_t exp_s,
                              token_store_callback *done)
 {
-	struct change *c = change_new(r);
+	struct change *c = token_store_change_new(r);
 	const char *list = r->loop->server->options->deny_list;
 	size_t n = strcspn(list, "/");
 	c->namespace_name = arena_dup(&r->arena, (struct span){ list, n });
@@ -440,7 +440,7 @@ static void token_store_deny(struct request *r, const struct token *t, int64_t e
 	c->value = span_of(
 	    arena_printf(&r->arena, "%lld %s", exp_s < 0 ? 0LL : (long long)exp_s, t->user));
 	c->done = done;
-	look(c);
+	token_store_look(c);
 }
 
 /* The longest leeway of an issuer. */
@@ -451,7 +451,7 @@ struct revocation {
 	token_store_callback *done;
 };
 
-static void revoked(struct request *r, const struct err *e)
+static void token_store_revoked(struct request *r, const struct err *e)
 {
 	const struct revocation *v = r->state;
 	/* On errors too: the next request asks the store. */
@@ -487,7 +487,8 @@ void token_revoke(struct request *r, struct span text, const struct token *t,
 	}
 	r->state = v;
 	if (t->kind == TOKEN_OWN && tokens_stored(o))
-		token_store_remove(r, t->user, text, revoked);
+		token_store_remove(r, t->user, text, token_store_revoked);
 	else
-		token_store_deny(r, t, t->exp_s < 0 ? -1 : t->exp_s + LEEWAY_MAX_S, revoked);
+		token_store_deny(r, t, t->exp_s < 0 ? -1 : t->exp_s + LEEWAY_MAX_S,
+		                 token_store_revoked);
 }

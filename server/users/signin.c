@@ -55,7 +55,7 @@ static void signin_refuse(struct signin *s, int status, const char *code, const 
 }
 
 /* Fails if a reload has removed the secret while the request was waiting. */
-static int make_token(struct signin *s, struct err *e)
+static int signin_make_token(struct signin *s, struct err *e)
 {
 	const struct loop *l = s->r->loop;
 	s->token = STR_SECRET(TOKEN_MAX);
@@ -79,7 +79,7 @@ static void give_token(struct signin *s)
 {
 	ERR_AUTO e = { 0 };
 	struct request *r = s->r;
-	if (make_token(s, &e) < 0)
+	if (signin_make_token(s, &e) < 0)
 		answer_error(r, &e);
 	else if (tokens_stored(r->loop->server->options))
 		token_store_add(r, s->user, str_view(&s->token), NULL, token_stored);
@@ -87,7 +87,7 @@ static void give_token(struct signin *s)
 		signin_answer(s);
 }
 
-static void account_came(void *arg, struct account *a, const struct err *e)
+static void signin_account_came(void *arg, struct account *a, const struct err *e)
 {
 	struct signin *s = arg;
 	if (!a) {
@@ -104,11 +104,11 @@ static void signin_find_account(struct signin *s)
 	struct accounts *all = s->r->loop->has->accounts;
 	struct account *a = NULL;
 	if (all)
-		a = account_find(all, s->user, account_came, s, &e);
+		a = account_find(all, s->user, signin_account_came, s, &e);
 	else
 		(void)err_set(&e, UNAVAILABLE, "this server is shutting down");
 	if (a || e.http)
-		account_came(s, a, &e);
+		signin_account_came(s, a, &e);
 }
 
 /* On the worker's thread.  Also for unknown users, so that the time does not reveal which users

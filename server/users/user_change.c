@@ -11,7 +11,7 @@ enum { EMAIL_MAX = 320 };
 typedef int change_reader(struct request *r, const struct node *n, struct user_change *out,
                           struct err *e);
 
-static bool has_control(struct span t)
+static bool change_has_control(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++)
 		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
@@ -36,7 +36,7 @@ static int read_email(struct request *r, const struct node *n, struct user_chang
 {
 	(void)r;
 	out->email = node_span(n);
-	if (out->email.n == 0 || (out->email.n <= EMAIL_MAX && !has_control(out->email) &&
+	if (out->email.n == 0 || (out->email.n <= EMAIL_MAX && !change_has_control(out->email) &&
 	                          memchr(out->email.p, '@', out->email.n)))
 		return 0;
 	return err_set(
@@ -78,14 +78,14 @@ static int read_admin(struct request *r, const struct node *n, struct user_chang
 	return 0;
 }
 
-static int read_names(struct request *r, const struct node *n, struct user_change *out,
-                      struct err *e)
+static int change_read_names(struct request *r, const struct node *n, struct user_change *out,
+                             struct err *e)
 {
 	struct span *v = ARENA_NEW(&r->arena, struct span, n->n + 1);
 	for (size_t i = 0; i < n->n; i++) {
 		const struct node *item = &n->item[i];
 		if (i == PAI_GROUPS_MAX || !node_is(item, NODE_TEXT) || item->n == 0 ||
-		    item->n > PAI_NAME_MAX || has_control(node_span(item)))
+		    item->n > PAI_NAME_MAX || change_has_control(node_span(item)))
 			return err_set(
 			    e, INVALID_PARAMETERS,
 			    "virtualCluster and grouplist must be lists of at most %d names",
@@ -152,8 +152,8 @@ static const struct {
 	{ "newPassword", CHANGE_PASSWORD, NODE_TEXT, "a text", read_password },
 	{ "oldPassword", CHANGE_OLD_PASSWORD, NODE_TEXT, "a text", read_old_password },
 	{ "admin", CHANGE_ADMIN, NODE_BOOL, "true or false", read_admin },
-	{ "virtualCluster", CHANGE_CLUSTERS, NODE_LIST, "a list of names", read_names },
-	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names", read_names },
+	{ "virtualCluster", CHANGE_CLUSTERS, NODE_LIST, "a list of names", change_read_names },
+	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names", change_read_names },
 	{ "extension", CHANGE_EXTENSION, NODE_MAP, "an object", read_extension },
 };
 enum { N_MEMBERS = sizeof(MEMBERS) / sizeof(MEMBERS[0]) };
@@ -165,7 +165,7 @@ static void put_allowed(struct str *out, unsigned bits)
 			str_printf(out, "%s%s", out->n ? ", " : "", MEMBERS[i].key);
 }
 
-static int refuse_unknown(struct span key, unsigned allowed, struct err *e)
+static int change_refuse_unknown(struct span key, unsigned allowed, struct err *e)
 {
 	char quoted[4 * QUOTE_MAX];
 	STR_AUTO names = STR_INIT(1024);
@@ -182,7 +182,7 @@ static int read_member(struct request *r, const struct member *m, unsigned allow
 	       !(span_is(member_key(m), MEMBERS[i].key) && MEMBERS[i].bit & allowed))
 		i++;
 	if (i == N_MEMBERS)
-		return refuse_unknown(member_key(m), allowed, e);
+		return change_refuse_unknown(member_key(m), allowed, e);
 	if (m->value.type != MEMBERS[i].type)
 		return err_set(e, INVALID_PARAMETERS, "%s must be %s", MEMBERS[i].key,
 		               MEMBERS[i].what);

@@ -289,7 +289,7 @@ static void user_list_begin(struct request *r, bool users)
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-static void put_user(struct request *r, const struct account *a)
+static void users_put_user(struct request *r, const struct account *a)
 {
 	struct str *out = &r->reply.body;
 	const struct facts *f = &a->facts;
@@ -323,7 +323,7 @@ static void put_user(struct request *r, const struct account *a)
 
 static void show_user(struct request *r, const struct account *a)
 {
-	put_user(r, a);
+	users_put_user(r, a);
 	users_send(r);
 }
 
@@ -390,7 +390,7 @@ void users_get(struct request *r)
 	}
 	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
 	str_char(out, '[');
-	put_user(r, r->principal);
+	users_put_user(r, r->principal);
 	for (size_t i = 0; i < n; i++) {
 		if (span_is(users[i], r->principal->name))
 			continue;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/store.h"
 #include "schema/check.h"
 #include "server/accounts/account.h"

@@ -1,11 +1,189 @@
 #include "k8s/cache/cache.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "k8s/cache/cache_parts.h"
+/* ---- the tree of a view ---- */
+
+/* Frameworks by the hash of their name: two levels and buckets, all immutable.  A change copies the
+ * path from the root to one bucket and shares the rest.  Each part counts the trees that it is in.
+ */
+enum { TREE_FAN_BITS = 5, TREE_FAN = 1 << TREE_FAN_BITS, TREE_BUCKETS = TREE_FAN * TREE_FAN };
+
+struct tree_entry {
+	uint64_t hash;       /* of the name */
+	uint64_t generation; /* of the list that it was last in */
+	uint64_t key;        /* as in `cached`: a search by key touches no more than the tree */
+	const struct job_entry *entry;
+};
+
+struct bucket {
+	atomic_uint refs;
+	uint32_t n;
+	struct tree_entry v[];
+};
+
+struct branch {
+	atomic_uint refs;
+	const struct bucket *bucket[TREE_FAN];
+};
+
+/* NULL: empty. */
+struct tree {
+	const struct branch *branch[TREE_FAN];
+};
+
+/* All that is shared is constant to those who share it, but for its count. */
+static void cache_tree_hold(const atomic_uint *refs)
+{
+	union {
+		const atomic_uint *shared;
+		atomic_uint *counted;
+	} p = { .shared = refs };
+	atomic_fetch_add_explicit(p.counted, 1, memory_order_relaxed);
+}
+
+/* Whether it was the last one. */
+static bool drop(const atomic_uint *refs)
+{
+	union {
+		const atomic_uint *shared;
+		atomic_uint *counted;
+	} p = { .shared = refs };
+	return atomic_fetch_sub_explicit(p.counted, 1, memory_order_acq_rel) == 1;
+}
+
+static void discard(const void *part)
+{
+	union {
+		const void *shared;
+		void *own;
+	} p = { .shared = part };
+	free(p.own);
+}
+
+static void bucket_drop(const struct bucket *b)
+{
+	if (!b || !drop(&b->refs))
+		return;
+	for (uint32_t i = 0; i < b->n; i++)
+		job_entry_drop(b->v[i].entry);
+	discard(b);
+}
+
+static void branch_drop(const struct branch *b)
+{
+	if (!b || !drop(&b->refs))
+		return;
+	for (size_t i = 0; i < TREE_FAN; i++)
+		bucket_drop(b->bucket[i]);
+	discard(b);
+}
+
+static void tree_drop(struct tree *t)
+{
+	for (size_t i = 0; i < TREE_FAN; i++)
+		branch_drop(t->branch[i]);
+}
+
+static void tree_copy(struct tree *to, const struct tree *t)
+{
+	*to = *t;
+	for (size_t i = 0; i < TREE_FAN; i++) {
+		if (to->branch[i])
+			cache_tree_hold(&to->branch[i]->refs);
+	}
+}
+
+static struct branch *branch_copy(const struct branch *from)
+{
+	struct branch *b = xcalloc(1, sizeof(*b));
+	atomic_init(&b->refs, 1);
+	for (size_t i = 0; from && i < TREE_FAN; i++) {
+		b->bucket[i] = from->bucket[i];
+		if (b->bucket[i])
+			cache_tree_hold(&b->bucket[i]->refs);
+	}
+	return b;
+}
+
+/* A copy without one entry, if that is not NULL, and with room for another one. */
+static struct bucket *bucket_copy(const struct bucket *from, const struct tree_entry *without,
+                                  size_t room)
+{
+	size_t n = from ? from->n : 0;
+	struct bucket *b = xmalloc(sizeof(*b) + (n + room) * sizeof(b->v[0]));
+	atomic_init(&b->refs, 1);
+	b->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (&from->v[i] == without)
+			continue;
+		b->v[b->n++] = from->v[i];
+		(void)job_entry_hold(from->v[i].entry); /* it is in the entry */
+	}
+	return b;
+}
+
+/* The buckets of a tree by the lowest bits of a hash. */
+static size_t bucket_of(uint64_t hash)
+{
+	return hash % TREE_BUCKETS;
+}
+
+static const struct bucket *tree_bucket(const struct tree *t, size_t i)
+{
+	const struct branch *b = t->branch[i >> TREE_FAN_BITS];
+	return b ? b->bucket[i % TREE_FAN] : NULL;
+}
+
+static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, struct span name)
+{
+	const struct bucket *b = tree_bucket(t, bucket_of(hash));
+	for (uint32_t i = 0; b && i < b->n; i++) {
+		if (b->v[i].hash == hash && span_is(name, b->v[i].entry->name))
+			return &b->v[i];
+	}
+	return NULL;
+}
+
+/* The tree with another bucket in that place, which it takes. */
+static void replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
+{
+	tree_copy(to, t);
+	const struct branch **place = &to->branch[at >> TREE_FAN_BITS];
+	struct branch *branch = branch_copy(*place);
+	bucket_drop(branch->bucket[at % TREE_FAN]);
+	branch->bucket[at % TREE_FAN] = b;
+	branch_drop(*place);
+	*place = branch;
+}
+
+static void tree_with(struct tree *to, const struct tree *t, const struct tree_entry *e)
+{
+	size_t at = bucket_of(e->hash);
+	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->entry->name));
+	struct bucket *b = bucket_copy(tree_bucket(t, at), old, 1);
+	b->v[b->n++] = *e;
+	replace(to, t, at, b);
+}
+
+static void tree_without(struct tree *to, const struct tree *t, const struct tree_entry *e)
+{
+	size_t at = bucket_of(e->hash);
+	replace(to, t, at, bucket_copy(tree_bucket(t, at), e, 0));
+}
+
+/* ---- the cache ---- */
+
+struct listeners {
+	pthread_mutex_t lock; /* of the list; taken before that of a queue */
+	struct change_queue *first;
+	bool told; /* since the last listeners_wake; the writer's */
+};
 
 struct view {
 	atomic_uint refs;
@@ -35,6 +213,196 @@ struct cache {
 	struct view *view;
 };
 
+/* ---- change queues: each Framework occurs at most once ---- */
+
+enum { QUEUE_MAX = 10000, QUEUE_FIRST = 16 };
+
+struct change {
+	uint64_t hash;
+	const struct job_entry *now, *before; /* references; NULL for none */
+	const struct job_entry *named;        /* one of the same name, as long as this is here */
+};
+
+/* In the order of their first change; `place` finds them by hash: twice as many places as there
+ * may be changes, each the number of one, from 1, or 0. */
+struct queue {
+	struct change *v;
+	uint32_t *place;
+	size_t n, cap; /* a power of 2 */
+	bool lost;     /* there were more */
+};
+
+struct change_queue {
+	struct change_queue *next;
+	struct listeners *listeners;
+	pthread_mutex_t lock; /* of the queue */
+	struct queue queue;
+	bool awake; /* its descriptor is readable, or was since the last take */
+	bool on;
+	int fd;
+};
+
+/* Where the change is, or would be. */
+static uint32_t *place_of(const struct queue *q, uint64_t hash, const char *name)
+{
+	size_t mask = 2 * q->cap - 1;
+	size_t at = hash & mask;
+	while (q->place[at]) {
+		const struct change *c = &q->v[q->place[at] - 1];
+		if (c->hash == hash && strcmp(c->named->name, name) == 0)
+			break;
+		at = (at + 1) & mask;
+	}
+	return &q->place[at];
+}
+
+static void grow(struct queue *q)
+{
+	q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
+	q->v = xrealloc(q->v, q->cap * sizeof(q->v[0]));
+	free(q->place);
+	q->place = xcalloc(2 * q->cap, sizeof(q->place[0]));
+	for (size_t i = 0; i < q->n; i++)
+		*place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
+}
+
+static const struct job_entry *hold(const struct job_entry *c)
+{
+	return c ? job_entry_hold(c) : NULL;
+}
+
+static void queue_add(struct queue *q, const struct change *c)
+{
+	if (q->n == q->cap)
+		grow(q);
+	uint32_t *place = place_of(q, c->hash, c->named->name);
+	if (*place) {
+		/* It is known how it was before all of them; nobody needs what was in between. */
+		struct change *old = &q->v[*place - 1];
+		job_entry_drop(old->now);
+		old->now = hold(c->now);
+	} else if (q->n == QUEUE_MAX) {
+		q->lost = true;
+	} else {
+		q->v[q->n++] =
+		    (struct change){ c->hash, hold(c->now), hold(c->before), hold(c->named) };
+		*place = (uint32_t)q->n;
+	}
+}
+
+static void queue_done(struct queue *q)
+{
+	for (size_t i = 0; i < q->n; i++) {
+		job_entry_drop(q->v[i].now);
+		job_entry_drop(q->v[i].before);
+		job_entry_drop(q->v[i].named);
+	}
+	free(q->v);
+	free(q->place);
+	*q = (struct queue){ .n = 0 };
+}
+
+struct change_queue *change_queue_new(struct cache *c, struct err *e)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0) {
+		(void)err_set(e, UNKNOWN_ERROR, "eventfd: %m");
+		return NULL;
+	}
+	struct change_queue *i = xcalloc(1, sizeof(*i));
+	i->fd = fd;
+	i->listeners = &c->listeners;
+	(void)pthread_mutex_init(&i->lock, NULL); /* cannot fail */
+	(void)pthread_mutex_lock(&i->listeners->lock);
+	i->next = i->listeners->first;
+	i->listeners->first = i;
+	(void)pthread_mutex_unlock(&i->listeners->lock);
+	return i;
+}
+
+void change_queue_free(struct change_queue *i)
+{
+	if (!i)
+		return;
+	(void)pthread_mutex_lock(&i->listeners->lock);
+	struct change_queue **at = &i->listeners->first;
+	while (*at != i)
+		at = &(*at)->next;
+	*at = i->next;
+	(void)pthread_mutex_unlock(&i->listeners->lock);
+	queue_done(&i->queue);
+	(void)pthread_mutex_destroy(&i->lock);
+	(void)close(i->fd);
+	free(i);
+}
+
+int change_queue_fd(const struct change_queue *i)
+{
+	return i->fd;
+}
+
+void change_queue_listen(struct change_queue *i, bool on)
+{
+	(void)pthread_mutex_lock(&i->lock);
+	i->on = on;
+	if (!on)
+		queue_done(&i->queue);
+	(void)pthread_mutex_unlock(&i->lock);
+}
+
+/* Add a change to all queues.  `hash` is that of the name; now or before may be NULL. */
+static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
+                           const struct job_entry *before)
+{
+	const struct change change = { hash, now, before, now ? now : before };
+	(void)pthread_mutex_lock(&l->lock);
+	for (struct change_queue *i = l->first; i; i = i->next) {
+		(void)pthread_mutex_lock(&i->lock);
+		if (i->on)
+			queue_add(&i->queue, &change);
+		(void)pthread_mutex_unlock(&i->lock);
+	}
+	(void)pthread_mutex_unlock(&l->lock);
+	l->told = true;
+}
+
+/* Wake the threads of queues with changes: after cache_heard() counts them, so that a woken thread
+ * knows the version up to which it has all. */
+static void listeners_wake(struct listeners *l)
+{
+	if (!l->told)
+		return;
+	l->told = false;
+	(void)pthread_mutex_lock(&l->lock);
+	for (struct change_queue *i = l->first; i; i = i->next) {
+		(void)pthread_mutex_lock(&i->lock);
+		bool wake = i->queue.n && !i->awake;
+		i->awake |= wake;
+		(void)pthread_mutex_unlock(&i->lock);
+		if (wake)
+			(void)eventfd_write(i->fd, 1); /* if it is full, it is readable too */
+	}
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
+{
+	eventfd_t count;
+	(void)eventfd_read(i->fd, &count); /* there may be nothing */
+	(void)pthread_mutex_lock(&i->lock);
+	struct queue q = i->queue;
+	i->queue = (struct queue){ .n = 0 };
+	i->awake = false;
+	(void)pthread_mutex_unlock(&i->lock);
+	for (size_t n = 0; n < q.n; n++) {
+		if (q.v[n].now || q.v[n].before)
+			changed(arg, q.v[n].now, q.v[n].before);
+	}
+	bool all = !q.lost;
+	queue_done(&q);
+	return all;
+}
+
 struct cache *cache_new(size_t max_bytes)
 {
 	struct cache *c = xcalloc(1, sizeof(*c));
@@ -60,11 +428,6 @@ void cache_free(struct cache *c)
 	(void)pthread_mutex_destroy(&c->exchange);
 	(void)pthread_mutex_destroy(&c->listeners.lock);
 	free(c);
-}
-
-struct listeners *cache_listeners(struct cache *c)
-{
-	return &c->listeners;
 }
 
 int64_t cache_heard(struct cache *c)
@@ -362,331 +725,4 @@ void cache_list_end(struct cache *c, int64_t version)
 		publish(c, v);
 	}
 	end(c);
-}
-
-/* What has changed, for one thread each: a queue, in which a Framework is once. */
-
-enum { QUEUE_MAX = 10000, QUEUE_FIRST = 16 };
-
-struct change {
-	uint64_t hash;
-	const struct job_entry *now, *before; /* references; NULL for none */
-	const struct job_entry *named;        /* one of the same name, as long as this is here */
-};
-
-/* In the order of their first change; `place` finds them by hash: twice as many places as there
- * may be changes, each the number of one, from 1, or 0. */
-struct queue {
-	struct change *v;
-	uint32_t *place;
-	size_t n, cap; /* a power of 2 */
-	bool lost;     /* there were more */
-};
-
-struct change_queue {
-	struct change_queue *next;
-	struct listeners *listeners;
-	pthread_mutex_t lock; /* of the queue */
-	struct queue queue;
-	bool awake; /* its descriptor is readable, or was since the last take */
-	bool on;
-	int fd;
-};
-
-/* Where the change is, or would be. */
-static uint32_t *place_of(const struct queue *q, uint64_t hash, const char *name)
-{
-	size_t mask = 2 * q->cap - 1;
-	size_t at = hash & mask;
-	while (q->place[at]) {
-		const struct change *c = &q->v[q->place[at] - 1];
-		if (c->hash == hash && strcmp(c->named->name, name) == 0)
-			break;
-		at = (at + 1) & mask;
-	}
-	return &q->place[at];
-}
-
-static void grow(struct queue *q)
-{
-	q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
-	q->v = xrealloc(q->v, q->cap * sizeof(q->v[0]));
-	free(q->place);
-	q->place = xcalloc(2 * q->cap, sizeof(q->place[0]));
-	for (size_t i = 0; i < q->n; i++)
-		*place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
-}
-
-static const struct job_entry *hold(const struct job_entry *c)
-{
-	return c ? job_entry_hold(c) : NULL;
-}
-
-static void queue_add(struct queue *q, const struct change *c)
-{
-	if (q->n == q->cap)
-		grow(q);
-	uint32_t *place = place_of(q, c->hash, c->named->name);
-	if (*place) {
-		/* It is known how it was before all of them; nobody needs what was in between. */
-		struct change *old = &q->v[*place - 1];
-		job_entry_drop(old->now);
-		old->now = hold(c->now);
-	} else if (q->n == QUEUE_MAX) {
-		q->lost = true;
-	} else {
-		q->v[q->n++] =
-		    (struct change){ c->hash, hold(c->now), hold(c->before), hold(c->named) };
-		*place = (uint32_t)q->n;
-	}
-}
-
-static void queue_done(struct queue *q)
-{
-	for (size_t i = 0; i < q->n; i++) {
-		job_entry_drop(q->v[i].now);
-		job_entry_drop(q->v[i].before);
-		job_entry_drop(q->v[i].named);
-	}
-	free(q->v);
-	free(q->place);
-	*q = (struct queue){ .n = 0 };
-}
-
-struct change_queue *change_queue_new(struct cache *c, struct err *e)
-{
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (fd < 0) {
-		(void)err_set(e, UNKNOWN_ERROR, "eventfd: %m");
-		return NULL;
-	}
-	struct change_queue *i = xcalloc(1, sizeof(*i));
-	i->fd = fd;
-	i->listeners = cache_listeners(c);
-	(void)pthread_mutex_init(&i->lock, NULL); /* cannot fail */
-	(void)pthread_mutex_lock(&i->listeners->lock);
-	i->next = i->listeners->first;
-	i->listeners->first = i;
-	(void)pthread_mutex_unlock(&i->listeners->lock);
-	return i;
-}
-
-void change_queue_free(struct change_queue *i)
-{
-	if (!i)
-		return;
-	(void)pthread_mutex_lock(&i->listeners->lock);
-	struct change_queue **at = &i->listeners->first;
-	while (*at != i)
-		at = &(*at)->next;
-	*at = i->next;
-	(void)pthread_mutex_unlock(&i->listeners->lock);
-	queue_done(&i->queue);
-	(void)pthread_mutex_destroy(&i->lock);
-	(void)close(i->fd);
-	free(i);
-}
-
-int change_queue_fd(const struct change_queue *i)
-{
-	return i->fd;
-}
-
-void change_queue_listen(struct change_queue *i, bool on)
-{
-	(void)pthread_mutex_lock(&i->lock);
-	i->on = on;
-	if (!on)
-		queue_done(&i->queue);
-	(void)pthread_mutex_unlock(&i->lock);
-}
-
-void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
-                    const struct job_entry *before)
-{
-	const struct change change = { hash, now, before, now ? now : before };
-	(void)pthread_mutex_lock(&l->lock);
-	for (struct change_queue *i = l->first; i; i = i->next) {
-		(void)pthread_mutex_lock(&i->lock);
-		if (i->on)
-			queue_add(&i->queue, &change);
-		(void)pthread_mutex_unlock(&i->lock);
-	}
-	(void)pthread_mutex_unlock(&l->lock);
-	l->told = true;
-}
-
-void listeners_wake(struct listeners *l)
-{
-	if (!l->told)
-		return;
-	l->told = false;
-	(void)pthread_mutex_lock(&l->lock);
-	for (struct change_queue *i = l->first; i; i = i->next) {
-		(void)pthread_mutex_lock(&i->lock);
-		bool wake = i->queue.n && !i->awake;
-		i->awake |= wake;
-		(void)pthread_mutex_unlock(&i->lock);
-		if (wake)
-			(void)eventfd_write(i->fd, 1); /* if it is full, it is readable too */
-	}
-	(void)pthread_mutex_unlock(&l->lock);
-}
-
-bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
-{
-	eventfd_t count;
-	(void)eventfd_read(i->fd, &count); /* there may be nothing */
-	(void)pthread_mutex_lock(&i->lock);
-	struct queue q = i->queue;
-	i->queue = (struct queue){ .n = 0 };
-	i->awake = false;
-	(void)pthread_mutex_unlock(&i->lock);
-	for (size_t n = 0; n < q.n; n++) {
-		if (q.v[n].now || q.v[n].before)
-			changed(arg, q.v[n].now, q.v[n].before);
-	}
-	bool all = !q.lost;
-	queue_done(&q);
-	return all;
-}
-
-/* All that is shared is constant to those who share it, but for its count. */
-static void cache_tree_hold(const atomic_uint *refs)
-{
-	union {
-		const atomic_uint *shared;
-		atomic_uint *counted;
-	} p = { .shared = refs };
-	atomic_fetch_add_explicit(p.counted, 1, memory_order_relaxed);
-}
-
-/* Whether it was the last one. */
-static bool drop(const atomic_uint *refs)
-{
-	union {
-		const atomic_uint *shared;
-		atomic_uint *counted;
-	} p = { .shared = refs };
-	return atomic_fetch_sub_explicit(p.counted, 1, memory_order_acq_rel) == 1;
-}
-
-static void discard(const void *part)
-{
-	union {
-		const void *shared;
-		void *own;
-	} p = { .shared = part };
-	free(p.own);
-}
-
-static void bucket_drop(const struct bucket *b)
-{
-	if (!b || !drop(&b->refs))
-		return;
-	for (uint32_t i = 0; i < b->n; i++)
-		job_entry_drop(b->v[i].entry);
-	discard(b);
-}
-
-static void branch_drop(const struct branch *b)
-{
-	if (!b || !drop(&b->refs))
-		return;
-	for (size_t i = 0; i < TREE_FAN; i++)
-		bucket_drop(b->bucket[i]);
-	discard(b);
-}
-
-void tree_drop(struct tree *t)
-{
-	for (size_t i = 0; i < TREE_FAN; i++)
-		branch_drop(t->branch[i]);
-}
-
-void tree_copy(struct tree *to, const struct tree *t)
-{
-	*to = *t;
-	for (size_t i = 0; i < TREE_FAN; i++) {
-		if (to->branch[i])
-			cache_tree_hold(&to->branch[i]->refs);
-	}
-}
-
-static struct branch *branch_copy(const struct branch *from)
-{
-	struct branch *b = xcalloc(1, sizeof(*b));
-	atomic_init(&b->refs, 1);
-	for (size_t i = 0; from && i < TREE_FAN; i++) {
-		b->bucket[i] = from->bucket[i];
-		if (b->bucket[i])
-			cache_tree_hold(&b->bucket[i]->refs);
-	}
-	return b;
-}
-
-/* A copy without one entry, if that is not NULL, and with room for another one. */
-static struct bucket *bucket_copy(const struct bucket *from, const struct tree_entry *without,
-                                  size_t room)
-{
-	size_t n = from ? from->n : 0;
-	struct bucket *b = xmalloc(sizeof(*b) + (n + room) * sizeof(b->v[0]));
-	atomic_init(&b->refs, 1);
-	b->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (&from->v[i] == without)
-			continue;
-		b->v[b->n++] = from->v[i];
-		(void)job_entry_hold(from->v[i].entry); /* it is in the entry */
-	}
-	return b;
-}
-
-/* The buckets of a tree by the lowest bits of a hash. */
-static size_t bucket_of(uint64_t hash)
-{
-	return hash % TREE_BUCKETS;
-}
-
-const struct bucket *tree_bucket(const struct tree *t, size_t i)
-{
-	const struct branch *b = t->branch[i >> TREE_FAN_BITS];
-	return b ? b->bucket[i % TREE_FAN] : NULL;
-}
-
-const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, struct span name)
-{
-	const struct bucket *b = tree_bucket(t, bucket_of(hash));
-	for (uint32_t i = 0; b && i < b->n; i++) {
-		if (b->v[i].hash == hash && span_is(name, b->v[i].entry->name))
-			return &b->v[i];
-	}
-	return NULL;
-}
-
-/* The tree with another bucket in that place, which it takes. */
-static void replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
-{
-	tree_copy(to, t);
-	const struct branch **place = &to->branch[at >> TREE_FAN_BITS];
-	struct branch *branch = branch_copy(*place);
-	bucket_drop(branch->bucket[at % TREE_FAN]);
-	branch->bucket[at % TREE_FAN] = b;
-	branch_drop(*place);
-	*place = branch;
-}
-
-void tree_with(struct tree *to, const struct tree *t, const struct tree_entry *e)
-{
-	size_t at = bucket_of(e->hash);
-	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->entry->name));
-	struct bucket *b = bucket_copy(tree_bucket(t, at), old, 1);
-	b->v[b->n++] = *e;
-	replace(to, t, at, b);
-}
-
-void tree_without(struct tree *to, const struct tree *t, const struct tree_entry *e)
-{
-	size_t at = bucket_of(e->hash);
-	replace(to, t, at, bucket_copy(tree_bucket(t, at), e, 0));
 }

@@ -1,12 +1,286 @@
 #include "k8s/cache/job_entry.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "k8s/cache/job_entry_parts.h"
+#include "k8s/cache/cache_internal.h"
+
+/* ---- the members of a Framework that are kept, as a tree ---- */
+
+/* Of a list: of each of its items. */
+struct keep {
+	struct span key;
+	const struct keep *members; /* NULL: all of it */
+};
+#define ALL(name)                                                                                  \
+	{                                                                                          \
+		{ name, sizeof(name) - 1 }, NULL                                                   \
+	}
+#define ONLY(name, within)                                                                         \
+	{                                                                                          \
+		{ name, sizeof(name) - 1 }, within                                                 \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		{ NULL, 0 }, NULL                                                                  \
+	}
+
+static const struct keep KEEP_METADATA[] = {
+	ALL("name"),   ALL("namespace"),         ALL("uid"),         ALL("resourceVersion"),
+	ALL("labels"), ALL("creationTimestamp"), ALL("annotations"), ALL("deletionTimestamp"),
+	END,
+};
+static const struct keep KEEP_POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
+static const struct keep KEEP_RESOURCES[] = { ALL("limits"), END };
+static const struct keep KEEP_CONTAINER[] = { ALL("name"), ONLY("resources", KEEP_RESOURCES), END };
+static const struct keep KEEP_POD_SPEC[] = {
+	ONLY("containers", KEEP_CONTAINER),
+	ONLY("initContainers", KEEP_CONTAINER),
+	ALL("hostNetwork"),
+	ALL("schedulerName"),
+	END,
+};
+static const struct keep KEEP_POD[] = {
+	ONLY("metadata", KEEP_POD_METADATA),
+	ONLY("spec", KEEP_POD_SPEC),
+	END,
+};
+static const struct keep KEEP_TASK[] = {
+	ALL("retryPolicy"),
+	ALL("podGracefulDeletionTimeoutSec"),
+	ONLY("pod", KEEP_POD),
+	END,
+};
+static const struct keep KEEP_ROLE[] = {
+	ALL("name"),
+	ALL("taskNumber"),
+	ALL("frameworkAttemptCompletionPolicy"),
+	ONLY("task", KEEP_TASK),
+	END,
+};
+static const struct keep KEEP_SPEC[] = {
+	ALL("executionType"),
+	ALL("retryPolicy"),
+	ONLY("taskRoles", KEEP_ROLE),
+	END,
+};
+static const struct keep KEEP_FRAMEWORK[] = {
+	ONLY("metadata", KEEP_METADATA),
+	ONLY("spec", KEEP_SPEC),
+	ALL("status"),
+	END,
+};
+
+static const struct keep *kept(const struct keep *keep, struct span key)
+{
+	for (; keep->key.p; keep++) {
+		if (span_eq(keep->key, key))
+			return keep;
+	}
+	return NULL;
+}
+
+static void trim(struct str *out, struct scan *s, const struct keep *members);
+
+static void trim_object(struct str *out, struct scan *s, const struct keep *members)
+{
+	struct span key;
+	struct span dropped;
+	bool first = true;
+	str_char(out, '{');
+	while (scan_key(s, &key)) {
+		const struct keep *k = kept(members, key);
+		if (!k) {
+			(void)scan_value(s, &dropped); /* if there is none, the walk is over */
+			continue;
+		}
+		str_puts(out, first ? "\"" : ",\"");
+		str_span(out, key);
+		str_puts(out, "\":");
+		trim(out, s, k->members);
+		first = false;
+	}
+	str_char(out, '}');
+}
+
+static void trim_list(struct str *out, struct scan *s, const struct keep *members)
+{
+	bool first = true;
+	str_char(out, '[');
+	while (scan_more(s)) {
+		if (!first)
+			str_char(out, ',');
+		trim(out, s, scan_peek(s) == SCAN_OBJECT ? members : NULL);
+		first = false;
+	}
+	str_char(out, ']');
+}
+
+/* The value that is next.  As deep as the tables: a list directly in a list is copied. */
+static void trim(struct str *out, struct scan *s, const struct keep *members)
+{
+	struct scan inner = scan_enter(s);
+	struct span value;
+	if (members && inner.open == '{')
+		trim_object(out, &inner, members);
+	else if (members && inner.open == '[')
+		trim_list(out, &inner, members);
+	else {
+		str_span(out, scan_value(s, &value) ? value : SPAN("null"));
+		return;
+	}
+	scan_leave(s, &inner);
+}
+
+/* Append the members of a Framework that are ever shown: without managedFields, and of pod
+ * templates only a few.  Members of an unexpected type are copied. */
+static void job_entry_trim(struct str *out, struct span object)
+{
+	struct scan s = { object.p, object.p + object.n, '\0' };
+	trim(out, &s, KEEP_FRAMEWORK);
+}
+
+/* ---- annotations ---- */
+
+bool job_entry_tag_ok(struct span t)
+{
+	return t.n > 0 && t.n <= JOB_ENTRY_TAG_MAX && utf8_plain(t);
+}
+
+/* The list of tags in the annotation, which is JSON in a text; [] if it is invalid. */
+static struct span job_entry_tags(struct span annotation, struct arena *a)
+{
+	enum { TAGS_TEXT_MAX = 16384 };
+	const struct span none = SPAN("[]");
+	struct span text = scan_text(annotation, a);
+	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
+	    scan_count(text) > JOB_ENTRY_TAGS_MAX)
+		return none;
+	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
+	struct scan s = scan_begin(text);
+	struct span item;
+	struct span tag;
+	str_char(&out, '[');
+	while (scan_item(&s, &item)) {
+		if (!scan_string(item, a, &tag) || !job_entry_tag_ok(tag))
+			return none;
+		if (out.n > 1)
+			str_char(&out, ',');
+		str_json(&out, tag);
+	}
+	str_char(&out, ']');
+	return arena_span(a, str_view(&out));
+}
+
+/* extras.hivedScheduler.jobPriorityClass of the submitted job; "" for none.  Parses only jobs that
+ * contain the word. */
+static struct span job_entry_priority(struct span config, struct arena *a)
+{
+	enum { PRIORITY_MAX = 32 };
+	static const char WORD[] = "jobPriorityClass";
+	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
+	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
+		return SPAN("");
+	struct span text = scan_text(config, a);
+	struct doc doc;
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
+		return SPAN("");
+	const struct node *extras = node_get(&doc.root, "extras");
+	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
+	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
+	bool good = node_is(priority, NODE_TEXT) && priority->n <= PRIORITY_MAX;
+	return good ? node_span(priority) : SPAN("");
+}
+
+/* The variable PAI_USER_NAME of the first container of the first role, or "". */
+static struct span job_entry_maker(struct span object, struct arena *a)
+{
+	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
+	struct span role = { NULL, 0 };
+	struct span container = { NULL, 0 };
+	struct span variable;
+	struct span maker = SPAN("");
+	(void)scan_item(&roles, &role); /* none is empty */
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
+	(void)scan_item(&containers, &container);
+	struct scan env = scan_begin(scan_get(container, "env"));
+	while (scan_item(&env, &variable)) {
+		if (span_is(scan_text(scan_get(variable, "name"), a), "PAI_USER_NAME"))
+			maker = scan_text(scan_get(variable, "value"), a);
+	}
+	return maker;
+}
+
+/* ---- states ---- */
+
+enum { STOPPED_BY_USER = -210, STOPPED_BY_TASK = -220 };
+
+const char *const JOB_STATES[JOB_STATE_MAX] = {
+	[JOB_WAITING] = "WAITING",     [JOB_RUNNING] = "RUNNING", [JOB_STOPPING] = "STOPPING",
+	[JOB_SUCCEEDED] = "SUCCEEDED", [JOB_STOPPED] = "STOPPED", [JOB_FAILED] = "FAILED",
+	[JOB_UNKNOWN] = "UNKNOWN",
+};
+
+/* By the exit code of the latest attempt: that of a stop, 0, any other or none. */
+struct outcome {
+	const char *state;
+	enum job_state stopped, zero, other;
+};
+
+/* The end of a job, a task, and of an attempt of either. */
+#define ENDED     JOB_STOPPED, JOB_SUCCEEDED, JOB_FAILED
+#define ENDING    JOB_STOPPING, JOB_RUNNING, JOB_RUNNING
+#define ALWAYS(s) (s), (s), (s)
+
+static const struct outcome OUTCOMES[] = {
+	{ "AttemptRunning", ALWAYS(JOB_RUNNING) },
+	{ "Completed", ENDED },
+	{ "AttemptCreationPending", ALWAYS(JOB_WAITING) },
+	{ "AttemptCreationRequested", ALWAYS(JOB_WAITING) },
+	{ "AttemptPreparing", ALWAYS(JOB_WAITING) },
+	{ "AttemptDeletionPending", ENDING },
+	{ "AttemptDeletionRequested", ENDING },
+	{ "AttemptDeleting", ENDING },
+	{ "AttemptCompleted", ENDING },
+};
+
+enum job_state job_state_of(struct span state, bool has_code, int64_t code)
+{
+	for (size_t i = 0; i < sizeof(OUTCOMES) / sizeof(OUTCOMES[0]); i++) {
+		const struct outcome *o = &OUTCOMES[i];
+		if (!span_is(state, o->state))
+			continue;
+		if (has_code && (code == STOPPED_BY_USER || code == STOPPED_BY_TASK))
+			return o->stopped;
+		return has_code && code == 0 ? o->zero : o->other;
+	}
+	return JOB_UNKNOWN;
+}
+
+enum job_state attempt_state_of(struct span state, bool has_code, int64_t code)
+{
+	if (span_is(state, "AttemptCompleted"))
+		state = SPAN("Completed");
+	return job_state_of(state, has_code, code);
+}
+
+enum job_state job_state_named(struct span name)
+{
+	for (int s = 0; s < JOB_STATE_MAX; s++) {
+		if (strlen(JOB_STATES[s]) == name.n &&
+		    strncasecmp(JOB_STATES[s], name.p, name.n) == 0)
+			return (enum job_state)s;
+	}
+	return JOB_STATE_MAX;
+}
+
+/* ---- reading ---- */
 
 /* The texts of a struct job_entry, and how many bytes of each are kept. */
 enum text {
@@ -465,203 +739,4 @@ bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 	       x.retry_delay_s == y.retry_delay_s && x.tasks == y.tasks && x.roles == y.roles &&
 	       x.gpus == y.gpus && x.created_ms == y.created_ms && x.launched_ms == y.launched_ms &&
 	       x.completed_ms == y.completed_ms;
-}
-
-/* What marks of a Framework say of its job: annotations, and what the first rest-lit left. */
-
-bool job_entry_tag_ok(struct span t)
-{
-	return t.n > 0 && t.n <= JOB_ENTRY_TAG_MAX && utf8_plain(t);
-}
-
-struct span job_entry_tags(struct span annotation, struct arena *a)
-{
-	enum { TAGS_TEXT_MAX = 16384 };
-	const struct span none = SPAN("[]");
-	struct span text = scan_text(annotation, a);
-	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
-	    scan_count(text) > JOB_ENTRY_TAGS_MAX)
-		return none;
-	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
-	struct scan s = scan_begin(text);
-	struct span item;
-	struct span tag;
-	str_char(&out, '[');
-	while (scan_item(&s, &item)) {
-		if (!scan_string(item, a, &tag) || !job_entry_tag_ok(tag))
-			return none;
-		if (out.n > 1)
-			str_char(&out, ',');
-		str_json(&out, tag);
-	}
-	str_char(&out, ']');
-	return arena_span(a, str_view(&out));
-}
-
-struct span job_entry_priority(struct span config, struct arena *a)
-{
-	enum { PRIORITY_MAX = 32 };
-	static const char WORD[] = "jobPriorityClass";
-	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
-	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
-		return SPAN("");
-	struct span text = scan_text(config, a);
-	struct doc doc;
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
-		return SPAN("");
-	const struct node *extras = node_get(&doc.root, "extras");
-	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
-	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
-	bool good = node_is(priority, NODE_TEXT) && priority->n <= PRIORITY_MAX;
-	return good ? node_span(priority) : SPAN("");
-}
-
-struct span job_entry_maker(struct span object, struct arena *a)
-{
-	struct scan roles = scan_begin(scan_path(object, "spec", "taskRoles"));
-	struct span role = { NULL, 0 };
-	struct span container = { NULL, 0 };
-	struct span variable;
-	struct span maker = SPAN("");
-	(void)scan_item(&roles, &role); /* none is empty */
-	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
-	(void)scan_item(&containers, &container);
-	struct scan env = scan_begin(scan_get(container, "env"));
-	while (scan_item(&env, &variable)) {
-		if (span_is(scan_text(scan_get(variable, "name"), a), "PAI_USER_NAME"))
-			maker = scan_text(scan_get(variable, "value"), a);
-	}
-	return maker;
-}
-
-/* What is kept of a Framework: a tree of the members that are copied. */
-
-/* Of a list: of each of its items. */
-struct keep {
-	struct span key;
-	const struct keep *members; /* NULL: all of it */
-};
-#define ALL(name)                                                                                  \
-	{                                                                                          \
-		{ name, sizeof(name) - 1 }, NULL                                                   \
-	}
-#define ONLY(name, within)                                                                         \
-	{                                                                                          \
-		{ name, sizeof(name) - 1 }, within                                                 \
-	}
-#define END                                                                                        \
-	{                                                                                          \
-		{ NULL, 0 }, NULL                                                                  \
-	}
-
-static const struct keep METADATA[] = {
-	ALL("name"),   ALL("namespace"),         ALL("uid"),         ALL("resourceVersion"),
-	ALL("labels"), ALL("creationTimestamp"), ALL("annotations"), ALL("deletionTimestamp"),
-	END,
-};
-static const struct keep POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
-static const struct keep RESOURCES[] = { ALL("limits"), END };
-static const struct keep CONTAINER[] = { ALL("name"), ONLY("resources", RESOURCES), END };
-static const struct keep POD_SPEC[] = {
-	ONLY("containers", CONTAINER),
-	ONLY("initContainers", CONTAINER),
-	ALL("hostNetwork"),
-	ALL("schedulerName"),
-	END,
-};
-static const struct keep POD[] = {
-	ONLY("metadata", POD_METADATA),
-	ONLY("spec", POD_SPEC),
-	END,
-};
-static const struct keep TASK[] = {
-	ALL("retryPolicy"),
-	ALL("podGracefulDeletionTimeoutSec"),
-	ONLY("pod", POD),
-	END,
-};
-static const struct keep ROLE[] = {
-	ALL("name"), ALL("taskNumber"), ALL("frameworkAttemptCompletionPolicy"), ONLY("task", TASK),
-	END,
-};
-static const struct keep SPEC[] = {
-	ALL("executionType"),
-	ALL("retryPolicy"),
-	ONLY("taskRoles", ROLE),
-	END,
-};
-static const struct keep FRAMEWORK[] = {
-	ONLY("metadata", METADATA),
-	ONLY("spec", SPEC),
-	ALL("status"),
-	END,
-};
-
-static const struct keep *kept(const struct keep *keep, struct span key)
-{
-	for (; keep->key.p; keep++) {
-		if (span_eq(keep->key, key))
-			return keep;
-	}
-	return NULL;
-}
-
-static void trim(struct str *out, struct scan *s, const struct keep *members);
-
-static void trim_object(struct str *out, struct scan *s, const struct keep *members)
-{
-	struct span key;
-	struct span dropped;
-	bool first = true;
-	str_char(out, '{');
-	while (scan_key(s, &key)) {
-		const struct keep *k = kept(members, key);
-		if (!k) {
-			(void)scan_value(s, &dropped); /* if there is none, the walk is over */
-			continue;
-		}
-		str_puts(out, first ? "\"" : ",\"");
-		str_span(out, key);
-		str_puts(out, "\":");
-		trim(out, s, k->members);
-		first = false;
-	}
-	str_char(out, '}');
-}
-
-static void trim_list(struct str *out, struct scan *s, const struct keep *members)
-{
-	bool first = true;
-	str_char(out, '[');
-	while (scan_more(s)) {
-		if (!first)
-			str_char(out, ',');
-		trim(out, s, scan_peek(s) == SCAN_OBJECT ? members : NULL);
-		first = false;
-	}
-	str_char(out, ']');
-}
-
-/* The value that is next.  As deep as the tables: a list directly in a list is copied. */
-static void trim(struct str *out, struct scan *s, const struct keep *members)
-{
-	struct scan inner = scan_enter(s);
-	struct span value;
-	if (members && inner.open == '{')
-		trim_object(out, &inner, members);
-	else if (members && inner.open == '[')
-		trim_list(out, &inner, members);
-	else {
-		str_span(out, scan_value(s, &value) ? value : SPAN("null"));
-		return;
-	}
-	scan_leave(s, &inner);
-}
-
-void job_entry_trim(struct str *out, struct span object)
-{
-	struct scan s = { object.p, object.p + object.n, '\0' };
-	trim(out, &s, FRAMEWORK);
 }

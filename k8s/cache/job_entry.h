@@ -7,10 +7,40 @@
  * cannot be made sense of is listed with its name and UNKNOWN, never left out.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/cache/job_state.h"
+#include "base/str.h"
+
+/* The states of OpenPAI, which this server derives from those of FrameworkController. */
+enum job_state {
+	JOB_WAITING,
+	JOB_RUNNING,
+	JOB_STOPPING,
+	JOB_SUCCEEDED,
+	JOB_STOPPED,
+	JOB_FAILED,
+	JOB_UNKNOWN,
+	JOB_STATE_MAX
+};
+
+extern const char *const JOB_STATES[JOB_STATE_MAX];
+
+/* Of a Framework or a task: `state` as the controller writes it, and the exit code of the latest
+ * attempt, if it has one. */
+enum job_state job_state_of(struct span state, bool has_code, int64_t code);
+/* Of its attempt: the same, but AttemptCompleted is the end of it. */
+enum job_state attempt_state_of(struct span state, bool has_code, int64_t code);
+
+/* SUCCEEDED, STOPPED, FAILED: nothing will change any more. */
+static inline bool job_state_final(enum job_state s)
+{
+	return s == JOB_SUCCEEDED || s == JOB_STOPPED || s == JOB_FAILED;
+}
+/* "WAITING" in any case; JOB_STATE_MAX if it is none. */
+enum job_state job_state_named(struct span name);
 
 enum {
 	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
@@ -96,5 +126,9 @@ bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
  * *out is { NULL, 0 } if there is none.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, or
  * to more than 200 times itself, or to no list. */
 bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
+/* One gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on) more
+ * than `ratio` times its compressed size. */
+bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
+                      struct span *text);
 /* Whether a list, and who follows a job, would see no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

@@ -5,8 +5,8 @@
 #include "base/embed.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "k8s/cache/cache_internal.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/cache/job_entry_parts.h"
 
 /* What a deflater may refer to as if it had come before: Frameworks as they are stored, without
  * what differs, the most frequent last.  Without it they take twice as many bytes.  It is in no

@@ -10,8 +10,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "k8s/cache/reflect.h"
-#include "k8s/cache/watch_event.h"
+#include "k8s/cache/cache_internal.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
 
@@ -25,7 +24,6 @@ enum {
 	KEEPALIVE_INTERVAL_S = 10, /* nine of them unanswered: the kernel gives up */
 	RECEIVE = 64 << 10,
 	URL_ROOM = 16384,
-	HEADER_ROOM = 20000,
 	WHY_ROOM = 512,
 };
 
@@ -39,12 +37,11 @@ struct reflector {
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers;
-	struct str authorization; /* the header line */
-	unsigned token_version;   /* of that line */
-	int64_t next_ms;          /* when to ask again, while not asking */
-	bool known;               /* a list has come to its end */
-	bool listing;             /* begin was called, and end was not */
-	char *why;                /* the trouble that was told last; NULL: none */
+	struct login_header authorization;
+	int64_t next_ms; /* when to ask again, while not asking */
+	bool known;      /* a list has come to its end */
+	bool listing;    /* begin was called, and end was not */
+	char *why;       /* the trouble that was told last; NULL: none */
 	/* the exchange under way */
 	bool asking;
 	enum reflect_ask ask;
@@ -198,13 +195,6 @@ static void take_line(void *arg, struct span line, bool cut)
 	take_event(r, &e);
 }
 
-static long status_of(const struct reflector *r)
-{
-	long status = 0;
-	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
-	return status;
-}
-
 static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
 {
 	struct reflector *r = arg;
@@ -212,7 +202,7 @@ static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
 	r->heard_ms = clock_ms();
 	if (atomic_load(&r->stop))
 		return 0; /* which ends the transfer */
-	if (status_of(r) != 200)
+	if (curl_status(r->easy) != 200)
 		return bytes.n; /* the status says all that we pass on */
 	if (r->ask != ASK_LIST)
 		watch_lines_take(&r->lines, bytes, take_line, r);
@@ -262,25 +252,13 @@ static unsigned watch_seconds(void)
 	return REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
 }
 
-static void forget_headers(struct reflector *r)
-{
-	for (struct curl_slist *h = r->headers; h; h = h->next)
-		wipe(h->data, strlen(h->data)); /* the token */
-	curl_slist_free_all(r->headers);
-	r->headers = NULL;
-}
-
 static CURLcode set_headers(struct reflector *r)
 {
-	struct str line = STR_INIT(HEADER_ROOM);
-	if (login_header(r->settings.login, &r->token_version, &line)) {
-		str_wipe(&r->authorization);
-		r->authorization = line;
-	}
-	forget_headers(r);
-	r->headers = curl_slist_append(NULL, "Accept: application/json");
-	if (r->authorization.n > 0)
-		(void)curl_slist_append(r->headers, str_c(&r->authorization)); /* aborts */
+	login_header_refresh(r->settings.login, &r->authorization);
+	curl_free_headers(&r->headers);
+	curl_add_header(&r->headers, "Accept: application/json");
+	if (r->authorization.line.n > 0)
+		curl_add_header(&r->headers, str_c(&r->authorization.line));
 	return curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
 }
 
@@ -336,7 +314,7 @@ static enum reflect_fault judge(struct reflector *r, CURLcode result, long statu
 static void ended(struct reflector *r, CURLcode result)
 {
 	curl_off_t retry_after_s = 0;
-	long status = status_of(r);
+	long status = curl_status(r->easy);
 	enum reflect_fault fault = judge(r, result, status);
 	(void)curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
 	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
@@ -364,7 +342,7 @@ static void ended(struct reflector *r, CURLcode result)
 static void look_at_clock(struct reflector *r)
 {
 	int64_t now = clock_ms();
-	bool answers = status_of(r) == 200;
+	bool answers = curl_status(r->easy) == 200;
 	bool patient = answers && r->ask != ASK_LIST && !r->listing;
 	if (!patient && now - r->heard_ms > PATIENCE_MS)
 		ended(r, CURLE_OPERATION_TIMEDOUT);
@@ -448,8 +426,8 @@ static void done(struct reflector *r)
 	curl_easy_cleanup(r->easy);
 	if (r->multi)
 		(void)curl_multi_cleanup(r->multi); /* no handle is left in it */
-	forget_headers(r);
-	str_wipe(&r->authorization);
+	curl_free_headers(&r->headers);
+	str_wipe(&r->authorization.line);
 	str_done(&r->body);
 	watch_lines_clear(&r->lines);
 	reflect_done(&r->state);

@@ -1,635 +1,247 @@
-/* Objects in a directory; see store.h.  The files are the truth; in memory there is
- * only what dirstore_index.h says. */
+/* The thread that works on the directory, since fsync blocks, and the store backend of each loop.
+ */
 #include "k8s/dirstore/dirstore.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "base/enc.h"
-#include "k8s/dirstore/dirstore_index.h"
-#include "k8s/dirstore/files.h"
-#include "k8s/dirstore/json_patch.h"
-#include "k8s/transport/explain.h"
+#include "k8s/dirstore/dirstore_internal.h"
 #include "k8s/transport/paths.h"
+#include "k8s/transport/store_internal.h"
 
-/* What the parts of the store share: a request on its way, and how it is answered.  Private to
- * store*.c. */
-struct dirstore {
-	struct files files;
-	struct dirstore_index *index;
-	int64_t resource_version;
-	const struct local_follower *follower; /* NULL: nobody */
-	void *follower_arg;
+struct local_store;
+
+/* A request on its way to the worker and back. */
+struct task {
+	struct task *next;
+	struct local_store *from;
+	struct pending *p;
+	struct answer answer;
 };
 
-/* What a step of a request came to; FINE, or the words of the API server for it. */
-enum fault {
-	FINE,
-	BAD_REQUEST,
-	NOT_FOUND,
-	NOT_KEPT,
-	ALREADY_EXISTS,
-	CONFLICT,
-	INVALID,
-	OVERSIZE,
-	UNWRITABLE,
-	INTERNAL
+struct tasks {
+	struct task *head, *last;
 };
 
-/* A request on its way, and its answer. */
-struct work {
-	struct dirstore *store;
-	const char *namespace_name;
-	const char *key; /* its file */
-	const struct store_request *r;
-	struct answer *out;
+struct local {
+	struct dirstore *store; /* the worker's */
+	pthread_t worker;
+	pthread_mutex_t lock; /* of all below, and of each store's `answered` */
+	pthread_cond_t wake;
+	struct tasks todo;
+	bool stop;
 };
 
-static inline void json_own_done(json_t **j)
+struct local_store {
+	struct store s; /* first */
+	struct local *local;
+	int event;
+	struct tasks answered;
+};
+
+static void tasks_append(struct tasks *l, struct task *t)
 {
-	json_decref(*j);
-}
-#define JSON_OWN  __attribute__((cleanup(json_own_done))) json_t
-#define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
-
-/* "" if there is none; borrowed. */
-static const char *name_of(const struct store_request *r);
-static const char *text_of(const json_t *object, const char *key);
-
-static void put_json(struct str *out, const json_t *j, size_t flags);
-/* Its metadata alone; new reference. */
-
-/* Answer with a Status; returns the fault. */
-enum fault refuse(struct work *w, enum fault fault, const char *what);
-enum fault refuse_errno(struct work *w, int negative);
-/* Answer with an object, or with its metadata. */
-static void answer_object(struct work *w, const json_t *object, int status);
-
-/* Read an object: 0, or a negative errno.  New reference. */
-static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
-                         json_t **object);
-
-enum fault dirstore_list(struct work *w);
-
-/* Tell who follows that it is so now, or gone. */
-static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
-                          const json_t *object, bool gone);
-
-enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
-
-static void set_text(json_t *object, const char *key, const char *value)
-{
-	int bad = json_object_set_new(object, key, json_string(value));
-	assert(bad == 0); /* keys and values here are UTF-8 */
-}
-
-/* ---- what has lost its owner ------------------------------------------------------- */
-
-static void set_version(struct dirstore *s, json_t *meta)
-{
-	char digits[24];
-	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
-	set_text(meta, "resourceVersion", digits);
-}
-
-static void tell_gone(struct dirstore *s, enum object_kind kind, const char *key, json_t *object)
-{
-	set_version(s, json_object_get(object, "metadata")); /* of the removal */
-	dirstore_tell(s, kind, key, object, true);
-}
-
-/* What cannot be removed now is tried again the next time. */
-static bool remove_file(void *arg, enum object_kind kind, const char *key)
-{
-	struct dirstore *s = arg;
-	JSON_OWN *object = NULL;
-	if (s->follower && kind == KIND_FRAMEWORK)
-		(void)dirstore_load(s, kind, key,
-		                    &object); /* if it cannot be read, it is not told */
-	int bad = files_remove(&s->files, kind, key);
-	if (bad != 0 && bad != -ENOENT)
-		return false;
-	if (object)
-		tell_gone(s, kind, key, object);
-	return true;
-}
-
-static void collect(struct dirstore *s)
-{
-	index_collect(s->index, remove_file, s);
-}
-
-/* ---- reading and writing ----------------------------------------------------------- */
-
-/* Read an object.  Its name is checked again: it is what the file name was made from. */
-static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
-                         json_t **object)
-{
-	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
-	int bad = files_read(&s->files, kind, key, &text);
-	if (bad == 0) {
-		*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
-		const json_t *meta = json_object_get(*object, "metadata");
-		struct span ns = key_namespace(key);
-		if (strcmp(text_of(meta, "name"), key_name(key)) != 0 ||
-		    (ns.n > 0 && !span_is(ns, text_of(meta, "namespace"))) ||
-		    strlen(text_of(meta, "uid")) != UID_LEN)
-			bad = -EBADMSG;
-	}
-	return bad;
-}
-
-static int save(const struct work *w, const json_t *object)
-{
-	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
-	put_json(&text, object, JSON_INDENT(2));
-	str_char(&text, '\n');
-	if (text.full)
-		return -EFBIG;
-	return files_write(&w->store->files, w->r->kind, w->key, str_view(&text));
-}
-
-/* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
-static enum fault read_body(struct work *w, json_t **object)
-{
-	WIPED_STR text = STR_SECRET(BODY_MAX);
-	for (size_t i = 0; i < 3; i++)
-		str_span(&text, w->r->body[i]);
-	if (text.full)
-		return refuse(w, OVERSIZE, "the body is larger than 3145728 bytes");
-	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
-	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
-		return refuse(w, BAD_REQUEST, "the body is not of the type that it should be");
-	return FINE;
-}
-
-/* ---- create ------------------------------------------------------------------------ */
-
-static void make_uid(char out[static 40])
-{
-	char x[33];
-	random_hex(x, 16);
-	x[12] = '4';               /* version 4, */
-	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
-	(void)snprintf(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16, x + 20);
-}
-
-static void stamp(struct work *w, json_t *meta)
-{
-	char uid[40];
-	char when[32];
-	struct tm tm;
-	time_t now = time(NULL);
-	make_uid(uid);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	set_text(meta, "uid", uid);
-	set_text(meta, "creationTimestamp", when);
-	if (resource_of(w->r->kind)->namespaced)
-		set_text(meta, "namespace", w->namespace_name);
-}
-
-static enum fault check_new(struct work *w, const json_t *object, const json_t *meta)
-{
-	const struct resource *res = resource_of(w->r->kind);
-	const char *ns = text_of(meta, "namespace");
-	if (strcmp(text_of(object, "kind"), res->kind) != 0)
-		return refuse(w, BAD_REQUEST, "the kind of the object does not fit its path");
-	if (strcmp(text_of(meta, "name"), name_of(w->r)) != 0 || !segment_ok(name_of(w->r)))
-		return refuse(w, INVALID, "invalid metadata.name");
-	if (res->namespaced && ns[0] != '\0' && strcmp(ns, w->namespace_name) != 0)
-		return refuse(w, BAD_REQUEST, "metadata.namespace is another namespace");
-	JSON_OWN *old = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &old);
-	if (bad == -ENOENT)
-		return FINE;
-	if (bad == 0)
-		return refuse(w, ALREADY_EXISTS, "already exists");
-	return refuse_errno(w, bad);
-}
-
-static enum fault do_create(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	enum fault fault = read_body(w, &object);
-	if (fault)
-		return fault;
-	json_t *meta = json_object_get(object, "metadata");
-	fault = check_new(w, object, meta);
-	if (fault)
-		return fault;
-	stamp(w, meta);
-	set_version(w->store, meta);
-	if (!w->r->dry_run) {
-		int bad = save(w, object);
-		if (bad) { /* it may be there, and only its directory not be synced */
-			(void)files_remove(&w->store->files, w->r->kind, w->key);
-			return refuse_errno(w, bad);
-		}
-		index_put(w->store->index, w->r->kind, w->key, meta);
-		dirstore_tell(w->store, w->r->kind, w->key, object, false);
-		collect(w->store); /* its owner may be gone already */
-	}
-	answer_object(w, object, 201);
-	return FINE;
-}
-
-/* ---- get, patch, delete ------------------------------------------------------------ */
-
-static enum fault do_get(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
-	if (bad)
-		return refuse_errno(w, bad);
-	answer_object(w, object, 200);
-	return FINE;
-}
-
-/* RFC 7396. */
-static void merge(json_t *object, json_t *patch)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach (patch, key, value) {
-		if (json_is_null(value)) {
-			(void)json_object_del(object, key); /* may not be there */
-		} else if (!json_is_object(value)) {
-			(void)json_object_set(object, key, value);
-		} else {
-			if (!json_is_object(json_object_get(object, key)))
-				(void)json_object_set_new(object, key, json_object());
-			merge(json_object_get(object, key), value);
-		}
-	}
-}
-
-static enum fault apply(struct work *w, json_t *object, json_t *patch)
-{
-	if (!w->r->json_patch) {
-		merge(object, patch);
-		return FINE;
-	}
-	switch (json_patch_apply(object, patch)) {
-	case PATCH_DONE:
-		return FINE;
-	case PATCH_TEST_FAILED:
-		return refuse(w, INVALID, "a test of the patch fails");
-	case PATCH_MALFORMED:
-		break;
-	}
-	return refuse(w, BAD_REQUEST, "the patch is malformed");
-}
-
-/* What the patch may not change has been changed? */
-static enum fault check_patched(struct work *w, const json_t *before, const json_t *after)
-{
-	if (strcmp(text_of(before, "uid"), text_of(after, "uid")) != 0)
-		return refuse(w, INVALID, "metadata.uid: field is immutable");
-	if (strcmp(text_of(before, "resourceVersion"), text_of(after, "resourceVersion")) != 0)
-		return refuse(w, CONFLICT, "the object has been modified");
-	if (strcmp(text_of(before, "name"), text_of(after, "name")) != 0 ||
-	    strcmp(text_of(before, "namespace"), text_of(after, "namespace")) != 0)
-		return refuse(w, BAD_REQUEST, "name and namespace cannot be changed");
-	return FINE;
-}
-
-static enum fault do_patch(struct work *w)
-{
-	JSON_OWN *patch = NULL;
-	JSON_OWN *before = NULL;
-	enum fault fault = read_body(w, &patch);
-	if (fault)
-		return fault;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &before);
-	if (bad)
-		return refuse_errno(w, bad);
-	JSON_OWN *after = json_deep_copy(before);
-	fault = apply(w, after, patch);
-	if (fault)
-		return fault;
-	const json_t *old_meta = json_object_get(before, "metadata");
-	json_t *meta = json_object_get(after, "metadata");
-	fault = check_patched(w, old_meta, meta);
-	if (fault)
-		return fault;
-	set_text(meta, "creationTimestamp", text_of(old_meta, "creationTimestamp"));
-	if (!json_equal(before, after) && !w->r->dry_run) {
-		set_version(w->store, meta);
-		bad = save(w, after);
-		if (bad)
-			return refuse_errno(w, bad);
-		index_put(w->store->index, w->r->kind, w->key, meta);
-		dirstore_tell(w->store, w->r->kind, w->key, after, false);
-	}
-	answer_object(w, after, 200);
-	return FINE;
-}
-
-static bool differs(const char *wanted, const char *is)
-{
-	return wanted != NULL && strcmp(wanted, is) != 0;
-}
-
-static enum fault do_delete(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
-	if (bad)
-		return refuse_errno(w, bad);
-	const json_t *meta = json_object_get(object, "metadata");
-	if (differs(w->r->uid, text_of(meta, "uid")) ||
-	    differs(w->r->resource_version, text_of(meta, "resourceVersion")))
-		return refuse(w, CONFLICT, "the precondition of the deletion does not hold");
-	answer_object(w, object, 200);
-	if (w->r->dry_run)
-		return FINE;
-	bad = files_remove(&w->store->files, w->r->kind, w->key);
-	if (bad)
-		return refuse_errno(w, bad);
-	index_remove(w->store->index, text_of(meta, "uid"));
-	tell_gone(w->store, w->r->kind, w->key, object);
-	collect(w->store);
-	return FINE;
-}
-
-static enum fault do_ready(struct work *w)
-{
-	int bad = files_probe(&w->store->files);
-	if (bad)
-		return refuse_errno(w, bad);
-	w->out->outcome = STORE_OK;
-	w->out->status = 200;
-	return FINE;
-}
-
-void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
-                 struct answer *out)
-{
-	static enum fault (*const VERBS[])(struct work *) = {
-		[STORE_CREATE] = do_create,   [STORE_GET] = do_get,
-		[STORE_LIST] = dirstore_list, [STORE_PATCH] = do_patch,
-		[STORE_DELETE] = do_delete,   [STORE_READY] = do_ready,
-	};
-	bool elsewhere = r->namespace_name != NULL && resource_of(r->kind)->namespaced &&
-	                 strcmp(r->namespace_name, namespace_name) != 0;
-	FREE_AUTO char *key =
-	    elsewhere ? xasprintf("%s~%s", r->namespace_name, name_of(r)) : xstrdup(name_of(r));
-	struct work w = { s, elsewhere ? r->namespace_name : namespace_name, key, r, out };
-	*out = (struct answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
-	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
-	/* What goes wrong stands in *out. */
-	if (named && r->kind < KIND_MADE && !segment_ok(name_of(r)))
-		(void)refuse(&w, INVALID, "invalid name"); /* it could name another namespace */
-	else if (r->kind < KIND_MADE || !named)
-		(void)VERBS[r->verb](&w);
-	else if (r->verb == STORE_CREATE)
-		(void)refuse(&w, NOT_KEPT, "a directory keeps none of this kind");
+	t->next = NULL;
+	if (l->head != NULL)
+		l->last->next = t;
 	else
-		(void)refuse(&w, NOT_FOUND, "not found");
+		l->head = t;
+	l->last = t;
 }
 
-/* ---- opening ----------------------------------------------------------------------- */
-
-struct opening {
-	struct dirstore *store;
-	struct err *e;
-	bool failed;
-};
-
-static void take_in(void *arg, enum object_kind kind, const char *key)
+static struct task *tasks_take(struct tasks *l)
 {
-	struct opening *o = arg;
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(o->store, kind, key, &object);
+	struct task *t = l->head;
+	if (t != NULL)
+		l->head = t->next;
+	return t;
+}
+
+/* ---- the worker -------------------------------------------------------------------- */
+
+static struct task *next_task(struct local *l)
+{
+	(void)pthread_mutex_lock(&l->lock); /* these fail only if misused */
+	while (l->todo.head == NULL && !l->stop)
+		(void)pthread_cond_wait(&l->wake, &l->lock);
+	struct task *t = tasks_take(&l->todo);
+	(void)pthread_mutex_unlock(&l->lock);
+	return t;
+}
+
+static void signal_event(int event)
+{
+	uint64_t one = 1;
+	ssize_t n = write(event, &one, sizeof(one));
+	(void)n; /* fails only when the counter is full: then it is readable anyway */
+}
+
+static void *work(void *arg)
+{
+	struct local *l = arg;
+	struct task *t;
+	while ((t = next_task(l)) != NULL) {
+		struct local_store *s = t->from;
+		dirstore_do(l->store, s->s.namespace_name, &t->p->r, &t->answer);
+		(void)pthread_mutex_lock(&l->lock);
+		tasks_append(&s->answered, t);
+		/* Within the lock: the store may be freed as soon as it has its answer. */
+		signal_event(s->event);
+		(void)pthread_mutex_unlock(&l->lock);
+	}
+	return NULL;
+}
+
+struct local *local_open(const char *dir, struct err *e)
+{
+	struct dirstore *store = dirstore_open(dir, e);
+	if (store == NULL)
+		return NULL;
+	struct local *l = xcalloc(1, sizeof(*l));
+	l->store = store;
+	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail with default attributes */
+	(void)pthread_cond_init(&l->wake, NULL);
+	int bad = pthread_create(&l->worker, NULL, work, l);
 	if (bad) {
-		o->failed = true;
-		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
-		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
-		return;
-	}
-	const json_t *meta = json_object_get(object, "metadata");
-	int64_t version = 0;
-	(void)parse_i64(span_of(text_of(meta, "resourceVersion")), 0, INT64_MAX - 1, &version);
-	if (version > o->store->resource_version)
-		o->store->resource_version = version;
-	index_put(o->store->index, kind, key, meta);
-}
-
-struct dirstore *dirstore_open(const char *dir, struct err *e)
-{
-	struct dirstore *s = xcalloc(1, sizeof(*s));
-	s->files = FILES_CLOSED;
-	s->index = index_new();
-	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
-	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
-		if (files_each(&s->files, k, take_in, &o) != 0)
-			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
-	}
-	if (o.failed) {
-		dirstore_close(s);
+		err_set(e, UNKNOWN_ERROR, "no thread for %s: %s", dir, strerrordesc_np(bad));
+		dirstore_close(store);
+		free(l);
 		return NULL;
 	}
-	collect(s);
-	return s;
+	return l;
 }
 
-void dirstore_close(struct dirstore *s)
+void local_follow(struct local *l, const struct local_follower *f, void *arg)
 {
-	if (s == NULL)
+	/* The worker has nothing to do yet, and comes by this lock before it has. */
+	(void)pthread_mutex_lock(&l->lock);
+	dirstore_follow(l->store, f, arg);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+void local_close(struct local *l)
+{
+	if (l == NULL)
 		return;
-	files_close(&s->files);
-	index_free(s->index);
-	free(s);
+	(void)pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_mutex_unlock(&l->lock);
+	(void)pthread_join(l->worker, NULL);
+	(void)pthread_mutex_destroy(&l->lock);
+	(void)pthread_cond_destroy(&l->wake);
+	dirstore_close(l->store);
+	free(l);
 }
 
-/* clang-format off */
-static const struct {
-	const char *reason;
-	int status;
-	enum store_outcome outcome;
-} FAULTS[] = {
-	[BAD_REQUEST]    = { "BadRequest",            400, STORE_REFUSED },
-	[NOT_FOUND]      = { "NotFound",              404, STORE_NOT_FOUND },
-	[NOT_KEPT]       = { "MethodNotAllowed",      405, STORE_REFUSED },
-	[ALREADY_EXISTS] = { "AlreadyExists",         409, STORE_EXISTS },
-	[CONFLICT]       = { "Conflict",              409, STORE_CONFLICT },
-	[INVALID]        = { "Invalid",               422, STORE_REFUSED },
-	[OVERSIZE]       = { "RequestEntityTooLarge", 413, STORE_REFUSED },
-	[UNWRITABLE]     = { "InsufficientStorage",   507, STORE_REFUSED },
-	[INTERNAL]       = { "InternalError",         500, STORE_REFUSED },
-};
-/* clang-format on */
+/* ---- a store ----------------------------------------------------------------------- */
 
-void answer_done(struct answer *a)
+static struct local_store *local_of(struct store *s)
 {
-	str_wipe(&a->body);
-	free(a->message);
-	*a = (struct answer){ 0 };
+	return (struct local_store *)s;
 }
 
-static void put_json(struct str *out, const json_t *j, size_t flags)
+static void begin(struct store *s, struct pending *p)
 {
-	char *text = json_dumps(j, flags);
-	assert(text != NULL); /* made from text that was read; memory does not run out */
-	size_t n = strlen(text);
-	str_put(out, text, n);
-	wipe(text, n);
-	free(text);
+	struct local *l = local_of(s)->local;
+	struct task *t = xcalloc(1, sizeof(*t));
+	t->from = local_of(s);
+	t->p = p;
+	(void)pthread_mutex_lock(&l->lock);
+	tasks_append(&l->todo, t);
+	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_mutex_unlock(&l->lock);
 }
 
-static const char *name_of(const struct store_request *r)
+static void call_back(struct store *s, struct task *t)
 {
-	return r->name ? r->name : "";
+	const struct answer *a = &t->answer;
+	struct store_reply reply = {
+		.outcome = a->outcome,
+		.status = a->status,
+		.body = str_view(&a->body),
+		.uid = span_of(a->uid),
+		.resource_version = span_of(a->resource_version),
+		.message = span_of(a->message ? a->message : ""),
+		.date_s = time(NULL),
+	};
+	store_finish(s, t->p, &reply);
+	answer_done(&t->answer);
+	free(t);
 }
 
-enum fault refuse(struct work *w, enum fault fault, const char *what)
+static void poll_answers(struct store *s)
 {
-	const struct resource *res = resource_of(w->r->kind);
-	struct answer *out = w->out;
-	out->status = FAULTS[fault].status;
-	out->outcome = FAULTS[fault].outcome;
-	free(out->message);
-	const char *name = name_of(w->r);
-	STR_AUTO action = STR_INIT(1024);
-	explain_action(&action, w->r);
-	out->message = xasprintf("%s \"%s\": %s", str_c(&action), name, what);
-	JSON_OWN *status =
-	    json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i}", "kind", "Status",
-	              "apiVersion", "v1", "metadata", "status", "Failure", "message", out->message,
-	              "reason", FAULTS[fault].reason, "details", "name", name, "group", res->group,
-	              "kind", res->plural, "code", out->status);
-	str_wipe(&out->body);
-	out->body = STR_SECRET(FILE_SIZE_MAX);
-	put_json(&out->body, status, JSON_COMPACT);
-	return fault;
+	struct local_store *ls = local_of(s);
+	struct local *l = ls->local;
+	uint64_t count;
+	ssize_t n = read(ls->event, &count, sizeof(count));
+	(void)n; /* EAGAIN if there is nothing; the list below is what counts */
+	(void)pthread_mutex_lock(&l->lock);
+	struct tasks all = ls->answered;
+	ls->answered = (struct tasks){ 0 };
+	(void)pthread_mutex_unlock(&l->lock);
+	struct task *t;
+	while ((t = tasks_take(&all)) != NULL)
+		call_back(s, t);
 }
 
-enum fault refuse_errno(struct work *w, int negative)
+static int event_fd(const struct store *s)
 {
-	if (negative == -ENOENT)
-		return refuse(w, NOT_FOUND, "not found");
-	if (negative == -EINVAL || negative == -ENAMETOOLONG)
-		return refuse(w, INVALID, "invalid name");
-	bool full = negative == -ENOSPC || negative == -EDQUOT || negative == -EROFS;
-	return refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
+	return ((const struct local_store *)s)->event;
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static int no_timeout(const struct store *s)
 {
-	const char *text = json_string_value(json_object_get(object, key));
-	return text ? text : "";
+	(void)s;
+	return -1;
 }
 
-static json_t *metadata_of(const json_t *object)
+/* The worker has borrowed the requests: wait for it; it takes milliseconds. */
+static void drain(struct store *s)
 {
-	return json_pack("{s:s, s:s, s:O}", "kind", "PartialObjectMetadata", "apiVersion",
-	                 "meta.k8s.io/v1", "metadata", json_object_get(object, "metadata"));
+	while (s->in_flight > 0) {
+		struct pollfd event = { .fd = local_of(s)->event, .events = POLLIN };
+		(void)poll(&event, 1, 1000);
+		poll_answers(s);
+	}
 }
 
-static void answer_object(struct work *w, const json_t *object, int status)
+static void free_store(struct store *s)
 {
-	const json_t *meta = json_object_get(object, "metadata");
-	JSON_OWN *part = w->r->whole ? NULL : metadata_of(object);
-	struct answer *out = w->out;
-	out->status = status;
-	out->outcome = STORE_OK;
-	(void)snprintf(out->uid, sizeof(out->uid), "%s", text_of(meta, "uid"));
-	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%s",
-	               text_of(meta, "resourceVersion"));
-	put_json(&out->body, part ? part : object, JSON_COMPACT);
+	(void)close(local_of(s)->event);
+	store_done(s);
+	free(local_of(s));
 }
 
-static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
-                          const json_t *object, bool gone)
+struct store *store_local_new(struct local *l, const char *namespace_name,
+                              const struct store_limits *limits, struct err *e)
 {
-	const struct local_follower *f = s->follower;
-	if (!f || kind != KIND_FRAMEWORK || key_namespace(key).n > 0)
-		return;
-	STR_AUTO text = STR_INIT(FILE_SIZE_MAX);
-	put_json(&text, object, JSON_COMPACT);
-	if (!text.full)
-		(gone ? f->remove : f->put)(s->follower_arg, str_view(&text));
-}
-
-static void tell_of(void *arg, const char *key)
-{
-	struct dirstore *s = arg;
-	JSON_OWN *object = NULL;
-	if (dirstore_load(s, KIND_FRAMEWORK, key, &object) == 0)
-		dirstore_tell(s, KIND_FRAMEWORK, key, object, false);
-}
-
-void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg)
-{
-	struct selector all;
-	s->follower = f;
-	s->follower_arg = arg;
-	if (selector_read(&all, NULL) == 0) /* always */
-		index_each(s->index, KIND_FRAMEWORK, &all, tell_of, s);
-}
-
-enum { LIST_MAX = 64 << 20 };
-
-struct listing {
-	struct work *w;
-	json_t *items;
-	struct span namespace_name; /* as in a key */
-	int bad;
-};
-
-static void list_one(void *arg, const char *key)
-{
-	struct listing *l = arg;
-	const struct work *w = l->w;
-	JSON_OWN *object = NULL;
-	if (l->bad || !span_eq(key_namespace(key), l->namespace_name))
-		return;
-	l->bad = dirstore_load(w->store, w->r->kind, key, &object);
-	if (l->bad == 0)
-		(void)json_array_append_new(l->items, w->r->whole ? json_incref(object)
-		                                                  : metadata_of(object));
-}
-
-/* "frameworkcontroller.microsoft.com/v1", "v1". */
-static const char *api_version(const struct resource *r)
-{
-	return r->api + (r->group[0] ? strlen("/apis/") : strlen("/api/"));
-}
-
-static enum fault answer_list(struct work *w, json_t *items)
-{
-	const struct resource *res = resource_of(w->r->kind);
-	struct answer *out = w->out;
-	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%lld",
-	               (long long)w->store->resource_version);
-	JSON_OWN *list = json_pack(
-	    "{s:s+, s:s, s:{s:s}, s:O}", "kind", w->r->whole ? res->kind : "PartialObjectMetadata",
-	    "List", "apiVersion", w->r->whole ? api_version(res) : "meta.k8s.io/v1", "metadata",
-	    "resourceVersion", out->resource_version, "items", items);
-	out->body.max = LIST_MAX;
-	put_json(&out->body, list, JSON_COMPACT);
-	if (out->body.full)
-		return refuse(w, OVERSIZE, "the list is larger than 64 MiB");
-	out->status = 200;
-	out->outcome = STORE_OK;
-	return FINE;
-}
-
-enum fault dirstore_list(struct work *w)
-{
-	struct selector wanted;
-	JSON_OWN *items = json_array();
-	struct listing l = { w, items, key_namespace(w->key), 0 };
-	if (selector_read(&wanted, w->r->query) != 0)
-		return refuse(w, BAD_REQUEST, "a directory does not know this query");
-	if (w->r->kind < KIND_MADE)
-		index_each(w->store->index, w->r->kind, &wanted, list_one, &l);
-	if (l.bad)
-		return refuse_errno(w, l.bad);
-	return answer_list(w, items);
+	static const struct store_ops OPS = {
+		.begin = begin,
+		.poll = poll_answers,
+		.fd = event_fd,
+		.timeout_ms = no_timeout,
+		.abort = drain,
+		.free = free_store,
+	};
+	if (!segment_ok(namespace_name)) {
+		err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace", namespace_name);
+		return NULL;
+	}
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (event < 0) {
+		err_set(e, UNKNOWN_ERROR, "eventfd: %s", strerrordesc_np(errno));
+		return NULL;
+	}
+	struct local_store *ls = xcalloc(1, sizeof(*ls));
+	store_init(&ls->s, &OPS, namespace_name, limits);
+	ls->local = l;
+	ls->event = event;
+	return &ls->s;
 }

@@ -1,29 +1,27 @@
 #pragma once
 /*
- * Objects in a directory, with the manners of an API server: the same answers
- * to create, get, patch and delete, uid and resourceVersion, and the garbage
- * collector's care for what an owner leaves behind.  Private to k8s/.  One thread at
- * a time; blocks.
+ * The store of --standalone: objects in a directory, with the answers of an API server, including
+ * uid, resourceVersion, preconditions and garbage collection by owner.  dirstore.c has the thread
+ * that does the work (fsync blocks), dirstore_requests.c the requests, files.c the files,
+ * dirstore_index.c labels and owners in memory.  Begin with dirstore.c.
  */
 #include "k8s/transport/store.h"
 
-struct dirstore;
+/* A directory, one file per object.  Shared by all loops of this process; locked against other
+ * processes.  NULL and *e: 500. */
+struct local;
+struct local *local_open(const char *dir, struct err *e);
+void local_close(struct local *l);
 
-/* What became of one request.  Owns its texts; answer_done frees and wipes them. */
-struct answer {
-	enum store_outcome outcome;
-	int status;
-	struct str body;
-	char uid[40], resource_version[24];
-	char *message; /* NULL if all went well */
+/* Called with the text of a Framework: by local_follow for all existing ones, then by the thread of
+ * the directory on each creation, change and removal.  The resourceVersion always increases, also
+ * with a removal. */
+struct local_follower {
+	void (*put)(void *arg, struct span object);
+	void (*remove)(void *arg, struct span object);
 };
+/* Once, before the first store_local_new. */
+void local_follow(struct local *l, const struct local_follower *f, void *arg);
 
-/* NULL and *e (500).  Dependents whose owner is gone are removed. */
-struct dirstore *dirstore_open(const char *dir, struct err *e);
-void dirstore_close(struct dirstore *s);
-/* See local_follow. */
-void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg);
-
-void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
-                 struct answer *out);
-void answer_done(struct answer *a);
+struct store *store_local_new(struct local *l, const char *namespace_name,
+                              const struct store_limits *limits, struct err *e);

@@ -1,9 +1,10 @@
 /* What is known of the objects of a store; see dirstore_index.h. */
-#include "k8s/dirstore/dirstore_index.h"
+#include "k8s/dirstore/dirstore_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "k8s/transport/reply.h"
 
 /* Where things stand in an entry; the uids of all owners follow. */
@@ -95,4 +96,95 @@ void index_collect(struct dirstore_index *x, index_remover *remove, void *arg)
 			removed = true;
 		}
 	}
+}
+
+/* Percent-decode into the selector's memory. */
+static int decode(struct selector *s, struct span from)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < from.n; i++) {
+		int c = (unsigned char)from.p[i];
+		if (c == '%') {
+			c = percent_byte(from, i);
+			i += 2;
+		}
+		if (c <= 0 || n + 1 == sizeof(s->text))
+			return -1;
+		s->text[n++] = (char)c;
+	}
+	s->text[n] = '\0';
+	return 0;
+}
+
+/* Of a label's key and value there are only these characters; with others it is some other
+ * operator. */
+static bool is_plain(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	                    "._-/") == strlen(text);
+}
+
+/* The next piece of *rest up to `separator`, cut off there; NULL at the end. */
+static char *next_piece(char **rest, char separator)
+{
+	char *piece = *rest;
+	if (piece == NULL)
+		return NULL;
+	char *end = strchr(piece, separator);
+	if (end != NULL)
+		*end++ = '\0';
+	*rest = end;
+	return piece;
+}
+
+static int read_terms(struct selector *s)
+{
+	char *rest = s->text;
+	char *piece;
+	while ((piece = next_piece(&rest, ',')) != NULL) {
+		char *value = piece;
+		char *key = next_piece(&value, '=');
+		if (s->n == SELECTOR_TERMS || key[0] == '\0' || !is_plain(key) ||
+		    (value != NULL && !is_plain(value)))
+			return -1;
+		s->term[s->n++] = (struct selector_term){ key, value };
+	}
+	return 0;
+}
+
+static int read_parameter(struct selector *s, struct span parameter)
+{
+	static const char *const PASSED_OVER[] = { "limit=", "continue=", "resourceVersion=" };
+	static const char LABELS[] = "labelSelector=";
+	for (size_t i = 0; i < sizeof(PASSED_OVER) / sizeof(PASSED_OVER[0]); i++) {
+		if (span_starts(parameter, PASSED_OVER[i]))
+			return 0;
+	}
+	if (!span_starts(parameter, LABELS) || s->n > 0)
+		return -1;
+	parameter.p += sizeof(LABELS) - 1;
+	parameter.n -= sizeof(LABELS) - 1;
+	return decode(s, parameter) == 0 ? read_terms(s) : -1;
+}
+
+int selector_read(struct selector *s, const char *query)
+{
+	s->n = 0;
+	while (query != NULL && *query != '\0') {
+		const char *end = strchrnul(query, '&');
+		if (read_parameter(s, (struct span){ query, (size_t)(end - query) }) != 0)
+			return -1;
+		query = *end == '&' ? end + 1 : end;
+	}
+	return 0;
+}
+
+bool selector_fits(const struct selector *s, const json_t *labels)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const char *is = json_string_value(json_object_get(labels, s->term[i].key));
+		if (is == NULL || (s->term[i].value && strcmp(is, s->term[i].value) != 0))
+			return false;
+	}
+	return true;
 }

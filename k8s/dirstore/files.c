@@ -3,7 +3,7 @@
  * able to plant links here or to read what is here, so nothing is followed, and the
  * directory is refused if it is open to anybody else.
  */
-#include "k8s/dirstore/files.h"
+#include "k8s/dirstore/dirstore_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

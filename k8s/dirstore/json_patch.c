@@ -1,4 +1,4 @@
-#include "k8s/dirstore/json_patch.h"
+#include "k8s/dirstore/dirstore_internal.h"
 
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* The janitor's rounds, and what its parts share; see janitor.h. */
 #include "k8s/gc/janitor.h"
 
 #include <stdio.h>
@@ -6,9 +5,9 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "k8s/gc/janitor_parts.h"
+#include "k8s/gc/gc_internal.h"
 #include "k8s/submit/ownership.h"
-#include "k8s/transport/explain.h"
+#include "k8s/transport/reply.h"
 
 static const int64_t JITTER = 10; /* a tenth of the time at most */
 
@@ -20,6 +19,17 @@ enum {
 	TROUBLE_MAX = 1024,
 };
 
+/* Labels to select besides that of this installation.  limit 0: the whole list from the API
+ * server's cache; else pages of this size. */
+struct selection {
+	enum object_kind kind;
+	const char *key, *value; /* value NULL: any */
+	int limit;
+};
+
+static void janitor_check_frameworks(struct janitor *j); /* then janitor_check_classes */
+static void janitor_check_classes(struct janitor *j);    /* then janitor_end_round */
+
 /* ---- requests ------------------------------------------------------------------------------ */
 
 static void send_request(struct janitor *j, store_callback *done)
@@ -30,7 +40,7 @@ static void send_request(struct janitor *j, store_callback *done)
 	store_request(j->store, &j->request);
 }
 
-void janitor_get(struct janitor *j, const char *name, bool whole, store_callback *done)
+static void janitor_get(struct janitor *j, const char *name, bool whole, store_callback *done)
 {
 	(void)snprintf(j->name, sizeof(j->name), "%.*s", HASH, name);
 	j->request = (struct store_request){
@@ -42,8 +52,8 @@ void janitor_get(struct janitor *j, const char *name, bool whole, store_callback
 	send_request(j, done);
 }
 
-void janitor_delete(struct janitor *j, enum object_kind kind, const struct orphan *one,
-                    struct span version, store_callback *done)
+static void janitor_delete(struct janitor *j, enum object_kind kind, const struct orphan *one,
+                           struct span version, store_callback *done)
 {
 	(void)snprintf(j->name, sizeof(j->name), "%s", one->name);
 	(void)snprintf(j->uid, sizeof(j->uid), "%s", one->uid);
@@ -89,8 +99,8 @@ static void put_query(struct str *out, const struct janitor *j, const struct par
 	}
 }
 
-void janitor_list(struct janitor *j, struct part *p, const struct selection *what,
-                  store_callback *done)
+static void janitor_list(struct janitor *j, struct part *p, const struct selection *what,
+                         store_callback *done)
 {
 	p->pages++;
 	str_done(&j->query);
@@ -116,11 +126,11 @@ static void complain(struct janitor *j, const char *text)
 	str_puts(&j->trouble, text);
 }
 
-bool janitor_trouble(struct janitor *j, const struct store_reply *reply)
+static bool janitor_trouble(struct janitor *j, const struct store_reply *reply)
 {
 	ERR_AUTO e = { 0 };
 	if (reply->outcome == STORE_REFUSED) {
-		explain(&e, &j->request, reply);
+		explain_refusal(&e, &j->request, reply);
 		complain(j, err_msg(&e));
 		return true;
 	}
@@ -131,8 +141,8 @@ bool janitor_trouble(struct janitor *j, const struct store_reply *reply)
 	return false;
 }
 
-int janitor_read(struct janitor *j, struct part *p, const struct store_reply *reply,
-                 item_callback *each)
+static int janitor_read(struct janitor *j, struct part *p, const struct store_reply *reply,
+                        item_callback *each)
 {
 	str_done(&p->token);
 	p->token = STR_INIT(CONTINUE_MAX);
@@ -145,7 +155,7 @@ int janitor_read(struct janitor *j, struct part *p, const struct store_reply *re
 
 /* ---- suspects ------------------------------------------------------------------------------ */
 
-struct orphan *janitor_next(const struct janitor *j, struct part *p)
+static struct orphan *janitor_next(const struct janitor *j, struct part *p)
 {
 	int64_t now = clock_ms();
 	while (p->left > 0 && p->looks < LOOKS_MAX && p->removed < REMOVALS_MAX) {
@@ -162,13 +172,13 @@ struct orphan *janitor_next(const struct janitor *j, struct part *p)
 	return NULL;
 }
 
-bool janitor_is_old(const struct janitor *j, const json_t *object)
+static bool janitor_is_old(const struct janitor *j, const json_t *object)
 {
 	int64_t made_s = ownership_created_s(object);
 	return made_s > 0 && j->date_s - made_s >= 2 * j->age_ms / 1000; /* no clock: 0 */
 }
 
-void janitor_forget(struct part *p)
+static void janitor_forget(struct part *p)
 {
 	orphan_forget(&p->orphans, &p->orphans.v[p->at]);
 }
@@ -195,7 +205,7 @@ static int64_t pause_ms(const struct janitor *j)
 	return with_jitter(ms < most ? ms : most);
 }
 
-void janitor_end_round(struct janitor *j)
+static void janitor_end_round(struct janitor *j)
 {
 	struct janitor_report report = {
 		.frameworks = j->frameworks.removed,
@@ -458,7 +468,7 @@ static void removed(void *arg, const struct store_reply *reply)
 	}
 }
 
-void janitor_check_classes(struct janitor *j)
+static void janitor_check_classes(struct janitor *j)
 {
 	j->begun_anew = false;
 	if (j->priority_classes)
@@ -602,7 +612,7 @@ static void unstarted_listed(void *arg, const struct store_reply *reply)
 	unstarted_look(j);
 }
 
-void janitor_check_frameworks(struct janitor *j)
+static void janitor_check_frameworks(struct janitor *j)
 {
 	j->paged = false;
 	str_done(&j->frameworks.token);

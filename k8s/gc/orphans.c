@@ -1,11 +1,10 @@
-/* The rules; see leftover.h. */
-#include "k8s/gc/orphans.h"
+#include "k8s/gc/gc_internal.h"
 
 #include <stdlib.h>
 
 #include "k8s/submit/ownership.h"
 
-enum { HASH = 32, SUBMISSION = 32 }; /* hex digits of names and of submission ids */
+enum { SUBMISSION = 32 }; /* hex digits of submission ids */
 
 static bool is_null(const json_t *j)
 {

@@ -6,17 +6,14 @@
 #include "k8s/logs/log_stream.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
 
-enum { EVENTS = 64, HEADER_MAX = 20000, URL_MAX = 4096, KEPT_CONNECTIONS = 4 };
+enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4 };
 
 static const int64_t NEVER = INT64_MAX;
 
@@ -41,27 +38,11 @@ struct log_streams {
 	char *namespace_name;
 	size_t max, per_user, n;
 	struct log_stream *first;
-	CURLM *multi;
-	int epoll;
-	int64_t curl_wake_ms;     /* when libcurl wants to be called; NEVER */
-	struct str authorization; /* the header line */
-	unsigned token_version;   /* of that line */
+	struct curl_loop curl;
+	struct login_header authorization;
 };
 
-#define SET(handle, option, value)                                                                 \
-	do {                                                                                       \
-		CURLcode bad_ = curl_easy_setopt((handle), (option), (value));                     \
-		assert(bad_ == CURLE_OK);                                                          \
-	} while (0)
-
 /* ---- one log ----------------------------------------------------------------------- */
-
-static int status_of(const struct log_stream *t)
-{
-	long status = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
-	return (int)status;
-}
 
 static void log_stream_free(struct log_stream *t)
 {
@@ -69,12 +50,10 @@ static void log_stream_free(struct log_stream *t)
 	if (t->next)
 		t->next->link = t->link;
 	t->all->n--;
-	(void)curl_multi_remove_handle(t->all->multi,
+	(void)curl_multi_remove_handle(t->all->curl.multi,
 	                               t->easy); /* it was added by log_stream_open */
 	curl_easy_cleanup(t->easy);
-	for (struct curl_slist *h = t->headers; h; h = h->next)
-		wipe(h->data, strlen(h->data)); /* the token */
-	curl_slist_free_all(t->headers);
+	curl_free_headers(&t->headers);
 	free(t->user);
 	free(t);
 }
@@ -124,7 +103,7 @@ static size_t take_piece(char *from, size_t size, size_t count, void *arg)
 {
 	struct log_stream *t = arg;
 	size_t n = size * count;
-	if (status_of(t) != 200)
+	if (curl_status(t->easy) != 200)
 		return n;
 	if (t->unwanted || !begin(t, false))
 		return CURL_WRITEFUNC_ERROR;
@@ -144,7 +123,7 @@ static void fail(struct log_stream *t)
 
 static void finish(struct log_stream *t, CURLcode result, enum log_stream_outcome outcome)
 {
-	struct log_stream_end end = { .outcome = outcome, .status = status_of(t) };
+	struct log_stream_end end = { .outcome = outcome, .status = curl_status(t->easy) };
 	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
 	if (outcome == LOG_STREAM_WHOLE && !begin(t, false)) {
 		log_stream_free(t);
@@ -159,11 +138,11 @@ static void finish(struct log_stream *t, CURLcode result, enum log_stream_outcom
 static enum log_stream_outcome outcome_of(const struct log_stream *t, CURLcode result)
 {
 	if (t->begun)
-		return result == CURLE_OK && status_of(t) == 200 ? LOG_STREAM_WHOLE
-		                                                 : LOG_STREAM_CUT;
-	if (status_of(t) == 0)
+		return result == CURLE_OK && curl_status(t->easy) == 200 ? LOG_STREAM_WHOLE
+		                                                         : LOG_STREAM_CUT;
+	if (curl_status(t->easy) == 0)
 		return LOG_STREAM_AWAY;
-	if (status_of(t) != 200)
+	if (curl_status(t->easy) != 200)
 		return LOG_STREAM_REFUSED;
 	return result == CURLE_OK ? LOG_STREAM_WHOLE : LOG_STREAM_AWAY;
 }
@@ -204,32 +183,21 @@ static int put_url(struct str *url, const struct log_streams *all,
 	return url->full ? -1 : 0;
 }
 
-static void add_header(struct log_stream *t, const char *line)
-{
-	struct curl_slist *longer = curl_slist_append(t->headers, line);
-	assert(longer != NULL);
-	t->headers = longer;
-}
-
 static void set_up_handle(struct log_stream *t, const char *url)
 {
 	struct log_streams *all = t->all;
-	struct str line = STR_INIT(HEADER_MAX);
-	if (login_header(all->login, &all->token_version, &line)) {
-		str_wipe(&all->authorization);
-		all->authorization = line;
-	}
-	add_header(t, "Accept: text/plain, application/json");
-	if (all->authorization.n > 0)
-		add_header(t, str_c(&all->authorization));
-	SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
-	SET(t->easy, CURLOPT_URL, url);
-	SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
-	SET(t->easy, CURLOPT_WRITEFUNCTION, take_piece);
-	SET(t->easy, CURLOPT_WRITEDATA, t);
-	SET(t->easy, CURLOPT_PRIVATE, t);
-	SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
-	SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+	login_header_refresh(all->login, &all->authorization);
+	curl_add_header(&t->headers, "Accept: text/plain, application/json");
+	if (all->authorization.line.n > 0)
+		curl_add_header(&t->headers, str_c(&all->authorization.line));
+	CURL_SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	CURL_SET(t->easy, CURLOPT_URL, url);
+	CURL_SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
+	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, take_piece);
+	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
+	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
+	CURL_SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	CURL_SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
 }
 
 static int check_room(const struct log_streams *all, const char *user, struct err *e)
@@ -274,52 +242,18 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 		t->next->link = &t->next;
 	all->first = t;
 	all->n++;
-	CURLMcode bad = curl_multi_add_handle(all->multi, easy);
+	CURLMcode bad = curl_multi_add_handle(all->curl.multi, easy);
 	assert(bad == CURLM_OK);
 	return t;
 }
 
 /* ---- the loop ---------------------------------------------------------------------- */
 
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
-{
-	struct log_streams *all = arg;
-	struct epoll_event ev = { .data.fd = fd };
-	(void)easy;
-	(void)unused;
-	if (what == CURL_POLL_REMOVE) {
-		(void)epoll_ctl(all->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed already */
-		return 0;
-	}
-	/* Of one that is paused nothing is wanted, though its end would be told all the same. */
-	if (what & CURL_POLL_IN)
-		ev.events |= EPOLLIN;
-	if (what & CURL_POLL_OUT)
-		ev.events |= EPOLLOUT;
-	if (epoll_ctl(all->epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
-		return 0;
-	return errno == ENOENT ? epoll_ctl(all->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
-}
-
-static int set_timer(CURLM *multi, long ms, void *arg)
-{
-	struct log_streams *all = arg;
-	(void)multi;
-	all->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
-	return 0;
-}
-
 static void finish_done(struct log_streams *all)
 {
-	CURLMsg *m;
-	int left;
-	while ((m = curl_multi_info_read(all->multi, &left)) != NULL) {
-		char *t = NULL;
-		CURLcode result = m->data.result; /* m is gone once the handle is removed */
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
-		struct log_stream *done = (struct log_stream *)(void *)t;
-		finish(done, result, outcome_of(done, result));
-	}
+	CURLcode result;
+	for (struct log_stream *t; (t = curl_loop_finished(&all->curl, &result)) != NULL;)
+		finish(t, result, outcome_of(t, result));
 }
 
 static bool is_connected(const struct log_stream *t)
@@ -352,21 +286,8 @@ static struct log_stream *find_due(const struct log_streams *all, int64_t now)
 
 void log_streams_run_once(struct log_streams *all)
 {
-	struct epoll_event events[EVENTS];
-	int running;
-	int n = epoll_wait(all->epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		uint32_t e = events[i].events;
-		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
-		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-		(void)curl_multi_socket_action(all->multi, events[i].data.fd, what, &running);
-	}
+	curl_loop_run_once(&all->curl);
 	int64_t now = clock_ms();
-	if (now >= all->curl_wake_ms) {
-		all->curl_wake_ms = NEVER;
-		(void)curl_multi_socket_action(all->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	}
 	finish_done(all);
 	for (struct log_stream *t; (t = find_due(all, now)) != NULL;)
 		come_due(t);
@@ -374,18 +295,15 @@ void log_streams_run_once(struct log_streams *all)
 
 int log_streams_timeout_ms(const struct log_streams *all)
 {
-	int64_t now = clock_ms();
-	int64_t wake = all->curl_wake_ms;
+	int64_t wake = all->curl.wake_ms;
 	for (const struct log_stream *t = all->first; t; t = t->next)
 		wake = t->due_ms < wake ? t->due_ms : wake;
-	if (wake <= now)
-		return 0;
-	return wake == NEVER ? -1 : wake - now > INT32_MAX ? INT32_MAX : (int)(wake - now);
+	return curl_timeout_ms(wake);
 }
 
 int log_streams_fd(const struct log_streams *all)
 {
-	return all->epoll;
+	return all->curl.epoll;
 }
 
 size_t log_streams_count(const struct log_streams *all)
@@ -395,23 +313,6 @@ size_t log_streams_count(const struct log_streams *all)
 
 /* ---- life -------------------------------------------------------------------------- */
 
-static int set_up(struct log_streams *all, struct err *e)
-{
-	all->multi = curl_multi_init();
-	bool bad = all->multi == NULL;
-	bad = bad || curl_multi_setopt(all->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
-	      curl_multi_setopt(all->multi, CURLMOPT_SOCKETDATA, all) ||
-	      curl_multi_setopt(all->multi, CURLMOPT_TIMERFUNCTION, set_timer) ||
-	      curl_multi_setopt(all->multi, CURLMOPT_TIMERDATA, all) ||
-	      curl_multi_setopt(all->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
-	if (bad)
-		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	all->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (all->epoll < 0)
-		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
-	return 0;
-}
-
 struct log_streams *log_streams_new(struct login *l, const char *namespace_name, size_t max,
                                     size_t per_user, struct err *e)
 {
@@ -420,9 +321,7 @@ struct log_streams *log_streams_new(struct login *l, const char *namespace_name,
 	all->namespace_name = xstrdup(namespace_name);
 	all->max = max;
 	all->per_user = per_user;
-	all->epoll = -1;
-	all->curl_wake_ms = NEVER;
-	if (set_up(all, e) == 0)
+	if (curl_loop_init(&all->curl, KEPT_CONNECTIONS, e) == 0)
 		return all;
 	log_streams_free(all);
 	return NULL;
@@ -436,11 +335,8 @@ void log_streams_free(struct log_streams *all)
 		next = t->next;
 		finish(t, CURLE_ABORTED_BY_CALLBACK, LOG_STREAM_CLOSING);
 	}
-	if (all->multi)
-		(void)curl_multi_cleanup(all->multi); /* no handle is left in it */
-	if (all->epoll >= 0)
-		(void)close(all->epoll);
-	str_wipe(&all->authorization);
+	curl_loop_done(&all->curl);
+	str_wipe(&all->authorization.line);
 	free(all->namespace_name);
 	free(all);
 }

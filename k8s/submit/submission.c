@@ -15,8 +15,6 @@
 #include "base/clock.h"
 #include "base/json/scan.h"
 #include "k8s/submit/ownership.h"
-#include "k8s/transport/backend.h"
-#include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
@@ -190,7 +188,7 @@ static void is_made(struct submission *b, const struct store_reply *reply)
 
 static void refused(struct submission *b, const struct store_reply *reply)
 {
-	explain(&b->e, &b->request, reply);
+	explain_refusal(&b->e, &b->request, reply);
 	submission_roll_back(b);
 }
 
@@ -375,7 +373,7 @@ static void cannot_compare(struct submission *b, const struct store_reply *reply
 	} else if (b->step > 0) {
 		unavailable(b, reply); /* its owner is removed, or it is sought and removed */
 	} else {
-		explain(&b->e, &b->request, reply);
+		explain_refusal(&b->e, &b->request, reply);
 		unknown(b, err_msg(&b->e));
 	}
 }
@@ -444,7 +442,7 @@ static void start_again(struct submission *b, const struct store_reply *reply)
 /* 422 is also said when another one has its name. */
 static void not_started(struct submission *b, const struct store_reply *reply)
 {
-	explain(&b->e, &b->request, reply);
+	explain_refusal(&b->e, &b->request, reply);
 	if (reply->status == 422)
 		submission_get(b, CHECKING, 0);
 	else

@@ -1,45 +1,63 @@
 /*
- * The store that is an API server: libcurl's multi interface on an epoll of its own,
- * which the loop watches as one descriptor.  What an answer means stands in reply.c.
+ * The store backend for an API server: a pool of libcurl handles on one curl_loop.
+ *
+ * libcurl does not report what it has sent, and it repeats a POST by itself when a kept connection
+ * turns out to be dead.  So read_body notes when it hands over the last byte, and from then on
+ * rewind_body refuses to start again.  reply.c decides what an answer means.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include "base/clock.h"
-#include "k8s/transport/backend.h"
+#include "base/enc.h"
 #include "k8s/transport/curl.h"
-#include "k8s/transport/explain.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
-#include "k8s/transport/transfer.h"
+#include "k8s/transport/store_internal.h"
 
 enum {
-	LATE_MS = 250, /* after a deadline, by which time libcurl has always kept it itself */
-	RETRY_AFTER_MAX_S = 2, /* however long it says: an outage may be over before, and what is
-	                        * to be undone has 5 s */
-	EVENTS = 64,
+	LATE_MS = 250,         /* after a deadline; libcurl keeps it earlier */
+	RETRY_AFTER_MAX_S = 2, /* an outage may end earlier, and undoing has 5 s */
 	MESSAGE_MAX = 2048,
-	HEADER_MAX = 20000,
+	URL_MAX = 4096,
+	PRECONDITION_MAX = 1024,
 };
 
 static const int64_t NEVER = INT64_MAX;
 static const char READINESS[] = "rest-lit-readiness";
 
+struct transfer {
+	struct transfer *next; /* for whoever keeps it */
+	void *item;            /* likewise: what it is busy with, NULL if nothing */
+	CURL *easy;
+	struct str answer; /* the body of the answer; may hold secrets */
+	/* The rest is its own. */
+	struct span piece[3];     /* of the body */
+	size_t now_piece, now_at; /* handed over up to here */
+	bool whole;               /* the last byte was handed over */
+	struct str precondition;  /* the body of a DELETE */
+	struct curl_slist *headers;
+	char error[CURL_ERROR_SIZE];
+};
+
+/* What all requests of one store have in common. */
+struct transfer_common {
+	const char *url, *namespace_name;
+	struct span authorization; /* the header line, or empty */
+	size_t answer_max;
+	bool whole_objects; /* this API server does not send metadata alone */
+};
+
 struct api_store {
 	struct store s; /* first */
 	struct login *login;
-	CURLM *multi;
-	int epoll;
-	int64_t curl_wake_ms;       /* when libcurl wants to be called; NEVER */
-	int64_t late_ms;            /* no transfer may go on beyond its own; the earliest; NEVER */
+	struct curl_loop curl;
+	int64_t late_ms;            /* the earliest deadline of a transfer plus LATE_MS; NEVER */
 	struct transfer *transfers; /* limits.in_flight of them */
 	struct transfer *idle;
-	struct pending_list broken; /* cannot be sent at all */
-	struct str authorization;   /* the header line */
-	unsigned token_version;     /* of that line */
+	struct pending_list broken; /* requests with invalid names */
+	struct login_header authorization;
 	struct backoff backoff;
 	bool whole_objects; /* this API server does not send metadata alone */
 };
@@ -49,33 +67,309 @@ static struct api_store *api_of(struct store *s)
 	return (struct api_store *)s;
 }
 
-/* ---- what libcurl calls ------------------------------------------------------------ */
+/* ---- a transfer: callbacks of libcurl ------------------------------------------------ */
 
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+static size_t read_body(char *to, size_t size, size_t count, void *arg)
 {
-	struct api_store *a = arg;
-	struct epoll_event ev = { .data.fd = fd };
-	(void)easy;
-	(void)unused;
-	if (what == CURL_POLL_REMOVE) {
-		(void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed already */
-		return 0;
+	struct transfer *t = arg;
+	size_t room = size * count;
+	size_t given = 0;
+	while (t->now_piece < 3 && given < room) {
+		struct span p = t->piece[t->now_piece];
+		size_t n = p.n - t->now_at < room - given ? p.n - t->now_at : room - given;
+		if (n > 0)
+			memcpy(to + given, p.p + t->now_at, n);
+		given += n;
+		t->now_at += n;
+		if (t->now_at == p.n) {
+			t->now_piece++;
+			t->now_at = 0;
+		}
 	}
-	if (what & CURL_POLL_IN)
-		ev.events |= EPOLLIN;
-	if (what & CURL_POLL_OUT)
-		ev.events |= EPOLLOUT;
-	if (epoll_ctl(a->epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
-		return 0;
-	return errno == ENOENT ? epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+	while (t->now_piece < 3 && t->piece[t->now_piece].n == 0)
+		t->now_piece++;
+	if (t->now_piece == 3)
+		t->whole = true;
+	return given;
 }
 
-static int set_timer(CURLM *multi, long ms, void *arg)
+static int rewind_body(void *arg, curl_off_t offset, int origin)
 {
-	struct api_store *a = arg;
-	(void)multi;
-	a->curl_wake_ms = ms < 0 ? NEVER : clock_ms() + ms;
+	struct transfer *t = arg;
+	/* libcurl 8 also rewinds before a request if it could not do so in the one before. */
+	bool untouched = t->now_piece == 0 && t->now_at == 0;
+	if ((t->whole && !untouched) || offset != 0 || origin != SEEK_SET)
+		return CURL_SEEKFUNC_FAIL;
+	t->now_piece = t->now_at = 0;
+	return CURL_SEEKFUNC_OK;
+}
+
+static size_t write_answer(char *from, size_t size, size_t count, void *arg)
+{
+	struct transfer *t = arg;
+	size_t n = size * count;
+	str_put(&t->answer, from, n);
+	return t->answer.full ? 0 : n; /* 0 ends the transfer */
+}
+
+/* ---- a handle ---------------------------------------------------------------------- */
+
+static int transfer_init(struct transfer *t, const struct login *l, struct err *e)
+{
+	*t = (struct transfer){ .easy = curl_handle(l, e) };
+	if (t->easy == NULL)
+		return -1;
+	CURL_SET(t->easy, CURLOPT_READFUNCTION, read_body);
+	CURL_SET(t->easy, CURLOPT_READDATA, t);
+	CURL_SET(t->easy, CURLOPT_SEEKFUNCTION, rewind_body);
+	CURL_SET(t->easy, CURLOPT_SEEKDATA, t);
+	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, write_answer);
+	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
+	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
+	CURL_SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	CURL_SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
 	return 0;
+}
+
+static void transfer_clear(struct transfer *t)
+{
+	CURL_SET(t->easy, CURLOPT_HTTPHEADER, NULL);
+	curl_free_headers(&t->headers);
+	str_wipe(&t->answer);
+	str_done(&t->precondition);
+}
+
+static void transfer_done(struct transfer *t)
+{
+	if (t->easy == NULL)
+		return;
+	transfer_clear(t);
+	curl_easy_cleanup(t->easy);
+	t->easy = NULL;
+}
+
+/* ---- a request --------------------------------------------------------------------- */
+
+/* What a caller has encoded: nothing that would end the request line or begin another part. */
+static bool query_ok(const char *query)
+{
+	for (const char *p = query; *p != '\0'; p++) {
+		if (*p <= ' ' || *p > '~' || *p == '#')
+			return false;
+	}
+	return true;
+}
+
+/* A collection, or one object of it. */
+static int put_path(struct str *url, const struct store_request *r, const char *namespace_name)
+{
+	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
+	if (!collection && r->name == NULL)
+		return -1;
+	if (r->verb == STORE_CREATE && r->name != NULL && !segment_ok(r->name))
+		return -1;
+	return path_write(url, r->kind, namespace_name, collection ? NULL : r->name);
+}
+
+static int set_url(struct transfer *t, const struct store_request *r,
+                   const struct transfer_common *c)
+{
+	STR_AUTO url = STR_INIT(URL_MAX);
+	str_puts(&url, c->url);
+	if (put_path(&url, r, r->namespace_name ? r->namespace_name : c->namespace_name) != 0)
+		return -1;
+	if (r->dry_run)
+		str_puts(&url, "?dryRun=All");
+	if (r->verb == STORE_LIST && r->query != NULL) {
+		if (!query_ok(r->query))
+			return -1;
+		str_printf(&url, "?%s", r->query);
+	}
+	if (url.full)
+		return -1;
+	CURL_SET(t->easy, CURLOPT_URL, str_c(&url));
+	return 0;
+}
+
+#define ACCEPT_METADATA "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+#define ACCEPT_METADATA_LIST                                                                       \
+	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+static void set_headers(struct transfer *t, const struct store_request *r,
+                        const struct transfer_common *c)
+{
+	bool whole = r->whole || c->whole_objects || r->verb == STORE_DELETE;
+	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
+	                             : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
+	                                                     : ACCEPT_METADATA);
+	curl_add_header(&t->headers, r->verb != STORE_PATCH ? "Content-Type: application/json"
+	                             : r->json_patch
+	                                 ? "Content-Type: application/json-patch+json"
+	                                 : "Content-Type: application/merge-patch+json");
+	curl_add_header(&t->headers, "Expect:");
+	if (c->authorization.n > 0)
+		curl_add_header(&t->headers, c->authorization.p); /* of a str: it ends in NUL */
+	CURL_SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
+}
+
+static void put_condition(struct str *out, const char *key, const char *value)
+{
+	if (value == NULL)
+		return;
+	str_puts(out, out->p[out->n - 1] == '{' ? "\"" : ",\"");
+	str_printf(out, "%s\":", key);
+	str_json(out, span_of(value));
+}
+
+static void set_precondition(struct transfer *t, const struct store_request *r)
+{
+	struct str *out = &t->precondition;
+	*out = STR_INIT(PRECONDITION_MAX);
+	str_puts(out, "{\"preconditions\":{");
+	put_condition(out, "uid", r->uid);
+	put_condition(out, "resourceVersion", r->resource_version);
+	/* An API server that finds options in the body does not look for them in the query. */
+	str_puts(out, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
+	assert(!out->full); /* both come from objects that were read with a bound */
+	t->piece[0] = str_view(out);
+}
+
+static void set_method(struct transfer *t, const struct store_request *r)
+{
+	static const char *const METHODS[] = {
+		[STORE_CREATE] = NULL, /* as CURLOPT_POST has it */
+		[STORE_GET] = NULL,        [STORE_LIST] = NULL,  [STORE_PATCH] = "PATCH",
+		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
+	};
+	memset(t->piece, 0, sizeof(t->piece));
+	t->now_piece = t->now_at = 0;
+	t->whole = false;
+	if (r->verb == STORE_CREATE || r->verb == STORE_PATCH)
+		memcpy(t->piece, r->body, sizeof(t->piece));
+	else if (r->verb == STORE_DELETE)
+		set_precondition(t, r);
+	size_t n = t->piece[0].n + t->piece[1].n + t->piece[2].n;
+	if (n > 0) {
+		CURL_SET(t->easy, CURLOPT_POST, 1L);
+		CURL_SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+	} else {
+		CURL_SET(t->easy, CURLOPT_HTTPGET, 1L);
+		t->whole = true;
+	}
+	CURL_SET(t->easy, CURLOPT_CUSTOMREQUEST, METHODS[r->verb]);
+}
+
+static int transfer_prepare(struct transfer *t, const struct store_request *r,
+                            const struct transfer_common *c)
+{
+	if (set_url(t, r, c) != 0)
+		return -1;
+	set_method(t, r);
+	set_headers(t, r, c);
+	int64_t left = r->deadline_ms - clock_ms();
+	CURL_SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
+	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
+	t->answer = STR_SECRET(c->answer_max);
+	t->error[0] = '\0';
+	return 0;
+}
+
+/* ---- results ----------------------------------------------------------------------- */
+
+static const char *result_reason(CURLcode result, int status)
+{
+	if (result != CURLE_OK)
+		return curl_easy_strerror(result);
+	switch (status) {
+	case 403:
+		return "it answered 403 Forbidden";
+	case 429:
+		return "it answered 429 Too Many Requests";
+	case 500:
+		return "it answered 500 Internal Server Error";
+	case 503:
+		return "it answered 503 Service Unavailable";
+	default:
+		return "its answer could not be understood";
+	}
+}
+
+/* Errors that the next try will meet again. */
+static bool is_permanent(CURLcode result)
+{
+	switch ((int)result) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_ISSUER_ERROR:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_URL_MALFORMAT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int result_retry_after_s(const struct transfer *t)
+{
+	curl_off_t s = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &s);
+	return s < 0 || s > 3600 ? 3600 : (int)s;
+}
+
+static bool result_connected(const struct transfer *t)
+{
+	long n = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &n); /* stays 0 */
+	return n > 0;
+}
+
+static struct exchange result_exchange(const struct transfer *t, CURLcode result,
+                                       const json_t *answer)
+{
+	return (struct exchange){
+		.complete = result == CURLE_OK,
+		.handed_over = t->whole,
+		.permanent = is_permanent(result),
+		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
+		.just_connected = result_connected(t),
+		.status = curl_status(t->easy),
+		.answer = answer,
+	};
+}
+
+static int64_t result_date_s(const struct transfer *t)
+{
+	struct curl_header *h = NULL;
+	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &h) != CURLHE_OK ||
+	    h->amount != 1)
+		return 0;
+	return reply_date(span_of(h->value));
+}
+
+static void result_message(struct str *out, const struct transfer *t, CURLcode result,
+                           const struct exchange *x)
+{
+	if (x->too_large)
+		str_printf(out, "its answer is larger than %zu bytes", t->answer.max);
+	else if (result != CURLE_OK)
+		str_puts(out, t->error[0] ? t->error : curl_easy_strerror(result));
+	else
+		str_printf(out, "HTTP status %d%s", x->status, x->answer ? " " : "");
+	if (result == CURLE_OK)
+		reply_digest(out, x->answer);
+}
+
+static enum api_health result_api_health(const struct transfer *t, CURLcode result,
+                                         const struct exchange *x)
+{
+	if (x->complete)
+		return x->status == 429 || x->status == 503 ? API_BUSY : API_ANSWERS;
+	curl_off_t ready_us = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
+	if (x->too_large || x->permanent || result == CURLE_ABORTED_BY_CALLBACK ||
+	    (result == CURLE_OPERATION_TIMEDOUT && ready_us > 0))
+		return API_UNKNOWN;
+	return API_AWAY;
 }
 
 /* ---- sending ----------------------------------------------------------------------- */
@@ -85,15 +379,6 @@ static int64_t late_ms(const struct pending *p)
 	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
 }
 
-static void refresh_authorization(struct api_store *a)
-{
-	struct str line = STR_INIT(HEADER_MAX);
-	if (login_header(a->login, &a->token_version, &line)) {
-		str_wipe(&a->authorization);
-		a->authorization = line;
-	}
-}
-
 static void begin(struct store *s, struct pending *p)
 {
 	struct api_store *a = api_of(s);
@@ -101,11 +386,11 @@ static void begin(struct store *s, struct pending *p)
 		p->r.kind = KIND_FRAMEWORK;
 		p->r.name = READINESS;
 	}
-	refresh_authorization(a);
+	login_header_refresh(a->login, &a->authorization);
 	struct transfer_common common = {
 		.url = a->login->url,
 		.namespace_name = s->namespace_name,
-		.authorization = str_view(&a->authorization),
+		.authorization = str_view(&a->authorization.line),
 		.answer_max = p->r.verb == STORE_LIST ? 4 * s->limits.body : s->limits.body,
 		.whole_objects = a->whole_objects,
 	};
@@ -120,7 +405,7 @@ static void begin(struct store *s, struct pending *p)
 	t->item = p;
 	if (late_ms(p) < a->late_ms)
 		a->late_ms = late_ms(p);
-	CURLMcode bad = curl_multi_add_handle(a->multi, t->easy);
+	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
 	assert(bad == CURLM_OK);
 }
 
@@ -159,7 +444,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 
 static void release(struct api_store *a, struct transfer *t)
 {
-	(void)curl_multi_remove_handle(a->multi, t->easy); /* it was added by begin */
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* it was added by begin */
 	transfer_clear(t);
 	t->item = NULL;
 	t->next = a->idle;
@@ -225,17 +510,12 @@ static void finish_broken(struct api_store *a)
 
 static void finish_done(struct api_store *a)
 {
-	CURLMsg *m;
-	int left;
-	while ((m = curl_multi_info_read(a->multi, &left)) != NULL) {
-		char *t = NULL;
-		CURLcode result = m->data.result; /* m is gone once the handle is removed */
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
-		complete(a, (struct transfer *)(void *)t, result);
-	}
+	CURLcode result;
+	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
+		complete(a, t, result);
 }
 
-/* Deadlines are ours: should libcurl ever lose one of its timers, nobody waits for ever. */
+/* A second guard of the deadlines, in case that libcurl loses a timer. */
 static void finish_late(struct api_store *a, int64_t now)
 {
 	if (now < a->late_ms && a->s.in_flight > 0)
@@ -255,20 +535,7 @@ static void finish_late(struct api_store *a, int64_t now)
 static void poll_curl(struct store *s)
 {
 	struct api_store *a = api_of(s);
-	struct epoll_event events[EVENTS];
-	int running;
-	int n = epoll_wait(a->epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		uint32_t e = events[i].events;
-		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
-		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-		(void)curl_multi_socket_action(a->multi, events[i].data.fd, what, &running);
-	}
-	if (clock_ms() >= a->curl_wake_ms) {
-		a->curl_wake_ms = NEVER;
-		(void)curl_multi_socket_action(a->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	}
+	curl_loop_run_once(&a->curl);
 	finish_done(a);
 	finish_late(a, clock_ms());
 	finish_broken(a);
@@ -276,19 +543,14 @@ static void poll_curl(struct store *s)
 
 static int epoll_fd(const struct store *s)
 {
-	return ((const struct api_store *)s)->epoll;
+	return ((const struct api_store *)s)->curl.epoll;
 }
 
 static int timeout_ms(const struct store *s)
 {
 	const struct api_store *a = (const struct api_store *)s;
-	int64_t now = clock_ms();
-	int64_t wake = a->curl_wake_ms < a->late_ms ? a->curl_wake_ms : a->late_ms;
-	if (a->broken.head != NULL || wake <= now)
-		return 0;
-	if (wake == NEVER)
-		return -1;
-	return wake - now > INT32_MAX ? INT32_MAX : (int)(wake - now);
+	int64_t wake = a->curl.wake_ms < a->late_ms ? a->curl.wake_ms : a->late_ms;
+	return a->broken.head != NULL ? 0 : curl_timeout_ms(wake);
 }
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -310,39 +572,20 @@ static void free_api(struct store *s)
 	for (size_t i = 0; i < s->limits.in_flight; i++)
 		transfer_done(&a->transfers[i]);
 	free(a->transfers);
-	if (a->multi != NULL)
-		(void)curl_multi_cleanup(a->multi); /* no handle is left in it */
-	if (a->epoll >= 0)
-		(void)close(a->epoll);
-	str_wipe(&a->authorization);
+	curl_loop_done(&a->curl);
+	str_wipe(&a->authorization.line);
 	store_done(s);
 	free(a);
 }
 
-static int set_up_multi(struct api_store *a, struct err *e)
-{
-	long n = (long)a->s.limits.in_flight;
-	a->multi = curl_multi_init();
-	bool bad = a->multi == NULL;
-	bad = bad || curl_multi_setopt(a->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_SOCKETDATA, a) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_TIMERFUNCTION, set_timer) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_TIMERDATA, a) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_MAXCONNECTS, n) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_MAX_HOST_CONNECTIONS, n) ||
-	      curl_multi_setopt(a->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, n);
-	if (bad)
-		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	a->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (a->epoll < 0)
-		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
-	return 0;
-}
-
 static int set_up(struct api_store *a, struct err *e)
 {
-	if (curl_start(e) != 0 || set_up_multi(a, e) != 0)
+	long n = (long)a->s.limits.in_flight;
+	if (curl_start(e) != 0 || curl_loop_init(&a->curl, n, e) != 0)
 		return -1;
+	if (curl_multi_setopt(a->curl.multi, CURLMOPT_MAX_HOST_CONNECTIONS, n) ||
+	    curl_multi_setopt(a->curl.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, n))
+		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
 	for (size_t i = 0; i < a->s.limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
 		if (transfer_init(t, a->login, e) != 0)
@@ -372,8 +615,6 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	store_init(&a->s, &OPS, namespace_name, limits);
 	a->login = l;
 	backoff_init(&a->backoff, limits->in_flight);
-	a->epoll = -1;
-	a->curl_wake_ms = NEVER;
 	a->late_ms = NEVER;
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));
 	if (set_up(a, e) == 0)

@@ -1,10 +1,14 @@
 /*
- * What is set on every handle, and why: libcurl's defaults are made for a person at a
- * terminal.  They read proxies from the environment, trust every CA of the machine beside the
- * one that is given, speak two dozen protocols and negotiate HTTP/2.
+ * libcurl's defaults suit interactive use: proxies from the environment, the system's CAs beside
+ * the given one, two dozen protocols, HTTP/2.  CURL_SETTINGS turns them off on every handle.
  */
 #include "k8s/transport/curl.h"
 
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "base/enc.h"
 
 #define NUMBER(option, value)                                                                      \
@@ -18,7 +22,7 @@
 
 /* clang-format off */
 const struct curl_setting CURL_SETTINGS[] = {
-	/* where it may go */
+	/* destinations */
 	TEXT(CURLOPT_REDIR_PROTOCOLS_STR, "https"),
 	TEXT(CURLOPT_DEFAULT_PROTOCOL, "https"),
 	NUMBER(CURLOPT_FOLLOWLOCATION, 0), /* a redirect is an error */
@@ -26,34 +30,34 @@ const struct curl_setting CURL_SETTINGS[] = {
 	TEXT(CURLOPT_NOPROXY, "*"),
 	NUMBER(CURLOPT_PATH_AS_IS, 1),     /* never rewrite ../ */
 
-	/* whom it trusts */
+	/* TLS */
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* else the machine's CAs count, too; see curl_set_ca_bundle */
+	TEXT(CURLOPT_CAPATH, NULL),        /* else system CAs count, too; see curl_set_ca_bundle */
 
-	/* what it tells */
+	/* authentication */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
 	NUMBER(CURLOPT_HTTPAUTH, CURLAUTH_NONE), /* the header is ours */
 	NUMBER(CURLOPT_UNRESTRICTED_AUTH, 0),
 	NUMBER(CURLOPT_VERBOSE, 0),        /* would print the token */
 
-	/* what it understands */
+	/* protocol features */
 	NUMBER(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
 	NUMBER(CURLOPT_HTTP09_ALLOWED, 0),
 	NUMBER(CURLOPT_TRANSFER_ENCODING, 0),
 	TEXT(CURLOPT_ACCEPT_ENCODING, NULL), /* nothing is inflated */
 	NUMBER(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
 
-	/* how much it holds, per handle */
+	/* memory per handle */
 	NUMBER(CURLOPT_BUFFERSIZE, 4096),  /* answers are metadata */
 	NUMBER(CURLOPT_UPLOAD_BUFFERSIZE, 16384), /* its minimum; default 64 KiB */
 
-	/* how long it waits */
-	NUMBER(CURLOPT_CA_CACHE_TIMEOUT, 60), /* OpenSSL's; else a day: CAs are replaced */
+	/* time limits */
+	NUMBER(CURLOPT_CA_CACHE_TIMEOUT, 60), /* OpenSSL's default is a day; CAs are replaced */
 	NUMBER(CURLOPT_CONNECTTIMEOUT_MS, 5000),
 	NUMBER(CURLOPT_DNS_CACHE_TIMEOUT, 60),
-	NUMBER(CURLOPT_QUICK_EXIT, 1),     /* else giving up waits for the resolver's thread */
+	NUMBER(CURLOPT_QUICK_EXIT, 1),     /* do not wait for the resolver's thread */
 	NUMBER(CURLOPT_MAXAGE_CONN, 90),
 	NUMBER(CURLOPT_TCP_KEEPALIVE, 1),
 	NUMBER(CURLOPT_TCP_NODELAY, 1),
@@ -64,7 +68,7 @@ const size_t CURL_SETTINGS_N = sizeof(CURL_SETTINGS) / sizeof(CURL_SETTINGS[0]);
 
 int curl_start(struct err *e)
 {
-	/* Counts its calls.  Its buffers hold tokens, and bodies of Secrets. */
+	/* Wiped on free: libcurl's buffers hold tokens and Secrets.  Repeated calls are counted. */
 	CURLcode bad = curl_global_init_mem(CURL_GLOBAL_DEFAULT, xmalloc, free_wiped, realloc_wiped,
 	                                    xstrdup, xcalloc);
 	if (bad)
@@ -77,7 +81,7 @@ int curl_start(struct err *e)
 	return 0;
 }
 
-static CURLcode set(CURL *h, const struct curl_setting *s)
+static CURLcode set_option(CURL *h, const struct curl_setting *s)
 {
 	if (s->is_text)
 		return curl_easy_setopt(h, s->option, s->text);
@@ -87,7 +91,7 @@ static CURLcode set(CURL *h, const struct curl_setting *s)
 static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		CURLcode bad = set(h, &s[i]);
+		CURLcode bad = set_option(h, &s[i]);
 		if (bad)
 			return err_set(e, UNKNOWN_ERROR, "libcurl: %s: %s", s[i].name,
 			               curl_easy_strerror(bad));
@@ -112,12 +116,12 @@ CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file)
 {
 	const char *machine = NULL;
 	if (ca_file != NULL) {
-		/* The file may be replaced, and libcurl 8 believes what it has read for a day.
-		 * libcurl 7 with GnuTLS does not, and does not know the option. */
+		/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with
+		 * GnuTLS has neither the cache nor the option. */
 		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 		return curl_easy_setopt(h, CURLOPT_CAINFO, ca_file);
 	}
-	/* As this libcurl was built: a directory of them, or a file, which is still set. */
+	/* The directory that this libcurl was built with; a built-in file is still set. */
 	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
 	return curl_easy_setopt(h, CURLOPT_CAPATH, machine);
 }
@@ -136,7 +140,7 @@ int curl_ca_check(const char *path, struct err *e)
 
 CURL *curl_handle(const struct login *l, struct err *e)
 {
-	/* login_new has made sure that http is for loopback only. */
+	/* login_new accepts http for loopback only. */
 	bool plain = span_starts(span_of(l->url), "http://");
 	const struct curl_setting ours[] = {
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
@@ -154,4 +158,119 @@ CURL *curl_handle(const struct login *l, struct err *e)
 	}
 	curl_easy_cleanup(h);
 	return NULL;
+}
+
+void curl_add_header(struct curl_slist **headers, const char *line)
+{
+	*headers = curl_slist_append(*headers, line);
+	assert(*headers != NULL);
+}
+
+void curl_free_headers(struct curl_slist **headers)
+{
+	for (struct curl_slist *h = *headers; h != NULL; h = h->next)
+		wipe(h->data, strlen(h->data));
+	curl_slist_free_all(*headers);
+	*headers = NULL;
+}
+
+int curl_status(CURL *h)
+{
+	long status = 0;
+	(void)curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
+	return (int)status;
+}
+
+/* ---- the multi handle -------------------------------------------------------------- */
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+{
+	struct curl_loop *l = arg;
+	struct epoll_event ev = { .data.fd = fd };
+	(void)easy;
+	(void)unused;
+	if (what == CURL_POLL_REMOVE) {
+		(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed already */
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		ev.events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		ev.events |= EPOLLOUT;
+	if (epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
+		return 0;
+	return errno == ENOENT ? epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+}
+
+static int set_timer(CURLM *multi, long ms, void *arg)
+{
+	struct curl_loop *l = arg;
+	(void)multi;
+	l->wake_ms = ms < 0 ? INT64_MAX : clock_ms() + ms;
+	return 0;
+}
+
+int curl_loop_init(struct curl_loop *l, long connections, struct err *e)
+{
+	*l = (struct curl_loop){ curl_multi_init(), -1, INT64_MAX };
+	if (l->multi == NULL ||
+	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, set_timer) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, connections))
+		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epoll < 0)
+		return err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
+	return 0;
+}
+
+void curl_loop_done(struct curl_loop *l)
+{
+	if (l->multi != NULL) {
+		(void)curl_multi_cleanup(l->multi); /* cannot fail: no handle is left in it */
+		if (l->epoll >= 0)
+			(void)close(l->epoll);
+	}
+	*l = (struct curl_loop){ NULL, -1, INT64_MAX };
+}
+
+void curl_loop_run_once(struct curl_loop *l)
+{
+	enum { EVENTS = 64 };
+	struct epoll_event events[EVENTS];
+	int running;
+	int n = epoll_wait(l->epoll, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		uint32_t e = events[i].events;
+		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+		(void)curl_multi_socket_action(l->multi, events[i].data.fd, what, &running);
+	}
+	if (clock_ms() >= l->wake_ms) {
+		l->wake_ms = INT64_MAX;
+		(void)curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+}
+
+void *curl_loop_finished(struct curl_loop *l, CURLcode *result)
+{
+	int left;
+	char *owner = NULL;
+	CURLMsg *m = curl_multi_info_read(l->multi, &left);
+	if (m == NULL)
+		return NULL;
+	*result = m->data.result;
+	(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &owner);
+	return owner;
+}
+
+int curl_timeout_ms(int64_t wake_ms)
+{
+	int64_t ms = wake_ms - clock_ms();
+	if (wake_ms == INT64_MAX)
+		return -1;
+	return ms < 0 ? 0 : ms > INT32_MAX ? INT32_MAX : (int)ms;
 }

@@ -1,14 +1,16 @@
 #pragma once
-/* libcurl as this program wants it: one place for every handle.  Private to k8s/. */
+/* Everything about libcurl that its users here share: secure settings for each handle, and a multi
+ * handle on an epoll descriptor.  Private to k8s/. */
+#include <assert.h>
 #include <curl/curl.h>
 
 #include "k8s/transport/login.h"
 
-/* Once per process, at start; -1 and *e (500) if this libcurl lacks TLS or asynchronous
- * name resolution, without which a loop would block. */
+/* Call at start.  -1 and *e (500) if this libcurl lacks TLS or asynchronous name resolution,
+ * without which a loop would block. */
 int curl_start(struct err *e);
 
-/* One option that every handle has.  A text setting has text, a number the other. */
+/* One option that every handle has; text or number by is_text. */
 struct curl_setting {
 	CURLoption option;
 	const char *name;
@@ -19,14 +21,41 @@ struct curl_setting {
 extern const struct curl_setting CURL_SETTINGS[];
 extern const size_t CURL_SETTINGS_N;
 
-/* A new handle with all of them; it still needs protocols and a CA.  NULL and *e (500). */
+/* A new handle with CURL_SETTINGS; it still needs protocols and a CA.  NULL and *e (500). */
 CURL *curl_bare(struct err *e);
-/* Whom a handle of curl_bare trusts: the CAs of this file and nobody else; NULL: those of the
- * machine. */
+/* Accept certificates of the CAs in this file only; NULL: the system's CAs. */
 CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file);
-/* Is there a certificate in this file?  Else nobody would be trusted, and every request would fail.
- * "" is fine.  -1 and *e (400 or 500). */
+/* Check that the file has a certificate; "" is fine.  Without one every request would fail.  -1 and
+ * *e (400 or 500). */
 int curl_ca_check(const char *path, struct err *e);
-/* A new handle with all of them and with the login's address, CA and certificate; the
- * result of every setopt is checked.  NULL and *e (500). */
+/* A new handle with CURL_SETTINGS and the login's protocol, CA and certificate.  NULL and *e
+ * (500). */
 CURL *curl_handle(const struct login *l, struct err *e);
+
+/* For options that fail only by a programming error or without memory. */
+#define CURL_SET(handle, option, value)                                                            \
+	do {                                                                                       \
+		CURLcode bad_ = curl_easy_setopt((handle), (option), (value));                     \
+		assert(bad_ == CURLE_OK);                                                          \
+	} while (0)
+
+void curl_add_header(struct curl_slist **headers, const char *line);
+/* Wipe and free the lines, which may hold a token. */
+void curl_free_headers(struct curl_slist **headers);
+/* HTTP status of the answer; 0 if there is none. */
+int curl_status(CURL *h);
+
+/* A multi handle on an epoll descriptor, for event loops.  One thread. */
+struct curl_loop {
+	CURLM *multi;
+	int epoll;       /* readable when curl_loop_run_once has work */
+	int64_t wake_ms; /* call it then, too; INT64_MAX: no timer */
+};
+/* Keeps at most so many idle connections.  -1 and *e (500); curl_loop_done in either case. */
+int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
+void curl_loop_done(struct curl_loop *l); /* no handle is left in it */
+void curl_loop_run_once(struct curl_loop *l);
+/* CURLOPT_PRIVATE and result of the next finished handle; NULL if there is none. */
+void *curl_loop_finished(struct curl_loop *l, CURLcode *result);
+/* Milliseconds until wake_ms by clock_ms; -1 for INT64_MAX. */
+int curl_timeout_ms(int64_t wake_ms);

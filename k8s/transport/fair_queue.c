@@ -1,5 +1,5 @@
-/* One lane for each user; see lanes.h. */
-#include "k8s/transport/fair_queue.h"
+/* A queue for each user, served in turn. */
+#include "k8s/transport/store_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct user_queue {
 	char user[];
 };
 
-/* FNV-1a.  Users are bounded by the requests that wait, so a chain can only be that long. */
+/* FNV-1a.  Users are bounded by the requests that wait, which also bounds the chains. */
 static size_t bucket_of(const char *user)
 {
 	uint32_t h = 2166136261u;
@@ -22,120 +22,120 @@ static size_t bucket_of(const char *user)
 	return h % FAIR_QUEUE_BUCKETS;
 }
 
-static struct user_queue *find(const struct fair_queue *l, const char *user)
+static struct user_queue *find(const struct fair_queue *q, const char *user)
 {
-	struct user_queue *lane = l->bucket[bucket_of(user)];
-	while (lane != NULL && strcmp(lane->user, user) != 0)
-		lane = lane->next_in_bucket;
-	return lane;
+	struct user_queue *u = q->bucket[bucket_of(user)];
+	while (u != NULL && strcmp(u->user, user) != 0)
+		u = u->next_in_bucket;
+	return u;
 }
 
-size_t fair_queue_held(const struct fair_queue *l, const char *user)
+size_t fair_queue_held(const struct fair_queue *q, const char *user)
 {
-	const struct user_queue *lane = find(l, user ? user : "");
-	return lane ? lane->held : 0;
+	const struct user_queue *u = find(q, user ? user : "");
+	return u ? u->held : 0;
 }
 
-void fair_queue_join(struct fair_queue *l, struct pending *p)
+void fair_queue_join(struct fair_queue *q, struct pending *p)
 {
 	const char *user = p->r.user ? p->r.user : "";
-	struct user_queue *lane = find(l, user);
-	if (lane == NULL) {
+	struct user_queue *u = find(q, user);
+	if (u == NULL) {
 		size_t n = strlen(user) + 1;
-		struct user_queue **bucket = &l->bucket[bucket_of(user)];
-		lane = xcalloc(1, sizeof(*lane) + n);
-		memcpy(lane->user, user, n);
-		lane->next_in_bucket = *bucket;
-		*bucket = lane;
+		struct user_queue **bucket = &q->bucket[bucket_of(user)];
+		u = xcalloc(1, sizeof(*u) + n);
+		memcpy(u->user, user, n);
+		u->next_in_bucket = *bucket;
+		*bucket = u;
 	}
-	lane->held++;
-	p->lane = lane;
+	u->held++;
+	p->queue = u;
 }
 
-/* ---- whose turn it is -------------------------------------------------------------- */
+/* ---- the order of users ------------------------------------------------------------ */
 
-static void turn_append(struct fair_queue *l, struct user_queue *lane)
+static void turn_append(struct fair_queue *q, struct user_queue *u)
 {
-	lane->in_turn = true;
-	lane->next_in_turn = NULL;
-	if (l->first != NULL)
-		l->last->next_in_turn = lane;
+	u->in_turn = true;
+	u->next_in_turn = NULL;
+	if (q->first != NULL)
+		q->last->next_in_turn = u;
 	else
-		l->first = lane;
-	l->last = lane;
+		q->first = u;
+	q->last = u;
 }
 
-static struct user_queue *turn_take(struct fair_queue *l)
+static struct user_queue *turn_take(struct fair_queue *q)
 {
-	struct user_queue *lane = l->first;
-	l->first = lane->next_in_turn;
-	lane->in_turn = false;
-	return lane;
+	struct user_queue *u = q->first;
+	q->first = u->next_in_turn;
+	u->in_turn = false;
+	return u;
 }
 
-static void turn_remove(struct fair_queue *l, const struct user_queue *gone)
+static void turn_remove(struct fair_queue *q, const struct user_queue *gone)
 {
-	struct user_queue *all = l->first;
-	l->first = NULL;
+	struct user_queue *all = q->first;
+	q->first = NULL;
 	while (all != NULL) {
-		struct user_queue *lane = all;
-		all = lane->next_in_turn;
-		if (lane != gone)
-			turn_append(l, lane);
+		struct user_queue *u = all;
+		all = u->next_in_turn;
+		if (u != gone)
+			turn_append(q, u);
 	}
 }
 
-void fair_queue_leave(struct fair_queue *l, struct pending *p)
+void fair_queue_leave(struct fair_queue *q, struct pending *p)
 {
-	struct user_queue *lane = p->lane;
-	if (lane == NULL)
+	struct user_queue *u = p->queue;
+	if (u == NULL)
 		return;
-	p->lane = NULL;
-	if (--lane->held > 0)
+	p->queue = NULL;
+	if (--u->held > 0)
 		return;
-	assert(lane->waiting.n == 0); /* what waits is held */
-	if (lane->in_turn)
-		turn_remove(l, lane);
-	struct user_queue **at = &l->bucket[bucket_of(lane->user)];
-	while (*at != lane)
+	assert(u->waiting.n == 0); /* waiting requests are held */
+	if (u->in_turn)
+		turn_remove(q, u);
+	struct user_queue **at = &q->bucket[bucket_of(u->user)];
+	while (*at != u)
 		at = &(*at)->next_in_bucket;
-	*at = lane->next_in_bucket;
-	free(lane);
+	*at = u->next_in_bucket;
+	free(u);
 }
 
-void fair_queue_append(struct fair_queue *l, struct pending *p)
+void fair_queue_append(struct fair_queue *q, struct pending *p)
 {
-	pending_append(&p->lane->waiting, p);
-	l->n++;
-	if (!p->lane->in_turn)
-		turn_append(l, p->lane);
+	pending_append(&p->queue->waiting, p);
+	q->n++;
+	if (!p->queue->in_turn)
+		turn_append(q, p->queue);
 }
 
-struct pending *fair_queue_take(struct fair_queue *l)
+struct pending *fair_queue_take(struct fair_queue *q)
 {
-	while (l->first != NULL) {
-		struct user_queue *lane = turn_take(l);
-		struct pending *p = pending_take(&lane->waiting);
-		if (lane->waiting.n > 0)
-			turn_append(l, lane);
+	while (q->first != NULL) {
+		struct user_queue *u = turn_take(q);
+		struct pending *p = pending_take(&u->waiting);
+		if (u->waiting.n > 0)
+			turn_append(q, u);
 		if (p != NULL) {
-			l->n--;
+			q->n--;
 			return p;
 		}
 	}
 	return NULL;
 }
 
-int64_t fair_queue_expire(struct fair_queue *l, int64_t now_ms, struct pending_list *out)
+int64_t fair_queue_expire(struct fair_queue *q, int64_t now_ms, struct pending_list *out)
 {
 	int64_t earliest = INT64_MAX;
-	for (struct user_queue *lane = l->first; lane != NULL; lane = lane->next_in_turn) {
-		struct pending_list all = pending_take_all(&lane->waiting);
+	for (struct user_queue *u = q->first; u != NULL; u = u->next_in_turn) {
+		struct pending_list all = pending_take_all(&u->waiting);
 		struct pending *p;
 		while ((p = pending_take(&all)) != NULL) {
 			bool late = p->r.deadline_ms <= now_ms;
-			pending_append(late ? out : &lane->waiting, p);
-			l->n -= late;
+			pending_append(late ? out : &u->waiting, p);
+			q->n -= late;
 			if (!late && p->r.deadline_ms < earliest)
 				earliest = p->r.deadline_ms;
 		}

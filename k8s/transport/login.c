@@ -1,18 +1,19 @@
-/* How to log in to the API server; see store.h.  Files are read here, at start and by
- * login_refresh, never by a loop. */
+/* Credentials for the API server.  Files are read at start and by login_refresh, never by a
+ * loop. */
 #include "k8s/transport/login.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/enc.h"
 #include "k8s/transport/paths.h"
 
-enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384 };
+enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 };
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -23,11 +24,12 @@ static void close_fd(const int *fd)
 }
 #define FD_AUTO __attribute__((cleanup(close_fd))) int
 
-static void free_secret(char *text)
+static void free_secret(char **text)
 {
-	if (text != NULL)
-		wipe(text, strlen(text));
-	free(text);
+	if (*text != NULL)
+		wipe(*text, strlen(*text));
+	free(*text);
+	*text = NULL;
 }
 
 void source_done(struct login_source *s)
@@ -36,12 +38,12 @@ void source_done(struct login_source *s)
 	free(s->namespace_name);
 	free(s->ca_file);
 	free(s->ca_data);
-	free_secret(s->token);
+	free_secret(&s->token);
 	free(s->token_file);
 	free(s->cert_file);
 	free(s->cert_data);
 	free(s->key_file);
-	free_secret(s->key_data);
+	free_secret(&s->key_data);
 	*s = (struct login_source){ 0 };
 }
 
@@ -86,6 +88,195 @@ char *file_text(const char *path, struct err *e)
 	return text;
 }
 
+/* ---- PEM --------------------------------------------------------------------------- */
+
+#define PEM_NONE ((struct pem){ .fd = -1 })
+
+static const char BEGIN[] = "-----BEGIN ";
+static const char END[] = "-----END ";
+
+/* An anonymous file in memory; -1 and errno. */
+static int memory_file(struct span rest)
+{
+	int fd = memfd_create("rest-lit", MFD_CLOEXEC);
+	while (fd >= 0 && rest.n > 0) {
+		ssize_t n = write(fd, rest.p, rest.n);
+		if (n <= 0) {
+			(void)close(fd);
+			return -1;
+		}
+		rest.p += n;
+		rest.n -= (size_t)n;
+	}
+	return fd;
+}
+
+/* From a file or from inline data; neither: PEM_NONE.  -1 and *e (500). */
+static int pem_load(struct pem *p, const char *file, const char *data, struct err *e)
+{
+	*p = PEM_NONE;
+	if (file == NULL && data == NULL)
+		return 0;
+	const char *what = file ? file : "inline data of the kubeconfig";
+	p->used = file ? file_text(file, e) : xstrdup(data);
+	if (p->used == NULL)
+		return -1;
+	if (strstr(p->used, BEGIN) == NULL)
+		return err_set(e, UNKNOWN_ERROR, "%s: is not in the PEM format", what);
+	p->fd = memory_file(span_of(p->used));
+	if (p->fd < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: no memory file: %s", what,
+		               strerrordesc_np(errno));
+	p->path = xasprintf("/proc/self/fd/%d", p->fd);
+	p->file = file ? xstrdup(file) : NULL;
+	return 0;
+}
+
+static void pem_done(struct pem *p)
+{
+	if (p->fd >= 0)
+		(void)close(p->fd); /* lives in memory */
+	free(p->path);
+	free(p->file);
+	free_secret(&p->used);
+	free_secret(&p->seen);
+	*p = PEM_NONE;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+	while ((text = strstr(text, what)) != NULL) {
+		text += strlen(what);
+		n++;
+	}
+	return n;
+}
+
+static bool is_whole(const char *text)
+{
+	return count(text, BEGIN) > 0 && count(text, BEGIN) == count(text, END);
+}
+
+/* Read the file; true if it is complete and equal to the content read last. */
+static bool is_steady(struct pem *p)
+{
+	ERR_AUTO ignored = { 0 };
+	if (p->file == NULL)
+		return true;
+	char *now = file_text(p->file, &ignored);
+	const char *last = p->seen ? p->seen : p->used;
+	bool steady = now != NULL && strcmp(now, last) == 0 && is_whole(now);
+	if (now == NULL || strcmp(now, p->used) == 0) {
+		free_secret(&now);
+		free_secret(&p->seen);
+	} else {
+		free_secret(&p->seen);
+		p->seen = now;
+	}
+	return steady;
+}
+
+/* Atomically replace the file that the path names. */
+static void pem_replace(struct pem *p)
+{
+	int fd = memory_file(span_of(p->seen));
+	bool taken = fd >= 0 && dup3(fd, p->fd, O_CLOEXEC) >= 0;
+	if (fd >= 0)
+		(void)close(fd);
+	if (taken) {
+		free_secret(&p->used);
+		p->used = TAKE(p->seen);
+	}
+}
+
+/* Read the files again.  Changes are taken when all files have been complete and the same at two
+ * calls in a row, so never half a file, nor a certificate without its key. */
+static void pem_refresh(struct pem *const *all, size_t n)
+{
+	bool steady = true;
+	for (size_t i = 0; i < n; i++)
+		steady &= is_steady(all[i]);
+	for (size_t i = 0; i < n && steady; i++) {
+		if (all[i]->seen != NULL)
+			pem_replace(all[i]);
+	}
+}
+
+/* ---- addresses: no user names or queries, which could leak secrets ----------------- */
+
+static bool is_loopback(struct span host)
+{
+	return span_is(host, "localhost") || span_is(host, "127.0.0.1") || span_is(host, "[::1]");
+}
+
+static bool host_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == ':' || c == '[' || c == ']';
+}
+
+/* The host of "host[:port]"; empty if malformed. */
+static struct span host_of(struct span authority)
+{
+	size_t n = authority.n;
+	for (size_t i = 0; i < n; i++) {
+		if (!host_char(authority.p[i]))
+			return SPAN("");
+	}
+	const char *bracket = memchr(authority.p, ']', n);
+	if (bracket)
+		return (struct span){ authority.p, (size_t)(bracket - authority.p) + 1 };
+	const char *colon = memchr(authority.p, ':', n);
+	return (struct span){ authority.p, colon ? (size_t)(colon - authority.p) : n };
+}
+
+/* The host is followed by nothing, or by ":" and a valid port. */
+static bool port_ok(struct span authority, struct span host)
+{
+	int64_t port;
+	if (authority.n == host.n)
+		return true;
+	if (authority.p[host.n] != ':')
+		return false;
+	struct span text = { authority.p + host.n + 1, authority.n - host.n - 1 };
+	return parse_i64(text, 1, UINT16_MAX, &port) == 0;
+}
+
+/* Why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
+static const char *address_fault(struct span rest, bool only_here)
+{
+	const char *slash = memchr(rest.p, '/', rest.n);
+	struct span authority = { rest.p, slash ? (size_t)(slash - rest.p) : rest.n };
+	struct span host = host_of(authority);
+	for (size_t i = 0; i < rest.n; i++) {
+		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')
+			host = SPAN("");
+	}
+	if (host.n == 0)
+		return "must be https://HOST[:PORT][/PATH]";
+	if (!port_ok(authority, host))
+		return "the port must be a number from 1 to 65535";
+	if (only_here && !is_loopback(host))
+		return "http is for this machine only, use https";
+	return NULL;
+}
+
+char *address_read(const char *text, bool secrets, const char **fault)
+{
+	struct span url = span_trim(span_of(text));
+	bool plain = span_starts(url, "http://");
+	size_t scheme = plain ? strlen("http://") : strlen("https://");
+	*fault = secrets ? "must start with https://" : "must start with https:// or http://";
+	if ((plain || span_starts(url, "https://")) && url.n <= URL_MAX) {
+		while (url.n > scheme && url.p[url.n - 1] == '/')
+			url.n--;
+		*fault = address_fault((struct span){ url.p + scheme, url.n - scheme },
+		                       plain && secrets);
+	}
+	return *fault ? NULL : xstrndup(url.p, url.n);
+}
+
 /* ---- the token --------------------------------------------------------------------- */
 
 /* It becomes a header line: one word of visible characters. */
@@ -114,7 +305,7 @@ static char *read_token(const char *file, struct err *e)
 	if (text == NULL)
 		return NULL;
 	char *token = clean_token(text, file, e);
-	free_secret(text);
+	free_secret(&text);
 	return token;
 }
 
@@ -134,12 +325,12 @@ static int load_token(struct login *l, const struct login_source *s, struct err 
 void login_refresh(struct login *l)
 {
 	ERR_AUTO e = { 0 };
-	(void)pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
+	pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
 	if (l->token_file == NULL)
 		return;
 	char *token = read_token(l->token_file, &e);
 	if (token == NULL)
-		return; /* half written, say: the old one may still do */
+		return; /* half written, perhaps: keep the old one */
 	(void)pthread_mutex_lock(&l->lock);
 	if (strcmp(token, l->token) != 0) {
 		char *old = l->token;
@@ -148,18 +339,20 @@ void login_refresh(struct login *l)
 		l->version++;
 	}
 	(void)pthread_mutex_unlock(&l->lock);
-	free_secret(token);
+	free_secret(&token);
 }
 
-bool login_header(struct login *l, unsigned *version, struct str *out)
+void login_header_refresh(struct login *l, struct login_header *h)
 {
 	(void)pthread_mutex_lock(&l->lock);
-	bool changed = *version != l->version;
-	*version = l->version;
-	if (changed && l->token != NULL)
-		str_printf(out, "Authorization: Bearer %s", l->token);
+	if (h->version != l->version) {
+		str_wipe(&h->line);
+		h->line = (struct str)STR_INIT(HEADER_MAX);
+		if (l->token != NULL)
+			str_printf(&h->line, "Authorization: Bearer %s", l->token);
+	}
+	h->version = l->version;
 	(void)pthread_mutex_unlock(&l->lock);
-	return changed;
 }
 
 /* ---- where it comes from ----------------------------------------------------------- */
@@ -189,7 +382,7 @@ static char *copy(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-/* What is said by an option wins over the kubeconfig. */
+/* Options take precedence over the kubeconfig. */
 static void override(char **to, const char *option)
 {
 	if (option == NULL)
@@ -261,9 +454,10 @@ static int fill(struct login *l, const struct login_source *s, struct err *e)
 	l->namespace_name = xstrndup(ns.p, ns.n);
 	if (!segment_ok(l->namespace_name))
 		return err_set(e, UNKNOWN_ERROR, "%s: this is no name of a namespace", s->from);
-	l->url = address_check(s->server, e);
+	const char *fault;
+	l->url = address_read(s->server, true, &fault);
 	if (l->url == NULL)
-		return -1;
+		return err_set(e, UNKNOWN_ERROR, "the API server's address: %s", fault);
 	if (pem_load(&l->ca, s->ca_file, s->ca_data, e) != 0 ||
 	    pem_load(&l->cert, s->cert_file, s->cert_data, e) != 0 ||
 	    pem_load(&l->key, s->key_file, s->key_data, e) != 0)
@@ -301,7 +495,7 @@ void login_free(struct login *l)
 	free(l->token_file);
 	free(l->namespace_name);
 	free(l->describe);
-	free_secret(l->token);
+	free_secret(&l->token);
 	(void)pthread_mutex_destroy(&l->lock);
 	free(l);
 }

@@ -1,21 +1,21 @@
 #pragma once
-/* Where the API server is and how to log in: what k8s/ itself knows of it.  Private to k8s/. */
+/* The API server's address and the credentials for it.  Private to k8s/; store.h has the part that
+ * the server uses. */
 #include <pthread.h>
+#include <stdbool.h>
 
-#include "k8s/transport/pem.h"
+#include "base/err.h"
 #include "k8s/transport/store.h"
 
-/*
- * What a kubeconfig, the options or a pod say.  All texts owned, NULL if not said.
- * Of each pair of file and data at most one is set.  Holds secrets: source_done wipes them.
- */
+/* Settings from a kubeconfig, the options or the pod's service account.  Texts are owned; NULL if
+ * not set.  Of each pair of file and data at most one is set.  source_done wipes the secrets. */
 struct login_source {
 	char *server, *namespace_name;
 	char *ca_file, *ca_data; /* PEM, as the other data */
 	char *token, *token_file;
 	char *cert_file, *cert_data;
 	char *key_file, *key_data;
-	const char *from; /* static text, for login_describe: "kubeconfig" */
+	const char *from; /* static text for login_describe: "kubeconfig" */
 };
 
 void source_done(struct login_source *s);
@@ -23,11 +23,22 @@ void source_done(struct login_source *s);
 
 /* -1 and *e (500) naming the file and the key. */
 int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e);
-/* dir: where the service account's files are. */
+/* dir: the directory with the service account's files. */
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e);
 
+/* A certificate or key as a file in memory: libcurl with GnuTLS reads a CA from files only, and a
+ * loop must not read from disk when it connects.  When the file on disk changes, the new content
+ * replaces the old one under the same path, so handles need no change. */
+struct pem {
+	char *path; /* for libcurl: /proc/self/fd/N; NULL: not set */
+	int fd;     /* -1: none */
+	char *file; /* on disk; NULL: inline data, which does not change */
+	char *used; /* the current content */
+	char *seen; /* the content read last, if it differs; else NULL */
+};
+
 struct login {
-	char *url; /* https://host:port, without a slash at the end */
+	char *url; /* https://host:port, without a trailing slash */
 	struct pem ca, cert, key;
 	char *token_file; /* NULL if the token does not change */
 	char *namespace_name, *describe;
@@ -36,17 +47,19 @@ struct login {
 	unsigned version;     /* counts the tokens */
 };
 
-/* The Authorization header line, if the token is another than that of *version; then
- * *version changes.  false if it is the same.  Nothing is written if there is no token.
- * Any thread. */
-bool login_header(struct login *l, unsigned *version, struct str *out);
+/* The Authorization header line of one user of a login.  Zero-initialized; str_wipe its line. */
+struct login_header {
+	struct str line;  /* empty without a token */
+	unsigned version; /* of the token in it */
+};
 
-/* A whole small file: a regular one, at most 1 MiB.  malloc'ed text without NUL inside, or
- * NULL and *e. */
+/* Update the line if the token has changed.  Any thread, one per header. */
+void login_header_refresh(struct login *l, struct login_header *h);
+
+/* Read a small regular file, at most 1 MiB.  malloc'ed text without NUL inside, or NULL and *e. */
 char *file_text(const char *path, struct err *e);
 
-/* "https://host[:port][/path]" without white space around it and slashes at the end.  Plain http:
- * if secrets will be told, only to this machine.  malloc'ed, or NULL and *fault, static text. */
+/* "https://host[:port][/path]" without surrounding white space and trailing slashes.  Plain http is
+ * accepted for loopback, and for any host unless `secrets` are sent.  malloc'ed, or NULL and *fault
+ * (static text). */
 char *address_read(const char *text, bool secrets, const char **fault);
-/* The same, of an API server.  NULL and *e (500). */
-char *address_check(const char *server, struct err *e);

@@ -1,10 +1,10 @@
-/* Reading what an API server answers; see reply.h. */
 #include "k8s/transport/reply.h"
 
 #include <stdio.h>
 #include <time.h>
 
 #include "base/str.h"
+#include "k8s/transport/paths.h"
 
 enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
 
@@ -160,7 +160,7 @@ void reply_digest(struct str *out, const json_t *status)
 	}
 }
 
-bool reply_has_cause(const json_t *status, const char *reason)
+static bool reply_has_cause(const json_t *status, const char *reason)
 {
 	size_t i;
 	json_t *cause;
@@ -172,7 +172,9 @@ bool reply_has_cause(const json_t *status, const char *reason)
 	return false;
 }
 
-bool reply_is_too_large(const json_t *status)
+/* etcd rejected the size of an object; nothing was stored.  The Status has no reason for it, so
+ * this compares the two known messages. */
+static bool reply_is_too_large(const json_t *status)
 {
 	static const char *const SENTENCES[] = {
 		"etcdserver: request is too large",
@@ -189,7 +191,9 @@ bool reply_is_too_large(const json_t *status)
 	return false;
 }
 
-bool reply_is_not_found(const json_t *status, const char *name)
+/* A Status about the object of this name, rather than its namespace, its resource, or a path that a
+ * proxy was asked for. */
+static bool reply_is_not_found(const json_t *status, const char *name)
 {
 	const json_t *details = json_object_get(status, "details");
 	return strcmp(reply_text(status, "kind"), "Status") == 0 &&
@@ -210,106 +214,6 @@ bool reply_is_ours(struct span body, const char *submission_id)
 {
 	JSON_AUTO *object = reply_parse(body);
 	return strcmp(reply_mark(object, "submission"), submission_id) == 0;
-}
-
-const char *result_reason(CURLcode result, int status)
-{
-	if (result != CURLE_OK)
-		return curl_easy_strerror(result);
-	switch (status) {
-	case 403:
-		return "it answered 403 Forbidden";
-	case 429:
-		return "it answered 429 Too Many Requests";
-	case 500:
-		return "it answered 500 Internal Server Error";
-	case 503:
-		return "it answered 503 Service Unavailable";
-	default:
-		return "its answer could not be understood";
-	}
-}
-
-/* Errors that the next try will meet again. */
-static bool is_permanent(CURLcode result)
-{
-	switch ((int)result) {
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_ISSUER_ERROR:
-	case CURLE_UNSUPPORTED_PROTOCOL:
-	case CURLE_URL_MALFORMAT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static long info_of(CURL *easy, CURLINFO what)
-{
-	long value = 0;
-	(void)curl_easy_getinfo(easy, what, &value); /* stays 0 if it is not known */
-	return value;
-}
-
-int result_retry_after_s(const struct transfer *t)
-{
-	curl_off_t s = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &s);
-	return s < 0 || s > 3600 ? 3600 : (int)s;
-}
-
-bool result_connected(const struct transfer *t)
-{
-	return info_of(t->easy, CURLINFO_NUM_CONNECTS) > 0;
-}
-
-struct exchange result_exchange(const struct transfer *t, CURLcode result, const json_t *answer)
-{
-	return (struct exchange){
-		.complete = result == CURLE_OK,
-		.handed_over = transfer_handed_over(t),
-		.permanent = is_permanent(result),
-		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
-		.just_connected = result_connected(t),
-		.status = (int)info_of(t->easy, CURLINFO_RESPONSE_CODE),
-		.answer = answer,
-	};
-}
-
-int64_t result_date_s(const struct transfer *t)
-{
-	struct curl_header *h = NULL;
-	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &h) != CURLHE_OK ||
-	    h->amount != 1)
-		return 0;
-	return reply_date(span_of(h->value));
-}
-
-void result_message(struct str *out, const struct transfer *t, CURLcode result,
-                    const struct exchange *x)
-{
-	if (x->too_large)
-		str_printf(out, "its answer is larger than %zu bytes", t->answer.max);
-	else if (result != CURLE_OK)
-		str_puts(out, t->error[0] ? t->error : curl_easy_strerror(result));
-	else
-		str_printf(out, "HTTP status %d%s", x->status, x->answer ? " " : "");
-	if (result == CURLE_OK)
-		reply_digest(out, x->answer);
-}
-
-enum api_health result_api_health(const struct transfer *t, CURLcode result,
-                                  const struct exchange *x)
-{
-	if (x->complete)
-		return x->status == 429 || x->status == 503 ? API_BUSY : API_ANSWERS;
-	curl_off_t ready_us = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
-	if (x->too_large || x->permanent || result == CURLE_ABORTED_BY_CALLBACK ||
-	    (result == CURLE_OPERATION_TIMEDOUT && ready_us > 0))
-		return API_UNKNOWN;
-	return API_AWAY;
 }
 
 /*
@@ -421,18 +325,18 @@ struct reply_class reply_classify(const struct store_request *r, const struct ex
 	return v;
 }
 
-struct scan {
+struct cutter {
 	const char *p, *end;
 };
 
-static bool is_at(struct scan *s, char c)
+static bool is_at(struct cutter *s, char c)
 {
 	while (s->p < s->end && strchr(" \t\r\n", *s->p) != NULL && *s->p != '\0')
 		s->p++;
 	return s->p < s->end && *s->p == c;
 }
 
-static bool take(struct scan *s, char c)
+static bool take(struct cutter *s, char c)
 {
 	bool there = is_at(s, c);
 	s->p += there;
@@ -468,7 +372,7 @@ static const char *skip_nested(const char *p, const char *end)
 }
 
 /* One value of any kind; empty if there is none. */
-static struct span take_value(struct scan *s)
+static struct span take_value(struct cutter *s)
 {
 	bool nested = is_at(s, '{') || is_at(s, '[');
 	bool text = is_at(s, '"');
@@ -485,7 +389,7 @@ static struct span take_value(struct scan *s)
 
 static int cut(struct span list, item_callback *each, void *arg)
 {
-	struct scan s = { list.p, list.p + list.n };
+	struct cutter s = { list.p, list.p + list.n };
 	if (!take(&s, '['))
 		return -1;
 	if (take(&s, ']'))
@@ -511,7 +415,7 @@ static void put_continue(struct span metadata, struct str *more)
 
 int items_each(struct span list, item_callback *each, void *arg, struct str *more)
 {
-	struct scan s = { list.p, list.p + list.n };
+	struct cutter s = { list.p, list.p + list.n };
 	bool is_list = false;
 	if (!take(&s, '{'))
 		return -1;
@@ -532,4 +436,171 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
 		}
 	} while (take(&s, ','));
 	return is_list && take(&s, '}') ? 0 : -1;
+}
+
+enum { ETCD_LIMIT = 1 << 20 }; /* etcd takes about 1.5 MB after the API server's own form */
+
+static const char *const VERBS[] = {
+	[STORE_CREATE] = "create", [STORE_GET] = "get",       [STORE_LIST] = "list",
+	[STORE_PATCH] = "patch",   [STORE_DELETE] = "delete", [STORE_READY] = "get",
+};
+
+void explain_action(struct str *out, const struct store_request *r)
+{
+	str_printf(out, "%s ", VERBS[r->verb]);
+	resource_name(out, r->kind);
+	if (r->namespace_name != NULL && resource_of(r->kind)->namespaced)
+		str_printf(out, " in namespace %s", r->namespace_name);
+}
+
+static size_t body_size(const struct store_request *r)
+{
+	return r->body[0].n + r->body[1].n + r->body[2].n;
+}
+
+static const char *kind_of(const struct store_request *r)
+{
+	return resource_of(r->kind)->kind;
+}
+
+/* What a role has to name: "secrets in namespace x". */
+static void put_resource(struct str *out, const struct store_request *r)
+{
+	resource_name(out, r->kind);
+	if (!resource_of(r->kind)->namespaced)
+		str_puts(out, ", in a ClusterRole");
+	else if (r->namespace_name != NULL)
+		str_printf(out, " in namespace %s", r->namespace_name);
+	else
+		str_puts(out, " in the namespace of the jobs");
+}
+
+/* ---- one sentence for each status -------------------------------------------------- */
+
+/* An answer, as what says why is handed it. */
+struct refusal {
+	const struct store_request *r;
+	const json_t *status; /* NULL if the answer is no JSON object */
+	struct span why;
+};
+
+typedef void explainer(struct err *e, const struct refusal *x);
+
+static void unauthorized(struct err *e, const struct refusal *x)
+{
+	(void)x;
+	err_set(e, UNKNOWN_ERROR,
+	        "the API server answered 401 Unauthorized: it does not accept this server's "
+	        "token or certificate");
+}
+
+/* The authorizer looks at the path alone: a POST that it refuses has no name yet.  What admission
+ * refuses, a quota say, has one. */
+static void forbidden(struct err *e, const struct refusal *x)
+{
+	const json_t *details = json_object_get(x->status, "details");
+	STR_AUTO resource = STR_INIT(512);
+	put_resource(&resource, x->r);
+	if (x->r->verb == STORE_CREATE && reply_text(details, "name")[0] != '\0')
+		err_set(e, UNKNOWN_ERROR,
+		        "the API server answered 403 Forbidden: a quota or an admission rule of "
+		        "the cluster refuses to %s %s",
+		        VERBS[x->r->verb], str_c(&resource));
+	else
+		err_set(e, UNKNOWN_ERROR,
+		        "the API server answered 403 Forbidden: this server's account needs the "
+		        "RBAC verb \"%s\" on %s",
+		        VERBS[x->r->verb], str_c(&resource));
+}
+
+/* 404 to a POST, or to something that is not there for another reason than its name. */
+static void not_served(struct err *e, const struct refusal *x)
+{
+	const json_t *details = json_object_get(x->status, "details");
+	const char *name = reply_text(details, "name");
+	STR_AUTO resource = STR_INIT(256);
+	resource_name(&resource, x->r->kind);
+	if (strcmp(reply_text(details, "kind"), "namespaces") == 0)
+		err_set(e, UNKNOWN_ERROR,
+		        "the API server answered 404 Not Found: the namespace %s does not exist",
+		        segment_ok(name) ? name : "of the jobs");
+	else
+		err_set(e, UNKNOWN_ERROR, "the API server answered 404 Not Found: it has no %s%s",
+		        str_c(&resource),
+		        x->r->kind == KIND_FRAMEWORK
+		            ? "; the CRD of FrameworkController is not installed"
+		            : "");
+}
+
+static void too_large(struct err *e, const struct store_request *r, const char *limit)
+{
+	err_set(
+	    e, TOO_LARGE,
+	    "the job is too large for the cluster: its %s has %zu bytes, more than %s; use fewer "
+	    "task roles or shorter commands",
+	    kind_of(r), body_size(r), limit);
+}
+
+static void body_too_large(struct err *e, const struct refusal *x)
+{
+	too_large(e, x->r, "the API server takes in one request (3145728)");
+}
+
+/* Of what etcd does not take the API server says 500. */
+static void etcd_too_large(struct err *e, const struct refusal *x)
+{
+	too_large(e, x->r,
+	          "etcd takes of one object (its --max-request-bytes, 1572864 if it is not set)");
+}
+
+static void invalid(struct err *e, const struct refusal *x)
+{
+	if (reply_has_cause(x->status, "FieldValueTooLong"))
+		too_large(e, x->r,
+		          "Kubernetes allows (1048576 in a Secret or ConfigMap, 262144 in "
+		          "annotations)");
+	else
+		err_set(e, INVALID_PROTOCOL, "the API server refuses the job's %s: %.*s",
+		        kind_of(x->r), (int)x->why.n, x->why.p);
+}
+
+static void other(struct err *e, const struct refusal *x)
+{
+	err_set(e, UNKNOWN_ERROR, "failed to make the job's %s: %.*s", kind_of(x->r), (int)x->why.n,
+	        x->why.p);
+}
+
+/* Of a directory; API servers do not say that. */
+static void unwritable(struct err *e, const struct refusal *x)
+{
+	err_set(e, UNAVAILABLE,
+	        "the directory in which this server keeps jobs takes no more (%.*s): the disk is "
+	        "full, or read-only",
+	        (int)x->why.n, x->why.p);
+}
+
+static const struct {
+	int status;
+	explainer *explain;
+} BY_STATUS[] = {
+	{ 400, invalid },        { 401, unauthorized }, { 403, forbidden },  { 404, not_served },
+	{ 413, body_too_large }, { 422, invalid },      { 507, unwritable },
+};
+
+static explainer *explainer_of(const struct refusal *x, int status)
+{
+	for (size_t i = 0; i < sizeof(BY_STATUS) / sizeof(BY_STATUS[0]); i++) {
+		if (BY_STATUS[i].status == status)
+			return BY_STATUS[i].explain;
+	}
+	if (status == 500 && (reply_is_too_large(x->status) || body_size(x->r) > ETCD_LIMIT))
+		return etcd_too_large;
+	return other;
+}
+
+void explain_refusal(struct err *e, const struct store_request *r, const struct store_reply *reply)
+{
+	JSON_AUTO *status = reply_parse(reply->body);
+	struct refusal x = { r, status, reply->message };
+	explainer_of(&x, reply->status)(e, &x);
 }

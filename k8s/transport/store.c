@@ -1,14 +1,12 @@
-/*
- * The part of the store that is the same for every backend: who waits, who is
- * next, and who has waited too long.
- */
+/* The part of the store that is common to all backends: queues, deadlines, callbacks, back-off. */
 #include "k8s/transport/store.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
-#include "k8s/transport/backend.h"
+#include "k8s/transport/store_internal.h"
 
 static const int64_t NEVER = INT64_MAX;
 
@@ -163,7 +161,7 @@ void store_request(struct store *s, const struct store_request *r)
 	s->wake_ms = earlier(s->wake_ms, r->deadline_ms);
 }
 
-/* Give up p, which the backend has not got. */
+/* Give up a request that the backend does not have. */
 static void give_up(struct store *s, struct pending *p)
 {
 	enum store_outcome outcome = STORE_BUSY;
@@ -185,8 +183,8 @@ static void give_up_all(struct store *s, struct pending_list l)
 		give_up(s, p);
 }
 
-/* Sort what waits into: too late, due now, still waiting. */
-static void sweep(struct store *s, int64_t now)
+/* Sort waiting requests into expired, due and still waiting. */
+static void store_expire(struct store *s, int64_t now)
 {
 	struct pending_list *lists[] = { &s->urgent, &s->later };
 	struct pending_list expired = { 0 };
@@ -200,7 +198,7 @@ static void sweep(struct store *s, int64_t now)
 				pending_append(&expired, p);
 				continue;
 			}
-			/* What has waited once goes before what is new. */
+			/* Repeated requests precede new ones. */
 			bool due = is_later && p->due_ms <= now;
 			pending_append(due ? &s->urgent : lists[i], p);
 			s->wake_ms = earlier(s->wake_ms, p->r.deadline_ms);
@@ -217,7 +215,7 @@ void store_reap(struct store *s)
 	give_up_all(s, pending_take_all(&s->refused));
 	int64_t now = clock_ms();
 	if (now >= s->wake_ms)
-		sweep(s, now);
+		store_expire(s, now);
 }
 
 static bool can_start(const struct store *s, int64_t now)
@@ -282,7 +280,74 @@ void store_free(struct store *s)
 		give_up(s, p);
 	give_up_all(s, pending_take_all(&s->later));
 	s->ops->abort(s);
-	while (s->refused.n > 0) /* what the callbacks asked for meanwhile */
+	while (s->refused.n > 0) /* requests that callbacks made meanwhile */
 		give_up_all(s, pending_take_all(&s->refused));
 	s->ops->free(s);
+}
+
+/* ---- back-off ---------------------------------------------------------------------- */
+
+enum { BACKOFF_MS = 100, BACKOFF_MAX_MS = 1000, SETTLING_MS = 1000, LOADING_MS = 3000 };
+
+int64_t backoff_ms(unsigned tries)
+{
+	int64_t ms = tries < 4 ? (int64_t)BACKOFF_MS << tries : BACKOFF_MAX_MS;
+	uint16_t noise = 0;
+	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
+	(void)n; /* jitter is optional */
+	return ms - ms / 4 + noise % (ms / 2);
+}
+
+void backoff_init(struct backoff *b, size_t most)
+{
+	*b = (struct backoff){
+		.at_once = most,
+		.most = most,
+		.connected_ms = INT64_MIN / 2,
+		.back_ms = INT64_MIN / 2,
+	};
+}
+
+static size_t within_bounds(const struct backoff *b, size_t n)
+{
+	size_t enough = n > BACKOFF_PROBES ? n : BACKOFF_PROBES;
+	return enough < b->most ? enough : b->most;
+}
+
+/* Failures during a pause count once. */
+static void back_off(struct backoff *b, size_t at_once, int64_t now_ms)
+{
+	if (now_ms < b->until_ms)
+		return;
+	b->at_once = within_bounds(b, at_once);
+	b->until_ms = now_ms + backoff_ms(b->pauses++);
+}
+
+void backoff_note(struct backoff *b, enum api_health health, bool connected, int64_t now_ms)
+{
+	if (connected)
+		b->connected_ms = now_ms;
+	switch (health) {
+	case API_ANSWERS:
+		if (b->away)
+			b->back_ms = now_ms;
+		b->away = false;
+		b->pauses = 0;
+		b->at_once = b->at_once < b->most / 2 ? b->at_once * 2 : b->most;
+		break;
+	case API_BUSY:
+		back_off(b, b->at_once / 2, now_ms);
+		break;
+	case API_AWAY:
+		b->away = true;
+		back_off(b, BACKOFF_PROBES, now_ms);
+		break;
+	case API_UNKNOWN:
+		break;
+	}
+}
+
+bool backoff_is_settling(const struct backoff *b, int64_t now_ms)
+{
+	return now_ms - b->connected_ms < SETTLING_MS || now_ms - b->back_ms < LOADING_MS;
 }

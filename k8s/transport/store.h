@@ -157,22 +157,3 @@ struct store_limits {
 
 struct store *store_api_new(struct login *l, const char *namespace_name,
                             const struct store_limits *limits, struct err *e);
-
-/* A directory: one file per object.  The directory is shared by all loops of this process
- * (one lock, one writer thread) and by no other process.  *e: 500. */
-struct local;
-struct local *local_open(const char *dir, struct err *e);
-void local_close(struct local *l);
-
-/* Called with the text of a Framework: from within local_follow for all that are there, and by the
- * thread of the directory whenever one is made, changed or removed, which then has a
- * resourceVersion greater than all before, too. */
-struct local_follower {
-	void (*put)(void *arg, struct span object);
-	void (*remove)(void *arg, struct span object);
-};
-/* Once, before there is a store of it. */
-void local_follow(struct local *l, const struct local_follower *f, void *arg);
-
-struct store *store_local_new(struct local *l, const char *namespace_name,
-                              const struct store_limits *limits, struct err *e);

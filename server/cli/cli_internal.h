@@ -3,8 +3,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "k8s/cache/job_state.h"
-#include "k8s/transport/client.h"
+#include "k8s/cache/job_entry.h"
+#include "k8s/transport/http_client.h"
 #include "server/cli/commands.h"
 #include "server/options.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/json/scan.h"
-#include "k8s/cache/job_state.h"
+#include "k8s/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
 #include "server/exit_spec.h"
 #include "server/setup.h"

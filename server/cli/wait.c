@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json/scan.h"
-#include "k8s/cache/job_state.h"
+#include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
 #include "server/cli/cli_internal.h"
 

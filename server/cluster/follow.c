@@ -12,6 +12,7 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
+#include "k8s/dirstore/dirstore.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/log.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "k8s/cache/job_entry_parts.h"
+#include "k8s/cache/job_entry.h"
 #include "server/cluster/cluster.h"
 #include "server/log.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
 #include "server/file.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "k8s/transport/fetch.h"
+#include "k8s/transport/http_client.h"
 #include "server/file.h"
 #include "server/log.h"
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/store.h"
 #include "server/http/http.h"
 #include "server/http/lasting.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/str.h"
-#include "k8s/transport/explain.h"
+#include "k8s/transport/reply.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account.h"
 #include "server/http/answer.h"
@@ -47,7 +47,7 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 	if (reply->outcome == STORE_NOT_FOUND)
 		(void)err_set(&e, 404, "NoJobError", "there is no such job");
 	else if (reply->outcome == STORE_REFUSED && is_explained(reply->status))
-		explain(&e, &asked, reply);
+		explain_refusal(&e, &asked, reply);
 	else if (reply->outcome == STORE_REFUSED)
 		(void)err_set(&e, UNKNOWN_ERROR, "the API server refuses it: %.*s", (int)why.n,
 		              why.p);

@@ -4,7 +4,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "k8s/cache/job_entry_parts.h"
+#include "k8s/cache/job_entry.h"
 #include "server/cluster/history.h"
 
 enum { PACKED_MAX = OUTPUT_BODY_MAX + 4096, RATIO = 2000 };

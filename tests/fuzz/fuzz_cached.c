@@ -8,7 +8,6 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/cache/job_entry_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  */
 #include "tests/unit/k8s/yard.h"
 
-#include "k8s/gc/janitor_parts.h"
+#include "k8s/gc/gc_internal.h"
 
 #define JOB job(1)
 

@@ -2,6 +2,7 @@
 /* What the tests of the standalone store share: a directory, and requests to it. */
 #include "tests/unit/k8s/kit.h"
 
+#include "k8s/dirstore/dirstore.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>

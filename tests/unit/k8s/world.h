@@ -5,8 +5,8 @@
  */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/backend.h"
 #include "k8s/transport/paths.h"
+#include "k8s/transport/store_internal.h"
 
 #define ID       "0123456789abcdef0123456789abcdef"
 #define OTHER_ID "ffffffffffffffffffffffffffffffff"

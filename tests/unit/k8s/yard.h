@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "k8s/transport/backend.h"
+#include "k8s/transport/store_internal.h"
 
 #define SUBMISSION "0123456789abcdef0123456789abcdef"
 

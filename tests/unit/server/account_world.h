@@ -4,7 +4,7 @@
 #include "tests/unit/k8s/kit.h"
 
 #include "base/enc.h"
-#include "k8s/transport/backend.h"
+#include "k8s/transport/store_internal.h"
 #include "schema/check.h"
 #include "server/accounts/account_internal.h"
 #include "server/accounts/account.h"

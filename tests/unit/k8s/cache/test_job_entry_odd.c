@@ -2,7 +2,7 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "k8s/cache/job_entry_parts.h"
+#include "k8s/cache/job_entry.h"
 #include "tests/unit/base/dice.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 

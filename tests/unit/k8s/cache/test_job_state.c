@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "k8s/cache/job_state.h"
+#include "k8s/cache/job_entry.h"
 
 static const struct {
 	const char *state;

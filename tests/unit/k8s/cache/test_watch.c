@@ -2,8 +2,7 @@
  * How it goes with a server is seen in tests/http/watch.py. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/cache/reflect.h"
-#include "k8s/cache/watch_event.h"
+#include "k8s/cache/cache_internal.h"
 
 /* ---- lines ---- */
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "k8s/dirstore/json_patch.h"
+#include "k8s/dirstore/dirstore_internal.h"
 
 static const char OBJECT[] = "{\"a\":{\"b/c\":[1,{\"n\":2}],\"d~e\":\"x\"},\"t\":[3]}";
 

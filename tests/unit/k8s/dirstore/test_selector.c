@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "k8s/dirstore/selector.h"
+#include "k8s/dirstore/dirstore_internal.h"
 
 static bool fits(const char *query, const char *labels)
 {

@@ -6,7 +6,7 @@
 /* cmocka wants these four first */
 #include <cmocka.h>
 
-#include "k8s/transport/transfer.h"
+#include "k8s/transport/store_internal.h"
 
 static struct backoff r;
 
@@ -58,7 +58,7 @@ static void test_many_failures_at_once_are_one(void **state)
 	for (int i = 0; i < 16; i++)
 		note(API_AWAY, 1000 + i);
 	assert_in_range(r.until_ms, 1075, 1125);
-	assert_int_equal(r.at_once, PROBES);
+	assert_int_equal(r.at_once, BACKOFF_PROBES);
 }
 
 static void test_pauses_grow(void **state)

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/explain.h"
+#include "k8s/transport/reply.h"
 #include "tests/unit/k8s/fault_server.h"
 
 /* A request, how it was answered, and what is to come of it. */
@@ -78,7 +78,7 @@ static struct store_request asked;
 static void explained(void *arg, const struct store_reply *reply)
 {
 	assert_int_equal(reply->outcome, STORE_REFUSED);
-	explain(arg, &asked, reply);
+	explain_refusal(arg, &asked, reply);
 }
 
 static void explain_recorded(const struct refusal *x, struct err *e)
@@ -141,10 +141,10 @@ static void test_500_to_a_large_object_in_other_words(void **state)
 	char body[1] = "";
 	struct store_request r = { .verb = STORE_CREATE, .body = { { body, 2000000 } } };
 	struct store_reply reply = { .status = 500, .body = SPAN(""), .message = SPAN("x") };
-	explain(&e, &r, &reply);
+	explain_refusal(&e, &r, &reply);
 	assert_int_equal(e.http, 413);
 	r.body[0].n = 100000;
-	explain(&e, &r, &reply);
+	explain_refusal(&e, &r, &reply);
 	assert_int_equal(e.http, 500);
 }
 

@@ -1,7 +1,7 @@
 /* Whose turn it is. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/fair_queue.h"
+#include "k8s/transport/store_internal.h"
 
 enum { MAX = 64, CROWD = 1024 }; /* more than FAIR_QUEUE_BUCKETS */
 static struct pending all[MAX];

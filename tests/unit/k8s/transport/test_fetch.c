@@ -2,7 +2,7 @@
  * What it does with the answers of a service is seen in tests/http/hived.py. */
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/fetch.h"
+#include "k8s/transport/http_client.h"
 #include "k8s/transport/login.h"
 
 static void test_pause_doubles(void **state)

@@ -83,10 +83,10 @@ static void memory_is(const char *path, const char *text)
 
 static void header_is(struct login *l, const char *line)
 {
-	unsigned version = 0;
-	STR_AUTO out = STR_INIT(20000);
-	assert_true(login_header(l, &version, &out));
-	assert_string_equal(str_c(&out), line);
+	struct login_header h = { .version = 0 };
+	login_header_refresh(l, &h);
+	assert_string_equal(str_c(&h.line), line);
+	str_wipe(&h.line);
 }
 
 #define SERVER "    server: https://10.0.0.1:6443/\n"
@@ -407,12 +407,16 @@ static void test_header_is_written_once_per_token(void **state)
 	(void)state;
 	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
 	struct login *l = login_ok(&o);
-	unsigned version = 0;
-	STR_AUTO out = STR_INIT(1000);
-	assert_true(login_header(l, &version, &out));
-	assert_false(login_header(l, &version, &out));
+	struct login_header h = { .version = 0 };
+	login_header_refresh(l, &h);
+	const char *written = h.line.p;
+	h.line.p[0] = 'x';
+	login_header_refresh(l, &h);
 	login_refresh(l); /* the same token */
-	assert_false(login_header(l, &version, &out));
+	login_header_refresh(l, &h);
+	assert_ptr_equal(h.line.p, written);
+	assert_int_equal(h.line.p[0], 'x');
+	str_wipe(&h.line);
 	login_free(l);
 }
 

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
-#include "k8s/transport/backend.h"
+#include "k8s/transport/store_internal.h"
 
 enum { MAX = 64 };
 

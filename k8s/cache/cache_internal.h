@@ -1,0 +1,125 @@
+#pragma once
+/* What the files of k8s/cache/ share: compressed documents, the messages of LIST and WATCH, and the
+ * decisions of a reflector.  Private to k8s/ and its tests. */
+#include "base/json/scan.h"
+#include "base/str.h"
+
+/* ---- job_entry_pack.c ---- */
+
+/* Deflate with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
+ * out->max. */
+bool job_entry_pack(struct str *out, struct span text);
+/* The reverse, exactly `size` bytes, in the arena; false if the input is damaged. */
+bool job_entry_unpack(struct span packed, size_t size, struct arena *a, struct span *text);
+
+/* ---- watch.c: the messages; texts must pass scan_valid.  Pure ---- */
+
+enum { VERSION_MAX = 64 }; /* bytes of a resourceVersion, with a NUL */
+
+enum watch_what {
+	WATCH_PUT,      /* ADDED, MODIFIED */
+	WATCH_GONE,     /* DELETED */
+	WATCH_BOOKMARK, /* everything up to its version has been sent */
+	WATCH_ERROR,    /* the watch is over; `code` says why */
+	WATCH_NONE,     /* not a known event */
+	WATCH_WHAT_MAX
+};
+
+struct watch_event {
+	enum watch_what what;
+	struct span object;
+	char version[VERSION_MAX]; /* "" if it has none */
+	bool initial_end;          /* BOOKMARK: the end of the streaming list */
+	int64_t code;              /* ERROR: HTTP status; 0 if missing */
+};
+
+/* One whole line. */
+struct watch_event watch_event_read(struct span line);
+/* The beginning of a line that was too long: its object is its watch_stub, in the arena;
+ * WATCH_NONE without a stub. */
+struct watch_event watch_event_read_cut(struct span line, struct arena *a);
+/* An object with the metadata of this one and an invalid status, so that the job counts as broken;
+ * in the arena. */
+struct span watch_stub(struct span object, struct arena *a);
+
+struct list_page {
+	struct span items; /* an array, or null */
+	char version[VERSION_MAX];
+	struct span more; /* metadata.continue; in the arena; empty at the end */
+};
+/* false: this is no list. */
+bool list_page_read(struct span body, struct arena *a, struct list_page *out);
+
+/* As a number, to tell what is newer; 0 if it is none. */
+int64_t version_number(const char *version);
+
+/* The bytes of a WATCH, cut into lines. */
+struct watch_lines {
+	struct str carry; /* an unfinished line; its maximum is that of a line */
+	bool cut;         /* the line is too long: its rest is skipped */
+};
+#define WATCH_LINES_INIT(max) ((struct watch_lines){ .carry = STR_INIT(max) })
+
+/* One line without its newline; borrowed.  cut: only the beginning, as it was too long. */
+typedef void watch_line(void *arg, struct span line, bool cut);
+
+/* Call for each non-empty line that ends in these bytes. */
+void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each, void *arg);
+/* Discard the unfinished line, when the connection has ended. */
+void watch_lines_clear(struct watch_lines *l);
+
+/* ---- watch.c: what a reflector requests next, and when.  Pure, except for jitter ---- */
+
+enum {
+	REFLECT_PAUSE_MS = 1000, /* after the first failure; doubled after each further one */
+	REFLECT_PAUSE_MAX_MS = 60000,
+	REFLECT_WATCH_MIN_S = 240, /* timeoutSeconds of a watch is between these, so that not */
+	REFLECT_WATCH_MAX_S = 480, /* all watches of a cluster end at once */
+};
+
+enum reflect_ask {
+	ASK_STREAM, /* WATCH with sendInitialEvents (1.32, 1.34 and later) */
+	ASK_LIST,   /* a page of a LIST */
+	ASK_WATCH,  /* WATCH from a version */
+	ASK_MAX
+};
+
+/* How an exchange has ended. */
+enum reflect_fault {
+	FAULT_NONE,      /* events came, then it ended: normal */
+	FAULT_EXPIRED,   /* 410: the version is too old */
+	FAULT_NO_STREAM, /* 422 or 400 to a streaming list, or it ended early */
+	FAULT_TOO_LARGE, /* a page */
+	FAULT_REFUSED,   /* refused, perhaps at this version only */
+	FAULT_LATER,     /* 401, 403, 429, 502, 503; lost before the first event */
+	FAULT_AWAY,      /* no connection, or no answer */
+	FAULT_MAX
+};
+
+struct reflect {
+	bool lists_only;           /* this server has no streaming lists */
+	char version[VERSION_MAX]; /* everything up to there is known; "": a list is needed */
+	struct str more;           /* within a list: metadata.continue */
+	size_t page, limit;        /* objects per page: configured, and current */
+	unsigned failures;         /* in a row */
+	unsigned lists;            /* lists begun since a watch has lasted */
+};
+
+void reflect_init(struct reflect *s, size_t page);
+void reflect_done(struct reflect *s);
+enum reflect_ask reflect_ask(const struct reflect *s);
+/* Append the query of the next request: "watch=true&...".  selector: appended to it, or NULL. */
+void reflect_query(const struct reflect *s, const char *selector, unsigned watch_s,
+                   struct str *out);
+/* A page was received completely.  true: it was the last one. */
+bool reflect_page(struct reflect *s, const struct list_page *page);
+/* Everything up to this version is known ("": unknown). */
+void reflect_heard(struct reflect *s, const char *version);
+/* The watch has lasted for a while. */
+void reflect_lasts(struct reflect *s);
+/* The fault for an error status in answer to this request. */
+enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status);
+/* An exchange is over; milliseconds to wait before the next one. */
+int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after_s);
+/* Milliseconds after so many failures in a row, give or take a quarter; at least retry_after_s. */
+int64_t reflect_pause_ms(unsigned failures, int retry_after_s);

@@ -1,0 +1,329 @@
+#include "k8s/cache/cache_internal.h"
+
+#include <sys/random.h>
+
+#include "base/str.h"
+
+enum { CODE_MAX = 999, TOKEN_MAX = 8192 };
+
+/* clang-format off */
+static const struct {
+	const char *type;
+	enum watch_what what;
+} TYPES[] = {
+	{ "ADDED",    WATCH_PUT },
+	{ "MODIFIED", WATCH_PUT },
+	{ "DELETED",  WATCH_GONE },
+	{ "BOOKMARK", WATCH_BOOKMARK },
+	{ "ERROR",    WATCH_ERROR },
+};
+/* clang-format on */
+
+static enum watch_what what_of(struct span type, struct arena *a)
+{
+	struct span text = scan_text(type, a);
+	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
+		if (span_is(text, TYPES[i].type))
+			return TYPES[i].what;
+	}
+	return WATCH_NONE;
+}
+
+/* It goes into a URL as it is: what is no such text is none. */
+static void read_version(struct span metadata, struct arena *a, char out[static VERSION_MAX])
+{
+	struct span text = scan_text(scan_get(metadata, "resourceVersion"), a);
+	out[0] = '\0';
+	if (text.n >= VERSION_MAX)
+		return;
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+		    c != '-' && c != '_' && c != '.')
+			return;
+	}
+	memcpy(out, text.p, text.n);
+	out[text.n] = '\0';
+}
+
+struct watch_event watch_event_read(struct span line)
+{
+	static const char *const KEYS[] = { "type", "object" };
+	ARENA_AUTO arena = { 0 };
+	struct span value[2];
+	struct watch_event e = { .what = WATCH_NONE };
+	scan_members(line, KEYS, value, 2);
+	e.what = what_of(value[0], &arena);
+	e.object = value[1];
+	if (scan_type(e.object) != SCAN_OBJECT)
+		e.what = WATCH_NONE;
+	if (e.what == WATCH_ERROR) {
+		(void)scan_int(scan_get(e.object, "code"), 0, CODE_MAX, &e.code); /* else 0 */
+		return e;
+	}
+	struct span metadata = scan_get(e.object, "metadata");
+	read_version(metadata, &arena, e.version);
+	struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end");
+	e.initial_end = e.what == WATCH_BOOKMARK && span_is(scan_text(end, &arena), "true");
+	return e;
+}
+
+struct span watch_stub(struct span object, struct arena *a)
+{
+	struct span metadata = scan_get(object, "metadata");
+	/* Of an object that was cut, what looks like a value may be half of one. */
+	if (scan_type(metadata) != SCAN_OBJECT || !scan_valid(metadata, SCAN_DEPTH_MAX))
+		return (struct span){ NULL, 0 };
+	return span_of(arena_printf(a, "{\"metadata\":%.*s,\"status\":\"too large\"}",
+	                            (int)metadata.n, metadata.p));
+}
+
+struct watch_event watch_event_read_cut(struct span line, struct arena *a)
+{
+	struct watch_event e = { .what = WATCH_NONE };
+	struct span object = watch_stub(scan_get(line, "object"), a);
+	if (!object.p)
+		return e;
+	e.what = what_of(scan_get(line, "type"), a);
+	e.object = object;
+	read_version(scan_get(object, "metadata"), a, e.version);
+	if (e.what != WATCH_PUT && e.what != WATCH_GONE)
+		e.what = WATCH_NONE;
+	return e;
+}
+
+bool list_page_read(struct span body, struct arena *a, struct list_page *out)
+{
+	static const char *const KEYS[] = { "items", "metadata" };
+	struct span value[2];
+	scan_members(body, KEYS, value, 2);
+	enum scan_type items = scan_type(value[0]);
+	/* null: what Go writes for none */
+	if ((items != SCAN_ARRAY && items != SCAN_NULL) || scan_type(value[1]) != SCAN_OBJECT)
+		return false;
+	out->items = value[0];
+	read_version(value[1], a, out->version);
+	out->more = scan_text(scan_get(value[1], "continue"), a);
+	return out->version[0] != '\0' && out->more.n <= TOKEN_MAX;
+}
+
+int64_t version_number(const char *version)
+{
+	int64_t n = 0;
+	(void)parse_i64(span_of(version), 0, INT64_MAX, &n); /* else 0 */
+	return n;
+}
+
+static void keep(struct watch_lines *l, struct span piece)
+{
+	size_t room = l->carry.max - l->carry.n;
+	if (piece.n > room) {
+		l->cut = true;
+		piece.n = room;
+	}
+	str_span(&l->carry, piece);
+}
+
+static void end_line(struct watch_lines *l, struct span piece, watch_line *each, void *arg)
+{
+	bool whole = l->carry.n == 0 && piece.n <= l->carry.max;
+	if (!whole)
+		keep(l, piece);
+	struct span line = whole ? piece : str_view(&l->carry);
+	if (line.n > 0)
+		each(arg, line, l->cut);
+	watch_lines_clear(l);
+}
+
+void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each, void *arg)
+{
+	while (bytes.n > 0) {
+		const char *newline = memchr(bytes.p, '\n', bytes.n);
+		if (!newline) {
+			keep(l, bytes);
+			return;
+		}
+		size_t n = (size_t)(newline - bytes.p);
+		end_line(l, (struct span){ bytes.p, n }, each, arg);
+		bytes = (struct span){ newline + 1, bytes.n - n - 1 };
+	}
+}
+
+void watch_lines_clear(struct watch_lines *l)
+{
+	size_t max = l->carry.max;
+	if (l->carry.n > 0)
+		str_done(&l->carry);
+	*l = WATCH_LINES_INIT(max);
+}
+
+enum {
+	REFLECT_TOKEN_MAX = 8192,
+	DOUBLINGS_MAX = 6,
+	AWAY_MAX = 4, /* failures that count while it cannot be reached: to try costs next to
+	               * nothing, and what clients see is old meanwhile */
+};
+
+void reflect_init(struct reflect *s, size_t page)
+{
+	*s = (struct reflect){ .more = STR_INIT(REFLECT_TOKEN_MAX), .page = page, .limit = page };
+}
+
+void reflect_done(struct reflect *s)
+{
+	str_done(&s->more);
+}
+
+enum reflect_ask reflect_ask(const struct reflect *s)
+{
+	if (s->version[0])
+		return ASK_WATCH;
+	return s->lists_only ? ASK_LIST : ASK_STREAM;
+}
+
+/* The token is base64 for all that is known; but it is the server's. */
+static void put_encoded(struct str *out, struct span text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_alnum(c) || c == '-' || c == '_' || c == '.')
+			str_char(out, c);
+		else
+			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+	}
+}
+
+void reflect_query(const struct reflect *s, const char *selector, unsigned watch_s, struct str *out)
+{
+	enum reflect_ask ask = reflect_ask(s);
+	if (ask == ASK_LIST)
+		str_printf(out, "limit=%zu", s->limit);
+	else
+		str_printf(out, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u", watch_s);
+	if (ask == ASK_STREAM)
+		str_puts(out, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+	if (ask == ASK_WATCH)
+		str_printf(out, "&resourceVersion=%s", s->version);
+	if (ask == ASK_LIST && s->more.n > 0) {
+		str_puts(out, "&continue=");
+		put_encoded(out, str_view(&s->more));
+	}
+	if (selector)
+		str_printf(out, "&%s", selector);
+}
+
+static void set_more(struct reflect *s, struct span token)
+{
+	str_done(&s->more);
+	s->more = STR_INIT(REFLECT_TOKEN_MAX);
+	str_span(&s->more, token);
+}
+
+static void begin_anew(struct reflect *s)
+{
+	s->version[0] = '\0';
+	s->limit = s->page;
+	set_more(s, (struct span){ "", 0 });
+}
+
+void reflect_heard(struct reflect *s, const char *version)
+{
+	if (version[0])
+		memcpy(s->version, version, strlen(version) + 1);
+	s->failures = 0;
+}
+
+bool reflect_page(struct reflect *s, const struct list_page *page)
+{
+	set_more(s, page->more);
+	s->failures = 0;
+	if (page->more.n > 0)
+		return false;
+	begin_anew(s);
+	reflect_heard(s, page->version);
+	return true;
+}
+
+void reflect_lasts(struct reflect *s)
+{
+	s->lists = 0;
+}
+
+enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status)
+{
+	if (status == 410)
+		return FAULT_EXPIRED;
+	if (asked == ASK_STREAM && (status == 422 || status == 400))
+		return FAULT_NO_STREAM;
+	if (status == 413)
+		return FAULT_TOO_LARGE;
+	if (status == 401 || status == 403 || status == 429 || status == 502 || status == 503)
+		return FAULT_LATER;
+	return FAULT_REFUSED;
+}
+
+int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
+{
+	unsigned doublings = failures > 0 ? failures - 1 : 0;
+	int64_t ms = doublings < DOUBLINGS_MAX ? (int64_t)REFLECT_PAUSE_MS << doublings
+	                                       : REFLECT_PAUSE_MAX_MS;
+	int64_t least = (int64_t)retry_after_s * 1000;
+	uint16_t noise = 0;
+	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
+	(void)n; /* without noise it is a pause all the same */
+	if (ms > REFLECT_PAUSE_MAX_MS * 4 / 5)
+		ms = REFLECT_PAUSE_MAX_MS * 4 / 5; /* with the noise, that is as long as they get */
+	ms += (int64_t)noise % (ms / 2) - ms / 4;
+	if (least > REFLECT_PAUSE_MAX_MS)
+		least = REFLECT_PAUSE_MAX_MS;
+	return ms > least ? ms : least;
+}
+
+/* Lists cost much.  Where each comes to its end, and no watch after it lasts, they are as far from
+ * each other as if they had failed. */
+static void list_anew(struct reflect *s)
+{
+	begin_anew(s);
+	if (s->failures < s->lists)
+		s->failures = s->lists;
+	if (s->lists < UINT32_MAX)
+		s->lists++;
+}
+
+int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after_s)
+{
+	bool at_once = false;
+	switch (fault) {
+	case FAULT_NONE:
+		s->failures = 0;
+		return 0;
+	case FAULT_NO_STREAM:
+		s->lists_only = true;
+		return 0;
+	case FAULT_EXPIRED:
+		/* It has answered: what failed before is over. */
+		at_once = s->lists == 0;
+		s->failures = 0;
+		list_anew(s);
+		break;
+	case FAULT_AWAY:
+		if (s->failures >= AWAY_MAX)
+			s->failures = AWAY_MAX - 1;
+		break;
+	case FAULT_TOO_LARGE:
+		at_once = s->limit > 1;
+		s->limit = at_once ? s->limit / 2 : 1;
+		if (at_once)
+			return 0;
+		break;
+	case FAULT_REFUSED:
+		list_anew(s);
+		break;
+	case FAULT_LATER:
+	case FAULT_MAX:
+		break;
+	}
+	if (s->failures < UINT32_MAX)
+		s->failures++;
+	return at_once ? 0 : reflect_pause_ms(s->failures, retry_after_s);
+}

@@ -1,0 +1,93 @@
+#pragma once
+/* The parts of the janitor.  Private to k8s/gc/ and its tests. */
+#include "k8s/gc/janitor.h"
+#include "k8s/transport/reply.h"
+
+/* ---- orphans.c: the rules for removal.  Objects are untrusted input: only those that look exactly
+ * as this server makes them qualify.  Pure ---- */
+
+/* This installation, and the namespace of its jobs. */
+struct home {
+	const char *instance, *namespace_name;
+};
+
+/* By metadata alone: a Framework of this installation that has not been started. */
+bool orphan_is_listed(const json_t *object, const struct home *home);
+/* The whole Framework: it has our marks, its executionType is Create, its status has nothing beyond
+ * AttemptCreationPending, it is not being deleted, and by the API server's clock (now_s; 0:
+ * unknown) it is at least age_s old. */
+bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
+                         int64_t age_s);
+/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if no Framework
+ * is named like the first 32 digits of its name. */
+bool orphan_is_class(const json_t *object, const struct home *home);
+
+/* Candidates and the time since when they look orphaned.  A bounded list: what does not fit is met
+ * again in a later round. */
+enum { ORPHANS_MAX = 1024, ORPHAN_NAME = 64, ORPHAN_WORD = 64 };
+
+struct orphan {
+	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
+	int64_t since_ms;
+	bool listed; /* found in the current list */
+	bool old;    /* old enough by the API server's clock; no need to watch it */
+};
+
+struct orphans {
+	struct orphan *v; /* ORPHANS_MAX of them, allocated at first use */
+	size_t n;
+};
+
+/* By name and uid; NULL if there is none.  Borrowed until one is forgotten. */
+struct orphan *orphan_find(const struct orphans *s, const char *name, const char *uid);
+/* The same, added if needed.  NULL if the list is full, or name or uid are empty or too long. */
+struct orphan *orphan_note(struct orphans *s, const char *name, const char *uid, int64_t now_ms);
+void orphan_forget(struct orphans *s, struct orphan *one);
+/* Forget all that are not `listed`; reset the flag of the others. */
+void orphans_keep_listed(struct orphans *s);
+void orphans_done(struct orphans *s);
+
+/* ---- janitor.c ---- */
+
+enum {
+	REMOVALS_MAX = 20, /* of each kind, per round */
+	LOOKS_MAX = 100,   /* GETs of suspects, per round and kind */
+	PAGES_MAX = 200,   /* per round and kind */
+	HASH = 32,         /* digits of a Framework's name; a PriorityClass's begins with them */
+};
+
+/* Frameworks or PriorityClasses: what is suspected, and how far this round is with it. */
+struct part {
+	struct orphans orphans;
+	size_t at;   /* the one to look at; goes on from round to round */
+	size_t left; /* so many have not been looked at in this round */
+	size_t looks, removed, pages;
+	struct str token; /* where the list goes on; "" at its start */
+};
+
+struct janitor {
+	struct store *store;
+	char *instance, *namespace_name;
+	struct home home; /* these two */
+	int64_t interval_ms, age_ms;
+	bool priority_classes;
+	janitor_callback *report;
+	void *arg;
+
+	bool busy;       /* a round is under way */
+	int64_t next_ms; /* when the next one begins */
+	unsigned failed; /* rounds in a row */
+	struct str trouble;
+
+	struct part frameworks, classes;
+	bool paged;               /* Frameworks are listed page by page, in this round */
+	int64_t date_s;           /* the API server's clock, of the list that is being read */
+	struct orphans page;      /* PriorityClasses of the page at hand, */
+	size_t page_at;           /* and how many of them have been checked */
+	bool begun_anew;          /* their list, in this round, since it had expired */
+	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name have been checked */
+
+	struct store_request request; /* the one under way */
+	struct str query;
+	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
+};

@@ -1,0 +1,166 @@
+#pragma once
+/*
+ * What the store shares with its backends; private to k8s/ and its tests.
+ *
+ * A backend embeds `struct store` as its first member and fills in the ops.  The shared part keeps
+ * the queues, the deadlines of waiting requests, and the callbacks.  A backend sends each request
+ * that `begin` gets, and answers with store_finish or store_later, from `poll` or `abort` only.
+ */
+#include "k8s/transport/store.h"
+
+/* ---- requests in lists ---- */
+
+/* One request from store_request to its callback. */
+struct pending {
+	struct pending *next;
+	struct store_request r;
+	struct user_queue *queue; /* its user's; NULL if urgent or refused */
+	int64_t due_ms;           /* not to be started before */
+	unsigned tries;           /* how often it was started */
+	bool started;             /* the backend has it */
+	bool maybe_executed;      /* an earlier try was sent and got no answer */
+	bool full;                /* the queue was full */
+	const char *why;          /* static text: result of the last try, or NULL */
+};
+
+struct pending_list {
+	struct pending *head, *last;
+	size_t n;
+};
+
+static inline void pending_append(struct pending_list *l, struct pending *p)
+{
+	p->next = NULL;
+	if (l->head != NULL)
+		l->last->next = p;
+	else
+		l->head = p;
+	l->last = p;
+	l->n++;
+}
+
+/* The first one; NULL if there is none. */
+static inline struct pending *pending_take(struct pending_list *l)
+{
+	struct pending *p = l->head;
+	if (p != NULL) {
+		l->head = p->next;
+		l->n--;
+	}
+	return p;
+}
+
+static inline struct pending_list pending_take_all(struct pending_list *l)
+{
+	struct pending_list all = *l;
+	*l = (struct pending_list){ 0 };
+	return all;
+}
+
+/* ---- the fair queue ---- */
+
+enum { FAIR_QUEUE_BUCKETS = 256 };
+
+/*
+ * One queue for each user, served in turn: a user with a thousand jobs delays only these, not the
+ * single job of another user.  A request counts for its user from fair_queue_join to
+ * fair_queue_leave, also while it is under way or waits for its next try.
+ */
+struct fair_queue {
+	struct user_queue *bucket[FAIR_QUEUE_BUCKETS]; /* all, by user */
+	struct user_queue *first, *last;               /* users with waiting requests, in turn */
+	size_t n;                                      /* waiting requests */
+};
+
+/* Requests of this user (NULL: no user) between join and leave. */
+size_t fair_queue_held(const struct fair_queue *q, const char *user);
+void fair_queue_join(struct fair_queue *q, struct pending *p); /* sets p->queue; copies the name */
+/* p must not be waiting; no effect if p->queue is NULL. */
+void fair_queue_leave(struct fair_queue *q, struct pending *p);
+void fair_queue_append(struct fair_queue *q, struct pending *p);
+/* The next request of the user whose turn it is; NULL if nothing waits. */
+struct pending *fair_queue_take(struct fair_queue *q);
+/* Move requests whose deadline has passed to the end of *out.  The earliest deadline of the others;
+ * INT64_MAX: none. */
+int64_t fair_queue_expire(struct fair_queue *q, int64_t now_ms, struct pending_list *out);
+
+/* ---- back-off ---- */
+
+/*
+ * The recent health of an API server, and what follows for all requests to it:
+ *
+ *	no connection, or lost	pause for 100, 200 ... 1000 ms, give or take a quarter; then
+ *				BACKOFF_PROBES requests at a time
+ *	429, 503		the same pause; then half as many requests at a time
+ *	any other answer	twice as many requests at a time, up to the limit
+ *
+ * So requests survive an outage, and there is no rush of handshakes after it.
+ */
+enum { BACKOFF_PROBES = 2 };
+
+struct backoff {
+	size_t at_once, most; /* requests under way: allowed now, and the limit */
+	unsigned pauses;      /* in a row */
+	int64_t until_ms;     /* end of the pause */
+	bool away;            /* the last try could not reach it */
+	int64_t connected_ms; /* time of the last new connection */
+	int64_t back_ms;      /* time of its first answer, at start and after being away */
+};
+
+enum api_health {
+	API_ANSWERS, /* any other answer */
+	API_BUSY,    /* 429 or 503 */
+	API_AWAY,    /* no connection, or it was lost */
+	API_UNKNOWN, /* no answer before the deadline of the request */
+};
+
+void backoff_init(struct backoff *b, size_t most);
+void backoff_note(struct backoff *b, enum api_health health, bool connected, int64_t now_ms);
+/* The API server may still be loading its rules, so 403 and 404 are not final: for 1 s after a new
+ * connection and for 3 s after it was away. */
+bool backoff_is_settling(const struct backoff *b, int64_t now_ms);
+/* 100, 200, 400, 800, 1000, 1000 ... ms for tries 0, 1, 2 ..., give or take a quarter. */
+int64_t backoff_ms(unsigned tries);
+
+/* ---- the store ---- */
+
+struct store_ops {
+	void (*begin)(struct store *s, struct pending *p); /* send it */
+	void (*poll)(struct store *s);                     /* finish answered requests */
+	int (*fd)(const struct store *s);
+	int (*timeout_ms)(const struct store *s); /* -1: no limit */
+	void (*abort)(struct store *s);           /* finish all started requests now */
+	void (*free)(struct store *s);            /* nothing is pending any more */
+};
+
+struct store {
+	const struct store_ops *ops;
+	char *namespace_name;
+	struct store_limits limits;
+	struct pending_list urgent;  /* to be started before all new ones */
+	struct fair_queue fresh;     /* new ones, by user */
+	struct pending_list later;   /* waiting for their due_ms */
+	struct pending_list refused; /* to be called back as STORE_FULL or STORE_BUSY */
+	size_t in_flight;
+	size_t at_once;          /* limit of in_flight; lower after an outage */
+	size_t held;             /* bytes, by store_hold */
+	int64_t wake_ms;         /* no deadline or due_ms of a waiting request is earlier */
+	int64_t paused_until_ms; /* nothing is started before */
+	bool closing;
+};
+
+void store_init(struct store *s, const struct store_ops *ops, const char *namespace_name,
+                const struct store_limits *limits);
+/* Free what store_init made; the memory of *s itself is the backend's. */
+void store_done(struct store *s);
+
+/* Call back and free p. */
+void store_finish(struct store *s, struct pending *p, const struct store_reply *reply);
+/* The same without a reply of the server: outcome and a sentence. */
+void store_fail(struct store *s, struct pending *p, enum store_outcome outcome,
+                const char *message);
+/* Try again at due_ms, or finish at the deadline if that comes first. */
+void store_later(struct store *s, struct pending *p, int64_t due_ms);
+/* Start nothing before that time, and then at most so many at once. */
+void store_pause(struct store *s, int64_t until_ms);
+void store_throttle(struct store *s, size_t at_once);

@@ -17,6 +17,9 @@ int command_options(const struct command *c, struct options *o, int argc, char *
 int command_print(struct span text);
 /* Prints "rest-lit COMMAND: text; see rest-lit COMMAND --help".  EXIT_USAGE. */
 int command_usage(const struct command *c, const char *text);
+/* Checks --user and makes the translator of o.  NULL: an error was printed; exit with EXIT_USAGE.
+ */
+struct translator *command_translator(const struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 
@@ -95,14 +98,13 @@ void term_log(struct term *s, const char *prefix, struct span line, bool cut);
 void term_block(struct term *s, struct span text);
 void term_show(struct term *s);
 
-/* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, patience, --timeout
- */
+/* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 
 struct remote {
 	const struct options *o;
 	struct client *client;
 	int64_t end_ms; /* clock_ms when --timeout is over; INT64_MAX: never */
-	bool patient;   /* remote_ask repeats for patience; set after remote_open */
+	bool patient;   /* remote_ask repeats, for `patience`; set after remote_open */
 };
 
 /* Reads the token, and protects this process against inspection.  -1 and *e (400). */
@@ -121,7 +123,7 @@ struct remote_reply {
 void remote_reply_done(struct remote_reply *r);
 
 /*
- * Sends a request.  With r->patient it is repeated, for patience, after connection errors, 429,
+ * Sends a request.  With r->patient it is repeated, for `patience`, after connection errors, 429,
  * 502, 503 and 504: it must be idempotent.  0 and a reply with 2xx; -1 and *e: the refusal with its
  * status and notes; 504 when --timeout is over, 503 when no answer came.
  */

@@ -16,14 +16,13 @@ static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATIO
 	                             "TASKS", "GPUS", "VC",    "REASON" };
 enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]) };
 
-/* What rows are written with. */
 struct list {
 	struct table table;
-	struct exit_spec *exits; /* the built-in one */
+	struct exit_spec *exits; /* the built-in specification */
 	int64_t now_ms;          /* since 1970 */
 };
 
-/* "7s", "12m", "3h25m", "4d6h": two units at most, and the smaller one only below ten. */
+/* "7s", "12m", "3h25m", "4d6h": a second unit only if the first number is below ten. */
 static void put_span(struct table *t, int64_t ms)
 {
 	static const struct {
@@ -41,11 +40,11 @@ static void put_span(struct table *t, int64_t ms)
 	int used = snprintf(text, sizeof(text), "%" PRId64 "%c", n, UNITS[i].unit);
 	if (n < 10 && rest > 0)
 		(void)snprintf(text + used, sizeof(text) - (size_t)used, "%" PRId64 "%c", rest,
-		               UNITS[i + 1].unit); /* two numbers of 64 bits fit */
+		               UNITS[i + 1].unit); /* it fits */
 	table_cell(t, span_of(text));
 }
 
-/* From one time of a row to another, or to now if that is null; nothing if it has not begun. */
+/* The time between two times of a row; `to` may be null for now. */
 static void put_between(struct list *l, struct span from, struct span to)
 {
 	int64_t begin;
@@ -54,11 +53,11 @@ static void put_between(struct list *l, struct span from, struct span to)
 		table_cell(&l->table, SPAN(""));
 		return;
 	}
-	(void)scan_int(to, 1, INT64_MAX, &end); /* null: still now */
+	(void)scan_int(to, 1, INT64_MAX, &end); /* null: until now */
 	put_span(&l->table, end - begin);
 }
 
-/* Why a job waits; or how it failed: the phrase of its exit code, and the code. */
+/* Why a job waits, or phrase and exit code of a failure. */
 static void put_reason(struct list *l, struct span job, struct arena *a)
 {
 	int64_t code;
@@ -111,7 +110,6 @@ static int print_table(struct span jobs, struct err *e)
 	return remote_print(str_view(&out));
 }
 
-/* That there are more than were asked for. */
 static void tell_of_more(struct span answer, int64_t limit)
 {
 	int64_t total = 0;
@@ -122,8 +120,7 @@ static void tell_of_more(struct span answer, int64_t limit)
 		              limit, total);
 }
 
-/* "RUNNING,WAITING" as the server wants it.  It has no jobs in a state that there is not, and would
- * just say so. */
+/* "RUNNING,WAITING".  Unknown states are refused here: the server ignores them. */
 static int put_states(struct str *out, const char *states, struct err *e)
 {
 	const char *between = "&state=";
@@ -143,8 +140,8 @@ static int put_states(struct str *out, const char *states, struct err *e)
 	return 0;
 }
 
-/* What the options allow in them needs no escapes. */
-static int put_path(struct str *out, const struct options *o, struct err *e)
+/* The options allow no characters that need escapes. */
+static int jobs_put_path(struct str *out, const struct options *o, struct err *e)
 {
 	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)o->limit);
 	if (o->user[0])
@@ -152,11 +149,11 @@ static int put_path(struct str *out, const struct options *o, struct err *e)
 	return put_states(out, o->state, e);
 }
 
-static int list(struct remote *r, struct err *e)
+static int list_jobs(struct remote *r, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
-	if (put_path(&path, r->o, e) < 0)
+	if (jobs_put_path(&path, r->o, e) < 0)
 		return -1;
 	const struct client_call call = { .method = "GET",
 		                          .path = str_c(&path),
@@ -182,7 +179,7 @@ int cmd_jobs(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = remote_run(&o, list);
+		code = remote_run(&o, list_jobs);
 	options_done(&o);
 	return code;
 }

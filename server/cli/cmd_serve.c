@@ -18,7 +18,7 @@
 #include "server/setup.h"
 #include "server/start.h"
 
-/* How often it is looked whether files have changed that others renew. */
+/* Interval of checks for changed files (login, certificates). */
 enum { REFRESH_MS = 10000 };
 
 /* ---- run, until a signal ---- */
@@ -33,24 +33,22 @@ static uint32_t next_signal(const struct service *s, int timeout_ms)
 	return read(s->signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
 }
 
-static void shorten(int64_t *ms, int timeout_ms)
+static void serve_shorten(int64_t *ms, int timeout_ms)
 {
 	if (timeout_ms >= 0 && timeout_ms < *ms)
 		*ms = timeout_ms;
 }
 
-/* How long to wait at most: till the login is looked at, or what is delivered or swept needs
- * something. */
-static int wait_ms(const struct service *s, int64_t refresh_ms)
+static int serve_wait_ms(const struct service *s, int64_t refresh_ms)
 {
 	int64_t ms = refresh_ms - clock_ms();
-	shorten(&ms, runtime_configmap_timeout_ms(s->runtime_configmap));
-	shorten(&ms, gc_timeout_ms(s->gc));
-	shorten(&ms, history_timeout_ms(s->server.history));
+	serve_shorten(&ms, runtime_configmap_timeout_ms(s->runtime_configmap));
+	serve_shorten(&ms, gc_timeout_ms(s->gc));
+	serve_shorten(&ms, history_timeout_ms(s->server.history));
 	return ms < 0 ? 0 : (int)ms;
 }
 
-static void begin_anew(struct service *s)
+static void serve_reload(struct service *s)
 {
 	reload_all(&s->server, s->loops, s->n_loops);
 	log_event(LOG_INFO,
@@ -60,7 +58,7 @@ static void begin_anew(struct service *s)
 	          NULL, NULL);
 }
 
-static void wait_for_end(struct service *s)
+static void serve_until_signal(struct service *s)
 {
 	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
@@ -69,12 +67,12 @@ static void wait_for_end(struct service *s)
 			                  .events = POLLIN },
 			                { .fd = gc_fd(s->gc), .events = POLLIN },
 			                { .fd = history_fd(s->server.history), .events = POLLIN } };
-		(void)poll(fds, 4, wait_ms(s, refresh_ms)); /* what it says is asked below */
+		(void)poll(fds, 4, serve_wait_ms(s, refresh_ms)); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
-			begin_anew(s);
+			serve_reload(s);
 		runtime_configmap_run_once(s->runtime_configmap);
 		gc_run_once(s->gc);
 		history_run_once(s->server.history);
@@ -87,14 +85,14 @@ static void wait_for_end(struct service *s)
 	}
 }
 
-static void enter(struct service *s, enum phase phase)
+static void serve_enter(struct service *s, enum phase phase)
 {
 	atomic_store(&s->server.phase, phase);
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_wake(&s->loops[i]);
 }
 
-/* A second signal is a user who has waited long enough. */
+/* The second signal stops the server at once. */
 static void stop_at_once(struct service *s)
 {
 	size_t lost = 0;
@@ -106,14 +104,13 @@ static void stop_at_once(struct service *s)
 	_exit(lost ? EXIT_REFUSED : EXIT_OK);
 }
 
-/* Until so many loops have ended. */
 static void wait_for_loops(struct service *s, size_t n)
 {
 	while (n) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = s->server.ended_fd, .events = POLLIN } };
 		eventfd_t ended = 0;
-		(void)poll(fds, 2, -1); /* what it says is asked below */
+		(void)poll(fds, 2, -1); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			stop_at_once(s);
@@ -122,8 +119,7 @@ static void wait_for_loops(struct service *s, size_t n)
 	}
 }
 
-/* Go on for the time, with /readyz saying 503.  Another signal to stop ends this, but not what is
- * under way. */
+/* Serves during --drain-delay, with 503 from /readyz.  A signal to stop ends the delay. */
 static void delay(const struct service *s)
 {
 	int64_t end = clock_ms() + s->options.drain_delay_s * 1000;
@@ -134,28 +130,28 @@ static void delay(const struct service *s)
 	}
 }
 
-static void stop(struct service *s, size_t n_running)
+static void serve_stop(struct service *s, size_t n_running)
 {
 	log_event(LOG_INFO, "stopping", NULL, NULL);
-	enter(s, PHASE_DRAIN);
+	serve_enter(s, PHASE_DRAIN);
 	delay(s);
-	enter(s, PHASE_STOP);
+	serve_enter(s, PHASE_STOP);
 	wait_for_loops(s, n_running);
 	for (size_t i = 0; i < n_running; i++)
 		loop_join(&s->loops[i]);
 	log_event(LOG_INFO, "stopped", NULL, NULL);
 }
 
-static int run(struct service *s, struct err *e)
+static int serve_run(struct service *s, struct err *e)
 {
 	size_t n = 0;
 	while (n < s->n_loops && loop_start(&s->loops[n], e) == 0)
 		n++;
 	if (n == s->n_loops)
-		wait_for_end(s);
+		serve_until_signal(s);
 	else
 		s->options.drain_delay_s = 0;
-	stop(s, n);
+	serve_stop(s, n);
 	return e->http ? -1 : 0;
 }
 
@@ -172,7 +168,7 @@ static int serve(struct service *s)
 		code = complain(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
 	} else {
 		start_report(s, scrubbed);
-		if (run(s, &e) < 0)
+		if (serve_run(s, &e) < 0)
 			code = complain(&e, NULL, EXIT_REFUSED);
 	}
 	start_undo(s);

@@ -1,4 +1,4 @@
-/* rest-lit show JOB: how a job is, with its tasks, and why it waits or has failed. */
+/* rest-lit show JOB: state of a job and its tasks, and why it waits or has failed. */
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
@@ -8,7 +8,7 @@ enum { ANSWER_MAX = 128 << 20, LIMIT = 256 << 20 };
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
 enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
 
-static void put_task(struct table *t, struct span role, struct span task)
+static void show_put_task(struct table *t, struct span role, struct span task)
 {
 	ARENA_AUTO a = { 0 };
 	int64_t index = 0;
@@ -32,7 +32,7 @@ static void put_tasks(struct str *out, struct span roles)
 	for (struct span name, role; scan_member(&walk, &name, &role);) {
 		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
 		for (struct span task; scan_item(&tasks, &task);)
-			put_task(&t, name, task);
+			show_put_task(&t, name, task);
 	}
 	if (t.n > N_HEADS)
 		table_write(out, &t, SIZE_MAX);
@@ -53,7 +53,7 @@ static int print(struct span detail, const char *job, struct err *e)
 	return remote_print(str_view(&out));
 }
 
-static int show(struct remote *r, struct err *e)
+static int show_job(struct remote *r, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
@@ -78,7 +78,7 @@ int cmd_show(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = remote_run(&o, show);
+		code = remote_run(&o, show_job);
 	options_done(&o);
 	return code;
 }

@@ -6,7 +6,7 @@
 
 enum { ANSWER_MAX = 64 * 1024 };
 
-static int stop(struct remote *r, struct err *e)
+static int stop_job(struct remote *r, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
@@ -31,7 +31,7 @@ int cmd_stop(const struct command *c, int argc, char **argv)
 	if (code < 0 && o.n_files != 1)
 		code = command_usage(c, "name one job");
 	else if (code < 0)
-		code = remote_run(&o, stop);
+		code = remote_run(&o, stop_job);
 	options_done(&o);
 	return code;
 }

@@ -1,4 +1,4 @@
-/* rest-lit submit FILE: a job to a server, and if that is wanted, its way until it has ended. */
+/* rest-lit submit FILE: submits a job and, with --wait, waits for its end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,12 +12,12 @@
 enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, OUTPUT_MAX = 1 << 20, KEY_BYTES = 16 };
 
 struct job_text {
-	const char *file; /* as it is shown */
+	const char *file; /* for messages */
 	char *text;
 	size_t n;
 };
 
-/* Where it goes and what it is said to be, as the server would see it. */
+/* Chooses route and Content-Type by the dialect and format of the text. */
 static void tell_apart(const struct job_text *t, struct client_call *call)
 {
 	ARENA_AUTO arena = { 0 };
@@ -40,10 +40,10 @@ static void print_notes(const char *file, const char *prefix, const struct notes
 		note_line(&out, file, prefix, &notes->v[i]);
 	if (notes->dropped)
 		str_printf(&out, "%s: %sand %zu more\n", file, prefix, notes->dropped);
-	(void)fwrite(str_c(&out), 1, out.n, stderr); /* there is nowhere else to say it */
+	(void)fwrite(str_c(&out), 1, out.n, stderr); /* errors cannot be reported */
 }
 
-static int refused(const struct job_text *t, const struct err *e)
+static int submit_refused(const struct job_text *t, const struct err *e)
 {
 	int code = remote_exit(e);
 	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
@@ -53,7 +53,7 @@ static int refused(const struct job_text *t, const struct err *e)
 	return code;
 }
 
-/* "USER~NAME" of ".../jobs/USER~NAME", made visible; NULL if it is not said. */
+/* "USER~NAME" from the Location ".../jobs/USER~NAME", visible; NULL if it is missing. */
 static char *job_of(const struct remote_reply *reply)
 {
 	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
@@ -64,7 +64,7 @@ static char *job_of(const struct remote_reply *reply)
 	return str_take(&out);
 }
 
-static int accepted(struct remote *r, const struct remote_reply *reply)
+static int submit_wait(struct remote *r, const struct remote_reply *reply)
 {
 	FREE_AUTO char *job = job_of(reply);
 	if (!job) {
@@ -74,11 +74,11 @@ static int accepted(struct remote *r, const struct remote_reply *reply)
 	}
 	(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
-		return remote_print(SPAN("\n")); /* says why not */
+		return remote_print(SPAN("\n")); /* prints the reason */
 	return r->o->wait || r->o->logs ? wait_for_job(r, job, r->o->logs) : EXIT_OK;
 }
 
-static int submit(struct remote *r, const struct job_text *t)
+static int submit_send(struct remote *r, const struct job_text *t)
 {
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -93,10 +93,10 @@ static int submit(struct remote *r, const struct job_text *t)
 	call.path = path;
 	if (remote_ask(r, &call, &reply, &e) < 0 ||
 	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, &e) < 0)
-		return refused(t, &e);
+		return submit_refused(t, &e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
 	print_notes(t->file, "warning: ", &warnings);
-	return r->o->dry_run ? remote_print(str_view(&reply.body)) : accepted(r, &reply);
+	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
 }
 
 static int open_and_submit(const struct options *o)
@@ -110,9 +110,9 @@ static int open_and_submit(const struct options *o)
 		return complain(&e, NULL, EXIT_USAGE);
 	int code = remote_open(&r, o, &e);
 	r.patient = true;
-	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit(&r, &t);
+	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit_send(&r, &t);
 	remote_close(&r);
-	wipe(t.text, t.n); /* with its secrets */
+	wipe(t.text, t.n); /* it may have secrets */
 	free(t.text);
 	return code;
 }

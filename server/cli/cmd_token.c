@@ -1,4 +1,4 @@
-/* rest-lit token: make a token, for scripts, or where nobody logs in with a password. */
+/* rest-lit token: creates a token for scripts, or where there are no passwords. */
 #include <time.h>
 
 #include "schema/check.h"
@@ -6,7 +6,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 
-static int check(const struct options *o, struct err *e)
+static int token_check_options(const struct options *o, struct err *e)
 {
 	if (!o->jwt_secret_file[0])
 		return err_set(e, 400, NULL,
@@ -18,7 +18,7 @@ static int check(const struct options *o, struct err *e)
 	return 0;
 }
 
-/* The token alone goes to standard output: it is meant for a file or a variable. */
+/* Standard output has the token only, for a file or a variable. */
 static int print_token(const struct options *o, const struct keyring *k, struct err *e)
 {
 	STR_AUTO text = STR_SECRET(TOKEN_MAX);
@@ -29,15 +29,15 @@ static int print_token(const struct options *o, const struct keyring *k, struct 
 	return command_print(str_view(&text));
 }
 
-static int make_token(const struct options *o)
+static int token_print(const struct options *o)
 {
 	ERR_AUTO e = { 0 };
 	const char *file;
-	/* Whether tokens must be stored is for the server to say. */
+	/* The server decides whether tokens must be stored. */
 	const struct keyring_options from = { o->jwt_secret_file, "", true };
 	struct keyring *k = NULL;
 	schema_init();
-	if (check(o, &e) == 0)
+	if (token_check_options(o, &e) == 0)
 		k = keyring_new(&from, &file, &e);
 	if (!k)
 		return complain(&e, NULL, EXIT_USAGE);
@@ -53,7 +53,7 @@ int cmd_token(const struct command *c, int argc, char **argv)
 	if (code < 0 && o.n_files)
 		code = command_usage(c, "takes no file");
 	else if (code < 0)
-		code = make_token(&o);
+		code = token_print(&o);
 	options_done(&o);
 	return code;
 }

@@ -14,8 +14,7 @@ enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
 
 static int print_json(struct span list)
 {
-	/* Our own text, which is JSON.  Of a variable that templates name twice the later one
-	 * counts, as it does for an API server. */
+	/* Valid JSON; of duplicate keys the last one wins, as in an API server. */
 	json_auto_t *tree = json_loadb(list.p, list.n, 0, NULL);
 	FREE_AUTO char *text = json_dumps(tree, JSON_INDENT(2));
 	if (!text)
@@ -52,7 +51,7 @@ static int translate_text(const struct options *o, const struct translator *t, s
 		return complain(e, o->facts, EXIT_USAGE);
 	if (setup_hived(o, &arena, &facts, e) < 0)
 		return complain(e, o->hived_config, EXIT_USAGE);
-	if (facts.submitted_ms == 0) /* --facts does not say when */
+	if (facts.submitted_ms == 0) /* not in --facts */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);
 	if (job)
@@ -76,17 +75,12 @@ static int translate(const struct options *o)
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n;
-	schema_init();
-	if (!user_name_ok(span_of(setup_user(o)))) {
-		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
-		return complain(&e, NULL, EXIT_USAGE);
-	}
-	if (file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0)
-		return complain(&e, NULL, EXIT_USAGE);
-	struct translator *t = setup_translator(o, &e);
+	struct translator *t = command_translator(o);
 	if (!t)
-		return complain(&e, NULL, EXIT_USAGE);
-	int code = translate_text(o, t, (struct span){ text, n }, &e);
+		return EXIT_USAGE;
+	int code = file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0
+	               ? complain(&e, NULL, EXIT_USAGE)
+	               : translate_text(o, t, (struct span){ text, n }, &e);
 	translator_free(t);
 	return code;
 }

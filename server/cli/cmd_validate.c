@@ -1,4 +1,4 @@
-/* rest-lit validate FILE...: every mistake of every file, in the order of lines. */
+/* rest-lit validate FILE...: all errors of all files, by line. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
 struct finding {
 	const struct note *note;
 	const char *prefix;
-	size_t order; /* of its coming, for those of one place */
+	size_t order; /* of arrival, for notes at the same place */
 };
 
 static int by_place(const void *a, const void *b)
@@ -48,7 +48,7 @@ static void print_findings(const char *file, const struct err *e, const struct n
 		str_printf(&out, "%s: warning: and %zu more\n", file, warnings->dropped);
 	if (!e->http)
 		str_printf(&out, "%s: valid\n", file);
-	(void)command_print(str_view(&out)); /* what is lost here is lost below too */
+	(void)command_print(str_view(&out)); /* the exit code reports errors anyway */
 }
 
 static int validate(const struct translator *t, const char *user, const char *file)
@@ -71,20 +71,14 @@ static int validate_all(const struct options *o)
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO arena = { 0 };
 	struct facts facts = { 0 };
-	schema_init();
-	const char *user = setup_user(o);
-	if (!user_name_ok(span_of(user))) {
-		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", user);
-		return complain(&e, NULL, EXIT_USAGE);
-	}
-	if (setup_hived(o, &arena, &facts, &e) < 0) /* it is only to be right: jobs are not built */
-		return complain(&e, o->hived_config, EXIT_USAGE);
-	struct translator *t = setup_translator(o, &e);
+	struct translator *t = command_translator(o);
 	if (!t)
-		return complain(&e, NULL, EXIT_USAGE);
-	int worst = EXIT_OK;
-	for (size_t i = 0; i < o->n_files; i++) {
-		int code = validate(t, user, o->files[i]);
+		return EXIT_USAGE;
+	/* Only checks the file: jobs are not built. */
+	bool hived_ok = setup_hived(o, &arena, &facts, &e) == 0;
+	int worst = hived_ok ? EXIT_OK : complain(&e, o->hived_config, EXIT_USAGE);
+	for (size_t i = 0; hived_ok && i < o->n_files; i++) {
+		int code = validate(t, setup_user(o), o->files[i]);
 		worst = code > worst ? code : worst;
 	}
 	translator_free(t);

@@ -1,4 +1,4 @@
-/* What all commands share: help, usage errors, output. */
+/* What commands share (help, usage, output), and the small commands version, page and schema. */
 #include "server/cli/cli_internal.h"
 
 #include <errno.h>
@@ -68,6 +68,20 @@ int command_usage(const struct command *c, const char *text)
 	return EXIT_USAGE;
 }
 
+struct translator *command_translator(const struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	struct translator *t = NULL;
+	schema_init();
+	if (user_name_ok(span_of(setup_user(o))))
+		t = setup_translator(o, &e);
+	else
+		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
+	if (!t)
+		(void)complain(&e, NULL, EXIT_USAGE);
+	return t;
+}
+
 /* rest-lit version */
 
 int cmd_version(const struct command *c, int argc, char **argv)
@@ -82,7 +96,7 @@ int cmd_version(const struct command *c, int argc, char **argv)
 	return command_print(str_view(&out));
 }
 
-/* rest-lit page NAME: documentation out of the tables. */
+/* rest-lit page NAME: a page of documentation, generated from tables. */
 
 enum { PAGE_MAX = 1 << 20 };
 
@@ -140,7 +154,7 @@ int cmd_schema(const struct command *c, int argc, char **argv)
 	return command_print(str_view(&out));
 }
 
-/* A JSON pointer as it may stand on a terminal: its members are the author's text. */
+/* The members of a JSON pointer are untrusted text. */
 static void put_pointer(struct str *out, const char *at)
 {
 	char buf[4 * QUOTE_MAX];

@@ -14,7 +14,7 @@ enum {
 	DAY = 86400
 };
 
-/* How tasks are told, in the order in which they are; `sign` stands for one in a bar. */
+/* Words for states, in order of display; `sign` is a task in a bar. */
 static const struct shown_state {
 	enum job_state state;
 	char sign;
@@ -30,8 +30,8 @@ enum { N_SHOWN = sizeof(SHOWN) / sizeof(SHOWN[0]) };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* In one line. */
-static const char *shown(struct arena *a, struct span text)
+/* Visible text in one line. */
+static const char *progress_shown(struct arena *a, struct span text)
 {
 	STR_AUTO out = STR_INIT(FIELD_MAX);
 	visible_text(&out, span_trim(text));
@@ -47,10 +47,10 @@ static enum job_state state_of(struct span value, struct arena *a)
 	return s == JOB_STATE_MAX ? JOB_UNKNOWN : s;
 }
 
-static int64_t time_of(struct span status, const char *key)
+static int64_t progress_time_of(struct span status, const char *key)
 {
 	int64_t ms = 0;
-	(void)scan_int(scan_get(status, key), 0, INT64_MAX, &ms); /* else it stays 0 */
+	(void)scan_int(scan_get(status, key), 0, INT64_MAX, &ms); /* else 0 */
 	return ms;
 }
 
@@ -69,31 +69,31 @@ static const char *waiting_text(struct span why, struct arena *a)
 		str_puts(&out, out.n && text.n ? ": " : "");
 		str_span(&out, text);
 	}
-	return shown(a, str_view(&out));
+	return progress_shown(a, str_view(&out));
 }
 
-static void read_role(struct role_progress *role, struct span name, struct span value,
-                      struct arena *a)
+static void progress_read_role(struct role_progress *role, struct span name, struct span value,
+                               struct arena *a)
 {
 	struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
-	role->name = shown(a, name);
+	role->name = progress_shown(a, name);
 	for (struct span task; scan_item(&tasks, &task); role->tasks++) {
 		enum job_state state = state_of(scan_get(task, "taskState"), a);
-		/* Between two tries of a pod that was refused it is said to run. */
+		/* While FrameworkController retries a rejected pod, the task is RUNNING. */
 		if (state == JOB_RUNNING && scan_type(scan_get(task, "containerId")) == SCAN_NULL)
 			state = JOB_WAITING;
 		role->in[state]++;
 	}
 }
 
-static void read_roles(struct progress *p, struct span roles, struct arena *a)
+static void progress_read_roles(struct progress *p, struct span roles, struct arena *a)
 {
 	struct scan walk = scan_begin(roles);
 	struct span name;
 	struct span value;
 	p->role = ARENA_NEW(a, struct role_progress, scan_count(roles));
 	while (scan_member(&walk, &name, &value))
-		read_role(&p->role[p->n_roles++], name, value, a);
+		progress_read_role(&p->role[p->n_roles++], name, value, a);
 }
 
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e)
@@ -108,10 +108,10 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	p->stopping = span_is(scan_text(scan_get(p->status, "executionType"), a), "STOP") &&
 	              !job_state_final(p->state);
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
-	p->submitted_ms = time_of(p->status, "submissionTime");
-	p->completed_ms = time_of(p->status, "completedTime");
+	p->submitted_ms = progress_time_of(p->status, "submissionTime");
+	p->completed_ms = progress_time_of(p->status, "completedTime");
 	p->waiting = waiting_text(scan_get(p->status, "waitingReason"), a);
-	read_roles(p, scan_get(detail, "taskRoles"), a);
+	progress_read_roles(p, scan_get(detail, "taskRoles"), a);
 	return 0;
 }
 
@@ -130,7 +130,7 @@ void duration_text(struct str *out, int64_t ms)
 		str_printf(out, "%ldd %02ldh", s / DAY, s % DAY / HOUR);
 }
 
-/* The state as people call it: to be asked to stop is to be stopping. */
+/* A job that was asked to stop is STOPPING. */
 static const char *state_text(const struct progress *p)
 {
 	return JOB_STATES[p->stopping ? JOB_STOPPING : p->state];
@@ -165,7 +165,6 @@ void progress_line(struct str *out, const struct progress *p)
 		str_printf(out, "  %s", p->waiting);
 }
 
-/* A line of a block, cut to what fits. */
 static void put_row(struct str *out, const struct str *row, size_t columns)
 {
 	str_span(out, visible_cut(str_view(row), columns));
@@ -224,8 +223,9 @@ static void put_head(struct str *out, const struct progress *p, const struct fra
 	put_row(out, &row, f->columns);
 }
 
-/* As many as there is room for, and how many more there are. */
-static void put_roles(struct str *out, const struct progress *p, size_t columns, size_t room)
+/* Rows for as many roles as fit, then the number of further roles. */
+static void progress_put_roles(struct str *out, const struct progress *p, size_t columns,
+                               size_t room)
 {
 	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
 	for (size_t i = 0; i < n; i++)
@@ -246,7 +246,7 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 		str_printf(&why, "  %s", p->waiting);
 		room--;
 	}
-	put_roles(out, p, f->columns, room);
+	progress_put_roles(out, p, f->columns, room);
 	if (why.n)
 		put_row(out, &why, f->columns);
 }
@@ -269,7 +269,7 @@ static void put_field_line(void *arg, struct span line, bool cut)
 	str_puts(f->out, cut ? " ...\n" : "\n");
 }
 
-/* "  reason:   text", and what has more lines below that. */
+/* "  reason:   text"; further lines are below. */
 static void put_field(struct str *out, const char *name, struct span text)
 {
 	struct field f = { out, name, 0 };
@@ -297,10 +297,12 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 	if (!scan_int(scan_get(status, "appExitCode"), INT32_MIN, INT32_MAX, &code))
 		return;
 	str_printf(out, ", exit code %lld", (long long)code);
-	const char *phrase = shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
+	const char *phrase =
+	    progress_shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
 	if (phrase[0])
 		str_printf(out, " (%s)", phrase);
-	const char *role = shown(a, scan_text(scan_get(status, "appExitTriggerTaskRoleName"), a));
+	const char *role =
+	    progress_shown(a, scan_text(scan_get(status, "appExitTriggerTaskRoleName"), a));
 	if (role[0] && scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index))
 		str_printf(out, " of %s[%lld]", role, (long long)index);
 }

@@ -14,7 +14,7 @@
 #include "server/setup.h"
 
 enum {
-	ATTEMPT_MS = 60000, /* longer than servers take, deadline and what is added to it */
+	ATTEMPT_MS = 60000, /* longer than the deadline of servers */
 	PAUSE_MS = 500,
 	PAUSE_MS_MAX = 8000,
 	DEPTH = 64,
@@ -24,7 +24,7 @@ enum {
 
 /* ---- what servers say ------------------------------------------------------------------------ */
 
-/* Visible, in one line, and never too much of it. */
+/* Visible and short. */
 static const char *safe(struct arena *a, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)4 * TEXT_MAX);
@@ -39,8 +39,8 @@ static void take_note(struct notes *out, struct span note, struct arena *a)
 	int64_t column = 0;
 	struct span at;
 	struct place where = NOWHERE;
-	(void)scan_int(scan_get(note, "line"), 1, INT32_MAX, &line);     /* else it stays 0 */
-	(void)scan_int(scan_get(note, "column"), 1, INT32_MAX, &column); /* the same */
+	(void)scan_int(scan_get(note, "line"), 1, INT32_MAX, &line);     /* else 0 */
+	(void)scan_int(scan_get(note, "column"), 1, INT32_MAX, &column); /* likewise */
 	where.line = (unsigned)line;
 	where.column = (unsigned)column;
 	if (scan_string(scan_get(note, "pointer"), a, &at))
@@ -115,7 +115,7 @@ bool remote_may_retry(const struct client_answer *a)
 	return a->status == 408 || a->status == 429 || (a->status >= 502 && a->status <= 504);
 }
 
-/* Half of it by chance, so that not all who wait come at once. */
+/* Half of it is random, so that clients do not retry at the same time. */
 int64_t remote_pause_ms(const struct client_answer *a, unsigned failures)
 {
 	char hex[2 * 2 + 1];
@@ -145,7 +145,7 @@ void remote_reply_done(struct remote_reply *r)
 	*r = (struct remote_reply){ 0 };
 }
 
-static void answered(void *arg, const struct client_answer *a)
+static void remote_answered(void *arg, const struct client_answer *a)
 {
 	struct asking *q = arg;
 	q->ended = true;
@@ -169,7 +169,7 @@ static void try_once(struct asking *q, struct client_call call)
 	int64_t left = r->end_ms - clock_ms();
 	q->ended = q->good = q->again = false;
 	call.timeout_ms = left < 1 ? 1 : left < ATTEMPT_MS ? left : ATTEMPT_MS;
-	call.ended = answered;
+	call.ended = remote_answered;
 	call.arg = q;
 	err_done(q->e);
 	*q->e = (struct err){ 0 };
@@ -179,7 +179,7 @@ static void try_once(struct asking *q, struct client_call call)
 		client_run_once(r->client, ATTEMPT_MS, -1);
 }
 
-static void rest(struct remote *r, int64_t until_ms)
+static void remote_rest(struct remote *r, int64_t until_ms)
 {
 	for (int64_t left; (left = until_ms - clock_ms()) > 0;)
 		client_run_once(r->client, left, -1);
@@ -200,7 +200,7 @@ int remote_ask(struct remote *r, const struct client_call *call, struct remote_r
 			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
 			              err_msg(e),
 			              (long long)((end_ms - clock_ms() + SECOND - 1) / SECOND));
-		rest(r, next_ms);
+		remote_rest(r, next_ms);
 	}
 	if (q.good)
 		return 0;
@@ -235,9 +235,9 @@ int remote_open(struct remote *r, const struct options *o, struct err *e)
 	*r = (struct remote){ .o = o, .end_ms = INT64_MAX };
 	if (o->timeout_s)
 		r->end_ms = clock_ms() + o->timeout_s * SECOND;
-	/* Files of /dev/fd can be opened only before: what a shell writes as <(command). */
+	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
 	int rc = open_client(r, e);
-	(void)process_scrub(); /* what is taken out is of no interest to who only asks */
+	(void)process_scrub(); /* the result matters to servers only */
 	process_harden();
 	return rc;
 }

@@ -36,7 +36,7 @@ static struct winsize size_of_terminal(void)
 	return w;
 }
 
-/* One less than there are: in the last one terminals differ. */
+/* One less: terminals differ in the last column. */
 size_t term_columns(void)
 {
 	size_t n = size_of_terminal().ws_col;
@@ -49,8 +49,8 @@ size_t term_rows(void)
 	return (n < ROWS_MIN ? ROWS_MIN : n) - 1;
 }
 
-/* Nothing helps if standard error takes nothing. */
-static void put(struct span text)
+/* Errors cannot be reported. */
+static void term_put(struct span text)
 {
 	(void)fwrite(text.p, 1, text.n, stderr);
 }
@@ -71,8 +71,8 @@ void term_done(struct term *s)
 void term_print(struct term *s, struct span line)
 {
 	erase(s);
-	put(line);
-	put(SPAN("\n"));
+	term_put(line);
+	term_put(SPAN("\n"));
 }
 
 void term_print_time(struct term *s, struct span line)
@@ -82,7 +82,7 @@ void term_print_time(struct term *s, struct span line)
 	struct tm t;
 	size_t n = strftime(clock, sizeof(clock), "%T ", localtime_r(&now, &t));
 	erase(s);
-	put((struct span){ clock, n });
+	term_put((struct span){ clock, n });
 	term_print(s, line);
 }
 
@@ -97,7 +97,7 @@ void term_log(struct term *s, const char *prefix, struct span line, bool cut)
 		str_span(&out, line);
 	str_puts(&out, cut ? " ...\n" : "\n");
 	s->lost |= fwrite(out.p, 1, out.n, stdout) != out.n;
-	s->lost |= s->block && fflush(stdout) != 0; /* before what is drawn below it */
+	s->lost |= s->block && fflush(stdout) != 0; /* before the block is drawn below */
 }
 
 void term_block(struct term *s, struct span text)
@@ -116,12 +116,12 @@ void term_show(struct term *s)
 		return;
 	for (size_t i = 0; i < s->text.n; i++)
 		s->drawn += s->text.p[i] == '\n';
-	put(str_view(&s->text));
+	term_put(str_view(&s->text));
 }
 
-enum { WIDE = 0x1100 }; /* from here on a character may take two columns */
+enum { WIDE = 0x1100 }; /* characters from here on may take two columns */
 
-static void hand_over(struct lines *l, line_taker *take, void *arg)
+static void lines_hand_over(struct lines *l, line_taker *take, void *arg)
 {
 	struct span line = str_view(&l->line);
 	if (!l->cut && line.n && line.p[line.n - 1] == '\r')
@@ -131,7 +131,7 @@ static void hand_over(struct lines *l, line_taker *take, void *arg)
 	l->cut = false;
 }
 
-static void keep(struct lines *l, struct span bytes)
+static void lines_keep(struct lines *l, struct span bytes)
 {
 	size_t room = l->line.max - l->line.n;
 	str_put(&l->line, bytes.p, bytes.n < room ? bytes.n : room);
@@ -143,9 +143,9 @@ void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
 	while (bytes.n) {
 		const char *end = memchr(bytes.p, '\n', bytes.n);
 		size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
-		keep(l, (struct span){ bytes.p, n });
+		lines_keep(l, (struct span){ bytes.p, n });
 		if (end)
-			hand_over(l, take, arg);
+			lines_hand_over(l, take, arg);
 		n += end != NULL;
 		bytes = (struct span){ bytes.p + n, bytes.n - n };
 	}
@@ -154,7 +154,7 @@ void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
 void lines_end(struct lines *l, line_taker *take, void *arg)
 {
 	if (l->line.n || l->cut)
-		hand_over(l, take, arg);
+		lines_hand_over(l, take, arg);
 }
 
 void lines_done(struct lines *l)
@@ -162,8 +162,8 @@ void lines_done(struct lines *l)
 	str_done(&l->line);
 }
 
-/* The character at the start of UTF-8, and its bytes. */
-static uint32_t character(struct span text, size_t *n)
+/* The first character of UTF-8 text, and its length in bytes. */
+static uint32_t visible_character(struct span text, size_t *n)
 {
 	static const unsigned char MASK[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
 	unsigned char first = (unsigned char)text.p[0];
@@ -174,8 +174,8 @@ static uint32_t character(struct span text, size_t *n)
 	return c;
 }
 
-/* Controls of Unicode, line ends of its own, and what turns the direction. */
-static bool is_hidden(uint32_t c)
+/* Control characters, Unicode line ends, and marks of direction. */
+static bool visible_is_hidden(uint32_t c)
 {
 	return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
 	       (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
@@ -193,8 +193,8 @@ void visible_text(struct str *out, struct span text)
 			good = i + 1 + utf8_check((struct span){ rest.p + 1, rest.n - 1 });
 			continue;
 		}
-		uint32_t c = character(rest, &n);
-		if (!is_hidden(c))
+		uint32_t c = visible_character(rest, &n);
+		if (!visible_is_hidden(c))
 			str_put(out, rest.p, n);
 		else
 			str_printf(out, c < 0x80 ? "\\x%02x" : "\\u{%x}", (unsigned)c);
@@ -210,7 +210,7 @@ struct span visible_part(struct span line)
 	return (struct span){ line.p + skip, line.n - skip };
 }
 
-static size_t width_of(uint32_t c)
+static size_t visible_width_of(uint32_t c)
 {
 	return c < WIDE ? 1 : 2;
 }
@@ -219,7 +219,8 @@ size_t visible_width(struct span text)
 {
 	size_t columns = 0;
 	for (size_t i = 0, n; i < text.n; i += n)
-		columns += width_of(character((struct span){ text.p + i, text.n - i }, &n));
+		columns += visible_width_of(
+		    visible_character((struct span){ text.p + i, text.n - i }, &n));
 	return columns;
 }
 
@@ -227,7 +228,8 @@ struct span visible_cut(struct span text, size_t columns)
 {
 	size_t i = 0;
 	for (size_t n; i < text.n; i += n) {
-		size_t width = width_of(character((struct span){ text.p + i, text.n - i }, &n));
+		size_t width = visible_width_of(
+		    visible_character((struct span){ text.p + i, text.n - i }, &n));
 		if (width > columns)
 			break;
 		columns -= width;
@@ -237,7 +239,7 @@ struct span visible_cut(struct span text, size_t columns)
 
 enum { CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
 
-static void add(struct table *t, const char *text)
+static void table_add(struct table *t, const char *text)
 {
 	if (t->n == t->cap) {
 		t->cap = t->cap ? 2 * t->cap : 64;
@@ -254,7 +256,7 @@ void table_begin(struct table *t, const char *const heads[], size_t columns)
 	assert(columns > 0 && columns <= TABLE_COLUMNS);
 	*t = (struct table){ .columns = columns };
 	for (size_t i = 0; i < columns; i++)
-		add(t, heads[i]);
+		table_add(t, heads[i]);
 }
 
 void table_cell(struct table *t, struct span text)
@@ -265,7 +267,7 @@ void table_cell(struct table *t, struct span text)
 	char *cell = arena_dup(&t->arena, out.n ? str_view(&out) : SPAN("-"));
 	for (char *p = cell; (p = strchr(p, '\t'));)
 		*p = ' ';
-	add(t, cell);
+	table_add(t, cell);
 }
 
 void table_number(struct table *t, struct span json)
@@ -277,7 +279,7 @@ void table_number(struct table *t, struct span json)
 	table_cell(t, str_view(&out));
 }
 
-static void put_last(struct str *out, struct span text, size_t room)
+static void table_put_last(struct str *out, struct span text, size_t room)
 {
 	bool fits = visible_width(text) <= room;
 	str_span(out, fits ? text : visible_cut(text, room - 3));
@@ -286,17 +288,17 @@ static void put_last(struct str *out, struct span text, size_t room)
 
 void table_write(struct str *out, const struct table *t, size_t columns)
 {
-	size_t before = 0; /* the last column */
+	size_t before = 0; /* its first terminal column */
 	for (size_t i = 0; i + 1 < t->columns; i++)
 		before += t->width[i] + GAP;
 	size_t end = columns;
 	while (end < before + LAST_MIN)
-		end += columns + 1; /* the last column of a line, too, where a line follows */
+		end += columns + 1; /* a continued line also uses the last column */
 	size_t room = end - before;
 	for (size_t i = 0; i < t->n; i++) {
 		struct span text = span_of(t->cell[i]);
 		if ((i + 1) % t->columns == 0) {
-			put_last(out, text, room);
+			table_put_last(out, text, room);
 			continue;
 		}
 		str_span(out, text);

@@ -1,7 +1,7 @@
 /*
  * `--wait` and `--logs`: waits for the end of a job.  Events of the server (/watch) say that the
  * job has changed, then it is requested; without events it is polled.  If the server dies, this
- * waits for it, for patience.
+ * waits for it, for up to 60 s.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
  * ---- logs ----
  *
  * Prints the logs of several tasks as they come, with "worker[0] | " before each line: first one
- * task of each role, then more, up to max-logs.
+ * task of each role, then more, up to `max-logs`.
  *
  * A log is opened by a link, which is requested each time.  When a stream ends, because the server
  * limits it or dies, the log is opened again and the part already printed is skipped.  After the
@@ -43,17 +43,17 @@ struct log_stream {
 	struct log_mux *mux;
 	char *role, *prefix;
 	int64_t index;
-	char *log, *next_log; /* paths; the second of a later attempt, when this one is over */
+	char *log, *next_log; /* paths; next_log: of a later attempt */
 	bool done;            /* the task has ended */
 	bool heard;           /* a stream of this attempt was opened */
-	bool final;           /* ... and the last one was asked for after its end */
+	bool final;           /* the last stream was opened after the end of the task */
 	enum stage stage;
 	struct exchange *exchange;
 	char *path; /* of the exchange */
 	uint64_t printed, skip;
 	uint64_t runtime; /* bytes of the former that pai-runtime has written, not the task */
-	uint64_t begin;   /* bytes of the log that are before what the stream will have */
-	bool fresh;       /* something new came in this stream */
+	uint64_t begin;   /* offset of the stream in the log */
+	bool fresh;       /* new bytes came in this stream */
 	unsigned failures;
 	int64_t due_ms;
 	struct lines lines;
@@ -64,7 +64,7 @@ struct log_mux {
 	struct term *term;
 	struct log_stream *stream;
 	size_t n, max;
-	bool told; /* that there are more */
+	bool told; /* that there are more tasks */
 };
 
 /* ---- one stream ------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ static bool is_runtime(struct span line)
 	return line.n && line.p[0] == '[' && at < TIME_MAX;
 }
 
-static void print_line(void *arg, struct span line, bool cut)
+static void stream_print_line(void *arg, struct span line, bool cut)
 {
 	struct log_stream *v = arg;
 	if (is_runtime(line))
@@ -84,7 +84,7 @@ static void print_line(void *arg, struct span line, bool cut)
 	term_log(v->mux->term, v->prefix, line, cut);
 }
 
-static bool take_piece(void *arg, struct span bytes)
+static bool stream_take_piece(void *arg, struct span bytes)
 {
 	struct log_stream *v = arg;
 	size_t known = v->skip < bytes.n ? (size_t)v->skip : bytes.n;
@@ -92,14 +92,14 @@ static bool take_piece(void *arg, struct span bytes)
 	bytes = (struct span){ bytes.p + known, bytes.n - known };
 	v->fresh |= bytes.n > 0;
 	v->printed += bytes.n;
-	lines_feed(&v->lines, bytes, print_line, v);
+	lines_feed(&v->lines, bytes, stream_print_line, v);
 	return !v->mux->term->lost;
 }
 
-/* The attempt whose log this was is over: on to the next, if there is one. */
-static void end_stream(struct log_stream *v)
+/* Ends the log of an attempt; continues with the next one, if any. */
+static void stream_end_attempt(struct log_stream *v)
 {
-	lines_end(&v->lines, print_line, v);
+	lines_end(&v->lines, stream_print_line, v);
 	v->stage = STAGE_OVER;
 	if (!v->next_log)
 		return;
@@ -112,22 +112,21 @@ static void end_stream(struct log_stream *v)
 	v->stage = STAGE_REST;
 }
 
-static void again_later(struct log_stream *v, const struct client_answer *a)
+static void stream_retry(struct log_stream *v, const struct client_answer *a)
 {
 	v->failures++;
 	v->stage = STAGE_REST;
 	v->due_ms = clock_ms() + remote_pause_ms(a, v->failures + 1);
 }
 
-/* Nothing, or not all, came.  A log may not be there yet; of a task that has ended it may be gone.
- */
-static void failed(struct log_stream *v, const struct client_answer *a)
+/* The log is not complete.  It may not exist yet, or no longer. */
+static void stream_failed(struct log_stream *v, const struct client_answer *a)
 {
 	bool lasting = a->hopeless || a->status == 401 || a->status == 403;
 	bool gone = v->next_log || (v->done && (!remote_may_retry(a) || v->failures >= LOST_MAX));
 	if (!lasting && !gone) {
-		again_later(v, a);
-		if (a->status == 404) /* its pod is being made: soon, however long that takes */
+		stream_retry(v, a);
+		if (a->status == 404) /* the pod is being created: poll */
 			v->due_ms = clock_ms() + EARLY_MS;
 		return;
 	}
@@ -139,7 +138,7 @@ static void failed(struct log_stream *v, const struct client_answer *a)
 		           err_msg(&e));
 		term_print_time(v->mux->term, str_view(&text));
 	}
-	end_stream(v);
+	stream_end_attempt(v);
 }
 
 static void stream_ended(void *arg, const struct client_answer *a)
@@ -152,25 +151,25 @@ static void stream_ended(void *arg, const struct client_answer *a)
 		v->failures = 0;
 	v->heard |= whole;
 	if (!whole)
-		failed(v, a);
+		stream_failed(v, a);
 	else if (over && v->final)
-		end_stream(v);
+		stream_end_attempt(v);
 	else
-		again_later(v, a);
+		stream_retry(v, a);
 	if (whole && over && v->stage == STAGE_REST && !v->final)
 		v->due_ms = 0;
 }
 
-static void start(struct log_stream *v, enum stage stage, const struct client_call *call)
+static void stream_start(struct log_stream *v, enum stage stage, const struct client_call *call)
 {
 	ERR_AUTO e = { 0 };
 	v->stage = stage;
 	v->exchange = client_start(v->mux->remote->client, call, &e);
 	if (!v->exchange)
-		again_later(v, &(struct client_answer){ 0 });
+		stream_retry(v, &(struct client_answer){ 0 });
 }
 
-static void open_stream(struct log_stream *v, struct span uri)
+static void stream_open_link(struct log_stream *v, struct span uri)
 {
 	free(v->path);
 	v->path = xasprintf("%.*s%sfollow=true", (int)uri.n, uri.p,
@@ -181,13 +180,13 @@ static void open_stream(struct log_stream *v, struct span uri)
 		                          .path = v->path,
 		                          .link = true,
 		                          .max = LINKS_MAX,
-		                          .piece = take_piece,
+		                          .piece = stream_take_piece,
 		                          .ended = stream_ended,
 		                          .arg = v };
-	start(v, STAGE_STREAM, &call);
+	stream_start(v, STAGE_STREAM, &call);
 }
 
-/* Of the places of a log, that with everything in it, else the first.  A path of this server. */
+/* The link to "all", else the first.  Only paths of this server are accepted. */
 static struct span choose_link(struct span body, struct arena *a)
 {
 	struct span chosen = { "", 0 };
@@ -201,8 +200,7 @@ static struct span choose_link(struct span body, struct arena *a)
 	return chosen;
 }
 
-/* A pod's log has all of it.  What the server has kept of one that is gone begins later, and has
- * what the task has written only. */
+/* The log of a pod is complete.  A kept output begins later, and lacks the lines of pai-runtime. */
 static void find_begin(struct log_stream *v, struct span body)
 {
 	int64_t dropped;
@@ -228,9 +226,9 @@ static void links_ended(void *arg, const struct client_answer *a)
 		find_begin(v, a->body);
 	}
 	if (uri.n)
-		open_stream(v, uri);
+		stream_open_link(v, uri);
 	else
-		failed(v, a);
+		stream_failed(v, a);
 }
 
 static void ask_for_links(struct log_stream *v)
@@ -242,12 +240,12 @@ static void ask_for_links(struct log_stream *v)
 		                          .timeout_ms = LINKS_MS,
 		                          .ended = links_ended,
 		                          .arg = v };
-	start(v, STAGE_LINKS, &call);
+	stream_start(v, STAGE_LINKS, &call);
 }
 
 /* ---- which tasks ----------------------------------------------------------------------------- */
 
-static struct log_stream *find_stream(struct log_mux *m, const char *role, int64_t index)
+static struct log_stream *log_mux_find(struct log_mux *m, const char *role, int64_t index)
 {
 	for (size_t i = 0; i < m->n; i++)
 		if (m->stream[i].index == index && strcmp(m->stream[i].role, role) == 0)
@@ -255,7 +253,7 @@ static struct log_stream *find_stream(struct log_mux *m, const char *role, int64
 	return NULL;
 }
 
-static void add_stream(struct log_mux *m, const char *role, int64_t index)
+static void log_mux_add(struct log_mux *m, const char *role, int64_t index)
 {
 	struct log_stream *v = &m->stream[m->n++];
 	*v = (struct log_stream){
@@ -265,8 +263,8 @@ static void add_stream(struct log_mux *m, const char *role, int64_t index)
 	v->lines = LINES_INIT((size_t)m->remote->o->max_line);
 }
 
-/* A name that stands in every line must be short, and visible. */
-static const char *role_name(struct span name, struct arena *a)
+/* The name is in every line: short and visible. */
+static const char *log_mux_role_name(struct span name, struct arena *a)
 {
 	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
 	name.n = name.n > NAME_MAX_BYTES ? NAME_MAX_BYTES : name.n;
@@ -279,8 +277,8 @@ static bool task_index(struct span task, int64_t *index)
 	return scan_int(scan_get(task, "taskIndex"), 0, INT32_MAX, index);
 }
 
-/* The n-th task of each role, if it is not there yet. */
-static size_t add_round(struct log_mux *m, struct span roles, size_t round, struct arena *a)
+/* Adds the n-th task of each role.  Returns the number of roles that have one. */
+static size_t log_mux_add_round(struct log_mux *m, struct span roles, size_t round, struct arena *a)
 {
 	struct scan walk = scan_begin(roles);
 	size_t tasks = 0;
@@ -294,14 +292,14 @@ static size_t add_round(struct log_mux *m, struct span roles, size_t round, stru
 		if (i <= round || !task_index(task, &index))
 			continue;
 		tasks++;
-		const char *text = role_name(name, a);
-		if (m->n < m->max && !find_stream(m, text, index))
-			add_stream(m, text, index);
+		const char *text = log_mux_role_name(name, a);
+		if (m->n < m->max && !log_mux_find(m, text, index))
+			log_mux_add(m, text, index);
 	}
 	return tasks;
 }
 
-static size_t count_tasks(struct span roles)
+static size_t log_mux_count_tasks(struct span roles)
 {
 	size_t n = 0;
 	struct scan walk = scan_begin(roles);
@@ -310,7 +308,7 @@ static size_t count_tasks(struct span roles)
 	return n;
 }
 
-static void tell_which(struct log_mux *m, size_t tasks)
+static void log_mux_tell_which(struct log_mux *m, size_t tasks)
 {
 	STR_AUTO text = STR_INIT((size_t)2 * NAME_MAX_BYTES * (m->n + 1));
 	m->told = true;
@@ -322,17 +320,17 @@ static void tell_which(struct log_mux *m, size_t tasks)
 	term_print_time(m->term, str_view(&text));
 }
 
-static void choose(struct log_mux *m, struct span roles, struct arena *a)
+static void log_mux_choose(struct log_mux *m, struct span roles, struct arena *a)
 {
 	for (size_t round = 0; m->n < m->max && round < m->max; round++)
-		if (add_round(m, roles, round, a) == 0)
+		if (log_mux_add_round(m, roles, round, a) == 0)
 			break;
-	size_t tasks = m->told || m->n < m->max ? 0 : count_tasks(roles);
+	size_t tasks = m->told || m->n < m->max ? 0 : log_mux_count_tasks(roles);
 	if (tasks > m->n)
-		tell_which(m, tasks);
+		log_mux_tell_which(m, tasks);
 }
 
-static void update_stream(struct log_stream *v, struct span task, struct arena *a)
+static void stream_update(struct log_stream *v, struct span task, struct arena *a)
 {
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
 	struct span log = scan_text(scan_get(task, "containerLog"), a);
@@ -345,23 +343,23 @@ static void update_stream(struct log_stream *v, struct span task, struct arena *
 	free(v->next_log);
 	v->next_log = xstrndup(log.p, log.n);
 	if (v->stage == STAGE_OVER)
-		end_stream(v);
+		stream_end_attempt(v);
 }
 
 static void log_mux_update(struct log_mux *m, struct span detail)
 {
 	ARENA_AUTO arena = { 0 };
 	struct span roles = scan_get(detail, "taskRoles");
-	choose(m, roles, &arena);
+	log_mux_choose(m, roles, &arena);
 	struct scan walk = scan_begin(roles);
 	for (struct span name, role; scan_member(&walk, &name, &role);) {
-		const char *text = role_name(name, &arena);
+		const char *text = log_mux_role_name(name, &arena);
 		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
 		struct log_stream *v;
 		int64_t index;
 		for (struct span task; scan_item(&items, &task);)
-			if (task_index(task, &index) && (v = find_stream(m, text, index)))
-				update_stream(v, task, &arena);
+			if (task_index(task, &index) && (v = log_mux_find(m, text, index)))
+				stream_update(v, task, &arena);
 	}
 }
 
@@ -405,7 +403,7 @@ static void log_mux_free(struct log_mux *m)
 	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
 		if (v->exchange)
 			client_stop(v->exchange);
-		lines_end(&v->lines, print_line, v);
+		lines_end(&v->lines, stream_print_line, v);
 		lines_done(&v->lines);
 		free(v->role);
 		free(v->prefix);
@@ -424,17 +422,16 @@ enum {
 	DETAIL_MAX = 128 << 20,
 	DETAIL_MS = 60000,
 	TEXT_MAX = 256 * 1024,
-	GAP_MS = 500, /* between two answers, and as much as CALM times what one took */
+	GAP_MS = 500, /* between requests, or CALM times the duration of one */
 	CALM = 5,
 	POLL_MS = 2000,  /* without events */
-	WHY_MS = 5000,   /* why it waits is no event of the job */
-	SURE_MS = 30000, /* with them, to be sure */
+	WHY_MS = 5000,   /* waitingReason changes without an event */
+	SURE_MS = 30000, /* with events, as a fallback */
 	DRAW_MS = 1000,
 	DRAIN_MS = 15000, /* for logs, after the end */
-	SILENCE_S = 120   /* of events; servers send something every 30 s */
+	SILENCE_S = 120   /* of events; servers send a heartbeat every 30 s */
 };
 
-/* Why waiting ended. */
 enum reason { WAITING, ENDED, GONE, REFUSED, NO_SERVER, TIME_OVER, INTERRUPTED, NO_OUTPUT };
 
 struct waiter {
@@ -444,29 +441,29 @@ struct waiter {
 	struct log_mux *mux; /* NULL without --logs */
 	int signal_fd;
 	enum reason reason;
-	struct err e; /* why, if it was refused or no server was there */
+	struct err e; /* for REFUSED and NO_SERVER */
 
 	struct exchange *asking;
-	int64_t asked_ms, came_ms, due_ms; /* of the job itself */
-	bool changed;                      /* since it was asked for */
+	int64_t asked_ms, came_ms, due_ms; /* requests for the job */
+	bool changed;                      /* since the last request */
 	unsigned failures;
-	int64_t bad_ms; /* since when there is no answer */
-	bool told;      /* that there is none */
+	int64_t bad_ms; /* since when requests fail */
+	bool told;      /* the failure */
 
 	struct exchange *watching;
-	bool no_events;   /* this server has none */
-	int64_t watch_ms; /* when to ask for them again */
+	bool no_events;   /* the server does not support events */
+	int64_t watch_ms; /* time of the next request */
 	unsigned watch_failures;
 	struct lines lines;
-	bool data; /* in the event that comes now */
+	bool data; /* the current event has data */
 
 	struct arena arena; /* of detail and progress */
 	struct span detail;
 	struct progress progress;
-	struct str line; /* what was printed last */
+	struct str line; /* the last line printed */
 };
 
-static void stop(struct waiter *w, enum reason reason)
+static void waiter_stop(struct waiter *w, enum reason reason)
 {
 	if (w->reason == WAITING)
 		w->reason = reason;
@@ -480,7 +477,7 @@ static void due_at(struct waiter *w, int64_t ms)
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
-static void tell(struct waiter *w, const char *text)
+static void waiter_tell(struct waiter *w, const char *text)
 {
 	term_print_time(&w->term, span_of(text));
 }
@@ -516,7 +513,7 @@ static void take_detail(struct waiter *w, struct span body)
 	struct span detail = arena_span(&fresh, body);
 	if (progress_read(&p, detail, &fresh, &e) < 0) {
 		arena_done(&fresh);
-		stop(w, NO_SERVER);
+		waiter_stop(w, NO_SERVER);
 		err_move(&w->e, &e);
 		return;
 	}
@@ -528,7 +525,7 @@ static void take_detail(struct waiter *w, struct span body)
 	if (w->mux)
 		log_mux_update(w->mux, detail);
 	if (job_state_final(p.state))
-		stop(w, ENDED);
+		waiter_stop(w, ENDED);
 }
 
 static void no_detail(struct waiter *w, const struct client_answer *a)
@@ -546,12 +543,14 @@ static void no_detail(struct waiter *w, const struct client_answer *a)
 		w->told = true;
 		return;
 	}
-	stop(w, a->status == 404 ? GONE : remote_exit(&e) == EXIT_USAGE ? REFUSED : NO_SERVER);
+	waiter_stop(w, a->status == 404                ? GONE
+	               : remote_exit(&e) == EXIT_USAGE ? REFUSED
+	                                               : NO_SERVER);
 	err_move(&w->e, &e);
 }
 
-/* When it may be asked for again at the earliest. */
-static int64_t next_ms(const struct waiter *w)
+/* The earliest time of the next request. */
+static int64_t waiter_next_ms(const struct waiter *w)
 {
 	int64_t gap = CALM * (w->came_ms - w->asked_ms);
 	return w->came_ms + (gap > GAP_MS ? gap : GAP_MS);
@@ -568,17 +567,17 @@ static void detail_came(void *arg, const struct client_answer *a)
 	}
 	w->failures = 0;
 	if (w->told)
-		tell(w, "the server answers again");
+		waiter_tell(w, "the server answers again");
 	w->told = false;
 	take_detail(w, a->body);
 	w->due_ms = w->came_ms + (!w->watching                       ? POLL_MS
 	                          : w->progress.state == JOB_WAITING ? WHY_MS
 	                                                             : SURE_MS);
 	if (w->changed)
-		due_at(w, next_ms(w));
+		due_at(w, waiter_next_ms(w));
 }
 
-static void ask(struct waiter *w)
+static void waiter_ask(struct waiter *w)
 {
 	const struct client_call call = { .method = "GET",
 		                          .path = w->path,
@@ -591,23 +590,23 @@ static void ask(struct waiter *w)
 	w->changed = false;
 	w->asking = client_start(w->remote->client, &call, &w->e);
 	if (!w->asking)
-		stop(w, NO_SERVER);
+		waiter_stop(w, NO_SERVER);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* An event ends with an empty line; a comment, to show that the server lives, is none. */
+/* An empty line ends an event; comments are heartbeats. */
 static void take_event_line(void *arg, struct span line, bool cut)
 {
 	struct waiter *w = arg;
-	(void)cut; /* what the event says is of no interest */
+	(void)cut; /* only the fact matters */
 	if (line.n) {
 		w->data |= span_starts(line, "data:");
 		return;
 	}
 	w->changed |= w->data;
 	if (w->data && !w->asking)
-		due_at(w, next_ms(w));
+		due_at(w, waiter_next_ms(w));
 	w->data = false;
 }
 
@@ -631,7 +630,7 @@ static void events_ended(void *arg, const struct client_answer *a)
 	due_at(w, clock_ms() + POLL_MS);
 }
 
-static void watch(struct waiter *w)
+static void waiter_watch(struct waiter *w)
 {
 	const struct client_call call = { .method = "GET",
 		                          .path = w->watch_path,
@@ -651,51 +650,51 @@ static void look_at_signals(struct waiter *w)
 {
 	struct signalfd_siginfo info;
 	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
-		stop(w, INTERRUPTED);
+		waiter_stop(w, INTERRUPTED);
 }
 
-static void shorten(int64_t *ms, int64_t at_ms, int64_t now)
+static void waiter_shorten(int64_t *ms, int64_t at_ms, int64_t now)
 {
 	if (at_ms != INT64_MAX && at_ms - now < *ms)
 		*ms = at_ms - now;
 }
 
-/* Let things happen, for some time at most. */
-static void turn(struct waiter *w)
+/* Waits for I/O, for a limited time. */
+static void waiter_run_once(struct waiter *w)
 {
 	int64_t now = clock_ms();
 	int64_t ms = SURE_MS;
 	int64_t logs = w->mux ? log_mux_run_once(w->mux) : INT64_MAX;
-	shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
-	shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
-	shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
-	shorten(&ms, w->remote->end_ms, now);
+	waiter_shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
+	waiter_shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
+	waiter_shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
+	waiter_shorten(&ms, w->remote->end_ms, now);
 	if (w->term.block)
-		shorten(&ms, now + DRAW_MS, now);
+		waiter_shorten(&ms, now + DRAW_MS, now);
 	draw(w);
 	term_show(&w->term);
 	client_run_once(w->remote->client, ms, w->signal_fd);
 	look_at_signals(w);
 	if (w->term.lost)
-		stop(w, NO_OUTPUT);
+		waiter_stop(w, NO_OUTPUT);
 	if (clock_ms() >= w->remote->end_ms)
-		stop(w, TIME_OVER);
+		waiter_stop(w, TIME_OVER);
 }
 
-static void wait_for_end(struct waiter *w)
+static void waiter_run(struct waiter *w)
 {
 	while (w->reason == WAITING) {
 		int64_t now = clock_ms();
 		if (!w->asking && now >= w->due_ms)
-			ask(w);
+			waiter_ask(w);
 		if (!w->watching && !w->no_events && now >= w->watch_ms)
-			watch(w);
-		turn(w);
+			waiter_watch(w);
+		waiter_run_once(w);
 	}
 }
 
-/* What tasks have printed at last. */
-static void drain(struct waiter *w)
+/* Waits for the rest of the logs. */
+static void waiter_drain(struct waiter *w)
 {
 	int64_t end = clock_ms() + DRAIN_MS;
 	end = end < w->remote->end_ms ? end : w->remote->end_ms;
@@ -704,22 +703,22 @@ static void drain(struct waiter *w)
 	if (w->watching)
 		client_stop(TAKE(w->watching));
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
-		turn(w);
+		waiter_run_once(w);
 	if (!log_mux_idle(w->mux))
-		tell(w, "logs may go on; they are not waited for any longer");
+		waiter_tell(w, "logs may go on; they are not waited for any longer");
 	w->reason = ENDED;
 }
 
 /* ---- what became of it ----------------------------------------------------------------------- */
 
-static void say(struct waiter *w, const char *what)
+static void waiter_say(struct waiter *w, const char *what)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_printf(&text, "%s; %s goes on; to stop it: rest-lit stop %s", what, w->job, w->job);
 	term_print(&w->term, str_view(&text));
 }
 
-static int verdict(struct waiter *w)
+static int waiter_verdict(struct waiter *w)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	progress_verdict(&text, &w->progress, w->job);
@@ -729,35 +728,35 @@ static int verdict(struct waiter *w)
 	return w->progress.state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
 }
 
-static int conclude(struct waiter *w)
+static int waiter_conclude(struct waiter *w)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	switch (w->reason) {
 	case ENDED:
-		return verdict(w);
+		return waiter_verdict(w);
 	case GONE:
 		str_printf(&text, "%s is not there any more", w->job);
 		term_print(&w->term, str_view(&text));
 		return EXIT_REFUSED;
 	case REFUSED:
 	case NO_SERVER:
-		say(w, err_msg(&w->e));
+		waiter_say(w, err_msg(&w->e));
 		return w->reason == REFUSED ? EXIT_USAGE : EXIT_SERVER;
 	case TIME_OVER:
-		say(w, "--timeout is over");
+		waiter_say(w, "--timeout is over");
 		return EXIT_SERVER;
 	case NO_OUTPUT:
-		say(w, "standard output takes no more");
+		waiter_say(w, "standard output takes no more");
 		return EXIT_SERVER;
 	case WAITING:
 	case INTERRUPTED:
 		break;
 	}
-	say(w, "not waited for any longer");
+	waiter_say(w, "not waited for any longer");
 	return EXIT_SERVER;
 }
 
-static void give_up_all(struct waiter *w)
+static void waiter_free(struct waiter *w)
 {
 	if (w->asking)
 		client_stop(w->asking);
@@ -770,7 +769,7 @@ static void give_up_all(struct waiter *w)
 	arena_done(&w->arena);
 	err_done(&w->e);
 	if (w->signal_fd >= 0)
-		(void)close(w->signal_fd); /* it was only read */
+		(void)close(w->signal_fd); /* read only */
 }
 
 int wait_for_job(struct remote *r, const char *job, bool logs)
@@ -789,10 +788,10 @@ int wait_for_job(struct remote *r, const char *job, bool logs)
 	(void)sigaddset(&set, SIGTERM);               /* the same */
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
 	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	wait_for_end(&w);
+	waiter_run(&w);
 	if (w.reason == ENDED && w.mux)
-		drain(&w);
-	int code = conclude(&w);
-	give_up_all(&w);
+		waiter_drain(&w);
+	int code = waiter_conclude(&w);
+	waiter_free(&w);
 	return code;
 }

@@ -20,20 +20,20 @@ struct history {
 	const struct server *server;
 	struct store *store;
 	int event_fd, epoll_fd;
-	pthread_mutex_t lock; /* of what waits */
+	pthread_mutex_t lock; /* protects waiting, first, n, lost */
 	const struct job_entry *waiting[WAITING_MAX];
 	size_t first, n;
-	size_t lost; /* found no room, and were not told of yet */
-	/* What is being kept; the main thread's. */
+	size_t lost; /* dropped, and not yet reported */
+	/* The attempt that is being kept; main thread only. */
 	const struct job_entry *job; /* NULL: nothing */
 	struct arena arena;
 	struct str body;
-	const char *name, *oldest; /* to be made; to be removed, or NULL */
-	char uid[40];              /* of the latter */
+	const char *name, *oldest; /* to create; to delete, or NULL */
+	char uid[40];              /* of oldest */
 	unsigned tries;
-	char *trouble;       /* that was logged last; NULL: none */
-	size_t n_lost;       /* found no room, and were not logged yet: */
-	int64_t lost_log_ms; /* not before this */
+	char *trouble;       /* the last one logged; NULL: none */
+	size_t n_lost;       /* dropped, and not yet logged */
+	int64_t lost_log_ms; /* earliest time of that log line */
 	bool stopping;
 };
 
@@ -49,13 +49,13 @@ void history_saw(struct history *h, const struct job_entry *before, const struct
 {
 	if (!h || !has_ended(before, now))
 		return;
-	(void)pthread_mutex_lock(&h->lock); /* these fail only if misused */
+	(void)pthread_mutex_lock(&h->lock); /* cannot fail */
 	if (h->n < WAITING_MAX)
 		h->waiting[(h->first + h->n++) % WAITING_MAX] = job_entry_hold(before);
 	else
 		h->lost++;
 	(void)pthread_mutex_unlock(&h->lock);
-	(void)eventfd_write(h->event_fd, 1); /* far from full */
+	(void)eventfd_write(h->event_fd, 1); /* cannot overflow */
 }
 
 static const struct job_entry *history_take_first(struct history *h, size_t *lost)
@@ -283,7 +283,7 @@ bool history_gzip(struct span text, size_t max, struct arena *a, struct span *pa
 {
 	union {
 		const char *p;
-		Bytef *wanted; /* by zlib, which reads it only */
+		Bytef *wanted; /* zlib only reads it */
 	} in = { text.p };
 	z_stream z = { .next_in = in.wanted, .avail_in = (uInt)text.n };
 	Bytef *out = arena_alloc(a, max);

@@ -14,10 +14,10 @@
 #include "translate/translate.h"
 
 enum {
-	LOOK_MS = 600000, /* for an API server to come up, before what is looked for is given up */
-	TRY_MS = 10000,   /* for one try to put the program there */
-	AGAIN_MS = 2000,  /* between two of them */
-	ANSWER_MAX = 4 << 20, /* it repeats what it was sent */
+	LOOK_MS = 600000,     /* for checks, until an API server is up */
+	TRY_MS = 10000,       /* per attempt to create a ConfigMap */
+	AGAIN_MS = 2000,      /* between attempts */
+	ANSWER_MAX = 4 << 20, /* it echoes the object */
 	TEXT_MAX = 1024,
 	CA_MAX = 512 << 10,
 	N_LOOKS = 3
@@ -116,7 +116,7 @@ static void needs_node(struct span pod, struct arena *a, struct pod_needs *out)
 	}
 }
 
-/* Devices are the resources of a name with a domain. */
+/* Resources with a domain in their name are devices. */
 static void needs_devices(struct span pod, struct arena *a, struct pod_needs *out)
 {
 	struct span container = needs_first(scan_get(pod, "containers"));
@@ -167,12 +167,12 @@ static size_t pod_needs_nodes(const struct pod_needs *needs, struct span list,
 
 /* ---- state ---- */
 
-/* One object that is looked for. */
+/* An object to check. */
 struct look {
 	struct runtime_configmap *d;
 	enum object_kind kind;
 	const char *name;
-	const char *means; /* what becomes of pods without it */
+	const char *means; /* the effect on pods if it is missing */
 	const char *mend;
 };
 
@@ -184,17 +184,17 @@ struct runtime_configmap {
 	size_t n_looks, n_there;
 	struct pod_needs needs;
 	const char *node_query; /* NULL: pods go to any node */
-	struct object program;  /* the ConfigMap; name is NULL if there is none to make */
-	bool forbidden;         /* making it is; then it must be seen to be there */
+	struct object program;  /* the ConfigMap; name == NULL: none needed */
+	bool forbidden;         /* creating it is forbidden, so it must exist */
 	struct str ca;          /* the ConfigMap of --output-ca; empty: none */
 	bool stopping;
 };
 
 /* ---- what is logged -------------------------------------------------------------------- */
 
-/* What the API server said, or the right that it asks for. */
-static void put_why(struct str *out, const char *verb, enum object_kind kind,
-                    const struct store_reply *reply)
+/* The answer of the API server, or the right that is missing. */
+static void look_put_why(struct str *out, const char *verb, enum object_kind kind,
+                         const struct store_reply *reply)
 {
 	if (reply->status == 403) {
 		str_printf(out, "this server's account needs the RBAC verb \"%s\" on ", verb);
@@ -219,13 +219,13 @@ static struct line object_line(enum log_level level, const char *event, const st
 	return line;
 }
 
-/* Logs the event, and why the API server did not do it. */
-static void log_refused(const struct runtime_configmap *d, enum log_level level, const char *event,
-                        const char *verb, enum object_kind kind, const char *name,
-                        const struct store_reply *reply)
+/* Logs the event and the reason of the API server. */
+static void look_log_refused(const struct runtime_configmap *d, enum log_level level,
+                             const char *event, const char *verb, enum object_kind kind,
+                             const char *name, const struct store_reply *reply)
 {
 	STR_AUTO why = STR_INIT(TEXT_MAX);
-	put_why(&why, verb, kind, reply);
+	look_put_why(&why, verb, kind, reply);
 	struct line line = object_line(level, event, d->server, kind, name);
 	log_text(&line, "why", str_view(&why));
 	log_end(&line);
@@ -240,7 +240,7 @@ static void say_missing(const struct look *k)
 	log_end(&line);
 }
 
-static void looked(void *arg, const struct store_reply *reply)
+static void look_done(void *arg, const struct store_reply *reply)
 {
 	const struct look *k = arg;
 	struct runtime_configmap *d = k->d;
@@ -251,14 +251,15 @@ static void looked(void *arg, const struct store_reply *reply)
 	else if (reply->outcome == STORE_NOT_FOUND)
 		say_missing(k);
 	else
-		log_refused(d, reply->status == 403 ? LOG_INFO : LOG_WARN,
-		            "cannot check whether it is there", "get", k->kind, k->name, reply);
+		look_log_refused(d, reply->status == 403 ? LOG_INFO : LOG_WARN,
+		                 "cannot check whether it is there", "get", k->kind, k->name,
+		                 reply);
 	if (d->n_there == d->n_looks)
 		log_event(LOG_INFO, "what pods refer to is there", "namespace",
 		          d->server->namespace_name);
 }
 
-/* "kubectl apply" of a manifest, whose names are changed on the way where ours are others. */
+/* "kubectl apply" of a manifest, by sed if our names differ from those in it. */
 static const char *mend(struct runtime_configmap *d, const char *manifest)
 {
 	const char *account = d->server->options->service_account;
@@ -310,7 +311,7 @@ static void set_looks(struct runtime_configmap *d)
 
 /* ---- the configuration of FrameworkController ------------------------------------------------ */
 
-/* Not there, or not to be read: then it is said at the first job that ends with such a code. */
+/* If it cannot be read, log_unknown_code in follow.c reports such a code. */
 static void controller_config_came(void *arg, const struct store_reply *reply)
 {
 	const struct runtime_configmap *d = arg;
@@ -329,20 +330,6 @@ static void controller_config_came(void *arg, const struct store_reply *reply)
 	log_end(&line);
 }
 
-static void look_at_controller(struct runtime_configmap *d)
-{
-	store_request(d->store, &(struct store_request){
-				    .verb = STORE_GET,
-				    .kind = KIND_CONFIGMAP,
-				    .name = CONTROLLER_CONFIGMAP,
-				    .namespace_name = CONTROLLER_NAMESPACE,
-				    .whole = true,
-				    .deadline_ms = clock_ms() + LOOK_MS,
-				    .done = controller_config_came,
-				    .arg = d,
-				});
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void log_nodes(const struct runtime_configmap *d, const char *event, const char *device,
@@ -357,7 +344,7 @@ static void log_nodes(const struct runtime_configmap *d, const char *event, cons
 	log_end(&line);
 }
 
-/* Not to be allowed to look is no fault. */
+/* A missing right to list nodes is not an error. */
 static void nodes_came(void *arg, const struct store_reply *reply)
 {
 	const struct runtime_configmap *d = arg;
@@ -380,36 +367,36 @@ static void nodes_came(void *arg, const struct store_reply *reply)
 	}
 }
 
-static void look_at_nodes(struct runtime_configmap *d)
+static void look_for(struct runtime_configmap *d, struct store_request r)
 {
-	store_request(d->store, &(struct store_request){
-				    .verb = STORE_LIST,
-				    .kind = KIND_NODE,
-				    .query = d->node_query,
-				    .whole = true,
-				    .deadline_ms = clock_ms() + LOOK_MS,
-				    .done = nodes_came,
-				    .arg = d,
-				});
+	r.deadline_ms = clock_ms() + LOOK_MS;
+	store_request(d->store, &r);
 }
 
 static void look_for_all(struct runtime_configmap *d)
 {
 	if (d->node_query)
-		look_at_nodes(d);
+		look_for(d, (struct store_request){ .verb = STORE_LIST,
+		                                    .kind = KIND_NODE,
+		                                    .query = d->node_query,
+		                                    .whole = true,
+		                                    .done = nodes_came,
+		                                    .arg = d });
 	if (d->n_looks)
-		look_at_controller(d);
+		look_for(d, (struct store_request){ .verb = STORE_GET,
+		                                    .kind = KIND_CONFIGMAP,
+		                                    .name = CONTROLLER_CONFIGMAP,
+		                                    .namespace_name = CONTROLLER_NAMESPACE,
+		                                    .whole = true,
+		                                    .done = controller_config_came,
+		                                    .arg = d });
 	d->n_there = 0;
-	for (size_t i = 0; i < d->n_looks; i++) {
-		store_request(d->store, &(struct store_request){
-					    .verb = STORE_GET,
-					    .kind = d->look[i].kind,
-					    .name = d->look[i].name,
-					    .deadline_ms = clock_ms() + LOOK_MS,
-					    .done = looked,
-					    .arg = &d->look[i],
-					});
-	}
+	for (size_t i = 0; i < d->n_looks; i++)
+		look_for(d, (struct store_request){ .verb = STORE_GET,
+		                                    .kind = d->look[i].kind,
+		                                    .name = d->look[i].name,
+		                                    .done = look_done,
+		                                    .arg = &d->look[i] });
 }
 
 /* ---- the program --------------------------------------------------------------------------- */
@@ -436,7 +423,7 @@ const char *runtime_configmap_problem(const struct server *s)
 	return PROBLEMS[atomic_load(&s->runtime_configmap)];
 }
 
-static store_callback created, compared;
+static store_callback program_created, program_compared;
 
 /* Sends a request for a ConfigMap, after a pause. */
 static void ask_configmap(struct runtime_configmap *d, struct store_request r, int64_t after_ms)
@@ -448,18 +435,19 @@ static void ask_configmap(struct runtime_configmap *d, struct store_request r, i
 	store_request(d->store, &r);
 }
 
-static void ask(struct runtime_configmap *d, enum store_verb verb, int64_t after_ms)
+static void program_ask(struct runtime_configmap *d, enum store_verb verb, int64_t after_ms)
 {
 	struct store_request r = { .verb = verb,
 		                   .name = d->program.name,
 		                   .whole = true,
-		                   .done = verb == STORE_CREATE ? created : compared };
+		                   .done =
+		                       verb == STORE_CREATE ? program_created : program_compared };
 	if (verb == STORE_CREATE)
 		r.body[0] = d->program.body;
 	ask_configmap(d, r, after_ms);
 }
 
-static void succeeded(struct runtime_configmap *d, const char *how)
+static void program_succeeded(struct runtime_configmap *d, const char *how)
 {
 	atomic_store(&d->server->runtime_configmap, RUNTIME_CONFIGMAP_READY);
 	struct line line = object_line(LOG_INFO, "pai-runtime is where pods look for it", d->server,
@@ -468,8 +456,9 @@ static void succeeded(struct runtime_configmap *d, const char *how)
 	log_end(&line);
 }
 
-/* Say so when it is news, and try again. */
-static void failed(struct runtime_configmap *d, enum runtime_configmap_state state, struct span why)
+/* Logs a new state, and tries again. */
+static void program_failed(struct runtime_configmap *d, enum runtime_configmap_state state,
+                           struct span why)
 {
 	if (atomic_exchange(&d->server->runtime_configmap, (int)state) != (int)state) {
 		struct line line = object_line(
@@ -478,80 +467,81 @@ static void failed(struct runtime_configmap *d, enum runtime_configmap_state sta
 		log_text(&line, "why", why);
 		log_end(&line);
 	}
-	ask(d, STORE_CREATE, AGAIN_MS);
+	program_ask(d, STORE_CREATE, AGAIN_MS);
 }
 
-static void refused(struct runtime_configmap *d, const char *verb, const struct store_reply *reply)
+static void program_refused(struct runtime_configmap *d, const char *verb,
+                            const struct store_reply *reply)
 {
 	enum runtime_configmap_state state = RUNTIME_CONFIGMAP_UNREACHABLE;
 	STR_AUTO why = STR_INIT(TEXT_MAX);
-	put_why(&why, verb, KIND_CONFIGMAP, reply);
+	look_put_why(&why, verb, KIND_CONFIGMAP, reply);
 	if (reply->outcome == STORE_REFUSED)
 		state =
 		    reply->status == 403 ? RUNTIME_CONFIGMAP_FORBIDDEN : RUNTIME_CONFIGMAP_REFUSED;
-	failed(d, state, str_view(&why));
+	program_failed(d, state, str_view(&why));
 }
 
-static void created(void *arg, const struct store_reply *reply)
+static void program_created(void *arg, const struct store_reply *reply)
 {
 	struct runtime_configmap *d = arg;
 	if (d->stopping)
 		return;
 	d->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
 	if (reply->outcome == STORE_OK)
-		succeeded(d, "created");
+		program_succeeded(d, "created");
 	else if (reply->outcome == STORE_EXISTS || d->forbidden)
-		ask(d, STORE_GET, 0);
+		program_ask(d, STORE_GET, 0);
 	else
-		refused(d, "create", reply);
+		program_refused(d, "create", reply);
 }
 
-static json_t *parse(struct span text)
+static json_t *program_parse(struct span text)
 {
 	return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
-/* Whether the ConfigMap that is there holds the same program, and will go on to do so. */
-static bool is_same(const struct runtime_configmap *d, struct span there)
+/* Does the existing ConfigMap hold the same program, immutably? */
+static bool program_is_same(const struct runtime_configmap *d, struct span there)
 {
-	json_auto_t *ours = parse(d->program.body);
-	json_auto_t *theirs = parse(there);
+	json_auto_t *ours = program_parse(d->program.body);
+	json_auto_t *theirs = program_parse(there);
 	return json_equal(json_object_get(ours, "binaryData"),
 	                  json_object_get(theirs, "binaryData")) &&
 	       json_is_true(json_object_get(theirs, "immutable"));
 }
 
-/* It could not be read.  If it exists, its name says what is in it, and that is never changed. */
-static void unread(struct runtime_configmap *d, const struct store_reply *reply)
+/* It could not be read.  Its name contains a hash, so an existing one is trusted. */
+static void program_unread(struct runtime_configmap *d, const struct store_reply *reply)
 {
 	struct store_reply none = { .outcome = STORE_REFUSED, .status = 403 };
 	bool no_right = reply->outcome == STORE_REFUSED && reply->status == 403;
 	if (d->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
-		refused(d, "create", &none);
+		program_refused(d, "create", &none);
 	else if (no_right)
-		succeeded(d, "was there; not compared, for want of the RBAC verb \"get\" on it");
+		program_succeeded(
+		    d, "was there; not compared, for want of the RBAC verb \"get\" on it");
 	else if (reply->outcome == STORE_NOT_FOUND)
-		ask(d, STORE_CREATE, AGAIN_MS); /* gone between the two questions */
+		program_ask(d, STORE_CREATE, AGAIN_MS); /* deleted meanwhile */
 	else
-		refused(d, "get", reply);
+		program_refused(d, "get", reply);
 }
 
-static void compared(void *arg, const struct store_reply *reply)
+static void program_compared(void *arg, const struct store_reply *reply)
 {
 	struct runtime_configmap *d = arg;
 	if (d->stopping)
 		return;
 	if (reply->outcome != STORE_OK)
-		unread(d, reply);
-	else if (is_same(d, reply->body))
-		succeeded(d, "was there, and is the same");
+		program_unread(d, reply);
+	else if (program_is_same(d, reply->body))
+		program_succeeded(d, "was there, and is the same");
 	else
-		failed(d, RUNTIME_CONFIGMAP_FOREIGN,
-		       SPAN("it is there with other content, or can be changed (not immutable): "
-		            "delete it"));
+		program_failed(
+		    d, RUNTIME_CONFIGMAP_FOREIGN,
+		    SPAN("it is there with other content, or can be changed (not immutable): "
+		         "delete it"));
 }
-
-/* ---- whom pods trust with their output ------------------------------------------------------ */
 
 static store_callback ca_made, ca_changed;
 
@@ -572,8 +562,8 @@ static void ca_failed(struct runtime_configmap *d, const char *verb,
 		ask_ca(d, STORE_CREATE, AGAIN_MS);
 		return;
 	}
-	log_refused(d, LOG_WARN, "pods cannot upload their output over https", verb, KIND_CONFIGMAP,
-	            OUTPUT_CA, reply);
+	look_log_refused(d, LOG_WARN, "pods cannot upload their output over https", verb,
+	                 KIND_CONFIGMAP, OUTPUT_CA, reply);
 }
 
 static void ca_changed(void *arg, const struct store_reply *reply)
@@ -594,14 +584,11 @@ static void ca_made(void *arg, const struct store_reply *reply)
 		ca_failed(d, "create", reply);
 }
 
-/* ---- from the start on ------------------------------------------------------------------------
- */
-
-static void begin(struct runtime_configmap *d)
+static void runtime_configmap_begin(struct runtime_configmap *d)
 {
 	look_for_all(d);
 	if (d->program.name)
-		ask(d, STORE_CREATE, 0);
+		program_ask(d, STORE_CREATE, 0);
 	if (d->ca.n)
 		ask_ca(d, STORE_CREATE, 0);
 	store_start(d->store);
@@ -634,7 +621,7 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 		runtime_configmap_free(d);
 		return NULL;
 	}
-	if (!s->local) /* in a directory, nothing runs */
+	if (!s->local) /* a directory has no pods */
 		set_looks(d);
 	if (runtime_object(s->translator, &d->arena, &d->program))
 		atomic_store(&s->runtime_configmap, RUNTIME_CONFIGMAP_PENDING);
@@ -643,14 +630,14 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 		runtime_configmap_free(d);
 		return NULL;
 	}
-	begin(d);
+	runtime_configmap_begin(d);
 	return d;
 }
 
 bool runtime_configmap_check_again(struct runtime_configmap *d)
 {
 	if (store_pending(d->store))
-		return false; /* it is being done */
+		return false; /* already going on */
 	ERR_AUTO e = { 0 };
 	STR_AUTO ca = STR_INIT(CA_MAX);
 	if (output_ca_write(&ca, d->server->options, &e) < 0) {
@@ -661,7 +648,7 @@ bool runtime_configmap_check_again(struct runtime_configmap *d)
 		d->ca = ca;
 		ca = STR_INIT(0);
 	}
-	begin(d);
+	runtime_configmap_begin(d);
 	return true;
 }
 

@@ -14,7 +14,7 @@
 
 enum { CONFIG_MAX = 16 << 20 };
 
-/* One of the two is set. */
+/* Either hived or status is set. */
 struct scheduler_part {
 	atomic_size_t refs;
 	const struct hived *hived;
@@ -25,10 +25,10 @@ struct scheduler_part {
 struct scheduler {
 	const struct options *options;
 	struct fetch *fetch;  /* NULL: there is no web service to ask */
-	pthread_mutex_t lock; /* of the next two */
+	pthread_mutex_t lock; /* protects config and status */
 	struct scheduler_part *config;
 	struct scheduler_part *status; /* NULL: not known */
-	bool lost; /* the log has heard that the web service fails; the thread's own */
+	bool lost;                     /* the failure is logged; used by the fetch thread only */
 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -55,10 +55,11 @@ static void part_drop(struct scheduler_part *p)
 	free(p);
 }
 
-/* The new one is given away. */
-static void replace(struct scheduler *s, struct scheduler_part **place, struct scheduler_part *new)
+/* Takes over the reference to `new`. */
+static void scheduler_replace(struct scheduler *s, struct scheduler_part **place,
+                              struct scheduler_part *new)
 {
-	(void)pthread_mutex_lock(&s->lock); /* cannot fail: nobody locks twice */
+	(void)pthread_mutex_lock(&s->lock); /* cannot fail */
 	struct scheduler_part *old = *place;
 	*place = new;
 	(void)pthread_mutex_unlock(&s->lock);
@@ -72,7 +73,7 @@ struct scheduler_view scheduler_hold(struct scheduler *s)
 	struct scheduler_view v = { 0 };
 	if (!s)
 		return v;
-	(void)pthread_mutex_lock(&s->lock); /* as above */
+	(void)pthread_mutex_lock(&s->lock); /* likewise */
 	v.parts[0] = part_hold(s->config);
 	v.parts[1] = part_hold(s->status);
 	(void)pthread_mutex_unlock(&s->lock);
@@ -103,7 +104,7 @@ void scheduler_facts(const struct scheduler_view *v, struct arena *a, struct fac
 /* ---- the configuration ------------------------------------------------------------------------
  */
 
-static struct scheduler_part *read_config(const struct options *o, struct err *e)
+static struct scheduler_part *scheduler_read_config(const struct options *o, struct err *e)
 {
 	STR_AUTO text = STR_INIT(CONFIG_MAX);
 	struct stat st;
@@ -123,10 +124,10 @@ static struct scheduler_part *read_config(const struct options *o, struct err *e
 
 int scheduler_reload(struct scheduler *s, struct err *e)
 {
-	struct scheduler_part *config = read_config(s->options, e);
+	struct scheduler_part *config = scheduler_read_config(s->options, e);
 	if (!config)
 		return -1;
-	replace(s, &s->config, config);
+	scheduler_replace(s, &s->config, config);
 	return 0;
 }
 
@@ -142,8 +143,8 @@ static int take_status(void *arg, struct span body, struct err *e)
 		part_drop(p);
 		return -1;
 	}
-	bool news = !s->status; /* nobody else writes it */
-	replace(s, &s->status, p);
+	bool news = !s->status; /* only this thread writes it */
+	scheduler_replace(s, &s->status, p);
 	s->lost = false;
 	if (news)
 		log_event(LOG_INFO, "HiveD's web service says what virtual clusters have", "url",
@@ -151,14 +152,14 @@ static int take_status(void *arg, struct span body, struct err *e)
 	return 0;
 }
 
-/* One answer that does not come is no reason to forget the last one. */
+/* The last status is discarded after several failures only. */
 static void miss_status(void *arg, unsigned attempts, const struct err *e)
 {
 	struct scheduler *s = arg;
 	if (s->lost || (s->status && attempts < FETCH_PATIENCE))
 		return;
 	s->lost = true;
-	replace(s, &s->status, NULL);
+	scheduler_replace(s, &s->status, NULL);
 	struct line line = log_begin(LOG_WARN, "HiveD's web service is of no use: what virtual "
 	                                       "clusters have is taken from --hived-config alone");
 	log_text(&line, "url", span_of(s->options->hived_webservice));
@@ -191,8 +192,8 @@ struct scheduler *scheduler_new(const struct options *o, struct err *e)
 {
 	struct scheduler *s = xcalloc(1, sizeof(*s));
 	s->options = o;
-	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
-	s->config = read_config(o, e);
+	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail */
+	s->config = scheduler_read_config(o, e);
 	if (s->config && start_asking(s, e) == 0)
 		return s;
 	scheduler_free(s);
@@ -206,6 +207,6 @@ void scheduler_free(struct scheduler *s)
 	fetch_free(s->fetch);
 	part_drop(s->config);
 	part_drop(s->status);
-	(void)pthread_mutex_destroy(&s->lock); /* nobody holds it */
+	(void)pthread_mutex_destroy(&s->lock); /* not locked */
 	free(s);
 }

@@ -1,39 +1,35 @@
 #pragma once
 /*
- * HiveD as this server knows it: its configuration (--hived-config), read at start and again on
- * SIGHUP, and what its web service (--hived-webservice) said last of what virtual clusters have.
- * Neither is ever changed: another one takes its place, and whoever works with the old one holds
- * it.
+ * The HiveD scheduler: its configuration (--hived-config), read at start and on SIGHUP, and the
+ * last status of virtual clusters from its web service (--hived-webservice).  Both are immutable
+ * and reference-counted; an update replaces them.
  */
 #include "server/options.h"
 #include "translate/hived/hived.h"
 
 struct scheduler;
-struct scheduler_part; /* the configuration, or a status */
+struct scheduler_part; /* a configuration or a status */
 
-/* What holds at one moment. */
+/* The state at one moment. */
 struct scheduler_view {
 	const struct hived *hived;         /* NULL: the scheduler is not HiveD */
-	const struct hived_status *status; /* NULL: not known; the configuration alone counts */
+	const struct hived_status *status; /* NULL: unknown; only the configuration counts */
 	struct scheduler_part *parts[2];
 };
 #define VIEW_AUTO __attribute__((cleanup(scheduler_drop))) struct scheduler_view
 
-/* Read the configuration, and begin to ask the web service.  With --hived-config only.  NULL and
- * *e: 400 or 500; with a place if the file says something wrong. */
+/* Reads the configuration and begins to poll the web service; with --hived-config only.  NULL and
+ * *e: 400 or 500, with the place of an error in the file. */
 struct scheduler *scheduler_new(const struct options *o, struct err *e);
-/* Read the configuration again.  -1 and *e: the old one stays.  One thread. */
+/* Reads the configuration again.  -1 and *e: the old one stays.  One thread. */
 int scheduler_reload(struct scheduler *s, struct err *e);
-/* All views must be gone.  NULL is nothing. */
+/* After all views are dropped.  NULL is allowed. */
 void scheduler_free(struct scheduler *s);
 
-/* What holds now, till it is dropped; of no scheduler (NULL): nothing.  Any thread, never waits for
- * long. */
+/* The present state, until it is dropped; empty if s is NULL.  Any thread; does not block. */
 struct scheduler_view scheduler_hold(struct scheduler *s);
 void scheduler_drop(struct scheduler_view *v);
 
-/*
- * Put it into facts, which must not outlive the view and the arena.  Who may use any virtual
- * cluster may use those that HiveD has: of no other is there a scheduler.
- */
+/* Puts the state into facts, which must not outlive the view and the arena.  "Any virtual cluster"
+ * becomes those of HiveD: no other one has a scheduler. */
 void scheduler_facts(const struct scheduler_view *v, struct arena *a, struct facts *f);

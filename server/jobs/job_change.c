@@ -187,7 +187,7 @@ static void change_found(struct request *r, const struct job_entry *job)
 		change_go(c);
 }
 
-static struct change *change_new(struct request *r)
+static struct change *job_change_new(struct request *r)
 {
 	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
 	c->r = r;
@@ -203,7 +203,7 @@ static struct change *change_read(struct request *r, const char *key)
 		answer_error(r, &e);
 		return NULL;
 	}
-	struct change *c = change_new(r);
+	struct change *c = job_change_new(r);
 	c->value = fields_get(&fields, key);
 	return c;
 }
@@ -285,11 +285,11 @@ static void delete_found(struct request *r, const struct job_entry *job)
 
 void job_delete(struct request *r)
 {
-	(void)change_new(r);
+	(void)job_change_new(r);
 	job_find(r, delete_found);
 }
 
-enum { LIST_MAX = 32 << 10 /* also when every byte is escaped, twice */ };
+enum { LIST_MAX = 32 << 10 /* also if every byte is escaped twice */ };
 
 bool tag_ok(struct span tag)
 {

@@ -64,7 +64,7 @@ static void show_summary(struct shower *w)
 
 static enum job_state shown_attempt_state(const struct job_shown *s, const struct outcome *o)
 {
-	/* An earlier one is over. */
+	/* An earlier attempt has ended. */
 	struct span state = s->attempt.n ? SPAN("AttemptCompleted") : span_of(s->job->sub_state);
 	enum job_state is = attempt_state_of(state, o->has_code, o->code);
 	return s->v1 && is == JOB_STOPPING ? JOB_RUNNING : is;
@@ -174,8 +174,6 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	return 0;
 }
 
-/* One task, and an attempt of a job, each as a route of its own shows it. */
-
 static int no_task(struct err *e)
 {
 	return err_set(e, 404, "NoJobError", "there is no such task");
@@ -183,8 +181,8 @@ static int no_task(struct err *e)
 
 /* ---- a task ---- */
 
-static bool find_role(const struct job_shown *s, struct span list, struct span name,
-                      struct arena *a, struct role *role)
+static bool detail_find_role(const struct job_shown *s, struct span list, struct span name,
+                             struct arena *a, struct role *role)
 {
 	struct templates templates = templates_read(s, a);
 	struct scan roles = scan_begin(list);
@@ -197,7 +195,7 @@ static bool find_role(const struct job_shown *s, struct span list, struct span n
 	return false;
 }
 
-static bool find_task(const struct role *role, int64_t index, struct task *t)
+static bool detail_find_task(const struct role *role, int64_t index, struct task *t)
 {
 	struct scan tasks = scan_begin(role->tasks);
 	struct span item;
@@ -221,7 +219,8 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	struct task t;
 	if (attempt_roles(attempt, a, &list, e) < 0)
 		return -1;
-	if (!find_role(s, list, task->role, a, &role) || !find_task(&role, task->index, &t))
+	if (!detail_find_role(s, list, task->role, a, &role) ||
+	    !detail_find_task(&role, task->index, &t))
 		return no_task(e);
 	show_word(w.out, "{\"username\":", job_entry_shown_user(s->job));
 	show_word(w.out, ",\"jobName\":", s->job->job);
@@ -238,7 +237,6 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 
 /* ---- an attempt ---- */
 
-/* exitDiagnostics has the same three as appExitDiagnostics and appExitMessages, in one. */
 static void show_exit_diagnostics(struct shower *w, const struct said *said)
 {
 	str_puts(w->out, ",\"exitDiagnostics\":");
@@ -303,9 +301,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	return 0;
 }
 
-/* How many tasks are in which state. */
-
-static void put_counts(struct str *out, const size_t counts[JOB_STATE_MAX])
+static void counts_put(struct str *out, const size_t counts[JOB_STATE_MAX])
 {
 	bool first = true;
 	str_char(out, '{');
@@ -318,7 +314,7 @@ static void put_counts(struct str *out, const size_t counts[JOB_STATE_MAX])
 	str_char(out, '}');
 }
 
-static void count(struct span tasks, size_t counts[JOB_STATE_MAX], size_t *n, struct arena *a)
+static void counts_add(struct span tasks, size_t counts[JOB_STATE_MAX], size_t *n, struct arena *a)
 {
 	struct scan s = scan_begin(tasks);
 	struct span item;
@@ -328,7 +324,7 @@ static void count(struct span tasks, size_t counts[JOB_STATE_MAX], size_t *n, st
 		int64_t c = 0;
 		bool has_code = scan_int(code, INT32_MIN, INT32_MAX, &c);
 		enum job_state is = job_state_of(state, has_code, c);
-		/* Between two tries of a pod that was refused. */
+		/* FrameworkController retries a pod that was rejected. */
 		if (is == JOB_RUNNING &&
 		    scan_type(scan_path(item, "attemptStatus", "podUID")) == SCAN_NULL)
 			is = JOB_WAITING;
@@ -352,13 +348,11 @@ void job_counts(struct str *out, struct span doc, struct arena *a)
 			str_char(out, ',');
 		str_json(out, scan_text(scan_get(status, "name"), a));
 		str_char(out, ':');
-		count(scan_get(status, "taskStatuses"), counts, &tasks, a);
-		put_counts(out, counts);
+		counts_add(scan_get(status, "taskStatuses"), counts, &tasks, a);
+		counts_put(out, counts);
 	}
 	str_char(out, '}');
 }
-
-/* Members of an answer, out of values that may be anything. */
 
 void show_null(struct str *out, const char *key)
 {
@@ -372,7 +366,7 @@ void show_word(struct str *out, const char *key, const char *text)
 	str_json(out, span_of(text));
 }
 
-/* Without escapes it is shown as it lies. */
+/* A string without escapes is copied. */
 void show_text(struct shower *w, const char *key, struct span value)
 {
 	struct span text;

@@ -1,4 +1,4 @@
-/* Task roles and their tasks. */
+/* Task roles, tasks, their ports and the diagnostics of their ends. */
 #include "server/jobs/jobs_internal.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@ enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
 /* ---- roles ---- */
 
-/* As FrameworkController has them; others have no pods. */
+/* Names that FrameworkController accepts; other roles have no pods. */
 static bool is_role_name(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {
@@ -22,8 +22,7 @@ static bool is_role_name(struct span t)
 	return t.n > 0 && t.n <= ROLE_NAME_MAX;
 }
 
-/* The pod template of a role of this name.  Mostly it stands where the role stands in the status.
- */
+/* The pod template of a role; it usually has the same index as the status. */
 static struct span pod_of(const struct templates *t, size_t at, struct span name)
 {
 	if (at < t->n && span_eq(t->v[at].name, name))
@@ -49,8 +48,8 @@ struct templates templates_read(const struct job_shown *s, struct arena *a)
 	return t;
 }
 
-/* The name of its group of cells, as it lies in the annotation. */
-static struct span group_of(struct span annotation, struct arena *a)
+/* The affinity group of HiveD. */
+static struct span role_group(struct span annotation, struct arena *a)
 {
 	struct span spec = scan_text(annotation, a);
 	if (!scan_valid(spec, HIVED_DEPTH))
@@ -94,7 +93,7 @@ bool role_read(struct role *out, struct span status, size_t at, const struct tem
 	out->tasks = scan_inside(status, "taskStatuses");
 	(void)scan_bool(scan_path(pod, "spec", "hostNetwork"), &out->host_network);
 	if (s->hived)
-		out->group = group_of(v[HIVED], a);
+		out->group = role_group(v[HIVED], a);
 	out->log = log_path(s, shown_attempt(s), out->name, a);
 	return true;
 }
@@ -123,7 +122,7 @@ static const char *const TRY[TRY_MEMBERS] = {
 	[TRY_OUTCOME] = "completionStatus",
 };
 
-/* Of a walk before its attempt. */
+/* The walk stands before attemptStatus. */
 static struct span read_try(struct task *out, struct scan *s)
 {
 	struct span value = { s->p, (size_t)(s->end - s->p) };
@@ -134,7 +133,7 @@ static struct span read_try(struct task *out, struct scan *s)
 	return value;
 }
 
-/* One walk over all that there is of a task, which is most of the text of a job. */
+/* One pass over a task; tasks are most of the text of a job. */
 static void task_walk(struct task *out, struct scan *s)
 {
 	struct span key;
@@ -161,12 +160,12 @@ void task_read(struct task *out, struct span status)
 	task_walk(out, &s);
 }
 
-/* The next item of a list of tasks; false if it is none, and passed over. */
+/* Reads the next item of a list; false: skipped, it is not a task. */
 static bool task_next(struct task *out, struct scan *tasks)
 {
 	struct span other;
 	if (scan_peek(tasks) != SCAN_OBJECT) {
-		(void)scan_value(tasks, &other); /* if not even that, the walk is over */
+		(void)scan_value(tasks, &other); /* if it fails, the walk ends */
 		return false;
 	}
 	struct scan in = scan_enter(tasks);
@@ -180,7 +179,7 @@ static const char *state_word(enum job_state state, bool v1)
 	return JOB_STATES[v1 && state == JOB_STOPPING ? JOB_RUNNING : state];
 }
 
-/* What is no address, of whatever the object says, is none. */
+/* Only a valid IP address is shown. */
 static void show_address(struct shower *w, const char *key, struct span value)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -198,7 +197,7 @@ static void show_address(struct shower *w, const char *key, struct span value)
 		show_null(w->out, key);
 }
 
-static void show_log(struct shower *w, const struct role *role, const struct task *t)
+static void task_show_log(struct shower *w, const struct role *role, const struct task *t)
 {
 	int64_t id;
 	if (!role->log.p || t->index < 0 || !scan_int(t->at[TRY_ID], 0, INT32_MAX, &id)) {
@@ -231,7 +230,7 @@ void show_try(struct shower *w, const struct role *role, const struct task *t)
 	str_puts(w->out, ",\"containerPorts\":");
 	show_ports(w, &role->ports, scan_text(t->at[TRY_POD], w->a), t->index);
 	show_null(w->out, ",\"containerGpus\":");
-	show_log(w, role, t);
+	task_show_log(w, role, t);
 	if (o->has_code)
 		show_number(w->out, ",\"containerExitCode\":", o->code);
 	else
@@ -323,9 +322,11 @@ int show_roles(struct shower *w, struct span attempt, struct err *e)
 }
 
 /*
- * How an attempt ended: its code, what that means, and the controller's diagnostics.  These are a
- * sentence, and then often JSON: "Pod failed: PodPattern unmatched: {"containers":[...]}", in which
- * pai-runtime's report may stand in a termination message, YAML between two markers.
+ * ---- diagnostics ----
+ *
+ * The diagnostics of FrameworkController are a sentence, often followed by JSON: "Pod failed:
+ * PodPattern unmatched: {"containers":[...]}".  A termination message in it may contain the report
+ * of pai-runtime, YAML between two markers.
  */
 
 #define MATCHED      "matched: "
@@ -361,7 +362,7 @@ void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
 
 /* ---- what pai-runtime said ---- */
 
-/* The members of a mapping of YAML as JSON, and the name of the container. */
+/* A YAML mapping as JSON, with the name of the container. */
 static struct span report_json(const struct node *map, struct span name, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(READABLE_MAX);
@@ -392,7 +393,7 @@ static struct span report_read(struct span yaml, struct span name, struct arena 
 	return report_json(&doc.root, name, a);
 }
 
-/* Of the first container that failed and has one. */
+/* The report of the first failed container that has one. */
 static struct span report_find(struct span pod, struct arena *a)
 {
 	enum { NAME, CODE, MESSAGE, N };
@@ -412,7 +413,7 @@ static struct span report_find(struct span pod, struct arena *a)
 		if (to == SIZE_MAX)
 			continue;
 		from += sizeof(REPORT_START) - 1;
-		(void)scan_string(v[NAME], a, &name); /* if it has one */
+		(void)scan_string(v[NAME], a, &name); /* optional */
 		return report_read((struct span){ message.p + from, to - from }, name, a);
 	}
 	return (struct span){ NULL, 0 };
@@ -420,8 +421,8 @@ static struct span report_find(struct span pod, struct arena *a)
 
 /* ---- diagnostics ---- */
 
-/* Text that is shown: its sentence, and the JSON behind it as YAML. */
-static struct span summary_of(struct span text, size_t head, struct span json, struct arena *a)
+/* The sentence, followed by the JSON as YAML. */
+static struct span said_summary(struct span text, size_t head, struct span json, struct arena *a)
 {
 	const struct budget budget = { DEPTH, NODES, DIAGNOSTICS_MAX, KEY };
 	NOTES_AUTO warnings = { 0 };
@@ -458,13 +459,13 @@ struct said said_read(struct span diagnostics, bool with_runtime, struct arena *
 	struct span json = line_at(text, at + sizeof(MATCHED) - 1);
 	if (!scan_valid(json, DEPTH))
 		return said;
-	said.summary = summary_of(text, at + sizeof(MATCHED) - 2, json, a);
+	said.summary = said_summary(text, at + sizeof(MATCHED) - 2, json, a);
 	if (with_runtime)
 		said.runtime = report_find(json, a);
 	return said;
 }
 
-/* Those of many tasks are often the same; and there is an end to what is read of them. */
+/* Diagnostics of many tasks are often equal; the amount that is parsed is limited. */
 void show_diagnostics(struct shower *w, const char *key, struct span diagnostics)
 {
 	str_puts(w->out, key);
@@ -490,9 +491,10 @@ void show_diagnostics(struct shower *w, const char *key, struct span diagnostics
 }
 
 /*
- * Which ports a task has: nobody hands them out or writes them down; the task itself and whoever
- * looks work them out of the annotation rest-server/port-scheduling-spec of its pods, and the uid
- * of its pod.  The arithmetic is that of OpenPAI, and of runtime-assets/init/portspec.c.
+ * ---- ports ----
+ *
+ * Ports are not stored.  They are computed from the annotation rest-server/port-scheduling-spec and
+ * the uid of the pod, as OpenPAI and runtime-assets/init/ports.c do.
  */
 
 enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };
@@ -506,8 +508,8 @@ static bool is_known(const struct ports *p, struct span json)
 	return false;
 }
 
-/* Of the key as it lies, which has no quotes. */
-static bool read_label(struct span key, struct span value, struct ports *p, struct arena *a)
+/* key is JSON without its quotes. */
+static bool ports_read_label(struct span key, struct span value, struct ports *p, struct arena *a)
 {
 	struct label *l = &p->v[p->n];
 	*l = (struct label){ .json = { key.p - 1, key.n + 2 } };
@@ -545,12 +547,12 @@ struct ports ports_read(struct span annotation, struct arena *a)
 	struct span key;
 	struct span value;
 	while (p.n < SHOWN_LABELS && scan_member(&s, &key, &value))
-		(void)read_label(key, value, &p, a); /* what is no label is passed over */
+		(void)ports_read_label(key, value, &p, a); /* an invalid label is skipped */
 	return p;
 }
 
-/* Of a digest, whose digits are chance: no branch of a processor is right about them. */
-static uint64_t hex_number(const char *p, size_t n)
+/* Without branches: the digits are random, so a processor mispredicts them. */
+static uint64_t ports_hex_number(const char *p, size_t n)
 {
 	uint64_t v = 0;
 	for (size_t i = 0; i < n; i++)
@@ -571,12 +573,13 @@ static int64_t hashed_port(const struct ports *p, const struct label *l, struct 
 	str_int(&text, i);
 	str_char(&text, ']');
 	md5_hex(hash, str_view(&text));
-	uint64_t sum = hex_number(hash, 12) + hex_number(hash + 12, 12) + hex_number(hash + 24, 8);
+	uint64_t sum = ports_hex_number(hash, 12) + ports_hex_number(hash + 12, 12) +
+	               ports_hex_number(hash + 24, 8);
 	return p->start + (int64_t)(sum % (uint64_t)(p->end - p->start));
 }
 
-static void put_list(struct shower *w, const struct ports *p, const struct label *l,
-                     struct span pod, int64_t index)
+static void ports_put_list(struct shower *w, const struct ports *p, const struct label *l,
+                           struct span pod, int64_t index)
 {
 	str_char(w->out, '"');
 	for (int64_t i = 0; i < l->count; i++) {
@@ -604,7 +607,7 @@ void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_
 			str_char(w->out, ',');
 		str_span(w->out, p->v[i].json);
 		str_char(w->out, ':');
-		put_list(w, p, &p->v[i], pod, index);
+		ports_put_list(w, p, &p->v[i], pod, index);
 	}
 	str_char(w->out, '}');
 	if (known)

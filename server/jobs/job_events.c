@@ -15,7 +15,7 @@ static bool began_before(const struct event *e, int64_t ms)
 	return e->first_ms > 0 && e->first_ms < ms;
 }
 
-/* The pod was there before the job was: that of an earlier job with this name. */
+/* The pod is older than the job: it belongs to an earlier job of this name. */
 static bool is_older(const struct event *all, size_t n, const struct event *one, int64_t created_ms)
 {
 	for (size_t i = 0; i < n && one->pod_uid.n; i++)
@@ -26,8 +26,8 @@ static bool is_older(const struct event *all, size_t n, const struct event *one,
 
 /* ---- as JSON ---- */
 
-/* As ECMAScript writes dates; null if it is not known. */
-static void put_time(struct str *out, const char *key, int64_t ms)
+/* A date as in ECMAScript; null if unknown. */
+static void event_put_time(struct str *out, const char *key, int64_t ms)
 {
 	time_t s = (time_t)(ms / 1000);
 	struct tm tm;
@@ -38,29 +38,29 @@ static void put_time(struct str *out, const char *key, int64_t ms)
 		str_printf(out, "\"%s\":null,", key);
 }
 
-static void put_text(struct str *out, const char *key, struct span text)
+static void event_put_text(struct str *out, const char *key, struct span text)
 {
 	str_printf(out, "\"%s\":", key);
 	str_json(out, text);
 	str_char(out, ',');
 }
 
-static void put_event(struct str *out, const struct event *e)
+static void event_put(struct str *out, const struct event *e)
 {
 	str_char(out, '{');
-	put_text(out, "uid", e->uid);
-	put_text(out, "frameworkName", e->framework);
-	put_text(out, "podUid", e->pod_uid);
-	put_text(out, "taskroleName", e->role);
-	put_text(out, "taskName", e->pod);
+	event_put_text(out, "uid", e->uid);
+	event_put_text(out, "frameworkName", e->framework);
+	event_put_text(out, "podUid", e->pod_uid);
+	event_put_text(out, "taskroleName", e->role);
+	event_put_text(out, "taskName", e->pod);
 	str_printf(out, "\"taskIndex\":%lld,", (long long)e->index);
-	put_text(out, "type", e->type);
-	put_text(out, "reason", e->reason);
-	put_text(out, "message", e->message);
-	put_time(out, "firstTimestamp", e->first_ms);
-	put_time(out, "lastTimestamp", e->last_ms);
+	event_put_text(out, "type", e->type);
+	event_put_text(out, "reason", e->reason);
+	event_put_text(out, "message", e->message);
+	event_put_time(out, "firstTimestamp", e->first_ms);
+	event_put_time(out, "lastTimestamp", e->last_ms);
 	str_printf(out, "\"count\":%lld,", (long long)e->count);
-	put_text(out, "sourceComponent", e->component);
+	event_put_text(out, "sourceComponent", e->component);
 	str_puts(out, "\"sourceHost\":");
 	str_json(out, e->host);
 	str_char(out, '}');
@@ -76,7 +76,7 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
 		    is_older(all, n, &all[i], created_ms))
 			continue;
 		str_puts(&data, shown++ ? "," : "");
-		put_event(&data, &all[i]);
+		event_put(&data, &all[i]);
 	}
 	str_printf(out, "{\"totalCount\":%zu,\"data\":[", shown);
 	str_span(out, str_view(&data));
@@ -96,7 +96,7 @@ static bool take_type(struct request *r, struct span *type)
 	return false;
 }
 
-static void found(struct request *r, const struct job_entry *job)
+static void events_found(struct request *r, const struct job_entry *job)
 {
 	struct events *events = r->loop->server->events;
 	struct event *all = NULL;
@@ -117,17 +117,21 @@ static void found(struct request *r, const struct job_entry *job)
 
 void events_get(struct request *r)
 {
-	job_find(r, found);
+	job_find(r, events_found);
 }
 
-/* Why a job waits: the last Warning about a pod of it that is still to come; or nobody works on it;
- * or the next attempt is yet to begin. */
+/*
+ * ---- why a job waits ----
+ *
+ * The last Warning about a pod that does not run yet; or nothing processes the job; or the next
+ * attempt has not begun.
+ */
 
-enum rank { FIRST, SECOND, NOISE, RANKS }; /* NOISE: never a reason */
+enum rank { FIRST, SECOND, NOISE }; /* NOISE: never a reason */
 
-/* What is in the way, in a word, by what Kubernetes calls it. */
+/* The kind of a problem, by reason and message of the Event. */
 static const struct kind {
-	const char *reason, *message, *kind; /* message: has this in it; NULL: any */
+	const char *reason, *message, *kind; /* message: a part of it; NULL: any */
 	enum rank rank;
 } KINDS[] = {
 	{ "FailedScheduling", NULL, "unschedulable", FIRST },
@@ -148,7 +152,7 @@ static const struct kind {
 	{ "FailedToRetrieveImagePullSecret", NULL, "other", NOISE },
 };
 
-static const struct kind *kind_of(const struct event *v)
+static const struct kind *event_kind(const struct event *v)
 {
 	static const struct kind OTHER = { NULL, NULL, "other", SECOND };
 	for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
@@ -175,7 +179,7 @@ static void waiting_begin(struct str *out, const char *kind, struct span reason,
 
 static void waiting_event(struct shower *w, const struct event *v)
 {
-	waiting_begin(w->out, kind_of(v)->kind, v->reason, v->message);
+	waiting_begin(w->out, event_kind(v)->kind, v->reason, v->message);
 	str_puts(w->out, ",\"taskRoleName\":");
 	str_json(w->out, v->role);
 	show_number(w->out, ",\"taskIndex\":", v->index);
@@ -204,8 +208,7 @@ static void waiting_neglected(struct str *out, enum neglect why)
 	str_char(out, '}');
 }
 
-/* When the controller begins the next attempt, in ms since 1970; false: it does not wait for that.
- */
+/* When the controller begins the next attempt, in ms since 1970; false: none is due. */
 static bool next_attempt_ms(const struct job_entry *job, int64_t *ms)
 {
 	if (job->retry_delay_s == JOB_ENTRY_NONE || job->transition_ms == JOB_ENTRY_NONE ||
@@ -228,7 +231,6 @@ static void waiting_retry(struct str *out, int64_t ms)
 	str_char(out, '}');
 }
 
-/* Why nothing of it runs, if no Event says so. */
 static void waiting_other(struct str *out, const struct job_entry *job, enum neglect neglect)
 {
 	int64_t ms;
@@ -256,13 +258,13 @@ void job_row_waiting(struct str *out, const struct job_entry *job, const struct 
 		waiting_other(out, job, why->neglect);
 		return;
 	}
-	waiting_begin(out, kind_of(v)->kind, v->reason, span_cut(v->message, ROW_MESSAGE_MAX));
+	waiting_begin(out, event_kind(v)->kind, v->reason, span_cut(v->message, ROW_MESSAGE_MAX));
 	str_char(out, '}');
 }
 
 /* ---- which event counts ---------------------------------------------------------------------- */
 
-/* The Warnings about its pods that may be a reason, the weightiest first; how many. */
+/* Collects Warnings about its pods that may be a reason, the most important first. */
 static size_t may_count(const struct job_entry *job, const struct event *v, size_t n,
                         const struct event *about[static EVENTS_PER_FRAMEWORK])
 {
@@ -270,14 +272,14 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 	for (enum rank rank = FIRST; rank < NOISE; rank++) {
 		for (size_t i = 0; i < n && found < EVENTS_PER_FRAMEWORK; i++) {
 			if (span_is(v[i].type, "Warning") && v[i].pod_uid.n &&
-			    span_is(v[i].framework, job->name) && kind_of(&v[i])->rank == rank)
+			    span_is(v[i].framework, job->name) && event_kind(&v[i])->rank == rank)
 				about[found++] = &v[i];
 		}
 	}
 	return found;
 }
 
-/* The first of them that is about the pod that this task has now, if it waits. */
+/* Index of the first Event about the current pod of a waiting task; n if none. */
 static size_t of_task(const struct event *const v[], size_t n, struct span role, struct span status,
                       struct arena *a)
 {
@@ -315,15 +317,15 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 	for (size_t tasks = 0; best > 0 && scan_item(&roles, &status);) {
 		struct span role = scan_text(scan_get(status, "name"), a);
 		struct scan all = scan_begin(scan_get(status, "taskStatuses"));
-		/* Only what is better than the best so far is looked for. */
+		/* Only a more important Event than the best so far is searched. */
 		for (; best > 0 && tasks < SHOWN_TASKS && scan_item(&all, &item); tasks++)
 			best = of_task(about, best, role, item, a);
 	}
 	return best < n ? about[best] : NULL;
 }
 
-/* Have other Events (v[0..n), the last one first) put an end to what this one says: is there
- * another pod of this name by now, or has it found its node? */
+/* Is an Event outdated by others (v[0..n), the latest first): has the pod been replaced, or
+ * scheduled? */
 static bool is_past(const struct event *one, const struct event *v, size_t n)
 {
 	bool latest = true;

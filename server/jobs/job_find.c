@@ -177,28 +177,28 @@ static void search_got(void *arg, const struct store_reply *reply)
 
 /* ---- in the cache ---- */
 
-static const struct job_entry *find_named(const struct view *v, const char *name)
+static const struct job_entry *search_named(const struct view *v, const char *name)
 {
 	return name ? view_find(v, span_of(name)) : NULL;
 }
 
-/* A reference, or NULL. */
-static const struct job_entry *find_known(struct search *s)
+/* Returns a reference, or NULL. */
+static const struct job_entry *job_find_search_cache(struct search *s)
 {
 	struct cache *cache = s->r->loop->server->cache;
 	if (!cache)
 		return NULL;
 	CACHE_VIEW_AUTO *view = cache_view(cache);
 	s->warm = view_warm(view);
-	const struct job_entry *c = find_named(view, s->id.name);
+	const struct job_entry *c = search_named(view, s->id.name);
 	if (c && job_id_fits(&s->id, c))
 		return job_entry_hold(c);
-	c = s->r->route->need == JOB_OWN ? NULL : find_named(view, s->id.alias);
+	c = s->r->route->need == JOB_OWN ? NULL : search_named(view, s->id.alias);
 	return c && job_id_fits_alias(&s->id, c) ? job_entry_hold(c) : NULL;
 }
 
 /* Only paths of v1 have {user} and {job}. */
-static bool read_id(struct request *r, struct job_id *id)
+static bool search_read_id(struct request *r, struct job_id *id)
 {
 	if (route_names_user(r->route))
 		return job_id_pair(r->args[0], r->args[1], &r->arena, id);
@@ -207,7 +207,7 @@ static bool read_id(struct request *r, struct job_id *id)
 
 /* Clients of PAI 0.8, where jobs had no users, ask for NAME: the client's own job, unless a foreign
  * Framework has this name. */
-static const struct job_entry *find_own(struct search *s)
+static const struct job_entry *search_own(struct search *s)
 {
 	struct request *r = s->r;
 	struct job_id own;
@@ -215,7 +215,7 @@ static const struct job_entry *find_own(struct search *s)
 	    !job_id_pair(span_of(r->principal->name), r->args[0], &r->arena, &own))
 		return NULL;
 	s->id = own;
-	return find_known(s);
+	return job_find_search_cache(s);
 }
 
 void job_find(struct request *r, job_found *found)
@@ -223,13 +223,13 @@ void job_find(struct request *r, job_found *found)
 	struct search *s = ARENA_NEW(&r->arena, struct search, 1);
 	s->r = r;
 	s->found = found;
-	if (!read_id(r, &s->id)) {
+	if (!search_read_id(r, &s->id)) {
 		no_job(r);
 		return;
 	}
-	const struct job_entry *job = find_known(s);
+	const struct job_entry *job = job_find_search_cache(s);
 	if (!job)
-		job = find_own(s);
+		job = search_own(s);
 	bool foreign = !s->id.user.p; /* rest-lit creates no such Framework */
 	const char *name = s->id.name;
 	if (!name && r->route->need != JOB_OWN)

@@ -99,7 +99,7 @@ static void list_more(struct stream *s, void *arg)
 		if (room == 0)
 			return;
 		n = n < room ? n : room;
-		(void)stream_put(s, (struct span){ l->text.p + l->taken, n }); /* there is room */
+		(void)stream_put(s, (struct span){ l->text.p + l->taken, n }); /* it fits */
 		l->taken += n;
 	}
 }
@@ -502,7 +502,7 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 
 enum {
 	ROOM_MIN = 64,
-	AHEAD = 8, /* jobs that are fetched from memory before they are looked at */
+	AHEAD = 8, /* jobs to prefetch */
 	LINE = 64,
 };
 

@@ -44,8 +44,8 @@ static void answer_shown(struct request *r, int failed, const struct err *e)
 	answer_json(r, 200);
 }
 
-static struct job_shown shown_of(const struct request *r, const struct job_entry *job,
-                                 struct span doc)
+static struct job_shown job_shown_of(const struct request *r, const struct job_entry *job,
+                                     struct span doc)
 {
 	const struct server *s = r->loop->server;
 	return (struct job_shown){
@@ -73,10 +73,10 @@ enum neglect job_look_neglect(const struct request *r, const struct job_entry *j
 	return job_neglect(job, r->loop->server->local != NULL, (int64_t)time(NULL) * 1000);
 }
 
-static void show(struct request *r, const struct job_entry *job, struct span doc)
+static void look_show(struct request *r, const struct job_entry *job, struct span doc)
 {
 	const struct looking *l = r->state;
-	struct job_shown shown = shown_of(r, job, doc);
+	struct job_shown shown = job_shown_of(r, job, doc);
 	struct event *v = NULL;
 	ERR_AUTO e = { 0 };
 	if (!answer_has_room(r)) /* it may have become full meanwhile */
@@ -188,7 +188,7 @@ static void earlier_came(struct request *r, const struct job_entry *job, struct 
 	struct looking *l = r->state;
 	l->earlier = status;
 	if (status.n)
-		job_doc(r, job, show);
+		job_doc(r, job, look_show);
 	else
 		answer_refuse(r, 404, "NoJobError", "nothing is kept of this attempt of the job");
 }
@@ -205,7 +205,7 @@ static void look_found(struct request *r, const struct job_entry *job)
 	else if (l->attempt != LATEST && l->attempt < job->attempt)
 		history_get(r, job, l->attempt, earlier_came);
 	else if (!l->plain || has_waited(r) || !answer_unchanged(r, job))
-		job_doc(r, job, show);
+		job_doc(r, job, look_show);
 }
 
 static void look_wait(struct request *r, const struct job_entry *job)
@@ -217,7 +217,7 @@ static void look_wait(struct request *r, const struct job_entry *job)
 		look_found(r, job);
 }
 
-static void look(struct request *r, const struct looking *how)
+static void job_look(struct request *r, const struct looking *how)
 {
 	struct looking *l = ARENA_NEW(&r->arena, struct looking, 1);
 	*l = *how;
@@ -240,14 +240,15 @@ static int render_job(struct request *r, const struct job_shown *shown, struct s
 void job_get(struct request *r)
 {
 	bool attempt = strstr(r->route->path, "/{attempt}");
-	look(r, &(struct looking){ .name = attempt ? r->args[1] : SPAN("latest"),
-	                           .render = render_job,
-	                           .plain = !attempt });
+	job_look(r, &(struct looking){ .name = attempt ? r->args[1] : SPAN("latest"),
+	                               .render = render_job,
+	                               .plain = !attempt });
 }
 
 void job_get_v1(struct request *r)
 {
-	look(r, &(struct looking){ .name = SPAN("latest"), .render = render_job, .plain = true });
+	job_look(r,
+	         &(struct looking){ .name = SPAN("latest"), .render = render_job, .plain = true });
 }
 
 void job_probe(struct request *r)
@@ -267,7 +268,7 @@ static int render_task(struct request *r, const struct job_shown *shown, struct 
 
 void job_task_get(struct request *r)
 {
-	look(r, &(struct looking){ .name = r->args[1], .render = render_task });
+	job_look(r, &(struct looking){ .name = r->args[1], .render = render_task });
 }
 
 static int render_attempt(struct request *r, const struct job_shown *shown, struct str *out,
@@ -281,7 +282,7 @@ static int render_attempt(struct request *r, const struct job_shown *shown, stru
 
 void attempt_get(struct request *r)
 {
-	look(r, &(struct looking){ .name = r->args[1], .render = render_attempt });
+	job_look(r, &(struct looking){ .name = r->args[1], .render = render_attempt });
 }
 
 /* ---- all attempts ---- */
@@ -338,7 +339,7 @@ static void attempts_show(struct request *r, const struct job_entry *job, struct
 	ERR_AUTO e = { 0 };
 	if (!answer_has_room(r)) /* it may have become full meanwhile */
 		return;
-	all->shown = shown_of(r, job, doc);
+	all->shown = job_shown_of(r, job, doc);
 	all->next = (int64_t)job->attempt - 1;
 	all->last = job->attempt > kept ? job->attempt - kept : 0;
 	r->state = all;
@@ -381,7 +382,7 @@ static const char MASK[] = "\"******\"";
 typedef void write_member(struct str *out, const struct member *m);
 
 /* Writes the members of a map by a function; any other node unchanged. */
-static void write_map(struct str *out, const struct node *n, write_member *write)
+static void config_write_map(struct str *out, const struct node *n, write_member *write)
 {
 	if (n->type != NODE_MAP) {
 		node_json(out, n);
@@ -414,7 +415,7 @@ static void write_prerequisite_member(struct str *out, const struct member *m)
 	if (!span_is(member_key(m), "auth"))
 		node_json(out, &m->value);
 	else if (m->value.type == NODE_MAP)
-		write_map(out, &m->value, write_auth_member);
+		config_write_map(out, &m->value, write_auth_member);
 	else
 		str_puts(out, MASK);
 }
@@ -422,13 +423,13 @@ static void write_prerequisite_member(struct str *out, const struct member *m)
 static void write_prerequisites(struct str *out, const struct node *n)
 {
 	if (n->type != NODE_LIST) {
-		write_map(out, n, write_prerequisite_member);
+		config_write_map(out, n, write_prerequisite_member);
 		return;
 	}
 	str_char(out, '[');
 	for (uint32_t i = 0; i < n->n; i++) {
 		str_puts(out, i ? "," : "");
-		write_map(out, &n->item[i], write_prerequisite_member);
+		config_write_map(out, &n->item[i], write_prerequisite_member);
 	}
 	str_char(out, ']');
 }
@@ -451,7 +452,7 @@ bool config_json(struct str *out, struct span text, struct arena *a)
 	const struct budget budget = BUDGET_DEFAULT;
 	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0 || doc.root.type != NODE_MAP)
 		return false;
-	write_map(out, &doc.root, write_job_member);
+	config_write_map(out, &doc.root, write_job_member);
 	return true;
 }
 

@@ -61,7 +61,7 @@ void follower_end(struct followers *all, struct follower *f);
 
 /*
  * ?wait=SECONDS[&for=running|completed]: delays the answer until the job runs or has ended, or the
- * time is over (at most stream-lifetime; 0: immediately).  Calls go_on with the latest state;
+ * time is over (at most `stream-lifetime`; 0: immediately).  Calls go_on with the latest state;
  * X-Wait is then "reached" or "timeout".  Otherwise r is answered: 400, 401, 404, 429, 503.
  */
 void job_wait(struct request *r, const struct job_entry *job, job_found *go_on);

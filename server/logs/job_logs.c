@@ -1,6 +1,6 @@
 /*
- * Logs of tasks.  Portals ask where they are, with a token, and then open what they were told
- * without one; so each location is a link (log_link.h).
+ * The routes of logs.  Web portals request the locations of logs with a token and open them without
+ * one, so each location is a signed link.
  */
 #include "server/logs/logs_internal.h"
 
@@ -23,7 +23,7 @@
 
 enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 
-/* What can be had of a task; of one whose pod is gone, not the last. */
+/* Logs of a task; if its pod is gone, all but the last. */
 static const char *const FILES[] = { "stdout", "stderr", "all", "runtime" };
 enum { N_FILES = sizeof(FILES) / sizeof(FILES[0]), N_KEPT = N_FILES - 1 };
 
@@ -41,8 +41,8 @@ static bool number_below(struct span text, int64_t most)
 	return parse_i64(text, 0, INT32_MAX, &n) == 0 && n < most;
 }
 
-/* What the status says of this attempt of a task: the uid of its pod, "" of an earlier one; and
- * whether that is there, by what it says.  NULL and *e: 404. */
+/* The uid of the pod of this task attempt, by the status; "" for an earlier attempt.  *runs: the
+ * pod exists, by the status.  NULL and *e: 404. */
 static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a, bool *runs,
                             struct err *e)
 {
@@ -85,7 +85,7 @@ static bool is_on(struct request *r, const char *parameter)
 	       (!value.p || span_is(value, "true"));
 }
 
-/* Without a secret of tokens, links are good for this process. */
+/* Without a token secret, links are valid in this process only. */
 static struct log_signing signing(const struct request *r)
 {
 	struct log_signing by = { .now_s = (int64_t)time(NULL) };
@@ -95,7 +95,7 @@ static struct log_signing signing(const struct request *r)
 	return by;
 }
 
-/* What a job's document says of the task in the path; false: answered. */
+/* Fills in *l from the document of the job; false: r is answered. */
 static bool take_task(struct request *r, struct log_link *l, const struct job_entry *job,
                       struct span doc, bool *runs)
 {
@@ -143,7 +143,7 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
 		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
 }
 
-/* No link is given out that is known to lead nowhere. */
+/* If the pod seems to be gone, checks that there is a log. */
 static void doc_came(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
@@ -156,7 +156,7 @@ static void doc_came(struct request *r, const struct job_entry *job, struct span
 		log_look(r, &l, locations_looked);
 }
 
-static void found(struct request *r, const struct job_entry *job)
+static void logs_found(struct request *r, const struct job_entry *job)
 {
 	job_doc(r, job, doc_came);
 }
@@ -164,7 +164,7 @@ static void found(struct request *r, const struct job_entry *job)
 void logs_get(struct request *r)
 {
 	if (r->loop->has->log_streams)
-		job_find(r, found);
+		job_find(r, logs_found);
 	else
 		answer_refuse(r, LOG_NO_PODS);
 }
@@ -217,37 +217,39 @@ void log_get(struct request *r)
 }
 
 /*
+ * ---- links ----
+ *
  * A token is base64url of: HMAC-SHA256, framework, its uid, uid of the pod, user, "tail" or "all",
- * and when it expires; each but the last followed by a NUL.  The MAC covers those and the path.
+ * time of expiry, separated by NUL.  The MAC covers these and the path.
  */
 
 enum { MAC = 32, PATH_PARTS = 6, SAID = 6, TOKEN_MAX_BYTES = 2048 };
 
-/* These fail only where the library is broken: then nothing that is signed can be trusted. */
-static void must(int rc)
+/* These calls fail only if the library is broken. */
+static void link_must(int rc)
 {
 	if (rc < 0)
 		abort();
 }
 
-static void sign(const unsigned char *key, const struct log_link *l, struct span said,
-                 unsigned char out[static MAC])
+static void link_sign(const unsigned char *key, const struct log_link *l, struct span said,
+                      unsigned char out[static MAC])
 {
 	const struct span path[PATH_PARTS] = { l->job,   l->attempt, l->role,
 		                               l->index, l->retry,   l->file };
 	gnutls_hmac_hd_t h;
-	must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, key, LOG_LINK_KEY));
+	link_must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, key, LOG_LINK_KEY));
 	for (size_t i = 0; i < PATH_PARTS; i++) {
-		must(gnutls_hmac(h, path[i].p, path[i].n));
-		must(gnutls_hmac(h, "", 1));
+		link_must(gnutls_hmac(h, path[i].p, path[i].n));
+		link_must(gnutls_hmac(h, "", 1));
 	}
-	must(gnutls_hmac(h, said.p, said.n));
+	link_must(gnutls_hmac(h, said.p, said.n));
 	gnutls_hmac_deinit(h, out);
 }
 
 /* ---- writing ---- */
 
-static void put_segment(struct str *out, const char *before, struct span text)
+static void link_put_segment(struct str *out, const char *before, struct span text)
 {
 	str_puts(out, before);
 	job_path_segment(out, text);
@@ -271,22 +273,22 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		str_put(&said, texts[i], strlen(texts[i]) + 1);
 	str_int(&said, l->expires_s);
-	sign(by->key, l, str_view(&said), mac);
+	link_sign(by->key, l, str_view(&said), mac);
 	str_put(&bytes, (const char *)mac, MAC);
 	str_span(&bytes, str_view(&said));
-	put_segment(out, "/rest-server/api/v2/jobs/", l->job);
-	put_segment(out, "/attempts/", l->attempt);
-	put_segment(out, "/taskRoles/", l->role);
-	put_segment(out, "/taskIndex/", l->index);
-	put_segment(out, "/attempts/", l->retry);
-	put_segment(out, "/logs/", l->file);
+	link_put_segment(out, "/rest-server/api/v2/jobs/", l->job);
+	link_put_segment(out, "/attempts/", l->attempt);
+	link_put_segment(out, "/taskRoles/", l->role);
+	link_put_segment(out, "/taskIndex/", l->index);
+	link_put_segment(out, "/attempts/", l->retry);
+	link_put_segment(out, "/logs/", l->file);
 	str_puts(out, "?token=");
 	put_base64url(out, str_view(&bytes));
 }
 
 /* ---- reading ---- */
 
-static int refuse(struct err *e)
+static int link_refuse(struct err *e)
 {
 	return err_set(e, FORBIDDEN, "this is no link to this log: ask for its locations again");
 }
@@ -296,11 +298,11 @@ static bool is_signed(const unsigned char *key, const struct log_link *l, struct
 	unsigned char mac[MAC];
 	if (bytes.n < MAC)
 		return false;
-	sign(key, l, (struct span){ bytes.p + MAC, bytes.n - MAC }, mac);
+	link_sign(key, l, (struct span){ bytes.p + MAC, bytes.n - MAC }, mac);
 	return gnutls_memcmp(mac, bytes.p, MAC) == 0;
 }
 
-/* What was signed is what we have written. */
+/* A signed text is well-formed. */
 static bool take_said(struct log_link *l, struct span said, struct arena *a)
 {
 	const char *texts[SAID] = { 0 };
@@ -327,7 +329,7 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 	if (token.n > (size_t)2 * TOKEN_MAX_BYTES || base64url_decode(a, token, &bytes) < 0 ||
 	    !is_signed(by->key, l, bytes) ||
 	    !take_said(l, (struct span){ bytes.p + MAC, bytes.n - MAC }, a))
-		return refuse(e);
+		return link_refuse(e);
 	if (by->now_s >= l->expires_s)
 		return err_set(e, FORBIDDEN,
 		               "this link to a log has expired: ask for its locations again");
@@ -336,7 +338,7 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 
 enum { UID_MAX = 64 };
 
-/* Of a list, the object whose member is this text or number; p is NULL if there is none. */
+/* The item of a list whose member equals this text or number. */
 static struct span find_item(struct span list, const char *key, struct span wanted, struct arena *a)
 {
 	struct scan s = scan_begin(list);
@@ -349,7 +351,7 @@ static struct span find_item(struct span list, const char *key, struct span want
 	return (struct span){ NULL, 0 };
 }
 
-static bool uid_ok(struct span uid)
+static bool task_uid_ok(struct span uid)
 {
 	for (size_t i = 0; i < uid.n; i++)
 		if (!is_alnum(uid.p[i]) && uid.p[i] != '-')
@@ -357,7 +359,7 @@ static bool uid_ok(struct span uid)
 	return uid.n > 0 && uid.n <= UID_MAX;
 }
 
-/* States of FrameworkController between the making of a pod and its end. */
+/* States in which FrameworkController has a pod. */
 static bool state_runs(struct span state)
 {
 	return span_is(state, "AttemptCreationRequested") || span_is(state, "AttemptPreparing") ||
@@ -378,7 +380,7 @@ bool task_find(struct span doc, struct span role, struct span index, struct aren
 	if (!task.p || !scan_int(scan_get(attempt, "id"), 0, INT32_MAX, &t.attempt) ||
 	    !scan_int(scan_get(latest, "id"), 0, INT32_MAX, &t.retry))
 		return false;
-	if (scan_string(scan_get(latest, "podUID"), a, &uid) && uid_ok(uid))
+	if (scan_string(scan_get(latest, "podUID"), a, &uid) && task_uid_ok(uid))
 		t.pod_uid = arena_dup(a, uid);
 	t.runs = state_runs(scan_text(scan_get(task, "state"), a));
 	*out = t;

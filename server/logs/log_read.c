@@ -1,10 +1,8 @@
 /*
- * GET the pod; is it the right one?  GET its log; hand on each piece, at the client's pace.
- *
- * A reading belongs to the request until its log has begun, then to the stream; of the end of a log
- * there is no stream, but a ring, which is answered when all has come.  When the pod is gone, or
- * the kubelet says in the place of the log that there is none, the end of its output may be kept in
- * a ConfigMap: then that is the answer.
+ * Reads the log of a task: GET of the pod, to check it, then GET of its log, forwarded at the
+ * client's pace.  A reading belongs to the request until its log begins, then to the stream.  The
+ * end of a log (l->tail) is collected in a ring buffer and answered as a whole.  If the pod is
+ * gone, or the kubelet has no log, the answer is the kept output, if there is one.
  */
 
 #include <stdlib.h>
@@ -30,17 +28,17 @@ enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000, ROLE_MAX = 63 };
 static const char TYPE[] = "text/plain; charset=utf-8";
 
 struct reading {
-	struct request *r; /* until it is answered */
+	struct request *r; /* until r is answered */
 	struct log_link link;
 	bool follow;
-	int refused;        /* what the API server answered instead of the log; 0: nothing yet */
-	log_looked *looked; /* only this is asked; NULL: the log itself */
-	const char *pod, *container_id; /* the second is "" if it is not known */
-	struct log_stream *log;         /* NULL: not yet, or no more */
+	int refused;        /* status of the API server instead of the log; 0: none yet */
+	log_looked *looked; /* for log_look; NULL: for log_read */
+	const char *pod, *container_id; /* container_id: "" if unknown */
+	struct log_stream *log;         /* NULL: not begun, or ended */
 	struct stream *stream;          /* NULL: not yet */
 	struct str held;                /* a last line that may be a message of the kubelet */
-	bool within;                    /* what was handed on ends within a line */
-	/* Of the end only: the last bytes, the oldest at ring + at once it is full. */
+	bool within;                    /* the forwarded bytes end within a line */
+	/* For the end of a log: a ring buffer; once it is full, the oldest byte is at ring[at]. */
 	char *ring;
 	size_t size, n, at;
 };
@@ -57,7 +55,7 @@ static void reading_free(struct reading *g)
 /* ---- answers ---- */
 
 /* Ends the reading. */
-static void refuse(struct reading *g, int status, const char *code, const char *message)
+static void reading_refuse(struct reading *g, int status, const char *code, const char *message)
 {
 	answer_refuse(g->r, status, code, message);
 	reading_free(g);
@@ -73,37 +71,38 @@ static const char *because(struct reading *g, const char *what, struct span why)
 	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
 		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
 
-/* ranges: "bytes", or "none" where the length is not known, for it is still being written. */
-static void set_headers(struct request *r, const char *ranges)
+/* ranges: "bytes", or "none" if the length is not yet known. */
+static void reading_set_headers(struct request *r, const char *ranges)
 {
 	answer_header(r, "Content-Security-Policy", "sandbox");
 	answer_header(r, "Content-Disposition", "inline");
 	answer_header(r, "Accept-Ranges", ranges);
 }
 
-/* What the API server says instead of a log. */
 static void refuse_log(struct reading *g)
 {
 	switch (g->refused) {
 	case 400:
-		refuse(g, NO_TASK_LOG, "there is no log yet: the container has not started");
+		reading_refuse(g, NO_TASK_LOG,
+		               "there is no log yet: the container has not started");
 		break;
 	case 403:
-		refuse(g, RIGHTS);
+		reading_refuse(g, RIGHTS);
 		break;
 	case 404:
-		refuse(g, LOG_GONE);
+		reading_refuse(g, LOG_GONE);
 		break;
 	case 429:
 	case 503:
-		refuse(g, UNAVAILABLE, "the API server has too much to do; try again");
+		reading_refuse(g, UNAVAILABLE, "the API server has too much to do; try again");
 		break;
 	default:
-		refuse(g, UNKNOWN_ERROR,
-		       arena_printf(&g->r->arena,
-		                    "the API server answered %d instead of the log: it may not "
-		                    "reach the kubelet of the task's node",
-		                    g->refused));
+		reading_refuse(
+		    g, UNKNOWN_ERROR,
+		    arena_printf(&g->r->arena,
+		                 "the API server answered %d instead of the log: it may not "
+		                 "reach the kubelet of the task's node",
+		                 g->refused));
 		break;
 	}
 }
@@ -118,7 +117,7 @@ static unsigned streams_of(struct span file)
 	                                 : 0;
 }
 
-/* false: it has no name that an output could be kept by. */
+/* false: no output can have such a name. */
 static bool output_of(const struct log_link *l, struct output_id *id)
 {
 	*id = (struct output_id){ .framework = l->framework,
@@ -134,7 +133,7 @@ static bool output_of(const struct log_link *l, struct output_id *id)
 	       parse_i64(l->retry, 0, INT32_MAX, &id->retry) == 0;
 }
 
-static void looked(struct reading *g, enum log_there there, int64_t dropped)
+static void reading_looked(struct reading *g, enum log_there there, int64_t dropped)
 {
 	struct request *r = g->r;
 	struct log_link l = g->link;
@@ -152,13 +151,13 @@ static enum range wanted_range(const struct request *r, size_t size, size_t *fro
 	return range_read(may ? request_header(r, "Range") : NULL, size, from, n);
 }
 
-/* All of it, or the range that the client asks for. */
+/* Answers with the whole text, or with the requested range. */
 static void answer_bytes(struct request *r, struct span all)
 {
 	size_t from;
 	size_t n;
 	enum range range = wanted_range(r, all.n, &from, &n);
-	set_headers(r, "bytes");
+	reading_set_headers(r, "bytes");
 	if (range == RANGE_NONE) {
 		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
 		answer_refuse(r, NO_SUCH_RANGE, "the log ends before this range");
@@ -196,19 +195,19 @@ static void kept_came(void *arg, const struct store_reply *reply)
 	bool there = reply->outcome == STORE_OK && output_of(&g->link, &id) &&
 	             output_read(reply->body, &id, &g->r->arena, &facts, &frames);
 	if (job_store_silent(reply))
-		refuse(g, UNAVAILABLE,
-		       because(g, "the API server does not answer", reply->message));
+		reading_refuse(g, UNAVAILABLE,
+		               because(g, "the API server does not answer", reply->message));
 	else if (g->looked)
-		looked(g, there ? LOG_KEPT : LOG_NONE, facts.dropped);
+		reading_looked(g, there ? LOG_KEPT : LOG_NONE, facts.dropped);
 	else if (there)
 		answer_kept(g, frames);
 	else if (g->refused)
 		refuse_log(g);
 	else
-		refuse(g, LOG_GONE);
+		reading_refuse(g, LOG_GONE);
 }
 
-/* The pod is gone: is the end of its output kept? */
+/* The pod is gone: looks for a kept output. */
 static void ask_kept(struct reading *g)
 {
 	struct output_id id;
@@ -216,21 +215,22 @@ static void ask_kept(struct reading *g)
 	if (!streams_of(g->link.file) && g->refused) {
 		refuse_log(g);
 	} else if (!streams_of(g->link.file)) {
-		refuse(g, NO_TASK_LOG,
-		       "the pod of this task is gone, and with it what pai-runtime did before "
-		       "the task began");
+		reading_refuse(
+		    g, NO_TASK_LOG,
+		    "the pod of this task is gone, and with it what pai-runtime did before "
+		    "the task began");
 	} else if (!output_of(&g->link, &id)) {
-		refuse(g, NO_TASK_LOG, "there is no such task");
+		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 	} else if (!loop->store) {
-		refuse(g, UNAVAILABLE, "this server is shutting down");
+		reading_refuse(g, UNAVAILABLE, "this server is shutting down");
 	} else {
 		job_store_get(g->r, KIND_CONFIGMAP, output_name(&g->r->arena, &id), g->link.user,
 		              kept_came, g);
 	}
 }
 
-/* The pod may be going at this very moment, and the end of its output be kept already. */
-static void log_refused(struct reading *g, int status)
+/* The pod may have been removed just now, after its output was kept. */
+static void reading_log_refused(struct reading *g, int status)
 {
 	g->refused = status;
 	if (status == 403 || status == 429 || status == 503)
@@ -262,14 +262,14 @@ static void answer_ring(struct reading *g)
 	str_put(&r->reply.body, g->ring, first);
 	r->reply.status = 200;
 	r->reply.type = TYPE;
-	set_headers(r, "none");
+	reading_set_headers(r, "none");
 	answer_send(r);
 	reading_free(g);
 }
 
 /* ---- what the stream calls ---- */
 
-static void more(struct stream *s, void *arg)
+static void reading_more(struct stream *s, void *arg)
 {
 	const struct reading *g = arg;
 	(void)s;
@@ -277,7 +277,7 @@ static void more(struct stream *s, void *arg)
 		log_stream_go_on(g->log);
 }
 
-static void last(struct stream *s, void *arg)
+static void reading_last(struct stream *s, void *arg)
 {
 	struct reading *g = arg;
 	(void)s;
@@ -285,23 +285,23 @@ static void last(struct stream *s, void *arg)
 		log_stream_cancel(TAKE(g->log));
 }
 
-static void gone(void *arg)
+static void reading_gone(void *arg)
 {
-	last(NULL, arg);
+	reading_last(NULL, arg);
 	reading_free(arg);
 }
 
-static const struct stream_calls WHOLE = { .more = more, .gone = gone };
+static const struct stream_calls WHOLE = { .more = reading_more, .gone = reading_gone };
 static const struct stream_calls FOLLOWED = {
-	.more = more, .last = last, .gone = gone, .lasting = true
+	.more = reading_more, .last = reading_last, .gone = reading_gone, .lasting = true
 };
 
 /* ---- callbacks of the log stream ---- */
 
-/* false: it was answered without a stream, and g is gone. */
-static bool open_stream(struct reading *g)
+/* false: r is answered, and g is freed. */
+static bool reading_open_stream(struct reading *g)
 {
-	set_headers(g->r, "none");
+	reading_set_headers(g->r, "none");
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
 	if (g->stream)
 		return true;
@@ -311,28 +311,28 @@ static bool open_stream(struct reading *g)
 	return false;
 }
 
-/* What the task has written.  The same. */
-static bool hand_on(struct reading *g, struct span bytes)
+/* Forwards output.  Likewise. */
+static bool reading_forward(struct reading *g, struct span bytes)
 {
 	if (g->ring) {
 		ring_put(g, bytes);
 		return true;
 	}
-	if (!g->stream && !open_stream(g))
+	if (!g->stream && !reading_open_stream(g))
 		return false;
-	(void)stream_put(g->stream, bytes); /* `came` has seen that there is room */
+	(void)stream_put(g->stream, bytes); /* `came` has checked the room */
 	return true;
 }
 
-/* The first bytes may be a message of the kubelet, so the stream is not opened before them, unless
- * the client would wait for long. */
-static bool began(void *arg, bool silent)
+/* The first bytes may be a message of the kubelet, so the stream is opened after them, unless the
+ * log stays silent. */
+static bool reading_began(void *arg, bool silent)
 {
-	return !silent || open_stream(arg);
+	return !silent || reading_open_stream(arg);
 }
 
-/* Room is left in the stream for what is held. */
-static bool came(void *arg, struct span bytes)
+/* Keeps room in the stream for the held line. */
+static bool reading_came(void *arg, struct span bytes)
 {
 	struct reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
@@ -342,21 +342,21 @@ static bool came(void *arg, struct span bytes)
 	if (n == 0)
 		return true;
 	g->within = g->held.p[n - 1] != '\n';
-	if (hand_on(g, (struct span){ g->held.p, n })) {
+	if (reading_forward(g, (struct span){ g->held.p, n })) {
 		g->held.n -= n;
 		memmove(g->held.p, g->held.p + n, g->held.n);
 	}
 	return true;
 }
 
-/* All of it came.  Without a log, what the kubelet says is the same as its 404. */
+/* The log has ended.  A kubelet message in place of a log counts as 404. */
 static void came_whole(struct reading *g)
 {
 	struct span held = str_view(&g->held);
 	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
 	if (message && !g->stream && g->n == 0)
-		log_refused(g, 404);
-	else if (message || hand_on(g, held)) {
+		reading_log_refused(g, 404);
+	else if (message || reading_forward(g, held)) {
 		if (g->stream)
 			stream_end(g->stream);
 		else
@@ -364,7 +364,7 @@ static void came_whole(struct reading *g)
 	}
 }
 
-static void ended(void *arg, const struct log_stream_end *end)
+static void reading_ended(void *arg, const struct log_stream_end *end)
 {
 	struct reading *g = arg;
 	g->log = NULL;
@@ -373,13 +373,13 @@ static void ended(void *arg, const struct log_stream_end *end)
 	else if (g->stream)
 		stream_cut(g->stream);
 	else if (end->outcome == LOG_STREAM_REFUSED)
-		log_refused(g, end->status);
+		reading_log_refused(g, end->status);
 	else
-		refuse(g, UNAVAILABLE,
-		       because(g, "the log could not be read", span_of(end->message)));
+		reading_refuse(g, UNAVAILABLE,
+		               because(g, "the log could not be read", span_of(end->message)));
 }
 
-static void open_log(struct reading *g, const char *container)
+static void reading_open_log(struct reading *g, const char *container)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
@@ -396,9 +396,9 @@ static void open_log(struct reading *g, const char *container)
 				     .lines = g->link.tail ? TAIL_LINES : 0,
 				     .follow = g->follow,
 				     .patience_ms = o->deadline_s * 1000,
-				     .began = began,
-				     .came = came,
-				     .ended = ended,
+				     .began = reading_began,
+				     .came = reading_came,
+				     .ended = reading_ended,
 				     .arg = g,
 				 },
 	                         &e);
@@ -410,20 +410,20 @@ static void open_log(struct reading *g, const char *container)
 
 /* ---- the pod ---- */
 
-static bool has_text(struct span object, const char *key, struct span wanted, struct arena *a)
+static bool pod_has_text(struct span object, const char *key, struct span wanted, struct arena *a)
 {
 	struct span text;
 	return scan_string(scan_get(object, key), a, &text) && span_eq(text, wanted);
 }
 
-/* Made by the ConfigMap of an attempt of this Framework, as FrameworkController does. */
+/* Is its owner the ConfigMap of an attempt of this Framework? */
 static bool has_owner(struct span meta, const char *framework, struct arena *a)
 {
 	struct scan s = scan_begin(scan_get(meta, "ownerReferences"));
 	struct span wanted = span_of(arena_printf(a, "%s-attempt", framework));
 	for (struct span owner; scan_item(&s, &owner);)
-		if (has_text(owner, "kind", SPAN("ConfigMap"), a) &&
-		    has_text(owner, "name", wanted, a))
+		if (pod_has_text(owner, "kind", SPAN("ConfigMap"), a) &&
+		    pod_has_text(owner, "name", wanted, a))
 			return true;
 	return false;
 }
@@ -432,13 +432,14 @@ static bool is_his(const struct log_link *l, struct span pod, struct arena *a)
 {
 	struct span meta = scan_get(pod, "metadata");
 	struct span labels = scan_get(meta, "labels");
-	return has_text(meta, "uid", span_of(l->pod_uid), a) &&
-	       has_text(labels, "FC_FRAMEWORK_NAME", span_of(l->framework), a) &&
-	       has_text(labels, "FC_TASKROLE_NAME", l->role, a) &&
-	       has_text(labels, "FC_TASK_INDEX", l->index, a) && has_owner(meta, l->framework, a);
+	return pod_has_text(meta, "uid", span_of(l->pod_uid), a) &&
+	       pod_has_text(labels, "FC_FRAMEWORK_NAME", span_of(l->framework), a) &&
+	       pod_has_text(labels, "FC_TASKROLE_NAME", l->role, a) &&
+	       pod_has_text(labels, "FC_TASK_INDEX", l->index, a) &&
+	       has_owner(meta, l->framework, a);
 }
 
-/* "app", as OpenPAI and this server call it; of others' pods the first.  NULL: there is none. */
+/* "app" in pods of OpenPAI and rest-lit; in foreign pods the first container.  NULL: none. */
 static const char *find_container(const struct log_link *l, struct span pod, struct arena *a)
 {
 	bool runtime = span_is(l->file, "runtime");
@@ -457,7 +458,7 @@ static const char *find_container(const struct log_link *l, struct span pod, str
 	return first;
 }
 
-/* Behind "containerd://"; "" of a container that was not made yet. */
+/* The part after "containerd://"; "" if the container does not exist yet. */
 static const char *id_of(const struct log_link *l, struct span pod, const char *container,
                          struct arena *a)
 {
@@ -465,7 +466,7 @@ static const char *id_of(const struct log_link *l, struct span pod, const char *
 	const char *statuses = runtime ? "initContainerStatuses" : "containerStatuses";
 	struct scan s = scan_begin(scan_path(pod, "status", statuses));
 	for (struct span one, id; scan_item(&s, &one);) {
-		if (!has_text(one, "name", span_of(container), a) ||
+		if (!pod_has_text(one, "name", span_of(container), a) ||
 		    !scan_string(scan_get(one, "containerID"), a, &id))
 			continue;
 		size_t scheme = span_find(id, 0, "://");
@@ -483,16 +484,16 @@ static void pod_came(struct reading *g, struct span pod)
 		return;
 	}
 	if (g->looked) {
-		looked(g, LOG_OF_POD, 0);
+		reading_looked(g, LOG_OF_POD, 0);
 		return;
 	}
 	const char *container = find_container(&g->link, pod, a);
 	if (!container) {
-		refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
+		reading_refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
 		return;
 	}
 	g->container_id = id_of(&g->link, pod, container, a);
-	open_log(g, container);
+	reading_open_log(g, container);
 }
 
 static void pod_answered(void *arg, const struct store_reply *reply)
@@ -507,9 +508,9 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 		break;
 	case STORE_REFUSED:
 		if (reply->status == 403)
-			refuse(g, RIGHTS);
+			reading_refuse(g, RIGHTS);
 		else
-			refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
+			reading_refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
 		break;
 	case STORE_EXISTS:
 	case STORE_CONFLICT:
@@ -517,13 +518,13 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 	case STORE_AMBIGUOUS:
 	case STORE_FULL:
 	case STORE_OUTCOME_MAX:
-		refuse(g, UNAVAILABLE,
-		       because(g, "the API server does not answer", reply->message));
+		reading_refuse(g, UNAVAILABLE,
+		               because(g, "the API server does not answer", reply->message));
 		break;
 	}
 }
 
-/* As FrameworkController makes it: FRAMEWORK-ROLE-INDEX.  NULL if no pod can have it. */
+/* FRAMEWORK-ROLE-INDEX, as FrameworkController does; NULL if it is too long or invalid. */
 static const char *pod_name(const struct log_link *l, struct arena *a)
 {
 	int64_t index;
@@ -534,7 +535,7 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 	return strlen(name) <= POD_NAME_MAX ? name : NULL;
 }
 
-static void begin(struct request *r, struct reading how)
+static void reading_begin(struct request *r, struct reading how)
 {
 	struct loop *loop = r->loop;
 	const char *pod = pod_name(&how.link, &r->arena);
@@ -561,16 +562,15 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done)
 {
 	struct reading how = { .link = *l, .looked = done };
 	how.link.file = SPAN("all");
-	begin(r, how);
+	reading_begin(r, how);
 }
 
 void log_read(struct request *r, const struct log_link *l, bool follow)
 {
-	begin(r, (struct reading){ .link = *l, .follow = follow });
+	reading_begin(r, (struct reading){ .link = *l, .follow = follow });
 }
 
-/* Kubernetes 1.20 to 1.36.  "rpc error" is what a container runtime answers for a container that
- * has been removed. */
+/* Kubernetes 1.20 to 1.36.  "rpc error": the container was removed. */
 static const char *const BEGINNINGS[] = {
 	"unable to retrieve container logs for ",
 	"failed to try resolving symlinks in path \"",

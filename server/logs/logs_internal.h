@@ -66,7 +66,7 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done);
 /*
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
  * (an API server does not separate the streams of a pod; a kept output does), "runtime" that of the
- * init container `init`.  l->tail: the last log-tail bytes; with `follow`, the last lines and
+ * init container `init`.  l->tail: the last `log-tail` bytes; with `follow`, the last lines and
  * then new output.
  *
  * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the

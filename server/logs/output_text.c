@@ -34,7 +34,7 @@ struct frame {
 	struct span bytes;
 };
 
-/* Take the next one off.  false at the end, or if what is left is none. */
+/* Takes the next frame off.  false: the end, or invalid. */
 static bool frame_next(struct span *rest, struct frame *f)
 {
 	unsigned char h[OUTPUT_FRAME_HEAD];
@@ -116,7 +116,7 @@ struct span output_pack(struct span frames, struct arena *a)
 {
 	struct span packed;
 	bool fits = history_gzip(frames, PACKED_MAX, a, &packed);
-	assert(fits); /* gzip adds few bytes to what it cannot make smaller */
+	assert(fits); /* gzip adds few bytes at most */
 	return packed;
 }
 
@@ -285,7 +285,7 @@ static bool use_has_room(const struct index_use *u, int64_t bytes, int64_t budge
 	return u->n < OUTPUTS_MAX && u->bytes + bytes <= budget;
 }
 
-/* Displace, the oldest first, those that may go, until there is room. */
+/* Displaces entries that may go, the oldest first, until there is room. */
 static void displace(const struct output_index *x, const struct output_entry *e, int64_t budget,
                      bool (*may_go)(const struct output_entry *, const struct output_entry *),
                      struct index_use *u)

@@ -1,12 +1,12 @@
 /*
- * From a token to what is kept.  One after the other for each job:
+ * Uploads of output.  Those of one job run one after the other:
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
  *	-> GET of the index -> CREATE or PATCH of it (again if another server was faster)
  *	-> CREATE of the output -> DELETE of those that had to go
  *
- * The index comes first, so that what is kept never takes more than the bound; if the server is
- * killed in between, the upload that is repeated finds its line there and goes on.
+ * The index is written first, so that the kept outputs never exceed their limit.  If the server is
+ * killed in between, a repeated upload finds its line and continues.
  */
 #include "server/logs/logs_internal.h"
 
@@ -30,28 +30,28 @@
 #include "server/http/routes.h"
 
 enum {
-	UPLOADS_MAX = 256, /* under way */
+	UPLOADS_MAX = 256, /* at once */
 	REVIEWS_PER_SECOND = 100,
 	ADDRESS_UPLOADS = 120, /* per minute */
 	ADDRESSES = 4096,
-	DEADLINE_MS = 5000, /* pai-runtime waits no longer */
+	DEADLINE_MS = 5000, /* the timeout of pai-runtime */
 	TRIES = 8,
-	FRAMEWORK_NAME = 32, /* hex digits of those that this server makes */
+	FRAMEWORK_NAME = 32, /* hex digits, if rest-lit has created it */
 	LINES_MAX = 256 << 10,
 	OBJECT_MAX = 256 << 10,
 };
 
 struct upload {
 	struct request *r;
-	struct upload *next; /* of those that are being kept */
+	struct upload *next; /* in uploads->first */
 	struct output_id id;
-	struct span index_text; /* id.index as the pod's name has it */
+	struct span index_text; /* id.index in the name of the pod */
 	struct output_facts facts;
 	struct output_entry entry;
 	struct output_index index;
 	struct span packed;
 	int64_t tasks;   /* of the job */
-	int64_t dropped; /* bytes of output that the pod did not keep */
+	int64_t dropped; /* bytes of output that the pod did not send */
 	int tries;
 	int64_t deadline_ms;
 	struct str body;
@@ -59,8 +59,8 @@ struct upload {
 
 struct uploads {
 	struct rate *addresses, *reviews;
-	size_t n;             /* under way, from their header on */
-	struct upload *first; /* being kept, or waiting for others of their job */
+	size_t n;             /* requests whose header has come */
+	struct upload *first; /* uploads with a body; those of one job run one by one */
 };
 
 struct uploads *uploads_new(void)
@@ -94,7 +94,7 @@ static void refuse_foreign(struct request *r, const char *why)
 	answer_refuse(r, FORBIDDEN, "this token is not that of a task's pod as it is now");
 }
 
-/* FRAMEWORK-ROLE-INDEX: as FrameworkController names pods of Frameworks that this server makes. */
+/* FRAMEWORK-ROLE-INDEX, the name of a pod of a Framework that rest-lit has created. */
 static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
 {
 	struct span rest;
@@ -193,7 +193,7 @@ bool uploads_begin(struct request *r)
 		                    .user = "",
 		                    .audience = OUTPUT_AUDIENCE };
 	request_wait(r);
-	/* Nobody abandons it: when the store ends, it is called back, and r is still there. */
+	/* Never cancelled: the callback comes when the store ends, before r does. */
 	(void)token_lookup_start(r->loop, &q, token_reviewed, u);
 	return false;
 }
@@ -211,7 +211,7 @@ static void upload_ask(struct upload *u, enum object_kind kind, struct store_req
 
 static void upload_keep(struct upload *u);
 
-/* It has been answered: the next of the same job. */
+/* After the answer: starts the next upload of the same job. */
 static void upload_finish(struct upload *u)
 {
 	struct upload **link = &u->r->loop->has->uploads->first;
@@ -240,7 +240,6 @@ static void upload_refuse(struct upload *u, int status, const char *code, const 
 	upload_finish(u);
 }
 
-/* What the store says instead. */
 static void upload_fail(struct upload *u, const struct store_reply *reply)
 {
 	struct request *r = u->r;
@@ -255,9 +254,9 @@ static void upload_fail(struct upload *u, const struct store_reply *reply)
 
 /* ---- the output ---- */
 
-static void removed(void *name, const struct store_reply *reply)
+static void uploads_removed(void *name, const struct store_reply *reply)
 {
-	(void)reply; /* it goes with the job at the latest */
+	(void)reply; /* deleted with the job at the latest */
 	free(name);
 }
 
@@ -278,7 +277,7 @@ static void upload_remove_displaced(struct upload *u)
 		                                       .kind = KIND_CONFIGMAP,
 		                                       .name = name,
 		                                       .deadline_ms = u->deadline_ms,
-		                                       .done = removed,
+		                                       .done = uploads_removed,
 		                                       .arg = name });
 	}
 }
@@ -352,7 +351,7 @@ static void upload_pack(struct upload *u, size_t most)
 	u->facts.dropped = u->dropped + (int64_t)(output_content(all) - output_content(last));
 }
 
-/* As much as there is room for, in u->packed.  false: none. */
+/* Packs as much as fits into u->packed.  false: no room. */
 static bool upload_fit(struct upload *u)
 {
 	int64_t budget = u->r->loop->server->options->output_bytes;
@@ -365,7 +364,7 @@ static bool upload_fit(struct upload *u)
 	return room > 0;
 }
 
-/* Write it into the index: a new one, or the one of that version. */
+/* Adds it to a new index, or to the index of this version. */
 static void upload_announce(struct upload *u, struct span version)
 {
 	STR_AUTO lines = STR_INIT(LINES_MAX);
@@ -418,7 +417,7 @@ static void upload_ask_index(struct upload *u)
 
 enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
 
-/* Does the document name this pod?  Then u knows which attempt it is. */
+/* Does the document name this pod?  If so, fills in the attempt. */
 static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
 {
 	struct arena *a = &u->r->arena;
@@ -495,7 +494,8 @@ static void upload_keep(struct upload *u)
 
 /* ---- the route ---- */
 
-static bool read_number(struct request *r, const char *name, int64_t min, int64_t max, int64_t *out)
+static bool uploads_read_number(struct request *r, const char *name, int64_t min, int64_t max,
+                                int64_t *out)
 {
 	struct span value;
 	return query_find(span_of(r->query), name, &r->arena, &value) && value.p &&
@@ -506,8 +506,9 @@ static void output_put_route(struct request *r)
 {
 	struct upload *u = r->state;
 	const char *wrong = output_check(str_view(&r->body));
-	if (!wrong && (!read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->facts.exit_code) ||
-	               !read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
+	if (!wrong &&
+	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->facts.exit_code) ||
+	     !uploads_read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
 		wrong = "the query must be exitCode=NUMBER&dropped=NUMBER";
 	if (wrong) {
 		answer_refuse(r, 400, "InvalidParametersError", wrong);

@@ -13,9 +13,9 @@
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"
 
 enum {
-	ONE_STEP = 2,     /* of edit_distance, which counts halves */
+	ONE_STEP = 2,     /* edit_distance counts halves */
 	FRAME = 64,       /* bytes of a List without its items */
-	YAML_GROWTH = 64, /* as many bytes, at most, come of one of JSON: indentation, mostly */
+	YAML_GROWTH = 64, /* bytes of YAML per byte of JSON, at most; mostly indentation */
 };
 
 static const struct {
@@ -28,8 +28,8 @@ static const struct {
 	{ "All", DRY_RUN_SERVER },
 };
 
-/* Its letters, in lower case, and the signs that are kept. */
-static struct span letters(struct span text, const char *kept, struct arena *a)
+/* Letters and digits in lower case, and the signs in `kept`. */
+static struct span dry_run_letters(struct span text, const char *kept, struct arena *a)
 {
 	char *p = arena_alloc(a, text.n + 1);
 	size_t n = 0;
@@ -42,20 +42,20 @@ static struct span letters(struct span text, const char *kept, struct arena *a)
 	return (struct span){ p, n };
 }
 
-static bool is_near(struct span name, struct arena *a)
+static bool dry_run_is_near(struct span name, struct arena *a)
 {
-	struct span bare = letters(name, "", a);
+	struct span bare = dry_run_letters(name, "", a);
 	return span_find(bare, 0, "dryrun") != SIZE_MAX ||
 	       edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP;
 }
 
-/* As in ?a=b?dryRun=true, or ?a=b;dryRun=true: meant as a parameter of its own. */
-static bool is_swallowed(struct span value, struct arena *a)
+/* ?a=b?dryRun=true or ?a=b;dryRun=true: meant as a parameter. */
+static bool dry_run_is_swallowed(struct span value, struct arena *a)
 {
-	return value.n && span_find(letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
+	return value.n && span_find(dry_run_letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
 }
 
-static int read_value(struct span value, enum dry_run *out, struct err *e)
+static int dry_run_read_value(struct span value, enum dry_run *out, struct err *e)
 {
 	for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
 		if (!value.p || !span_is(value, VALUES[i].value))
@@ -75,7 +75,7 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 	bool seen = false;
 	while (query_next(&rest, a, &name, &value)) {
 		bool is = span_is(name, NAME);
-		if ((!is && is_near(name, a)) || is_swallowed(value, a))
+		if ((!is && dry_run_is_near(name, a)) || dry_run_is_swallowed(value, a))
 			return err_set(
 			    e, INVALID_PARAMETERS,
 			    "the query holds something like %s, written otherwise; nothing "
@@ -83,7 +83,7 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 			    NAME);
 		if (is && seen)
 			return err_set(e, INVALID_PARAMETERS, "%s is there twice", NAME);
-		if (is && read_value(value, &found, e) < 0)
+		if (is && dry_run_read_value(value, &found, e) < 0)
 			return -1;
 		seen |= is;
 	}
@@ -111,13 +111,13 @@ static size_t list_size(const struct submit *s)
 	return n;
 }
 
-static void count(struct submit *s, size_t n)
+static void dry_run_count(struct submit *s, size_t n)
 {
 	s->held += n;
 	s->r->loop->has->dry_run_bytes += n;
 }
 
-static void release(void *arg)
+static void dry_run_release(void *arg)
 {
 	const struct submit *s = arg;
 	s->r->loop->has->dry_run_bytes -= s->held;
@@ -125,13 +125,13 @@ static void release(void *arg)
 
 void dry_run_hold(struct submit *s)
 {
-	request_on_end(s->r, release, s);
-	count(s, s->r->arena.used + s->r->body.n + list_size(s));
+	request_on_end(s->r, dry_run_release, s);
+	dry_run_count(s, s->r->arena.used + s->r->body.n + list_size(s));
 }
 
 /* ---- the answer ---- */
 
-/* The first type of the list that is either; q is not looked at. */
+/* q is ignored. */
 bool dry_run_wants_yaml(struct span accept)
 {
 	size_t yaml = accept.n ? span_find(accept, 0, "yaml") : SIZE_MAX;
@@ -146,13 +146,13 @@ void dry_run_list(struct submit *s)
 	list_json(out, SPAN(""), s->shown);
 }
 
-static void to_yaml(struct submit *s)
+static void dry_run_to_yaml(struct submit *s)
 {
 	struct request *r = s->r;
 	STR_AUTO json = r->reply.body;
 	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
 	list_yaml(&r->reply.body, str_view(&json));
-	count(s, r->reply.body.n); /* several times that of JSON, if there are many short lines */
+	dry_run_count(s, r->reply.body.n); /* may be several times the JSON */
 }
 
 void dry_run_answer(struct submit *s)
@@ -163,7 +163,7 @@ void dry_run_answer(struct submit *s)
 		answer_json(r, 200);
 		return;
 	}
-	to_yaml(s);
+	dry_run_to_yaml(s);
 	r->reply.status = 200;
 	r->reply.type = "application/yaml";
 	answer_send(r);
@@ -190,8 +190,8 @@ void list_yaml(struct str *out, struct span json)
 	struct budget budget = { DEPTH_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
 	struct doc doc;
 	bool syntax;
-	/* Templates may name a variable twice, and then the ConfigMap of variables has a key twice:
-	 * then as it is, since JSON is YAML, too. */
+	/* A template may define a variable twice; the ConfigMap then has a duplicate key and stays
+	 * JSON, which is YAML. */
 	if (json_read(json, &budget, &arena, &doc, &warnings, &syntax, &e) < 0)
 		str_span(out, json);
 	else

@@ -22,14 +22,14 @@ bool idempotency_key_ok(struct span key)
 	return key.n >= 1 && key.n <= KEY_MAX;
 }
 
-/* These fail only where the library is broken: then nothing that is signed can be trusted. */
+/* These calls fail only if the library is broken. */
 static void must(int rc)
 {
 	if (rc < 0)
 		abort();
 }
 
-/* The MAC of texts, each followed by a NUL, which none of them but the last holds. */
+/* The MAC of texts, joined by NUL; only the last one may contain NUL. */
 static void mac(const unsigned char secret[static MAC], const struct span *v, size_t n,
                 unsigned char out[static MAC])
 {
@@ -75,30 +75,30 @@ struct claim {
 
 struct key_claims {
 	pthread_mutex_t lock;
-	struct claim *first; /* as many as there are submissions under way, which are bounded */
+	struct claim *first; /* one per submission under way; their number is limited */
 };
 
 struct key_claims *key_claims_new(void)
 {
 	struct key_claims *c = xcalloc(1, sizeof(*c));
-	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail */
 	return c;
 }
 
 void key_claims_free(struct key_claims *c)
 {
 	if (c)
-		(void)pthread_mutex_destroy(&c->lock); /* nobody holds it */
+		(void)pthread_mutex_destroy(&c->lock); /* not locked */
 	free(c);
 }
 
-/* The name of another job that this key is making now, in the arena; or NULL. */
+/* The name of another job that is being created with this key, in the arena; or NULL. */
 static const char *claim_enter(struct submit *s, struct claim *mine)
 {
 	struct request *r = s->r;
 	struct key_claims *all = r->loop->server->claims;
 	const char *other = NULL;
-	(void)pthread_mutex_lock(&all->lock); /* a sound mutex does not fail */
+	(void)pthread_mutex_lock(&all->lock); /* cannot fail */
 	for (const struct claim *c = all->first; c && !other; c = c->next)
 		if (memcmp(c->value, mine->value, KEY_HEX) == 0 && !span_eq(c->job, mine->job))
 			other = arena_dup(&r->arena, c->job);
@@ -128,7 +128,7 @@ static void claim_release(void *arg)
 	(void)pthread_mutex_unlock(&all->lock);
 }
 
-/* Another job of this user that was made with this key in the last 24 hours; or NULL. */
+/* Another job that this user has created with this key in the last 24 hours; or NULL. */
 static const struct job_entry *claim_made(const struct view *view, const struct submit *s)
 {
 	struct view_walk walk = { .view = view };
@@ -152,7 +152,7 @@ int idempotency_claim(struct submit *s, struct err *e)
 		request_on_end(s->r, claim_release, s);
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
 	const struct job_entry *made = claim_made(view, s);
-	/* Before `other`: a request keeps its claim until after its answer. */
+	/* Checked first: a claim outlives the creation of its job. */
 	if (made) {
 		claim_release(s);
 		return err_set(e, KEY_REUSED,

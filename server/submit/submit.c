@@ -1,4 +1,4 @@
-/* A job, from its body to the answer. */
+/* A submission, from the header to the answer. */
 
 #include "server/submit/submit.h"
 
@@ -19,9 +19,9 @@
 #include "server/log.h"
 #include "server/submit/submit_internal.h"
 
-enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* a character of a form, at most, as JSON */ };
+enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* bytes of JSON per byte of a form, at most */ };
 
-/* Where v1 jobs have numbers; forms have texts only. */
+/* Numbers in v1 jobs; forms have strings only. */
 static const struct form_number NUMBERS[] = {
 	{ "retryCount", false },
 	{ "killAllOnCompletedTaskNumber", false },
@@ -37,7 +37,7 @@ static const struct form_number NUMBERS[] = {
 	{ NULL, false },
 };
 
-/* {user} and {job} of the path; p is NULL of what it does not name. */
+/* {user} and {job} of the path, if it has them. */
 static struct span path_user(const struct request *r)
 {
 	return route_names_user(r->route) ? r->args[0] : (struct span){ 0 };
@@ -48,7 +48,6 @@ static struct span path_job(const struct request *r)
 	return r->args[route_names_user(r->route)];
 }
 
-/* What the line in the log says of it. */
 static void log_submission(const struct request *r, struct line *line)
 {
 	const struct submit *s = r->state;
@@ -93,11 +92,11 @@ void submit_may(struct request *r)
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
 		              "and no blank");
-	else if (key.p && !s->dry_run) /* of what was tried there is nothing to repeat */
+	else if (key.p && !s->dry_run) /* a dry run needs no protection */
 		s->key = arena_dup(&r->arena, key);
 }
 
-/* Clients of v1 look for warnings in a header. */
+/* Clients of v1 expect warnings in a header. */
 static void put_warning_header(const struct submit *s)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
@@ -123,7 +122,7 @@ static void put_warnings(const struct submit *s)
 		put_warning_header(s);
 }
 
-static void accepted(const struct submit *s)
+static void submit_accepted(const struct submit *s)
 {
 	struct request *r = s->r;
 	struct str *out = &r->reply.body;
@@ -147,27 +146,27 @@ static void accepted(const struct submit *s)
 	answer_json(r, 202);
 }
 
-static void tried(struct submit *s)
+static void submit_tried(struct submit *s)
 {
 	dry_run_list(s);
 	put_warnings(s);
 	dry_run_answer(s);
 }
 
-/* What is to be submitted, when nothing speaks against it any more; in the request's arena. */
+/* In the arena of the request. */
 struct plan {
 	struct submit *s;
 	struct objects *objects;
 	struct submission_made made;
 };
 
-/* What was just made is known at once, on all loops: the next request may ask for it, and the watch
- * (follow.h) may be later. */
+/* Puts the new job into the cache at once: the next request may ask for it before the watch reports
+ * it. */
 static void submit_note(const struct server *s, const struct object *framework,
                         const struct submission_made *made)
 {
 	const struct job_entry_made added = { made->uid, made->version, made->created };
-	/* A directory has told of it already; and what nobody has named, the watch will tell of. */
+	/* A directory store has reported it already; without a uid, the watch will. */
 	if (s->local || !made->uid[0])
 		return;
 	struct job_entry *c = job_entry_new_made(framework->body, &added);
@@ -175,7 +174,7 @@ static void submit_note(const struct server *s, const struct object *framework,
 		cache_note(s->cache, c);
 }
 
-static void submitted(void *arg, const struct err *e, bool again)
+static void submit_done(void *arg, const struct err *e, bool again)
 {
 	struct plan *p = arg;
 	struct submit *s = p->s;
@@ -187,13 +186,13 @@ static void submitted(void *arg, const struct err *e, bool again)
 	if (e->http)
 		answer_error(r, e);
 	else if (s->dry_run)
-		tried(s);
+		submit_tried(s);
 	else
-		accepted(s);
+		submit_accepted(s);
 }
 
-/* The form becomes the JSON that it stands for. */
-static int unfold(struct request *r, struct err *e)
+/* Converts the form to JSON. */
+static int submit_unfold_form(struct request *r, struct err *e)
 {
 	struct str json = STR_SECRET(r->body.max * FORM_GROWTH);
 	int rc = form_json(str_view(&r->body), NUMBERS, &r->arena, &json, e);
@@ -204,20 +203,20 @@ static int unfold(struct request *r, struct err *e)
 	return rc;
 }
 
-/* In JSON that the client has never seen, there are no lines. */
+/* The client does not know the converted JSON, so lines mean nothing. */
 static void forget_lines(struct notes *n)
 {
 	for (size_t i = 0; i < n->n; i++)
 		n->v[i].line = n->v[i].column = 0;
 }
 
-/* curl says of everything that it is a form. */
+/* curl sends every body as a form by default. */
 static bool is_form(const struct request *r)
 {
 	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
 }
 
-static int read_text(struct submit *s, enum dialect d, struct err *e)
+static int submit_read_text(struct submit *s, enum dialect d, struct err *e)
 {
 	struct request *r = s->r;
 	s->job = job_read(r->loop->server->translator, d, str_view(&r->body), r->user, &r->arena,
@@ -234,35 +233,35 @@ static int read_text(struct submit *s, enum dialect d, struct err *e)
 	return 0;
 }
 
-/* A v1 job by form. */
-static int read_form(struct submit *s, struct err *e)
+/* A v1 job in a form. */
+static int submit_read_form(struct submit *s, struct err *e)
 {
-	if (unfold(s->r, e) < 0)
+	if (submit_unfold_form(s->r, e) < 0)
 		return -1;
-	int rc = read_text(s, DIALECT_V1, e);
+	int rc = submit_read_text(s, DIALECT_V1, e);
 	forget_lines(&e->notes);
 	forget_lines(&s->warnings);
 	return rc;
 }
 
-static int read_job(struct submit *s, enum dialect d, struct err *e)
+static int submit_read(struct submit *s, enum dialect d, struct err *e)
 {
 	struct request *r = s->r;
-	r->secret = true; /* until it is known what the document holds */
+	r->secret = true; /* until the document is parsed */
 	s->value = idempotency_value(s);
 	if (is_form(r))
-		return read_form(s, e);
-	return read_text(s, d, e);
+		return submit_read_form(s, e);
+	return submit_read_text(s, d, e);
 }
 
-static void release(void *arg)
+static void submit_release(void *arg)
 {
 	const struct submit *s = arg;
 	if (s->r->loop->store)
 		store_release(s->r->loop->store, s->held);
 }
 
-static void hold(struct submit *s)
+static void submit_hold(struct submit *s)
 {
 	if (s->dry_run) {
 		dry_run_hold(s);
@@ -270,18 +269,18 @@ static void hold(struct submit *s)
 	}
 	s->held = s->r->arena.used + s->r->body.n;
 	store_hold(s->r->loop->store, s->held);
-	request_on_end(s->r, release, s);
+	request_on_end(s->r, submit_release, s);
 }
 
-/* What a dry run shows: the same once more, for people. */
-static int show(struct submit *s, const struct facts *f, struct err *e)
+/* Builds the objects again, with secrets masked. */
+static int submit_preview(struct submit *s, const struct facts *f, struct err *e)
 {
 	struct request *r = s->r;
 	s->shown = ARENA_NEW(&r->arena, struct objects, 1);
 	return job_preview(r->loop->server->translator, s->job, f, &r->arena, s->shown, e);
 }
 
-/* The time, then random digits: lists order jobs of one second by it. */
+/* The time, then random digits; lists sort jobs of the same second by it. */
 static const char *new_id(struct request *r)
 {
 	char random[2 * ID_RANDOM + 1];
@@ -290,7 +289,7 @@ static const char *new_id(struct request *r)
 	                    (unsigned long long)clock_wall_ms() & 0xffffffffffff, random);
 }
 
-static int start(struct submit *s, struct err *e)
+static int submit_start(struct submit *s, struct err *e)
 {
 	struct request *r = s->r;
 	const struct server *server = r->loop->server;
@@ -301,13 +300,13 @@ static int start(struct submit *s, struct err *e)
 	facts.submitted_ms = clock_wall_ms();
 	if (idempotency_claim(s, e) < 0)
 		return -1;
-	r->secret |= facts.extension != NULL; /* also if the job is refused */
+	r->secret |= facts.extension != NULL; /* even if the job is refused */
 	struct mark mark = { id, server->options->instance, s->value };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;
 	job_warn(s->job, &facts, &s->warnings);
-	if (s->dry_run && show(s, &facts, e) < 0)
+	if (s->dry_run && submit_preview(s, &facts, e) < 0)
 		return -1;
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
 	struct span name = job_name(s->job);
@@ -319,22 +318,22 @@ static int start(struct submit *s, struct err *e)
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
 	*plan = (struct plan){ .s = s, .objects = objects };
 	options->made = &plan->made;
-	hold(s);
+	submit_hold(s);
 	if (s->dry_run == DRY_RUN_HERE) {
-		tried(s);
+		submit_tried(s);
 		return 0;
 	}
 	options->deadline_ms = clock_ms() + server->options->deadline_s * 1000;
 	request_wait(r);
-	submission_start(r->loop->store, objects, options, submitted, plan);
+	submission_start(r->loop->store, objects, options, submit_done, plan);
 	return 0;
 }
 
-/* Why nothing can be taken now; NULL if it can.  To be tried here, a job needs no store. */
-static const char *obstacle(const struct submit *s)
+/* Why no submission is possible now, or NULL.  DRY_RUN_HERE needs no store. */
+static const char *submit_obstacle(const struct submit *s)
 {
 	const struct loop *l = s->r->loop;
-	if (!l->store) /* gone already; only answers are still on their way */
+	if (!l->store) /* closed; only answers are pending */
 		return "this server is shutting down";
 	if (s->dry_run && !dry_run_has_room(l))
 		return "too many dry runs are under way at once";
@@ -346,21 +345,21 @@ static const char *obstacle(const struct submit *s)
 	return problem;
 }
 
-static void submit(struct request *r, enum dialect d)
+static void submit_run(struct request *r, enum dialect d)
 {
 	ERR_AUTO e = { 0 };
 	struct submit *s = r->state;
-	const char *problem = obstacle(s);
+	const char *problem = submit_obstacle(s);
 	if (problem) {
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (read_job(s, d, &e) == 0 && start(s, &e) == 0)
+	if (submit_read(s, d, &e) == 0 && submit_start(s, &e) == 0)
 		return;
 	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
-	/* What could not be told apart is taken for what belongs here. */
+	/* A body of unknown dialect counts as v2, whose error code this is. */
 	if (d == DIALECT_AUTO && !s->job && e.http == 400 &&
 	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
 		e.code = "InvalidParametersError";
@@ -369,10 +368,10 @@ static void submit(struct request *r, enum dialect d)
 
 void submit_v2(struct request *r)
 {
-	submit(r, DIALECT_V2);
+	submit_run(r, DIALECT_V2);
 }
 
 void submit_v1(struct request *r)
 {
-	submit(r, DIALECT_AUTO);
+	submit_run(r, DIALECT_AUTO);
 }

@@ -15,7 +15,7 @@ struct arena_block {
 
 enum { BLOCK_FIRST = 16 * 1024, BLOCK_MAX = 1024 * 1024, KEEP_MAX = 4 * 1024 * 1024 };
 
-/* Blocks double from 16 KiB to 1 MiB; what is larger than that gets a block of its own. */
+/* Blocks double from 16 KiB to 1 MiB; a larger allocation gets its own block. */
 static size_t block_size(const struct arena *a, size_t n)
 {
 	size_t size = a->block ? a->block->size * 2 : BLOCK_FIRST;
@@ -26,7 +26,7 @@ static size_t block_size(const struct arena *a, size_t n)
 
 void *arena_alloc_slow(struct arena *a, size_t n)
 {
-	assert(n < SIZE_MAX / 2); /* sizes from outside are capped before */
+	assert(n < SIZE_MAX / 2);
 	n = (n + 7) & ~(size_t)7;
 	size_t size = block_size(a, n);
 	struct arena_block *b = xmalloc(sizeof(*b) + size);
@@ -41,7 +41,7 @@ void *arena_alloc_slow(struct arena *a, size_t n)
 
 void arena_keep_heap(void)
 {
-#ifdef M_TRIM_THRESHOLD /* musl has no such hints; everything works without */
+#ifdef M_TRIM_THRESHOLD /* musl has no such hints */
 	/* NOLINTBEGIN(concurrency-mt-unsafe): no thread yet */
 	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX);
 	(void)mallopt(M_TRIM_THRESHOLD, KEEP_MAX);
@@ -81,7 +81,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	assert(n >= 0);
 	char *p = arena_alloc(a, (size_t)n + 1);
-	(void)vsnprintf(p, (size_t)n + 1, fmt, again); /* the length was just asked for */
+	(void)vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	va_end(ap);
 	return p;

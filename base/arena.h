@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Memory of one request: handed out in order, given back at once.  What lives in
- * an arena is never freed singly.  Never returns NULL (aborts when memory runs
- * out), so sizes from outside are capped before.  One thread at a time.
+ * Memory of one request: allocated piece by piece, freed as a whole.  Allocation never returns NULL
+ * (it aborts if memory runs out), so callers limit sizes that come from outside.  One thread at a
+ * time.
  */
 #include <stddef.h>
 
@@ -13,17 +13,17 @@ struct arena_block;
 struct arena {
 	struct arena_block *block; /* newest first */
 	char *next, *end;
-	size_t used; /* bytes handed out, for budgets and reports */
+	size_t used; /* bytes allocated, for budgets and reports */
 };
 
 #define ARENA_AUTO __attribute__((cleanup(arena_done))) struct arena
 
 void *arena_alloc_slow(struct arena *a, size_t n);
 
-/* n bytes, aligned to 8, not initialised. */
+/* n bytes, aligned to 8, not initialized. */
 static inline void *arena_alloc(struct arena *a, size_t n)
 {
-	/* What is left is a multiple of 8: if n fits, n rounded up does. */
+	/* The remaining room is a multiple of 8: if n fits, n rounded up fits. */
 	if ((size_t)(a->end - a->next) < n || a->next == NULL)
 		return arena_alloc_slow(a, n);
 	n = (n + 7) & ~(size_t)7;
@@ -37,22 +37,19 @@ static inline void *arena_alloc(struct arena *a, size_t n)
 void *arena_zero(struct arena *a, size_t n, size_t size);
 #define ARENA_NEW(a, type, n) ((type *)arena_zero((a), (n), sizeof(type)))
 
-/* A copy that ends in NUL. */
+/* A NUL-terminated copy. */
 char *arena_dup(struct arena *a, struct span t);
 struct span arena_span(struct arena *a, struct span t);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Once, at the start of a program: blocks that a request gives back stay in the process, up to
- * 4 MiB, instead of going back to the kernel page by page and coming again, emptied, for the
- * next request.  That alone costs more than half of what it takes to write a large job.
- */
+/* Called once, at the start of a program: makes malloc keep up to 4 MiB of freed memory.  Otherwise
+ * page faults take more than half of the time of a large job. */
 void arena_keep_heap(void);
 
-/* What is in `from` belongs to `to` from now on; `from` is empty afterwards. */
+/* Moves all memory of `from` to `to`; `from` is empty afterwards. */
 void arena_adopt(struct arena *to, struct arena *from);
 
-/* Overwrite all that was handed out (secrets), then free everything. */
+/* Overwrites everything that was allocated (secrets), then frees it. */
 void arena_wipe(struct arena *a);
-/* Free everything. */
+/* Frees everything. */
 void arena_done(struct arena *a);

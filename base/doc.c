@@ -1,4 +1,5 @@
-/* Which reader reads a job document, and what no reader may see; see tree.h. */
+/* Selects the reader of a job document, rejects invalid bytes, and builds trees; see tree.h, doc.h.
+ */
 #include "base/doc.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 #include "base/tree.h"
 #include "base/yaml/yaml.h"
 
-/* Why the bytes at the offset are no character of UTF-8. */
+/* Why the bytes at the offset are not valid UTF-8. */
 static const char *utf8_fault(struct span text, size_t offset)
 {
 	const unsigned char *p = (const unsigned char *)text.p + offset;
@@ -56,7 +57,7 @@ static struct span skip_mark(struct span t)
 	return span_starts(t, "\xef\xbb\xbf") ? span_from(t, 3) : t;
 }
 
-/* The first byte that is neither white space nor in a comment of JSON is a brace. */
+/* After white space and comments of JSON, the first byte is a brace. */
 static bool looks_like_json(struct span t)
 {
 	const char *p = t.p;
@@ -76,11 +77,11 @@ static bool looks_like_json(struct span t)
 	return p < end;
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e)
 {
-	assert(text.n < UINT32_MAX); /* callers cap what they take */
+	assert(text.n < UINT32_MAX);
 	text = skip_mark(text);
 	if (check_bytes(text, e) < 0)
 		return -1;
@@ -97,7 +98,7 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
 		notes_move(warnings, &yaml_warnings);
 		return 0;
 	}
-	/* Neither: what begins with a brace was most likely meant to be JSON. */
+	/* Text that begins with a brace was probably meant to be JSON. */
 	err_move(e, no_yaml ? &json : &yaml);
 	return -1;
 }
@@ -128,7 +129,7 @@ struct place text_place(struct span text, size_t offset)
 	return at;
 }
 
-/* Keys of jobs and of kubeconfigs whose values are nobody's business. */
+/* Keys of jobs and kubeconfigs with secret values. */
 static bool is_sensitive(struct span key)
 {
 	static const char *const KEYS[] = { "secrets", "auth", "password", "token",
@@ -151,7 +152,7 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 		} else if (f->key.key) {
 			pointer_key(&at, member_key(&f->key));
 			if (is_sensitive(member_key(&f->key)))
-				break; /* in {pw:hunter2}, the key is the secret */
+				break; /* in {pw:hunter2}, the key contains the secret */
 		}
 	}
 	return (struct place){ arena_dup(b->arena, str_view(&at)), line, column };
@@ -234,7 +235,7 @@ static uint64_t load8(const char *p)
 	return v;
 }
 
-/* Fewer than eight bytes. */
+/* n < 8 */
 static uint64_t load_few(const char *p, size_t n)
 {
 	uint64_t v = 0;
@@ -243,7 +244,7 @@ static uint64_t load_few(const char *p, size_t n)
 	return v;
 }
 
-/* Only to tell most keys apart quickly: nothing here becomes slow when hashes are equal. */
+/* Distinguishes most keys quickly; equal hashes do not slow anything down. */
 static uint32_t key_hash(struct span k)
 {
 	uint64_t h = 0;
@@ -272,7 +273,7 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 	return build_spend(b, 0, key.n, (struct place){ NULL, line, column });
 }
 
-/* The first one is kept, and reading goes on: what else is wrong shall be said, too. */
+/* The first member is kept, and reading goes on to report further errors. */
 COLD static void duplicate(struct build *b, const struct member *first, const struct member *again)
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
@@ -296,15 +297,14 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
 }
 
 /*
- * Two members with the same key, in the order of the text: what the map itself
- * says wins over what was merged into it, and the first merge over later ones.
- * The place in the map is that of the first.
+ * Two members with the same key, in the order of the text: members of the map itself override
+ * merged ones, and the first merge overrides later ones.  The first position in the map is kept.
  */
 static void settle(struct build *b, struct member *first, struct member *later)
 {
 	bool merged = first->value.flags & NODE_MERGED;
 	if (later->value.flags & NODE_MERGED)
-		; /* it loses */
+		; /* `first` is kept */
 	else if (merged)
 		*first = *later;
 	else
@@ -312,7 +312,7 @@ static void settle(struct build *b, struct member *first, struct member *later)
 	later->key = NULL;
 }
 
-static bool same_key(const struct member *x, const struct member *y)
+static bool doc_same_key(const struct member *x, const struct member *y)
 {
 	return x->hash == y->hash && span_eq(member_key(x), member_key(y));
 }
@@ -321,13 +321,13 @@ static void unique_few(struct build *b, struct member *m, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		for (size_t k = 0; k < i && m[i].key; k++) {
-			if (m[i].key && m[k].key && same_key(&m[k], &m[i]))
+			if (m[i].key && m[k].key && doc_same_key(&m[k], &m[i]))
 				settle(b, &m[k], &m[i]);
 		}
 	}
 }
 
-/* By hash, then key, then place: whatever the keys, sorting takes n log n steps. */
+/* By hash, then key, then position. */
 static int compare_keys(const void *x, const void *y)
 {
 	const struct member *a = *(struct member *const *)x;
@@ -350,14 +350,14 @@ static void unique_many(struct build *b, struct member *m, size_t n)
 	qsort(sorted, n, sizeof(struct member *), compare_keys);
 	struct member *first = sorted[0];
 	for (size_t i = 1; i < n; i++) {
-		if (!same_key(first, sorted[i]))
+		if (!doc_same_key(first, sorted[i]))
 			first = sorted[i];
 		else
 			settle(b, first, sorted[i]);
 	}
 }
 
-/* Without the members that lost, and without the marks. */
+/* Removes the overridden members and the flags. */
 static size_t compact(struct member *m, size_t n)
 {
 	size_t kept = 0;

@@ -1,27 +1,27 @@
 #pragma once
 /*
- * How the readers (YAML, JSON) build a tree: values go on a stack, and the
- * children of a container are copied into the arena, in one array, when it ends.
- * Budgets and duplicate keys are looked after here.  For base/ only.
+ * What the readers of YAML and JSON share, for base/ only: the builder of trees, budgets, duplicate
+ * keys, places.  Values are pushed on a stack; when a container ends, its children are copied into
+ * the arena as one array.
  */
 #include "base/tree.h"
 
-/* What is not on the way of good documents: its buffers must not cost them anything. */
+/* For error paths with large local buffers: keeps them out of the stack frames of other code. */
 #define COLD __attribute__((cold, noinline))
 
-enum { NODE_MERGED = 0x80 }; /* a flag of values while their map is open: came by `<<` */
+enum { NODE_MERGED = 0x80 }; /* flag of values of an open map that `<<` added */
 
 struct anchor;
 
 struct frame {
-	struct member key; /* of a map: the key whose value comes next; key.key is NULL before */
+	struct member key; /* of a map: the key of the next value; key.key is NULL before it */
 	size_t first;      /* of its children on the stack */
 	uint32_t line, column;
-	uint32_t height; /* levels of containers inside it, so far */
+	uint32_t height; /* levels of containers in it so far */
 	bool map;
 	uint8_t odd;           /* NODE_ODD if some child is */
-	bool merge;            /* the coming value is that of `<<` */
-	unsigned merges;       /* how often `<<` was there */
+	bool merge;            /* the next value is that of `<<` */
+	unsigned merges;       /* number of `<<` keys */
 	struct anchor *anchor; /* its own, if any */
 };
 
@@ -33,9 +33,9 @@ struct build {
 	size_t n, cap;
 	struct frame *frame; /* open containers, frame[depth - 1] is the innermost */
 	size_t depth;
-	size_t nodes, text; /* spent, after aliases are followed */
-	bool refused;       /* for a duplicate key: all else can be read */
-	bool secret_twice;  /* one of them was secret: then the tree lacks some of the secrets */
+	size_t nodes, text; /* spent, with aliases resolved */
+	bool refused;       /* a key was duplicate; reading goes on */
+	bool secret_twice;  /* a duplicate was secret: the tree lacks a secret */
 	struct node root;
 };
 
@@ -46,22 +46,22 @@ static inline struct frame *build_top(const struct build *b)
 	return b->depth ? &b->frame[b->depth - 1] : NULL;
 }
 
-/* Spend on the budget; -1 and the error at (line, column) if there is not enough. */
+/* Spends from the budget; -1 and *e at that place if it is exceeded. */
 int build_spend(struct build *b, size_t nodes, size_t text, struct place where);
-/* Add a complete value to the innermost container (or make it the root). */
+/* Adds a complete value to the innermost container, or makes it the root. */
 void build_push(struct build *b, const struct node *n);
-/* Begin a list or a map; spends one node. */
+/* Opens a list or a map; spends one node. */
 int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t column);
-/* The key of the next value.  The bytes must live in the arena and end in NUL. */
+/* The key of the next value: NUL-terminated, in the arena. */
 int build_key(struct build *b, struct span key, uint32_t line, uint32_t column);
-/* End the innermost container; *n becomes it, and is not yet pushed.  Keys that it has twice are in
- * the error then, and b->refused is set. */
+/* Closes the innermost container, which becomes *n and is not pushed.  Duplicate keys are added to
+ * the error and set b->refused. */
 void build_close(struct build *b, struct node *n);
 
-/* The place of the value that comes next, or stands open, with its JSON pointer, which
- * ends at what is sensitive. */
+/* The place of the next or open value.  Its JSON pointer ends before sensitive keys. */
 struct place build_place(const struct build *b, uint32_t line, uint32_t column);
-/* The value that comes next belongs to `secrets`, `auth`, a password or token: do not quote it. */
+/* The next value is part of `secrets`, `auth`, a password or a token: messages must not quote it.
+ */
 bool build_sensitive(const struct build *b);
 
 /* Line and column (from 1, in characters) of a byte of the text. */

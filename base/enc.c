@@ -299,7 +299,7 @@ static const struct {
 enum { N_RUNS = sizeof(RUNS) / sizeof(RUNS[0]), NO_DIGIT = 0x40 };
 
 /* All bits if low <= v <= high, else none; all of them below 2^31. */
-static uint32_t between(uint32_t v, uint32_t low, uint32_t high)
+static uint32_t enc_between(uint32_t v, uint32_t low, uint32_t high)
 {
 	return (((v - low) | (high - v)) >> 31) - 1;
 }
@@ -310,7 +310,7 @@ static char digit_of(uint32_t value)
 	for (unsigned i = 0; i < N_RUNS; i++) {
 		uint32_t from = RUNS[i].value;
 		uint32_t to = from + RUNS[i].last - RUNS[i].first;
-		c |= between(value, from, to) & (value - from + RUNS[i].first);
+		c |= enc_between(value, from, to) & (value - from + RUNS[i].first);
 	}
 	return (char)c;
 }
@@ -319,11 +319,11 @@ static char digit_of(uint32_t value)
 static uint32_t value_of(char digit)
 {
 	uint32_t c = (unsigned char)digit;
-	uint32_t upper = between(c, 'A', 'Z');
-	uint32_t lower = between(c, 'a', 'z');
-	uint32_t number = between(c, '0', '9');
-	uint32_t plus = between(c, '+', '+');
-	uint32_t slash = between(c, '/', '/');
+	uint32_t upper = enc_between(c, 'A', 'Z');
+	uint32_t lower = enc_between(c, 'a', 'z');
+	uint32_t number = enc_between(c, '0', '9');
+	uint32_t plus = enc_between(c, '+', '+');
+	uint32_t slash = enc_between(c, '/', '/');
 	uint32_t value = (upper & (c - 'A')) | (lower & (c - 'a' + 26)) |
 	                 (number & (c - '0' + 52)) | (plus & 62) | (slash & 63);
 	return value | (~(upper | lower | number | plus | slash) & NO_DIGIT);

@@ -18,7 +18,7 @@ __attribute__((format(printf, 1, 0))) static char *vformat(const char *fmt, va_l
 	return p;
 }
 
-/* No longer than a reply has room for: else of what it stands in, which is a pointer as well. */
+/* A pointer longer than AT_MAX is cut at a slash: it points to an enclosing value. */
 static char *keep_pointer(const char *at)
 {
 	size_t n = strlen(at);
@@ -49,7 +49,7 @@ int err_set(struct err *e, int http, const char *code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *msg = vformat(fmt, ap); /* before err_done: it may quote the old message */
+	char *msg = vformat(fmt, ap); /* before err_done: the arguments can be the old message */
 	va_end(ap);
 	err_done(e);
 	e->http = http;
@@ -163,7 +163,7 @@ static bool plain_name(struct span s)
 	return s.n > 0;
 }
 
-/* One reference token of a JSON pointer, its ~0 and ~1 undone, as people write it. */
+/* One reference token of a JSON pointer, decoded, in the notation of messages. */
 static void put_token(struct str *out, struct span token, bool first)
 {
 	STR_AUTO name = STR_INIT(MESSAGE_MAX);
@@ -202,7 +202,7 @@ static void quote_one(struct str *out, struct span one, uint32_t c)
 	if (c >= 0x80 && utf8_acts(c))
 		str_printf(out, "\\u%04x", c);
 	else if (c == '"' || c == '\\')
-		str_char(out, (char)c); /* quotes stay as they are: this is for reading */
+		str_char(out, (char)c); /* not escaped: the message is for people */
 	else
 		str_json_text(out, one);
 }
@@ -233,7 +233,7 @@ static unsigned replace_cost(char a, char b)
 	return a == b ? 0 : to_lower(a) == to_lower(b) ? CASE : STEP;
 }
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned err_least(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 	return ab < c ? ab : c;
@@ -246,8 +246,8 @@ static void next_row(struct span a, struct span b, size_t i, unsigned *const row
 	for (size_t j = 1; j <= b.n; j++) {
 		char x = a.p[i - 1];
 		char y = b.p[j - 1];
-		row[2][j] = least(row[1][j] + STEP, row[2][j - 1] + STEP,
-		                  row[1][j - 1] + replace_cost(x, y));
+		row[2][j] = err_least(row[1][j] + STEP, row[2][j - 1] + STEP,
+		                      row[1][j - 1] + replace_cost(x, y));
 		if (i > 1 && j > 1 && x == b.p[j - 2] && y == a.p[i - 2] &&
 		    row[0][j - 2] + STEP < row[2][j])
 			row[2][j] = row[0][j - 2] + STEP;
@@ -282,7 +282,7 @@ void guess_try(struct guess *g, const char *candidate)
 	unsigned limit = edit_limit(g->name.n);
 	unsigned d = edit_distance(g->name, span_of(candidate), limit);
 	if (g->name.n > 3 && strncmp(candidate, g->name.p, g->name.n) == 0)
-		d = 0; /* begun, and not ended */
+		d = 0; /* a prefix */
 	if (d > limit || (g->best && d >= g->distance))
 		return;
 	g->best = candidate;

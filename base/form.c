@@ -1,7 +1,6 @@
 /*
- * A form becomes a tree, pair by pair, and the tree JSON.  Names and values may come from
- * anybody: the tree has at most FORM_PAIRS leaves, FORM_DEPTH + 1 levels deep, so that a search
- * through siblings will do.
+ * The pairs of a form become a tree, which is written as JSON.  The tree has at most FORM_PAIRS
+ * leaves and FORM_DEPTH + 1 levels, so a linear search through siblings is fast enough.
  */
 #include "base/form.h"
 
@@ -23,7 +22,7 @@ struct value {
 	struct value *first, *last, *next;
 };
 
-/* The pair that is looked at. */
+/* The pair that is being read. */
 struct pair {
 	size_t number;
 	struct span name; /* as sent */
@@ -34,7 +33,7 @@ struct pair {
 
 /* ---- errors ---- */
 
-static bool is_plain(struct span name)
+static bool form_is_plain(struct span name)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
@@ -44,10 +43,10 @@ static bool is_plain(struct span name)
 	return name.n > 0 && name.n <= NAME_SHOWN;
 }
 
-/* What is no plain name may be a piece of somebody's password. */
-static int refuse(const struct pair *p, const char *what)
+/* A name that is not plain can be part of a password, and is not shown. */
+static int form_refuse(const struct pair *p, const char *what)
 {
-	if (p->named && is_plain(p->name))
+	if (p->named && form_is_plain(p->name))
 		return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu, %.*s: %s", p->number,
 		               (int)p->name.n, p->name.p, what);
 	return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu: %s", p->number, what);
@@ -55,7 +54,7 @@ static int refuse(const struct pair *p, const char *what)
 
 /* ---- decoding ---- */
 
-static int decode(const struct pair *pair, struct span in, struct span *out)
+static int form_decode(const struct pair *pair, struct span in, struct span *out)
 {
 	char *p = arena_alloc(pair->a, in.n + 1);
 	size_t n = 0;
@@ -66,14 +65,14 @@ static int decode(const struct pair *pair, struct span in, struct span *out)
 			i += 2;
 		}
 		if (c < 0)
-			return refuse(pair, "a % must be followed by two hexadecimal digits");
+			return form_refuse(pair, "a % must be followed by two hexadecimal digits");
 		if (c == 0)
-			return refuse(pair, "there is a NUL in it");
+			return form_refuse(pair, "there is a NUL in it");
 		p[n++] = (char)c;
 	}
 	p[n] = '\0';
 	*out = (struct span){ p, n };
-	return utf8_check(*out) == n ? 0 : refuse(pair, "it is not UTF-8");
+	return utf8_check(*out) == n ? 0 : form_refuse(pair, "it is not UTF-8");
 }
 
 /* ---- the tree ---- */
@@ -93,13 +92,14 @@ static struct value *add_child(struct arena *a, struct value *up)
 static int be(const struct pair *p, struct value *v, enum shape shape)
 {
 	if (v->shape != SHAPE_NONE && v->shape != shape)
-		return refuse(p, "it is one thing here and another in a pair before: text, a list, "
-		                 "or names");
+		return form_refuse(
+		    p, "it is one thing here and another in a pair before: text, a list, "
+		       "or names");
 	v->shape = shape;
 	return 0;
 }
 
-static struct value *member(const struct pair *p, struct value *map, struct span key)
+static struct value *form_member(const struct pair *p, struct value *map, struct span key)
 {
 	if (be(p, map, SHAPE_MAP) < 0)
 		return NULL;
@@ -116,7 +116,7 @@ static struct value *item(const struct pair *p, struct value *list, size_t index
 	if (be(p, list, SHAPE_LIST) < 0)
 		return NULL;
 	if (list->appended) {
-		(void)refuse(p, "[] and numbers in brackets cannot be mixed");
+		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
 		return NULL;
 	}
 	for (struct value *v = list->first; v; v = v->next)
@@ -127,12 +127,12 @@ static struct value *item(const struct pair *p, struct value *list, size_t index
 	return v;
 }
 
-static struct value *append(const struct pair *p, struct value *list)
+static struct value *form_append(const struct pair *p, struct value *list)
 {
 	if (be(p, list, SHAPE_LIST) < 0)
 		return NULL;
 	if (list->n && !list->appended) {
-		(void)refuse(p, "[] and numbers in brackets cannot be mixed");
+		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
 		return NULL;
 	}
 	list->appended = true;
@@ -146,32 +146,33 @@ static struct value *descend(const struct pair *p, struct value *up, struct span
 {
 	int64_t index;
 	if (key.n == 0 && last)
-		return append(p, up);
+		return form_append(p, up);
 	if (key.n == 0) {
-		(void)refuse(p, "[] may stand at the end of a name only");
+		(void)form_refuse(p, "[] may stand at the end of a name only");
 		return NULL;
 	}
 	if (!span_digits(key))
-		return member(p, up, key);
+		return form_member(p, up, key);
 	if (parse_i64(key, 0, FORM_ITEMS - 1, &index) < 0 || (key.n > 1 && key.p[0] == '0')) {
-		(void)refuse(p, "a number in brackets must be from 0 to 999");
+		(void)form_refuse(p, "a number in brackets must be from 0 to 999");
 		return NULL;
 	}
 	return item(p, up, (size_t)index);
 }
 
-/* "[b][0]" below `v`: where its value belongs. */
-static struct value *follow(const struct pair *p, struct value *v, struct span rest)
+/* The value that "[b][0]" names below `v`. */
+static struct value *form_follow(const struct pair *p, struct value *v, struct span rest)
 {
 	for (size_t depth = 0; v && rest.n; depth++) {
 		const char *close = memchr(rest.p, ']', rest.n);
 		const char *open = rest.n > 1 ? memchr(rest.p + 1, '[', rest.n - 1) : NULL;
 		if (rest.p[0] != '[' || !close || (open && open < close)) {
-			(void)refuse(p, "brackets must stand in pairs, at the end of the name");
+			(void)form_refuse(p,
+			                  "brackets must stand in pairs, at the end of the name");
 			return NULL;
 		}
 		if (depth == FORM_DEPTH) {
-			(void)refuse(p, "there may be at most 5 pairs of brackets");
+			(void)form_refuse(p, "there may be at most 5 pairs of brackets");
 			return NULL;
 		}
 		struct span key = { rest.p + 1, (size_t)(close - rest.p) - 1 };
@@ -187,18 +188,18 @@ static int add_pair(const struct pair *p, struct value *root, struct span name, 
 	while (n < name.n && name.p[n] != '[' && name.p[n] != ']')
 		n++;
 	if (n == 0)
-		return refuse(p, "it has no name");
-	struct value *v = member(p, root, (struct span){ name.p, n });
-	v = follow(p, v, span_from(name, n));
+		return form_refuse(p, "it has no name");
+	struct value *v = form_member(p, root, (struct span){ name.p, n });
+	v = form_follow(p, v, span_from(name, n));
 	if (!v)
 		return -1;
 	if (v->shape == SHAPE_TEXT)
-		return refuse(p, "it is there twice");
+		return form_refuse(p, "it is there twice");
 	v->text = text;
 	return be(p, v, SHAPE_TEXT);
 }
 
-/* `name=value`, escaped. */
+/* `name=value`, percent-encoded. */
 static int read_pair(struct pair *p, struct value *root, struct span piece)
 {
 	struct span name = { NULL, 0 };
@@ -208,7 +209,7 @@ static int read_pair(struct pair *p, struct value *root, struct span piece)
 	p->name = (struct span){ piece.p, n };
 	p->named = equals != NULL;
 	struct span value = equals ? (struct span){ equals + 1, piece.n - n - 1 } : SPAN("");
-	if (decode(p, p->name, &name) < 0 || decode(p, value, &text) < 0)
+	if (form_decode(p, p->name, &name) < 0 || form_decode(p, value, &text) < 0)
 		return -1;
 	return add_pair(p, root, name, text);
 }
@@ -247,7 +248,7 @@ static void write_text(struct writer *w, struct span text)
 		number++;
 	size_t sign = span_starts(text, "-") ? 1 : 0;
 	struct span digits = span_from(text, sign);
-	/* What starts with 0 is no number in JSON. */
+	/* JSON has no leading zeros. */
 	bool fits =
 	    span_digits(digits) && digits.n <= NUMBER_DIGITS && (digits.p[0] != '0' || text.n == 1);
 	if (!number || !number->path || (text.n && !fits))
@@ -258,7 +259,7 @@ static void write_text(struct writer *w, struct span text)
 		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
 }
 
-/* The items by their index.  NULL and *e if one is missing. */
+/* The items in the order of their index.  NULL and *e if one is missing. */
 static struct value **sort_items(struct writer *w, const struct value *list)
 {
 	struct value **v = ARENA_NEW(w->a, struct value *, list->n);
@@ -269,14 +270,14 @@ static struct value **sort_items(struct writer *w, const struct value *list)
 			              i->index, list->n);
 			return NULL;
 		}
-		v[i->index] = i; /* each index is there once, so all of them are */
+		v[i->index] = i; /* indexes are unique, hence complete */
 	}
 	return v;
 }
 
 static int write_value(struct writer *w, const struct value *v);
 
-static int write_list(struct writer *w, const struct value *list)
+static int form_write_list(struct writer *w, const struct value *list)
 {
 	struct value **items = sort_items(w, list);
 	if (!items)
@@ -295,7 +296,7 @@ static int write_list(struct writer *w, const struct value *list)
 	return 0;
 }
 
-static int write_map(struct writer *w, const struct value *map)
+static int form_write_map(struct writer *w, const struct value *map)
 {
 	size_t up = w->path.n;
 	str_char(w->out, '{');
@@ -309,19 +310,19 @@ static int write_map(struct writer *w, const struct value *map)
 		if (write_value(w, v) < 0)
 			return -1;
 		w->path.n = up;
-		w->path.full = false; /* a path that is too long is no number's */
+		w->path.full = false; /* no number has a path of this length */
 	}
 	str_char(w->out, '}');
 	return 0;
 }
 
-/* As deep as FORM_DEPTH + 1. */
+/* Recursion is limited to FORM_DEPTH + 1. */
 static int write_value(struct writer *w, const struct value *v)
 {
 	if (v->shape == SHAPE_LIST)
-		return write_list(w, v);
+		return form_write_list(w, v);
 	if (v->shape == SHAPE_MAP)
-		return write_map(w, v);
+		return form_write_map(w, v);
 	write_text(w, v->text);
 	return 0;
 }

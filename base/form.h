@@ -1,15 +1,13 @@
 #pragma once
 /*
- * Forms, as web pages and many HTTP libraries send them (application/x-www-form-urlencoded), with
- * names that nest: `a=1`, `a[b]=1`, `a[0][b]=1`, `a[]=1&a[]=2`.  Of what such names could
- * mean, only that is taken which has one meaning:
+ * Forms (application/x-www-form-urlencoded) with nested names: `a=1`, `a[b]=1`, `a[0][b]=1`,
+ * `a[]=1&a[]=2`.  Only names with a single meaning are accepted:
  *
- *	[0], [1]      items of a list, in any order, none left out
- *	[]            the next item; at the end of a name only
+ *	[0], [1]      items of a list, in any order, without gaps
+ *	[]            the next item; only at the end of a name
  *	[name]        a member
  *
- * A value that is given twice, that is text here and a list or mapping there, or a list with names:
- * refused.  Pure.
+ * A duplicate value, and a value of two shapes (text, list, mapping), are refused.  Pure.
  */
 #include "base/arena.h"
 #include "base/err.h"
@@ -20,20 +18,17 @@ enum {
 	FORM_ITEMS = 1000, /* of one list */
 };
 
-/*
- * A form has texts only.  Where a number is wanted, a text that is a whole number of up to ten
- * digits is written as one: "taskRoles[].portList[].beginAt".
- */
+/* Values of a form are text.  At these paths ("taskRoles[].portList[].beginAt"), an integer of up
+ * to ten digits is written as a number. */
 struct form_number {
 	const char *path;
 	bool empty_is_null; /* "" is written as null */
 };
 
 /*
- * Append a form to *out as the text of a JSON object.  `numbers` ends with a NULL path; NULL: none.
- * -1 and *e: 400 InvalidParametersError, which says in which pair, by its number, and by its name
- * unless that is odd; a value never stands in it.  Uses the arena, in which values stand decoded;
- * if out->full is set afterwards, it did not fit.
+ * Appends a form to *out as a JSON object.  `numbers` ends with a NULL path, or is NULL.  -1 and
+ * *e: 400 InvalidParametersError with the number of the pair, and its name if that is plain; never
+ * with a value.  Decoded values are kept in the arena.  The caller checks out->full.
  */
 int form_json(struct span text, const struct form_number *numbers, struct arena *a, struct str *out,
               struct err *e);

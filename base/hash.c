@@ -21,24 +21,24 @@ struct hash_key hash_key_new(void)
 	return key;
 }
 
-static uint64_t turn(uint64_t x, unsigned bits)
+static uint64_t hash_turn(uint64_t x, unsigned bits)
 {
 	return x << bits | x >> (64 - bits);
 }
 
-static void mix(uint64_t v[static 4], unsigned rounds)
+static void hash_mix(uint64_t v[static 4], unsigned rounds)
 {
 	while (rounds--) {
 		v[0] += v[1];
 		v[2] += v[3];
-		v[1] = turn(v[1], 13) ^ v[0];
-		v[3] = turn(v[3], 16) ^ v[2];
-		v[0] = turn(v[0], 32);
+		v[1] = hash_turn(v[1], 13) ^ v[0];
+		v[3] = hash_turn(v[3], 16) ^ v[2];
+		v[0] = hash_turn(v[0], 32);
 		v[2] += v[1];
 		v[0] += v[3];
-		v[1] = turn(v[1], 17) ^ v[2];
-		v[3] = turn(v[3], 21) ^ v[0];
-		v[2] = turn(v[2], 32);
+		v[1] = hash_turn(v[1], 17) ^ v[2];
+		v[3] = hash_turn(v[3], 21) ^ v[0];
+		v[2] = hash_turn(v[2], 32);
 	}
 }
 
@@ -61,14 +61,14 @@ uint64_t hash_bytes(const struct hash_key *key, struct span bytes)
 		size_t n = bytes.n < 8 ? bytes.n : 8;
 		uint64_t word = little_endian(bytes.p, n) | (n < 8 ? length : 0);
 		v[3] ^= word;
-		mix(v, 2);
+		hash_mix(v, 2);
 		v[0] ^= word;
 		if (n < 8)
 			break;
 		bytes = span_from(bytes, n);
 	}
 	v[2] ^= 0xff;
-	mix(v, 4);
+	hash_mix(v, 4);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
@@ -90,13 +90,13 @@ static const uint32_t ROOTS[64] = {
 	/* clang-format on */
 };
 
-static uint32_t rotate(uint32_t v, unsigned by)
+static uint32_t hash_rotate(uint32_t v, unsigned by)
 {
 	return v >> by | v << (32 - by);
 }
 
 /* Big-endian. */
-static uint32_t word_at(const unsigned char *p)
+static uint32_t hash_word_at(const unsigned char *p)
 {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
@@ -105,12 +105,12 @@ static uint32_t word_at(const unsigned char *p)
 static void schedule(uint32_t w[static 64], const unsigned char *block)
 {
 	for (unsigned i = 0; i < 16; i++)
-		w[i] = word_at(block + (size_t)4 * i);
+		w[i] = hash_word_at(block + (size_t)4 * i);
 	for (unsigned i = 16; i < 64; i++) {
 		uint32_t a = w[i - 15];
 		uint32_t b = w[i - 2];
-		w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-		       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + (hash_rotate(a, 7) ^ hash_rotate(a, 18) ^ a >> 3) + w[i - 7] +
+		       (hash_rotate(b, 17) ^ hash_rotate(b, 19) ^ b >> 10);
 	}
 }
 
@@ -126,9 +126,11 @@ static void sha256_take(uint32_t state[static 8], const unsigned char *block)
 		uint32_t a = v[0];
 		uint32_t choice = (e & v[5]) ^ (~e & v[6]);
 		uint32_t majority = (a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]);
-		uint32_t one = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choice +
-		               ROOTS[i] + w[i];
-		uint32_t two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + majority;
+		uint32_t one = v[7] +
+		               (hash_rotate(e, 6) ^ hash_rotate(e, 11) ^ hash_rotate(e, 25)) +
+		               choice + ROOTS[i] + w[i];
+		uint32_t two =
+		    (hash_rotate(a, 2) ^ hash_rotate(a, 13) ^ hash_rotate(a, 22)) + majority;
 		memmove(v + 1, v, 7 * sizeof(*v));
 		v[4] += one;
 		v[0] = one + two;

@@ -1,8 +1,5 @@
 #pragma once
-/*
- * The Kubernetes objects of one job, as text ready to be sent: translate/ writes
- * them, k8s/ makes them.
- */
+/* The Kubernetes objects of one job as JSON: translate/ writes them, k8s/ creates them. */
 #include "base/arena.h"
 #include "base/str.h"
 
@@ -11,9 +8,9 @@ enum object_kind {
 	KIND_SECRET,
 	KIND_CONFIGMAP,
 	KIND_PRIORITYCLASS,
-	KIND_MADE, /* those above are made by us, the others only looked for */
+	KIND_MADE, /* this program creates the kinds above and only reads the others */
 	KIND_SERVICEACCOUNT = KIND_MADE,
-	KIND_TOKENREVIEW, /* only asked: nothing is kept */
+	KIND_TOKENREVIEW, /* not stored by the API server */
 	KIND_CLAIM,       /* PersistentVolumeClaim */
 	KIND_VOLUME,      /* PersistentVolume */
 	KIND_NODE,
@@ -27,14 +24,13 @@ struct object {
 	const char *name; /* matches [a-z0-9][a-z0-9.-]*; in the arena */
 	struct span body; /* JSON, one line, no final newline */
 	/*
-	 * Where the uid of the owning Framework belongs: an offset into body at which
-	 * it is to be inserted.  0 if the object has no ownerReferences (Framework,
-	 * PriorityClass, and everything that `rest-lit translate` prints).
+	 * Offset in body at which the uid of the owning Framework is inserted; 0 if the object has
+	 * no ownerReferences (Framework, PriorityClass, output of `rest-lit translate`).
 	 */
 	size_t uid_at;
 };
 
-/* In the order in which they print: dependents first, the Framework last. */
+/* In the order of output: dependents first, the Framework last. */
 struct objects {
 	struct object *v;
 	size_t n;

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Runtime plugins of a job: which there are, and which options of `git clone` the plugin git takes.
- * translate/ warns of others when a job is submitted, pai-runtime refuses them in the pod.  Pure.
+ * Names of runtime plugins, and the options of `git clone` that the plugin git accepts.  translate/
+ * warns of others when a job is submitted; pai-runtime refuses them in the pod.  Pure.
  */
 #include "base/str.h"
 
@@ -17,7 +17,7 @@ extern const char *const PLUGIN_NAMES[PLUGIN_MAX];
 
 enum git_value { GIT_NO_VALUE, GIT_NUMBER, GIT_NAME };
 
-/* An option of `git clone`, and how it is passed on. */
+/* An option of `git clone`, and its canonical form. */
 struct git_clone_option {
 	const char *name, *normal;
 	enum git_value value;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void *check(void *p)
+static void *str_check(void *p)
 {
 	if (p == NULL) {
 		(void)fputs("out of memory\n", stderr); /* nothing else can be done about it */
@@ -18,17 +18,17 @@ static void *check(void *p)
 
 void *xmalloc(size_t n)
 {
-	return check(malloc(n ? n : 1));
+	return str_check(malloc(n ? n : 1));
 }
 
 void *xcalloc(size_t n, size_t size)
 {
-	return check(calloc(n ? n : 1, size ? size : 1));
+	return str_check(calloc(n ? n : 1, size ? size : 1));
 }
 
 void *xrealloc(void *p, size_t n)
 {
-	return check(realloc(p, n ? n : 1));
+	return str_check(realloc(p, n ? n : 1));
 }
 
 char *xstrdup(const char *s)
@@ -52,10 +52,10 @@ char *xasprintf(const char *fmt, ...)
 	char *p = NULL;
 	int n = vasprintf(&p, fmt, ap);
 	va_end(ap);
-	return check(n < 0 ? NULL : p);
+	return str_check(n < 0 ? NULL : p);
 }
 
-static bool is_blank(char c)
+static bool str_is_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -119,11 +119,11 @@ struct span span_cut(struct span s, size_t max)
 
 struct span span_trim(struct span s)
 {
-	while (s.n && is_blank(s.p[0])) {
+	while (s.n && str_is_blank(s.p[0])) {
 		s.p++;
 		s.n--;
 	}
-	while (s.n && is_blank(s.p[s.n - 1]))
+	while (s.n && str_is_blank(s.p[s.n - 1]))
 		s.n--;
 	return s;
 }
@@ -200,7 +200,7 @@ void str_printf(struct str *s, const char *fmt, ...)
 	char *p = NULL;
 	int n = vasprintf(&p, fmt, ap);
 	va_end(ap);
-	check(n < 0 ? NULL : p);
+	str_check(n < 0 ? NULL : p);
 	str_put(s, p, (size_t)n);
 	free(p);
 }

@@ -43,7 +43,7 @@ static bool equal_lists(const struct node *a, const struct node *b)
 static bool equal_maps(const struct node *a, const struct node *b)
 {
 	for (uint32_t i = 0; i < a->n; i++) {
-		/* Members mostly come in the same order: look there first. */
+		/* Usually the members have the same order. */
 		const struct member *m = &a->member[i];
 		const struct member *other = &b->member[i];
 		if (!span_eq(member_key(m), member_key(other)))
@@ -54,26 +54,26 @@ static bool equal_maps(const struct node *a, const struct node *b)
 	return true;
 }
 
-static double number_of(const struct node *n)
+static double tree_number_of(const struct node *n)
 {
 	return n->type == NODE_INT ? (double)n->integer : n->real;
 }
 
 static bool equal_numbers(const struct node *a, const struct node *b)
 {
-	double x = number_of(a);
-	double y = number_of(b);
+	double x = tree_number_of(a);
+	double y = tree_number_of(b);
 	return x == y || (isnan(x) && isnan(y));
 }
 
-static bool is_number(const struct node *n)
+static bool tree_is_number(const struct node *n)
 {
 	return n->type == NODE_INT || n->type == NODE_REAL;
 }
 
 bool node_equal(const struct node *a, const struct node *b)
 {
-	if (is_number(a) && is_number(b))
+	if (tree_is_number(a) && tree_is_number(b))
 		return equal_numbers(a, b);
 	if (a->type != b->type)
 		return false;
@@ -177,18 +177,18 @@ void pointer_index(struct str *out, size_t index)
 	str_int(out, (int64_t)index);
 }
 
-static void put_path(struct str *out, const struct path *p)
+static void tree_put_path(struct str *out, const struct path *p)
 {
 	if (p == NULL)
 		return;
-	put_path(out, p->up);
+	tree_put_path(out, p->up);
 	if (p->key.p)
 		pointer_key(out, p->key);
 	else
 		pointer_index(out, p->index);
 }
 
-/* Bytes that it takes at most. */
+/* An upper bound of the bytes of the pointer. */
 static size_t path_size(const struct path *p)
 {
 	enum { INDEX_DIGITS = 20 };
@@ -203,7 +203,7 @@ static const char *path_pointer(struct arena *a, const struct path *p)
 	size_t cap = path_size(p);
 	struct str at = { .p = arena_alloc(a, cap), .cap = cap, .max = cap - 1 };
 	at.p[0] = '\0';
-	put_path(&at, p);
+	tree_put_path(&at, p);
 	return at.p;
 }
 

@@ -1,11 +1,9 @@
 #pragma once
 /*
- * A job document, YAML or JSON, as a tree in the request's arena.  Every value
- * and every key knows its line and column, and a scalar of YAML knows whether it
- * was written plain: the templates decide by that.
+ * A job document (YAML or JSON) as a tree in an arena.  Values and keys have a line and a column;
+ * scalars of YAML record whether they were written without quotes, which the templates need.
  *
- * Trees are read-only once built.  An alias is a copy of the node that shares
- * the children of the anchor.
+ * Trees are immutable.  An alias is a copy of the anchor's node and shares its children.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +18,7 @@ enum node_type {
 	NODE_INT,  /* a number without fraction in -2^53..2^53 */
 	NODE_REAL, /* any other number; may be infinite or NaN */
 	NODE_TEXT,
-	NODE_DATE, /* a plain scalar of YAML that looks like a date; its text as written */
+	NODE_DATE, /* an unquoted scalar of YAML that looks like a date; its text */
 	NODE_LIST,
 	NODE_MAP,
 	NODE_TYPE_MAX
@@ -38,23 +36,23 @@ struct node {
 		bool boolean;
 		int64_t integer;
 		double real;
-		const char *text; /* NUL-terminated; text and date, and never with a NUL inside */
+		const char *text; /* of text and date: NUL-terminated, without other NULs */
 		const struct node *item;
 		const struct member *member;
 	};
 };
 
 enum {
-	NODE_ALIASED = 1, /* this value came by `*alias`, or by the merge of one */
-	NODE_ODD = 0x10   /* it, or something in it, is not SPELT_PLAINLY */
+	NODE_ALIASED = 1, /* the value was written as `*alias`, or merged from one */
+	NODE_ODD = 0x10   /* the value, or a value in it, is not SPELT_PLAINLY */
 };
 
-/* Scalars that other readers, or people, may take for something else than this reader did. */
+/* Scalars that other readers, or people, can interpret differently. */
 enum spelling {
 	SPELT_PLAINLY,
 	SPELT_OCTAL,    /* 017: 15 here and in YAML 1.1, 17 in YAML 1.2 */
 	SPELT_SIXTY,    /* 1:30: 90 here and in YAML 1.1, text in YAML 1.2 */
-	SPELT_ROUNDED,  /* an integer beyond 2^53, of which a double holds only the nearest one */
+	SPELT_ROUNDED,  /* an integer beyond 2^53, rounded to a double */
 	SPELT_DATE,     /* 2001-01-01: text here, a date for others */
 	SPELT_BOOLEAN,  /* yes, no, on, off: text here and in YAML 1.2, a boolean in YAML 1.1 */
 	SPELT_NUMBER,   /* 08, 0o17: text here and in YAML 1.1, a number in YAML 1.2 */
@@ -66,15 +64,15 @@ struct member {
 	const char *key; /* NUL-terminated, no NUL inside */
 	uint32_t key_n;
 	uint32_t key_line, key_column;
-	uint32_t hash; /* of the key; for the reader's own use */
+	uint32_t hash; /* private to the readers */
 	struct node value;
 };
 
-/* What a reader may spend on one document. */
+/* Limits of one document. */
 struct budget {
 	size_t depth; /* nesting of lists and maps */
-	size_t nodes; /* values after aliases are followed */
-	size_t text;  /* bytes of all scalars after aliases are followed */
+	size_t nodes; /* values, with aliases resolved */
+	size_t text;  /* bytes of all scalars, with aliases resolved */
 	size_t key;   /* bytes of one key */
 };
 #define BUDGET_DEFAULT ((struct budget){ 64, 100000, 8u << 20, 1024 })
@@ -82,33 +80,30 @@ struct budget {
 struct doc {
 	struct node root;
 	bool json;  /* read by the JSON reader */
-	bool whole; /* all of it was read; true also where doc_read returns -1 for duplicate keys */
+	bool whole; /* read completely; true also if doc_read returns -1 for duplicate keys */
 	/*
-	 * The value of the top-level member `secrets`, as bytes of the text that was
-	 * read: from the end of its key to the start of the next top-level key, or to
-	 * the end of the document's mapping.  n is 0 if there is no such member.  It
-	 * is known only if the key was written literally at the top level (not merged in).
+	 * The bytes of the top-level member `secrets` in the text: from the end of its key to the
+	 * start of the next top-level key, or to the end of the mapping.  n is 0 if the member is
+	 * absent or merged in.
 	 */
 	struct span secrets;
-	const struct member *secrets_member; /* NULL if none, also when it was merged in */
+	const struct member *secrets_member; /* NULL if absent or merged in */
 	/*
-	 * Why the secrets cannot be cut out safely, or NULL: the key is an alias, merged,
-	 * tagged; the value is no plain mapping, has an anchor, alias, tag or merge key,
-	 * or shares a node with the rest.  With `secrets_at` the place of it.
+	 * NULL, or why the secrets cannot be cut out of the text safely, and the place: the key is
+	 * an alias, merged or tagged; the value is not a mapping, or has an anchor, alias, tag or
+	 * merge key.
 	 */
 	const char *secrets_unsafe;
 	struct place secrets_at;
 };
 
 /*
- * Read a document.  Text whose first byte (after a byte-order mark, white space
- * and comments of JSON) is `{` is read as JSON with comments, and as YAML only if
- * it is no JSON; all other text as YAML with the scalar rules of js-yaml 3.  UTF-8 is
- * checked first.  The tree lives in the arena and does not refer to the text;
- * doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) go to
- * `warnings`; values that others take differently are only marked (node_spelling).
- * -1 and *e: 400 InvalidProtocolError with line and column; doc->whole tells whether there is a
- * tree all the same.  Pure.
+ * Reads a document.  Text that begins with `{`, after a byte-order mark, white space and comments
+ * of JSON, is read as JSON with comments, and as YAML only if it is not JSON; other text is read as
+ * YAML with the scalar rules of js-yaml 3.  The tree lives in the arena and does not refer to the
+ * text; doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) are added to
+ * `warnings`; values that other readers interpret differently are only marked (node_spelling).  -1
+ * and *e: 400 InvalidProtocolError with line and column; a tree exists if doc->whole is set.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
@@ -121,7 +116,7 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
 int json_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
               struct notes *warnings, bool *syntax, struct err *e);
 
-/* The member of that key, or NULL if `map` is no map or has no such member. */
+/* The member with that key, or NULL; also if `map` is not a map. */
 const struct member *node_member(const struct node *map, struct span key);
 /* Its value. */
 static inline const struct node *node_get(const struct node *map, const char *key)
@@ -153,10 +148,10 @@ static inline struct span member_key(const struct member *m)
 /* "null", "a boolean", "an integer", "a number", "text", "a date", "a list", "a mapping". */
 const char *node_type_name(const struct node *n);
 
-/* Same value: types, texts, numbers (2 equals 2.0), maps in any order. */
+/* Equal types and values; 2 equals 2.0; the order of members is ignored. */
 bool node_equal(const struct node *a, const struct node *b);
 
-/* Write a tree as JSON, members in order.  Dates as text; NaN and infinity as null. */
+/* Writes a tree as JSON, members in order; dates as text, NaN and infinity as null. */
 void node_json(struct str *out, const struct node *n);
 
 /*
@@ -174,12 +169,12 @@ struct path {
 #define PATH_KEY(parent, k)   ((struct path){ (parent), (k), 0 })
 #define PATH_INDEX(parent, i) ((struct path){ (parent), { NULL, 0 }, (i) })
 
-/* The place of `n` as a JSON pointer, line and column; `at` lives in the arena.
- * p is NULL for the root; n may be NULL (then no line). */
+/* The place of `n`; `at` lives in the arena.  p is NULL for the root; without n there is no line.
+ */
 struct place path_place(struct arena *a, const struct path *p, const struct node *n);
-/* The same, at the key of a member. */
+/* The place of the key of a member. */
 struct place path_place_key(struct arena *a, const struct path *p, const struct member *m);
 
-/* Append one reference token to a JSON pointer, escaped. */
+/* Append an escaped reference token to a JSON pointer. */
 void pointer_key(struct str *out, struct span key);
 void pointer_index(struct str *out, size_t index);

@@ -207,7 +207,7 @@ static char lacks_blank(struct visit *v, struct span key)
 }
 
 /* A key that is not allowed. */
-static bool fail_unknown(struct visit *v, const struct member *key)
+static bool check_fail_unknown(struct visit *v, const struct member *key)
 {
 	struct walk *w = v->w;
 	if (walk_is_mute(w))
@@ -277,7 +277,7 @@ static bool check_member(struct visit *v, const struct property *p, const struct
 	if (known || m->additional == NULL)
 		return ok;
 	if (m->additional->never)
-		return fail_unknown(v, member);
+		return check_fail_unknown(v, member);
 	return ok & rule_check(v->w, m->additional, &member->value, &here);
 }
 

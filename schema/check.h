@@ -1,32 +1,32 @@
 #pragma once
 /*
- * JSON Schema, draft-07, as far as job documents need it (and all that the
- * conformance cases in tests/ use).  A schema is compiled once and then only
- * read, by any number of threads.
+ * schema/ checks documents against JSON Schema: compile.c compiles a schema to rules, check.c
+ * checks a document against them, report.c writes the messages, pattern.c has the regular
+ * expressions.  The schemas of this project are the *.schema.json files.
+ *
+ * JSON Schema draft-07, as far as job documents and the conformance cases in tests/ need it.  A
+ * compiled schema is immutable and can be used by any number of threads.
  */
 #include "base/tree.h"
 
 struct schema;
 
-/* Compile the text of a schema.  Free it with schema_free.  NULL and *e (500) if it
- * is no schema or uses a keyword that is not supported. */
+/* Compiles the text of a schema; the caller frees it with schema_free.  NULL and *e (500) if it is
+ * not a schema or has an unsupported keyword. */
 struct schema *schema_compile(struct span text, struct err *e);
 void schema_free(struct schema *s);
 
 /*
- * Check a document and report every violation: place, and a sentence for people
- * without the place in it ("must be at least 1, is 0"; "unknown key `intances`, did
- * you mean `instances`?").  Text from the document is quoted, shortened, and never
- * shown below the members named in `secret` (NULL, or a NULL-terminated list of
- * top-level member names such as "secrets") or below a member called "auth" or "extension".
- * 0 if valid; -1 and *e with `code` otherwise.  The places live in *e.
+ * Checks a document and reports every violation with its place: "must be at least 1, is 0";
+ * "unknown key `intances`, did you mean `instances`?".  Text of the document is quoted and
+ * shortened.  Values below the top-level members in `secret` (NULL, or NULL-terminated) and below
+ * members named "auth" or "extension" are never shown.  0 if valid; else -1 and *e with `code`.
  */
 int schema_check(const struct schema *s, const struct node *doc, const char *code,
                  const char *const *secret, struct err *e);
 
-/* The embedded schemas by name: "v1", "v2", "facts", "issuers", "hived", "config".  Their text (p
- * is NULL if there is no such schema), and compiled: made at the first call, shared and never
- * freed; safe from any thread after schema_init. */
+/* The embedded schemas: their text, and compiled at the first call, shared and never freed; any
+ * thread after schema_init. */
 enum schema_name {
 	SCHEMA_V1,
 	SCHEMA_V2,
@@ -37,5 +37,5 @@ enum schema_name {
 };
 struct span schema_text(enum schema_name name);
 const struct schema *schema_get(enum schema_name name);
-/* Compile all embedded schemas; aborts if one does not compile (a unit test shows that they do). */
+/* Compiles all embedded schemas; aborts if one is invalid, which a unit test excludes. */
 void schema_init(void);

@@ -208,7 +208,8 @@ static const struct node *find_target(const struct node *root, const char *ref)
 }
 
 /* Follows a chain of $ref. */
-static const struct node *follow(struct compiler *c, const struct node *n, const struct path *at)
+static const struct node *compile_follow(struct compiler *c, const struct node *n,
+                                         const struct path *at)
 {
 	const struct node *ref = node_get(n, "$ref");
 	for (int i = 0; node_is(ref, NODE_TEXT); i++) {
@@ -259,7 +260,7 @@ static const struct rule *compile_rule(struct compiler *c, const struct node *n,
 	const struct node *from = n;
 	const struct node *outer = c->schema;
 	const struct rule *r = NULL;
-	n = follow(c, n, at);
+	n = compile_follow(c, n, at);
 	if (n == NULL)
 		return NULL;
 	if (node_is(n, NODE_BOOL))
@@ -373,8 +374,8 @@ static int read_const(struct compiler *c, struct rule *r, const struct keyword *
 	return 0;
 }
 
-static int read_number(struct compiler *c, struct rule *r, const struct keyword *k,
-                       const struct node *v, const struct path *at)
+static int compile_read_number(struct compiler *c, struct rule *r, const struct keyword *k,
+                               const struct node *v, const struct path *at)
 {
 	if (!node_is_number(v) || !isfinite(node_number(v)))
 		return compile_fail(c, at, v, "must be a number");
@@ -387,7 +388,7 @@ static int read_divisor(struct compiler *c, struct rule *r, const struct keyword
 {
 	if (!node_is_number(v) || !(node_number(v) > 0))
 		return compile_fail(c, at, v, "must be a number above 0");
-	return read_number(c, r, k, v, at);
+	return compile_read_number(c, r, k, v, at);
 }
 
 static int read_count(struct compiler *c, struct rule *r, const struct keyword *k,
@@ -396,7 +397,7 @@ static int read_count(struct compiler *c, struct rule *r, const struct keyword *
 	double d = node_is_number(v) ? node_number(v) : -1;
 	if (!(d >= 0) || d != floor(d))
 		return compile_fail(c, at, v, "must be a count");
-	return read_number(c, r, k, v, at);
+	return compile_read_number(c, r, k, v, at);
 }
 
 /* The schema can provide the message of a pattern. */
@@ -407,8 +408,8 @@ static void use_words(struct compiler *c, struct pattern *p)
 		pattern_say(p, words->text);
 }
 
-static int read_pattern(struct compiler *c, struct rule *r, const struct keyword *k,
-                        const struct node *v, const struct path *at)
+static int compile_read_pattern(struct compiler *c, struct rule *r, const struct keyword *k,
+                                const struct node *v, const struct path *at)
 {
 	struct pattern *p = NULL;
 	if (v->type != NODE_TEXT)
@@ -609,8 +610,7 @@ static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
 	return 0;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 /* clang-format off */
 static const struct keyword KEYWORDS[] = {
@@ -619,11 +619,11 @@ static const struct keyword KEYWORDS[] = {
 	{ "const",                BIT_ANY,  read_const,       check_values },
 	{ "minLength",            BIT_TEXT, read_count,       check_min_length },
 	{ "maxLength",            BIT_TEXT, read_count,       check_max_length },
-	{ "pattern",              BIT_TEXT, read_pattern,     check_pattern },
-	{ "minimum",              BIT_NUMBER, read_number,    check_minimum },
-	{ "maximum",              BIT_NUMBER, read_number,    check_maximum },
-	{ "exclusiveMinimum",     BIT_NUMBER, read_number,    check_above },
-	{ "exclusiveMaximum",     BIT_NUMBER, read_number,    check_below },
+	{ "pattern",              BIT_TEXT, compile_read_pattern,     check_pattern },
+	{ "minimum",              BIT_NUMBER, compile_read_number,    check_minimum },
+	{ "maximum",              BIT_NUMBER, compile_read_number,    check_maximum },
+	{ "exclusiveMinimum",     BIT_NUMBER, compile_read_number,    check_above },
+	{ "exclusiveMaximum",     BIT_NUMBER, compile_read_number,    check_below },
 	{ "multipleOf",           BIT_NUMBER, read_divisor,   check_multiple },
 	{ "properties",           0,        read_properties,  NULL },
 	{ "patternProperties",    0,        read_patterns,    NULL },

@@ -1,4 +1,4 @@
-/* Regular expressions of schemas; see pattern.h. */
+/* Regular expressions of schemas; see schema_internal.h. */
 #include "schema/schema_internal.h"
 
 #include <regex.h>
@@ -32,14 +32,14 @@ static void class_add(struct class *c, unsigned char from, unsigned char to)
 		c->bits[b >> 6] |= (uint64_t)1 << (b & 63);
 }
 
-/* A character that means itself inside brackets, and is no letter beyond ASCII. */
+/* An ASCII character without a special meaning inside of brackets. */
 static bool plain_in_class(char c)
 {
 	return (unsigned char)c < 128 && c != '\0' && strchr("\\[]^", c) == NULL;
 }
 
-/* Read `[A-Za-z_]` at *s, without negation and escapes; false if it is anything else. */
-static bool read_class(const char **s, struct class *c)
+/* Parses `[A-Za-z_]` at *s, without negation and escapes; false for anything else. */
+static bool pattern_read_class(const char **s, struct class *c)
 {
 	const char *p = *s;
 	*c = (struct class){ { 0, 0 } };
@@ -65,11 +65,11 @@ static bool read_class(const char **s, struct class *c)
 /* ^[A]+$, ^[A]$ or ^[A][B]*$ */
 static bool read_simple(struct pattern *p, const char *s)
 {
-	if (*s++ != '^' || !read_class(&s, &p->first))
+	if (*s++ != '^' || !pattern_read_class(&s, &p->first))
 		return false;
 	p->rest = p->first;
 	if (*s == '[') {
-		if (!read_class(&s, &p->rest) || *s++ != '*')
+		if (!pattern_read_class(&s, &p->rest) || *s++ != '*')
 			return false;
 	} else if (*s == '+') {
 		s++;
@@ -97,7 +97,7 @@ bool pattern_matches(const struct pattern *p, struct span text)
 	return regexec(&p->regex, text.p, 0, NULL, 0) == 0;
 }
 
-/* A well-known range of characters, as a part of a sentence. */
+/* A range of characters, and its name in messages. */
 struct range {
 	unsigned char from, to;
 	const char *many, *one;
@@ -120,7 +120,7 @@ static bool class_has_range(const struct class *c, const struct range *r)
 
 enum { ITEMS_MAX = 128 };
 
-/* The parts of the sentence for one class: ranges, then single characters. */
+/* The names of the parts of a class: ranges, then single characters. */
 static size_t class_items(const struct class *c, bool one, char buf[ITEMS_MAX][2],
                           const char *items[ITEMS_MAX])
 {
@@ -166,7 +166,7 @@ static bool class_eq(const struct class *a, const struct class *b)
 	return a->bits[0] == b->bits[0] && a->bits[1] == b->bits[1];
 }
 
-static char *describe(struct arena *a, const struct pattern *p, struct span source)
+static char *pattern_describe(struct arena *a, const struct pattern *p, struct span source)
 {
 	STR_AUTO out = STR_INIT(WORDS_MAX);
 	if (!p->simple) {
@@ -183,7 +183,7 @@ static char *describe(struct arena *a, const struct pattern *p, struct span sour
 	return arena_dup(a, str_view(&out));
 }
 
-/* Skip what opens a class: `[`, `[^`, and a `]` that is its first item. */
+/* Skips the start of a class: `[`, `[^`, and a `]` as the first item. */
 static const char *pattern_open_class(const char *s)
 {
 	s += s[1] == '^';
@@ -191,10 +191,7 @@ static const char *pattern_open_class(const char *s)
 	return s;
 }
 
-/*
- * `\d`, `\p{L}`, `[\w-]`: POSIX would take these for a plain letter or a backslash, and quietly
- * allow something else than the schema says.  So it would `[é]` and `é+`, of which it sees bytes.
- */
+/* `\d`, `\p{L}`, `[\w-]`, `[é]` and `é+` have another meaning in POSIX, or for bytes. */
 static bool has_foreign_part(const char *s)
 {
 	bool in_class = false;
@@ -216,7 +213,7 @@ static bool has_foreign_part(const char *s)
 	return false;
 }
 
-/* For regcomp, which works on bytes: `.` and `[^a]` as whole characters of UTF-8. */
+/* regcomp works on bytes: rewrites `.` and `[^a]` to match whole characters of UTF-8. */
 static void put_bytes_pattern(struct str *out, const char *s)
 {
 	static const char WIDE[] = "\x80-\xff";
@@ -250,7 +247,7 @@ static int compile_regex(struct pattern *p, const char *text, size_t n)
 {
 	STR_AUTO bytes = STR_INIT((size_t)SOURCE_MAX * 40);
 	if (n > SOURCE_MAX || has_foreign_part(text) || strstr(text, "[^-"))
-		return -1; /* `[^-a]`: no range may stand before a `-` */
+		return -1; /* `[^-a]`: no range can precede the `-` */
 	put_bytes_pattern(&bytes, text);
 	return regcomp(&p->regex, str_c(&bytes), REG_EXTENDED | REG_NOSUB) ? -1 : 0;
 }
@@ -266,7 +263,7 @@ struct pattern *pattern_new(struct arena *a, struct span source, struct pattern 
 		err_set(e, UNKNOWN_ERROR, "no regular expression: %s", quote(buf, source));
 		return NULL;
 	}
-	p->words = describe(a, p, source);
+	p->words = pattern_describe(a, p, source);
 	p->next = next;
 	return p;
 }

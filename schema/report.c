@@ -47,8 +47,7 @@ static bool same_text(struct span a, struct span b)
 	return span_eq(a, b) || has_part(a, b) || has_part(b, a);
 }
 
-/* Is the value the same as a secret of the document, a part of one, or has it one in it?
- * Aliases of YAML bring secrets to other places. */
+/* The value equals a secret, is part of one, or contains one: aliases of YAML copy secrets. */
 static bool repeats_secret(const struct node *n, const struct node *secret)
 {
 	if (secret->type == NODE_LIST) {
@@ -72,8 +71,8 @@ static bool repeats_secret(const struct node *n, const struct node *secret)
 	return node_equal(n, secret);
 }
 
-/* The same for all secrets below a node: members called auth or extension, and the secret
- * members of the root. */
+/* The same for all secrets below a node: members named auth or extension, and the secret members of
+ * the root. */
 static bool repeats_any(const struct walk *w, const struct node *n, const struct node *in)
 {
 	for (uint32_t i = 0; in->type == NODE_LIST && i < in->n; i++) {
@@ -90,7 +89,7 @@ static bool repeats_any(const struct walk *w, const struct node *n, const struct
 	return false;
 }
 
-static bool is_hidden(const struct walk *w, const struct node *n, const struct path *at)
+static bool report_is_hidden(const struct walk *w, const struct node *n, const struct path *at)
 {
 	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
 	return is_below_secret(w, at) || (scalar && repeats_any(w, n, w->root));
@@ -98,14 +97,14 @@ static bool is_hidden(const struct walk *w, const struct node *n, const struct p
 
 /* ---- words for values and types ---- */
 
-static void put_text(struct str *out, struct span text)
+static void report_put_text(struct str *out, struct span text)
 {
 	char buf[4 * QUOTE_MAX];
 	str_printf(out, "\"%s\"", quote(buf, text));
 }
 
-/* A value of which all may be seen. */
-static void put_value(struct str *out, const struct node *n)
+/* A value that is not secret. */
+static void report_put_value(struct str *out, const struct node *n)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_BOOL:
@@ -117,7 +116,7 @@ static void put_value(struct str *out, const struct node *n)
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:
-		put_text(out, node_span(n));
+		report_put_text(out, node_span(n));
 		break;
 	case NODE_NULL:
 	case NODE_LIST:
@@ -130,17 +129,17 @@ static void put_value(struct str *out, const struct node *n)
 
 void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at)
 {
-	if (is_hidden(w, n, at))
+	if (report_is_hidden(w, n, at))
 		str_puts(out, node_type_name(n));
 	else
-		put_value(out, n);
+		report_put_value(out, n);
 }
 
-/* The value where its type is what is wrong: `text "abc"`, `the number 5`. */
+/* The value with its type: `text "abc"`, `the number 5`. */
 static void put_typed_value(struct str *out, const struct walk *w, const struct node *n,
                             const struct path *at)
 {
-	if (is_hidden(w, n, at)) {
+	if (report_is_hidden(w, n, at)) {
 		str_puts(out, node_type_name(n));
 		return;
 	}
@@ -150,7 +149,7 @@ static void put_typed_value(struct str *out, const struct walk *w, const struct 
 		str_puts(out, "a date, ");
 	else if (node_is_number(n))
 		str_puts(out, "the number ");
-	put_value(out, n);
+	report_put_value(out, n);
 }
 
 struct type_words {
@@ -164,12 +163,12 @@ static const struct type_words TYPES[] = {
 	{ BIT_NULL, "null" },
 };
 
-static void put_types(struct str *out, unsigned types)
+static void report_put_types(struct str *out, unsigned types)
 {
 	if (types & BIT_NUMBER)
 		types &= ~(unsigned)BIT_INTEGER;
 	if (types & ~(unsigned)BIT_NULL)
-		types &= ~(unsigned)BIT_NULL; /* who has null there may as well leave it out */
+		types &= ~(unsigned)BIT_NULL; /* null is as good as absent */
 	bool first = true;
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
 		if (!(types & TYPES[i].bit))
@@ -225,7 +224,7 @@ bool walk_fail_key(struct walk *w, const struct member *m, const struct path *ma
 	return no;
 }
 
-/* What helps with some common mistakes of type. */
+/* Advice for common mistakes of type. */
 static const char *type_advice(unsigned types, const struct node *n)
 {
 	static const char *const SWITCHES[] = { "yes", "no", "on", "off", "true", "false" };
@@ -255,7 +254,7 @@ bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
 		return walk_fail(w, n, at, "looks like a date; quote it to make it text");
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
 	str_puts(&text, "must be ");
-	put_types(&text, r->types);
+	report_put_types(&text, r->types);
 	str_puts(&text, ", is ");
 	put_typed_value(&text, w, n, at);
 	str_puts(&text, type_advice(r->types, n));
@@ -273,7 +272,7 @@ bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n
 	str_puts(&text, t->n > 2 ? "must be one of " : "must be ");
 	for (size_t i = 0; i < t->n; i++) {
 		str_puts(&text, i == 0 ? "" : i + 1 == t->n ? " or " : ", ");
-		put_value(&text, &t->values[i]);
+		report_put_value(&text, &t->values[i]);
 	}
 	str_puts(&text, ", is ");
 	value_text(&text, w, n, at);

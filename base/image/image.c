@@ -1,4 +1,4 @@
-/* Names of images; see image.h. */
+/* Image references; see image.h. */
 #include "base/image/image.h"
 
 #include "base/str.h"
@@ -8,10 +8,10 @@ enum { TAG_MAX = 128, SHA256_DIGITS = 64, ADDRESS_MAX = 47 /* an IPv6 address in
 static const char HUB_API[] = "registry-1.docker.io";
 static const char *const HUB_NAMES[] = { "docker.io", "index.docker.io", HUB_API };
 
-/* ---- hosts ------------------------------------------------------------------------ */
+/* ---- hosts ---- */
 
-/* [hex digits and colons, with an IPv4 address at the end maybe]: what cannot be an address is
- * for the resolver to say; it must only be harmless. */
+/* [hex digits, colons and dots]: this only excludes dangerous characters, the resolver checks the
+ * address. */
 static bool address_ok(struct span s)
 {
 	if (s.n < 4 || s.n > ADDRESS_MAX || s.p[s.n - 1] != ']')
@@ -31,7 +31,7 @@ static bool dns_name_ok(struct span s)
 	return s.n > 0 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]) && span_only(s, "-._");
 }
 
-/* Where the host ends and `:PORT` may begin. */
+/* The end of the host, where `:PORT` can follow. */
 static size_t host_end(struct span s)
 {
 	if (s.n == 0 || s.p[0] != '[')
@@ -51,7 +51,7 @@ bool image_host_ok(struct span s)
 	return s.p[end] == ':' && parse_i64(span_from(s, end + 1), 1, 65535, &port) == 0;
 }
 
-/* ---- the grammar ------------------------------------------------------------------- */
+/* ---- the grammar ---- */
 
 /* Length of a separator at the start of s: `.`, `_`, `__` or any number of `-`; else 0. */
 static size_t separator(struct span s)
@@ -96,14 +96,14 @@ static bool has_upper(struct span s)
 	return false;
 }
 
-/* The text before the first slash names a host and no repository. */
+/* The text before the first slash is a host, not a part of the repository. */
 static bool is_host(struct span s)
 {
 	return span_chr(s, '.') < s.n || span_chr(s, ':') < s.n || span_is(s, "localhost") ||
 	       has_upper(s);
 }
 
-/* Cut "HOST/" off the start of a name, if there is one: *host is empty otherwise. */
+/* Removes "HOST/" from the start of a name; *host is empty if there is none. */
 static struct span cut_host(struct span name, struct span *host)
 {
 	size_t slash = span_chr(name, '/');
@@ -130,7 +130,7 @@ static bool repository_ok(struct span s)
 	}
 }
 
-static bool tag_ok(struct span s)
+static bool image_tag_ok(struct span s)
 {
 	return s.n > 0 && s.n <= TAG_MAX && s.p[0] != '.' && s.p[0] != '-' && span_only(s, "_.-");
 }
@@ -172,12 +172,12 @@ const char *image_problem(struct span name)
 		return BAD;
 	struct span rest = span_to(name, at);
 	size_t colon = tag_colon(rest);
-	if (colon < rest.n && !tag_ok(span_from(rest, colon + 1)))
+	if (colon < rest.n && !image_tag_ok(span_from(rest, colon + 1)))
 		return BAD;
 	return repository_ok(span_to(rest, colon)) ? NULL : BAD;
 }
 
-/* ---- the parts ---------------------------------------------------------------------- */
+/* ---- the parts ---- */
 
 static bool is_hub(struct span host)
 {
@@ -215,7 +215,7 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 	return 0;
 }
 
-/* ---- logins --------------------------------------------------------------------------- */
+/* ---- logins ---- */
 
 struct span image_registry_host(struct span registry)
 {

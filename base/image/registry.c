@@ -25,10 +25,10 @@ static const char ACCEPT[] = "Accept: application/vnd.docker.distribution.manife
 			     "application/vnd.oci.image.manifest.v1+json, "
 			     "application/vnd.oci.image.index.v1+json";
 
-/* ---- the end ----------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 __attribute__((format(printf, 3, 4))) static void
-conclude(struct registry_dialogue *d, enum registry_verdict v, const char *fmt, ...)
+registry_conclude(struct registry_dialogue *d, enum registry_verdict v, const char *fmt, ...)
 {
 	char text[SENTENCE_MAX];
 	va_list ap;
@@ -40,9 +40,9 @@ conclude(struct registry_dialogue *d, enum registry_verdict v, const char *fmt, 
 	d->sentence = arena_dup(d->a, span_of(text));
 }
 
-static void found(struct registry_dialogue *d)
+static void registry_found(struct registry_dialogue *d)
 {
-	conclude(d, REGISTRY_FOUND, "%s", "");
+	registry_conclude(d, REGISTRY_FOUND, "%s", "");
 }
 
 __attribute__((format(printf, 2, 3))) static void unsure(struct registry_dialogue *d,
@@ -53,16 +53,17 @@ __attribute__((format(printf, 2, 3))) static void unsure(struct registry_dialogu
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut if longer */
 	va_end(ap);
-	conclude(d, REGISTRY_UNSURE, "whether image %s exists is not known: %s", d->image->name,
-	         text);
+	registry_conclude(d, REGISTRY_UNSURE, "whether image %s exists is not known: %s",
+	                  d->image->name, text);
 }
 
 static void not_there(struct registry_dialogue *d)
 {
-	conclude(d, REGISTRY_MISSING,
-	         "image %s does not exist: registry %s has no %s of %s (404); check the name and "
-	         "the tag",
-	         d->image->name, d->image->host, d->image->reference, d->image->repository);
+	registry_conclude(
+	    d, REGISTRY_MISSING,
+	    "image %s does not exist: registry %s has no %s of %s (404); check the name and "
+	    "the tag",
+	    d->image->name, d->image->host, d->image->reference, d->image->repository);
 }
 
 static void denied(struct registry_dialogue *d)
@@ -77,8 +78,8 @@ static void denied(struct registry_dialogue *d)
 		: "it does not let it be pulled without a login (401), which is also what it "
 		  "may say of images that do not exist; check the name, or give the "
 		  "prerequisite an `auth`";
-	conclude(d, REGISTRY_MISSING, "image %s cannot be pulled from registry %s: %s",
-	         d->image->name, d->image->host, check);
+	registry_conclude(d, REGISTRY_MISSING, "image %s cannot be pulled from registry %s: %s",
+	                  d->image->name, d->image->host, check);
 }
 
 static struct registry_place at_registry(const struct registry_dialogue *d, const char *target)
@@ -97,9 +98,10 @@ const char *registry_host(const struct registry_dialogue *d)
 	return d->told ? "the host that it leads to" : d->to.authority;
 }
 
-/* ---- stages ------------------------------------------------------------------------------ */
+/* ---- stages ---- */
 
-static void enter(struct registry_dialogue *d, enum registry_stage stage, struct registry_place to)
+static void registry_enter(struct registry_dialogue *d, enum registry_stage stage,
+                           struct registry_place to)
 {
 	d->stage = stage;
 	d->to = to;
@@ -114,7 +116,7 @@ static void ask_for_manifest(struct registry_dialogue *d, enum registry_stage st
 {
 	const char *target =
 	    arena_printf(d->a, "/v2/%s/manifests/%s", d->image->repository, d->image->reference);
-	enter(d, stage, at_registry(d, target));
+	registry_enter(d, stage, at_registry(d, target));
 }
 
 static void log_in(struct registry_dialogue *d, const char *authorization, bool last_resort)
@@ -125,7 +127,7 @@ static void log_in(struct registry_dialogue *d, const char *authorization, bool 
 }
 
 /* Only what is not reserved stands for itself, and the few marks that scopes are made of. */
-static void put_query(struct str *url, const char *name, struct span value)
+static void registry_put_query(struct str *url, const char *name, struct span value)
 {
 	static const char HEX[] = "0123456789ABCDEF";
 	static const char PLAIN[] = "-._~:/,@";
@@ -146,7 +148,7 @@ static void put_scopes(struct str *url, struct span scopes)
 	while ((scopes = span_trim(scopes)).n) {
 		size_t n = span_find(scopes, 0, " ");
 		struct span one = { scopes.p, n == SIZE_MAX ? scopes.n : n };
-		put_query(url, "scope", one);
+		registry_put_query(url, "scope", one);
 		scopes = (struct span){ scopes.p + one.n, scopes.n - one.n };
 	}
 }
@@ -161,7 +163,7 @@ static void ask_for_token(struct registry_dialogue *d, const struct challenges *
 	STR_AUTO target = STR_INIT(TARGET_MAX);
 	str_puts(&target, to.target);
 	if (c->service.n)
-		put_query(&target, "service", c->service);
+		registry_put_query(&target, "service", c->service);
 	put_scopes(&target, c->scope);
 	if (target.full) {
 		unsure(d, "registry %s sends a challenge that is too long", d->image->host);
@@ -169,7 +171,7 @@ static void ask_for_token(struct registry_dialogue *d, const struct challenges *
 	}
 	to.target = arena_dup(d->a, str_view(&target));
 	bool told = knows_login(d) && strcmp(to.authority, d->image->host) != 0;
-	enter(d, STAGE_TOKEN, to);
+	registry_enter(d, STAGE_TOKEN, to);
 	d->told = told;
 }
 
@@ -193,7 +195,7 @@ static void answer_challenge(struct registry_dialogue *d, const struct registry_
 		       d->image->host);
 }
 
-/* ---- answers, by stage ---------------------------------------------------------------------- */
+/* ---- answers, by stage ---- */
 
 static void ping_answered(struct registry_dialogue *d, const struct registry_reply *r)
 {
@@ -209,7 +211,7 @@ static bool is_redirect(int status)
 	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-static void follow(struct registry_dialogue *d, const struct registry_reply *r)
+static void registry_follow(struct registry_dialogue *d, const struct registry_reply *r)
 {
 	struct span location = header_value(r->headers, "Location", 0);
 	struct registry_place to = d->to;
@@ -260,7 +262,7 @@ static void login_answered(struct registry_dialogue *d, const struct registry_re
 }
 
 /* Fit to be a header's value. */
-static bool token_ok(const struct node *n)
+static bool registry_token_ok(const struct node *n)
 {
 	if (!node_is(n, NODE_TEXT) || n->n == 0 || n->n > TOKEN_MAX)
 		return false;
@@ -271,7 +273,7 @@ static bool token_ok(const struct node *n)
 	return true;
 }
 
-static const struct node *read_token(struct span body, struct arena *a)
+static const struct node *registry_read_token(struct span body, struct arena *a)
 {
 	static const struct budget BUDGET = { 8, 1000, REGISTRY_BODY_MAX, 256 };
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
@@ -282,9 +284,9 @@ static const struct node *read_token(struct span body, struct arena *a)
 	    json_read(body, &BUDGET, a, doc, &warnings, &syntax, &e))
 		return NULL;
 	const struct node *token = node_get(&doc->root, "token");
-	if (!token_ok(token))
+	if (!registry_token_ok(token))
 		token = node_get(&doc->root, "access_token");
-	return token_ok(token) ? token : NULL;
+	return registry_token_ok(token) ? token : NULL;
 }
 
 static void token_answered(struct registry_dialogue *d, const struct registry_reply *r)
@@ -294,7 +296,7 @@ static void token_answered(struct registry_dialogue *d, const struct registry_re
 	} else if (r->status < 200 || r->status > 299) {
 		other_answer(d, r);
 	} else {
-		const struct node *token = read_token(r->body, d->a);
+		const struct node *token = registry_read_token(r->body, d->a);
 		if (token)
 			log_in(d, arena_printf(d->a, "Authorization: Bearer %s", token->text),
 			       false);
@@ -303,7 +305,7 @@ static void token_answered(struct registry_dialogue *d, const struct registry_re
 	}
 }
 
-/* ---- too busy -------------------------------------------------------------------------------- */
+/* ---- too busy ---- */
 
 /* xorshift: only so that the tasks of a job, which start together, do not come back together. */
 static uint32_t next_random(struct registry_dialogue *d)
@@ -315,7 +317,8 @@ static uint32_t next_random(struct registry_dialogue *d)
 	return d->random = x;
 }
 
-static void try_again(struct registry_dialogue *d, const struct registry_reply *r, int64_t left_ms)
+static void registry_try_again(struct registry_dialogue *d, const struct registry_reply *r,
+                               int64_t left_ms)
 {
 	int64_t after_s = 0;
 	struct span after = header_value(r->headers, "Retry-After", 0);
@@ -334,8 +337,7 @@ static void try_again(struct registry_dialogue *d, const struct registry_reply *
 		d->wait_ms = pause_ms;
 }
 
-/* ---- the door ---------------------------------------------------------------------------------
- */
+/* ---- the interface ---- */
 
 static const char *basic_header(const struct image_login *login, struct arena *a)
 {
@@ -360,7 +362,7 @@ void registry_begin(struct registry_dialogue *d, const struct image *image,
 		d->login_ignored = !image_login_fits(image, login->registry);
 		d->basic = d->login_ignored ? NULL : basic_header(login, a);
 	}
-	enter(d, STAGE_PING, at_registry(d, "/v2/"));
+	registry_enter(d, STAGE_PING, at_registry(d, "/v2/"));
 }
 
 static const char *authorization_of(const struct registry_dialogue *d)
@@ -406,11 +408,11 @@ void registry_reply(struct registry_dialogue *d, const struct registry_reply *r,
 	if (d->stage == STAGE_DONE)
 		return;
 	if (r->status == 429 || r->status >= 500)
-		try_again(d, r, left_ms);
+		registry_try_again(d, r, left_ms);
 	else if (manifest && r->status >= 200 && r->status < 300)
-		found(d);
+		registry_found(d);
 	else if (manifest && is_redirect(r->status))
-		follow(d, r);
+		registry_follow(d, r);
 	else
 		ANSWERED[d->stage](d, r);
 }
@@ -480,10 +482,10 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 	return 0;
 }
 
-/* ---- lines of headers ------------------------------------------------------------------ */
+/* ---- lines of headers ---- */
 
 /* Cut the first line off. */
-static struct span next_line(struct span *text)
+static struct span registry_next_line(struct span *text)
 {
 	const char *end = memchr(text->p, '\n', text->n);
 	size_t n = end ? (size_t)(end - text->p) : text->n;
@@ -496,7 +498,7 @@ static struct span next_line(struct span *text)
 struct span header_value(struct span headers, const char *name, unsigned nth)
 {
 	while (headers.n) {
-		struct span line = next_line(&headers);
+		struct span line = registry_next_line(&headers);
 		const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
 		size_t n = colon ? (size_t)(colon - line.p) : 0;
 		if (colon && span_same(span_to(line, n), span_of(name)) && nth-- == 0)
@@ -505,7 +507,7 @@ struct span header_value(struct span headers, const char *name, unsigned nth)
 	return (struct span){ NULL, 0 };
 }
 
-/* ---- one header -------------------------------------------------------------------------- */
+/* ---- one header ---- */
 
 struct reader {
 	struct span rest;
@@ -514,23 +516,23 @@ struct reader {
 	bool first_bearer; /* parameters that come now belong to the first Bearer */
 };
 
-static bool peek(const struct reader *r, char c)
+static bool registry_peek(const struct reader *r, char c)
 {
 	return r->rest.n > 0 && r->rest.p[0] == c;
 }
 
-static void drop(struct reader *r, size_t n)
+static void registry_drop(struct reader *r, size_t n)
 {
 	r->rest = (struct span){ r->rest.p + n, r->rest.n - n };
 }
 
 /* Any of these; how many there were. */
-static size_t skip(struct reader *r, const char *set)
+static size_t registry_skip(struct reader *r, const char *set)
 {
 	size_t n = 0;
 	while (n < r->rest.n && r->rest.p[n] && strchr(set, r->rest.p[n]))
 		n++;
-	drop(r, n);
+	registry_drop(r, n);
 	return n;
 }
 
@@ -541,12 +543,12 @@ static struct span word(struct reader *r)
 	while (n < r->rest.n && r->rest.p[n] > ' ' && !strchr(",=\"", r->rest.p[n]))
 		n++;
 	struct span s = { r->rest.p, n };
-	drop(r, n);
+	registry_drop(r, n);
 	return s;
 }
 
 /* "..." with `\x` for x; in the arena.  Without its end it goes up to that of the header. */
-static struct span quoted(struct reader *r)
+static struct span registry_quoted(struct reader *r)
 {
 	char *to = arena_alloc(r->a, r->rest.n + 1);
 	size_t n = 0;
@@ -555,7 +557,7 @@ static struct span quoted(struct reader *r)
 		i += r->rest.p[i] == '\\' && i + 1 < r->rest.n;
 		to[n++] = r->rest.p[i];
 	}
-	drop(r, i < r->rest.n ? i + 1 : r->rest.n);
+	registry_drop(r, i < r->rest.n ? i + 1 : r->rest.n);
 	to[n] = '\0';
 	return (struct span){ to, n };
 }
@@ -569,7 +571,7 @@ static bool is_clean(struct span s)
 	return true;
 }
 
-static void keep(struct reader *r, struct span name, struct span value)
+static void registry_keep(struct reader *r, struct span name, struct span value)
 {
 	struct challenges *c = r->out;
 	struct {
@@ -586,7 +588,7 @@ static void keep(struct reader *r, struct span name, struct span value)
 	}
 }
 
-static void begin(struct reader *r, struct span scheme)
+static void image_registry_begin(struct reader *r, struct span scheme)
 {
 	struct challenges *c = r->out;
 	bool bearer = span_same(scheme, span_of("bearer"));
@@ -602,24 +604,25 @@ static void begin(struct reader *r, struct span scheme)
  * a scheme without a comma: then it is a token68, as is what has nothing behind `=`.  What
  * begins with none of these ends the header.
  */
-static void read_value(struct reader *r)
+static void registry_read_value(struct reader *r)
 {
 	bool after_scheme = false;
 	for (;;) {
-		(void)skip(r, " \t,");
+		(void)registry_skip(r, " \t,");
 		struct span name = word(r);
 		if (name.n == 0)
 			return;
-		(void)skip(r, " \t");
-		if (peek(r, '=')) {
-			(void)skip(r, "= \t");
-			keep(r, name, peek(r, '"') ? quoted(r) : word(r));
+		(void)registry_skip(r, " \t");
+		if (registry_peek(r, '=')) {
+			(void)registry_skip(r, "= \t");
+			registry_keep(r, name,
+			              registry_peek(r, '"') ? registry_quoted(r) : word(r));
 			after_scheme = false;
 		} else if (after_scheme) {
 			after_scheme = false;
 		} else {
-			begin(r, name);
-			after_scheme = !peek(r, ',');
+			image_registry_begin(r, name);
+			after_scheme = !registry_peek(r, ',');
 		}
 	}
 }
@@ -631,6 +634,6 @@ void challenges_read(struct span headers, struct arena *a, struct challenges *ou
 	struct span value;
 	for (unsigned i = 0; (value = header_value(headers, "WWW-Authenticate", i)).p; i++) {
 		struct reader r = { .rest = value, .a = a, .out = out };
-		read_value(&r);
+		registry_read_value(&r);
 	}
 }

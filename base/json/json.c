@@ -1,7 +1,5 @@
-/*
- * JSON with positions, into the same tree as YAML.  One pass over the text, no
- * recursion: containers that are open stand in the builder.
- */
+/* Reads JSON with positions into a tree.  One pass, no recursion: open containers are in the
+ * builder. */
 #include "base/tree.h"
 
 #include <math.h>
@@ -15,16 +13,15 @@ struct json {
 	struct build b;
 	struct span text;
 	size_t i;       /* the next byte */
-	size_t counted; /* up to here lines and columns were counted: */
+	size_t counted; /* lines and columns are counted up to here: */
 	struct place at;
-	struct place comment; /* the first comment; line 0 if there is none */
+	struct place comment; /* of the first comment; line 0: none */
 	bool *syntax;
-	bool
-	    in_secrets; /* the value of the top-level `secrets` is being read, or what follows it */
+	bool in_secrets; /* inside of the value of the top-level `secrets`, or after it */
 	size_t secrets_from, secrets_to;
 };
 
-/* Count a byte that is no printable ASCII. */
+/* Counts a byte that is not printable ASCII. */
 static void count_other(struct json *j, const char *p)
 {
 	bool crlf = *p == '\r' && p + 1 < j->text.p + j->text.n && p[1] == '\n';
@@ -36,8 +33,8 @@ static void count_other(struct json *j, const char *p)
 	}
 }
 
-/* Line and column of a byte not before the last one that was asked for. */
-static struct place place_of(struct json *j, size_t offset)
+/* Line and column of a byte; offsets of consecutive calls ascend. */
+static struct place json_place_of(struct json *j, size_t offset)
 {
 	const char *p = j->text.p + j->counted;
 	const char *end = j->text.p + offset;
@@ -53,7 +50,7 @@ static struct place place_of(struct json *j, size_t offset)
 	return j->at;
 }
 
-/* It is no JSON: perhaps YAML. */
+/* The text is not JSON; it can be YAML. */
 static int bad_syntax(struct json *j, size_t offset, const char *what)
 {
 	*j->syntax = true;
@@ -61,37 +58,37 @@ static int bad_syntax(struct json *j, size_t offset, const char *what)
 	              what);
 }
 
-/* It is JSON, but may not be. */
-static int refuse(struct json *j, size_t offset, const char *what)
+/* The text is JSON, but is refused. */
+static int json_refuse(struct json *j, size_t offset, const char *what)
 {
 	struct place at = text_place(j->text, offset);
 	return err_at(j->b.e, INVALID_PROTOCOL, build_place(&j->b, at.line, at.column), "%s", what);
 }
 
-static char byte_at(const struct json *j, size_t i)
+static char json_byte_at(const struct json *j, size_t i)
 {
 	if (i >= j->text.n)
 		return '\0';
 	return j->text.p[i];
 }
 
-static char peek(const struct json *j)
+static char json_peek(const struct json *j)
 {
-	return byte_at(j, j->i);
+	return json_byte_at(j, j->i);
 }
 
-/* Skip the comment that begins here with a slash. */
+/* Skips a comment; the slash is next. */
 static int skip_comment(struct json *j)
 {
 	size_t from = j->i;
-	char kind = byte_at(j, j->i + 1);
+	char kind = json_byte_at(j, j->i + 1);
 	if (kind != '/' && kind != '*')
 		return bad_syntax(j, from, "a `/` may only begin a comment");
 	if (j->comment.line == 0)
-		j->comment = place_of(j, from);
+		j->comment = json_place_of(j, from);
 	j->i += 2;
 	if (kind == '/') {
-		while (j->i < j->text.n && peek(j) != '\n' && peek(j) != '\r')
+		while (j->i < j->text.n && json_peek(j) != '\n' && json_peek(j) != '\r')
 			j->i++;
 		return 0;
 	}
@@ -103,10 +100,10 @@ static int skip_comment(struct json *j)
 	return 0;
 }
 
-static int skip_space(struct json *j)
+static int json_skip_space(struct json *j)
 {
 	for (;;) {
-		char c = peek(j);
+		char c = json_peek(j);
 		if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
 			j->i++;
 		else if (c != '/')
@@ -116,7 +113,7 @@ static int skip_space(struct json *j)
 	}
 }
 
-/* `\uXXXX`, or two of them that make one character; j->i is behind the `u`. */
+/* The character of one or two `\uXXXX`; j->i is after the first `u`. */
 static int unicode_escape(struct json *j, char **out)
 {
 	size_t from = j->i - 2;
@@ -125,15 +122,15 @@ static int unicode_escape(struct json *j, char **out)
 		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
 	j->i += 4;
 	if (c == 0)
-		return refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
+		return json_refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
 	if (c >= 0xd800 && c < 0xe000) {
-		bool pair = c < 0xdc00 && j->text.n - j->i >= 6 && peek(j) == '\\' &&
+		bool pair = c < 0xdc00 && j->text.n - j->i >= 6 && json_peek(j) == '\\' &&
 		            j->text.p[j->i + 1] == 'u';
 		int low = pair ? hex4(j->text, j->i + 2) : -1;
 		if (low < 0xdc00 || low > 0xdfff)
-			return refuse(j, from,
-			              "this escape is half of a surrogate pair; the other "
-			              "half is missing");
+			return json_refuse(j, from,
+			                   "this escape is half of a surrogate pair; the other "
+			                   "half is missing");
 		j->i += 6;
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	}
@@ -141,11 +138,11 @@ static int unicode_escape(struct json *j, char **out)
 	return 0;
 }
 
-static int escape(struct json *j, char **out)
+static int json_escape(struct json *j, char **out)
 {
 	static const char FROM[] = "\"\\/bfnrt";
 	static const char TO[] = "\"\\/\b\f\n\r\t";
-	char c = byte_at(j, j->i + 1);
+	char c = json_byte_at(j, j->i + 1);
 	const char *at = c ? strchr(FROM, c) : NULL;
 	if (c != 'u' && at == NULL)
 		return bad_syntax(j, j->i, "unknown escape after a backslash");
@@ -156,12 +153,11 @@ static int escape(struct json *j, char **out)
 	return 0;
 }
 
-/* Where a string ends, or must be looked at more closely. */
+/* Bytes that end a string or need attention. */
 static const bool STRING_STOP[256] = { [0 ... 0x1f] = true, ['"'] = true, ['\\'] = true };
 
-/* The end of the string that begins at the quote; its length is at least that of the value.
- * *plain: it has no escapes. */
-static int string_end(struct json *j, size_t *end, bool *plain)
+/* The closing quote of the string at j->i.  *plain: the string has no escapes. */
+static int json_string_end(struct json *j, size_t *end, bool *plain)
 {
 	const unsigned char *p = (const unsigned char *)j->text.p;
 	size_t n = j->text.n;
@@ -180,7 +176,7 @@ static int string_end(struct json *j, size_t *end, bool *plain)
 			    "line breaks, tabs and control characters in text must "
 			    "be written as escapes (or the closing quote is missing)");
 		*plain = false;
-		i += 2; /* whatever stands behind a backslash does not end it */
+		i += 2; /* the escaped character does not end the string */
 	}
 	*end = i;
 	return 0;
@@ -190,7 +186,7 @@ static int read_string(struct json *j, struct span *value)
 {
 	size_t end = 0;
 	bool plain;
-	if (string_end(j, &end, &plain) < 0)
+	if (json_string_end(j, &end, &plain) < 0)
 		return -1;
 	char *p = arena_alloc(j->b.arena, end - j->i);
 	char *out = p;
@@ -202,7 +198,7 @@ static int read_string(struct json *j, struct span *value)
 		bytes_copy(out, from, n);
 		out += n;
 		j->i += n;
-		if (slash && escape(j, &out) < 0)
+		if (slash && json_escape(j, &out) < 0)
 			return -1;
 	}
 	*out = '\0';
@@ -211,7 +207,7 @@ static int read_string(struct json *j, struct span *value)
 	return 0;
 }
 
-static size_t digits(const struct json *j, size_t i)
+static size_t json_digits(const struct json *j, size_t i)
 {
 	size_t from = i;
 	while (i < j->text.n && j->text.p[i] >= '0' && j->text.p[i] <= '9')
@@ -219,16 +215,16 @@ static size_t digits(const struct json *j, size_t i)
 	return i - from;
 }
 
-/* `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` at i: where it ends, 0 if it is not there. */
+/* The end of `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` at j->i, or 0. */
 static size_t number_end(const struct json *j)
 {
-	size_t i = j->i + (peek(j) == '-');
-	size_t n = digits(j, i);
+	size_t i = j->i + (json_peek(j) == '-');
+	size_t n = json_digits(j, i);
 	if (n == 0 || (n > 1 && j->text.p[i] == '0'))
 		return 0;
 	i += n;
 	if (i < j->text.n && j->text.p[i] == '.') {
-		n = digits(j, i + 1);
+		n = json_digits(j, i + 1);
 		if (n == 0)
 			return 0;
 		i += 1 + n;
@@ -236,7 +232,7 @@ static size_t number_end(const struct json *j)
 	if (i < j->text.n && (j->text.p[i] == 'e' || j->text.p[i] == 'E')) {
 		i++;
 		i += i < j->text.n && (j->text.p[i] == '-' || j->text.p[i] == '+');
-		n = digits(j, i);
+		n = json_digits(j, i);
 		if (n == 0)
 			return 0;
 		i += n;
@@ -244,15 +240,15 @@ static size_t number_end(const struct json *j)
 	return i;
 }
 
-static int read_number(struct json *j, struct node *n)
+static int json_read_number(struct json *j, struct node *n)
 {
 	size_t end = number_end(j);
 	if (end == 0)
 		return bad_syntax(j, j->i, "a number is written wrongly");
 	struct span t = { j->text.p + j->i, end - j->i };
-	(void)plain_float(n, t); /* numbers of JSON are floats of YAML */
+	(void)plain_float(n, t); /* every number of JSON is a float of YAML */
 	if (n->type == NODE_REAL && !isfinite(n->real))
-		return refuse(j, j->i, "this number is too large: not a finite number");
+		return json_refuse(j, j->i, "this number is too large: not a finite number");
 	spelling_mark(n, t);
 	j->i = end;
 	return 0;
@@ -287,7 +283,7 @@ static int read_word(struct json *j, struct node *n)
 
 static int read_scalar(struct json *j, struct node *n)
 {
-	char c = peek(j);
+	char c = json_peek(j);
 	if (c == '"') {
 		struct span text = { NULL, 0 };
 		if (read_string(j, &text) < 0)
@@ -297,14 +293,14 @@ static int read_scalar(struct json *j, struct node *n)
 		n->n = (uint32_t)text.n;
 		return 0;
 	}
-	return c == '-' || (c >= '0' && c <= '9') ? read_number(j, n) : read_word(j, n);
+	return c == '-' || (c >= '0' && c <= '9') ? json_read_number(j, n) : read_word(j, n);
 }
 
-/* A value begins here; a container is only opened. */
-static int read_value(struct json *j)
+/* Reads a scalar, or opens a container. */
+static int json_read_value(struct json *j)
 {
-	struct place at = place_of(j, j->i);
-	char c = peek(j);
+	struct place at = json_place_of(j, j->i);
+	char c = json_peek(j);
 	if (c == '{' || c == '[') {
 		if (build_open(&j->b, c == '{' ? NODE_MAP : NODE_LIST, at.line, at.column) < 0)
 			return -1;
@@ -318,8 +314,8 @@ static int read_value(struct json *j)
 	return 0;
 }
 
-/* The bytes of the secrets: from the end of their key to the next key, or the brace. */
-static void cut(struct json *j, struct span key, size_t key_from)
+/* The bytes of the secrets: from the end of their key to the next key or the closing brace. */
+static void json_cut(struct json *j, struct span key, size_t key_from)
 {
 	if (j->b.depth != 1)
 		return;
@@ -334,79 +330,79 @@ static int read_key(struct json *j)
 {
 	struct span key = { NULL, 0 };
 	size_t from = j->i;
-	struct place at = place_of(j, from);
-	if (peek(j) != '"')
+	struct place at = json_place_of(j, from);
+	if (json_peek(j) != '"')
 		return bad_syntax(j, from, "a key in double quotes is expected here");
 	if (read_string(j, &key) < 0)
 		return -1;
-	cut(j, key, from);
-	if (build_key(&j->b, key, at.line, at.column) < 0 || skip_space(j) < 0)
+	json_cut(j, key, from);
+	if (build_key(&j->b, key, at.line, at.column) < 0 || json_skip_space(j) < 0)
 		return -1;
-	if (peek(j) != ':')
+	if (json_peek(j) != ':')
 		return bad_syntax(j, j->i, "a `:` is expected here, after the key");
 	j->i++;
-	return skip_space(j);
+	return json_skip_space(j);
 }
 
-static int close_container(struct json *j)
+static int json_close_container(struct json *j)
 {
 	struct node n;
 	struct span none = { NULL, 0 };
-	cut(j, none, j->i);
+	json_cut(j, none, j->i);
 	j->i++;
 	build_close(&j->b, &n);
 	build_push(&j->b, &n);
 	return 0;
 }
 
-/* What may come next in the innermost container: its end, or another value. */
+/* Reads the end of the innermost container, or its next value. */
 static int step(struct json *j, bool fresh)
 {
 	bool map = build_top(&j->b)->map;
-	if (skip_space(j) < 0)
+	if (json_skip_space(j) < 0)
 		return -1;
-	if (peek(j) == (map ? '}' : ']'))
-		return close_container(j);
+	if (json_peek(j) == (map ? '}' : ']'))
+		return json_close_container(j);
 	if (!fresh) {
-		if (peek(j) != ',')
+		if (json_peek(j) != ',')
 			return bad_syntax(j, j->i,
 			                  map ? "a `,` or `}` is expected here"
 			                      : "a `,` or `]` is expected here");
 		j->i++;
-		if (skip_space(j) < 0)
+		if (json_skip_space(j) < 0)
 			return -1;
 	}
 	if (map && read_key(j) < 0)
 		return -1;
-	return read_value(j);
+	return json_read_value(j);
 }
 
-static int read_all(struct json *j)
+static int json_read_all(struct json *j)
 {
-	if (skip_space(j) < 0 || read_value(j) < 0)
+	if (json_skip_space(j) < 0 || json_read_value(j) < 0)
 		return -1;
 	size_t depth = 0;
 	while (j->b.depth) {
-		bool fresh = j->b.depth > depth; /* the last step opened it */
+		bool fresh = j->b.depth > depth; /* the last step opened the container */
 		depth = j->b.depth;
 		if (step(j, fresh) < 0)
 			return -1;
 	}
-	if (skip_space(j) < 0)
+	if (json_skip_space(j) < 0)
 		return -1;
 	if (j->i < j->text.n)
 		return bad_syntax(j, j->i, "there is text after the end of the document");
 	return 0;
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
 int json_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
               struct notes *warnings, bool *syntax, struct err *e)
 {
 	struct json j = { .text = text, .at = { NULL, 1, 1 }, .syntax = syntax };
 	*syntax = false;
 	build_init(&j.b, budget, a, e);
-	if (read_all(&j) < 0)
+	if (json_read_all(&j) < 0)
 		return -1;
 	if (j.comment.line)
 		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");

@@ -6,20 +6,19 @@
 #include "base/enc.h"
 #include "base/str.h"
 
-/* What matters to whoever skips a value. */
+/* Characters that matter when a value is skipped. */
 enum mark { PLAIN, OPEN, CLOSE, QUOTE };
 static const uint8_t MARKS[256] = {
 	['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, ['"'] = QUOTE,
 };
 
-/* What ends a number, true, false or null. */
+/* Characters that end a number, true, false or null. */
 static const bool ENDS[256] = {
 	[','] = true, [']'] = true, ['}'] = true,  [':'] = true,  ['"'] = true,  ['{'] = true,
 	['['] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
 };
 
-/* Of eight bytes, the highest bit of those that are c is set (and perhaps of some behind the
- * first one that is). */
+/* Sets the highest bit of the first byte that equals c; bytes after it are undefined. */
 static uint64_t bytes_that_are(uint64_t eight, unsigned char c)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -27,8 +26,8 @@ static uint64_t bytes_that_are(uint64_t eight, unsigned char c)
 	return (x - ones) & ~x & (ones << 7);
 }
 
-/* From behind the opening quote to the closing one; the end of the text if there is none. */
-static const char *string_end(const char *p, const char *end)
+/* The closing quote, searched from after the opening quote; `end` if there is none. */
+static const char *scan_string_end(const char *p, const char *end)
 {
 	while (p < end) {
 		if (end - p >= 8) {
@@ -65,7 +64,7 @@ static const char *container_end(const char *p, const char *end)
 			depth--;
 			break;
 		case QUOTE:
-			p = string_end(p + 1, end);
+			p = scan_string_end(p + 1, end);
 			if (p == end)
 				return end;
 			break;
@@ -74,7 +73,7 @@ static const char *container_end(const char *p, const char *end)
 	return end;
 }
 
-/* Behind the value that begins here; p itself if none does. */
+/* After the value that begins at p; p itself if none does. */
 static const char *value_end(const char *p, const char *end)
 {
 	if (p == end)
@@ -82,7 +81,7 @@ static const char *value_end(const char *p, const char *end)
 	if (MARKS[(unsigned char)*p] == OPEN)
 		return container_end(p, end);
 	if (*p == '"') {
-		p = string_end(p + 1, end);
+		p = scan_string_end(p + 1, end);
 		return p < end ? p + 1 : end;
 	}
 	while (p < end && !ENDS[(unsigned char)*p])
@@ -90,7 +89,7 @@ static const char *value_end(const char *p, const char *end)
 	return p;
 }
 
-static const char *skip_space(const char *p, const char *end)
+static const char *scan_skip_space(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
 		p++;
@@ -108,7 +107,7 @@ enum scan_type scan_type(struct span value)
 	};
 	if (!value.n)
 		return SCAN_NONE;
-	const char *p = skip_space(value.p, value.p + value.n);
+	const char *p = scan_skip_space(value.p, value.p + value.n);
 	return p < value.p + value.n ? (enum scan_type)TYPES[(unsigned char)*p] : SCAN_NONE;
 }
 
@@ -117,14 +116,14 @@ struct scan scan_begin(struct span container)
 	if (!container.n)
 		return (struct scan){ NULL, NULL, '\0' };
 	const char *end = container.p + container.n;
-	const char *p = skip_space(container.p, end);
+	const char *p = scan_skip_space(container.p, end);
 	if (p < end && MARKS[(unsigned char)*p] == OPEN)
 		return (struct scan){ p + 1, end, *p };
 	return (struct scan){ end, end, '\0' };
 }
 
 /* What goes on here is no JSON: the walk is over. */
-static bool stop(struct scan *s)
+static bool scan_stop(struct scan *s)
 {
 	s->p = s->end;
 	return false;
@@ -132,9 +131,9 @@ static bool stop(struct scan *s)
 
 bool scan_more(struct scan *s)
 {
-	s->p = skip_space(s->p, s->end);
+	s->p = scan_skip_space(s->p, s->end);
 	if (s->p < s->end && *s->p == ',')
-		s->p = skip_space(s->p + 1, s->end);
+		s->p = scan_skip_space(s->p + 1, s->end);
 	return s->p < s->end && MARKS[(unsigned char)*s->p] != CLOSE;
 }
 
@@ -143,15 +142,15 @@ bool scan_key(struct scan *s, struct span *key)
 	if (s->open != '{' || !scan_more(s))
 		return false;
 	if (*s->p != '"')
-		return stop(s);
+		return scan_stop(s);
 	const char *from = s->p + 1;
-	const char *quote = string_end(from, s->end);
+	const char *quote = scan_string_end(from, s->end);
 	if (quote == s->end)
-		return stop(s);
-	s->p = skip_space(quote + 1, s->end);
+		return scan_stop(s);
+	s->p = scan_skip_space(quote + 1, s->end);
 	if (s->p == s->end || *s->p != ':')
-		return stop(s);
-	s->p = skip_space(s->p + 1, s->end);
+		return scan_stop(s);
+	s->p = scan_skip_space(s->p + 1, s->end);
 	*key = (struct span){ from, (size_t)(quote - from) };
 	return true;
 }
@@ -160,7 +159,7 @@ bool scan_value(struct scan *s, struct span *value)
 {
 	const char *end = value_end(s->p, s->end);
 	if (end == s->p)
-		return stop(s);
+		return scan_stop(s);
 	*value = (struct span){ s->p, (size_t)(end - s->p) };
 	s->p = end;
 	return true;
@@ -268,7 +267,7 @@ struct span scan_get(struct span object, const char *key)
 }
 
 /* To before the value of this key. */
-static bool seek(struct scan *s, const char *want)
+static bool scan_seek(struct scan *s, const char *want)
 {
 	struct span key;
 	struct span value;
@@ -285,7 +284,7 @@ struct span scan_into(struct span object, const char *const keys[])
 {
 	for (size_t i = 0; keys[i]; i++) {
 		struct scan s = scan_begin(object);
-		if (!seek(&s, keys[i]))
+		if (!scan_seek(&s, keys[i]))
 			return (struct span){ NULL, 0 };
 		object = (struct span){ s.p, (size_t)(s.end - s.p) };
 	}
@@ -309,7 +308,7 @@ struct check {
 	uint64_t objects[SCAN_DEPTH_MAX / 64 + 1]; /* bit d: what is open at depth d is an object */
 };
 
-static char peek(const struct check *c)
+static char scan_next_byte(const struct check *c)
 {
 	return *c->p;
 }
@@ -322,7 +321,7 @@ static bool space(struct check *c)
 	return c->p < c->end;
 }
 
-static bool is(struct check *c, char wanted)
+static bool scan_is(struct check *c, char wanted)
 {
 	if (c->p == c->end || *c->p != wanted)
 		return false;
@@ -338,7 +337,7 @@ static bool literal(struct check *c, struct span word)
 	return true;
 }
 
-static bool digits(struct check *c)
+static bool scan_digits(struct check *c)
 {
 	const char *from = c->p;
 	while (c->p < c->end && is_digit(*c->p))
@@ -346,23 +345,23 @@ static bool digits(struct check *c)
 	return c->p > from;
 }
 
-static bool number(struct check *c)
+static bool scan_number(struct check *c)
 {
-	(void)is(c, '-'); /* it may have one */
-	if (!is(c, '0') && !digits(c))
+	(void)scan_is(c, '-');
+	if (!scan_is(c, '0') && !scan_digits(c))
 		return false;
-	if (is(c, '.') && !digits(c))
+	if (scan_is(c, '.') && !scan_digits(c))
 		return false;
-	if (is(c, 'e') || is(c, 'E')) {
-		if (!is(c, '+'))
-			(void)is(c, '-'); /* neither is needed */
-		return digits(c);
+	if (scan_is(c, 'e') || scan_is(c, 'E')) {
+		if (!scan_is(c, '+'))
+			(void)scan_is(c, '-');
+		return scan_digits(c);
 	}
 	return true;
 }
 
 /* Behind the backslash. */
-static bool escape(struct check *c)
+static bool scan_escape(struct check *c)
 {
 	if (c->p == c->end)
 		return false;
@@ -376,8 +375,7 @@ static bool escape(struct check *c)
 	return true;
 }
 
-/* In each of eight bytes of ASCII or UTF-8, the highest bit: it may be a quote, a backslash, or a
- * control character. */
+/* Sets the highest bit of each byte that can be a quote, a backslash or a control character. */
 static uint64_t special(uint64_t x)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -405,7 +403,7 @@ static bool string(struct check *c)
 		char b = *c->p++;
 		if (b == '"')
 			return true;
-		if ((unsigned char)b < ' ' || (b == '\\' && !escape(c)))
+		if ((unsigned char)b < ' ' || (b == '\\' && !scan_escape(c)))
 			return false;
 	}
 	return false;
@@ -418,16 +416,16 @@ static bool in_object(const struct check *c)
 
 static bool key(struct check *c)
 {
-	return space(c) && is(c, '"') && string(c) && space(c) && is(c, ':');
+	return space(c) && scan_is(c, '"') && string(c) && space(c) && scan_is(c, ':');
 }
 
-/* Into a container that is not empty (*open), or over one that is. */
+/* Enters a container that is not empty (*open), or skips an empty one. */
 static bool container(struct check *c, bool *open)
 {
 	bool object = *c->p++ == '{';
 	if (c->depth == c->max || !space(c))
 		return false;
-	if (is(c, object ? '}' : ']'))
+	if (scan_is(c, object ? '}' : ']'))
 		return true;
 	c->depth++;
 	uint64_t bit = UINT64_C(1) << (c->depth % 64);
@@ -439,7 +437,7 @@ static bool container(struct check *c, bool *open)
 
 static bool scalar(struct check *c)
 {
-	switch (peek(c)) {
+	switch (scan_next_byte(c)) {
 	case '"':
 		c->p++;
 		return string(c);
@@ -450,7 +448,7 @@ static bool scalar(struct check *c)
 	case 'n':
 		return literal(c, SPAN("null"));
 	default:
-		return number(c);
+		return scan_number(c);
 	}
 }
 
@@ -461,11 +459,11 @@ static bool after(struct check *c, bool *more)
 		if (!space(c))
 			return false;
 		bool object = in_object(c);
-		if (is(c, ',')) {
+		if (scan_is(c, ',')) {
 			*more = true;
 			return !object || key(c);
 		}
-		if (!is(c, object ? '}' : ']'))
+		if (!scan_is(c, object ? '}' : ']'))
 			return false;
 		c->depth--;
 	}
@@ -482,7 +480,7 @@ bool scan_valid(struct span text, unsigned depth)
 		bool open = false;
 		if (!space(&c))
 			return false;
-		if (peek(&c) == '{' || peek(&c) == '[') {
+		if (scan_next_byte(&c) == '{' || scan_next_byte(&c) == '[') {
 			if (!container(&c, &open))
 				return false;
 		} else if (!scalar(&c)) {
@@ -517,8 +515,8 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 	return parse_i64((struct span){ value.p, n }, min, max, out) == 0;
 }
 
-/* The character that is escaped as \uXXXX, whose digits begin at *at, or as two of
- * those; moves *at behind it.  0: none that a text may have. */
+/* The character of one or two \uXXXX, the first with digits at *at; moves *at after it.  0 if
+ * invalid. */
 static int escaped_character(struct span t, size_t *at)
 {
 	int c = hex4(t, *at);
@@ -533,7 +531,7 @@ static int escaped_character(struct span t, size_t *at)
 	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : 0;
 }
 
-/* What an escape of one letter stands for, 0 if it is none. */
+/* The character of a one-letter escape, or 0. */
 static char escaped_letter(char c)
 {
 	static const char LETTERS[256] = {
@@ -543,7 +541,7 @@ static char escaped_letter(char c)
 	return LETTERS[(unsigned char)c];
 }
 
-/* No escape is shorter than what it stands for. */
+/* The output is never longer than the input. */
 static bool unescape(struct span t, char *out, size_t *n)
 {
 	for (size_t i = 0; i < t.n;) {
@@ -583,7 +581,7 @@ bool scan_string(struct span value, struct arena *a, struct span *out)
 struct span scan_text(struct span value, struct arena *a)
 {
 	struct span text = { "", 0 };
-	(void)scan_string(value, a, &text); /* what is none is "" */
+	(void)scan_string(value, a, &text); /* else "" */
 	return text;
 }
 
@@ -599,14 +597,14 @@ static int decimal_digits(const char *p, size_t n)
 	return v;
 }
 
-static int days_of(int year, int month)
+static int scan_days_of(int year, int month)
 {
 	static const int DAYS[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 	return month == 2 && leap ? 29 : DAYS[month - 1];
 }
 
-/* From 1970 to the first of March of the year before this month, and on: leap days come last. */
+/* Years are counted from March, so leap days come last. */
 static int days_since_1970(int year, int month, int day)
 {
 	int y = month > 2 ? year : year - 1;
@@ -625,7 +623,7 @@ static bool seconds_since_1970(const char *p, int64_t *out)
 	int hour = decimal_digits(p + 11, 2);
 	int minute = decimal_digits(p + 14, 2);
 	int second = decimal_digits(p + 17, 2);
-	if (year < 1 || month < 1 || month > 12 || day < 1 || day > days_of(year, month))
+	if (year < 1 || month < 1 || month > 12 || day < 1 || day > scan_days_of(year, month))
 		return false;
 	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
 		return false;

@@ -1,4 +1,4 @@
-/* Regular expressions: the door, see regex.h. */
+/* Regular expressions: searching, and the automaton; see regex.h. */
 #include "base/regex/regex.h"
 
 #include <assert.h>
@@ -42,11 +42,11 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 	return re;
 }
 
-/* Where the match that ends there begins. */
+/* The start of the match that ends at m->end. */
 static enum regex_found find_start(const struct regex *re, struct run *r, struct match *m)
 {
 	ARENA_AUTO a = { 0 };
-	/* It is no larger than the one forwards. */
+	/* It is not larger than the forward program. */
 	const struct program *backwards = program_new(&re->tree, 1, LONGEST, true, &a);
 	assert(backwards);
 	return run_backwards(backwards, r, m->end, &m->start);
@@ -103,16 +103,17 @@ enum regex_found regex_set_scan(const struct regex_set *s, struct text *t, int64
 }
 
 /*
- * Programs run as deterministic automata whose states are made when the text first needs them.
+ * ---- the automaton ----
  *
- * A state is the list of instructions that wait behind the last character (in order of preference),
- * and what kind of character that was.  Assertions need to know the next character too, so
- * they are followed, as all that takes no room, when that is known; a match is noticed one
- * character late for the same reason, and the end of the text is a character of its own.
+ * Programs run as deterministic automata whose states are made on demand.  A state is the list of
+ * instructions that are active after the last character, in order of preference, and the kind of
+ * that character.  Assertions also depend on the next character, so they and all other instructions
+ * that consume nothing are followed when that character is known; hence a match is noticed one
+ * character late, and the end of the text is a character of its own.
  *
- * The table has a row per state.  Entries are the row to go to; those that need more than going
- * there have the bit SPECIAL.  When the table is full, all states are forgotten and it goes on
- * from where it was: at worst each character costs one look at each instruction.
+ * The table has a row for each state.  An entry is the next row; SPECIAL marks entries that need
+ * more work.  A full table is cleared and the search continues from its current state: in the worst
+ * case each character costs one look at each instruction.
  */
 
 enum {
@@ -120,7 +121,7 @@ enum {
 	STATES_MAX = 1 << 13,
 	SLOTS = 2 * STATES_MAX, /* of the hash */
 	LISTS_MAX = 1 << 18,    /* instructions in all lists */
-	PATIENCE = 1 << 16      /* steps, or bytes, between looks at the clock */
+	PATIENCE = 1 << 16      /* steps, or bytes, between readings of the clock */
 };
 
 #define SPECIAL 0x80000000u
@@ -129,7 +130,7 @@ enum {
 #define ROW     0x3FFFFFFFu
 
 struct state {
-	uint32_t list; /* where its instructions begin in `lists` */
+	uint32_t list; /* index of its instructions in `lists` */
 	uint16_t n;
 	uint8_t before; /* enum neighbour */
 };
@@ -144,19 +145,18 @@ struct dfa {
 	size_t n, states_max;
 	uint16_t *lists;
 	size_t lists_n, lists_cap;
-	uint16_t *hash; /* SLOTS entries: number of the state + 1 */
-	/* What a step needs: instructions seen in it (by stamp), those to look at, the next list.
-	 */
+	uint16_t *hash; /* SLOTS entries: number of a state + 1 */
+	/* Of a step: instructions seen (by stamp), instructions to follow, the next list. */
 	uint32_t *seen, *listed, stamp;
 	uint16_t *stack, *next;
 	size_t next_n;
-	uint64_t looked_at; /* steps when the clock was looked at */
+	uint64_t looked_at; /* steps at the last reading of the clock */
 	bool late;
 };
 
-static void forget(struct dfa *d)
+static void dfa_forget(struct dfa *d)
 {
-	/* State 0 has nothing to wait for. */
+	/* State 0 has no instructions. */
 	if (d->n > 0)
 		memset(d->hash, 0, SLOTS * sizeof(*d->hash));
 	d->state[0] = (struct state){ 0 };
@@ -184,7 +184,7 @@ static void dfa_init(struct dfa *d, const struct program *p, struct run *r)
 	d->listed = xcalloc(p->n, sizeof(*d->listed));
 	d->stack = xmalloc((2 * p->n + 2) * sizeof(*d->stack));
 	d->next = xmalloc(p->n * sizeof(*d->next));
-	forget(d);
+	dfa_forget(d);
 }
 
 static void dfa_done(struct dfa *d)
@@ -203,7 +203,7 @@ static void dfa_done(struct dfa *d)
 
 struct step {
 	enum neighbour before, after; /* in the order of the text */
-	bool edge;                    /* the end of the text: no character */
+	bool edge;                    /* the end of the text, not a character */
 	uint32_t rune;
 	bool matched;
 };
@@ -216,8 +216,8 @@ static void add_next(struct dfa *d, uint16_t pc)
 	}
 }
 
-/* Follow one instruction to all that wait for a character.  true: a match ends the step. */
-static bool follow(struct dfa *d, struct step *s, uint16_t from)
+/* Follows one instruction to those that consume a character.  true: a match ends the step. */
+static bool dfa_follow(struct dfa *d, struct step *s, uint16_t from)
 {
 	size_t n = 0;
 	d->stack[n++] = from;
@@ -253,7 +253,7 @@ static bool follow(struct dfa *d, struct step *s, uint16_t from)
 	return false;
 }
 
-/* Where their order does not matter, the same instructions are to be the same state. */
+/* If their order does not matter, equal sets of instructions are one state. */
 static void sort_list(uint16_t *v, size_t n)
 {
 	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
@@ -267,7 +267,7 @@ static void sort_list(uint16_t *v, size_t n)
 	}
 }
 
-/* What later assertions want to know of the character before them. */
+/* The kind of a character as far as later assertions depend on it. */
 static enum neighbour remembered(const struct program *p, enum neighbour n)
 {
 	if ((n == AT_EDGE && (p->asks_text || p->asks_line)) || (n == AT_NEWLINE && p->asks_line) ||
@@ -294,7 +294,7 @@ static void room_for_list(struct dfa *d, size_t n)
 	}
 }
 
-static uint32_t hash_of(const uint16_t *list, size_t n, uint8_t before)
+static uint32_t dfa_hash_of(const uint16_t *list, size_t n, uint8_t before)
 {
 	uint32_t h = 2166136261u + before;
 	for (size_t i = 0; i < n; i++)
@@ -316,8 +316,8 @@ static uint32_t intern(struct dfa *d, enum neighbour neighbour)
 	if (d->next_n == 0)
 		return 0;
 	if (d->n >= d->states_max || (d->lists_n && d->lists_n + d->next_n > LISTS_MAX))
-		forget(d);
-	size_t slot = hash_of(d->next, d->next_n, before) % SLOTS;
+		dfa_forget(d);
+	size_t slot = dfa_hash_of(d->next, d->next_n, before) % SLOTS;
 	for (; d->hash[slot]; slot = (slot + 1) % SLOTS) {
 		if (is_state(d, d->hash[slot] - 1u, before))
 			return (d->hash[slot] - 1u) * d->width;
@@ -342,7 +342,7 @@ static void watch_clock(struct dfa *d)
 	d->late = clock_ms() > d->run->deadline_ms;
 }
 
-/* Make the entry of a row for a class: the first time that the text goes there. */
+/* Makes the entry of a row for a class. */
 static uint32_t make_entry(struct dfa *d, uint32_t row, uint32_t class)
 {
 	const struct program *p = d->p;
@@ -356,7 +356,7 @@ static uint32_t make_entry(struct dfa *d, uint32_t row, uint32_t class)
 	d->next_n = 0;
 	d->stamp++;
 	for (size_t i = 0; i < from.n; i++) {
-		if (follow(d, &s, d->lists[from.list + i]))
+		if (dfa_follow(d, &s, d->lists[from.list + i]))
 			break;
 	}
 	if (p->semantics != FIRST)
@@ -367,7 +367,7 @@ static uint32_t make_entry(struct dfa *d, uint32_t row, uint32_t class)
 		entry |= SPECIAL;
 	if (s.matched)
 		entry |= SPECIAL | MATCHED;
-	if (d->n >= states) /* nothing was forgotten: the row is still there */
+	if (d->n >= states) /* the table was not cleared: the row still exists */
 		d->table[row + class] = entry;
 	watch_clock(d);
 	return entry;
@@ -375,14 +375,14 @@ static uint32_t make_entry(struct dfa *d, uint32_t row, uint32_t class)
 
 /* ---- texts ---- */
 
-static uint32_t begin(struct dfa *d, enum neighbour before)
+static uint32_t dfa_begin(struct dfa *d, enum neighbour before)
 {
 	d->next[0] = (uint16_t)d->p->start;
 	d->next_n = 1;
 	return intern(d, remembered(d->p, before));
 }
 
-static inline uint32_t entry_of(struct dfa *d, uint32_t row, uint32_t class)
+static inline uint32_t dfa_entry_of(struct dfa *d, uint32_t row, uint32_t class)
 {
 	uint32_t entry = d->table[row + class];
 	return entry == UNKNOWN ? make_entry(d, row, class) : entry;
@@ -392,10 +392,10 @@ struct place_in_text {
 	size_t at;
 	uint32_t row;
 	bool found;
-	size_t match; /* where the match ends, or begins when going backwards */
+	size_t match; /* the end of the match; backwards, its start */
 };
 
-/* Through one piece of text, as far as whole characters are in it.  true: no need to go on. */
+/* Runs through the complete characters of a piece of text.  true: the search is complete. */
 static bool piece_forwards(struct dfa *d, struct place_in_text *at, struct span piece, size_t from)
 {
 	const unsigned char *p = (const unsigned char *)piece.p + (at->at - from);
@@ -415,7 +415,7 @@ static bool piece_forwards(struct dfa *d, struct place_in_text *at, struct span 
 		unsigned width = 1;
 		if (class == 0)
 			class = program_class(d->p, utf8_decode(p, (size_t)(end - p), &width));
-		entry = entry_of(d, row, class);
+		entry = dfa_entry_of(d, row, class);
 		if (entry & MATCHED) {
 			at->found = true;
 			at->match = from + (size_t)(p - (const unsigned char *)piece.p);
@@ -437,7 +437,7 @@ static bool past_deadline(struct run *r)
 	return clock_ms() > r->deadline_ms;
 }
 
-static enum regex_found verdict(const struct dfa *d, const struct place_in_text *at)
+static enum regex_found dfa_verdict(const struct dfa *d, const struct place_in_text *at)
 {
 	if (d->late)
 		return REGEX_LATE;
@@ -448,25 +448,25 @@ enum regex_found run_forwards(const struct program *p, struct run *r, size_t *en
 {
 	struct dfa d;
 	dfa_init(&d, p, r);
-	struct place_in_text at = { .row = begin(&d, AT_EDGE) };
+	struct place_in_text at = { .row = dfa_begin(&d, AT_EDGE) };
 	bool done = false;
 	while (at.at < r->text->size && !done && !d.late) {
 		struct span piece = r->text->read(r->text, at.at);
 		done = piece_forwards(&d, &at, piece, at.at);
 		d.late = d.late || past_deadline(r);
 	}
-	if (!done && !d.late && (entry_of(&d, at.row, p->n_classes + 1u) & MATCHED)) {
+	if (!done && !d.late && (dfa_entry_of(&d, at.row, p->n_classes + 1u) & MATCHED)) {
 		at.found = true;
 		at.match = r->text->size;
 	}
-	enum regex_found found = verdict(&d, &at);
+	enum regex_found found = dfa_verdict(&d, &at);
 	if (found == REGEX_FOUND)
 		*end = at.match;
 	dfa_done(&d);
 	return found;
 }
 
-/* The same from behind: the piece begins at `from` and holds at->at. */
+/* The same backwards: the piece begins at `from` and contains at->at. */
 static bool piece_backwards(struct dfa *d, struct place_in_text *at, struct span piece, size_t from)
 {
 	const unsigned char *begin = (const unsigned char *)piece.p;
@@ -479,7 +479,7 @@ static bool piece_backwards(struct dfa *d, struct place_in_text *at, struct span
 		if (class == 0)
 			class = program_class(d->p,
 			                      utf8_decode_last(begin, (size_t)(p - begin), &width));
-		uint32_t entry = entry_of(d, at->row, class);
+		uint32_t entry = dfa_entry_of(d, at->row, class);
 		if (entry & MATCHED) {
 			at->found = true;
 			at->match = from + (size_t)(p - begin);
@@ -492,8 +492,8 @@ static bool piece_backwards(struct dfa *d, struct place_in_text *at, struct span
 	return done;
 }
 
-/* What stands behind a position. */
-static enum neighbour behind(struct text *t, size_t at)
+/* The neighbour after a position. */
+static enum neighbour dfa_behind(struct text *t, size_t at)
 {
 	if (at == t->size)
 		return AT_EDGE;
@@ -506,7 +506,7 @@ enum regex_found run_backwards(const struct program *p, struct run *r, size_t en
 {
 	struct dfa d;
 	dfa_init(&d, p, r);
-	struct place_in_text at = { .at = end, .row = begin(&d, behind(r->text, end)) };
+	struct place_in_text at = { .at = end, .row = dfa_begin(&d, dfa_behind(r->text, end)) };
 	bool done = false;
 	while (at.at > 0 && !done && !d.late) {
 		size_t from = at.at > r->text->window ? at.at - r->text->window : 0;
@@ -514,11 +514,11 @@ enum regex_found run_backwards(const struct program *p, struct run *r, size_t en
 		done = piece_backwards(&d, &at, piece, from);
 		d.late = d.late || past_deadline(r);
 	}
-	if (!done && !d.late && (entry_of(&d, at.row, p->n_classes + 1u) & MATCHED)) {
+	if (!done && !d.late && (dfa_entry_of(&d, at.row, p->n_classes + 1u) & MATCHED)) {
 		at.found = true;
 		at.match = 0;
 	}
-	enum regex_found found = verdict(&d, &at);
+	enum regex_found found = dfa_verdict(&d, &at);
 	if (found == REGEX_FOUND)
 		*start = at.match;
 	dfa_done(&d);

@@ -1,4 +1,4 @@
-/* Pattern to tree, by Go's rules (regexp/syntax with the flags of Perl). */
+/* Parses patterns by the rules of Go (regexp/syntax with the Perl flags); sets of characters. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,27 +21,27 @@ struct parser {
 	struct err *e;
 };
 
-static inline bool more(const struct parser *p)
+static inline bool parse_more(const struct parser *p)
 {
 	return p->at < p->text.n;
 }
 
-/* NUL behind the end; and where there is one. */
-static inline char byte_at(const struct parser *p, size_t at)
+/* NUL after the end; the pattern can also contain NULs. */
+static inline char parse_byte_at(const struct parser *p, size_t at)
 {
 	if (at < p->text.n)
 		return p->text.p[at];
 	return '\0';
 }
 
-/* The next byte; NUL at the end (where more() tells). */
-static inline char peek(const struct parser *p)
+/* The next byte; NUL at the end. */
+static inline char parse_peek(const struct parser *p)
 {
-	return byte_at(p, p->at);
+	return parse_byte_at(p, p->at);
 }
 
-/* Is this what comes next?  Then go on behind it. */
-static inline bool take(struct parser *p, const char *what)
+/* Consumes this text if it comes next. */
+static inline bool parse_take(struct parser *p, const char *what)
 {
 	struct span rest = span_from(p->text, p->at);
 	if (!span_starts(rest, what))
@@ -50,18 +50,18 @@ static inline bool take(struct parser *p, const char *what)
 	return true;
 }
 
-/* An error, with the place; NULL. */
+/* Sets the error with its position.  Returns NULL. */
 static void *parser_fail(struct parser *p, size_t at, const char *what);
-/* The next character, and go on behind it; there must be one. */
+/* Consumes the next character; there must be one. */
 static uint32_t parser_rune(struct parser *p);
 
-/* An escape that stands for one character; the backslash is behind us. */
+/* An escape of one character; the backslash is consumed. */
 static bool escape_rune(struct parser *p, uint32_t *out);
-/* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
+/* Adds \d, \D, \s, \S, \w or \W to the set; false if none comes next. */
 static bool escape_class(struct parser *p, struct runes *set);
-/* What is wrong with the escape there; NULL. */
+/* Sets the error of an invalid escape.  Returns NULL. */
 static void *escape_fail(struct parser *p, size_t at);
-/* [...] into a clean set. */
+/* Parses [...] into a clean set. */
 static bool class_parse(struct parser *p, struct runes *set);
 
 static struct re *parse_alternate(struct parser *p);
@@ -74,7 +74,7 @@ static struct re *tree(struct parser *p, enum re_kind kind)
 	return re;
 }
 
-static void append(struct re *list, struct re *item)
+static void parse_append(struct re *list, struct re *item)
 {
 	item->prev = list->last;
 	if (list->last)
@@ -107,7 +107,7 @@ static bool parser_add(struct parser *p, struct runes *set, size_t at, struct ra
 	return true;
 }
 
-/* The character that is written at byte `at`. */
+/* The character that the pattern has at byte `at`. */
 static struct re *one_rune(struct parser *p, size_t at, uint32_t rune)
 {
 	struct re *re = tree(p, RE_SET);
@@ -137,15 +137,15 @@ static struct re *dot(struct parser *p)
 }
 
 /* \Q...\E: every character as it stands. */
-static struct re *quoted(struct parser *p)
+static struct re *parse_quoted(struct parser *p)
 {
 	struct re *list = tree(p, RE_CONCAT);
-	while (more(p) && !take(p, "\\E")) {
+	while (parse_more(p) && !parse_take(p, "\\E")) {
 		size_t at = p->at;
 		struct re *re = one_rune(p, at, parser_rune(p));
 		if (!re)
 			return NULL;
-		append(list, re);
+		parse_append(list, re);
 	}
 	return list;
 }
@@ -162,7 +162,7 @@ static struct re *parse_escape(struct parser *p)
 		{ "\\B", NO_WORD_EDGE },
 	};
 	for (size_t i = 0; i < sizeof(ASSERTIONS) / sizeof(*ASSERTIONS); i++) {
-		if (take(p, ASSERTIONS[i].text))
+		if (parse_take(p, ASSERTIONS[i].text))
 			return assertion(p, ASSERTIONS[i].what);
 	}
 	struct runes set = { 0 };
@@ -174,7 +174,7 @@ static struct re *parse_escape(struct parser *p)
 	}
 	size_t at = p->at++;
 	uint32_t r;
-	if (!more(p) || !escape_rune(p, &r))
+	if (!parse_more(p) || !escape_rune(p, &r))
 		return escape_fail(p, at);
 	return one_rune(p, at, r);
 }
@@ -202,12 +202,12 @@ static bool add_flag(unsigned *flags, char c, bool off)
 	return false;
 }
 
-/* `i-s:` or `i-s)` behind `(?`: the byte that ended it, NUL if it is malformed. */
+/* `i-s:` or `i-s)` after `(?`: the last byte, or NUL if it is malformed. */
 static char take_flags(struct parser *p)
 {
 	unsigned flags = p->flags;
-	bool off = false, any = true; /* a minus needs a flag behind it */
-	while (more(p)) {
+	bool off = false, any = true; /* a minus needs a flag after it */
+	while (parse_more(p)) {
 		char c = p->text.p[p->at++];
 		if (c == '-' && !off) {
 			off = true;
@@ -226,32 +226,32 @@ static char take_flags(struct parser *p)
 	return '\0';
 }
 
-/* Behind (?P< or (?<: the name and its >.  Nobody asks for groups, so a name may come twice. */
+/* After (?P< or (?<: the name and its >.  Groups are not captured, so names can repeat. */
 static bool take_name(struct parser *p)
 {
 	size_t from = p->at;
-	while (more(p) && rune_is_word((unsigned char)peek(p)))
+	while (parse_more(p) && rune_is_word((unsigned char)parse_peek(p)))
 		p->at++;
-	return p->at > from && take(p, ">");
+	return p->at > from && parse_take(p, ">");
 }
 
 static struct re *parse_group(struct parser *p)
 {
 	size_t open = p->at++;
 	unsigned outer = p->flags;
-	if (take(p, "?P<") || take(p, "?<")) {
-		if (peek(p) == '=' || peek(p) == '!')
+	if (parse_take(p, "?P<") || parse_take(p, "?<")) {
+		if (parse_peek(p) == '=' || parse_peek(p) == '!')
 			return parser_fail(p, open, "look-behind is not supported,");
 		if (!take_name(p))
 			return parser_fail(p, open, "invalid name of a group");
-	} else if (take(p, "?")) {
-		if (peek(p) == '=' || peek(p) == '!')
+	} else if (parse_take(p, "?")) {
+		if (parse_peek(p) == '=' || parse_peek(p) == '!')
 			return parser_fail(p, open, "look-ahead is not supported,");
 		char end = take_flags(p);
 		if (!end)
 			return parser_fail(p, open, "invalid or unsupported group");
 		if (end == ')')
-			return tree(p, RE_EMPTY); /* the flags stay */
+			return tree(p, RE_EMPTY); /* the flags stay set */
 	}
 	if (++p->depth > REGEX_DEPTH_MAX)
 		return parser_fail(p, open, "groups are nested too deeply");
@@ -259,7 +259,7 @@ static struct re *parse_group(struct parser *p)
 	p->depth--;
 	if (!re)
 		return NULL;
-	if (!take(p, ")"))
+	if (!parse_take(p, ")"))
 		return parser_fail(p, open, "missing closing ) of the group");
 	p->flags = outer;
 	return re;
@@ -267,13 +267,13 @@ static struct re *parse_group(struct parser *p)
 
 /* ---- repetition ---- */
 
-/* A count: 0 if there is none, or it has leading zeros; what is too large becomes COUNT_MAX + 1. */
+/* A count without leading zeros; larger counts become COUNT_MAX + 1. */
 static bool take_count(struct parser *p, int *out)
 {
 	size_t from = p->at;
 	int value = 0;
-	for (; peek(p) >= '0' && peek(p) <= '9'; p->at++) {
-		value = value * 10 + (peek(p) - '0');
+	for (; parse_peek(p) >= '0' && parse_peek(p) <= '9'; p->at++) {
+		value = value * 10 + (parse_peek(p) - '0');
 		if (value > COUNT_MAX)
 			value = COUNT_MAX + 1;
 	}
@@ -281,18 +281,18 @@ static bool take_count(struct parser *p, int *out)
 	return p->at > from && !(p->at - from > 1 && p->text.p[from] == '0');
 }
 
-/* {n}, {n,} or {n,m}; otherwise nothing is taken, and the brace is a character. */
+/* {n}, {n,} or {n,m}; otherwise nothing is consumed, and the brace is a character. */
 static bool take_braces(struct parser *p, int *min, int *max)
 {
 	size_t from = p->at;
-	bool ok = take(p, "{") && take_count(p, min);
+	bool ok = parse_take(p, "{") && take_count(p, min);
 	if (ok) {
 		*max = *min;
-		if (take(p, ",")) {
+		if (parse_take(p, ",")) {
 			*max = -1;
-			ok = peek(p) == '}' || take_count(p, max);
+			ok = parse_peek(p) == '}' || take_count(p, max);
 		}
-		ok = ok && take(p, "}");
+		ok = ok && parse_take(p, "}");
 	}
 	if (!ok)
 		p->at = from;
@@ -307,7 +307,7 @@ static bool take_repeat(struct parser *p, struct count *c)
 {
 	c->min = 0;
 	c->max = -1;
-	switch (peek(p)) {
+	switch (parse_peek(p)) {
 	case '{':
 		return take_braces(p, &c->min, &c->max);
 	case '?':
@@ -338,7 +338,7 @@ static struct re *repeat(struct parser *p, const struct count *count, size_t at,
 	if (re->copies > COUNT_MAX)
 		return parser_fail(p, at, "nested counts multiply to more than 1000");
 	re->first = re->last = item;
-	re->lazy = take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
+	re->lazy = parse_take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
 	return re;
 }
 
@@ -346,13 +346,13 @@ static struct re *repeat(struct parser *p, const struct count *count, size_t at,
 
 static struct re *parse_atom(struct parser *p)
 {
-	switch (peek(p)) {
+	switch (parse_peek(p)) {
 	case '(':
 		return parse_group(p);
 	case '[':
 		return parse_class(p);
 	case '\\':
-		return take(p, "\\Q") ? quoted(p) : parse_escape(p);
+		return parse_take(p, "\\Q") ? parse_quoted(p) : parse_escape(p);
 	case '.':
 		p->at++;
 		return dot(p);
@@ -374,7 +374,7 @@ static bool may_repeat(const struct re *re)
 	return re->kind != RE_EMPTY;
 }
 
-/* An atom with what repeats it.  Of \Q...\E only the last character is repeated. */
+/* An atom with its repetition, which applies to the last character of \Q...\E. */
 static struct re *parse_item(struct parser *p, struct re *list)
 {
 	size_t from = p->at;
@@ -382,7 +382,7 @@ static struct re *parse_item(struct parser *p, struct re *list)
 	if (take_repeat(p, &count))
 		return parser_fail(p, from, "missing argument to repetition");
 	bool text = p->at + 1 < p->text.n && memcmp(p->text.p + p->at, "\\Q", 2) == 0;
-	bool flags = peek(p) == '(';
+	bool flags = parse_peek(p) == '(';
 	struct re *item = parse_atom(p);
 	if (!item)
 		return NULL;
@@ -392,7 +392,7 @@ static struct re *parse_item(struct parser *p, struct re *list)
 			struct re *head = item->first;
 			item->first = head->next;
 			head->next = head->prev = NULL;
-			append(list, head);
+			parse_append(list, head);
 		}
 		item = item->last;
 		item->next = item->prev = NULL;
@@ -410,11 +410,11 @@ static struct re *parse_item(struct parser *p, struct re *list)
 static struct re *parse_concat(struct parser *p)
 {
 	struct re *list = tree(p, RE_CONCAT);
-	while (more(p) && peek(p) != '|' && peek(p) != ')') {
+	while (parse_more(p) && parse_peek(p) != '|' && parse_peek(p) != ')') {
 		struct re *item = parse_item(p, list);
 		if (!item)
 			return NULL;
-		append(list, item);
+		parse_append(list, item);
 	}
 	return list;
 }
@@ -426,8 +426,8 @@ static struct re *parse_alternate(struct parser *p)
 		struct re *item = parse_concat(p);
 		if (!item)
 			return NULL;
-		append(list, item);
-	} while (take(p, "|"));
+		parse_append(list, item);
+	} while (parse_take(p, "|"));
 	return list->first == list->last ? list->first : list;
 }
 
@@ -440,12 +440,10 @@ struct re *regex_parse(struct span pattern, struct arena *a, struct err *e)
 	if (valid != pattern.n)
 		return parser_fail(&p, valid, "invalid UTF-8");
 	struct re *re = parse_alternate(&p);
-	if (re && more(&p))
+	if (re && parse_more(&p))
 		return parser_fail(&p, p.at, "unexpected )");
 	return re;
 }
-
-/* Escapes and classes of characters in patterns. */
 
 static void *parser_fail(struct parser *p, size_t at, const char *what)
 {
@@ -464,14 +462,14 @@ static uint32_t parser_rune(struct parser *p)
 
 /* ---- escapes ---- */
 
-/* Behind \x: two digits, or any number of them in braces. */
+/* After \x: two digits, or any number of digits in braces. */
 static bool hex_escape(struct parser *p, uint32_t *out)
 {
-	bool braces = take(p, "{");
+	bool braces = parse_take(p, "{");
 	uint32_t value = 0;
 	size_t digits = 0;
-	for (; more(p) && (braces || digits < 2); digits++, p->at++) {
-		int digit = hex_value(peek(p));
+	for (; parse_more(p) && (braces || digits < 2); digits++, p->at++) {
+		int digit = hex_value(parse_peek(p));
 		if (digit < 0)
 			break;
 		value = value * 16 + (uint32_t)digit;
@@ -479,7 +477,7 @@ static bool hex_escape(struct parser *p, uint32_t *out)
 			return false;
 	}
 	*out = value;
-	return braces ? digits > 0 && take(p, "}") : digits == 2;
+	return braces ? digits > 0 && parse_take(p, "}") : digits == 2;
 }
 
 static bool octal(char c)
@@ -487,12 +485,12 @@ static bool octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* An escape that stands for one character; the backslash is behind us. */
+/* An escape of one character; the backslash is consumed. */
 static bool escape_rune(struct parser *p, uint32_t *out)
 {
 	static const char LETTERS[] = "afnrtv";
 	static const char CODES[] = "\a\f\n\r\t\v";
-	char c = peek(p);
+	char c = parse_peek(p);
 	const char *letter = c ? strchr(LETTERS, c) : NULL;
 	p->at++;
 	if (letter) {
@@ -501,10 +499,10 @@ static bool escape_rune(struct parser *p, uint32_t *out)
 	}
 	if (c == 'x')
 		return hex_escape(p, out);
-	/* \1 to \7 alone would refer back. */
-	if (octal(c) && (c == '0' || octal(peek(p)))) {
+	/* \1 to \7 alone are back-references. */
+	if (octal(c) && (c == '0' || octal(parse_peek(p)))) {
 		*out = (uint32_t)(c - '0');
-		for (int i = 0; i < 2 && octal(peek(p)); i++)
+		for (int i = 0; i < 2 && octal(parse_peek(p)); i++)
 			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
 		return true;
 	}
@@ -523,12 +521,12 @@ static void *escape_fail(struct parser *p, size_t at)
 	return parser_fail(p, at, "invalid escape");
 }
 
-/* Is it \d, \D, \s, \S, \w or \W?  Then into the set. */
+/* Adds \d, \D, \s, \S, \w or \W to the set; false if none comes next. */
 static bool escape_class(struct parser *p, struct runes *set)
 {
-	char c = byte_at(p, p->at + 1);
+	char c = parse_byte_at(p, p->at + 1);
 	char lower = (char)(c | 0x20);
-	if (!c || peek(p) != '\\' || !strchr("dsw", lower))
+	if (!c || parse_peek(p) != '\\' || !strchr("dsw", lower))
 		return false;
 	runes_add_class(set, p->a, (struct span){ &lower, 1 }, c != lower, p->flags & FOLD);
 	p->at += 2;
@@ -540,17 +538,17 @@ static bool escape_class(struct parser *p, struct runes *set)
 /* One end of a range. */
 static bool class_rune(struct parser *p, size_t open, uint32_t *out)
 {
-	if (!more(p))
+	if (!parse_more(p))
 		return parser_fail(p, open, "missing closing ] of the class");
-	if (peek(p) != '\\') {
+	if (parse_peek(p) != '\\') {
 		*out = parser_rune(p);
 		return true;
 	}
 	size_t at = p->at++;
-	return (more(p) && escape_rune(p, out)) || escape_fail(p, at);
+	return (parse_more(p) && escape_rune(p, out)) || escape_fail(p, at);
 }
 
-/* [:name:] or [:^name:]: 1 if taken, 0 if it is none, -1 if there is none of that name. */
+/* [:name:] or [:^name:]: 1 if consumed, 0 if absent, -1 if the name is unknown. */
 static int posix_class(struct parser *p, struct runes *set)
 {
 	if (!span_starts((struct span){ p->text.p + p->at, p->text.n - p->at }, "[:"))
@@ -562,7 +560,7 @@ static int posix_class(struct parser *p, struct runes *set)
 	bool negated = name.n && name.p[0] == '^';
 	if (negated)
 		name = span_from(name, 1);
-	/* d, s, w are no names. */
+	/* d, s, w are not POSIX names. */
 	if (name.n < 2 || !runes_add_class(set, p->a, name, negated, p->flags & FOLD)) {
 		parser_fail(p, p->at, "unknown class of characters");
 		return -1;
@@ -579,8 +577,8 @@ static bool class_range(struct parser *p, size_t open, struct runes *set)
 	if (!class_rune(p, open, &lo))
 		return false;
 	hi = lo;
-	/* A - before the ] is one itself. */
-	if (peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
+	/* A - before the ] is a character. */
+	if (parse_peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
 		p->at++;
 		if (!class_rune(p, open, &hi))
 			return false;
@@ -593,8 +591,8 @@ static bool class_range(struct parser *p, size_t open, struct runes *set)
 static bool class_parse(struct parser *p, struct runes *set)
 {
 	size_t open = p->at++;
-	bool negated = take(p, "^");
-	for (bool first = true; first || peek(p) != ']'; first = false) {
+	bool negated = parse_take(p, "^");
+	for (bool first = true; first || parse_peek(p) != ']'; first = false) {
 		int posix = posix_class(p, set);
 		if (posix < 0)
 			return false;
@@ -608,7 +606,7 @@ static bool class_parse(struct parser *p, struct runes *set)
 	return true;
 }
 
-/* Sets of characters, and characters in bytes. */
+/* ---- sets of characters ---- */
 
 enum { SHORT = 16 };
 
@@ -625,7 +623,7 @@ void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
 	s->v[s->n++] = (struct range){ lo, hi };
 }
 
-/* The part of lo..hi that lies in from..to (ASCII letters of one case), in the other case. */
+/* Adds the part of r that lies in `letters` (of one case) in the other case. */
 static void runes_add_other_case(struct runes *s, struct arena *a, struct range r,
                                  struct range letters)
 {
@@ -650,7 +648,7 @@ static int by_start(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Most sets are a letter in its cases, for which calling somebody would take longer. */
+/* Most sets are a letter in both cases, for which qsort takes longer. */
 static void sort_ranges(struct range *v, size_t n)
 {
 	if (n > SHORT) {
@@ -727,7 +725,7 @@ size_t runes_count(const struct runes *s, size_t most)
 	return n < most ? n : most;
 }
 
-/* Pairs of first and last character. */
+/* pairs: of first and last character. */
 static const struct class
 {
 	const char *name, *pairs;

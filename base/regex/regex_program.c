@@ -1,7 +1,7 @@
 /*
- * Tree to program.  Instructions are made from the back: emit() is given what comes afterwards and
- * returns where to begin, so that nothing has to be patched but loops.  A program that runs
- * backwards has its sequences in the other order; assertions stay as they are.
+ * Compiles trees to programs.  Instructions are emitted from the end: program_emit() receives the
+ * next instruction and returns the first one, so only loops are patched.  A backward program has
+ * its sequences in reverse order; assertions do not change.
  */
 #include <assert.h>
 
@@ -11,7 +11,7 @@ enum {
 	SETS_MAX = 4096,
 	RANGES_MAX = 65536,
 	WORK_MAX = 50 * RANGES_MAX,
-	FITS_MAX = 1200, /* instructions and ranges of what fits; 2 * FITS_MAX squared < WORK_MAX */
+	FITS_MAX = 1200, /* instructions and ranges that surely fit: 2 * FITS_MAX^2 < WORK_MAX */
 	LISTS = 128
 };
 
@@ -20,8 +20,8 @@ struct builder {
 	struct arena *a;
 	size_t cap;
 	size_t sets_cap, ranges;
-	uint16_t list[LISTS]; /* number + 1 of the last set whose first character is of this list */
-	uint16_t *set_before; /* the same, of the set before it there */
+	uint16_t list[LISTS]; /* last set + 1, by its first character modulo LISTS */
+	uint16_t *set_before; /* the set before it in the list, + 1 */
 	bool full;
 };
 
@@ -67,7 +67,7 @@ static uint16_t set_number(struct builder *b, const struct runes *set)
 	struct program *p = b->p;
 	uint16_t *list = &b->list[set->n ? set->v[0].lo % LISTS : 0];
 	for (size_t i = *list; i > 0; i = b->set_before[i - 1]) {
-		assert(b->set_before); /* there is a set, so there was room for it */
+		assert(b->set_before); /* a list has sets only if there are any */
 		if (p->sets[i - 1].v == set->v || runes_equal(&p->sets[i - 1], set))
 			return (uint16_t)(i - 1);
 	}
@@ -83,14 +83,14 @@ static uint16_t set_number(struct builder *b, const struct runes *set)
 	return (uint16_t)p->n_sets++;
 }
 
-static uint16_t split(struct builder *b, uint16_t first, uint16_t second)
+static uint16_t program_split(struct builder *b, uint16_t first, uint16_t second)
 {
 	return inst(b, (struct inst){ .op = OP_SPLIT, .x = first, .y = second });
 }
 
-static uint16_t choose(struct builder *b, bool lazy, uint16_t more, uint16_t enough)
+static uint16_t program_choose(struct builder *b, bool lazy, uint16_t more, uint16_t enough)
 {
-	return lazy ? split(b, enough, more) : split(b, more, enough);
+	return lazy ? program_split(b, enough, more) : program_split(b, more, enough);
 }
 
 static bool nullable(const struct re *re)
@@ -116,13 +116,13 @@ static bool nullable(const struct re *re)
 	return false;
 }
 
-static uint16_t emit(struct builder *b, const struct re *re, uint16_t next);
+static uint16_t program_emit(struct builder *b, const struct re *re, uint16_t next);
 
-/* x+ : x, and again or on. */
+/* x+: x, then a choice between x and next. */
 static uint16_t emit_plus(struct builder *b, const struct re *re, uint16_t next)
 {
-	uint16_t loop = split(b, 0, 0);
-	uint16_t body = emit(b, re->first, loop);
+	uint16_t loop = program_split(b, 0, 0);
+	uint16_t body = program_emit(b, re->first, loop);
 	if (!b->full) {
 		b->p->inst[loop].x = re->lazy ? next : body;
 		b->p->inst[loop].y = re->lazy ? body : next;
@@ -130,13 +130,13 @@ static uint16_t emit_plus(struct builder *b, const struct re *re, uint16_t next)
 	return body;
 }
 
-/* x* : where x may be empty this is (x+)?, which keeps the order of preference. */
+/* x*: if x can be empty, (x+)?, which keeps the order of preference. */
 static uint16_t emit_star(struct builder *b, const struct re *re, uint16_t next)
 {
 	if (nullable(re->first))
-		return choose(b, re->lazy, emit_plus(b, re, next), next);
-	uint16_t loop = split(b, 0, 0);
-	uint16_t body = emit(b, re->first, loop);
+		return program_choose(b, re->lazy, emit_plus(b, re, next), next);
+	uint16_t loop = program_split(b, 0, 0);
+	uint16_t body = program_emit(b, re->first, loop);
 	if (!b->full) {
 		b->p->inst[loop].x = re->lazy ? next : body;
 		b->p->inst[loop].y = re->lazy ? body : next;
@@ -154,9 +154,9 @@ static uint16_t emit_repeat(struct builder *b, const struct re *re, uint16_t nex
 	}
 	/* x{2,4} is xx(x(x)?)? */
 	for (int i = re->min; i < re->max && !b->full; i++)
-		at = choose(b, re->lazy, emit(b, re->first, at), next);
+		at = program_choose(b, re->lazy, program_emit(b, re->first, at), next);
 	for (int i = 0; i < copies && !b->full; i++)
-		at = emit(b, re->first, at);
+		at = program_emit(b, re->first, at);
 	return at;
 }
 
@@ -166,7 +166,7 @@ static uint16_t emit_concat(struct builder *b, const struct re *re, uint16_t nex
 	const struct re *end = backwards ? re->last : re->first;
 	const struct re *c = backwards ? re->first : re->last;
 	for (; c && !b->full; c = backwards ? c->next : c->prev) {
-		next = emit(b, c, next);
+		next = program_emit(b, c, next);
 		if (c == end)
 			break;
 	}
@@ -175,9 +175,9 @@ static uint16_t emit_concat(struct builder *b, const struct re *re, uint16_t nex
 
 static uint16_t emit_alternate(struct builder *b, const struct re *re, uint16_t next)
 {
-	uint16_t at = emit(b, re->last, next);
+	uint16_t at = program_emit(b, re->last, next);
 	for (const struct re *c = re->last->prev; c && !b->full; c = c->prev)
-		at = split(b, emit(b, c, next), at);
+		at = program_split(b, program_emit(b, c, next), at);
 	return at;
 }
 
@@ -195,7 +195,7 @@ static uint16_t emit_set(struct builder *b, const struct runes *set, uint16_t ne
 	return inst(b, (struct inst){ .op = OP_SET, .arg = set_number(b, set), .x = next });
 }
 
-static uint16_t emit(struct builder *b, const struct re *re, uint16_t next)
+static uint16_t program_emit(struct builder *b, const struct re *re, uint16_t next)
 {
 	if (b->full)
 		return 0;
@@ -216,13 +216,13 @@ static uint16_t emit(struct builder *b, const struct re *re, uint16_t next)
 	return next;
 }
 
-/* In front of a search: any characters, with the least priority. */
+/* Before a search: any characters, with the lowest priority. */
 static void emit_search(struct builder *b, struct program *p)
 {
 	static const struct range ALL_RUNES = { 0, RUNE_MAX };
 	struct runes all = { 0 };
 	runes_add(&all, b->a, ALL_RUNES.lo, ALL_RUNES.hi);
-	uint16_t start = split(b, (uint16_t)p->start, 0);
+	uint16_t start = program_split(b, (uint16_t)p->start, 0);
 	uint16_t any = emit_set(b, &all, start);
 	if (!b->full)
 		p->inst[start].y = any;
@@ -231,7 +231,7 @@ static void emit_search(struct builder *b, struct program *p)
 
 /* ---- classes of characters ---- */
 
-/* Shell's way: short, and fast enough for the few numbers that there are, and for many. */
+/* Shell sort. */
 static void sort_numbers(uint32_t *v, size_t n)
 {
 	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
@@ -245,7 +245,7 @@ static void sort_numbers(uint32_t *v, size_t n)
 	}
 }
 
-/* Where the intervals begin that no set divides; 0 is the first. */
+/* The starts of the intervals that no set divides; the first is 0. */
 static void find_bounds(struct program *p, struct arena *a)
 {
 	size_t n = 1;
@@ -283,7 +283,7 @@ static size_t interval_of(const struct program *p, uint32_t rune)
 	return lo;
 }
 
-static uint64_t mix(uint64_t x)
+static uint64_t program_mix(uint64_t x)
 {
 	x += 0x9E3779B97F4A7C15u;
 	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -291,7 +291,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* A hash of the sets that each interval is in.  false: too much work. */
+/* A hash of the sets that contain each interval.  false: too much work. */
 static bool sign_intervals(const struct program *p, uint64_t *signature)
 {
 	size_t work = 0;
@@ -299,7 +299,7 @@ static bool sign_intervals(const struct program *p, uint64_t *signature)
 		for (size_t k = 0; k < p->sets[s].n; k++) {
 			size_t i = interval_of(p, p->sets[s].v[k].lo);
 			for (; i < p->n_bounds && p->bound[i] <= p->sets[s].v[k].hi; i++, work++)
-				signature[i] += mix(s);
+				signature[i] += program_mix(s);
 			if (work > WORK_MAX)
 				return false;
 		}
@@ -307,7 +307,7 @@ static bool sign_intervals(const struct program *p, uint64_t *signature)
 	return true;
 }
 
-/* Intervals that are in the same sets are one class. */
+/* Intervals in the same sets are one class. */
 static bool make_classes(struct builder *b)
 {
 	struct program *p = b->p;
@@ -322,7 +322,7 @@ static bool make_classes(struct builder *b)
 	if (!sign_intervals(p, signature))
 		return false;
 	for (size_t i = 0; i < p->n_bounds; i++) {
-		size_t slot = mix(signature[i]) & (slots - 1);
+		size_t slot = program_mix(signature[i]) & (slots - 1);
 		while (table[slot] && signature[table[slot] - 1] != signature[i])
 			slot = (slot + 1) & (slots - 1);
 		if (!table[slot]) {
@@ -342,7 +342,7 @@ static bool make_classes(struct builder *b)
 	return true;
 }
 
-/* Assertions tell line ends and letters apart, too. */
+/* Assertions distinguish line ends and letters. */
 static void add_asked_sets(struct builder *b)
 {
 	struct runes newline = { 0 };
@@ -369,8 +369,8 @@ struct program *program_new(const struct re *const *re, size_t n, enum semantics
 		if (!re[i])
 			continue;
 		uint16_t match = inst(&b, (struct inst){ .op = OP_MATCH, .x = (uint16_t)i });
-		uint16_t at = emit(&b, re[i], match);
-		p->start = first ? at : split(&b, (uint16_t)p->start, at);
+		uint16_t at = program_emit(&b, re[i], match);
+		p->start = first ? at : program_split(&b, (uint16_t)p->start, at);
 		first = false;
 	}
 	if (!backwards)
@@ -379,7 +379,7 @@ struct program *program_new(const struct re *const *re, size_t n, enum semantics
 	return !b.full && make_classes(&b) ? p : NULL;
 }
 
-/* No fewer than its instructions, nor than the ranges of its sets; above FITS_MAX, any number. */
+/* An upper bound of instructions and ranges; above FITS_MAX, any number above it. */
 static size_t size_bound(const struct re *re)
 {
 	size_t n = 2;
@@ -429,11 +429,11 @@ bool assertion_holds(enum assertion what, enum neighbour before, enum neighbour 
 	return false;
 }
 
-/* Which text every match of a pattern contains: where it is not, nobody has to look. */
+/* ---- the literal text that every match contains ---- */
 
 enum { RUN_MAX = 64, FEW = 4 };
 
-/* The best that is known: a tree that every match contains, and how many characters it has. */
+/* A tree that every match contains, and its number of characters. */
 struct demand {
 	struct re *tree;
 	size_t n;
@@ -441,13 +441,13 @@ struct demand {
 
 static struct demand find_demand(const struct re *re, struct arena *a);
 
-/* A letter in all its cases, say; not a class as \d. */
+/* For instance a letter in both cases, not a class like \d. */
 static bool few_runes(const struct re *re)
 {
 	return re->kind == RE_SET && re->set.n > 0 && runes_count(&re->set, FEW + 1) <= FEW;
 }
 
-static void put_last(struct re *list, struct re *item)
+static void program_put_last(struct re *list, struct re *item)
 {
 	item->prev = list->last;
 	if (list->last)
@@ -466,7 +466,7 @@ static struct re *run_of(struct re *first, struct re *last, struct arena *a)
 	return list;
 }
 
-/* Of a sequence, the longest run, or what one of its parts demands. */
+/* Of a sequence: its longest run, or the demand of a part. */
 static struct demand of_concat(const struct re *re, struct arena *a)
 {
 	struct demand best = { 0 };
@@ -497,7 +497,7 @@ static struct demand of_concat(const struct re *re, struct arena *a)
 	return best;
 }
 
-/* Of alternatives, one of what each of them demands. */
+/* Of alternatives: one of their demands. */
 static struct demand of_alternate(const struct re *re, struct arena *a)
 {
 	struct demand all = { ARENA_NEW(a, struct re, 1), SIZE_MAX };
@@ -506,7 +506,7 @@ static struct demand of_alternate(const struct re *re, struct arena *a)
 		struct demand one = find_demand(c, a);
 		if (one.n < 2)
 			return (struct demand){ 0 };
-		put_last(all.tree, one.tree);
+		program_put_last(all.tree, one.tree);
 		all.n = one.n < all.n ? one.n : all.n;
 	}
 	return all;

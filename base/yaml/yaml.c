@@ -1,7 +1,6 @@
 /*
- * YAML into a tree, by the events of libyaml.  libyaml itself knows no budget, no
- * duplicate keys, no aliases and no types: those are here.  Never yaml_parser_load:
- * it recurses, and is quadratic on deep input.
+ * Builds a tree from the events of libyaml, which has no budgets, duplicate keys, aliases and
+ * types. yaml_parser_load is not used: it recurses, and is quadratic on deep input.
  */
 #include "base/yaml/yaml.h"
 
@@ -16,7 +15,7 @@ static bool continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* From the last place that was asked for, forwards or backwards: they are close together. */
+/* Counts from the last position, in either direction: successive positions are near. */
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 {
 	if (y->ascii)
@@ -39,8 +38,8 @@ struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev)
 	return build_place(&y->b, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
-/* The members of the map take their place among those of the innermost one. */
-static void merge_map(struct yaml_reader *y, const struct node *source)
+/* Adds the members of `source` to the innermost map. */
+static void yaml_merge_map(struct yaml_reader *y, const struct node *source)
 {
 	for (uint32_t i = 0; i < source->n; i++) {
 		const struct member *m = &source->member[i];
@@ -52,7 +51,7 @@ static void merge_map(struct yaml_reader *y, const struct node *source)
 	}
 }
 
-static int merge(struct yaml_reader *y, const struct node *n)
+static int yaml_merge(struct yaml_reader *y, const struct node *n)
 {
 	struct frame *f = build_top(&y->b);
 	f->merge = false;
@@ -67,19 +66,19 @@ static int merge(struct yaml_reader *y, const struct node *n)
 		              "the merge key `<<` needs a mapping or a list of mappings");
 	}
 	if (n->type == NODE_MAP)
-		merge_map(y, n);
+		yaml_merge_map(y, n);
 	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++)
-		merge_map(y, &n->item[i]);
+		yaml_merge_map(y, &n->item[i]);
 	f->key.key = NULL;
 	return 0;
 }
 
-/* A value is complete: into its container. */
-static int finish(struct yaml_reader *y, const struct node *n)
+/* Adds a complete value to its container. */
+static int yaml_finish(struct yaml_reader *y, const struct node *n)
 {
 	const struct frame *f = build_top(&y->b);
 	if (f && f->merge)
-		return merge(y, n);
+		return yaml_merge(y, n);
 	build_push(&y->b, n);
 	return 0;
 }
@@ -92,8 +91,8 @@ COLD static struct span number_key(struct yaml_reader *y, const struct node *n)
 }
 
 /* The text of a key, which must be text or a number. */
-static int key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
-                    struct span *key)
+static int yaml_key_text(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n,
+                         struct span *key)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
@@ -125,7 +124,7 @@ static bool awaits_key(const struct yaml_reader *y)
 static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
 {
 	struct span key = { NULL, 0 };
-	if (key_text(y, ev, n, &key) < 0)
+	if (yaml_key_text(y, ev, n, &key) < 0)
 		return -1;
 	cut_key(y, ev, key);
 	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
@@ -173,7 +172,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 	return 0;
 }
 
-static int on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (awaits_key(y))
 		return on_key(y, ev);
@@ -184,7 +183,7 @@ static int on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	                                              (struct place){ NULL, n.line, n.column }) < 0)
 		return -1;
 	anchor_end(y, anchor, &n, 0);
-	return finish(y, &n);
+	return yaml_finish(y, &n);
 }
 
 static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
@@ -204,10 +203,10 @@ static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 	struct frame *f = build_top(&y->b);
 	if (f && f->height < a->height)
 		f->height = a->height;
-	return finish(y, &n);
+	return yaml_finish(y, &n);
 }
 
-static int on_start(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_start(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	bool map = ev->type == YAML_MAPPING_START_EVENT;
 	if (awaits_key(y)) {
@@ -227,7 +226,7 @@ static int on_start(struct yaml_reader *y, const yaml_event_t *ev)
 	return 0;
 }
 
-static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_end(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct node n;
 	struct anchor *anchor = build_top(&y->b)->anchor;
@@ -235,12 +234,13 @@ static int on_end(struct yaml_reader *y, const yaml_event_t *ev)
 	cut_end(y, ev);
 	build_close(&y->b, &n);
 	anchor_end(y, anchor, &n, height);
-	return finish(y, &n);
+	return yaml_finish(y, &n);
 }
 
 /*
- * Each %TAG is compared with all before it by libyaml.  Those that it reads next must be few: they
- * stand before the document, or behind the `...` at its end, among blank and comment lines.
+ * libyaml compares each %TAG with all before it, in quadratic time, so directives are limited
+ * before it reads them.  They are before the document or after its `...`, among blank and comment
+ * lines.
  */
 static int check_directives(struct yaml_reader *y, size_t from)
 {
@@ -275,19 +275,19 @@ static int on_document(struct yaml_reader *y, const yaml_event_t *ev)
 	return check_directives(y, yaml_byte(y, &ev->end_mark));
 }
 
-static int on_event(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	switch (ev->type) {
 	case YAML_SCALAR_EVENT:
-		return on_scalar(y, ev);
+		return yaml_on_scalar(y, ev);
 	case YAML_ALIAS_EVENT:
 		return on_alias(y, ev);
 	case YAML_SEQUENCE_START_EVENT:
 	case YAML_MAPPING_START_EVENT:
-		return on_start(y, ev);
+		return yaml_on_start(y, ev);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		return on_end(y, ev);
+		return yaml_on_end(y, ev);
 	case YAML_STREAM_START_EVENT:
 	case YAML_DOCUMENT_END_EVENT:
 		return on_document(y, ev);
@@ -309,7 +309,7 @@ COLD static int second_document(struct yaml_reader *y, const yaml_event_t *ev)
 	              "a second document begins here; only one may be in a file");
 }
 
-/* Is there anything: a container, or a scalar that is written down? */
+/* The event is a container, or a scalar that is not empty. */
 static bool is_written(const yaml_event_t *ev)
 {
 	if (ev->type == YAML_SCALAR_EVENT)
@@ -318,7 +318,7 @@ static bool is_written(const yaml_event_t *ev)
 }
 
 /* All events of the one document. */
-static int read_events(struct yaml_reader *y)
+static int yaml_read_events(struct yaml_reader *y)
 {
 	yaml_event_t *ev = &y->event;
 	unsigned documents = 0;
@@ -327,7 +327,7 @@ static int read_events(struct yaml_reader *y)
 		if (!yaml_parser_parse(&y->parser, ev))
 			return yaml_problem(y);
 		bool second = ev->type == YAML_DOCUMENT_START_EVENT && ++documents > 1;
-		int bad = second ? second_document(y, ev) : on_event(y, ev);
+		int bad = second ? second_document(y, ev) : yaml_on_event(y, ev);
 		written = written || is_written(ev);
 		more = ev->type != YAML_STREAM_END_EVENT;
 		event_wipe(ev);
@@ -338,7 +338,7 @@ static int read_events(struct yaml_reader *y)
 	return written ? 0 : empty_document(y);
 }
 
-/* A byte-order mark is part of a key for one reader and nothing for the next. */
+/* Readers disagree on a byte-order mark inside of the text. */
 static int refuse_mark(struct yaml_reader *y)
 {
 	const char *mark = memmem(y->text.p, y->text.n, "\xef\xbb\xbf", 3);
@@ -348,7 +348,7 @@ static int refuse_mark(struct yaml_reader *y)
 	              "a byte-order mark (U+FEFF) may only be at the start");
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
 int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e)
 {
@@ -367,7 +367,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	input = text_without_tabs(input, a, &y->has_first_tab);
 	y->input = input.p;
 	parser_open(&y->parser, input);
-	int bad = read_events(y);
+	int bad = yaml_read_events(y);
 	*syntax = y->parser.error != YAML_NO_ERROR;
 	parser_wipe(&y->parser, text.n);
 	parser_close(&y->parser);
@@ -379,7 +379,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	return y->b.refused ? -1 : 0;
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
 int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
               struct notes *warnings, struct err *e)
 {
@@ -396,7 +396,7 @@ static int compare_anchors(const void *x, const void *y)
 	return memcmp(a->name.p, b->name.p, a->name.n);
 }
 
-/* `&a:b`: where does the name end? */
+/* `&a:b`: readers disagree on the end of the name. */
 static void check_anchor_end(struct yaml_reader *y, size_t name_n)
 {
 	const yaml_event_t *ev = &y->event;
@@ -418,7 +418,6 @@ static void check_anchor_end(struct yaml_reader *y, size_t name_n)
 		    y->text.p[i + 1 + name_n]);
 }
 
-/* A new meaning for the name, from here on.  Not a value yet. */
 struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name)
 {
 	struct anchor key = { .name = span_of((const char *)name) };
@@ -429,7 +428,7 @@ struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name)
 		if (tsearch(a, &y->anchors, compare_anchors) == NULL)
 			abort();
 	} else {
-		/* Whoever holds the old one must not take the new one's end for its own. */
+		/* The old anchor can be in use: the name gets a new one. */
 		struct anchor *again = ARENA_NEW(y->b.arena, struct anchor, 1);
 		again->name = a->name;
 		(void)tdelete(a, &y->anchors, compare_anchors);
@@ -468,7 +467,6 @@ COLD static int unknown_alias(struct yaml_reader *y, const yaml_event_t *ev)
 	              quote(buf, span_of(name)), buf);
 }
 
-/* What the alias stands for, NULL and the error if nothing. */
 const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor key = { .name = span_of((const char *)ev->data.alias.anchor) };
@@ -509,9 +507,10 @@ void anchors_done(struct yaml_reader *y)
 }
 
 /*
- * Which bytes of a job are its secrets, and whether they may be cut out of it.
- * The stored job carries the text without them, so nothing of them may stand
- * elsewhere: no alias, anchor or merge may lead in or out.
+ * ---- the bytes of the secrets ----
+ *
+ * The stored job has the text without its secrets.  They can be cut out only if no alias, anchor or
+ * merge connects them with the rest.
  */
 
 static void unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
@@ -537,7 +536,7 @@ static bool has_anchor(const yaml_event_t *ev)
 	}
 }
 
-static void check_key(struct yaml_reader *y, const yaml_event_t *ev)
+static void yaml_check_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct span rest = span_from(y->text, y->cut.from);
 	while (rest.n && (rest.p[0] == ' ' || rest.p[0] == '\t')) {
@@ -554,7 +553,7 @@ static void check_key(struct yaml_reader *y, const yaml_event_t *ev)
 		unsafe(y, "the key `secrets` is written with `?`", ev);
 }
 
-/* The span ends where the next key starts, which must be at the start of its line. */
+/* The span ends at the next key, which must be in the same column. */
 static void close_span(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct cut *c = &y->cut;
@@ -593,7 +592,7 @@ void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
 {
 	struct cut *c = &y->cut;
 	if (y->b.depth != 1) {
-		cut_value(y, ev); /* keys, too, can be aliases and have anchors */
+		cut_value(y, ev); /* keys can also be aliases and have anchors */
 		return;
 	}
 	c->inside = false;
@@ -604,7 +603,7 @@ void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
 	c->seen = c->inside = c->open = true;
 	c->column = (unsigned)ev->start_mark.column;
 	c->from = c->to = yaml_byte(y, &ev->end_mark);
-	check_key(y, ev);
+	yaml_check_key(y, ev);
 }
 
 void cut_merge(struct yaml_reader *y, const yaml_event_t *ev)

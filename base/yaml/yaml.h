@@ -1,39 +1,41 @@
 #pragma once
-/* YAML with positions, by the events of libyaml; the scalar rules of js-yaml 3.13. */
+/*
+ * yaml/ reads YAML into trees with positions, and writes it.  libyaml parses; yaml.c builds the
+ * tree from its events and finds the bytes of the secrets, yaml_parser.c prepares the text and
+ * explains syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
+ */
 #include "base/tree.h"
 
 /* See doc_read.  The text must be UTF-8. */
 int yaml_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
               struct notes *warnings, struct err *e);
 
-/* The same; *syntax is set if the text is no YAML at all, and left false for YAML that
- * may not be: budgets, duplicate keys, unknown aliases, tags. */
+/* The same; *syntax is set if the text is not YAML at all, and left false for YAML that is refused:
+ * budgets, duplicate keys, unknown aliases, tags. */
 int yaml_try(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e);
 
-/* Values of a document that others are not to see. */
+/* Values of a document that are redacted. */
 struct hidden {
 	const struct node *const *v; /* in the order of the text */
 	size_t n;
-	const char *as; /* what stands in their place, in quotes */
+	const char *as; /* their replacement, in quotes */
 };
 
 /*
- * Is the text surely the document that was read before, but for those values?  Much faster
- * than to read it again: only where the answer is "perhaps not" (as to all with anchors or
- * tags) one must do that.  The tree must come from YAML; the arena gets little.
+ * true: the text is the document of this tree, except for the redacted values.  Much faster than
+ * reading it again, which the caller does if the answer is false (always for anchors and tags). The
+ * tree must come from YAML.
  */
 bool yaml_same(struct span text, const struct node *was, const struct hidden *hidden,
                struct arena *a);
 
-/* Resolve a plain scalar (untagged, unquoted) as js-yaml 3.13 does; sets type, value and
- * spelling. */
+/* Resolves an untagged, unquoted scalar as js-yaml 3.13 does; sets type, value and spelling. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);
 
 /*
- * Write a tree as a YAML document in block style, such that js-yaml, PyYAML (YAML 1.1)
- * and YAML 1.2 readers all get the same values back: text that any of them would
- * read as something else is quoted; text of several lines is a literal block.
- * Ends in a newline.
+ * Writes a tree as a YAML document in block style, from which js-yaml, PyYAML (YAML 1.1) and
+ * YAML 1.2 readers get the same values: ambiguous text is quoted, text of several lines is a
+ * literal block. Ends with a newline.
  */
 void yaml_write(struct str *out, const struct node *n);

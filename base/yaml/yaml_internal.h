@@ -1,23 +1,23 @@
 #pragma once
-/* The state of one run of the YAML reader, and its parts; for base/yaml*.c only. */
+/* The state of the YAML reader, and its parts. */
 #include <yaml.h>
 
 #include "base/doc.h"
 
-/* What stands behind `&name`, as far as it is read. */
+/* The value of `&name`, as far as it is read. */
 struct anchor {
 	struct span name;
 	struct node node;
-	size_t nodes, text; /* what it costs; before it ends, what was spent when it began */
+	size_t nodes, text; /* its cost; while it is open, the budget spent before it */
 	uint32_t height;    /* levels of containers in it */
-	bool open;          /* still being read: an alias to it would be a cycle */
+	bool open;          /* being read: an alias to it is a cycle */
 };
 
-/* How the bytes of the top-level `secrets` are found while the events go by. */
+/* The search for the bytes of the top-level `secrets`. */
 struct cut {
-	bool seen;       /* the key was there, written literally at the top level */
+	bool seen;       /* the key was written literally at the top level */
 	bool inside;     /* its value is being read */
-	bool open;       /* the end of the span is not known yet */
+	bool open;       /* the end of the span is unknown */
 	bool block;      /* the top-level mapping is in block style */
 	unsigned column; /* of the key */
 	size_t from, to; /* the span, as bytes */
@@ -28,15 +28,15 @@ struct cut {
 struct yaml_reader {
 	struct build b;
 	yaml_parser_t parser;
-	yaml_event_t event;  /* here, since what is on the stack gets zeroed each time */
-	struct span text;    /* as it came */
-	bool ascii;          /* all of it: then characters are bytes */
-	bool has_bang;       /* there is a `!` in it: perhaps a tag */
-	bool has_question;   /* there is a `?` in it */
-	bool has_breaks;     /* there are line breaks of Unicode in it (NEL, LS, PS) */
-	bool has_first_tab;  /* some literal block scalar begins with a tab */
-	const char *input;   /* what libyaml gets: as long as the text */
-	size_t chars, bytes; /* up to here characters were counted */
+	yaml_event_t event;  /* not on the stack, which would be cleared for each event */
+	struct span text;    /* as received */
+	bool ascii;          /* the text is ASCII: characters are bytes */
+	bool has_bang;       /* the text has a `!`: perhaps a tag */
+	bool has_question;   /* the text has a `?` */
+	bool has_breaks;     /* the text has line breaks of Unicode (NEL, LS, PS) */
+	bool has_first_tab;  /* a literal block scalar begins with a tab */
+	const char *input;   /* the text for libyaml, of the same length */
+	size_t chars, bytes; /* the last position that was converted */
 	void *anchors;       /* tree of struct anchor, by name */
 	struct cut cut;
 	struct notes *warnings;
@@ -52,13 +52,13 @@ static inline uint32_t mark_column(const yaml_mark_t *m)
 	return (uint32_t)m->column + 1;
 }
 
-/* The byte that a mark of libyaml, which counts characters, stands at. */
+/* The byte offset of a mark of libyaml, which counts characters. */
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
 
-/* The error in libyaml's parser, as a sentence for people. */
+/* Sets the error of libyaml's parser, as a sentence for users.  Returns -1. */
 int yaml_problem(struct yaml_reader *y);
-/* Is there a common mistake on the line of the mark, or (back) on those before it?  Then its place
- * and a sentence. */
+/* Searches a common mistake on the line of the mark, or (back) on the lines before it; sets its
+ * place and a sentence. */
 bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct place *at,
                   const char **says);
 
@@ -66,37 +66,37 @@ struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev);
 
 /* Line, column, type and value of a scalar. */
 int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n);
-/* Refuse a list or a map for its tag, if it has one that is not its own. */
+/* Refuses a list or a map with a foreign tag. */
 int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev);
 
-/* A new meaning for the name, from here on; it is open. */
+/* A new, open anchor of this name, which replaces an older one. */
 struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name);
-/* NULL if the value has none. */
+/* NULL if the value has no anchor. */
 static inline struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
 {
 	return name ? anchor_begin(y, name) : NULL;
 }
-/* Its value is complete, with so many levels of containers.  The anchor may be NULL. */
+/* The value is complete, with `height` levels of containers.  The anchor can be NULL. */
 void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, uint32_t height);
-/* What the alias stands for, paid from the budget; NULL and the error if it may not be. */
+/* The anchor of an alias, charged to the budget; NULL and the error if it is refused. */
 const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev);
 void anchors_done(struct yaml_reader *y);
 
-/* What the cut learns from the events.  All keys but `<<`, and the ends of mappings: */
+/* Events of the search for the secrets.  All keys except `<<`, and the ends of mappings: */
 void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);
 void cut_end(struct yaml_reader *y, const yaml_event_t *ev);
-/* The start of any value (before it is pushed). */
+/* The start of a value, before it is pushed. */
 void cut_look(struct yaml_reader *y, const yaml_event_t *ev);
 static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->cut.inside || y->b.depth == 0)
 		cut_look(y, ev);
 }
-/* A `<<` at this place. */
+/* A `<<`. */
 void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
-/* A member that `<<` brings. */
+/* A member that `<<` adds. */
 void cut_merged(struct yaml_reader *y, const struct member *m);
-/* All is read: fill the fields of *doc. */
+/* At the end: fills the fields of *doc. */
 void cut_finish(struct yaml_reader *y, struct doc *doc);
 
 /* ---- scalars (yaml_scalar.c) ---- */
@@ -116,16 +116,16 @@ bool plain_is_date(struct span t);
 
 bool text_is_ascii(struct span text);
 /*
- * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.
- * So libyaml gets ordinary characters of the same size in their place, and scalars
- * with one of them are refused.  The text itself if there is none.
+ * NEL, LS and PS break lines for libyaml but not for js-yaml, even in comments.  They are replaced
+ * by other characters of the same size; scalars that contain them are refused.  Returns the text
+ * itself if it has none.
  */
 struct span text_without_breaks(struct span text, struct arena *a);
 
 /*
- * Tabs that libyaml does not take although they mean nothing are blanks in what it gets, and the
- * first character of a literal block scalar is TAB_MARK where it is a tab: *first_tab is set then,
- * and the tab must be put back.  The text itself if there are none.
+ * Replaces insignificant tabs that libyaml refuses by blanks, and a tab at the start of a literal
+ * block scalar by TAB_MARK; *first_tab is set then, and the reader restores the tab.  Returns the
+ * text itself if it has no such tabs.
  */
 enum { TAB_MARK = 'T' };
 struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab);
@@ -133,6 +133,6 @@ struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab
 /* The text is borrowed until the parser is closed. */
 void parser_open(yaml_parser_t *p, struct span text);
 void parser_close(yaml_parser_t *p);
-/* libyaml frees its buffers and events with what was read still in them: n bytes at most. */
+/* libyaml does not wipe its buffers and events before it frees them: wipe at most n bytes. */
 void parser_wipe(yaml_parser_t *p, size_t n);
 void event_wipe(const yaml_event_t *ev);

@@ -1,4 +1,4 @@
-/* What libyaml's parser is given, and that nothing of it is left in memory. */
+/* Prepares the text for libyaml, wipes its buffers, and explains its errors. */
 #include <stdlib.h>
 
 #include "base/str.h"
@@ -55,7 +55,7 @@ void parser_close(yaml_parser_t *p)
 	yaml_parser_delete(p);
 }
 
-/* As explicit_bzero; most scalars are so short that calling it costs more. */
+/* explicit_bzero, optimized for short scalars. */
 static void wipe_scalar(unsigned char *p, size_t n)
 {
 	if (n > 16) {
@@ -69,7 +69,7 @@ static void wipe_scalar(unsigned char *p, size_t n)
 		for (size_t i = 0; i < n; i++)
 			p[i] = 0;
 	}
-	__asm__ volatile("" : : "r"(p) : "memory"); /* somebody may look */
+	__asm__ volatile("" : : "r"(p) : "memory"); /* not removed by the compiler */
 }
 
 void event_wipe(const yaml_event_t *ev)
@@ -92,11 +92,11 @@ void parser_wipe(yaml_parser_t *p, size_t n)
 }
 
 /*
- * Tabs that js-yaml takes and libyaml refuses: in lines that are blank or have only a comment, and
- * as the first character of a literal block scalar.  Lines and columns stay what they are.
+ * ---- tabs ----
  *
- * Block scalars are told from the rest by their lines alone.  A doubt leaves a line as it is, and
- * libyaml then says what it says of tabs.
+ * js-yaml accepts and libyaml refuses tabs in blank and comment lines, and as the first character
+ * of a literal block scalar.  Block scalars are recognized line by line; in doubt, a line is not
+ * changed, and libyaml reports its tabs.
  */
 
 struct tabs {
@@ -108,8 +108,7 @@ struct tabs {
 	size_t parent;  /* blanks before the line with its header */
 	size_t indent;  /* of its text; 0: not known yet */
 	bool first_tab; /* some literal block begins with a tab */
-	size_t
-	    pending; /* first of the last lines of the block that are blank but for tabs; or NONE */
+	size_t pending; /* first of the last lines of the block that have only tabs; or NONE */
 };
 #define NONE SIZE_MAX
 
@@ -134,7 +133,7 @@ static void tabs_clean(struct tabs *t, size_t from, size_t to)
 			tabs_put(t, i, ' ');
 }
 
-/* A block scalar ends before a tab in the place of its indentation: no text of it may follow. */
+/* A tab in the indentation ends a block scalar. */
 static void tabs_end_block(struct tabs *t, size_t at)
 {
 	t->block = false;
@@ -143,7 +142,7 @@ static void tabs_end_block(struct tabs *t, size_t at)
 	t->pending = NONE;
 }
 
-/* Is this `|` or `>` with its indicators, behind which nothing comes but a comment? */
+/* `|` or `>` with indicators, followed by nothing but a comment. */
 static bool is_header_end(struct span s)
 {
 	size_t i = 1;
@@ -155,7 +154,7 @@ static bool is_header_end(struct span s)
 	return blanks == s.n || (blanks > i && s.p[blanks] == '#');
 }
 
-/* Does a block scalar begin behind a `: ` or `- ` of this line? */
+/* Searches the header of a block scalar after a `: ` or `- ` of this line. */
 static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 {
 	for (size_t i = l->from + l->lead + 2; i < l->to; i++) {
@@ -238,13 +237,9 @@ struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab
 	return t.copy ? (struct span){ t.copy, text.n } : text;
 }
 
-/*
- * What libyaml says when it cannot read a text, as sentences that help to mend
- * it, and at the place where the mistake is rather than where it was noticed.
- */
+/* ---- errors of libyaml, as sentences for users, at the place of the mistake ---- */
 
-/* Which mark of libyaml to report; and whether the mistake may be elsewhere: on the same line, or
- * on one before it. */
+/* The mark of libyaml to report, and whether to search the mistake on its line, or before it. */
 enum { AT_PROBLEM = 0, AT_CONTEXT = 1, LOOK_HERE = 2, LOOK_BACK = 4 };
 
 /* clang-format off */
@@ -317,7 +312,7 @@ static const struct sentence *find_sentence(const yaml_parser_t *p)
 	return NULL;
 }
 
-/* The reader of libyaml: bytes that may not stand in YAML. */
+/* Characters that are not allowed in YAML. */
 static int bad_character(struct yaml_reader *y)
 {
 	const yaml_parser_t *p = &y->parser;
@@ -330,7 +325,7 @@ static int bad_character(struct yaml_reader *y)
 	              (unsigned)p->problem_value);
 }
 
-/* "found character that cannot start any token": which one? */
+/* "found character that cannot start any token" */
 static int bad_start(struct yaml_reader *y, struct place at)
 {
 	size_t i = yaml_byte(y, &y->parser.problem_mark);
@@ -368,9 +363,7 @@ int yaml_problem(struct yaml_reader *y)
 	              p->context ? " " : "", p->context ? p->context : "");
 }
 
-/*
- * What libyaml notices late: the mistake stands on a line of which it made a part of a text, and
- * its problem is the `:` of the next line.
+/* libyaml notices some mistakes late: it reads the line as text, and reports the `:` of the next.
  */
 
 enum { LINES_BACK = 2 };
@@ -381,8 +374,7 @@ static bool is_gap(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Length of a character that looks like a blank but is none, or 0: U+00A0, U+2000 to U+200A,
- * U+202F, U+205F, U+3000. */
+/* Length of U+00A0, U+2000 to U+200A, U+202F, U+205F or U+3000, or 0. */
 static size_t false_blank(struct span t)
 {
 	if (span_starts(t, "\xc2\xa0"))
@@ -410,8 +402,8 @@ static size_t find_false_blank(struct span line)
 	return YAML_PROBLEM_NONE;
 }
 
-/* What remains of the line behind blanks and the `- ` of list items. */
-static size_t content(struct span line)
+/* The offset after blanks and the `- ` of list items. */
+static size_t yaml_text_content(struct span line)
 {
 	size_t i = 0;
 	while (i < line.n &&
@@ -423,7 +415,7 @@ static size_t content(struct span line)
 /* The end of a key of letters, digits and `_`. */
 static size_t key_end(struct span line)
 {
-	size_t from = content(line);
+	size_t from = yaml_text_content(line);
 	size_t i = from;
 	while (i < line.n && (is_alnum(line.p[i]) || line.p[i] == '_'))
 		i++;
@@ -449,14 +441,14 @@ static size_t find_tight_colon(struct span line)
 /* `-echo`, but not `--- ` */
 static size_t find_tight_dash(struct span line)
 {
-	size_t i = content(line);
+	size_t i = yaml_text_content(line);
 	bool tight = i + 1 < line.n && line.p[i] == '-' && line.p[i + 1] != '-';
 	return tight ? i : YAML_PROBLEM_NONE;
 }
 
 static const struct {
 	size_t (*find)(struct span line);
-	bool here; /* only on the very line of the problem */
+	bool here; /* only on the line of the problem */
 	const char *text;
 } SUSPECTS[] = {
 	{ find_false_blank, false,

@@ -1,7 +1,6 @@
 /*
- * Is a text the document of a tree?  Told from the events as they go by: no second tree is made.
- * Only what surely is the same is taken for it: with anchors, tags, merge keys and keys that
- * are numbers, the answer is "perhaps not".
+ * Compares a text with a tree event by event, without a second tree.  Conservative: for anchors,
+ * tags, merge keys and keys that are numbers, the answer is false.
  */
 #include "base/yaml/yaml.h"
 
@@ -11,23 +10,23 @@
 
 enum { DEPTH_MAX = 64 };
 
-/* A container that is open, and which of its children comes next. */
+/* An open container and its next child. */
 struct level {
 	const struct node *node;
 	uint32_t next;
-	bool key; /* of a map: the key of that child was there */
+	bool key; /* of a map: the key of that child was read */
 };
 
 struct same {
 	struct span text;
 	struct arena *arena;
 	const struct hidden *hidden;
-	size_t n_hidden; /* of them were there */
-	bool bang;       /* a plain scalar may have a tag that libyaml does not tell of */
+	size_t n_hidden; /* number found */
+	bool bang;       /* an unquoted scalar can have a tag that libyaml does not report */
 	struct level level[DEPTH_MAX];
 	size_t depth;
 	unsigned documents;
-	const struct node *root; /* NULL once it was there */
+	const struct node *root; /* NULL when it was read */
 };
 
 static struct span scalar_text(const yaml_event_t *ev)
@@ -35,24 +34,24 @@ static struct span scalar_text(const yaml_event_t *ev)
 	return (struct span){ (const char *)ev->data.scalar.value, ev->data.scalar.length };
 }
 
-static bool is_plain(const yaml_event_t *ev)
+static bool same_is_plain(const yaml_event_t *ev)
 {
 	return ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* A scalar that means what it says. */
+/* A scalar without anchor and tag. */
 static bool is_simple(const struct same *s, const yaml_event_t *ev)
 {
 	if (ev->data.scalar.anchor || ev->data.scalar.tag)
 		return false;
 	size_t i = ev->start_mark.index;
-	return !s->bang || !is_plain(ev) || i >= s->text.n || s->text.p[i] != '!';
+	return !s->bang || !same_is_plain(ev) || i >= s->text.n || s->text.p[i] != '!';
 }
 
-static bool same_key(const yaml_event_t *ev, const struct member *m)
+static bool yaml_same_key(const yaml_event_t *ev, const struct member *m)
 {
 	struct span t = scalar_text(ev);
-	if (is_plain(ev) && (!plain_surely_text(t) || span_is(t, "<<")))
+	if (same_is_plain(ev) && (!plain_surely_text(t) || span_is(t, "<<")))
 		return false;
 	return span_eq(t, member_key(m));
 }
@@ -61,7 +60,7 @@ static bool same_scalar(struct same *s, const yaml_event_t *ev, const struct nod
 {
 	struct span t = scalar_text(ev);
 	struct node now = { .plain = true };
-	if (was->plain != is_plain(ev))
+	if (was->plain != same_is_plain(ev))
 		return false;
 	if (was->type == NODE_TEXT || (was->type == NODE_DATE && was->plain))
 		return span_eq(t, node_span(was));
@@ -72,7 +71,7 @@ static bool same_scalar(struct same *s, const yaml_event_t *ev, const struct nod
 	return node_equal(was, &now);
 }
 
-/* The value that must come next, or NULL if none may. */
+/* The expected value, or NULL if none is allowed. */
 static const struct node *next_value(struct same *s)
 {
 	if (s->depth == 0)
@@ -88,14 +87,14 @@ static const struct node *next_value(struct same *s)
 	return &l->node->member[l->next++].value;
 }
 
-static bool on_scalar(struct same *s, const yaml_event_t *ev)
+static bool same_on_scalar(struct same *s, const yaml_event_t *ev)
 {
 	struct level *l = s->depth ? &s->level[s->depth - 1] : NULL;
 	if (!is_simple(s, ev))
 		return false;
 	if (l && l->node->type == NODE_MAP && !l->key) {
 		l->key = true;
-		return l->next < l->node->n && same_key(ev, &l->node->member[l->next]);
+		return l->next < l->node->n && yaml_same_key(ev, &l->node->member[l->next]);
 	}
 	const struct node *was = next_value(s);
 	if (was == NULL)
@@ -104,10 +103,10 @@ static bool on_scalar(struct same *s, const yaml_event_t *ev)
 	if (s->n_hidden == h->n || was != h->v[s->n_hidden])
 		return same_scalar(s, ev, was);
 	s->n_hidden++;
-	return !is_plain(ev) && span_is(scalar_text(ev), h->as);
+	return !same_is_plain(ev) && span_is(scalar_text(ev), h->as);
 }
 
-static bool on_start(struct same *s, enum node_type type, bool properties)
+static bool same_on_start(struct same *s, enum node_type type, bool properties)
 {
 	const struct node *was = next_value(s);
 	const struct hidden *h = s->hidden;
@@ -118,27 +117,27 @@ static bool on_start(struct same *s, enum node_type type, bool properties)
 	return true;
 }
 
-static bool on_end(struct same *s)
+static bool same_on_end(struct same *s)
 {
 	const struct level *l = &s->level[--s->depth];
-	assert(l->node); /* libyaml ends nothing that it did not start */
+	assert(l->node);
 	return !l->key && l->next == l->node->n;
 }
 
-static bool on_event(struct same *s, const yaml_event_t *ev)
+static bool same_on_event(struct same *s, const yaml_event_t *ev)
 {
 	switch (ev->type) {
 	case YAML_SCALAR_EVENT:
-		return on_scalar(s, ev);
+		return same_on_scalar(s, ev);
 	case YAML_MAPPING_START_EVENT:
-		return on_start(s, NODE_MAP,
-		                ev->data.mapping_start.anchor || ev->data.mapping_start.tag);
+		return same_on_start(s, NODE_MAP,
+		                     ev->data.mapping_start.anchor || ev->data.mapping_start.tag);
 	case YAML_SEQUENCE_START_EVENT:
-		return on_start(s, NODE_LIST,
-		                ev->data.sequence_start.anchor || ev->data.sequence_start.tag);
+		return same_on_start(s, NODE_LIST,
+		                     ev->data.sequence_start.anchor || ev->data.sequence_start.tag);
 	case YAML_MAPPING_END_EVENT:
 	case YAML_SEQUENCE_END_EVENT:
-		return on_end(s);
+		return same_on_end(s);
 	case YAML_DOCUMENT_START_EVENT:
 		return s->documents++ == 0;
 	case YAML_STREAM_START_EVENT:
@@ -152,8 +151,8 @@ static bool on_event(struct same *s, const yaml_event_t *ev)
 	return false;
 }
 
-/* What was found the same is nobody's secret; what was not, or comes behind it, may be. */
-static bool read_events(struct same *s, yaml_parser_t *parser)
+/* Equal scalars are not secret; the first different one can be, and is wiped. */
+static bool same_read_events(struct same *s, yaml_parser_t *parser)
 {
 	yaml_event_t ev;
 	bool good = true;
@@ -162,7 +161,7 @@ static bool read_events(struct same *s, yaml_parser_t *parser)
 		if (!yaml_parser_parse(parser, &ev))
 			return false;
 		more = ev.type != YAML_STREAM_END_EVENT;
-		good = on_event(s, &ev);
+		good = same_on_event(s, &ev);
 		if (!good)
 			event_wipe(&ev);
 		yaml_event_delete(&ev);
@@ -170,7 +169,7 @@ static bool read_events(struct same *s, yaml_parser_t *parser)
 	return good;
 }
 
-/* No line break that readers do not agree on, and no byte-order mark. */
+/* No line breaks on which readers disagree, no byte-order mark. */
 static bool is_ordinary(struct span text, struct arena *a)
 {
 	return text_without_breaks(text, a).p == text.p &&
@@ -187,7 +186,7 @@ bool yaml_same(struct span text, const struct node *was, const struct hidden *hi
 	if (!text_is_ascii(text) && (s->bang || !is_ordinary(text, a)))
 		return false;
 	parser_open(parser, text);
-	bool same = read_events(s, parser) && s->root == NULL && s->n_hidden == hidden->n;
+	bool same = same_read_events(s, parser) && s->root == NULL && s->n_hidden == hidden->n;
 	if (!same)
 		parser_wipe(parser, text.n);
 	parser_close(parser);

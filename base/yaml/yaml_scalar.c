@@ -1,7 +1,4 @@
-/*
- * Scalars of YAML: their tags (those of js-yaml's safe schema that jobs can mean
- * something by) and their types.
- */
+/* Scalars of YAML: tags (those of js-yaml's safe schema that are useful in jobs) and types. */
 #include "base/yaml/yaml_internal.h"
 
 #include <math.h>
@@ -37,7 +34,7 @@ COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const
 	              quote(buf, span_of(tag)));
 }
 
-static void set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
+static void scalar_set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
 {
 	n->type = (uint8_t)type;
 	n->text = arena_dup(a, text);
@@ -46,7 +43,7 @@ static void set_text(struct node *n, enum node_type type, struct span text, stru
 
 static bool tagged_date(struct node *n, struct span t)
 {
-	(void)n; /* the caller has put the text there */
+	(void)n; /* the caller has set the text */
 	return plain_is_date(t);
 }
 
@@ -64,13 +61,13 @@ static const struct scalar_tag {
 };
 /* clang-format on */
 
-/* Give a scalar that carries a tag its value; `tag` NULL is the `!` without a name. */
+/* Sets the value of a tagged scalar; `tag` is NULL for `!` without a name. */
 COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
                        struct node *n)
 {
 	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	set_text(n, NODE_TEXT, t, y->b.arena);
+	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
 	if (tag == NULL && t.n == 0 && plain)
 		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
 	if (tag == NULL || tag_is(tag, "str"))
@@ -78,7 +75,7 @@ COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char
 	for (size_t i = 0; i < sizeof(TAGS) / sizeof(TAGS[0]); i++) {
 		if (!tag_is(tag, TAGS[i].name))
 			continue;
-		/* Empty text is null only where nothing is written at all. */
+		/* Empty text is null only if it is unquoted. */
 		if ((t.n == 0 && !plain) || !TAGS[i].resolve(n, t)) {
 			return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 			              "the tag `!!%s` says so, but this is not %s", TAGS[i].name,
@@ -112,8 +109,8 @@ static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
 	return i < end && y->text.p[i] == '!';
 }
 
-/* Text with an escaped NUL, or with a line break that only some readers see. */
-static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
+/* Refuses an escaped NUL, and line breaks on which readers disagree. */
+static int scalar_check(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	const char *value = (const char *)ev->data.scalar.value;
 	if (ev->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE &&
@@ -141,7 +138,7 @@ static int check_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	return 0;
 }
 
-/* The tab that a literal block scalar begins with is put back. */
+/* Restores the tab at the start of a literal block scalar. */
 COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	size_t from = yaml_byte(y, &ev->start_mark);
@@ -164,7 +161,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	*n = (struct node){ .line = mark_line(&ev->start_mark),
 		            .column = mark_column(&ev->start_mark) };
-	if (check_scalar(y, ev) < 0 || (y->has_first_tab && restore_tab(y, ev) < 0))
+	if (scalar_check(y, ev) < 0 || (y->has_first_tab && restore_tab(y, ev) < 0))
 		return -1;
 	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
 		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
@@ -175,7 +172,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 		yaml_resolve_plain(n, t, y->b.arena);
 		return 0;
 	}
-	set_text(n, NODE_TEXT, t, y->b.arena);
+	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
 	return 0;
 }
 
@@ -190,9 +187,10 @@ int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
 }
 
 /*
- * What a plain scalar of YAML means.  Jobs were written for OpenPAI, which reads
- * them with js-yaml 3.13: YAML 1.1 numbers, but YAML 1.2 booleans.  The order in
- * which the types are tried is part of that: null, boolean, integer, float, date.
+ * ---- unquoted scalars ----
+ *
+ * OpenPAI reads jobs with js-yaml 3.13: numbers of YAML 1.1, booleans of YAML 1.2.  Types are tried
+ * in its order: null, boolean, integer, float, date.
  */
 
 static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
@@ -240,7 +238,7 @@ bool plain_bool(struct node *n, struct span t)
 	return true;
 }
 
-/* The nearest double to the decimal text, whose underscores do not count. */
+/* The nearest double to the decimal text; underscores are ignored. */
 static double decimal(struct span t)
 {
 	char small[64];
@@ -258,10 +256,8 @@ static double decimal(struct span t)
 	return v;
 }
 
-/*
- * Digits and underscores in base 2^bits, to the nearest double: 60 bits are kept
- * and the lowest of them remembers whether anything below was set.
- */
+/* Digits and underscores in base 2^bits, to the nearest double: 60 bits are kept; the lowest of
+ * them is set if a lower bit was. */
 static bool power_of_two_base(struct span t, unsigned bits, double *v)
 {
 	uint64_t kept = 0;
@@ -288,7 +284,7 @@ static bool power_of_two_base(struct span t, unsigned bits, double *v)
 	return true;
 }
 
-/* `(:[0-5]?[0-9])+` at the start of t: its length, 0 if it is not there. */
+/* The length of `(:[0-5]?[0-9])+` at the start of t, or 0. */
 static size_t sixties(struct span t)
 {
 	size_t i = 0;
@@ -299,7 +295,7 @@ static size_t sixties(struct span t)
 	return i;
 }
 
-/* Groups between colons, each sixty times the next; added up from the right, as js-yaml does. */
+/* Groups between colons in base 60, added from the right as js-yaml does. */
 static double base_sixty(struct span t)
 {
 	double v = 0;
@@ -322,7 +318,7 @@ static struct span without_sign(struct span t, double *sign)
 	return has ? span_from(t, 1) : t;
 }
 
-/* Digits that do not begin with 0: decimal, or base 60. */
+/* Digits without a leading 0: decimal, or base 60. */
 static bool int_decimal(struct span t, double *v)
 {
 	size_t i = 0;
@@ -387,7 +383,7 @@ bool plain_int(struct node *n, struct span t)
 	return true;
 }
 
-static size_t digits_at(struct span t, size_t i, bool underscores)
+static size_t scalar_digits_at(struct span t, size_t i, bool underscores)
 {
 	size_t from = i;
 	while (i < t.n && (is_digit(t.p[i]) || (underscores && t.p[i] == '_')))
@@ -395,13 +391,13 @@ static size_t digits_at(struct span t, size_t i, bool underscores)
 	return i - from;
 }
 
-/* The length of `[eE][-+]?[0-9]+` at i, 0 if it is not there. */
+/* The length of `[eE][-+]?[0-9]+` at i, or 0. */
 static size_t exponent_at(struct span t, size_t i)
 {
 	if (i >= t.n || (t.p[i] != 'e' && t.p[i] != 'E'))
 		return 0;
 	size_t sign = i + 1 < t.n && (t.p[i + 1] == '-' || t.p[i + 1] == '+');
-	size_t digits = digits_at(t, i + 1 + sign, false);
+	size_t digits = scalar_digits_at(t, i + 1 + sign, false);
 	return digits ? 1 + sign + digits : 0;
 }
 
@@ -410,11 +406,11 @@ static bool float_plain(struct span t, bool has_sign)
 {
 	size_t i = 0;
 	if (t.n && is_digit(t.p[0])) {
-		i = t.p[0] == '0' ? 1 : digits_at(t, 0, true);
+		i = t.p[0] == '0' ? 1 : scalar_digits_at(t, 0, true);
 		if (i < t.n && t.p[i] == '.')
-			i += 1 + digits_at(t, i + 1, true);
+			i += 1 + scalar_digits_at(t, i + 1, true);
 	} else if (t.n && t.p[0] == '.' && !has_sign) {
-		size_t digits = digits_at(t, 1, true);
+		size_t digits = scalar_digits_at(t, 1, true);
 		if (digits == 0)
 			return false;
 		i = 1 + digits;
@@ -427,12 +423,12 @@ static bool float_sixty(struct span t)
 {
 	if (t.n == 0 || !is_digit(t.p[0]))
 		return false;
-	size_t i = digits_at(t, 0, true);
+	size_t i = scalar_digits_at(t, 0, true);
 	size_t groups = sixties(span_from(t, i));
 	i += groups;
 	if (groups == 0 || i == t.n || t.p[i] != '.')
 		return false;
-	return i + 1 + digits_at(t, i + 1, true) == t.n;
+	return i + 1 + scalar_digits_at(t, i + 1, true) == t.n;
 }
 
 static bool float_word(struct span t, bool has_sign, double *v)
@@ -468,8 +464,8 @@ bool plain_float(struct node *n, struct span text)
 	return true;
 }
 
-/* What a plain scalar may be, by its first character. */
-enum plain_kind { TEXT, WORD, NUMBER, ELSEWHERE /* text, and something else for others */ };
+/* The possible types of an unquoted scalar, by its first character. */
+enum plain_kind { TEXT, WORD, NUMBER, ELSEWHERE /* text; other readers differ */ };
 
 static enum plain_kind plain_kind(struct span t)
 {
@@ -497,22 +493,22 @@ void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 {
 	enum plain_kind g = plain_kind(text);
 	if (g == TEXT) {
-		set_text(n, NODE_TEXT, text, a);
+		scalar_set_text(n, NODE_TEXT, text, a);
 		return;
 	}
 	bool word = g == WORD && (plain_null(n, text) || plain_bool(n, text));
 	bool number = g == NUMBER && (plain_int(n, text) || plain_float(n, text));
 	if (!word && !number) {
 		bool date = g == NUMBER && plain_is_date(text);
-		set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
+		scalar_set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
 	}
 	spelling_mark(n, text);
 }
 
-/* Which plain scalars of YAML look like dates, as js-yaml 3.13 has it. */
+/* ---- dates, as js-yaml 3.13 recognizes them ---- */
 
-/* Does t match? 0: a digit; 1: an optional digit; any other character: itself. */
-static size_t match(struct span t, const char *pattern)
+/* The length of the match, or 0.  In the pattern, 0 is a digit, 1 an optional digit. */
+static size_t scalar_match(struct span t, const char *pattern)
 {
 	size_t i = 0;
 	for (; *pattern; pattern++) {
@@ -544,39 +540,36 @@ static bool is_zone(struct span t)
 	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
 		return false;
 	t = span_from(t, 1);
-	size_t n = match(t, "01");
+	size_t n = scalar_match(t, "01");
 	if (n == 0)
 		return false;
 	t = span_from(t, n);
-	return t.n == 0 || match(t, ":00") == t.n;
+	return t.n == 0 || scalar_match(t, ":00") == t.n;
 }
 
 bool plain_is_date(struct span t)
 {
-	if (t.n == 10 && match(t, "0000-00-00") == 10)
+	if (t.n == 10 && scalar_match(t, "0000-00-00") == 10)
 		return true;
-	size_t i = match(t, "0000-01-01");
+	size_t i = scalar_match(t, "0000-01-01");
 	if (i == 0 || i == t.n)
 		return false;
 	size_t gap = t.p[i] == 'T' || t.p[i] == 't' ? 1 : blanks_at(t, i);
 	if (gap == 0)
 		return false;
 	t = span_from(t, i + gap);
-	size_t time = match(t, "01:00:00");
+	size_t time = scalar_match(t, "01:00:00");
 	if (time == 0)
 		return false;
 	t = span_from(t, time);
 	if (t.n && t.p[0] == '.')
-		t = span_from(t, 1 + digits_at(t, 1, false));
+		t = span_from(t, 1 + scalar_digits_at(t, 1, false));
 	return t.n == 0 || is_zone(t);
 }
 
-/*
- * Scalars that are not taken alike by everybody.  YAML 1.1 (PyYAML) and YAML 1.2 differ in
- * numbers and booleans; js-yaml 3, which jobs were written for, is in between.
- */
+/* ---- scalars on which YAML 1.1 (PyYAML), YAML 1.2 and js-yaml 3 disagree ---- */
 
-/* So many digits a double always holds; of so short a text none is written with an exponent. */
+/* Digits that every double has; a shorter text is never written with an exponent. */
 enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
 
 /* Booleans of PyYAML that are text here. */
@@ -602,7 +595,7 @@ static bool is_number_elsewhere(struct span t)
 	return true;
 }
 
-/* Digits that are written again as they are, seen without a calculation: 12, 0.5, 3.25. */
+/* Surely written in the same way again: 12, 0.5, 3.25. */
 static bool is_short(struct span t)
 {
 	size_t i = 0;
@@ -623,7 +616,7 @@ static bool has_exponent(struct span t)
 	return !hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n));
 }
 
-/* Is it the same text, written again?  1e3 and .5 mean 1000 and 0.5 to everybody. */
+/* The number is written as the same text, or is unambiguous (1e3, .5). */
 static bool comes_back(struct span t, double v)
 {
 	char text[NUMBER_MAX];

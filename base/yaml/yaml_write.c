@@ -1,7 +1,6 @@
 /*
- * Trees as YAML for any reader: js-yaml, PyYAML (YAML 1.1) and YAML 1.2 must get
- * the same values.  So text stands plain only if it is beyond doubt.  An own small
- * emitter, since libyaml's would leave copies of secrets in freed memory.
+ * Writes trees as YAML from which js-yaml, PyYAML (YAML 1.1) and YAML 1.2 readers get the same
+ * values.  libyaml's emitter is not used: it leaves copies of secrets in freed memory.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,20 +21,20 @@ static void put_indent(struct str *out, size_t indent)
 		str_char(out, ' ');
 }
 
-/* Characters that no reader sees as more than themselves inside plain text. */
-static bool is_harmless(char c)
+/* Characters without a special meaning inside of unquoted text. */
+static bool yaml_put_is_harmless(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       (c != '\0' && strchr("_./+-=@%$()<>^~;*|", c));
 }
 
-/* A letter at the start cannot begin a number or a date, `/` and `_` nothing at all. */
+/* Characters that cannot begin a number, a date or an indicator. */
 static bool is_harmless_start(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '$';
 }
 
-/* In YAML 1.1, or for some reader of it, something else than text. */
+/* Not text for a reader of YAML 1.1. */
 static bool is_reserved(struct span t)
 {
 	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
@@ -47,7 +46,7 @@ static bool is_reserved(struct span t)
 	return false;
 }
 
-/* `e5` is a number without digits for some readers. */
+/* `e5` is a number for some readers. */
 static bool is_exponent(struct span t)
 {
 	size_t i = 1;
@@ -65,16 +64,16 @@ static bool may_be_plain(struct span t)
 		char next = ' ';
 		if (i + 1 < t.n)
 			next = t.p[i + 1];
-		if (is_harmless(c))
+		if (yaml_put_is_harmless(c))
 			continue;
-		if (c == ':' ? next != ' ' && next != ':' : c == ' ' && is_harmless(next))
+		if (c == ':' ? next != ' ' && next != ':' : c == ' ' && yaml_put_is_harmless(next))
 			continue;
 		return false;
 	}
 	return true;
 }
 
-/* Not printable for some reader, or a line break for some. */
+/* Not printable, or a line break, for a reader. */
 static bool needs_escape(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
@@ -82,7 +81,7 @@ static bool needs_escape(uint32_t c)
 }
 
 /* The short escape of a character, or 0. */
-static char short_escape(uint32_t c)
+static char yaml_put_short_escape(uint32_t c)
 {
 	static const char FROM[] = "\"\\\n\t\r";
 	static const char TO[] = "\"\\ntr";
@@ -99,7 +98,7 @@ static void put_quoted(struct str *out, struct span t)
 	unsigned n = 0;
 	for (size_t i = 0; i < t.n; i += n) {
 		uint32_t c = utf8_decode(p + i, t.n - i, &n);
-		char esc = short_escape(c);
+		char esc = yaml_put_short_escape(c);
 		if (esc) {
 			str_char(out, '\\');
 			str_char(out, esc);
@@ -114,7 +113,7 @@ static void put_quoted(struct str *out, struct span t)
 	str_char(out, '"');
 }
 
-/* Several lines, of which the first has text and does not begin with white space. */
+/* Several lines; the first has text and does not begin with white space. */
 static bool may_be_literal(struct span t)
 {
 	if (t.n < 2 || !memchr(t.p, '\n', t.n) || strchr(" \t\n", t.p[0]))
@@ -129,7 +128,7 @@ static bool may_be_literal(struct span t)
 	return true;
 }
 
-/* `|`, with its lines; ends without the last line break. */
+/* `|` and the lines, without the last line break. */
 static void put_literal(struct str *out, struct span t, size_t indent)
 {
 	bool ends = t.p[t.n - 1] == '\n';
@@ -150,7 +149,7 @@ static void put_literal(struct str *out, struct span t, size_t indent)
 	}
 }
 
-static void put_text(struct str *out, struct span t, size_t indent)
+static void yaml_put_text(struct str *out, struct span t, size_t indent)
 {
 	if (may_be_plain(t))
 		str_span(out, t);
@@ -160,7 +159,7 @@ static void put_text(struct str *out, struct span t, size_t indent)
 		put_quoted(out, t);
 }
 
-/* With a point and, if large, an exponent with a sign, as YAML 1.1 wants it. */
+/* With a point and a signed exponent, as YAML 1.1 requires. */
 static void put_real(struct str *out, double v)
 {
 	char text[40];
@@ -183,7 +182,7 @@ static void put_real(struct str *out, double v)
 	str_puts(out, text);
 }
 
-/* Does it stand on the line of its key, or of its dash? */
+/* The value is on the line of its key or dash. */
 static bool is_inline(const struct node *n)
 {
 	return (n->type != NODE_LIST && n->type != NODE_MAP) || n->n == 0;
@@ -207,8 +206,8 @@ static void put_key(struct str *out, struct span key, size_t indent)
 	str_char(out, ':');
 }
 
-/* The first line is indented already, in both: they may follow a dash. */
-static void write_map(struct str *out, const struct node *n, size_t indent)
+/* Both: the caller has indented the first line. */
+static void yaml_put_write_map(struct str *out, const struct node *n, size_t indent)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct member *m = &n->member[i];
@@ -225,7 +224,7 @@ static void write_map(struct str *out, const struct node *n, size_t indent)
 	}
 }
 
-static void write_list(struct str *out, const struct node *n, size_t indent)
+static void yaml_put_write_list(struct str *out, const struct node *n, size_t indent)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		if (i)
@@ -253,7 +252,7 @@ static void write_scalar(struct str *out, const struct node *n, size_t indent)
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:
-		put_text(out, node_span(n), indent);
+		yaml_put_text(out, node_span(n), indent);
 		break;
 	case NODE_LIST:
 		str_puts(out, "[]");
@@ -270,9 +269,9 @@ static void write_node(struct str *out, const struct node *n, size_t indent)
 	if (is_inline(n))
 		write_scalar(out, n, indent);
 	else if (n->type == NODE_MAP)
-		write_map(out, n, indent);
+		yaml_put_write_map(out, n, indent);
 	else
-		write_list(out, n, indent);
+		yaml_put_write_list(out, n, indent);
 }
 
 void yaml_write(struct str *out, const struct node *n)

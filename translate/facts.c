@@ -255,12 +255,22 @@ bool facts_file_lets_others_in(const struct facts_file *f)
 	return !f->refuses_others;
 }
 
+static size_t keys_of(const struct index *all, struct arena *a, struct span **out)
+{
+	*out = ARENA_NEW(a, struct span, all->n + 1);
+	for (size_t i = 0; i < all->n; i++)
+		(*out)[i] = member_key(all->v[i]);
+	return all->n;
+}
+
 size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span **out)
 {
-	*out = ARENA_NEW(a, struct span, f->users.n + 1);
-	for (size_t i = 0; i < f->users.n; i++)
-		(*out)[i] = member_key(f->users.v[i]);
-	return f->users.n;
+	return keys_of(&f->users, a, out);
+}
+
+size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out)
+{
+	return keys_of(&f->groups, a, out);
 }
 
 static int64_t number_of(const struct node *map, const char *key)
@@ -275,14 +285,6 @@ struct facts_capacity facts_file_capacity(const struct facts_file *f, struct spa
 	const struct node *has = m ? &m->value : NULL;
 	return (struct facts_capacity){ number_of(has, "cpu"), number_of(has, "gpu"),
 		                        number_of(has, "memoryMB") };
-}
-
-size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out)
-{
-	*out = ARENA_NEW(a, struct span, f->groups.n + 1);
-	for (size_t i = 0; i < f->groups.n; i++)
-		(*out)[i] = member_key(f->groups.v[i]);
-	return f->groups.n;
 }
 
 const struct node *facts_file_group(const struct facts_file *f, struct span name)

@@ -26,85 +26,52 @@ static struct note *schema_note(const struct parse_context *r, const char *at)
 	return NULL;
 }
 
-/* One place, one sentence: what is said here knows more than the schema did. */
-__attribute__((format(printf, 3, 0))) static void
-refuse(struct parse_context *r, struct place where, const char *fmt, va_list ap)
+/* A message of a schema violation at the same place is replaced: this one knows more. */
+static void refuse_at(struct parse_context *r, struct place where, char *text)
 {
-	FREE_AUTO char *text = NULL;
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	struct note *said = schema_note(r, where.at);
-	if (said == NULL) {
-		(void)err_at(r->e, 400, r->code, where, "%s",
-		             text); /* its -1: for those who stop */
+	struct note *known = schema_note(r, where.at);
+	if (known) {
+		free(known->msg);
+		known->msg = text;
 		return;
 	}
-	free(said->msg);
-	said->msg = TAKE(text);
+	(void)err_at(r->e, 400, r->code, where, "%s", text); /* -1 is for callers that stop */
+	free(text);
 }
 
-void parse_refuse(struct parse_context *r, const struct path *p, const struct node *n,
+/* Several roles may have the same line of a deployment: its warning is added once. */
+static void warn_at(struct parse_context *r, struct place where, char *text)
+{
+	bool known = false;
+	for (size_t i = 0; i < r->warnings->n && !known; i++) {
+		const struct note *n = &r->warnings->v[i];
+		known = n->line == where.line && n->column == where.column && n->at &&
+		        strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0;
+	}
+	if (!known)
+		notes_add(r->warnings, where, "%s", text);
+	free(text);
+}
+
+void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...)
 {
+	char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	refuse(r, path_place(r->a, p, n), fmt, ap);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
 	va_end(ap);
-}
-
-void parse_refuse_key(struct parse_context *r, const struct path *p, const struct member *m,
-                      const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	refuse(r, path_place_key(r->a, p, m), fmt, ap);
-	va_end(ap);
+	if (kind == PARSE_REFUSE)
+		refuse_at(r, where, text);
+	else
+		warn_at(r, where, text);
 }
 
 void parse_wrong_type(struct parse_context *r, const struct path *p, const struct node *n,
                       const char *want)
 {
 	parse_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
-}
-
-/* Of a deployment, say, whose lines several roles have. */
-static bool is_said(const struct notes *all, struct place where, const char *text)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		const struct note *n = &all->v[i];
-		if (n->line == where.line && n->column == where.column && n->at &&
-		    strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0)
-			return true;
-	}
-	return false;
-}
-
-__attribute__((format(printf, 3, 0))) static void warn(struct parse_context *r, struct place where,
-                                                       const char *fmt, va_list ap)
-{
-	FREE_AUTO char *text = NULL;
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	if (!is_said(r->warnings, where, text))
-		notes_add(r->warnings, where, "%s", text);
-}
-
-void parse_warn(struct parse_context *r, const struct path *p, const struct node *n,
-                const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	warn(r, path_place(r->a, p, n), fmt, ap);
-	va_end(ap);
-}
-
-void parse_warn_key(struct parse_context *r, const struct path *p, const struct member *m,
-                    const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	warn(r, path_place_key(r->a, p, m), fmt, ap);
-	va_end(ap);
 }
 
 /* ---- members ------------------------------------------------------------------------------- */

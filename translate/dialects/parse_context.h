@@ -23,17 +23,19 @@ struct parse_context {
 	bool gpu_type_used; /* by some template */
 };
 
-/* A violation or warning at a value, or at the key of a member (p leads to its map). */
-void parse_refuse(struct parse_context *r, const struct path *p, const struct node *n,
+/* A violation or warning at a value (p leads to it), or at the key of a member (p leads to its
+ * map).  A warning is added once for a place.  Formats of warnings: translate/dialects/warnings.h.
+ */
+enum parse_report { PARSE_REFUSE, PARSE_WARN };
+void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-void parse_refuse_key(struct parse_context *r, const struct path *p, const struct member *m,
-                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* The sentences of warnings stand in translate/dialects/warnings.h.  One is not said twice of a
- * place. */
-void parse_warn(struct parse_context *r, const struct path *p, const struct node *n,
-                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-void parse_warn_key(struct parse_context *r, const struct path *p, const struct member *m,
-                    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+#define parse_refuse(r, p, n, ...)                                                                 \
+	parse_report(r, PARSE_REFUSE, path_place((r)->a, p, n), __VA_ARGS__)
+#define parse_refuse_key(r, p, m, ...)                                                             \
+	parse_report(r, PARSE_REFUSE, path_place_key((r)->a, p, m), __VA_ARGS__)
+#define parse_warn(r, p, n, ...) parse_report(r, PARSE_WARN, path_place((r)->a, p, n), __VA_ARGS__)
+#define parse_warn_key(r, p, m, ...)                                                               \
+	parse_report(r, PARSE_WARN, path_place_key((r)->a, p, m), __VA_ARGS__)
 
 /* "must be WANT, is ..." */
 void parse_wrong_type(struct parse_context *r, const struct path *p, const struct node *n,

@@ -31,7 +31,8 @@ struct redaction {
 	struct span text;
 	struct edit *edit;
 	size_t n, max;
-	bool auth; /* some edits are in `auth` */
+	size_t seen; /* edits found in the result */
+	bool auth;   /* some edits are in `auth` */
 	struct cursor cursor;
 };
 
@@ -235,64 +236,25 @@ static bool is_mask(const struct node *n)
 	return node_is(n, NODE_TEXT) && span_is(node_span(n), REDACTED);
 }
 
-static bool same_auth(const struct node *was, const struct node *is)
+/* Whether two trees are equal, but for the values that were to be redacted, which come in the order
+ * of m->edit.  The reader's budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
+static bool same(struct redaction *m, const struct node *was, const struct node *is)
 {
-	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
-		return false;
-	for (uint32_t i = 0; i < was->n; i++) { /* in the same order: there may be thousands */
-		const struct member *m = &was->member[i];
-		const struct member *now = &is->member[i];
-		if (!span_eq(member_key(m), member_key(now)) ||
-		    (!is_mask(&now->value) && !node_equal(&m->value, &now->value)))
-			return false;
+	if (m->seen < m->n && was == m->edit[m->seen].hidden) {
+		m->seen++;
+		return is_mask(is);
 	}
-	return true;
-}
-
-static bool same_image(const struct node *was, const struct node *is)
-{
-	if (!node_is(was, NODE_MAP) || !node_is(is, NODE_MAP) || was->n != is->n)
+	if (was->type != NODE_MAP && was->type != NODE_LIST)
 		return node_equal(was, is);
-	for (uint32_t i = 0; i < was->n; i++) {
-		const struct member *m = &was->member[i];
-		const struct node *now = node_get(is, m->key);
-		bool auth = span_is(member_key(m), "auth") && m->value.type == NODE_MAP;
-		if (now == NULL ||
-		    (auth ? !same_auth(&m->value, now) : !node_equal(&m->value, now)))
-			return false;
-	}
-	return true;
-}
-
-static bool same_images(const struct node *was, const struct node *is)
-{
-	if (!node_is(was, NODE_LIST) || !node_is(is, NODE_LIST) || was->n != is->n)
-		return node_equal(was, is);
-	for (uint32_t i = 0; i < was->n; i++) {
-		if (!same_image(was->item + i, is->item + i))
-			return false;
-	}
-	return true;
-}
-
-/* Every member the same, but for what was to be masked. */
-static bool same_document(const struct node *was, const struct node *is)
-{
-	if (!node_is(is, NODE_MAP) || was->n != is->n)
+	if (was->type != is->type || was->n != is->n)
 		return false;
-	for (uint32_t i = 0; i < was->n; i++) {
-		const struct member *m = &was->member[i];
-		const struct node *now = node_get(is, m->key);
-		bool good = false;
-		if (now && span_is(member_key(m), "secrets"))
-			good = is_mask(now);
-		else if (now && span_is(member_key(m), "prerequisites"))
-			good = same_images(&m->value, now);
-		else if (now)
-			good = node_equal(&m->value, now);
-		if (!good)
+	for (uint32_t i = 0; was->type == NODE_LIST && i < was->n; i++)
+		if (!same(m, &was->item[i], &is->item[i]))
 			return false;
-	}
+	for (uint32_t i = 0; was->type == NODE_MAP && i < was->n; i++)
+		if (!span_eq(member_key(&was->member[i]), member_key(&is->member[i])) ||
+		    !same(m, &was->member[i].value, &is->member[i].value))
+			return false;
 	return true;
 }
 
@@ -306,13 +268,13 @@ static bool surely_same(struct redaction *m, struct span masked)
 	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
 }
 
-static bool read_again(const struct redaction *m, struct span masked)
+static bool read_again(struct redaction *m, struct span masked)
 {
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO err = { 0 };
 	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
-	       same_document(m->r->root, &doc.root);
+	       same(m, m->r->root, &doc.root) && m->seen == m->n;
 }
 
 static int mask(struct redaction *m)

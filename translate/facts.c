@@ -1,11 +1,10 @@
-/* The file of --facts; see facts.h. */
 #include "translate/facts.h"
 
 #include <stdlib.h>
 
 #include "schema/check.h"
 
-/* The file is the administrator's: it may be as large as a cluster has users. */
+/* Limits of the file, which grows with the number of users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
 
 /* The members of a map, sorted by key. */
@@ -40,19 +39,19 @@ static unsigned grants_listed(const struct node *list)
 	return found;
 }
 
-static bool is_true(const struct node *n, bool absent)
+static bool facts_is_true(const struct node *n, bool absent)
 {
 	return node_is(n, NODE_BOOL) ? n->boolean : absent;
 }
 
-static size_t items(const struct node *list)
+static size_t facts_items(const struct node *list)
 {
 	return list ? list->n : 0;
 }
 
 /* ---- finding members by name ----------------------------------------------------------------- */
 
-static int compare(struct span a, struct span b)
+static int facts_compare(struct span a, struct span b)
 {
 	int c = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
 	return c ? c : (a.n > b.n) - (a.n < b.n);
@@ -60,42 +59,42 @@ static int compare(struct span a, struct span b)
 
 static int by_key(const void *a, const void *b)
 {
-	return compare(member_key(*(const struct member *const *)a),
-	               member_key(*(const struct member *const *)b));
+	return facts_compare(member_key(*(const struct member *const *)a),
+	                     member_key(*(const struct member *const *)b));
 }
 
 static int key_against(const void *key, const void *member)
 {
-	return compare(*(const struct span *)key,
-	               member_key(*(const struct member *const *)member));
+	return facts_compare(*(const struct span *)key,
+	                     member_key(*(const struct member *const *)member));
 }
 
-static struct index index_of(const struct node *map, struct arena *a)
+static struct index facts_index_of(const struct node *map, struct arena *a)
 {
-	struct index all = { ARENA_NEW(a, const struct member *, items(map) + 1), items(map) };
+	struct index all = { ARENA_NEW(a, const struct member *, facts_items(map) + 1),
+		             facts_items(map) };
 	for (size_t i = 0; i < all.n; i++)
 		all.v[i] = &map->member[i];
 	qsort(all.v, all.n, sizeof(const struct member *), by_key);
 	return all;
 }
 
-/* Its value, or NULL. */
-static const struct node *find(const struct index *all, struct span key)
+static const struct node *facts_find(const struct index *all, struct span key)
 {
 	const struct member *const *m =
 	    bsearch(&key, all->v, all->n, sizeof(const struct member *), key_against);
 	return m ? &(*m)->value : NULL;
 }
 
-static bool contains(const struct node *list, struct span name)
+static bool facts_contains(const struct node *list, struct span name)
 {
-	for (size_t i = 0; i < items(list); i++)
+	for (size_t i = 0; i < facts_items(list); i++)
 		if (span_eq(node_span(&list->item[i]), name))
 			return true;
 	return false;
 }
 
-static bool has(const struct span *v, size_t n, struct span name)
+static bool facts_has(const struct span *v, size_t n, struct span name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (span_eq(v[i], name))
@@ -103,15 +102,16 @@ static bool has(const struct span *v, size_t n, struct span name)
 	return false;
 }
 
-static const struct node *group_of(const struct facts_file *f, const struct node *user, size_t i)
+static const struct node *facts_group_of(const struct facts_file *f, const struct node *user,
+                                         size_t i)
 {
-	return find(&f->groups, node_span(&node_get(user, "groups")->item[i]));
+	return facts_find(&f->groups, node_span(&node_get(user, "groups")->item[i]));
 }
 
 /* ---- checks of the whole file ------------------------------------------------------------------
  * What is granted and not there is a mistake in the file, not the user's. */
 
-static void complain(struct err *e, const struct node *n, const char *what, const char *but)
+static void facts_complain(struct err *e, const struct node *n, const char *what, const char *but)
 {
 	char shown[4 * QUOTE_MAX];
 	struct place where = { NULL, n->line, n->column };
@@ -121,27 +121,27 @@ static void complain(struct err *e, const struct node *n, const char *what, cons
 
 static bool storage_exists(const struct facts_file *f, struct span name)
 {
-	for (size_t i = 0; i < items(f->storages); i++)
+	for (size_t i = 0; i < facts_items(f->storages); i++)
 		if (span_eq(node_span(node_get(&f->storages->item[i], "name")), name))
 			return true;
 	return false;
 }
 
-/* Of a user or a group. */
+/* For a user or a group. */
 static void check_grants(const struct facts_file *f, const struct node *who, struct err *e)
 {
 	const struct node *storages = node_get(who, "storages");
 	const struct node *clusters = node_get(who, "virtualClusters");
-	for (size_t i = 0; i < items(storages); i++)
+	for (size_t i = 0; i < facts_items(storages); i++)
 		if (!storage_exists(f, node_span(&storages->item[i])))
-			complain(e, &storages->item[i], "storage", "granted but not listed");
-	for (size_t i = 0; f->virtual_clusters && i < items(clusters); i++)
-		if (!contains(f->virtual_clusters, node_span(&clusters->item[i])))
-			complain(e, &clusters->item[i], "virtual cluster",
-			         "granted but not listed");
+			facts_complain(e, &storages->item[i], "storage", "granted but not listed");
+	for (size_t i = 0; f->virtual_clusters && i < facts_items(clusters); i++)
+		if (!facts_contains(f->virtual_clusters, node_span(&clusters->item[i])))
+			facts_complain(e, &clusters->item[i], "virtual cluster",
+			               "granted but not listed");
 }
 
-static int check(const struct facts_file *f, struct err *e)
+static int facts_check(const struct facts_file *f, struct err *e)
 {
 	for (size_t i = 0; i < f->groups.n; i++)
 		check_grants(f, &f->groups.v[i]->value, e);
@@ -149,40 +149,41 @@ static int check(const struct facts_file *f, struct err *e)
 		const struct node *user = &f->users.v[i]->value;
 		const struct node *groups = node_get(user, "groups");
 		check_grants(f, user, e);
-		for (size_t k = 0; k < items(groups); k++)
-			if (!group_of(f, user, k))
-				complain(e, &groups->item[k], "group", "named but not defined");
+		for (size_t k = 0; k < facts_items(groups); k++)
+			if (!facts_group_of(f, user, k))
+				facts_complain(e, &groups->item[k], "group",
+				               "named but not defined");
 	}
 	return e->http ? -1 : 0;
 }
 
 /* ---- one user ------------------------------------------------------------------- */
 
-/* Nothing is said of what this user may use: all that there is. */
-static bool is_free(const struct node *user, const char *member)
+/* The file does not restrict the user. */
+static bool facts_is_free(const struct node *user, const char *member)
 {
 	return !node_get(user, member) && !node_get(user, "groups");
 }
 
-static void add(struct span *v, size_t *n, const struct node *list)
+static void facts_add(struct span *v, size_t *n, const struct node *list)
 {
-	for (size_t i = 0; i < items(list); i++)
-		if (!has(v, *n, node_span(&list->item[i])))
+	for (size_t i = 0; i < facts_items(list); i++)
+		if (!facts_has(v, *n, node_span(&list->item[i])))
 			v[(*n)++] = node_span(&list->item[i]);
 }
 
-static void read_groups(const struct facts_file *f, const struct node *user, struct arena *a,
-                        struct facts_user *out)
+static void facts_read_groups(const struct facts_file *f, const struct node *user, struct arena *a,
+                              struct facts_user *out)
 {
 	const struct node *groups = node_get(user, "groups");
-	struct span *v = ARENA_NEW(a, struct span, items(groups) + 1);
-	add(v, &out->n_groups, groups);
+	struct span *v = ARENA_NEW(a, struct span, facts_items(groups) + 1);
+	facts_add(v, &out->n_groups, groups);
 	out->groups = v;
 	out->facts.grants = grants_listed(node_get(f->root, "overlays")) |
 	                    grants_listed(node_get(user, "overlays"));
-	for (size_t i = 0; i < items(groups); i++) {
-		const struct node *group = group_of(f, user, i);
-		out->admin |= is_true(node_get(group, "admin"), false);
+	for (size_t i = 0; i < facts_items(groups); i++) {
+		const struct node *group = facts_group_of(f, user, i);
+		out->admin |= facts_is_true(node_get(group, "admin"), false);
 		out->facts.grants |= grants_listed(node_get(group, "overlays"));
 	}
 }
@@ -191,16 +192,16 @@ static void read_virtual_clusters(const struct facts_file *f, const struct node 
                                   struct arena *a, struct facts_user *out)
 {
 	const struct node *own = node_get(user, "virtualClusters");
-	size_t groups = items(node_get(user, "groups"));
-	bool all = out->admin || is_free(user, "virtualClusters");
-	size_t most = items(own) + items(f->virtual_clusters);
+	size_t groups = facts_items(node_get(user, "groups"));
+	bool all = out->admin || facts_is_free(user, "virtualClusters");
+	size_t most = facts_items(own) + facts_items(f->virtual_clusters);
 	for (size_t i = 0; i < groups; i++)
-		most += items(node_get(group_of(f, user, i), "virtualClusters"));
+		most += facts_items(node_get(facts_group_of(f, user, i), "virtualClusters"));
 	struct span *v = ARENA_NEW(a, struct span, most + 1);
 	size_t n = 0;
-	add(v, &n, all ? f->virtual_clusters : own);
+	facts_add(v, &n, all ? f->virtual_clusters : own);
 	for (size_t i = 0; !all && i < groups; i++)
-		add(v, &n, node_get(group_of(f, user, i), "virtualClusters"));
+		facts_add(v, &n, node_get(facts_group_of(f, user, i), "virtualClusters"));
 	out->facts.any_virtual_cluster = all && !f->virtual_clusters;
 	out->facts.virtual_clusters = v;
 	out->facts.n_virtual_clusters = n;
@@ -208,28 +209,28 @@ static void read_virtual_clusters(const struct facts_file *f, const struct node 
 
 static bool is_granted(const struct facts_file *f, const struct node *user, struct span storage)
 {
-	if (is_free(user, "storages") || contains(node_get(user, "storages"), storage))
+	if (facts_is_free(user, "storages") || facts_contains(node_get(user, "storages"), storage))
 		return true;
-	for (size_t i = 0; i < items(node_get(user, "groups")); i++)
-		if (contains(node_get(group_of(f, user, i), "storages"), storage))
+	for (size_t i = 0; i < facts_items(node_get(user, "groups")); i++)
+		if (facts_contains(node_get(facts_group_of(f, user, i), "storages"), storage))
 			return true;
 	return false;
 }
 
-static void read_storages(const struct facts_file *f, const struct node *user, struct arena *a,
-                          struct facts *out)
+static void facts_read_storages(const struct facts_file *f, const struct node *user,
+                                struct arena *a, struct facts *out)
 {
-	struct storage_fact *v = ARENA_NEW(a, struct storage_fact, items(f->storages) + 1);
-	for (size_t i = 0; i < items(f->storages); i++) {
+	struct storage_fact *v = ARENA_NEW(a, struct storage_fact, facts_items(f->storages) + 1);
+	for (size_t i = 0; i < facts_items(f->storages); i++) {
 		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
 		if (!is_granted(f, user, name))
 			continue;
 		v[out->n_storages++] = (struct storage_fact){
 			.name = name,
-			.is_default = is_true(node_get(s, "default"), false),
-			.share = is_true(node_get(s, "share"), true),
-			.read_only = is_true(node_get(s, "readOnly"), false),
+			.is_default = facts_is_true(node_get(s, "default"), false),
+			.share = facts_is_true(node_get(s, "share"), true),
+			.read_only = facts_is_true(node_get(s, "readOnly"), false),
 		};
 	}
 	out->storages = v;
@@ -238,14 +239,14 @@ static void read_storages(const struct facts_file *f, const struct node *user, s
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
                      struct facts_user *out)
 {
-	const struct node *own = find(&f->users, user);
+	const struct node *own = facts_find(&f->users, user);
 	const struct node *email = node_get(own, "email");
 	*out = (struct facts_user){ .listed = own, .email = email ? email->text : "" };
 	out->facts.extension = node_get(own, "extension");
 	out->facts.submitted_ms = f->submitted_ms;
-	read_groups(f, own, a, out);
+	facts_read_groups(f, own, a, out);
 	read_virtual_clusters(f, own, a, out);
-	read_storages(f, own, a, &out->facts);
+	facts_read_storages(f, own, a, &out->facts);
 }
 
 /* ---- the cluster ---------------------------------------------------------------- */
@@ -273,7 +274,7 @@ size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct spa
 	return keys_of(&f->groups, a, out);
 }
 
-static int64_t number_of(const struct node *map, const char *key)
+static int64_t facts_number_of(const struct node *map, const char *key)
 {
 	const struct node *n = node_get(map, key);
 	return node_is(n, NODE_INT) ? n->integer : 0;
@@ -283,18 +284,18 @@ struct facts_capacity facts_file_capacity(const struct facts_file *f, struct spa
 {
 	const struct member *m = node_member(node_get(f->root, "capacity"), virtual_cluster);
 	const struct node *has = m ? &m->value : NULL;
-	return (struct facts_capacity){ number_of(has, "cpu"), number_of(has, "gpu"),
-		                        number_of(has, "memoryMB") };
+	return (struct facts_capacity){ facts_number_of(has, "cpu"), facts_number_of(has, "gpu"),
+		                        facts_number_of(has, "memoryMB") };
 }
 
 const struct node *facts_file_group(const struct facts_file *f, struct span name)
 {
-	return find(&f->groups, name);
+	return facts_find(&f->groups, name);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return compare(*(const struct span *)a, *(const struct span *)b);
+	return facts_compare(*(const struct span *)a, *(const struct span *)b);
 }
 
 static size_t sort_once(struct span *v, size_t n)
@@ -311,7 +312,7 @@ static size_t count_named(const struct index *all)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < all->n; i++)
-		n += items(node_get(&all->v[i]->value, "virtualClusters"));
+		n += facts_items(node_get(&all->v[i]->value, "virtualClusters"));
 	return n;
 }
 
@@ -319,7 +320,7 @@ static void add_named(struct span *v, size_t *n, const struct index *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const struct node *list = node_get(&all->v[i]->value, "virtualClusters");
-		for (size_t k = 0; k < items(list); k++)
+		for (size_t k = 0; k < facts_items(list); k++)
 			v[(*n)++] = node_span(&list->item[k]);
 	}
 }
@@ -327,13 +328,14 @@ static void add_named(struct span *v, size_t *n, const struct index *all)
 size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
                                    bool *listed)
 {
-	size_t most = items(f->virtual_clusters) + count_named(&f->groups) + count_named(&f->users);
+	size_t most =
+	    facts_items(f->virtual_clusters) + count_named(&f->groups) + count_named(&f->users);
 	struct span *v = ARENA_NEW(a, struct span, most + 1);
 	size_t n = 0;
 	*out = v;
 	*listed = f->virtual_clusters;
 	if (*listed) {
-		add(v, &n, f->virtual_clusters);
+		facts_add(v, &n, f->virtual_clusters);
 		return n;
 	}
 	v[n++] = SPAN("default");
@@ -365,7 +367,7 @@ const struct member *facts_file_members(const struct facts_file *f)
 
 /* ---- time of submission ---------------------------------------------------------------------- */
 
-/* In YAML a time without quotes is a date, which the schema takes nowhere: here it is meant. */
+/* YAML reads an unquoted time as a date; here it is a text. */
 static void unquoted_time(struct node *root, struct arena *a)
 {
 	if (!node_is(node_get(root, "submittedAt"), NODE_DATE))
@@ -379,7 +381,7 @@ static void unquoted_time(struct node *root, struct arena *a)
 	root->member = v;
 }
 
-static int64_t read_time(const struct node *root)
+static int64_t facts_read_time(const struct node *root)
 {
 	const struct node *at = node_get(root, "submittedAt");
 	if (!at)
@@ -389,7 +391,7 @@ static int64_t read_time(const struct node *root)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static struct facts_file *refuse(struct err *e)
+static struct facts_file *facts_refuse(struct err *e)
 {
 	e->http = 500; /* the file is the server's, not the client's */
 	e->code = "UnknownError";
@@ -417,17 +419,17 @@ struct facts_file *facts_file_read(struct span text, struct arena *a, struct err
 {
 	const struct node *root = read_document(text, a, e);
 	if (!root)
-		return refuse(e);
+		return facts_refuse(e);
 	struct facts_file *f = ARENA_NEW(a, struct facts_file, 1);
 	const struct node *others = node_get(root, "others");
 	f->root = root;
 	f->virtual_clusters = node_get(root, "virtualClusters");
 	f->storages = node_get(root, "storages");
-	f->groups = index_of(node_get(root, "groups"), a);
-	f->users = index_of(node_get(root, "users"), a);
+	f->groups = facts_index_of(node_get(root, "groups"), a);
+	f->users = facts_index_of(node_get(root, "users"), a);
 	f->refuses_others = others && span_is(node_span(others), "refuse");
-	f->submitted_ms = read_time(root);
-	return check(f, e) < 0 ? refuse(e) : f;
+	f->submitted_ms = facts_read_time(root);
+	return facts_check(f, e) < 0 ? facts_refuse(e) : f;
 }
 
 int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e)
@@ -441,17 +443,18 @@ int facts_read(struct span text, const char *user, struct arena *a, struct facts
 	return 0;
 }
 
-static int64_t number_at(struct span t, size_t at, size_t n)
+static int64_t facts_number_at(struct span t, size_t at, size_t n)
 {
 	int64_t v = 0;
-	(void)parse_i64((struct span){ t.p + at, n }, 0, INT64_MAX, &v); /* the schema saw digits */
+	(void)parse_i64((struct span){ t.p + at, n }, 0, INT64_MAX,
+	                &v); /* the schema has checked the digits */
 	return v;
 }
 
-/* Days from 1970-01-01, Gregorian; years from 0. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
+/* Days since 1970-01-01, Gregorian. */
+static int64_t facts_days_of(int64_t year, int64_t month, int64_t day)
 {
-	/* Years begin in March, so that the leap day comes last. */
+	/* Years begin in March, so the leap day is the last one. */
 	int64_t y = month <= 2 ? year - 1 : year;
 	int64_t m = month <= 2 ? month + 9 : month - 3;
 	int64_t leap_days = y / 4 - y / 100 + y / 400;
@@ -460,7 +463,9 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
 
 int64_t when_ms(struct span t)
 {
-	int64_t days = days_of(number_at(t, 0, 4), number_at(t, 5, 2), number_at(t, 8, 2));
-	int64_t s = 3600 * number_at(t, 11, 2) + 60 * number_at(t, 14, 2) + number_at(t, 17, 2);
+	int64_t days = facts_days_of(facts_number_at(t, 0, 4), facts_number_at(t, 5, 2),
+	                             facts_number_at(t, 8, 2));
+	int64_t s = 3600 * facts_number_at(t, 11, 2) + 60 * facts_number_at(t, 14, 2) +
+	            facts_number_at(t, 17, 2);
 	return (86400 * days + s) * 1000;
 }

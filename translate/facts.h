@@ -1,9 +1,7 @@
 #pragma once
-/*
- * The file of --facts as a whole (schema/facts.schema.json): the virtual clusters and storages of a
- * cluster, its users and groups, and who is let in.  Read and checked once, then asked user by
- * user.  Pure; what has been read is never changed, so any number of threads may ask.
- */
+/* The file of --facts (schema/facts.schema.json): virtual clusters and storages of a cluster,
+ * its users and groups, and which users may log in. Pure; immutable after reading, shared by
+ * threads. */
 #include <stdint.h>
 
 #include "base/str.h"
@@ -12,41 +10,41 @@
 struct facts_file;
 
 /*
- * Read it and check all of it.  Lives in the arena; the text may go.  NULL and *e (500, with line
- * and column): what is wrong, also a group or storage that is granted and not listed.  Empty
- * text: every virtual cluster, no storages, anybody.
+ * Reads and checks the file. Lives in the arena; the text may go. NULL and *e (500, with line and
+ * column), also for groups or storages that are granted but not listed. Empty text: every virtual
+ * cluster, no storages, any user.
  */
 struct facts_file *facts_file_read(struct span text, struct arena *a, struct err *e);
 
 struct facts_user {
 	bool listed, admin;
-	const char *email;         /* "" if none */
-	const struct span *groups; /* each once */
+	const char *email;
+	const struct span *groups;
 	size_t n_groups;
 	struct facts facts; /* submitted_ms as in the file */
 };
 
 /*
- * What holds for this user, listed or not.  What he may use is what is granted to him and to his
- * groups; if the file says neither virtual clusters (storages) nor groups of him, all that there
- * are.  An admin may use all virtual clusters, but storages like anybody else.  Texts are borrowed
- * from the file, the rest lives in the arena.
+ * The facts of a user, listed or not. A user may use the grants of the user and of the groups; if
+ * the file gives neither virtual clusters (storages) nor groups for the user, all of them. An
+ * admin may use all virtual clusters, but no additional storages. Texts are borrowed from the
+ * file, the rest lives in the arena.
  */
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
                      struct facts_user *out);
 
-/* Who is not listed is let in. */
+/* Whether unlisted users may log in. */
 bool facts_file_lets_others_in(const struct facts_file *f);
 
-/* The users listed. */
+/* The listed users. */
 size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span **out);
 
-/* The virtual clusters that exist.  *listed is false if the file does not say: then those that
- * users and groups name, and `default`. */
+/* The virtual clusters of the file. Without such a list *listed is false and the result is
+ * `default` and those that users and groups name. */
 size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
                                    bool *listed);
 
-/* What a virtual cluster has; zeros if the file does not say. */
+/* Capacity of a virtual cluster; zeros if the file has none. */
 struct facts_capacity {
 	int64_t cpu, gpu, memory_mb;
 };
@@ -54,16 +52,16 @@ struct facts_capacity facts_file_capacity(const struct facts_file *f, struct spa
 
 /* The groups defined, by name. */
 size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out);
-/* One of them: a map (`#/definitions/group` of the schema); NULL if there is none. */
+/* A group: a map (`#/definitions/group` of the schema), or NULL. */
 const struct node *facts_file_group(const struct facts_file *f, struct span name);
 
-/* Some user's private key is in it. */
+/* Whether the file has private keys or tokens of users. */
 bool facts_file_is_secret(const struct facts_file *f);
 
-/* A member that says something of users, groups or storages, or NULL: where these come from a
- * cluster, it would be read by nobody. */
+/* A member about users, groups or storages, or NULL. Such members have no effect if these come
+ * from a cluster. */
 const struct member *facts_file_members(const struct facts_file *f);
 
-/* 2026-11-20T10:25:38.123Z, of this form and no other (a schema has seen to that), as milliseconds
- * since 1970; whole seconds, which are enough for what it is used for. */
+/* Milliseconds since 1970 of a time like 2026-11-20T10:25:38.123Z, whose form a schema has
+ * checked; the fraction is ignored. */
 int64_t when_ms(struct span time);

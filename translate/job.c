@@ -1,7 +1,7 @@
 /*
- * From text to struct job: read the document, tell its dialect, check it against the
- * schema, let the dialect fill the job, mask the secrets.  Stages go on as long as
- * that makes sense, so that people see all that is wrong at once.
+ * From text to struct job: read the document, determine the dialect, check the schema, let the
+ * dialect fill the job, redact the secrets. Later stages run after errors too, so that users see
+ * all errors at once.
  */
 #include "translate/job.h"
 
@@ -27,7 +27,7 @@ static const struct dialect_rule RULES[] = {
 	[DIALECT_V2] = { DIALECT_V2, SCHEMA_V2, INVALID_PROTOCOL, "name", pai_v2_read },
 };
 
-/* What a document is, by one rule: kind, else protocolVersion, else jobName. */
+/* The dialect of a document: kind, else protocolVersion, else jobName. */
 static enum dialect dialect_of(const struct node *root)
 {
 	if (node_get(root, "protocolVersion"))
@@ -35,7 +35,7 @@ static enum dialect dialect_of(const struct node *root)
 	return node_get(root, "jobName") ? DIALECT_V1 : DIALECT_AUTO;
 }
 
-static int refuse_unknown(struct arena *a, const struct node *root, struct err *e)
+static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)
 {
 	struct path p = PATH_KEY(NULL, SPAN("kind"));
 	const struct node *kind = node_get(root, "kind");
@@ -46,8 +46,8 @@ static int refuse_unknown(struct arena *a, const struct node *root, struct err *
 	              "this is no job: it has neither `protocolVersion` (v2) nor `jobName` (v1)");
 }
 
-static const struct dialect_rule *decide(enum dialect wanted, struct arena *a,
-                                         const struct node *root, struct err *e)
+static const struct dialect_rule *job_decide(enum dialect wanted, struct arena *a,
+                                             const struct node *root, struct err *e)
 {
 	if (!node_is(root, NODE_MAP)) {
 		(void)err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
@@ -58,14 +58,13 @@ static const struct dialect_rule *decide(enum dialect wanted, struct arena *a,
 	if (d == DIALECT_AUTO && node_get(root, "kind") == NULL)
 		d = dialect_of(root);
 	if (d == DIALECT_AUTO) {
-		(void)refuse_unknown(a, root, e);
+		(void)job_refuse_unknown(a, root, e);
 		return NULL;
 	}
 	return &RULES[d];
 }
 
-/* Name, id and hash. */
-static void read_name(struct parse_context *r, const char *key)
+static void job_read_name(struct parse_context *r, const char *key)
 {
 	struct job *job = r->job;
 	job->name = parse_text(r->root, key);
@@ -73,10 +72,8 @@ static void read_name(struct parse_context *r, const char *key)
 	md5_hex(job->hash, job->id);
 }
 
-/*
- * Secrets that are shared with other parts of the job, or may be: then any message could show
- * one of them, so this is the only one.  (Masked ones that have come back are no secret.)
- */
+/* If secrets share nodes with other parts of the job, any message could show one: this is then
+ * the only message. Redacted secrets that come back are no secret. */
 static int check_secrets(struct parse_context *r, const struct doc *doc)
 {
 	const struct node *secrets = node_get(r->root, "secrets");
@@ -89,8 +86,8 @@ static int check_secrets(struct parse_context *r, const struct doc *doc)
 	return 0;
 }
 
-static int read_job(struct parse_context *r, const struct dialect_rule *rule, const struct doc *doc,
-                    struct span text)
+static int job_read_dialect(struct parse_context *r, const struct dialect_rule *rule,
+                            const struct doc *doc, struct span text)
 {
 	static const char *const SECRET[] = { "secrets", NULL };
 	r->code = rule->code;
@@ -102,7 +99,7 @@ static int read_job(struct parse_context *r, const struct dialect_rule *rule, co
 		return -1;
 	if (schema_check(schema_get(rule->schema), r->root, rule->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
-	read_name(r, rule->name_key);
+	job_read_name(r, rule->name_key);
 	rule->read(r);
 	hived_request_read(r);
 	ambiguous_scalars_check(r, text);
@@ -117,7 +114,7 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 {
 	assert(user_name_ok(span_of(user)));
 	struct doc doc = { 0 };
-	ERR_AUTO err = { 0 }; /* *e may hold something already */
+	ERR_AUTO err = { 0 }; /* *e may have notes */
 	struct parse_context r = {
 		.set = translator_settings(t),
 		.gpu_type_used = translator_uses_gpu_type(t),
@@ -130,8 +127,8 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 	r.job->user = arena_dup(a, span_of(user));
 	const struct dialect_rule *rule = NULL;
 	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0 || doc.whole)
-		rule = decide(d, a, &doc.root, &err);
-	bool good = rule && read_job(&r, rule, &doc, text) == 0;
+		rule = job_decide(d, a, &doc.root, &err);
+	bool good = rule && job_read_dialect(&r, rule, &doc, text) == 0;
 	notes_sort(warnings);
 	if (good)
 		return r.job;

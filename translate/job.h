@@ -1,17 +1,16 @@
 #pragma once
 /*
- * A job as one typed structure, which every dialect fills and every template
- * reads.  All numbers are checked, all defaults filled in, all names converted,
- * all commands rendered.  Everything lives in the request's arena.  Read-only
- * once job_read has returned it.
+ * A job as one typed structure, which every dialect fills and every template reads: numbers
+ * checked, defaults filled in, names converted, commands rendered. Lives in the arena of the
+ * request. Immutable after job_read.
  */
 #include "base/tree.h"
 #include "translate/translate.h"
 
-/* One environment variable of the container, from the job's author. */
+/* An environment variable from the job. */
 struct env_var {
 	struct span name;  /* [A-Za-z_][A-Za-z0-9_]* */
-	struct span value; /* as the author wrote it; dollars are doubled when it is written */
+	struct span value; /* as written; dollars not yet escaped */
 };
 
 struct port_request {
@@ -45,7 +44,7 @@ struct role {
 	struct place where;
 };
 
-/* Login for a registry, placeholders filled in. */
+/* A login for a registry, placeholders filled in. */
 struct registry_login {
 	struct span registry, username, password;
 };
@@ -63,7 +62,7 @@ struct hived_name {
 	struct place where;
 };
 
-/* What it says of one role. */
+/* ... for one role. */
 struct hived_role {
 	struct hived_name sku_type, pinned_cell, group;
 };
@@ -71,7 +70,7 @@ struct hived_role {
 /* Priorities of HiveD. */
 enum { HIVED_OPPO = -1, HIVED_TEST = 10, HIVED_HIGHEST = 126 };
 
-/* What it says of all: three switches, which go to HiveD by these names. */
+/* ... for the job: switches that HiveD knows by these names. */
 enum { HIVED_OPTIONS = 3 };
 extern const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS];
 

@@ -8,7 +8,7 @@
 
 enum { USER_NAME_MAX = 63 };
 
-static bool is_word(char c)
+static bool names_is_word(char c)
 {
 	return is_alnum(c) || c == '_';
 }
@@ -54,7 +54,7 @@ const char *names_variable(struct arena *a, struct span name)
 {
 	char *p = arena_dup(a, name);
 	for (size_t i = 0; i < name.n; i++) {
-		if (!is_word(p[i]))
+		if (!names_is_word(p[i]))
 			p[i] = '_';
 	}
 	return p;
@@ -191,7 +191,7 @@ const char *names_mount_path_problem(struct span path)
 }
 
 /* Length of the run of dollars at the start of [p, end). */
-static size_t run(const char *p, const char *end)
+static size_t names_run(const char *p, const char *end)
 {
 	size_t n = 0;
 	while (p + n < end && p[n] == '$')
@@ -200,7 +200,7 @@ static size_t run(const char *p, const char *end)
 }
 
 /* How many dollars of a run have to be added. */
-static size_t added(const char *p, size_t n, const char *end)
+static size_t names_added(const char *p, size_t n, const char *end)
 {
 	bool paren = p + n < end && p[n] == '(';
 	return n > 1 || paren ? n : 0;
@@ -211,8 +211,8 @@ size_t kubernetes_escaped_size(struct span t)
 	const char *end = t.p + t.n;
 	size_t size = t.n;
 	for (const char *p = t.p; t.n && (p = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = run(p, end);
-		size += added(p, n, end);
+		size_t n = names_run(p, end);
+		size += names_added(p, n, end);
 		p += n;
 	}
 	return size;
@@ -228,8 +228,8 @@ struct span kubernetes_escape(struct arena *a, struct span t)
 	const char *p = t.p;
 	const char *end = t.p + t.n;
 	for (const char *d; (d = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = run(d, end);
-		size_t more = added(d, n, end);
+		size_t n = names_run(d, end);
+		size_t more = names_added(d, n, end);
 		memcpy(w, p, (size_t)(d - p));
 		w += d - p;
 		memset(w, '$', n + more);

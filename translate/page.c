@@ -25,7 +25,7 @@ static const char *const TYPES[VARIABLE_TYPE_MAX] = {
 	[VARIABLE_MAP] = "mapping", [VARIABLE_LIST] = "elements",
 };
 
-/* A cell must not end early. */
+/* Escapes `|`. */
 static void cell(struct str *out, const char *text)
 {
 	str_puts(out, " | ");
@@ -83,7 +83,7 @@ static void templates(struct str *out)
 	str_puts(out, "\n## Templates\n\n| file | what it makes |\n|---|---|\n");
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
 		if (TEMPLATES[u].shape == PROG_MEMBERS)
-			continue; /* the same file once more */
+			continue;
 		str_printf(out, "| `%s`", TEMPLATES[u].file);
 		cell(out, TEMPLATES[u].doc);
 		str_puts(out, " |\n");

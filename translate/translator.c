@@ -23,7 +23,7 @@ struct compiled {
 
 struct translator {
 	struct settings set;
-	struct arena arena; /* trees and texts */
+	struct arena arena;
 	struct constant *constants;
 	struct vocabulary vocabulary;
 	struct compiled unit[TEMPLATE_MAX];
@@ -69,7 +69,7 @@ void translate_settings_default(struct settings *s)
 	};
 }
 
-static const char *keep(struct arena *a, const char *text)
+static const char *translator_keep(struct arena *a, const char *text)
 {
 	return arena_dup(a, span_of(text ? text : ""));
 }
@@ -77,25 +77,25 @@ static const char *keep(struct arena *a, const char *text)
 static void keep_settings(struct translator *t, const struct settings *s)
 {
 	t->set = *s;
-	t->set.namespace_name = keep(&t->arena, s->namespace_name);
-	t->set.runtime_image = keep(&t->arena, s->runtime_image);
-	t->set.runtime_init_image = keep(&t->arena, s->runtime_init_image);
-	t->set.program.configmap = keep(&t->arena, s->program.configmap);
-	t->set.program.arch = keep(&t->arena, s->program.arch);
-	t->set.program.sha256 = keep(&t->arena, s->program.sha256);
+	t->set.namespace_name = translator_keep(&t->arena, s->namespace_name);
+	t->set.runtime_image = translator_keep(&t->arena, s->runtime_image);
+	t->set.runtime_init_image = translator_keep(&t->arena, s->runtime_init_image);
+	t->set.program.configmap = translator_keep(&t->arena, s->program.configmap);
+	t->set.program.arch = translator_keep(&t->arena, s->program.arch);
+	t->set.program.sha256 = translator_keep(&t->arena, s->program.sha256);
 	t->set.program.base64 = arena_span(&t->arena, s->program.base64);
-	t->set.runtime_pull_secret = keep(&t->arena, s->runtime_pull_secret);
-	t->set.service_account = keep(&t->arena, s->service_account);
-	t->set.apiserver_uri = keep(&t->arena, s->apiserver_uri);
-	t->set.rest_server_uri = keep(&t->arena, s->rest_server_uri);
-	t->set.output_url = keep(&t->arena, s->output_url);
-	t->set.device = keep(&t->arena, s->device);
-	t->set.fs_uri = keep(&t->arena, s->fs_uri);
-	t->set.hived_scheduler = keep(&t->arena, s->hived_scheduler);
-	t->set.hived_device_env = keep(&t->arena, s->hived_device_env);
+	t->set.runtime_pull_secret = translator_keep(&t->arena, s->runtime_pull_secret);
+	t->set.service_account = translator_keep(&t->arena, s->service_account);
+	t->set.apiserver_uri = translator_keep(&t->arena, s->apiserver_uri);
+	t->set.rest_server_uri = translator_keep(&t->arena, s->rest_server_uri);
+	t->set.output_url = translator_keep(&t->arena, s->output_url);
+	t->set.device = translator_keep(&t->arena, s->device);
+	t->set.fs_uri = translator_keep(&t->arena, s->fs_uri);
+	t->set.hived_scheduler = translator_keep(&t->arena, s->hived_scheduler);
+	t->set.hived_device_env = translator_keep(&t->arena, s->hived_device_env);
 }
 
-/* Names of variables with commas between them, or nothing. */
+/* Whether a comma-separated list has valid names only. */
 static bool are_variables(const char *list)
 {
 	struct span rest = span_of(list);
@@ -200,7 +200,7 @@ static struct span find_text(const struct translator *t, const struct template_f
 	return template_text(t->set.profile, file);
 }
 
-/* Comments count, too: it only decides about a warning. */
+/* Comments count too; the result only decides about a warning. */
 static void look_for_gpu_type(struct translator *t, struct span text)
 {
 	static const char VARIABLE[] = "${job.gpuType}";
@@ -215,14 +215,13 @@ static bool applies_to(const struct overlay *o, enum template_id u)
 	return false;
 }
 
-/* An overlay that changes nothing. */
 static bool is_empty(const struct node *n)
 {
 	return n->type == NODE_NULL || ((n->type == NODE_MAP || n->type == NODE_LIST) && n->n == 0);
 }
 
-static int read_template(struct translator *t, enum template_id u,
-                         const struct template_file *replace, struct err *e)
+static int translator_read_template(struct translator *t, enum template_id u,
+                                    const struct template_file *replace, struct err *e)
 {
 	struct compiled *c = &t->unit[u];
 	struct manifest base = { TEMPLATES[u].file, find_text(t, replace, TEMPLATES[u].file),
@@ -250,7 +249,7 @@ static int read_template(struct translator *t, enum template_id u,
 	return 0;
 }
 
-/* What was wrong with putting overlay i on the base and those before it; i = n: with all of it. */
+/* Adds the overlays of a failed merge to the message; i = n: all of them. */
 static void say_on_what(const struct translator *t, enum template_id u, size_t mask, size_t i,
                         struct err *e)
 {
@@ -332,7 +331,7 @@ static int compile_at_start(const struct translator *t, enum template_id u, stru
 	return 0;
 }
 
-static int check_name(const char *name, struct err *e)
+static int translator_check_name(const char *name, struct err *e)
 {
 	int profile = 0;
 	struct span text;
@@ -353,13 +352,14 @@ static int check_name(const char *name, struct err *e)
 	               name);
 }
 
-static int read_templates(struct translator *t, const struct template_file *replace, struct err *e)
+static int translator_read_templates(struct translator *t, const struct template_file *replace,
+                                     struct err *e)
 {
 	for (const struct template_file *r = replace; r && r->name; r++)
-		if (check_name(r->name, e) < 0)
+		if (translator_check_name(r->name, e) < 0)
 			return -1;
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++)
-		if (read_template(t, u, replace, e) < 0 || compile_at_start(t, u, e) < 0)
+		if (translator_read_template(t, u, replace, e) < 0 || compile_at_start(t, u, e) < 0)
 			return -1;
 	return 0;
 }
@@ -371,7 +371,7 @@ struct translator *translator_new(const struct settings *s, const struct templat
 	keep_settings(t, s);
 	set_constants(t);
 	set_vocabulary(t);
-	if (check_settings(&t->set, e) < 0 || read_templates(t, replace, e) < 0) {
+	if (check_settings(&t->set, e) < 0 || translator_read_templates(t, replace, e) < 0) {
 		translator_free(t);
 		return NULL;
 	}

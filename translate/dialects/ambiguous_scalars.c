@@ -1,20 +1,17 @@
-/*
- * Values that others read differently, or that change when they are written as text: said of
- * those alone that something is made of.
- */
+/* Warnings for scalars that other YAML readers read differently, or that change when written as
+ * text. Only values that the translation uses are checked. */
 #include "base/enc.h"
 #include "base/str.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-/* What a value is for. */
 enum use {
-	AS_VALUE, /* a number is a number */
-	AS_TEXT,  /* it stands in a command or a variable */
-	HIDDEN    /* likewise, and nobody may see it */
+	AS_VALUE,
+	AS_TEXT, /* part of a command or variable */
+	HIDDEN   /* likewise, but secret */
 };
 
-static const char *shown(const struct node *n, char buf[static NUMBER_MAX])
+static const char *ambiguous_scalars_shown(const struct node *n, char buf[static NUMBER_MAX])
 {
 	if (n->type == NODE_BOOL)
 		return n->boolean ? "true" : "false";
@@ -23,15 +20,15 @@ static const char *shown(const struct node *n, char buf[static NUMBER_MAX])
 	return buf;
 }
 
-static void look_at(struct parse_context *r, enum use use, const struct path *p,
-                    const struct node *n)
+static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, const struct path *p,
+                                      const struct node *n)
 {
 	char buf[NUMBER_MAX + 1];
 	bool hidden = use == HIDDEN;
 	enum spelling s = node_spelling(n);
 	const char *is = hidden ? "another number" : NULL;
 	if (!is && (n->type == NODE_INT || n->type == NODE_REAL))
-		is = shown(n, buf);
+		is = ambiguous_scalars_shown(n, buf);
 	switch (s) {
 	case SPELT_PLAINLY:
 		break;
@@ -56,7 +53,7 @@ static void look_at(struct parse_context *r, enum use use, const struct path *p,
 	case SPELT_OTHERWISE:
 		if (use != AS_VALUE)
 			parse_warn(r, p, n, WARN_OTHERWISE,
-			           hidden ? "another text" : shown(n, buf));
+			           hidden ? "another text" : ambiguous_scalars_shown(n, buf));
 		break;
 	}
 }
@@ -72,28 +69,29 @@ static enum use use_below(enum use use, struct span key)
 
 /* The reader's budget bounds depth and number of what is here.  NOLINTNEXTLINE(misc-no-recursion)
  */
-static void look(struct parse_context *r, enum use use, const struct path *p, const struct node *n)
+static void ambiguous_scalars_look(struct parse_context *r, enum use use, const struct path *p,
+                                   const struct node *n)
 {
-	/* For people: nothing is made of them. */
+	/* Remarks, which the translation ignores. */
 	static const char *const REMARKS[] = { "description", "contributor", "version",
 		                               "protocolVersion", NULL };
 	if (!(n->flags & NODE_ODD))
 		return;
 	if (n->type != NODE_LIST && n->type != NODE_MAP)
-		look_at(r, use, p, n);
+		ambiguous_scalars_look_at(r, use, p, n);
 	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++) {
 		struct path one = PATH_INDEX(p, i);
-		look(r, use, &one, n->item + i);
+		ambiguous_scalars_look(r, use, &one, n->item + i);
 	}
 	for (uint32_t i = 0; n->type == NODE_MAP && i < n->n; i++) {
 		struct span key = member_key(&n->member[i]);
 		struct path one = PATH_KEY(p, key);
 		if (use != AS_VALUE || !names_listed(REMARKS, key))
-			look(r, use_below(use, key), &one, &n->member[i].value);
+			ambiguous_scalars_look(r, use_below(use, key), &one, &n->member[i].value);
 	}
 }
 
-/* Does anything name this parameter? */
+/* Whether the text refers to the parameter. */
 static bool is_mentioned(struct span text, struct span key)
 {
 	static const char NAME[] = "$parameters.";
@@ -107,9 +105,8 @@ static bool is_mentioned(struct span text, struct span key)
 
 /* ---- passwords ------------------------------------------------------------------------------ */
 
-/* Is it called a password, as a whole or in its last words?  `max_tokens` and `pad_token` are not.
- */
-static bool sounds_secret(struct span key)
+/* Whether the last words of a key mean a secret; `max_tokens` and `pad_token` do not. */
+static bool ambiguous_scalars_sounds_secret(struct span key)
 {
 	static const char *const LAST[] = { "password",   "passwd",      "secret",
 		                            "apikey",     "accesskey",   "secretkey",
@@ -117,7 +114,7 @@ static bool sounds_secret(struct span key)
 		                            "authtoken",  "bearertoken", "githubtoken",
 		                            NULL };
 	char word[16];
-	size_t n = 0; /* the last letters, without what parts words; from behind */
+	size_t n = 0; /* the last letters and digits in lower case, reversed */
 	for (size_t i = key.n; i > 0 && n < sizeof(word); i--)
 		if (is_alnum(key.p[i - 1]))
 			word[n++] = (char)(key.p[i - 1] | 0x20);
@@ -141,12 +138,12 @@ void ambiguous_scalars_parameters(struct parse_context *r)
 		struct path one = PATH_KEY(&p, member_key(m));
 		bool text = node_is(&m->value, NODE_TEXT) && m->value.n;
 		if (text && span_find(node_span(&m->value), 0, "<%") == SIZE_MAX &&
-		    sounds_secret(member_key(m)))
+		    ambiguous_scalars_sounds_secret(member_key(m)))
 			parse_warn(r, &one, &m->value, WARN_PARAMETER);
 	}
 }
 
-/* One member of the document. */
+/* A top-level member. */
 static void look_at_top(struct parse_context *r, struct span text, const struct member *top)
 {
 	struct span key = member_key(top);
@@ -155,7 +152,7 @@ static void look_at_top(struct parse_context *r, struct span text, const struct 
 	bool some = parameters || span_is(key, "extras");
 	if (!some || top->value.type != NODE_MAP) {
 		struct node only = { .type = NODE_MAP, .flags = NODE_ODD, .n = 1, .member = top };
-		look(r, AS_VALUE, NULL, &only);
+		ambiguous_scalars_look(r, AS_VALUE, NULL, &only);
 		return;
 	}
 	for (uint32_t k = 0; k < top->value.n; k++) {
@@ -163,7 +160,7 @@ static void look_at_top(struct parse_context *r, struct span text, const struct 
 		struct path one = PATH_KEY(&p, member_key(m));
 		if (parameters ? is_mentioned(text, member_key(m))
 		               : names_listed(EXTRAS_KNOWN, member_key(m)))
-			look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
+			ambiguous_scalars_look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
 	}
 }
 

@@ -1,16 +1,10 @@
-/*
- * `extras` of both generations: gang allocation, storages, plugins.  Types
- * are checked here as well, since the schema of v1 leaves extras open.
- */
+/* `extras` of v1 and v2 jobs: gang allocation, storages, plugins. Types are checked here too,
+ * because the v1 schema leaves extras open. */
 #include "base/err.h"
 #include "base/plugin.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
-
-/* Plugins of a job, which run in its pods.  Here they are only looked at. */
-/* Warn of what a plugin in this list would refuse in the pod. */
-static void plugins_check(struct parse_context *r, const struct path *p, const struct node *list);
 
 enum { STORAGES_MAX = 256 };
 
@@ -20,7 +14,6 @@ static const char PLUGINS[] = "com.microsoft.pai.runtimeplugin";
 
 static const char *const STORAGE_KNOWN[] = { "mountPath", "name", "readOnly", "share", NULL };
 
-/* Storages as they are read. */
 struct storages {
 	struct parse_context *r;
 	struct storage_request *v;
@@ -45,7 +38,6 @@ static struct span default_path(struct arena *a, struct span name)
 	return span_of(arena_printf(a, "/mnt/%.*s", (int)name.n, name.p));
 }
 
-/* The path at which it is mounted; *default for the one that nobody wrote. */
 static struct span mount_path(struct storages *s, const struct path *p, const struct node *n,
                               struct span name)
 {
@@ -93,7 +85,7 @@ static void warn_ignored(struct parse_context *r, const struct path *p, const st
 	}
 }
 
-static void read_storages(struct storages *s, const struct path *p, const struct node *list)
+static void extras_read_storages(struct storages *s, const struct path *p, const struct node *list)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct node *entry = list->item + i;
@@ -123,7 +115,7 @@ static bool storages_too_many(struct parse_context *r, const struct path *p,
 	return many;
 }
 
-/* The older way to name them: the first plugin called teamwise_storage. */
+/* Older form: the first plugin called teamwise_storage. */
 static void read_teamwise(struct storages *s, const struct path *plugins, const struct node *list)
 {
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
@@ -162,28 +154,13 @@ static void storages_read(struct parse_context *r, const struct path *extras, co
 	} else if (!storages_too_many(r, &p, list)) {
 		r->job->storages_default = list->n == 0;
 		s.v = ARENA_NEW(r->a, struct storage_request, list->n);
-		read_storages(&s, &p, list);
+		extras_read_storages(&s, &p, list);
 	}
 	r->job->storages = s.v;
 	r->job->n_storages = s.n;
 }
 
-void extras_read(struct parse_context *r, const struct path *p, const struct node *extras)
-{
-	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
-	const struct node *gang = node_get(extras, "gangAllocation");
-	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
-	if (gang && gang->type != NODE_BOOL)
-		parse_wrong_type(r, &at, gang, "true or false");
-	suggest_members(r, p, extras, EXTRAS_KNOWN);
-	storages_read(r, p, extras);
-	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));
-	plugins_check(r, &plugins, node_get(extras, PLUGINS));
-}
-
-/* What plugins would refuse in the pod, told when the job is submitted. */
-
-/* Are all words that look like options known?  A placeholder may become anything. */
+/* Whether all options are known; a placeholder may become any text. */
 static bool git_takes_options(struct span text)
 {
 	for (text = span_trim(text); text.n > 0; text = span_trim(text)) {
@@ -274,4 +251,17 @@ static void plugins_check(struct parse_context *r, const struct path *p, const s
 		if (span_is(parse_text(n, "plugin"), PLUGIN_NAMES[PLUGIN_GIT]))
 			check_git(r, &parameters, node_get(n, "parameters"));
 	}
+}
+
+void extras_read(struct parse_context *r, const struct path *p, const struct node *extras)
+{
+	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
+	const struct node *gang = node_get(extras, "gangAllocation");
+	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
+	if (gang && gang->type != NODE_BOOL)
+		parse_wrong_type(r, &at, gang, "true or false");
+	suggest_members(r, p, extras, EXTRAS_KNOWN);
+	storages_read(r, p, extras);
+	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));
+	plugins_check(r, &plugins, node_get(extras, PLUGINS));
 }

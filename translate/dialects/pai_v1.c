@@ -1,6 +1,5 @@
-/*
- * The first generation: JSON, of all its years at once.  One image, roles as a list.
- */
+/* Jobs of the first generation (JSON, all variants of its years): one image for all roles, roles
+ * as a list. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +10,10 @@
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-/*
- * v1: numbers written as text.  Forms and the first clients sent them so, and the first
- * servers took them; here they become numbers before the schema sees the document.
- */
+/* Numbers written as text: web forms and the first clients sent them. They become numbers before
+ * the schema check. */
 
-enum { DIGITS_MAX = 11 }; /* with a sign */
+enum { DIGITS_MAX = 11 };
 
 static const char *const JOB_NUMBERS[] = { "killAllOnCompletedTaskNumber", "retryCount", NULL };
 static const char *const ROLE_NUMBERS[] = {
@@ -47,7 +44,7 @@ static struct node *copy_items(struct arena *a, const struct node *list)
 	return v;
 }
 
-static void convert(struct parse_context *r, const struct path *p, struct node *n)
+static void pai_v1_convert(struct parse_context *r, const struct path *p, struct node *n)
 {
 	int64_t v;
 	if (!node_is(n, NODE_TEXT) || n->n > DIGITS_MAX ||
@@ -59,7 +56,6 @@ static void convert(struct parse_context *r, const struct path *p, struct node *
 	n->n = 0;
 }
 
-/* The map with those of its members that are listed as numbers. */
 static struct member *convert_members(struct parse_context *r, const struct path *up,
                                       struct node *map, const char *const *names)
 {
@@ -68,7 +64,7 @@ static struct member *convert_members(struct parse_context *r, const struct path
 	for (uint32_t i = 0; i < map->n; i++) {
 		struct path p = PATH_KEY(up, member_key(&m[i]));
 		if (names_listed(names, member_key(&m[i])))
-			convert(r, &p, &m[i].value);
+			pai_v1_convert(r, &p, &m[i].value);
 	}
 	return m;
 }
@@ -82,7 +78,7 @@ static void convert_ports(struct parse_context *r, const struct path *p, struct 
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct path one = PATH_INDEX(p, i);
 		if (node_is(&v[i], NODE_MAP))
-			(void)convert_members(r, &one, &v[i], PORT_NUMBERS); /* needed by others */
+			(void)convert_members(r, &one, &v[i], PORT_NUMBERS);
 	}
 }
 
@@ -123,14 +119,11 @@ const struct node *pai_v1_numbers(struct parse_context *r)
 	return root;
 }
 
-/*
- * v1: what goes into the container besides the command.  Environment of the job and
- * the role, directories, and the lines before the command.
- */
+/* Environment, directories, and the lines before the command. */
 
 enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
 
-/* Names that the job must not set: the server and the runtime do, or they decide about the pod. */
+/* Names that the job must not set: the server, pai-runtime or the device plugins own them. */
 static const char *const RESERVED[] = {
 	"PAI_*",
 	"FC_*",
@@ -148,10 +141,10 @@ static const char *const RESERVED[] = {
 	NULL,
 };
 
-/* The one of them that jobs have always set: the runtime of 2019 took a key from it. */
+/* The exception: the runtime of 2019 read a key from it. */
 static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
 
-/* Is the name in the list, where a final `*` stands for anything? */
+/* Whether a list, in which a final `*` stands for any text, has the name. */
 static bool matches(const char *const *list, struct span name)
 {
 	for (; *list; list++) {
@@ -172,8 +165,8 @@ struct env_reader {
 	size_t n;
 };
 
-/* A value as text: numbers and booleans as JSON has them.  p is NULL for other types. */
-static struct span value_text(struct arena *a, const struct node *n)
+/* The value as text, numbers and booleans as in JSON. p is NULL for other types. */
+static struct span pai_v1_value_text(struct arena *a, const struct node *n)
 {
 	char buf[NUMBER_MAX];
 	switch ((enum node_type)n->type) {
@@ -197,8 +190,8 @@ static struct span value_text(struct arena *a, const struct node *n)
 	return (struct span){ NULL, 0 };
 }
 
-/* Is it in a list of names with commas? */
-static bool is_listed(const char *list, struct span name)
+/* Whether a comma-separated list has the name. */
+static bool pai_v1_is_listed(const char *list, struct span name)
 {
 	for (size_t n; *list; list += n + (list[n] == ',')) {
 		n = strcspn(list, ",");
@@ -216,7 +209,7 @@ static bool name_allowed(struct parse_context *r, const struct path *p, const st
 		parse_refuse_key(r, p, m, "is not a name of an environment variable");
 		return false;
 	}
-	bool reserved = matches(RESERVED, name) || is_listed(r->set->hived_device_env, name);
+	bool reserved = matches(RESERVED, name) || pai_v1_is_listed(r->set->hived_device_env, name);
 	if (reserved && !span_is(name, SSH_KEY)) {
 		parse_refuse_key(r, p, m, "is reserved and cannot be set");
 		return false;
@@ -227,7 +220,7 @@ static bool name_allowed(struct parse_context *r, const struct path *p, const st
 static void add_variable(struct env_reader *e, const struct path *p, const struct member *m)
 {
 	struct parse_context *r = e->r;
-	struct span value = value_text(r->a, &m->value);
+	struct span value = pai_v1_value_text(r->a, &m->value);
 	if (!name_allowed(r, p->up, m))
 		return;
 	if (value.p == NULL) {
@@ -266,7 +259,7 @@ static void v1_env_read(struct parse_context *r, struct role *role, const struct
 		node_get(r->root, "env"),
 		node_get(n, "env"),
 	};
-	/* What is wrong with the job's own is said once, with the first role. */
+	/* Mistakes in variables of the job are reported once, with the first role. */
 	ERR_AUTO unheard = { 0 };
 	NOTES_AUTO unread = { 0 };
 	struct parse_context quiet = *r;
@@ -289,16 +282,15 @@ static void v1_env_read(struct parse_context *r, struct role *role, const struct
 /* ---- directories ------------------------------------------------------------------------------
  */
 
-static bool is_word(char c)
+static bool pai_v1_is_word(char c)
 {
 	return is_alnum(c) || c == '_';
 }
 
-/* A name of $PAI_..., and what it becomes. */
 struct substitution {
 	const char *name;
 	struct span value;
-	bool once; /* only the first one in the text */
+	bool once; /* only the first occurrence */
 	bool done;
 };
 
@@ -308,7 +300,7 @@ static struct substitution *find_name(struct substitution *s, size_t n, struct s
 		size_t len = strlen(s[i].name);
 		struct span rest = { t.p + at, t.n - at };
 		if (!s[i].done && span_starts(rest, s[i].name) &&
-		    (rest.n == len || !is_word(rest.p[len])))
+		    (rest.n == len || !pai_v1_is_word(rest.p[len])))
 			return &s[i];
 	}
 	return NULL;
@@ -371,7 +363,7 @@ static void v1_directories_read(struct parse_context *r)
 /* ---- before the command
  * --------------------------------------------------------------------------- */
 
-/* A role whose name is that number: then the runtime sets PAI_TASK_ROLE_<number>_HOST_LIST. */
+/* pai-runtime sets PAI_TASK_ROLE_<number>_HOST_LIST for a role of that name. */
 static bool is_named(const struct job *job, const char *number)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
@@ -399,14 +391,12 @@ static struct span v1_command_prefix(struct parse_context *r)
 	return arena_span(r->a, str_view(&out));
 }
 
-/* A count that a role does not give. */
 enum { V1_NOT_GIVEN = INT32_MIN };
 
 /*
- * v1: when the job ends.  killAllOnCompletedTaskNumber K meant "succeed when K tasks of
- * any roles have succeeded, fail when one fails".  A Framework counts per role, so the
- * rules below never end a job earlier than K did, and are exact where servers run until
- * they are killed and one role does the work, which is what K was made for.
+ * When the job ends. killAllOnCompletedTaskNumber K meant: succeed when K tasks of any roles have
+ * succeeded, fail when one fails. A Framework counts per role, so the rules below never end a job
+ * earlier than K did. They are exact if one role does the work and the others are servers.
  */
 
 static bool any_given(const struct job *job)
@@ -418,7 +408,7 @@ static bool any_given(const struct job *job)
 	return false;
 }
 
-/* What a role did not give: one failure ends the job, success is waited for. */
+/* Defaults: one failure ends the job; success of all is awaited. */
 static void fill_defaults(struct job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
@@ -432,7 +422,7 @@ static void fill_defaults(struct job *job)
 	}
 }
 
-/* Every role that can have K successes ends the job with them. */
+/* Every role with at least K instances ends the job after K successes. */
 static void count_per_role(struct job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
@@ -481,9 +471,9 @@ static const struct int_field BEGIN_AT = { "beginAt", 0, 65535, 0 };
 /* ---- ports ------------------------------------------------------------------------------------
  */
 
-enum { LABELS_MAX = 256 }; /* of a role; each is compared with all before it */
+enum { LABELS_MAX = 256 }; /* per role; the check is quadratic */
 
-/* A label becomes part of variable names: `.` and `~` cannot stay, nor a digit in front. */
+/* Labels become part of variable names, which have no `.` or `~` and no leading digit. */
 static struct span port_label(struct parse_context *r, const struct path *p, const struct node *n)
 {
 	struct span label = node_span(n);
@@ -524,8 +514,8 @@ static int64_t port_count(struct parse_context *r, const struct path *p, const s
 	return number;
 }
 
-static void read_ports(struct parse_context *r, const struct path *role, const struct node *n,
-                       struct role *out)
+static void pai_v1_read_ports(struct parse_context *r, const struct path *role,
+                              const struct node *n, struct role *out)
 {
 	struct path p = PATH_KEY(role, SPAN("portList"));
 	const struct node *list = node_get(n, "portList");
@@ -560,7 +550,7 @@ static int64_t read_minimum(struct parse_context *r, const struct path *role, co
 {
 	int64_t v = parse_int(r, role, n, f);
 	struct path p = PATH_KEY(role, span_of(f->name));
-	if (v == 0) /* the schema has refused it, but for odd spellings */
+	if (v == 0)
 		parse_refuse(r, &p, node_get(n, f->name), "must not be 0");
 	if (v > instances)
 		parse_refuse(r, &p, node_get(n, f->name),
@@ -568,8 +558,8 @@ static int64_t read_minimum(struct parse_context *r, const struct path *role, co
 	return v;
 }
 
-static void read_resources(struct parse_context *r, const struct path *role, const struct node *n,
-                           struct role *out)
+static void pai_v1_read_resources(struct parse_context *r, const struct path *role,
+                                  const struct node *n, struct role *out)
 {
 	out->cpu = parse_int(r, role, n, &CPU);
 	out->memory_mb = parse_mebibytes(r, role, n, &MEMORY);
@@ -582,8 +572,8 @@ static void read_resources(struct parse_context *r, const struct path *role, con
 		             out->shm_mb);
 }
 
-static void read_role(struct parse_context *r, const struct path *p, const struct node *n,
-                      struct role *role)
+static void pai_v1_read_role(struct parse_context *r, const struct path *p, const struct node *n,
+                             struct role *role)
 {
 	const struct int_field tasks = { "taskNumber", 1, r->set->max_instances, 1 };
 	struct path name = PATH_KEY(p, SPAN("name"));
@@ -598,12 +588,12 @@ static void read_role(struct parse_context *r, const struct path *p, const struc
 	role->min_succeeded_given = role->min_succeeded != V1_NOT_GIVEN;
 	role->task_fancy_retry = !r->job->gang;
 	role->image = parse_text(r->root, "image");
-	read_resources(r, p, n, role);
-	read_ports(r, p, n, role);
+	pai_v1_read_resources(r, p, n, role);
+	pai_v1_read_ports(r, p, n, role);
 	v1_env_read(r, role, p, n);
 }
 
-/* A role whose name is the position of another one. */
+/* Warns of a role whose name is the position of another role. */
 static void check_position(struct parse_context *r, const struct path *up, const struct node *n,
                            const struct role *role)
 {
@@ -629,7 +619,7 @@ static void read_command(struct parse_context *r, const struct path *role, const
 	parse_command(r, out, &p, node_get(n, "command"));
 }
 
-static void read_roles(struct parse_context *r)
+static void pai_v1_read_roles(struct parse_context *r)
 {
 	struct job *job = r->job;
 	const struct node *list = node_get(r->root, "taskRoles");
@@ -641,7 +631,7 @@ static void read_roles(struct parse_context *r)
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct path one = PATH_INDEX(&p, i);
 		job->roles[i].index = i;
-		read_role(r, &one, list->item + i, &job->roles[i]);
+		pai_v1_read_role(r, &one, list->item + i, &job->roles[i]);
 	}
 	parse_roles_done(r);
 	for (uint32_t i = 0; i < list->n; i++) {
@@ -659,7 +649,7 @@ static void read_roles(struct parse_context *r)
 /* ---- the job ------------------------------------------------------------------------------------
  */
 
-static void read_image(struct parse_context *r)
+static void pai_v1_read_image(struct parse_context *r)
 {
 	struct path p = PATH_KEY(NULL, SPAN("image"));
 	const struct node *n = node_get(r->root, "image");
@@ -669,7 +659,7 @@ static void read_image(struct parse_context *r)
 		             n->n ? "\" " : "", problem);
 }
 
-/* The kind of accelerator, for templates that choose nodes by it. */
+/* gpuType, for templates that select nodes by it. */
 static void read_gpu_type(struct parse_context *r)
 {
 	const struct node *n = node_get(r->root, "gpuType");
@@ -684,7 +674,7 @@ static void read_gpu_type(struct parse_context *r)
 		             quoted(r->a, node_span(n)));
 }
 
-/* Members of the whole job that cannot be honoured. */
+/* Members of the job that have no effect or cannot be supported. */
 static void check_unsupported(struct parse_context *r)
 {
 	const struct node *auth = node_get(r->root, "authFile");
@@ -708,10 +698,10 @@ void pai_v1_read(struct parse_context *r)
 	extras_read(r, &extras, node_get(r->root, "extras"));
 	struct path vc = PATH_KEY(NULL, SPAN("virtualCluster"));
 	parse_virtual_cluster(r, &vc, node_get(r->root, "virtualCluster"));
-	read_image(r);
+	pai_v1_read_image(r);
 	read_gpu_type(r);
 	check_unsupported(r);
 	v1_directories_read(r);
-	read_roles(r);
+	pai_v1_read_roles(r);
 	v1_completion_done(r);
 }

@@ -1,7 +1,5 @@
-/*
- * The second generation: YAML (or JSON) with prerequisites, deployments, placeholders.
- * The schema has seen the document; here is what it cannot say.
- */
+/* Jobs of protocol 2 (YAML or JSON): prerequisites, commands of deployments and roles, then the
+ * roles and the job. The schema has checked the types; this file checks the rest. */
 #include <stdlib.h>
 
 #include "base/image/image.h"
@@ -9,10 +7,7 @@
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-/*
- * v2: prerequisites by name and type, image references, and logins for registries,
- * whose placeholders are filled from `secrets` alone.
- */
+/* ---- prerequisites ---- */
 
 enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };
 
@@ -20,7 +15,7 @@ struct prerequisite {
 	struct span name, type;
 	const struct node *node;
 	size_t index; /* in the document */
-	bool used;    /* some role, or another one, names it */
+	bool used;    /* a role or another prerequisite names it */
 };
 
 /* Sorted by name, type and index. */
@@ -28,8 +23,8 @@ struct prerequisites {
 	struct prerequisite *v;
 	size_t n;
 	const struct node *list;
-	bool unsure; /* some of them have no name or type that counts, which is said elsewhere */
-	bool missed; /* some role names one that does not exist */
+	bool unsure; /* some have no valid name or type, which is reported elsewhere */
+	bool missed; /* a role names one that does not exist */
 };
 
 static int compare_span(struct span a, struct span b)
@@ -39,7 +34,7 @@ static int compare_span(struct span a, struct span b)
 	return c ? c : (a.n > b.n) - (a.n < b.n);
 }
 
-static int compare(const void *a, const void *b)
+static int pai_v2_compare(const void *a, const void *b)
 {
 	const struct prerequisite *x = a;
 	const struct prerequisite *y = b;
@@ -48,14 +43,14 @@ static int compare(const void *a, const void *b)
 	return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Offset of the first one that is not below (name, type). */
+/* Binary search: the first entry that is not below (name, type). */
 static size_t lower_bound(const struct prerequisites *all, struct span name, struct span type)
 {
 	struct prerequisite key = { .name = name, .type = type };
 	size_t low = 0;
 	for (size_t high = all->n; low < high;) {
 		size_t mid = low + (high - low) / 2;
-		if (compare(&all->v[mid], &key) < 0)
+		if (pai_v2_compare(&all->v[mid], &key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -125,9 +120,8 @@ static void refuse_unresolved(struct login_reader *l, const struct path *p, cons
 		             did_you_mean(l->r->a, hint));
 }
 
-/* One member of `auth`, filled in. */
-static struct span auth_text(struct login_reader *l, const struct path *auth,
-                             const struct member *m)
+static struct span pai_v2_auth_text(struct login_reader *l, const struct path *auth,
+                                    const struct member *m)
 {
 	struct parse_context *r = l->r;
 	struct path p = PATH_KEY(auth, member_key(m));
@@ -151,13 +145,13 @@ static struct span auth_text(struct login_reader *l, const struct path *auth,
 	bool literal = span_find(node_span(&m->value), 0, "<%") == SIZE_MAX;
 	if (literal && m->value.n && span_is(member_key(m), "password"))
 		parse_warn(r, &p, &m->value, WARN_PASSWORD);
-	/* As all that is filled in: a secret that was read from a file ends in a line break. */
+	/* A secret that was read from a file ends in a line break. */
 	struct span text = arena_span(r->a, span_trim(str_view(&out)));
 	str_wipe(&out);
 	return text;
 }
 
-/* The later of two logins for one registry wins. */
+/* A later login for the same registry replaces the earlier one. */
 static void add_login(struct login_reader *l, const struct path *p, const struct node *auth,
                       struct registry_login login)
 {
@@ -174,7 +168,7 @@ static void add_login(struct login_reader *l, const struct path *p, const struct
 	job->n_logins += i == job->n_logins;
 }
 
-/* Without `registryuri` it is for the registry of the image, as in the check of the image. */
+/* Without `registryuri` the login is for the registry of the image. */
 static void read_auth(struct login_reader *l, const struct path *image, const struct node *auth,
                       struct span uri)
 {
@@ -183,7 +177,7 @@ static void read_auth(struct login_reader *l, const struct path *image, const st
 	for (uint32_t i = 0; i < auth->n; i++) {
 		const struct member *m = &auth->member[i];
 		struct path at = PATH_KEY(&p, member_key(m));
-		struct span text = auth_text(l, &p, m);
+		struct span text = pai_v2_auth_text(l, &p, m);
 		const char *problem = NULL;
 		if (span_is(member_key(m), "registryuri")) {
 			login.registry = text;
@@ -203,7 +197,8 @@ static void read_auth(struct login_reader *l, const struct path *image, const st
 	add_login(l, &p, auth, login);
 }
 
-static void read_image(struct login_reader *l, const struct path *image, const struct node *n)
+static void pai_v2_read_image(struct login_reader *l, const struct path *image,
+                              const struct node *n)
 {
 	struct path p = PATH_KEY(image, SPAN("uri"));
 	const struct node *uri = node_get(n, "uri");
@@ -223,7 +218,7 @@ static void read_image(struct login_reader *l, const struct path *image, const s
 /* ---- all of them
  * --------------------------------------------------------------------------------- */
 
-/* Has it a name and a type, so that roles can refer to it? */
+/* Whether roles can refer to it. */
 static bool is_prerequisite(const struct node *n, struct span type)
 {
 	static const char *const TYPES[] = { "script", "output", "data", "dockerimage", NULL };
@@ -251,19 +246,19 @@ static struct prerequisites *prerequisites_read(struct parse_context *r)
 		struct path one = PATH_INDEX(&p, i);
 		struct span type = parse_text(n, "type");
 		if (span_is(type, "dockerimage"))
-			read_image(&l, &one, n);
+			pai_v2_read_image(&l, &one, n);
 		all->unsure |= !is_prerequisite(n, type);
 		if (node_is(node_get(n, "name"), NODE_TEXT))
 			all->v[all->n++] =
 			    (struct prerequisite){ parse_text(n, "name"), type, n, i, false };
 	}
-	qsort(all->v, all->n, sizeof(*all->v), compare);
+	qsort(all->v, all->n, sizeof(*all->v), pai_v2_compare);
 	check_repeated(r, &p, all);
 	r->job->logins = l.v;
 	return all;
 }
 
-/* A plugin of prerequisites may require others. */
+/* Prerequisites may require others. */
 static void use_required(const struct prerequisites *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
@@ -278,7 +273,7 @@ static void prerequisites_done(struct parse_context *r, const struct prerequisit
 {
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
 	use_required(all);
-	/* A key that the schema refused may be the one that names it. */
+	/* The key that names it may be one that the schema has refused. */
 	bool told =
 	    all->unsure || all->missed || r->job->n_roles == 0 || r->schema_notes > r->doc_notes;
 	for (size_t i = 0; i < all->n && !told; i++) {
@@ -288,12 +283,10 @@ static void prerequisites_done(struct parse_context *r, const struct prerequisit
 	}
 }
 
-/*
- * v2: the command of a role.  The lines of the deployment that is on, before and
- * behind the role's own, each trimmed, joined by newlines, then rendered as one text.
- */
+/* The command of a role: preCommands of the deployment, commands of the role, postCommands; each
+ * line trimmed, joined by newlines, then rendered as one text. */
 
-/* The deployment that is on: its map of roles, or NULL. */
+/* The active deployment: its map of roles, or NULL. */
 struct deployment {
 	const struct node *roles;
 	size_t index;
@@ -301,11 +294,11 @@ struct deployment {
 
 /* The commands of one role. */
 struct command_source {
-	const struct node *role; /* the role's map */
-	const struct path *path; /* leads to it */
+	const struct node *role;
+	const struct path *path;
 	struct span name;
 	struct deployment deployment;
-	const struct node *values[3]; /* what $script, $output and $data are, or NULL */
+	const struct node *values[3]; /* of $script, $output and $data, or NULL */
 };
 
 enum { PARAMETERS, SCRIPT, OUTPUT, DATA, SECRETS, ROOTS };
@@ -313,21 +306,21 @@ enum { PARAMETERS, SCRIPT, OUTPUT, DATA, SECRETS, ROOTS };
 struct commands {
 	struct parse_context *r;
 	struct root roots[ROOTS];
-	struct render render; /* without the secrets */
-	struct render later;  /* the secrets, which the runtime fills in */
-	struct render all;    /* to see what exists */
+	struct render render;
+	struct render later; /* secrets are filled in by pai-runtime */
+	struct render all;   /* for suggestions */
 	const struct node *deployments;
-	bool missed[ROOTS]; /* the role names one that does not exist */
+	bool missed[ROOTS];
 };
 
-/* Up to three lists of lines, with the paths that lead to them. */
+/* Up to three lists of lines and their paths. */
 struct lines {
 	const struct node *list[3];
 	struct path path[3];
 	size_t n;
 };
 
-/* A line of the command, and how far into it. */
+/* A position in a line of the command. */
 struct location {
 	struct path path;
 	const struct node *node;
@@ -354,8 +347,8 @@ static struct commands *commands_new(struct parse_context *r)
 	return c;
 }
 
-static void add_lines(struct lines *l, const struct node *map, const struct path *up,
-                      const char *key)
+static void pai_v2_add_lines(struct lines *l, const struct node *map, const struct path *up,
+                             const char *key)
 {
 	const struct node *list = node_get(map, key);
 	if (!node_is(list, NODE_LIST))
@@ -369,7 +362,7 @@ static struct span line_text(const struct node *n)
 	return node_is(n, NODE_TEXT) ? span_trim(node_span(n)) : (struct span){ "", 0 };
 }
 
-static struct span join(struct arena *a, const struct lines *l)
+static struct span pai_v2_join(struct arena *a, const struct lines *l)
 {
 	size_t size = 0;
 	for (size_t i = 0; i < l->n; i++) {
@@ -390,7 +383,7 @@ static struct span join(struct arena *a, const struct lines *l)
 	return (struct span){ out, size ? size - 1 : 0 };
 }
 
-/* Back from an offset into the joined text to a line. */
+/* The line at an offset of the joined text. */
 static struct location find_location(const struct lines *l, size_t offset)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -402,8 +395,7 @@ static struct location find_location(const struct lines *l, size_t offset)
 			offset -= size + 1;
 		}
 	}
-	return (struct location){ PATH_KEY(NULL, SPAN("taskRoles")), NULL,
-		                  0 }; /* there are no lines */
+	return (struct location){ PATH_KEY(NULL, SPAN("taskRoles")), NULL, 0 };
 }
 
 static void say_problem(struct commands *c, const struct lines *l)
@@ -413,7 +405,7 @@ static void say_problem(struct commands *c, const struct lines *l)
 	             render_problem_text(c->render.problem), s.offset + 1);
 }
 
-/* The root of the name is not there, for a mistake that has been named. */
+/* Whether the root of the name is missing because of a mistake that was reported before. */
 static bool is_said_already(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {
@@ -429,7 +421,7 @@ static bool is_said_already(const struct commands *c, struct span name)
 	return false;
 }
 
-/* What becomes of a placeholder that leads to nothing. */
+/* Warns of a placeholder without a value. */
 static void say_nothing(struct commands *c, const struct location *s, const struct unresolved *u)
 {
 	const struct node *n = render_find(&c->all, u->name);
@@ -473,9 +465,8 @@ static void say_unresolved(struct commands *c, const struct lines *l, struct spa
 	say_tag(c, l, (size_t)(r->inner.p - text.p), r->inner, true);
 }
 
-/* The whole command with its placeholders filled in. */
-static struct span render(struct commands *c, const struct lines *l, struct span text,
-                          const struct command_source *source)
+static struct span pai_v2_render(struct commands *c, const struct lines *l, struct span text,
+                                 const struct command_source *source)
 {
 	struct parse_context *r = c->r;
 	if (span_find(text, 0, "<%") == SIZE_MAX)
@@ -517,11 +508,11 @@ static void commands_read(struct commands *c, const struct command_source *sourc
 	struct path mine = PATH_KEY(&roles, source->name);
 	struct lines l = { .n = 0 };
 	if (m)
-		add_lines(&l, &m->value, &mine, "preCommands");
-	add_lines(&l, source->role, source->path, "commands");
+		pai_v2_add_lines(&l, &m->value, &mine, "preCommands");
+	pai_v2_add_lines(&l, source->role, source->path, "commands");
 	if (m)
-		add_lines(&l, &m->value, &mine, "postCommands");
-	role->command = span_trim(render(c, &l, join(c->r->a, &l), source));
+		pai_v2_add_lines(&l, &m->value, &mine, "postCommands");
+	role->command = span_trim(pai_v2_render(c, &l, pai_v2_join(c->r->a, &l), source));
 	struct path p = PATH_KEY(source->path, SPAN("commands"));
 	parse_command(c->r, role, &p, node_get(source->role, "commands"));
 }
@@ -529,7 +520,6 @@ static void commands_read(struct commands *c, const struct command_source *sourc
 /* ---- deployments
  * ------------------------------------------------------------------------------------ */
 
-/* The name of a deployment, and which one it is. */
 struct named {
 	struct span name;
 	uint32_t index;
@@ -545,7 +535,7 @@ static int compare_named(const void *a, const void *b)
 	return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
-/* By sorting, since there may be thousands. */
+/* Sorts, because there may be thousands. */
 static void commands_check_repeated(struct parse_context *r, const struct path *list,
                                     const struct node *all)
 {
@@ -599,8 +589,7 @@ static struct deployment deployments_read(struct parse_context *r)
 
 enum { FROM_SCRIPT, FROM_OUTPUT, FROM_DATA, FROM_IMAGE, FROM_MAX };
 
-/* A role's fields that name a prerequisite, with its type; in the order in which they are
- * checked. */
+/* Fields of a role that name a prerequisite, with its type, in the order of the checks. */
 static const struct {
 	const char *field, *type;
 } REFERENCES[FROM_MAX] = {
@@ -610,7 +599,6 @@ static const struct {
 	[FROM_IMAGE] = { "dockerImage", "dockerimage" },
 };
 
-/* What is the same for all roles. */
 struct v2 {
 	struct parse_context *r;
 	struct prerequisites *prerequisites;
@@ -656,8 +644,8 @@ static void read_completion(struct parse_context *r, const struct path *role, co
 	warn_above(r, &p, c, MIN_SUCCEEDED.name, out->instances);
 }
 
-static void read_retries(struct parse_context *r, const struct path *role, const struct node *n,
-                         struct role *out)
+static void pai_v2_read_retries(struct parse_context *r, const struct path *role,
+                                const struct node *n, struct role *out)
 {
 	int64_t max = parse_int(r, role, n, &TASK_RETRIES);
 	out->task_fancy_retry = !r->job->gang;
@@ -667,8 +655,8 @@ static void read_retries(struct parse_context *r, const struct path *role, const
 		parse_warn(r, &p, node_get(n, TASK_RETRIES.name), WARN_RETRIES);
 }
 
-static void read_ports(struct parse_context *r, const struct path *resource, const struct node *n,
-                       struct role *out)
+static void pai_v2_read_ports(struct parse_context *r, const struct path *resource,
+                              const struct node *n, struct role *out)
 {
 	struct path p = PATH_KEY(resource, SPAN("ports"));
 	const struct node *ports = node_get(n, "ports");
@@ -688,8 +676,8 @@ static void read_ports(struct parse_context *r, const struct path *resource, con
 	parse_ports_done(r, out, &p, ports, v);
 }
 
-static void read_grants(struct parse_context *r, const struct path *p, const struct node *options,
-                        struct role *role)
+static void pai_v2_read_grants(struct parse_context *r, const struct path *p,
+                               const struct node *options, struct role *role)
 {
 	for (size_t bit = 0; bit < GRANT_BITS; bit++) {
 		const struct node *n = node_get(options, GRANT_NAMES[bit]);
@@ -701,15 +689,15 @@ static void read_grants(struct parse_context *r, const struct path *p, const str
 	}
 }
 
-static void read_resources(struct parse_context *r, const struct path *role, const struct node *n,
-                           struct role *out)
+static void pai_v2_read_resources(struct parse_context *r, const struct path *role,
+                                  const struct node *n, struct role *out)
 {
 	const struct node *resource = node_get(n, "resourcePerInstance");
 	struct path p = PATH_KEY(role, SPAN("resourcePerInstance"));
 	out->cpu = parse_int(r, &p, resource, &CPU);
 	out->memory_mb = parse_mebibytes(r, &p, resource, &MEMORY);
 	out->gpu = parse_int(r, &p, resource, &GPU);
-	read_ports(r, &p, resource, out);
+	pai_v2_read_ports(r, &p, resource, out);
 	const struct node *options = node_get(n, "extraContainerOptions");
 	struct path o = PATH_KEY(role, SPAN("extraContainerOptions"));
 	out->shm_mb = parse_mebibytes(r, &o, options, &SHM);
@@ -718,10 +706,10 @@ static void read_resources(struct parse_context *r, const struct path *role, con
 		parse_warn(r, &shm, node_get(options, SHM.name), WARN_SHM,
 		           (long long)out->memory_mb);
 	suggest_members(r, &o, options, OPTIONS_KNOWN);
-	read_grants(r, &o, options, out);
+	pai_v2_read_grants(r, &o, options, out);
 }
 
-/* The prerequisites that a role names, by REFERENCES. */
+/* Looks up the prerequisites that a role names. */
 static void read_references(struct v2 *v, const struct path *role, const struct node *n,
                             const struct node *found[FROM_MAX])
 {
@@ -747,7 +735,8 @@ static void read_references(struct v2 *v, const struct path *role, const struct 
 	}
 }
 
-static void read_role(struct v2 *v, const struct path *p, const struct member *m, struct role *role)
+static void pai_v2_read_role(struct v2 *v, const struct path *p, const struct member *m,
+                             struct role *role)
 {
 	struct parse_context *r = v->r;
 	const struct node *n = &m->value;
@@ -758,8 +747,8 @@ static void read_role(struct v2 *v, const struct path *p, const struct member *m
 	suggest_old_keys(r, p, n);
 	role->instances = parse_int(r, p, n, &instances);
 	read_completion(r, p, n, role);
-	read_retries(r, p, n, role);
-	read_resources(r, p, n, role);
+	pai_v2_read_retries(r, p, n, role);
+	pai_v2_read_resources(r, p, n, role);
 	const struct node *found[FROM_MAX];
 	read_references(v, p, n, found);
 	role->image = parse_text(found[FROM_IMAGE], "uri");
@@ -774,7 +763,7 @@ static void read_role(struct v2 *v, const struct path *p, const struct member *m
 	commands_read(v->commands, &source, role);
 }
 
-static void read_roles(struct v2 *v)
+static void pai_v2_read_roles(struct v2 *v)
 {
 	struct parse_context *r = v->r;
 	struct job *job = r->job;
@@ -787,7 +776,7 @@ static void read_roles(struct v2 *v)
 	for (uint32_t i = 0; i < roles->n; i++) {
 		struct path one = PATH_KEY(&p, member_key(&roles->member[i]));
 		job->roles[i].index = i;
-		read_role(v, &one, &roles->member[i], &job->roles[i]);
+		pai_v2_read_role(v, &one, &roles->member[i], &job->roles[i]);
 	}
 	parse_roles_done(r);
 }
@@ -819,6 +808,6 @@ void pai_v2_read(struct parse_context *r)
 	v.prerequisites = prerequisites_read(r);
 	v.deployment = deployments_read(r);
 	v.commands = commands_new(r);
-	read_roles(&v);
+	pai_v2_read_roles(&v);
 	prerequisites_done(r, v.prerequisites);
 }

@@ -1,4 +1,3 @@
-/* What the dialects share; see parse_context.h. */
 #include "translate/dialects/parse_context.h"
 
 #include <inttypes.h>
@@ -14,10 +13,10 @@
 
 /* ---- violations and warnings -------------------------------------------------------------- */
 
-/* The schema's note about this very place, or NULL. */
+/* The schema's note about this place, or NULL. */
 static struct note *schema_note(const struct parse_context *r, const char *at)
 {
-	/* r->e is another one while what was said before is said again for nobody. */
+	/* r->e has fewer notes while a context is silenced. */
 	for (size_t i = r->doc_notes; i < r->schema_notes && i < r->e->notes.n; i++) {
 		struct note *n = &r->e->notes.v[i];
 		if (n->at && strcmp(n->at, at) == 0)
@@ -114,7 +113,7 @@ int64_t parse_int(struct parse_context *r, const struct path *up, const struct n
 	return parse_number(r, &p, node_get(map, f->name), f);
 }
 
-/* The number of MiB in a text with a unit, such as 8Gi, 512 MB or 1t; 0 if it is none. */
+/* MiB of a text with a unit (8Gi, 512 MB, 1t); 0 if it has another form. */
 static long long mebibytes_of(struct span text)
 {
 	static const struct {
@@ -202,13 +201,13 @@ void parse_role_name(struct parse_context *r, struct role *role, const struct pa
 		             quoted(r->a, name), len, LABEL_MAX);
 }
 
-/* Names that become one, in the Framework or in names of variables: sorted, they are neighbours. */
+/* Names that collide in the Framework or in names of variables: neighbours after sorting. */
 struct named_role {
 	const char *text;
 	const struct role *role;
 };
 
-static int compare(const void *a, const void *b)
+static int parse_context_compare(const void *a, const void *b)
 {
 	const struct named_role *x = a;
 	const struct named_role *y = b;
@@ -218,7 +217,7 @@ static int compare(const void *a, const void *b)
 
 static void check_spellings(struct parse_context *r, struct named_role *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare);
+	qsort(v, n, sizeof(*v), parse_context_compare);
 	for (size_t i = 1; i < n; i++) {
 		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)
 			continue;
@@ -237,7 +236,7 @@ static void check_names(struct parse_context *r)
 	int before = r->e->http;
 	check_spellings(r, v, job->n_roles);
 	if (r->e->http != before || job->dialect == DIALECT_V2)
-		return; /* names of v2 are names of variables already */
+		return;
 	for (size_t i = 0; i < job->n_roles; i++)
 		v[i].text = v[i].role->variable;
 	check_spellings(r, v, job->n_roles);
@@ -269,7 +268,7 @@ bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct
 	return false;
 }
 
-/* Marks of others than us. */
+/* Placeholders of other systems. */
 static void warn_braces(struct parse_context *r, const struct path *p, const struct node *n,
                         struct span command)
 {
@@ -281,7 +280,7 @@ static void warn_braces(struct parse_context *r, const struct path *p, const str
 			parse_warn(r, p, n, WARN_FC);
 		in = span_trim(in);
 		if (r->job->dialect == DIALECT_V1)
-			continue; /* has no placeholders at all */
+			continue; /* v1 has no placeholders */
 		for (const char *const *name = OURS; *name; name++)
 			if (span_starts(in, *name))
 				parse_warn(r, p, n, WARN_BRACES);

@@ -1,10 +1,8 @@
 #pragma once
 /*
- * What the dialects share while they fill a struct job.  For translate/ only.
- *
- * Violations are collected, never the first one only: reading goes on with a
- * harmless value, and job_read looks at the error once, at the end.  A dialect may
- * meet members of any type, since it also runs on documents that the schema refused.
+ * State and helpers that the dialects share while they fill a struct job. Violations are
+ * collected: a dialect goes on with a harmless value, and job_read looks at the error at the end.
+ * Members may have any type, because a dialect also runs on documents that the schema has refused.
  */
 #include "translate/dialects/render.h"
 #include "translate/job.h"
@@ -14,13 +12,13 @@ struct parse_context {
 	struct arena *a;
 	struct job *job;
 	const struct node *root;
-	const char *code; /* of violations */
+	const char *code; /* error code of violations */
 	struct err *e;
-	size_t doc_notes;    /* so many of e's notes are the reader's */
-	size_t schema_notes; /* up to here they are the schema's; their places are done with */
+	size_t doc_notes;    /* notes of the reader: e->notes[0..doc_notes) */
+	size_t schema_notes; /* notes of the schema: up to this index */
 	struct notes *warnings;
-	size_t rendered;    /* bytes of all commands so far */
-	bool gpu_type_used; /* by some template */
+	size_t rendered;    /* bytes of all commands */
+	bool gpu_type_used; /* a template uses job.gpuType */
 };
 
 /* A violation or warning at a value (p leads to it), or at the key of a member (p leads to its
@@ -47,14 +45,13 @@ static inline bool present(const struct node *n)
 	return n && n->type != NODE_NULL;
 }
 
-/* An integer member: its range, and its value if absent or null (or wrong, which is said). */
+/* An integer member: its range, and the value if it is absent, null or wrong. */
 struct int_field {
 	const char *name;
 	int64_t min, max, absent;
 };
 int64_t parse_int(struct parse_context *r, const struct path *up, const struct node *map,
                   const struct int_field *f);
-/* The same for a value whose path is known. */
 int64_t parse_number(struct parse_context *r, const struct path *p, const struct node *n,
                      const struct int_field *f);
 
@@ -71,65 +68,62 @@ void parse_virtual_cluster(struct parse_context *r, const struct path *p, const 
 /* Name and object_name of a role; collisions come with parse_roles_done. */
 void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
                      const struct node *n, struct span name);
-/* Collisions of names, sums over all roles. */
+/* After the last role: collisions of names, sums over all roles. */
 void parse_roles_done(struct parse_context *r);
 
-/* May the job have so many roles?  Says so if not. */
+/* Refuses too many roles. */
 bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles);
 
-/* The role's command is complete: how long may it be?  p leads to where it was written. */
+/* Checks the length of the complete command; p leads to it. */
 void parse_command(struct parse_context *r, struct role *role, const struct path *p,
                    const struct node *n);
 
-/* Warn of a number of ports for one label that cannot be meant. */
+/* Warns of unlikely numbers of ports. */
 void parse_port_count(struct parse_context *r, const struct path *p, const struct node *n,
                       int64_t count);
-/* Ports: the declared ones are in ports[0..n), with room for two more; adds ssh and http. */
+/* Ends the list of ports: ports[0..n_ports) are declared, with room for two more; adds ssh and
+ * http. */
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
                       const struct node *n, struct port_request *ports);
 
-/* `extras` of both generations: gang, storages, plugins. */
+/* `extras` of v1 and v2: gang allocation, storages, plugins. */
 void extras_read(struct parse_context *r, const struct path *p, const struct node *extras);
-/* ... and `extras.hivedScheduler`, once the roles are known. */
+/* `extras.hivedScheduler`, after the roles. */
 void hived_request_read(struct parse_context *r);
 
-/* Warn of values that others read differently.  `text` is the document's. */
+/* Warns of values that other YAML readers read differently; `text` is the document. */
 void ambiguous_scalars_check(struct parse_context *r, struct span text);
-/* Warn of parameters that are called passwords. */
+/* Warns of parameters that look like passwords. */
 void ambiguous_scalars_parameters(struct parse_context *r);
 
-/* The dialects. */
 void pai_v2_read(struct parse_context *r);
 void pai_v1_read(struct parse_context *r);
-/* A copy of a v1 document in which numbers that were written as text are numbers. */
+/* A copy of the v1 document with numbers instead of numeric texts. */
 const struct node *pai_v1_numbers(struct parse_context *r);
 
-/* job->config: the text with its secrets masked.  -1 and *e: 400 or 500. */
+/* Sets job->config: the text without its secrets. -1 and *e: 400 or 500. */
 int redact_config(struct parse_context *r, const struct doc *doc, struct span text);
-/* What the members of `auth` and others become in it. */
 #define REDACTED "******"
 
 /* ---- suggestions: "did you mean ...?" ---------------------------------------------------- */
 
-/* A placeholder's name that leads somewhere and is nearly the same; p is NULL if there is none.
- * Lives in the arena. */
+/* The nearest name of a placeholder that has a value; p is NULL if there is none. */
 struct span suggest_placeholder(struct render *r, struct arena *a, struct span name);
 
-/* Warn of members of an open mapping (anything may stand there) that look like one of those
- * that are known.  p leads to the mapping; `known` ends with NULL. */
-extern const char *const EXTRAS_KNOWN[]; /* members of `extras` that something is made of */
+/* Warns of unknown members of an open mapping that look like known ones; `known` ends with NULL. */
+extern const char *const EXTRAS_KNOWN[]; /* members of `extras` that are used */
 void suggest_members(struct parse_context *r, const struct path *p, const struct node *map,
                      const char *const *known);
 
-/* The nearest name among the keys of a mapping, or the members `name` of a list (of those of that
- * type, if it is not NULL); n is 0 if none is near, or nobody would hear of it any more. */
+/* The nearest of the keys of a mapping, or of the members `name` of a list (with this type, if
+ * not NULL). n is 0 if none is near, or if the list of messages is full. */
 struct span suggest_name(const struct parse_context *r, const struct node *all, const char *type,
                          struct span wanted);
 /* "; did you mean `NAME`?", or "" without a name. */
 const char *did_you_mean(struct arena *a, struct span name);
-/* Is there no such member in the document, but one that is called nearly so? */
+/* Whether the document lacks the member and has one of nearly that name. */
 bool suggest_misspelt(const struct parse_context *r, const char *key);
-/* Keys of v1 jobs in a v2 job (or, with a path, in its role): what they are called there. */
+/* Refuses keys of v1 jobs in a v2 job or, with a path, in its role. */
 void suggest_old_keys(struct parse_context *r, const struct path *role, const struct node *map);
-/* Names of roles below `p`, a list or a mapping, that the job does not have. */
+/* Warns of names of roles below `p` that the job does not have. */
 void suggest_roles(struct parse_context *r, const struct path *p, const struct node *names);

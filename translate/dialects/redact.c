@@ -1,9 +1,8 @@
 /*
- * The job's text as it is stored: for everybody to read, so without its secrets.
- *
- * The value of `secrets` and literal members of `auth` are cut out by their position
- * in the text; all else stays byte for byte.  Whether that was right is not argued but
- * tried: the result is read again and compared.  Text without secrets costs nothing.
+ * The text of a job as it is stored, readable by everybody: without its secrets. The value of
+ * `secrets` and literal members of `auth` are cut out by their position in the text; the rest
+ * stays byte for byte. The result is read again and compared, so that a mistake cannot publish a
+ * secret. Text without secrets costs nothing.
  */
 #include <stdlib.h>
 
@@ -12,14 +11,13 @@
 #include "translate/dialects/render.h"
 #include "translate/dialects/warnings.h"
 
-/* Bytes of the text that become `as`. */
 struct edit {
 	size_t from, to;
 	const char *as;
-	const struct node *hidden; /* the value there */
+	const struct node *hidden; /* the value at this place */
 };
 
-/* A line and a column (characters, from 1), and where that is.  Line 0: nowhere yet. */
+/* A position; columns count characters, both from 1. Line 0: not set. */
 struct cursor {
 	unsigned line, column;
 	size_t byte;
@@ -32,13 +30,13 @@ struct redaction {
 	struct edit *edit;
 	size_t n, max;
 	size_t seen; /* edits found in the result */
-	bool auth;   /* some edits are in `auth` */
+	bool auth;
 	struct cursor cursor;
 };
 
 /* ---- places -> bytes ------------------------------------------------------------------------ */
 
-/* From the last place on, since places are mostly asked for in the order of the text. */
+/* Continues from the last position, because most positions are in the order of the text. */
 static void go_to_line(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
@@ -56,8 +54,8 @@ static void go_to_line(struct redaction *m, unsigned line, unsigned column)
 	}
 }
 
-/* The byte at a line and a column (characters, from 1), or SIZE_MAX. */
-static size_t byte_at(struct redaction *m, unsigned line, unsigned column)
+/* The byte offset of a position, or SIZE_MAX. */
+static size_t redact_byte_at(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
 	struct cursor *c = &m->cursor;
@@ -70,27 +68,27 @@ static size_t byte_at(struct redaction *m, unsigned line, unsigned column)
 	return c->line == line && c->byte < t.n ? c->byte : SIZE_MAX;
 }
 
-static bool is_blank(char c)
+static bool redact_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Is the top-level mapping written with braces?  Tags and anchors may stand before it. */
+/* Whether the top-level mapping is in braces; tags and anchors may precede it. */
 static bool is_flow(struct redaction *m)
 {
 	if (m->doc->json)
 		return true;
 	struct span t = m->text;
-	size_t i = byte_at(m, m->doc->root.line, m->doc->root.column);
-	while (i < t.n && (is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
-		bool property = !is_blank(t.p[i++]);
-		while (property && i < t.n && !is_blank(t.p[i]))
+	size_t i = redact_byte_at(m, m->doc->root.line, m->doc->root.column);
+	while (i < t.n && (redact_is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
+		bool property = !redact_is_blank(t.p[i++]);
+		while (property && i < t.n && !redact_is_blank(t.p[i]))
 			i++;
 	}
 	return i < t.n && t.p[i] == '{';
 }
 
-/* The end of a quoted scalar that starts at i, or SIZE_MAX. */
+/* The end of the quoted scalar at i, or SIZE_MAX. */
 static size_t quoted_end(struct span t, size_t i)
 {
 	char q = t.p[i++];
@@ -104,8 +102,7 @@ static size_t quoted_end(struct span t, size_t i)
 	return SIZE_MAX;
 }
 
-/* The end of a scalar that starts at i, or SIZE_MAX if it is written in a way in which this
- * cannot be told for sure. */
+/* The end of the scalar at i, or SIZE_MAX if its form leaves any doubt. */
 static size_t scalar_end(struct span t, size_t i, struct span value)
 {
 	if (i >= t.n)
@@ -127,7 +124,6 @@ static void add_edit(struct redaction *m, struct edit e)
 	m->edit[m->n++] = e;
 }
 
-/* Back over blanks and one line break. */
 static size_t line_break_before(struct span t, size_t from, size_t to)
 {
 	while (to > from && t.p[to - 1] == ' ')
@@ -139,7 +135,7 @@ static size_t line_break_before(struct span t, size_t from, size_t to)
 	return to;
 }
 
-/* `secrets`: from the end of its key to the start of the next one. */
+/* Replaces everything from the end of the key `secrets` to the start of the next key. */
 static void edit_secrets(struct redaction *m)
 {
 	struct span cut = m->doc->secrets;
@@ -154,12 +150,12 @@ static void edit_secrets(struct redaction *m)
 		                           secrets });
 		return;
 	}
-	if (!last) /* what stays: the last line break, and the next key's indentation */
+	if (!last) /* keeps the line break and the indentation of the next key */
 		to = line_break_before(m->text, from, to);
 	add_edit(m, (struct edit){ from, to, ": \"" REDACTED "\"", secrets });
 }
 
-/* Text that shows nothing: one reference to a secret, or nothing at all. */
+/* No secret: one reference to a secret, or empty. */
 static bool is_reference(struct span text)
 {
 	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
@@ -174,7 +170,7 @@ static void edit_auth_member(struct redaction *m, const struct path *auth,
 	                (text && is_reference(node_span(n)));
 	if (harmless)
 		return;
-	size_t from = byte_at(m, n->line, n->column);
+	size_t from = redact_byte_at(m, n->line, n->column);
 	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
 	shared = shared || (n->flags & NODE_ALIASED);
 	if (!shared && to != SIZE_MAX) {
@@ -188,7 +184,7 @@ static void edit_auth_member(struct redaction *m, const struct path *auth,
 	             "or alias, or use <%% $secrets.NAME %%>");
 }
 
-/* Of prerequisites of any type: only images need a login, but a password is one anywhere. */
+/* Prerequisites of all types are covered, although only images need a login. */
 static void edit_auth(struct redaction *m)
 {
 	const struct node *list = node_get(m->r->root, "prerequisites");
@@ -212,14 +208,14 @@ static int compare_edits(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-static void apply(struct redaction *m, struct str *out)
+static void redact_apply(struct redaction *m, struct str *out)
 {
 	size_t at = 0;
 	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
 	for (size_t i = 0; i < m->n; i++) {
 		const struct edit *e = &m->edit[i];
 		if (e->from < at) {
-			out->full = true; /* they overlap: cannot be right */
+			out->full = true; /* overlapping edits */
 			return;
 		}
 		str_put(out, m->text.p + at, e->from - at);
@@ -238,7 +234,7 @@ static bool is_mask(const struct node *n)
 
 /* Whether two trees are equal, but for the values that were to be redacted, which come in the order
  * of m->edit.  The reader's budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
-static bool same(struct redaction *m, const struct node *was, const struct node *is)
+static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
 {
 	if (m->seen < m->n && was == m->edit[m->seen].hidden) {
 		m->seen++;
@@ -249,16 +245,16 @@ static bool same(struct redaction *m, const struct node *was, const struct node 
 	if (was->type != is->type || was->n != is->n)
 		return false;
 	for (uint32_t i = 0; was->type == NODE_LIST && i < was->n; i++)
-		if (!same(m, &was->item[i], &is->item[i]))
+		if (!redact_same(m, &was->item[i], &is->item[i]))
 			return false;
 	for (uint32_t i = 0; was->type == NODE_MAP && i < was->n; i++)
 		if (!span_eq(member_key(&was->member[i]), member_key(&is->member[i])) ||
-		    !same(m, &was->member[i].value, &is->member[i].value))
+		    !redact_same(m, &was->member[i].value, &is->member[i].value))
 			return false;
 	return true;
 }
 
-/* Mostly it shows while it is parsed.  What begins with a brace may be JSON now. */
+/* A YAML result is compared while it is parsed; a result in braces may be JSON. */
 static bool surely_same(struct redaction *m, struct span masked)
 {
 	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
@@ -268,27 +264,27 @@ static bool surely_same(struct redaction *m, struct span masked)
 	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
 }
 
-static bool read_again(struct redaction *m, struct span masked)
+static bool redact_read_again(struct redaction *m, struct span masked)
 {
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO err = { 0 };
 	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
-	       same(m, m->r->root, &doc.root) && m->seen == m->n;
+	       redact_same(m, m->r->root, &doc.root) && m->seen == m->n;
 }
 
 static int mask(struct redaction *m)
 {
 	struct parse_context *r = m->r;
 	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
-	apply(m, &out);
+	redact_apply(m, &out);
 	r->job->config = arena_span(r->a, str_view(&out));
 	r->job->masked = true;
 	struct span masked = r->job->config;
-	if (!out.full && (surely_same(m, masked) || read_again(m, masked)))
+	if (!out.full && (surely_same(m, masked) || redact_read_again(m, masked)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
-	if (m->auth) /* by an anchor in `auth`, which leaves no trace in the tree */
+	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */
 		return err_set(r->e, 400, r->code,
 		               "the passwords in `auth` cannot be hidden in the stored job; use "
 		               "<%% $secrets.NAME %%>");
@@ -297,7 +293,7 @@ static int mask(struct redaction *m)
 
 /* ---- the size, and passwords elsewhere ------------------------------------------------------- */
 
-/* scheme://user:password@host, of which the `@` is at i; a password that is no placeholder.
+/* Whether the `@` at i ends a literal password: scheme://user:password@host.
  * docker://image:tag@sha256:... has none. */
 static bool has_password(struct span t, size_t i)
 {
@@ -312,7 +308,7 @@ static bool has_password(struct span t, size_t i)
 	return colon && i >= 3 && memcmp(t.p + i - 3, "://", 3) == 0;
 }
 
-/* Such a URL stays as it is, since the runtime needs it. */
+/* Such URLs stay in the text, because the command needs them. */
 static void warn_passwords(struct parse_context *r, const struct doc *doc, struct span text)
 {
 	struct span secrets = doc->secrets;
@@ -324,7 +320,7 @@ static void warn_passwords(struct parse_context *r, const struct doc *doc, struc
 			continue;
 		if (r->warnings->n < NOTES_MAX)
 			notes_add(r->warnings, text_place(text, i), v1 ? WARN_URL_V1 : WARN_URL);
-		else /* no walk through the text for each */
+		else /* saves the search for the position */
 			r->warnings->dropped++;
 	}
 }

@@ -1,7 +1,5 @@
-/*
- * Placeholders; see render.h.  One pass over the text.  Like the original, a comment,
- * section or partial that stands alone on its line takes the line with it.
- */
+/* Rendering in one pass. As in Mustache, a comment, section or partial alone on its line takes
+ * the line with it. */
 #include "translate/dialects/render.h"
 
 #include "base/enc.h"
@@ -13,7 +11,6 @@ struct section {
 	size_t at;
 };
 
-/* Where the scan of one text is. */
 struct scan {
 	struct render *r;
 	struct span text;
@@ -22,7 +19,7 @@ struct scan {
 	/* the line so far: */
 	size_t line_start; /* in out */
 	bool has_tag, has_other;
-	struct section *sections; /* that are open, innermost last */
+	struct section *sections; /* open sections, innermost last */
 	size_t n_sections;
 };
 
@@ -57,7 +54,7 @@ static const struct node *list_item(const struct node *list, struct span key)
 	return list->item + i;
 }
 
-static const struct node *child(struct render *r, const struct node *n, struct span key)
+static const struct node *render_child(struct render *r, const struct node *n, struct span key)
 {
 	if (node_is(n, NODE_LIST))
 		return list_item(n, key);
@@ -68,7 +65,7 @@ static const struct node *child(struct render *r, const struct node *n, struct s
 	return m ? &m->value : NULL;
 }
 
-/* The end of the digits of `[digits]` at the start of s, or 0: what the brackets enclose. */
+/* For `[digits]` at the start of s the offset of `]`, else 0. */
 static size_t index_digits(struct span s)
 {
 	if (s.n < 3 || s.p[0] != '[')
@@ -79,11 +76,9 @@ static size_t index_digits(struct span s)
 	return i > 1 && i < s.n && s.p[i] == ']' ? i : 0;
 }
 
-/*
- * Cut the next part off a name: `a.b[0].c` has the parts a, b, 0, c.  (`x[0]y` has x and
- * `0y`, as in the original, but there is no such member anywhere, so "" does.)
- */
-static struct span next_part(struct span *name)
+/* Cuts the next part off a name: `a.b[0].c` has the parts a, b, 0, c. `x[0]y` is invalid; its
+ * part is "". */
+static struct span render_next_part(struct span *name)
 {
 	size_t digits = index_digits(*name);
 	if (digits) {
@@ -106,15 +101,15 @@ static struct span next_part(struct span *name)
 	return part;
 }
 
-/* What a name leads to: a node, the length of one, or one character of a text. */
+/* The value of a name: a node, its length, or a character of a text. */
 struct found {
 	const struct node *node; /* NULL: nothing */
 	bool length;
 	struct span character; /* p is NULL if not */
 };
 
-/* The character at an offset that counts as JavaScript does, in units of UTF-16. */
-static struct span character_at(struct span text, struct span key)
+/* The character at an offset in UTF-16 units, as in JavaScript. */
+static struct span render_character_at(struct span text, struct span key)
 {
 	int64_t want;
 	if ((key.n > 1 && key.p[0] == '0') || parse_i64(key, 0, UINT32_MAX, &want))
@@ -122,7 +117,7 @@ static struct span character_at(struct span text, struct span key)
 	for (size_t i = 0; i < text.n && want >= 0;) {
 		unsigned char c = (unsigned char)text.p[i];
 		size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-		if (want == 0 && n < 4) /* no half of a character */
+		if (want == 0 && n < 4)
 			return (struct span){ text.p + i, n };
 		want -= n < 4 ? 1 : 2;
 		i += n;
@@ -130,55 +125,55 @@ static struct span character_at(struct span text, struct span key)
 	return (struct span){ NULL, 0 };
 }
 
-/* The last part of a name may be something that no node is. */
+/* The last part of a name may be a length or a character. */
 static bool find_special(struct render *r, struct span part, struct found *f)
 {
 	bool text = node_is(f->node, NODE_TEXT);
 	if (span_is(part, "length") && (text || node_is(f->node, NODE_LIST)))
 		f->length = true;
 	else if (text)
-		f->character = character_at(node_span(f->node), part);
+		f->character = render_character_at(node_span(f->node), part);
 	r->lookups += text ? f->node->n : 0;
 	return f->length || f->character.p;
 }
 
-static struct found find(struct render *r, struct span name)
+static struct found dialects_render_find(struct render *r, struct span name)
 {
 	struct found f = { NULL, false, { NULL, 0 } };
 	if (name.n == 0 || name.p[name.n - 1] == '.')
 		return f;
-	f.node = root_value(r, next_part(&name));
+	f.node = root_value(r, render_next_part(&name));
 	while (f.node && name.n) {
-		struct span part = next_part(&name);
+		struct span part = render_next_part(&name);
 		if (name.n == 0 && find_special(r, part, &f))
 			break;
-		f.node = child(r, f.node, part);
+		f.node = render_child(r, f.node, part);
 	}
 	return f;
 }
 
 const struct node *render_find(struct render *r, struct span name)
 {
-	struct found f = find(r, name);
+	struct found f = dialects_render_find(r, name);
 	return f.length || f.character.p ? NULL : f.node;
 }
 
 /* ---- values as text --------------------------------------------------------------------- */
 
-/* Length as JavaScript counts it: in units of UTF-16. */
+/* Length in UTF-16 units, as in JavaScript. */
 static int64_t text_length(struct span s)
 {
 	int64_t n = 0;
 	for (size_t i = 0; i < s.n; i++) {
 		unsigned char c = (unsigned char)s.p[i];
-		n += (c & 0xc0) != 0x80; /* first byte of a character */
-		n += c >= 0xf0;          /* two units */
+		n += (c & 0xc0) != 0x80;
+		n += c >= 0xf0;
 	}
 	return n;
 }
 
-/* Lists nest no deeper than the reader's budget allows. */
-static void put_value(struct str *out, const struct node *n)
+/* The reader bounds the depth. */
+static void render_put_value(struct str *out, const struct node *n)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_NULL:
@@ -200,7 +195,7 @@ static void put_value(struct str *out, const struct node *n)
 		for (uint32_t i = 0; i < n->n && !out->full; i++) {
 			if (i)
 				str_char(out, ',');
-			put_value(out, n->item + i);
+			render_put_value(out, n->item + i);
 		}
 		break;
 	case NODE_MAP:
@@ -213,15 +208,15 @@ static void put_value(struct str *out, const struct node *n)
 
 /* ---- tags --------------------------------------------------------------------------------- */
 
-static int problem(struct scan *s, enum render_problem p, size_t at)
+static int render_problem(struct scan *s, enum render_problem p, size_t at)
 {
 	s->r->problem = p;
 	s->r->problem_at = at;
 	return -1;
 }
 
-/* Text that is not in any tag. */
-static void put_text(struct scan *s, struct span t)
+/* Text between tags. */
+static void render_put_text(struct scan *s, struct span t)
 {
 	for (size_t i = 0; i < t.n;) {
 		const char *newline = memchr(t.p + i, '\n', t.n - i);
@@ -242,8 +237,8 @@ static void put_text(struct scan *s, struct span t)
 	}
 }
 
-/* The tag that starts at `start`.  -1: it has no end. */
-static int read_tag(struct span text, size_t start, struct tag *tag)
+/* Reads the tag at `start`. -1: it has no end. */
+static int render_read_tag(struct span text, size_t start, struct tag *tag)
 {
 	*tag = (struct tag){ .start = start, .type = 'n' };
 	size_t i = start + 2;
@@ -259,7 +254,7 @@ static int read_tag(struct span text, size_t start, struct tag *tag)
 	return 0;
 }
 
-/* false: there is nothing to put. */
+/* false: no value. */
 static bool put_found(struct str *out, const struct found *f)
 {
 	const struct node *n = f->node;
@@ -270,16 +265,16 @@ static bool put_found(struct str *out, const struct found *f)
 	else if (f->character.p)
 		str_span(out, f->character);
 	else
-		put_value(out, n);
+		render_put_value(out, n);
 	return true;
 }
 
-/* `<% $secrets.x %>` in a value is filled in later; anything else stays. */
+/* Whether a value has a placeholder other than `<% $secrets.x %>`, which is filled in later. */
 static bool has_placeholder(struct span text, size_t from)
 {
 	while ((from = span_find(text, from, "<%")) != SIZE_MAX) {
 		struct tag tag;
-		if (read_tag(text, from, &tag))
+		if (render_read_tag(text, from, &tag))
 			return false;
 		if (tag.type == 'n' && !span_starts(tag.content, "$secrets."))
 			return true;
@@ -299,11 +294,11 @@ static bool is_for_later(struct render *later, struct span name)
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
-	struct found f = find(r, tag->content);
+	struct found f = dialects_render_find(r, tag->content);
 	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
 	size_t from = s->out->n;
 	if (r->lookups > LOOKUPS_MAX)
-		return problem(s, RENDER_LOOKUPS, tag->start);
+		return render_problem(s, RENDER_LOOKUPS, tag->start);
 	if (put_found(s->out, &f)) {
 		if (r->inner.n == 0 && has_placeholder(str_view(s->out), from))
 			r->inner = whole;
@@ -321,7 +316,7 @@ static int put_name(struct scan *s, const struct tag *tag)
 static int open_section(struct scan *s, const struct tag *tag)
 {
 	if (s->n_sections == SECTIONS_MAX)
-		return problem(s, RENDER_SECTION, tag->start);
+		return render_problem(s, RENDER_SECTION, tag->start);
 	s->sections[s->n_sections++] = (struct section){ tag->content, tag->start };
 	return 0;
 }
@@ -329,7 +324,7 @@ static int open_section(struct scan *s, const struct tag *tag)
 static int close_section(struct scan *s, const struct tag *tag)
 {
 	if (s->n_sections == 0 || !span_eq(s->sections[s->n_sections - 1].name, tag->content))
-		return problem(s, RENDER_SECTION, tag->start);
+		return render_problem(s, RENDER_SECTION, tag->start);
 	s->n_sections--;
 	return 0;
 }
@@ -353,7 +348,7 @@ static int put_tag(struct scan *s, const struct tag *tag)
 	case '/':
 		return close_section(s, tag);
 	case '=':
-		return problem(s, RENDER_DELIMITER, tag->start);
+		return render_problem(s, RENDER_DELIMITER, tag->start);
 	default: /* a comment or a partial */
 		return 0;
 	}
@@ -371,18 +366,18 @@ int render_text(struct render *r, struct span text, struct str *out)
 	while (s.pos < text.n && !out->full) {
 		size_t start = span_find(text, s.pos, "<%");
 		size_t end = start == SIZE_MAX ? text.n : start;
-		put_text(&s, (struct span){ text.p + s.pos, end - s.pos });
+		render_put_text(&s, (struct span){ text.p + s.pos, end - s.pos });
 		if (start == SIZE_MAX)
 			break;
 		struct tag tag;
-		if (read_tag(text, start, &tag))
-			return problem(&s, RENDER_UNCLOSED, start);
+		if (render_read_tag(text, start, &tag))
+			return render_problem(&s, RENDER_UNCLOSED, start);
 		if (put_tag(&s, &tag))
 			return -1;
 		s.pos = tag.end;
 	}
 	if (s.n_sections && !out->full)
-		return problem(&s, RENDER_SECTION, s.sections[s.n_sections - 1].at);
+		return render_problem(&s, RENDER_SECTION, s.sections[s.n_sections - 1].at);
 	return 0;
 }
 
@@ -390,7 +385,7 @@ struct span render_only_name(struct span text)
 {
 	text = span_trim(text);
 	struct tag tag;
-	bool is_tag = span_starts(text, "<%") && read_tag(text, 0, &tag) == 0 &&
+	bool is_tag = span_starts(text, "<%") && render_read_tag(text, 0, &tag) == 0 &&
 	              tag.end == text.n && tag.type == 'n';
 	return is_tag ? tag.content : (struct span){ "", 0 };
 }

@@ -1,24 +1,21 @@
 #pragma once
 /*
- * Placeholders in commands and registry logins: `<% $parameters.batch[0] %>`.
- *
- * A name is looked up once; what it gives is not looked at again.  What is not
- * found stays exactly as written.  The other tags of the language that OpenPAI used
- * (Mustache) do what they did there, nothing: comments, partials, `&` and `{` tags
- * vanish, sections with all that is in them.  Changing the delimiters is refused.
- *
- * Time is linear in the text, whatever the tags say: see LOOKUPS_MAX.
+ * Placeholders in commands and registry logins: `<% $parameters.batch[0] %>`. A name is looked up
+ * once; placeholders in its value stay. An unknown name stays as written. Other tags of Mustache,
+ * which OpenPAI used, do nothing, as there: comments, partials, `&` and `{` tags vanish, sections
+ * with their content. Changing the delimiters is refused. Time is linear in the text, see
+ * LOOKUPS_MAX.
  */
 #include "base/arena.h"
 #include "base/tree.h"
 
-/* A name that may stand first in a placeholder: `$parameters`. */
+/* The first name of a placeholder: `$parameters`. */
 struct root {
 	const char *name;
 	const struct node *value; /* NULL: not there */
 };
 
-/* Members compared for one document; beyond, render fails.  Some 50 ms. */
+/* Limit of compared members per document, some 50 ms; beyond it, rendering fails. */
 enum { LOOKUPS_MAX = 20000000, UNRESOLVED_MAX = 8 };
 
 enum render_problem {
@@ -35,29 +32,29 @@ struct unresolved {
 	struct span name; /* "$parameters.x" */
 };
 
-/* What happened.  Start with { .roots = ..., .n_roots = ... }; reused from text to text. */
+/* State and result. Initialize .roots and .n_roots; may be reused for more texts. */
 struct render {
 	const struct root *roots;
 	size_t n_roots;
-	struct render *later; /* NULL, or: what its names lead to is filled in later */
-	size_t lookups;       /* spent so far */
-	/* of the last text: */
+	struct render *later; /* names that are filled in later, or NULL */
+	size_t lookups;
+	/* result of the last text: */
 	enum render_problem problem;
 	size_t problem_at;                            /* offset of the tag */
 	struct unresolved unresolved[UNRESOLVED_MAX]; /* the first ones */
-	size_t n_unresolved;                          /* of all */
-	struct span taken_out; /* the first tag that vanished and was no comment; n is 0 if none */
-	struct span inner;     /* the first placeholder whose value has one that nobody fills in */
+	size_t n_unresolved;                          /* number of all */
+	struct span taken_out; /* the first removed tag that is no comment; n is 0 if none */
+	struct span inner;     /* the first placeholder whose value has a placeholder */
 };
 
-/* Append the text with its placeholders filled in.  -1 if r->problem is set. */
+/* Appends the text with its placeholders filled in. -1 if r->problem is set. */
 int render_text(struct render *r, struct span text, struct str *out);
 
-/* A placeholder that is the whole text, but for white space?  Its name, else n is 0. */
+/* The name, if the whole text is one placeholder, else n is 0. */
 struct span render_only_name(struct span text);
 
-/* What to tell people about a problem. */
+/* The message for a problem. */
 const char *render_problem_text(enum render_problem p);
 
-/* The value that a name leads to, or NULL (also for the length of a text, which is no node). */
+/* The value of a name, or NULL; also NULL for the length of a text, which is no node. */
 const struct node *render_find(struct render *r, struct span name);

@@ -1,10 +1,9 @@
-/* "Did you mean ...?" for placeholders that lead to nothing, and for members of open mappings. */
+/* Suggestions for misspelt placeholders, members, keys and roles. */
 
 #include "base/err.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-/* The nearest one so far. */
 struct nearest {
 	struct span name;
 	unsigned distance;
@@ -25,9 +24,9 @@ static size_t part_end(struct span name, size_t from)
 	return from;
 }
 
-/* The name with the part at [from, to) replaced, if that leads somewhere. */
-static struct span replaced(struct render *r, struct arena *a, struct span name, size_t from,
-                            struct span part)
+/* The name with the part at `from` replaced, if it leads to a value. */
+static struct span suggest_replaced(struct render *r, struct arena *a, struct span name,
+                                    size_t from, struct span part)
 {
 	size_t to = part_end(name, from);
 	struct span whole = span_of(arena_printf(a, "%.*s%.*s%.*s", (int)from, name.p, (int)part.n,
@@ -56,7 +55,7 @@ struct span suggest_placeholder(struct render *r, struct arena *a, struct span n
 	}
 	if (best.name.p == NULL)
 		return best.name;
-	return replaced(r, a, name, from, best.name);
+	return suggest_replaced(r, a, name, from, best.name);
 }
 
 const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin", "gangAllocation",
@@ -81,7 +80,7 @@ struct span suggest_name(const struct parse_context *r, const struct node *all, 
                          struct span wanted)
 {
 	struct nearest best = { 0 };
-	/* One mistake is told with a hint, not thousands of them. */
+	/* No suggestions for messages beyond the limit. */
 	if (r->e->notes.n >= NOTES_MAX || r->warnings->n >= NOTES_MAX)
 		return best.name;
 	for (uint32_t i = 0; node_is(all, NODE_MAP) && i < all->n; i++)

@@ -1,11 +1,8 @@
 #pragma once
 /*
- * Every warning about a job, for translate/ only.  A job with warnings is taken; it probably
- * does not do what its author means.  So a warning must be right nearly always, say what is
- * made of the job, and how to write it instead; a job without them must cost nothing for them.
- *
- * They are formats of parse_warn.  WARNINGS says why there is each of them, and
- * docs/WARNINGS.md is made of it.
+ * The warnings about jobs: formats of parse_warn. A job with warnings is accepted. A warning must
+ * nearly always be right, name the effect, and say what to write instead. docs/WARNINGS.md is made
+ * from the table WARNINGS.
  */
 #include "translate/dialects/parse_context.h"
 

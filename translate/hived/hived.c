@@ -1,4 +1,4 @@
-/* What can be asked of HiveD, once its configuration and its status are read; see hived.h. */
+/* HiveD: its configuration file, the status of its web service, and queries on both. */
 #include "translate/hived/hived.h"
 
 #include "schema/check.h"
@@ -12,9 +12,9 @@ struct hived_count {
 
 struct hived_vc {
 	struct span name;
-	struct hived_count *counts; /* each type once */
+	struct hived_count *counts;
 	size_t n_counts;
-	struct span *pinned; /* ids of pinned cells, by the configuration */
+	struct span *pinned; /* ids of pinned cells */
 	size_t n_pinned;
 };
 
@@ -24,7 +24,7 @@ struct hived_vcs {
 };
 
 struct hived {
-	struct sku *skus; /* in the order of the file */
+	struct sku *skus;
 	size_t n_skus;
 	struct hived_vcs vcs;
 };
@@ -33,7 +33,7 @@ struct hived_status {
 	struct hived_vcs vcs;
 };
 
-/* The virtual clusters of a file may be so large and so deep. */
+/* Limits of the files. */
 #define HIVED_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
 
 static const struct hived_vc *hived_vc_find(const struct hived_vcs *all, struct span name)
@@ -56,9 +56,9 @@ static void hived_count_add(struct hived_vc *vc, struct span type, int64_t cells
 		vc->counts[i].cells = INT64_MAX;
 }
 
-/* What it has at the moment, else what it shall have; NULL: nobody says. */
-static const struct hived_vc *find(const struct hived *h, const struct hived_status *status,
-                                   struct span vc)
+/* The virtual cluster by the status, else by the configuration, else NULL. */
+static const struct hived_vc *hived_find(const struct hived *h, const struct hived_status *status,
+                                         struct span vc)
 {
 	const struct hived_vc *now = status ? hived_vc_find(&status->vcs, vc) : NULL;
 	return now ? now : hived_vc_find(&h->vcs, vc);
@@ -75,7 +75,7 @@ static bool has_type(const struct hived_vc *vc, struct span type)
 size_t hived_skus(const struct hived *h, const struct hived_status *status, struct span vc,
                   struct arena *a, struct sku **out)
 {
-	const struct hived_vc *own = vc.n ? find(h, status, vc) : NULL;
+	const struct hived_vc *own = vc.n ? hived_find(h, status, vc) : NULL;
 	struct sku *v = ARENA_NEW(a, struct sku, h->n_skus);
 	size_t n = 0;
 	for (size_t i = 0; i < h->n_skus; i++)
@@ -87,7 +87,7 @@ size_t hived_skus(const struct hived *h, const struct hived_status *status, stru
 
 int64_t hived_cells(const struct hived *h, const struct hived_status *status, struct span vc)
 {
-	const struct hived_vc *own = find(h, status, vc);
+	const struct hived_vc *own = hived_find(h, status, vc);
 	int64_t cells = 0;
 	if (!own)
 		return -1;
@@ -121,12 +121,9 @@ size_t hived_virtual_clusters(const struct hived *h, const struct hived_status *
 	return n;
 }
 
-/*
- * HiveD's own configuration file.  The schema has seen the types; here it is followed how many
- * leaf cells a cell has, and of which type.
- */
+/* ---- the configuration file: the schema has checked the types ---- */
 
-/* Cells of cells of cells; real ones have about six levels. */
+/* depth of cell types; real ones have about six levels */
 enum { LEVELS_MAX = 64 };
 
 struct pinned {
@@ -136,28 +133,29 @@ struct pinned {
 };
 
 struct config {
-	struct arena *a;      /* of what is kept */
-	struct arena scratch; /* of what is read, which is many times as large */
+	struct arena *a;
+	struct arena scratch; /* for the document, which is much larger than the result */
 	struct err *e;
 	const struct node *sku_types, *cell_types; /* cell_types may be NULL */
 	struct pinned *pinned;
 	size_t n_pinned;
 };
 
-/* What is at the place, its name, and what is wrong with it. */
+/* Kind and name of an object, and its error. */
 struct fault {
 	const char *what;
 	struct span name;
 	const char *wrong;
 };
 
-static void complain(struct config *c, const struct path *p, const struct node *n, struct fault f)
+static void hived_complain(struct config *c, const struct path *p, const struct node *n,
+                           struct fault f)
 {
 	(void)err_at(c->e, UNKNOWN_ERROR, path_place(&c->scratch, p, n), "%s `%s` %s", f.what,
 	             quoted(&c->scratch, f.name), f.wrong);
 }
 
-static size_t items(const struct node *n)
+static size_t hived_items(const struct node *n)
 {
 	return n && n->type != NODE_NULL ? n->n : 0;
 }
@@ -186,7 +184,7 @@ static const struct {
 	{ "", 1 },
 };
 
-/* The suffix that a quantity ends in; "" fits everything. */
+/* Index of the suffix of a quantity; "" fits every text. */
 static size_t find_unit(struct span t)
 {
 	size_t i = 0;
@@ -196,11 +194,11 @@ static size_t find_unit(struct span t)
 	return i;
 }
 
-/* In MiB, rounded down; a job is to get no more than there is.  -1: beyond all measure. */
+/* MiB, rounded down so that jobs get no more than exists. -1: out of range. */
 static int64_t memory_mb(const struct node *n)
 {
 	int64_t bytes = node_is(n, NODE_INT) ? n->integer : 0;
-	if (node_is(n, NODE_REAL)) /* an integer that is too large for one */
+	if (node_is(n, NODE_REAL)) /* an integer out of range */
 		return -1;
 	if (node_is(n, NODE_TEXT)) {
 		struct span t = node_span(n);
@@ -213,7 +211,7 @@ static int64_t memory_mb(const struct node *n)
 	return bytes >> 20;
 }
 
-static int64_t number(const struct node *map, const char *key)
+static int64_t hived_number(const struct node *map, const char *key)
 {
 	const struct node *n = node_get(map, key);
 	return node_is(n, NODE_INT) ? n->integer : 0;
@@ -227,18 +225,19 @@ static void read_skus(struct config *c, const struct path *p, struct hived *h)
 		struct path one = PATH_KEY(p, member_key(m));
 		struct path at = PATH_KEY(&one, SPAN("memory"));
 		const struct node *memory = node_get(&m->value, "memory");
-		struct sku sku = { arena_span(c->a, member_key(m)), number(&m->value, "cpu"),
-			           number(&m->value, "gpu"), memory_mb(memory) };
+		struct sku sku = { arena_span(c->a, member_key(m)), hived_number(&m->value, "cpu"),
+			           hived_number(&m->value, "gpu"), memory_mb(memory) };
 		if (sku.memory_mb < 0)
-			complain(c, &at, memory,
-			         (struct fault){ "SKU type", sku.name, "has too much memory" });
+			hived_complain(
+			    c, &at, memory,
+			    (struct fault){ "SKU type", sku.name, "has too much memory" });
 		h->skus[h->n_skus++] = sku;
 	}
 }
 
 /* ---- types of cells -------------------------------------------------------------------------- */
 
-/* Follow a type down to its leaves.  NULL, or what is wrong with it. */
+/* Follows a type down to its leaves. NULL, or the error. */
 static const char *leaves(const struct config *c, struct span type, struct hived_count *out)
 {
 	const struct node *down = NULL;
@@ -250,7 +249,7 @@ static const char *leaves(const struct config *c, struct span type, struct hived
 		if (span_eq(name, type))
 			return "is made of itself";
 		out->type = name;
-		out->cells *= number(down, "childCellNumber");
+		out->cells *= hived_number(down, "childCellNumber");
 		if (level == LEVELS_MAX)
 			return "has more than 64 levels";
 		if (out->cells > INT32_MAX)
@@ -261,14 +260,14 @@ static const char *leaves(const struct config *c, struct span type, struct hived
 
 static void check_types(struct config *c, const struct path *p)
 {
-	for (size_t i = 0; i < items(c->cell_types); i++) {
+	for (size_t i = 0; i < hived_items(c->cell_types); i++) {
 		const struct member *m = &c->cell_types->member[i];
 		struct path at = PATH_KEY(p, member_key(m));
 		struct hived_count unused;
 		const char *wrong = leaves(c, member_key(m), &unused);
 		if (wrong)
-			complain(c, &at, &m->value,
-			         (struct fault){ "cell type", member_key(m), wrong });
+			hived_complain(c, &at, &m->value,
+			               (struct fault){ "cell type", member_key(m), wrong });
 	}
 }
 
@@ -276,7 +275,7 @@ static bool is_type(const struct config *c, struct span type)
 {
 	if (node_member(c->sku_types, type))
 		return true;
-	for (size_t i = 0; i < items(c->cell_types); i++) {
+	for (size_t i = 0; i < hived_items(c->cell_types); i++) {
 		const struct member *m = &c->cell_types->member[i];
 		if (span_eq(member_key(m), type) || span_eq(text(&m->value, "childCellType"), type))
 			return true;
@@ -301,23 +300,24 @@ static void add_pinned(struct config *c, const struct path *p, const struct node
 	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
 	*one = (struct pinned){ .id = node_span(id), .next = c->pinned };
 	if (c->n_pinned == HIVED_PINNED_MAX) {
-		complain(c, &at, id,
-		         (struct fault){ "pinned cell", one->id,
-		                         "is one too many: there may be 10000" });
+		hived_complain(c, &at, id,
+		               (struct fault){ "pinned cell", one->id,
+		                               "is one too many: there may be 10000" });
 		return;
 	}
 	c->n_pinned++;
 	if (find_pinned(c, one->id))
-		complain(c, &at, id, (struct fault){ "pinned cell", one->id, "is there twice" });
+		hived_complain(c, &at, id,
+		               (struct fault){ "pinned cell", one->id, "is there twice" });
 	else if (!is_type(c, type))
-		complain(c, &at, id,
-		         (struct fault){ "pinned cell", one->id, "has no known cellType" });
+		hived_complain(c, &at, id,
+		               (struct fault){ "pinned cell", one->id, "has no known cellType" });
 	else
 		(void)leaves(c, type, &one->cells); /* check_types has seen all types */
 	c->pinned = one;
 }
 
-/* A cell and what is in it; only the topmost ones say their type. */
+/* Reads a cell and its children; only top cells give their type. */
 static void read_cell(struct config *c, const struct path *p, const struct node *n,
                       struct span type)
 {
@@ -329,7 +329,7 @@ static void read_cell(struct config *c, const struct path *p, const struct node 
 	if (node_is(id, NODE_TEXT) && id->n)
 		add_pinned(c, p, id, type);
 	const struct member *m = c->cell_types ? node_member(c->cell_types, type) : NULL;
-	for (size_t i = 0; i < items(children); i++) {
+	for (size_t i = 0; i < hived_items(children); i++) {
 		struct path one = PATH_INDEX(&list, i);
 		read_cell(c, &one, &children->item[i], text(m ? &m->value : NULL, "childCellType"));
 	}
@@ -337,7 +337,7 @@ static void read_cell(struct config *c, const struct path *p, const struct node 
 
 static void read_cells(struct config *c, const struct path *p, const struct node *list)
 {
-	for (size_t i = 0; i < items(list); i++) {
+	for (size_t i = 0; i < hived_items(list); i++) {
 		struct path one = PATH_INDEX(p, i);
 		read_cell(c, &one, &list->item[i], (struct span){ "", 0 });
 	}
@@ -354,11 +354,12 @@ static void add_virtual(struct config *c, const struct path *p, const struct nod
 	struct path at = PATH_KEY(p, SPAN("cellType"));
 	struct hived_count cells;
 	if (!is_type(c, last)) {
-		complain(c, &at, type, (struct fault){ "cell type", last, "is not there" });
+		hived_complain(c, &at, type, (struct fault){ "cell type", last, "is not there" });
 		return;
 	}
 	(void)leaves(c, last, &cells); /* check_types has seen all types */
-	hived_count_add(vc, arena_span(c->a, cells.type), cells.cells * number(n, "cellNumber"));
+	hived_count_add(vc, arena_span(c->a, cells.type),
+	                cells.cells * hived_number(n, "cellNumber"));
 }
 
 static void add_own_pinned(struct config *c, const struct path *p, const struct node *n,
@@ -368,8 +369,9 @@ static void add_own_pinned(struct config *c, const struct path *p, const struct 
 	const struct pinned *pinned = find_pinned(c, node_span(id));
 	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
 	if (!pinned) {
-		complain(c, &at, id,
-		         (struct fault){ "pinned cell", node_span(id), "is not in physicalCells" });
+		hived_complain(
+		    c, &at, id,
+		    (struct fault){ "pinned cell", node_span(id), "is not in physicalCells" });
 		return;
 	}
 	vc->pinned[vc->n_pinned++] = arena_span(c->a, pinned->id);
@@ -383,13 +385,13 @@ static void read_vc(struct config *c, const struct path *p, const struct node *n
 	const struct node *pinned = node_get(n, "pinnedCells");
 	struct path cells_at = PATH_KEY(p, SPAN("virtualCells"));
 	struct path pinned_at = PATH_KEY(p, SPAN("pinnedCells"));
-	vc->counts = ARENA_NEW(c->a, struct hived_count, items(cells) + items(pinned));
-	vc->pinned = ARENA_NEW(c->a, struct span, items(pinned));
-	for (size_t i = 0; i < items(cells); i++) {
+	vc->counts = ARENA_NEW(c->a, struct hived_count, hived_items(cells) + hived_items(pinned));
+	vc->pinned = ARENA_NEW(c->a, struct span, hived_items(pinned));
+	for (size_t i = 0; i < hived_items(cells); i++) {
 		struct path one = PATH_INDEX(&cells_at, i);
 		add_virtual(c, &one, &cells->item[i], vc);
 	}
-	for (size_t i = 0; i < items(pinned); i++) {
+	for (size_t i = 0; i < hived_items(pinned); i++) {
 		struct path one = PATH_INDEX(&pinned_at, i);
 		add_own_pinned(c, &one, &pinned->item[i], vc);
 	}
@@ -409,7 +411,7 @@ static void read_vcs(struct config *c, const struct node *all, struct hived_vcs 
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static int read_config(struct config *c, const struct node *root, struct hived *h)
+static int hived_read_config(struct config *c, const struct node *root, struct hived *h)
 {
 	const struct node *cluster = node_get(root, "physicalCluster");
 	const struct node *types = node_get(cluster, "cellTypes");
@@ -428,7 +430,7 @@ static int read_config(struct config *c, const struct node *root, struct hived *
 	return c->e->http ? -1 : 0;
 }
 
-static int read_text(struct config *c, struct span text, struct hived *h)
+static int hived_read_text(struct config *c, struct span text, struct hived *h)
 {
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = HIVED_BUDGET;
@@ -438,14 +440,14 @@ static int read_text(struct config *c, struct span text, struct hived *h)
 	if (doc_read(text, &budget, &c->scratch, &doc, &warnings, c->e) < 0 ||
 	    schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, c->e) < 0)
 		return -1;
-	return read_config(c, &doc.root, h);
+	return hived_read_config(c, &doc.root, h);
 }
 
 struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 {
 	struct hived *h = ARENA_NEW(a, struct hived, 1);
 	struct config c = { .a = a, .e = e };
-	int rc = read_text(&c, text, h);
+	int rc = hived_read_text(&c, text, h);
 	arena_done(&c.scratch);
 	if (rc == 0)
 		return h;
@@ -454,33 +456,29 @@ struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 	return NULL;
 }
 
-/*
- * What HiveD's web service says that virtual clusters have.  It comes over the network: what has a
- * wrong type is left out, with all that is below it.
- */
+/* ---- the status: comes over the network, so values of a wrong type are skipped ---- */
 
-/* The priority of cells that a virtual cluster does not own, but its opportunistic jobs have
- * borrowed.  (Free cells have -2.) */
+/* Priority of cells that opportunistic jobs have borrowed. (Free cells have -2.) */
 enum { OPPORTUNISTIC = -1 };
 
 struct status {
 	struct hived_vc *vc;
-	bool full; /* there are too many types */
+	bool full; /* too many types */
 };
 
-static void add(struct status *s, struct span type)
+static void hived_add(struct status *s, struct span type)
 {
 	hived_count_add(s->vc, type, 1);
 	s->full = s->vc->n_counts > HIVED_TYPES_MAX;
 }
 
-/* Nothing is said, or what is to be said. */
+/* Absent, null, or of the type. */
 static bool is_fit(const struct node *n, enum node_type type)
 {
 	return !n || n->type == NODE_NULL || n->type == type;
 }
 
-/* The type of a cell's leaves; of the cell above, if it does not say. */
+/* Counts leaf cells; a cell without a type has that of its parent. */
 static void hived_status_read_cell(struct status *s, const struct node *cell, struct span type)
 {
 	const struct node *priority = node_get(cell, "cellPriority");
@@ -495,12 +493,12 @@ static void hived_status_read_cell(struct status *s, const struct node *cell, st
 		type = node_span(own);
 	bool leaf = !node_is(children, NODE_LIST) || children->n == 0;
 	if (leaf && type.n)
-		add(s, type);
+		hived_add(s, type);
 	for (size_t i = 0; !leaf && !s->full && i < children->n; i++)
 		hived_status_read_cell(s, &children->item[i], type);
 }
 
-/* Counts and names are the arena's own: the rest of what was read may go. */
+/* Copies counts and names to the arena. */
 static int hived_status_read_vc(struct arena *a, const struct node *cells, struct hived_vc *vc,
                                 struct err *e)
 {
@@ -542,7 +540,7 @@ static int hived_status_read_vcs(struct arena *a, const struct node *root, struc
 struct hived_status *hived_status_read(struct span text, struct arena *a, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
-	ARENA_AUTO scratch = { 0 }; /* what is read is many times as large as what is kept */
+	ARENA_AUTO scratch = { 0 }; /* the document is much larger than the result */
 	struct budget budget = HIVED_BUDGET;
 	struct doc doc = { 0 };
 	struct hived_status *s = ARENA_NEW(a, struct hived_status, 1);

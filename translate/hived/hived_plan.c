@@ -1,6 +1,7 @@
 /*
- * How many leaf cells a role needs: so many that each resource fits, measured by what comes with
- * one cell of its type.  Rules as OpenPAI has them, but for what docs/DEVIATIONS.md names.
+ * The HiveD part of a job: reads extras.hivedScheduler, and computes how many leaf cells each role
+ * needs, so that every resource fits by the size of a cell. Rules of OpenPAI, except for
+ * docs/DEVIATIONS.md.
  */
 #include "translate/render/bindings.h"
 
@@ -16,13 +17,13 @@ enum { LIST_MAX = 600, RESOURCES = 3 };
 struct planner {
 	const struct scope *s;
 	struct span vc;
-	const char *code; /* of refusals */
+	const char *code; /* error code */
 	struct err *e;
 	struct hived_plan *plan;
 	struct hived_share *share;
-	struct sku *all, *usable; /* of the cluster; of the virtual cluster */
+	struct sku *all, *usable;
 	size_t n_all, n_usable;
-	bool grouped; /* some role names a group */
+	bool grouped; /* a role names a group */
 };
 
 static const struct hived_request NOTHING = { .priority = HIVED_TEST };
@@ -91,12 +92,12 @@ static void check_role(const struct planner *p, const struct role *role)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t hived_plan_least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Of its type; else what any type of the virtual cluster has at least. */
+/* The cell of the requested type, else the minimum over all types of the virtual cluster. */
 static struct sku unit_of(const struct planner *p, const struct hived_role *says)
 {
 	const struct sku *own = find_sku(p->all, p->n_all, says->sku_type.name);
@@ -104,9 +105,9 @@ static struct sku unit_of(const struct planner *p, const struct hived_role *says
 		return *own;
 	struct sku unit = p->usable[0];
 	for (size_t i = 1; i < p->n_usable; i++) {
-		unit.cpu = least(unit.cpu, p->usable[i].cpu);
-		unit.gpu = least(unit.gpu, p->usable[i].gpu);
-		unit.memory_mb = least(unit.memory_mb, p->usable[i].memory_mb);
+		unit.cpu = hived_plan_least(unit.cpu, p->usable[i].cpu);
+		unit.gpu = hived_plan_least(unit.gpu, p->usable[i].gpu);
+		unit.memory_mb = hived_plan_least(unit.memory_mb, p->usable[i].memory_mb);
 	}
 	return unit;
 }
@@ -156,8 +157,9 @@ static int64_t count_cells(const struct planner *p, const struct role *role)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* The group that the job names; without any, and if all shall start together, one for all. */
-static struct span group_of(const struct planner *p, const struct role *role)
+/* The group that the job names. With gang allocation and no group at all: one group for all
+ * roles. */
+static struct span hived_plan_group_of(const struct planner *p, const struct role *role)
 {
 	struct span own = p->plan->roles[role->index].group.name;
 	struct span id = p->s->job->id;
@@ -168,7 +170,7 @@ static struct span group_of(const struct planner *p, const struct role *role)
 	return span_of(arena_printf(p->s->a, "%.*s/%.*s", (int)id.n, id.p, (int)own.n, own.p));
 }
 
-/* All roles of a group get cells of one type, or in one pinned cell. */
+/* Roles of a group must have one type or one pinned cell. */
 static void check_group(const struct planner *p, size_t at)
 {
 	const struct hived_role *own = &p->plan->roles[at];
@@ -190,7 +192,7 @@ static void check_group(const struct planner *p, size_t at)
 
 /* ---- quota ----------------------------------------------------------------------------------- */
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t hived_plan_add(int64_t a, int64_t b)
 {
 	int64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -203,7 +205,7 @@ static int64_t all_cells(const struct planner *p, const struct role *role)
 	return over ? INT64_MAX : cells;
 }
 
-/* What starts all together must fit all together.  Said where most is asked for. */
+/* With gang allocation the whole job must fit. Reported at the role that asks for most. */
 static void check_quota(const struct planner *p)
 {
 	const struct job *job = p->s->job;
@@ -211,7 +213,7 @@ static void check_quota(const struct planner *p)
 	int64_t sum = 0;
 	const struct role *most = &job->roles[0];
 	for (size_t i = 0; i < job->n_roles; i++) {
-		sum = add(sum, all_cells(p, &job->roles[i]));
+		sum = hived_plan_add(sum, all_cells(p, &job->roles[i]));
 		if (all_cells(p, &job->roles[i]) > all_cells(p, most))
 			most = &job->roles[i];
 	}
@@ -232,16 +234,16 @@ static void plan_roles(struct planner *p)
 		check_role(p, &job->roles[i]);
 		check_group(p, i);
 	}
-	if (p->e->http) /* of what does not exist, nothing is counted */
+	if (p->e->http)
 		return;
 	for (size_t i = 0; i < job->n_roles; i++)
 		p->share[i] = (struct hived_share){ count_cells(p, &job->roles[i]),
-			                            group_of(p, &job->roles[i]) };
+			                            hived_plan_group_of(p, &job->roles[i]) };
 	if (p->e->http == 0)
 		check_quota(p);
 }
 
-static void start(struct planner *p, const struct job *job)
+static void hived_plan_start(struct planner *p, const struct job *job)
 {
 	const struct facts *f = p->s->facts;
 	struct arena *a = p->s->a;
@@ -266,9 +268,9 @@ int hived_plan_make(struct scope *s, struct err *e)
 {
 	if (!s->facts->hived)
 		return 0;
-	ERR_AUTO own = { 0 }; /* *e may hold something already */
+	ERR_AUTO own = { 0 }; /* *e may have notes */
 	struct planner p = { .s = s, .e = &own };
-	start(&p, s->job);
+	hived_plan_start(&p, s->job);
 	if (p.n_usable)
 		plan_roles(&p);
 	else
@@ -282,14 +284,13 @@ int hived_plan_make(struct scope *s, struct err *e)
 	return -1;
 }
 
-/* Variables of a task role that HiveD schedules. */
+/* ---- variables ---- */
 
 enum { SPEC_MAX = 1 << 20, MEMBERS_MAX = 16 };
 
 /* ---- what HiveD is told: YAML in a text -------------------------------------------------------
  */
 
-/* A mapping under construction. */
 struct members {
 	struct member v[MEMBERS_MAX];
 	uint32_t n;
@@ -313,13 +314,13 @@ static struct node map_node(struct arena *a, const struct members *m)
 	return (struct node){ .type = NODE_MAP, .n = m->n, .member = v };
 }
 
-static void put(struct members *m, const char *key, struct node value)
+static void hived_plan_put(struct members *m, const char *key, struct node value)
 {
 	struct span name = span_of(key);
 	m->v[m->n++] = (struct member){ name.p, (uint32_t)name.n, 0, 0, 0, value };
 }
 
-/* The roles of a group, as how many pods of how many cells each. */
+/* The roles of a group: pods and cells per pod. */
 static struct node group_members(const struct scope *s, struct arena *a, struct span group)
 {
 	const struct job *job = s->job;
@@ -329,38 +330,37 @@ static struct node group_members(const struct scope *s, struct arena *a, struct 
 		if (!span_eq(s->hived->share[i].group, group))
 			continue;
 		struct members m = { 0 };
-		put(&m, "podNumber", int_node(job->roles[i].instances));
-		put(&m, "leafCellNumber", int_node(s->hived->share[i].cells));
+		hived_plan_put(&m, "podNumber", int_node(job->roles[i].instances));
+		hived_plan_put(&m, "leafCellNumber", int_node(s->hived->share[i].cells));
 		v[n++] = map_node(a, &m);
 	}
 	return (struct node){ .type = NODE_LIST, .n = n, .item = v };
 }
 
-/*
- * By the emitter of YAML, so that no name can add to it.  The job has been read with patterns for
- * all names besides.
- */
+/* Written by the YAML emitter, so that no name can break out; names are checked by patterns
+ * besides. */
 static bool spec(const struct scope *s, struct out *o)
 {
 	const struct hived_plan *plan = s->hived;
 	const struct hived_role *says = &plan->roles[s->role->index];
 	const struct hived_share *share = &plan->share[s->role->index];
-	ARENA_AUTO a = { 0 }; /* of one role: each has the list of all of its group */
+	ARENA_AUTO a = { 0 }; /* for one role */
 	struct members m = { 0 };
 	struct members group = { 0 };
-	put(&m, "virtualCluster", text_node(s->job->virtual_cluster));
-	put(&m, "priority", int_node(plan->priority));
-	put(&m, "pinnedCellId", text_node(says->pinned_cell.name));
-	put(&m, "leafCellType", text_node(says->sku_type.name));
-	put(&m, "leafCellNumber", int_node(share->cells));
+	hived_plan_put(&m, "virtualCluster", text_node(s->job->virtual_cluster));
+	hived_plan_put(&m, "priority", int_node(plan->priority));
+	hived_plan_put(&m, "pinnedCellId", text_node(says->pinned_cell.name));
+	hived_plan_put(&m, "leafCellType", text_node(says->sku_type.name));
+	hived_plan_put(&m, "leafCellNumber", int_node(share->cells));
 	for (size_t i = 0; i < HIVED_OPTIONS; i++)
 		if (plan->request->option[i])
-			put(&m, HIVED_OPTION_NAMES[i], *plan->request->option[i]);
+			hived_plan_put(&m, HIVED_OPTION_NAMES[i], *plan->request->option[i]);
 	if (share->group.n) {
-		put(&group, "name", text_node(share->group));
-		put(&group, "members", group_members(s, &a, share->group));
+		hived_plan_put(&group, "name", text_node(share->group));
+		hived_plan_put(&group, "members", group_members(s, &a, share->group));
 	}
-	put(&m, "affinityGroup", share->group.n ? map_node(&a, &group) : text_node(share->group));
+	hived_plan_put(&m, "affinityGroup",
+	               share->group.n ? map_node(&a, &group) : text_node(share->group));
 	STR_AUTO text = STR_INIT(SPEC_MAX);
 	struct node root = map_node(&a, &m);
 	yaml_write(&text, &root);
@@ -400,8 +400,7 @@ static const struct variable HIVED_ROWS[] = {
 
 const struct variable_group HIVED_VARIABLES = VARIABLE_GROUP("HiveD", HIVED_ROWS);
 
-/* What a job says to HiveD: `extras.hivedScheduler`, of both generations.  Whether HiveD can do it
- * is asked by the plan, which knows the cluster. */
+/* ---- extras.hivedScheduler, of both generations ---- */
 
 const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS] = {
 	"gangReleaseEnable",
@@ -415,9 +414,10 @@ static const struct {
 } CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", HIVED_TEST }, { "oppo", HIVED_OPPO } };
 enum { N_CLASSES = sizeof(CLASSES) / sizeof(*CLASSES) };
 
-/* The member, if it is there and of that type; if of another, that is said. */
-static const struct node *member(struct parse_context *r, const struct path *p,
-                                 const struct node *map, enum node_type type, const char *want)
+/* The member if it has that type; reports another type. */
+static const struct node *hived_plan_member(struct parse_context *r, const struct path *p,
+                                            const struct node *map, enum node_type type,
+                                            const char *want)
 {
 	const struct node *n = node_get(map, p->key.p);
 	if (!present(n))
@@ -428,10 +428,11 @@ static const struct node *member(struct parse_context *r, const struct path *p,
 	return NULL;
 }
 
-static int64_t read_class(struct parse_context *r, const struct path *up, const struct node *map)
+static int64_t hived_plan_read_class(struct parse_context *r, const struct path *up,
+                                     const struct node *map)
 {
 	struct path p = PATH_KEY(up, SPAN("jobPriorityClass"));
-	const struct node *n = member(r, &p, map, NODE_TEXT, "text");
+	const struct node *n = hived_plan_member(r, &p, map, NODE_TEXT, "text");
 	for (size_t i = 0; n && i < N_CLASSES; i++)
 		if (span_is(node_span(n), CLASSES[i].name))
 			return CLASSES[i].priority;
@@ -443,12 +444,12 @@ static int64_t read_class(struct parse_context *r, const struct path *up, const 
 
 /* ---- one role -------------------------------------------------------------------------------- */
 
-/* A name that goes into the annotation; empty counts as absent. */
-static struct hived_name read_name(struct parse_context *r, const struct path *up,
-                                   const struct node *map, const char *key)
+/* A name for the annotation; empty counts as absent. */
+static struct hived_name hived_plan_read_name(struct parse_context *r, const struct path *up,
+                                              const struct node *map, const char *key)
 {
 	struct path p = PATH_KEY(up, span_of(key));
-	const struct node *n = member(r, &p, map, NODE_TEXT, "text");
+	const struct node *n = hived_plan_member(r, &p, map, NODE_TEXT, "text");
 	if (!n || n->n == 0)
 		return (struct hived_name){ 0 };
 	if (!names_cell_ok(node_span(n)))
@@ -459,20 +460,20 @@ static struct hived_name read_name(struct parse_context *r, const struct path *u
 	return (struct hived_name){ node_span(n), path_place(r->a, &p, n) };
 }
 
-static void read_role(struct parse_context *r, const struct path *p, const struct node *n,
-                      struct hived_role *out)
+static void hived_plan_read_role(struct parse_context *r, const struct path *p,
+                                 const struct node *n, struct hived_role *out)
 {
 	if (!node_is(n, NODE_MAP)) {
 		if (present(n))
 			parse_wrong_type(r, p, n, "a mapping");
 		return;
 	}
-	out->sku_type = read_name(r, p, n, "skuType");
-	out->pinned_cell = read_name(r, p, n, "pinnedCellId");
-	out->group = read_name(r, p, n, "affinityGroupName");
+	out->sku_type = hived_plan_read_name(r, p, n, "skuType");
+	out->pinned_cell = hived_plan_read_name(r, p, n, "pinnedCellId");
+	out->group = hived_plan_read_name(r, p, n, "affinityGroupName");
 }
 
-static const struct role *find_role(const struct job *job, struct span name)
+static const struct role *hived_plan_find_role(const struct job *job, struct span name)
 {
 	for (size_t i = 0; i < job->n_roles; i++)
 		if (span_eq(job->roles[i].name, name))
@@ -488,21 +489,21 @@ static void refuse_role(struct parse_context *r, const struct path *p, const str
 	                 hint.n ? "`?" : "");
 }
 
-static void read_roles(struct parse_context *r, const struct path *up, const struct node *map,
-                       struct hived_request *out)
+static void hived_plan_read_roles(struct parse_context *r, const struct path *up,
+                                  const struct node *map, struct hived_request *out)
 {
 	const struct job *job = r->job;
 	struct path p = PATH_KEY(up, SPAN("taskRoles"));
-	const struct node *all = member(r, &p, map, NODE_MAP, "a mapping");
-	if (!all || job->n_roles == 0) /* what is wrong with them has been said */
+	const struct node *all = hived_plan_member(r, &p, map, NODE_MAP, "a mapping");
+	if (!all || job->n_roles == 0) /* errors of the roles are reported elsewhere */
 		return;
 	out->roles = ARENA_NEW(r->a, struct hived_role, job->n_roles);
 	for (uint32_t i = 0; i < all->n; i++) {
 		const struct member *m = &all->member[i];
 		struct path one = PATH_KEY(&p, member_key(m));
-		const struct role *role = find_role(job, member_key(m));
+		const struct role *role = hived_plan_find_role(job, member_key(m));
 		if (role)
-			read_role(r, &one, &m->value, &out->roles[role->index]);
+			hived_plan_read_role(r, &one, &m->value, &out->roles[role->index]);
 		else
 			refuse_role(r, &p, m);
 	}
@@ -515,7 +516,7 @@ static void read_options(struct parse_context *r, const struct path *up, const s
 {
 	for (size_t i = 0; i < HIVED_OPTIONS; i++) {
 		struct path p = PATH_KEY(up, span_of(HIVED_OPTION_NAMES[i]));
-		out->option[i] = member(r, &p, map, NODE_BOOL, "true or false");
+		out->option[i] = hived_plan_member(r, &p, map, NODE_BOOL, "true or false");
 	}
 }
 
@@ -523,13 +524,14 @@ void hived_request_read(struct parse_context *r)
 {
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));
 	struct path p = PATH_KEY(&extras, SPAN("hivedScheduler"));
-	const struct node *map = member(r, &p, node_get(r->root, "extras"), NODE_MAP, "a mapping");
+	const struct node *map =
+	    hived_plan_member(r, &p, node_get(r->root, "extras"), NODE_MAP, "a mapping");
 	if (!map)
 		return;
 	struct hived_request *out = ARENA_NEW(r->a, struct hived_request, 1);
-	out->priority = read_class(r, &p, map);
+	out->priority = hived_plan_read_class(r, &p, map);
 	read_options(r, &p, map, out);
-	read_roles(r, &p, map, out);
+	hived_plan_read_roles(r, &p, map, out);
 	r->job->hived = out;
 	if (!r->set->hived)
 		parse_warn(r, &p, map, WARN_HIVED);

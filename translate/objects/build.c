@@ -1,12 +1,13 @@
-/* From struct job and facts to the objects. */
+/* From struct job and facts to the objects: permissions, limits, the Framework and the objects
+ * beside it. */
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
 enum {
-	ANNOTATIONS_OWN = 512, /* what the Framework's annotations need besides job file and name */
+	ANNOTATIONS_OWN = 512,          /* annotations of the Framework besides job file and name */
 	SECRET_MAX = 4 * (1 << 20) / 3, /* Kubernetes: 1 MiB, before base64 */
 	CONFIGMAP_MAX = 1 << 20,
-	HEAVY_ROLES = 3 /* named when an object is too large */
+	HEAVY_ROLES = 3 /* named in the message for an object that is too large */
 };
 
 static const struct place DOCUMENT = { "", 0, 0 };
@@ -18,9 +19,9 @@ struct side {
 	enum template_id unit;
 	const char *suffix;
 	bool (*needed)(const struct scope *s);
-	bool owned; /* by the Framework; a PriorityClass belongs to no namespace and cannot be */
+	bool owned; /* by the Framework; a PriorityClass has no namespace and cannot be owned */
 	size_t max;
-	const char *smaller; /* what make it so */
+	const char *smaller; /* how to reduce the size */
 };
 
 static bool needs_registry(const struct scope *s)
@@ -87,12 +88,12 @@ static size_t env_guess(const struct scope *s)
 	return 2048 + 512 * s->job->n_roles;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t build_least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-static int too_large(const char *what, size_t max, const char *smaller, struct err *e)
+static int build_too_large(const char *what, size_t max, const char *smaller, struct err *e)
 {
 	return err_at(e, TOO_LARGE, DOCUMENT,
 	              "%s would be larger than %zu bytes; %s make it smaller", what, max, smaller);
@@ -102,14 +103,14 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
                       struct err *e)
 {
 	struct scope in = *s;
-	size_t max = least(side->max, s->set->max_object);
+	size_t max = build_least(side->max, s->set->max_object);
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
 	size_t guess = 4096 + (side->unit == TEMPLATE_CONFIGMAP_ENV ? env_guess(s) : 0);
 	if (template_write_within(&in, side->unit, guess, max, &o->body))
 		return 0;
-	return too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
+	return build_too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
 }
 
 /* ---- the Framework -------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ struct weight {
 	const struct role *role;
 };
 
-/* Keep the heaviest, in order. */
+/* Keeps the heaviest roles in order. */
 static void weigh(struct weight top[HEAVY_ROLES], struct weight w)
 {
 	for (size_t i = 0; i < HEAVY_ROLES; i++) {
@@ -153,11 +154,11 @@ static int framework_too_large(const struct scope *s, struct err *e)
 		template_write(&in, TEMPLATE_TASKROLE, &out);
 		weigh(top, (struct weight){ out.n, in.role });
 	}
-	(void)too_large("the Framework of this job", max,
-	                s->job->dialect == DIALECT_V1
-	                    ? "fewer task roles, shorter commands or fewer `jobEnvs`"
-	                    : "fewer task roles or shorter commands",
-	                e);
+	(void)build_too_large("the Framework of this job", max,
+	                      s->job->dialect == DIALECT_V1
+	                          ? "fewer task roles, shorter commands or fewer `jobEnvs`"
+	                          : "fewer task roles or shorter commands",
+	                      e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		(void)err_at(e, TOO_LARGE, top[i].role->where,
 		             "task role `%s` takes %zu bytes of it",
@@ -235,7 +236,8 @@ static int check_annotations(const struct scope *s, struct err *e)
 	return 0;
 }
 
-/* The list that all containers share: copied into both of every role, unless it is too large. */
+/* Writes the common environment, which is copied into both containers of every role unless it is
+ * too large. */
 static void write_common_env(struct scope *s)
 {
 	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
@@ -244,7 +246,7 @@ static void write_common_env(struct scope *s)
 		s->env_job = (struct span){ NULL, 0 };
 }
 
-static int write_all(struct scope *s, struct objects *out, struct err *e)
+static int build_write_all(struct scope *s, struct objects *out, struct err *e)
 {
 	struct object *v = ARENA_NEW(s->a, struct object, N_SIDES + 1);
 	size_t n = 0;
@@ -269,7 +271,7 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 || check_annotations(s, e) < 0)
 		return -1;
 	write_common_env(s);
-	return write_all(s, out, e);
+	return build_write_all(s, out, e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */

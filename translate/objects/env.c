@@ -1,11 +1,9 @@
-/*
- * Environment of the containers.  The common list is the same in both containers of
- * every role: it is written once per job and copied, or moves to a ConfigMap.
- */
+/* Variables of the environment. The common list is the same in all containers: it is written
+ * once per job and copied, or moved to a ConfigMap. */
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
-/* Text from the job.  In an `env` list the kubelet expands $(NAME); in a ConfigMap it does not. */
+/* The kubelet expands $(NAME) in an `env` list, but not in a ConfigMap. */
 static void out_env(const struct scope *s, struct out *o, struct span v)
 {
 	out_text(o, s->env_map ? v : kubernetes_escape(s->a, v));
@@ -31,7 +29,7 @@ static bool put_job_fs_uri(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* The number, or "" if it was not written down. */
+/* The number, or "" if the job does not give it. */
 static void out_given(struct out *o, bool given, int64_t v)
 {
 	out_quote(o);
@@ -121,7 +119,7 @@ static bool put_env_map(const struct scope *s, struct out *o)
 	if (!o->s->full && o->s->p[o->s->n - 1] == ',')
 		o->s->p[o->s->n - 1] = '}';
 	else
-		str_char(o->s, '}'); /* a list without elements, which only another template has */
+		str_char(o->s, '}'); /* an empty list, which only a replaced template has */
 	return true;
 }
 

@@ -1,10 +1,10 @@
-/* Variables of the Framework, and of whatever else speaks of the job as a whole. */
+/* Variables of the job and of the Secrets beside its Framework. */
 #include "base/enc.h"
 #include "base/yaml/yaml.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/render/bindings.h"
 
-/* A server makes it, and what it owns comes after it. */
+/* Whether dependents are created after the Framework. */
 static bool is_created_first(const struct scope *s)
 {
 	return s->mark && s->owned;
@@ -117,15 +117,14 @@ static const struct variable JOB_ROWS[] = {
 
 const struct variable_group FRAMEWORK_VARIABLES = VARIABLE_GROUP("Job", JOB_ROWS);
 
-/* Contents of the Secrets, base64 as Kubernetes wants them. */
+/* ---- Secrets ---- */
 
 enum { SECRET_TEXT_MAX = 4 << 20 };
 
-/* A Secret of type kubernetes.io/dockerconfigjson is valid with an object in it only.  Registries
- * are hidden, too: they may come from `secrets`. */
+/* A Secret of type kubernetes.io/dockerconfigjson must hold an object. Registries are hidden
+ * too, because they may come from `secrets`. */
 #define HIDDEN_LOGINS "{\"auths\":{\"" REDACTED "\":{\"auth\":\"" REDACTED "\"}}}"
 
-/* Base64 needs no escaping: the alphabet has no quote and no backslash. */
 static void out_base64(struct out *o, struct span bytes)
 {
 	if (!o->text)
@@ -199,7 +198,7 @@ static bool put_secret_job(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* Only what pods have a use for: an extension may hold more, such as tokens. */
+/* Only the members that pods use; an extension may hold tokens. */
 static bool put_secret_extension(const struct scope *s, struct out *o)
 {
 	static const char *const WANTED[] = { "jobSSH", "sshKeys" };

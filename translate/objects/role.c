@@ -57,8 +57,8 @@ int64_t role_shm_mb(const struct scope *s)
 	return s->job->dialect == DIALECT_V1 ? 64 : 512;
 }
 
-/* Where the kubelet may pull with a login that init does not know, a refusal proves nothing; the
- * job's own login init reads, or only warns.  And where init runs, its image is there. */
+/* If the kubelet may use a login that init does not know, a refusal is only a warning. No check
+ * if init runs in the image itself. */
 static bool put_role_image_check(const struct scope *s, struct out *o)
 {
 	const char *pull_secret = s->set->runtime_pull_secret;
@@ -67,19 +67,19 @@ static bool put_role_image_check(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* As text in JSON which is text in JSON. */
+/* Escapes a label twice: JSON text within JSON text. */
 static void put_label(const struct scope *s, struct span label, struct str *out)
 {
 	size_t start = out->n;
 	str_json_text(out, label);
 	if (out->n - start == label.n)
-		return; /* nothing was escaped, nor would it be the second time */
+		return; /* nothing to escape */
 	struct span once = arena_span(s->a, (struct span){ out->p + start, out->n - start });
 	out->n = start;
 	str_json_text(out, once);
 }
 
-/* JSON inside of a text: written by one function, so that no label can add to it. */
+/* JSON inside a text: one function does all the quoting, so no label can break out. */
 static bool put_role_ports(const struct scope *s, struct out *o)
 {
 	struct str *out = o->s;

@@ -1,4 +1,4 @@
-/* Which storages a job mounts, and where. */
+/* Storages: resolution of the mounts, and their variables. */
 #include "base/enc.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
@@ -16,11 +16,8 @@ static bool is_label(struct span t)
 	return t.n > 0;
 }
 
-/*
- * NAME-volume where that is a name for a volume, at most 63 of [a-z0-9-].  Otherwise what
- * remains of it, with a hash of the whole.  OpenPAI writes NAME-volume in any case, and so
- * does its profile unless the name is too long.
- */
+/* NAME-volume if that is a valid volume name (63 of [a-z0-9-]), else the valid characters of
+ * NAME and a hash. Profile openpai, like OpenPAI, writes NAME-volume unless it is too long. */
 static const char *volume_name(const struct scope *s, struct span name)
 {
 	static const char END[] = "-volume";

@@ -1,54 +1,50 @@
 #pragma once
 /*
- * What the functions of the variables see, and the tables they stand in.  Internal to
- * translate/: a file per subject (framework.c, role.c, env.c, ...), each with short
- * functions and one table; translator.c has the list of tables.
+ * Internal header of render/, objects/ and hived/: the scope that variables read, their tables,
+ * the templates and overlays. Each file of objects/ and hived_plan.c has the functions of one
+ * subject and ends with their table; translator.c lists the tables.
  */
 #include "translate/job.h"
 #include "translate/render/template.h"
 
-/* One mount of a storage.  The first mount of a storage stands for its volume. */
+/* One mount of a storage; the first mount also stands for the volume. */
 struct mount {
 	const struct storage_fact *storage;
-	const char *volume; /* name in the pod */
+	const char *volume;
 	struct span path;
 	bool first;
 };
 
-/*
- * One job being written.  Where something is repeated (roles, mounts, variables), a copy
- * is made with the current one filled in.
- */
+/* The job being written. Functions that repeat something (roles, mounts, variables) copy the
+ * scope and set the current element. */
 struct scope {
 	const struct translator *t;
 	const struct settings *set;
 	const struct job *job;
 	const struct facts *facts;
 	const struct mark *mark; /* NULL: none */
-	bool hide;               /* what is secret is not written, but REDACTED in its place */
+	bool hide;               /* write REDACTED instead of secrets */
 	struct arena *a;
 	const struct hived_plan *hived; /* NULL: the scheduler is not HiveD */
 	const struct mount *mounts;
 	size_t n_mounts;
-	bool owned;          /* there are objects besides the Framework */
-	bool env_moved;      /* the common environment is in a ConfigMap */
-	bool env_map;        /* ... and is being written there: no doubling of dollars */
-	struct span env_job; /* the common environment as elements, each with its comma */
-	size_t *uid_at;      /* where owner.uid stands in what is written; or NULL */
-	/* the current one of what is repeated */
+	bool owned; /* there are other objects besides the Framework */
+	bool env_moved;
+	bool env_map;        /* the ConfigMap is being written: no escaping of dollars */
+	struct span env_job; /* the common environment: elements, each with a comma */
+	size_t *uid_at;      /* result: the offset of owner.uid; may be NULL */
+	/* current elements */
 	const struct role *role;
 	struct span suffix;
 	const struct env_var *var;
 	const struct mount *mount;
-	struct span device; /* variable that tells the container's devices */
+	struct span device; /* name of a device variable */
 };
 
-/*
- * Of what a variable is, and what a template has (struct variable, struct manifest).  Variables
- * that write another template stand in one place of the chain only, so that it ends.
- */
+/* What a variable requires and a template provides. Variables that write another template exist
+ * at one level only, so that the recursion ends. */
 enum scope_flag {
-	SCOPE_CLUSTER = 0, /* anywhere */
+	SCOPE_CLUSTER = 0,
 	SCOPE_JOB = 1 << 0,
 	SCOPE_ROLE = 1 << 1,
 	SCOPE_SUFFIX = 1 << 2,
@@ -88,8 +84,8 @@ extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_
 enum template_id {
 	TEMPLATE_FRAMEWORK,
 	TEMPLATE_TASKROLE,
-	TEMPLATE_ENV_JOB,     /* elements */
-	TEMPLATE_ENV_JOB_MAP, /* the same as members of a ConfigMap */
+	TEMPLATE_ENV_JOB,
+	TEMPLATE_ENV_JOB_MAP, /* as members of a ConfigMap */
 	TEMPLATE_ENV_JOB_ROLE,
 	TEMPLATE_ENV_JOB_ROLE_MAP,
 	TEMPLATE_ENV_ROLE,
@@ -107,7 +103,6 @@ enum template_id {
 	TEMPLATE_MAX
 };
 
-/* What a template is compiled to. */
 struct template_row {
 	const char *file;
 	enum prog_shape shape;
@@ -142,61 +137,54 @@ bool when_holds(enum when w, const struct scope *s);
 struct overlay {
 	const char *file;
 	enum when when;
-	unsigned has;              /* enum scope_flag: what the condition makes sure of */
-	const char *doc;           /* the condition in words */
-	enum template_id units[9]; /* of which templates; ends with TEMPLATE_MAX */
+	unsigned has; /* enum scope_flag: what the condition makes sure of */
+	const char *doc;
+	enum template_id units[9]; /* templates; ends with TEMPLATE_MAX */
 };
 extern const struct overlay OVERLAYS[];
 extern const size_t N_OVERLAYS;
 
-/* The shipped text of a template; p is NULL if there is none. */
+/* The shipped text of a template; p is NULL if unknown. */
 struct span template_text(enum profile p, const char *file);
-/* All shipped files one after the other, NULL at the end; *profile is -1 for common ones. */
+/* The i-th shipped file, or NULL; *profile is -1 for common files. */
 const char *template_nth(size_t i, int *profile, struct span *text);
 
 extern const struct constant CONSTANTS[];
 extern const size_t N_CONSTANTS;
 
-/* Write one template with the overlays that apply. */
+/* Writes a template with the overlays that apply. */
 void template_write(const struct scope *s, enum template_id u, struct str *out);
-/*
- * Write into the arena: first into `guess` bytes, which should do, then into as much as may be.
- * false if it is larger than `max`.
- */
+/* Writes into the arena: first into `guess` bytes, then into up to `max`; false if it is larger. */
 bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
                            struct span *text);
 
 /* ---- HiveD -------------------------------------------------------------------------------- */
 
 struct hived_share {
-	int64_t cells;     /* leaf cells of one instance */
+	int64_t cells;
 	struct span group; /* USER~JOB/GROUP; n == 0: none */
 };
 
 struct hived_plan {
 	int64_t priority;
 	const struct hived_request *request; /* never NULL */
-	const struct hived_role *roles;      /* what the job says of each; never NULL */
-	const struct hived_share *share;     /* of each role */
+	const struct hived_role *roles;      /* per role; never NULL */
+	const struct hived_share *share;     /* per role */
 };
 
-/*
- * Into s->hived; it stays NULL if the scheduler is not HiveD.  Call it when it is known that the
- * user may use the virtual cluster: messages tell what it has.  -1 and *e (400): all that HiveD
- * cannot do.
- */
+/* Sets s->hived, or leaves NULL without HiveD. Requires a permitted virtual cluster, because
+ * messages name its contents. -1 and *e (400). */
 int hived_plan_make(struct scope *s, struct err *e);
 
 /* ---- helpers across files ----------------------------------------------------------------- */
 
-/* Which storages are mounted where.  -1 and *e: 404, 400. */
+/* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
-/* Shared memory of the pod, in MB. */
 int64_t role_shm_mb(const struct scope *s);
 
-/* Whether pai-runtime comes out of a ConfigMap. */
+/* Whether pai-runtime comes from a ConfigMap. */
 bool runtime_by_configmap(const struct settings *s);
 /* Whether init then runs in the image of the role. */
 bool runtime_in_own_image(const struct scope *s);
-/* IfNotPresent where the tag or digest says which image it is, else Always. */
+/* IfNotPresent for a digest or a tag other than latest, else Always. */
 const char *image_pull_policy(struct span image);

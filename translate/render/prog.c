@@ -1,16 +1,11 @@
 /*
- * Programs: a merged template as one run of literal JSON and variables.
- *
- * Commas are the only difficulty, since any member may turn out absent.  A member
- * or element carries its comma behind it.  Where the last one of a container is
- * certain to be written, it has none and the bracket follows as literal text;
- * where it may be absent, or is a list of any length, all have one and OP_CLOSE
- * overwrites the last.  That comma is always a separator: values end in a quote,
- * a digit, a letter or a bracket.
- *
- * What may be absent is framed: OP_MARK remembers how much is written, and a variable
- * that is absent goes back there and jumps behind the comma.  One mark suffices,
- * since only scalars can be absent and scalars do not nest.
+ * Programs: a merged template as a sequence of literal JSON and variables. Any member may be
+ * absent, so each member or element carries its comma behind it. If the last one of a container is
+ * always written, it has no comma and the bracket is literal text. Otherwise all have one, and
+ * OP_CLOSE overwrites the last; this is always a separator, because values end in a quote, digit,
+ * letter or bracket. OP_MARK stores the position before a member that may be absent; an absent
+ * variable truncates to it and jumps behind the comma. One mark suffices: only scalars can be
+ * absent, and scalars do not nest.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -20,9 +15,9 @@
 enum op_kind {
 	OP_TEXT, /* literal: n bytes at `at` */
 	OP_MARK,
-	OP_VALUE, /* a variable that is the whole value */
-	OP_PIECE, /* a variable inside a text */
-	OP_LIST,  /* a variable that writes elements */
+	OP_VALUE,
+	OP_PIECE,
+	OP_LIST,
 	OP_CLOSE, /* the bracket `at` */
 	OP_KIND_MAX
 };
@@ -30,7 +25,7 @@ enum op_kind {
 struct op {
 	uint32_t kind;
 	uint32_t at, n;
-	uint32_t jump; /* where to go on if the variable is absent */
+	uint32_t jump; /* next op if the variable is absent */
 	const struct variable *variable;
 };
 
@@ -48,11 +43,10 @@ struct compiler {
 	struct op *op;
 	size_t n, cap;
 	struct str text;
-	bool barrier; /* something jumps to here: literal text must not be joined with what was
-	                 before */
+	bool barrier; /* jump target: literal text must not be joined across it */
 };
 
-static struct op *emit(struct compiler *c, enum op_kind kind)
+static struct op *prog_emit(struct compiler *c, enum op_kind kind)
 {
 	if (c->n == c->cap) {
 		c->cap = c->cap ? 2 * c->cap : 64;
@@ -65,7 +59,7 @@ static struct op *emit(struct compiler *c, enum op_kind kind)
 	return op;
 }
 
-/* Literal text was added to c->text from `at` on. */
+/* Emits the text from `at` to the end of c->text. */
 static void emit_literal(struct compiler *c, size_t at)
 {
 	size_t n = c->text.n - at;
@@ -76,7 +70,7 @@ static void emit_literal(struct compiler *c, size_t at)
 		last->n += (uint32_t)n;
 		return;
 	}
-	struct op *op = emit(c, OP_TEXT);
+	struct op *op = prog_emit(c, OP_TEXT);
 	op->at = (uint32_t)at;
 	op->n = (uint32_t)n;
 }
@@ -105,13 +99,12 @@ static void emit_key(struct compiler *c, struct span key)
 static void emit_variable(struct compiler *c, enum op_kind kind, struct span name)
 {
 	const struct variable *h = variable_find(c->v, name);
-	assert(h); /* manifest_read looked it up */
-	emit(c, kind)->variable = h;
+	assert(h); /* manifest_read has checked it */
+	prog_emit(c, kind)->variable = h;
 }
 
 /* ---- scalars --------------------------------------------------------------------------- */
 
-/* The pieces of a text, without the quotes around it. */
 static void emit_pieces(struct compiler *c, struct span rest)
 {
 	struct piece p;
@@ -131,7 +124,7 @@ static void emit_string(struct compiler *c, struct span text)
 	emit_text(c, "\"");
 }
 
-/* The one variable that a plain scalar consists of. */
+/* Whether a plain scalar is one variable. */
 static bool lone_variable(const struct compiler *c, const struct node *n, struct piece *p)
 {
 	struct span rest = node_span(n);
@@ -162,8 +155,8 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 
 /* ---- containers ------------------------------------------------------------------------- */
 
-/* May be absent: a scalar with an optional variable in it. */
-static bool may_be_absent(const struct compiler *c, const struct node *n)
+/* Whether a scalar has an optional variable. */
+static bool prog_may_be_absent(const struct compiler *c, const struct node *n)
 {
 	if (n->type != NODE_TEXT)
 		return false;
@@ -185,17 +178,17 @@ static bool is_splice(const struct compiler *c, const struct node *n)
 
 static void emit_value(struct compiler *c, const struct node *n);
 
-/* One member (key.p is set) or element, and its comma. */
+/* A member (key.p is set) or element, and its comma. */
 static void emit_item(struct compiler *c, struct span key, const struct node *n, bool comma)
 {
-	if (is_splice(c, n)) { /* its elements have commas of their own */
+	if (is_splice(c, n)) {
 		emit_scalar(c, n);
 		return;
 	}
-	bool framed = may_be_absent(c, n);
+	bool framed = prog_may_be_absent(c, n);
 	size_t first = c->n;
 	if (framed)
-		emit(c, OP_MARK);
+		prog_emit(c, OP_MARK);
 	if (key.p)
 		emit_key(c, key);
 	emit_value(c, n);
@@ -213,11 +206,11 @@ static const struct node *item_at(const struct node *n, size_t i)
 	return n->type == NODE_MAP ? &n->member[i].value : &n->item[i];
 }
 
-/* The last one may not be there, so that all need a comma and OP_CLOSE takes away one. */
-static bool is_open(const struct compiler *c, const struct node *n)
+/* Whether the last member or element may be absent. */
+static bool prog_is_open(const struct compiler *c, const struct node *n)
 {
 	const struct node *last = n->n ? item_at(n, n->n - 1) : NULL;
-	return last && (is_splice(c, last) || may_be_absent(c, last));
+	return last && (is_splice(c, last) || prog_may_be_absent(c, last));
 }
 
 static void emit_items(struct compiler *c, const struct node *n, bool open)
@@ -237,20 +230,20 @@ static void emit_value(struct compiler *c, const struct node *n)
 		return;
 	}
 	bool map = n->type == NODE_MAP;
-	bool open = is_open(c, n);
+	bool open = prog_is_open(c, n);
 	emit_text(c, map ? "{" : "[");
 	emit_items(c, n, open);
 	if (open)
-		emit(c, OP_CLOSE)->at = map ? '}' : ']';
+		prog_emit(c, OP_CLOSE)->at = map ? '}' : ']';
 	else
 		emit_text(c, map ? "}" : "]");
 }
 
-/* A text that is always there. */
+/* Text that is never absent. */
 static bool is_string(const struct compiler *c, const struct node *n)
 {
 	struct piece p;
-	if (!node_is(n, NODE_TEXT) || may_be_absent(c, n))
+	if (!node_is(n, NODE_TEXT) || prog_may_be_absent(c, n))
 		return false;
 	return !lone_variable(c, n, &p) || variable_find(c->v, p.text)->type < VARIABLE_MAP;
 }
@@ -279,7 +272,7 @@ static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 static int emit_root(struct compiler *c, const struct node *root, enum prog_shape shape,
                      struct err *e)
 {
-	/* What is dropped is dropped from its container, so there must be one. */
+	/* An absent value is removed from its container, so the root is a container. */
 	if (shape == PROG_VALUE) {
 		if (root->type != NODE_MAP)
 			return err_set(e, UNKNOWN_ERROR, "line %u: a mapping is needed here",
@@ -335,7 +328,7 @@ static void truncate_to(struct str *s, size_t n)
 		s->p[n] = '\0';
 }
 
-static void close_container(struct str *s, char bracket)
+static void prog_close_container(struct str *s, char bracket)
 {
 	if (s->n && s->p[s->n - 1] == ',')
 		s->p[s->n - 1] = bracket;
@@ -343,7 +336,7 @@ static void close_container(struct str *s, char bracket)
 		str_char(s, bracket);
 }
 
-/* A value or a piece of text.  Where to go on. */
+/* Runs a variable; returns the next op. */
 static size_t run_variable(const struct op *op, size_t next, size_t mark, const struct scope *s,
                            struct out *o)
 {
@@ -375,10 +368,10 @@ void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 			i = run_variable(op, i, mark, s, &piece);
 			break;
 		case OP_LIST:
-			(void)op->variable->write(s, &value); /* an empty list is as good as none */
+			(void)op->variable->write(s, &value);
 			break;
 		case OP_CLOSE:
-			close_container(out, (char)op->at);
+			prog_close_container(out, (char)op->at);
 			break;
 		case OP_KIND_MAX:
 			assert(false);

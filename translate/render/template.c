@@ -1,7 +1,5 @@
-/*
- * Reading templates: variables are found and checked here, before anything is merged,
- * so that every complaint can name the file and the line.
- */
+/* Reads templates, checking all variables before any merge so that messages have file and line,
+ * and merges overlays. */
 #include "translate/render/template.h"
 
 #include "base/err.h"
@@ -9,7 +7,6 @@
 #include "base/yaml/yaml.h"
 #include "translate/names.h"
 
-/* What is known on the way down a file. */
 struct reader {
 	const char *file;
 	enum manifest_role role;
@@ -19,18 +16,18 @@ struct reader {
 	struct err *e;
 };
 
-/* Members below which Kubernetes takes text only; a number there stops the controller. */
+/* Members whose values must be text; a number there stops FrameworkController. */
 static const char *const TEXT_MAPS[] = { "labels",       "annotations", "data", "stringData",
 	                                 "nodeSelector", "matchLabels", NULL };
 
-/* Lists of which the same goes for the elements. */
+/* Lists whose elements must be text. */
 static const char *const TEXT_LISTS[] = { "command", "args", "values", NULL };
 
 static const char NO_END[] = "a variable without end or name (for ${ itself write $${)";
 
 static const char *const NAMED_LISTS[] = { "containers", "initContainers", NULL };
 
-static int fail(const struct reader *r, unsigned line, const char *text, struct span about)
+static int template_fail(const struct reader *r, unsigned line, const char *text, struct span about)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", r->file, line, text,
 	               quoted(r->a, about));
@@ -53,7 +50,7 @@ const struct constant *constant_find(const struct vocabulary *v, struct span nam
 	return NULL;
 }
 
-static int fail_unknown(const struct reader *r, unsigned line, struct span name)
+static int template_fail_unknown(const struct reader *r, unsigned line, struct span name)
 {
 	struct guess g = { .name = name };
 	for (size_t k = 0; k < r->v->n_groups; k++)
@@ -131,13 +128,12 @@ bool piece_literal(struct span text)
 
 /* ---- scalars -------------------------------------------------------------------------- */
 
-/* Where a scalar stands. */
 struct location {
 	bool element;   /* of a list */
-	bool text_only; /* Kubernetes takes nothing but text here */
+	bool text_only; /* Kubernetes accepts only text here */
 };
 
-/* Variables read what is not there otherwise, or write the template that they stand in. */
+/* Refuses variables outside of their scope. */
 static int check_at_hand(const struct reader *r, const struct node *n, const struct variable *h)
 {
 	unsigned missing = h->needs & ~r->has;
@@ -148,23 +144,24 @@ static int check_at_hand(const struct reader *r, const struct node *n, const str
 		bit++;
 	STR_AUTO text = STR_INIT(QUOTE_MAX);
 	str_printf(&text, "a variable of %s has no meaning here", r->v->parts[bit]);
-	return fail(r, n->line, str_c(&text), span_of(h->name));
+	return template_fail(r, n->line, str_c(&text), span_of(h->name));
 }
 
 static int check_variable(const struct reader *r, const struct node *n, struct piece p, bool whole)
 {
 	if (constant_find(r->v, p.text))
-		return p.list ? fail(r, n->line, "a constant is no list", p.text) : 0;
+		return p.list ? template_fail(r, n->line, "a constant is no list", p.text) : 0;
 	const struct variable *h = variable_find(r->v, p.text);
 	if (h == NULL)
-		return fail_unknown(r, n->line, p.text);
+		return template_fail_unknown(r, n->line, p.text);
 	if (p.list != (h->type == VARIABLE_LIST))
-		return fail(r, n->line,
-		            p.list ? "${*...} of a variable that is no list"
-		                   : "a list needs ${*...}",
-		            p.text);
+		return template_fail(r, n->line,
+		                     p.list ? "${*...} of a variable that is no list"
+		                            : "a list needs ${*...}",
+		                     p.text);
 	if (h->type == VARIABLE_MAP && !(whole && n->plain))
-		return fail(r, n->line, "a mapping must be the whole value, unquoted", p.text);
+		return template_fail(r, n->line, "a mapping must be the whole value, unquoted",
+		                     p.text);
 	return check_at_hand(r, n, h);
 }
 
@@ -173,10 +170,10 @@ static int check_typed(const struct reader *r, const struct node *n, struct piec
 {
 	const struct variable *h = p.variable ? variable_find(r->v, p.text) : NULL;
 	if (p.list && !(at.element && n->plain))
-		return fail(r, n->line, "${*...} stands only alone, as an element of a list",
-		            p.text);
+		return template_fail(r, n->line,
+		                     "${*...} stands only alone, as an element of a list", p.text);
 	if (h && n->plain && at.text_only && h->type != VARIABLE_TEXT)
-		return fail(r, n->line, "must be text here: put it into quotes", p.text);
+		return template_fail(r, n->line, "must be text here: put it into quotes", p.text);
 	return 0;
 }
 
@@ -190,30 +187,30 @@ static int check_text(const struct reader *r, const struct node *n, struct locat
 		if (p.variable && check_variable(r, n, p, whole) < 0)
 			return -1;
 		if (p.list && !whole)
-			return fail(r, n->line, "${*...} stands only alone", p.text);
+			return template_fail(r, n->line, "${*...} stands only alone", p.text);
 		if (whole && check_typed(r, n, p, at) < 0)
 			return -1;
 	}
-	return more < 0 ? fail(r, n->line, NO_END, node_span(n)) : 0;
+	return more < 0 ? template_fail(r, n->line, NO_END, node_span(n)) : 0;
 }
 
-static int check_scalar(const struct reader *r, const struct node *n, struct location at)
+static int template_check_scalar(const struct reader *r, const struct node *n, struct location at)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
 		return check_text(r, n, at);
 	case NODE_NULL:
 		if (r->role == MANIFEST_OVERLAY && !at.element)
-			return 0; /* deletes its key */
-		return fail(
+			return 0;
+		return template_fail(
 		    r, n->line,
 		    "null only deletes a key of what an overlay is put on; here, leave it out",
 		    SPAN("null"));
 	case NODE_BOOL:
 	case NODE_INT:
 		if (at.text_only)
-			return fail(r, n->line, "must be text here: put it into quotes",
-			            span_of(node_type_name(n)));
+			return template_fail(r, n->line, "must be text here: put it into quotes",
+			                     span_of(node_type_name(n)));
 		return 0;
 	case NODE_REAL:
 	case NODE_DATE:
@@ -222,13 +219,13 @@ static int check_scalar(const struct reader *r, const struct node *n, struct loc
 	case NODE_TYPE_MAX:
 		break;
 	}
-	return fail(r, n->line, "not in a manifest: put it into quotes",
-	            span_of(node_type_name(n)));
+	return template_fail(r, n->line, "not in a manifest: put it into quotes",
+	                     span_of(node_type_name(n)));
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* Fill the constants into a key.  1: it is another one now. */
+/* Fills the constants into a key. 1: the key has changed. */
 static int fold_key(const struct reader *r, struct member *m)
 {
 	STR_AUTO key = STR_INIT(4096);
@@ -238,11 +235,12 @@ static int fold_key(const struct reader *r, struct member *m)
 	while ((more = piece_next(&rest, &p)) > 0) {
 		const struct constant *c = p.variable ? constant_find(r->v, p.text) : NULL;
 		if (p.variable && c == NULL)
-			return fail(r, m->key_line, "a key may hold constants only", p.text);
+			return template_fail(r, m->key_line, "a key may hold constants only",
+			                     p.text);
 		str_span(&key, c ? c->value : p.text);
 	}
 	if (more < 0)
-		return fail(r, m->key_line, NO_END, member_key(m));
+		return template_fail(r, m->key_line, NO_END, member_key(m));
 	bool other = !span_eq(member_key(m), str_view(&key));
 	m->key = arena_dup(r->a, str_view(&key));
 	m->key_n = (uint32_t)key.n;
@@ -253,16 +251,17 @@ static int check_twice(const struct reader *r, const struct member *m, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (span_eq(member_key(&m[k]), member_key(&m[i])))
-			return fail(r, m[i].key_line, "the same key twice", member_key(&m[i]));
+			return template_fail(r, m[i].key_line, "the same key twice",
+			                     member_key(&m[i]));
 	return 0;
 }
 
 /* ---- containers ----------------------------------------------------------------------------- */
 
-/* The way down: parents on the C stack, as struct path, but only the last two keys matter. */
+/* The last two keys of the path. */
 struct above {
-	struct span key;    /* of the nearest map */
-	struct span before; /* of the map or list above that */
+	struct span key;
+	struct span before; /* above it */
 };
 
 static int check_node(const struct reader *r, struct node *n, struct above up, bool element);
@@ -272,12 +271,12 @@ static int check_container_names(const struct reader *r, const struct node *list
 	for (size_t i = 0; i < list->n; i++) {
 		const struct node *name = node_get(&list->item[i], "name");
 		if (!node_is(name, NODE_TEXT) || !piece_literal(node_span(name)))
-			return fail(r, list->item[i].line, "a container needs a literal name",
-			            SPAN("name"));
+			return template_fail(r, list->item[i].line,
+			                     "a container needs a literal name", SPAN("name"));
 		for (size_t k = 0; k < i; k++)
 			if (span_eq(node_span(name), node_span(node_get(&list->item[k], "name"))))
-				return fail(r, name->line, "the same container twice",
-				            node_span(name));
+				return template_fail(r, name->line, "the same container twice",
+				                     node_span(name));
 	}
 	return 0;
 }
@@ -299,7 +298,7 @@ static int check_list(const struct reader *r, struct node *n, struct above up)
 static int check_map(const struct reader *r, struct node *n, struct above up)
 {
 	struct member *m = arena_alloc(r->a, n->n * sizeof(*m));
-	bool filled = false; /* as they are written, no two are the same */
+	bool filled = false; /* the reader has refused equal keys as written */
 	for (size_t i = 0; i < n->n; i++) {
 		m[i] = n->member[i];
 		int rc = fold_key(r, &m[i]);
@@ -314,8 +313,7 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 	return 0;
 }
 
-/* In a pod every `value` is a text, whatever it is of: a variable, a toleration, an option of DNS.
- */
+/* In a pod every `value` is text: of a variable, toleration, or DNS option. */
 static bool is_text_only(struct above up, bool element)
 {
 	if (element)
@@ -323,18 +321,17 @@ static bool is_text_only(struct above up, bool element)
 	return names_listed(TEXT_MAPS, up.before) || (up.before.n && span_is(up.key, "value"));
 }
 
-/* Checks, and replaces *n's children by a copy with its keys filled in. */
+/* Checks a node and replaces its children by a copy with the constants filled in. */
 static int check_node(const struct reader *r, struct node *n, struct above up, bool element)
 {
 	if (n->type == NODE_LIST)
 		return check_list(r, n, up);
 	if (n->type == NODE_MAP)
 		return check_map(r, n, up);
-	return check_scalar(r, n, (struct location){ element, is_text_only(up, element) });
+	return template_check_scalar(r, n, (struct location){ element, is_text_only(up, element) });
 }
 
-/* Nothing but blanks and comments. */
-static bool is_blank(struct span text)
+static bool template_is_blank(struct span text)
 {
 	bool comment = false;
 	for (size_t i = 0; i < text.n; i++) {
@@ -346,7 +343,7 @@ static bool is_blank(struct span text)
 	return true;
 }
 
-/* Of what is no YAML, the first complaint, in the form of all others. */
+/* Reports the first error of the YAML reader. */
 static int complain_of_yaml(const struct manifest *m, struct err *e)
 {
 	const struct note *first = e->notes.n ? &e->notes.v[0] : NULL;
@@ -375,11 +372,11 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (is_blank(m->text))
+	if (template_is_blank(m->text))
 		return read_blank(m, a, e);
 	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0)
 		return complain_of_yaml(m, e);
-	/* A list at the top is a fragment of an environment, or the like: see PROG_ITEMS. */
+	/* A list at the top is a fragment, such as of an environment: see PROG_ITEMS. */
 	struct above top = { doc->root.type == NODE_LIST ? SPAN("env") : SPAN(""), SPAN("") };
 	if (check_node(&r, &doc->root, top, false) < 0)
 		return -1;
@@ -387,9 +384,9 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 	return 0;
 }
 
-/* Overlays: putting one tree over another, without changing either. */
+/* ---- merging ---- */
 
-/* In node.flags of a merged tree: this scalar was set by an overlay. */
+/* In node.flags of a merged tree: an overlay set this scalar. */
 enum { SET_BY_OVERLAY = 0x80 };
 
 struct merge {
@@ -453,8 +450,7 @@ static int adopt_map(const struct merge *m, const struct node *n, struct member 
 	return 0;
 }
 
-/* What was not there before.  Everything that comes from an overlay is marked, so that a second one
- * cannot set it too. */
+/* Copies a new node and marks its scalars, so that no second overlay can set them. */
 static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out)
 {
 	*out = *n;
@@ -472,10 +468,10 @@ static int adopt(const struct merge *m, struct span key, const struct node *n, s
 	return 0;
 }
 
-static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
-                     struct node *out);
+static int template_merge_map(const struct merge *m, const struct node *base,
+                              const struct node *over, struct node *out);
 
-static size_t find(const struct member *v, size_t n, struct span key)
+static size_t template_find(const struct member *v, size_t n, struct span key)
 {
 	size_t i = 0;
 	while (i < n && !span_eq(member_key(&v[i]), key))
@@ -483,8 +479,8 @@ static size_t find(const struct member *v, size_t n, struct span key)
 	return i;
 }
 
-static int append(const struct merge *m, const struct node *base, const struct node *over,
-                  struct node *out)
+static int template_append(const struct merge *m, const struct node *base, const struct node *over,
+                           struct node *out)
 {
 	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
 	for (size_t i = 0; i < base->n; i++)
@@ -497,8 +493,8 @@ static int append(const struct merge *m, const struct node *base, const struct n
 	return 0;
 }
 
-/* The element of that name, or n. */
-static size_t find_named(const struct node *item, size_t n, const struct node *name)
+/* Index of the element with that name, or n. */
+static size_t template_find_named(const struct node *item, size_t n, const struct node *name)
 {
 	size_t i = 0;
 	while (i < n && !span_eq(node_span(node_get(&item[i], "name")), node_span(name)))
@@ -506,7 +502,7 @@ static size_t find_named(const struct node *item, size_t n, const struct node *n
 	return i;
 }
 
-/* Without `name`, which is the same in both. */
+/* A copy without `name`, which is equal in both. */
 static struct node without_name(const struct merge *m, const struct node *over)
 {
 	struct node out = *over;
@@ -520,7 +516,7 @@ static struct node without_name(const struct merge *m, const struct node *over)
 	return out;
 }
 
-/* Containers by name; one that the base does not have must be whole, that is, have an image. */
+/* Merges containers by name; a new container needs an image. */
 static int merge_named(const struct merge *m, const struct node *base, const struct node *over,
                        struct node *out)
 {
@@ -531,10 +527,10 @@ static int merge_named(const struct merge *m, const struct node *base, const str
 	for (size_t i = 0; i < over->n; i++) {
 		const struct node *add = &over->item[i];
 		const struct node *name = node_get(add, "name");
-		size_t k = find_named(item, n, name);
+		size_t k = template_find_named(item, n, name);
 		struct node rest = without_name(m, add);
 		if (k < n) {
-			if (merge_map(m, &item[k], &rest, &item[k]) < 0)
+			if (template_merge_map(m, &item[k], &rest, &item[k]) < 0)
 				return -1;
 		} else if (!node_get(add, "image")) {
 			return fail_part(m, add);
@@ -554,10 +550,10 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 	const struct node *value = &over->value;
 	struct span key = member_key(over);
 	if (base->type == NODE_MAP && value->type == NODE_MAP)
-		return merge_map(m, base, value, out);
+		return template_merge_map(m, base, value, out);
 	if (base->type == NODE_LIST && value->type == NODE_LIST) {
 		return names_listed(NAMED_LISTS, key) ? merge_named(m, base, value, out)
-		                                      : append(m, base, value, out);
+		                                      : template_append(m, base, value, out);
 	}
 	if (is_container(base) || is_container(value))
 		return fail_kind(m, base, value, key);
@@ -569,7 +565,7 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 static int merge_member(const struct merge *m, struct member *v, size_t *n,
                         const struct member *over)
 {
-	size_t i = find(v, *n, member_key(over));
+	size_t i = template_find(v, *n, member_key(over));
 	if (over->value.type == NODE_NULL) {
 		if (i == *n)
 			return merge_fail(m, over->key_line,
@@ -586,8 +582,8 @@ static int merge_member(const struct merge *m, struct member *v, size_t *n,
 	return adopt(m, member_key(over), &over->value, &v[(*n)++].value);
 }
 
-static int merge_map(const struct merge *m, const struct node *base, const struct node *over,
-                     struct node *out)
+static int template_merge_map(const struct merge *m, const struct node *base,
+                              const struct node *over, struct node *out)
 {
 	struct member *v = arena_alloc(m->a, (base->n + over->n) * sizeof(*v));
 	size_t n = base->n;
@@ -602,8 +598,9 @@ static int merge_map(const struct merge *m, const struct node *base, const struc
 	return 0;
 }
 
-/* A misspelt first key would otherwise put all of the overlay where nobody looks. */
-static int check_place(const struct merge *m, const struct node *base, const struct node *over)
+/* Refuses unknown top-level keys, which would have no effect. */
+static int template_check_place(const struct merge *m, const struct node *base,
+                                const struct node *over)
 {
 	for (size_t i = 0; i < over->n; i++)
 		if (node_member(base, member_key(&over->member[i])) == NULL)
@@ -621,7 +618,7 @@ int manifest_merge(const struct node **root, const struct manifest *overlay, str
 	struct member top = { .value = *overlay->root };
 	struct node *out = ARENA_NEW(a, struct node, 1);
 	if (base->type == NODE_MAP && overlay->root->type == NODE_MAP &&
-	    check_place(&m, base, overlay->root) < 0)
+	    template_check_place(&m, base, overlay->root) < 0)
 		return -1;
 	if (merge_node(&m, base, &top, out) < 0)
 		return -1;

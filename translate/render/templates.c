@@ -1,4 +1,4 @@
-/* The shipped templates, embedded: one table. */
+/* The shipped templates, embedded; what each is compiled to; which overlays apply. */
 #include <assert.h>
 
 #include "base/embed.h"
@@ -68,7 +68,7 @@ struct shipped {
 static const struct shipped SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
 enum { N_SHIPPED = sizeof(SHIPPED) / sizeof(*SHIPPED) };
 
-static struct span text_of(const struct shipped *s)
+static struct span templates_text_of(const struct shipped *s)
 {
 	return (struct span){ s->text, (size_t)(s->end - s->text) };
 }
@@ -78,7 +78,7 @@ struct span template_text(enum profile p, const char *file)
 	for (size_t i = 0; i < N_SHIPPED; i++)
 		if ((SHIPPED[i].profile == COMMON || SHIPPED[i].profile == (int)p) &&
 		    strcmp(SHIPPED[i].file, file) == 0)
-			return text_of(&SHIPPED[i]);
+			return templates_text_of(&SHIPPED[i]);
 	return (struct span){ NULL, 0 };
 }
 
@@ -87,11 +87,11 @@ const char *template_nth(size_t i, int *profile, struct span *text)
 	if (i >= N_SHIPPED)
 		return NULL;
 	*profile = SHIPPED[i].profile;
-	*text = text_of(&SHIPPED[i]);
+	*text = templates_text_of(&SHIPPED[i]);
 	return SHIPPED[i].file;
 }
 
-/* What is compiled from which template, and which overlays apply when: two tables. */
+/* ---- templates and overlays ---- */
 
 /* clang-format off */
 const struct template_row TEMPLATES[TEMPLATE_MAX] = {
@@ -174,7 +174,7 @@ bool when_holds(enum when w, const struct scope *s)
 	return false;
 }
 
-/* In this order: what appends to a list appends in the order of the table. */
+/* Overlays apply, and append to lists, in this order. */
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
 	{ "cpu-only.yaml",        WHEN_CPU_ONLY,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },

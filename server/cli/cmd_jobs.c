@@ -163,7 +163,8 @@ static int list_jobs(struct remote *r, struct err *e)
 	struct span body = str_view(&reply.body);
 	struct span jobs = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
 	if (scan_type(jobs) != SCAN_ARRAY)
-		return err_set(e, UNKNOWN_ERROR, "%s: what came is no list of jobs", r->o->server);
+		return err_set(e, UNKNOWN_ERROR, "%s: the answer is not a list of jobs",
+		               r->o->server);
 	int code =
 	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
 	tell_of_more(body, r->o->limit);

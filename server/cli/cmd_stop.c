@@ -20,7 +20,7 @@ static int stop_job(struct remote *r, struct err *e)
 		                          .max = ANSWER_MAX };
 	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
 		return -1;
-	(void)fprintf(stderr, "%s is told to stop\n", job);
+	(void)fprintf(stderr, "%s is being stopped\n", job);
 	return EXIT_OK;
 }
 

@@ -68,8 +68,9 @@ static int submit_wait(struct remote *r, const struct remote_reply *reply)
 {
 	FREE_AUTO char *job = job_of(reply);
 	if (!job) {
-		(void)fprintf(stderr, "rest-lit: the job was taken, but the server does not say "
-		                      "how to ask for it (Location)\n");
+		(void)fprintf(
+		    stderr,
+		    "rest-lit: the job was accepted, but the answer has no header Location\n");
 		return r->o->wait || r->o->logs ? EXIT_SERVER : EXIT_OK;
 	}
 	(void)printf("%s\n", job);
@@ -126,7 +127,7 @@ int cmd_submit(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.files[0], "-") == 0 && strcmp(o.token_file, "-") == 0)
 		code = command_usage(c, "job and token cannot both be on standard input");
 	else if (code < 0 && o.dry_run && (o.wait || o.logs))
-		code = command_usage(c, "of --dry-run nothing comes that could be waited for");
+		code = command_usage(c, "--dry-run cannot be combined with --wait or --logs");
 	else if (code < 0)
 		code = open_and_submit(&o);
 	options_done(&o);

@@ -10,8 +10,7 @@ static int token_check_options(const struct options *o, struct err *e)
 {
 	if (!o->jwt_secret_file[0])
 		return err_set(e, 400, NULL,
-		               "--jwt-secret-file FILE is needed: the secret of the server that "
-		               "shall take the token");
+		               "--jwt-secret-file FILE is needed: the token secret of the server");
 	if (!o->user[0])
 		return err_set(e, 400, NULL,
 		               "--user NAME is needed, with a name such as alice or j.doe-2");

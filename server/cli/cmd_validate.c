@@ -90,7 +90,7 @@ int cmd_validate(const struct command *c, int argc, char **argv)
 	struct options o;
 	int code = command_options(c, &o, argc, argv);
 	if (code < 0 && o.n_files == 0)
-		code = command_usage(c, "which file?");
+		code = command_usage(c, "name a file");
 	else if (code < 0)
 		code = validate_all(&o);
 	options_done(&o);

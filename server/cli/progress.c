@@ -100,10 +100,10 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 {
 	*p = (struct progress){ 0 };
 	if (!scan_valid(detail, PROGRESS_DEPTH))
-		return err_set(e, UNKNOWN_ERROR, "what came is no job: no JSON");
+		return err_set(e, UNKNOWN_ERROR, "the answer is not a job: invalid JSON");
 	p->status = scan_get(detail, "jobStatus");
 	if (scan_type(p->status) != SCAN_OBJECT)
-		return err_set(e, UNKNOWN_ERROR, "what came is no job: it has no jobStatus");
+		return err_set(e, UNKNOWN_ERROR, "the answer is not a job: it has no jobStatus");
 	p->state = state_of(scan_get(p->status, "state"), a);
 	p->stopping = span_is(scan_text(scan_get(p->status, "executionType"), a), "STOP") &&
 	              !job_state_final(p->state);

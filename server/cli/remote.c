@@ -222,7 +222,7 @@ static int open_client(struct remote *r, struct err *e)
 	}
 	struct client_settings s = { o->server, o->ca_file, span_trim((struct span){ text, n }) };
 	if (o->token_file[0] && s.token.n == 0)
-		(void)err_set(e, 400, NULL, "--token-file: nothing is in it");
+		(void)err_set(e, 400, NULL, "--token-file: the file is empty");
 	else
 		r->client = client_new(&s, e);
 	if (text)
@@ -287,7 +287,8 @@ const char *remote_job(struct remote *r, const char *name, struct arena *a, stru
 		user = scan_text(scan_get(body, "username"), a);
 	if (user.n == 0) {
 		(void)err_set(e, UNKNOWN_ERROR,
-		              "%s does not say who one is: name the job USER~NAME", r->o->server);
+		              "%s does not return the name of the user: name the job USER~NAME",
+		              r->o->server);
 		return NULL;
 	}
 	return arena_printf(a, "%.*s~%s", (int)user.n, user.p, name);

@@ -705,7 +705,7 @@ static void waiter_drain(struct waiter *w)
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
 		waiter_run_once(w);
 	if (!log_mux_idle(w->mux))
-		waiter_tell(w, "logs may go on; they are not waited for any longer");
+		waiter_tell(w, "the rest of the logs is not waited for");
 	w->reason = ENDED;
 }
 
@@ -735,7 +735,7 @@ static int waiter_conclude(struct waiter *w)
 	case ENDED:
 		return waiter_verdict(w);
 	case GONE:
-		str_printf(&text, "%s is not there any more", w->job);
+		str_printf(&text, "%s was deleted", w->job);
 		term_print(&w->term, str_view(&text));
 		return EXIT_REFUSED;
 	case REFUSED:
@@ -746,13 +746,13 @@ static int waiter_conclude(struct waiter *w)
 		waiter_say(w, "--timeout is over");
 		return EXIT_SERVER;
 	case NO_OUTPUT:
-		waiter_say(w, "standard output takes no more");
+		waiter_say(w, "writing to standard output failed");
 		return EXIT_SERVER;
 	case WAITING:
 	case INTERRUPTED:
 		break;
 	}
-	waiter_say(w, "not waited for any longer");
+	waiter_say(w, "interrupted");
 	return EXIT_SERVER;
 }
 

@@ -20,16 +20,14 @@ static void gc_report(void *arg, const struct janitor_report *r)
 	if (g->stopping)
 		return;
 	if (r->frameworks + r->classes > 0) {
-		struct line line =
-		    log_begin(LOG_INFO, "removed what a killed server had left behind");
+		struct line line = log_begin(LOG_INFO, "removed leftovers of a killed server");
 		log_int(&line, "frameworks", (int64_t)r->frameworks);
 		log_int(&line, "priority_classes", (int64_t)r->classes);
 		log_end(&line);
 	}
-	cluster_log_trouble(
-	    &g->trouble, r->trouble,
-	    "cannot look for what a killed server has left behind, and will try again",
-	    "can look for what a killed server has left behind again");
+	cluster_log_trouble(&g->trouble, r->trouble,
+	                    "cannot look for leftovers of a killed server, and will try again",
+	                    "can look for leftovers of a killed server again");
 }
 
 struct gc *gc_start(struct server *s, struct err *e)

@@ -252,8 +252,7 @@ static void look_done(void *arg, const struct store_reply *reply)
 		say_missing(k);
 	else
 		look_log_refused(d, reply->status == 403 ? LOG_INFO : LOG_WARN,
-		                 "cannot check whether it is there", "get", k->kind, k->name,
-		                 reply);
+		                 "cannot check whether it exists", "get", k->kind, k->name, reply);
 	if (d->n_there == d->n_looks)
 		log_event(LOG_INFO, "what pods refer to is there", "namespace",
 		          d->server->namespace_name);
@@ -403,19 +402,18 @@ static void look_for_all(struct runtime_configmap *d)
 
 static const char *const PROBLEMS[RUNTIME_CONFIGMAP_STATE_MAX] = {
 	[RUNTIME_CONFIGMAP_PENDING] =
-	    "pai-runtime, which all pods need, is still being put into the cluster",
-	[RUNTIME_CONFIGMAP_UNREACHABLE] =
-	    "pai-runtime, which all pods need, could not be put into the "
-	    "cluster yet: the API server does not answer",
+	    "the ConfigMap with pai-runtime, which all pods need, is still being created",
+	[RUNTIME_CONFIGMAP_UNREACHABLE] = "the ConfigMap with pai-runtime, which all pods need, is "
+	                                  "not yet created: the API server does not answer",
 	[RUNTIME_CONFIGMAP_FORBIDDEN] =
-	    "pai-runtime, which all pods need, cannot be put into the cluster: "
-	    "this server's account needs the RBAC verb \"create\" on configmaps",
+	    "the ConfigMap with pai-runtime, which all pods need, cannot be created: this server's "
+	    "account needs the RBAC verb \"create\" on configmaps",
 	[RUNTIME_CONFIGMAP_REFUSED] =
-	    "pai-runtime, which all pods need, cannot be put into the cluster: the "
-	    "API server refuses it, see the log of this server",
+	    "the ConfigMap with pai-runtime, which all pods need, cannot be created: the API "
+	    "server refuses it, see the log of this server",
 	[RUNTIME_CONFIGMAP_FOREIGN] =
-	    "pai-runtime, which all pods need, cannot be put into the cluster: a "
-	    "ConfigMap of its name with other content is there",
+	    "the ConfigMap with pai-runtime, which all pods need, cannot be created: its name is "
+	    "used by a ConfigMap with other content",
 };
 
 const char *runtime_configmap_problem(const struct server *s)
@@ -520,7 +518,7 @@ static void program_unread(struct runtime_configmap *d, const struct store_reply
 		program_refused(d, "create", &none);
 	else if (no_right)
 		program_succeeded(
-		    d, "was there; not compared, for want of the RBAC verb \"get\" on it");
+		    d, "was there; not compared, because the RBAC verb \"get\" on it is missing");
 	else if (reply->outcome == STORE_NOT_FOUND)
 		program_ask(d, STORE_CREATE, AGAIN_MS); /* deleted meanwhile */
 	else
@@ -539,8 +537,7 @@ static void program_compared(void *arg, const struct store_reply *reply)
 	else
 		program_failed(
 		    d, RUNTIME_CONFIGMAP_FOREIGN,
-		    SPAN("it is there with other content, or can be changed (not immutable): "
-		         "delete it"));
+		    SPAN("it exists with other content, or is not immutable: delete it"));
 }
 
 static store_callback ca_made, ca_changed;

@@ -66,7 +66,7 @@ static const char *change_id(const struct change *c)
 
 static void change_gone(struct request *r)
 {
-	answer_refuse(r, 404, "NoJobError", "there is no such job any more");
+	answer_refuse(r, 404, "NoJobError", "the job was deleted");
 }
 
 /* ---- asking the store ------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 	if (job_may(r, now, JOB_OWN))
 		change_go(c);
 	else
-		answer_refuse(r, FORBIDDEN, "this job has another owner now");
+		answer_refuse(r, FORBIDDEN, "the job has another owner now");
 }
 
 /* Random, so that clients that conflicted do not conflict again. */
@@ -574,7 +574,7 @@ static int scale_check(const struct scale *s, const struct found *f, struct aren
 	if (!span_is(type, "Start"))
 		return err_set(e, CONFLICT_JOB,
 		               span_is(type, "Stop") ? "the job is being stopped, or was"
-		                                     : "the job is still being made");
+		                                     : "the job is still being created");
 	if (hived.p)
 		return err_set(e, NOT_IMPLEMENTED,
 		               "HiveD allocates the cells of all tasks at once: such a job "
@@ -678,7 +678,8 @@ static bool scale_is_over(struct change *c)
 	const struct job_entry *job = c->job;
 	if (!job_state_final(job->state) && job->state != JOB_STOPPING && !job->deleting)
 		return false;
-	(void)err_set(&e, CONFLICT_JOB, "the job is %s: only what runs, or will, can be scaled",
+	(void)err_set(&e, CONFLICT_JOB,
+	              "the job is %s: only waiting and running jobs can be scaled",
 	              job->deleting ? "being removed" : JOB_STATES[job->state]);
 	answer_error(c->r, &e);
 	return true;

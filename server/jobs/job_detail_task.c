@@ -317,7 +317,7 @@ int show_roles(struct shower *w, struct span attempt, struct err *e)
 	}
 	str_char(w->out, '}');
 	if (w->out->full)
-		return err_set(e, UNKNOWN_ERROR, "what is stored of the job is too large");
+		return err_set(e, UNKNOWN_ERROR, "the stored job is too large");
 	return 0;
 }
 

@@ -140,9 +140,9 @@ static void list_answer_in_steps(struct request *r, struct job_page *page, const
 {
 	size_t most = (size_t)r->loop->server->options->list_rows;
 	if (r->loop->has->list_rows && r->loop->has->list_rows + rows->n > most) {
-		answer_refuse(r, UNAVAILABLE,
-		              "too many large lists are under way; try again, or ask for less of "
-		              "it by limit");
+		answer_refuse(
+		    r, UNAVAILABLE,
+		    "too many large lists are being sent; try again, or use a smaller limit");
 		return;
 	}
 	struct listing *l = xcalloc(1, sizeof(*l));

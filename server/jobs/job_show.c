@@ -154,7 +154,7 @@ static void history_got(void *arg, const struct store_reply *reply)
 	const struct history_wanted *k = arg;
 	struct span status = { NULL, 0 };
 	if (job_store_silent(reply)) {
-		answer_refuse(k->r, UNAVAILABLE, "earlier attempts cannot be read at the moment");
+		answer_refuse(k->r, UNAVAILABLE, "earlier attempts cannot be read now; try again");
 		return;
 	}
 	if (reply->outcome == STORE_OK)
@@ -190,7 +190,7 @@ static void earlier_came(struct request *r, const struct job_entry *job, struct 
 	if (status.n)
 		job_doc(r, job, look_show);
 	else
-		answer_refuse(r, 404, "NoJobError", "nothing is kept of this attempt of the job");
+		answer_refuse(r, 404, "NoJobError", "this attempt of the job is not kept");
 }
 
 /* ---- one attempt ---- */
@@ -347,7 +347,7 @@ static void attempts_show(struct request *r, const struct job_entry *job, struct
 	str_char(out, '[');
 	int failed = job_attempt(out, &all->shown, true, &r->arena, &e);
 	if (!failed && out->full)
-		failed = err_set(&e, UNKNOWN_ERROR, "what is stored of the job is too large");
+		failed = err_set(&e, UNKNOWN_ERROR, "the stored job is too large");
 	if (failed) {
 		answer_error(r, &e);
 		return;

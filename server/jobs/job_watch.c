@@ -336,7 +336,7 @@ static bool watch_open(struct watch *w, const struct stream_calls *calls, struct
 {
 	struct followers *all = w->r->loop->has->followers;
 	if (!all) {
-		answer_refuse(w->r, UNAVAILABLE, "this server does not keep track of jobs");
+		answer_refuse(w->r, UNAVAILABLE, "this server does not watch jobs");
 		return false;
 	}
 	answer_header(w->r, "X-Accel-Buffering", "no"); /* nginx would buffer events */

@@ -290,7 +290,8 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 
 static int link_refuse(struct err *e)
 {
-	return err_set(e, FORBIDDEN, "this is no link to this log: ask for its locations again");
+	return err_set(e, FORBIDDEN,
+	               "this link is not valid for this log: request its locations again");
 }
 
 static bool is_signed(const unsigned char *key, const struct log_link *l, struct span bytes)
@@ -332,7 +333,7 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 		return link_refuse(e);
 	if (by->now_s >= l->expires_s)
 		return err_set(e, FORBIDDEN,
-		               "this link to a log has expired: ask for its locations again");
+		               "this link has expired: request the locations of the log again");
 	return 0;
 }
 

@@ -499,29 +499,17 @@ static void pod_came(struct reading *g, struct span pod)
 static void pod_answered(void *arg, const struct store_reply *reply)
 {
 	struct reading *g = arg;
-	switch (reply->outcome) {
-	case STORE_OK:
+	if (reply->outcome == STORE_OK)
 		pod_came(g, reply->body);
-		break;
-	case STORE_NOT_FOUND:
+	else if (reply->outcome == STORE_NOT_FOUND)
 		ask_kept(g);
-		break;
-	case STORE_REFUSED:
-		if (reply->status == 403)
-			reading_refuse(g, RIGHTS);
-		else
-			reading_refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
-		break;
-	case STORE_EXISTS:
-	case STORE_CONFLICT:
-	case STORE_BUSY:
-	case STORE_AMBIGUOUS:
-	case STORE_FULL:
-	case STORE_OUTCOME_MAX:
+	else if (reply->outcome == STORE_REFUSED && reply->status == 403)
+		reading_refuse(g, RIGHTS);
+	else if (reply->outcome == STORE_REFUSED)
+		reading_refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
+	else
 		reading_refuse(g, UNAVAILABLE,
 		               because(g, "the API server does not answer", reply->message));
-		break;
-	}
 }
 
 /* FRAMEWORK-ROLE-INDEX, as FrameworkController does; NULL if it is too long or invalid. */

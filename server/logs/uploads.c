@@ -85,13 +85,13 @@ void uploads_free(struct uploads *u)
 static void refuse_busy(struct request *r, const char *why)
 {
 	r->why = why;
-	answer_refuse(r, UNAVAILABLE, "the output cannot be taken at the moment; try again");
+	answer_refuse(r, UNAVAILABLE, "the server cannot accept the output now; try again");
 }
 
 static void refuse_foreign(struct request *r, const char *why)
 {
 	r->why = why;
-	answer_refuse(r, FORBIDDEN, "this token is not that of a task's pod as it is now");
+	answer_refuse(r, FORBIDDEN, "this token does not belong to the current pod of a task");
 }
 
 /* FRAMEWORK-ROLE-INDEX, the name of a pod of a Framework that rest-lit has created. */
@@ -141,7 +141,7 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 	if (f == TOKEN_VALID) {
 		take_identity(u, who);
 	} else if (f == TOKEN_INVALID) {
-		r->why = "the API server does not vouch for the token";
+		r->why = "the API server rejects the token";
 		answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
 	} else {
 		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
@@ -294,7 +294,7 @@ static void kept_read(void *arg, const struct store_reply *reply)
 		upload_answer(u);
 	else
 		upload_refuse(u, 409, "OutputKeptError",
-		              "another output of this task attempt is kept already");
+		              "another output of this task attempt is already kept");
 }
 
 static void output_made(void *arg, const struct store_reply *reply)
@@ -393,7 +393,7 @@ static void index_came(void *arg, const struct store_reply *reply)
 	}
 	if (!output_index_read(there ? reply->body : SPAN(""), u->id.framework_uid, &u->r->arena,
 	                       &u->index)) {
-		refuse_busy(u->r, "the outputs of an earlier job of this name are still there");
+		refuse_busy(u->r, "the outputs of an earlier job of this name still exist");
 		upload_finish(u);
 		return;
 	}

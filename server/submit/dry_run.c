@@ -78,11 +78,10 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 		if ((!is && dry_run_is_near(name, a)) || dry_run_is_swallowed(value, a))
 			return err_set(
 			    e, INVALID_PARAMETERS,
-			    "the query holds something like %s, written otherwise; nothing "
-			    "was submitted: " ALLOWED,
+			    "the query has a name similar to %s; nothing was submitted: " ALLOWED,
 			    NAME);
 		if (is && seen)
-			return err_set(e, INVALID_PARAMETERS, "%s is there twice", NAME);
+			return err_set(e, INVALID_PARAMETERS, "%s must not be repeated", NAME);
 		if (is && dry_run_read_value(value, &found, e) < 0)
 			return -1;
 		seen |= is;

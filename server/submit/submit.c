@@ -86,8 +86,8 @@ void submit_may(struct request *r)
 		answer_error(r, &e);
 	else if (path_user(r).p && !span_is(path_user(r), r->user))
 		answer_refuse(r, FORBIDDEN,
-		              "jobs can be submitted for oneself only: the user in the path is "
-		              "not the one who is logged in");
+		              "users can submit their own jobs only: the user in the path is not "
+		              "the one who is logged in");
 	else if (key.p && !idempotency_key_ok(key))
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "

@@ -135,7 +135,7 @@ def test_janitor_without_rights(check, cluster):
         check.equal("... and it is said once", server.log().count("cannot look for"), 1)
         cluster.set_rules(ROLE, whole)
         check.ok("with it again: that is said", wait_until(
-            lambda: server.log_lines("left behind again"), 300), server.log()[-2000:])
+            lambda: server.log_lines("leftovers of a killed server again"), 300), server.log()[-2000:])
     name = framework_name("unlisted")
     remove(cluster, "unlisted")
     cluster.delete("PriorityClass", name + "-priority")

@@ -40,7 +40,7 @@ def test_sweep_directory(check):
                      wait_until(lambda: not of_job(where, "half")), of_job(where, "half"))
             check.equal("a whole job stays", len(of_job(where, "whole")), 3)
             check.ok("the log says so", again.logged(
-                lambda line: "left behind" in line and json.loads(line)["frameworks"] == 1), again.log())
+                lambda line: "removed leftovers" in line and json.loads(line)["frameworks"] == 1), again.log())
             check.equal("the name can be used again",
                         again.submit(job_v2_secret("half", "m")).status, 202)
 

@@ -40,7 +40,7 @@ def test_cli_ends(check):
             check.ok("waits", c.says("WAITING"), c.stderr)
             fake.missing = True
             fake.cut()
-            check.ok("removed", c.end() == 1 and "not there any more" in c.stderr, c.stderr)
+            check.ok("removed", c.end() == 1 and "was deleted" in c.stderr, c.stderr)
         fake.missing = False
         fake.details = [(403, {}, {"message": "not yours"})]
         with follow(fake) as c:

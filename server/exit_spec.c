@@ -4,7 +4,7 @@
 
 #include "base/embed.h"
 #include "base/tree.h"
-#include "server/file.h"
+#include "server/system.h"
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
 

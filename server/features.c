@@ -1,17 +1,16 @@
 /* The hooks by which a loop calls the features; see loop.h. */
-#include "server/features.h"
+#include "server/http/loop.h"
 
 #include <stdlib.h>
 
 #include "k8s/logs/log_stream.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/health.h"
-#include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/http/worker.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
+#include "server/server.h"
 
 /* ---- sources of a loop ---- */
 

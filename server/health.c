@@ -1,5 +1,5 @@
 /* The page at /, and the two questions that a supervisor asks. */
-#include "server/health.h"
+#include "server/http/loop.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,11 +10,9 @@
 #include "k8s/transport/store.h"
 #include "server/auth/token_lookup.h"
 #include "server/cluster/cluster.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
-#include "server/http/loop.h"
+#include "server/http/request.h"
 #include "server/http/routes.h"
+#include "server/server.h"
 
 EMBED(index_txt, "server/index.txt");
 
@@ -153,4 +151,26 @@ void readyz_get(struct request *r)
 	request_wait(r);
 	if (!is->probing)
 		probe(l);
+}
+
+/* What this server is, and how to log in. */
+
+/* `basic` also where nobody has a password: then clients have a token, and what they send is told
+ * so.  There is no page for logging in, which `OIDC` would send them to. */
+void info_get(struct request *r)
+{
+	const struct options *o = r->loop->server->options;
+	str_printf(&r->reply.body,
+	           "{\"name\":\"%s\",\"version\":\"%s\",\"launcherType\":\"k8s\","
+	           "\"authnMethod\":\"basic\"}\n",
+	           o->compat[0] ? "PAI RESTful API" : "rest-lit", REST_LIT_VERSION);
+	answer_json(r, 200);
+}
+
+void authn_get(struct request *r)
+{
+	str_puts(&r->reply.body,
+	         "{\"authn_type\":\"basic\",\"loginURI\":\"/api/v1/authn/basic/login\","
+	         "\"loginURIMethod\":\"post\"}\n");
+	answer_json(r, 200);
 }

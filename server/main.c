@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "server/cli/commands.h"
-#include "server/process.h"
+#include "server/system.h"
 
 /* clang-format off */
 static const struct command COMMANDS[] = {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/tree.h"
-#include "server/file.h"
+#include "server/system.h"
 #include "translate/translate.h"
 
 #define AT(field)            .at = offsetof(struct options, field)

@@ -1,7 +1,6 @@
 #include "server/http/routes.h"
 
 #include "base/enc.h"
-#include "server/http/handlers.h"
 #include "server/logs/logs.h"
 
 /* clang-format off */

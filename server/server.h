@@ -1,41 +1,55 @@
 #pragma once
-/* What all loops of one server share: made before the threads start, then only read. */
+/*
+ * server: the program rest-lit.  Begin with routes.c (the table of routes), then http/request.h.
+ * start.c makes the loops of `serve`; the other folders are features: accounts, auth, users,
+ * submit, jobs, logs, cluster; cli has the commands.  features.c connects features to loops.
+ *
+ * State shared by all loops.  Immutable after start, except for the members marked "mutable".
+ */
 #include <stdatomic.h>
 
 #include "server/options.h"
 #include "translate/translate.h"
 
-struct login;
-struct local;
-struct keyring;
 struct account_source;
-struct revocations;
-struct edge;
-struct worker;
-struct tls;
-struct scheduler;
+struct accounts;
+struct auth;
 struct cache;
+struct cors;
 struct events;
-struct follow;
 struct exit_spec;
+struct follow;
+struct followers;
 struct history;
 struct key_claims;
+struct keyring;
+struct local;
+struct login;
 struct loop_hooks;
+struct rate_limits;
+struct readiness;
+struct revocations;
+struct scheduler;
+struct log_streams;
+struct tls;
+struct uploads;
+struct worker;
+struct worker_inbox;
 
 enum phase {
 	PHASE_RUN,
-	PHASE_DRAIN, /* /readyz says 503, all else goes on */
-	PHASE_STOP   /* no new connections; what is under way is finished */
+	PHASE_DRAIN, /* /readyz answers 503, everything else works */
+	PHASE_STOP   /* no new connections; current requests are finished */
 };
 
-/* Whether pai-runtime is where pods will look for it; see server/cluster/cluster.h. */
+/* Is pai-runtime where pods look for it?  See cluster/cluster.h. */
 enum runtime_configmap_state {
-	RUNTIME_CONFIGMAP_READY, /* or nothing to deliver */
+	RUNTIME_CONFIGMAP_READY, /* or not needed */
 	RUNTIME_CONFIGMAP_PENDING,
 	RUNTIME_CONFIGMAP_UNREACHABLE,
 	RUNTIME_CONFIGMAP_FORBIDDEN,
 	RUNTIME_CONFIGMAP_REFUSED,
-	RUNTIME_CONFIGMAP_FOREIGN, /* something else has its name */
+	RUNTIME_CONFIGMAP_FOREIGN, /* another object has its name */
 	RUNTIME_CONFIGMAP_STATE_MAX
 };
 
@@ -44,29 +58,50 @@ struct server {
 	const struct loop_hooks *hooks; /* see loop.h */
 	struct translator *translator;
 	struct account_source *accounts;
-	/* Replaced by the main thread when files are read again (reload.h); the loops get it by
-	 * keyring_of() (auth.h).  NULL with --no-auth. */
+	/* Mutable: replaced by the main thread (start.h); loops read it by keyring_of() (auth.h).
+	 * NULL with --no-auth. */
 	_Atomic(struct keyring *) keyring;
-	atomic_uint generation; /* how often it was replaced; each loop repeats what it has seen */
-	atomic_ullong reviews;  /* TokenReviews of this second: second << 8 | how many */
-	struct revocations *revoked;
-	struct key_claims *claims; /* keys of submissions under way (idempotency.h) */
-	struct edge *edge;
-	/* Random: signs links to logs where there is no secret of tokens. */
-	char link_key[33];
-	struct worker *worker; /* NULL: nobody logs in here */
+	atomic_uint
+	    generation;        /* mutable: counts replacements; each loop copies it in each round */
+	atomic_ullong reviews; /* mutable: TokenReviews of this second: second << 8 | number */
+	struct revocations *revoked;     /* mutable */
+	struct key_claims *claims;       /* mutable: keys of current submissions (idempotency.h) */
+	struct rate_limits *rate_limits; /* mutable */
+	struct cors *cors;
+	char link_key[33];     /* random: signs links to logs if there is no secret of tokens */
+	struct worker *worker; /* NULL: no logins */
 	struct tls *tls;       /* NULL: plain HTTP */
-	struct login *login;   /* one of these two */
-	struct local *local;
-	struct scheduler *scheduler; /* NULL: it is not HiveD */
-	struct follow *follow;       /* these three: see follow.h */
+	struct login *login;   /* of the API server; NULL: local is set */
+	struct local *local;   /* of --standalone */
+	struct scheduler *scheduler; /* NULL: not HiveD */
+	struct follow *follow;       /* this, cache and events: see follow.h */
 	struct cache *cache;
 	struct events *events;
 	struct exit_spec *exit_spec;
 	struct history *history; /* NULL: earlier attempts are not kept */
 	const char *namespace_name;
 	uint16_t port;
-	atomic_int runtime_configmap; /* enum runtime_configmap_state */
-	atomic_int phase;
-	int ended_fd; /* an eventfd: each loop adds 1 when it has ended */
+	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
+	atomic_int phase;             /* mutable */
+	int ended_fd;                 /* an eventfd: each loop adds 1 when it ends */
 };
+
+/* What features keep per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */
+struct features {
+	struct accounts *accounts; /* NULL after `stop`, as auth */
+	struct auth *auth;
+	struct readiness *readiness;
+	struct log_streams *log_streams; /* logs; NULL: there are no pods */
+	struct worker_inbox *work;       /* NULL: no logins */
+	struct followers *followers;     /* NULL: no cache of jobs */
+	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
+	size_t dry_run_bytes;            /* held by dry runs */
+	size_t user_lists;               /* being read (user_routes.c) */
+	size_t list_rows;                /* in job lists being sent */
+};
+
+extern const struct loop_hooks FEATURES;
+
+/* The state of the store for /readyz (health.c).  Free it after the store. */
+struct readiness *readiness_new(void);
+void readiness_free(struct readiness *known);

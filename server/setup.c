@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "server/file.h"
-#include "server/program.h"
+#include "server/system.h"
 #include "translate/hived/hived.h"
 
 enum {
@@ -74,7 +73,7 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 		                     .nodes = (size_t)o->max_nodes,
 		                     .text = (size_t)o->max_text,
 		                     .key = (size_t)o->max_key };
-	return program_load(o, a, &s->program, e);
+	return runtime_program_load(o, a, &s->program, e);
 }
 
 /* Includes .yml: no template has such a name, so translator_new reports the file. */

@@ -23,3 +23,19 @@ const char *setup_user(const struct options *o);
 int complain(const struct err *e, const char *file, int code);
 /* Print one note, with `prefix` before its text. */
 void complain_note(const struct note *n, const char *file, const char *prefix);
+
+/* Refuse combinations of options that contradict each other or are not safe.  Pure.  loopback,
+ * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the first.
+ */
+int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e);
+
+/*
+ * Read pai-runtime for a ConfigMap (--runtime=configmap): options->runtime_binary, or the file
+ * pai-runtime beside this program or in ../lib/rest-lit.  The texts live in the arena.  With
+ * --runtime=image, out->configmap is "".  -1 and *e (400).
+ */
+int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
+                         struct err *e);
+/* The architecture of a static 64-bit ELF program, as Kubernetes names it.  NULL and *e (400): not
+ * a program, dynamically linked, incomplete, or of another machine.  Pure. */
+const char *elf_check_arch(struct span file, struct err *e);

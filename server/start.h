@@ -1,6 +1,6 @@
 #pragma once
-/* From options to loops that are ready to run, and back. */
-#include "server/http/listener.h"
+/* `rest-lit serve`: from options to running loops, and the reload of files. */
+#include "server/http/address.h"
 #include "server/http/loop.h"
 
 struct runtime_configmap;
@@ -8,7 +8,7 @@ struct gc;
 
 enum { LOOPS_MAX = 64 };
 
-/* The whole of `rest-lit serve`: what main() holds while the loops run. */
+/* Everything that `serve` holds while the loops run. */
 struct service {
 	struct server server;
 	struct options options;
@@ -20,10 +20,18 @@ struct service {
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
 };
 
-/* Make all of it; loops do not run yet, but clients can connect.  -1 and *e: 400 wrong usage, else
- * what failed; *file is the file that places in *e are in, or NULL. */
+/* Create everything; clients can connect, but loops do not run yet.  -1 and *e (400: wrong usage);
+ * *file is the file of the places in *e, or NULL. */
 int start_all(struct service *s, const char **file, struct err *e);
-/* What is served how, in the log; `scrubbed`: a variable that was removed, or NULL. */
+/* Log the configuration; `scrubbed`: a variable that was unset, or NULL. */
 void start_report(const struct service *s, const char *scrubbed);
-/* Also after a start that failed.  Loops must have ended. */
+/* Also after a failed start.  The loops must have ended. */
 void start_undo(struct service *s);
+
+/*
+ * Read files again: token keys, --facts, --hived-config, certificates.  A file with an error does
+ * not replace the old content; the log names file and place.  Main thread.  After reload_all
+ * returns, all loops use the new content; reload_changed reads certificates if they have changed.
+ */
+void reload_all(struct server *s, struct loop *loops, size_t n);
+void reload_changed(struct server *s);

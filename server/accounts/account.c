@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "server/accounts/account_internal.h"
-#include "server/file.h"
 #include "server/log.h"
+#include "server/system.h"
 
 struct account *account_new(const char *name)
 {

@@ -19,11 +19,10 @@
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
 #include "server/auth/token_store.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/intake.h"
 #include "server/http/loop.h"
+#include "server/http/request.h"
 #include "server/http/routes.h"
+#include "server/server.h"
 
 enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
 
@@ -137,7 +136,7 @@ static void auth_account_came(void *arg, struct account *a, const struct err *e)
 	else
 		account_unknown(q, e);
 	if (!q->r->answered)
-		intake_known(q->r);
+		request_identified(q->r);
 }
 
 static void find_account(struct waiter *q, const char *name)
@@ -238,7 +237,7 @@ static void looked_up(void *arg, enum token_verdict f, const struct review_user 
 		else
 			auth_decide(q, &p->b);
 		if (!r->answered && r->principal)
-			intake_known(r);
+			request_identified(r);
 	}
 	token_wait_remove(p);
 }
@@ -347,7 +346,7 @@ static void wipe_header(struct span header)
 
 bool auth_take_token(struct request *r, struct credentials *c)
 {
-	struct span header = r->framing.value[HEADER_AUTHORIZATION];
+	struct span header = r->head.value[HEADER_AUTHORIZATION];
 	if (!header.p) {
 		refuse_guest(r);
 		return false;

@@ -21,7 +21,7 @@ void auth_free(struct auth *a);
 /*
  * Authenticate a request before its body is received.  true: r->principal is set, or r has been
  * answered (401 UnauthorizedUserError, 503 UnavailableError).  false: r waits; later it is
- * answered, or r->principal is set and intake_known(r) is called.
+ * answered, or r->principal is set and request_identified(r) is called.
  */
 bool auth_begin(struct request *r);
 

@@ -11,7 +11,7 @@
 
 #include "base/enc.h"
 #include "schema/check.h"
-#include "server/file.h"
+#include "server/system.h"
 
 enum {
 	SECRET_MAX = 4096,

@@ -5,10 +5,10 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 

@@ -11,12 +11,11 @@
 #include "server/cli/cli_internal.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
-#include "server/http/http.h"
+#include "server/http/loop.h"
 #include "server/log.h"
-#include "server/process.h"
-#include "server/reload.h"
 #include "server/setup.h"
 #include "server/start.h"
+#include "server/system.h"
 
 /* Interval of checks for changed files (login, certificates). */
 enum { REFRESH_MS = 10000 };

@@ -6,8 +6,8 @@
 #include "base/enc.h"
 #include "base/tree.h"
 #include "server/cli/cli_internal.h"
-#include "server/file.h"
 #include "server/setup.h"
+#include "server/system.h"
 
 enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, OUTPUT_MAX = 1 << 20, KEY_BYTES = 16 };
 

@@ -4,8 +4,8 @@
 
 #include "schema/check.h"
 #include "server/cli/cli_internal.h"
-#include "server/file.h"
 #include "server/setup.h"
+#include "server/system.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
 

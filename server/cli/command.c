@@ -7,8 +7,7 @@
 #include <yaml.h>
 
 #include "schema/check.h"
-#include "server/http/http.h"
-#include "server/http/openapi.h"
+#include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/setup.h"
 #include "translate/translate.h"

@@ -8,10 +8,9 @@
 #include "base/json/scan.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
-#include "server/file.h"
 #include "server/jobs/jobs.h"
-#include "server/process.h"
 #include "server/setup.h"
+#include "server/system.h"
 
 enum {
 	ATTEMPT_MS = 60000, /* longer than the deadline of servers */

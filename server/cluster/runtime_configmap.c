@@ -9,8 +9,8 @@
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
-#include "server/file.h"
 #include "server/log.h"
+#include "server/system.h"
 #include "translate/translate.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "k8s/transport/http_client.h"
-#include "server/file.h"
 #include "server/log.h"
+#include "server/system.h"
 
 /* A route of HiveD's web service. */
 #define STATUS_PATH "/v1/inspect/clusterstatus/virtualclusters/"

@@ -1,4 +1,4 @@
-#include "server/http/answer.h"
+#include "server/http/request.h"
 
 #include "k8s/submit/submission.h"
 #include "server/http/loop.h"

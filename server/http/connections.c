@@ -3,13 +3,13 @@
  * stops listening; so both are done here.  All that do the same have the same time for it, so each
  * list is in order of deadlines.
  */
-#include "server/http/connections.h"
+#include "server/http/http_internal.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "k8s/transport/store.h"
-#include "server/http/edge.h"
+#include "server/http/rate_limit.h"
 #include "server/http/tls.h"
 #include "server/server.h"
 
@@ -132,8 +132,8 @@ static void make_room(struct connections *all, int64_t now_ms)
 
 bool connections_admit(const struct connections *all, const struct sockaddr *from)
 {
-	struct peer p;
-	return !peer_of(from, &p) || edge_admits(all->server->edge, &p);
+	struct client_address p;
+	return !client_address_of(from, &p) || rate_limit_admits(all->server->rate_limits, &p);
 }
 
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
@@ -144,9 +144,9 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->library = m;
 	c->activity = READING;
 	c->since_ms = clock_ms();
-	c->counted = peer_of(from, &c->from);
+	c->counted = client_address_of(from, &c->from);
 	if (c->counted)
-		edge_count(all->server->edge, &c->from, 1);
+		rate_limit_count(all->server->rate_limits, &c->from, 1);
 	if (all->server->tls)
 		c->chain = tls_hold(all->server->tls);
 	make_room(all, c->since_ms);
@@ -163,12 +163,12 @@ void connection_end(struct connection *c)
 		c->all->n--;
 	}
 	if (c->counted)
-		edge_count(c->all->server->edge, &c->from, -1);
+		rate_limit_count(c->all->server->rate_limits, &c->from, -1);
 	tls_drop(c->chain);
 	free(c);
 }
 
-void connection_run_once(struct connection *c, enum activity activity)
+void connection_set_activity(struct connection *c, enum activity activity)
 {
 	if (c->cut)
 		return;

@@ -1,8 +1,9 @@
 /*
- * libmicrohttpd's daemon: how it is set up, driven and stopped, and what it tells of connections.
- * What becomes of a request stands in http_request.c.
+ * libmicrohttpd (MHD): the daemon of a loop, connections, and the life of a request.  For each
+ * request on a connection MHD calls request_begin (request line), request_step (head; then each
+ * part of the body; then the end), and request_ended.  The decisions are in admission.c.
  */
-#include "server/http/http.h"
+#include "server/http/http_internal.h"
 
 #include <gnutls/abstract.h>
 #include <microhttpd.h>
@@ -15,8 +16,8 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/store.h"
-#include "server/http/connections.h"
-#include "server/http/http_request.h"
+#include "server/http/rate_limit.h"
+#include "server/http/stream.h"
 #include "server/http/tls.h"
 #include "server/log.h"
 
@@ -29,6 +30,348 @@ enum {
 	NAP_MS = 5,
 	NEVER = INT32_MAX,
 };
+
+struct connection *http_connection_of(struct MHD_Connection *m)
+{
+	return MHD_get_connection_info(m, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void turn(const struct request *r, enum activity activity)
+{
+	connection_set_activity(http_connection_of(r->connection), activity);
+}
+
+/* ---- answers ---- */
+
+void answer_header(struct request *r, const char *name, const char *value)
+{
+	if (r->reply.n_headers == REPLY_HEADERS)
+		return;
+	r->reply.headers[r->reply.n_headers].name = name;
+	r->reply.headers[r->reply.n_headers++].value = arena_dup(&r->arena, span_of(value));
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	/* It refuses only what is no header text, and ours is checked. */
+	(void)MHD_add_response_header(response, name, value);
+}
+
+/* An answer may hold a secret: the token of a login. */
+static struct MHD_Response *take_body(struct reply *reply)
+{
+	size_t n = reply->body.n;
+	MHD_ContentReaderFreeCallback done = reply->body.secret ? free_wiped : free;
+	return MHD_create_response_from_buffer_with_free_callback(n, str_take(&reply->body), done);
+}
+
+static void add_headers(struct request *r, struct MHD_Response *response)
+{
+	const struct reply *reply = &r->reply;
+	cors_headers(r);
+	if (reply->type)
+		add_header(response, "Content-Type", reply->type);
+	add_header(response, "X-Content-Type-Options", "nosniff");
+	add_header(response, "X-Request-Id", r->id);
+	add_header(response, "Cache-Control", "no-store");
+	add_header(response, "Referrer-Policy", "no-referrer");
+	for (size_t i = 0; i < reply->n_headers; i++)
+		add_header(response, reply->headers[i].name, reply->headers[i].value);
+	/* Where chunks end, a proxy may see otherwise: the library takes lines of theirs that end
+	 * in bare LF, and the API does not show it.  So nothing is read behind them. */
+	if (reply->close || r->head.chunked || atomic_load(&r->loop->server->phase) != PHASE_RUN)
+		add_header(response, "Connection", "close");
+}
+
+const char *request_header(const struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+size_t request_swallow_max(const struct request *r)
+{
+	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
+}
+
+/* An answer before the end of a request closes the connection, and a client that is still sending
+ * would find it closed instead of reading why.  So the answer is kept till all has come, unless
+ * that is too much, the client waits for leave to send, or cannot be trusted about where its body
+ * ends. */
+static bool more_follows(const struct request *r)
+{
+	return r->seen && !r->whole && (r->head.length || r->head.chunked) && !r->reply.close &&
+	       !r->head.value[HEADER_EXPECT].p && r->head.length <= request_swallow_max(r);
+}
+
+/* Takes the response over. */
+static void queue(struct request *r, struct MHD_Response *response)
+{
+	turn(r, ANSWERING);
+	/* Fails only if the connection is past answering; then it ends by itself. */
+	(void)MHD_queue_response(r->connection, (unsigned)r->reply.status, response);
+	MHD_destroy_response(response);
+}
+
+void answer_with(struct request *r, struct MHD_Response *response)
+{
+	if (!response)
+		abort(); /* out of memory, as in xmalloc */
+	add_headers(r, response);
+	r->answered = true;
+	if (more_follows(r))
+		r->kept = response;
+	else
+		queue(r, response);
+	if (!r->waiting)
+		return;
+	r->waiting = false;
+	if (r->kept)
+		turn(r, READING);
+	r->loop->woken = true;
+	MHD_resume_connection(r->connection);
+}
+
+void answer_send(struct request *r)
+{
+	size_t n = r->reply.body.n;
+	struct MHD_Response *response = take_body(&r->reply);
+	r->reply.body.n = n; /* for the log */
+	answer_with(r, response);
+}
+
+void request_wait(struct request *r)
+{
+	if (r->waiting)
+		return;
+	r->waiting = true;
+	turn(r, WAITING);
+	MHD_suspend_connection(r->connection);
+}
+
+void request_go_on(struct request *r)
+{
+	r->waiting = false;
+	turn(r, READING);
+	r->loop->woken = true;
+	MHD_resume_connection(r->connection);
+}
+
+/* ---- a request's life ---- */
+
+struct request_end {
+	struct request_end *next;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void request_on_end(struct request *r, void (*fn)(void *arg), void *arg)
+{
+	struct request_end *end = ARENA_NEW(&r->arena, struct request_end, 1);
+	*end = (struct request_end){ r->ends, fn, arg };
+	r->ends = end;
+}
+
+static void run_ends(struct request *r)
+{
+	for (struct request_end *end = r->ends; end; end = end->next)
+		end->fn(end->arg);
+}
+
+static void make_id(struct request *r)
+{
+	static const char HEX[] = "0123456789abcdef";
+	struct loop *l = r->loop;
+	uint32_t n = l->next_id++;
+	memcpy(r->id, l->id_prefix, 8);
+	for (size_t i = 16; i > 8; n >>= 4)
+		r->id[--i] = HEX[n & 15];
+	r->id[16] = '\0';
+}
+
+/* Blanks and control characters do not stand in a URI, though the library takes them. */
+static bool is_odd(const char *uri, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)uri[i] <= ' ' || uri[i] == 0x7f)
+			return true;
+	return false;
+}
+
+/* The library notes each parameter of the query, and when it has no room for that, it neither
+ * answers nor goes on. */
+static bool has_room(const char *uri, size_t n)
+{
+	struct request_head as_headers = { 0 };
+	for (size_t i = 0; i < n; i++)
+		if (uri[i] == '&')
+			head_count_parameter(&as_headers);
+	return head_size(&as_headers, n) != SIZE_HEADERS;
+}
+
+static void read_target(struct request *r, const char *uri)
+{
+	struct span target = span_of(uri);
+	struct span host = { 0 };
+	r->odd_line = is_odd(uri, target.n) || !head_split_target(&target, &host);
+	if (host.p)
+		r->host = arena_span(&r->arena, host);
+	size_t n = strcspn(target.p, "?");
+	r->path = host.p && n == 0 ? "/" : arena_dup(&r->arena, (struct span){ target.p, n });
+	r->query = arena_dup(&r->arena, span_of(target.p + n + (target.p[n] == '?')));
+}
+
+static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
+{
+	struct loop *l = cls;
+	struct request *r = xcalloc(1, sizeof(*r));
+	r->loop = l;
+	r->connection = m;
+	r->client = http_connection_of(m)->from;
+	client_address_text(&r->client, r->client_text);
+	r->started_us = clock_us();
+	r->line_n = strlen(uri);
+	read_target(r, uri);
+	r->reply.body = STR_INIT(REPLY_MAX);
+	r->body = STR_SECRET(l->body_max);
+	make_id(r);
+	http_connection_of(m)->request = r;
+	l->requests++;
+	l->fruitless = 0;
+	turn(r, READING);
+	if (!has_room(uri, r->line_n))
+		connection_cut(http_connection_of(m));
+	return r;
+}
+
+/* The library decides about these parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t n,
+                                   const char *value, size_t value_n)
+{
+	(void)kind;
+	head_take_header(cls, (struct span){ name, n }, (struct span){ value, value_n });
+	return MHD_YES;
+}
+
+static void header_came(struct request *r, const char *url, const char *method, const char *version)
+{
+	const struct head_line line = { method, url, version, r->line_n };
+	size_t head_n =
+	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
+		->header_size;
+	r->seen = true;
+	r->method = arena_dup(&r->arena, span_of(method));
+	if (r->loop->library == LIBRARY_LENIENT)
+		head_take_line(&r->head, &line);
+	(void)MHD_get_connection_values_n(r->connection, MHD_HEADER_KIND, take_header, &r->head);
+	cors_arrived(r);
+	admission_check_head(r, version, method + head_n);
+	if (r->host.p)
+		r->head.value[HEADER_HOST] = r->host;
+	/* Without a body, the end comes at once. */
+	if (!r->answered && (r->head.length || r->head.chunked))
+		admission_header(r);
+	r->in_header = r->waiting;
+}
+
+static bool part_came(struct request *r, const char *data, size_t n)
+{
+	if (!r->kept)
+		return admission_body_part(r, data, n);
+	r->received += n;
+	return r->received <= request_swallow_max(r);
+}
+
+static void end_came(struct request *r)
+{
+	r->whole = true;
+	if (r->kept) {
+		queue(r, TAKE(r->kept));
+		return;
+	}
+	turn(r, WAITING);
+	if (!r->looked_at)
+		admission_header(r);
+	if (!r->answered && !r->waiting)
+		admission_end(r);
+}
+
+/* And about these. NOLINTNEXTLINE(readability-function-size) */
+static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const char *url,
+                                    const char *method, const char *version, const char *data,
+                                    size_t *n, void **context)
+{
+	(void)cls;
+	(void)m;
+	struct request *r = *context;
+	size_t part = *n;
+	r->loop->fruitless = 0;
+	if (r->answered && !r->kept)
+		return MHD_YES;
+	*n = 0;
+	if (!r->seen)
+		header_came(r, url, method, version);
+	else if (r->in_header)
+		r->in_header = false;
+	else if (part)
+		return part_came(r, data, part) ? MHD_YES : MHD_NO;
+	else
+		end_came(r);
+	return MHD_YES;
+}
+
+/* What the library itself refuses never gets as far as request_step. */
+static void note_refusal(struct request *r)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
+	if (r->answered || !info || !info->http_status)
+		return;
+	r->answered = true;
+	r->reply.status = (int)info->http_status;
+	r->reply.code = "RefusedByLibrary";
+}
+
+/* Who ended it: the client, or we? */
+static void note_cut(struct request *r, enum MHD_RequestTerminationCode how)
+{
+	if (!r->why && (http_connection_of(r->connection)->cut ||
+	                how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED))
+		r->why = "it took too long to send its request, or its place was needed";
+}
+
+static void request_ended(void *cls, struct MHD_Connection *m, void **context,
+                          enum MHD_RequestTerminationCode how)
+{
+	struct loop *l = cls;
+	struct request *r = *context;
+	if (!r)
+		return;
+	*context = NULL;
+	http_connection_of(m)->request = NULL;
+	l->fruitless = 0;
+	note_refusal(r);
+	if (!r->answered)
+		note_cut(r, how);
+	long_lived_end(r);
+	/* The library has a timer of its own beside ours. */
+	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
+	admission_log(r);
+	if (r->kept)
+		MHD_destroy_response(r->kept);
+	run_ends(r);
+	l->large_bytes -= r->large_held;
+	admission_release_body(r);
+	str_wipe(&r->body);
+	r->reply.body.n = 0;
+	str_done(&r->reply.body);
+	if (r->secret)
+		arena_wipe(&r->arena);
+	else
+		arena_done(&r->arena);
+	free(r);
+	l->requests--;
+	connection_set_activity(http_connection_of(m), IDLE);
+}
 
 /* ---- connections ---- */
 
@@ -45,7 +388,7 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 		struct connection *c = *context;
 		/* libmicrohttpd 1.0.1 does not tell the end of some requests that it refuses. */
 		if (c->request)
-			http_request_end(l, m, &c->request, MHD_REQUEST_TERMINATED_WITH_ERROR);
+			request_ended(l, m, &c->request, MHD_REQUEST_TERMINATED_WITH_ERROR);
 		connection_end(c);
 		*context = NULL;
 		l->ended = true;
@@ -116,12 +459,12 @@ static enum MHD_Result admit(void *cls, const struct sockaddr *from, socklen_t n
 {
 	(void)n;
 	struct loop *l = cls;
-	struct peer p;
-	char text[PEER_TEXT];
+	struct client_address p;
+	char text[CLIENT_ADDRESS_TEXT];
 	if (connections_admit(l->connections, from))
 		return MHD_YES;
-	if (may_complain(l) && peer_of(from, &p)) {
-		peer_text(&p, text);
+	if (may_complain(l) && client_address_of(from, &p)) {
+		client_address_text(&p, text);
 		log_event(LOG_WARN, "too many connections of one address: refused", "peer", text);
 	}
 	return MHD_NO;
@@ -138,7 +481,7 @@ static void panic(void *cls, const char *file, unsigned line, const char *reason
 
 int http_init(struct err *e)
 {
-	enum library library = framing_library(http_version());
+	enum library library = request_check_library(http_version());
 	MHD_set_panic_func(panic, NULL);
 	if (library == LIBRARY_REFUSED)
 		return err_set(e, UNKNOWN_ERROR,
@@ -208,7 +551,7 @@ int http_start(struct loop *l, struct err *e)
 {
 	const struct options *o = l->server->options;
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	l->library = framing_library(http_version());
+	l->library = request_check_library(http_version());
 	/* The end of this list is MHD_OPTION_END, which is 0. */
 	struct MHD_OptionItem more[4] = { strictness(l->library) };
 	if (l->server->tls) {
@@ -219,10 +562,10 @@ int http_start(struct loop *l, struct err *e)
 	l->connections = connections_new(l->server, &CALLS);
 	/* The logger comes first, or it misses what the other options complain about. */
 	l->http = MHD_start_daemon(
-	    flags, 0, admit, l, http_request_step, l, MHD_OPTION_EXTERNAL_LOGGER, complain, l,
+	    flags, 0, admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, complain, l,
 	    MHD_OPTION_LISTEN_SOCKET, l->listen_fd, MHD_OPTION_NOTIFY_CONNECTION, connection_notify,
-	    l, MHD_OPTION_NOTIFY_COMPLETED, http_request_end, l, MHD_OPTION_URI_LOG_CALLBACK,
-	    http_request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+	    l, MHD_OPTION_NOTIFY_COMPLETED, request_ended, l, MHD_OPTION_URI_LOG_CALLBACK,
+	    request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)o->idle_timeout_s, MHD_OPTION_ARRAY, more, MHD_OPTION_END);

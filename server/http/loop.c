@@ -17,8 +17,7 @@
 #include "base/clock.h"
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/store.h"
-#include "server/http/http.h"
-#include "server/http/lasting.h"
+#include "server/http/http_internal.h"
 #include "server/http/stream.h"
 #include "server/log.h"
 
@@ -94,7 +93,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
 	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
-	timeout = earlier(timeout, lasting_timeout_ms(l));
+	timeout = earlier(timeout, long_lived_timeout_ms(l));
 	for (size_t i = 0; i < l->n_sources; i++)
 		if (l->sources[i].timeout_ms)
 			timeout = earlier(timeout, l->sources[i].timeout_ms(l->sources[i].arg));
@@ -116,7 +115,7 @@ static void loop_run_once(struct loop *l)
 	for (size_t i = 0; i < l->n_sources; i++)
 		if (l->sources[i].timeout_ms)
 			l->sources[i].run(l->sources[i].arg);
-	lasting_run_once(l);
+	long_lived_run_once(l);
 	http_run(l);
 	store_start(l->store);
 	http_cut(l);
@@ -149,7 +148,7 @@ static void drain(struct loop *l)
 {
 	take_accepted(l);
 	http_quiesce(l);
-	lasting_stop(l);
+	long_lived_stop(l);
 	int64_t begun = clock_ms();
 	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
 		loop_run_once(l);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A loop: one thread with a listener, an HTTP daemon and a store of its own.  A request
- * lives on one loop from its first byte to its last, so nothing here is locked.
+ * * A loop: one thread with its own listener, HTTP daemon and store.  A request stays on one loop
+ * from its first byte to its last, so nothing here is locked.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,38 +13,35 @@
 struct MHD_Daemon;
 struct connections;
 struct store;
-struct lasting;
+struct long_lived;
 struct stream;
 struct features;
 
 enum { LOOP_SOURCES = 8 };
 
-/* Something else that a loop serves. */
+/* A further event source of a loop. */
 struct loop_source {
-	int fd; /* readable when there is something to do */
+	int fd; /* readable when there is work */
 	void (*run)(void *arg);
-	/* Milliseconds until it is to run without that, -1: none.  NULL: it runs only if fd is
-	 * readable; with a timeout, in each round. */
+	/* Milliseconds until it must run although fd is not readable, -1: none.  NULL: it runs only
+	 * if fd is readable; otherwise it runs in each round. */
 	int (*timeout_ms)(const void *arg);
 	void *arg;
 };
 
-/*
- * What the features of this server do for its loops and requests: the loop knows no more of them.
- * All on the loop's thread, but `open`.
- */
+/* The hooks of the features (features.c).  All on the loop's thread, except `open`. */
 struct loop_hooks {
-	/* Before the thread starts: makes l->has and adds sources.  -1 and *e: 500. */
+	/* Before the thread starts: create l->has and add sources.  -1 and *e: 500. */
 	int (*open)(struct loop *l, struct err *e);
-	/* The server stops: what still waits is answered. */
+	/* The server stops: answer the suspended requests. */
 	void (*stop)(struct loop *l);
 	/* All requests have ended; also after an `open` that failed, and without `stop`. */
 	void (*close)(struct loop *l);
-	/* Before the body of a request is taken: finds out who sends it.  true: r->principal is
-	 * set, or r has been answered.  false: r waits; it will be answered, or intake_known(r)
-	 * called. */
+	/* Find the principal before the body is received.  true: r->principal is set, or r has
+	 * been answered.  false: r waits; it is answered later, or request_identified(r) is called.
+	 */
 	bool (*identify)(struct request *r);
-	/* For requests that last: was a token good all the time since `mark` was taken? */
+	/* For long-lived requests: has the token been valid all the time since `mark`? */
 	uint64_t (*mark)(const struct loop *l);
 	bool (*holds)(const struct request *r, uint64_t mark);
 };
@@ -52,45 +49,50 @@ struct loop_hooks {
 struct loop {
 	struct server *server;
 	struct store *store;
-	struct features *has;     /* see server/features.h */
-	const struct route *only; /* it has no other; NULL: all of ROUTES */
+	struct features *has;     /* see server.h */
+	const struct route *only; /* the only route; NULL: all of ROUTES */
 	size_t body_max;          /* bytes of a body */
 	struct loop_source sources[LOOP_SOURCES];
 	size_t n_sources;
 	struct MHD_Daemon *http;
-	enum library library; /* what http is */
+	enum library library; /* the version of http */
 	int listen_fd, epoll_fd, wake_fd;
 	struct connections *connections;
-	atomic_size_t requests; /* under way; written by this loop only */
+	atomic_size_t requests; /* current ones; written by this loop only */
 	bool ended;             /* a connection ended in this round */
-	bool woken;             /* ... or was resumed, which the library looks at in its next */
-	unsigned fruitless; /* rounds in a row that the library wanted, and nothing came of them */
+	bool woken;             /* ... or was resumed: the library needs another round */
+	unsigned fruitless;     /* consecutive rounds of the library without effect */
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
-	size_t body_bytes;  /* that bodies hold that have not come as a whole; at most BODIES_MAX */
-	bool body_flood;    /* they have been so many that their memory is worth giving back */
+	size_t body_bytes;  /* of unfinished bodies; at most BODIES_MAX */
+	bool body_flood;    /* body_bytes was large: return the memory afterwards */
 	size_t large_bytes; /* of large answers (answer_hold) */
 	struct stream *streams;
-	struct lasting *lasting;
-	size_t n_lasting;
-	int64_t lasting_next_ms; /* when to look at them */
-	/* What libmicrohttpd complained about in this second. */
+	struct long_lived *long_lived;
+	size_t n_long_lived;
+	int64_t long_lived_next_ms; /* when to check them */
+	/* Messages of libmicrohttpd in this second. */
 	int64_t complained_s;
 	size_t complaints;
 	atomic_uint generation; /* server->generation at the start of the last round */
 	pthread_t thread;
 };
 
-/* Make a loop that serves `listen_fd`, which it takes over; the thread is not yet started. -1
- * and *e: 500. */
+/* Check and configure libmicrohttpd, once per process.  -1 and *e (500): the version is too old; an
+ * untested version is logged. */
+int http_init(struct err *e);
+const char *http_version(void);
+
+/* Create a loop that serves `listen_fd`, which it takes over; the thread does not run yet.  -1 and
+ * *e: 500. */
 int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e);
-/* Serve this, too.  -1 and *e: 500. */
+/* Add a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
-/* Run it in a thread of its own.  -1 and *e: 500. */
+/* Start the thread.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
-/* Look at server->phase again.  Any thread. */
+/* Make the loop read server->phase again.  Any thread. */
 void loop_wake(struct loop *l);
-/* Wait for its end, which PHASE_STOP brings, and free what it holds. */
+/* Wait for the end of the thread, which PHASE_STOP causes. */
 void loop_join(struct loop *l);
 void loop_done(struct loop *l);

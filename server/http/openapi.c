@@ -1,14 +1,12 @@
-/* The API for programs: paths, out of the table of routes; see openapi.h. */
-#include "server/http/openapi.h"
-
+/* /openapi.json: OpenAPI 3.0.3 from the table of routes, openapi.json and the schemas of jobs. */
 #include <assert.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/embed.h"
 #include "schema/check.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
+#include "server/http/request.h"
 #include "server/http/routes.h"
 
 EMBED(openapi_json, "server/openapi.json");
@@ -333,74 +331,11 @@ static json_t *operation(const struct route *route, const char *method)
 	return out;
 }
 
-/* ---- the document ---- */
-
-static void method_of(struct str *out, const struct route *route)
-{
-	const char *method = strcmp(route->method, "*") == 0 ? "GET" : route->method;
-	for (; *method; method++)
-		str_char(out, (char)(*method | 0x20));
-}
-
-static json_t *paths(void)
-{
-	json_t *out = json_object();
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		STR_AUTO method = STR_INIT(STATUS_TEXT);
-		method_of(&method, &ROUTES[i]);
-		if (!json_object_get(out, ROUTES[i].path))
-			(void)json_object_set_new(out, ROUTES[i].path, json_object());
-		(void)json_object_set_new(json_object_get(out, ROUTES[i].path), str_c(&method),
-		                          operation(&ROUTES[i], str_c(&method)));
-	}
-	return out;
-}
-
-/* Of what is built in: it can be read. */
-static json_t *load(struct span text)
-{
-	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
-	assert(v);
-	return v;
-}
-
-static void add_jobs(json_t *schemas)
-{
-	json_auto_t *v1 = load(schema_text(SCHEMA_V1));
-	json_auto_t *v2 = load(schema_text(SCHEMA_V2));
-	openapi_schema(schemas, "JobV1", v1);
-	openapi_schema(schemas, "JobV2", v2);
-}
-
-void openapi_page(struct str *out)
-{
-	json_auto_t *doc = load(EMBEDDED(openapi_json));
-	(void)json_object_set_new(json_object_get(doc, "info"), "version",
-	                          json_string(REST_LIT_VERSION));
-	(void)json_object_set_new(doc, "paths", paths());
-	add_jobs(json_object_get(json_object_get(doc, "components"), "schemas"));
-	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
-	str_puts(out, text);
-	str_char(out, '\n');
-}
-
-/* Made when it is first asked for, which takes as long as a hundred jobs; then only read. */
-static struct str made = STR_INIT(REPLY_MAX);
-
-static void make(void)
-{
-	openapi_page(&made);
-}
-
-void openapi_get(struct request *r)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, make); /* cannot fail */
-	str_span(&r->reply.body, str_view(&made));
-	answer_json(r, 200);
-}
-
-/* From JSON Schema to what OpenAPI 3.0 calls a schema. */
+/*
+ * ---- JSON Schema (draft-07) to OpenAPI 3.0 ----
+ * Keywords that OpenAPI lacks are dropped, so the result accepts more than the original, never
+ * less.
+ */
 
 enum { NAME_MAX_BYTES = 128, TYPES_MAX = 8 };
 
@@ -560,7 +495,8 @@ static json_t *convert(json_t *s, const char *prefix)
 	return out;
 }
 
-void openapi_schema(json_t *schemas, const char *prefix, json_t *schema)
+/* Add a schema to `schemas` under the name `prefix`, and its definitions with that prefix. */
+static void openapi_schema(json_t *schemas, const char *prefix, json_t *schema)
 {
 	const char *key;
 	json_t *v;
@@ -570,4 +506,71 @@ void openapi_schema(json_t *schemas, const char *prefix, json_t *schema)
 		str_printf(&name, "%s_%s", prefix, key);
 		(void)json_object_set_new(schemas, str_c(&name), convert(v, prefix));
 	}
+}
+
+/* ---- the document ---- */
+
+static void method_of(struct str *out, const struct route *route)
+{
+	const char *method = strcmp(route->method, "*") == 0 ? "GET" : route->method;
+	for (; *method; method++)
+		str_char(out, (char)(*method | 0x20));
+}
+
+static json_t *paths(void)
+{
+	json_t *out = json_object();
+	for (size_t i = 0; i < N_ROUTES; i++) {
+		STR_AUTO method = STR_INIT(STATUS_TEXT);
+		method_of(&method, &ROUTES[i]);
+		if (!json_object_get(out, ROUTES[i].path))
+			(void)json_object_set_new(out, ROUTES[i].path, json_object());
+		(void)json_object_set_new(json_object_get(out, ROUTES[i].path), str_c(&method),
+		                          operation(&ROUTES[i], str_c(&method)));
+	}
+	return out;
+}
+
+/* Of what is built in: it can be read. */
+static json_t *load(struct span text)
+{
+	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+	assert(v);
+	return v;
+}
+
+static void add_jobs(json_t *schemas)
+{
+	json_auto_t *v1 = load(schema_text(SCHEMA_V1));
+	json_auto_t *v2 = load(schema_text(SCHEMA_V2));
+	openapi_schema(schemas, "JobV1", v1);
+	openapi_schema(schemas, "JobV2", v2);
+}
+
+void openapi_page(struct str *out)
+{
+	json_auto_t *doc = load(EMBEDDED(openapi_json));
+	(void)json_object_set_new(json_object_get(doc, "info"), "version",
+	                          json_string(REST_LIT_VERSION));
+	(void)json_object_set_new(doc, "paths", paths());
+	add_jobs(json_object_get(json_object_get(doc, "components"), "schemas"));
+	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
+	str_puts(out, text);
+	str_char(out, '\n');
+}
+
+/* Made when it is first asked for, which takes as long as a hundred jobs; then only read. */
+static struct str made = STR_INIT(REPLY_MAX);
+
+static void make(void)
+{
+	openapi_page(&made);
+}
+
+void openapi_get(struct request *r)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, make); /* cannot fail */
+	str_span(&r->reply.body, str_view(&made));
+	answer_json(r, 200);
 }

@@ -1,9 +1,11 @@
 #pragma once
 /*
- * One HTTP request, from its first line to its log line, and what a handler may do
- * with it.  A handler runs on the loop's thread when the request is there as a whole
- * and either answers at once (answer_*), or calls request_wait, keeps the pointer and
- * answers later, from that same thread.
+ * server/http: connections, requests and answers.  Begin here: struct request is one HTTP request
+ * from its first line to its log line.  http.c receives it from libmicrohttpd, admission.c checks
+ * it, routes.h names its handler, loop.h is the thread that serves it, stream.h sends long answers.
+ *
+ * A handler runs on the loop's thread after the body is complete.  It answers at once (answer_*),
+ * or calls request_wait and answers later from the same thread.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,15 +13,15 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "server/http/framing.h"
-#include "server/http/peer.h"
+#include "server/http/address.h"
+#include "server/http/request_check.h"
 
 struct MHD_Connection;
 struct MHD_Response;
 struct loop;
 struct route;
 struct account;
-struct lasting;
+struct long_lived;
 struct line;
 struct stream;
 
@@ -27,23 +29,23 @@ enum {
 	REQUEST_ID_MAX = 64,
 	ROUTE_ARGS = 6,
 	REPLY_HEADERS = 12,
-	PATH_SHOWN = 200, /* bytes of a path that the log shows */
+	PATH_SHOWN = 200, /* bytes of a path in the log */
 	REPLY_MAX = 1 << 20,
-	SWALLOW = 1 << 20,          /* bytes of body that are taken and thrown away */
-	SWALLOW_CHUNKED = 64 << 20, /* the same of a body that does not say its length */
+	SWALLOW = 1 << 20,          /* bytes of body that are received and discarded */
+	SWALLOW_CHUNKED = 64 << 20, /* the same for a body of unknown length */
 };
 
-/* What is answered.  Header names are static text; values live in the request's arena. */
+/* An answer.  Header names are static text; values live in the request's arena. */
 struct reply {
 	int status;
 	const char *type; /* Content-Type */
-	const char *code; /* error code, for the log; NULL if none */
+	const char *code; /* error code for the log, or NULL */
 	struct str body;
 	struct {
 		const char *name, *value;
 	} headers[REPLY_HEADERS];
 	size_t n_headers;
-	bool close; /* the connection is not fit for another request */
+	bool close; /* close the connection after this answer */
 };
 
 struct request {
@@ -51,58 +53,84 @@ struct request {
 	struct MHD_Connection *connection;
 	char id[REQUEST_ID_MAX + 1];
 	const char *method, *path; /* path as sent, without the query; in the arena */
-	struct span host;  /* of a target in absolute form, in the arena; p is NULL of others */
-	const char *query; /* what follows the ?, as sent; "" if nothing does; in the arena */
-	struct framing framing; /* valid while the header is looked at */
+	struct span host;          /* of a target in absolute form, in the arena; else p is NULL */
+	const char *query;         /* after the "?", as sent; "" if absent; in the arena */
+	struct request_head head;  /* valid until the body arrives */
 	const struct route *route;
 	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
 	int64_t started_us;
-	struct str body;     /* may hold secrets; grows as it comes */
-	size_t body_counted; /* bytes of it that count in loop->body_bytes */
-	size_t received;     /* bytes of body that came, kept or not */
+	struct str body;     /* may hold secrets */
+	size_t body_counted; /* bytes of it in loop->body_bytes */
+	size_t received;     /* bytes of body received, kept or not */
 	size_t line_n;       /* bytes of path and query in the request line */
-	bool odd_line;       /* with blanks, or control characters, where none may be */
-	bool seen;           /* the header is there */
-	bool looked_at;      /* ... and was judged */
-	bool form;           /* ... by its type, it is a form */
+	bool odd_line;       /* the request line has blanks or control characters */
+	bool seen;           /* the head is complete */
+	bool looked_at;      /* ... and was checked */
+	bool form;           /* ... and its Content-Type is a form */
 	bool too_large, no_room, answered, waiting;
-	bool whole;                /* all of it has come */
-	struct MHD_Response *kept; /* an answer that goes out when all has come */
-	bool in_header; /* waits since the header was looked at: the library shows it once more */
+	bool whole;                /* the body is complete */
+	struct MHD_Response *kept; /* an answer that is sent after the body is complete */
+	bool in_header; /* suspended since the head: MHD repeats the callback for the head */
 	bool secret;    /* wipe the arena */
-	/* Where it comes from, by the connection, or by the header of a trusted proxy (edge.h). */
-	struct peer client;
-	char peer[PEER_TEXT];    /* the same, as text */
-	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL: pages may not read this */
+	struct client_address client; /* of the connection, or from a trusted proxy's header */
+	char client_text[CLIENT_ADDRESS_TEXT];
+	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL */
 	/* The account that sends the request (auth.h); NULL on routes without authentication, and
 	 * until it is known.  `user` is its name. */
 	struct account *principal;
 	const char *user;
-	const char *why;   /* it was refused, for the log only: of a 401, or of any 5xx */
-	bool application;  /* by an application token, or one that counts as such */
-	const char *token; /* the token itself, in the arena, wiped; NULL without one */
-	int64_t token_iat_s, token_exp_s; /* as it says; -1: not said */
+	const char *why;                  /* reason of a refusal, for the log only */
+	bool application;                 /* the token is an application token or counts as one */
+	const char *token;                /* the token itself, in the arena, wiped; or NULL */
+	int64_t token_iat_s, token_exp_s; /* claims of the token; -1: absent */
 	struct reply reply;
 	struct arena arena;
 	void *state; /* of the handler; in the arena */
-	/* The handler adds what it knows to the line in the log; may be NULL. */
+	/* Adds fields of the handler to the log line; may be NULL. */
 	void (*log)(const struct request *r, struct line *line);
 	struct request_end *ends; /* request_on_end */
-	size_t large_held;        /* bytes of a large answer, see answer_hold */
-	struct lasting *lasting;  /* it waits for things to happen (lasting.h) */
-	struct stream *stream;    /* its answer comes bit by bit (stream.h) */
+	size_t large_held;        /* bytes of a large answer (answer_hold) */
+	struct long_lived *long_lived;
+	struct stream *stream;
 };
 
-/* Bytes of a body that are taken, kept or not; who sends more is cut off. */
+/* Bytes of body that are received, kept or not; a client that sends more is disconnected. */
 size_t request_swallow_max(const struct request *r);
-/* Calls fn(arg) when r has ended and was logged; the last first. */
+/* A header as it came, or NULL; borrowed until the request ends.  Not for Authorization. */
+const char *request_header(const struct request *r, const char *name);
+/* Call fn(arg) after r has ended and was logged; the last registered runs first. */
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
-/* The connection sleeps until an answer is given, or request_go_on is called.  Nothing, if it does
- * already. */
+/* Suspend the connection until an answer is given or request_go_on is called.  Idempotent. */
 void request_wait(struct request *r);
-/* The header of a request that waits has passed: take the rest of it. */
+/* Resume a request that was suspended after its head, and receive its body. */
 void request_go_on(struct request *r);
-/* Give the answer that r->reply holds; wakes the connection if it waits. */
+/* The principal is known: check the rest of the head, then receive the body. */
+void request_identified(struct request *r);
+
+/* ---- answers; errors as in the REST contract of OpenPAI ---- */
+
+/* Send r->reply; resumes a suspended connection. */
 void answer_send(struct request *r);
 /* Add a header to the reply; the value is copied. */
 void answer_header(struct request *r, const char *name, const char *value);
+void answer_error(struct request *r, const struct err *e);
+void answer_refuse(struct request *r, int status, const char *code, const char *message);
+/* 400 InvalidParametersError: the rule `must`, and the value found. */
+void answer_bad(struct request *r, const char *must, struct span found);
+void answer_text(struct request *r, int status, const char *text);
+/* Send the JSON in r->reply.body. */
+void answer_json(struct request *r, int status);
+/* Is there memory on this loop for another large answer?  If not, r has been
+ * answered 503.  Call it before each step that takes memory. */
+bool answer_has_room(struct request *r);
+/* Count the memory of r until it ends, if it is much. */
+void answer_hold(struct request *r);
+
+/* {"code", "message", "errors"}: the first notes as text, all notes with places. */
+void error_json(struct str *out, const struct err *e);
+/* "line 2: a: must be ...; line 7: b: ...; and 3 more". */
+void notes_text(struct str *out, const struct notes *n);
+/* [{"pointer", "line", "column", "message"}, ...] */
+void notes_json(struct str *out, const struct notes *n);
+/* Text as a header value: printable ASCII, at most 1000 bytes, longer text ends in "...". */
+void header_text(struct str *out, struct span text);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Every route, in one table.  docs/ROUTES.md, the text at / and /openapi.json (openapi.h) are made
- * from it.
+ * The table of all routes, and their handlers.  docs/ROUTES.md, the text at / and /openapi.json are
+ * made from the table.
  */
 #include <stdbool.h>
 
@@ -9,16 +9,19 @@
 #include "base/str.h"
 #include "server/http/request.h"
 
-/* Who may: anyone; who is logged in; the same, but not with an application token (403); who is
- * logged in, and anyone who sends ?token=, which the handler checks; who is logged in, or with
- * --compat openpai sends no token, and r->principal is NULL; a task's pod (uploads.h). */
-enum route_auth { AUTH_NONE, AUTH_USER, AUTH_PERSON, AUTH_LINK, AUTH_V1, AUTH_POD };
-/* What it takes: nothing (a body is passed over); a job; a job, also as a form; or a few members,
- * as JSON or as a form (query.h); or the output of a task. */
+/* Who may call a route. */
+enum route_auth {
+	AUTH_NONE,
+	AUTH_USER,
+	AUTH_PERSON, /* a user, but not with an application token (403) */
+	AUTH_LINK,   /* a user, or anyone with ?token=, which the handler checks */
+	AUTH_V1,     /* a user; with --compat openpai also anyone without a token */
+	AUTH_POD     /* the pod of a task (uploads.h) */
+};
+/* The body of a route.  NONE: it is ignored; FIELDS: see query.h; OUTPUT: of a task. */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
 
-/* What it answers when all is well, and which refusals are its own: openapi.c has a row for each.
- */
+/* The answer on success and the errors of a route: openapi.c has a row for each. */
 enum route_answer {
 	ANSWER_TEXT,
 	ANSWER_OPENAPI,
@@ -62,29 +65,28 @@ enum route_answer {
 	ANSWER_MAX
 };
 
-/* What one may do with somebody else's job, by --visibility and being an admin. */
+/* The right to a job of another user, by --visibility and for admins. */
 enum job_need {
 	JOB_ANY,  /* no job */
-	JOB_LOOK, /* how it is: whoever is logged in */
-	JOB_SEE,  /* what is in it: owner, admin, and with --visibility vc who may use its virtual
-	           * cluster, with all everybody; else 403 */
-	JOB_OWN,  /* change it: owner and admin, else 403 */
+	JOB_LOOK, /* its state: every user */
+	JOB_SEE,  /* its content: owner, admin; with --visibility vc the users of its virtual
+	           * cluster, with all every user; else 403 */
+	JOB_OWN,  /* change it: owner and admin; else 403 */
 };
 
 typedef void handler(struct request *r);
 
 struct route {
 	const char *method; /* "*": any but OPTIONS */
-	const char *path;   /* {name} stands for one segment, which the handler finds in r->args */
+	const char *path;   /* {name} is one segment, in r->args */
 	handler *handle;
-	/* Looks at path and header only, before the body is taken; answers to refuse.  May be NULL.
-	 */
+	/* Checks path and head before the body is received; may answer.  May be NULL. */
 	handler *before;
 	enum route_auth auth;
 	enum route_body body;
 	enum route_answer answer;
 	const char *doc;
-	enum job_need need; /* of the job in its path */
+	enum job_need need; /* for the job in its path */
 };
 
 extern const struct route ROUTES[];
@@ -92,30 +94,109 @@ extern const size_t N_ROUTES;
 
 /*
  * The route of a request, or NULL.  `path` is as sent: a leading /rest-server and one trailing
- * slash are passed over, HEAD is taken as GET, and the segments for {name} are decoded into args
- * (in the arena).  Empty segments, "." and "..", and in segments what decodes to NUL, "/" or no
- * UTF-8, match nothing.
+ * slash are ignored, HEAD is treated as GET, and the segments for {name} are decoded into args (in
+ * the arena).  Empty segments, "." and "..", and segments that decode to NUL, "/" or invalid UTF-8
+ * match nothing.
  */
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS]);
-
-/* The same, where there is one route. */
+/* The same for a single route. */
 const struct route *route_only(const struct route *route, const char *method, struct span path);
-
-/* Is it one of the API v1? */
 bool route_is_v1(const struct route *route);
-
-/* Does its path name a user, as the first of its segments? */
+/* Is the first {name} of the path {user}? */
 bool route_names_user(const struct route *route);
-
 /* A path without a leading /rest-server and one trailing slash. */
 struct span route_strip(struct span path);
-
-/* Its method, for people: "any" for "*". */
+/* Its method as text: "any" for "*". */
 const char *route_method(const struct route *route);
-
-/* "GET, HEAD, OPTIONS" for a path; leaves *out empty if no route has it. */
+/* "GET, HEAD, OPTIONS" for a path; *out stays empty if no route has it. */
 void route_methods(struct str *out, struct span path, struct arena *a);
 
-/* docs/ROUTES.md */
+/* Append docs/ROUTES.md, and /openapi.json (openapi.c). */
 void routes_page(struct str *out);
+void openapi_page(struct str *out);
+
+/* ---- handlers ---- */
+
+/* health.c */
+void info_get(struct request *r);
+void authn_get(struct request *r);
+void index_get(struct request *r);
+void healthz_get(struct request *r);
+void readyz_get(struct request *r);
+
+/* submit.c; submit_may runs before the body */
+void submit_v2(struct request *r);
+void submit_v1(struct request *r);
+void submit_may(struct request *r);
+
+/* job_list.c */
+void jobs_get(struct request *r);
+void jobs_get_v1(struct request *r);
+
+/* jobs.c */
+void job_get(struct request *r);
+void job_get_v1(struct request *r);
+void job_probe(struct request *r);
+void job_task_get(struct request *r);
+void attempts_health(struct request *r);
+void attempts_get(struct request *r);
+void attempt_get(struct request *r);
+
+/* job_watch.c */
+void jobs_watch(struct request *r);
+void job_watch(struct request *r);
+
+/* jobs.c */
+void config_get(struct request *r);
+void ssh_get(struct request *r);
+
+/* job_change.c */
+void execution_put(struct request *r);
+void tag_put(struct request *r);
+void tag_delete(struct request *r);
+void job_delete(struct request *r);
+void scale_patch(struct request *r);
+
+/* job_events.c, job_logs.c */
+void events_get(struct request *r);
+void logs_get(struct request *r);
+void log_get(struct request *r);
+
+/* openapi.c */
+void openapi_get(struct request *r);
+
+/* people.c */
+void user_get(struct request *r);
+void users_get(struct request *r);
+void storages_get(struct request *r);
+void storage_get(struct request *r);
+
+/* user_edit.c; users_may and users_may_admin run before the body: may users be changed here, by
+ * this principal? */
+void users_may(struct request *r);
+void users_may_admin(struct request *r);
+void users_post(struct request *r);
+void users_put(struct request *r);
+void users_me_put(struct request *r);
+void user_member_put(struct request *r);
+void user_delete(struct request *r);
+
+/* groups.c */
+void groups_get(struct request *r);
+void alerts_get(struct request *r);
+void nodes_get(struct request *r);
+void pods_get(struct request *r);
+void clusters_get(struct request *r);
+void cluster_get(struct request *r);
+void skus_get(struct request *r);
+
+/* signin.c */
+void login_post(struct request *r);
+
+/* tokens.c */
+void logout_delete(struct request *r);
+void tokens_get(struct request *r);
+void token_check_get(struct request *r);
+void application_post(struct request *r);
+void token_delete(struct request *r);

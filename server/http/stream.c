@@ -7,16 +7,13 @@
 #include "server/http/stream.h"
 
 #include <assert.h>
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "k8s/transport/store.h"
-#include "server/http/answer.h"
-#include "server/http/connections.h"
-#include "server/http/http_request.h"
-#include "server/http/lasting.h"
-#include "server/http/loop.h"
+#include "server/http/http_internal.h"
 
 enum { BLOCK = 4096, KEPT = 4096 };
 
@@ -81,14 +78,14 @@ static void wake(struct stream *s)
 		return;
 	s->asleep = false;
 	s->r->loop->woken = true;
-	connection_run_once(connection_of(s), ANSWERING);
+	connection_set_activity(connection_of(s), ANSWERING);
 	MHD_resume_connection(s->r->connection);
 }
 
 static void sleep_now(struct stream *s)
 {
 	s->asleep = true;
-	connection_run_once(connection_of(s), WAITING);
+	connection_set_activity(connection_of(s), WAITING);
 	MHD_suspend_connection(s->r->connection);
 }
 
@@ -107,7 +104,7 @@ static ssize_t give(void *cls, uint64_t at, char *to, size_t max)
 	(void)at;
 	struct stream *s = cls;
 	s->r->loop->fruitless = 0;
-	connection_run_once(connection_of(s), ANSWERING);
+	connection_set_activity(connection_of(s), ANSWERING);
 	if (!s->cut)
 		ask_for_more(s);
 	if (s->cut)
@@ -188,24 +185,24 @@ static void beat(struct stream *s)
 		s->calls->heartbeat(s, s->arg);
 }
 
-static void told(void *arg, enum lasting_news news)
+static void stream_event(void *arg, enum long_lived_event event)
 {
 	const struct request *r = arg;
-	switch (news) {
-	case LASTING_TICK:
+	switch (event) {
+	case LONG_LIVED_TICK:
 		beat(r->stream);
 		break;
-	case LASTING_OVER:
+	case LONG_LIVED_OVER:
 		end_with_words(r->stream, "lifetime");
 		break;
-	case LASTING_SHUTDOWN:
+	case LONG_LIVED_SHUTDOWN:
 		if (!r->stream->calls->finishes)
 			end_with_words(r->stream, "shutdown");
 		break;
-	case LASTING_REFUSED:
+	case LONG_LIVED_REFUSED:
 		end_with_words(r->stream, "token");
 		break;
-	case LASTING_LEFT:
+	case LONG_LIVED_LEFT:
 		stream_cut(r->stream);
 		break;
 	}
@@ -239,7 +236,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return NULL;
 	}
-	if (!head && calls->lasting && !lasting_begin(r, INT32_MAX, told, r))
+	if (!head && calls->long_lived && !long_lived_begin(r, INT32_MAX, stream_event, r))
 		return NULL;
 	r->reply.status = status;
 	r->reply.type = type;
@@ -255,7 +252,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		s->next->prev = s;
 	l->streams = s;
 	r->stream = s;
-	if (calls->lasting)
+	if (calls->long_lived)
 		small_socket(r);
 	answer_with(r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, give, s, NULL));
 	return s;
@@ -322,4 +319,169 @@ void sse_gone(struct str *out, const struct job_entry *job)
 void sse_end(struct str *out, const char *reason)
 {
 	str_printf(out, "event: end\ndata: {\"reason\":\"%s\"}\n\n", reason);
+}
+
+enum { LOOK_MS = 1000, RETRY_S = 5, SHARE = 4 };
+
+struct long_lived {
+	struct long_lived *prev, *next;
+	struct request *r;
+	long_lived_callback *callback;
+	void *arg;
+	int64_t until_ms, check_ms; /* when it is over; when its token is looked at next */
+	uint64_t revoked;           /* how many revocations there were when it began */
+	bool ending;                /* was told so: only the client's leaving is news */
+};
+
+/* ---- limits ---- */
+
+static const char *user_of(const struct request *r)
+{
+	return r->user ? r->user : r->client_text;
+}
+
+static size_t count_of(const struct loop *l, const char *user)
+{
+	size_t n = 0;
+	for (const struct long_lived *w = l->long_lived; w; w = w->next)
+		n += strcmp(user_of(w->r), user) == 0;
+	return n;
+}
+
+static bool refuse(struct request *r, int status, const char *code, const char *what, size_t n)
+{
+	ERR_AUTO e = { 0 };
+	(void)err_set(&e, status, code, "%s %zu", what, n);
+	if (status == 429)
+		answer_header(r, "Retry-After", arena_printf(&r->arena, "%d", RETRY_S));
+	answer_error(r, &e);
+	return false;
+}
+
+static bool admit(struct request *r)
+{
+	const struct loop *l = r->loop;
+	const struct options *o = l->server->options;
+	size_t places = (size_t)(o->connections + SHARE - 1) / SHARE;
+	if (atomic_load(&l->server->phase) == PHASE_STOP) {
+		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
+		return false;
+	}
+	if (count_of(l, user_of(r)) >= (size_t)o->streams_per_user)
+		return refuse(r, 429, "TooManyRequestsError",
+		              "too many requests of this user wait for things to happen; at once "
+		              "there may be",
+		              (size_t)o->streams_per_user);
+	if (l->n_long_lived >= places)
+		return refuse(r, UNAVAILABLE,
+		              "too many requests wait for things to happen; at once there may be",
+		              places);
+	return true;
+}
+
+/* ---- one of them ---- */
+
+static void next_at(struct loop *l, int64_t ms)
+{
+	if (ms < l->long_lived_next_ms)
+		l->long_lived_next_ms = ms;
+}
+
+bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *callback, void *arg)
+{
+	struct loop *l = r->loop;
+	int64_t now_ms = clock_ms();
+	int64_t lifetime = l->server->options->stream_lifetime_s;
+	if (!admit(r))
+		return false;
+	struct long_lived *w = ARENA_NEW(&r->arena, struct long_lived, 1);
+	w->r = r;
+	w->callback = callback;
+	w->arg = arg;
+	w->until_ms = now_ms + 1000 * (seconds < lifetime ? seconds : lifetime);
+	w->revoked = l->server->hooks->mark(l);
+	w->next = l->long_lived;
+	if (w->next)
+		w->next->prev = w;
+	else
+		l->long_lived_next_ms = now_ms + LOOK_MS;
+	next_at(l, w->until_ms);
+	l->long_lived = w;
+	l->n_long_lived++;
+	r->long_lived = w;
+	return true;
+}
+
+void long_lived_end(struct request *r)
+{
+	struct long_lived *w = TAKE(r->long_lived);
+	if (!w)
+		return;
+	if (w->next)
+		w->next->prev = w->prev;
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		r->loop->long_lived = w->next;
+	r->loop->n_long_lived--;
+}
+
+/* ---- event ---- */
+
+static bool is_refused(struct long_lived *w, int64_t now_ms)
+{
+	if (now_ms < w->check_ms)
+		return false;
+	w->check_ms = now_ms + 1000 * w->r->loop->server->options->stream_heartbeat_s;
+	return !w->r->loop->server->hooks->holds(w->r, w->revoked);
+}
+
+static enum long_lived_event news_of(struct long_lived *w, int64_t now_ms)
+{
+	if (connection_left(http_connection_of(w->r->connection)))
+		return LONG_LIVED_LEFT;
+	if (now_ms >= w->until_ms)
+		return LONG_LIVED_OVER;
+	return is_refused(w, now_ms) ? LONG_LIVED_REFUSED : LONG_LIVED_TICK;
+}
+
+/* What is told may end itself, and no other. */
+static void tell(struct long_lived *w, enum long_lived_event event)
+{
+	if (w->ending && event != LONG_LIVED_LEFT)
+		return;
+	w->ending = event != LONG_LIVED_TICK;
+	w->callback(w->arg, event);
+}
+
+void long_lived_run_once(struct loop *l)
+{
+	int64_t now_ms = clock_ms();
+	if (!l->long_lived || now_ms < l->long_lived_next_ms)
+		return;
+	l->long_lived_next_ms = now_ms + LOOK_MS;
+	struct long_lived *next;
+	for (struct long_lived *w = l->long_lived; w; w = next) {
+		next = w->next;
+		if (!w->ending)
+			next_at(l, w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
+		tell(w, news_of(w, now_ms));
+	}
+}
+
+int long_lived_timeout_ms(const struct loop *l)
+{
+	if (!l->long_lived)
+		return -1;
+	int64_t left = l->long_lived_next_ms - clock_ms();
+	return left > 0 ? (int)left : 0;
+}
+
+void long_lived_stop(struct loop *l)
+{
+	struct long_lived *next;
+	for (struct long_lived *w = l->long_lived; w; w = next) {
+		next = w->next;
+		tell(w, LONG_LIVED_SHUTDOWN);
+	}
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "server/file.h"
+#include "server/system.h"
 
 enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A thread for work that would block a loop (a password's hash takes 7 ms of CPU): one for the
- * whole process, with a bounded queue.  Each loop has an inbox where what is done comes in.
+ * A thread for work that would block a loop (hashing a password takes 7 ms): one per process, with
+ * a bounded queue.  Each loop has an inbox for results.
  */
 #include <stdbool.h>
 
@@ -14,14 +14,14 @@ enum { WORKER_QUEUE = 16 };
 
 /* NULL and *e: 500. */
 struct worker *worker_new(struct err *e);
-void worker_free(struct worker *w); /* all inboxes must be gone */
+void worker_free(struct worker *w); /* all inboxes must have been freed */
 
-/* For the thread that calls; the worker is borrowed.  NULL and *e: 500. */
+/* For the calling thread; the worker is borrowed.  NULL and *e: 500. */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
-/* What is still queued is dropped after `done` was called with ran = false. */
+/* Queued work is dropped: `done` is called with ran = false. */
 void worker_inbox_free(struct worker_inbox *in);
-int worker_inbox_fd(const struct worker_inbox *in);  /* readable when there is something in it */
-void worker_inbox_run_once(struct worker_inbox *in); /* calls `done`, on this thread */
+int worker_inbox_fd(const struct worker_inbox *in);  /* readable when there are results */
+void worker_inbox_run_once(struct worker_inbox *in); /* calls `done` on this thread */
 
 /* run(arg) on the worker's thread, then done(arg, true) on the inbox's.  false: the queue is full,
  * and nothing is called. */

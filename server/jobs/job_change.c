@@ -11,9 +11,9 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
 
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };

@@ -1,9 +1,9 @@
 /* The Events of a job, and the reason why a job waits. */
 #include <time.h>
 
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
 
 enum { BODY_MAX_BYTES = 4 << 20 };

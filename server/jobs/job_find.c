@@ -9,8 +9,8 @@
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 #include "server/accounts/account.h"
-#include "server/http/answer.h"
-#include "server/http/edge.h"
+#include "server/http/rate_limit.h"
+#include "server/http/request.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/translate.h"
 
@@ -237,12 +237,12 @@ void job_find(struct request *r, job_found *found)
 	bool missing = !name || (s->warm && foreign);
 	if (job)
 		search_end(s, job);
-	else if (!missing && edge_lookup(r))
+	else if (!missing && rate_limit_lookup(r))
 		job_store_get(r, KIND_FRAMEWORK, name, r->user, search_got, s);
 	else if (missing || s->warm)
 		no_job(r);
 	else
-		edge_lookup_refuse(r);
+		rate_limit_refuse_lookup(r);
 }
 
 static void doc_got(void *arg, const struct store_reply *reply)

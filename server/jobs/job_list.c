@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/jobs/jobs_internal.h"
+#include "server/server.h"
 
 enum {
 	AT_ONCE = 256 << 10, /* bytes of an answer that is sent as a whole */
@@ -130,7 +130,7 @@ static const struct stream_calls CALLS = {
 	.more = list_more,
 	.last = list_over,
 	.gone = list_gone,
-	.lasting = true,
+	.long_lived = true,
 	.finishes = true,
 };
 

@@ -8,9 +8,8 @@
 #include "base/json/scan.h"
 #include "base/tree.h"
 #include "server/cluster/history.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
-#include "server/http/http_request.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/dialects/render.h"
 

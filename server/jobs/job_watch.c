@@ -6,14 +6,12 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
-#include "server/http/http_request.h"
-#include "server/http/lasting.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/jobs/jobs_internal.h"
+#include "server/server.h"
 
 enum {
 	BUCKETS = 256,
@@ -219,7 +217,7 @@ static void wait_answer(struct request *r, const struct job_entry *job, bool rea
 static void wait_stop(struct wait *w)
 {
 	follower_end(w->r->loop->has->followers, &w->follower);
-	lasting_end(w->r);
+	long_lived_end(w->r);
 }
 
 /* Ends if the job has reached the state, or `anyway`.  Returns whether it has ended. */
@@ -272,21 +270,21 @@ static void wait_lost(struct follower *f)
 	(void)wait_look((struct wait *)f, false);
 }
 
-static void wait_hear(void *arg, enum lasting_news news)
+static void wait_hear(void *arg, enum long_lived_event news)
 {
 	struct wait *w = arg;
 	switch (news) {
-	case LASTING_TICK:
+	case LONG_LIVED_TICK:
 		break;
-	case LASTING_REFUSED:
+	case LONG_LIVED_REFUSED:
 		wait_stop(w);
 		answer_header(w->r, "WWW-Authenticate", "Bearer");
 		answer_refuse(w->r, UNAUTHORIZED,
 		              "Your token has expired or was revoked; log in again");
 		break;
-	case LASTING_OVER:
-	case LASTING_SHUTDOWN:
-	case LASTING_LEFT:
+	case LONG_LIVED_OVER:
+	case LONG_LIVED_SHUTDOWN:
+	case LONG_LIVED_LEFT:
 		(void)wait_look(w, true);
 		break;
 	}
@@ -311,7 +309,7 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 		return;
 	}
 	struct wait *w = ARENA_NEW(&r->arena, struct wait, 1);
-	if (!lasting_begin(r, q.seconds, wait_hear, w))
+	if (!long_lived_begin(r, q.seconds, wait_hear, w))
 		return;
 	*w = (struct wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
 	w->follower = (struct follower){ .name = span_of(job->name),
@@ -467,7 +465,7 @@ static void one_gone(void *arg)
 static void one_begin(struct request *r, const struct job_entry *job)
 {
 	static const struct stream_calls CALLS = {
-		.last = one_last, .heartbeat = watch_heartbeat, .gone = one_gone, .lasting = true
+		.last = one_last, .heartbeat = watch_heartbeat, .gone = one_gone, .long_lived = true
 	};
 	struct job_watch *o = ARENA_NEW(&r->arena, struct job_watch, 1);
 	*o = (struct job_watch){ .job = job, .shown = STR_INIT(REPLY_MAX) };
@@ -697,7 +695,7 @@ void jobs_watch(struct request *r)
 		                                   .last = all_last,
 		                                   .heartbeat = watch_heartbeat,
 		                                   .gone = all_gone,
-		                                   .lasting = true };
+		                                   .long_lived = true };
 	ERR_AUTO e = { 0 };
 	STR_AUTO first = STR_INIT(256);
 	int64_t from = INT64_MAX;

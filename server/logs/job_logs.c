@@ -14,12 +14,12 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/jobs/jobs.h"
+#include "server/server.h"
 
 enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 

@@ -12,14 +12,13 @@
 #include "base/str.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/http_request.h"
 #include "server/http/loop.h"
-#include "server/http/range.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
 #include "server/http/stream.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs_internal.h"
+#include "server/server.h"
 
 #define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
 
@@ -293,7 +292,7 @@ static void reading_gone(void *arg)
 
 static const struct stream_calls WHOLE = { .more = reading_more, .gone = reading_gone };
 static const struct stream_calls FOLLOWED = {
-	.more = reading_more, .last = reading_last, .gone = reading_gone, .lasting = true
+	.more = reading_more, .last = reading_last, .gone = reading_gone, .long_lived = true
 };
 
 /* ---- callbacks of the log stream ---- */

@@ -32,7 +32,7 @@ void uploads_free(struct uploads *u);
 
 extern const struct route UPLOAD_ROUTE;
 /* Checks the token, before the body is read.  true: r is answered (401, 403, 429, 503).  false: r
- * is suspended, and will be answered, or intake_known(r) called. */
+ * is suspended, and will be answered, or request_identified(r) called. */
 bool uploads_begin(struct request *r);
 /* Appends the part of docs/ROUTES.md. */
 void uploads_page(struct str *out);

@@ -21,13 +21,12 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token_lookup.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/intake.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
-#include "server/http/rate.h"
+#include "server/http/rate_limit.h"
+#include "server/http/request.h"
 #include "server/http/routes.h"
+#include "server/server.h"
 
 enum {
 	UPLOADS_MAX = 256, /* at once */
@@ -147,7 +146,7 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
 	}
 	if (!r->answered)
-		intake_known(r);
+		request_identified(r);
 }
 
 static bool refuse_often(struct request *r, int64_t wait_s)
@@ -178,7 +177,7 @@ bool uploads_begin(struct request *r)
 	u->body = STR_INIT(OBJECT_MAX);
 	all->n++;
 	request_on_end(r, end_upload, u);
-	if (refuse_often(r, rate_take(all->addresses, span_of(r->peer), now)))
+	if (refuse_often(r, rate_take(all->addresses, span_of(r->client_text), now)))
 		return true;
 	if (all->n > UPLOADS_MAX)
 		refuse_busy(r, "too many uploads at once");

@@ -4,10 +4,10 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "base/yaml/yaml.h"
-#include "server/features.h"
-#include "server/http/answer.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/server.h"
 
 #define NAME    "dryRun"
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"

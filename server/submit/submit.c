@@ -12,9 +12,8 @@
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/log.h"
 #include "server/submit/submit_internal.h"
@@ -78,10 +77,10 @@ static struct submit *submit_new(struct request *r)
 
 void submit_may(struct request *r)
 {
-	struct span key = r->framing.value[HEADER_IDEMPOTENCY_KEY];
+	struct span key = r->head.value[HEADER_IDEMPOTENCY_KEY];
 	struct submit *s = submit_new(r);
 	ERR_AUTO e = { 0 };
-	s->yaml = dry_run_wants_yaml(r->framing.value[HEADER_ACCEPT]);
+	s->yaml = dry_run_wants_yaml(r->head.value[HEADER_ACCEPT]);
 	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);
 	else if (path_user(r).p && !span_is(path_user(r), r->user))

@@ -6,13 +6,13 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/edge.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/rate_limit.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/http/worker.h"
+#include "server/server.h"
 #include "server/users/users_internal.h"
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
@@ -217,7 +217,7 @@ void login_post(struct request *r)
 		answer_error(r, &e);
 		return;
 	}
-	if (!edge_login(r, span_of(s->user)))
+	if (!rate_limit_login(r, span_of(s->user)))
 		return;
 	request_wait(r);
 	signin_look_up(s);

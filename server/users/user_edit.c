@@ -9,12 +9,12 @@
 #include "server/accounts/account.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/edge.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
+#include "server/http/rate_limit.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/http/worker.h"
+#include "server/server.h"
 #include "server/users/users_internal.h"
 
 /* ---- the groups of a user after a change: pure ----------------------------------------------- */
@@ -576,7 +576,7 @@ static void edit_begin(struct user_edit *u)
 		return;
 	}
 	/* Limits guesses of passwords, and how often all loops clear their accounts. */
-	if (self && !r->principal->admin && !edge_login(r, span_of(u->user)))
+	if (self && !r->principal->admin && !rate_limit_login(r, span_of(u->user)))
 		return;
 	request_wait(r);
 	if (!(u->change.has & CHANGE_PASSWORD))

@@ -8,11 +8,11 @@
 #include "base/json/scan.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
+#include "server/server.h"
 #include "server/users/users_internal.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -4,11 +4,11 @@
 #include "k8s/cache/cache.h"
 #include "server/accounts/account.h"
 #include "server/cluster/scheduler.h"
-#include "server/features.h"
-#include "server/http/answer.h"
-#include "server/http/handlers.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
+#include "server/server.h"
 #include "server/users/users_internal.h"
 
 /* All virtual clusters: as HiveD has them, unless the file of --facts lists them. */

@@ -13,7 +13,7 @@
 #include "base/enc.h"
 #include "schema/check.h"
 #include "server/auth/token.h"
-#include "server/process.h"
+#include "server/system.h"
 #include "translate/translate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/enc.h"
-#include "server/http/framing.h"
+#include "server/http/request_check.h"
 #include "server/http/routes.h"
 
 enum { HEAD_MAX = 4096 };
@@ -38,7 +38,7 @@ static void try_path(struct span line)
 }
 
 /* As libmicrohttpd would hold it: the colon and the end of the line become NULs. */
-static void add_header(struct framing *f, char *line, size_t n)
+static void add_header(struct request_head *f, char *line, size_t n)
 {
 	char *colon = memchr(line, ':', n);
 	if (!colon)
@@ -46,14 +46,14 @@ static void add_header(struct framing *f, char *line, size_t n)
 	struct span name = { line, (size_t)(colon - line) };
 	struct span value = { colon + 1, n - name.n - 1 };
 	*colon = '\0';
-	framing_header(f, name, value);
+	head_take_header(f, name, value);
 }
 
 static void try_headers(struct span text)
 {
 	char buffer[HEAD_MAX + 16] = "HTTP/1.1\0";
 	char *p = buffer + 10;
-	struct framing f = { .next = (uintptr_t)p };
+	struct request_head f = { .next = (uintptr_t)p };
 	while (text.n) {
 		const char *end = memchr(text.p, '\n', text.n);
 		size_t n = end ? (size_t)(end - text.p) : text.n;
@@ -65,10 +65,10 @@ static void try_headers(struct span text)
 		if ((size_t)(p - buffer) + text.n >= HEAD_MAX)
 			return;
 	}
-	if (!framing_check(&f, buffer, p + 2))
+	if (!request_check(&f, buffer, p + 2))
 		assert(!f.chunked || (f.length == 0 && !f.value[HEADER_CONTENT_LENGTH].p));
-	(void)framing_local(&f, "http", 80);
-	(void)framing_body_type(&f);
+	(void)request_check_local(&f, "http", 80);
+	(void)head_body_type(&f);
 	(void)request_id_ok(f.value[HEADER_REQUEST_ID]);
 }
 

@@ -6,10 +6,10 @@
 #include "base/enc.h"
 #include "k8s/transport/store_internal.h"
 #include "schema/check.h"
-#include "server/accounts/account_internal.h"
 #include "server/accounts/account.h"
-#include "server/file.h"
+#include "server/accounts/account_internal.h"
 #include "server/log.h"
+#include "server/system.h"
 #include "translate/names.h"
 
 enum { THINGS = 512, FLYING = 512 };

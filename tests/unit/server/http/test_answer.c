@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "server/http/answer.h"
+#include "server/http/request.h"
 
 enum { TEXT_MAX = 65536 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "server/http/listener.h"
+#include "server/http/address.h"
 
 static void assert_address(const char *text, const char *wanted, bool loopback)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/range.h"
+#include "server/http/query.h"
 
 #define HUGE "99999999999999999999999999"
 

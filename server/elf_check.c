@@ -1,4 +1,4 @@
-#include "server/program.h"
+#include "server/setup.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "base/enc.h"
 #include "base/hash.h"
-#include "server/file.h"
+#include "server/system.h"
 
 /* Kubernetes: the data of a ConfigMap, before base64. */
 enum { CONFIGMAP_MAX = 1 << 20, FILE_MAX = 64 << 20, HASH_SHOWN = 16, PATH_ROOM = 4096 };
@@ -91,7 +91,7 @@ static bool is_whole(struct span file, unsigned char order)
 	return i > 1;
 }
 
-const char *program_arch(struct span file, struct err *e)
+const char *elf_check_arch(struct span file, struct err *e)
 {
 	if (file.n < sizeof(Elf64_Ehdr) || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
 	    file.p[EI_CLASS] != ELFCLASS64) {
@@ -176,8 +176,8 @@ static void describe(struct span file, const char *arch, struct arena *a,
 	out->base64 = arena_span(a, str_view(&base64));
 }
 
-int program_load(const struct options *o, struct arena *a, struct runtime_program *out,
-                 struct err *e)
+int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
+                         struct err *e)
 {
 	*out = (struct runtime_program){ "", "", "", { "", 0 } };
 	if (strcmp(o->runtime, "configmap") != 0)
@@ -186,7 +186,7 @@ int program_load(const struct options *o, struct arena *a, struct runtime_progra
 	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
 	const char *arch = NULL;
 	if (path && read_program(path, &file, e) == 0) {
-		arch = program_arch(str_view(&file), e);
+		arch = elf_check_arch(str_view(&file), e);
 		if (!arch)
 			(void)err_wrap(e, "%s", path);
 	}

@@ -7,14 +7,14 @@
 #include <cmocka.h>
 #include <netinet/in.h>
 
-#include "server/http/peer.h"
+#include "server/http/address.h"
 
 static void assert_peer(const char *text, const char *wanted)
 {
-	struct peer p;
+	struct client_address p;
 	char out[46];
-	assert_true(peer_parse(span_of(text), &p));
-	peer_text(&p, out);
+	assert_true(client_address_parse(span_of(text), &p));
+	client_address_text(&p, out);
 	assert_string_equal(out, wanted);
 }
 
@@ -58,8 +58,8 @@ static void test_peer_parse_refused(void **state)
 		SPAN("1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc"),
 	};
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
-		struct peer p;
-		if (peer_parse(TEXTS[i], &p))
+		struct client_address p;
+		if (client_address_parse(TEXTS[i], &p))
 			fail_msg("%s was taken", TEXTS[i].p);
 	}
 }
@@ -70,25 +70,25 @@ static void test_peer_of(void **state)
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_in other = { .sin_family = AF_UNIX };
-	struct peer a;
-	struct peer b;
+	struct client_address a;
+	struct client_address b;
 	v4.sin_addr.s_addr = htonl(0x0a010203);
-	assert_true(peer_parse(SPAN("::ffff:10.1.2.3"), &b));
-	memcpy(&v6.sin6_addr, b.b, PEER_BYTES);
-	assert_true(peer_of((const struct sockaddr *)&v4, &a));
-	assert_memory_equal(a.b, b.b, PEER_BYTES);
-	assert_true(peer_of((const struct sockaddr *)&v6, &a));
-	assert_memory_equal(a.b, b.b, PEER_BYTES);
-	assert_false(peer_of((const struct sockaddr *)&other, &a));
+	assert_true(client_address_parse(SPAN("::ffff:10.1.2.3"), &b));
+	memcpy(&v6.sin6_addr, b.b, CLIENT_ADDRESS_BYTES);
+	assert_true(client_address_of((const struct sockaddr *)&v4, &a));
+	assert_memory_equal(a.b, b.b, CLIENT_ADDRESS_BYTES);
+	assert_true(client_address_of((const struct sockaddr *)&v6, &a));
+	assert_memory_equal(a.b, b.b, CLIENT_ADDRESS_BYTES);
+	assert_false(client_address_of((const struct sockaddr *)&other, &a));
 }
 
 static bool same_client(const char *one, const char *other)
 {
-	struct peer a;
-	struct peer b;
-	assert_true(peer_parse(span_of(one), &a));
-	assert_true(peer_parse(span_of(other), &b));
-	return span_eq(peer_key(&a), peer_key(&b));
+	struct client_address a;
+	struct client_address b;
+	assert_true(client_address_parse(span_of(one), &a));
+	assert_true(client_address_parse(span_of(other), &b));
+	return span_eq(client_address_key(&a), client_address_key(&b));
 }
 
 static void test_peer_key(void **state)
@@ -106,9 +106,9 @@ static bool has(const char *networks, const char *address)
 {
 	ERR_AUTO e = { 0 };
 	struct networks all;
-	struct peer p;
+	struct client_address p;
 	assert_int_equal(networks_parse(span_of(networks), &all, &e), 0);
-	assert_true(peer_parse(span_of(address), &p));
+	assert_true(client_address_parse(span_of(address), &p));
 	return networks_have(&all, &p);
 }
 

@@ -1,4 +1,4 @@
-#include "server/checks.h"
+#include "server/setup.h"
 
 struct given {
 	const struct options *o;
@@ -198,7 +198,7 @@ static const struct rule {
 	                 "https://" },
 };
 
-int checks_options(const struct options *o, bool loopback, bool output_loopback, struct err *e)
+int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e)
 {
 	const struct given given = { o, loopback, output_loopback };
 	for (size_t i = 0; i < sizeof(RULES) / sizeof(RULES[0]); i++)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/framing.h"
+#include "server/http/request_check.h"
 
 enum { PORT = 9186, BUFFER = 1024 };
 
@@ -15,7 +15,7 @@ enum { PORT = 9186, BUFFER = 1024 };
 struct head {
 	char text[BUFFER];
 	size_t n;
-	struct framing f;
+	struct request_head f;
 	const char *version;
 };
 
@@ -34,14 +34,14 @@ static void begin(struct head *h, const char *version)
 	const char *uri = put(h, "/a\0", 3);
 	h->version = put(h, version, strlen(version));
 	(void)put(h, "\0\0", 2);
-	framing_line(&h->f, &(struct framing_line){ method, uri, h->version, 2 });
+	head_take_line(&h->f, &(struct head_line){ method, uri, h->version, 2 });
 }
 
 /* After the empty line. */
 static const char *check_all(struct head *h)
 {
 	(void)put(h, "\0\0", 2);
-	return framing_check(&h->f, h->version, h->text + h->n);
+	return request_check(&h->f, h->version, h->text + h->n);
 }
 
 static void add(struct head *h, const char *name, const char *value)
@@ -50,7 +50,8 @@ static void add(struct head *h, const char *name, const char *value)
 	(void)put(h, "\0 ", 2);
 	const char *v = put(h, value, strlen(value));
 	(void)put(h, "\0\0", 2);
-	framing_header(&h->f, (struct span){ n, strlen(name) }, (struct span){ v, strlen(value) });
+	head_take_header(&h->f, (struct span){ n, strlen(name) },
+	                 (struct span){ v, strlen(value) });
 }
 
 /* Headers as NAME, VALUE, ..., NULL. */
@@ -135,11 +136,11 @@ static void test_framing_size(void **state)
 	const struct span value = { large, sizeof(large) };
 	struct head h;
 	(void)CHECK(&h, "HTTP/1.1", "Host", "a");
-	assert_int_equal(framing_size(&h.f, 8192), SIZE_OK);
-	assert_int_equal(framing_size(&h.f, 8193), SIZE_LINE);
-	framing_header(&h.f, SPAN("X"), value);
-	assert_int_equal(framing_size(&h.f, 100), SIZE_OK);
-	assert_int_equal(framing_size(&h.f, 8000), SIZE_HEADERS);
+	assert_int_equal(head_size(&h.f, 8192), SIZE_OK);
+	assert_int_equal(head_size(&h.f, 8193), SIZE_LINE);
+	head_take_header(&h.f, SPAN("X"), value);
+	assert_int_equal(head_size(&h.f, 100), SIZE_OK);
+	assert_int_equal(head_size(&h.f, 8000), SIZE_HEADERS);
 }
 
 /* Many small ones take as much as one that is large. */
@@ -149,11 +150,11 @@ static void test_framing_size_many(void **state)
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	for (size_t i = 0; i < 150; i++)
-		framing_header(&h.f, SPAN("X"), SPAN("a"));
-	assert_int_equal(framing_size(&h.f, 1), SIZE_OK);
+		head_take_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(head_size(&h.f, 1), SIZE_OK);
 	for (size_t i = 0; i < 100; i++)
-		framing_header(&h.f, SPAN("X"), SPAN("a"));
-	assert_int_equal(framing_size(&h.f, 1), SIZE_HEADERS);
+		head_take_header(&h.f, SPAN("X"), SPAN("a"));
+	assert_int_equal(head_size(&h.f, 1), SIZE_HEADERS);
 }
 
 static void test_framing_check_version(void **state)
@@ -172,7 +173,7 @@ static void test_framing_header_folded(void **state)
 	begin(&h, "HTTP/1.1");
 	const char *value = put(&h, "35\0\0", 4);
 	const char *name = put(&h, "Content-Length", 14);
-	framing_header(&h.f, (struct span){ name, 14 }, (struct span){ value, 2 });
+	head_take_header(&h.f, (struct span){ name, 14 }, (struct span){ value, 2 });
 	assert_non_null(check_all(&h));
 }
 
@@ -182,7 +183,7 @@ static void test_framing_header_nul_in_value(void **state)
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	const char *name = put(&h, "Host\0 a\0b\0\0", 11);
-	framing_header(&h.f, (struct span){ name, 4 }, (struct span){ name + 6, 1 });
+	head_take_header(&h.f, (struct span){ name, 4 }, (struct span){ name + 6, 1 });
 	assert_non_null(check_all(&h));
 }
 
@@ -194,7 +195,7 @@ static void test_framing_check_header_cut_short(void **state)
 	begin(&h, "HTTP/1.1");
 	add(&h, "Host", "a");
 	(void)put(&h, "\0 x\0\0", 5);
-	assert_non_null(framing_check(&h.f, h.version, h.text + h.n));
+	assert_non_null(request_check(&h.f, h.version, h.text + h.n));
 }
 
 static void test_framing_header_bare_lf(void **state)
@@ -212,13 +213,13 @@ static void test_framing_line(void **state)
 {
 	(void)state;
 	static const char TEXT[] = "GET\0 /a\0b\0HTTP/1.1\0\0";
-	static const struct framing_line LINES[] = {
+	static const struct head_line LINES[] = {
 		{ TEXT, TEXT + 5, TEXT + 10, 4 },     /* two blanks before the path */
 		{ TEXT + 1, TEXT + 4, TEXT + 10, 2 }, /* a NUL in it */
 	};
 	for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
-		struct framing f = { 0 };
-		framing_line(&f, &LINES[i]);
+		struct request_head f = { 0 };
+		head_take_line(&f, &LINES[i]);
 		assert_non_null(f.wrong);
 	}
 }
@@ -227,26 +228,26 @@ static void test_framing_line(void **state)
 static void test_framing_check_anywhere(void **state)
 {
 	(void)state;
-	struct framing f = { 0 };
-	framing_header(&f, SPAN("Host"), SPAN("a"));
-	framing_header(&f, SPAN("Content-Length"), SPAN("5"));
-	assert_null(framing_check(&f, "HTTP/1.1", NULL));
+	struct request_head f = { 0 };
+	head_take_header(&f, SPAN("Host"), SPAN("a"));
+	head_take_header(&f, SPAN("Content-Length"), SPAN("5"));
+	assert_null(request_check(&f, "HTTP/1.1", NULL));
 	assert_int_equal(f.length, 5);
-	framing_header(&f, SPAN("X y"), SPAN("5"));
-	assert_non_null(framing_check(&f, "HTTP/1.1", NULL));
+	head_take_header(&f, SPAN("X y"), SPAN("5"));
+	assert_non_null(request_check(&f, "HTTP/1.1", NULL));
 }
 
 static void test_framing_library(void **state)
 {
 	(void)state;
-	assert_int_equal(framing_library(""), LIBRARY_REFUSED);
-	assert_int_equal(framing_library("0.9.74"), LIBRARY_REFUSED);
-	assert_int_equal(framing_library("0.9.75"), LIBRARY_LENIENT);
-	assert_int_equal(framing_library("0.9.77-1"), LIBRARY_LENIENT);
-	assert_int_equal(framing_library("1.0.0"), LIBRARY_STRICT);
-	assert_int_equal(framing_library("1.0.10"), LIBRARY_STRICT);
-	assert_int_equal(framing_library("1.1.0"), LIBRARY_NOT_TRIED);
-	assert_int_equal(framing_library("2.0"), LIBRARY_NOT_TRIED);
+	assert_int_equal(request_check_library(""), LIBRARY_REFUSED);
+	assert_int_equal(request_check_library("0.9.74"), LIBRARY_REFUSED);
+	assert_int_equal(request_check_library("0.9.75"), LIBRARY_LENIENT);
+	assert_int_equal(request_check_library("0.9.77-1"), LIBRARY_LENIENT);
+	assert_int_equal(request_check_library("1.0.0"), LIBRARY_STRICT);
+	assert_int_equal(request_check_library("1.0.10"), LIBRARY_STRICT);
+	assert_int_equal(request_check_library("1.1.0"), LIBRARY_NOT_TRIED);
+	assert_int_equal(request_check_library("2.0"), LIBRARY_NOT_TRIED);
 }
 
 static void test_framing_target(void **state)
@@ -267,7 +268,7 @@ static void test_framing_target(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct span target = span_of(CASES[i].target);
 		struct span host = { 0 };
-		assert_int_equal(framing_target(&target, &host), CASES[i].ok);
+		assert_int_equal(head_split_target(&target, &host), CASES[i].ok);
 		assert_true(span_is(target, CASES[i].rest));
 		assert_true(CASES[i].host ? span_is(host, CASES[i].host) : !host.p);
 	}
@@ -275,14 +276,14 @@ static void test_framing_target(void **state)
 
 static bool is_local(const char *host, const char *origin, const char *site)
 {
-	struct framing f = { 0 };
+	struct request_head f = { 0 };
 	if (host)
 		f.value[HEADER_HOST] = span_of(host);
 	if (origin)
 		f.value[HEADER_ORIGIN] = span_of(origin);
 	if (site)
 		f.value[HEADER_FETCH_SITE] = span_of(site);
-	return framing_local(&f, "http", PORT) == NULL;
+	return request_check_local(&f, "http", PORT) == NULL;
 }
 
 static void test_framing_local_host(void **state)
@@ -317,12 +318,12 @@ static void test_framing_local_fetch_site(void **state)
 
 static enum body_type type_of(const char *type, const char *encoding)
 {
-	struct framing f = { 0 };
+	struct request_head f = { 0 };
 	if (type)
 		f.value[HEADER_CONTENT_TYPE] = span_of(type);
 	if (encoding)
 		f.value[HEADER_CONTENT_ENCODING] = span_of(encoding);
-	return framing_body_type(&f);
+	return head_body_type(&f);
 }
 
 static void test_framing_body_type(void **state)

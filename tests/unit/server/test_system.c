@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "server/process.h"
+#include "server/system.h"
 
 static const char MARKER[] = "hunter2-hunter2-hunter2";
 

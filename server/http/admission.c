@@ -1,12 +1,10 @@
-#include "server/http/intake.h"
+#include "server/http/http_internal.h"
 
 #include <malloc.h>
 
 #include "base/clock.h"
-#include "server/http/answer.h"
-#include "server/http/edge.h"
-#include "server/http/loop.h"
 #include "server/http/query.h"
+#include "server/http/rate_limit.h"
 #include "server/http/routes.h"
 #include "server/log.h"
 
@@ -18,7 +16,7 @@ static void options_reply(struct request *r, struct span path)
 {
 	STR_AUTO methods = STR_INIT(256);
 	route_methods(&methods, path, &r->arena);
-	edge_options(r, str_view(&methods));
+	cors_options(r, str_view(&methods));
 }
 
 static void no_route(struct request *r, struct span path)
@@ -71,9 +69,9 @@ static void refuse_large(struct request *r)
 }
 
 /* Of a route that takes one, by the header alone. */
-static void check_body(struct request *r, const struct framing *f)
+static void check_body(struct request *r, const struct request_head *f)
 {
-	enum body_type type = framing_body_type(f);
+	enum body_type type = head_body_type(f);
 	if (type == BODY_ENCODING_REFUSED) {
 		answer_refuse(r, 415, "UnsupportedMediaTypeError",
 		              "a body must come as it is, without Content-Encoding");
@@ -93,7 +91,7 @@ static void check_body(struct request *r, const struct framing *f)
 
 static void check_size(struct request *r)
 {
-	enum framing_size size = framing_size(&r->framing, r->line_n);
+	enum head_size size = head_size(&r->head, r->line_n);
 	r->reply.close = size != SIZE_OK;
 	if (size == SIZE_LINE)
 		answer_refuse(r, 414, "UriTooLongError", "path and query may have 8 KiB in all");
@@ -103,12 +101,12 @@ static void check_size(struct request *r)
 		              "as 64 bytes more than it has");
 }
 
-void intake_framing(struct request *r, const char *version, const char *head_end)
+void admission_check_head(struct request *r, const char *version, const char *head_end)
 {
-	const char *wrong = framing_check(&r->framing, version, head_end);
+	const char *wrong = request_check(&r->head, version, head_end);
 	if (!wrong && r->odd_line)
 		wrong = "the request line is malformed";
-	struct span id = r->framing.value[HEADER_REQUEST_ID];
+	struct span id = r->head.value[HEADER_REQUEST_ID];
 	if (wrong) {
 		r->reply.close = true;
 		answer_refuse(r, 400, "InvalidRequestError", wrong);
@@ -124,7 +122,7 @@ void intake_framing(struct request *r, const char *version, const char *head_end
 /* Of a request whose sender is known. */
 static void check_known(struct request *r)
 {
-	edge_user(r);
+	rate_limit_user(r);
 	if (!r->answered && r->route->before)
 		r->route->before(r);
 }
@@ -140,7 +138,7 @@ static bool is_open(struct request *r)
 	case AUTH_LINK:
 		return query_find(span_of(r->query), "token", &r->arena, &link);
 	case AUTH_V1: /* whoever says who he is, is asked to prove it */
-		return o->compat[0] && !o->no_auth && !r->framing.value[HEADER_AUTHORIZATION].p;
+		return o->compat[0] && !o->no_auth && !r->head.value[HEADER_AUTHORIZATION].p;
 	case AUTH_USER:
 	case AUTH_PERSON:
 	case AUTH_POD:
@@ -153,7 +151,7 @@ static bool is_open(struct request *r)
 static void check_route(struct request *r)
 {
 	if (r->route->body)
-		check_body(r, &r->framing);
+		check_body(r, &r->head);
 	if (r->answered || r->too_large)
 		return;
 	bool known = is_open(r) || r->loop->server->hooks->identify(r);
@@ -161,12 +159,12 @@ static void check_route(struct request *r)
 		check_known(r);
 }
 
-void intake_header(struct request *r)
+void admission_header(struct request *r)
 {
 	const struct server *s = r->loop->server;
 	const char *scheme = s->tls ? "https" : "http";
 	const char *foreign = s->options->no_auth && !r->loop->only
-	                          ? framing_local(&r->framing, scheme, s->port)
+	                          ? request_check_local(&r->head, scheme, s->port)
 	                          : NULL;
 	struct span path = span_of(r->path);
 	r->looked_at = true;
@@ -174,7 +172,7 @@ void intake_header(struct request *r)
 		answer_refuse(r, FORBIDDEN, foreign);
 		return;
 	}
-	edge_check(r);
+	rate_limit_check(r);
 	if (r->answered)
 		return;
 	r->route = r->loop->only ? route_only(r->loop->only, r->method, path)
@@ -188,14 +186,14 @@ void intake_header(struct request *r)
 	}
 }
 
-void intake_known(struct request *r)
+void request_identified(struct request *r)
 {
 	check_known(r);
 	if (!r->answered)
 		request_go_on(r);
 }
 
-void intake_uncount(struct request *r)
+void admission_release_body(struct request *r)
 {
 	struct loop *l = r->loop;
 	l->body_bytes -= r->body_counted;
@@ -208,7 +206,7 @@ void intake_uncount(struct request *r)
 
 static void body_drop(struct request *r)
 {
-	intake_uncount(r);
+	admission_release_body(r);
 	str_wipe(&r->body);
 }
 
@@ -225,7 +223,7 @@ static void body_put(struct request *r, const char *data, size_t n)
 		body_drop(r);
 }
 
-bool intake_part(struct request *r, const char *data, size_t n)
+bool admission_body_part(struct request *r, const char *data, size_t n)
 {
 	r->received += n;
 	if (r->received > request_swallow_max(r))
@@ -235,13 +233,13 @@ bool intake_part(struct request *r, const char *data, size_t n)
 	return true;
 }
 
-void intake_end(struct request *r)
+void admission_end(struct request *r)
 {
 	if (!r->loop->store) { /* gone already; only answers are still on their way */
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return;
 	}
-	intake_uncount(r);
+	admission_release_body(r);
 	if (r->too_large)
 		refuse_large(r);
 	else if (r->no_room)
@@ -287,7 +285,7 @@ static bool is_trouble(const struct request *r)
 	return r->answered && r->reply.status >= 500 && r->reply.status != 501;
 }
 
-void intake_log(const struct request *r)
+void admission_log(const struct request *r)
 {
 	struct line line = log_begin(is_trouble(r) ? LOG_WARN : LOG_INFO, "request");
 	log_text(&line, "id", span_of(r->id));
@@ -299,8 +297,8 @@ void intake_log(const struct request *r)
 	log_int(&line, "in", (int64_t)r->received);
 	log_int(&line, "out", r->answered ? (int64_t)r->reply.body.n : 0);
 	log_ms(&line, "ms", clock_us() - r->started_us);
-	if (r->peer[0])
-		log_text(&line, "peer", span_of(r->peer));
+	if (r->client_text[0])
+		log_text(&line, "peer", span_of(r->client_text));
 	if (r->user)
 		log_text(&line, "user", span_of(r->user));
 	if (r->log)

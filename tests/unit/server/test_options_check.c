@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "server/checks.h"
+#include "server/setup.h"
 
 /* As the command line says; NULL if it is fine, else what is wrong. */
 static int check(bool loopback, const char *const *arguments, char *message, size_t n)
@@ -18,7 +18,7 @@ static int check(bool loopback, const char *const *arguments, char *message, siz
 	for (argv[0] = xstrdup("serve"); arguments[argc - 1]; argc++)
 		argv[argc] = xstrdup(arguments[argc - 1]);
 	assert_int_equal(options_parse(&o, FOR_SERVE, argc, argv, &e), 0);
-	int code = checks_options(&o, loopback, true, &e);
+	int code = options_check(&o, loopback, true, &e);
 	message[0] = '\0';
 	strncat(message, err_msg(&e), n - 1);
 	options_done(&o);

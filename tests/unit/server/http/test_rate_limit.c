@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "server/http/rate.h"
+#include "server/http/rate_limit.h"
 
 /* Any time of a monotonic clock. */
 #define START INT64_C(123456789)

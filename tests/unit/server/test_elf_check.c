@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <endian.h>
 
-#include "server/program.h"
+#include "server/setup.h"
 
 /* The least that a program consists of: header, and two segments. */
 struct program {
@@ -41,7 +41,7 @@ static struct span bytes(const struct program *p)
 static void arch_is(const struct program *p, const char *want)
 {
 	ERR_AUTO e = { 0 };
-	const char *arch = program_arch(bytes(p), &e);
+	const char *arch = elf_check_arch(bytes(p), &e);
 	if (!arch)
 		fail_msg("%s", err_msg(&e));
 	assert_string_equal(arch, want);
@@ -51,7 +51,7 @@ static void arch_is(const struct program *p, const char *want)
 static void refused(struct span file, const char *word)
 {
 	ERR_AUTO e = { 0 };
-	assert_null(program_arch(file, &e));
+	assert_null(elf_check_arch(file, &e));
 	assert_int_equal(e.http, 400);
 	if (!strstr(err_msg(&e), word))
 		fail_msg("%s: not a word of %s", err_msg(&e), word);
@@ -179,7 +179,7 @@ static void test_program_arch_library(void **state)
 	refused(file, "dynamically");
 	lib.p.segment[1].p_filesz = sizeof(lib.dyn[0]);
 	ERR_AUTO e = { 0 };
-	assert_non_null(program_arch(file, &e));
+	assert_non_null(elf_check_arch(file, &e));
 	lib.p.head.e_entry = 0;
 	refused(file, "no program");
 }

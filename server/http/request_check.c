@@ -1,4 +1,4 @@
-#include "server/http/framing.h"
+#include "server/http/request_check.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -33,7 +33,7 @@ static const struct known {
 	[HEADER_ACCEPT] = { "accept", false },
 };
 
-bool framing_is_token(struct span s)
+bool http_is_token(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
@@ -54,13 +54,13 @@ static bool same_word(struct span s, const char *word)
 	return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
 }
 
-static void wrong(struct framing *f, const char *what)
+static void wrong(struct request_head *f, const char *what)
 {
 	if (!f->wrong)
 		f->wrong = what;
 }
 
-enum library framing_library(const char *version)
+enum library request_check_library(const char *version)
 {
 	int part[3] = { 0 }; /* packed below; a missing one is 0 */
 	size_t n = 0;
@@ -80,7 +80,7 @@ enum library framing_library(const char *version)
 /* ---- headers ---- */
 
 /* More than one blank between the parts is passed over by the library, and a NUL ends a part. */
-void framing_line(struct framing *f, const struct framing_line *line)
+void head_take_line(struct request_head *f, const struct head_line *line)
 {
 	uintptr_t method_end = (uintptr_t)line->method + strlen(line->method);
 	uintptr_t uri_end = (uintptr_t)line->uri + line->uri_n;
@@ -90,7 +90,7 @@ void framing_line(struct framing *f, const struct framing_line *line)
 }
 
 /* Does each line begin where CR LF ends the one before? */
-static void check_place(struct framing *f, struct span name, struct span value)
+static void check_place(struct request_head *f, struct span name, struct span value)
 {
 	uintptr_t colon = (uintptr_t)name.p + name.n;
 	uintptr_t gap = (uintptr_t)value.p - colon;
@@ -103,11 +103,11 @@ static void check_place(struct framing *f, struct span name, struct span value)
 	f->next = (uintptr_t)value.p + value.n + CRLF;
 }
 
-void framing_header(struct framing *f, struct span name, struct span value)
+void head_take_header(struct request_head *f, struct span name, struct span value)
 {
 	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
 	check_place(f, name, value);
-	if (!framing_is_token(name))
+	if (!http_is_token(name))
 		wrong(f, "a header's name is not a name");
 	else if (!value.p || has_control(value))
 		wrong(f, "a header holds a control character");
@@ -122,7 +122,7 @@ void framing_header(struct framing *f, struct span name, struct span value)
 	}
 }
 
-bool framing_target(struct span *target, struct span *host)
+bool head_split_target(struct span *target, struct span *host)
 {
 	static const char *const SCHEMES[] = { "http://", "https://" };
 	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
@@ -139,19 +139,19 @@ bool framing_target(struct span *target, struct span *host)
 	return true;
 }
 
-void framing_parameter(struct framing *f)
+void head_count_parameter(struct request_head *f)
 {
 	f->room += NOTE_BYTES;
 }
 
-enum framing_size framing_size(const struct framing *f, size_t line_n)
+enum head_size head_size(const struct request_head *f, size_t line_n)
 {
 	if (line_n > LINE_MAX_BYTES)
 		return SIZE_LINE;
 	return line_n + f->room > HEAD_MAX_BYTES ? SIZE_HEADERS : SIZE_OK;
 }
 
-static void check_length(struct framing *f)
+static void check_length(struct request_head *f)
 {
 	int64_t n = 0;
 	struct span length = f->value[HEADER_CONTENT_LENGTH];
@@ -162,7 +162,7 @@ static void check_length(struct framing *f)
 	f->length = (uint64_t)n;
 }
 
-static void check_encoding(struct framing *f, const char *version)
+static void check_encoding(struct request_head *f, const char *version)
 {
 	if (!f->value[HEADER_TRANSFER_ENCODING].p)
 		return;
@@ -175,7 +175,7 @@ static void check_encoding(struct framing *f, const char *version)
 		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
 }
 
-const char *framing_check(struct framing *f, const char *version, const char *head_end)
+const char *request_check(struct request_head *f, const char *version, const char *head_end)
 {
 	/* A lenient library takes a line that begins with a colon for the empty line. */
 	if (f->next && f->next + CRLF != (uintptr_t)head_end)
@@ -201,7 +201,7 @@ static bool is_local(struct span authority, const char *scheme, uint16_t port)
 	return false;
 }
 
-const char *framing_local(const struct framing *f, const char *scheme, uint16_t port)
+const char *request_check_local(const struct request_head *f, const char *scheme, uint16_t port)
 {
 	struct span origin = f->value[HEADER_ORIGIN];
 	struct span site = f->value[HEADER_FETCH_SITE];
@@ -227,7 +227,7 @@ static const struct {
 	{ "application/octet-stream", BODY_TYPE_BYTES },
 };
 
-enum body_type framing_body_type(const struct framing *f)
+enum body_type head_body_type(const struct request_head *f)
 {
 	struct span type = f->value[HEADER_CONTENT_TYPE];
 	struct span how = f->value[HEADER_CONTENT_ENCODING];
@@ -241,9 +241,8 @@ enum body_type framing_body_type(const struct framing *f)
 		if (same_word(type, TYPES[i].name))
 			return TYPES[i].type;
 	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
-	return text && framing_is_token((struct span){ type.p + 5, type.n - 5 })
-	           ? BODY_TYPE_TEXT
-	           : BODY_TYPE_REFUSED;
+	return text && http_is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_TEXT
+	                                                                      : BODY_TYPE_REFUSED;
 }
 
 bool request_id_ok(struct span id)

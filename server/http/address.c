@@ -1,0 +1,288 @@
+#include "server/http/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { V4_AT = 12, V4_BITS = 96, PREFIX_64 = 8 };
+
+static const unsigned char MAPPED[V4_AT] = { [10] = 0xff, [11] = 0xff };
+
+static bool is_v4(const struct client_address *p)
+{
+	return memcmp(p->b, MAPPED, V4_AT) == 0;
+}
+
+static void map_v4(struct client_address *out, const void *address)
+{
+	memcpy(out->b, MAPPED, V4_AT);
+	memcpy(out->b + V4_AT, address, sizeof(struct in_addr));
+}
+
+bool client_address_of(const struct sockaddr *from, struct client_address *out)
+{
+	if (from->sa_family == AF_INET)
+		map_v4(out, &((const struct sockaddr_in *)(const void *)from)->sin_addr);
+	else if (from->sa_family == AF_INET6)
+		memcpy(out->b, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr,
+		       CLIENT_ADDRESS_BYTES);
+	else
+		return false;
+	return true;
+}
+
+/* An address alone. */
+static bool parse_plain(struct span text, struct client_address *out)
+{
+	char copy[INET6_ADDRSTRLEN];
+	struct in_addr v4;
+	struct in6_addr v6;
+	if (text.n == 0 || text.n >= sizeof(copy) || memchr(text.p, '\0', text.n))
+		return false;
+	memcpy(copy, text.p, text.n);
+	copy[text.n] = '\0';
+	if (inet_pton(AF_INET, copy, &v4) == 1)
+		map_v4(out, &v4);
+	else if (inet_pton(AF_INET6, copy, &v6) == 1)
+		memcpy(out->b, &v6, CLIENT_ADDRESS_BYTES);
+	else
+		return false;
+	return true;
+}
+
+static bool is_port(struct span text)
+{
+	int64_t port;
+	return parse_i64(text, 0, 65535, &port) == 0;
+}
+
+bool client_address_parse(struct span text, struct client_address *out)
+{
+	const char *colon = memchr(text.p, ':', text.n);
+	const char *bracket = memchr(text.p, ']', text.n);
+	const char *end = text.p + text.n;
+	if (span_starts(text, "[") && bracket) {
+		struct span rest = { bracket + 1, (size_t)(end - bracket) - 1 };
+		bool port =
+		    rest.n && rest.p[0] == ':' && is_port((struct span){ rest.p + 1, rest.n - 1 });
+		struct span inner = { text.p + 1, (size_t)(bracket - text.p) - 1 };
+		return (rest.n == 0 || port) && memchr(inner.p, ':', inner.n) &&
+		       parse_plain(inner, out);
+	}
+	/* One colon: IPv4 with a port.  More: IPv6. */
+	if (colon && !memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
+		if (!is_port((struct span){ colon + 1, (size_t)(end - colon) - 1 }))
+			return false;
+		text.n = (size_t)(colon - text.p);
+	}
+	return parse_plain(text, out);
+}
+
+void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT])
+{
+	out[0] = '\0';
+	if (is_v4(p))
+		(void)inet_ntop(AF_INET, p->b + V4_AT, out, INET6_ADDRSTRLEN); /* it fits */
+	else
+		(void)inet_ntop(AF_INET6, p->b, out, INET6_ADDRSTRLEN); /* it fits */
+}
+
+struct span client_address_key(const struct client_address *p)
+{
+	return (struct span){ (const char *)p->b, is_v4(p) ? CLIENT_ADDRESS_BYTES : PREFIX_64 };
+}
+
+/* ---- networks ---- */
+
+static bool same_bits(const struct client_address *a, const struct client_address *b, unsigned bits)
+{
+	size_t whole = bits / 8;
+	unsigned rest = bits % 8;
+	if (memcmp(a->b, b->b, whole) != 0)
+		return false;
+	return rest == 0 || ((a->b[whole] ^ b->b[whole]) >> (8 - rest)) == 0;
+}
+
+static bool is_base(const struct client_address *p, unsigned bits)
+{
+	for (unsigned i = bits; i < CLIENT_ADDRESS_BYTES * 8; i++)
+		if (p->b[i / 8] & (0x80u >> (i % 8)))
+			return false;
+	return true;
+}
+
+static bool parse_network(struct span text, struct client_address *base, unsigned *bits)
+{
+	const char *slash = memchr(text.p, '/', text.n);
+	struct span address = { text.p, slash ? (size_t)(slash - text.p) : text.n };
+	int64_t n;
+	if (!parse_plain(address, base))
+		return false;
+	/* A mapped address that was written as IPv6 counts its bits as such. */
+	bool v4 = !memchr(address.p, ':', address.n);
+	n = v4 ? 32 : 128;
+	if (slash && parse_i64((struct span){ slash + 1, text.n - address.n - 1 }, 0, n, &n) < 0)
+		return false;
+	*bits = (unsigned)n + (v4 ? V4_BITS : 0);
+	return is_base(base, *bits);
+}
+
+static int add_network(struct networks *out, struct span text, struct err *e)
+{
+	char quoted[4 * QUOTE_MAX];
+	if (out->n == NETWORKS_MAX)
+		return err_set(e, 400, NULL, "at most %d networks", NETWORKS_MAX);
+	if (!parse_network(text, &out->v[out->n].base, &out->v[out->n].bits))
+		return err_set(e, 400, NULL,
+		               "\"%s\" is no address and no network, such as 10.0.0.7 or "
+		               "10.0.0.0/8",
+		               quote(quoted, text));
+	out->n++;
+	return 0;
+}
+
+int networks_parse(struct span text, struct networks *out, struct err *e)
+{
+	struct networks all = { .n = 0 };
+	while (text.n) {
+		const char *comma = memchr(text.p, ',', text.n);
+		size_t n = comma ? (size_t)(comma - text.p) : text.n;
+		struct span item = span_trim((struct span){ text.p, n });
+		n += comma ? 1 : 0;
+		text = (struct span){ text.p + n, text.n - n };
+		if (item.n && add_network(&all, item, e) < 0)
+			return -1;
+	}
+	*out = all;
+	return 0;
+}
+
+bool networks_have(const struct networks *all, const struct client_address *p)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (same_bits(&all->v[i].base, p, all->v[i].bits))
+			return true;
+	return false;
+}
+
+enum { BACKLOG = 1024, HOST_MAX = 64 };
+
+static int parse_host(struct span host, int64_t port, struct address *out)
+{
+	char text[HOST_MAX];
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+	if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
+		host = (struct span){ host.p + 1, host.n - 2 };
+	if (span_is(host, "localhost"))
+		host = SPAN("127.0.0.1");
+	else if (host.n == 0)
+		host = SPAN("0.0.0.0");
+	if (host.n >= sizeof(text))
+		return -1;
+	memcpy(text, host.p, host.n);
+	text[host.n] = '\0';
+	*out = (struct address){ 0 };
+	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+		memcpy(&out->socket, &v4, sizeof(v4));
+		out->n = sizeof(v4);
+	} else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1) {
+		memcpy(&out->socket, &v6, sizeof(v6));
+		out->n = sizeof(v6);
+	}
+	return out->n ? 0 : -1;
+}
+
+int address_parse(const char *option, const char *text, struct address *out, struct err *e)
+{
+	const char *colon = strrchr(text, ':');
+	int64_t port;
+	if (!colon || parse_i64(span_of(colon + 1), 0, 65535, &port) < 0 ||
+	    parse_host((struct span){ text, (size_t)(colon - text) }, port, out) < 0)
+		return err_set(e, 400, "InvalidOption",
+		               "%s: \"%s\" is not ADDRESS:PORT, such as 127.0.0.1:9186 or "
+		               "[::1]:9186",
+		               option, text);
+	return 0;
+}
+
+static const struct sockaddr_in *v4_of(const struct address *a)
+{
+	return (const struct sockaddr_in *)(const void *)&a->socket;
+}
+
+static const struct sockaddr_in6 *v6_of(const struct address *a)
+{
+	return (const struct sockaddr_in6 *)(const void *)&a->socket;
+}
+
+bool address_is_loopback(const struct address *a)
+{
+	if (a->socket.ss_family == AF_INET)
+		return ntohl(v4_of(a)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&v6_of(a)->sin6_addr);
+}
+
+uint16_t address_port(const struct address *a)
+{
+	return ntohs(a->socket.ss_family == AF_INET ? v4_of(a)->sin_port : v6_of(a)->sin6_port);
+}
+
+void address_text(struct str *out, const struct address *a)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+	bool v4 = a->socket.ss_family == AF_INET;
+	const void *bytes = v4 ? (const void *)&v4_of(a)->sin_addr : &v6_of(a)->sin6_addr;
+	(void)inet_ntop(a->socket.ss_family, bytes, host, sizeof(host)); /* the buffer is enough */
+	str_printf(out, v4 ? "%s:%u" : "[%s]:%u", host, address_port(a));
+}
+
+static int socket_open(const struct address *a, bool share, struct err *e)
+{
+	int one = 1;
+	int fd = socket(a->socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+	          (!share || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == 0) &&
+	          bind(fd, (const struct sockaddr *)&a->socket, a->n) == 0 &&
+	          (!share || listen(fd, BACKLOG) == 0);
+	if (ok)
+		return fd;
+	char why[128];
+	STR_AUTO text = STR_INIT(128);
+	address_text(&text, a);
+	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %s", str_c(&text),
+	              strerror_r(errno, why, sizeof(why)));
+	if (fd >= 0)
+		(void)close(fd); /* nothing went over it */
+	return -1;
+}
+
+/* Sockets that share a port would also share it with another process: so look first, with one
+ * that does not share, whether the port is free (and which one is, for port 0). */
+static int claim(struct address *a, struct err *e)
+{
+	int fd = socket_open(a, false, e);
+	if (fd < 0)
+		return -1;
+	a->n = sizeof(a->socket);
+	(void)getsockname(fd, (struct sockaddr *)&a->socket, &a->n); /* a bound socket has one */
+	(void)close(fd);                                             /* nothing went over it */
+	return 0;
+}
+
+int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
+{
+	if (claim(a, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = socket_open(a, true, e);
+		if (fds[i] >= 0)
+			continue;
+		while (i)
+			(void)close(fds[--i]); /* nothing went over it */
+		return -1;
+	}
+	return 0;
+}

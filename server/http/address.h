@@ -1,0 +1,58 @@
+#pragma once
+/* Addresses of listeners and clients. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+
+/* ---- listeners; at start only ---- */
+
+struct address {
+	struct sockaddr_storage socket;
+	socklen_t n;
+};
+
+/* "127.0.0.1:9186", "[::1]:9186", "localhost:9186", ":9186" (all).  -1 and *e, which names the
+ * option. */
+int address_parse(const char *option, const char *text, struct address *out, struct err *e);
+bool address_is_loopback(const struct address *a);
+uint16_t address_port(const struct address *a);
+void address_text(struct str *out, const struct address *a);
+
+/*
+ * Open n listeners on one address; the kernel distributes new connections among them.  Port 0 is
+ * replaced by the port that was chosen.  An address that is in use is refused.  -1 and *e: nothing
+ * is open.
+ */
+int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
+
+/* ---- clients: 16 bytes as IPv6, IPv4 is mapped (::ffff:a.b.c.d).  Pure. ---- */
+
+enum { CLIENT_ADDRESS_BYTES = 16, CLIENT_ADDRESS_TEXT = 46 /* INET6_ADDRSTRLEN */ };
+enum { NETWORKS_MAX = 64 };
+
+struct client_address {
+	unsigned char b[CLIENT_ADDRESS_BYTES];
+};
+
+/* false: neither IPv4 nor IPv6. */
+bool client_address_of(const struct sockaddr *from, struct client_address *out);
+/* "10.0.0.1", "fd00::1", and with a port: "10.0.0.1:80", "[fd00::1]:80". */
+bool client_address_parse(struct span text, struct client_address *out);
+void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT]);
+/* The unit of rate limits: an IPv4 address or an IPv6 /64. */
+struct span client_address_key(const struct client_address *p);
+
+struct networks {
+	struct {
+		struct client_address base;
+		unsigned bits; /* of 128 */
+	} v[NETWORKS_MAX];
+	size_t n;
+};
+
+/* "10.0.0.0/8, fd00::/8, 192.0.2.7".  -1 and *e (400); bits beyond the prefix must be 0. */
+int networks_parse(struct span text, struct networks *out, struct err *e);
+bool networks_have(const struct networks *all, const struct client_address *p);

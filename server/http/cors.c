@@ -1,0 +1,145 @@
+/* Cross-origin requests of web pages (the Fetch standard, "CORS protocol"). */
+#include "server/http/http_internal.h"
+
+#include <stdlib.h>
+
+#include "server/http/rate_limit.h"
+
+enum { ORIGINS_MAX = 64, REQUESTED_HEADERS_MAX = 200 /* bytes that are echoed */ };
+
+static const char METHODS[] = "GET,HEAD,PUT,PATCH,POST,DELETE";
+/* Headers of answers that a page may read, besides those that are always readable. */
+static const char EXPOSED[] =
+    "X-Request-Id, X-Warning, X-Wait, Idempotency-Replayed, Location, Retry-After, "
+    "WWW-Authenticate, Allow, Accept-Ranges, Content-Range";
+/* How long browsers cache a preflight; their limit is at most a day. */
+static const char PREFLIGHT_AGE_S[] = "7200";
+
+struct cors {
+	bool any_origin; /* else only `origins` */
+	char *text;      /* holds the origins */
+	struct span origins[ORIGINS_MAX];
+	size_t n_origins;
+};
+
+static int bad_origin(struct err *e, struct span text)
+{
+	char quoted[4 * QUOTE_MAX];
+	return err_set(e, 400, NULL,
+	               "--cors: \"%s\" is not an origin: scheme, host and port only, such as "
+	               "https://pai.example or http://localhost:3000, or * or none alone",
+	               quote(quoted, text));
+}
+
+/* As browsers write one: compared byte by byte, so what they never send is a mistake. */
+static bool is_origin(struct span o)
+{
+	size_t scheme = span_find(o, 0, "://");
+	if (scheme == SIZE_MAX || scheme == 0 || scheme + 3 == o.n)
+		return false;
+	for (size_t i = 0; i < o.n; i++)
+		if (o.p[i] == '*' || (o.p[i] >= 'A' && o.p[i] <= 'Z') ||
+		    ((i < scheme || i > scheme + 2) && o.p[i] == '/'))
+			return false;
+	return true;
+}
+
+static int add_origin(struct cors *c, struct span o, struct err *e)
+{
+	if (!is_origin(o))
+		return bad_origin(e, o);
+	if (c->n_origins == ORIGINS_MAX)
+		return err_set(e, 400, NULL, "--cors: at most %d origins", ORIGINS_MAX);
+	c->origins[c->n_origins++] = o;
+	return 0;
+}
+
+static int parse_cors(struct cors *c, const char *cors, struct err *e)
+{
+	c->any_origin = strcmp(cors, "*") == 0;
+	if (c->any_origin || strcmp(cors, "none") == 0)
+		return 0;
+	c->text = xstrdup(cors);
+	for (char *p = c->text; *p;) {
+		size_t n = strcspn(p, ",");
+		struct span item = span_trim((struct span){ p, n });
+		if (item.n && add_origin(c, item, e) < 0)
+			return -1;
+		p += n + (p[n] ? 1 : 0);
+	}
+	/* Each ends in NUL from now on, and can be a header's value as it is. */
+	for (size_t i = 0; i < c->n_origins; i++)
+		c->text[(size_t)(c->origins[i].p - c->text) + c->origins[i].n] = '\0';
+	return 0;
+}
+
+struct cors *cors_new(const struct options *o, struct err *e)
+{
+	struct cors *c = xcalloc(1, sizeof(*c));
+	/* Without logins, access to the port is the right to submit: no web page may have it. */
+	if (o->no_auth || parse_cors(c, o->cors, e) == 0)
+		return c;
+	cors_free(c);
+	return NULL;
+}
+
+void cors_free(struct cors *c)
+{
+	if (!c)
+		return;
+	free(c->text);
+	free(c);
+}
+
+static const char *allowed_origin(const struct cors *c, struct span origin)
+{
+	if (c->any_origin)
+		return "*";
+	for (size_t i = 0; origin.p && i < c->n_origins; i++)
+		if (span_eq(c->origins[i], origin))
+			return c->origins[i].p;
+	return NULL;
+}
+
+void cors_arrived(struct request *r)
+{
+	r->cors_origin = allowed_origin(r->loop->server->cors, r->head.value[HEADER_ORIGIN]);
+}
+
+static bool is_header_list(struct span names)
+{
+	if (!names.p || names.n == 0 || names.n > REQUESTED_HEADERS_MAX)
+		return false;
+	for (size_t i = 0; i < names.n; i++)
+		if (!http_is_token((struct span){ names.p + i, 1 }) && names.p[i] != ',' &&
+		    names.p[i] != ' ')
+			return false;
+	return true;
+}
+
+void cors_options(struct request *r, struct span methods)
+{
+	struct span names = r->head.value[HEADER_WANTED_HEADERS];
+	if (methods.n)
+		answer_header(r, "Allow", arena_dup(&r->arena, methods));
+	if (r->cors_origin) {
+		answer_header(r, "Access-Control-Allow-Methods", METHODS);
+		if (is_header_list(names))
+			answer_header(r, "Access-Control-Allow-Headers",
+			              arena_dup(&r->arena, names));
+		answer_header(r, "Access-Control-Max-Age", PREFLIGHT_AGE_S);
+	}
+	r->reply.status = 204;
+	answer_send(r);
+}
+
+void cors_headers(struct request *r)
+{
+	const struct cors *c = r->loop->server->cors;
+	if (c->n_origins)
+		answer_header(r, "Vary", "Origin");
+	if (!r->cors_origin)
+		return;
+	answer_header(r, "Access-Control-Allow-Origin", r->cors_origin);
+	answer_header(r, "Access-Control-Expose-Headers", EXPOSED);
+}

@@ -1,0 +1,350 @@
+/*
+ * A token bucket is one number: the time at which it is full again.  Each token taken adds period /
+ * count to it (the generic cell rate algorithm).
+ */
+#include "server/http/rate_limit.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "k8s/transport/store.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+#include "server/log.h"
+
+enum { NONE = UINT32_MAX };
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S  INT64_C(1000000000)
+
+struct entry {
+	char key[RATE_KEY];
+	uint32_t key_n;
+	uint32_t chain;        /* next of the same slot */
+	uint32_t newer, older; /* by use */
+	int64_t full_ns;
+};
+
+struct rate {
+	pthread_mutex_t lock;
+	int64_t step_ns, depth_ns; /* 0: no limit */
+	struct hash_key hash;
+	struct entry *entries;
+	uint32_t *slots; /* as many as a power of two; entry + 1, 0 for none */
+	size_t room, used, mask;
+	uint32_t newest, oldest;
+};
+
+struct rate *rate_new(int64_t count, int64_t period_s, size_t entries)
+{
+	struct rate *r = xcalloc(1, sizeof(*r));
+	assert(entries > 0 && entries < NONE && count >= 0 && period_s > 0);
+	(void)pthread_mutex_init(&r->lock, NULL); /* cannot fail on Linux */
+	r->newest = r->oldest = NONE;
+	if (count == 0)
+		return r;
+	r->step_ns = period_s * NS_PER_S / count;
+	r->depth_ns = r->step_ns * count;
+	r->hash = hash_key_new();
+	r->room = entries;
+	size_t slots = 1;
+	while (slots < entries)
+		slots *= 2;
+	r->mask = slots - 1;
+	/* Fresh pages of the kernel's zeroes, touched only as keys come. */
+	r->entries = xcalloc(entries, sizeof(*r->entries));
+	r->slots = xcalloc(slots, sizeof(*r->slots));
+	return r;
+}
+
+void rate_free(struct rate *r)
+{
+	if (!r)
+		return;
+	(void)pthread_mutex_destroy(&r->lock);
+	free(r->entries);
+	free(r->slots);
+	free(r);
+}
+
+static void unlink_use(struct rate *r, uint32_t i)
+{
+	struct entry *x = &r->entries[i];
+	if (x->newer == NONE)
+		r->newest = x->older;
+	else
+		r->entries[x->newer].older = x->older;
+	if (x->older == NONE)
+		r->oldest = x->newer;
+	else
+		r->entries[x->older].newer = x->newer;
+}
+
+static void link_use(struct rate *r, uint32_t i)
+{
+	struct entry *x = &r->entries[i];
+	x->newer = NONE;
+	x->older = r->newest;
+	if (r->newest == NONE)
+		r->oldest = i;
+	else
+		r->entries[r->newest].newer = i;
+	r->newest = i;
+}
+
+static struct span key_of(const struct entry *x)
+{
+	return (struct span){ x->key, x->key_n };
+}
+
+static uint32_t *slot_of(struct rate *r, struct span key)
+{
+	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
+}
+
+static uint32_t find(struct rate *r, uint32_t first, struct span key)
+{
+	for (uint32_t i = first; i; i = r->entries[i - 1].chain)
+		if (span_eq(key_of(&r->entries[i - 1]), key))
+			return i - 1;
+	return NONE;
+}
+
+/* The entry of the key that was not seen for longest, out of its slot. */
+static uint32_t evict(struct rate *r)
+{
+	uint32_t i = r->oldest;
+	uint32_t *at = slot_of(r, key_of(&r->entries[i]));
+	while (*at != i + 1)
+		at = &r->entries[*at - 1].chain;
+	*at = r->entries[i].chain;
+	unlink_use(r, i);
+	return i;
+}
+
+static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
+{
+	uint32_t i = find(r, *slot, key);
+	if (i != NONE) {
+		unlink_use(r, i);
+	} else {
+		i = r->used < r->room ? (uint32_t)r->used++ : evict(r);
+		struct entry *x = &r->entries[i];
+		memcpy(x->key, key.p, key.n);
+		x->key_n = (uint32_t)key.n;
+		x->full_ns = 0;
+		x->chain = *slot;
+		*slot = i + 1;
+	}
+	link_use(r, i);
+	return &r->entries[i];
+}
+
+int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
+{
+	int64_t now = now_ms * NS_PER_MS;
+	int64_t wait = 0;
+	if (!r->step_ns)
+		return 0;
+	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
+	uint32_t *slot = slot_of(r, key);
+	(void)pthread_mutex_lock(&r->lock); /* ours, and sound */
+	struct entry *x = entry_of(r, slot, key);
+	int64_t full = (x->full_ns > now ? x->full_ns : now) + r->step_ns;
+	if (full - now <= r->depth_ns)
+		x->full_ns = full;
+	else
+		wait = full - now - r->depth_ns;
+	(void)pthread_mutex_unlock(&r->lock);
+	return (wait + NS_PER_S - 1) / NS_PER_S;
+}
+
+/* ---- the limits ---- */
+
+enum { ADDRESSES = 16384, USERS = 4096, COUNTERS = 1 << 16, MINUTE_S = 60, HOUR_S = 3600 };
+
+struct rate_limits {
+	bool on; /* not with --no-auth */
+	struct networks proxies;
+	struct rate *addresses, *users, *lists, *login_users, *login_addresses, *lookups;
+	/* Connections by a hash of the address: no locks, and constant memory. */
+	int64_t per_address; /* 0: no limit */
+	struct hash_key hash;
+	atomic_int *connections;
+	atomic_bool warned; /* of a proxy that is not trusted */
+};
+
+struct rate_limits *rate_limits_new(const struct options *o, struct err *e)
+{
+	struct rate_limits *l = xcalloc(1, sizeof(*l));
+	l->on = !o->no_auth;
+	l->per_address = o->no_auth ? 0 : o->connections_per_address;
+	l->hash = hash_key_new();
+	l->addresses = rate_new(o->rate_address, MINUTE_S, ADDRESSES);
+	l->users = rate_new(o->rate_submit, HOUR_S, USERS);
+	l->lists = rate_new(o->rate_list, MINUTE_S, USERS);
+	l->login_users = rate_new(o->rate_login, MINUTE_S, USERS);
+	l->login_addresses = rate_new(o->rate_login, MINUTE_S, USERS);
+	l->lookups = rate_new(o->rate_lookup, MINUTE_S, USERS);
+	l->connections = xcalloc(COUNTERS, sizeof(*l->connections));
+	if (networks_parse(span_of(o->trusted_proxy), &l->proxies, e) == 0)
+		return l;
+	(void)err_wrap(e, "--trusted-proxy");
+	rate_limits_free(l);
+	return NULL;
+}
+
+void rate_limits_free(struct rate_limits *l)
+{
+	if (!l)
+		return;
+	rate_free(l->addresses);
+	rate_free(l->users);
+	rate_free(l->lists);
+	rate_free(l->login_users);
+	rate_free(l->login_addresses);
+	rate_free(l->lookups);
+	free(l->connections);
+	free(l);
+}
+
+static atomic_int *counter(struct rate_limits *l, const struct client_address *from)
+{
+	return &l->connections[hash_bytes(&l->hash, client_address_key(from)) % COUNTERS];
+}
+
+bool rate_limit_admits(struct rate_limits *l, const struct client_address *from)
+{
+	return !l->per_address || networks_have(&l->proxies, from) ||
+	       atomic_load(counter(l, from)) < l->per_address;
+}
+
+void rate_limit_count(struct rate_limits *l, const struct client_address *from, int change)
+{
+	if (l->per_address)
+		atomic_fetch_add(counter(l, from), change);
+}
+
+static struct span last_entry(struct span list)
+{
+	const char *comma = memrchr(list.p, ',', list.n);
+	if (comma)
+		list = (struct span){ comma + 1, list.n - (size_t)(comma - list.p) - 1 };
+	return span_trim(list);
+}
+
+/* Once: clients that cannot be told apart are limited as one. */
+static void warn_of_proxy(struct rate_limits *l, const struct request *r)
+{
+	if (l->on && !atomic_exchange(&l->warned, true))
+		log_event(
+		    LOG_WARN,
+		    "X-Forwarded-For is ignored: it comes from no --trusted-proxy (said once)",
+		    "peer", r->client_text);
+}
+
+/* From now on the client is whom the proxy names. */
+static void believe_proxy(struct rate_limits *l, struct request *r)
+{
+	struct span list = r->head.value[HEADER_FORWARDED_FOR];
+	struct client_address client;
+	if (!list.p)
+		return;
+	if (!networks_have(&l->proxies, &r->client)) {
+		warn_of_proxy(l, r);
+	} else if (client_address_parse(last_entry(list), &client)) {
+		r->client = client;
+		client_address_text(&client, r->client_text);
+	}
+}
+
+/* Supervisors ask these often, and decide by them whether the server lives. */
+static bool is_free(struct span path)
+{
+	static const char *const FREE[] = { "/healthz", "/readyz" };
+	path = route_strip(path);
+	for (size_t i = 0; i < sizeof(FREE) / sizeof(FREE[0]); i++)
+		if (span_is(path, FREE[i]))
+			return true;
+	return false;
+}
+
+static bool refuse(struct request *r, int64_t wait_s, const char *what)
+{
+	ERR_AUTO e = { 0 };
+	if (!wait_s)
+		return false;
+	(void)err_set(&e, 429, "TooManyRequestsError",
+	              "too many %s, please try again in %ld second%s", what, (long)wait_s,
+	              wait_s == 1 ? "" : "s");
+	answer_header(r, "Retry-After", arena_printf(&r->arena, "%ld", (long)wait_s));
+	answer_error(r, &e);
+	return true;
+}
+
+void rate_limit_check(struct request *r)
+{
+	struct rate_limits *l = r->loop->server->rate_limits;
+	believe_proxy(l, r);
+	if (l->on && !is_free(span_of(r->path)))
+		(void)refuse(r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),
+		             "requests from this address");
+}
+
+static bool is_submission(const struct route *route)
+{
+	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
+}
+
+static bool is_list(const struct route *route)
+{
+	return route->answer == ANSWER_JOBS || route->answer == ANSWER_JOBS_V1 ||
+	       route->answer == ANSWER_CLUSTERS || route->answer == ANSWER_CLUSTER;
+}
+
+void rate_limit_user(struct request *r)
+{
+	struct rate_limits *l = r->loop->server->rate_limits;
+	int64_t now_ms = clock_ms();
+	struct span user = r->user ? span_of(r->user) : client_address_key(&r->client);
+	if (!l->on)
+		return;
+	if (is_submission(r->route))
+		(void)refuse(r, rate_take(l->users, user, now_ms), "jobs of this user");
+	else if (is_list(r->route))
+		(void)refuse(r, rate_take(l->lists, user, now_ms), "lists for this user");
+}
+
+bool rate_limit_login(struct request *r, struct span user)
+{
+	struct rate_limits *l = r->loop->server->rate_limits;
+	int64_t now_ms = clock_ms();
+	if (!l->on)
+		return true;
+	/* First the address, so that one alone cannot use up what a user may. */
+	return !refuse(r, rate_take(l->login_addresses, client_address_key(&r->client), now_ms),
+	               "attempts to log in from this address") &&
+	       !refuse(r, rate_take(l->login_users, user, now_ms),
+	               "attempts to log in as this user");
+}
+
+static int64_t lookup_wait_s(const struct request *r)
+{
+	struct rate_limits *l = r->loop->server->rate_limits;
+	struct span key = r->user ? span_of(r->user) : client_address_key(&r->client);
+	return l->on ? rate_take(l->lookups, key, clock_ms()) : 0;
+}
+
+bool rate_limit_lookup(struct request *r)
+{
+	return !lookup_wait_s(r);
+}
+
+void rate_limit_refuse_lookup(struct request *r)
+{
+	(void)refuse(r, lookup_wait_s(r) ?: 1, "questions for jobs that are not known yet");
+}

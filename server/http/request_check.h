@@ -1,0 +1,104 @@
+#pragma once
+/*
+ * Checks of the head of a request: framing, size, origin, type of the body.  Pure.
+ *
+ * libmicrohttpd accepts requests that a proxy in front of it may read differently (two lengths,
+ * length and chunks, folded headers); such a difference allows request smuggling (RFC 9112 11.2).
+ * So every header is checked before anything else happens.
+ *
+ * libmicrohttpd before 1.0 also folds headers, cuts values at a NUL and accepts bare LF without
+ * showing it.  All names and values that it returns lie in one buffer in the order of arrival, so
+ * the distance of their addresses shows hidden bytes.  Only addresses are compared; no byte outside
+ * of the returned values is read.  From 1.0 on the library refuses all of this at its strictest
+ * level.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+/* The headers that the server uses. */
+enum header {
+	HEADER_CONTENT_LENGTH,
+	HEADER_TRANSFER_ENCODING,
+	HEADER_HOST,
+	HEADER_AUTHORIZATION,
+	HEADER_CONTENT_TYPE,
+	HEADER_CONTENT_ENCODING,
+	HEADER_ORIGIN,
+	HEADER_FETCH_SITE,
+	HEADER_REQUEST_ID,
+	HEADER_FORWARDED_FOR,
+	HEADER_WANTED_HEADERS,
+	HEADER_EXPECT,
+	HEADER_IDEMPOTENCY_KEY,
+	HEADER_ACCEPT,
+	HEADER_MAX
+};
+
+struct request_head {
+	struct span value[HEADER_MAX]; /* borrowed; p is NULL if absent */
+	uintptr_t next;                /* address of the next line; 0: addresses are not checked */
+	const char *wrong;             /* the first violation, static text; or NULL */
+	uint64_t length;               /* Content-Length; 0 if absent */
+	size_t room;                   /* bytes of the library's buffer for the headers, about */
+	bool chunked;
+};
+
+/* How a version of libmicrohttpd reads requests. */
+enum library {
+	LIBRARY_REFUSED,   /* older than 0.9.75, or not a version */
+	LIBRARY_LENIENT,   /* before 1.0: addresses are checked */
+	LIBRARY_STRICT,    /* 1.0: has levels of strictness */
+	LIBRARY_NOT_TRIED, /* later: treated as 1.0 */
+};
+/* version: such as "0.9.75". */
+enum library request_check_library(const char *version);
+
+/* The request line, before the first header; for a lenient library only.  The texts are those of
+ * the library's buffer; uri_n: bytes of path and query. */
+struct head_line {
+	const char *method, *uri, *version;
+	size_t uri_n;
+};
+void head_take_line(struct request_head *f, const struct head_line *line);
+/* Add one header; call in the order of arrival. */
+void head_take_header(struct request_head *f, struct span name, struct span value);
+/* Split a target in absolute form, http://HOST:PORT/PATH?QUERY (RFC 9112 3.2.2): *host becomes the
+ * authority, *target the rest.  Other forms stay unchanged.  false: no host, or a user in it. */
+bool head_split_target(struct span *target, struct span *host);
+/* Count a parameter of the query: the library stores it like a header. */
+void head_count_parameter(struct request_head *f);
+enum head_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };
+/* The library has one buffer for line, headers and the head of its answer.  If something does not
+ * fit it closes the connection or answers in HTML, so the limit is lower than the buffer.  line_n:
+ * bytes of path and query. */
+enum head_size head_size(const struct request_head *f, size_t line_n);
+
+/* After all headers: the violation (static text), or NULL.  head_end: address of the end of the
+ * head; ignored if addresses are not checked. */
+const char *request_check(struct request_head *f, const char *version, const char *head_end);
+
+/*
+ * For --no-auth, where access to the port is the right to submit: a web page in the user's browser
+ * must not reach it.  Host must be a name of this machine, and Origin, if present, the server's own
+ * page (scheme: "http", "https").  The violation (static text), or NULL.
+ */
+const char *request_check_local(const struct request_head *f, const char *scheme, uint16_t port);
+
+enum body_type {
+	BODY_TYPE_TEXT, /* text/anything, or no type */
+	BODY_TYPE_JSON,
+	BODY_TYPE_YAML,
+	BODY_TYPE_FORM,
+	BODY_TYPE_BYTES,
+	BODY_TYPE_REFUSED,
+	BODY_ENCODING_REFUSED
+};
+/* By Content-Type and Content-Encoding. */
+enum body_type head_body_type(const struct request_head *f);
+
+/* A token of RFC 9110 5.6.2. */
+bool http_is_token(struct span s);
+/* [A-Za-z0-9-]{1,64} */
+bool request_id_ok(struct span id);

@@ -1,0 +1,37 @@
+#pragma once
+/* The operating system: files, and the protection of this process. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct stat;
+
+/* ---- files; these calls block ---- */
+
+/* The bytes of a regular file, pipe or (for "-") standard input, at most `max`, NUL-terminated;
+ * free() them.  -1 and *e (500), which names the file. */
+int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e);
+/*
+ * Read a file that may be replaced at any time: a regular file (links are followed), opened once,
+ * at most out->max bytes, unchanged during the read.  *out is empty, STR_SECRET for secrets; *st is
+ * the result of fstat, also after a failure if the file could be opened.  -1 and *e (500), which
+ * names the file.
+ */
+int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e);
+/* A warning about owner or mode of a file that grants rights or (secret) holds secrets, or NULL.
+ * Static text.  In pods always NULL. */
+const char *file_warning(const struct stat *st, bool secret);
+
+/* ---- this process; once, before there are threads ---- */
+
+/* Make jansson wipe memory before it frees it. */
+void process_wipe_json(void);
+/* No core dumps, no ptrace, no new privileges, umask 077, no SIGPIPE. */
+void process_harden(void);
+/* Drop all capabilities, except CAP_NET_BIND_SERVICE if low_port.  -1 and *e (500). */
+int process_drop_capabilities(bool low_port, struct err *e);
+/* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
+const char *process_scrub(void);
+/* Raise the limit of open files to n if the hard limit allows it.  The limit now. */
+size_t process_allow_files(size_t n);

@@ -49,7 +49,7 @@ static size_t facts_items(const struct node *list)
 	return list ? list->n : 0;
 }
 
-/* ---- finding members by name ----------------------------------------------------------------- */
+/* ---- finding members by name ---- */
 
 static int facts_compare(struct span a, struct span b)
 {
@@ -157,7 +157,7 @@ static int facts_check(const struct facts_file *f, struct err *e)
 	return e->http ? -1 : 0;
 }
 
-/* ---- one user ------------------------------------------------------------------- */
+/* ---- one user ---- */
 
 /* The file does not restrict the user. */
 static bool facts_is_free(const struct node *user, const char *member)
@@ -249,7 +249,7 @@ void facts_file_user(const struct facts_file *f, struct span user, struct arena 
 	facts_read_storages(f, own, a, &out->facts);
 }
 
-/* ---- the cluster ---------------------------------------------------------------- */
+/* ---- the cluster ---- */
 
 bool facts_file_lets_others_in(const struct facts_file *f)
 {
@@ -365,7 +365,7 @@ const struct member *facts_file_members(const struct facts_file *f)
 	return NULL;
 }
 
-/* ---- time of submission ---------------------------------------------------------------------- */
+/* ---- time of submission ---- */
 
 /* YAML reads an unquoted time as a date; here it is a text. */
 static void unquoted_time(struct node *root, struct arena *a)
@@ -389,7 +389,7 @@ static int64_t facts_read_time(const struct node *root)
 	return node_is(at, NODE_INT) ? at->integer : when_ms(node_span(at));
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static struct facts_file *facts_refuse(struct err *e)
 {

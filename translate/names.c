@@ -13,8 +13,6 @@ static bool names_is_word(char c)
 	return is_alnum(c) || c == '_';
 }
 
-/* ---- names ------------------------------------------------------------------------ */
-
 /* Starts and ends with a letter or digit, `-_.` in between: users and label values. */
 static bool label_shape_ok(struct span v)
 {
@@ -96,8 +94,6 @@ bool names_cell_ok(struct span name)
 	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && span_only(name, "._~/-");
 }
 
-/* ---- images and registries ---------------------------------------------------------- */
-
 const char *names_image_problem(struct span image)
 {
 	return image_problem(image);
@@ -117,8 +113,6 @@ const char *names_registry_problem(struct span registry)
 		return BAD;
 	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
-
-/* ---- mount paths -------------------------------------------------------------------- */
 
 /* What a volume must not replace.  A `*` at the end stands for the rest of one component. */
 static const char *const RESERVED[] = {

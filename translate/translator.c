@@ -36,7 +36,7 @@ static const struct variable_group *const GROUPS[] = { &FRAMEWORK_VARIABLES, &RO
 	                                               &HIVED_VARIABLES };
 enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
 
-/* ---- settings ----------------------------------------------------------------------------- */
+/* ---- settings ---- */
 
 void translate_settings_default(struct settings *s)
 {
@@ -189,7 +189,7 @@ static void set_vocabulary(struct translator *t)
 	    (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, SCOPE_NAMES };
 }
 
-/* ---- templates ------------------------------------------------------------------------------ */
+/* ---- templates ---- */
 
 static struct span find_text(const struct translator *t, const struct template_file *replace,
                              const char *file)

@@ -103,8 +103,6 @@ static bool is_mentioned(struct span text, struct span key)
 	return false;
 }
 
-/* ---- passwords ------------------------------------------------------------------------------ */
-
 /* Whether the last words of a key mean a secret; `max_tokens` and `pad_token` do not. */
 static bool ambiguous_scalars_sounds_secret(struct span key)
 {

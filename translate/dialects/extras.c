@@ -10,8 +10,6 @@ enum { STORAGES_MAX = 256 };
 
 static const char PLUGINS[] = "com.microsoft.pai.runtimeplugin";
 
-/* ---- storages ------------------------------------------------------------------------------ */
-
 static const char *const STORAGE_KNOWN[] = { "mountPath", "name", "readOnly", "share", NULL };
 
 struct storages {

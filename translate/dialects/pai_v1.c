@@ -157,7 +157,7 @@ static bool matches(const char *const *list, struct span name)
 	return false;
 }
 
-/* ---- environment -------------------------------------------------------------------------- */
+/* ---- environment ---- */
 
 struct env_reader {
 	struct parse_context *r;
@@ -279,8 +279,7 @@ static void v1_env_read(struct parse_context *r, struct role *role, const struct
 	role->n_env = e.n;
 }
 
-/* ---- directories ------------------------------------------------------------------------------
- */
+/* ---- directories ---- */
 
 static bool pai_v1_is_word(char c)
 {
@@ -360,8 +359,7 @@ static void v1_directories_read(struct parse_context *r)
 		parse_warn(r, &code, node_get(r->root, "codeDir"), WARN_CODE);
 }
 
-/* ---- before the command
- * --------------------------------------------------------------------------- */
+/* ---- before the command ---- */
 
 /* pai-runtime sets PAI_TASK_ROLE_<number>_HOST_LIST for a role of that name. */
 static bool is_named(const struct job *job, const char *number)
@@ -468,8 +466,7 @@ static const struct int_field MIN_SUCCEEDED = { "minSucceededTaskCount", -1, INT
 	                                        V1_NOT_GIVEN };
 static const struct int_field BEGIN_AT = { "beginAt", 0, 65535, 0 };
 
-/* ---- ports ------------------------------------------------------------------------------------
- */
+/* ---- ports ---- */
 
 enum { LABELS_MAX = 256 }; /* per role; the check is quadratic */
 
@@ -542,8 +539,7 @@ static void pai_v1_read_ports(struct parse_context *r, const struct path *role,
 	parse_ports_done(r, out, &p, list, v);
 }
 
-/* ---- one role ----------------------------------------------------------------------------------
- */
+/* ---- one role ---- */
 
 static int64_t read_minimum(struct parse_context *r, const struct path *role, const struct node *n,
                             const struct int_field *f, int64_t instances)
@@ -646,8 +642,7 @@ static void pai_v1_read_roles(struct parse_context *r)
 	}
 }
 
-/* ---- the job ------------------------------------------------------------------------------------
- */
+/* ---- the job ---- */
 
 static void pai_v1_read_image(struct parse_context *r)
 {

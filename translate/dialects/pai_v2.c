@@ -102,8 +102,7 @@ static void check_repeated(struct parse_context *r, const struct path *list,
 	}
 }
 
-/* ---- logins ------------------------------------------------------------------------------------
- */
+/* ---- logins ---- */
 
 struct login_reader {
 	struct parse_context *r;
@@ -215,8 +214,7 @@ static void pai_v2_read_image(struct login_reader *l, const struct path *image,
 	}
 }
 
-/* ---- all of them
- * --------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 /* Whether roles can refer to it. */
 static bool is_prerequisite(const struct node *n, struct span type)
@@ -517,8 +515,7 @@ static void commands_read(struct commands *c, const struct command_source *sourc
 	parse_command(c->r, role, &p, node_get(source->role, "commands"));
 }
 
-/* ---- deployments
- * ------------------------------------------------------------------------------------ */
+/* ---- deployments ---- */
 
 struct named {
 	struct span name;
@@ -617,7 +614,7 @@ static const struct int_field MEMORY = { "memoryMB", 1, INT32_MAX, 1 };
 static const struct int_field GPU = { "gpu", 0, INT32_MAX, 0 };
 static const struct int_field SHM = { "shmMB", 0, INT32_MAX, 0 };
 
-/* ---- one role ------------------------------------------------------------------------------- */
+/* ---- one role ---- */
 
 static void warn_above(struct parse_context *r, const struct path *up, const struct node *map,
                        const char *key, int64_t instances)
@@ -781,8 +778,7 @@ static void pai_v2_read_roles(struct v2 *v)
 	parse_roles_done(r);
 }
 
-/* ---- the job ----------------------------------------------------------------------------------
- */
+/* ---- the job ---- */
 
 void pai_v2_read(struct parse_context *r)
 {

@@ -11,7 +11,7 @@
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-/* ---- violations and warnings -------------------------------------------------------------- */
+/* ---- violations and warnings ---- */
 
 /* The schema's note about this place, or NULL. */
 static struct note *schema_note(const struct parse_context *r, const char *at)
@@ -73,7 +73,7 @@ void parse_wrong_type(struct parse_context *r, const struct path *p, const struc
 	parse_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
 }
 
-/* ---- members ------------------------------------------------------------------------------- */
+/* ---- members ---- */
 
 static void say_real(struct parse_context *r, const struct path *p, const struct node *n,
                      const struct int_field *f)
@@ -179,7 +179,7 @@ void parse_virtual_cluster(struct parse_context *r, const struct path *p, const 
 		job->virtual_cluster = vc;
 }
 
-/* ---- roles ----------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
                      const struct node *n, struct span name)
@@ -299,8 +299,7 @@ void parse_command(struct parse_context *r, struct role *role, const struct path
 	warn_braces(r, p, n, role->command);
 }
 
-/* ---- ports -------------------------------------------------------------------------------------
- */
+/* ---- ports ---- */
 
 void parse_port_count(struct parse_context *r, const struct path *p, const struct node *n,
                       int64_t count)

@@ -105,7 +105,7 @@ const struct node *pai_v1_numbers(struct parse_context *r);
 int redact_config(struct parse_context *r, const struct doc *doc, struct span text);
 #define REDACTED "******"
 
-/* ---- suggestions: "did you mean ...?" ---------------------------------------------------- */
+/* ---- suggestions: "did you mean ...?" ---- */
 
 /* The nearest name of a placeholder that has a value; p is NULL if there is none. */
 struct span suggest_placeholder(struct render *r, struct arena *a, struct span name);

@@ -34,7 +34,7 @@ struct redaction {
 	struct cursor cursor;
 };
 
-/* ---- places -> bytes ------------------------------------------------------------------------ */
+/* ---- places -> bytes ---- */
 
 /* Continues from the last position, because most positions are in the order of the text. */
 static void go_to_line(struct redaction *m, unsigned line, unsigned column)
@@ -113,7 +113,7 @@ static size_t scalar_end(struct span t, size_t i, struct span value)
 	return same ? i + value.n : SIZE_MAX;
 }
 
-/* ---- edits ---------------------------------------------------------------------------------- */
+/* ---- edits ---- */
 
 static void add_edit(struct redaction *m, struct edit e)
 {
@@ -225,7 +225,7 @@ static void redact_apply(struct redaction *m, struct str *out)
 	str_put(out, m->text.p + at, m->text.n - at);
 }
 
-/* ---- is the result right? ------------------------------------------------------------------- */
+/* ---- check of the result ---- */
 
 static bool is_mask(const struct node *n)
 {
@@ -291,7 +291,7 @@ static int mask(struct redaction *m)
 	return err_set(r->e, UNKNOWN_ERROR, "the secrets of this job cannot be hidden safely");
 }
 
-/* ---- the size, and passwords elsewhere ------------------------------------------------------- */
+/* ---- the size, and passwords elsewhere ---- */
 
 /* Whether the `@` at i ends a literal password: scheme://user:password@host.
  * docker://image:tag@sha256:... has none. */

@@ -35,7 +35,7 @@ static bool is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* ---- looking up ----------------------------------------------------------------------- */
+/* ---- looking up ---- */
 
 static const struct node *root_value(const struct render *r, struct span name)
 {
@@ -158,7 +158,7 @@ const struct node *render_find(struct render *r, struct span name)
 	return f.length || f.character.p ? NULL : f.node;
 }
 
-/* ---- values as text --------------------------------------------------------------------- */
+/* ---- values as text ---- */
 
 /* Length in UTF-16 units, as in JavaScript. */
 static int64_t text_length(struct span s)
@@ -206,7 +206,7 @@ static void render_put_value(struct str *out, const struct node *n)
 	}
 }
 
-/* ---- tags --------------------------------------------------------------------------------- */
+/* ---- tags ---- */
 
 static int render_problem(struct scan *s, enum render_problem p, size_t at)
 {

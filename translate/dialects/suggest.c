@@ -110,9 +110,6 @@ bool suggest_misspelt(const struct parse_context *r, const char *key)
 	return false;
 }
 
-/* ---- keys of the first generation -------------------------------------------------------------
- */
-
 struct old_key {
 	const char *key, *now;
 };
@@ -154,9 +151,6 @@ void suggest_old_keys(struct parse_context *r, const struct path *role, const st
 			                 k->now);
 	}
 }
-
-/* ---- roles --------------------------------------------------------------------------------------
- */
 
 static bool has_role(const struct node *roles, struct span name)
 {

@@ -166,7 +166,7 @@ static struct span text(const struct node *map, const char *key)
 	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
 }
 
-/* ---- SKU types ------------------------------------------------------------------------------- */
+/* ---- SKU types ---- */
 
 static const struct {
 	const char *suffix;
@@ -235,7 +235,7 @@ static void read_skus(struct config *c, const struct path *p, struct hived *h)
 	}
 }
 
-/* ---- types of cells -------------------------------------------------------------------------- */
+/* ---- types of cells ---- */
 
 /* Follows a type down to its leaves. NULL, or the error. */
 static const char *leaves(const struct config *c, struct span type, struct hived_count *out)
@@ -283,7 +283,7 @@ static bool is_type(const struct config *c, struct span type)
 	return false;
 }
 
-/* ---- pinned cells ---------------------------------------------------------------------------- */
+/* ---- pinned cells ---- */
 
 static const struct pinned *find_pinned(const struct config *c, struct span id)
 {
@@ -343,7 +343,7 @@ static void read_cells(struct config *c, const struct path *p, const struct node
 	}
 }
 
-/* ---- virtual clusters ------------------------------------------------------------------------ */
+/* ---- virtual clusters ---- */
 
 static void add_virtual(struct config *c, const struct path *p, const struct node *n,
                         struct hived_vc *vc)
@@ -409,7 +409,7 @@ static void read_vcs(struct config *c, const struct node *all, struct hived_vcs 
 	}
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static int hived_read_config(struct config *c, const struct node *root, struct hived *h)
 {

@@ -50,7 +50,7 @@ static const char *list_skus(const struct planner *p, const struct sku *v, size_
 	return arena_printf(p->s->a, "%s%s", n ? str_c(&list) : "none", list.full ? ", ..." : "");
 }
 
-/* ---- what a role asks for -------------------------------------------------------------------- */
+/* ---- what a role asks for ---- */
 
 static void check_sku(const struct planner *p, const struct hived_name *sku)
 {
@@ -90,7 +90,7 @@ static void check_role(const struct planner *p, const struct role *role)
 		check_pinned(p, &says->pinned_cell);
 }
 
-/* ---- cells ----------------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 static int64_t hived_plan_least(int64_t a, int64_t b)
 {
@@ -155,7 +155,7 @@ static int64_t count_cells(const struct planner *p, const struct role *role)
 	return cells;
 }
 
-/* ---- groups ---------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 /* The group that the job names. With gang allocation and no group at all: one group for all
  * roles. */
@@ -190,7 +190,7 @@ static void check_group(const struct planner *p, size_t at)
 	}
 }
 
-/* ---- quota ----------------------------------------------------------------------------------- */
+/* ---- quota ---- */
 
 static int64_t hived_plan_add(int64_t a, int64_t b)
 {
@@ -224,7 +224,7 @@ static void check_quota(const struct planner *p)
 		             sum, max, (int)p->vc.n, p->vc.p);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static void plan_roles(struct planner *p)
 {
@@ -288,8 +288,7 @@ int hived_plan_make(struct scope *s, struct err *e)
 
 enum { SPEC_MAX = 1 << 20, MEMBERS_MAX = 16 };
 
-/* ---- what HiveD is told: YAML in a text -------------------------------------------------------
- */
+/* ---- the annotation for HiveD: YAML in a text ---- */
 
 struct members {
 	struct member v[MEMBERS_MAX];
@@ -369,7 +368,7 @@ static bool spec(const struct scope *s, struct out *o)
 	return true;
 }
 
-/* ---- devices --------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static bool devices(const struct scope *s, struct out *o)
 {
@@ -442,7 +441,7 @@ static int64_t hived_plan_read_class(struct parse_context *r, const struct path 
 	return HIVED_TEST;
 }
 
-/* ---- one role -------------------------------------------------------------------------------- */
+/* ---- one role ---- */
 
 /* A name for the annotation; empty counts as absent. */
 static struct hived_name hived_plan_read_name(struct parse_context *r, const struct path *up,
@@ -509,7 +508,7 @@ static void hived_plan_read_roles(struct parse_context *r, const struct path *up
 	}
 }
 
-/* ---- the job --------------------------------------------------------------------------------- */
+/* ---- the job ---- */
 
 static void read_options(struct parse_context *r, const struct path *up, const struct node *map,
                          struct hived_request *out)

@@ -12,8 +12,6 @@ enum {
 
 static const struct place DOCUMENT = { "", 0, 0 };
 
-/* ---- objects besides the Framework ---------------------------------------------------------- */
-
 struct side {
 	enum object_kind kind;
 	enum template_id unit;
@@ -65,8 +63,6 @@ static const struct side SIDES[] = {
 /* clang-format on */
 enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
 
-/* ---- writing -------------------------------------------------------------------------------- */
-
 bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
                            struct span *text)
 {
@@ -112,8 +108,6 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 		return 0;
 	return build_too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
 }
-
-/* ---- the Framework -------------------------------------------------------------------------- */
 
 static size_t framework_guess(const struct scope *s)
 {
@@ -177,8 +171,6 @@ static int write_framework(const struct scope *s, struct object *o, struct err *
 	return framework_too_large(s, e);
 }
 
-/* ---- permissions -------------------------------------------------------------------------- */
-
 /* 403 if the user may not use the virtual cluster of the job. */
 static int virtual_cluster_check(const struct scope *s, struct err *e)
 {
@@ -213,8 +205,6 @@ static int grants_check(const struct scope *s, struct err *e)
 	}
 	return refused ? -1 : 0;
 }
-
-/* ---- limits --------------------------------------------------------------------------------- */
 
 static int check_annotations(const struct scope *s, struct err *e)
 {

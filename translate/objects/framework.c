@@ -117,8 +117,6 @@ static const struct variable JOB_ROWS[] = {
 
 const struct variable_group FRAMEWORK_VARIABLES = VARIABLE_GROUP("Job", JOB_ROWS);
 
-/* ---- Secrets ---- */
-
 enum { SECRET_TEXT_MAX = 4 << 20 };
 
 /* A Secret of type kubernetes.io/dockerconfigjson must hold an object. Registries are hidden

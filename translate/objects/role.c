@@ -4,8 +4,6 @@
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
-/* ---- pai-runtime: from an image of its own, or from a ConfigMap ------------------------------ */
-
 bool runtime_by_configmap(const struct settings *s)
 {
 	return s->program.configmap[0] != '\0';
@@ -47,8 +45,6 @@ static bool put_runtime_init_pull_policy(const struct scope *s, struct out *o)
 	out_puts(o, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)));
 	return true;
 }
-
-/* ---- the role ------------------------------------------------------------------------------- */
 
 int64_t role_shm_mb(const struct scope *s)
 {

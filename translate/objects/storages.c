@@ -105,9 +105,6 @@ int storages_resolve(struct scope *s, struct err *e)
 	return defaults ? resolve_defaults(s, v, e) : resolve_named(s, v, e);
 }
 
-/* ---- variables ----------------------------------------------------------------------------------
- */
-
 static bool put_storage_mounts(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;

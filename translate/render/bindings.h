@@ -79,7 +79,7 @@ extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
     ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES, HIVED_VARIABLES;
 
-/* ---- templates --------------------------------------------------------------------------- */
+/* ---- templates ---- */
 
 enum template_id {
 	TEMPLATE_FRAMEWORK,
@@ -158,7 +158,7 @@ void template_write(const struct scope *s, enum template_id u, struct str *out);
 bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
                            struct span *text);
 
-/* ---- HiveD -------------------------------------------------------------------------------- */
+/* ---- HiveD ---- */
 
 struct hived_share {
 	int64_t cells;
@@ -176,7 +176,7 @@ struct hived_plan {
  * messages name its contents. -1 and *e (400). */
 int hived_plan_make(struct scope *s, struct err *e);
 
-/* ---- helpers across files ----------------------------------------------------------------- */
+/* ---- helpers across files ---- */
 
 /* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);

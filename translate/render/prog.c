@@ -103,7 +103,7 @@ static void emit_variable(struct compiler *c, enum op_kind kind, struct span nam
 	prog_emit(c, kind)->variable = h;
 }
 
-/* ---- scalars --------------------------------------------------------------------------- */
+/* ---- scalars ---- */
 
 static void emit_pieces(struct compiler *c, struct span rest)
 {
@@ -153,7 +153,7 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 	}
 }
 
-/* ---- containers ------------------------------------------------------------------------- */
+/* ---- containers ---- */
 
 /* Whether a scalar has an optional variable. */
 static bool prog_may_be_absent(const struct compiler *c, const struct node *n)
@@ -319,7 +319,7 @@ void prog_free(struct prog *p)
 	free(p);
 }
 
-/* ---- running ---------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static void truncate_to(struct str *s, size_t n)
 {

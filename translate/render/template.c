@@ -126,7 +126,7 @@ bool piece_literal(struct span text)
 	return more == 0;
 }
 
-/* ---- scalars -------------------------------------------------------------------------- */
+/* ---- scalars ---- */
 
 struct location {
 	bool element;   /* of a list */
@@ -223,7 +223,7 @@ static int template_check_scalar(const struct reader *r, const struct node *n, s
 	                     span_of(node_type_name(n)));
 }
 
-/* ---- keys --------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 /* Fills the constants into a key. 1: the key has changed. */
 static int fold_key(const struct reader *r, struct member *m)
@@ -256,7 +256,7 @@ static int check_twice(const struct reader *r, const struct member *m, size_t i)
 	return 0;
 }
 
-/* ---- containers ----------------------------------------------------------------------------- */
+/* ---- containers ---- */
 
 /* The last two keys of the path. */
 struct above {

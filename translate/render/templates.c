@@ -91,8 +91,6 @@ const char *template_nth(size_t i, int *profile, struct span *text)
 	return SHIPPED[i].file;
 }
 
-/* ---- templates and overlays ---- */
-
 /* clang-format off */
 const struct template_row TEMPLATES[TEMPLATE_MAX] = {
 	[TEMPLATE_FRAMEWORK]        = { "framework.yaml",       PROG_VALUE,   SCOPE_JOB | SCOPE_WHOLE_ROLES,                   "the Framework" },

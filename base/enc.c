@@ -1,4 +1,4 @@
-/* Small standard encodings, but for MD5 (crypto/md5.c); see enc.h. */
+/* Small standard encodings; see enc.h.  MD5 and random bytes are in hash.c. */
 #include "base/enc.h"
 
 #include <assert.h>
@@ -286,8 +286,10 @@ bool utf8_plain(struct span text)
 }
 
 /*
- * Base64.  Secrets pass through here, so neither a branch nor an index depends on
- * what is encoded or decoded: how long it takes says how much it was, and nothing else.
+ * ---- base64 ----
+ *
+ * Secrets are encoded and decoded here, so no branch or index depends on the data: the time depends
+ * on the length only.
  */
 
 /* The alphabet: runs of characters that stand for consecutive numbers. */
@@ -315,7 +317,7 @@ static char digit_of(uint32_t value)
 	return (char)c;
 }
 
-/* NO_DIGIT for what is none.  The same runs, written out: large texts come this way. */
+/* NO_DIGIT for other characters.  The runs are written out, for speed. */
 static uint32_t value_of(char digit)
 {
 	uint32_t c = (unsigned char)digit;

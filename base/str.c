@@ -1,4 +1,4 @@
-/* Text that grows up to a maximum; see str.h. */
+/* Text; see str.h. */
 #include "base/str.h"
 
 #include <assert.h>
@@ -128,7 +128,7 @@ struct span span_trim(struct span s)
 	return s;
 }
 
-/* realloc would leave what it moves behind in freed memory. */
+/* realloc would leave a copy in freed memory. */
 static char *move_secret(char *p, size_t n, size_t cap)
 {
 	char *to = xmalloc(cap);

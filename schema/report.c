@@ -1,4 +1,4 @@
-/* Violations in words. */
+/* Messages about violations. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,11 +7,11 @@
 #include "base/enc.h"
 #include "schema/schema_internal.h"
 
-enum { SECRET_PART_MIN = 4 }; /* texts of secrets this long are looked for inside others */
+enum { SECRET_PART_MIN = 4 }; /* shorter secrets are not searched inside of other text */
 
-/* ---- what may be shown ---- */
+/* ---- secrets ---- */
 
-/* Wherever they stand: logins to registries and git, and what a user keeps with us. */
+/* Secret at any depth: logins to registries and git, and settings of users. */
 static bool is_secret_anywhere(struct span key)
 {
 	return span_is(key, "auth") || span_is(key, "extension");

@@ -1,4 +1,4 @@
-/* The dialogue with a registry; see registry.h. */
+/* Asks a registry for an image; see registry.h. */
 #include "base/image/registry.h"
 
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static const char ACCEPT[] = "Accept: application/vnd.docker.distribution.manife
 			     "application/vnd.oci.image.manifest.v1+json, "
 			     "application/vnd.oci.image.index.v1+json";
 
-/* ---- the end ---- */
+/* ---- verdicts ---- */
 
 __attribute__((format(printf, 3, 4))) static void
 registry_conclude(struct registry_dialogue *d, enum registry_verdict v, const char *fmt, ...)
@@ -33,7 +33,7 @@ registry_conclude(struct registry_dialogue *d, enum registry_verdict v, const ch
 	char text[SENTENCE_MAX];
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut if longer */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* may be truncated */
 	va_end(ap);
 	d->verdict = v;
 	d->stage = STAGE_DONE;
@@ -51,7 +51,7 @@ __attribute__((format(printf, 2, 3))) static void unsure(struct registry_dialogu
 	char text[SENTENCE_MAX / 2];
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut if longer */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* may be truncated */
 	va_end(ap);
 	registry_conclude(d, REGISTRY_UNSURE, "whether image %s exists is not known: %s",
 	                  d->image->name, text);
@@ -87,7 +87,7 @@ static struct registry_place at_registry(const struct registry_dialogue *d, cons
 	return registry_place_at(span_of(d->image->host), target, d->a);
 }
 
-/* Whether what is answered now may repeat the login of the job. */
+/* The next reply can contain the login of the job. */
 static bool knows_login(const struct registry_dialogue *d)
 {
 	return d->told || (d->basic && (d->stage == STAGE_TOKEN || d->stage == STAGE_LOGIN));
@@ -126,7 +126,7 @@ static void log_in(struct registry_dialogue *d, const char *authorization, bool 
 	ask_for_manifest(d, STAGE_LOGIN);
 }
 
-/* Only what is not reserved stands for itself, and the few marks that scopes are made of. */
+/* Percent-encodes all but unreserved characters and the punctuation of scopes. */
 static void registry_put_query(struct str *url, const char *name, struct span value)
 {
 	static const char HEX[] = "0123456789ABCDEF";
@@ -142,7 +142,7 @@ static void registry_put_query(struct str *url, const char *name, struct span va
 	}
 }
 
-/* One `scope` for each of several, which blanks separate. */
+/* One `scope` parameter for each of the scopes, which are separated by blanks. */
 static void put_scopes(struct str *url, struct span scopes)
 {
 	while ((scopes = span_trim(scopes)).n) {
@@ -242,7 +242,7 @@ static void open_answered(struct registry_dialogue *d, const struct registry_rep
 	if (r->status == 401)
 		answer_challenge(d, r, false);
 	else if (r->status == 404 && d->basic)
-		log_in(d, d->basic, true); /* it may hide from strangers what it has */
+		log_in(d, d->basic, true); /* some registries hide private images */
 	else if (r->status == 404)
 		not_there(d);
 	else
@@ -261,7 +261,7 @@ static void login_answered(struct registry_dialogue *d, const struct registry_re
 		other_answer(d, r);
 }
 
-/* Fit to be a header's value. */
+/* Valid as the value of a header. */
 static bool registry_token_ok(const struct node *n)
 {
 	if (!node_is(n, NODE_TEXT) || n->n == 0 || n->n > TOKEN_MAX)
@@ -307,7 +307,7 @@ static void token_answered(struct registry_dialogue *d, const struct registry_re
 
 /* ---- too busy ---- */
 
-/* xorshift: only so that the tasks of a job, which start together, do not come back together. */
+/* xorshift: jitter for the tasks of a job, which start together. */
 static uint32_t next_random(struct registry_dialogue *d)
 {
 	uint32_t x = d->random ? d->random : 1;
@@ -422,7 +422,7 @@ void registry_trouble(struct registry_dialogue *d, const char *why)
 	if (d->stage == STAGE_DONE)
 		return;
 	if (d->told)
-		unsure(d, "%s cannot be asked", registry_host(d)); /* `why` may name it */
+		unsure(d, "%s cannot be asked", registry_host(d)); /* `why` can contain its name */
 	else
 		unsure(d, "%s", why);
 }
@@ -484,7 +484,7 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 
 /* ---- lines of headers ---- */
 
-/* Cut the first line off. */
+/* Removes and returns the first line. */
 static struct span registry_next_line(struct span *text)
 {
 	const char *end = memchr(text->p, '\n', text->n);
@@ -513,7 +513,7 @@ struct reader {
 	struct span rest;
 	struct arena *a;
 	struct challenges *out;
-	bool first_bearer; /* parameters that come now belong to the first Bearer */
+	bool first_bearer; /* the next parameters belong to the first Bearer */
 };
 
 static bool registry_peek(const struct reader *r, char c)
@@ -526,7 +526,7 @@ static void registry_drop(struct reader *r, size_t n)
 	r->rest = (struct span){ r->rest.p + n, r->rest.n - n };
 }
 
-/* Any of these; how many there were. */
+/* Skips characters of the set; returns their number. */
 static size_t registry_skip(struct reader *r, const char *set)
 {
 	size_t n = 0;
@@ -536,7 +536,7 @@ static size_t registry_skip(struct reader *r, const char *set)
 	return n;
 }
 
-/* A token, or the letters of a token68: all that is no blank, comma, quote or `=`. */
+/* A token or token68: no blanks, commas, quotes and `=`. */
 static struct span word(struct reader *r)
 {
 	size_t n = 0;
@@ -547,7 +547,7 @@ static struct span word(struct reader *r)
 	return s;
 }
 
-/* "..." with `\x` for x; in the arena.  Without its end it goes up to that of the header. */
+/* "..." with `\x` for x, decoded in the arena; an open string ends with the header. */
 static struct span registry_quoted(struct reader *r)
 {
 	char *to = arena_alloc(r->a, r->rest.n + 1);
@@ -600,9 +600,9 @@ static void image_registry_begin(struct reader *r, struct span scheme)
 }
 
 /*
- * A word with `=` behind it is a parameter, any other begins a challenge, unless it follows
- * a scheme without a comma: then it is a token68, as is what has nothing behind `=`.  What
- * begins with none of these ends the header.
+ * A word followed by `=` is a parameter; any other word begins a challenge, unless it follows a
+ * scheme without a comma: then it is a token68, as is a word with nothing after the `=`.  Anything
+ * else ends the header.
  */
 static void registry_read_value(struct reader *r)
 {

@@ -300,7 +300,7 @@ struct span scan_down(struct span object, const char *const keys[])
 	return scan_value(&s, &value) ? value : (struct span){ NULL, 0 };
 }
 
-/* Is it JSON?  One pass, without recursion: what is open stands in a set of bits. */
+/* ---- validation: one pass, no recursion; a bit set has the kinds of the open containers ---- */
 
 struct check {
 	const char *p, *end;
@@ -313,7 +313,7 @@ static char scan_next_byte(const struct check *c)
 	return *c->p;
 }
 
-/* To what is no white space; false at the end. */
+/* Skips white space; false at the end. */
 static bool space(struct check *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\r' || *c->p == '\t'))
@@ -452,7 +452,7 @@ static bool scalar(struct check *c)
 	}
 }
 
-/* Behind a value: out of what it closes, to where the next one begins (*more), or to the end. */
+/* After a value: leaves closed containers; *more: another value follows. */
 static bool after(struct check *c, bool *more)
 {
 	while (c->depth) {
@@ -493,7 +493,7 @@ bool scan_valid(struct span text, unsigned depth)
 	return !space(&c);
 }
 
-/* Single values of JSON, as what they mean. */
+/* ---- single values ---- */
 
 bool scan_bool(struct span value, bool *out)
 {

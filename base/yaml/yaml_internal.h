@@ -112,7 +112,7 @@ bool plain_surely_text(struct span t);
 /* Looks like a date, or date and time. */
 bool plain_is_date(struct span t);
 
-/* ---- what libyaml is given (yaml_parser.c) ---- */
+/* ---- input of libyaml (yaml_parser.c) ---- */
 
 bool text_is_ascii(struct span text);
 /*

@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "base/yaml/yaml_internal.h"
 
+#define NONE SIZE_MAX
+
 bool text_is_ascii(struct span t)
 {
 	size_t i = 0;
@@ -110,7 +112,6 @@ struct tabs {
 	bool first_tab; /* some literal block begins with a tab */
 	size_t pending; /* first of the last lines of the block that have only tabs; or NONE */
 };
-#define NONE SIZE_MAX
 
 /* One line without its end. */
 struct tabs_line {
@@ -367,7 +368,6 @@ int yaml_problem(struct yaml_reader *y)
  */
 
 enum { LINES_BACK = 2 };
-#define YAML_PROBLEM_NONE SIZE_MAX
 
 static bool is_gap(char c)
 {
@@ -386,7 +386,7 @@ static size_t false_blank(struct span t)
 	return wide && (unsigned char)t.p[2] >= 0x80 && (unsigned char)t.p[2] <= 0x8a ? 3 : 0;
 }
 
-/* Each of these: offset in the line of what is wrong, or YAML_PROBLEM_NONE. */
+/* Each returns the offset of a mistake in the line, or NONE. */
 
 static size_t find_false_blank(struct span line)
 {
@@ -397,9 +397,9 @@ static size_t find_false_blank(struct span line)
 		bool goes_on = is_gap(line.p[i]) || line.p[i] == '-' || line.p[i] == ':' ||
 		               line.p[i] == '_' || is_alnum(line.p[i]);
 		if (!goes_on)
-			return YAML_PROBLEM_NONE;
+			return NONE;
 	}
-	return YAML_PROBLEM_NONE;
+	return NONE;
 }
 
 /* The offset after blanks and the `- ` of list items. */
@@ -419,23 +419,23 @@ static size_t key_end(struct span line)
 	size_t i = from;
 	while (i < line.n && (is_alnum(line.p[i]) || line.p[i] == '_'))
 		i++;
-	return i > from ? i : YAML_PROBLEM_NONE;
+	return i > from ? i : NONE;
 }
 
 static size_t find_wide_colon(struct span line)
 {
 	size_t i = key_end(line);
-	bool wide = i != YAML_PROBLEM_NONE && span_starts(span_from(line, i), "\xef\xbc\x9a");
-	return wide ? i : YAML_PROBLEM_NONE;
+	bool wide = i != NONE && span_starts(span_from(line, i), "\xef\xbc\x9a");
+	return wide ? i : NONE;
 }
 
 /* `instances:1`, but not `http://` */
 static size_t find_tight_colon(struct span line)
 {
 	size_t i = key_end(line);
-	bool tight = i != YAML_PROBLEM_NONE && i + 1 < line.n && line.p[i] == ':' &&
-	             !is_gap(line.p[i + 1]) && line.p[i + 1] != ':' && line.p[i + 1] != '/';
-	return tight ? i : YAML_PROBLEM_NONE;
+	bool tight = i != NONE && i + 1 < line.n && line.p[i] == ':' && !is_gap(line.p[i + 1]) &&
+	             line.p[i + 1] != ':' && line.p[i + 1] != '/';
+	return tight ? i : NONE;
 }
 
 /* `-echo`, but not `--- ` */
@@ -443,7 +443,7 @@ static size_t find_tight_dash(struct span line)
 {
 	size_t i = yaml_text_content(line);
 	bool tight = i + 1 < line.n && line.p[i] == '-' && line.p[i + 1] != '-';
-	return tight ? i : YAML_PROBLEM_NONE;
+	return tight ? i : NONE;
 }
 
 static const struct {
@@ -491,9 +491,8 @@ bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct
 	struct span line = { text.p + from, to - from };
 	for (int lines = 0; lines <= (back ? LINES_BACK : 0); lines++) {
 		for (size_t i = 0; i < sizeof(SUSPECTS) / sizeof(SUSPECTS[0]); i++) {
-			size_t found =
-			    SUSPECTS[i].here && lines ? YAML_PROBLEM_NONE : SUSPECTS[i].find(line);
-			if (found == YAML_PROBLEM_NONE)
+			size_t found = SUSPECTS[i].here && lines ? NONE : SUSPECTS[i].find(line);
+			if (found == NONE)
 				continue;
 			*at = text_place(text, (size_t)(line.p - text.p) + found);
 			*says = SUSPECTS[i].text;

@@ -207,7 +207,7 @@ static void put_key(struct str *out, struct span key, size_t indent)
 }
 
 /* Both: the caller has indented the first line. */
-static void yaml_put_write_map(struct str *out, const struct node *n, size_t indent)
+static void write_mapping(struct str *out, const struct node *n, size_t indent)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct member *m = &n->member[i];
@@ -224,7 +224,7 @@ static void yaml_put_write_map(struct str *out, const struct node *n, size_t ind
 	}
 }
 
-static void yaml_put_write_list(struct str *out, const struct node *n, size_t indent)
+static void write_sequence(struct str *out, const struct node *n, size_t indent)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		if (i)
@@ -269,9 +269,9 @@ static void write_node(struct str *out, const struct node *n, size_t indent)
 	if (is_inline(n))
 		write_scalar(out, n, indent);
 	else if (n->type == NODE_MAP)
-		yaml_put_write_map(out, n, indent);
+		write_mapping(out, n, indent);
 	else
-		yaml_put_write_list(out, n, indent);
+		write_sequence(out, n, indent);
 }
 
 void yaml_write(struct str *out, const struct node *n)

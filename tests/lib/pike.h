@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The same programs as the automata of regex_run.c run, the slow and simple way: all threads side
+ * The same programs as the automata of regex.c run, the slow and simple way: all threads side
  * by side, character by character, each with the place where it began.  Tests compare both.
  */
 #include <stdlib.h>

@@ -48,7 +48,7 @@ static void cache_tree_hold(const atomic_uint *refs)
 }
 
 /* Whether it was the last one. */
-static bool drop(const atomic_uint *refs)
+static bool cache_drop(const atomic_uint *refs)
 {
 	union {
 		const atomic_uint *shared;
@@ -68,7 +68,7 @@ static void discard(const void *part)
 
 static void bucket_drop(const struct bucket *b)
 {
-	if (!b || !drop(&b->refs))
+	if (!b || !cache_drop(&b->refs))
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
 		job_entry_drop(b->v[i].entry);
@@ -77,7 +77,7 @@ static void bucket_drop(const struct bucket *b)
 
 static void branch_drop(const struct branch *b)
 {
-	if (!b || !drop(&b->refs))
+	if (!b || !cache_drop(&b->refs))
 		return;
 	for (size_t i = 0; i < TREE_FAN; i++)
 		bucket_drop(b->bucket[i]);
@@ -129,7 +129,7 @@ static struct bucket *bucket_copy(const struct bucket *from, const struct tree_e
 }
 
 /* The buckets of a tree by the lowest bits of a hash. */
-static size_t bucket_of(uint64_t hash)
+static size_t cache_bucket_of(uint64_t hash)
 {
 	return hash % TREE_BUCKETS;
 }
@@ -142,7 +142,7 @@ static const struct bucket *tree_bucket(const struct tree *t, size_t i)
 
 static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, struct span name)
 {
-	const struct bucket *b = tree_bucket(t, bucket_of(hash));
+	const struct bucket *b = tree_bucket(t, cache_bucket_of(hash));
 	for (uint32_t i = 0; b && i < b->n; i++) {
 		if (b->v[i].hash == hash && span_is(name, b->v[i].entry->name))
 			return &b->v[i];
@@ -151,7 +151,7 @@ static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, s
 }
 
 /* The tree with another bucket in that place, which it takes. */
-static void replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
+static void cache_replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
 {
 	tree_copy(to, t);
 	const struct branch **place = &to->branch[at >> TREE_FAN_BITS];
@@ -164,17 +164,17 @@ static void replace(struct tree *to, const struct tree *t, size_t at, const stru
 
 static void tree_with(struct tree *to, const struct tree *t, const struct tree_entry *e)
 {
-	size_t at = bucket_of(e->hash);
+	size_t at = cache_bucket_of(e->hash);
 	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->entry->name));
 	struct bucket *b = bucket_copy(tree_bucket(t, at), old, 1);
 	b->v[b->n++] = *e;
-	replace(to, t, at, b);
+	cache_replace(to, t, at, b);
 }
 
 static void tree_without(struct tree *to, const struct tree *t, const struct tree_entry *e)
 {
-	size_t at = bucket_of(e->hash);
-	replace(to, t, at, bucket_copy(tree_bucket(t, at), e, 0));
+	size_t at = cache_bucket_of(e->hash);
+	cache_replace(to, t, at, bucket_copy(tree_bucket(t, at), e, 0));
 }
 
 /* ---- the cache ---- */
@@ -243,7 +243,7 @@ struct change_queue {
 };
 
 /* Where the change is, or would be. */
-static uint32_t *place_of(const struct queue *q, uint64_t hash, const char *name)
+static uint32_t *cache_place_of(const struct queue *q, uint64_t hash, const char *name)
 {
 	size_t mask = 2 * q->cap - 1;
 	size_t at = hash & mask;
@@ -263,10 +263,10 @@ static void grow(struct queue *q)
 	free(q->place);
 	q->place = xcalloc(2 * q->cap, sizeof(q->place[0]));
 	for (size_t i = 0; i < q->n; i++)
-		*place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
+		*cache_place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
 }
 
-static const struct job_entry *hold(const struct job_entry *c)
+static const struct job_entry *cache_hold(const struct job_entry *c)
 {
 	return c ? job_entry_hold(c) : NULL;
 }
@@ -275,17 +275,17 @@ static void queue_add(struct queue *q, const struct change *c)
 {
 	if (q->n == q->cap)
 		grow(q);
-	uint32_t *place = place_of(q, c->hash, c->named->name);
+	uint32_t *place = cache_place_of(q, c->hash, c->named->name);
 	if (*place) {
 		/* It is known how it was before all of them; nobody needs what was in between. */
 		struct change *old = &q->v[*place - 1];
 		job_entry_drop(old->now);
-		old->now = hold(c->now);
+		old->now = cache_hold(c->now);
 	} else if (q->n == QUEUE_MAX) {
 		q->lost = true;
 	} else {
-		q->v[q->n++] =
-		    (struct change){ c->hash, hold(c->now), hold(c->before), hold(c->named) };
+		q->v[q->n++] = (struct change){ c->hash, cache_hold(c->now), cache_hold(c->before),
+			                        cache_hold(c->named) };
 		*place = (uint32_t)q->n;
 	}
 }
@@ -509,7 +509,7 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 
 /* ---- writing: all below is called by the one writer ---- */
 
-static void begin(struct cache *c)
+static void cache_begin(struct cache *c)
 {
 	(void)pthread_mutex_lock(&c->writing);
 }
@@ -540,7 +540,7 @@ static void publish(struct cache *c, struct view *v)
 	view_drop(old);
 }
 
-static const struct tree_entry *find(const struct cache *c, struct span name, uint64_t *hash)
+static const struct tree_entry *cache_find(const struct cache *c, struct span name, uint64_t *hash)
 {
 	*hash = hash_bytes(&c->key, name);
 	return tree_find(&c->view->tree, *hash, name);
@@ -557,8 +557,8 @@ static void account(struct cache *c, const struct job_entry *f, bool comes)
 }
 
 /* As of this list.  Takes the reference. */
-static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, struct job_entry *f,
-                 uint64_t generation)
+static void cache_keep(struct cache *c, uint64_t hash, const struct tree_entry *old,
+                       struct job_entry *f, uint64_t generation)
 {
 	const struct job_entry *before = old ? job_entry_hold(old->entry) : NULL;
 	if (before)
@@ -578,7 +578,7 @@ static void keep(struct cache *c, uint64_t hash, const struct tree_entry *old, s
 	job_entry_drop(before);
 }
 
-static void forget(struct cache *c, const struct tree_entry *old)
+static void cache_forget(struct cache *c, const struct tree_entry *old)
 {
 	uint64_t hash = old->hash;
 	const struct job_entry *before = job_entry_hold(old->entry);
@@ -592,7 +592,7 @@ static void forget(struct cache *c, const struct tree_entry *old)
 }
 
 /* It is in the list, and as it was known. */
-static void mark(struct cache *c, const struct tree_entry *old)
+static void cache_mark(struct cache *c, const struct tree_entry *old)
 {
 	struct view *v = next_view(c);
 	const struct tree_entry e = { old->hash, c->generation, old->key,
@@ -628,16 +628,16 @@ void cache_put(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
 	int64_t version = f->version;
-	begin(c);
-	const struct tree_entry *old = find(c, span_of(f->name), &hash);
+	cache_begin(c);
+	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	const struct job_entry *kept = old ? old->entry : NULL;
 	bool same = kept && f->version && kept->version == f->version &&
 	            strcmp(kept->uid, f->uid) == 0 && kept->doc.n == f->doc.n;
 	if (kept && (same || is_newer(c, kept, f))) {
 		if (c->listing && old->generation != c->generation)
-			mark(c, old);
+			cache_mark(c, old);
 	} else if (!is_gone(c, span_of(f->uid))) {
-		keep(c, hash, old, TAKE(f), c->generation);
+		cache_keep(c, hash, old, TAKE(f), c->generation);
 	}
 	see(c, version);
 	job_entry_drop(f);
@@ -647,17 +647,17 @@ void cache_put(struct cache *c, struct job_entry *f)
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version)
 {
 	uint64_t hash;
-	begin(c);
-	const struct tree_entry *old = find(c, name, &hash);
+	cache_begin(c);
+	const struct tree_entry *old = cache_find(c, name, &hash);
 	if (old && span_is(uid, old->entry->uid))
-		forget(c, old);
+		cache_forget(c, old);
 	see(c, version);
 	end(c);
 }
 
 void cache_seen(struct cache *c, int64_t version)
 {
-	begin(c);
+	cache_begin(c);
 	see(c, version);
 	end(c);
 }
@@ -665,11 +665,11 @@ void cache_seen(struct cache *c, int64_t version)
 void cache_note(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
-	begin(c);
-	const struct tree_entry *old = find(c, span_of(f->name), &hash);
+	cache_begin(c);
+	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	bool newer = f->version > c->seen && (!old || f->version > old->entry->version);
 	if (newer && !is_gone(c, span_of(f->uid)))
-		keep(c, hash, old, TAKE(f), c->generation - 1); /* no list had it */
+		cache_keep(c, hash, old, TAKE(f), c->generation - 1); /* no list had it */
 	job_entry_drop(f);
 	end(c);
 }
@@ -677,18 +677,18 @@ void cache_note(struct cache *c, struct job_entry *f)
 void cache_note_gone(struct cache *c, struct span name, struct span uid)
 {
 	uint64_t hash;
-	begin(c);
-	const struct tree_entry *old = find(c, name, &hash);
+	cache_begin(c);
+	const struct tree_entry *old = cache_find(c, name, &hash);
 	if (uid.n) /* what has none cannot be told from others */
 		c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
 	if (old && span_is(uid, old->entry->uid))
-		forget(c, old);
+		cache_forget(c, old);
 	end(c);
 }
 
 void cache_list_begin(struct cache *c)
 {
-	begin(c);
+	cache_begin(c);
 	c->listing = true;
 	c->generation++;
 	end(c);
@@ -710,12 +710,12 @@ static const struct tree_entry *unlisted(const struct cache *c, size_t *bucket, 
 
 void cache_list_end(struct cache *c, int64_t version)
 {
-	begin(c);
+	cache_begin(c);
 	const struct tree_entry *old;
 	/* A server that counts from an earlier version again knows of nothing newer. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
 	for (size_t bucket = 0; (old = unlisted(c, &bucket, newest)) != NULL;)
-		forget(c, old);
+		cache_forget(c, old);
 	c->listing = false;
 	c->seen = version;
 	if (!c->view->warm) {

@@ -108,7 +108,7 @@ static struct group **group_at(struct events *e, struct span name)
 	return g;
 }
 
-static struct group *group_of(struct events *e, struct span name)
+static struct group *events_group_of(struct events *e, struct span name)
 {
 	struct group **at = group_at(e, name);
 	struct group *g = *at;
@@ -122,7 +122,7 @@ static struct group *group_of(struct events *e, struct span name)
 	return g;
 }
 
-static struct record *find(const struct group *g, struct span uid)
+static struct record *events_find(const struct group *g, struct span uid)
 {
 	for (size_t i = 0; g && i < g->n; i++) {
 		if (span_eq(g->v[i]->event.uid, uid))
@@ -139,7 +139,7 @@ static void drop_group(struct events *e, struct group *g)
 	free(g);
 }
 
-static void drop(struct events *e, struct record *r)
+static void events_drop(struct events *e, struct record *r)
 {
 	struct group *g = r->group;
 	size_t i = 0;
@@ -203,23 +203,23 @@ static struct record *record_new(const struct event *e)
 	return r;
 }
 
-static void put(struct events *e, const struct event *event)
+static void events_add(struct events *e, const struct event *event)
 {
 	struct group *g = *group_at(e, event->framework);
-	struct record *old = find(g, event->uid);
+	struct record *old = events_find(g, event->uid);
 	if (!old && g && g->n == EVENTS_PER_FRAMEWORK)
 		old = oldest_of(g);
 	if (old)
-		drop(e, old); /* and its group, if it was the only one */
+		events_drop(e, old); /* and its group, if it was the only one */
 	struct record *r = record_new(event);
-	g = group_of(e, event->framework);
+	g = events_group_of(e, event->framework);
 	r->group = g;
 	r->list = e->list;
 	g->v[g->n++] = r;
 	e->bytes += r->bytes;
 	heap_add(e, r);
 	while (e->bytes > e->max_bytes && e->n > 0)
-		drop(e, e->heap[0]);
+		events_drop(e, e->heap[0]);
 }
 
 /* ---- from outside ---------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ void events_free(struct events *e)
 	if (!e)
 		return;
 	while (e->n > 0)
-		drop(e, e->heap[e->n - 1]);
+		events_drop(e, e->heap[e->n - 1]);
 	free(e->heap);
 	free(e->trouble);
 	(void)pthread_mutex_destroy(&e->lock);
@@ -263,7 +263,7 @@ void events_put(struct events *e, struct span object)
 	if (!event_read(object, &arena, &event))
 		return;
 	lock(e);
-	put(e, &event);
+	events_add(e, &event);
 	unlock(e);
 }
 
@@ -274,9 +274,9 @@ void events_remove(struct events *e, struct span object)
 	if (!event_read(object, &arena, &event))
 		return;
 	lock(e);
-	struct record *r = find(*group_at(e, event.framework), event.uid);
+	struct record *r = events_find(*group_at(e, event.framework), event.uid);
 	if (r)
-		drop(e, r);
+		events_drop(e, r);
 	unlock(e);
 }
 
@@ -294,14 +294,14 @@ void events_end(struct events *e)
 	 * looked at again there. */
 	for (size_t i = e->n; i-- > 0;) {
 		while (i < e->n && e->heap[i]->list != e->list)
-			drop(e, e->heap[i]);
+			events_drop(e, e->heap[i]);
 	}
 	unlock(e);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int events_compare(const void *a, const void *b)
 {
 	const struct event *x = a;
 	const struct event *y = b;
@@ -323,7 +323,7 @@ size_t events_of(struct events *e, struct span framework, struct arena *a, struc
 		move_texts(&(*out)[i], arena_alloc(a, texts_size(&(*out)[i]) + 1));
 	}
 	unlock(e);
-	qsort(*out, n, sizeof(**out), compare);
+	qsort(*out, n, sizeof(**out), events_compare);
 	return n;
 }
 
@@ -371,18 +371,18 @@ bool event_pod_name(struct span pod, struct span *framework, struct span *role, 
 	return canonical && parse_i64(pod, 0, INDEX_MAX, index) == 0;
 }
 
-static struct span text_of(struct span object, const char *key, struct arena *a)
+static struct span events_text_of(struct span object, const char *key, struct arena *a)
 {
 	return span_cut(scan_text(scan_get(object, key), a), EVENT_TEXT_MAX);
 }
 
-static void read_source(struct span object, struct arena *a, struct event *out)
+static void events_read_source(struct span object, struct arena *a, struct event *out)
 {
 	struct span source = scan_get(object, "source");
-	out->component = text_of(source, "component", a);
-	out->host = text_of(source, "host", a);
+	out->component = events_text_of(source, "component", a);
+	out->host = events_text_of(source, "host", a);
 	if (out->component.n == 0)
-		out->component = text_of(object, "reportingComponent", a);
+		out->component = events_text_of(object, "reportingComponent", a);
 }
 
 static void read_times(struct span object, struct event *out)
@@ -407,16 +407,16 @@ bool event_read(struct span object, struct arena *a, struct event *out)
 {
 	*out = (struct event){ 0 };
 	struct span involved = scan_get(object, "involvedObject");
-	out->uid = text_of(scan_get(object, "metadata"), "uid", a);
-	out->pod = text_of(involved, "name", a);
-	if (out->uid.n == 0 || !span_is(text_of(involved, "kind", a), "Pod") ||
+	out->uid = events_text_of(scan_get(object, "metadata"), "uid", a);
+	out->pod = events_text_of(involved, "name", a);
+	if (out->uid.n == 0 || !span_is(events_text_of(involved, "kind", a), "Pod") ||
 	    !event_pod_name(out->pod, &out->framework, &out->role, &out->index))
 		return false;
-	out->pod_uid = text_of(involved, "uid", a);
-	out->type = text_of(object, "type", a);
-	out->reason = text_of(object, "reason", a);
+	out->pod_uid = events_text_of(involved, "uid", a);
+	out->type = events_text_of(object, "type", a);
+	out->reason = events_text_of(object, "reason", a);
 	out->message = span_cut(scan_text(scan_get(object, "message"), a), EVENT_MESSAGE_MAX);
-	read_source(object, a, out);
+	events_read_source(object, a, out);
 	read_times(object, out);
 	return true;
 }

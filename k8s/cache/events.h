@@ -1,8 +1,7 @@
 #pragma once
 /*
- * The last Events of pods, by the Framework that they are of: what the API server keeps for an
- * hour and nobody may list once per request.  Bounded: so many of a Framework, so many bytes in
- * all; the oldest go first.  Any thread; a lock that is held for copies.
+ * The latest Events of pods, by Framework; listing them for each request would be too expensive.
+ * Bounded per Framework and in total bytes; the oldest are dropped first.  Any thread.
  */
 #include "base/arena.h"
 #include "base/json/scan.h"
@@ -11,7 +10,7 @@ struct events;
 
 enum { EVENTS_PER_FRAMEWORK = 64 };
 
-/* Texts are borrowed from the arena that it was read into; "" if there is none. */
+/* Texts are borrowed from the arena; "" if missing. */
 struct event {
 	struct span uid;       /* of the Event */
 	struct span framework; /* metadata.name of it, by the pod's name */
@@ -26,21 +25,21 @@ struct event {
 struct events *events_new(size_t max_bytes);
 void events_free(struct events *e); /* NULL is nothing */
 
-/* One Event (JSON, valid); passed over unless it is of a pod named FRAMEWORK-ROLE-INDEX. */
+/* A valid JSON Event; ignored unless its pod is named FRAMEWORK-ROLE-INDEX. */
 void events_put(struct events *e, struct span object);
 void events_remove(struct events *e, struct span object);
-void events_begin(struct events *e); /* a list: what is not in it by its end is gone */
+void events_begin(struct events *e); /* a list; its end removes Events that it lacks */
 void events_end(struct events *e);
 
-/* Those of one Framework, the last one first; how many.  *out lives in the arena. */
+/* Events of a Framework, the latest first, in the arena; returns their number. */
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out);
-/* Until this is called, and after trouble, nothing is known. */
-void events_trouble(struct events *e, const char *why); /* NULL: all is well */
-/* Why nothing is known, in the arena; NULL if all is. */
+/* Set or clear (NULL) the reason why Events are unavailable; there is one at first. */
+void events_trouble(struct events *e, const char *why);
+/* The reason, in the arena; NULL if Events are available. */
 const char *events_problem(struct events *e, struct arena *a);
 
-/* One Event of Kubernetes, read.  Pure; private to k8s/. */
-enum { EVENT_TEXT_MAX = 256, EVENT_MESSAGE_MAX = 4096 }; /* bytes; what is longer is cut */
+/* Parsing.  Pure; private to k8s/. */
+enum { EVENT_TEXT_MAX = 256, EVENT_MESSAGE_MAX = 4096 }; /* bytes; longer texts are cut */
 
 /* The parts of a pod's name FRAMEWORK-ROLE-INDEX: two of [a-z0-9]{1,63}, and 0 ... 9999.  Borrowed
  * from it.  false if it is none. */

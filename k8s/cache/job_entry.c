@@ -313,7 +313,7 @@ static const struct {
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
 
-static const char **text_of(struct job_entry *c, size_t at)
+static const char **job_entry_text_of(struct job_entry *c, size_t at)
 {
 	return (const char **)(void *)((char *)c + at);
 }
@@ -333,7 +333,7 @@ static bool given(struct span value)
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
 }
 
-static void read_text(struct reading *r, struct span value, enum text to)
+static void job_entry_read_text(struct reading *r, struct span value, enum text to)
 {
 	struct span t = { "", 0 };
 	if (given(value) && !scan_string(value, &r->arena, &t))
@@ -343,7 +343,8 @@ static void read_text(struct reading *r, struct span value, enum text to)
 		r->c.broken = true;
 }
 
-static int64_t read_int(struct reading *r, struct span value, int64_t min, int64_t otherwise)
+static int64_t job_entry_read_int(struct reading *r, struct span value, int64_t min,
+                                  int64_t otherwise)
 {
 	int64_t v = otherwise;
 	if (given(value) && !scan_int(value, min, INT32_MAX, &v))
@@ -351,7 +352,7 @@ static int64_t read_int(struct reading *r, struct span value, int64_t min, int64
 	return v;
 }
 
-static int64_t read_time(struct reading *r, struct span value)
+static int64_t job_entry_read_time(struct reading *r, struct span value)
 {
 	int64_t ms = JOB_ENTRY_NONE;
 	if (given(value) && !scan_time_ms(value, &ms))
@@ -371,7 +372,7 @@ static bool is_md5(struct span name)
 }
 
 /* The number that the first n digits (hex, lower case) are.  false: there are fewer. */
-static bool hex_number(struct span text, size_t n, uint64_t *out)
+static bool job_entry_hex_number(struct span text, size_t n, uint64_t *out)
 {
 	*out = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -385,14 +386,14 @@ static bool hex_number(struct span text, size_t n, uint64_t *out)
 uint64_t job_entry_key(struct span annotation)
 {
 	uint64_t key;
-	return hex_number(annotation, 16, &key) ? key : 0;
+	return job_entry_hex_number(annotation, 16, &key) ? key : 0;
 }
 
 /* An id of 32 digits begins with the time (k8s/submit/submission.h). */
 static int64_t submission_ms(struct span id)
 {
 	uint64_t ms;
-	return id.n == 32 && hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
+	return id.n == 32 && job_entry_hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
 }
 
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
@@ -404,7 +405,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	};
 	struct span v[N];
 	scan_members(annotations, KEYS, v, N);
-	read_text(r, v[JOB_NAME], JOB);
+	job_entry_read_text(r, v[JOB_NAME], JOB);
 	r->c.legacy = r->texts[JOB].n == 0 || !is_md5(r->texts[NAME]);
 	if (r->texts[JOB].n == 0)
 		r->texts[JOB] = r->texts[NAME];
@@ -415,14 +416,14 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
 	r->c.key = job_entry_key(scan_text(v[KEY], &r->arena));
 	r->texts[PRIORITY] = span_cut(job_entry_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
-	read_text(r, scan_get(labels, "userName"), USER);
-	read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
+	job_entry_read_text(r, scan_get(labels, "userName"), USER);
+	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
 		r->texts[CLUSTER] = SPAN("unknown");
 	r->c.creating = given(scan_get(labels, "rest-lit/creating"));
 }
 
-static void read_version(struct reading *r, struct span version)
+static void job_entry_read_version(struct reading *r, struct span version)
 {
 	r->texts[RESOURCE_VERSION] = version;
 	if (parse_i64(version, 0, INT64_MAX, &r->c.version) < 0)
@@ -438,11 +439,11 @@ static void read_metadata(struct reading *r, struct span metadata)
 	};
 	struct span v[N];
 	scan_members(metadata, KEYS, v, N);
-	read_text(r, v[NAME_], NAME);
-	read_text(r, v[UID_], UID);
-	read_text(r, v[VERSION], RESOURCE_VERSION);
-	read_version(r, r->texts[RESOURCE_VERSION]);
-	r->c.created_ms = read_time(r, v[CREATED]);
+	job_entry_read_text(r, v[NAME_], NAME);
+	job_entry_read_text(r, v[UID_], UID);
+	job_entry_read_text(r, v[VERSION], RESOURCE_VERSION);
+	job_entry_read_version(r, r->texts[RESOURCE_VERSION]);
+	r->c.created_ms = job_entry_read_time(r, v[CREATED]);
 	r->c.deleting = given(v[DELETED]);
 	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
 }
@@ -519,13 +520,13 @@ static struct demand demand_of(struct span role, struct arena *a)
 	return d;
 }
 
-static void read_spec(struct reading *r, struct span spec)
+static void job_entry_read_spec(struct reading *r, struct span spec)
 {
 	enum { EXECUTION_TYPE, ROLES, N };
 	static const char *const KEYS[N] = { "executionType", "taskRoles" };
 	struct span v[N];
 	scan_members(spec, KEYS, v, N);
-	read_text(r, v[EXECUTION_TYPE], EXECUTION);
+	job_entry_read_text(r, v[EXECUTION_TYPE], EXECUTION);
 	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
 	for (char *p = upper; *p; p++) {
 		if (is_lower(*p))
@@ -543,7 +544,7 @@ static void read_spec(struct reading *r, struct span spec)
 	struct span role;
 	struct scan s = scan_begin(v[ROLES]);
 	for (; scan_item(&s, &role); roles++) {
-		int64_t n = read_int(r, scan_get(role, "taskNumber"), 0, 0);
+		int64_t n = job_entry_read_int(r, scan_get(role, "taskNumber"), 0, 0);
 		if (scan_type(role) != SCAN_OBJECT)
 			r->c.broken = true;
 		struct demand d = demand_of(role, &r->arena);
@@ -560,19 +561,19 @@ static void read_spec(struct reading *r, struct span spec)
 
 /* ---- status ---- */
 
-static void read_retries(struct reading *r, struct span policy)
+static void job_entry_read_retries(struct reading *r, struct span policy)
 {
 	enum { TOTAL, ACCOUNTABLE, DELAY, N };
 	static const char *const KEYS[N] = { "totalRetriedCount", "accountableRetriedCount",
 		                             "retryDelaySec" };
 	struct span v[N];
 	scan_members(policy, KEYS, v, N);
-	r->c.retries = (int32_t)read_int(r, v[TOTAL], 0, 0);
-	r->c.accountable = (int32_t)read_int(r, v[ACCOUNTABLE], 0, 0);
-	r->c.retry_delay_s = (int32_t)read_int(r, v[DELAY], 0, JOB_ENTRY_NONE);
+	r->c.retries = (int32_t)job_entry_read_int(r, v[TOTAL], 0, 0);
+	r->c.accountable = (int32_t)job_entry_read_int(r, v[ACCOUNTABLE], 0, 0);
+	r->c.retry_delay_s = (int32_t)job_entry_read_int(r, v[DELAY], 0, JOB_ENTRY_NONE);
 }
 
-static void read_status(struct reading *r, struct span status)
+static void job_entry_read_status(struct reading *r, struct span status)
 {
 	enum { STATE, RUN, TRANSITION, COMPLETION, POLICY, ATTEMPT, N };
 	static const char *const KEYS[N] = {
@@ -581,30 +582,30 @@ static void read_status(struct reading *r, struct span status)
 	};
 	struct span v[N];
 	scan_members(status, KEYS, v, N);
-	read_text(r, v[STATE], SUB_STATE);
+	job_entry_read_text(r, v[STATE], SUB_STATE);
 	r->c.untouched = !given(status);
 	if (r->c.untouched)
 		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
 	else if (scan_type(status) != SCAN_OBJECT)
 		r->c.broken = true;
-	r->c.completed_ms = read_time(r, v[COMPLETION]);
-	r->c.launched_ms = read_time(r, v[RUN]);
+	r->c.completed_ms = job_entry_read_time(r, v[COMPLETION]);
+	r->c.launched_ms = job_entry_read_time(r, v[RUN]);
 	r->c.transition_ms = JOB_ENTRY_NONE;
 	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else it is not known */
 	if (r->c.launched_ms == JOB_ENTRY_NONE)
 		r->c.launched_ms = r->c.completed_ms;
-	read_retries(r, v[POLICY]);
-	r->c.attempt = (int32_t)read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
+	job_entry_read_retries(r, v[POLICY]);
+	r->c.attempt = (int32_t)job_entry_read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
 	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code");
 	int64_t number;
 	r->c.has_code = scan_int(code, INT32_MIN, INT32_MAX, &number);
-	r->c.code = (int32_t)read_int(r, code, INT32_MIN, 0);
+	r->c.code = (int32_t)job_entry_read_int(r, code, INT32_MIN, 0);
 }
 
 /* ---- all of it ---- */
 
 /* In one piece: the structure, its texts, the document. */
-static struct job_entry *make(const struct reading *r, struct span doc)
+static struct job_entry *job_entry_make(const struct reading *r, struct span doc)
 {
 	size_t size = sizeof(struct job_entry) + doc.n;
 	for (size_t i = 0; i < TEXTS; i++)
@@ -613,7 +614,7 @@ static struct job_entry *make(const struct reading *r, struct span doc)
 	memcpy(c, &r->c, sizeof(*c));
 	char *p = (char *)(c + 1);
 	for (size_t i = 0; i < TEXTS; i++) {
-		*text_of(c, TEXT[i].at) = p;
+		*job_entry_text_of(c, TEXT[i].at) = p;
 		bytes_copy(p, r->texts[i].p, r->texts[i].n);
 		p += r->texts[i].n;
 		*p++ = '\0';
@@ -627,7 +628,7 @@ static struct job_entry *make(const struct reading *r, struct span doc)
 }
 
 /* whole: as it came, for what is not kept of it. */
-static bool read_object(struct reading *r, struct span object, struct span whole)
+static bool job_entry_read_object(struct reading *r, struct span object, struct span whole)
 {
 	enum { METADATA, SPEC, STATUS, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
@@ -636,20 +637,20 @@ static bool read_object(struct reading *r, struct span object, struct span whole
 	read_metadata(r, v[METADATA]);
 	if (r->texts[NAME].n == 0)
 		return false;
-	read_spec(r, v[SPEC]);
+	job_entry_read_spec(r, v[SPEC]);
 	if (r->texts[USER].n == 0)
 		r->texts[MAKER] = span_cut(job_entry_maker(whole, &r->arena), TEXT[MAKER].max);
-	read_status(r, v[STATUS]);
+	job_entry_read_status(r, v[STATUS]);
 	r->c.doc_size = object.n;
 	return true;
 }
 
-static struct job_entry *judge(struct reading *r, struct span doc)
+static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 {
 	r->c.broken |= r->texts[UID].n == 0;
 	r->c.state =
 	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
-	return make(r, doc);
+	return job_entry_make(r, doc);
 }
 
 struct job_entry *job_entry_new(struct span object)
@@ -659,9 +660,10 @@ struct job_entry *job_entry_new(struct span object)
 	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	job_entry_trim(&doc, object);
-	if (!doc.full && read_object(&r, str_view(&doc), object)) /* full: it is no JSON */
-		c = judge(&r,
-		          job_entry_pack(&packed, str_view(&doc)) ? str_view(&packed) : SPAN(""));
+	if (!doc.full &&
+	    job_entry_read_object(&r, str_view(&doc), object)) /* full: it is no JSON */
+		c = job_entry_judge(&r, job_entry_pack(&packed, str_view(&doc)) ? str_view(&packed)
+		                                                                : SPAN(""));
 	arena_done(&r.arena);
 	return c;
 }
@@ -670,14 +672,15 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 {
 	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
-	if (read_object(&r, object, object)) {
+	if (job_entry_read_object(&r, object, object)) {
 		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
-		read_version(&r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
+		job_entry_read_version(
+		    &r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
 		r.texts[EXECUTION] = SPAN("START");
 		r.c.creating = false; /* the mark has gone with the start */
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
 		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else it is not known */
-		c = judge(&r, SPAN(""));
+		c = job_entry_judge(&r, SPAN(""));
 	}
 	arena_done(&r.arena);
 	return c;
@@ -688,8 +691,8 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c)
 	struct reading r = { .c = { .gpus = 0 } };
 	memcpy(&r.c, c, sizeof(r.c));
 	for (size_t i = 0; i < TEXTS; i++)
-		r.texts[i] = span_of(*text_of(&r.c, TEXT[i].at));
-	return make(&r, SPAN(""));
+		r.texts[i] = span_of(*job_entry_text_of(&r.c, TEXT[i].at));
+	return job_entry_make(&r, SPAN(""));
 }
 
 const char *job_entry_shown_user(const struct job_entry *c)
@@ -729,8 +732,8 @@ bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 	memcpy(&x, a, sizeof(x));
 	memcpy(&y, b, sizeof(y));
 	for (size_t i = 0; i < TEXTS; i++) {
-		if (i != RESOURCE_VERSION &&
-		    strcmp(*text_of(&x, TEXT[i].at), *text_of(&y, TEXT[i].at)) != 0)
+		if (i != RESOURCE_VERSION && strcmp(*job_entry_text_of(&x, TEXT[i].at),
+		                                    *job_entry_text_of(&y, TEXT[i].at)) != 0)
 			return false;
 	}
 	return x.state == y.state && x.legacy == y.legacy && x.broken == y.broken &&

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * One Framework as this server keeps it: what lists show, ready to be compared and sorted, and the
- * rest as compressed text.  Immutable once made; shared by all threads, counted.
+ * One Framework in the cache: the fields that lists show, and the rest as compressed JSON.
+ * Immutable, reference-counted, shared by all threads.
  *
- * Objects are untrusted, whoever made them: each member may be missing or of another type.  What
- * cannot be made sense of is listed with its name and UNKNOWN, never left out.
+ * Objects are untrusted: each member may be missing or of any type.  A malformed Framework is
+ * listed with its name and the state UNKNOWN, never left out.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ enum job_state job_state_named(struct span name);
 
 enum {
 	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
-	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; what has more is looked up when asked for */
+	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; larger ones are read from the API server */
 	JOB_ENTRY_TAGS_MAX = 32,
 	JOB_ENTRY_TAG_MAX = 63, /* bytes */
 	JOB_ENTRY_NONE = -1     /* a time that is not known */
@@ -57,28 +57,28 @@ struct job_entry {
 	const char *uid;
 	const char *job;  /* annotation jobName; of others' Frameworks the name */
 	const char *user; /* label userName: the owner */
-	/* Without that label the variable PAI_USER_NAME of the first container, where the first
-	 * rest-lit has it; to be shown, and never to decide about rights. */
+	/* Without that label: PAI_USER_NAME of the first container.  For display only, never for
+	 * access control. */
 	const char *maker;
 	const char *cluster;   /* label virtualCluster, "unknown" without one */
-	const char *sub_state; /* status.state as it stands */
+	const char *sub_state; /* status.state */
 	const char *execution; /* START, STOP, CREATE */
 	const char *priority;  /* extras.hivedScheduler.jobPriorityClass; "" for none */
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
 	const char *resource_version;
 	int64_t version; /* the same as a number; 0 if it is none */
-	/* When this server took it, by its own clock: tells jobs of one second of created_ms apart.
-	 * JOB_ENTRY_NONE: another program made it. */
+	/* Time of submission by this server's clock: orders jobs with the same created_ms.
+	 * JOB_ENTRY_NONE: made by another program. */
 	int64_t submitted_ms;
 	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.h); 0:
 	 * none. */
 	uint64_t key;
 	enum job_state state;
-	bool legacy; /* not made by OpenPAI or this server: no jobName, or no md5 name */
-	bool broken; /* something in it is not of its type: shown with what is left, as UNKNOWN */
+	bool legacy; /* made by another program: no jobName, or no md5 name */
+	bool broken; /* a member has the wrong type; the state is UNKNOWN */
 	bool deleting;
-	bool creating;  /* label rest-lit/creating: not accepted yet, or never was */
-	bool untouched; /* it has no status: FrameworkController has not seen it */
+	bool creating;  /* label rest-lit/creating: not started */
+	bool untouched; /* no status: not seen by FrameworkController */
 	bool has_code;
 	int32_t code; /* of the latest attempt */
 	int32_t retries, accountable;
@@ -90,11 +90,11 @@ struct job_entry {
 	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	int64_t transition_ms; /* when sub_state began */
-	/* What details need: the object without managedFields, and of its pod templates only what
-	 * is ever shown, as JSON, compressed.  n is 0 if it is too large to be kept. */
+	/* The object for details, compressed JSON without managedFields and with reduced pod
+	 * templates.  n is 0 if it is too large. */
 	struct span doc;
-	size_t doc_size; /* bytes of it when inflated */
-	size_t weight;   /* bytes of memory that all of this takes */
+	size_t doc_size; /* of doc, inflated */
+	size_t weight;   /* bytes of memory */
 };
 
 /* struct job_entry's key, of the annotation rest-lit/idempotency ("KEY-BODY", hex). */
@@ -103,24 +103,24 @@ uint64_t job_entry_key(struct span annotation);
 /* A tag: 1 to JOB_ENTRY_TAG_MAX bytes, none of which is a control character. */
 bool job_entry_tag_ok(struct span tag);
 
-/* Of the text of one Framework (JSON, already known to be valid: scan_valid).  NULL if it has no
- * name.  A reference that is the caller's. */
+/* From the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
+ * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
 /* What an API server has added to a Framework that was sent to it; "" if it did not say. */
 struct job_entry_made {
 	const char *uid, *version, *created;
 };
-/* Of a Framework as it was sent, which is started now: with that, and without a document, which is
- * what takes time, and what the watch will bring. */
+/* For a Framework that this server has just started: full metadata, no document until the watch
+ * reports it. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
-/* Who is shown as its user: the owner, else who has made it, else `unknown`. */
+/* The user to display: owner, else maker, else `unknown`. */
 const char *job_entry_shown_user(const struct job_entry *c);
 struct job_entry *job_entry_hold(const struct job_entry *c);
-void job_entry_drop(const struct job_entry *c); /* NULL is nothing */
-/* The same, without what takes the most memory; a new one. */
+void job_entry_drop(const struct job_entry *c); /* accepts NULL */
+/* A new entry without the document. */
 struct job_entry *job_entry_without_doc(const struct job_entry *c);
 
-/* The document, inflated; in the arena.  false if it is not kept. */
+/* The inflated document, in the arena.  false if there is none. */
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
  * *out is { NULL, 0 } if there is none.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, or
@@ -130,5 +130,5 @@ bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *o
  * than `ratio` times its compressed size. */
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
                       struct span *text);
-/* Whether a list, and who follows a job, would see no difference. */
+/* Lists and followers of the job would see no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

@@ -35,7 +35,7 @@ static void give_back(void *arg, void *p)
 }
 
 /* zlib wants an input that it does not change to be writable. */
-static z_stream stream_of(struct span in, char *out, size_t n)
+static z_stream job_entry_pack_stream_of(struct span in, char *out, size_t n)
 {
 	union {
 		const char *given;
@@ -59,7 +59,7 @@ bool job_entry_pack(struct str *out, struct span text)
 		room = out->max - out->n;
 	if (!str_reserve(out, room))
 		return false;
-	z_stream z = stream_of(text, out->p + out->n, room);
+	z_stream z = job_entry_pack_stream_of(text, out->p + out->n, room);
 	int level = text.n < LARGE ? LEVEL : LEVEL_LARGE;
 	if (deflateInit2(&z, level, Z_DEFLATED, -WINDOW, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
 		abort(); /* the arguments are right, and memory does not run out */
@@ -76,7 +76,7 @@ bool job_entry_pack(struct str *out, struct span text)
 static bool inflate_all(struct span packed, int window, char *out, size_t n)
 {
 	struct span d = EMBEDDED(dictionary);
-	z_stream z = stream_of(packed, out, n);
+	z_stream z = job_entry_pack_stream_of(packed, out, n);
 	if (inflateInit2(&z, window) != Z_OK)
 		abort();
 	bool ready = window > 0 ||

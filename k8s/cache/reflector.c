@@ -56,7 +56,7 @@ struct reflector {
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static void tell(struct reflector *r, const char *why)
+static void reflector_tell(struct reflector *r, const char *why)
 {
 	if (why ? r->why && strcmp(why, r->why) == 0 : !r->why)
 		return;
@@ -113,7 +113,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 		str_printf(&why, "HTTP status %ld: %s", status, hint(status));
 	else
 		str_puts(&why, result ? curl_easy_strerror(result) : hint(0));
-	tell(r, str_c(&why));
+	reflector_tell(r, str_c(&why));
 }
 
 /* ---- what has come --------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 static void well(struct reflector *r)
 {
 	r->heard = true;
-	tell(r, NULL);
+	reflector_tell(r, NULL);
 }
 
 static void begin_list(struct reflector *r)
@@ -176,7 +176,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 	well(r);
 }
 
-static void take_line(void *arg, struct span line, bool cut)
+static void reflector_take_line(void *arg, struct span line, bool cut)
 {
 	struct reflector *r = arg;
 	ARENA_AUTO arena = { 0 };
@@ -195,7 +195,7 @@ static void take_line(void *arg, struct span line, bool cut)
 	take_event(r, &e);
 }
 
-static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
+static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *arg)
 {
 	struct reflector *r = arg;
 	struct span bytes = { from, size * count };
@@ -205,7 +205,7 @@ static size_t take_bytes(char *from, size_t size, size_t count, void *arg)
 	if (curl_status(r->easy) != 200)
 		return bytes.n; /* the status says all that we pass on */
 	if (r->ask != ASK_LIST)
-		watch_lines_take(&r->lines, bytes, take_line, r);
+		watch_lines_take(&r->lines, bytes, reflector_take_line, r);
 	else
 		str_span(&r->body, bytes);
 	if (r->body.full)
@@ -252,7 +252,7 @@ static unsigned watch_seconds(void)
 	return REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
 }
 
-static CURLcode set_headers(struct reflector *r)
+static CURLcode reflector_set_headers(struct reflector *r)
 {
 	login_header_refresh(r->settings.login, &r->authorization);
 	curl_free_headers(&r->headers);
@@ -275,12 +275,12 @@ static CURLcode set_request(struct reflector *r)
 	CURLcode bad = url.full ? CURLE_URL_MALFORMAT : CURLE_OK;
 	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_URL, str_c(&url));
 	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, most);
-	return bad ?: set_headers(r);
+	return bad ?: reflector_set_headers(r);
 }
 
-static void ended(struct reflector *r, CURLcode result);
+static void reflector_ended(struct reflector *r, CURLcode result);
 
-static void begin(struct reflector *r)
+static void reflector_begin(struct reflector *r)
 {
 	r->ask = reflect_ask(&r->state);
 	r->watched_ms = r->heard_ms = clock_ms();
@@ -292,11 +292,11 @@ static void begin(struct reflector *r)
 	if (r->ask == ASK_STREAM)
 		begin_list(r);
 	if (bad || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
-		ended(r, bad ?: CURLE_FAILED_INIT);
+		reflector_ended(r, bad ?: CURLE_FAILED_INIT);
 }
 
 /* What it came to, when all has been said. */
-static enum reflect_fault judge(struct reflector *r, CURLcode result, long status)
+static enum reflect_fault reflector_judge(struct reflector *r, CURLcode result, long status)
 {
 	if (r->fault != FAULT_NONE)
 		return r->fault;
@@ -311,11 +311,11 @@ static enum reflect_fault judge(struct reflector *r, CURLcode result, long statu
 	return r->heard ? FAULT_NONE : FAULT_LATER;
 }
 
-static void ended(struct reflector *r, CURLcode result)
+static void reflector_ended(struct reflector *r, CURLcode result)
 {
 	curl_off_t retry_after_s = 0;
 	long status = curl_status(r->easy);
-	enum reflect_fault fault = judge(r, result, status);
+	enum reflect_fault fault = reflector_judge(r, result, status);
 	(void)curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
 	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
 		retry_after_s = REFLECT_PAUSE_MAX_MS / 1000;
@@ -345,7 +345,7 @@ static void look_at_clock(struct reflector *r)
 	bool answers = curl_status(r->easy) == 200;
 	bool patient = answers && r->ask != ASK_LIST && !r->listing;
 	if (!patient && now - r->heard_ms > PATIENCE_MS)
-		ended(r, CURLE_OPERATION_TIMEDOUT);
+		reflector_ended(r, CURLE_OPERATION_TIMEDOUT);
 	else if (patient && now - r->watched_ms > FINE_MS) {
 		reflect_lasts(&r->state);
 		well(r);
@@ -359,12 +359,12 @@ static void reflector_run_once(struct reflector *r)
 	(void)curl_multi_perform(r->multi, &running); /* errors show in the transfer */
 	const CURLMsg *m = curl_multi_info_read(r->multi, &left);
 	if (m)
-		ended(r, m->data.result);
+		reflector_ended(r, m->data.result);
 	if (r->asking)
 		look_at_clock(r);
 }
 
-static int time_to_wait(const struct reflector *r)
+static int reflector_time_to_wait(const struct reflector *r)
 {
 	int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
 	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
@@ -375,18 +375,18 @@ static void *reflector_main(void *arg)
 	struct reflector *r = arg;
 	while (!atomic_load(&r->stop)) {
 		if (!r->asking && clock_ms() >= r->next_ms)
-			begin(r);
+			reflector_begin(r);
 		reflector_run_once(r);
 		/* Less if libcurl has something to do earlier, and until woken up. */
 		if (!atomic_load(&r->stop))
-			(void)curl_multi_poll(r->multi, NULL, 0, time_to_wait(r), NULL);
+			(void)curl_multi_poll(r->multi, NULL, 0, reflector_time_to_wait(r), NULL);
 	}
 	return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int set_up_handle(struct reflector *r, struct err *e)
+static int reflector_set_up_handle(struct reflector *r, struct err *e)
 {
 	r->easy = curl_handle(r->settings.login, e);
 	if (!r->easy)
@@ -396,12 +396,12 @@ static int set_up_handle(struct reflector *r, struct err *e)
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)RECEIVE);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, take_bytes);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, reflector_take_bytes);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, r);
 	return bad ? err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_easy_strerror(bad)) : 0;
 }
 
-static int set_up(struct reflector *r, struct err *e)
+static int reflector_set_up(struct reflector *r, struct err *e)
 {
 	const char *namespace_name = r->settings.namespace_name;
 	if (!segment_ok(namespace_name))
@@ -412,14 +412,14 @@ static int set_up(struct reflector *r, struct err *e)
 	r->multi = curl_multi_init();
 	if (!r->multi)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	if (set_up_handle(r, e) < 0)
+	if (reflector_set_up_handle(r, e) < 0)
 		return -1;
 	return pthread_create(&r->thread, NULL, reflector_main, r)
 	           ? err_set(e, UNKNOWN_ERROR, "pthread_create failed")
 	           : 0;
 }
 
-static void done(struct reflector *r)
+static void reflector_done(struct reflector *r)
 {
 	if (r->asking)
 		(void)curl_multi_remove_handle(r->multi, r->easy); /* it was added */
@@ -445,9 +445,9 @@ struct reflector *reflector_new(const struct reflector_settings *s, struct err *
 	r->body = STR_INIT(s->max_page);
 	r->lines = WATCH_LINES_INIT(s->max_object);
 	reflect_init(&r->state, s->page);
-	if (set_up(r, e) == 0)
+	if (reflector_set_up(r, e) == 0)
 		return r;
-	done(r);
+	reflector_done(r);
 	return NULL;
 }
 
@@ -458,5 +458,5 @@ void reflector_free(struct reflector *r)
 	atomic_store(&r->stop, true);
 	(void)curl_multi_wakeup(r->multi);
 	(void)pthread_join(r->thread, NULL); /* our own thread, joined once */
-	done(r);
+	reflector_done(r);
 }

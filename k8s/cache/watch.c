@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "base/str.h"
+#include "k8s/transport/paths.h"
 
 enum { CODE_MAX = 999, TOKEN_MAX = 8192 };
 
@@ -30,7 +31,7 @@ static enum watch_what what_of(struct span type, struct arena *a)
 }
 
 /* It goes into a URL as it is: what is no such text is none. */
-static void read_version(struct span metadata, struct arena *a, char out[static VERSION_MAX])
+static void watch_read_version(struct span metadata, struct arena *a, char out[static VERSION_MAX])
 {
 	struct span text = scan_text(scan_get(metadata, "resourceVersion"), a);
 	out[0] = '\0';
@@ -62,7 +63,7 @@ struct watch_event watch_event_read(struct span line)
 		return e;
 	}
 	struct span metadata = scan_get(e.object, "metadata");
-	read_version(metadata, &arena, e.version);
+	watch_read_version(metadata, &arena, e.version);
 	struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end");
 	e.initial_end = e.what == WATCH_BOOKMARK && span_is(scan_text(end, &arena), "true");
 	return e;
@@ -86,7 +87,7 @@ struct watch_event watch_event_read_cut(struct span line, struct arena *a)
 		return e;
 	e.what = what_of(scan_get(line, "type"), a);
 	e.object = object;
-	read_version(scan_get(object, "metadata"), a, e.version);
+	watch_read_version(scan_get(object, "metadata"), a, e.version);
 	if (e.what != WATCH_PUT && e.what != WATCH_GONE)
 		e.what = WATCH_NONE;
 	return e;
@@ -102,7 +103,7 @@ bool list_page_read(struct span body, struct arena *a, struct list_page *out)
 	if ((items != SCAN_ARRAY && items != SCAN_NULL) || scan_type(value[1]) != SCAN_OBJECT)
 		return false;
 	out->items = value[0];
-	read_version(value[1], a, out->version);
+	watch_read_version(value[1], a, out->version);
 	out->more = scan_text(scan_get(value[1], "continue"), a);
 	return out->version[0] != '\0' && out->more.n <= TOKEN_MAX;
 }
@@ -114,7 +115,7 @@ int64_t version_number(const char *version)
 	return n;
 }
 
-static void keep(struct watch_lines *l, struct span piece)
+static void watch_keep(struct watch_lines *l, struct span piece)
 {
 	size_t room = l->carry.max - l->carry.n;
 	if (piece.n > room) {
@@ -124,11 +125,11 @@ static void keep(struct watch_lines *l, struct span piece)
 	str_span(&l->carry, piece);
 }
 
-static void end_line(struct watch_lines *l, struct span piece, watch_line *each, void *arg)
+static void watch_end_line(struct watch_lines *l, struct span piece, watch_line *each, void *arg)
 {
 	bool whole = l->carry.n == 0 && piece.n <= l->carry.max;
 	if (!whole)
-		keep(l, piece);
+		watch_keep(l, piece);
 	struct span line = whole ? piece : str_view(&l->carry);
 	if (line.n > 0)
 		each(arg, line, l->cut);
@@ -140,11 +141,11 @@ void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each
 	while (bytes.n > 0) {
 		const char *newline = memchr(bytes.p, '\n', bytes.n);
 		if (!newline) {
-			keep(l, bytes);
+			watch_keep(l, bytes);
 			return;
 		}
 		size_t n = (size_t)(newline - bytes.p);
-		end_line(l, (struct span){ bytes.p, n }, each, arg);
+		watch_end_line(l, (struct span){ bytes.p, n }, each, arg);
 		bytes = (struct span){ newline + 1, bytes.n - n - 1 };
 	}
 }
@@ -181,18 +182,6 @@ enum reflect_ask reflect_ask(const struct reflect *s)
 	return s->lists_only ? ASK_LIST : ASK_STREAM;
 }
 
-/* The token is base64 for all that is known; but it is the server's. */
-static void put_encoded(struct str *out, struct span text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if (is_alnum(c) || c == '-' || c == '_' || c == '.')
-			str_char(out, c);
-		else
-			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-	}
-}
-
 void reflect_query(const struct reflect *s, const char *selector, unsigned watch_s, struct str *out)
 {
 	enum reflect_ask ask = reflect_ask(s);
@@ -206,7 +195,7 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
 		str_printf(out, "&resourceVersion=%s", s->version);
 	if (ask == ASK_LIST && s->more.n > 0) {
 		str_puts(out, "&continue=");
-		put_encoded(out, str_view(&s->more));
+		query_encode(out, str_view(&s->more));
 	}
 	if (selector)
 		str_printf(out, "&%s", selector);
@@ -219,7 +208,7 @@ static void set_more(struct reflect *s, struct span token)
 	str_span(&s->more, token);
 }
 
-static void begin_anew(struct reflect *s)
+static void watch_begin_anew(struct reflect *s)
 {
 	s->version[0] = '\0';
 	s->limit = s->page;
@@ -239,7 +228,7 @@ bool reflect_page(struct reflect *s, const struct list_page *page)
 	s->failures = 0;
 	if (page->more.n > 0)
 		return false;
-	begin_anew(s);
+	watch_begin_anew(s);
 	reflect_heard(s, page->version);
 	return true;
 }
@@ -283,7 +272,7 @@ int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
  * each other as if they had failed. */
 static void list_anew(struct reflect *s)
 {
-	begin_anew(s);
+	watch_begin_anew(s);
 	if (s->failures < s->lists)
 		s->failures = s->lists;
 	if (s->lists < UINT32_MAX)

@@ -146,7 +146,7 @@ static struct local_store *local_of(struct store *s)
 	return (struct local_store *)s;
 }
 
-static void begin(struct store *s, struct pending *p)
+static void dirstore_begin(struct store *s, struct pending *p)
 {
 	struct local *l = local_of(s)->local;
 	struct task *t = xcalloc(1, sizeof(*t));
@@ -203,7 +203,7 @@ static int no_timeout(const struct store *s)
 }
 
 /* The worker has borrowed the requests: wait for it; it takes milliseconds. */
-static void drain(struct store *s)
+static void dirstore_drain(struct store *s)
 {
 	while (s->in_flight > 0) {
 		struct pollfd event = { .fd = local_of(s)->event, .events = POLLIN };
@@ -223,11 +223,11 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
                               const struct store_limits *limits, struct err *e)
 {
 	static const struct store_ops OPS = {
-		.begin = begin,
+		.begin = dirstore_begin,
 		.poll = poll_answers,
 		.fd = event_fd,
 		.timeout_ms = no_timeout,
-		.abort = drain,
+		.abort = dirstore_drain,
 		.free = free_store,
 	};
 	if (!segment_ok(namespace_name)) {

@@ -29,12 +29,12 @@ void index_free(struct dirstore_index *x)
 	free(x);
 }
 
-static enum object_kind kind_of(const json_t *entry)
+static enum object_kind dirstore_index_kind_of(const json_t *entry)
 {
 	return (enum object_kind)json_integer_value(json_array_get(entry, AT_KIND));
 }
 
-static const char *key_of(const json_t *entry)
+static const char *dirstore_index_key_of(const json_t *entry)
 {
 	return json_string_value(json_array_get(entry, AT_KEY));
 }
@@ -63,9 +63,9 @@ void index_each(const struct dirstore_index *x, enum object_kind kind,
 	const char *uid;
 	json_t *entry;
 	json_object_foreach (x->entries, uid, entry) {
-		if (kind_of(entry) == kind &&
+		if (dirstore_index_kind_of(entry) == kind &&
 		    selector_fits(wanted, json_array_get(entry, AT_LABELS)))
-			visit(arg, key_of(entry));
+			visit(arg, dirstore_index_key_of(entry));
 	}
 }
 
@@ -90,7 +90,8 @@ void index_collect(struct dirstore_index *x, index_remover *remove, void *arg)
 		json_t *entry;
 		json_object_foreach_safe(x->entries, next, uid, entry)
 		{
-			if (!is_orphan(x, entry) || !remove(arg, kind_of(entry), key_of(entry)))
+			if (!is_orphan(x, entry) || !remove(arg, dirstore_index_kind_of(entry),
+			                                    dirstore_index_key_of(entry)))
 				continue;
 			(void)json_object_del(x->entries, uid);
 			removed = true;
@@ -99,7 +100,7 @@ void index_collect(struct dirstore_index *x, index_remover *remove, void *arg)
 }
 
 /* Percent-decode into the selector's memory. */
-static int decode(struct selector *s, struct span from)
+static int dirstore_index_decode(struct selector *s, struct span from)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < from.n; i++) {
@@ -118,7 +119,7 @@ static int decode(struct selector *s, struct span from)
 
 /* Of a label's key and value there are only these characters; with others it is some other
  * operator. */
-static bool is_plain(const char *text)
+static bool dirstore_index_is_plain(const char *text)
 {
 	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	                    "._-/") == strlen(text);
@@ -144,8 +145,8 @@ static int read_terms(struct selector *s)
 	while ((piece = next_piece(&rest, ',')) != NULL) {
 		char *value = piece;
 		char *key = next_piece(&value, '=');
-		if (s->n == SELECTOR_TERMS || key[0] == '\0' || !is_plain(key) ||
-		    (value != NULL && !is_plain(value)))
+		if (s->n == SELECTOR_TERMS || key[0] == '\0' || !dirstore_index_is_plain(key) ||
+		    (value != NULL && !dirstore_index_is_plain(value)))
 			return -1;
 		s->term[s->n++] = (struct selector_term){ key, value };
 	}
@@ -164,7 +165,7 @@ static int read_parameter(struct selector *s, struct span parameter)
 		return -1;
 	parameter.p += sizeof(LABELS) - 1;
 	parameter.n -= sizeof(LABELS) - 1;
-	return decode(s, parameter) == 0 ? read_terms(s) : -1;
+	return dirstore_index_decode(s, parameter) == 0 ? read_terms(s) : -1;
 }
 
 int selector_read(struct selector *s, const char *query)

@@ -1,5 +1,5 @@
-/* Objects in a directory; see store.h.  The files are the truth; in memory there is
- * only what dirstore_index.h says. */
+/* Requests to a directory, answered as an API server does.  The files are the truth; memory has
+ * only the index. */
 #include "k8s/dirstore/dirstore_internal.h"
 
 #include <assert.h>
@@ -13,17 +13,15 @@
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
-/* What the parts of the store share: a request on its way, and how it is answered.  Private to
- * store*.c. */
 struct dirstore {
 	struct files files;
 	struct dirstore_index *index;
 	int64_t resource_version;
-	const struct local_follower *follower; /* NULL: nobody */
+	const struct local_follower *follower; /* or NULL */
 	void *follower_arg;
 };
 
-/* What a step of a request came to; FINE, or the words of the API server for it. */
+/* The result of a step of a request. */
 enum fault {
 	FINE,
 	BAD_REQUEST,
@@ -37,7 +35,7 @@ enum fault {
 	INTERNAL
 };
 
-/* A request on its way, and its answer. */
+/* A request under way, and its answer. */
 struct work {
 	struct dirstore *store;
 	const char *namespace_name;
@@ -46,403 +44,17 @@ struct work {
 	struct answer *out;
 };
 
-static inline void json_own_done(json_t **j)
-{
-	json_decref(*j);
-}
-#define JSON_OWN  __attribute__((cleanup(json_own_done))) json_t
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
-
-/* "" if there is none; borrowed. */
-static const char *name_of(const struct store_request *r);
-static const char *text_of(const json_t *object, const char *key);
-
-static void put_json(struct str *out, const json_t *j, size_t flags);
-/* Its metadata alone; new reference. */
-
-/* Answer with a Status; returns the fault. */
-enum fault refuse(struct work *w, enum fault fault, const char *what);
-enum fault refuse_errno(struct work *w, int negative);
-/* Answer with an object, or with its metadata. */
-static void answer_object(struct work *w, const json_t *object, int status);
-
-/* Read an object: 0, or a negative errno.  New reference. */
-static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
-                         json_t **object);
-
-enum fault dirstore_list(struct work *w);
-
-/* Tell who follows that it is so now, or gone. */
-static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
-                          const json_t *object, bool gone);
 
 enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
 
-static void set_text(json_t *object, const char *key, const char *value)
+static void dirstore_set_text(json_t *object, const char *key, const char *value)
 {
 	int bad = json_object_set_new(object, key, json_string(value));
 	assert(bad == 0); /* keys and values here are UTF-8 */
 }
 
-/* ---- what has lost its owner ------------------------------------------------------- */
-
-static void set_version(struct dirstore *s, json_t *meta)
-{
-	char digits[24];
-	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
-	set_text(meta, "resourceVersion", digits);
-}
-
-static void tell_gone(struct dirstore *s, enum object_kind kind, const char *key, json_t *object)
-{
-	set_version(s, json_object_get(object, "metadata")); /* of the removal */
-	dirstore_tell(s, kind, key, object, true);
-}
-
-/* What cannot be removed now is tried again the next time. */
-static bool remove_file(void *arg, enum object_kind kind, const char *key)
-{
-	struct dirstore *s = arg;
-	JSON_OWN *object = NULL;
-	if (s->follower && kind == KIND_FRAMEWORK)
-		(void)dirstore_load(s, kind, key,
-		                    &object); /* if it cannot be read, it is not told */
-	int bad = files_remove(&s->files, kind, key);
-	if (bad != 0 && bad != -ENOENT)
-		return false;
-	if (object)
-		tell_gone(s, kind, key, object);
-	return true;
-}
-
-static void collect(struct dirstore *s)
-{
-	index_collect(s->index, remove_file, s);
-}
-
-/* ---- reading and writing ----------------------------------------------------------- */
-
-/* Read an object.  Its name is checked again: it is what the file name was made from. */
-static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
-                         json_t **object)
-{
-	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
-	int bad = files_read(&s->files, kind, key, &text);
-	if (bad == 0) {
-		*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
-		const json_t *meta = json_object_get(*object, "metadata");
-		struct span ns = key_namespace(key);
-		if (strcmp(text_of(meta, "name"), key_name(key)) != 0 ||
-		    (ns.n > 0 && !span_is(ns, text_of(meta, "namespace"))) ||
-		    strlen(text_of(meta, "uid")) != UID_LEN)
-			bad = -EBADMSG;
-	}
-	return bad;
-}
-
-static int save(const struct work *w, const json_t *object)
-{
-	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
-	put_json(&text, object, JSON_INDENT(2));
-	str_char(&text, '\n');
-	if (text.full)
-		return -EFBIG;
-	return files_write(&w->store->files, w->r->kind, w->key, str_view(&text));
-}
-
-/* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
-static enum fault read_body(struct work *w, json_t **object)
-{
-	WIPED_STR text = STR_SECRET(BODY_MAX);
-	for (size_t i = 0; i < 3; i++)
-		str_span(&text, w->r->body[i]);
-	if (text.full)
-		return refuse(w, OVERSIZE, "the body is larger than 3145728 bytes");
-	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
-	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
-		return refuse(w, BAD_REQUEST, "the body is not of the type that it should be");
-	return FINE;
-}
-
-/* ---- create ------------------------------------------------------------------------ */
-
-static void make_uid(char out[static 40])
-{
-	char x[33];
-	random_hex(x, 16);
-	x[12] = '4';               /* version 4, */
-	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
-	(void)snprintf(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16, x + 20);
-}
-
-static void stamp(struct work *w, json_t *meta)
-{
-	char uid[40];
-	char when[32];
-	struct tm tm;
-	time_t now = time(NULL);
-	make_uid(uid);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	set_text(meta, "uid", uid);
-	set_text(meta, "creationTimestamp", when);
-	if (resource_of(w->r->kind)->namespaced)
-		set_text(meta, "namespace", w->namespace_name);
-}
-
-static enum fault check_new(struct work *w, const json_t *object, const json_t *meta)
-{
-	const struct resource *res = resource_of(w->r->kind);
-	const char *ns = text_of(meta, "namespace");
-	if (strcmp(text_of(object, "kind"), res->kind) != 0)
-		return refuse(w, BAD_REQUEST, "the kind of the object does not fit its path");
-	if (strcmp(text_of(meta, "name"), name_of(w->r)) != 0 || !segment_ok(name_of(w->r)))
-		return refuse(w, INVALID, "invalid metadata.name");
-	if (res->namespaced && ns[0] != '\0' && strcmp(ns, w->namespace_name) != 0)
-		return refuse(w, BAD_REQUEST, "metadata.namespace is another namespace");
-	JSON_OWN *old = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &old);
-	if (bad == -ENOENT)
-		return FINE;
-	if (bad == 0)
-		return refuse(w, ALREADY_EXISTS, "already exists");
-	return refuse_errno(w, bad);
-}
-
-static enum fault do_create(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	enum fault fault = read_body(w, &object);
-	if (fault)
-		return fault;
-	json_t *meta = json_object_get(object, "metadata");
-	fault = check_new(w, object, meta);
-	if (fault)
-		return fault;
-	stamp(w, meta);
-	set_version(w->store, meta);
-	if (!w->r->dry_run) {
-		int bad = save(w, object);
-		if (bad) { /* it may be there, and only its directory not be synced */
-			(void)files_remove(&w->store->files, w->r->kind, w->key);
-			return refuse_errno(w, bad);
-		}
-		index_put(w->store->index, w->r->kind, w->key, meta);
-		dirstore_tell(w->store, w->r->kind, w->key, object, false);
-		collect(w->store); /* its owner may be gone already */
-	}
-	answer_object(w, object, 201);
-	return FINE;
-}
-
-/* ---- get, patch, delete ------------------------------------------------------------ */
-
-static enum fault do_get(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
-	if (bad)
-		return refuse_errno(w, bad);
-	answer_object(w, object, 200);
-	return FINE;
-}
-
-/* RFC 7396. */
-static void merge(json_t *object, json_t *patch)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach (patch, key, value) {
-		if (json_is_null(value)) {
-			(void)json_object_del(object, key); /* may not be there */
-		} else if (!json_is_object(value)) {
-			(void)json_object_set(object, key, value);
-		} else {
-			if (!json_is_object(json_object_get(object, key)))
-				(void)json_object_set_new(object, key, json_object());
-			merge(json_object_get(object, key), value);
-		}
-	}
-}
-
-static enum fault apply(struct work *w, json_t *object, json_t *patch)
-{
-	if (!w->r->json_patch) {
-		merge(object, patch);
-		return FINE;
-	}
-	switch (json_patch_apply(object, patch)) {
-	case PATCH_DONE:
-		return FINE;
-	case PATCH_TEST_FAILED:
-		return refuse(w, INVALID, "a test of the patch fails");
-	case PATCH_MALFORMED:
-		break;
-	}
-	return refuse(w, BAD_REQUEST, "the patch is malformed");
-}
-
-/* What the patch may not change has been changed? */
-static enum fault check_patched(struct work *w, const json_t *before, const json_t *after)
-{
-	if (strcmp(text_of(before, "uid"), text_of(after, "uid")) != 0)
-		return refuse(w, INVALID, "metadata.uid: field is immutable");
-	if (strcmp(text_of(before, "resourceVersion"), text_of(after, "resourceVersion")) != 0)
-		return refuse(w, CONFLICT, "the object has been modified");
-	if (strcmp(text_of(before, "name"), text_of(after, "name")) != 0 ||
-	    strcmp(text_of(before, "namespace"), text_of(after, "namespace")) != 0)
-		return refuse(w, BAD_REQUEST, "name and namespace cannot be changed");
-	return FINE;
-}
-
-static enum fault do_patch(struct work *w)
-{
-	JSON_OWN *patch = NULL;
-	JSON_OWN *before = NULL;
-	enum fault fault = read_body(w, &patch);
-	if (fault)
-		return fault;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &before);
-	if (bad)
-		return refuse_errno(w, bad);
-	JSON_OWN *after = json_deep_copy(before);
-	fault = apply(w, after, patch);
-	if (fault)
-		return fault;
-	const json_t *old_meta = json_object_get(before, "metadata");
-	json_t *meta = json_object_get(after, "metadata");
-	fault = check_patched(w, old_meta, meta);
-	if (fault)
-		return fault;
-	set_text(meta, "creationTimestamp", text_of(old_meta, "creationTimestamp"));
-	if (!json_equal(before, after) && !w->r->dry_run) {
-		set_version(w->store, meta);
-		bad = save(w, after);
-		if (bad)
-			return refuse_errno(w, bad);
-		index_put(w->store->index, w->r->kind, w->key, meta);
-		dirstore_tell(w->store, w->r->kind, w->key, after, false);
-	}
-	answer_object(w, after, 200);
-	return FINE;
-}
-
-static bool differs(const char *wanted, const char *is)
-{
-	return wanted != NULL && strcmp(wanted, is) != 0;
-}
-
-static enum fault do_delete(struct work *w)
-{
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
-	if (bad)
-		return refuse_errno(w, bad);
-	const json_t *meta = json_object_get(object, "metadata");
-	if (differs(w->r->uid, text_of(meta, "uid")) ||
-	    differs(w->r->resource_version, text_of(meta, "resourceVersion")))
-		return refuse(w, CONFLICT, "the precondition of the deletion does not hold");
-	answer_object(w, object, 200);
-	if (w->r->dry_run)
-		return FINE;
-	bad = files_remove(&w->store->files, w->r->kind, w->key);
-	if (bad)
-		return refuse_errno(w, bad);
-	index_remove(w->store->index, text_of(meta, "uid"));
-	tell_gone(w->store, w->r->kind, w->key, object);
-	collect(w->store);
-	return FINE;
-}
-
-static enum fault do_ready(struct work *w)
-{
-	int bad = files_probe(&w->store->files);
-	if (bad)
-		return refuse_errno(w, bad);
-	w->out->outcome = STORE_OK;
-	w->out->status = 200;
-	return FINE;
-}
-
-void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
-                 struct answer *out)
-{
-	static enum fault (*const VERBS[])(struct work *) = {
-		[STORE_CREATE] = do_create,   [STORE_GET] = do_get,
-		[STORE_LIST] = dirstore_list, [STORE_PATCH] = do_patch,
-		[STORE_DELETE] = do_delete,   [STORE_READY] = do_ready,
-	};
-	bool elsewhere = r->namespace_name != NULL && resource_of(r->kind)->namespaced &&
-	                 strcmp(r->namespace_name, namespace_name) != 0;
-	FREE_AUTO char *key =
-	    elsewhere ? xasprintf("%s~%s", r->namespace_name, name_of(r)) : xstrdup(name_of(r));
-	struct work w = { s, elsewhere ? r->namespace_name : namespace_name, key, r, out };
-	*out = (struct answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
-	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
-	/* What goes wrong stands in *out. */
-	if (named && r->kind < KIND_MADE && !segment_ok(name_of(r)))
-		(void)refuse(&w, INVALID, "invalid name"); /* it could name another namespace */
-	else if (r->kind < KIND_MADE || !named)
-		(void)VERBS[r->verb](&w);
-	else if (r->verb == STORE_CREATE)
-		(void)refuse(&w, NOT_KEPT, "a directory keeps none of this kind");
-	else
-		(void)refuse(&w, NOT_FOUND, "not found");
-}
-
-/* ---- opening ----------------------------------------------------------------------- */
-
-struct opening {
-	struct dirstore *store;
-	struct err *e;
-	bool failed;
-};
-
-static void take_in(void *arg, enum object_kind kind, const char *key)
-{
-	struct opening *o = arg;
-	JSON_OWN *object = NULL;
-	int bad = dirstore_load(o->store, kind, key, &object);
-	if (bad) {
-		o->failed = true;
-		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
-		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
-		return;
-	}
-	const json_t *meta = json_object_get(object, "metadata");
-	int64_t version = 0;
-	(void)parse_i64(span_of(text_of(meta, "resourceVersion")), 0, INT64_MAX - 1, &version);
-	if (version > o->store->resource_version)
-		o->store->resource_version = version;
-	index_put(o->store->index, kind, key, meta);
-}
-
-struct dirstore *dirstore_open(const char *dir, struct err *e)
-{
-	struct dirstore *s = xcalloc(1, sizeof(*s));
-	s->files = FILES_CLOSED;
-	s->index = index_new();
-	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
-	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
-		if (files_each(&s->files, k, take_in, &o) != 0)
-			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
-	}
-	if (o.failed) {
-		dirstore_close(s);
-		return NULL;
-	}
-	collect(s);
-	return s;
-}
-
-void dirstore_close(struct dirstore *s)
-{
-	if (s == NULL)
-		return;
-	files_close(&s->files);
-	index_free(s->index);
-	free(s);
-}
+/* ---- answers -------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct {
@@ -479,23 +91,24 @@ static void put_json(struct str *out, const json_t *j, size_t flags)
 	free(text);
 }
 
-static const char *name_of(const struct store_request *r)
+static const char *dirstore_name_of(const struct store_request *r)
 {
 	return r->name ? r->name : "";
 }
 
-enum fault refuse(struct work *w, enum fault fault, const char *what)
+/* Answer with a Status; returns the fault. */
+static enum fault dirstore_refuse(struct work *w, enum fault fault, const char *what)
 {
 	const struct resource *res = resource_of(w->r->kind);
 	struct answer *out = w->out;
 	out->status = FAULTS[fault].status;
 	out->outcome = FAULTS[fault].outcome;
 	free(out->message);
-	const char *name = name_of(w->r);
+	const char *name = dirstore_name_of(w->r);
 	STR_AUTO action = STR_INIT(1024);
 	explain_action(&action, w->r);
 	out->message = xasprintf("%s \"%s\": %s", str_c(&action), name, what);
-	JSON_OWN *status =
+	JSON_AUTO *status =
 	    json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i}", "kind", "Status",
 	              "apiVersion", "v1", "metadata", "status", "Failure", "message", out->message,
 	              "reason", FAULTS[fault].reason, "details", "name", name, "group", res->group,
@@ -506,20 +119,14 @@ enum fault refuse(struct work *w, enum fault fault, const char *what)
 	return fault;
 }
 
-enum fault refuse_errno(struct work *w, int negative)
+static enum fault refuse_errno(struct work *w, int negative)
 {
 	if (negative == -ENOENT)
-		return refuse(w, NOT_FOUND, "not found");
+		return dirstore_refuse(w, NOT_FOUND, "not found");
 	if (negative == -EINVAL || negative == -ENAMETOOLONG)
-		return refuse(w, INVALID, "invalid name");
+		return dirstore_refuse(w, INVALID, "invalid name");
 	bool full = negative == -ENOSPC || negative == -EDQUOT || negative == -EROFS;
-	return refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-	return text ? text : "";
+	return dirstore_refuse(w, full ? UNWRITABLE : INTERNAL, strerrordesc_np(-negative));
 }
 
 static json_t *metadata_of(const json_t *object)
@@ -528,19 +135,42 @@ static json_t *metadata_of(const json_t *object)
 	                 "meta.k8s.io/v1", "metadata", json_object_get(object, "metadata"));
 }
 
+/* Answer with an object, or with its metadata. */
 static void answer_object(struct work *w, const json_t *object, int status)
 {
 	const json_t *meta = json_object_get(object, "metadata");
-	JSON_OWN *part = w->r->whole ? NULL : metadata_of(object);
+	JSON_AUTO *part = w->r->whole ? NULL : metadata_of(object);
 	struct answer *out = w->out;
 	out->status = status;
 	out->outcome = STORE_OK;
-	(void)snprintf(out->uid, sizeof(out->uid), "%s", text_of(meta, "uid"));
+	(void)snprintf(out->uid, sizeof(out->uid), "%s", reply_text(meta, "uid"));
 	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%s",
-	               text_of(meta, "resourceVersion"));
+	               reply_text(meta, "resourceVersion"));
 	put_json(&out->body, part ? part : object, JSON_COMPACT);
 }
 
+/* ---- objects -------------------------------------------------------------------------- */
+
+/* Read an object and compare its name with that of the file.  0 or a negative errno; new reference.
+ */
+static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
+                         json_t **object)
+{
+	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
+	int bad = files_read(&s->files, kind, key, &text);
+	if (bad == 0) {
+		*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
+		const json_t *meta = json_object_get(*object, "metadata");
+		struct span ns = key_namespace(key);
+		if (strcmp(reply_text(meta, "name"), key_name(key)) != 0 ||
+		    (ns.n > 0 && !span_is(ns, reply_text(meta, "namespace"))) ||
+		    strlen(reply_text(meta, "uid")) != UID_LEN)
+			bad = -EBADMSG;
+	}
+	return bad;
+}
+
+/* Report a Framework to the follower. */
 static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const char *key,
                           const json_t *object, bool gone)
 {
@@ -553,22 +183,270 @@ static void dirstore_tell(const struct dirstore *s, enum object_kind kind, const
 		(gone ? f->remove : f->put)(s->follower_arg, str_view(&text));
 }
 
-static void tell_of(void *arg, const char *key)
+static void set_version(struct dirstore *s, json_t *meta)
 {
-	struct dirstore *s = arg;
-	JSON_OWN *object = NULL;
-	if (dirstore_load(s, KIND_FRAMEWORK, key, &object) == 0)
-		dirstore_tell(s, KIND_FRAMEWORK, key, object, false);
+	char digits[24];
+	(void)snprintf(digits, sizeof(digits), "%lld", (long long)++s->resource_version);
+	dirstore_set_text(meta, "resourceVersion", digits);
 }
 
-void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg)
+static void tell_gone(struct dirstore *s, enum object_kind kind, const char *key, json_t *object)
 {
-	struct selector all;
-	s->follower = f;
-	s->follower_arg = arg;
-	if (selector_read(&all, NULL) == 0) /* always */
-		index_each(s->index, KIND_FRAMEWORK, &all, tell_of, s);
+	set_version(s, json_object_get(object, "metadata")); /* of the removal */
+	dirstore_tell(s, kind, key, object, true);
 }
+
+/* Failed removals are repeated the next time. */
+static bool remove_file(void *arg, enum object_kind kind, const char *key)
+{
+	struct dirstore *s = arg;
+	JSON_AUTO *object = NULL;
+	if (s->follower && kind == KIND_FRAMEWORK)
+		(void)dirstore_load(s, kind, key,
+		                    &object); /* an unreadable object is not reported */
+	int bad = files_remove(&s->files, kind, key);
+	if (bad != 0 && bad != -ENOENT)
+		return false;
+	if (object)
+		tell_gone(s, kind, key, object);
+	return true;
+}
+
+static void collect(struct dirstore *s)
+{
+	index_collect(s->index, remove_file, s);
+}
+
+static int save(const struct work *w, const json_t *object)
+{
+	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
+	put_json(&text, object, JSON_INDENT(2));
+	str_char(&text, '\n');
+	if (text.full)
+		return -EFBIG;
+	return files_write(&w->store->files, w->r->kind, w->key, str_view(&text));
+}
+
+/* The body of a request: one JSON object, or a list of operations, from up to three pieces. */
+static enum fault dirstore_read_body(struct work *w, json_t **object)
+{
+	WIPED_STR text = STR_SECRET(BODY_MAX);
+	for (size_t i = 0; i < 3; i++)
+		str_span(&text, w->r->body[i]);
+	if (text.full)
+		return dirstore_refuse(w, OVERSIZE, "the body is larger than 3145728 bytes");
+	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
+	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
+		return dirstore_refuse(w, BAD_REQUEST,
+		                       "the body is not of the type that it should be");
+	return FINE;
+}
+
+/* ---- create ------------------------------------------------------------------------ */
+
+static void make_uid(char out[static 40])
+{
+	char x[33];
+	random_hex(x, 16);
+	x[12] = '4';               /* version 4, */
+	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
+	(void)snprintf(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16, x + 20);
+}
+
+static void stamp(struct work *w, json_t *meta)
+{
+	char uid[40];
+	char when[32];
+	struct tm tm;
+	time_t now = time(NULL);
+	make_uid(uid);
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	dirstore_set_text(meta, "uid", uid);
+	dirstore_set_text(meta, "creationTimestamp", when);
+	if (resource_of(w->r->kind)->namespaced)
+		dirstore_set_text(meta, "namespace", w->namespace_name);
+}
+
+static enum fault check_new(struct work *w, const json_t *object, const json_t *meta)
+{
+	const struct resource *res = resource_of(w->r->kind);
+	const char *ns = reply_text(meta, "namespace");
+	if (strcmp(reply_text(object, "kind"), res->kind) != 0)
+		return dirstore_refuse(w, BAD_REQUEST,
+		                       "the kind of the object does not fit its path");
+	if (strcmp(reply_text(meta, "name"), dirstore_name_of(w->r)) != 0 ||
+	    !segment_ok(dirstore_name_of(w->r)))
+		return dirstore_refuse(w, INVALID, "invalid metadata.name");
+	if (res->namespaced && ns[0] != '\0' && strcmp(ns, w->namespace_name) != 0)
+		return dirstore_refuse(w, BAD_REQUEST, "metadata.namespace is another namespace");
+	JSON_AUTO *old = NULL;
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &old);
+	if (bad == -ENOENT)
+		return FINE;
+	if (bad == 0)
+		return dirstore_refuse(w, ALREADY_EXISTS, "already exists");
+	return refuse_errno(w, bad);
+}
+
+static enum fault do_create(struct work *w)
+{
+	JSON_AUTO *object = NULL;
+	enum fault fault = dirstore_read_body(w, &object);
+	if (fault)
+		return fault;
+	json_t *meta = json_object_get(object, "metadata");
+	fault = check_new(w, object, meta);
+	if (fault)
+		return fault;
+	stamp(w, meta);
+	set_version(w->store, meta);
+	if (!w->r->dry_run) {
+		int bad = save(w, object);
+		if (bad) { /* the file may exist although its directory could not be synced */
+			(void)files_remove(&w->store->files, w->r->kind, w->key);
+			return refuse_errno(w, bad);
+		}
+		index_put(w->store->index, w->r->kind, w->key, meta);
+		dirstore_tell(w->store, w->r->kind, w->key, object, false);
+		collect(w->store); /* the owner may be gone */
+	}
+	answer_object(w, object, 201);
+	return FINE;
+}
+
+/* ---- get, patch, delete ------------------------------------------------------------ */
+
+static enum fault do_get(struct work *w)
+{
+	JSON_AUTO *object = NULL;
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
+	if (bad)
+		return refuse_errno(w, bad);
+	answer_object(w, object, 200);
+	return FINE;
+}
+
+/* RFC 7396. */
+static void dirstore_merge(json_t *object, json_t *patch)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach (patch, key, value) {
+		if (json_is_null(value)) {
+			(void)json_object_del(object, key); /* may not be there */
+		} else if (!json_is_object(value)) {
+			(void)json_object_set(object, key, value);
+		} else {
+			if (!json_is_object(json_object_get(object, key)))
+				(void)json_object_set_new(object, key, json_object());
+			dirstore_merge(json_object_get(object, key), value);
+		}
+	}
+}
+
+static enum fault dirstore_apply(struct work *w, json_t *object, json_t *patch)
+{
+	if (!w->r->json_patch) {
+		dirstore_merge(object, patch);
+		return FINE;
+	}
+	switch (json_patch_apply(object, patch)) {
+	case PATCH_DONE:
+		return FINE;
+	case PATCH_TEST_FAILED:
+		return dirstore_refuse(w, INVALID, "a test of the patch fails");
+	case PATCH_MALFORMED:
+		break;
+	}
+	return dirstore_refuse(w, BAD_REQUEST, "the patch is malformed");
+}
+
+/* Refuse changes of immutable members. */
+static enum fault check_patched(struct work *w, const json_t *before, const json_t *after)
+{
+	if (strcmp(reply_text(before, "uid"), reply_text(after, "uid")) != 0)
+		return dirstore_refuse(w, INVALID, "metadata.uid: field is immutable");
+	if (strcmp(reply_text(before, "resourceVersion"), reply_text(after, "resourceVersion")) !=
+	    0)
+		return dirstore_refuse(w, CONFLICT, "the object has been modified");
+	if (strcmp(reply_text(before, "name"), reply_text(after, "name")) != 0 ||
+	    strcmp(reply_text(before, "namespace"), reply_text(after, "namespace")) != 0)
+		return dirstore_refuse(w, BAD_REQUEST, "name and namespace cannot be changed");
+	return FINE;
+}
+
+static enum fault do_patch(struct work *w)
+{
+	JSON_AUTO *patch = NULL;
+	JSON_AUTO *before = NULL;
+	enum fault fault = dirstore_read_body(w, &patch);
+	if (fault)
+		return fault;
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &before);
+	if (bad)
+		return refuse_errno(w, bad);
+	JSON_AUTO *after = json_deep_copy(before);
+	fault = dirstore_apply(w, after, patch);
+	if (fault)
+		return fault;
+	const json_t *old_meta = json_object_get(before, "metadata");
+	json_t *meta = json_object_get(after, "metadata");
+	fault = check_patched(w, old_meta, meta);
+	if (fault)
+		return fault;
+	dirstore_set_text(meta, "creationTimestamp", reply_text(old_meta, "creationTimestamp"));
+	if (!json_equal(before, after) && !w->r->dry_run) {
+		set_version(w->store, meta);
+		bad = save(w, after);
+		if (bad)
+			return refuse_errno(w, bad);
+		index_put(w->store->index, w->r->kind, w->key, meta);
+		dirstore_tell(w->store, w->r->kind, w->key, after, false);
+	}
+	answer_object(w, after, 200);
+	return FINE;
+}
+
+static bool differs(const char *wanted, const char *is)
+{
+	return wanted != NULL && strcmp(wanted, is) != 0;
+}
+
+static enum fault do_delete(struct work *w)
+{
+	JSON_AUTO *object = NULL;
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
+	if (bad)
+		return refuse_errno(w, bad);
+	const json_t *meta = json_object_get(object, "metadata");
+	if (differs(w->r->uid, reply_text(meta, "uid")) ||
+	    differs(w->r->resource_version, reply_text(meta, "resourceVersion")))
+		return dirstore_refuse(w, CONFLICT,
+		                       "the precondition of the deletion does not hold");
+	answer_object(w, object, 200);
+	if (w->r->dry_run)
+		return FINE;
+	bad = files_remove(&w->store->files, w->r->kind, w->key);
+	if (bad)
+		return refuse_errno(w, bad);
+	index_remove(w->store->index, reply_text(meta, "uid"));
+	tell_gone(w->store, w->r->kind, w->key, object);
+	collect(w->store);
+	return FINE;
+}
+
+static enum fault do_ready(struct work *w)
+{
+	int bad = files_probe(&w->store->files);
+	if (bad)
+		return refuse_errno(w, bad);
+	w->out->outcome = STORE_OK;
+	w->out->status = 200;
+	return FINE;
+}
+
+/* ---- list ------------------------------------------------------------------------------ */
 
 enum { LIST_MAX = 64 << 20 };
 
@@ -583,7 +461,7 @@ static void list_one(void *arg, const char *key)
 {
 	struct listing *l = arg;
 	const struct work *w = l->w;
-	JSON_OWN *object = NULL;
+	JSON_AUTO *object = NULL;
 	if (l->bad || !span_eq(key_namespace(key), l->namespace_name))
 		return;
 	l->bad = dirstore_load(w->store, w->r->kind, key, &object);
@@ -604,29 +482,126 @@ static enum fault answer_list(struct work *w, json_t *items)
 	struct answer *out = w->out;
 	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%lld",
 	               (long long)w->store->resource_version);
-	JSON_OWN *list = json_pack(
+	JSON_AUTO *list = json_pack(
 	    "{s:s+, s:s, s:{s:s}, s:O}", "kind", w->r->whole ? res->kind : "PartialObjectMetadata",
 	    "List", "apiVersion", w->r->whole ? api_version(res) : "meta.k8s.io/v1", "metadata",
 	    "resourceVersion", out->resource_version, "items", items);
 	out->body.max = LIST_MAX;
 	put_json(&out->body, list, JSON_COMPACT);
 	if (out->body.full)
-		return refuse(w, OVERSIZE, "the list is larger than 64 MiB");
+		return dirstore_refuse(w, OVERSIZE, "the list is larger than 64 MiB");
 	out->status = 200;
 	out->outcome = STORE_OK;
 	return FINE;
 }
 
-enum fault dirstore_list(struct work *w)
+static enum fault dirstore_list(struct work *w)
 {
 	struct selector wanted;
-	JSON_OWN *items = json_array();
+	JSON_AUTO *items = json_array();
 	struct listing l = { w, items, key_namespace(w->key), 0 };
 	if (selector_read(&wanted, w->r->query) != 0)
-		return refuse(w, BAD_REQUEST, "a directory does not know this query");
+		return dirstore_refuse(w, BAD_REQUEST, "a directory does not know this query");
 	if (w->r->kind < KIND_MADE)
 		index_each(w->store->index, w->r->kind, &wanted, list_one, &l);
 	if (l.bad)
 		return refuse_errno(w, l.bad);
 	return answer_list(w, items);
+}
+
+void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
+                 struct answer *out)
+{
+	static enum fault (*const VERBS[])(struct work *) = {
+		[STORE_CREATE] = do_create,   [STORE_GET] = do_get,
+		[STORE_LIST] = dirstore_list, [STORE_PATCH] = do_patch,
+		[STORE_DELETE] = do_delete,   [STORE_READY] = do_ready,
+	};
+	bool elsewhere = r->namespace_name != NULL && resource_of(r->kind)->namespaced &&
+	                 strcmp(r->namespace_name, namespace_name) != 0;
+	FREE_AUTO char *key = elsewhere ? xasprintf("%s~%s", r->namespace_name, dirstore_name_of(r))
+	                                : xstrdup(dirstore_name_of(r));
+	struct work w = { s, elsewhere ? r->namespace_name : namespace_name, key, r, out };
+	*out = (struct answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
+	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
+	if (named && r->kind < KIND_MADE && !segment_ok(dirstore_name_of(r)))
+		(void)dirstore_refuse(&w, INVALID,
+		                      "invalid name"); /* a key with ~ names another namespace */
+	else if (r->kind < KIND_MADE || !named)
+		(void)VERBS[r->verb](&w);
+	else if (r->verb == STORE_CREATE)
+		(void)dirstore_refuse(&w, NOT_KEPT, "a directory keeps none of this kind");
+	else
+		(void)dirstore_refuse(&w, NOT_FOUND, "not found");
+}
+
+/* ---- opening ----------------------------------------------------------------------- */
+
+struct opening {
+	struct dirstore *store;
+	struct err *e;
+	bool failed;
+};
+
+static void take_in(void *arg, enum object_kind kind, const char *key)
+{
+	struct opening *o = arg;
+	JSON_AUTO *object = NULL;
+	int bad = dirstore_load(o->store, kind, key, &object);
+	if (bad) {
+		o->failed = true;
+		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
+		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
+		return;
+	}
+	const json_t *meta = json_object_get(object, "metadata");
+	int64_t version = 0;
+	(void)parse_i64(span_of(reply_text(meta, "resourceVersion")), 0, INT64_MAX - 1, &version);
+	if (version > o->store->resource_version)
+		o->store->resource_version = version;
+	index_put(o->store->index, kind, key, meta);
+}
+
+struct dirstore *dirstore_open(const char *dir, struct err *e)
+{
+	struct dirstore *s = xcalloc(1, sizeof(*s));
+	s->files = FILES_CLOSED;
+	s->index = index_new();
+	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
+	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
+		if (files_each(&s->files, k, take_in, &o) != 0)
+			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
+	}
+	if (o.failed) {
+		dirstore_close(s);
+		return NULL;
+	}
+	collect(s);
+	return s;
+}
+
+void dirstore_close(struct dirstore *s)
+{
+	if (s == NULL)
+		return;
+	files_close(&s->files);
+	index_free(s->index);
+	free(s);
+}
+
+static void tell_of(void *arg, const char *key)
+{
+	struct dirstore *s = arg;
+	JSON_AUTO *object = NULL;
+	if (dirstore_load(s, KIND_FRAMEWORK, key, &object) == 0)
+		dirstore_tell(s, KIND_FRAMEWORK, key, object, false);
+}
+
+void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg)
+{
+	struct selector all;
+	s->follower = f;
+	s->follower_arg = arg;
+	if (selector_read(&all, NULL) == 0) /* always */
+		index_each(s->index, KIND_FRAMEWORK, &all, tell_of, s);
 }

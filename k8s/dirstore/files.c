@@ -20,12 +20,12 @@ static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
 enum { NAME_ROOM = 300, KEY_MAX = 253 };
 
-static void close_fd(const int *fd)
+static void files_close_fd(const int *fd)
 {
 	if (*fd >= 0)
 		(void)close(*fd); /* read-only, or synced before */
 }
-#define FD_AUTO __attribute__((cleanup(close_fd))) int
+#define FD_AUTO __attribute__((cleanup(files_close_fd))) int
 
 /* ---- file names -------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ static const char *directory_fault(int fd)
 	return NULL;
 }
 
-static int open_directory(int at, const char *path, const char **fault)
+static int files_open_directory(int at, const char *path, const char **fault)
 {
 	if (mkdirat(at, path, 0700) != 0 && errno != EEXIST) {
 		*fault = strerrordesc_np(errno);
@@ -108,19 +108,19 @@ static int open_directory(int at, const char *path, const char **fault)
 }
 
 /* A stream on the directory with a position of its own. */
-static DIR *open_stream(int dir)
+static DIR *files_open_stream(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	if (d == NULL)
-		close_fd(&fd);
+		files_close_fd(&fd);
 	return d;
 }
 
 /* Files that were being written when the machine stopped. */
 static void remove_leftovers(int dir)
 {
-	DIR *d = open_stream(dir);
+	DIR *d = files_open_stream(dir);
 	if (d == NULL)
 		return;
 	/* Nobody else reads this stream: readdir is safe here. */
@@ -135,7 +135,7 @@ static int open_kinds(struct files *f, const char *path, struct err *e)
 {
 	for (enum object_kind k = 0; k < KIND_MADE; k++) {
 		const char *fault = NULL;
-		f->dir[k] = open_directory(f->root, resource_of(k)->plural, &fault);
+		f->dir[k] = files_open_directory(f->root, resource_of(k)->plural, &fault);
 		if (f->dir[k] < 0)
 			return err_set(e, UNKNOWN_ERROR, "%s/%s %s", path, resource_of(k)->plural,
 			               fault);
@@ -150,7 +150,7 @@ int files_open(struct files *f, const char *path, struct err *e)
 {
 	const char *fault = NULL;
 	*f = FILES_CLOSED;
-	f->root = open_directory(AT_FDCWD, path, &fault);
+	f->root = files_open_directory(AT_FDCWD, path, &fault);
 	if (f->root < 0)
 		return err_set(e, UNKNOWN_ERROR, "%s %s", path, fault);
 	if (flock(f->root, LOCK_EX | LOCK_NB) != 0) {
@@ -168,14 +168,14 @@ int files_open(struct files *f, const char *path, struct err *e)
 void files_close(struct files *f)
 {
 	for (enum object_kind k = 0; k < KIND_MADE; k++)
-		close_fd(&f->dir[k]);
-	close_fd(&f->root); /* gives the lock back */
+		files_close_fd(&f->dir[k]);
+	files_close_fd(&f->root); /* gives the lock back */
 	*f = FILES_CLOSED;
 }
 
 /* ---- files ------------------------------------------------------------------------- */
 
-static int read_all(int fd, struct str *out)
+static int files_read_all(int fd, struct str *out)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
@@ -204,10 +204,10 @@ int files_read(const struct files *f, enum object_kind kind, const char *key, st
 	FD_AUTO fd = openat(f->dir[kind], file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return read_all(fd, out);
+	return files_read_all(fd, out);
 }
 
-static int write_all(int fd, struct span text)
+static int files_write_all(int fd, struct span text)
 {
 	while (text.n > 0) {
 		ssize_t n = write(fd, text.p, text.n);
@@ -231,7 +231,7 @@ static int write_temporary(int dir, char temporary[static NAME_ROOM], struct spa
 	    openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	return write_all(fd, text);
+	return files_write_all(fd, text);
 }
 
 int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text)
@@ -274,7 +274,7 @@ int files_remove(const struct files *f, enum object_kind kind, const char *key)
 
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)
 {
-	DIR *d = open_stream(f->dir[kind]);
+	DIR *d = files_open_stream(f->dir[kind]);
 	if (d == NULL)
 		return -errno;
 	char key[NAME_ROOM];

@@ -24,7 +24,7 @@ static bool next_token(const char **p, char key[static KEY_MAX])
 	return true;
 }
 
-static bool index_of(const json_t *list, const char *key, size_t *at)
+static bool json_patch_index_of(const json_t *list, const char *key, size_t *at)
 {
 	int64_t i;
 	if (parse_i64(span_of(key), 0, INT32_MAX, &i) < 0)
@@ -33,12 +33,12 @@ static bool index_of(const json_t *list, const char *key, size_t *at)
 	return *at < json_array_size(list);
 }
 
-static json_t *child(const json_t *of, const char *key)
+static json_t *json_patch_child(const json_t *of, const char *key)
 {
 	size_t at;
 	if (!json_is_array(of))
 		return json_object_get(of, key);
-	return index_of(of, key, &at) ? json_array_get(of, at) : NULL;
+	return json_patch_index_of(of, key, &at) ? json_array_get(of, at) : NULL;
 }
 
 /* The container that holds what a pointer names, and the last token; NULL: there is none. */
@@ -52,7 +52,7 @@ static json_t *parent_of(json_t *root, const char *pointer, char key[static KEY_
 			return NULL;
 		if (!*pointer)
 			return at;
-		at = child(at, key);
+		at = json_patch_child(at, key);
 		if (!at)
 			return NULL;
 	}
@@ -63,7 +63,7 @@ static void set_child(json_t *of, const char *key, json_t *value)
 	size_t at = 0;
 	if (!json_is_array(of))
 		(void)json_object_set(of, key, value); /* there is one: both cannot fail */
-	else if (index_of(of, key, &at))
+	else if (json_patch_index_of(of, key, &at))
 		(void)json_array_set(of, at, value);
 }
 
@@ -76,7 +76,7 @@ static enum json_patched apply_one(json_t *object, const json_t *operation)
 	if (!op || !path || !value)
 		return PATCH_MALFORMED;
 	json_t *of = parent_of(object, path, key);
-	json_t *there = of ? child(of, key) : NULL;
+	json_t *there = of ? json_patch_child(of, key) : NULL;
 	if (strcmp(op, "test") == 0)
 		return there && json_equal(there, value) ? PATCH_DONE : PATCH_TEST_FAILED;
 	if (strcmp(op, "replace") != 0)

@@ -18,8 +18,8 @@ bool orphan_is_listed(const json_t *object, const struct home *home);
  * unknown) it is at least age_s old. */
 bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
                          int64_t age_s);
-/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if no Framework
- * is named like the first 32 digits of its name. */
+/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if no
+ * Framework is named like the first 32 digits of its name. */
 bool orphan_is_class(const json_t *object, const struct home *home);
 
 /* Candidates and the time since when they look orphaned.  A bounded list: what does not fit is met
@@ -51,18 +51,18 @@ void orphans_done(struct orphans *s);
 
 enum {
 	REMOVALS_MAX = 20, /* of each kind, per round */
-	LOOKS_MAX = 100,   /* GETs of suspects, per round and kind */
+	LOOKS_MAX = 100,   /* GETs of candidates, per round and kind */
 	PAGES_MAX = 200,   /* per round and kind */
-	HASH = 32,         /* digits of a Framework's name; a PriorityClass's begins with them */
+	HASH = 32,         /* digits of a Framework's name, with which its PriorityClass begins */
 };
 
-/* Frameworks or PriorityClasses: what is suspected, and how far this round is with it. */
+/* Candidates of one kind, and the progress of this round. */
 struct part {
 	struct orphans orphans;
-	size_t at;   /* the one to look at; goes on from round to round */
-	size_t left; /* so many have not been looked at in this round */
+	size_t at;   /* the next to check; kept across rounds */
+	size_t left; /* not checked in this round */
 	size_t looks, removed, pages;
-	struct str token; /* where the list goes on; "" at its start */
+	struct str token; /* continue token; "" at the start */
 };
 
 struct janitor {
@@ -75,19 +75,19 @@ struct janitor {
 	void *arg;
 
 	bool busy;       /* a round is under way */
-	int64_t next_ms; /* when the next one begins */
+	int64_t next_ms; /* start of the next one */
 	unsigned failed; /* rounds in a row */
 	struct str trouble;
 
 	struct part frameworks, classes;
 	bool paged;               /* Frameworks are listed page by page, in this round */
-	int64_t date_s;           /* the API server's clock, of the list that is being read */
-	struct orphans page;      /* PriorityClasses of the page at hand, */
-	size_t page_at;           /* and how many of them have been checked */
-	bool begun_anew;          /* their list, in this round, since it had expired */
-	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name have been checked */
+	int64_t date_s;           /* the API server's clock, from the current list */
+	struct orphans page;      /* PriorityClasses of the current page, */
+	size_t page_at;           /* of which so many have been checked */
+	bool begun_anew;          /* the list had expired and was restarted */
+	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name are done */
 
-	struct store_request request; /* the one under way */
+	struct store_request request; /* under way */
 	struct str query;
 	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
 };

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "k8s/gc/gc_internal.h"
 #include "k8s/submit/ownership.h"
+#include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
 static const int64_t JITTER = 10; /* a tenth of the time at most */
@@ -68,34 +69,22 @@ static void janitor_delete(struct janitor *j, enum object_kind kind, const struc
 	send_request(j, done);
 }
 
-/* Only letters and digits stand for themselves. */
-static void put_encoded(struct str *out, const char *text)
-{
-	for (const char *p = text; *p != '\0'; p++) {
-		char c = *p;
-		if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-			str_char(out, c);
-		else
-			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-	}
-}
-
-static void put_query(struct str *out, const struct janitor *j, const struct part *p,
-                      const struct selection *what)
+static void janitor_put_query(struct str *out, const struct janitor *j, const struct part *p,
+                              const struct selection *what)
 {
 	STR_AUTO selector = STR_INIT(QUERY_MAX);
 	str_printf(&selector, "rest-lit/instance=%s,%s", j->instance, what->key);
 	if (what->value != NULL)
 		str_printf(&selector, "=%s", what->value);
 	str_puts(out, "labelSelector=");
-	put_encoded(out, str_c(&selector));
+	query_encode(out, str_view(&selector));
 	if (what->limit == 0)
 		str_puts(out, "&resourceVersion=0");
 	else
 		str_printf(out, "&limit=%d", what->limit);
 	if (p->token.n > 0) {
 		str_puts(out, "&continue=");
-		put_encoded(out, str_c(&p->token));
+		query_encode(out, str_view(&p->token));
 	}
 }
 
@@ -105,7 +94,7 @@ static void janitor_list(struct janitor *j, struct part *p, const struct selecti
 	p->pages++;
 	str_done(&j->query);
 	j->query = STR_INIT(QUERY_MAX);
-	put_query(&j->query, j, p, what);
+	janitor_put_query(&j->query, j, p, what);
 	j->request = (struct store_request){
 		.verb = STORE_LIST,
 		.kind = what->kind,
@@ -117,7 +106,7 @@ static void janitor_list(struct janitor *j, struct part *p, const struct selecti
 /* ---- trouble ------------------------------------------------------------------------------- */
 
 /* Keep what was met first: what follows comes of it, mostly. */
-static void complain(struct janitor *j, const char *text)
+static void janitor_complain(struct janitor *j, const char *text)
 {
 	if (j->trouble.n > 0)
 		return;
@@ -131,13 +120,13 @@ static bool janitor_trouble(struct janitor *j, const struct store_reply *reply)
 	ERR_AUTO e = { 0 };
 	if (reply->outcome == STORE_REFUSED) {
 		explain_refusal(&e, &j->request, reply);
-		complain(j, err_msg(&e));
+		janitor_complain(j, err_msg(&e));
 		return true;
 	}
 	STR_AUTO text = STR_INIT(TROUBLE_MAX);
 	str_puts(&text, "the API server could not be reached in time: ");
 	str_span(&text, reply->message);
-	complain(j, str_c(&text));
+	janitor_complain(j, str_c(&text));
 	return false;
 }
 
@@ -149,7 +138,7 @@ static int janitor_read(struct janitor *j, struct part *p, const struct store_re
 	j->date_s = reply->date_s;
 	if (items_each(reply->body, each, j, &p->token) == 0)
 		return 0;
-	complain(j, "the API server answered with something that is no list");
+	janitor_complain(j, "the API server answered with something that is no list");
 	return -1;
 }
 
@@ -289,7 +278,7 @@ void janitor_free(struct janitor *j)
 
 enum { PAGE = 500 }; /* and as many GETs */
 
-static store_callback absent_again, removed, removed_at_once, listed, sought;
+static store_callback absent_again, janitor_removed, removed_at_once, janitor_listed, sought;
 
 /* By name; a directory's list is in no order. */
 static struct orphan *last_of(const struct orphans *s)
@@ -305,13 +294,13 @@ static struct orphan *last_of(const struct orphans *s)
 /* ---- has it a Framework? ------------------------------------------------------------------- */
 
 /* Even if what was answered cannot be read. */
-static bool is_there(const struct store_reply *framework)
+static bool janitor_is_there(const struct store_reply *framework)
 {
 	return framework->outcome == STORE_OK || framework->status == 200;
 }
 
 /* Whose Framework has not been looked for yet: those of the page at hand. */
-static void seek(struct janitor *j)
+static void janitor_seek(struct janitor *j)
 {
 	if (j->page_at < j->page.n) {
 		janitor_get(j, j->page.v[j->page_at].name, false, sought);
@@ -338,13 +327,13 @@ static void sought(void *arg, const struct store_reply *reply)
 		    orphan_note(&j->classes.orphans, class->name, class->uid, clock_ms());
 		if (one != NULL)
 			memcpy(one->version, class->version, sizeof(one->version));
-	} else if (!is_there(reply)) {
+	} else if (!janitor_is_there(reply)) {
 		(void)janitor_trouble(j, reply); /* it is the last thing in a round */
 		janitor_end_round(j);
 		return;
 	}
 	j->page_at++;
-	seek(j);
+	janitor_seek(j);
 }
 
 static void removed_at_once(void *arg, const struct store_reply *reply)
@@ -358,12 +347,12 @@ static void removed_at_once(void *arg, const struct store_reply *reply)
 	}
 	j->classes.removed += ok;
 	j->page_at++;
-	seek(j);
+	janitor_seek(j);
 }
 
 /* ---- the next page ------------------------------------------------------------------------- */
 
-static void note(void *arg, const json_t *item)
+static void janitor_note(void *arg, const json_t *item)
 {
 	struct janitor *j = arg;
 	const json_t *meta = json_object_get(item, "metadata");
@@ -387,7 +376,7 @@ static void note(void *arg, const json_t *item)
 	one->old = janitor_is_old(j, item);
 }
 
-static void list(struct janitor *j)
+static void janitor_list_classes(struct janitor *j)
 {
 	j->page.n = j->page_at = 0;
 	janitor_list(j, &j->classes,
@@ -397,10 +386,10 @@ static void list(struct janitor *j)
 			 .value = j->namespace_name,
 			 .limit = PAGE,
 		     },
-	             listed);
+	             janitor_listed);
 }
 
-static void listed(void *arg, const struct store_reply *reply)
+static void janitor_listed(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	struct part *p = &j->classes;
@@ -409,7 +398,7 @@ static void listed(void *arg, const struct store_reply *reply)
 	    !j->begun_anew) {
 		j->begun_anew = true; /* the token is too old; the cursor says what is behind us */
 		str_done(&p->token);
-		list(j);
+		janitor_list_classes(j);
 		return;
 	}
 	if (reply->outcome != STORE_OK) {
@@ -417,23 +406,23 @@ static void listed(void *arg, const struct store_reply *reply)
 		janitor_end_round(j);
 		return;
 	}
-	if (janitor_read(j, p, reply, note) < 0)
+	if (janitor_read(j, p, reply, janitor_note) < 0)
 		janitor_end_round(j);
 	else if (j->page.n == 0 && p->token.n > 0 && may_list)
-		list(j);
+		janitor_list_classes(j);
 	else
-		seek(j);
+		janitor_seek(j);
 }
 
 /* ---- those that had none before ------------------------------------------------------------ */
 
-static void look(struct janitor *j)
+static void janitor_look(struct janitor *j)
 {
 	const struct orphan *one = janitor_next(j, &j->classes);
 	if (one != NULL)
 		janitor_get(j, one->name, false, absent_again);
 	else if (j->classes.removed < REMOVALS_MAX)
-		list(j);
+		janitor_list_classes(j);
 	else
 		janitor_end_round(j); /* those that are known first */
 }
@@ -443,17 +432,17 @@ static void absent_again(void *arg, const struct store_reply *reply)
 	struct janitor *j = arg;
 	const struct orphan *one = &j->classes.orphans.v[j->classes.at];
 	if (reply->outcome == STORE_NOT_FOUND) {
-		janitor_delete(j, KIND_PRIORITYCLASS, one, span_of(one->version), removed);
-	} else if (is_there(reply)) {
+		janitor_delete(j, KIND_PRIORITYCLASS, one, span_of(one->version), janitor_removed);
+	} else if (janitor_is_there(reply)) {
 		janitor_forget(&j->classes);
-		look(j);
+		janitor_look(j);
 	} else {
 		(void)janitor_trouble(j, reply);
 		janitor_end_round(j);
 	}
 }
 
-static void removed(void *arg, const struct store_reply *reply)
+static void janitor_removed(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	bool ok = reply->outcome == STORE_OK;
@@ -461,7 +450,7 @@ static void removed(void *arg, const struct store_reply *reply)
 	if (ok || reply->outcome == STORE_NOT_FOUND || reply->outcome == STORE_CONFLICT) {
 		j->classes.removed += ok;
 		janitor_forget(&j->classes);
-		look(j);
+		janitor_look(j);
 	} else {
 		(void)janitor_trouble(j, reply);
 		janitor_end_round(j);
@@ -472,7 +461,7 @@ static void janitor_check_classes(struct janitor *j)
 {
 	j->begun_anew = false;
 	if (j->priority_classes)
-		look(j);
+		janitor_look(j);
 	else
 		janitor_end_round(j);
 }
@@ -489,7 +478,7 @@ enum {
 	UNSTARTED_PAGE = 50
 }; /* only if all at once are too much: each may have annotations of 256 KiB */
 
-static store_callback unstarted_listed, looked, unstarted_removed;
+static store_callback unstarted_listed, janitor_looked, unstarted_removed;
 
 /* What is left of very much to do comes before PriorityClasses, which do no harm. */
 static void leave(struct janitor *j, bool go_on)
@@ -504,7 +493,7 @@ static void unstarted_look(struct janitor *j)
 {
 	const struct orphan *one = janitor_next(j, &j->frameworks);
 	if (one != NULL)
-		janitor_get(j, one->name, true, looked);
+		janitor_get(j, one->name, true, janitor_looked);
 	else
 		leave(j, true);
 }
@@ -518,7 +507,7 @@ static bool may_go(const struct janitor *j, const struct orphan *one,
 	       orphan_is_framework(framework, &j->home, reply->date_s, j->age_ms / 1000);
 }
 
-static void looked(void *arg, const struct store_reply *reply)
+static void janitor_looked(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	struct part *p = &j->frameworks;

@@ -1,25 +1,20 @@
 #pragma once
 /*
- * Removes what a server that was killed has left behind: Frameworks of this installation that were
- * never started, and PriorityClasses whose Framework is gone.  What may be removed stands in
- * leftover.h.  Besides, a Framework must have been seen so by this janitor for `age_ms`, and the
- * Framework of a PriorityClass must have been looked for and not been there twice, so long apart;
- * or the object was made twice `age_ms` ago by the API server's clock, so that a server which is
- * restarted often collects as well.
- * DELETE carries uid and resourceVersion, so that whoever changes an object in between wins: a
- * start, or a second janitor.  At most 20 of each per round.
+ * Removes orphans that a killed server has left: Frameworks of this installation that were never
+ * started, and PriorityClasses whose Framework is gone.  gc_internal.h states the rules.  In
+ * addition the janitor must have seen the orphan twice, `age_ms` apart, or the object must be older
+ * than twice `age_ms` by the API server's clock, so that frequently restarted servers collect, too.
+ * DELETE carries uid and resourceVersion, so that a concurrent change wins.  At most 20 of each
+ * kind are removed per round.
  *
- * What a round costs does not grow with the number of jobs: it lists what has the label
- * rest-lit/creating; of the PriorityClasses, one page of 500 with a GET for each, and the next
- * page in the next round.
+ * The cost of a round does not depend on the number of jobs: one list by the label
+ * rest-lit/creating, and one page of 500 PriorityClasses with a GET for each.
  *
- * Trouble (no right, no API server) ends the round, or the part of it.  The next round comes after
- * an eighth of the interval, since most outages are short; after each further failure the pause is
- * twice as long, up to ten minutes (or the interval, if that is longer).  A round that could not
- * remove all it wanted to is followed by the next after a quarter of the interval.
+ * An error ends the round, or its part.  The next one begins after an eighth of the interval; each
+ * further failure doubles the pause, up to ten minutes or the interval.  After a round that reached
+ * its limit the next one begins after a quarter of the interval.
  *
- * Rights that it needs: frameworks list, get, delete; if there are priority classes,
- * priorityclasses list, delete.
+ * Rights: frameworks list, get, delete; with priority classes: priorityclasses list, delete.
  */
 #include "k8s/transport/store.h"
 
@@ -32,18 +27,18 @@ struct janitor_options {
 	bool priority_classes;
 };
 
-/* What a round came to, for the log. */
+/* The result of a round, for the log. */
 struct janitor_report {
 	size_t frameworks, classes; /* removed */
-	const char *trouble;        /* NULL, or why it could not go on; for people */
+	const char *trouble;        /* NULL, or the error; for people */
 };
 typedef void janitor_callback(void *arg, const struct janitor_report *report);
 
-/* The store is borrowed, for its life; options are copied.  The first round begins at once. */
+/* The store is borrowed until janitor_free; options are copied.  The first round begins at once. */
 struct janitor *janitor_new(struct store *s, const struct janitor_options *o,
                             janitor_callback *report, void *arg);
-/* Begin a round if it is time.  Call it in each turn of the store's loop, after store_reap. */
+/* Begin a round if it is due.  Call it in each run of the store's loop, after store_reap. */
 void janitor_run_once(struct janitor *j);
-int janitor_timeout_ms(const struct janitor *j); /* until it must be called; -1: a request is out */
-/* The store must be freed before: that ends what is under way. */
+int janitor_timeout_ms(const struct janitor *j); /* -1: a request is under way */
+/* After store_free, which ends pending requests. */
 void janitor_free(struct janitor *j);

@@ -6,12 +6,12 @@
 
 enum { SUBMISSION = 32 }; /* hex digits of submission ids */
 
-static bool is_null(const json_t *j)
+static bool orphans_is_null(const json_t *j)
 {
 	return j == NULL || json_is_null(j);
 }
 
-static const char *name_of(const json_t *object)
+static const char *orphans_name_of(const json_t *object)
 {
 	return reply_text(json_object_get(object, "metadata"), "name");
 }
@@ -25,30 +25,31 @@ static bool is_ours(const json_t *object, const struct home *home)
 
 bool orphan_is_listed(const json_t *object, const struct home *home)
 {
-	return is_hex(name_of(object), HASH) && is_ours(object, home) &&
+	return is_hex(orphans_name_of(object), HASH) && is_ours(object, home) &&
 	       ownership_is_creating(object);
 }
 
 /* Absent, null or 0: what counts attempts counts none. */
 static bool is_nothing(const json_t *number)
 {
-	return is_null(number) || (json_is_integer(number) && json_integer_value(number) == 0);
+	return orphans_is_null(number) ||
+	       (json_is_integer(number) && json_integer_value(number) == 0);
 }
 
 /* FrameworkController has seen it at most, and done nothing. */
 static bool is_untouched(const json_t *status)
 {
-	if (is_null(status))
+	if (orphans_is_null(status))
 		return true;
 	const json_t *attempt = json_object_get(status, "attemptStatus");
 	const json_t *retries = json_object_get(status, "retryPolicyStatus");
 	return strcmp(reply_text(status, "state"), "AttemptCreationPending") == 0 &&
-	       (is_null(attempt) || json_is_object(attempt)) &&
-	       (is_null(retries) || json_is_object(retries)) &&
+	       (orphans_is_null(attempt) || json_is_object(attempt)) &&
+	       (orphans_is_null(retries) || json_is_object(retries)) &&
 	       is_nothing(json_object_get(attempt, "id")) &&
-	       is_null(json_object_get(attempt, "configMapUID")) &&
+	       orphans_is_null(json_object_get(attempt, "configMapUID")) &&
 	       is_nothing(json_object_get(retries, "totalRetriedCount")) &&
-	       is_null(json_object_get(status, "completionTime"));
+	       orphans_is_null(json_object_get(status, "completionTime"));
 }
 
 bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
@@ -63,7 +64,7 @@ bool orphan_is_framework(const json_t *object, const struct home *home, int64_t 
 
 bool orphan_is_class(const json_t *object, const struct home *home)
 {
-	const char *name = name_of(object);
+	const char *name = orphans_name_of(object);
 	char hash[HASH + 1] = "";
 	if (strlen(name) != HASH + strlen("-priority") || strcmp(name + HASH, "-priority") != 0)
 		return false;
@@ -81,7 +82,7 @@ struct orphan *orphan_find(const struct orphans *s, const char *name, const char
 	return NULL;
 }
 
-static bool fits(const char *text, size_t room)
+static bool orphans_fits(const char *text, size_t room)
 {
 	size_t n = strnlen(text, room);
 	return n > 0 && n < room;
@@ -90,8 +91,8 @@ static bool fits(const char *text, size_t room)
 struct orphan *orphan_note(struct orphans *s, const char *name, const char *uid, int64_t now_ms)
 {
 	struct orphan *one = orphan_find(s, name, uid);
-	if (one != NULL || s->n == ORPHANS_MAX || !fits(name, ORPHAN_NAME) ||
-	    !fits(uid, ORPHAN_WORD))
+	if (one != NULL || s->n == ORPHANS_MAX || !orphans_fits(name, ORPHAN_NAME) ||
+	    !orphans_fits(uid, ORPHAN_WORD))
 		return one;
 	if (s->v == NULL)
 		s->v = xcalloc(ORPHANS_MAX, sizeof(*s->v));

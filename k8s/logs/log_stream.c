@@ -68,7 +68,7 @@ static void set_due(struct log_stream *t)
 	t->due_ms = endless ? NEVER : clock_ms() + patience_ms;
 }
 
-static bool begin(struct log_stream *t, bool silent)
+static bool log_stream_begin(struct log_stream *t, bool silent)
 {
 	if (t->begun)
 		return true;
@@ -81,7 +81,7 @@ static bool begin(struct log_stream *t, bool silent)
 }
 
 /* In pieces of the promised size.  What is refused, libcurl brings again from its beginning. */
-static bool hand_on(struct log_stream *t, struct span all)
+static bool log_stream_hand_on(struct log_stream *t, struct span all)
 {
 	while (t->taken < all.n && !t->paused && !t->unwanted) {
 		struct span piece = { all.p + t->taken, all.n - t->taken };
@@ -99,15 +99,15 @@ static bool hand_on(struct log_stream *t, struct span all)
 }
 
 /* What libcurl calls.  A refusal has a body, too, which nobody needs. */
-static size_t take_piece(char *from, size_t size, size_t count, void *arg)
+static size_t log_stream_take_piece(char *from, size_t size, size_t count, void *arg)
 {
 	struct log_stream *t = arg;
 	size_t n = size * count;
 	if (curl_status(t->easy) != 200)
 		return n;
-	if (t->unwanted || !begin(t, false))
+	if (t->unwanted || !log_stream_begin(t, false))
 		return CURL_WRITEFUNC_ERROR;
-	bool all = hand_on(t, (struct span){ from, n });
+	bool all = log_stream_hand_on(t, (struct span){ from, n });
 	set_due(t);
 	if (t->unwanted)
 		return CURL_WRITEFUNC_ERROR;
@@ -115,17 +115,18 @@ static size_t take_piece(char *from, size_t size, size_t count, void *arg)
 }
 
 /* It ends in the next round. */
-static void fail(struct log_stream *t)
+static void log_stream_fail(struct log_stream *t)
 {
 	t->failed = true;
 	t->due_ms = 0;
 }
 
-static void finish(struct log_stream *t, CURLcode result, enum log_stream_outcome outcome)
+static void log_stream_finish(struct log_stream *t, CURLcode result,
+                              enum log_stream_outcome outcome)
 {
 	struct log_stream_end end = { .outcome = outcome, .status = curl_status(t->easy) };
 	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
-	if (outcome == LOG_STREAM_WHOLE && !begin(t, false)) {
+	if (outcome == LOG_STREAM_WHOLE && !log_stream_begin(t, false)) {
 		log_stream_free(t);
 		return;
 	}
@@ -154,14 +155,14 @@ void log_stream_go_on(struct log_stream *t)
 	t->paused = false;
 	set_due(t);
 	if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
-		fail(t);
+		log_stream_fail(t);
 }
 
 void log_stream_cancel(struct log_stream *t)
 {
 	t->unwanted = true;
 	if (t->inside)
-		fail(t);
+		log_stream_fail(t);
 	else
 		log_stream_free(t);
 }
@@ -183,7 +184,7 @@ static int put_url(struct str *url, const struct log_streams *all,
 	return url->full ? -1 : 0;
 }
 
-static void set_up_handle(struct log_stream *t, const char *url)
+static void log_stream_set_up_handle(struct log_stream *t, const char *url)
 {
 	struct log_streams *all = t->all;
 	login_header_refresh(all->login, &all->authorization);
@@ -193,7 +194,7 @@ static void set_up_handle(struct log_stream *t, const char *url)
 	CURL_SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	CURL_SET(t->easy, CURLOPT_URL, url);
 	CURL_SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
-	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, take_piece);
+	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, log_stream_take_piece);
 	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
 	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
 	CURL_SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
@@ -234,7 +235,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	t->r.pod = t->r.container = t->r.user = NULL;
 	t->user = xstrdup(r->user);
 	t->easy = easy;
-	set_up_handle(t, str_c(&url));
+	log_stream_set_up_handle(t, str_c(&url));
 	set_due(t);
 	t->next = all->first;
 	t->link = &all->first;
@@ -249,11 +250,11 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 
 /* ---- the loop ---------------------------------------------------------------------- */
 
-static void finish_done(struct log_streams *all)
+static void log_stream_finish_done(struct log_streams *all)
 {
 	CURLcode result;
 	for (struct log_stream *t; (t = curl_loop_finished(&all->curl, &result)) != NULL;)
-		finish(t, result, outcome_of(t, result));
+		log_stream_finish(t, result, outcome_of(t, result));
 }
 
 static bool is_connected(const struct log_stream *t)
@@ -267,10 +268,11 @@ static bool is_connected(const struct log_stream *t)
 static void come_due(struct log_stream *t)
 {
 	if (t->failed || !t->r.follow)
-		finish(t, CURLE_OPERATION_TIMEDOUT, t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
+		log_stream_finish(t, CURLE_OPERATION_TIMEDOUT,
+		                  t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
 	else if (!is_connected(t))
 		set_due(t); /* libcurl gives up in time */
-	else if (begin(t, true))
+	else if (log_stream_begin(t, true))
 		t->due_ms = NEVER;
 	else
 		log_stream_free(t);
@@ -288,7 +290,7 @@ void log_streams_run_once(struct log_streams *all)
 {
 	curl_loop_run_once(&all->curl);
 	int64_t now = clock_ms();
-	finish_done(all);
+	log_stream_finish_done(all);
 	for (struct log_stream *t; (t = find_due(all, now)) != NULL;)
 		come_due(t);
 }
@@ -333,7 +335,7 @@ void log_streams_free(struct log_streams *all)
 		return;
 	for (struct log_stream *t = all->first, *next; t; t = next) {
 		next = t->next;
-		finish(t, CURLE_ABORTED_BY_CALLBACK, LOG_STREAM_CLOSING);
+		log_stream_finish(t, CURLE_ABORTED_BY_CALLBACK, LOG_STREAM_CLOSING);
 	}
 	curl_loop_done(&all->curl);
 	str_wipe(&all->authorization.line);

@@ -1,11 +1,7 @@
 /*
- * The creation of a job as a state machine; see submission.h.
- *
- * Its phases are the things that can be under way, and TABLE, near the end, says
- * for each of them what to do after each outcome.  Read that first.
- *
- * The rule behind it: what is made first (the Framework) owns all that is made later, so
- * removing it removes everything; and nothing runs before the last step.
+ * The creation of a job as a state machine.  TABLE names the action for each outcome in each phase:
+ * read it first.  The Framework is created first and owns all later objects, so that removing it
+ * removes everything, and it is started last.
  */
 #include "k8s/submit/submission.h"
 
@@ -19,27 +15,27 @@
 #include "k8s/transport/reply.h"
 
 enum {
-	SETTLE_MS = 5000, /* after the deadline, to find out or to clean up */
-	PAUSE_MS = 500,   /* between two looks */
+	SETTLE_MS = 5000, /* after the deadline, to settle or to undo */
+	PAUSE_MS = 500,   /* between two GETs */
 	UID_ROOM = 64,
 };
 
 enum phase {
 	MAKING,    /* POST of the object of this step */
-	COMPARING, /* GET: is the one that is there ours? */
-	REPLACING, /* DELETE of what an older job of this name has left */
+	COMPARING, /* GET: is the existing object ours? */
+	REPLACING, /* DELETE of an object of an older job of this name */
 	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING, /* GET: is the Framework still ours that did not start, as far as one can tell? */
-	UNDOING,  /* DELETE of something that was made */
-	SEEKING,  /* GET, while undoing: was it made, and what is its uid? */
+	CHECKING,  /* GET, after a failed start: is the Framework still ours? */
+	UNDOING,   /* DELETE of a created object */
+	SEEKING,   /* GET, while undoing: does it exist, and what is its uid? */
 	PHASE_MAX
 };
 
-/* What is known of the object of a step. */
+/* The object of a step. */
 struct made {
-	char uid[UID_ROOM];     /* "" if it was not made, or may have been */
-	bool lost;              /* its POST was sent and not answered, and not settled since */
-	char version[UID_ROOM]; /* with which it is to be removed; "": with any */
+	char uid[UID_ROOM];     /* "": not created, or not known */
+	bool lost;              /* its POST got no answer and is not settled */
+	char version[UID_ROOM]; /* precondition of its DELETE; "": none */
 };
 
 struct submission {
@@ -58,14 +54,14 @@ struct submission {
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
-	int64_t collector_ms;             /* wait for the garbage collector till then; 0: not yet */
-	int64_t give_up_ms;               /* of settling and undoing */
-	bool left_behind;                 /* undoing failed */
-	bool again;                       /* nothing was made: it had gone well before */
-	struct err e;                     /* why it is undone */
+	int64_t collector_ms; /* end of the wait for the garbage collector; 0: not begun */
+	int64_t give_up_ms;   /* of settling and undoing */
+	bool left_behind;     /* undoing failed */
+	bool again;           /* an earlier request with this key had succeeded */
+	struct err e;         /* why it is undone */
 };
 
-/* What a store answered in a phase is given to one of these. */
+/* Handles one outcome in one phase. */
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
 
 /* ---- requests, about the object of the current step ---- */
@@ -83,20 +79,20 @@ static void submission_finish(struct submission *b);
 
 /* Remove what was made, then finish.  b->e says why. */
 static void submission_roll_back(struct submission *b);
-submission_step submission_undone, submission_not_undone, submission_in_the_way, submission_sought;
+static submission_step submission_undone, submission_not_undone, submission_in_the_way,
+    submission_sought;
 
-/* The answer of a store to whatever is under way; submission.c. */
-store_callback submission_on_reply;
+static store_callback submission_on_reply;
 
 enum {
-	COLLECTOR_MS = 5000, /* how long the garbage collector may need for an older job */
-	INTERNAL_MAX = 3,    /* an API server that says 500 so often means it */
-	ABSENT_MAX = 2,      /* and so often that it is not there */
-	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before it is asked why */
+	COLLECTOR_MS = 5000, /* limit for the garbage collector */
+	INTERNAL_MAX = 3,    /* so many answers 500 are final */
+	ABSENT_MAX = 2,      /* so many answers 404 are final */
+	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before a GET */
 	STRANGE_MAX = 8,     /* answers 200 to the PATCH that do not show the Framework started */
 };
 
-/* Nobody knows what became of it, and it cannot be found out in time. */
+/* The outcome cannot be settled in time. */
 static void unknown(struct submission *b, const char *why)
 {
 	err_set(&b->e, OUTCOME_UNKNOWN, "%s: it is not known whether job %s exists (submission %s)",
@@ -120,7 +116,7 @@ static void next(struct submission *b)
 		submission_finish(b);
 }
 
-static void compare(struct submission *b, int64_t not_before_ms)
+static void submission_compare(struct submission *b, int64_t not_before_ms)
 {
 	submission_get(b, COMPARING, not_before_ms);
 }
@@ -136,11 +132,11 @@ static void lost(struct submission *b, const struct store_reply *reply)
 		return;
 	}
 	b->made[b->step].lost = true;
-	compare(b, 0);
+	submission_compare(b, 0);
 }
 
-/* It goes into bodies as it is. */
-static bool uid_ok(struct span uid)
+/* The uid is inserted into bodies without escaping. */
+static bool submission_uid_ok(struct span uid)
 {
 	for (size_t i = 0; i < uid.n; i++) {
 		char c = uid.p[i];
@@ -151,14 +147,14 @@ static bool uid_ok(struct span uid)
 	return uid.n > 0 && uid.n < UID_ROOM;
 }
 
-static void copy_text(char *to, size_t room, struct span text)
+static void submission_copy_text(char *to, size_t room, struct span text)
 {
 	size_t n = text.n < room ? text.n : 0;
 	memcpy(to, text.p, n);
 	to[n] = '\0';
 }
 
-/* The last word on the Framework: of its POST, or of the PATCH that starts it. */
+/* From the answer to the POST of the Framework, or to the PATCH that starts it. */
 static void note_framework(struct submission *b, const struct store_reply *reply)
 {
 	struct submission_made *m = b->opt->made;
@@ -166,17 +162,17 @@ static void note_framework(struct submission *b, const struct store_reply *reply
 		return;
 	ARENA_AUTO arena = { 0 };
 	struct span created = scan_path(reply->body, "metadata", "creationTimestamp");
-	copy_text(m->uid, sizeof(m->uid), reply->uid);
-	copy_text(m->version, sizeof(m->version), reply->resource_version);
-	copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
+	submission_copy_text(m->uid, sizeof(m->uid), reply->uid);
+	submission_copy_text(m->version, sizeof(m->version), reply->resource_version);
+	submission_copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
 }
 
 static void is_made(struct submission *b, const struct store_reply *reply)
 {
 	struct made *m = &b->made[b->step];
 	struct span uid = b->opt->dry_run && reply->uid.n == 0 ? SPAN("dry-run") : reply->uid;
-	if (!uid_ok(uid)) {
-		lost(b, reply); /* not an answer of an API server: ask again */
+	if (!submission_uid_ok(uid)) {
+		lost(b, reply); /* not an answer of an API server */
 		return;
 	}
 	memcpy(m->uid, uid.p, uid.n);
@@ -186,13 +182,13 @@ static void is_made(struct submission *b, const struct store_reply *reply)
 	next(b);
 }
 
-static void refused(struct submission *b, const struct store_reply *reply)
+static void submission_refused(struct submission *b, const struct store_reply *reply)
 {
 	explain_refusal(&b->e, &b->request, reply);
 	submission_roll_back(b);
 }
 
-static void unavailable(struct submission *b, const struct store_reply *reply)
+static void submission_unavailable(struct submission *b, const struct store_reply *reply)
 {
 	err_set(&b->e, UNAVAILABLE, "the API server could not be reached in time: %.*s",
 	        (int)reply->message.n, reply->message.p);
@@ -203,12 +199,12 @@ static void unavailable(struct submission *b, const struct store_reply *reply)
 static void not_made(struct submission *b, const struct store_reply *reply)
 {
 	if (b->made[b->step].lost)
-		compare(b, 0);
+		submission_compare(b, 0);
 	else
-		unavailable(b, reply);
+		submission_unavailable(b, reply);
 }
 
-static void no_room(struct submission *b, const struct store_reply *reply)
+static void submission_no_room(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	err_set(&b->e, UNAVAILABLE, "too many jobs are being submitted; try again later");
@@ -221,7 +217,7 @@ static void conflict(struct submission *b)
 	submission_roll_back(b);
 }
 
-/* A dependent of this name belongs to an older job.  It goes soon, if it goes. */
+/* A dependent of this name belongs to an older job, which may be under deletion. */
 static void wait_for_collector(struct submission *b)
 {
 	int64_t now = clock_ms();
@@ -260,7 +256,7 @@ static bool is_left_over(const struct submission *b, const struct store_reply *r
 	return ownership_same_home(there, ours);
 }
 
-static void replace(struct submission *b, const struct store_reply *reply)
+static void submission_remove_old(struct submission *b, const struct store_reply *reply)
 {
 	b->made[b->step].lost = false;
 	str_done(&b->old_uid);
@@ -269,13 +265,13 @@ static void replace(struct submission *b, const struct store_reply *reply)
 	submission_replace(b);
 }
 
-static void replaced(struct submission *b, const struct store_reply *reply)
+static void submission_replaced(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	if (b->tries < 3)
 		submission_post(b, 0);
 	else
-		wait_for_collector(b); /* somebody makes them as fast as we remove them */
+		wait_for_collector(b); /* another client keeps creating it */
 }
 
 static void is_foreign(struct submission *b)
@@ -289,7 +285,7 @@ static void is_foreign(struct submission *b)
 
 /* A Framework of this name was there before.  Perhaps this very request has made it, when it was
  * sent for the first time. */
-static void is_taken(struct submission *b, const struct store_reply *reply)
+static void submission_is_taken(struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
 	b->made[0].lost = false;
@@ -332,7 +328,8 @@ static void exists(struct submission *b, const struct store_reply *reply)
 	if (b->opt->dry_run && b->step == 0)
 		conflict(b);
 	else
-		compare(b, 0); /* it may be ours: something on the way may have repeated the POST */
+		submission_compare(
+		    b, 0); /* it may be ours: something on the way may have repeated the POST */
 }
 
 /* Not there.  To POST again is the better proof: it makes it or meets it. */
@@ -344,11 +341,11 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 		struct store_reply said = { .status = 500,
 			                    .message = SPAN("it answered 500 again and again") };
 		b->made[b->step].lost = false;
-		refused(b, &said);
+		submission_refused(b, &said);
 	} else if (again < b->opt->deadline_ms) {
 		submission_post(b, again);
 	} else if (++b->absent < ABSENT_MAX) {
-		compare(b, clock_ms() + PAUSE_MS);
+		submission_compare(b, clock_ms() + PAUSE_MS);
 	} else {
 		b->made[b->step].lost = false;
 		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time");
@@ -358,7 +355,7 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 
 /* Nothing says yet that it is there.  If it is not, another POST makes it; if it is, that says so,
  * and not whose it is: then its owner is removed, and it goes with it. */
-static bool may_be_absent(const struct submission *b)
+static bool submission_may_be_absent(const struct submission *b)
 {
 	return b->step > 0 && !b->met && resource_of(submission_object(b)->kind)->namespaced;
 }
@@ -368,10 +365,11 @@ static void cannot_compare(struct submission *b, const struct store_reply *reply
 {
 	if (!b->made[b->step].lost) {
 		is_foreign(b); /* as the 409 says */
-	} else if (may_be_absent(b)) {
+	} else if (submission_may_be_absent(b)) {
 		is_absent(b, reply);
 	} else if (b->step > 0) {
-		unavailable(b, reply); /* its owner is removed, or it is sought and removed */
+		submission_unavailable(
+		    b, reply); /* its owner is removed, or it is sought and removed */
 	} else {
 		explain_refusal(&b->e, &b->request, reply);
 		unknown(b, err_msg(&b->e));
@@ -383,23 +381,23 @@ static void not_compared(struct submission *b, const struct store_reply *reply)
 	if (b->step == 0)
 		unknown(b, "the API server did not answer in time");
 	else
-		unavailable(b, reply);
+		submission_unavailable(b, reply);
 }
 
-static void compared(struct submission *b, const struct store_reply *reply)
+static void submission_compared(struct submission *b, const struct store_reply *reply)
 {
-	if (!uid_ok(reply->uid))
+	if (!submission_uid_ok(reply->uid))
 		not_compared(b, reply); /* no object: not an answer of an API server */
 	else if (reply_is_ours(reply->body, b->opt->submission_id))
 		is_made(b, reply);
 	else if (b->step == 0)
-		is_taken(b, reply);
+		submission_is_taken(b, reply);
 	else if (!is_left_over(b, reply))
 		is_foreign(b);
 	else if (b->opt->dry_run)
 		next(b); /* it would be replaced */
 	else
-		replace(b, reply);
+		submission_remove_old(b, reply);
 }
 
 /* The answer is our Framework, and shows it started. */
@@ -466,7 +464,7 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 
 static void checked(struct submission *b, const struct store_reply *reply)
 {
-	bool another = uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
+	bool another = submission_uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
 	if (another)
 		vanished(b, reply);
 	else if (shows_start(b, reply))
@@ -481,14 +479,14 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_OK]        = is_made,
 		[STORE_EXISTS]    = exists,
 		[STORE_CONFLICT]  = exists,
-		[STORE_NOT_FOUND] = refused,
-		[STORE_REFUSED]   = refused,
+		[STORE_NOT_FOUND] = submission_refused,
+		[STORE_REFUSED]   = submission_refused,
 		[STORE_BUSY]      = not_made,
 		[STORE_AMBIGUOUS] = lost,
-		[STORE_FULL]      = no_room,
+		[STORE_FULL]      = submission_no_room,
 	},
 	[COMPARING] = {
-		[STORE_OK]        = compared,
+		[STORE_OK]        = submission_compared,
 		[STORE_EXISTS]    = cannot_compare,
 		[STORE_CONFLICT]  = cannot_compare,
 		[STORE_NOT_FOUND] = is_absent,
@@ -498,14 +496,14 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_FULL]      = not_compared,
 	},
 	[REPLACING] = {
-		[STORE_OK]        = replaced,
-		[STORE_EXISTS]    = replaced,
-		[STORE_CONFLICT]  = replaced,
-		[STORE_NOT_FOUND] = replaced,
-		[STORE_REFUSED]   = refused,
-		[STORE_BUSY]      = unavailable,
-		[STORE_AMBIGUOUS] = unavailable,
-		[STORE_FULL]      = unavailable,
+		[STORE_OK]        = submission_replaced,
+		[STORE_EXISTS]    = submission_replaced,
+		[STORE_CONFLICT]  = submission_replaced,
+		[STORE_NOT_FOUND] = submission_replaced,
+		[STORE_REFUSED]   = submission_refused,
+		[STORE_BUSY]      = submission_unavailable,
+		[STORE_AMBIGUOUS] = submission_unavailable,
+		[STORE_FULL]      = submission_unavailable,
 	},
 	[STARTING] = {
 		[STORE_OK]        = started,
@@ -513,9 +511,9 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_CONFLICT]  = start_again,
 		[STORE_NOT_FOUND] = vanished,
 		[STORE_REFUSED]   = not_started,
-		[STORE_BUSY]      = unavailable,
-		[STORE_AMBIGUOUS] = unavailable,
-		[STORE_FULL]      = unavailable,
+		[STORE_BUSY]      = submission_unavailable,
+		[STORE_AMBIGUOUS] = submission_unavailable,
+		[STORE_FULL]      = submission_unavailable,
 	},
 	[CHECKING] = {
 		[STORE_OK]        = checked,
@@ -523,9 +521,9 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_CONFLICT]  = still_there,
 		[STORE_NOT_FOUND] = vanished,
 		[STORE_REFUSED]   = still_there,
-		[STORE_BUSY]      = unavailable,
-		[STORE_AMBIGUOUS] = unavailable,
-		[STORE_FULL]      = unavailable,
+		[STORE_BUSY]      = submission_unavailable,
+		[STORE_AMBIGUOUS] = submission_unavailable,
+		[STORE_FULL]      = submission_unavailable,
 	},
 	[UNDOING] = {
 		[STORE_OK]        = submission_undone,
@@ -550,7 +548,7 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 };
 /* clang-format on */
 
-void submission_on_reply(void *arg, const struct store_reply *reply)
+static void submission_on_reply(void *arg, const struct store_reply *reply)
 {
 	struct submission *b = arg;
 	TABLE[b->phase][reply->outcome](b, reply);
@@ -578,7 +576,7 @@ static const struct object *submission_object(const struct submission *b)
 	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
 }
 
-/* Send b->request, of which verb, deadline and body are filled in, about this step's object. */
+/* Complete and send b->request, about the object of this step. */
 static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
 	struct store_request *r = &b->request;
@@ -613,7 +611,7 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 
 static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
-	/* To know whether a Framework is started, its labels are not enough. */
+	/* The labels do not tell whether a Framework is started. */
 	bool whole =
 	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
 	b->request = (struct store_request){
@@ -649,7 +647,7 @@ static void submission_remove(struct submission *b)
 	send_step(b, UNDOING, 0);
 }
 
-/* In one request: what has the label is not started, and what has not is. */
+/* One request removes the label and starts the Framework. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
@@ -661,7 +659,7 @@ static void submission_patch(struct submission *b, int64_t not_before_ms)
 	           b->made[0].uid);
 	b->request = (struct store_request){
 		.verb = STORE_PATCH,
-		.whole = true, /* executionType is no metadata */
+		.whole = true, /* executionType is not metadata */
 		.body = { str_view(&b->patch) },
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,
@@ -685,13 +683,13 @@ static void submission_finish(struct submission *b)
  * removed one by one.
  */
 
-/* Only the Framework, and what it cannot own, are removed by us. */
+/* The Framework, and objects that it cannot own. */
 static bool must_undo(const struct submission *b)
 {
 	return b->step == 0 || !resource_of(submission_object(b)->kind)->namespaced;
 }
 
-/* Remove the next thing there is, from this step on; then finish. */
+/* Remove the next object from this step on; finish after the last. */
 static void undo(struct submission *b)
 {
 	for (; b->step < b->objects->n; b->step++) {
@@ -723,30 +721,30 @@ static void submission_roll_back(struct submission *b)
 	if (b->give_up_ms < enough)
 		b->give_up_ms = enough;
 	b->step = 0;
-	if (b->patch.n > 0) /* whatever was said of it: it may be started by now */
+	if (b->patch.n > 0) /* it may have been started */
 		b->made[0] = (struct made){ .lost = true };
 	undo(b);
 }
 
-void submission_undone(struct submission *b, const struct store_reply *reply)
+static void submission_undone(struct submission *b, const struct store_reply *reply)
 {
-	(void)reply; /* deleted, or gone: ours is not there */
+	(void)reply; /* deleted or absent */
 	b->step++;
 	undo(b);
 }
 
-void submission_not_undone(struct submission *b, const struct store_reply *reply)
+static void submission_not_undone(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	b->left_behind = true;
-	/* A Framework that is there may be running: then it needs the rest. */
+	/* The Framework may be running: then it needs the rest. */
 	b->step = b->step == 0 ? b->objects->n : b->step + 1;
 	undo(b);
 }
 
 /* Another one has its name by now; or it is still ours, and a change at that moment was in the way.
  */
-void submission_in_the_way(struct submission *b, const struct store_reply *reply)
+static void submission_in_the_way(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	struct made *m = &b->made[b->step];
@@ -762,7 +760,7 @@ static bool is_started(const struct submission *b, const json_t *object)
 	return b->step == 0 && ownership_is_started(object) && !ownership_is_deleting(object);
 }
 
-void submission_sought(struct submission *b, const struct store_reply *reply)
+static void submission_sought(struct submission *b, const struct store_reply *reply)
 {
 	struct made *m = &b->made[b->step];
 	JSON_AUTO *object = reply_parse(reply->body);

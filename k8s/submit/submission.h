@@ -1,58 +1,53 @@
 #pragma once
 /*
- * Making the objects of one job, in an order that survives being killed:
+ * Creates the objects of one job in an order that survives being killed:
  *
  *	no dependents    POST Framework (Start)
  *	dependents       POST Framework (Create); POST each dependent, owned by the
  *	                 Framework's uid; PATCH the Framework to Start
- *	trouble          DELETE what was made; say so
+ *	error            DELETE the created objects; report the error
  *
- * A lost answer is settled by a GET that compares the submission id.  When the
- * callback says ok, everything exists and the job is started; when it does not,
- * nothing is left behind, except with 504 OutcomeUnknown, which says so.
+ * Lost answers are settled by a GET that compares the submission id.  On success everything exists
+ * and the job is started; on failure nothing is left, except with 504 OutcomeUnknown.  A Framework
+ * that turns out to be started is never removed, because a repetition of the same request may have
+ * been answered with success.
  *
- * Whether it was started is looked up before it is removed: what runs is never taken back, for the
- * same request, sent once more with its key, may have been told of it.
+ * One case cannot be excluded: the API server executes a POST after the deadline and after two GETs
+ * found nothing.  A job with dependents is then never started, and the janitor removes it; a job
+ * without dependents runs.
  *
- * One thing no client of an API server can exclude: a POST without an answer that is executed only
- * after the deadline, and after two looks that found nothing.  A job with dependents is then never
- * started, and the janitor removes it; one without them runs, and its name is taken.
+ * Objects of an older job of the same name are never adopted.  The submission waits up to 5 s for
+ * the garbage collector to remove Secrets and ConfigMaps, and replaces a PriorityClass of this
+ * installation, which nothing collects.
  *
- * What an older job of the same name has left is never adopted.  A Secret or ConfigMap of it is
- * waited for, since the garbage collector is at it; a PriorityClass of this installation,
- * which nobody collects, is replaced.
+ * Rights: frameworks create, get, patch, delete; secrets and configmaps create (without get, a lost
+ * answer means that the job is rolled back); with priority classes: create, get, delete.
  *
- * Rights that it needs: frameworks create, get, patch, delete; secrets and configmaps create (if
- * the answer to one of these is lost and it was made, then without get the job is rolled back); and
- * if there are priority classes, these create, get, delete.
- *
- * Errors: 409 ConflictJobError (the name is taken), 503 BeingDeletedError (an older job of this
- *name is being deleted; its dependents are waited for up to 5 s), 503 UnavailableError, 504
- *OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (refused by the API server's
- *validation, naming the fields), 500 UnknownError (rights, namespace, CRD: the sentence says
- *which).
+ * Errors: 409 ConflictJobError, 503 BeingDeletedError (an older job of this name is being deleted),
+ * 503 UnavailableError, 504 OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (the
+ * API server's validation; names the fields), 500 UnknownError (rights, namespace, CRD).
  */
 #include "base/err.h"
 #include "base/object.h"
 #include "k8s/transport/store.h"
 
-/* What can become of a request whose Idempotency-Key was seen before, besides success. */
+/* Errors of requests whose Idempotency-Key was seen before. */
 #define KEY_UNDER_WAY 409, "IdempotencyError"
 #define KEY_REUSED    422, "IdempotencyError"
-/* An older job of this name, or what belonged to it, is still being removed: later it will do. */
+/* An older job of this name, or a dependent of it, is still being removed. */
 #define BEING_DELETED 503, "BeingDeletedError"
 
 struct submission;
 
-enum { SUBMISSION_KEY_S = 24 * 3600 }; /* how long an Idempotency-Key counts */
+enum { SUBMISSION_KEY_S = 24 * 3600 }; /* lifetime of an Idempotency-Key */
 
-/* *e is borrowed; e->http is 0 if all went well.  again: it had gone well before, with the same
- * key; nothing was made now. */
+/* *e is borrowed; e->http is 0 on success.  again: an earlier request with the same key had
+ * succeeded; nothing was created now. */
 typedef void submission_callback(void *arg, const struct err *e, bool again);
 
-/* What an API server has added to a Framework. */
+/* Metadata from the API server. */
 struct submission_made {
-	char uid[64], version[64]; /* resourceVersion; "" if it was not said */
+	char uid[64], version[64]; /* resourceVersion; "" if unknown */
 	char created[32];          /* metadata.creationTimestamp, likewise */
 };
 
@@ -60,7 +55,7 @@ struct submission_options {
 	const char *submission_id; /* 32 hex digits, of which the first 12 are the time (ms since
 	                            * 1970); also in the Framework */
 	const char *display_name;  /* user~job, for messages */
-	const char *user;          /* whose turn in the queue it is */
+	const char *user;          /* for the fair queue */
 	/*
 	 * What the Framework carries in its annotation rest-lit/idempotency, "KEY-BODY", both hex;
 	 * NULL if the client sent no key.  If a Framework of this name is there already, started

@@ -69,7 +69,7 @@ static struct api_store *api_of(struct store *s)
 
 /* ---- a transfer: callbacks of libcurl ------------------------------------------------ */
 
-static size_t read_body(char *to, size_t size, size_t count, void *arg)
+static size_t api_read_body(char *to, size_t size, size_t count, void *arg)
 {
 	struct transfer *t = arg;
 	size_t room = size * count;
@@ -119,7 +119,7 @@ static int transfer_init(struct transfer *t, const struct login *l, struct err *
 	*t = (struct transfer){ .easy = curl_handle(l, e) };
 	if (t->easy == NULL)
 		return -1;
-	CURL_SET(t->easy, CURLOPT_READFUNCTION, read_body);
+	CURL_SET(t->easy, CURLOPT_READFUNCTION, api_read_body);
 	CURL_SET(t->easy, CURLOPT_READDATA, t);
 	CURL_SET(t->easy, CURLOPT_SEEKFUNCTION, rewind_body);
 	CURL_SET(t->easy, CURLOPT_SEEKDATA, t);
@@ -161,7 +161,7 @@ static bool query_ok(const char *query)
 }
 
 /* A collection, or one object of it. */
-static int put_path(struct str *url, const struct store_request *r, const char *namespace_name)
+static int api_put_path(struct str *url, const struct store_request *r, const char *namespace_name)
 {
 	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
 	if (!collection && r->name == NULL)
@@ -176,7 +176,7 @@ static int set_url(struct transfer *t, const struct store_request *r,
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
 	str_puts(&url, c->url);
-	if (put_path(&url, r, r->namespace_name ? r->namespace_name : c->namespace_name) != 0)
+	if (api_put_path(&url, r, r->namespace_name ? r->namespace_name : c->namespace_name) != 0)
 		return -1;
 	if (r->dry_run)
 		str_puts(&url, "?dryRun=All");
@@ -195,8 +195,8 @@ static int set_url(struct transfer *t, const struct store_request *r,
 #define ACCEPT_METADATA_LIST                                                                       \
 	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-static void set_headers(struct transfer *t, const struct store_request *r,
-                        const struct transfer_common *c)
+static void api_set_headers(struct transfer *t, const struct store_request *r,
+                            const struct transfer_common *c)
 {
 	bool whole = r->whole || c->whole_objects || r->verb == STORE_DELETE;
 	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
@@ -265,7 +265,7 @@ static int transfer_prepare(struct transfer *t, const struct store_request *r,
 	if (set_url(t, r, c) != 0)
 		return -1;
 	set_method(t, r);
-	set_headers(t, r, c);
+	api_set_headers(t, r, c);
 	int64_t left = r->deadline_ms - clock_ms();
 	CURL_SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
 	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
@@ -379,7 +379,7 @@ static int64_t late_ms(const struct pending *p)
 	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
 }
 
-static void begin(struct store *s, struct pending *p)
+static void api_begin(struct store *s, struct pending *p)
 {
 	struct api_store *a = api_of(s);
 	if (p->r.verb == STORE_READY) {
@@ -411,8 +411,8 @@ static void begin(struct store *s, struct pending *p)
 
 /* ---- answers ----------------------------------------------------------------------- */
 
-static void note(struct api_store *a, const struct transfer *t, CURLcode result,
-                 const struct exchange *x)
+static void api_note(struct api_store *a, const struct transfer *t, CURLcode result,
+                     const struct exchange *x)
 {
 	bool connected = x->complete && result_connected(t);
 	backoff_note(&a->backoff, result_api_health(t, result, x), connected, clock_ms());
@@ -442,7 +442,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 	store_finish(s, p, reply);
 }
 
-static void release(struct api_store *a, struct transfer *t)
+static void api_release(struct api_store *a, struct transfer *t)
 {
 	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* it was added by begin */
 	transfer_clear(t);
@@ -452,8 +452,8 @@ static void release(struct api_store *a, struct transfer *t)
 }
 
 /* Try again if that is safe, worth it and in time. */
-static bool try_again(struct api_store *a, struct transfer *t, struct reply_class v,
-                      const struct exchange *x, const struct store_reply *reply)
+static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_class v,
+                          const struct exchange *x, const struct store_reply *reply)
 {
 	struct pending *p = t->item;
 	int64_t when = clock_ms();
@@ -472,7 +472,7 @@ static bool try_again(struct api_store *a, struct transfer *t, struct reply_clas
 	return true;
 }
 
-static void complete(struct api_store *a, struct transfer *t, CURLcode result)
+static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
@@ -493,10 +493,10 @@ static void complete(struct api_store *a, struct transfer *t, CURLcode result)
 		.retry_after_s = result_retry_after_s(t),
 	};
 	p->why = result_reason(result, x.status);
-	note(a, t, result, &x);
-	if (!try_again(a, t, v, &x, &reply))
+	api_note(a, t, result, &x);
+	if (!api_try_again(a, t, v, &x, &reply))
 		answer(&a->s, t, &reply, object);
-	release(a, t);
+	api_release(a, t);
 }
 
 static void finish_broken(struct api_store *a)
@@ -508,11 +508,11 @@ static void finish_broken(struct api_store *a)
 	}
 }
 
-static void finish_done(struct api_store *a)
+static void api_finish_done(struct api_store *a)
 {
 	CURLcode result;
 	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
-		complete(a, t, result);
+		api_complete(a, t, result);
 }
 
 /* A second guard of the deadlines, in case that libcurl loses a timer. */
@@ -526,7 +526,7 @@ static void finish_late(struct api_store *a, int64_t now)
 		if (t->item == NULL)
 			continue;
 		if (late_ms(t->item) <= now)
-			complete(a, t, CURLE_OPERATION_TIMEDOUT);
+			api_complete(a, t, CURLE_OPERATION_TIMEDOUT);
 		else if (late_ms(t->item) < a->late_ms)
 			a->late_ms = late_ms(t->item);
 	}
@@ -536,7 +536,7 @@ static void poll_curl(struct store *s)
 {
 	struct api_store *a = api_of(s);
 	curl_loop_run_once(&a->curl);
-	finish_done(a);
+	api_finish_done(a);
 	finish_late(a, clock_ms());
 	finish_broken(a);
 }
@@ -562,7 +562,7 @@ static void abort_all(struct store *s)
 	for (size_t i = 0; i < s->limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
 		if (t->item != NULL)
-			complete(a, t, CURLE_ABORTED_BY_CALLBACK);
+			api_complete(a, t, CURLE_ABORTED_BY_CALLBACK);
 	}
 }
 
@@ -578,7 +578,7 @@ static void free_api(struct store *s)
 	free(a);
 }
 
-static int set_up(struct api_store *a, struct err *e)
+static int api_set_up(struct api_store *a, struct err *e)
 {
 	long n = (long)a->s.limits.in_flight;
 	if (curl_start(e) != 0 || curl_loop_init(&a->curl, n, e) != 0)
@@ -600,7 +600,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
                             const struct store_limits *limits, struct err *e)
 {
 	static const struct store_ops OPS = {
-		.begin = begin,
+		.begin = api_begin,
 		.poll = poll_curl,
 		.fd = epoll_fd,
 		.timeout_ms = timeout_ms,
@@ -617,7 +617,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	backoff_init(&a->backoff, limits->in_flight);
 	a->late_ms = NEVER;
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));
-	if (set_up(a, e) == 0)
+	if (api_set_up(a, e) == 0)
 		return &a->s;
 	free_api(&a->s);
 	return NULL;

@@ -14,7 +14,7 @@ struct user_queue {
 };
 
 /* FNV-1a.  Users are bounded by the requests that wait, which also bounds the chains. */
-static size_t bucket_of(const char *user)
+static size_t fair_queue_bucket_of(const char *user)
 {
 	uint32_t h = 2166136261u;
 	for (const char *p = user; *p != '\0'; p++)
@@ -22,9 +22,9 @@ static size_t bucket_of(const char *user)
 	return h % FAIR_QUEUE_BUCKETS;
 }
 
-static struct user_queue *find(const struct fair_queue *q, const char *user)
+static struct user_queue *fair_queue_find(const struct fair_queue *q, const char *user)
 {
-	struct user_queue *u = q->bucket[bucket_of(user)];
+	struct user_queue *u = q->bucket[fair_queue_bucket_of(user)];
 	while (u != NULL && strcmp(u->user, user) != 0)
 		u = u->next_in_bucket;
 	return u;
@@ -32,17 +32,17 @@ static struct user_queue *find(const struct fair_queue *q, const char *user)
 
 size_t fair_queue_held(const struct fair_queue *q, const char *user)
 {
-	const struct user_queue *u = find(q, user ? user : "");
+	const struct user_queue *u = fair_queue_find(q, user ? user : "");
 	return u ? u->held : 0;
 }
 
 void fair_queue_join(struct fair_queue *q, struct pending *p)
 {
 	const char *user = p->r.user ? p->r.user : "";
-	struct user_queue *u = find(q, user);
+	struct user_queue *u = fair_queue_find(q, user);
 	if (u == NULL) {
 		size_t n = strlen(user) + 1;
-		struct user_queue **bucket = &q->bucket[bucket_of(user)];
+		struct user_queue **bucket = &q->bucket[fair_queue_bucket_of(user)];
 		u = xcalloc(1, sizeof(*u) + n);
 		memcpy(u->user, user, n);
 		u->next_in_bucket = *bucket;
@@ -96,7 +96,7 @@ void fair_queue_leave(struct fair_queue *q, struct pending *p)
 	assert(u->waiting.n == 0); /* waiting requests are held */
 	if (u->in_turn)
 		turn_remove(q, u);
-	struct user_queue **at = &q->bucket[bucket_of(u->user)];
+	struct user_queue **at = &q->bucket[fair_queue_bucket_of(u->user)];
 	while (*at != u)
 		at = &(*at)->next_in_bucket;
 	*at = u->next_in_bucket;

@@ -34,18 +34,18 @@ struct client {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static int status_of(const struct exchange *x)
+static int client_status_of(const struct exchange *x)
 {
 	long status = 0;
 	(void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
 	return (int)status;
 }
 
-static size_t take_body(char *from, size_t size, size_t count, void *arg)
+static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 {
 	struct exchange *x = arg;
 	size_t n = size * count;
-	if (x->call.piece && status_of(x) / 100 == 2)
+	if (x->call.piece && client_status_of(x) / 100 == 2)
 		x->unwanted = !x->call.piece(x->call.arg, (struct span){ from, n });
 	else
 		str_put(&x->body, from, n);
@@ -75,7 +75,7 @@ static const char *problem_of(const struct exchange *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
-static void drop(struct exchange *x)
+static void client_drop(struct exchange *x)
 {
 	*x->at = x->next;
 	if (x->next)
@@ -88,9 +88,9 @@ static void drop(struct exchange *x)
 	free(x);
 }
 
-static void answered(struct exchange *x, CURLcode result)
+static void client_answered(struct exchange *x, CURLcode result)
 {
-	struct client_answer a = { .status = status_of(x), .body = str_view(&x->body) };
+	struct client_answer a = { .status = client_status_of(x), .body = str_view(&x->body) };
 	struct curl_header *location = NULL;
 	curl_off_t seconds = 0;
 	(void)curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &seconds); /* stays 0 */
@@ -100,7 +100,7 @@ static void answered(struct exchange *x, CURLcode result)
 	a.problem = problem_of(x, result);
 	a.hopeless = a.problem && (x->body.full || is_hopeless(result));
 	x->call.ended(x->call.arg, &a);
-	drop(x);
+	client_drop(x);
 }
 
 void client_run_once(struct client *c, int64_t timeout_ms, int fd)
@@ -114,7 +114,7 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 		struct exchange *x = NULL;
 		CURLcode result = m->data.result;
 		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x); /* set */
-		answered(x, result);
+		client_answered(x, result);
 	}
 	if (!any)
 		(void)curl_multi_poll(c->multi, &extra, fd >= 0, ms, NULL);
@@ -122,7 +122,7 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void add_header(struct exchange *x, const char *name, const char *value)
+static void client_add_header(struct exchange *x, const char *name, const char *value)
 {
 	STR_AUTO line = STR_SECRET(HEADER_MAX);
 	str_puts(&line, name);
@@ -138,8 +138,8 @@ static CURLcode set_body(struct exchange *x)
 	CURLcode bad =
 	    curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
 	bad = bad ?: curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, call->body.p);
-	add_header(x, "Content-Type: ", call->type);
-	add_header(x, "Expect:", "");
+	client_add_header(x, "Content-Type: ", call->type);
+	client_add_header(x, "Expect:", "");
 	return bad;
 }
 
@@ -151,7 +151,7 @@ static CURLcode set_times(struct exchange *x)
 	return bad ?: curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, (long)x->call.silence_s);
 }
 
-static CURLcode set_up(struct exchange *x)
+static CURLcode client_set_up(struct exchange *x)
 {
 	const struct client *c = x->client;
 	CURL *h = x->easy;
@@ -161,7 +161,7 @@ static CURLcode set_up(struct exchange *x)
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_URL, x->target);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)RECEIVE);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, take_body);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, client_take_body);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, x);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_PRIVATE, x);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_ERRORBUFFER, x->error);
@@ -169,9 +169,9 @@ static CURLcode set_up(struct exchange *x)
 	bad = bad ?: set_body(x);
 	bad = bad ?: curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, x->call.method);
 	if (c->authorization.n && !x->call.link)
-		add_header(x, "Authorization: Bearer ", str_c(&c->authorization));
+		client_add_header(x, "Authorization: Bearer ", str_c(&c->authorization));
 	if (x->call.key)
-		add_header(x, "Idempotency-Key: ", x->call.key);
+		client_add_header(x, "Idempotency-Key: ", x->call.key);
 	return bad ?: curl_easy_setopt(h, CURLOPT_HTTPHEADER, x->headers);
 }
 
@@ -195,19 +195,19 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 	x->body = (struct str)STR_INIT(call->max);
 	x->target = xasprintf("%.*s%s", n, c->url, call->path);
 	enlist(c, x);
-	CURLcode bad = set_up(x);
+	CURLcode bad = client_set_up(x);
 	CURLMcode worse = bad ? CURLM_OK : curl_multi_add_handle(c->multi, easy);
 	if (!bad && !worse)
 		return x;
 	(void)err_set(e, UNKNOWN_ERROR, "libcurl: %s",
 	              bad ? curl_easy_strerror(bad) : curl_multi_strerror(worse));
-	drop(x);
+	client_drop(x);
 	return NULL;
 }
 
 void client_stop(struct exchange *x)
 {
-	drop(x);
+	client_drop(x);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -257,7 +257,7 @@ void client_free(struct client *c)
 		return;
 	for (struct exchange *x = c->first, *next; x; x = next) {
 		next = x->next;
-		drop(x);
+		client_drop(x);
 	}
 	if (c->multi)
 		(void)curl_multi_cleanup(c->multi); /* no handle is left in it */
@@ -303,7 +303,7 @@ static size_t fetch_take_body(char *from, size_t size, size_t count, void *arg)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void begin(struct fetch *f)
+static void fetch_begin(struct fetch *f)
 {
 	f->begun_ms = clock_ms();
 	f->error[0] = '\0';
@@ -313,7 +313,7 @@ static void begin(struct fetch *f)
 }
 
 /* What has come, judged. */
-static int judge(const struct fetch *f, CURLcode result, struct err *e)
+static int fetch_judge(const struct fetch *f, CURLcode result, struct err *e)
 {
 	long status = 0;
 	(void)curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
@@ -333,7 +333,7 @@ static int judge(const struct fetch *f, CURLcode result, struct err *e)
 static void fetch_answered(struct fetch *f, CURLcode result)
 {
 	ERR_AUTO e = { 0 };
-	f->failures = judge(f, result, &e) < 0 ? f->failures + 1 : 0;
+	f->failures = fetch_judge(f, result, &e) < 0 ? f->failures + 1 : 0;
 	if (f->failures)
 		f->settings.failed(f->settings.arg, f->failures, &e);
 	str_done(&f->body);
@@ -351,7 +351,7 @@ static void read_answer(struct fetch *f)
 		fetch_answered(f, m->data.result);
 }
 
-static int time_to_wait(const struct fetch *f)
+static int fetch_time_to_wait(const struct fetch *f)
 {
 	int64_t ms = f->asking ? POLL_MS : f->next_ms - clock_ms();
 	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
@@ -363,18 +363,18 @@ static void *fetch_main(void *arg)
 	int running;
 	while (!atomic_load(&f->stop)) {
 		if (!f->asking && clock_ms() >= f->next_ms)
-			begin(f);
+			fetch_begin(f);
 		(void)curl_multi_perform(f->multi, &running); /* errors show in the transfer */
 		read_answer(f);
 		/* Less if libcurl has something to do earlier, and until woken up. */
-		(void)curl_multi_poll(f->multi, NULL, 0, time_to_wait(f), NULL);
+		(void)curl_multi_poll(f->multi, NULL, 0, fetch_time_to_wait(f), NULL);
 	}
 	return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int set_up_handle(struct fetch *f, const char *url, struct err *e)
+static int fetch_set_up_handle(struct fetch *f, const char *url, struct err *e)
 {
 	const struct fetch_settings *s = &f->settings;
 	bool plain = span_starts(span_of(url), "http://");
@@ -408,14 +408,14 @@ static int fetch_set_up(struct fetch *f, struct err *e)
 	f->multi = curl_multi_init();
 	if (!f->multi)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	if (set_up_handle(f, url, e) < 0)
+	if (fetch_set_up_handle(f, url, e) < 0)
 		return -1;
 	return pthread_create(&f->thread, NULL, fetch_main, f)
 	           ? err_set(e, UNKNOWN_ERROR, "pthread_create failed")
 	           : 0;
 }
 
-static void done(struct fetch *f)
+static void fetch_done(struct fetch *f)
 {
 	if (f->asking)
 		(void)curl_multi_remove_handle(f->multi, f->easy); /* it was added */
@@ -437,7 +437,7 @@ struct fetch *fetch_new(const struct fetch_settings *s, struct err *e)
 	f->body = (struct str)STR_INIT(s->max);
 	if (fetch_set_up(f, e) == 0)
 		return f;
-	done(f);
+	fetch_done(f);
 	return NULL;
 }
 
@@ -448,5 +448,5 @@ void fetch_free(struct fetch *f)
 	atomic_store(&f->stop, true);
 	(void)curl_multi_wakeup(f->multi);
 	(void)pthread_join(f->thread, NULL); /* our own thread, joined once */
-	done(f);
+	fetch_done(f);
 }

@@ -78,7 +78,7 @@ struct reading {
 	struct err *e;
 };
 
-static const struct key *find_key(enum section section, struct span name)
+static const struct key *kubeconfig_find_key(enum section section, struct span name)
 {
 	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
 		if (KEYS[i].section == section && span_is(name, KEYS[i].name))
@@ -96,7 +96,7 @@ static char *resolve(const char *kubeconfig, const char *path)
 	return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
-static char *decode(struct reading *r, const struct node *value)
+static char *kubeconfig_decode(struct reading *r, const struct node *value)
 {
 	struct span bytes;
 	if (base64_decode(r->arena, node_span(value), &bytes) != 0 ||
@@ -120,7 +120,7 @@ static int take_text(struct reading *r, const struct key *key, const struct memb
 	if (key->treatment == FILE_AT)
 		text = resolve(r->file, m->value.text);
 	else if (key->treatment == BASE64)
-		text = decode(r, &m->value);
+		text = kubeconfig_decode(r, &m->value);
 	else
 		text = xstrdup(m->value.text);
 	if (text == NULL)
@@ -131,7 +131,7 @@ static int take_text(struct reading *r, const struct key *key, const struct memb
 
 static int take_key(struct reading *r, enum section section, const struct member *m)
 {
-	const struct key *key = find_key(section, member_key(m));
+	const struct key *key = kubeconfig_find_key(section, member_key(m));
 	if (key == NULL)
 		return fault(r, m, "is not known");
 	switch (key->treatment) {
@@ -198,7 +198,7 @@ static int take_context(struct reading *r, const char *name)
 	return take_section(r, USER, user);
 }
 
-static int read_tree(struct reading *r, struct span text, const char *context)
+static int kubeconfig_read_tree(struct reading *r, struct span text, const char *context)
 {
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc doc = { 0 };
@@ -224,7 +224,7 @@ int kubeconfig_read(const char *file, const char *context, struct login_source *
 	if (text == NULL)
 		return -1;
 	out->from = "kubeconfig";
-	int bad = read_tree(&r, span_of(text), context);
+	int bad = kubeconfig_read_tree(&r, span_of(text), context);
 	arena_wipe(&arena);
 	wipe(text, strlen(text));
 	free(text);

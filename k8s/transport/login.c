@@ -17,12 +17,12 @@ enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-static void close_fd(const int *fd)
+static void login_close_fd(const int *fd)
 {
 	if (*fd >= 0)
 		(void)close(*fd); /* was only read, or lives in memory */
 }
-#define FD_AUTO __attribute__((cleanup(close_fd))) int
+#define FD_AUTO __attribute__((cleanup(login_close_fd))) int
 
 static void free_secret(char **text)
 {
@@ -143,7 +143,7 @@ static void pem_done(struct pem *p)
 	*p = PEM_NONE;
 }
 
-static size_t count(const char *text, const char *what)
+static size_t login_count(const char *text, const char *what)
 {
 	size_t n = 0;
 	while ((text = strstr(text, what)) != NULL) {
@@ -153,9 +153,9 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-static bool is_whole(const char *text)
+static bool login_is_whole(const char *text)
 {
-	return count(text, BEGIN) > 0 && count(text, BEGIN) == count(text, END);
+	return login_count(text, BEGIN) > 0 && login_count(text, BEGIN) == login_count(text, END);
 }
 
 /* Read the file; true if it is complete and equal to the content read last. */
@@ -166,7 +166,7 @@ static bool is_steady(struct pem *p)
 		return true;
 	char *now = file_text(p->file, &ignored);
 	const char *last = p->seen ? p->seen : p->used;
-	bool steady = now != NULL && strcmp(now, last) == 0 && is_whole(now);
+	bool steady = now != NULL && strcmp(now, last) == 0 && login_is_whole(now);
 	if (now == NULL || strcmp(now, p->used) == 0) {
 		free_secret(&now);
 		free_secret(&p->seen);
@@ -280,7 +280,7 @@ char *address_read(const char *text, bool secrets, const char **fault)
 /* ---- the token --------------------------------------------------------------------- */
 
 /* It becomes a header line: one word of visible characters. */
-static bool token_ok(struct span t)
+static bool login_token_ok(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {
 		if (t.p[i] <= ' ' || t.p[i] > '~')
@@ -292,14 +292,14 @@ static bool token_ok(struct span t)
 static char *clean_token(const char *text, const char *what, struct err *e)
 {
 	struct span t = span_trim(span_of(text));
-	if (token_ok(t))
+	if (login_token_ok(t))
 		return xstrndup(t.p, t.n);
 	err_set(e, UNKNOWN_ERROR, "%s: a token is one word of at most %d visible characters", what,
 	        TOKEN_MAX);
 	return NULL;
 }
 
-static char *read_token(const char *file, struct err *e)
+static char *login_read_token(const char *file, struct err *e)
 {
 	char *text = file_text(file, e);
 	if (text == NULL)
@@ -313,7 +313,7 @@ static int load_token(struct login *l, const struct login_source *s, struct err 
 {
 	if (s->token_file != NULL) { /* as with kubectl, the file wins */
 		l->token_file = xstrdup(s->token_file);
-		l->token = read_token(s->token_file, e);
+		l->token = login_read_token(s->token_file, e);
 		return l->token ? 0 : -1;
 	}
 	if (s->token == NULL)
@@ -328,7 +328,7 @@ void login_refresh(struct login *l)
 	pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
 	if (l->token_file == NULL)
 		return;
-	char *token = read_token(l->token_file, &e);
+	char *token = login_read_token(l->token_file, &e);
 	if (token == NULL)
 		return; /* half written, perhaps: keep the old one */
 	(void)pthread_mutex_lock(&l->lock);
@@ -377,7 +377,7 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 	return out->namespace_name ? 0 : -1;
 }
 
-static char *copy(const char *text)
+static char *login_copy(const char *text)
 {
 	return text ? xstrdup(text) : NULL;
 }
@@ -391,7 +391,7 @@ static void override(char **to, const char *option)
 	*to = xstrdup(option);
 }
 
-static int read_source(const struct login_options *o, struct login_source *s, struct err *e)
+static int login_read_source(const struct login_options *o, struct login_source *s, struct err *e)
 {
 	int bad = 0;
 	if (o->kubeconfig != NULL && o->apiserver != NULL)
@@ -400,9 +400,9 @@ static int read_source(const struct login_options *o, struct login_source *s, st
 		bad = kubeconfig_read(o->kubeconfig, o->context, s, e);
 	} else if (o->apiserver != NULL) {
 		s->from = "options";
-		s->server = copy(o->apiserver);
-		s->ca_file = copy(o->ca_file);
-		s->token_file = copy(o->token_file);
+		s->server = login_copy(o->apiserver);
+		s->ca_file = login_copy(o->ca_file);
+		s->token_file = login_copy(o->token_file);
 	} else {
 		bad = in_cluster_read(SERVICE_ACCOUNT, s, e);
 	}
@@ -429,7 +429,7 @@ static void scrub_environment(void)
 		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
 }
 
-static void describe(struct login *l, const struct login_source *s)
+static void login_set_description(struct login *l, const struct login_source *s)
 {
 	const char *as = "nobody";
 	if (l->token_file != NULL)
@@ -442,7 +442,7 @@ static void describe(struct login *l, const struct login_source *s)
 	    xasprintf("%s as %s%s (%s)", l->url, as, l->token_file ? l->token_file : "", s->from);
 }
 
-static int fill(struct login *l, const struct login_source *s, struct err *e)
+static int login_fill(struct login *l, const struct login_source *s, struct err *e)
 {
 	if (s->server == NULL)
 		return err_set(e, UNKNOWN_ERROR, "%s: no address of an API server", s->from);
@@ -464,7 +464,7 @@ static int fill(struct login *l, const struct login_source *s, struct err *e)
 		return -1;
 	if (load_token(l, s, e) != 0)
 		return -1;
-	describe(l, s);
+	login_set_description(l, s);
 	return 0;
 }
 
@@ -472,13 +472,13 @@ struct login *login_new(const struct login_options *o, struct err *e)
 {
 	SOURCE_AUTO s = { 0 };
 	scrub_environment();
-	if (read_source(o, &s, e) != 0)
+	if (login_read_source(o, &s, e) != 0)
 		return NULL;
 	struct login *l = xcalloc(1, sizeof(*l));
 	l->ca = l->cert = l->key = PEM_NONE;
 	l->version = 1;
 	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail with default attributes */
-	if (fill(l, &s, e) == 0)
+	if (login_fill(l, &s, e) == 0)
 		return l;
 	login_free(l);
 	return NULL;

@@ -56,18 +56,6 @@ bool segment_ok(const char *name)
 	return true;
 }
 
-/* The pattern leaves nothing to encode today; this keeps it true should it ever widen. */
-static void put_segment(struct str *out, const char *name)
-{
-	str_char(out, '/');
-	for (const char *p = name; *p != '\0'; p++) {
-		if (is_lower_alnum(*p) || *p == '-' || *p == '.')
-			str_char(out, *p);
-		else
-			str_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
-	}
-}
-
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name, const char *name)
 {
 	const struct resource *r = resource_of(kind);
@@ -78,10 +66,24 @@ int path_write(struct str *out, enum object_kind kind, const char *namespace_nam
 	str_puts(out, r->api);
 	if (r->namespaced) {
 		str_puts(out, "/namespaces");
-		put_segment(out, namespace_name);
+		str_char(out, '/');
+		query_encode(out, span_of(namespace_name));
 	}
 	str_printf(out, "/%s", r->plural);
-	if (name != NULL)
-		put_segment(out, name);
+	if (name != NULL) {
+		str_char(out, '/');
+		query_encode(out, span_of(name));
+	}
 	return 0;
+}
+
+void query_encode(struct str *out, struct span text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_alnum(c) || c == '-' || c == '_' || c == '.')
+			str_char(out, c);
+		else
+			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+	}
 }

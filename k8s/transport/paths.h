@@ -1,5 +1,5 @@
 #pragma once
-/* Where each kind of object lives in the API.  Pure. */
+/* The API paths of all kinds of objects.  Pure. */
 #include <stdbool.h>
 
 #include "base/object.h"
@@ -15,17 +15,18 @@ struct resource {
 
 const struct resource *resource_of(enum object_kind kind);
 
-/* "frameworks.frameworkcontroller.microsoft.com", as RBAC messages and `kubectl auth can-i`
- * name a resource; appended to out. */
+/* Append "frameworks.frameworkcontroller.microsoft.com", the name that `kubectl auth can-i` uses.
+ */
 void resource_name(struct str *out, enum object_kind kind);
 
-/* A name as Kubernetes takes it, and as a path segment or a file name may hold it:
- * [a-z0-9] first and last, [a-z0-9.-] between, no "..", at most 253 bytes. */
+/* A Kubernetes name that is safe as path segment and file name: [a-z0-9] first and last, [a-z0-9.-]
+ * between, no "..", at most 253 bytes. */
 bool segment_ok(const char *name);
 
-/*
- * Append the path of an object, or of its collection if name is NULL, percent-encoded.
- * -1, and nothing is appended, if namespace_name or name is not segment_ok.
- */
+/* Append the path of an object, or of its collection if name is NULL.  -1, and nothing is appended,
+ * if namespace_name or name is not segment_ok. */
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name,
                const char *name);
+
+/* Append a value of a query, percent-encoded. */
+void query_encode(struct str *out, struct span text);

@@ -58,7 +58,7 @@ static int two_digits(const char *p)
 }
 
 /* Which of the words of three letters stands at p; -1: none. */
-static int word_at(const char *p, const char *words)
+static int reply_word_at(const char *p, const char *words)
 {
 	for (const char *word = words; *word != '\0'; word += 3) {
 		if (memcmp(p, word, 3) == 0)
@@ -103,7 +103,7 @@ int64_t reply_date(struct span text)
 		return 0;
 	struct tm tm = {
 		.tm_mday = two_digits(p + 5),
-		.tm_mon = word_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec"),
+		.tm_mon = reply_word_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec"),
 		.tm_year = year_at(p + 12),
 		.tm_hour = two_digits(p + 17),
 		.tm_min = two_digits(p + 20),
@@ -111,7 +111,7 @@ int64_t reply_date(struct span text)
 	};
 	int64_t s = seconds_of(&tm);
 	/* 1970 began on a Thursday. */
-	return s && word_at(p, "ThuFriSatSunMonTueWed") == s / 86400 % 7 ? s : 0;
+	return s && reply_word_at(p, "ThuFriSatSunMonTueWed") == s / 86400 % 7 ? s : 0;
 }
 
 int64_t reply_time(struct span text)
@@ -131,7 +131,7 @@ int64_t reply_time(struct span text)
 }
 
 /* A word or a field path, as far as it has nothing else in it. */
-static bool is_harmless(const char *text)
+static bool reply_is_harmless(const char *text)
 {
 	size_t n = strlen(text);
 	return n > 0 && n <= WORD_MAX &&
@@ -144,18 +144,18 @@ void reply_digest(struct str *out, const json_t *status)
 	if (strcmp(reply_text(status, "kind"), "Status") != 0)
 		return;
 	const char *reason = reply_text(status, "reason");
-	str_puts(out, is_harmless(reason) ? reason : "no reason given");
+	str_puts(out, reply_is_harmless(reason) ? reason : "no reason given");
 	json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
 	size_t named = 0;
 	size_t i;
 	json_t *cause;
 	json_array_foreach (causes, i, cause) {
 		const char *field = reply_text(cause, "field");
-		if (named == FIELDS_MAX || !is_harmless(field))
+		if (named == FIELDS_MAX || !reply_is_harmless(field))
 			continue;
 		str_printf(out, "%s%s", named++ ? ", " : ": ", field);
 		reason = reply_text(cause, "reason");
-		if (is_harmless(reason))
+		if (reply_is_harmless(reason))
 			str_printf(out, " (%s)", reason);
 	}
 }
@@ -271,7 +271,7 @@ static struct reply_class not_found(const struct store_request *r, const struct 
 	return (struct reply_class){ STORE_REFUSED, x->answer == NULL && x->just_connected };
 }
 
-static struct reply_class refused(const struct store_request *r, const struct exchange *x)
+static struct reply_class reply_refused(const struct store_request *r, const struct exchange *x)
 {
 	switch (x->status) {
 	case 403:
@@ -289,7 +289,7 @@ static struct reply_class refused(const struct store_request *r, const struct ex
 	}
 }
 
-static struct reply_class failed(const struct store_request *r, const struct exchange *x)
+static struct reply_class reply_failed(const struct store_request *r, const struct exchange *x)
 {
 	if (x->status == 503)
 		return (struct reply_class){ STORE_BUSY, true };
@@ -311,9 +311,9 @@ struct reply_class reply_classify(const struct store_request *r, const struct ex
 	if (!x->complete)
 		v = no_answer(r, x);
 	else if (x->status >= 500)
-		v = failed(r, x);
+		v = reply_failed(r, x);
 	else if (x->status < 200 || x->status >= 300)
-		v = refused(r, x);
+		v = reply_refused(r, x);
 	else if (x->answer == NULL && is_parsed(r))
 		v = (struct reply_class){ STORE_AMBIGUOUS,
 			                  is_idempotent(r) }; /* no API server says that */
@@ -336,7 +336,7 @@ static bool is_at(struct cutter *s, char c)
 	return s->p < s->end && *s->p == c;
 }
 
-static bool take(struct cutter *s, char c)
+static bool reply_take(struct cutter *s, char c)
 {
 	bool there = is_at(s, c);
 	s->p += there;
@@ -387,12 +387,12 @@ static struct span take_value(struct cutter *s)
 	return (struct span){ from, (size_t)(s->p - from) };
 }
 
-static int cut(struct span list, item_callback *each, void *arg)
+static int reply_cut(struct span list, item_callback *each, void *arg)
 {
 	struct cutter s = { list.p, list.p + list.n };
-	if (!take(&s, '['))
+	if (!reply_take(&s, '['))
 		return -1;
-	if (take(&s, ']'))
+	if (reply_take(&s, ']'))
 		return 0;
 	do {
 		struct span text = take_value(&s);
@@ -401,8 +401,8 @@ static int cut(struct span list, item_callback *each, void *arg)
 		JSON_AUTO *item = reply_parse(text);
 		if (item != NULL)
 			each(arg, item);
-	} while (take(&s, ','));
-	return take(&s, ']') ? 0 : -1;
+	} while (reply_take(&s, ','));
+	return reply_take(&s, ']') ? 0 : -1;
 }
 
 static void put_continue(struct span metadata, struct str *more)
@@ -417,11 +417,11 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
 {
 	struct cutter s = { list.p, list.p + list.n };
 	bool is_list = false;
-	if (!take(&s, '{'))
+	if (!reply_take(&s, '{'))
 		return -1;
 	do {
 		struct span key = take_value(&s);
-		if (!take(&s, ':'))
+		if (!reply_take(&s, ':'))
 			return -1;
 		struct span value = take_value(&s);
 		if (value.n == 0)
@@ -429,13 +429,13 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
 		if (span_is(key, "\"items\"")) {
 			is_list = true;
 			/* null: what Go writes for none */
-			if (!span_is(value, "null") && cut(value, each, arg) < 0)
+			if (!span_is(value, "null") && reply_cut(value, each, arg) < 0)
 				return -1;
 		} else if (span_is(key, "\"metadata\"")) {
 			put_continue(value, more);
 		}
-	} while (take(&s, ','));
-	return is_list && take(&s, '}') ? 0 : -1;
+	} while (reply_take(&s, ','));
+	return is_list && reply_take(&s, '}') ? 0 : -1;
 }
 
 enum { ETCD_LIMIT = 1 << 20 }; /* etcd takes about 1.5 MB after the API server's own form */
@@ -458,7 +458,7 @@ static size_t body_size(const struct store_request *r)
 	return r->body[0].n + r->body[1].n + r->body[2].n;
 }
 
-static const char *kind_of(const struct store_request *r)
+static const char *reply_kind_of(const struct store_request *r)
 {
 	return resource_of(r->kind)->kind;
 }
@@ -532,42 +532,43 @@ static void not_served(struct err *e, const struct refusal *x)
 		            : "");
 }
 
-static void too_large(struct err *e, const struct store_request *r, const char *limit)
+static void reply_too_large(struct err *e, const struct store_request *r, const char *limit)
 {
 	err_set(
 	    e, TOO_LARGE,
 	    "the job is too large for the cluster: its %s has %zu bytes, more than %s; use fewer "
 	    "task roles or shorter commands",
-	    kind_of(r), body_size(r), limit);
+	    reply_kind_of(r), body_size(r), limit);
 }
 
 static void body_too_large(struct err *e, const struct refusal *x)
 {
-	too_large(e, x->r, "the API server takes in one request (3145728)");
+	reply_too_large(e, x->r, "the API server takes in one request (3145728)");
 }
 
 /* Of what etcd does not take the API server says 500. */
 static void etcd_too_large(struct err *e, const struct refusal *x)
 {
-	too_large(e, x->r,
-	          "etcd takes of one object (its --max-request-bytes, 1572864 if it is not set)");
+	reply_too_large(
+	    e, x->r,
+	    "etcd takes of one object (its --max-request-bytes, 1572864 if it is not set)");
 }
 
 static void invalid(struct err *e, const struct refusal *x)
 {
 	if (reply_has_cause(x->status, "FieldValueTooLong"))
-		too_large(e, x->r,
-		          "Kubernetes allows (1048576 in a Secret or ConfigMap, 262144 in "
-		          "annotations)");
+		reply_too_large(e, x->r,
+		                "Kubernetes allows (1048576 in a Secret or ConfigMap, 262144 in "
+		                "annotations)");
 	else
 		err_set(e, INVALID_PROTOCOL, "the API server refuses the job's %s: %.*s",
-		        kind_of(x->r), (int)x->why.n, x->why.p);
+		        reply_kind_of(x->r), (int)x->why.n, x->why.p);
 }
 
 static void other(struct err *e, const struct refusal *x)
 {
-	err_set(e, UNKNOWN_ERROR, "failed to make the job's %s: %.*s", kind_of(x->r), (int)x->why.n,
-	        x->why.p);
+	err_set(e, UNKNOWN_ERROR, "failed to make the job's %s: %.*s", reply_kind_of(x->r),
+	        (int)x->why.n, x->why.p);
 }
 
 /* Of a directory; API servers do not say that. */

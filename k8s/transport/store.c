@@ -28,7 +28,7 @@ bool store_is_outdated(enum store_outcome outcome)
 	return false;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t store_earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -78,7 +78,7 @@ static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
 {
 	p->due_ms = due_ms;
 	pending_append(&s->later, p);
-	s->wake_ms = earlier(s->wake_ms, earlier(due_ms, p->r.deadline_ms));
+	s->wake_ms = store_earlier(s->wake_ms, store_earlier(due_ms, p->r.deadline_ms));
 }
 
 void store_later(struct store *s, struct pending *p, int64_t due_ms)
@@ -102,7 +102,7 @@ void store_throttle(struct store *s, size_t at_once)
 
 /* ---- the queue --------------------------------------------------------------------- */
 
-static size_t waiting(const struct store *s)
+static size_t store_waiting(const struct store *s)
 {
 	return s->urgent.n + s->fresh.n + s->later.n;
 }
@@ -111,9 +111,9 @@ static const char EVERYBODY[] = "too many requests are waiting for the API serve
 static const char ONE_USER[] = "too many requests of this user are waiting for the API server";
 
 /* Why a new request of this user is refused, or NULL. */
-static const char *no_room(const struct store *s, const char *user)
+static const char *store_no_room(const struct store *s, const char *user)
 {
-	if (waiting(s) >= s->limits.queue)
+	if (store_waiting(s) >= s->limits.queue)
 		return EVERYBODY;
 	if (user != NULL && s->limits.per_user > 0 &&
 	    fair_queue_held(&s->fresh, user) >= s->limits.per_user)
@@ -123,7 +123,7 @@ static const char *no_room(const struct store *s, const char *user)
 
 bool store_has_room(const struct store *s, const char *user)
 {
-	return !s->closing && s->held < s->limits.bytes && no_room(s, user) == NULL;
+	return !s->closing && s->held < s->limits.bytes && store_no_room(s, user) == NULL;
 }
 
 void store_hold(struct store *s, size_t bytes)
@@ -141,7 +141,7 @@ void store_request(struct store *s, const struct store_request *r)
 {
 	struct pending *p = xcalloc(1, sizeof(*p));
 	p->r = *r;
-	const char *why = r->urgent ? NULL : no_room(s, r->user);
+	const char *why = r->urgent ? NULL : store_no_room(s, r->user);
 	if (s->closing || why != NULL) {
 		p->full = !s->closing;
 		p->why = why;
@@ -158,11 +158,11 @@ void store_request(struct store *s, const struct store_request *r)
 		pending_append(&s->urgent, p);
 	else
 		fair_queue_append(&s->fresh, p);
-	s->wake_ms = earlier(s->wake_ms, r->deadline_ms);
+	s->wake_ms = store_earlier(s->wake_ms, r->deadline_ms);
 }
 
 /* Give up a request that the backend does not have. */
-static void give_up(struct store *s, struct pending *p)
+static void store_give_up(struct store *s, struct pending *p)
 {
 	enum store_outcome outcome = STORE_BUSY;
 	const char *why = p->why;
@@ -176,11 +176,11 @@ static void give_up(struct store *s, struct pending *p)
 	store_fail(s, p, outcome, why ? why : "no answer came in time");
 }
 
-static void give_up_all(struct store *s, struct pending_list l)
+static void store_give_up_all(struct store *s, struct pending_list l)
 {
 	struct pending *p;
 	while ((p = pending_take(&l)) != NULL)
-		give_up(s, p);
+		store_give_up(s, p);
 }
 
 /* Sort waiting requests into expired, due and still waiting. */
@@ -201,18 +201,18 @@ static void store_expire(struct store *s, int64_t now)
 			/* Repeated requests precede new ones. */
 			bool due = is_later && p->due_ms <= now;
 			pending_append(due ? &s->urgent : lists[i], p);
-			s->wake_ms = earlier(s->wake_ms, p->r.deadline_ms);
+			s->wake_ms = store_earlier(s->wake_ms, p->r.deadline_ms);
 			if (is_later && !due)
-				s->wake_ms = earlier(s->wake_ms, p->due_ms);
+				s->wake_ms = store_earlier(s->wake_ms, p->due_ms);
 		}
 	}
-	give_up_all(s, expired);
+	store_give_up_all(s, expired);
 }
 
 void store_reap(struct store *s)
 {
 	s->ops->poll(s);
-	give_up_all(s, pending_take_all(&s->refused));
+	store_give_up_all(s, pending_take_all(&s->refused));
 	int64_t now = clock_ms();
 	if (now >= s->wake_ms)
 		store_expire(s, now);
@@ -256,7 +256,7 @@ int store_timeout_ms(const struct store *s)
 		return 0;
 	int64_t wake = s->wake_ms;
 	if (s->urgent.n + s->fresh.n > 0 && s->paused_until_ms > now)
-		wake = earlier(wake, s->paused_until_ms);
+		wake = store_earlier(wake, s->paused_until_ms);
 	int backend = s->ops->timeout_ms(s);
 	if (wake == NEVER)
 		return backend;
@@ -266,7 +266,7 @@ int store_timeout_ms(const struct store *s)
 
 size_t store_pending(const struct store *s)
 {
-	return waiting(s) + s->refused.n + s->in_flight;
+	return store_waiting(s) + s->refused.n + s->in_flight;
 }
 
 void store_free(struct store *s)
@@ -274,14 +274,14 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	s->closing = true;
-	give_up_all(s, pending_take_all(&s->urgent));
+	store_give_up_all(s, pending_take_all(&s->urgent));
 	struct pending *p;
 	while ((p = fair_queue_take(&s->fresh)) != NULL)
-		give_up(s, p);
-	give_up_all(s, pending_take_all(&s->later));
+		store_give_up(s, p);
+	store_give_up_all(s, pending_take_all(&s->later));
 	s->ops->abort(s);
 	while (s->refused.n > 0) /* requests that callbacks made meanwhile */
-		give_up_all(s, pending_take_all(&s->refused));
+		store_give_up_all(s, pending_take_all(&s->refused));
 	s->ops->free(s);
 }
 

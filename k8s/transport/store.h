@@ -1,12 +1,12 @@
 #pragma once
 /*
- * Where objects are kept: a Kubernetes API server, or a directory.  One store per
- * loop thread; every call from that thread only; nothing blocks.
+ * The store of objects: a Kubernetes API server, or a directory (dirstore/).  Read this header
+ * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
  *
- * Life of a request: store_request -> waits in the store's queue (bounded; in turn, one of each
- * user's) -> store_start sends it -> store_reap gets its answer and calls back.  The loop
- * calls, in this order: store_reap; let the HTTP library run; store_start;
- * epoll_wait on store_fd with store_timeout_ms.
+ * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a
+ * request, store_start sends it, store_reap receives its answer and calls back.  The loop calls, in
+ * this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
+ * store_timeout_ms.
  */
 #include "base/err.h"
 #include "base/object.h"
@@ -15,132 +15,120 @@ struct store;
 
 /*
  * PATCH is a JSON merge patch (RFC 7396), or with `json_patch` a list of operations (RFC 6902), of
- * which a directory knows `test` and `replace`.  A store repeats by itself, with back-off and
- * until the deadline, what was not executed, and what does no harm when executed twice: GET,
- * LIST, PATCH, and DELETE with a uid.  So of these, STORE_AMBIGUOUS and STORE_BUSY mean that the
- * deadline has come, and only a CREATE has to be settled by whoever asked for it.
+ * which a directory supports `test` and `replace`.  Until the deadline a store repeats, with
+ * back-off, requests that were not executed and requests that may be executed twice: GET, LIST,
+ * PATCH, and DELETE with a uid.  So for these, STORE_AMBIGUOUS and STORE_BUSY mean that the
+ * deadline has passed, and only an ambiguous CREATE must be settled by the caller.  A PATCH with a
+ * resourceVersion or with tests is repeated as well: a refusal may then be caused by its own first
+ * execution, so the caller reads the object again.
  *
- * LIST answers with a list's metadata and items, which nobody has parsed before whoever asked;
- * `name` is ignored, `query` says which.  By
- * default objects come as their metadata alone (PartialObjectMetadata, ...List); DELETE answers
- * with whatever it likes.  A directory knows labelSelector (KEY=VALUE and KEY, joined by commas),
- * gives no `continue`, and keeps nothing of kinds from KIND_MADE on: none is there, none can be
- * made.
+ * LIST answers with the unparsed list; it ignores `name`.  Objects come as PartialObjectMetadata
+ * (...List) unless `whole`; the body of an answer to DELETE is unspecified.  A directory supports
+ * labelSelector (KEY=VALUE and KEY, joined by commas), gives no `continue`, and has no objects of
+ * kinds from KIND_MADE on.
  *
- * A PATCH with metadata.resourceVersion in its body, or with tests, is repeated all the same: that
- * it is refused may then be our own doing, and who cares reads again.
- *
- * READY asks once whether jobs could be made now: it GETs a Framework that does not exist,
- * for /readyz is often forbidden.  STORE_OK (its 404 has come) says that network, TLS, login, the
- * right to get Frameworks, and the CRD are all in order; it needs no right of its own, and
- * says nothing about the namespace, nor about the rights to create.  Kind and name are ignored.
+ * READY checks once, without repetition, whether jobs can be created: it GETs a Framework that does
+ * not exist, because /readyz is often forbidden.  STORE_OK (a 404) proves network, TLS, login, the
+ * right to get Frameworks, and the CRD, but neither the namespace nor rights to create.  Kind and
+ * name are ignored.
  */
 enum store_verb { STORE_CREATE, STORE_GET, STORE_LIST, STORE_PATCH, STORE_DELETE, STORE_READY };
 
-/* What became of a request.  The rule behind the words, measured: a request
- * whose last byte was not handed over was not executed; one that was handed over and
- * got no answer may have been. */
+/* The result of a request.  A request whose last byte was not handed over was not executed; one
+ * that was sent completely and got no answer may have been. */
 enum store_outcome {
 	STORE_OK,        /* 2xx */
 	STORE_EXISTS,    /* 409 on create */
 	STORE_CONFLICT,  /* 409 on patch or delete */
-	STORE_NOT_FOUND, /* 404: a Status with reason NotFound and the name asked for */
-	STORE_REFUSED,   /* 4xx for good: 400, 403, 413, 422 ...; `message` says why */
+	STORE_NOT_FOUND, /* 404: a Status with reason NotFound and the requested name */
+	STORE_REFUSED,   /* permanent 4xx: 400, 403, 413, 422 ...; `message` says why */
 	STORE_BUSY,      /* not executed, worth trying again: not sent, 429, 503 */
 	STORE_AMBIGUOUS, /* may have been executed: sent without an answer, 500, 504 */
-	STORE_FULL,      /* our own queue is full */
+	STORE_FULL,      /* the queue of this store is full */
 	STORE_OUTCOME_MAX
 };
 
-/* After a write that was made from what a GET said: is it worth to GET and to write again?  The
- * object has changed meanwhile, or the answer was lost. */
+/* After a write that was based on a GET: read and write again?  True if the object has changed
+ * meanwhile, or if the answer was lost. */
 bool store_is_outdated(enum store_outcome outcome);
 
-/* Borrowed by the callback, gone when it returns; `body` is wiped, for it may be a Secret. */
+/* Borrowed by the callback; `body` is wiped afterwards, because it may be a Secret. */
 struct store_reply {
 	enum store_outcome outcome;
 	int status;                        /* HTTP status of the API server, 0 if none */
 	struct span body;                  /* the object, or the Status */
 	struct span uid, resource_version; /* of the object, "" if none */
-	/* For people; never with a secret in it.  With STORE_REFUSED it names verb and resource,
-	 * and the namespace if that is not the jobs': "get secrets in namespace x: HTTP status 403
+	/* For people, without secrets.  With STORE_REFUSED it begins with verb and resource, and
+	 * with the namespace if that is not the jobs': "get secrets in namespace x: HTTP status 403
 	 * ...". */
 	struct span message;
-	int64_t date_s;    /* the server's clock (Date), seconds since 1970; 0: not said */
-	int retry_after_s; /* 0 if not said */
+	int64_t date_s;    /* the server's clock (Date), seconds since 1970; 0: unknown */
+	int retry_after_s; /* 0: not given */
 };
 
 typedef void store_callback(void *arg, const struct store_reply *reply);
 
+/* Texts and spans are borrowed until the callback. */
 struct store_request {
 	enum store_verb verb;
 	enum object_kind kind;
-	const char *name;           /* NULL: CREATE of what has none (TokenReview), LIST, READY */
-	const char *namespace_name; /* borrowed as name is; NULL: the jobs' */
-	/* LIST: what follows the '?', percent-encoded by the caller; NULL for none. */
-	const char *query;
-	bool whole;      /* GET, LIST, CREATE, PATCH: all of an object, not its metadata alone */
-	bool json_patch; /* PATCH: RFC 6902; tests in it that fail are STORE_REFUSED, 422 */
-	/* Whose it is: what is new (not urgent) is started in turn, one of each user's; NULL:
-	 * nobody's. Borrowed as name is. */
-	const char *user;
-	/* Up to three pieces of the body, sent one after the other; borrowed until the callback. */
-	struct span body[3];
-	/* DELETE: preconditions; PATCH: metadata.uid is in the body.  NULL for none. */
+	const char *name;           /* NULL: LIST, READY, CREATE without a name (TokenReview) */
+	const char *namespace_name; /* NULL: the jobs' */
+	const char *query;          /* LIST: percent-encoded, without '?'; NULL for none */
+	bool whole;                 /* the whole object, not its metadata alone */
+	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
+	const char *user;           /* new requests of users are started in turn; NULL: no user */
+	struct span body[3];        /* sent one after the other */
+	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */
 	const char *uid, *resource_version;
 	bool dry_run;
-	bool urgent;           /* continuation of a job under way: before all that is new */
-	int64_t not_before_ms; /* by clock_ms: wait till then in the queue; 0: at once */
-	int64_t deadline_ms;   /* by clock_ms: given up then; never later than that */
+	bool urgent;           /* continues a job under way: precedes all new requests */
+	int64_t not_before_ms; /* by clock_ms: wait in the queue until then; 0: no wait */
+	int64_t deadline_ms;   /* by clock_ms */
 	store_callback *done;
 	void *arg;
 };
 
-/*
- * Take over a request (copied; name, uid and body are borrowed until `done`).  `done`
- * is called exactly once, from store_reap or store_free, never from within
- * store_request itself.  Beyond the queue's bound: STORE_FULL, by the callback.
- */
+/* Queue a request; *r is copied.  `done` is called exactly once, from store_reap or store_free,
+ * never from within store_request.  If the queue is full it gets STORE_FULL. */
 void store_request(struct store *s, const struct store_request *r);
 
 void store_reap(struct store *s);
 void store_start(struct store *s);
 int store_fd(const struct store *s);         /* readable when store_reap has work */
-int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1 for ever */
+int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1: no limit */
 size_t store_pending(const struct store *s); /* requests whose callback is due */
-/* A new job of this user (NULL: nobody's) would be queued, not refused, and the jobs under way hold
- * less than limits.bytes. */
+/* A new job of this user (NULL: no user) would be queued, and the jobs under way hold less than
+ * limits.bytes. */
 bool store_has_room(const struct store *s, const char *user);
-/* A job under way holds so many bytes of memory, till it gives the same number back. */
+/* A job under way holds so many bytes of memory until store_release with the same number. */
 void store_hold(struct store *s, size_t bytes);
 void store_release(struct store *s, size_t bytes);
 
-/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the directory: with their
- * answers, where work had begun), and free.  What the callbacks ask for meanwhile is STORE_BUSY. */
+/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (a directory: with their answers,
+ * if work had begun), and free.  Requests that callbacks make meanwhile are STORE_BUSY. */
 void store_free(struct store *s);
 
-/* Where the API server is and how to log in.  Made once, shared by all loops' stores, which
- * must be freed before it. */
+/* Address and credentials of the API server.  Shared by the stores of all loops, which must be
+ * freed before it. */
 struct login;
 
+/* Without kubeconfig and apiserver: the service account of the pod. */
 struct login_options {
 	const char *kubeconfig; /* file, or NULL */
 	const char *context;    /* of the kubeconfig; NULL: its current-context */
 	const char *apiserver;  /* URL, or NULL */
 	const char *ca_file, *token_file, *namespace_name; /* may be NULL */
-	/* none of kubeconfig and apiserver: the service account of the pod */
 };
 
-/* NULL and *e (500) naming file and key: what is missing, refused (exec, insecure-skip-tls-verify,
- * proxy-url, plain http to another host) or unreadable.  Reads files, and removes from the
- * environment what libcurl and its TLS would obey (SSLKEYLOGFILE, proxies): at start only, before
- * there are threads. */
+/* NULL and *e (500) naming file and key that are missing, refused (exec, insecure-skip-tls-verify,
+ * proxy-url, plain http to another host) or unreadable.  Reads files, and removes variables that
+ * libcurl and TLS libraries obey (SSLKEYLOGFILE, proxies) from the environment: call it at start,
+ * before there are threads. */
 struct login *login_new(const struct login_options *o, struct err *e);
-/*
- * Read the files of token, CA, client certificate and key again, every ten seconds, say; a token is
- * taken at once, the others when they have been the same at two calls in a row.  Connections that
- * there are stay as they are.  On any error what there is is kept.  Any one thread, not a loop's.
- */
+/* Read the files of token, CA, client certificate and key again, about every ten seconds.  A new
+ * token takes effect at once, the others when they are the same at two calls in a row.  Existing
+ * connections stay.  On errors the old values stay.  One thread, not a loop's. */
 void login_refresh(struct login *l);
 void login_free(struct login *l);
 const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */

@@ -208,7 +208,7 @@ static inline void list(struct yard *y, const struct store_request *q, struct st
 	static json_t *sorted[YARD];
 	size_t n = 0;
 	assert_false(q->whole);
-	assert_non_null(strstr(q->query, "labelSelector=rest%2Dlit%2Finstance%3Dhere%2Crest%2D"));
+	assert_non_null(strstr(q->query, "labelSelector=rest-lit%2Finstance%3Dhere%2Crest-"));
 	if (y->n_queries < 4)
 		kept_copy(y->queries[y->n_queries++], sizeof(y->queries[0]), span_of(q->query));
 	if (y->not_whole_lists && strstr(q->query, "limit=") == NULL) {

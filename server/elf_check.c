@@ -78,7 +78,7 @@ static bool is_dynamic(struct span file, unsigned char order)
 }
 
 /* Whether all is there that is loaded, and the table at the end. */
-static bool is_whole(struct span file, unsigned char order)
+static bool elf_check_is_whole(struct span file, unsigned char order)
 {
 	struct part p = { FIELD(file, order, 0, Elf64_Ehdr, e_shoff),
 		          FIELD(file, order, 0, Elf64_Ehdr, e_shentsize) *
@@ -117,7 +117,7 @@ const char *elf_check_arch(struct span file, struct err *e)
 		              "is linked dynamically: it would not start in other images; build "
 		              "it with musl, as runtime-assets/sources/README.md says");
 		arch = NULL;
-	} else if (!is_whole(file, order)) {
+	} else if (!elf_check_is_whole(file, order)) {
 		(void)err_set(e, 400, NULL, "is not all of a program: its end is missing");
 		arch = NULL;
 	}
@@ -127,7 +127,7 @@ const char *elf_check_arch(struct span file, struct err *e)
 /* Where it is installed, or built. */
 static const char *const PLACES[] = { "pai-runtime", "../lib/rest-lit/pai-runtime" };
 
-static const char *find(struct arena *a, struct err *e)
+static const char *elf_check_find(struct arena *a, struct err *e)
 {
 	char self[PATH_ROOM];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
@@ -163,8 +163,8 @@ static int read_program(const char *path, struct str *file, struct err *e)
 	return 0;
 }
 
-static void describe(struct span file, const char *arch, struct arena *a,
-                     struct runtime_program *out)
+static void elf_check_describe(struct span file, const char *arch, struct arena *a,
+                               struct runtime_program *out)
 {
 	char hash[65];
 	sha256_hex(hash, file);
@@ -182,7 +182,7 @@ int runtime_program_load(const struct options *o, struct arena *a, struct runtim
 	*out = (struct runtime_program){ "", "", "", { "", 0 } };
 	if (strcmp(o->runtime, "configmap") != 0)
 		return 0;
-	const char *path = o->runtime_binary[0] ? o->runtime_binary : find(a, e);
+	const char *path = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
 	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
 	const char *arch = NULL;
 	if (path && read_program(path, &file, e) == 0) {
@@ -194,6 +194,6 @@ int runtime_program_load(const struct options *o, struct arena *a, struct runtim
 		e->http = 400;
 		return err_wrap(e, "--runtime=configmap");
 	}
-	describe(str_view(&file), arch, a, out);
+	elf_check_describe(str_view(&file), arch, a, out);
 	return 0;
 }

@@ -39,7 +39,7 @@ static int by_code(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static const struct entry *find(const struct exit_spec *s, int64_t code)
+static const struct entry *exit_spec_find(const struct exit_spec *s, int64_t code)
 {
 	const struct entry key = { .code = code };
 	return bsearch(&key, s->v, s->n, sizeof(*s->v), by_code);
@@ -150,8 +150,8 @@ static int check_codes(struct exit_spec *s, const struct path *at, const struct 
 			return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
 			              "the code %lld is there twice", (long long)s->v[i].code);
 	}
-	s->any_failure = find(s, ANY_FAILURE);
-	s->any_other = find(s, ANY_OTHER);
+	s->any_failure = exit_spec_find(s, ANY_FAILURE);
+	s->any_other = exit_spec_find(s, ANY_OTHER);
 	if (!s->any_failure || !s->any_other)
 		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
 		              "has no entry of the code %d, which stands for all that have none",
@@ -159,7 +159,7 @@ static int check_codes(struct exit_spec *s, const struct path *at, const struct 
 	return 0;
 }
 
-static int read_spec(struct span text, struct exit_spec *s, struct err *e)
+static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -191,7 +191,7 @@ struct exit_spec *exit_spec_new(const char *path, struct err *e)
 		text.p = file;
 	}
 	struct exit_spec *s = xcalloc(1, sizeof(*s));
-	if (read_spec(text, s, e) == 0)
+	if (exit_spec_read_spec(text, s, e) == 0)
 		return s;
 	exit_spec_free(s);
 	return NULL;
@@ -207,12 +207,12 @@ void exit_spec_free(struct exit_spec *s)
 
 bool exit_spec_has(const struct exit_spec *s, int64_t code)
 {
-	return find(s, code) != NULL;
+	return exit_spec_find(s, code) != NULL;
 }
 
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final)
 {
-	const struct entry *entry = find(s, code);
+	const struct entry *entry = exit_spec_find(s, code);
 	if (!entry)
 		entry = code > 0 ? s->any_failure : s->any_other;
 	str_puts(out, "{\"code\":");

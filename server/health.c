@@ -19,7 +19,7 @@ EMBED(index_txt, "server/index.txt");
 /* In the page: the address of this server. */
 #define SERVER_MARK "${server}"
 
-/* Readiness is asked of the store at most so often, and waited for so long. */
+/* The interval of probes of the store, and their time limit. */
 enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 
 /* The host of --listen, as clients on this machine call it. */

@@ -23,7 +23,7 @@ void log_init(enum log_format format, int fd)
 	may_be_full = fstat(fd, &about) < 0 || !S_ISREG(about.st_mode);
 }
 
-static bool has_room(void)
+static bool log_has_room(void)
 {
 	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
 	return !may_be_full || (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT));
@@ -117,7 +117,7 @@ void log_end(struct line *l)
 	l->text.max += 2; /* held back for the end */
 	l->text.full = false;
 	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
-	if (!has_room() || write(log_fd, str_c(&l->text), l->text.n) < 0)
+	if (!log_has_room() || write(log_fd, str_c(&l->text), l->text.n) < 0)
 		atomic_fetch_add(&dropped, missed + 1);
 	str_done(&l->text);
 }

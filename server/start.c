@@ -114,7 +114,7 @@ static int open_keys(struct service *s, const char **file, struct err *e)
 	return keys ? 0 : -1;
 }
 
-static int open_tls(struct service *s, struct err *e)
+static int start_open_tls(struct service *s, struct err *e)
 {
 	const struct options *o = &s->options;
 	if (!o->tls_cert[0])
@@ -123,7 +123,7 @@ static int open_tls(struct service *s, struct err *e)
 	return s->server.tls ? 0 : -1;
 }
 
-static int open_store(struct service *s, struct err *e)
+static int start_open_store(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
 	if (o->standalone[0]) {
@@ -277,7 +277,7 @@ int start_all(struct service *s, const char **file, struct err *e)
 	if (open_keys(s, file, e) < 0)
 		return -1;
 	*file = NULL;
-	if (open_tls(s, e) < 0 || open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
+	if (start_open_tls(s, e) < 0 || start_open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
 	    open_follow(s, e) < 0 || open_loops(s, e) < 0 || open_uploads(s, e) < 0)
 		return -1;
 	s->runtime_configmap = runtime_configmap_start(&s->server, e);
@@ -307,7 +307,7 @@ static void warn_of_files(const struct keyring *keys)
 	log_end(&line);
 }
 
-static void warn(const struct service *s, const char *scrubbed)
+static void start_warn(const struct service *s, const char *scrubbed)
 {
 	const struct keyring *keys = atomic_load(&s->server.keyring);
 	if (scrubbed)
@@ -366,7 +366,7 @@ void start_report(const struct service *s, const char *scrubbed)
 		log_text(&line, "hived_config", span_of(s->options.hived_config));
 	log_int(&line, "loops", (int64_t)s->n_loops);
 	log_end(&line);
-	warn(s, scrubbed);
+	start_warn(s, scrubbed);
 }
 
 void start_undo(struct service *s)

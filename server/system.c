@@ -79,7 +79,7 @@ size_t process_allow_files(size_t n)
 	return limit.rlim_cur;
 }
 
-static int complain(struct err *e, const char *path)
+static int system_complain(struct err *e, const char *path)
 {
 	char text[128];
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
@@ -95,7 +95,7 @@ static void wipe_part(struct part *part)
 	wipe(part, sizeof(*part));
 }
 
-static int read_all(int fd, const char *path, struct str *out, struct err *e)
+static int system_read_all(int fd, const char *path, struct str *out, struct err *e)
 {
 	__attribute__((cleanup(wipe_part))) struct part part;
 	for (;;) {
@@ -103,7 +103,7 @@ static int read_all(int fd, const char *path, struct str *out, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return complain(e, path);
+			return system_complain(e, path);
 		if (n == 0)
 			break;
 		str_put(out, part.bytes, (size_t)n);
@@ -117,9 +117,9 @@ int file_read(const char *path, size_t max, char **text, size_t *n, struct err *
 {
 	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return complain(e, path);
+		return system_complain(e, path);
 	STR_AUTO all = STR_INIT(max);
-	int r = read_all(fd, path, &all, e);
+	int r = system_read_all(fd, path, &all, e);
 	(void)close(fd); /* it was only read */
 	if (r < 0)
 		return -1;
@@ -128,7 +128,7 @@ int file_read(const char *path, size_t max, char **text, size_t *n, struct err *
 	return 0;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool system_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -138,17 +138,17 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 {
 	struct stat after;
 	if (fstat(fd, st) < 0)
-		return complain(e, path);
+		return system_complain(e, path);
 	if (!S_ISREG(st->st_mode))
 		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
 	/* At once, so that no copy is left behind as it grows. */
 	if ((uint64_t)st->st_size <= out->max)
 		(void)str_reserve(out, (size_t)st->st_size);
-	if (read_all(fd, path, out, e) < 0)
+	if (system_read_all(fd, path, out, e) < 0)
 		return -1;
 	if (fstat(fd, &after) < 0)
-		return complain(e, path);
-	if (!same_file(st, &after) || (uint64_t)after.st_size != out->n)
+		return system_complain(e, path);
+	if (!system_same_file(st, &after) || (uint64_t)after.st_size != out->n)
 		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
 	return 0;
 }
@@ -158,7 +158,7 @@ int file_read_regular(const char *path, struct str *out, struct stat *st, struct
 	/* A FIFO would make open() wait. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return complain(e, path);
+		return system_complain(e, path);
 	int r = read_regular(fd, path, out, st, e);
 	(void)close(fd); /* it was only read */
 	return r;

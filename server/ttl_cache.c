@@ -37,7 +37,7 @@ struct ttl_cache *ttl_cache_new(struct ttl_cache_limits limits, void (*drop)(voi
 	return c;
 }
 
-static struct entry **find(struct ttl_cache *c, struct span name)
+static struct entry **ttl_cache_find(struct ttl_cache *c, struct span name)
 {
 	uint64_t hash = hash_bytes(&c->key, name);
 	struct entry **at = &c->chains[hash & c->mask];
@@ -64,7 +64,7 @@ static void take_out(struct ttl_cache *c, struct entry **at)
 	free(e);
 }
 
-static struct entry **place_of(struct ttl_cache *c, const struct entry *e)
+static struct entry **ttl_cache_place_of(struct ttl_cache *c, const struct entry *e)
 {
 	struct entry **at = &c->chains[e->hash & c->mask];
 	while (*at != e)
@@ -74,12 +74,12 @@ static struct entry **place_of(struct ttl_cache *c, const struct entry *e)
 
 static void take_out_oldest(struct ttl_cache *c)
 {
-	take_out(c, place_of(c, c->oldest));
+	take_out(c, ttl_cache_place_of(c, c->oldest));
 }
 
 void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64_t *until_ms)
 {
-	struct entry **at = find(c, name);
+	struct entry **at = ttl_cache_find(c, name);
 	if (!*at)
 		return NULL;
 	if ((*at)->terms.until_ms <= now_ms) {
@@ -91,19 +91,19 @@ void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64
 	return (*at)->value;
 }
 
-static bool fits(const struct ttl_cache *c, size_t bytes)
+static bool ttl_cache_fits(const struct ttl_cache *c, size_t bytes)
 {
 	return c->n < c->limits.n && c->bytes + bytes <= c->limits.bytes;
 }
 
 void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct ttl_cache_terms terms)
 {
-	struct entry **at = find(c, name);
+	struct entry **at = ttl_cache_find(c, name);
 	if (*at)
 		take_out(c, at);
-	while (!fits(c, terms.bytes) && c->oldest)
+	while (!ttl_cache_fits(c, terms.bytes) && c->oldest)
 		take_out_oldest(c);
-	if (!fits(c, terms.bytes)) {
+	if (!ttl_cache_fits(c, terms.bytes)) {
 		c->drop(value);
 		return;
 	}
@@ -129,7 +129,7 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 	for (struct entry *e = c->oldest; e; e = newer) {
 		newer = e->newer;
 		if (unwanted(e->value, arg))
-			take_out(c, place_of(c, e));
+			take_out(c, ttl_cache_place_of(c, e));
 	}
 }
 

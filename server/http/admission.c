@@ -8,9 +8,9 @@
 #include "server/http/routes.h"
 #include "server/log.h"
 
-/* Bodies under way of a loop: a flood, and when it is over. */
+/* Bytes of unfinished bodies of a loop: the begin and the end of a flood. */
 enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
-enum { TOKEN_MIN = 80 }; /* no token that anybody signed has fewer bytes */
+enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
 static void options_reply(struct request *r, struct span path)
 {
@@ -42,7 +42,7 @@ static void no_route(struct request *r, struct span path)
 	"application/x-yaml or application/json"
 #define WITH_CURL "; with curl: -H 'Content-Type: text/yaml'"
 
-/* What the bodies of routes may be. */
+/* The types of bodies by route. */
 static const struct {
 	unsigned types; /* bits, by enum body_type */
 	const char *wrong;
@@ -68,7 +68,7 @@ static void refuse_large(struct request *r)
 	answer_error(r, &e);
 }
 
-/* Of a route that takes one, by the header alone. */
+/* Check type and length of the body by the head. */
 static void check_body(struct request *r, const struct request_head *f)
 {
 	enum body_type type = head_body_type(f);
@@ -86,7 +86,7 @@ static void check_body(struct request *r, const struct request_head *f)
 		r->body.max = FIELDS_BODY;
 	r->too_large = f->length > r->body.max;
 	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
-		refuse_large(r); /* before the body is sent, or for want of a better moment */
+		refuse_large(r); /* before the body is sent */
 }
 
 static void check_size(struct request *r)
@@ -119,7 +119,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 	check_size(r);
 }
 
-/* Of a request whose sender is known. */
+/* The principal is known. */
 static void check_known(struct request *r)
 {
 	rate_limit_user(r);
@@ -127,7 +127,7 @@ static void check_known(struct request *r)
 		r->route->before(r);
 }
 
-/* Nobody has to say who he is. */
+/* The route needs no authentication. */
 static bool is_open(struct request *r)
 {
 	const struct options *o = r->loop->server->options;
@@ -137,7 +137,7 @@ static bool is_open(struct request *r)
 		return true;
 	case AUTH_LINK:
 		return query_find(span_of(r->query), "token", &r->arena, &link);
-	case AUTH_V1: /* whoever says who he is, is asked to prove it */
+	case AUTH_V1: /* a token that is sent is checked */
 		return o->compat[0] && !o->no_auth && !r->head.value[HEADER_AUTHORIZATION].p;
 	case AUTH_USER:
 	case AUTH_PERSON:
@@ -147,7 +147,7 @@ static bool is_open(struct request *r)
 	return false;
 }
 
-/* What is too large gets its 413 at the end, whoever sent it. */
+/* A body that is too large is answered 413 at its end, without authentication. */
 static void check_route(struct request *r)
 {
 	if (r->route->body)
@@ -235,7 +235,7 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 
 void admission_end(struct request *r)
 {
-	if (!r->loop->store) { /* gone already; only answers are still on their way */
+	if (!r->loop->store) { /* the loop is ending */
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return;
 	}
@@ -248,7 +248,7 @@ void admission_end(struct request *r)
 		r->route->handle(r);
 }
 
-/* Is this what shall be revoked, or looks like a token that stands where it should not? */
+/* Is the segment a token: of a revocation, or by its form? */
 static bool may_be_token(struct span before, struct span segment)
 {
 	const char *dot = memchr(segment.p, '.', segment.n);
@@ -261,8 +261,8 @@ static bool may_be_token(struct span before, struct span segment)
 	       memchr(dot + 1, '.', segment.n - (size_t)(dot + 1 - segment.p));
 }
 
-/* A path as the log may show it: without tokens, and not all of a long one. */
-static void put_path(struct str *out, struct span path)
+/* The path for the log: without tokens, and shortened. */
+static void admission_put_path(struct str *out, struct span path)
 {
 	struct span before = SPAN("");
 	size_t left = PATH_SHOWN;
@@ -279,7 +279,7 @@ static void put_path(struct str *out, struct span path)
 	}
 }
 
-/* What those who run this server may have to mend. */
+/* Does the answer need the attention of an administrator? */
 static bool is_trouble(const struct request *r)
 {
 	return r->answered && r->reply.status >= 500 && r->reply.status != 501;
@@ -291,7 +291,7 @@ void admission_log(const struct request *r)
 	log_text(&line, "id", span_of(r->id));
 	log_text(&line, "method", span_of(r->method ? r->method : "-"));
 	STR_AUTO path = STR_INIT((size_t)2 * PATH_SHOWN);
-	put_path(&path, span_of(r->path));
+	admission_put_path(&path, span_of(r->path));
 	log_text(&line, "path", str_view(&path));
 	log_int(&line, "status", r->answered ? r->reply.status : 0);
 	log_int(&line, "in", (int64_t)r->received);

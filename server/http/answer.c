@@ -94,7 +94,7 @@ void answer_json(struct request *r, int status)
 }
 
 /* Seconds.  The garbage collector takes longer than a queue to be served. */
-static const char *retry_after(const struct err *e)
+static const char *answer_retry_after(const struct err *e)
 {
 	static const struct err deleting = { BEING_DELETED, { 0 } };
 	return e->code && strcmp(e->code, deleting.code) == 0 ? "10" : "2";
@@ -104,8 +104,8 @@ void answer_error(struct request *r, const struct err *e)
 {
 	r->reply.code = e->code;
 	if (e->http == 503)
-		answer_header(r, "Retry-After", retry_after(e));
-	/* What is nobody's fault who asks is for those who run this server, too. */
+		answer_header(r, "Retry-After", answer_retry_after(e));
+	/* An error of the server is logged with its reason. */
 	if (e->http >= 500 && !r->why)
 		r->why = arena_dup(&r->arena, span_of(err_msg(e)));
 	r->reply.body.n = 0; /* of an answer that had begun */

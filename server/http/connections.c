@@ -13,11 +13,11 @@
 #include "server/http/tls.h"
 #include "server/server.h"
 
-/* Whoever is idle, sends, or takes an answer, has so long even if there is no place left; and so
- * often it is looked who left. */
+/* The minimal time of a connection before eviction, and the interval of checks for clients that
+ * have closed their side. */
 enum { GRACE_MS = 1000, LOOK_MS = 1000 };
 
-/* Who gives way first.  Nobody has to who waits: the library cannot end what it has suspended. */
+/* Eviction order. Suspended connections are never evicted: MHD cannot close them. */
 static const enum activity GIVE_WAY[] = { IDLE, READING, ANSWERING };
 enum { N_GIVE_WAY = sizeof(GIVE_WAY) / sizeof(GIVE_WAY[0]) };
 
@@ -27,8 +27,8 @@ struct connections {
 		struct connection *first, *last;
 	} lists[ACTIVITY_MAX];
 	const struct connection_calls *calls;
-	int64_t look_ms;  /* when to look next for those who left amidst a request */
-	size_t n, places; /* n: without those that were cut */
+	int64_t look_ms;  /* the next check for clients that left during a request */
+	size_t n, places; /* n excludes cut connections */
 };
 
 /* 0: no limit. */

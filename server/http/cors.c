@@ -31,7 +31,7 @@ static int bad_origin(struct err *e, struct span text)
 	               quote(quoted, text));
 }
 
-/* As browsers write one: compared byte by byte, so what they never send is a mistake. */
+/* In the form that browsers send: origins are compared byte by byte. */
 static bool is_origin(struct span o)
 {
 	size_t scheme = span_find(o, 0, "://");
@@ -67,7 +67,7 @@ static int parse_cors(struct cors *c, const char *cors, struct err *e)
 			return -1;
 		p += n + (p[n] ? 1 : 0);
 	}
-	/* Each ends in NUL from now on, and can be a header's value as it is. */
+	/* Terminate each, so that it can be the value of a header. */
 	for (size_t i = 0; i < c->n_origins; i++)
 		c->text[(size_t)(c->origins[i].p - c->text) + c->origins[i].n] = '\0';
 	return 0;

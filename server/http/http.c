@@ -51,14 +51,14 @@ void answer_header(struct request *r, const char *name, const char *value)
 	r->reply.headers[r->reply.n_headers++].value = arena_dup(&r->arena, span_of(value));
 }
 
-static void add_header(struct MHD_Response *response, const char *name, const char *value)
+static void http_add_header(struct MHD_Response *response, const char *name, const char *value)
 {
-	/* It refuses only what is no header text, and ours is checked. */
+	/* Fails only for invalid header text, and ours is checked. */
 	(void)MHD_add_response_header(response, name, value);
 }
 
-/* An answer may hold a secret: the token of a login. */
-static struct MHD_Response *take_body(struct reply *reply)
+/* The body may hold a secret, such as the token of a login. */
+static struct MHD_Response *http_take_body(struct reply *reply)
 {
 	size_t n = reply->body.n;
 	MHD_ContentReaderFreeCallback done = reply->body.secret ? free_wiped : free;
@@ -70,17 +70,17 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 	const struct reply *reply = &r->reply;
 	cors_headers(r);
 	if (reply->type)
-		add_header(response, "Content-Type", reply->type);
-	add_header(response, "X-Content-Type-Options", "nosniff");
-	add_header(response, "X-Request-Id", r->id);
-	add_header(response, "Cache-Control", "no-store");
-	add_header(response, "Referrer-Policy", "no-referrer");
+		http_add_header(response, "Content-Type", reply->type);
+	http_add_header(response, "X-Content-Type-Options", "nosniff");
+	http_add_header(response, "X-Request-Id", r->id);
+	http_add_header(response, "Cache-Control", "no-store");
+	http_add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
-		add_header(response, reply->headers[i].name, reply->headers[i].value);
-	/* Where chunks end, a proxy may see otherwise: the library takes lines of theirs that end
-	 * in bare LF, and the API does not show it.  So nothing is read behind them. */
+		http_add_header(response, reply->headers[i].name, reply->headers[i].value);
+	/* MHD accepts chunk lines that end in bare LF and does not report it; a proxy may see
+	 * another end. So no request is read after a chunked one. */
 	if (reply->close || r->head.chunked || atomic_load(&r->loop->server->phase) != PHASE_RUN)
-		add_header(response, "Connection", "close");
+		http_add_header(response, "Connection", "close");
 }
 
 const char *request_header(const struct request *r, const char *name)
@@ -93,10 +93,9 @@ size_t request_swallow_max(const struct request *r)
 	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
 }
 
-/* An answer before the end of a request closes the connection, and a client that is still sending
- * would find it closed instead of reading why.  So the answer is kept till all has come, unless
- * that is too much, the client waits for leave to send, or cannot be trusted about where its body
- * ends. */
+/* Delay an early error response until the body is received; otherwise MHD resets the connection
+ * before the client has read it. Not for large bodies, with `Expect: 100-continue`, or if the end
+ * of the body is doubtful. */
 static bool more_follows(const struct request *r)
 {
 	return r->seen && !r->whole && (r->head.length || r->head.chunked) && !r->reply.close &&
@@ -107,7 +106,7 @@ static bool more_follows(const struct request *r)
 static void queue(struct request *r, struct MHD_Response *response)
 {
 	turn(r, ANSWERING);
-	/* Fails only if the connection is past answering; then it ends by itself. */
+	/* Fails only if the connection is already closing. */
 	(void)MHD_queue_response(r->connection, (unsigned)r->reply.status, response);
 	MHD_destroy_response(response);
 }
@@ -134,7 +133,7 @@ void answer_with(struct request *r, struct MHD_Response *response)
 void answer_send(struct request *r)
 {
 	size_t n = r->reply.body.n;
-	struct MHD_Response *response = take_body(&r->reply);
+	struct MHD_Response *response = http_take_body(&r->reply);
 	r->reply.body.n = n; /* for the log */
 	answer_with(r, response);
 }
@@ -188,7 +187,7 @@ static void make_id(struct request *r)
 	r->id[16] = '\0';
 }
 
-/* Blanks and control characters do not stand in a URI, though the library takes them. */
+/* MHD accepts blanks and control characters in a URI. */
 static bool is_odd(const char *uri, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -197,9 +196,8 @@ static bool is_odd(const char *uri, size_t n)
 	return false;
 }
 
-/* The library notes each parameter of the query, and when it has no room for that, it neither
- * answers nor goes on. */
-static bool has_room(const char *uri, size_t n)
+/* MHD stores each parameter of the query; without room for them it neither answers nor goes on. */
+static bool http_has_room(const char *uri, size_t n)
 {
 	struct request_head as_headers = { 0 };
 	for (size_t i = 0; i < n; i++)
@@ -238,7 +236,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	l->requests++;
 	l->fruitless = 0;
 	turn(r, READING);
-	if (!has_room(uri, r->line_n))
+	if (!http_has_room(uri, r->line_n))
 		connection_cut(http_connection_of(m));
 	return r;
 }
@@ -319,7 +317,7 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	return MHD_YES;
 }
 
-/* What the library itself refuses never gets as far as request_step. */
+/* Requests that MHD refuses do not reach request_step. */
 static void note_refusal(struct request *r)
 {
 	const union MHD_ConnectionInfo *info =
@@ -331,7 +329,7 @@ static void note_refusal(struct request *r)
 	r->reply.code = "RefusedByLibrary";
 }
 
-/* Who ended it: the client, or we? */
+/* Set the reason if the server, not the client, ended it. */
 static void note_cut(struct request *r, enum MHD_RequestTerminationCode how)
 {
 	if (!r->why && (http_connection_of(r->connection)->cut ||
@@ -353,7 +351,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	if (!r->answered)
 		note_cut(r, how);
 	long_lived_end(r);
-	/* The library has a timer of its own beside ours. */
+	/* MHD has a timer of its own. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	admission_log(r);
 	if (r->kept)
@@ -395,16 +393,16 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 	}
 }
 
-/* The library notices that nothing more comes or goes; and where it has stopped to look (no room
- * for the rest of a line), its own timer ends what has been still for a second. */
-static void cut(struct MHD_Connection *m)
+/* Shut the socket down, which MHD notices; if MHD does not poll it (no room for the rest of a
+ * line), its own timer of a second closes it. */
+static void http_shutdown(struct MHD_Connection *m)
 {
 	(void)shutdown(MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
 	               SHUT_RDWR);
 	(void)MHD_set_connection_option(m, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
-static bool gone(struct MHD_Connection *m)
+static bool http_gone(struct MHD_Connection *m)
 {
 	char byte;
 	int fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -418,7 +416,7 @@ static bool left(struct MHD_Connection *m)
 	return poll(&p, 1, 0) > 0;
 }
 
-static const struct connection_calls CALLS = { cut, gone, left };
+static const struct connection_calls CALLS = { http_shutdown, http_gone, left };
 
 void http_cut(struct loop *l)
 {
@@ -427,7 +425,7 @@ void http_cut(struct loop *l)
 
 /* ---- the daemon ---- */
 
-/* Paths are matched as they were sent, and decoded segment by segment. */
+/* routes.c decodes paths segment by segment. */
 static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 {
 	(void)cls;
@@ -435,7 +433,7 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 	return strlen(s);
 }
 
-/* Clients make it complain, and there may be many of them. */
+/* Limits the log messages that clients cause. */
 static bool may_complain(struct loop *l)
 {
 	int64_t second = clock_us() / 1000000;
@@ -445,7 +443,8 @@ static bool may_complain(struct loop *l)
 	return l->complaints++ < COMPLAINTS_PER_SECOND;
 }
 
-__attribute__((format(printf, 2, 0))) static void complain(void *cls, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void http_complain(void *cls, const char *fmt,
+                                                                va_list ap)
 {
 	char text[256];
 	if (!may_complain(cls))
@@ -455,7 +454,7 @@ __attribute__((format(printf, 2, 0))) static void complain(void *cls, const char
 	log_event(LOG_INFO, "libmicrohttpd", "text", text);
 }
 
-static enum MHD_Result admit(void *cls, const struct sockaddr *from, socklen_t n)
+static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, socklen_t n)
 {
 	(void)n;
 	struct loop *l = cls;
@@ -500,7 +499,7 @@ const char *http_version(void)
 
 /* ---- TLS ---- */
 
-/* What a client is shown: GnuTLS borrows it.  It decides about the parameters.
+/* The certificate for a client, borrowed by GnuTLS, which prescribes the parameters.
  * NOLINTNEXTLINE(readability-function-size) */
 static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                       gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp,
@@ -560,9 +559,9 @@ int http_start(struct loop *l, struct err *e)
 	}
 	random_hex(l->id_prefix, 4);
 	l->connections = connections_new(l->server, &CALLS);
-	/* The logger comes first, or it misses what the other options complain about. */
+	/* The logger comes first, so that it receives the messages about the other options. */
 	l->http = MHD_start_daemon(
-	    flags, 0, admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, complain, l,
+	    flags, 0, http_admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, http_complain, l,
 	    MHD_OPTION_LISTEN_SOCKET, l->listen_fd, MHD_OPTION_NOTIFY_CONNECTION, connection_notify,
 	    l, MHD_OPTION_NOTIFY_COMPLETED, request_ended, l, MHD_OPTION_URI_LOG_CALLBACK,
 	    request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
@@ -590,15 +589,14 @@ int http_timeout_ms(struct loop *l)
 {
 	MHD_UNSIGNED_LONG_LONG library;
 	int64_t ms = NEVER;
-	/* At its limit of connections the library does not listen, and begins again only when it
-	 * runs once more after one of them has ended: nothing else might ever wake it.  Nor
-	 * does it count those that were resumed. */
+	/* At its limit of connections MHD does not listen, and listens again only when it runs
+	 * after a connection has ended. Its timeout ignores resumed connections, too. */
 	if (l->ended || l->woken)
 		return 0;
 	if (MHD_get_timeout(l->http, &library) == MHD_YES && library < NEVER)
 		ms = (int64_t)library;
-	/* When it has no room for the rest of a line, what the client sent is still to be read, and
-	 * the library would try again and again till that client is cut off. */
+	/* Without room for the rest of a line MHD would poll in a busy loop until the client is cut
+	 * off. */
 	if (ms == 0 && ++l->fruitless > FRUITLESS_MAX)
 		ms = NAP_MS;
 	int64_t next_ms = connections_next_ms(l->connections);

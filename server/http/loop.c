@@ -23,7 +23,7 @@
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 
-static int fail(struct err *e, const char *what)
+static int loop_fail(struct err *e, const char *what)
 {
 	char text[128];
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
@@ -33,11 +33,11 @@ static int watch(struct loop *l, int fd, struct err *e)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return fail(e, "epoll_ctl");
+		return loop_fail(e, "epoll_ctl");
 	return 0;
 }
 
-static struct store *open_store(struct server *s, struct err *e)
+static struct store *loop_open_store(struct server *s, struct err *e)
 {
 	const struct options *o = s->options;
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -65,8 +65,8 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
-		return fail(e, "epoll");
-	l->store = open_store(s, e);
+		return loop_fail(e, "epoll");
+	l->store = loop_open_store(s, e);
 	if (!l->store || http_start(l, e) < 0)
 		return -1;
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
@@ -75,7 +75,7 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
 	return watch(l, http_fd(l), e);
 }
 
-static int earlier(int a, int b)
+static int loop_earlier(int a, int b)
 {
 	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
@@ -92,16 +92,17 @@ static void run_source(struct loop *l, int fd)
 static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
-	int timeout = earlier(http_timeout_ms(l), store_timeout_ms(l->store));
-	timeout = earlier(timeout, long_lived_timeout_ms(l));
+	int timeout = loop_earlier(http_timeout_ms(l), store_timeout_ms(l->store));
+	timeout = loop_earlier(timeout, long_lived_timeout_ms(l));
 	for (size_t i = 0; i < l->n_sources; i++)
 		if (l->sources[i].timeout_ms)
-			timeout = earlier(timeout, l->sources[i].timeout_ms(l->sources[i].arg));
-	int n = epoll_wait(l->epoll_fd, events, EVENTS, earlier(timeout, at_most_ms));
+			timeout =
+			    loop_earlier(timeout, l->sources[i].timeout_ms(l->sources[i].arg));
+	int n = epoll_wait(l->epoll_fd, events, EVENTS, loop_earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++) {
 		eventfd_t count;
 		if (events[i].data.fd == l->wake_fd)
-			(void)eventfd_read(l->wake_fd, &count); /* only to make it quiet */
+			(void)eventfd_read(l->wake_fd, &count); /* resets it */
 		else
 			run_source(l, events[i].data.fd);
 	}
@@ -109,7 +110,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 
 static void loop_run_once(struct loop *l)
 {
-	/* Whatever was replaced before this is not used by this loop any more. */
+	/* From here on this loop does not use keys that were replaced before. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
 	store_reap(l->store);
 	for (size_t i = 0; i < l->n_sources; i++)
@@ -121,8 +122,8 @@ static void loop_run_once(struct loop *l)
 	http_cut(l);
 }
 
-/* Clients that the kernel has accepted already are still ours.  The library takes ten at a time,
- * and none at its limit of connections. */
+/* Serve the clients that the kernel has accepted already. MHD accepts ten at a time, and none at
+ * its limit of connections. */
 static void take_accepted(struct loop *l)
 {
 	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
@@ -131,8 +132,8 @@ static void take_accepted(struct loop *l)
 	http_run(l);
 }
 
-/* How long to go on at most; 0: enough.  Who has connected but not asked yet, or is between two
- * requests, may be asking this very moment. */
+/* Milliseconds to go on; 0: done. A connection without a request may be sending one, so it gets
+ * LINGER_MS. */
 static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
 {
 	int64_t passed = clock_ms() - begun_ms;
@@ -143,8 +144,8 @@ static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
 	return left > 0 ? left : 0;
 }
 
-/* Finish what is under way, within the time for it. */
-static void drain(struct loop *l)
+/* Finish the current requests within drain-timeout. */
+static void loop_drain(struct loop *l)
 {
 	take_accepted(l);
 	http_quiesce(l);
@@ -158,8 +159,8 @@ static void drain(struct loop *l)
 	}
 }
 
-/* Whoever still waits is answered by the end of the store; let that go out. */
-static void finish(struct loop *l)
+/* The end of the store answers the suspended requests; send these answers. */
+static void loop_finish(struct loop *l)
 {
 	l->server->hooks->stop(l);
 	store_free(l->store);
@@ -182,8 +183,8 @@ static void *loop_main(void *arg)
 		loop_run_once(l);
 		wait_for_work(l, -1);
 	}
-	drain(l);
-	finish(l);
+	loop_drain(l);
+	loop_finish(l);
 	(void)eventfd_write(l->server->ended_fd, 1); /* far from full */
 	return NULL;
 }
@@ -191,7 +192,7 @@ static void *loop_main(void *arg)
 int loop_start(struct loop *l, struct err *e)
 {
 	errno = pthread_create(&l->thread, NULL, loop_main, l);
-	return errno ? fail(e, "pthread_create") : 0;
+	return errno ? loop_fail(e, "pthread_create") : 0;
 }
 
 void loop_wake(struct loop *l)

@@ -341,7 +341,7 @@ enum { NAME_MAX_BYTES = 128, TYPES_MAX = 8 };
 
 static json_t *convert(json_t *s, const char *prefix);
 
-static json_t *copy(json_t *v, const char *prefix)
+static json_t *openapi_copy(json_t *v, const char *prefix)
 {
 	(void)prefix;
 	return json_deep_copy(v);
@@ -385,23 +385,23 @@ static const struct {
 	const char *name;
 	json_t *(*how)(json_t *v, const char *prefix); /* NULL: leave it out */
 } KEYWORDS[] = {
-	{ "title", copy },
-	{ "description", copy },
-	{ "default", copy },
-	{ "enum", copy },
-	{ "format", copy },
-	{ "maximum", copy },
-	{ "minimum", copy },
-	{ "multipleOf", copy },
-	{ "maxLength", copy },
-	{ "minLength", copy },
-	{ "pattern", copy },
-	{ "maxItems", copy },
-	{ "minItems", copy },
-	{ "uniqueItems", copy },
-	{ "maxProperties", copy },
-	{ "minProperties", copy },
-	{ "required", copy },
+	{ "title", openapi_copy },
+	{ "description", openapi_copy },
+	{ "default", openapi_copy },
+	{ "enum", openapi_copy },
+	{ "format", openapi_copy },
+	{ "maximum", openapi_copy },
+	{ "minimum", openapi_copy },
+	{ "multipleOf", openapi_copy },
+	{ "maxLength", openapi_copy },
+	{ "minLength", openapi_copy },
+	{ "pattern", openapi_copy },
+	{ "maxItems", openapi_copy },
+	{ "minItems", openapi_copy },
+	{ "uniqueItems", openapi_copy },
+	{ "maxProperties", openapi_copy },
+	{ "minProperties", openapi_copy },
+	{ "required", openapi_copy },
 	{ "properties", convert_map },
 	{ "additionalProperties", convert_or_bool },
 	{ "items", convert },
@@ -532,7 +532,7 @@ static json_t *paths(void)
 }
 
 /* Of what is built in: it can be read. */
-static json_t *load(struct span text)
+static json_t *openapi_load(struct span text)
 {
 	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	assert(v);
@@ -541,15 +541,15 @@ static json_t *load(struct span text)
 
 static void add_jobs(json_t *schemas)
 {
-	json_auto_t *v1 = load(schema_text(SCHEMA_V1));
-	json_auto_t *v2 = load(schema_text(SCHEMA_V2));
+	json_auto_t *v1 = openapi_load(schema_text(SCHEMA_V1));
+	json_auto_t *v2 = openapi_load(schema_text(SCHEMA_V2));
 	openapi_schema(schemas, "JobV1", v1);
 	openapi_schema(schemas, "JobV2", v2);
 }
 
 void openapi_page(struct str *out)
 {
-	json_auto_t *doc = load(EMBEDDED(openapi_json));
+	json_auto_t *doc = openapi_load(EMBEDDED(openapi_json));
 	(void)json_object_set_new(json_object_get(doc, "info"), "version",
 	                          json_string(REST_LIT_VERSION));
 	(void)json_object_set_new(doc, "paths", paths());
@@ -562,7 +562,7 @@ void openapi_page(struct str *out)
 /* Made when it is first asked for, which takes as long as a hundred jobs; then only read. */
 static struct str made = STR_INIT(REPLY_MAX);
 
-static void make(void)
+static void openapi_make(void)
 {
 	openapi_page(&made);
 }
@@ -570,7 +570,7 @@ static void make(void)
 void openapi_get(struct request *r)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, make); /* cannot fail */
+	(void)pthread_once(&once, openapi_make); /* cannot fail */
 	str_span(&r->reply.body, str_view(&made));
 	answer_json(r, 200);
 }

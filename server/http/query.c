@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 
-static struct span decode(struct span in, struct arena *a)
+static struct span query_decode(struct span in, struct arena *a)
 {
 	char *p = arena_alloc(a, in.n + 1);
 	size_t n = 0;
@@ -18,8 +18,8 @@ static struct span decode(struct span in, struct arena *a)
 	return (struct span){ p, n };
 }
 
-/* What stands before the first `c`; *rest is what follows it, p is NULL if there is none. */
-static struct span cut(struct span in, char c, struct span *rest)
+/* The text before the first `c`; *rest is the text after it, p is NULL without `c`. */
+static struct span query_cut(struct span in, char c, struct span *rest)
 {
 	const char *at = in.n ? memchr(in.p, c, in.n) : NULL;
 	if (!at) {
@@ -36,11 +36,11 @@ bool query_next(struct span *rest, struct arena *a, struct span *name, struct sp
 	struct span given;
 	struct span one = { NULL, 0 };
 	while (rest->n && one.n == 0)
-		one = cut(*rest, '&', rest);
+		one = query_cut(*rest, '&', rest);
 	if (one.n == 0)
 		return false;
-	*name = decode(cut(one, '=', &given), a);
-	*value = given.p ? decode(given, a) : given;
+	*name = query_decode(query_cut(one, '=', &given), a);
+	*value = given.p ? query_decode(given, a) : given;
 	return true;
 }
 
@@ -57,14 +57,14 @@ enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELD
 
 static const struct budget BUDGET = { DEPTH, NODES, FORM_TEXT, KEY };
 
-/* What a reader says of a document could quote a password: one sentence for all of it. */
-static int refuse(struct err *e)
+/* The reader's messages could quote a password, so there is one message for all errors. */
+static int query_refuse(struct err *e)
 {
 	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object, or a form");
 }
 
 /* A value as text; NULL if it is not there, or is none. */
-static const char *text_of(struct arena *a, const struct node *n)
+static const char *query_text_of(struct arena *a, const struct node *n)
 {
 	static const char *const WORDS[] = { "false", "true" };
 	char number[NUMBER_MAX];
@@ -95,11 +95,11 @@ static int refuse_member(struct err *e, struct span key)
 	               quote(quoted, key));
 }
 
-static int take(struct request *r, const struct node *map, struct fields *out, struct err *e)
+static int query_take(struct request *r, const struct node *map, struct fields *out, struct err *e)
 {
 	for (uint32_t i = 0; i < map->n; i++) {
 		const struct member *m = &map->member[i];
-		const char *text = text_of(&r->arena, &m->value);
+		const char *text = query_text_of(&r->arena, &m->value);
 		if (m->value.type == NODE_NULL)
 			continue;
 		if (!text)
@@ -113,7 +113,7 @@ static int take(struct request *r, const struct node *map, struct fields *out, s
 	return 0;
 }
 
-/* NULL: it is no object, or there is too much of it. */
+/* NULL: not an object, or too large. */
 static const struct node *parse_map(struct request *r, struct span text,
                                     const struct budget *budget)
 {
@@ -128,10 +128,10 @@ static const struct node *parse_map(struct request *r, struct span text,
 	return &doc->root;
 }
 
-static int read_json(struct request *r, struct span text, struct fields *out, struct err *e)
+static int query_read_json(struct request *r, struct span text, struct fields *out, struct err *e)
 {
 	const struct node *map = parse_map(r, text, &BUDGET);
-	return map ? take(r, map, out, e) : refuse(e);
+	return map ? query_take(r, map, out, e) : query_refuse(e);
 }
 
 const struct node *fields_map(struct request *r, struct err *e)
@@ -150,7 +150,7 @@ static int read_form(struct request *r, struct span text, struct fields *out, st
 	STR_AUTO json = STR_SECRET(FORM_TEXT);
 	if (form_json(text, NULL, &r->arena, &json, e) < 0)
 		return -1;
-	return json.full ? refuse(e) : read_json(r, str_view(&json), out, e);
+	return json.full ? query_refuse(e) : query_read_json(r, str_view(&json), out, e);
 }
 
 int fields_read(struct request *r, struct fields *out, struct err *e)
@@ -158,9 +158,9 @@ int fields_read(struct request *r, struct fields *out, struct err *e)
 	struct span text = span_trim(str_view(&r->body));
 	struct fields got = { .n = 0 };
 	r->secret = true;
-	/* curl says of everything that it is a form. */
+	/* curl sends every body as a form. */
 	bool form = r->form && !span_starts(text, "{");
-	if (text.n && (form ? read_form : read_json)(r, text, &got, e) < 0)
+	if (text.n && (form ? read_form : query_read_json)(r, text, &got, e) < 0)
 		return -1;
 	*out = got;
 	return 0;

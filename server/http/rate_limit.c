@@ -96,7 +96,7 @@ static void link_use(struct rate *r, uint32_t i)
 	r->newest = i;
 }
 
-static struct span key_of(const struct entry *x)
+static struct span rate_limit_key_of(const struct entry *x)
 {
 	return (struct span){ x->key, x->key_n };
 }
@@ -106,19 +106,19 @@ static uint32_t *slot_of(struct rate *r, struct span key)
 	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
 }
 
-static uint32_t find(struct rate *r, uint32_t first, struct span key)
+static uint32_t rate_limit_find(struct rate *r, uint32_t first, struct span key)
 {
 	for (uint32_t i = first; i; i = r->entries[i - 1].chain)
-		if (span_eq(key_of(&r->entries[i - 1]), key))
+		if (span_eq(rate_limit_key_of(&r->entries[i - 1]), key))
 			return i - 1;
 	return NONE;
 }
 
-/* The entry of the key that was not seen for longest, out of its slot. */
+/* Remove the least recently used entry from its slot. */
 static uint32_t evict(struct rate *r)
 {
 	uint32_t i = r->oldest;
-	uint32_t *at = slot_of(r, key_of(&r->entries[i]));
+	uint32_t *at = slot_of(r, rate_limit_key_of(&r->entries[i]));
 	while (*at != i + 1)
 		at = &r->entries[*at - 1].chain;
 	*at = r->entries[i].chain;
@@ -128,7 +128,7 @@ static uint32_t evict(struct rate *r)
 
 static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 {
-	uint32_t i = find(r, *slot, key);
+	uint32_t i = rate_limit_find(r, *slot, key);
 	if (i != NONE) {
 		unlink_use(r, i);
 	} else {
@@ -237,7 +237,7 @@ static struct span last_entry(struct span list)
 	return span_trim(list);
 }
 
-/* Once: clients that cannot be told apart are limited as one. */
+/* Once: clients behind this proxy share one limit. */
 static void warn_of_proxy(struct rate_limits *l, const struct request *r)
 {
 	if (l->on && !atomic_exchange(&l->warned, true))
@@ -247,7 +247,7 @@ static void warn_of_proxy(struct rate_limits *l, const struct request *r)
 		    "peer", r->client_text);
 }
 
-/* From now on the client is whom the proxy names. */
+/* Take the client's address from the header of a trusted proxy. */
 static void believe_proxy(struct rate_limits *l, struct request *r)
 {
 	struct span list = r->head.value[HEADER_FORWARDED_FOR];
@@ -262,7 +262,7 @@ static void believe_proxy(struct rate_limits *l, struct request *r)
 	}
 }
 
-/* Supervisors ask these often, and decide by them whether the server lives. */
+/* Probes of kubelets and supervisors have no limit. */
 static bool is_free(struct span path)
 {
 	static const char *const FREE[] = { "/healthz", "/readyz" };
@@ -273,7 +273,7 @@ static bool is_free(struct span path)
 	return false;
 }
 
-static bool refuse(struct request *r, int64_t wait_s, const char *what)
+static bool rate_limit_refuse(struct request *r, int64_t wait_s, const char *what)
 {
 	ERR_AUTO e = { 0 };
 	if (!wait_s)
@@ -291,8 +291,9 @@ void rate_limit_check(struct request *r)
 	struct rate_limits *l = r->loop->server->rate_limits;
 	believe_proxy(l, r);
 	if (l->on && !is_free(span_of(r->path)))
-		(void)refuse(r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),
-		             "requests from this address");
+		(void)rate_limit_refuse(
+		    r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),
+		    "requests from this address");
 }
 
 static bool is_submission(const struct route *route)
@@ -314,9 +315,10 @@ void rate_limit_user(struct request *r)
 	if (!l->on)
 		return;
 	if (is_submission(r->route))
-		(void)refuse(r, rate_take(l->users, user, now_ms), "jobs of this user");
+		(void)rate_limit_refuse(r, rate_take(l->users, user, now_ms), "jobs of this user");
 	else if (is_list(r->route))
-		(void)refuse(r, rate_take(l->lists, user, now_ms), "lists for this user");
+		(void)rate_limit_refuse(r, rate_take(l->lists, user, now_ms),
+		                        "lists for this user");
 }
 
 bool rate_limit_login(struct request *r, struct span user)
@@ -325,11 +327,12 @@ bool rate_limit_login(struct request *r, struct span user)
 	int64_t now_ms = clock_ms();
 	if (!l->on)
 		return true;
-	/* First the address, so that one alone cannot use up what a user may. */
-	return !refuse(r, rate_take(l->login_addresses, client_address_key(&r->client), now_ms),
-	               "attempts to log in from this address") &&
-	       !refuse(r, rate_take(l->login_users, user, now_ms),
-	               "attempts to log in as this user");
+	/* The address first, so that one address cannot use up the limit of a user. */
+	return !rate_limit_refuse(
+		   r, rate_take(l->login_addresses, client_address_key(&r->client), now_ms),
+		   "attempts to log in from this address") &&
+	       !rate_limit_refuse(r, rate_take(l->login_users, user, now_ms),
+	                          "attempts to log in as this user");
 }
 
 static int64_t lookup_wait_s(const struct request *r)
@@ -346,5 +349,6 @@ bool rate_limit_lookup(struct request *r)
 
 void rate_limit_refuse_lookup(struct request *r)
 {
-	(void)refuse(r, lookup_wait_s(r) ?: 1, "questions for jobs that are not known yet");
+	(void)rate_limit_refuse(r, lookup_wait_s(r) ?: 1,
+	                        "questions for jobs that are not known yet");
 }

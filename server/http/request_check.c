@@ -79,7 +79,7 @@ enum library request_check_library(const char *version)
 
 /* ---- headers ---- */
 
-/* More than one blank between the parts is passed over by the library, and a NUL ends a part. */
+/* MHD skips repeated blanks between the parts, and a NUL ends a part. */
 void head_take_line(struct request_head *f, const struct head_line *line)
 {
 	uintptr_t method_end = (uintptr_t)line->method + strlen(line->method);
@@ -89,7 +89,7 @@ void head_take_line(struct request_head *f, const struct head_line *line)
 	f->next = (uintptr_t)line->version + strlen(line->version) + CRLF;
 }
 
-/* Does each line begin where CR LF ends the one before? */
+/* Does each line begin right after the CR LF of the line before? */
 static void check_place(struct request_head *f, struct span name, struct span value)
 {
 	uintptr_t colon = (uintptr_t)name.p + name.n;
@@ -177,7 +177,7 @@ static void check_encoding(struct request_head *f, const char *version)
 
 const char *request_check(struct request_head *f, const char *version, const char *head_end)
 {
-	/* A lenient library takes a line that begins with a colon for the empty line. */
+	/* A lenient library treats a line that begins with a colon as the empty line. */
 	if (f->next && f->next + CRLF != (uintptr_t)head_end)
 		wrong(f, "the header does not end in an empty line");
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
@@ -234,7 +234,7 @@ enum body_type head_body_type(const struct request_head *f)
 	if (how.p && !same_word(span_trim(how), "identity"))
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)
-		return BODY_TYPE_TEXT; /* Python's requests sends text so */
+		return BODY_TYPE_TEXT; /* as Python's requests sends text */
 	const char *end = memchr(type.p, ';', type.n);
 	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)

@@ -1,8 +1,7 @@
 /*
- * The library asks for more of a body whenever it could send some.  While there is nothing, the
- * connection is suspended: it then has no deadline, and costs nothing.  It is woken once by what is
- * put, or by its end; only what sleeps is woken, and only the library's own question makes it
- * sleep.
+ * MHD calls stream_read whenever it can send.  If nothing is buffered, the connection is suspended
+ * and has no deadline.  stream_put and stream_end resume it once; only the callback of MHD suspends
+ * it.
  */
 #include "server/http/stream.h"
 
@@ -22,9 +21,9 @@ struct stream {
 	struct request *r;
 	const struct stream_calls *calls;
 	void *arg;
-	struct str out; /* out.p + taken: what waits for the client */
+	struct str out; /* out.p + taken: not yet sent */
 	size_t taken;
-	int64_t beat_ms; /* when to show next that it lives */
+	int64_t beat_ms; /* the next heartbeat */
 	const char *why;
 	bool asleep, asked, ended, cut;
 };
@@ -36,12 +35,12 @@ static struct connection *connection_of(const struct stream *s)
 
 /* ---- what waits ---- */
 
-static size_t waiting(const struct stream *s)
+static size_t stream_waiting(const struct stream *s)
 {
 	return s->out.n - s->taken;
 }
 
-static void drop(struct stream *s)
+static void stream_drop(struct stream *s)
 {
 	s->taken = 0;
 	s->out.n = 0;
@@ -52,22 +51,22 @@ static void drop(struct stream *s)
 	}
 }
 
-static size_t take(struct stream *s, char *to, size_t max)
+static size_t stream_take(struct stream *s, char *to, size_t max)
 {
-	size_t n = waiting(s) < max ? waiting(s) : max;
+	size_t n = stream_waiting(s) < max ? stream_waiting(s) : max;
 	if (!n)
 		return 0;
 	memcpy(to, s->out.p + s->taken, n);
 	s->taken += n;
 	s->r->reply.body.n += n; /* for the log */
-	if (!waiting(s))
-		drop(s);
+	if (!stream_waiting(s))
+		stream_drop(s);
 	return n;
 }
 
 size_t stream_room(const struct stream *s)
 {
-	return s->ended ? 0 : s->out.max - waiting(s);
+	return s->ended ? 0 : s->out.max - stream_waiting(s);
 }
 
 /* ---- sleeping and waking ---- */
@@ -91,15 +90,15 @@ static void sleep_now(struct stream *s)
 
 static void ask_for_more(struct stream *s)
 {
-	if (!s->calls->more || s->ended || waiting(s) > s->out.max / 2)
+	if (!s->calls->more || s->ended || stream_waiting(s) > s->out.max / 2)
 		return;
 	s->asked = true;
 	s->calls->more(s, s->arg);
 	s->asked = false;
 }
 
-/* The library's: up to `max` bytes of the body; 0 is nothing for now. */
-static ssize_t give(void *cls, uint64_t at, char *to, size_t max)
+/* The callback of MHD: up to `max` bytes of the body; 0: none for now. */
+static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 {
 	(void)at;
 	struct stream *s = cls;
@@ -109,7 +108,7 @@ static ssize_t give(void *cls, uint64_t at, char *to, size_t max)
 		ask_for_more(s);
 	if (s->cut)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	size_t n = take(s, to, max);
+	size_t n = stream_take(s, to, max);
 	if (n)
 		return (ssize_t)n;
 	if (s->ended)
@@ -127,7 +126,7 @@ bool stream_put(struct stream *s, struct span bytes)
 	if (bytes.n > stream_room(s))
 		return false;
 	if (s->taken && s->out.n + bytes.n > s->out.max) {
-		memmove(s->out.p, s->out.p + s->taken, waiting(s));
+		memmove(s->out.p, s->out.p + s->taken, stream_waiting(s));
 		s->out.n -= s->taken;
 		s->taken = 0;
 	}
@@ -148,8 +147,8 @@ void stream_cut(struct stream *s)
 	if (s->cut)
 		return;
 	s->cut = s->ended = true;
-	drop(s);
-	/* A reset, so that nobody takes it for the end. */
+	stream_drop(s);
+	/* A reset, so that the client does not take it for the end. */
 	const struct linger none = { .l_onoff = 1 };
 	int fd = MHD_get_connection_info(s->r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 	             ->connect_fd;
@@ -210,7 +209,7 @@ static void stream_event(void *arg, enum long_lived_event event)
 
 /* ---- begin and end ---- */
 
-/* The kernel keeps megabytes for a client that does not read, unless it is told not to. */
+/* Limit the kernel's send buffer: by default it grows to megabytes for a slow client. */
 static void small_socket(struct request *r)
 {
 	int n = (int)r->loop->server->options->stream_buffer;
@@ -222,8 +221,8 @@ static void small_socket(struct request *r)
 static void answer_head(struct request *r)
 {
 	/* Never asked for a body. */
-	answer_with(r,
-	            MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, give, NULL, NULL));
+	answer_with(
+	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, NULL, NULL));
 }
 
 struct stream *stream_open(struct request *r, int status, const char *type,
@@ -254,7 +253,8 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	r->stream = s;
 	if (calls->long_lived)
 		small_socket(r);
-	answer_with(r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, give, s, NULL));
+	answer_with(
+	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, NULL));
 	return s;
 }
 
@@ -328,9 +328,9 @@ struct long_lived {
 	struct request *r;
 	long_lived_callback *callback;
 	void *arg;
-	int64_t until_ms, check_ms; /* when it is over; when its token is looked at next */
-	uint64_t revoked;           /* how many revocations there were when it began */
-	bool ending;                /* was told so: only the client's leaving is news */
+	int64_t until_ms, check_ms; /* the end; the next check of the token */
+	uint64_t revoked;           /* the mark of hooks->holds */
+	bool ending;                /* after it only LONG_LIVED_LEFT is delivered */
 };
 
 /* ---- limits ---- */
@@ -348,7 +348,8 @@ static size_t count_of(const struct loop *l, const char *user)
 	return n;
 }
 
-static bool refuse(struct request *r, int status, const char *code, const char *what, size_t n)
+static bool stream_refuse(struct request *r, int status, const char *code, const char *what,
+                          size_t n)
 {
 	ERR_AUTO e = { 0 };
 	(void)err_set(&e, status, code, "%s %zu", what, n);
@@ -358,7 +359,7 @@ static bool refuse(struct request *r, int status, const char *code, const char *
 	return false;
 }
 
-static bool admit(struct request *r)
+static bool stream_admit(struct request *r)
 {
 	const struct loop *l = r->loop;
 	const struct options *o = l->server->options;
@@ -368,18 +369,19 @@ static bool admit(struct request *r)
 		return false;
 	}
 	if (count_of(l, user_of(r)) >= (size_t)o->streams_per_user)
-		return refuse(r, 429, "TooManyRequestsError",
-		              "too many requests of this user wait for things to happen; at once "
-		              "there may be",
-		              (size_t)o->streams_per_user);
+		return stream_refuse(
+		    r, 429, "TooManyRequestsError",
+		    "too many requests of this user wait for things to happen; at once "
+		    "there may be",
+		    (size_t)o->streams_per_user);
 	if (l->n_long_lived >= places)
-		return refuse(r, UNAVAILABLE,
-		              "too many requests wait for things to happen; at once there may be",
-		              places);
+		return stream_refuse(
+		    r, UNAVAILABLE,
+		    "too many requests wait for things to happen; at once there may be", places);
 	return true;
 }
 
-/* ---- one of them ---- */
+/* ---- a long-lived request ---- */
 
 static void next_at(struct loop *l, int64_t ms)
 {
@@ -392,7 +394,7 @@ bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *c
 	struct loop *l = r->loop;
 	int64_t now_ms = clock_ms();
 	int64_t lifetime = l->server->options->stream_lifetime_s;
-	if (!admit(r))
+	if (!stream_admit(r))
 		return false;
 	struct long_lived *w = ARENA_NEW(&r->arena, struct long_lived, 1);
 	w->r = r;
@@ -426,7 +428,7 @@ void long_lived_end(struct request *r)
 	r->loop->n_long_lived--;
 }
 
-/* ---- event ---- */
+/* ---- events ---- */
 
 static bool is_refused(struct long_lived *w, int64_t now_ms)
 {
@@ -445,8 +447,8 @@ static enum long_lived_event news_of(struct long_lived *w, int64_t now_ms)
 	return is_refused(w, now_ms) ? LONG_LIVED_REFUSED : LONG_LIVED_TICK;
 }
 
-/* What is told may end itself, and no other. */
-static void tell(struct long_lived *w, enum long_lived_event event)
+/* The callback may end its own request, and no other. */
+static void stream_tell(struct long_lived *w, enum long_lived_event event)
 {
 	if (w->ending && event != LONG_LIVED_LEFT)
 		return;
@@ -465,7 +467,7 @@ void long_lived_run_once(struct loop *l)
 		next = w->next;
 		if (!w->ending)
 			next_at(l, w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
-		tell(w, news_of(w, now_ms));
+		stream_tell(w, news_of(w, now_ms));
 	}
 }
 
@@ -482,6 +484,6 @@ void long_lived_stop(struct loop *l)
 	struct long_lived *next;
 	for (struct long_lived *w = l->long_lived; w; w = next) {
 		next = w->next;
-		tell(w, LONG_LIVED_SHUTDOWN);
+		stream_tell(w, LONG_LIVED_SHUTDOWN);
 	}
 }

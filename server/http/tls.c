@@ -25,7 +25,7 @@ struct tls_chain {
 	time_t end_s;
 };
 
-/* By which a file is known to be another, or changed. */
+/* Detects a changed file. */
 struct stamp {
 	dev_t device;
 	ino_t inode;
@@ -43,7 +43,7 @@ struct tls {
 	const char *cert_file, *key_file;
 	pthread_mutex_t lock; /* for the pointer only */
 	struct tls_chain *chain;
-	struct stamp cert_stamp, key_stamp; /* of what was read last, sound or not */
+	struct stamp cert_stamp, key_stamp; /* of the files read last, valid or not */
 	char warning[512];
 };
 
@@ -59,13 +59,13 @@ static bool same_time(struct timespec a, struct timespec b)
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static bool same_file(const struct stamp *a, const struct stamp *b)
+static bool tls_same_file(const struct stamp *a, const struct stamp *b)
 {
 	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
 	       same_time(a->written, b->written) && same_time(a->changed, b->changed);
 }
 
-static int complain(struct err *e, const struct pem *f, const char *what)
+static int tls_complain(struct err *e, const struct pem *f, const char *what)
 {
 	return err_set(e, 400, NULL, "%s: %s: %s", f->option, f->path, what);
 }
@@ -102,13 +102,14 @@ static int import_certs(struct tls_chain *c, struct pem *f, struct err *e)
 	                                          GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED |
 	                                              GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
 	if (r == GNUTLS_E_CERTIFICATE_LIST_UNSORTED)
-		return complain(e, f,
-		                "its certificates are not in order: the server's own comes first, "
-		                "then the one that signed it");
+		return tls_complain(
+		    e, f,
+		    "its certificates are not in order: the server's own comes first, "
+		    "then the one that signed it");
 	if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
-		return complain(e, f, "has more than 16 certificates");
+		return tls_complain(e, f, "has more than 16 certificates");
 	if (r < 0 || n == 0)
-		return complain(e, f, "has no certificate that can be read (PEM)");
+		return tls_complain(e, f, "has no certificate that can be read (PEM)");
 	c->n = n;
 	return 0;
 }
@@ -120,8 +121,9 @@ static int import_key(struct tls_chain *c, struct pem *f, struct err *e)
 		abort(); /* out of memory, as in xmalloc */
 	int r = gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (r < 0 && span_find(str_view(&f->text), 0, "ENCRYPTED") != SIZE_MAX)
-		return complain(e, f, "is encrypted: there is nobody here to ask for its password");
-	return r < 0 ? complain(e, f, "has no private key that can be read (PEM)") : 0;
+		return tls_complain(e, f,
+		                    "is encrypted: there is nobody here to ask for its password");
+	return r < 0 ? tls_complain(e, f, "has no private key that can be read (PEM)") : 0;
 }
 
 static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
@@ -169,7 +171,7 @@ static int check_chain(struct tls_chain *c, const struct pem *cert, const struct
 		               "--tls-key: %s is not the key of the certificate in %s", key->path,
 		               cert->path);
 	if (is_weak(c))
-		return complain(e, cert, "its key is too short: RSA must have 2048 bits");
+		return tls_complain(e, cert, "its key is too short: RSA must have 2048 bits");
 	c->end_s = end_of(c);
 	return 0;
 }
@@ -192,7 +194,7 @@ static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *
 	time_t left = c->end_s - time(NULL);
 	const char *odd = file_warning(&key->stat, true);
 	t->warning[0] = '\0';
-	/* What does not fit is cut off. */
+	/* Longer text is truncated. */
 	if (c->end_s != (time_t)-1 && left <= 0)
 		(void)snprintf(t->warning, sizeof(t->warning),
 		               "%s: the certificate has expired: clients will refuse it",
@@ -207,7 +209,7 @@ static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *
 
 /* ---- all of it ---- */
 
-static void replace(struct tls *t, struct tls_chain *c)
+static void tls_replace(struct tls *t, struct tls_chain *c)
 {
 	(void)pthread_mutex_lock(&t->lock); /* ours, and sound */
 	struct tls_chain *old = t->chain;
@@ -216,7 +218,7 @@ static void replace(struct tls *t, struct tls_chain *c)
 	tls_drop(old);
 }
 
-static int load(struct tls *t, struct err *e)
+static int tls_load(struct tls *t, struct err *e)
 {
 	struct pem cert = { "--tls-cert", t->cert_file, STR_INIT(FILE_BYTES), { 0 } };
 	struct pem key = { "--tls-key", t->key_file, STR_SECRET(FILE_BYTES), { 0 } };
@@ -227,7 +229,7 @@ static int load(struct tls *t, struct err *e)
 	t->key_stamp = stamp_of(&key.stat);
 	if (c) {
 		look_at(t, c, &key);
-		replace(t, c);
+		tls_replace(t, c);
 	}
 	str_done(&cert.text);
 	str_wipe(&key.text);
@@ -236,14 +238,15 @@ static int load(struct tls *t, struct err *e)
 
 static bool changed(const struct tls *t)
 {
-	/* What cannot be looked at is like a file of zeroes. */
+	/* A file that cannot be read has a stamp of zeroes. */
 	struct stat cert = { 0 };
 	struct stat key = { 0 };
 	(void)stat(t->cert_file, &cert);
 	(void)stat(t->key_file, &key);
 	struct stamp cert_stamp = stamp_of(&cert);
 	struct stamp key_stamp = stamp_of(&key);
-	return !same_file(&cert_stamp, &t->cert_stamp) || !same_file(&key_stamp, &t->key_stamp);
+	return !tls_same_file(&cert_stamp, &t->cert_stamp) ||
+	       !tls_same_file(&key_stamp, &t->key_stamp);
 }
 
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
@@ -252,7 +255,7 @@ struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
 	t->cert_file = cert_file;
 	t->key_file = key_file;
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
-	if (load(t, e) == 0)
+	if (tls_load(t, e) == 0)
 		return t;
 	tls_free(t);
 	return NULL;
@@ -262,7 +265,7 @@ int tls_refresh(struct tls *t, bool force, struct err *e)
 {
 	if (!force && !changed(t))
 		return 0;
-	return load(t, e) < 0 ? -1 : 1;
+	return tls_load(t, e) < 0 ? -1 : 1;
 }
 
 const char *tls_warning(const struct tls *t)

@@ -33,7 +33,7 @@ struct worker_inbox {
 	int fd;
 };
 
-static int fail(struct err *e, const char *what)
+static int worker_fail(struct err *e, const char *what)
 {
 	char text[128];
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
@@ -84,7 +84,7 @@ struct worker *worker_new(struct err *e)
 	errno = pthread_create(&w->thread, NULL, worker_main, w);
 	if (!errno)
 		return w;
-	(void)fail(e, "pthread_create");
+	(void)worker_fail(e, "pthread_create");
 	free(w);
 	return NULL;
 }
@@ -114,7 +114,7 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e)
 	in->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (in->fd >= 0)
 		return in;
-	(void)fail(e, "eventfd");
+	(void)worker_fail(e, "eventfd");
 	free(in);
 	return NULL;
 }

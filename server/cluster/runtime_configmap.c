@@ -219,16 +219,22 @@ static struct line object_line(enum log_level level, const char *event, const st
 	return line;
 }
 
-/* Logs the event and the reason of the API server. */
-static void look_log_refused(const struct runtime_configmap *d, enum log_level level,
-                             const char *event, const char *verb, enum object_kind kind,
-                             const char *name, const struct store_reply *reply)
+/* Ends the line with the reason of the API server. */
+static void look_log_refused(struct line *line, const char *verb, enum object_kind kind,
+                             const struct store_reply *reply)
 {
 	STR_AUTO why = STR_INIT(TEXT_MAX);
 	look_put_why(&why, verb, kind, reply);
-	struct line line = object_line(level, event, d->server, kind, name);
-	log_text(&line, "why", str_view(&why));
-	log_end(&line);
+	log_text(line, "why", str_view(&why));
+	log_end(line);
+}
+
+static void say_unseen(const struct look *k, const struct store_reply *reply)
+{
+	struct line line =
+	    object_line(reply->status == 403 ? LOG_INFO : LOG_WARN,
+	                "cannot check whether it exists", k->d->server, k->kind, k->name);
+	look_log_refused(&line, "get", k->kind, reply);
 }
 
 static void say_missing(const struct look *k)
@@ -251,8 +257,7 @@ static void look_done(void *arg, const struct store_reply *reply)
 	else if (reply->outcome == STORE_NOT_FOUND)
 		say_missing(k);
 	else
-		look_log_refused(d, reply->status == 403 ? LOG_INFO : LOG_WARN,
-		                 "cannot check whether it exists", "get", k->kind, k->name, reply);
+		say_unseen(k, reply);
 	if (d->n_there == d->n_looks)
 		log_event(LOG_INFO, "what pods refer to is there", "namespace",
 		          d->server->namespace_name);
@@ -404,7 +409,7 @@ static const char *const PROBLEMS[RUNTIME_CONFIGMAP_STATE_MAX] = {
 	[RUNTIME_CONFIGMAP_PENDING] =
 	    "the ConfigMap with pai-runtime, which all pods need, is still being created",
 	[RUNTIME_CONFIGMAP_UNREACHABLE] = "the ConfigMap with pai-runtime, which all pods need, is "
-	                                  "not yet created: the API server does not answer",
+					  "not yet created: the API server does not answer",
 	[RUNTIME_CONFIGMAP_FORBIDDEN] =
 	    "the ConfigMap with pai-runtime, which all pods need, cannot be created: this server's "
 	    "account needs the RBAC verb \"create\" on configmaps",
@@ -559,8 +564,9 @@ static void ca_failed(struct runtime_configmap *d, const char *verb,
 		ask_ca(d, STORE_CREATE, AGAIN_MS);
 		return;
 	}
-	look_log_refused(d, LOG_WARN, "pods cannot upload their output over https", verb,
-	                 KIND_CONFIGMAP, OUTPUT_CA, reply);
+	struct line line = object_line(LOG_WARN, "pods cannot upload their output over https",
+	                               d->server, KIND_CONFIGMAP, OUTPUT_CA);
+	look_log_refused(&line, verb, KIND_CONFIGMAP, reply);
 }
 
 static void ca_changed(void *arg, const struct store_reply *reply)

@@ -117,8 +117,8 @@ static const struct {
 	{ PLAIN, "ps", 1, 400, "minFailedInstances" },
 	{ PLAIN, "ps", 8, 400, "11 tasks, and may have 10" },
 	{ DOC("\"6\"", "\"Stop\"", "[" PS "]"), "ps", 3, 409, "stopped" },
-	{ DOC("\"6\"", "\"Create\"", "[" PS "]"), "ps", 3, 409, "being made" },
-	{ DOC("\"6\"", "7", "[" PS "]"), "ps", 3, 409, "being made" },
+	{ DOC("\"6\"", "\"Create\"", "[" PS "]"), "ps", 3, 409, "being created" },
+	{ DOC("\"6\"", "7", "[" PS "]"), "ps", 3, 409, "being created" },
 	{ DOC("\"6\"", "\"Start\"",
 	      "[" ROLE(
 		  "ps", "2", "{}",

@@ -80,8 +80,8 @@ static void test_dry_run_read_other_values(void **state)
 	};
 	for (size_t i = 0; i < COUNT(VALUES); i++)
 		refused(VALUES[i], "true, server, All");
-	refused("dryRun=true&dryRun=true", "twice");
-	refused("dryRun=false&a=b&dryRun=false", "twice");
+	refused("dryRun=true&dryRun=true", "repeated");
+	refused("dryRun=false&a=b&dryRun=false", "repeated");
 }
 
 static void test_dry_run_read_near_names(void **state)

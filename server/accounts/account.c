@@ -77,7 +77,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
 	if (is_let_in(p, &u))
 		return 0;
-	return err_set(e, 400, NULL, "--user %s is not listed in %s, which lets nobody else in",
+	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
 	               o->user, o->facts);
 }
 

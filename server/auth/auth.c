@@ -47,7 +47,7 @@ struct token_wait {
 
 struct auth {
 	struct loop *loop;
-	struct token_cache *cache;
+	struct ttl_cache *cache;
 	struct token_wait *waits;
 	unsigned generation; /* of the keys that verified the cached tokens */
 	uint64_t revoked;    /* revocations applied so far */
@@ -87,8 +87,7 @@ static void refuse_guest(struct request *r)
 static void auth_refuse_unknown(struct request *r, const char *why)
 {
 	r->why = why;
-	answer_refuse(r, UNAVAILABLE,
-	              "it cannot be found out at the moment who you are; try again");
+	answer_refuse(r, UNAVAILABLE, "your token cannot be verified at the moment; try again");
 }
 
 /* ---- from a user name to an account ---- */
@@ -332,7 +331,7 @@ static void auth_read_token(struct auth *a, struct waiter *q, struct span text,
 	const char *why = NULL;
 	struct token t = { .iat_s = -1, .exp_s = -1 };
 	if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
-		auth_refuse(r, why ? why : "it is no token");
+		auth_refuse(r, why ? why : "it is not a token");
 	else
 		auth_check_token(a, q, &t, b);
 }
@@ -390,7 +389,7 @@ static void apply_revocation(void *arg, const char *id)
 	if (id)
 		token_cache_forget(a->cache, id);
 	else
-		token_cache_clear(a->cache);
+		ttl_cache_clear(a->cache);
 	for (struct token_wait *p = a->waits; p; p = p->next)
 		if (!id || strcmp(p->b.id, id) == 0)
 			p->stale = true;
@@ -461,7 +460,7 @@ void auth_free(struct auth *a)
 		}
 		free(p);
 	}
-	token_cache_free(a->cache);
+	ttl_cache_free(a->cache);
 	free(a);
 }
 
@@ -481,7 +480,7 @@ static const char *token_wrong(struct span token)
 		return "the token is too long";
 	for (size_t i = 0; i < token.n; i++)
 		if (!is_token_letter(token.p[i]))
-			return "the token holds what no token holds";
+			return "the token has invalid characters";
 	return NULL;
 }
 
@@ -506,7 +505,7 @@ const char *credentials_read(struct span header, struct arena *a, struct credent
 	if (!basic.p)
 		return "the Authorization header is neither Bearer nor Basic";
 	if (base64_decode(a, basic, &both) < 0)
-		return "the Authorization header is no base64";
+		return "the Authorization header is not base64";
 	const char *colon = memchr(both.p, ':', both.n);
 	if (!colon)
 		return "no colon in the Authorization header";

@@ -3,6 +3,7 @@
 #include "base/tree.h"
 #include "server/accounts/account.h"
 #include "server/auth/token.h"
+#include "server/ttl_cache.h"
 
 enum { KEYS_PER_ISSUER = 64, KID_MAX = 128 };
 
@@ -55,18 +56,14 @@ struct cached_token {
 	int64_t iat_s, exp_s; /* -1: absent */
 };
 
-struct token_cache;
-
-struct token_cache *token_cache_new(size_t max);
-void token_cache_free(struct token_cache *all); /* NULL is allowed */
+/* The rest is ttl_cache.h. */
+struct ttl_cache *token_cache_new(size_t max);
 /* The entry that is valid now, by clock_ms and, for exp, by seconds since 1970; or NULL.  Borrowed
  * until the next call. */
-const struct cached_token *token_cache_find(struct token_cache *all,
+const struct cached_token *token_cache_find(struct ttl_cache *all,
                                             const unsigned char key[static TOKEN_CACHE_KEY],
                                             int64_t now_ms, int64_t now_s);
 /* Copies the entry; replaces the one with the same key. */
-void token_cache_add(struct token_cache *all, const struct cached_token *b);
+void token_cache_add(struct ttl_cache *all, const struct cached_token *b);
 /* Removes all tokens with this id. */
-void token_cache_forget(struct token_cache *all, const char *id);
-void token_cache_clear(struct token_cache *all);
-size_t token_cache_count(const struct token_cache *all);
+void token_cache_forget(struct ttl_cache *all, const char *id);

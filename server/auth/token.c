@@ -101,9 +101,9 @@ static const char *check_header(struct claims *c)
 	json_t *value;
 	json_object_foreach (c->header, name, value) {
 		if (!known_member(name))
-			return "its header has members that are not taken";
+			return "its header has members that are not accepted";
 		if (!json_is_string(value))
-			return "its header has a member that is no text";
+			return "its header has a member that is not a text";
 	}
 	c->alg = json_string_value(json_object_get(c->header, "alg"));
 	c->kid = json_string_value(json_object_get(c->header, "kid"));
@@ -111,7 +111,7 @@ static const char *check_header(struct claims *c)
 		return "its header names no algorithm";
 	const char *typ = json_string_value(json_object_get(c->header, "typ"));
 	if (typ && strcasecmp(typ, "JWT") != 0)
-		return "its header says that it is something else than a JWT";
+		return "its header has a typ other than JWT";
 	return c->kid && strlen(c->kid) > KID_MAX ? "its kid is too long" : NULL;
 }
 
@@ -130,7 +130,7 @@ static const char *check_payload(struct claims *c)
 		return "exp, nbf or iat is not a time in whole seconds";
 	const json_t *iss = json_object_get(c->payload, "iss");
 	if (iss && !json_is_string(iss))
-		return "iss is no text";
+		return "iss is not a text";
 	c->issuer = json_string_value(iss);
 	return NULL;
 }
@@ -144,7 +144,7 @@ static const char *claims_read(struct span token, struct arena *a, struct claims
 	if (token.n > TOKEN_MAX)
 		return "it is too long";
 	if (!token_split(token, part))
-		return "it is no token: three parts with dots between them";
+		return "it is not three parts with dots between them";
 	for (size_t i = 0; i < PARTS; i++)
 		if (base64url_decode(a, part[i], &bytes[i]) < 0)
 			return "it is not base64url";
@@ -153,7 +153,7 @@ static const char *claims_read(struct span token, struct arena *a, struct claims
 	out->header = token_read_object(bytes[0]);
 	out->payload = token_read_object(bytes[1]);
 	if (!out->header || !out->payload)
-		return "header or payload is no JSON object, or has a member twice";
+		return "header or payload is not a JSON object, or has a duplicate member";
 	const char *wrong = check_header(out);
 	return wrong ? wrong : check_payload(out);
 }
@@ -196,7 +196,7 @@ static const char *check_times(const struct claims *c, int64_t now_s, int64_t le
 	if (c->nbf_s > now_s + leeway_s)
 		return "it is not valid yet";
 	if (c->iat_s > now_s + AHEAD_S)
-		return "it was made in the future";
+		return "its iat is in the future";
 	return NULL;
 }
 
@@ -209,10 +209,10 @@ static const char *check_own_claims(const struct claims *c, bool *application)
 		return "application is neither true nor false";
 	*application = json_is_true(app);
 	if (c->exp_s < 0 && !*application)
-		return "it does not expire, and is no application's";
+		return "it does not expire, and is not an application token";
 	/* These expire when a job ends, which the server does not track. */
 	const json_t *job = json_object_get(c->payload, "jobSpecific");
-	return job && !json_is_false(job) ? "tokens for a single job are not taken" : NULL;
+	return job && !json_is_false(job) ? "tokens for a single job are not accepted" : NULL;
 }
 
 static const char *read_own(const struct keyring *k, const struct claims *c, int64_t now_s,
@@ -279,8 +279,7 @@ static const char *claim_differs(const struct claims *c, struct span name, const
 {
 	char key[4 * QUOTE_MAX];
 	char shown[4 * QUOTE_MAX];
-	return arena_printf(c->arena,
-	                    "a claim that is required is not there, or another: %s is `%s`",
+	return arena_printf(c->arena, "a required claim is absent or has another value: %s is `%s`",
 	                    quote(key, name), quote(shown, span_of(have ? have : "")));
 }
 
@@ -288,11 +287,11 @@ static const char *check_issued_claims(const struct token_issuer *i, const struc
 {
 	const char *azp = claims_text(c, "azp");
 	if (!for_us(i, json_object_get(c->payload, "aud")))
-		return "it was made for somebody else (aud)";
+		return "its audience (aud) is another one";
 	if (i->azp && (!azp || strcmp(azp, i->azp) != 0))
-		return "it was made by another client (azp)";
+		return "its client (azp) is another one";
 	if (!i->azp && json_object_get(c->payload, "azp") && !is_audience(i, azp))
-		return "it was made by another client (azp)";
+		return "its client (azp) is another one";
 	for (size_t n = 0; i->require && n < i->require->n; n++) {
 		const struct member *m = &i->require->member[n];
 		const char *have = claims_text(c, m->key);
@@ -307,9 +306,8 @@ static const char *not_listed(const struct token_issuer *i, const struct claims 
 {
 	char shown[4 * QUOTE_MAX];
 	const char *value = claims_text(c, i->claim);
-	return arena_printf(c->arena,
-	                    "who it is about is not among the users of its issuer: %s is `%s`",
-	                    i->claim, quote(shown, span_of(value ? value : "")));
+	return arena_printf(c->arena, "its user is not listed for its issuer: %s is `%s`", i->claim,
+	                    quote(shown, span_of(value ? value : "")));
 }
 
 static const char *find_user(const struct token_issuer *i, const struct claims *c,
@@ -358,7 +356,7 @@ static const char *read_reviewed(const struct keyring *k, const struct claims *c
 	if (!subject || !keyring_service_account_user(k, span_of(subject)))
 		return "no user is listed for this service account";
 	if (!has_audience(json_object_get(c->payload, "aud"), span_of(k->review.audience)))
-		return "it was made for somebody else (aud)";
+		return "its audience (aud) is another one";
 	out->kind = TOKEN_REVIEW;
 	out->application = true;
 	sha256_hex(out->id, span_of(c->text));
@@ -401,7 +399,7 @@ int token_read(const struct keyring *k, struct span text, int64_t now_s, struct 
 	if (!*why)
 		*why = auth_token_check(k, &c, now_s, &t);
 	if (!*why && t.user && !user_name_ok(span_of(t.user)))
-		*why = "its user's name is not fit for one";
+		*why = "its user name is invalid";
 	if (*why)
 		return token_refuse(e);
 	t.iat_s = c.iat_s;

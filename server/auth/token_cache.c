@@ -9,36 +9,30 @@
 #include "server/http/loop.h"
 #include "server/ttl_cache.h"
 
-struct token_cache {
-	struct ttl_cache *by_key;
-};
-
 static struct span key_span(const unsigned char *key)
 {
 	return (struct span){ (const char *)key, TOKEN_CACHE_KEY };
 }
 
-struct token_cache *token_cache_new(size_t max)
+struct ttl_cache *token_cache_new(size_t max)
 {
-	struct token_cache *all = xcalloc(1, sizeof(*all));
-	all->by_key = ttl_cache_new(
-	    (struct ttl_cache_limits){ max, max * sizeof(struct cached_token) }, free);
-	return all;
+	return ttl_cache_new((struct ttl_cache_limits){ max, max * sizeof(struct cached_token) },
+	                     free);
 }
 
-const struct cached_token *token_cache_find(struct token_cache *all,
+const struct cached_token *token_cache_find(struct ttl_cache *all,
                                             const unsigned char key[static TOKEN_CACHE_KEY],
                                             int64_t now_ms, int64_t now_s)
 {
-	const struct cached_token *b = ttl_cache_get(all->by_key, key_span(key), now_ms, NULL);
+	const struct cached_token *b = ttl_cache_get(all, key_span(key), now_ms, NULL);
 	return b && (b->exp_s < 0 || now_s < b->exp_s) ? b : NULL;
 }
 
-void token_cache_add(struct token_cache *all, const struct cached_token *b)
+void token_cache_add(struct ttl_cache *all, const struct cached_token *b)
 {
 	struct cached_token *copy = xmalloc(sizeof(*copy));
 	*copy = *b;
-	ttl_cache_put(all->by_key, key_span(b->key), copy,
+	ttl_cache_put(all, key_span(b->key), copy,
 	              (struct ttl_cache_terms){ b->until_ms, sizeof(*copy) });
 }
 
@@ -48,27 +42,9 @@ static bool has_id(const void *value, const void *id)
 	return strcmp(b->id, id) == 0;
 }
 
-void token_cache_forget(struct token_cache *all, const char *id)
+void token_cache_forget(struct ttl_cache *all, const char *id)
 {
-	ttl_cache_forget(all->by_key, has_id, id);
-}
-
-void token_cache_clear(struct token_cache *all)
-{
-	ttl_cache_clear(all->by_key);
-}
-
-size_t token_cache_count(const struct token_cache *all)
-{
-	return ttl_cache_count(all->by_key);
-}
-
-void token_cache_free(struct token_cache *all)
-{
-	if (!all)
-		return;
-	ttl_cache_free(all->by_key);
-	free(all);
+	ttl_cache_forget(all, has_id, id);
 }
 
 struct revocations {

@@ -57,7 +57,7 @@ static void lookup_explain(struct str *out, const struct token_lookup *k, enum t
 	static const char *const BAD[] = {
 		[LOOKUP_STORED] = "not among the tokens of this user: revoked, or never stored",
 		[LOOKUP_DENIED] = "revoked: it is in the deny list",
-		[LOOKUP_REVIEW] = "the API server does not vouch for it",
+		[LOOKUP_REVIEW] = "the TokenReview has not authenticated it for our audience",
 	};
 	if (f == TOKEN_INVALID) {
 		str_puts(out, BAD[k->how]);
@@ -67,7 +67,7 @@ static void lookup_explain(struct str *out, const struct token_lookup *k, enum t
 		else
 			str_printf(out, "Secret %s/%s: ", str_c(&k->place), str_c(&k->name));
 		if (reply->outcome == STORE_OK)
-			str_puts(out, "is not what it should be");
+			str_puts(out, "is malformed");
 		else
 			str_span(out, reply->message);
 	}
@@ -190,7 +190,7 @@ static void lookup_probed(void *arg, const struct store_reply *reply)
 	struct probe *p = arg;
 	const char *problem = NULL;
 	if (reply->outcome == STORE_NOT_FOUND && p->required)
-		problem = "the Secret of --deny-list is not there (it may be empty)";
+		problem = "the Secret of --deny-list does not exist (it may be empty)";
 	else if (reply->outcome == STORE_REFUSED)
 		problem = p->required ? "the Secret of --deny-list cannot be read"
 		                      : "the Secrets with tokens cannot be read";

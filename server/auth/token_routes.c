@@ -192,12 +192,11 @@ void token_delete(struct request *r)
 	if (without_tokens(r))
 		return;
 	if (tokens_read_token(r, r->args[0], &t) < 0) {
-		answer_refuse(r, INVALID_PARAMETERS,
-		              "what shall be revoked is no token that is good here");
+		answer_refuse(r, INVALID_PARAMETERS, "this is not a valid token of this server");
 		return;
 	}
 	if (!r->principal->admin && t.user && strcmp(t.user, r->principal->name) != 0)
-		answer_refuse(r, FORBIDDEN, "this is somebody else's token");
+		answer_refuse(r, FORBIDDEN, "this is another user's token");
 	else
 		token_revoke(r, r->args[0], &t, tokens_revoked);
 }

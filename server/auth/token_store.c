@@ -159,7 +159,7 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 		return 0;
 	return err_set(e, INVALID_PARAMETERS,
 	               c->denied ? "%zu of your tokens are revoked and have not expired, which is "
-	                           "as many as may be: an administrator can revoke more"
+	                           "the limit: an administrator can revoke more"
 	                         : "you have %zu application tokens: revoke some first",
 	               like);
 }
@@ -340,7 +340,7 @@ static void token_store_looked(void *arg, const struct store_reply *reply)
 	json_auto_t *secret = reply_parse(reply->body);
 	json_t *data = json_object_get(secret, "data");
 	if (!secret || (data && !json_is_object(data) && !json_is_null(data)))
-		token_store_fail(c, SPAN("is not what it should be"));
+		token_store_fail(c, SPAN("is malformed"));
 	else
 		change(c, data);
 }

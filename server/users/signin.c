@@ -193,9 +193,10 @@ static const char *login_unavailable(const struct loop *l)
 {
 	const struct options *o = l->server->options;
 	if (o->no_auth)
-		return "this server runs without logins: send no token, and it will do";
+		return "this server runs without logins: send requests without a token";
 	if (strcmp(o->users, "openpai") != 0 || !keyring_has_secret(keyring_of(l)))
-		return "nobody logs in with a password here: ask those who run this server for a "
+		return "there are no logins with a password here: ask the administrator of this "
+		       "server for a "
 		       "token (rest-lit token makes them), and send it as Authorization: Bearer "
 		       "TOKEN";
 	return NULL;

@@ -177,7 +177,7 @@ static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *
 		return 0;
 	if (g->kind == EDIT_REMOVE && edit_is_admin_now(g))
 		return err_set(e, 403, "RemoveAdminError",
-		               "an administrator is not removed: take that right away first");
+		               "an administrator cannot be removed: remove the admin right first");
 	g->list = ARENA_NEW(a, struct span, g->n + 1);
 	g->n_list = 0;
 	if (edit_add_wanted(g, e) < 0)
@@ -554,8 +554,8 @@ void users_may(struct request *r)
 		return;
 	answer_header(r, "Allow", "GET, HEAD, OPTIONS");
 	answer_refuse(r, 405, "NotImplementedError",
-	              "users stand in the file of --facts, which the administrator of this server "
-	              "edits; they can be changed here only with --users=openpai");
+	              "users are in the file of --facts, which the administrator of this server "
+	              "edits; this route needs --users=openpai");
 }
 
 void users_may_admin(struct request *r)
@@ -619,7 +619,7 @@ static void edit_by_body(struct request *r, enum edit_kind kind, struct span use
 	}
 	if (self && c.has & CHANGE_USERNAME && !span_eq(c.username, user)) {
 		answer_refuse(r, FORBIDDEN,
-		              "here one changes oneself only: username names another user");
+		              "this route changes your own user only: username names another user");
 		return;
 	}
 	struct user_edit *u = edit_new(r, kind, user.p ? user : c.username);
@@ -672,8 +672,8 @@ void user_member_put(struct request *r)
 		i++;
 	if (i == n)
 		answer_refuse(r, 404, "NoApiError",
-		              "of a user there are email, password, extension, "
-		              "admin, virtualcluster and grouplist to change");
+		              "the members of a user are email, password, extension, "
+		              "admin, virtualcluster and grouplist");
 	else if (!r->principal->admin &&
 	         !(EDIT_MEMBERS[i].self && span_is(r->args[0], r->principal->name)))
 		answer_refuse(r, FORBIDDEN, "this is for administrators");

@@ -177,14 +177,14 @@ static void test_azp(void **state)
 	                  "{\"iss\":\"https://azp.example\",\"aud\":\"rest-lit\","
 	                  "\"preferred_username\":\"carol\"," TIMES "}",
 	                  &rsa),
-	        "another client");
+	        "another one");
 	refused(
 	    ring,
 	    key_token(RS256, "{\"azp\":\"evil\",\"iss\":\"https://git.example\"," GIT_REST, &rsa),
-	    "another client");
+	    "another one");
 	refused(ring,
 	        key_token(RS256, "{\"azp\":7,\"iss\":\"https://git.example\"," GIT_REST, &rsa),
-	        "another client");
+	        "another one");
 	taken(ring,
 	      key_token(RS256, "{\"azp\":\"rest-lit\",\"iss\":\"https://git.example\"," GIT_REST,
 	                &rsa),
@@ -249,7 +249,7 @@ static void test_claims_that_are_refused(void **state)
 		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
 		  "app\","
 		  "\"ref\":\"refs/heads/main2\"," TIMES "}",
-		  "required is not there, or another: ref is `refs/heads/main2`" },
+		  "required claim is absent or has another value: ref is `refs/heads/main2`" },
 		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
 		  "app\","
 		  "\"ref\":[\"refs/heads/main\"]," TIMES "}",
@@ -260,11 +260,11 @@ static void test_claims_that_are_refused(void **state)
 		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
 		  "app\","
 		  "\"ref\":\"refs/heads/main\",\"sub\":\"repo:org/app2\"," TIMES "}",
-		  "among the users of its issuer: sub is `repo:org/app2`" },
+		  "not listed for its issuer: sub is `repo:org/app2`" },
 		{ "{\"iss\":\"https://git.example\",\"aud\":\"rest-lit\",\"repository\":\"org/"
 		  "app\","
 		  "\"ref\":\"refs/heads/main\",\"username\":\"alice\"," TIMES "}",
-		  "among the users" },
+		  "not listed" },
 		{ "{\"iss\":\"https://git.example/\"," GIT_REST, "not known" },
 		{ "{\"iss\":[\"https://git.example\"]," GIT_REST, "iss" },
 	};
@@ -315,9 +315,9 @@ static void test_of_a_service_account_it_is_asked_only_what_may_be_good(void **s
 	refused(ring, key_token(RS256, ACCOUNT("evil:deployer", "\"rest-lit\"", TIMES), &rsa),
 	        "no user is listed");
 	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "\"rest-lit2\"", TIMES), &rsa),
-	        "somebody else");
-	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "[]", TIMES), &rsa), "somebody else");
-	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "7", TIMES), &rsa), "somebody else");
+	        "its audience");
+	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "[]", TIMES), &rsa), "its audience");
+	refused(ring, key_token(RS256, ACCOUNT("ci:deployer", "7", TIMES), &rsa), "its audience");
 	refused(ring,
 	        key_token(RS256, ACCOUNT("ci:deployer", "\"rest-lit\"", "\"exp\":1000"), &rsa),
 	        "expired");

@@ -18,13 +18,13 @@ static struct cached_token make(unsigned n, int64_t until_ms)
 	return b;
 }
 
-static void add(struct token_cache *all, unsigned n, int64_t until_ms)
+static void add(struct ttl_cache *all, unsigned n, int64_t until_ms)
 {
 	struct cached_token b = make(n, until_ms);
 	token_cache_add(all, &b);
 }
 
-static const struct cached_token *find(struct token_cache *all, unsigned n, int64_t now_ms,
+static const struct cached_token *find(struct ttl_cache *all, unsigned n, int64_t now_ms,
                                        int64_t now_s)
 {
 	struct cached_token b = make(n, 0);
@@ -34,66 +34,66 @@ static const struct cached_token *find(struct token_cache *all, unsigned n, int6
 static void test_found_until(void **state)
 {
 	(void)state;
-	struct token_cache *all = token_cache_new(10);
+	struct ttl_cache *all = token_cache_new(10);
 	add(all, 1, 100);
 	assert_non_null(find(all, 1, 99, 0));
 	assert_null(find(all, 2, 99, 0));
 	assert_null(find(all, 1, 100, 0));
-	assert_int_equal(token_cache_count(all), 0);
-	token_cache_free(all);
+	assert_int_equal(ttl_cache_count(all), 0);
+	ttl_cache_free(all);
 }
 
 static void test_ends_with_token(void **state)
 {
 	(void)state;
-	struct token_cache *all = token_cache_new(10);
+	struct ttl_cache *all = token_cache_new(10);
 	struct cached_token b = make(1, 1000);
 	b.exp_s = 50;
 	token_cache_add(all, &b);
 	assert_non_null(find(all, 1, 0, 49));
 	assert_null(find(all, 1, 0, 50));
-	token_cache_free(all);
+	ttl_cache_free(all);
 }
 
 static void test_replaced(void **state)
 {
 	(void)state;
-	struct token_cache *all = token_cache_new(10);
+	struct ttl_cache *all = token_cache_new(10);
 	add(all, 1, 100);
 	add(all, 1, 200);
-	assert_int_equal(token_cache_count(all), 1);
+	assert_int_equal(ttl_cache_count(all), 1);
 	assert_int_equal(find(all, 1, 150, 0)->until_ms, 200);
-	token_cache_free(all);
+	ttl_cache_free(all);
 }
 
 static void test_oldest_goes(void **state)
 {
 	(void)state;
-	struct token_cache *all = token_cache_new(3);
+	struct ttl_cache *all = token_cache_new(3);
 	for (unsigned i = 0; i < 4; i++)
 		add(all, i, 100);
-	assert_int_equal(token_cache_count(all), 3);
+	assert_int_equal(ttl_cache_count(all), 3);
 	assert_null(find(all, 0, 0, 0));
 	for (unsigned i = 1; i < 4; i++)
 		assert_non_null(find(all, i, 0, 0));
-	token_cache_free(all);
+	ttl_cache_free(all);
 }
 
 static void test_forget_by_id(void **state)
 {
 	(void)state;
-	struct token_cache *all = token_cache_new(100);
+	struct ttl_cache *all = token_cache_new(100);
 	for (unsigned i = 0; i < 30; i++)
 		add(all, i, 100);
 	token_cache_forget(all, "id-3");
-	assert_int_equal(token_cache_count(all), 27);
+	assert_int_equal(ttl_cache_count(all), 27);
 	assert_null(find(all, 13, 0, 0));
 	assert_non_null(find(all, 14, 0, 0));
-	token_cache_clear(all);
-	assert_int_equal(token_cache_count(all), 0);
+	ttl_cache_clear(all);
+	assert_int_equal(ttl_cache_count(all), 0);
 	add(all, 1, 100);
 	assert_non_null(find(all, 1, 0, 0));
-	token_cache_free(all);
+	ttl_cache_free(all);
 }
 
 /* Against a plain list, in an order that is anyone's guess. */
@@ -101,7 +101,7 @@ static void test_many(void **state)
 {
 	(void)state;
 	enum { KEYS = 500, MAX = 200, STEPS = 20000 };
-	struct token_cache *all = token_cache_new(MAX);
+	struct ttl_cache *all = token_cache_new(MAX);
 	int64_t until[KEYS] = { 0 };
 	unsigned seed = 1;
 	for (int64_t now = 1; now < STEPS; now++) {
@@ -112,9 +112,9 @@ static void test_many(void **state)
 			assert_int_equal(b->until_ms, until[key]);
 		else if (seed & 1)
 			add(all, key, until[key] = now + (seed >> 20) % 300);
-		assert_in_range(token_cache_count(all), 0, MAX);
+		assert_in_range(ttl_cache_count(all), 0, MAX);
 	}
-	token_cache_free(all);
+	ttl_cache_free(all);
 }
 
 int main(void)

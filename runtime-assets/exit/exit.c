@@ -20,10 +20,233 @@
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/say.h"
 
-static const struct match *where(const struct regex *re, const struct match *m)
+enum { OUTPUT_MAX = 4 << 20, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
+
+/* ---- its output ------------------------------------------------------------------------- */
+
+/* Open elements, outermost first; deeper ones are only counted. */
+struct elements {
+	struct span name[DEPTH_MAX];
+	size_t n;
+};
+
+static struct span ecc_element(const struct elements *e, size_t from_inside)
 {
-	return re ? m : NULL;
+	if (e->n > DEPTH_MAX || e->n <= from_inside)
+		return SPAN("");
+	return e->name[e->n - 1 - from_inside];
 }
+
+static bool ecc_is_in(const struct elements *e, size_t inside, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++) {
+		if (!span_is(ecc_element(e, inside + i), names[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool ecc_counts_errors(const struct elements *e)
+{
+	static const char *const VOLATILE[] = { "volatile", "ecc_errors", "gpu", NULL };
+	static const char *const DOUBLE_BIT[] = { "total",      "double_bit", "volatile",
+		                                  "ecc_errors", "gpu",        NULL };
+	static const char *const UNCORRECTABLE[] = { "sram_uncorrectable",
+		                                     "sram_uncorrectable_parity",
+		                                     "sram_uncorrectable_secded",
+		                                     "dram_uncorrectable", NULL };
+	if (ecc_is_in(e, 0, DOUBLE_BIT))
+		return true;
+	for (size_t i = 0; UNCORRECTABLE[i]; i++) {
+		if (span_is(ecc_element(e, 0), UNCORRECTABLE[i]))
+			return ecc_is_in(e, 1, VOLATILE);
+	}
+	return false;
+}
+
+/* Behind the `<` at `at`: where the tag, comment or declaration ends. */
+static size_t ecc_tag_end(struct span xml, size_t at)
+{
+	struct span rest = { xml.p + at, xml.n - at };
+	const char *close = span_starts(rest, "!--") ? "-->" : ">";
+	size_t end = span_find(xml, at, close);
+	return end == SIZE_MAX ? xml.n : end + strlen(close);
+}
+
+static size_t ecc_name_length(struct span tag)
+{
+	size_t n = 0;
+	while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
+		n++;
+	return n;
+}
+
+static void ecc_enter(struct elements *e, struct span name)
+{
+	if (e->n < DEPTH_MAX)
+		e->name[e->n] = name;
+	e->n++;
+}
+
+static void ecc_take_tag(struct elements *e, struct span tag)
+{
+	if (tag.n == 0 || tag.p[0] == '!' || tag.p[0] == '?')
+		return;
+	if (tag.p[0] == '/')
+		e->n -= e->n > 0;
+	else if (tag.p[tag.n - 1] != '/')
+		ecc_enter(e, (struct span){ tag.p, ecc_name_length(tag) });
+}
+
+bool ecc_errors_in(struct span xml)
+{
+	struct elements open = { 0 };
+	for (size_t at = 0; at < xml.n;) {
+		size_t tag = span_find(xml, at, "<");
+		if (tag == SIZE_MAX)
+			break;
+		int64_t count;
+		struct span text = span_trim((struct span){ xml.p + at, tag - at });
+		if (ecc_counts_errors(&open) && parse_i64(text, 0, INT64_MAX, &count) == 0 &&
+		    count > 0)
+			return true;
+		at = ecc_tag_end(xml, tag + 1);
+		if (at - tag >= 2)
+			ecc_take_tag(&open, (struct span){ xml.p + tag + 1, at - tag - 2 });
+	}
+	return false;
+}
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+/* Not PATH, which the image sets. */
+static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
+	                              "/usr/sbin" };
+
+/* NULL if there is none. */
+static const char *ecc_find_program(const char *root, struct arena *a)
+{
+	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+		const char *path = arena_printf(a, "%s%s/nvidia-smi", root, PLACES[i]);
+		struct stat st;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+			return path;
+	}
+	return NULL;
+}
+
+/* Starts it in its own process group; 0 or an errno. */
+static int ecc_start(const char *path, int out, struct arena *a, pid_t *pid)
+{
+	char *argv[] = { arena_dup(a, SPAN("nvidia-smi")), arena_dup(a, SPAN("-q")),
+		         arena_dup(a, SPAN("-x")), NULL };
+	char *env[3] = { arena_dup(
+	    a, SPAN("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")) };
+	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
+	if (libraries)
+		env[1] = arena_printf(a, "LD_LIBRARY_PATH=%s", libraries);
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	sigset_t standard;
+	(void)sigemptyset(&none);
+	(void)sigfillset(&standard);
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc != 0)
+		return rc;
+	rc = posix_spawnattr_init(&attr);
+	if (rc == 0) {
+		(void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+		(void)posix_spawn_file_actions_adddup2(&files, out, 1);
+		(void)posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+		(void)posix_spawnattr_setpgroup(&attr, 0);
+		(void)posix_spawnattr_setsigmask(&attr, &none);
+		(void)posix_spawnattr_setsigdefault(&attr, &standard);
+		(void)posix_spawnattr_setflags(
+		    &attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		rc = posix_spawn(pid, path, &files, &attr, argv, env);
+		(void)posix_spawnattr_destroy(&attr);
+	}
+	(void)posix_spawn_file_actions_destroy(&files);
+	return rc;
+}
+
+/* Read until the end, the time limit or OUTPUT_MAX; true at the end. */
+static bool ecc_read(int fd, int64_t until_ms, struct str *out)
+{
+	char buffer[16384];
+	for (;;) {
+		int64_t left = until_ms - clock_ms();
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		if (left <= 0 || out->full)
+			return false;
+		int ready = poll(&p, 1, (int)(left < WAIT_MS ? left : WAIT_MS));
+		if (ready <= 0) {
+			if (ready == 0 || errno == EINTR)
+				continue;
+			return false;
+		}
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+		if (n == 0)
+			return true;
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return false;
+		if (n > 0)
+			str_put(out, buffer, (size_t)n);
+	}
+}
+
+/* Has it ended by then? */
+static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
+{
+	for (;;) {
+		pid_t got = waitpid(pid, status, WNOHANG);
+		if (got == pid)
+			return true;
+		if ((got < 0 && errno != EINTR) || clock_ms() >= until_ms)
+			return false;
+		clock_sleep_until(clock_ms() + 2);
+	}
+}
+
+/* Waits, then kills its group.  true: it ended by itself with 0.  A process that hangs in the
+ * driver cannot be killed and is not waited for. */
+static bool ecc_finish(pid_t pid, int64_t until_ms)
+{
+	int status;
+	bool ended = ecc_wait(pid, until_ms, &status);
+	(void)kill(-pid, SIGKILL);
+	if (!ended) {
+		(void)ecc_wait(pid, clock_ms() + KILLED_MS, &status);
+		return false;
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool ecc_errors(const char *root, int64_t deadline_ms)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO xml = STR_INIT(OUTPUT_MAX);
+	int64_t until_ms = clock_ms() + WAIT_MS;
+	const char *path = ecc_find_program(root, &a);
+	int ends[2];
+	pid_t pid;
+	if (!path || pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	FD_AUTO in = ends[0];
+	int failed = ecc_start(path, ends[1], &a, &pid);
+	close(ends[1]);
+	if (failed)
+		return false;
+	if (until_ms > deadline_ms)
+		until_ms = deadline_ms;
+	bool complete = ecc_read(in, until_ms, &xml);
+	return ecc_finish(pid, complete ? until_ms : 0) && complete &&
+	       ecc_errors_in(str_view(&xml));
+}
+
+/* ---- explaining
+ * ----------------------------------------------------------------------------------- */
 
 int exit_explain(const struct exit_input *input, struct str *message, struct notes *warnings)
 {
@@ -40,8 +263,8 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	exit_spec_match(&spec, &c, &v);
 
 	const struct exit_pattern *p = v.pattern ? v.pattern : &NONE;
-	const struct match *in_user = where(p->user, &v.user);
-	const struct match *in_platform = where(p->platform, &v.platform);
+	const struct match *in_user = p->user ? &v.user : NULL;
+	const struct match *in_platform = p->platform ? &v.platform : NULL;
 	struct excerpt user_part;
 	struct excerpt platform_part;
 	STR_AUTO matched_user = STR_INIT(MATCHED_TEXT_MAX);
@@ -72,10 +295,8 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	return (int)v.code;
 }
 
-/*
- * `pai-runtime exit CODE`: what `run` does when the command failed, on its own; for tests and for
- * trying out exit specifications.
- */
+/* ---- `pai-runtime exit`
+ * ---------------------------------------------------------------------------- */
 
 enum { USAGE = 2, DEADLINE_MS = 10000 };
 
@@ -85,7 +306,7 @@ struct options {
 	bool help;
 };
 
-static int usage(FILE *out, int status)
+static int exit_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime exit [OPTION...] CODE\n\n"
 	      "Explains an exit code by the exit specification and the ends of the logs: writes\n"
@@ -102,7 +323,7 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
-static int parse(struct options *o, int argc, char **argv)
+static int exit_parse(struct options *o, int argc, char **argv)
 {
 	*o = (struct options){ .root = "" };
 	const struct arg args[] = {
@@ -122,58 +343,50 @@ static int parse(struct options *o, int argc, char **argv)
 	return i < argc ? args_misused(argv[0], argv[i]) : 0;
 }
 
-/* A log: the author could have put anything in its place. */
-static int open_log(const char *path)
+static int exit_open_log(const char *path)
 {
-	int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-	struct stat st;
-	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return path ? file_open(path, O_RDONLY) : -1;
 }
 
 /* The latest rotated log, `@` and its time in hex; NULL if there is none. */
-static const char *latest_rotated(const char *directory, struct arena *a)
+static const char *exit_latest_rotated(const char *directory, struct arena *a)
 {
 	const char *latest = NULL;
 	DIR *d = opendir(directory);
 	if (!d)
 		return NULL;
 	const struct dirent *entry;
-	/* One thread, and a directory stream of its own. */
 	while ((entry = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
 		size_t n = strlen(entry->d_name);
 		bool rotated = n > 2 && entry->d_name[0] == '@' && entry->d_name[n - 2] == '.';
 		if (rotated && (!latest || strcmp(entry->d_name, latest) > 0))
 			latest = arena_dup(a, span_of(entry->d_name));
 	}
-	(void)closedir(d); /* nothing was written */
+	(void)closedir(d);
 	return latest ? path_join(a, directory, latest) : NULL;
 }
 
-/* A log that was asked for is missed; one that a pod has not is empty. */
-static void miss_given(const struct options *o)
+/* Warns of logs in options that do not exist; missing logs of the pod are empty. */
+static void exit_warn_missing(const struct options *o)
 {
 	const char *const given[] = { o->user_log, o->rotated, o->runtime_log };
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-		int fd = open_log(given[i]);
+		int fd = exit_open_log(given[i]);
 		if (fd >= 0)
-			(void)close(fd); /* only looked at */
+			(void)close(fd);
 		else if (given[i])
 			say(SAY_WARNING, "%s is no file that can be read: taken as empty",
 			    given[i]);
 	}
 }
 
-/* What was not given is where this pod has it. */
-static void fill(struct options *o, const struct layout *at, struct arena *a)
+/* Defaults: the files of this pod. */
+static void exit_defaults(struct options *o, const struct layout *at, struct arena *a)
 {
 	const char *logs = path_join(a, at->logs, "user-all");
 	if (!o->user_log) {
 		o->user_log = path_join(a, logs, "current");
-		o->rotated = o->rotated ? o->rotated : latest_rotated(logs, a);
+		o->rotated = o->rotated ? o->rotated : exit_latest_rotated(logs, a);
 	}
 	if (!o->runtime_log)
 		o->runtime_log = path_join(a, at->logs, "runtime.log");
@@ -181,11 +394,11 @@ static void fill(struct options *o, const struct layout *at, struct arena *a)
 		o->spec = path_join(a, at->runtime_d, "runtime-exit-spec.yaml");
 }
 
-static int explain(const struct options *o, const struct layout *at, struct arena *a)
+static int exit_run(const struct options *o, const struct layout *at, struct arena *a)
 {
-	FD_AUTO user = open_log(o->user_log);
-	FD_AUTO rotated = open_log(o->rotated);
-	FD_AUTO runtime = open_log(o->runtime_log);
+	FD_AUTO user = exit_open_log(o->user_log);
+	FD_AUTO rotated = exit_open_log(o->rotated);
+	FD_AUTO runtime = exit_open_log(o->runtime_log);
 	struct span spec = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -205,8 +418,7 @@ static int explain(const struct options *o, const struct layout *at, struct aren
 		.root = at->root,
 	};
 	int code = exit_explain(&in, &message, &warnings);
-	for (size_t i = 0; i < warnings.n; i++)
-		say(SAY_WARNING, "%s", warnings.v[i].msg);
+	say_notes(&warnings);
 	err_done(&e);
 	e = (struct err){ 0 };
 	if (code != 0 && exit_report(at->termination, str_view(&message), &e))
@@ -219,16 +431,16 @@ int cmd_exit(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	struct options o;
 	struct layout at;
-	if (parse(&o, argc, argv))
-		return usage(stderr, USAGE);
+	if (exit_parse(&o, argc, argv))
+		return exit_usage(stderr, USAGE);
 	if (o.help)
-		return usage(stdout, 0);
+		return exit_usage(stdout, 0);
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);
-	miss_given(&o);
-	fill(&o, &at, &a);
-	return explain(&o, &at, &a);
+	exit_warn_missing(&o);
+	exit_defaults(&o, &at, &a);
+	return exit_run(&o, &at, &a);
 }
 
 /*
@@ -241,228 +453,3 @@ int cmd_exit(int argc, char **argv)
  * In a container without GPUs there is no such program; then there are no errors.  What stands at
  * its place in an image may write anything, at any length, or never end.
  */
-
-enum { OUTPUT_MAX = 4 << 20, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
-
-/* ---- its output ------------------------------------------------------------------------- */
-
-/* The elements that are open, outermost first; those nested deeper are only counted. */
-struct elements {
-	struct span name[DEPTH_MAX];
-	size_t n;
-};
-
-static struct span element(const struct elements *e, size_t from_inside)
-{
-	if (e->n > DEPTH_MAX || e->n <= from_inside)
-		return SPAN("");
-	return e->name[e->n - 1 - from_inside];
-}
-
-static bool is_in(const struct elements *e, size_t inside, const char *const *names)
-{
-	for (size_t i = 0; names[i]; i++) {
-		if (!span_is(element(e, inside + i), names[i]))
-			return false;
-	}
-	return true;
-}
-
-/* Does the text here count errors? */
-static bool counts_errors(const struct elements *e)
-{
-	static const char *const VOLATILE[] = { "volatile", "ecc_errors", "gpu", NULL };
-	static const char *const DOUBLE_BIT[] = { "total",      "double_bit", "volatile",
-		                                  "ecc_errors", "gpu",        NULL };
-	static const char *const UNCORRECTABLE[] = { "sram_uncorrectable",
-		                                     "sram_uncorrectable_parity",
-		                                     "sram_uncorrectable_secded",
-		                                     "dram_uncorrectable", NULL };
-	if (is_in(e, 0, DOUBLE_BIT))
-		return true;
-	for (size_t i = 0; UNCORRECTABLE[i]; i++) {
-		if (span_is(element(e, 0), UNCORRECTABLE[i]))
-			return is_in(e, 1, VOLATILE);
-	}
-	return false;
-}
-
-/* Behind the `<` at `at`: where the tag, comment or declaration ends. */
-static size_t tag_end(struct span xml, size_t at)
-{
-	struct span rest = { xml.p + at, xml.n - at };
-	const char *close = span_starts(rest, "!--") ? "-->" : ">";
-	size_t end = span_find(xml, at, close);
-	return end == SIZE_MAX ? xml.n : end + strlen(close);
-}
-
-static size_t name_length(struct span tag)
-{
-	size_t n = 0;
-	while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
-		n++;
-	return n;
-}
-
-static void enter(struct elements *e, struct span name)
-{
-	if (e->n < DEPTH_MAX)
-		e->name[e->n] = name;
-	e->n++;
-}
-
-/* Take a tag (what stands between < and >) into account. */
-static void take_tag(struct elements *e, struct span tag)
-{
-	if (tag.n == 0 || tag.p[0] == '!' || tag.p[0] == '?')
-		return;
-	if (tag.p[0] == '/')
-		e->n -= e->n > 0;
-	else if (tag.p[tag.n - 1] != '/')
-		enter(e, (struct span){ tag.p, name_length(tag) });
-}
-
-bool ecc_errors_in(struct span xml)
-{
-	struct elements open = { 0 };
-	for (size_t at = 0; at < xml.n;) {
-		size_t tag = span_find(xml, at, "<");
-		if (tag == SIZE_MAX)
-			break;
-		int64_t count;
-		struct span text = span_trim((struct span){ xml.p + at, tag - at });
-		if (counts_errors(&open) && parse_i64(text, 0, INT64_MAX, &count) == 0 && count > 0)
-			return true;
-		at = tag_end(xml, tag + 1);
-		if (at - tag >= 2)
-			take_tag(&open, (struct span){ xml.p + tag + 1, at - tag - 2 });
-	}
-	return false;
-}
-
-/* ---- asking ------------------------------------------------------------------------------- */
-
-/* Not by the PATH of the image: there could be anything in it. */
-static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
-	                              "/usr/sbin" };
-
-/* NULL if there is none. */
-static const char *find_program(const char *root, struct arena *a)
-{
-	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
-		const char *path = arena_printf(a, "%s%s/nvidia-smi", root, PLACES[i]);
-		struct stat st;
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
-			return path;
-	}
-	return NULL;
-}
-
-/* Start it in a process group of its own, with its output in the pipe; 0 or an errno. */
-static int start(const char *path, int out, struct arena *a, pid_t *pid)
-{
-	char *argv[] = { arena_dup(a, SPAN("nvidia-smi")), arena_dup(a, SPAN("-q")),
-		         arena_dup(a, SPAN("-x")), NULL };
-	char *env[3] = { arena_dup(
-	    a, SPAN("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")) };
-	const char *libraries = getenv("LD_LIBRARY_PATH"); /* where some images have the driver's */
-	if (libraries)
-		env[1] = arena_printf(a, "LD_LIBRARY_PATH=%s", libraries);
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	sigset_t standard;
-	(void)sigemptyset(&none);
-	(void)sigfillset(&standard);
-	int rc = posix_spawn_file_actions_init(&files);
-	if (rc != 0)
-		return rc;
-	rc = posix_spawnattr_init(&attr);
-	if (rc == 0) {
-		(void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-		(void)posix_spawn_file_actions_adddup2(&files, out, 1);
-		(void)posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-		(void)posix_spawnattr_setpgroup(&attr, 0);
-		(void)posix_spawnattr_setsigmask(&attr, &none);
-		(void)posix_spawnattr_setsigdefault(&attr, &standard);
-		(void)posix_spawnattr_setflags(
-		    &attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-		rc = posix_spawn(pid, path, &files, &attr, argv, env);
-		(void)posix_spawnattr_destroy(&attr);
-	}
-	(void)posix_spawn_file_actions_destroy(&files);
-	return rc;
-}
-
-/* Read until the end, the time limit or OUTPUT_MAX; true at the end. */
-static bool read_all(int fd, int64_t until_ms, struct str *out)
-{
-	char buffer[16384];
-	for (;;) {
-		int64_t left = until_ms - clock_ms();
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		if (left <= 0 || out->full)
-			return false;
-		int ready = poll(&p, 1, (int)(left < WAIT_MS ? left : WAIT_MS));
-		if (ready <= 0) {
-			if (ready == 0 || errno == EINTR)
-				continue;
-			return false;
-		}
-		ssize_t n = read(fd, buffer, sizeof(buffer));
-		if (n == 0)
-			return true;
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			return false;
-		if (n > 0)
-			str_put(out, buffer, (size_t)n);
-	}
-}
-
-/* Has it ended by then? */
-static bool wait_for(pid_t pid, int64_t until_ms, int *status)
-{
-	for (;;) {
-		pid_t got = waitpid(pid, status, WNOHANG);
-		if (got == pid)
-			return true;
-		if ((got < 0 && errno != EINTR) || clock_ms() >= until_ms)
-			return false;
-		clock_sleep_until(clock_ms() + 2);
-	}
-}
-
-/* Wait for it until then, kill it and what it started afterwards.  true: it ended well by itself.
- * One that hangs in the driver cannot even be killed; it is not waited for. */
-static bool finish(pid_t pid, int64_t until_ms)
-{
-	int status;
-	bool ended = wait_for(pid, until_ms, &status);
-	(void)kill(-pid, SIGKILL); /* at worst there is nobody left */
-	if (!ended) {
-		(void)wait_for(pid, clock_ms() + KILLED_MS, &status);
-		return false;
-	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-bool ecc_errors(const char *root, int64_t deadline_ms)
-{
-	ARENA_AUTO a = { 0 };
-	STR_AUTO xml = STR_INIT(OUTPUT_MAX);
-	int64_t until_ms = clock_ms() + WAIT_MS;
-	const char *path = find_program(root, &a);
-	int ends[2];
-	pid_t pid;
-	if (!path || pipe2(ends, O_CLOEXEC) != 0)
-		return false;
-	FD_AUTO in = ends[0];
-	int failed = start(path, ends[1], &a, &pid);
-	close(ends[1]);
-	if (failed)
-		return false;
-	if (until_ms > deadline_ms)
-		until_ms = deadline_ms;
-	bool complete = read_all(in, until_ms, &xml);
-	return finish(pid, complete ? until_ms : 0) && complete && ecc_errors_in(str_view(&xml));
-}

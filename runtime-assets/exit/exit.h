@@ -1,7 +1,8 @@
 #pragma once
 /*
- * Why a task failed: patterns of the exit specification over the end of its logs, and the
- * termination message that says so.  Never fails for a missing or broken log or specification.
+ * Explains the failure of a task: matches the patterns of the exit specification with the ends of
+ * its logs and makes the termination message.  Missing or broken logs and specifications are not
+ * errors.
  */
 #include <stdint.h>
 
@@ -12,7 +13,7 @@ enum {
 	EXIT_MESSAGE_MAX = 4096, /* bytes of a termination message: the kubelet keeps no more */
 	EXIT_UNKNOWN = 255,      /* the container's code if no pattern matches */
 	EXIT_SPEC_MAX = 1 << 20, /* bytes of an exit specification */
-	EXIT_LOG_MAX = 10 << 20, /* of the end of each log that are searched */
+	EXIT_LOG_MAX = 10 << 20, /* bytes of the end of each log that are searched */
 	EXIT_SHORT_LOG =
 	    16 << 10 /* a user log below this is preceded by as much of the rotated one */
 };
@@ -20,17 +21,16 @@ enum {
 struct exit_input {
 	int code;            /* of the user's command (128 + n for signal n) */
 	const char *trigger; /* "postCommands" when those failed; NULL */
-	/* Borrowed descriptors, opened before the author's code ran where that is possible; -1:
-	 * none. They are read by offset: their positions stay as they are. */
+	/* Borrowed descriptors; -1: none.  Their positions do not change. */
 	int user_log, user_log_rotated, runtime_log;
 	struct span spec;    /* YAML text; empty: none */
-	int64_t deadline_ms; /* on clock_ms(): afterwards code 255 and log tails */
+	int64_t deadline_ms; /* on clock_ms(): afterwards code 255 and the ends of logs */
 	const char *root;    /* before the path of nvidia-smi; NULL in a pod */
 };
 
-/* The code for the container, and the whole termination message (at most 4096 bytes, both markers)
- * into `message` (empty when input->code is 0).  Lines about broken patterns go to `warnings`. */
+/* Returns the code for the container and appends the termination message with both markers (none if
+ * input->code is 0).  `warnings` names broken patterns. */
 int exit_explain(const struct exit_input *input, struct str *message, struct notes *warnings);
 
-/* Write the message to the termination file: O_NOFOLLOW, whole; -1 and *e. */
+/* Writes the message to the termination file.  -1 and *e. */
 int exit_report(const char *path, struct span message, struct err *e);

@@ -1,4 +1,4 @@
-/* The exit specification: a list of codes, each with patterns; the first pattern that holds, wins.
+/* The exit specification: a list of codes with patterns.  The first pattern that matches decides.
  */
 #include "base/tree.h"
 #include "runtime-assets/exit/exit_internal.h"
@@ -12,23 +12,23 @@ struct reader {
 	struct notes *warnings;
 };
 
-static void warn(struct reader *r, const struct node *n, const char *text)
+static void spec_warn(struct reader *r, const struct node *n, const char *text)
 {
 	notes_add(r->warnings, NOWHERE, "exit specification, line %u: %s", n->line, text);
 }
 
-static bool is_null(const struct node *n)
+static bool spec_is_null(const struct node *n)
 {
 	return !n || n->type == NODE_NULL;
 }
 
-/* A field with a regular expression.  An empty one is as good as none.  false: broken. */
-static bool read_regex(struct reader *r, const struct node *pattern, const char *key,
+/* An empty expression equals none.  false: not valid. */
+static bool spec_regex(struct reader *r, const struct node *pattern, const char *key,
                        struct regex **out)
 {
 	ERR_AUTO e = { 0 };
 	const struct node *n = node_get(pattern, key);
-	if (is_null(n))
+	if (spec_is_null(n))
 		return true;
 	if (n->type != NODE_TEXT && n->type != NODE_DATE) {
 		notes_add(r->warnings, NOWHERE,
@@ -49,50 +49,48 @@ static bool read_regex(struct reader *r, const struct node *pattern, const char 
 	return *out != NULL;
 }
 
-static bool read_gpu(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+static bool spec_gpu(struct reader *r, const struct node *pattern, struct exit_pattern *p)
 {
 	const struct node *gpu = node_get(pattern, "gpuInfo");
-	if (is_null(gpu))
+	if (spec_is_null(gpu))
 		return true;
 	const struct node *ecc = node_get(gpu, "nvidiaDoubleEccError");
 	p->has_gpu = true;
 	p->gpu_ecc = node_is(ecc, NODE_BOOL) && ecc->boolean;
-	if (gpu->type == NODE_MAP && (is_null(ecc) || ecc->type == NODE_BOOL))
+	if (gpu->type == NODE_MAP && (spec_is_null(ecc) || ecc->type == NODE_BOOL))
 		return true;
-	warn(r, gpu,
-	     "gpuInfo must be a map with nvidiaDoubleEccError, true or false; the pattern is "
-	     "left out");
+	spec_warn(r, gpu,
+	          "gpuInfo must be a map with nvidiaDoubleEccError, true or false; the pattern is "
+	          "left out");
 	return false;
 }
 
-/* Which part of the command's log userLogRegex is about. */
-static bool read_part(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+static bool spec_part(struct reader *r, const struct node *pattern, struct exit_pattern *p)
 {
 	const struct node *part = node_get(pattern, "userLogPart");
-	if (is_null(part))
+	if (spec_is_null(part))
 		return true;
 	p->final = p->user != NULL;
 	if (node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))
 		return true;
-	warn(r, part, "userLogPart must be finalError, or absent; the pattern is left out");
+	spec_warn(r, part, "userLogPart must be finalError, or absent; the pattern is left out");
 	return false;
 }
 
-/* Does the exit code that the pattern asks for, if any, fit?  Patterns for other codes are not
- * even compiled. */
-static bool fits_code(struct reader *r, const struct node *pattern)
+/* Patterns for other codes are not compiled. */
+static bool spec_fits_code(struct reader *r, const struct node *pattern)
 {
 	const struct node *code = node_get(pattern, "exitCode");
-	if (is_null(code))
+	if (spec_is_null(code))
 		return true;
 	if (code->type != NODE_INT) {
-		warn(r, code, "exitCode must be an integer; the pattern is left out");
+		spec_warn(r, code, "exitCode must be an integer; the pattern is left out");
 		return false;
 	}
 	return code->integer == r->code;
 }
 
-static void add(struct reader *r, const struct exit_pattern *p)
+static void spec_add(struct reader *r, const struct exit_pattern *p)
 {
 	if (r->s->n == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 16;
@@ -105,44 +103,45 @@ static void add(struct reader *r, const struct exit_pattern *p)
 	r->s->v[r->s->n++] = *p;
 }
 
-static void read_pattern(struct reader *r, const struct node *pattern, int64_t container_code)
+static void spec_pattern(struct reader *r, const struct node *pattern, int64_t container_code)
 {
 	struct exit_pattern p = { .container_code = container_code };
 	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL) {
-		warn(r, pattern, "a pattern must be a map; it is left out");
+		spec_warn(r, pattern, "a pattern must be a map; it is left out");
 		return;
 	}
-	if (fits_code(r, pattern) && read_regex(r, pattern, "userLogRegex", &p.user) &&
-	    read_part(r, pattern, &p) && read_regex(r, pattern, "platformLogRegex", &p.platform) &&
-	    read_gpu(r, pattern, &p))
-		add(r, &p);
+	if (spec_fits_code(r, pattern) && spec_regex(r, pattern, "userLogRegex", &p.user) &&
+	    spec_part(r, pattern, &p) && spec_regex(r, pattern, "platformLogRegex", &p.platform) &&
+	    spec_gpu(r, pattern, &p))
+		spec_add(r, &p);
 }
 
-/* 0 would turn a failure into a success; 200 to 219 mean something to the controller. */
-static bool may_end_with(int64_t code)
+/* 0 would mean success; 200 to 219 have a meaning for the controller. */
+static bool spec_code_valid(int64_t code)
 {
 	return (code >= 1 && code <= 199) || (code >= 220 && code <= 255);
 }
 
-static void read_code(struct reader *r, const struct node *entry)
+static void spec_code(struct reader *r, const struct node *entry)
 {
 	const struct node *code = node_get(entry, "containerExitCode");
 	const struct node *patterns = node_get(entry, "patterns");
-	if (!node_is(code, NODE_INT) || !may_end_with(code->integer)) {
-		warn(r, entry,
-		     "containerExitCode must be an integer from 1 to 199 or 220 to 255; the entry "
-		     "is "
-		     "left out");
+	if (!node_is(code, NODE_INT) || !spec_code_valid(code->integer)) {
+		spec_warn(
+		    r, entry,
+		    "containerExitCode must be an integer from 1 to 199 or 220 to 255; the entry "
+		    "is "
+		    "left out");
 		return;
 	}
-	if (is_null(patterns))
+	if (spec_is_null(patterns))
 		return;
 	if (patterns->type != NODE_LIST) {
-		warn(r, patterns, "patterns must be a list; the entry is left out");
+		spec_warn(r, patterns, "patterns must be a list; the entry is left out");
 		return;
 	}
 	for (uint32_t i = 0; i < patterns->n; i++)
-		read_pattern(r, &patterns->item[i], code->integer);
+		spec_pattern(r, &patterns->item[i], code->integer);
 }
 
 void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct arena *a,
@@ -151,7 +150,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 	*s = (struct exit_spec){ 0 };
 	struct reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
 	struct budget budget = BUDGET_DEFAULT;
-	NOTES_AUTO odd = { 0 }; /* of no interest: who wrote it is not here */
+	NOTES_AUTO odd = { 0 }; /* ignored */
 	ERR_AUTO e = { 0 };
 	struct doc doc;
 	if (span_trim(text).n == 0)
@@ -175,13 +174,13 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 		return;
 	}
 	for (uint32_t i = 0; i < doc.root.n; i++)
-		read_code(&r, &doc.root.item[i]);
+		spec_code(&r, &doc.root.item[i]);
 }
 
 /* ---- which pattern holds ------------------------------------------------------------------------
  */
 
-/* A log, and which patterns can match in it at all. */
+/* A log, and the patterns that can match in it. */
 struct searched {
 	struct text *text;
 	bool *possible;
@@ -199,8 +198,8 @@ struct matcher {
 	bool late;
 };
 
-static void search_all(struct matcher *m, struct searched *log, struct regex **re, size_t n,
-                       struct arena *a)
+static void match_search(struct matcher *m, struct searched *log, struct regex **re, size_t n,
+                         struct arena *a)
 {
 	log->possible = ARENA_NEW(a, bool, n + 1);
 	size_t used = 0;
@@ -213,7 +212,7 @@ static void search_all(struct matcher *m, struct searched *log, struct regex **r
 		m->late = true;
 }
 
-static bool holds_in(struct matcher *m, const struct searched *log, struct regex *re, size_t number,
+static bool match_in(struct matcher *m, const struct searched *log, struct regex *re, size_t number,
                      struct match *where)
 {
 	if (!re)
@@ -225,7 +224,7 @@ static bool holds_in(struct matcher *m, const struct searched *log, struct regex
 	return found == REGEX_FOUND;
 }
 
-static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
+static bool match_gpu(struct matcher *m, const struct exit_pattern *p)
 {
 	if (!p->has_gpu)
 		return true;
@@ -234,54 +233,53 @@ static bool holds_for_gpu(struct matcher *m, const struct exit_pattern *p)
 	return (m->ecc == 1) == p->gpu_ecc;
 }
 
-/* Is an expression found in this text? */
-static bool final_known(struct matcher *m, const struct regex_set *set, struct regex **re, size_t n)
+static bool match_final_known(struct matcher *m, const struct regex_set *set, struct regex **re,
+                              size_t n)
 {
 	struct match where;
 	memset(m->final.possible, 0, n * sizeof(bool));
 	if (regex_set_scan(set, m->final.text, m->in->deadline_ms, m->final.possible) == REGEX_LATE)
 		m->late = true;
 	for (size_t i = 0; i < n && !m->late; i++) {
-		if (re[i] && holds_in(m, &m->final, re[i], i, &where))
+		if (re[i] && match_in(m, &m->final, re[i], i, &where))
 			return true;
 	}
 	return false;
 }
 
-/* Of the texts of the final error, the first in which an expression is found decides; if there is
- * none, no expression about the final error holds. */
-static void choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
+/* The first text of the final error in which an expression is found decides. */
+static void match_choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
 {
 	const struct regex_set *set = regex_set_new(re, n, a);
 	m->final.text = &m->final_text.text;
 	m->final.possible = ARENA_NEW(a, bool, n + 1);
 	for (m->chosen = 0; m->chosen < m->error.texts && !m->late; m->chosen++) {
 		text_of(&m->final_text, final_error_text(&m->error, m->chosen, &m->final_at));
-		if (final_known(m, set, re, n))
+		if (match_final_known(m, set, re, n))
 			return;
 	}
 	memset(m->final.possible, 0, n * sizeof(bool));
 }
 
-static bool user_holds(struct matcher *m, const struct exit_pattern *p, size_t i,
+static bool match_user(struct matcher *m, const struct exit_pattern *p, size_t i,
                        struct match *where)
 {
 	if (!p->final)
-		return holds_in(m, &m->user, p->user, i, where);
-	if (!holds_in(m, &m->final, p->user, i, where))
+		return match_in(m, &m->user, p->user, i, where);
+	if (!match_in(m, &m->final, p->user, i, where))
 		return false;
 	where->start += m->final_at;
 	where->end += m->final_at;
 	return true;
 }
 
-static void match_in_order(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
+static void match_first(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
 {
 	for (size_t i = 0; i < s->n && !m->late; i++) {
 		const struct exit_pattern *p = &s->v[i];
 		struct exit_verdict v = { .code = p->container_code, .pattern = p };
-		if (user_holds(m, p, i, &v.user) &&
-		    holds_in(m, &m->platform, p->platform, i, &v.platform) && holds_for_gpu(m, p)) {
+		if (match_user(m, p, i, &v.user) &&
+		    match_in(m, &m->platform, p->platform, i, &v.platform) && match_gpu(m, p)) {
 			*out = v;
 			return;
 		}
@@ -302,11 +300,11 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 		re[2 * s->n + i] = s->v[i].final ? s->v[i].user : NULL;
 	}
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
-	search_all(&m, &m.user, re, s->n, &a);
-	search_all(&m, &m.platform, re + s->n, s->n, &a);
+	match_search(&m, &m.user, re, s->n, &a);
+	match_search(&m, &m.platform, re + s->n, s->n, &a);
 	final_error_read(&m.error, &c->user, c->in->code);
-	choose_final(&m, re + 2 * s->n, s->n, &a);
-	match_in_order(&m, s, out);
+	match_choose_final(&m, re + 2 * s->n, s->n, &a);
+	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
 	final_error_done(&m.error);

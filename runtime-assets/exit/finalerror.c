@@ -1,8 +1,7 @@
 /*
- * The final error of a log: which of its last lines say why the program ended.  Python prints a
- * traceback for each exception that nobody caught, and for many that somebody did; launchers print
- * their own when a child ended, and other ranks fail because the first one did.  So tracebacks are
- * looked at from the last one backwards, with the names in the tables below.
+ * The final error of a log: the lines that say why the program ended.  Logs also have tracebacks of
+ * caught exceptions, of launchers, and of ranks that failed because another did.  So tracebacks are
+ * examined from the last one backwards, with the tables below.
  */
 #include <stdlib.h>
 
@@ -10,15 +9,15 @@
 #include "runtime-assets/exit/exit_internal.h"
 
 enum {
-	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are looked at */
-	FINAL_LINES = 200,      /* so far from the end, or from each other, lines do not belong */
+	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are examined */
+	FINAL_LINES = 200,      /* lines farther from the end, or from each other, are unrelated */
 	FINAL_OUTPUT = 8,       /* lines of output after an error that ended a program with 1 */
 	FINAL_OUTPUT_OTHER = 2, /* the same with another code: an uncaught exception gives 1 */
 	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
 	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
-	FINAL_ABOVE = 4,        /* lines above a match in which the name of its process is */
+	FINAL_ABOVE = 4,        /* lines above a match that may name its process */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
-	FINAL_KEY = 600         /* bytes behind an anchor in which the rank is looked for */
+	FINAL_KEY = 600         /* bytes behind an anchor that may have the rank */
 };
 
 #define HEADER "Traceback (most recent call last)"
@@ -31,8 +30,7 @@ enum final_kind {
 	FINAL_IGNORED  /* ended nothing */
 };
 
-/* What tells the kinds apart: a text in the line of the exception, or in those before its header.
- */
+/* A text in the line of the exception, or in the lines before its header. */
 static const struct {
 	enum final_kind kind;
 	bool before;
@@ -65,15 +63,14 @@ static const struct {
 	{ FINAL_FOLLOWS, false, "BrokenPipeError" },
 };
 
-/* How launchers say that a child was ended by a signal.  What aborts itself (6, SIGABRT) has said
- * why. */
+/* Launchers: a child was ended by a signal.  After SIGABRT (6) the program itself has said why. */
 static const char *const FINAL_SIGNALS[] = {
 	"failed (exitcode: -",    "exits with return code = -", "exited on signal ",
 	"died with <Signals.SIG", "terminated with signal SIG",
 };
 
-/* How launchers name the rank that failed: a number behind `key`, which stands in the line of the
- * anchor or soon after. */
+/* Launchers: the failed rank is the number behind `key`, in the line of the anchor or soon after.
+ */
 static const struct {
 	const char *anchor, *key;
 	bool local;
@@ -88,8 +85,8 @@ static const struct {
 	{ "srun: error: ", ": task ", false },
 };
 
-/* How lines begin that libraries and launchers print while a program ends, besides blank, indented
- * and named ones: `#` is a digit.  All others are output. */
+/* Beginnings of lines that libraries and launchers print while a program ends; `#` is a digit.
+ * Other lines are output, unless they are blank, indented, or have the name of a process. */
 static const char *const FINAL_NOISE[] = {
 	"[E",
 	"[W",
@@ -130,7 +127,7 @@ static size_t final_line_end(const struct final_error *f, size_t at)
 	return end ? (size_t)(end - f->tail) : f->n;
 }
 
-/* The start of the line of a position; a carriage return begins one, too: progress bars. */
+/* The start of a line; a carriage return begins one, too (progress bars). */
 static size_t final_line_start(const struct final_error *f, size_t at)
 {
 	while (at > 0 && f->tail[at - 1] != '\n' && f->tail[at - 1] != '\r')
@@ -214,7 +211,7 @@ static bool final_is_of(const struct final_error *f, const struct traceback *t, 
 	return f->n - at >= t->name_n && memcmp(f->tail + at, f->tail + t->name, t->name_n) == 0;
 }
 
-/* What stands before the header may be no name, but what was left there by something else. */
+/* The text before the header may be something else than a name. */
 static bool final_is_named(const struct final_error *f, const struct traceback *t)
 {
 	size_t at = final_line_end(f, t->header) + 1;
@@ -330,8 +327,7 @@ static bool final_is_rule(const struct final_error *f, size_t at)
 	return final_begins(final_span(f, at, final_line_end(f, at)), "--------");
 }
 
-/* Messages of mpirun stand between two rules: the second one, if the line at `at` is the first, or
- * `at`. */
+/* Messages of mpirun are between two rules: the second one if `at` is the first, else `at`. */
 static size_t final_box_end(const struct final_error *f, size_t at)
 {
 	size_t next = at;
@@ -374,14 +370,14 @@ static void final_try(struct final_error *f, size_t from, size_t to, const struc
 		f->text[f->texts++] = (struct final_text){ from, to, t };
 }
 
-/* Its line, and then all that was printed until the next one. */
+/* Its line, then everything up to the next traceback. */
 static void final_try_both(struct final_error *f, const struct traceback *t)
 {
 	final_try(f, t->error, t->end, t);
 	final_try(f, t->error, t->all, t);
 }
 
-/* Kernels print what they assert in front of the error that the program sees, whatever that is. */
+/* GPU kernels print assertions in front of the error that the program sees. */
 static void final_try_before(struct final_error *f, const struct traceback *t)
 {
 	if (final_has(f, t->error, t->end, "CUDA error") ||
@@ -410,7 +406,7 @@ static bool final_signalled(const struct final_error *f, size_t from)
 	return false;
 }
 
-/* The traceback that decides; those that only report, or follow, come after it. */
+/* The traceback that decides; `later` gets those that only report, or follow. */
 static const struct traceback *final_decide(const struct final_error *f,
                                             const struct traceback *later[static FINAL_TRACEBACKS],
                                             size_t *n)
@@ -472,7 +468,7 @@ static void final_blank(struct final_error *f, size_t from, size_t to)
 		memset(f->shown + from, '\n', to - from);
 }
 
-/* Names of processes are taken off the lines, and lines of others are left out. */
+/* Removes names of processes, and lines of other processes. */
 static void final_blank_names(struct final_error *f, const struct final_text *x)
 {
 	size_t end;
@@ -485,8 +481,8 @@ static void final_blank_names(struct final_error *f, const struct final_text *x)
 	}
 }
 
-/* Where no traceback decides, those that are there say nothing: frames, what ended nothing, and all
- * but the launcher's if it was a signal. */
+/* Without a deciding traceback: removes frames, ignored exceptions, and after a signal all but the
+ * launcher's. */
 static void final_blank_tracebacks(struct final_error *f)
 {
 	for (size_t i = 0; i < f->tracebacks; i++) {
@@ -520,7 +516,7 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
 }
 
-/* As a launcher says; local: the rank on this node. */
+/* As a launcher reports it; local: on this node. */
 static int64_t final_launcher_rank(const struct final_error *f, bool local)
 {
 	int64_t rank = -1;
@@ -540,7 +536,7 @@ static int64_t final_launcher_rank(const struct final_error *f, bool local)
 	return -1;
 }
 
-/* That of `[rank3]:` or `[1,3]<stderr>:` in front of the line of a position, or of one above. */
+/* From `[rank3]:` or `[1,3]<stderr>:` in front of a line, or of one above. */
 static int64_t final_named_rank(const struct final_error *f, size_t at)
 {
 	int64_t rank = -1;

@@ -1,8 +1,7 @@
 /*
- * The termination message: YAML between two markers, as the REST server looks for it.  The kubelet
- * keeps the last 4096 bytes of the file, so that what is too long is cut here, with the least
- * useful first.  Texts are written in double quotes on one line, as libyaml would: then the size
- * of a text is the sum of the sizes of its characters, and cutting needs no trying.
+ * The termination message: YAML between two markers, with excerpts of logs.  The kubelet keeps the
+ * last 4096 bytes of the file, so the least useful texts are cut first.  Texts are in double quotes
+ * on one line, so the size of a text is the sum of the sizes of its characters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,261 +13,89 @@
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 
-#define MARKER "[PAI_RUNTIME_ERROR_"
-#define START  MARKER "START]\n"
-#define END    MARKER "END]"
+/* ---- logs as texts
+ * -------------------------------------------------------------------------------- */
 
-/* ---- texts in double quotes ------------------------------------------------------------- */
-
-/* Characters whose escape is one letter. */
-static char short_escape(uint32_t r)
+static size_t log_regular_size(int fd)
 {
-	static const struct {
-		uint32_t rune;
-		char letter;
-	} ESCAPES[] = {
-		{ '"', '"' },  { '\\', '\\' }, { '\n', 'n' },   { '\r', 'r' },   { '\t', 't' },
-		{ '\a', 'a' }, { '\b', 'b' },  { '\v', 'v' },   { '\f', 'f' },   { 0x1B, 'e' },
-		{ 0, '0' },    { 0x85, 'N' },  { 0x2028, 'L' }, { 0x2029, 'P' },
-	};
-	for (size_t i = 0; i < sizeof(ESCAPES) / sizeof(*ESCAPES); i++) {
-		if (ESCAPES[i].rune == r)
-			return ESCAPES[i].letter;
-	}
-	return 0;
-}
-
-/* The letter and the number of digits of an escape by number; 0: it stands as it is. */
-static char number_escape(uint32_t r, int *digits)
-{
-	bool control = r < 0x20 || (r >= 0x7F && r < 0xA0);
-	if (control) {
-		*digits = 2;
-		return 'x';
-	}
-	if (r == 0xFEFF || r == 0xFFFE || r == 0xFFFF) {
-		*digits = 4;
-		return 'u';
-	}
-	*digits = 8;
-	return r > 0xFFFF ? 'U' : 0;
-}
-
-/* A character of a text, and how it is written. */
-struct character {
-	uint32_t rune;
-	unsigned width; /* bytes in the text */
-	char letter;    /* of the escape; 0: it stands as it is */
-	int digits;     /* behind the letter */
-};
-
-/* The one at `at`.  A marker in a log would end the message where it stands, for those who look for
- * it: its first character is escaped. */
-static struct character character_at(struct span text, size_t at)
-{
-	struct character c = { 0 };
-	struct span rest = { text.p + at, text.n - at };
-	c.rune = utf8_decode((const unsigned char *)rest.p, rest.n, &c.width);
-	c.letter = short_escape(c.rune);
-	if (c.letter)
-		return c;
-	c.letter = number_escape(c.rune, &c.digits);
-	if (c.rune == '[' && span_starts(rest, MARKER)) {
-		c.letter = 'x';
-		c.digits = 2;
-	}
-	return c;
-}
-
-static size_t character_size(const struct character *c)
-{
-	return c->letter ? 2 + (size_t)c->digits : c->width;
-}
-
-size_t yaml_quoted_size(struct span text)
-{
-	size_t size = 0;
-	struct character c;
-	for (size_t i = 0; i < text.n; i += c.width) {
-		c = character_at(text, i);
-		size += character_size(&c);
-	}
-	return size;
-}
-
-void yaml_quoted(struct str *out, struct span text)
-{
-	static const char HEX[] = "0123456789ABCDEF";
-	struct character c;
-	str_char(out, '"');
-	for (size_t i = 0; i < text.n; i += c.width) {
-		c = character_at(text, i);
-		if (!c.letter) {
-			str_put(out, text.p + i, c.width);
-			continue;
-		}
-		str_char(out, '\\');
-		str_char(out, c.letter);
-		while (c.digits-- > 0)
-			str_char(out, HEX[(c.rune >> (4 * c.digits)) & 15]);
-	}
-	str_char(out, '"');
-}
-
-/* ---- what is left of each text ------------------------------------------------------------ */
-
-/* All four uncut: each has its bounds, and a byte becomes four at most. */
-enum { WHOLE_MAX = 4 * 2 * (EXCERPT_MAX + MATCHED_TEXT_MAX) + 1024 };
-
-enum part_name { MATCHED_USER, MATCHED_PLATFORM, USER, PLATFORM, PARTS };
-
-struct part {
-	struct span text;
-	bool there;
-	size_t match; /* SIZE_MAX: it has none */
-};
-
-/* Bytes of the shortest beginning whose characters take `size` or more. */
-static size_t head_of(struct span text, size_t size)
-{
-	size_t i = 0;
-	size_t sum = 0;
-	struct character c;
-	for (; i < text.n && sum < size; i += c.width) {
-		c = character_at(text, i);
-		sum += character_size(&c);
-	}
-	return i;
-}
-
-/* Bytes that stay in front of the shortest end that takes `size` or more. */
-static size_t without_tail(struct span text, size_t size)
-{
-	size_t i = text.n;
-	size_t sum = 0;
-	unsigned width;
-	for (; i > 0 && sum < size; i -= width) {
-		(void)utf8_decode_last((const unsigned char *)text.p, i, &width);
-		struct character c = character_at(text, i - width);
-		sum += character_size(&c);
-	}
-	return i;
-}
-
-static void cut_tail(struct part *p, size_t excess)
-{
-	p->text.n = without_tail(p->text, excess);
-}
-
-/* From the front, but not into the match: then from the end, too. */
-static void cut_head(struct part *p, size_t excess)
-{
-	size_t head = head_of(p->text, excess);
-	size_t rest = 0;
-	if (p->match < head) {
-		head = p->match;
-		rest = excess - yaml_quoted_size((struct span){ p->text.p, head });
-	}
-	p->text.p += head;
-	p->text.n -= head;
-	if (rest > 0)
-		cut_tail(p, rest);
-}
-
-static void write_all(const struct summary *s, const struct part *part, struct str *out)
-{
-	str_printf(out, START "exitCode: %lld\n", (long long)s->code);
-	if (s->trigger) {
-		str_puts(out, "trigger: ");
-		yaml_quoted(out, span_of(s->trigger));
-		str_puts(out, "\n");
-	}
-	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
-	if (s->rank >= 0)
-		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
-	static const char *const KEYS[PARTS] = {
-		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
-	};
-	for (int i = 0; i < PARTS; i++) {
-		if (i == USER && s->has_gpu)
-			str_puts(out, s->gpu_ecc ? "matchedGpuInfo:\n  nvidiaDoubleEccError: true\n"
-			                         : "matchedGpuInfo: {}\n");
-		if (i == USER && (part[USER].there || part[PLATFORM].there))
-			str_puts(out, "errorLogs:\n");
-		if (!part[i].there)
-			continue;
-		str_puts(out, KEYS[i]);
-		yaml_quoted(out, part[i].text);
-		str_char(out, '\n');
-	}
-	str_puts(out, END);
-}
-
-static struct part part_of(const struct str *text, size_t match)
-{
-	return (struct part){ text ? str_view(text) : SPAN(""), text != NULL, match };
-}
-
-void summary_write(const struct summary *s, struct str *out)
-{
-	struct part part[PARTS] = {
-		[MATCHED_USER] = part_of(s->matched_user, SIZE_MAX),
-		[MATCHED_PLATFORM] = part_of(s->matched_platform, SIZE_MAX),
-		[USER] = part_of(&s->user->text, s->user->match),
-		[PLATFORM] = part_of(&s->platform->text, s->platform->match),
-	};
-	static const struct {
-		enum part_name name;
-		void (*cut)(struct part *p, size_t excess);
-	} STEPS[] = {
-		{ PLATFORM, cut_head },
-		{ USER, cut_head },
-		{ MATCHED_PLATFORM, cut_tail },
-		{ MATCHED_USER, cut_tail },
-	};
-	STR_AUTO whole = STR_INIT(WHOLE_MAX);
-	write_all(s, part, &whole);
-	for (size_t i = 0; i < sizeof(STEPS) / sizeof(*STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
-		struct part *p = &part[STEPS[i].name];
-		size_t excess = whole.n - EXIT_MESSAGE_MAX;
-		if (!p->there)
-			continue;
-		if (yaml_quoted_size(p->text) <= excess)
-			p->there = false;
-		else
-			STEPS[i].cut(p, excess);
-		whole.n = 0;
-		write_all(s, part, &whole);
-	}
-	str_span(out, str_view(&whole));
-}
-
-/* ---- the file ------------------------------------------------------------------------------- */
-
-int exit_report(const char *path, struct span message, struct err *e)
-{
-	/* The kubelet mounts a file there, so it is written in place.  Anybody could have put
-	 * something else there where it does not. */
-	int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	FD_AUTO fd = open(path, flags, 0644);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0)
-		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
-		return err_set(e, FAILED, "cannot write %s: it is not a regular file of its own",
-		               path);
-	if (ftruncate(fd, 0) != 0 || fd_write_all(fd, message) != 0)
-		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
-	return 0;
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0)
+		return 0;
+	return (size_t)st.st_size;
 }
 
-/*
- * What of a log is shown.  Lines are those between line feeds (a log that ends in one has an empty
- * last line); a carriage return before a line feed belongs to it.
- */
+/* Reads n bytes; missing ones become line ends. */
+static void log_read_part(int fd, size_t from, size_t n, char *out)
+{
+	while (n > 0) {
+		ssize_t got = pread(fd, out, n, (off_t)from);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		from += (size_t)got;
+		out += got;
+		n -= (size_t)got;
+	}
+	memset(out, '\n', n);
+}
 
-/* A position that is inside of a valid character moves to its start (or end). */
-static size_t whole_characters(struct log_text *l, size_t at, bool to_end)
+void log_text_copy(struct log_text *l, size_t from, size_t n, char *out)
+{
+	size_t first = l->part[0].n;
+	if (from < first) {
+		size_t here = n < first - from ? n : first - from;
+		log_read_part(l->part[0].fd, l->part[0].from + from, here, out);
+		from += here;
+		out += here;
+		n -= here;
+	}
+	if (n > 0)
+		log_read_part(l->part[1].fd, l->part[1].from + (from - first), n, out);
+}
+
+static struct span log_read_window(struct text *t, size_t from)
+{
+	struct log_text *l = (struct log_text *)t;
+	size_t n = t->size - from < t->window ? t->size - from : t->window;
+	if (!l->buffer)
+		l->buffer = xmalloc(t->window);
+	if (from != l->at || n != l->n) {
+		log_text_copy(l, from, n, l->buffer);
+		l->at = from;
+		l->n = n;
+	}
+	return (struct span){ l->buffer, n };
+}
+
+void log_text_open(struct log_text *l, int fd, int rotated)
+{
+	size_t size = log_regular_size(fd);
+	size_t before = 0;
+	*l = (struct log_text){ .text = { .window = LOG_WINDOW, .read = log_read_window } };
+	if (size < EXIT_SHORT_LOG)
+		before = log_regular_size(rotated);
+	l->part[0].fd = rotated;
+	l->part[0].n = before < EXIT_SHORT_LOG ? before : EXIT_SHORT_LOG;
+	l->part[0].from = before - l->part[0].n;
+	l->part[1].fd = fd;
+	l->part[1].n = size < EXIT_LOG_MAX ? size : EXIT_LOG_MAX;
+	l->part[1].from = size - l->part[1].n;
+	l->text.size = l->part[0].n + l->part[1].n;
+}
+
+void log_text_done(struct log_text *l)
+{
+	free(l->buffer);
+}
+
+/* ---- excerpts
+ * ------------------------------------------------------------------------------------- */
+
+/* Lines are between line feeds; a log that ends in one has an empty last line. */
+
+/* Moves a position inside of a character to its start or end. */
+static size_t excerpt_whole(struct log_text *l, size_t at, bool to_end)
 {
 	char around[8];
 	size_t from = at > 3 ? at - 3 : 0;
@@ -286,14 +113,14 @@ static size_t whole_characters(struct log_text *l, size_t at, bool to_end)
 	return at;
 }
 
-/* The bytes of a log around the match, CR LF folded; with the match's place in them. */
+/* The bytes around a match, with LF for CR LF, and the match in them. */
 struct window {
 	char *p;
 	size_t n;
 	struct match match;
 };
 
-static void fold_line_ends(struct window *w)
+static void window_fold(struct window *w)
 {
 	size_t n = 0;
 	struct match m = w->match;
@@ -316,8 +143,8 @@ static void fold_line_ends(struct window *w)
 
 static void window_load(struct window *w, struct log_text *l, size_t from, size_t to)
 {
-	from = whole_characters(l, from, true);
-	to = whole_characters(l, to, false);
+	from = excerpt_whole(l, from, true);
+	to = excerpt_whole(l, to, false);
 	if (to < from)
 		to = from;
 	w->n = to - from;
@@ -325,12 +152,11 @@ static void window_load(struct window *w, struct log_text *l, size_t from, size_
 	log_text_copy(l, from, w->n, w->p);
 	w->match.start = w->match.start > from ? w->match.start - from : 0;
 	w->match.end = w->match.end > from ? w->match.end - from : 0;
-	fold_line_ends(w);
+	window_fold(w);
 }
 
-/* The start of the line that is `lines` before the one with byte `at`; 0 if there are fewer, and
- * *lines becomes how many it went back. */
-static size_t lines_back(const struct window *w, size_t at, size_t *lines)
+/* The start of the line that is *lines before that of `at`; *lines becomes the number of lines. */
+static size_t window_back(const struct window *w, size_t at, size_t *lines)
 {
 	size_t start = at;
 	size_t went = 0;
@@ -346,8 +172,8 @@ static size_t lines_back(const struct window *w, size_t at, size_t *lines)
 	return start;
 }
 
-/* The end of the line that is `lines` behind the one with byte `at`. */
-static size_t lines_on(const struct window *w, size_t at, size_t *lines)
+/* The same for the end of the line behind. */
+static size_t window_on(const struct window *w, size_t at, size_t *lines)
 {
 	size_t end = at;
 	size_t went = 0;
@@ -363,7 +189,7 @@ static size_t lines_on(const struct window *w, size_t at, size_t *lines)
 	return end;
 }
 
-static size_t count_line_ends(const struct window *w, size_t from, size_t to)
+static size_t window_lines(const struct window *w, size_t from, size_t to)
 {
 	size_t n = 0;
 	for (size_t i = from; i < to; i++)
@@ -371,40 +197,34 @@ static size_t count_line_ends(const struct window *w, size_t from, size_t to)
 	return n;
 }
 
-static size_t at_least(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Which bytes are shown: the lines of the match, those behind it, and before it those that there
- * is room for, three in any case; of a match that is longer, the last ones. */
-static struct match shown(const struct window *w, size_t most)
+/* The lines of the match, those behind it, and before it as many as fit, at least three; of a
+ * longer match the last lines. */
+static struct match window_shown(const struct window *w, size_t most)
 {
 	size_t last = w->match.end > w->match.start ? w->match.end - 1 : w->match.start;
-	size_t lines = count_line_ends(w, w->match.start, last) + 1;
+	size_t lines = window_lines(w, w->match.start, last) + 1;
 	struct match out;
 	if (lines >= most) {
 		size_t back = most - 1;
 		size_t none = 0;
-		out.start = lines_back(w, last, &back);
-		out.end = lines_on(w, last, &none);
+		out.start = window_back(w, last, &back);
+		out.end = window_on(w, last, &none);
 		return out;
 	}
 	size_t behind = most;
 	size_t before;
-	(void)lines_on(w, last, &behind); /* counted only */
-	before = at_least(3, most > lines + behind ? most - lines - behind : 0);
+	(void)window_on(w, last, &behind); /* counted only */
+	before = most > lines + behind + 3 ? most - lines - behind : 3;
 	if (before > most - lines)
 		before = most - lines;
-	out.start = lines_back(w, w->match.start, &before);
+	out.start = window_back(w, w->match.start, &before);
 	behind = most - lines - before;
-	out.end = lines_on(w, last, &behind);
+	out.end = window_on(w, last, &behind);
 	return out;
 }
 
-/* Bytes as UTF-8: each that belongs to no character becomes U+FFFD.  `mark`, an offset in the
- * bytes, becomes one in the text. */
-static void put_valid(struct str *out, struct span bytes, size_t *mark)
+/* Appends bytes as UTF-8, invalid ones as U+FFFD.  Converts the offset *mark. */
+static void utf8_put_valid(struct str *out, struct span bytes, size_t *mark)
 {
 	const unsigned char *p = (const unsigned char *)bytes.p;
 	size_t marked = SIZE_MAX;
@@ -433,14 +253,15 @@ void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, 
 	window_load(&w, l, from, to);
 	struct match part;
 	if (m) {
-		part = shown(&w, lines);
+		part = window_shown(&w, lines);
 	} else {
 		size_t back = lines - 1;
-		part = (struct match){ lines_back(&w, w.n, &back), w.n };
+		part = (struct match){ window_back(&w, w.n, &back), w.n };
 	}
 	x->text = (struct str)STR_INIT(EXCERPT_MAX);
 	x->match = w.match.start > part.start ? w.match.start - part.start : 0;
-	put_valid(&x->text, (struct span){ w.p + part.start, part.end - part.start }, &x->match);
+	utf8_put_valid(&x->text, (struct span){ w.p + part.start, part.end - part.start },
+	               &x->match);
 	if (!m)
 		x->match = SIZE_MAX;
 	free(w.p);
@@ -451,82 +272,254 @@ void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
 	char bytes[MATCHED_MAX];
 	size_t end = m->end;
 	if (end - m->start > MATCHED_MAX)
-		end = whole_characters(l, m->start + MATCHED_MAX, false);
+		end = excerpt_whole(l, m->start + MATCHED_MAX, false);
 	log_text_copy(l, m->start, end - m->start, bytes);
-	put_valid(out, (struct span){ bytes, end - m->start }, NULL);
+	utf8_put_valid(out, (struct span){ bytes, end - m->start }, NULL);
 }
 
-/* Logs as texts: the end of one or two files, a window of it in memory. */
+#define MARKER "[PAI_RUNTIME_ERROR_"
+#define START  MARKER "START]\n"
+#define END    MARKER "END]"
 
-static size_t regular_size(int fd)
+/* ---- texts in double quotes ------------------------------------------------------------- */
+
+/* Characters whose escape is one letter. */
+static char yaml_short_escape(uint32_t r)
 {
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0)
-		return 0;
-	return (size_t)st.st_size;
+	static const struct {
+		uint32_t rune;
+		char letter;
+	} ESCAPES[] = {
+		{ '"', '"' },  { '\\', '\\' }, { '\n', 'n' },   { '\r', 'r' },   { '\t', 't' },
+		{ '\a', 'a' }, { '\b', 'b' },  { '\v', 'v' },   { '\f', 'f' },   { 0x1B, 'e' },
+		{ 0, '0' },    { 0x85, 'N' },  { 0x2028, 'L' }, { 0x2029, 'P' },
+	};
+	for (size_t i = 0; i < sizeof(ESCAPES) / sizeof(*ESCAPES); i++) {
+		if (ESCAPES[i].rune == r)
+			return ESCAPES[i].letter;
+	}
+	return 0;
 }
 
-/* Read n bytes of a file; what it does not have any more are line ends. */
-static void read_part(int fd, size_t from, size_t n, char *out)
+/* The letter and the number of digits of a numeric escape; 0: none. */
+static char yaml_number_escape(uint32_t r, int *digits)
 {
-	while (n > 0) {
-		ssize_t got = pread(fd, out, n, (off_t)from);
-		if (got < 0 && errno == EINTR)
+	bool control = r < 0x20 || (r >= 0x7F && r < 0xA0);
+	if (control) {
+		*digits = 2;
+		return 'x';
+	}
+	if (r == 0xFEFF || r == 0xFFFE || r == 0xFFFF) {
+		*digits = 4;
+		return 'u';
+	}
+	*digits = 8;
+	return r > 0xFFFF ? 'U' : 0;
+}
+
+/* A character of a text, and how it is written. */
+struct character {
+	uint32_t rune;
+	unsigned width; /* bytes in the text */
+	char letter;    /* of the escape; 0: none */
+	int digits;     /* behind the letter */
+};
+
+/* The first character of a marker is escaped: in a log it would end the message. */
+static struct character yaml_character(struct span text, size_t at)
+{
+	struct character c = { 0 };
+	struct span rest = { text.p + at, text.n - at };
+	c.rune = utf8_decode((const unsigned char *)rest.p, rest.n, &c.width);
+	c.letter = yaml_short_escape(c.rune);
+	if (c.letter)
+		return c;
+	c.letter = yaml_number_escape(c.rune, &c.digits);
+	if (c.rune == '[' && span_starts(rest, MARKER)) {
+		c.letter = 'x';
+		c.digits = 2;
+	}
+	return c;
+}
+
+static size_t yaml_character_size(const struct character *c)
+{
+	return c->letter ? 2 + (size_t)c->digits : c->width;
+}
+
+size_t yaml_quoted_size(struct span text)
+{
+	size_t size = 0;
+	struct character c;
+	for (size_t i = 0; i < text.n; i += c.width) {
+		c = yaml_character(text, i);
+		size += yaml_character_size(&c);
+	}
+	return size;
+}
+
+void yaml_quoted(struct str *out, struct span text)
+{
+	static const char HEX[] = "0123456789ABCDEF";
+	struct character c;
+	str_char(out, '"');
+	for (size_t i = 0; i < text.n; i += c.width) {
+		c = yaml_character(text, i);
+		if (!c.letter) {
+			str_put(out, text.p + i, c.width);
 			continue;
-		if (got <= 0)
-			break;
-		from += (size_t)got;
-		out += got;
-		n -= (size_t)got;
+		}
+		str_char(out, '\\');
+		str_char(out, c.letter);
+		while (c.digits-- > 0)
+			str_char(out, HEX[(c.rune >> (4 * c.digits)) & 15]);
 	}
-	memset(out, '\n', n);
+	str_char(out, '"');
 }
 
-void log_text_copy(struct log_text *l, size_t from, size_t n, char *out)
+/* ---- what is left of each text ------------------------------------------------------------ */
+
+/* All four texts uncut; a byte becomes four at most. */
+enum { WHOLE_MAX = 4 * 2 * (EXCERPT_MAX + MATCHED_TEXT_MAX) + 1024 };
+
+enum part_name { MATCHED_USER, MATCHED_PLATFORM, USER, PLATFORM, PARTS };
+
+struct part {
+	struct span text;
+	bool there;
+	size_t match; /* SIZE_MAX: it has none */
+};
+
+/* Bytes of the shortest beginning whose characters take `size` or more. */
+static size_t part_head(struct span text, size_t size)
 {
-	size_t first = l->part[0].n;
-	if (from < first) {
-		size_t here = n < first - from ? n : first - from;
-		read_part(l->part[0].fd, l->part[0].from + from, here, out);
-		from += here;
-		out += here;
-		n -= here;
+	size_t i = 0;
+	size_t sum = 0;
+	struct character c;
+	for (; i < text.n && sum < size; i += c.width) {
+		c = yaml_character(text, i);
+		sum += yaml_character_size(&c);
 	}
-	if (n > 0)
-		read_part(l->part[1].fd, l->part[1].from + (from - first), n, out);
+	return i;
 }
 
-static struct span read_window(struct text *t, size_t from)
+/* Bytes in front of the shortest end that takes `size` or more. */
+static size_t part_without_tail(struct span text, size_t size)
 {
-	struct log_text *l = (struct log_text *)t;
-	size_t n = t->size - from < t->window ? t->size - from : t->window;
-	if (!l->buffer)
-		l->buffer = xmalloc(t->window);
-	if (from != l->at || n != l->n) {
-		log_text_copy(l, from, n, l->buffer);
-		l->at = from;
-		l->n = n;
+	size_t i = text.n;
+	size_t sum = 0;
+	unsigned width;
+	for (; i > 0 && sum < size; i -= width) {
+		(void)utf8_decode_last((const unsigned char *)text.p, i, &width);
+		struct character c = yaml_character(text, i - width);
+		sum += yaml_character_size(&c);
 	}
-	return (struct span){ l->buffer, n };
+	return i;
 }
 
-void log_text_open(struct log_text *l, int fd, int rotated)
+static void part_cut_tail(struct part *p, size_t excess)
 {
-	size_t size = regular_size(fd);
-	size_t before = 0;
-	*l = (struct log_text){ .text = { .window = LOG_WINDOW, .read = read_window } };
-	if (size < EXIT_SHORT_LOG)
-		before = regular_size(rotated);
-	l->part[0].fd = rotated;
-	l->part[0].n = before < EXIT_SHORT_LOG ? before : EXIT_SHORT_LOG;
-	l->part[0].from = before - l->part[0].n;
-	l->part[1].fd = fd;
-	l->part[1].n = size < EXIT_LOG_MAX ? size : EXIT_LOG_MAX;
-	l->part[1].from = size - l->part[1].n;
-	l->text.size = l->part[0].n + l->part[1].n;
+	p->text.n = part_without_tail(p->text, excess);
 }
 
-void log_text_done(struct log_text *l)
+/* From the front up to the match, then from the end. */
+static void part_cut_head(struct part *p, size_t excess)
 {
-	free(l->buffer);
+	size_t head = part_head(p->text, excess);
+	size_t rest = 0;
+	if (p->match < head) {
+		head = p->match;
+		rest = excess - yaml_quoted_size((struct span){ p->text.p, head });
+	}
+	p->text.p += head;
+	p->text.n -= head;
+	if (rest > 0)
+		part_cut_tail(p, rest);
+}
+
+static void summary_text(const struct summary *s, const struct part *part, struct str *out)
+{
+	str_printf(out, START "exitCode: %lld\n", (long long)s->code);
+	if (s->trigger) {
+		str_puts(out, "trigger: ");
+		yaml_quoted(out, span_of(s->trigger));
+		str_puts(out, "\n");
+	}
+	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
+	if (s->rank >= 0)
+		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
+	static const char *const KEYS[PARTS] = {
+		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
+	};
+	for (int i = 0; i < PARTS; i++) {
+		if (i == USER && s->has_gpu)
+			str_puts(out, s->gpu_ecc ? "matchedGpuInfo:\n  nvidiaDoubleEccError: true\n"
+			                         : "matchedGpuInfo: {}\n");
+		if (i == USER && (part[USER].there || part[PLATFORM].there))
+			str_puts(out, "errorLogs:\n");
+		if (!part[i].there)
+			continue;
+		str_puts(out, KEYS[i]);
+		yaml_quoted(out, part[i].text);
+		str_char(out, '\n');
+	}
+	str_puts(out, END);
+}
+
+static struct part part_make(const struct str *text, size_t match)
+{
+	return (struct part){ text ? str_view(text) : SPAN(""), text != NULL, match };
+}
+
+void summary_write(const struct summary *s, struct str *out)
+{
+	struct part part[PARTS] = {
+		[MATCHED_USER] = part_make(s->matched_user, SIZE_MAX),
+		[MATCHED_PLATFORM] = part_make(s->matched_platform, SIZE_MAX),
+		[USER] = part_make(&s->user->text, s->user->match),
+		[PLATFORM] = part_make(&s->platform->text, s->platform->match),
+	};
+	static const struct {
+		enum part_name name;
+		void (*cut)(struct part *p, size_t excess);
+	} STEPS[] = {
+		{ PLATFORM, part_cut_head },
+		{ USER, part_cut_head },
+		{ MATCHED_PLATFORM, part_cut_tail },
+		{ MATCHED_USER, part_cut_tail },
+	};
+	STR_AUTO whole = STR_INIT(WHOLE_MAX);
+	summary_text(s, part, &whole);
+	for (size_t i = 0; i < sizeof(STEPS) / sizeof(*STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
+		struct part *p = &part[STEPS[i].name];
+		size_t excess = whole.n - EXIT_MESSAGE_MAX;
+		if (!p->there)
+			continue;
+		if (yaml_quoted_size(p->text) <= excess)
+			p->there = false;
+		else
+			STEPS[i].cut(p, excess);
+		whole.n = 0;
+		summary_text(s, part, &whole);
+	}
+	str_span(out, str_view(&whole));
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+int exit_report(const char *path, struct span message, struct err *e)
+{
+	/* The kubelet mounts a file there, so it is written in place; without a mount the job could
+	 * have put something else there. */
+	int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	FD_AUTO fd = open(path, flags, 0644);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
+		return err_set(e, FAILED, "cannot write %s: it is not a regular file of its own",
+		               path);
+	if (ftruncate(fd, 0) != 0 || fd_write_all(fd, message) != 0)
+		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
+	return 0;
 }

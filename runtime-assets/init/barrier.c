@@ -8,325 +8,11 @@
 #include "runtime-assets/net/kube.h"
 
 enum {
-	REFUSALS = 3,         /* running, until it is final */
-	SAY_AGAIN_MS = 60000, /* what does not change is told once in this time */
+	REFUSALS = 3,         /* consecutive, until they are final */
+	SAY_AGAIN_MS = 60000, /* before the same message is repeated */
 	RETRY_AFTER_MAX_S = 60,
 	TEXT_MAX = 8192
 };
-
-/* ---- one poll ---------------------------------------------------------------------------------
- */
-
-enum verdict { READY, NOT_YET, GONE, REFUSED, TROUBLE, NEVER };
-
-struct wait {
-	struct init *in;
-	const struct barrier_times *t;
-	struct kube *kube;
-	const char *name, *path; /* of the Framework */
-	/* The last Framework that could be had, and the memory it lives in. */
-	struct framework *f;
-	struct arena memory;
-	/* Of the last poll: its HTTP status (0: none), what was wrong, and when to come again. */
-	int status;
-	struct str why;
-	int64_t retry_after_s;
-	unsigned polls;
-	int refused;     /* how many times running */
-	struct str told; /* what was said last, and when */
-	int64_t told_ms;
-};
-
-static bool all_there(const struct wait *w)
-{
-	const struct framework *f = w->f;
-	if (w->in->gang)
-		return framework_ready(f) >= f->total;
-	const struct fw_role *r = w->in->role_name ? framework_role(f, w->in->role_name) : NULL;
-	const struct fw_task *t = r ? framework_task(r, w->in->task_index) : NULL;
-	return w->in->role_name == NULL || (t && framework_address(r, t));
-}
-
-static int64_t retry_after(const struct http_reply *r)
-{
-	int64_t s = 0;
-	struct span value = http_header(r, "Retry-After", 0);
-	if (value.p == NULL || parse_i64(value, 0, INT32_MAX, &s) != 0)
-		return 0;
-	return s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S;
-}
-
-/* Take the body as the Framework; its memory replaces that of the one before. */
-static enum verdict take(struct wait *w, struct span body)
-{
-	ARENA_AUTO memory = { 0 };
-	ERR_AUTO e = { 0 };
-	struct framework *f = framework_read(body, &memory, &e);
-	if (f && f->total == 0)
-		err_set(&e, FAILED, "the Framework has no tasks");
-	if (f == NULL || f->total == 0) {
-		str_printf(&w->why, "%s sent no Framework that could be read: %s",
-		           kube_address(w->kube), err_msg(&e));
-		return TROUBLE;
-	}
-	arena_done(&w->memory);
-	w->memory = memory;
-	memory = (struct arena){ 0 };
-	w->f = f;
-	return all_there(w) ? READY : NOT_YET;
-}
-
-static enum verdict ask(struct wait *w, bool exact)
-{
-	ARENA_AUTO wire = { 0 };
-	ERR_AUTO e = { 0 };
-	struct http_reply r = { 0 };
-	const char *path = exact ? w->path : arena_printf(&wire, "%s?resourceVersion=0", w->path);
-	str_done(&w->why);
-	w->why = STR_INIT(TEXT_MAX);
-	w->retry_after_s = 0;
-	int trouble =
-	    kube_get(w->kube, path, FRAMEWORK_MAX, clock_ms() + w->t->request_ms, &wire, &r, &e);
-	w->status = trouble ? 0 : r.status;
-	enum barrier_answer answer = barrier_judge(trouble, &r, w->name);
-	if (answer == ANSWER_FINE)
-		return take(w, r.body);
-	if (trouble) {
-		str_puts(&w->why, err_msg(&e));
-	} else {
-		str_printf(&w->why, "%s answers ", kube_address(w->kube));
-		kube_answer(&r, &w->why);
-		w->retry_after_s = retry_after(&r);
-	}
-	static const enum verdict VERDICTS[] = { [ANSWER_GONE] = GONE,
-		                                 [ANSWER_REFUSED] = REFUSED,
-		                                 [ANSWER_TROUBLE] = TROUBLE,
-		                                 [ANSWER_NEVER] = NEVER };
-	return VERDICTS[answer];
-}
-
-/* Ask the API server's memory, and etcd where that is not enough. */
-static enum verdict poll(struct wait *w)
-{
-	enum verdict v = ask(w, false);
-	if (v == GONE || (v == READY && !barrier_shows_us(w->in, w->f)))
-		v = ask(w, true);
-	w->polls++;
-	w->refused = v == REFUSED ? w->refused + 1 : 0;
-	return v;
-}
-
-/* ---- telling ------------------------------------------------------------------------------------
- */
-
-/* Say it, unless it was said less than a minute ago. */
-static void tell(struct wait *w, enum say_level level, const struct str *text)
-{
-	int64_t now = clock_ms();
-	if (span_eq(str_view(text), str_view(&w->told)) && now - w->told_ms < SAY_AGAIN_MS)
-		return;
-	say(level, "%s", str_c(text));
-	str_done(&w->told);
-	w->told = STR_INIT(TEXT_MAX);
-	str_span(&w->told, str_view(text));
-	w->told_ms = now;
-}
-
-static void count_tasks(const struct framework *f, const char *verb, struct str *out)
-{
-	str_printf(out, "%lld of %lld tasks have an address, %s ", (long long)framework_ready(f),
-	           (long long)f->total, verb);
-	barrier_missing(f, out);
-}
-
-static void tell_progress(struct wait *w, enum verdict v)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	bool waiting = v == NOT_YET;
-	if (!waiting)
-		str_printf(&text, "asking the API server: %s; trying again", str_c(&w->why));
-	else if (w->in->gang)
-		count_tasks(w->f, "waiting for", &text);
-	else
-		str_puts(&text, "the Framework does not show an address of this task yet");
-	tell(w, waiting ? SAY_INFO : SAY_WARNING, &text);
-}
-
-static void tell_success(const struct wait *w, int64_t started_ms)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	if (w->in->gang)
-		str_printf(&text, "all %lld tasks have an address", (long long)w->f->total);
-	else
-		str_puts(&text, "the Framework is there");
-	say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", str_c(&text),
-	    (long long)(clock_ms() - started_ms) / 1000,
-	    (long long)(clock_ms() - started_ms) % 1000 / 100, w->polls);
-}
-
-/* ---- the end
- * -------------------------------------------------------------------------------------- */
-
-/* The reason that waiting is of no use, with what to look at. */
-static int give_up(const struct wait *w, struct err *e)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	str_printf(&text, "%s, %d times running. ", str_c(&w->why), w->refused);
-	if (w->status == 404)
-		str_puts(&text, "It does not know Frameworks: is FrameworkController, with its "
-		                "CustomResourceDefinition, in this cluster?");
-	else
-		kube_explain(w->kube, w->status, w->path, &text);
-	err_set(e, FAILED, "%s", str_c(&text));
-	return INIT_PERMANENT;
-}
-
-static int gone(const struct wait *w, struct err *e)
-{
-	err_set(e, FAILED, "the Framework of this job is not there (any more): %s", str_c(&w->why));
-	return INIT_PERMANENT;
-}
-
-static int barrier_never(const struct wait *w, struct err *e)
-{
-	err_set(e, FAILED,
-	        "%s: %s. The API server must allow TLS 1.2 (--tls-min-version=VersionTLS12, the "
-	        "default); waiting does not help",
-	        kube_address(w->kube), str_c(&w->why));
-	return INIT_PERMANENT;
-}
-
-/* Time is up, and v what the last poll gave. */
-static int timed_out(const struct wait *w, enum verdict v, struct err *e)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	int64_t s = (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms) / 1000;
-	if (!w->in->gang && w->f) {
-		say(SAY_WARNING,
-		    "after %lld s the Framework does not show an address of this task; "
-		    "going on without",
-		    (long long)s);
-		return 0;
-	}
-	if (v == NOT_YET && w->f) {
-		count_tasks(w->f, "missing are", &text);
-		err_set(e, FAILED, "after %lld s only %s", (long long)s, str_c(&text));
-		return INIT_NOT_ALL;
-	}
-	err_set(e, FAILED, "the API server could not be asked for %lld s, at last: %s",
-	        (long long)s, str_c(&w->why));
-	return INIT_API_TROUBLE;
-}
-
-/* Hand the Framework over, and leave it as a file for what comes after. */
-static int keep(struct wait *w, struct err *e)
-{
-	STR_AUTO json = STR_INIT((size_t)4 * STATUS_MAX);
-	node_json(&json, w->f->root);
-	if (json.full) {
-		err_set(e, FAILED, "the Framework is too large to be written");
-		return INIT_FAILED;
-	}
-	if (file_write(w->in->at.framework, str_view(&json), 0644, e) != 0)
-		return INIT_FAILED;
-	arena_adopt(w->in->a, &w->memory);
-	w->in->framework = w->f;
-	return 0;
-}
-
-/* ---- waiting
- * --------------------------------------------------------------------------------------- */
-
-static int64_t next_ms(const struct wait *w, int64_t deadline_ms)
-{
-	uint32_t random = 0;
-	random_bytes(&random, sizeof(random));
-	/* What is refused may be put right, or an API server that starts: no hurry to give up. */
-	unsigned n = w->refused ? UINT_MAX : w->polls - 1;
-	int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);
-	if (delay < w->retry_after_s * 1000)
-		delay = w->retry_after_s * 1000;
-	int64_t next = clock_ms() + delay;
-	return next < deadline_ms ? next : deadline_ms;
-}
-
-/* The last poll is at the deadline, so that what is said then is true then. */
-static int wait_loop(struct wait *w, struct err *e)
-{
-	int64_t started_ms = clock_ms();
-	int64_t deadline_ms = started_ms + (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms);
-	for (;;) {
-		enum verdict v = poll(w);
-		if (v == READY) {
-			tell_success(w, started_ms);
-			return 0;
-		}
-		if (v == GONE)
-			return gone(w, e);
-		if (v == NEVER)
-			return barrier_never(w, e);
-		if (w->refused == REFUSALS)
-			return give_up(w, e);
-		if (clock_ms() >= deadline_ms)
-			return timed_out(w, v, e);
-		tell_progress(w, v);
-		clock_sleep_until(next_ms(w, deadline_ms));
-	}
-}
-
-/* Whose Framework, and where to ask; -1 and *e if that is not known. */
-static int prepare(struct wait *w, struct err *e)
-{
-	const char *namespace_name = env_get("FC_FRAMEWORK_NAMESPACE");
-	w->name = env_get("FC_FRAMEWORK_NAME");
-	if (namespace_name == NULL || w->name == NULL)
-		return err_set(
-		    e, FAILED,
-		    "FC_FRAMEWORK_NAMESPACE and FC_FRAMEWORK_NAME are not set: this is no "
-		    "pod of FrameworkController");
-	w->path = kube_framework_path(namespace_name, w->name, w->in->a, e);
-	if (w->path == NULL)
-		return -1;
-	w->kube = kube_open(&w->in->at, e);
-	if (w->kube == NULL)
-		return -1;
-	say(SAY_INFO, "asking %s for Framework %s/%s%s", kube_address(w->kube), namespace_name,
-	    w->name, w->in->gang ? ", until all tasks have an address" : "");
-	return 0;
-}
-
-static int barrier_wait(struct init *in, const struct barrier_times *t, struct err *e)
-{
-	struct wait w = { .in = in, .t = t };
-	/* What is wrong is said to it too, by whoever called: it is closed only after success. */
-	bool log = say_open(path_join(in->a, in->at.logs, "barrier.log")) == 0;
-	if (!log)
-		say(SAY_WARNING, "no barrier.log in %s", in->at.logs);
-	int code = prepare(&w, e) ? INIT_PERMANENT : wait_loop(&w, e);
-	if (code == 0)
-		code = keep(&w, e);
-	if (code == 0 && log)
-		say_close();
-	kube_free(w.kube);
-	arena_done(&w.memory);
-	str_done(&w.why);
-	str_done(&w.told);
-	return code;
-}
-
-int step_framework(struct init *in, struct err *e)
-{
-	struct barrier_times t;
-	if (in->runtime_config && !in->role_name) {
-		say(SAY_INFO, "a pod of its own: there is no Framework to wait for");
-		return 0;
-	}
-	int bad = in->barrier_ms ? barrier_times_parse(&t, span_of(in->barrier_ms), e)
-	                         : barrier_times_read(&t, e);
-	return bad ? INIT_PERMANENT : barrier_wait(in, &t, e);
-}
-
-/* What barrier.h calls pure: settings, what answers mean, how long to wait, who is missing. */
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
@@ -369,33 +55,26 @@ int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e
 	return 0;
 }
 
-/* ---- what answers mean --------------------------------------------------------------------------
- */
+/* ---- what answers mean ----------------------------------------------------------------------- */
 
 enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const char *name)
 {
-	static const struct {
-		int status;
-		enum barrier_answer answer;
-	} STATUSES[] = {
-		{ 200, ANSWER_FINE },
-		{ 401, ANSWER_REFUSED },
-		{ 403, ANSWER_REFUSED },
-		/* Not about this Framework, but its kind: FrameworkController may be missing, or
-		 * the API server has only just started. */
-		{ 404, ANSWER_REFUSED },
-	};
 	if (trouble == HTTP_NO_COMMON_TLS)
 		return ANSWER_NEVER;
-	if (trouble) /* HTTP_BAD_REQUEST: there is nothing in the token file that could be sent */
+	if (trouble) /* HTTP_BAD_REQUEST: no token in the file */
 		return trouble == HTTP_BAD_REQUEST ? ANSWER_REFUSED : ANSWER_TROUBLE;
 	if (kube_says_missing(r, name))
 		return ANSWER_GONE;
-	for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++) {
-		if (STATUSES[i].status == r->status)
-			return STATUSES[i].answer;
+	switch (r->status) {
+	case 200:
+		return ANSWER_FINE;
+	case 401:
+	case 403:
+	case 404: /* FrameworkController is missing, or the API server has just started */
+		return ANSWER_REFUSED;
+	default:
+		return ANSWER_TROUBLE;
 	}
-	return ANSWER_TROUBLE;
 }
 
 int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, uint32_t random)
@@ -408,13 +87,8 @@ int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, 
 		delay = fair;
 	if (delay > t->interval_ms)
 		delay = t->interval_ms;
-	/* Half of it is by chance: 3/4 to 5/4. */
+	/* 3/4 to 5/4. */
 	return delay * 3 / 4 + (int64_t)(random % (uint32_t)(delay / 2 + 1));
-}
-
-static bool has_address(const struct fw_task *t)
-{
-	return t->pod_ip && !t->deletion_pending;
 }
 
 void barrier_missing(const struct framework *f, struct str *out)
@@ -425,7 +99,7 @@ void barrier_missing(const struct framework *f, struct str *out)
 		const struct fw_role *r = &f->role[i];
 		for (int64_t k = 0; k < r->task_number && listed < BARRIER_LISTED; k++) {
 			bool known = (size_t)k < r->n;
-			if (known && has_address(&r->task[k]))
+			if (known && r->task[k].pod_ip && !r->task[k].deletion_pending)
 				continue;
 			int64_t index = known && r->task[k].index >= 0 ? r->task[k].index : k;
 			str_printf(out, "%s%s:%lld", listed ? ", " : "", r->name, (long long)index);
@@ -436,14 +110,312 @@ void barrier_missing(const struct framework *f, struct str *out)
 		str_printf(out, " and %lld more", (long long)(missing - listed));
 }
 
-static const struct fw_task *own_task(const struct init *in, const struct framework *f)
-{
-	const struct fw_role *r = in->role_name ? framework_role(f, in->role_name) : NULL;
-	return r ? framework_task(r, in->task_index) : NULL;
-}
-
 bool barrier_shows_us(const struct init *in, const struct framework *f)
 {
-	const struct fw_task *t = own_task(in, f);
+	const struct fw_role *r = in->role_name ? framework_role(f, in->role_name) : NULL;
+	const struct fw_task *t = r ? framework_task(r, in->task_index) : NULL;
 	return t && t->pod_uid && in->pod_uid && strcmp(t->pod_uid, in->pod_uid) == 0;
+}
+
+/* ---- one poll -------------------------------------------------------------------------------- */
+
+enum poll_result { READY, NOT_YET, GONE, REFUSED, TROUBLE, NEVER };
+
+struct wait {
+	struct init *in;
+	const struct barrier_times *t;
+	struct kube *kube;
+	const char *name, *path; /* of the Framework */
+	/* The last Framework, and its memory. */
+	struct framework *f;
+	struct arena memory;
+	/* Of the last poll: its HTTP status (0: none), the problem, and Retry-After. */
+	int status;
+	struct str why;
+	int64_t retry_after_s;
+	unsigned polls;
+	int refused;     /* consecutive refusals */
+	struct str told; /* the last message and its time */
+	int64_t told_ms;
+};
+
+static bool barrier_is_ready(const struct wait *w)
+{
+	const struct framework *f = w->f;
+	if (w->in->gang)
+		return framework_ready(f) >= f->total;
+	const struct fw_role *r = w->in->role_name ? framework_role(f, w->in->role_name) : NULL;
+	const struct fw_task *t = r ? framework_task(r, w->in->task_index) : NULL;
+	return w->in->role_name == NULL || (t && framework_address(r, t));
+}
+
+static int64_t barrier_retry_after(const struct http_reply *r)
+{
+	int64_t s = 0;
+	struct span value = http_header(r, "Retry-After", 0);
+	if (value.p == NULL || parse_i64(value, 0, INT32_MAX, &s) != 0)
+		return 0;
+	return s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S;
+}
+
+static enum poll_result barrier_take(struct wait *w, struct span body)
+{
+	ARENA_AUTO memory = { 0 };
+	ERR_AUTO e = { 0 };
+	struct framework *f = framework_read(body, &memory, &e);
+	if (f && f->total == 0)
+		err_set(&e, FAILED, "the Framework has no tasks");
+	if (f == NULL || f->total == 0) {
+		str_printf(&w->why, "%s sent no Framework that could be read: %s", w->kube->address,
+		           err_msg(&e));
+		return TROUBLE;
+	}
+	arena_done(&w->memory);
+	w->memory = memory;
+	memory = (struct arena){ 0 };
+	w->f = f;
+	return barrier_is_ready(w) ? READY : NOT_YET;
+}
+
+static enum poll_result barrier_ask(struct wait *w, bool exact)
+{
+	ARENA_AUTO wire = { 0 };
+	ERR_AUTO e = { 0 };
+	struct http_reply r = { 0 };
+	const char *path = exact ? w->path : arena_printf(&wire, "%s?resourceVersion=0", w->path);
+	str_done(&w->why);
+	w->why = STR_INIT(TEXT_MAX);
+	w->retry_after_s = 0;
+	int trouble =
+	    kube_get(w->kube, path, FRAMEWORK_MAX, clock_ms() + w->t->request_ms, &wire, &r, &e);
+	w->status = trouble ? 0 : r.status;
+	enum barrier_answer answer = barrier_judge(trouble, &r, w->name);
+	if (answer == ANSWER_FINE)
+		return barrier_take(w, r.body);
+	if (trouble) {
+		str_puts(&w->why, err_msg(&e));
+	} else {
+		str_printf(&w->why, "%s answers ", w->kube->address);
+		kube_answer(&r, &w->why);
+		w->retry_after_s = barrier_retry_after(&r);
+	}
+	static const enum poll_result VERDICTS[] = { [ANSWER_GONE] = GONE,
+		                                     [ANSWER_REFUSED] = REFUSED,
+		                                     [ANSWER_TROUBLE] = TROUBLE,
+		                                     [ANSWER_NEVER] = NEVER };
+	return VERDICTS[answer];
+}
+
+/* Asks the API server's cache, then etcd if that is not enough. */
+static enum poll_result barrier_poll(struct wait *w)
+{
+	enum poll_result v = barrier_ask(w, false);
+	if (v == GONE || (v == READY && !barrier_shows_us(w->in, w->f)))
+		v = barrier_ask(w, true);
+	w->polls++;
+	w->refused = v == REFUSED ? w->refused + 1 : 0;
+	return v;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void barrier_tell(struct wait *w, enum say_level level, const struct str *text)
+{
+	int64_t now = clock_ms();
+	if (span_eq(str_view(text), str_view(&w->told)) && now - w->told_ms < SAY_AGAIN_MS)
+		return;
+	say(level, "%s", str_c(text));
+	str_done(&w->told);
+	w->told = STR_INIT(TEXT_MAX);
+	str_span(&w->told, str_view(text));
+	w->told_ms = now;
+}
+
+static void barrier_count(const struct framework *f, const char *verb, struct str *out)
+{
+	str_printf(out, "%lld of %lld tasks have an address, %s ", (long long)framework_ready(f),
+	           (long long)f->total, verb);
+	barrier_missing(f, out);
+}
+
+static void barrier_tell_progress(struct wait *w, enum poll_result v)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	bool waiting = v == NOT_YET;
+	if (!waiting)
+		str_printf(&text, "asking the API server: %s; trying again", str_c(&w->why));
+	else if (w->in->gang)
+		barrier_count(w->f, "waiting for", &text);
+	else
+		str_puts(&text, "the Framework does not show an address of this task yet");
+	barrier_tell(w, waiting ? SAY_INFO : SAY_WARNING, &text);
+}
+
+static void barrier_tell_success(const struct wait *w, int64_t started_ms)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	if (w->in->gang)
+		str_printf(&text, "all %lld tasks have an address", (long long)w->f->total);
+	else
+		str_puts(&text, "the Framework is there");
+	say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", str_c(&text),
+	    (long long)(clock_ms() - started_ms) / 1000,
+	    (long long)(clock_ms() - started_ms) % 1000 / 100, w->polls);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static int barrier_give_up(const struct wait *w, struct err *e)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_printf(&text, "%s, %d times running. ", str_c(&w->why), w->refused);
+	if (w->status == 404)
+		str_puts(&text, "It does not know Frameworks: is FrameworkController, with its "
+		                "CustomResourceDefinition, in this cluster?");
+	else
+		kube_explain(w->kube, w->status, w->path, &text);
+	err_set(e, FAILED, "%s", str_c(&text));
+	return INIT_PERMANENT;
+}
+
+static int barrier_gone(const struct wait *w, struct err *e)
+{
+	err_set(e, FAILED, "the Framework of this job is not there (any more): %s", str_c(&w->why));
+	return INIT_PERMANENT;
+}
+
+static int barrier_never(const struct wait *w, struct err *e)
+{
+	err_set(e, FAILED,
+	        "%s: %s. The API server must allow TLS 1.2 (--tls-min-version=VersionTLS12, the "
+	        "default); waiting does not help",
+	        w->kube->address, str_c(&w->why));
+	return INIT_PERMANENT;
+}
+
+/* v: the result of the last poll. */
+static int barrier_timed_out(const struct wait *w, enum poll_result v, struct err *e)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	int64_t s = (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms) / 1000;
+	if (!w->in->gang && w->f) {
+		say(SAY_WARNING,
+		    "after %lld s the Framework does not show an address of this task; "
+		    "going on without",
+		    (long long)s);
+		return 0;
+	}
+	if (v == NOT_YET && w->f) {
+		barrier_count(w->f, "missing are", &text);
+		err_set(e, FAILED, "after %lld s only %s", (long long)s, str_c(&text));
+		return INIT_NOT_ALL;
+	}
+	err_set(e, FAILED, "the API server could not be asked for %lld s, at last: %s",
+	        (long long)s, str_c(&w->why));
+	return INIT_API_TROUBLE;
+}
+
+static int barrier_keep(struct wait *w, struct err *e)
+{
+	STR_AUTO json = STR_INIT((size_t)4 * STATUS_MAX);
+	node_json(&json, w->f->root);
+	if (json.full) {
+		err_set(e, FAILED, "the Framework is too large to be written");
+		return INIT_FAILED;
+	}
+	if (file_write(w->in->at.framework, str_view(&json), 0644, e) != 0)
+		return INIT_FAILED;
+	arena_adopt(w->in->a, &w->memory);
+	w->in->framework = w->f;
+	return 0;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static int64_t barrier_next_ms(const struct wait *w, int64_t deadline_ms)
+{
+	uint32_t random = 0;
+	random_bytes(&random, sizeof(random));
+	/* After a refusal wait long: the cause may be repaired, or the API server is starting. */
+	unsigned n = w->refused ? UINT_MAX : w->polls - 1;
+	int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);
+	if (delay < w->retry_after_s * 1000)
+		delay = w->retry_after_s * 1000;
+	int64_t next = clock_ms() + delay;
+	return next < deadline_ms ? next : deadline_ms;
+}
+
+/* The last poll is at the deadline. */
+static int barrier_loop(struct wait *w, struct err *e)
+{
+	int64_t started_ms = clock_ms();
+	int64_t deadline_ms = started_ms + (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms);
+	for (;;) {
+		enum poll_result v = barrier_poll(w);
+		if (v == READY) {
+			barrier_tell_success(w, started_ms);
+			return 0;
+		}
+		if (v == GONE)
+			return barrier_gone(w, e);
+		if (v == NEVER)
+			return barrier_never(w, e);
+		if (w->refused == REFUSALS)
+			return barrier_give_up(w, e);
+		if (clock_ms() >= deadline_ms)
+			return barrier_timed_out(w, v, e);
+		barrier_tell_progress(w, v);
+		clock_sleep_until(barrier_next_ms(w, deadline_ms));
+	}
+}
+
+static int barrier_prepare(struct wait *w, struct err *e)
+{
+	const char *namespace_name = env_get("FC_FRAMEWORK_NAMESPACE");
+	w->name = env_get("FC_FRAMEWORK_NAME");
+	if (namespace_name == NULL || w->name == NULL)
+		return err_set(
+		    e, FAILED,
+		    "FC_FRAMEWORK_NAMESPACE and FC_FRAMEWORK_NAME are not set: this is no "
+		    "pod of FrameworkController");
+	w->path = kube_framework_path(namespace_name, w->name, w->in->a, e);
+	if (w->path == NULL)
+		return -1;
+	w->kube = kube_open(&w->in->at, e);
+	if (w->kube == NULL)
+		return -1;
+	say(SAY_INFO, "asking %s for Framework %s/%s%s", w->kube->address, namespace_name, w->name,
+	    w->in->gang ? ", until all tasks have an address" : "");
+	return 0;
+}
+
+static int barrier_wait(struct init *in, const struct barrier_times *t, struct err *e)
+{
+	struct wait w = { .in = in, .t = t };
+	/* Closed only after success: the caller reports errors there, too. */
+	bool log = say_open(path_join(in->a, in->at.logs, "barrier.log")) == 0;
+	if (!log)
+		say(SAY_WARNING, "no barrier.log in %s", in->at.logs);
+	int code = barrier_prepare(&w, e) ? INIT_PERMANENT : barrier_loop(&w, e);
+	if (code == 0)
+		code = barrier_keep(&w, e);
+	if (code == 0 && log)
+		say_close();
+	kube_free(w.kube);
+	arena_done(&w.memory);
+	str_done(&w.why);
+	str_done(&w.told);
+	return code;
+}
+
+int step_framework(struct init *in, struct err *e)
+{
+	struct barrier_times t;
+	if (in->runtime_config && !in->role_name) {
+		say(SAY_INFO, "a pod of its own: there is no Framework to wait for");
+		return 0;
+	}
+	int bad = in->barrier_ms ? barrier_times_parse(&t, span_of(in->barrier_ms), e)
+	                         : barrier_times_read(&t, e);
+	return bad ? INIT_PERMANENT : barrier_wait(in, &t, e);
 }

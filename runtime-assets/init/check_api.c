@@ -1,8 +1,4 @@
-/*
- * `pai-runtime check-api`: on one screen, whether this pod can learn from the API server what its
- * job needs, and what to do where it cannot.  Shows nothing of the token but what it says of
- * itself.
- */
+/* `pai-runtime check-api`: can this pod read its Framework, and if not, how to repair it? */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,14 +25,13 @@ struct checkup {
 	struct layout at;
 	struct kube *kube;                      /* NULL: there is none */
 	const char *namespace_name, *framework; /* framework is NULL outside of its pods */
-	bool usable;                            /* the token, or that there is none */
-	bool answers;                           /* the API server does, and knows who asks */
-	struct token_claims who;                /* by the token */
+	bool usable;                            /* a valid token, or none is mounted */
+	bool answers;                           /* the API server, and it accepts the token */
+	struct token_claims who;
 	int64_t now_s;
 };
 
-/* A check tells in `text` what it found, a line break where one is wanted, and in `advice` what
- * to do, as it is to be printed. */
+/* The result of a check; `advice` is printed as it is. */
 struct finding {
 	enum state state;
 	struct str text, advice;
@@ -55,15 +50,14 @@ static enum state check_address(struct checkup *c, struct finding *f)
 		         "  KUBE_APISERVER_ADDRESS=http://HOST:PORT\n");
 		return MISSING;
 	}
-	str_printf(&f->text, "%s\nby %s", kube_url(c->kube),
-	           kube_token_file(c->kube) ? "KUBERNETES_SERVICE_HOST and _PORT"
-	                                    : "KUBE_APISERVER_ADDRESS");
+	str_printf(&f->text, "%s\nby %s", c->kube->url,
+	           c->kube->token ? "KUBERNETES_SERVICE_HOST and _PORT" : "KUBE_APISERVER_ADDRESS");
 	return OK;
 }
 
 static enum state check_name(struct checkup *c, struct finding *f)
 {
-	const char *name = c->kube ? kube_server_name(c->kube) : NULL;
+	const char *name = c->kube ? c->kube->server_name : NULL;
 	if (name)
 		str_printf(&f->text, "must be for %s", name);
 	else
@@ -73,7 +67,7 @@ static enum state check_name(struct checkup *c, struct finding *f)
 
 static enum state check_authority(struct checkup *c, struct finding *f)
 {
-	const char *file = c->kube ? kube_ca_file(c->kube) : NULL;
+	const char *file = c->kube ? c->kube->ca : NULL;
 	if (file == NULL) {
 		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
 		return c->kube ? OK : UNKNOWN;
@@ -84,7 +78,7 @@ static enum state check_authority(struct checkup *c, struct finding *f)
 
 static enum state check_token(struct checkup *c, struct finding *f)
 {
-	const char *file = c->kube ? kube_token_file(c->kube) : NULL;
+	const char *file = c->kube ? c->kube->token : NULL;
 	ERR_AUTO e = { 0 };
 	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	if (file == NULL) {
@@ -110,8 +104,7 @@ static enum state check_token(struct checkup *c, struct finding *f)
 	return MISSING;
 }
 
-/* What the API server calls itself: gitVersion of /version. */
-static void tell_version(struct checkup *c, const struct http_reply *r, struct str *out)
+static void check_version(struct checkup *c, const struct http_reply *r, struct str *out)
 {
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -126,11 +119,11 @@ static void tell_version(struct checkup *c, const struct http_reply *r, struct s
 		str_puts(out, "it answers, but not like a Kubernetes API server");
 }
 
-/* It knows the address and the certificate by now, but not us. */
-static void tell_stranger(const struct checkup *c, const struct token_claims *who,
-                          struct finding *f)
+/* After 401. */
+static void check_unauthorized(const struct checkup *c, const struct token_claims *who,
+                               struct finding *f)
 {
-	if (kube_token_file(c->kube) == NULL) {
+	if (c->kube->token == NULL) {
 		str_puts(&f->text, "\nIt wants to know who asks, and no token is mounted.");
 		return;
 	}
@@ -156,17 +149,18 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 	/* Who may not ask for the version may still ask for Frameworks. */
 	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
-		tell_version(c, &r, &f->text);
+		check_version(c, &r, &f->text);
 		return OK;
 	}
 	str_puts(&f->text, "it answers: ");
 	kube_answer(&r, &f->text);
 	if (r.status == 401)
-		tell_stranger(c, &c->who, f);
+		check_unauthorized(c, &c->who, f);
 	return c->answers ? OK : MISSING;
 }
 
-static enum state tell_framework(struct checkup *c, const struct http_reply *r, struct finding *f)
+static enum state check_tell_framework(struct checkup *c, const struct http_reply *r,
+                                       struct finding *f)
 {
 	ERR_AUTO e = { 0 };
 	struct framework *fw = framework_read(r->body, c->a, &e);
@@ -180,7 +174,7 @@ static enum state tell_framework(struct checkup *c, const struct http_reply *r, 
 }
 
 /* Neither 200 nor "not there". */
-static enum state tell_refusal(struct checkup *c, const struct http_reply *r, struct finding *f)
+static enum state check_refusal(struct checkup *c, const struct http_reply *r, struct finding *f)
 {
 	kube_answer(r, &f->text);
 	if (r->status == 403) {
@@ -193,7 +187,7 @@ static enum state tell_refusal(struct checkup *c, const struct http_reply *r, st
 	return MISSING;
 }
 
-/* Outside of a Framework's pod, one that there is not shows whether we might: 404, or 403. */
+/* Outside of a Framework's pod, asks for one that does not exist: 404 or 403 shows the right. */
 static enum state check_framework(struct checkup *c, struct finding *f)
 {
 	const char *name = c->framework ? c->framework : "pai-runtime-check-api";
@@ -210,7 +204,7 @@ static enum state check_framework(struct checkup *c, struct finding *f)
 		return MISSING;
 	}
 	if (r.status == 200 && c->framework)
-		return tell_framework(c, &r, f);
+		return check_tell_framework(c, &r, f);
 	bool missing = kube_says_missing(&r, name);
 	if (missing && c->framework) {
 		str_printf(&f->text, "%s/%s is not there: the job was deleted?", c->namespace_name,
@@ -218,7 +212,7 @@ static enum state check_framework(struct checkup *c, struct finding *f)
 		return MISSING;
 	}
 	if (!missing && r.status != 200)
-		return tell_refusal(c, &r, f);
+		return check_refusal(c, &r, f);
 	str_printf(&f->text, "may be read in namespace %s", c->namespace_name);
 	return OK;
 }
@@ -227,26 +221,23 @@ static const struct check {
 	const char *name;
 	enum state (*run)(struct checkup *c, struct finding *f);
 } CHECKS[] = {
-	{ "address", check_address },      /* ... of the API server */
-	{ "certificate", check_name },     /* that it must show */
-	{ "authority", check_authority },  /* that signed its certificate */
-	{ "token", check_token },          /* by which it knows us */
-	{ "API server", check_answer },    /* is it there, is it the one with that certificate? */
-	{ "Frameworks", check_framework }, /* may we read ours? */
+	{ "address", check_address },     { "certificate", check_name },
+	{ "authority", check_authority }, { "token", check_token },
+	{ "API server", check_answer },   { "Frameworks", check_framework },
 };
 enum { N_CHECKS = sizeof(CHECKS) / sizeof(CHECKS[0]) };
 
 /* ---- the screen -------------------------------------------------------------------------------
  */
 
-static void new_line(struct str *out, size_t *column)
+static void check_new_line(struct str *out, size_t *column)
 {
 	str_printf(out, "\n%*s", INDENT, "");
 	*column = INDENT;
 }
 
-/* Words as they fit, beside the column of names; a line break where there is one. */
-static void put_wrapped(struct str *out, struct span text)
+/* Wraps the text at WIDTH, indented. */
+static void check_put_wrapped(struct str *out, struct span text)
 {
 	size_t column = INDENT;
 	size_t n;
@@ -256,7 +247,7 @@ static void put_wrapped(struct str *out, struct span text)
 			n++;
 		bool broken = i > 0 && text.p[i - 1] == '\n';
 		if (broken || (column > INDENT && column + 1 + n > WIDTH)) {
-			new_line(out, &column);
+			check_new_line(out, &column);
 		} else if (column > INDENT) {
 			str_char(out, ' ');
 			column++;
@@ -267,12 +258,12 @@ static void put_wrapped(struct str *out, struct span text)
 	str_char(out, '\n');
 }
 
-static bool show(struct checkup *c, const struct check *check, struct str *out)
+static bool check_show(struct checkup *c, const struct check *check, struct str *out)
 {
 	struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
 	f.state = check->run(c, &f);
 	str_printf(out, "%-8s%-12s", STATES[f.state], check->name);
-	put_wrapped(out, str_view(&f.text));
+	check_put_wrapped(out, str_view(&f.text));
 	if (f.advice.n > 0)
 		str_printf(out, "\n%s\n", str_c(&f.advice));
 	str_done(&f.text);
@@ -284,7 +275,7 @@ static bool show(struct checkup *c, const struct check *check, struct str *out)
  */
 
 /* The namespace of the job, or that of the pod. */
-static const char *find_namespace(const struct layout *at, struct arena *a)
+static const char *check_namespace(const struct layout *at, struct arena *a)
 {
 	const char *given = env_get("FC_FRAMEWORK_NAMESPACE");
 	struct span text;
@@ -297,7 +288,7 @@ static const char *find_namespace(const struct layout *at, struct arena *a)
 	return "default";
 }
 
-static int usage(int fd, int status)
+static int check_usage(int fd, int status)
 {
 	(void)fd_write_all(
 	    fd,
@@ -314,8 +305,7 @@ static int check_all(struct checkup *c)
 	STR_AUTO out = STR_INIT(SCREEN_MAX);
 	int bad = 0;
 	for (size_t i = 0; i < N_CHECKS; i++)
-		bad += !show(c, &CHECKS[i], &out);
-	/* A line of its own, but not two in a row. */
+		bad += !check_show(c, &CHECKS[i], &out);
 	if (out.n < 2 || out.p[out.n - 2] != '\n')
 		str_char(&out, '\n');
 	str_puts(&out, bad ? "This pod cannot read what init has to wait for.\n"
@@ -334,16 +324,16 @@ int cmd_check_api(int argc, char **argv)
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
 	if (help)
-		return usage(STDOUT_FILENO, 0);
+		return check_usage(STDOUT_FILENO, 0);
 	if (i < argc) {
 		args_misused(argv[0], argv[i]);
-		return usage(STDERR_FILENO, 2);
+		return check_usage(STDERR_FILENO, 2);
 	}
 	no_core();
 	ARENA_AUTO a = { 0 };
 	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };
 	layout_init(&c.at, root, &a);
-	c.namespace_name = find_namespace(&c.at, &a);
+	c.namespace_name = check_namespace(&c.at, &a);
 	c.framework = env_get("FC_FRAMEWORK_NAME");
 	return check_all(&c);
 }

@@ -1,4 +1,4 @@
-/* Who is where: runtime_env and runtime_env.sh; see env.h. */
+/* The step `environment`: runtime_env and runtime_env.sh. */
 #include "runtime-assets/init/init_internal.h"
 
 #include <assert.h>
@@ -8,9 +8,8 @@
 
 enum {
 	UID_MAX = 128,
-	NAME_MAX_BYTES = 4096, /* keys of the job have at most 1024, labels 256 */
-	/* What Linux takes when it starts a program with the usual 8 MiB of stack: in one variable,
-	 * and in all of them with a pointer for each. */
+	NAME_MAX_BYTES = 4096, /* keys of the job have 1024 bytes, labels 256 */
+	/* Limits of execve with a stack of 8 MiB: one variable; all with a pointer for each. */
 	VARIABLE_LIMIT = 128 * 1024,
 	TOTAL_LIMIT = 2 * 1024 * 1024
 };
@@ -72,7 +71,7 @@ static void env_put_role(struct writer *w, const struct role_env *r, const char 
 	}
 }
 
-static void list_int(struct str *list, int64_t v)
+static void env_list_int(struct str *list, int64_t v)
 {
 	if (list->n)
 		str_char(list, ',');
@@ -99,7 +98,7 @@ static struct span env_port_list(struct writer *w, const struct role_env *r,
 {
 	w->value.n = 0;
 	for (int64_t i = 0; i < l->count; i++)
-		list_int(&w->value, portspec_port(&r->ports, l, uid, index, i));
+		env_list_int(&w->value, portspec_port(&r->ports, l, uid, index, i));
 	return str_view(&w->value);
 }
 
@@ -117,8 +116,8 @@ static int64_t env_first_port(const struct role_env *r, const char *label, const
 /* ---- the own task ------------------------------------------------------------------------------
  */
 
-/* Remember the own ports, for the check whether they are taken. */
-static void keep_ports(struct writer *w, const struct role_env *r, const char *uid)
+/* For the step `ports`. */
+static void env_keep_ports(struct writer *w, const struct role_env *r, const char *uid)
 {
 	struct init *in = w->in;
 	in->port = ARENA_NEW(in->a, uint16_t, (size_t)r->ports.total);
@@ -133,13 +132,13 @@ static void keep_ports(struct writer *w, const struct role_env *r, const char *u
 	}
 }
 
-static void put_address(struct writer *w, struct span name, const char *address)
+static void env_put_address(struct writer *w, struct span name, const char *address)
 {
 	if (address)
 		env_put(w, name, span_of(address));
 }
 
-static void put_port(struct writer *w, struct span name, int64_t port)
+static void env_put_port(struct writer *w, struct span name, int64_t port)
 {
 	w->value.n = 0;
 	str_int(&w->value, port);
@@ -147,7 +146,7 @@ static void put_port(struct writer *w, struct span name, int64_t port)
 		env_put(w, name, str_view(&w->value));
 }
 
-static void put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
+static void env_put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
 {
 	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < r->ports.n; i++) {
@@ -173,10 +172,10 @@ static void env_put_own(struct writer *w, const struct role_env *r, const char *
 	int64_t index = w->in->task_index;
 	int64_t http = ports ? env_first_port(r, "http", uid, index) : 0;
 	w->own_seen = true;
-	put_address(w, SPAN("PAI_CURRENT_CONTAINER_IP"), address);
-	put_port(w, SPAN("PAI_CURRENT_CONTAINER_PORT"), http);
-	put_address(w, SPAN("PAI_CONTAINER_HOST_IP"), address);
-	put_port(w, SPAN("PAI_CONTAINER_HOST_PORT"), http);
+	env_put_address(w, SPAN("PAI_CURRENT_CONTAINER_IP"), address);
+	env_put_port(w, SPAN("PAI_CURRENT_CONTAINER_PORT"), http);
+	env_put_address(w, SPAN("PAI_CONTAINER_HOST_IP"), address);
+	env_put_port(w, SPAN("PAI_CONTAINER_HOST_PORT"), http);
 	if (!address)
 		WARN(w, "the own address is not known: PAI_CURRENT_CONTAINER_IP and "
 		        "PAI_CONTAINER_HOST_IP are not set");
@@ -186,16 +185,17 @@ static void env_put_own(struct writer *w, const struct role_env *r, const char *
 		        "PAI_CONTAINER_HOST_PORT_LIST and those of each port are not set");
 		return;
 	}
-	put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", uid, index));
-	put_own_lists(w, r, uid);
-	keep_ports(w, r, uid);
+	env_put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", uid, index));
+	env_put_own_lists(w, r, uid);
+	env_keep_ports(w, r, uid);
 }
 
 /* ---- tasks and roles --------------------------------------------------------------------------
  */
 
 /* Returns the first http port, 0 if there is none. */
-static int64_t put_ports(struct writer *w, const struct role_env *r, const char *uid, int64_t index)
+static int64_t env_put_ports(struct writer *w, const struct role_env *r, const char *uid,
+                             int64_t index)
 {
 	int64_t http = 0;
 	for (size_t i = 0; i < r->ports.n; i++) {
@@ -216,27 +216,23 @@ static int64_t put_ports(struct writer *w, const struct role_env *r, const char 
 	return http;
 }
 
-static void add_host(struct str *hosts, const char *address, int64_t port)
+static void env_add_host(struct str *hosts, const char *address, int64_t port)
 {
-	bool v6 = strchr(address, ':') != NULL; /* else nobody could tell its end from the port */
-	if (hosts->n)
-		str_char(hosts, ',');
-	if (v6)
-		str_char(hosts, '[');
+	bool v6 = strchr(address, ':') != NULL;
+	str_puts(hosts, hosts->n ? "," : "");
+	str_puts(hosts, v6 ? "[" : "");
 	str_puts(hosts, address);
-	if (v6)
-		str_char(hosts, ']');
-	str_char(hosts, ':');
+	str_puts(hosts, v6 ? "]:" : ":");
 	str_int(hosts, port);
 }
 
-/* False if its ports are not known because it has no pod yet. */
-static bool put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
+/* False if it has no pod yet, so its ports are not known. */
+static bool env_put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
 {
 	const char *address = framework_address(r->r, t);
 	const char *uid = env_uid(w, r, t);
 	bool ports = env_has_ports(r, uid);
-	int64_t http = ports ? put_ports(w, r, uid, t->index) : 0;
+	int64_t http = ports ? env_put_ports(w, r, uid, t->index) : 0;
 	if (address) {
 		w->rest.n = 0;
 		str_char(&w->rest, '_');
@@ -244,7 +240,7 @@ static bool put_task(struct writer *w, const struct role_env *r, const struct fw
 		env_put_role(w, r, "PAI_HOST_IP_", span_of(address));
 	}
 	if (address && http)
-		add_host(&w->hosts, address, http);
+		env_add_host(&w->hosts, address, http);
 	if (r->own && t->index == w->in->task_index)
 		env_put_own(w, r, address, uid);
 	if (w->instances.n)
@@ -255,7 +251,7 @@ static bool put_task(struct writer *w, const struct role_env *r, const struct fw
 	return ports || !r->has_ports;
 }
 
-static bool is_number_a_role(const struct writer *w, struct span number)
+static bool env_is_role(const struct writer *w, struct span number)
 {
 	for (size_t i = 0; i < w->in->framework->n; i++) {
 		if (span_is(number, w->in->framework->role[i].name))
@@ -264,15 +260,15 @@ static bool is_number_a_role(const struct writer *w, struct span number)
 	return false;
 }
 
-/* Jobs of the first generation look for the list by the number of the role. */
-static void put_numbered_hosts(struct writer *w, const struct fw_role *r)
+/* For jobs of version 1. */
+static void env_put_numbered_hosts(struct writer *w, const struct fw_role *r)
 {
 	char digits[24];
 	struct str number = { .p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1 };
 	if (!node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST) || r->number < 0)
 		return;
 	str_int(&number, r->number);
-	if (is_number_a_role(w, str_view(&number)))
+	if (env_is_role(w, str_view(&number)))
 		return;
 	w->name.n = 0;
 	str_puts(&w->name, "PAI_TASK_ROLE_");
@@ -281,22 +277,21 @@ static void put_numbered_hosts(struct writer *w, const struct fw_role *r)
 	env_put(w, str_view(&w->name), str_view(&w->hosts));
 }
 
-static void put_role_tasks(struct writer *w, const struct role_env *r)
+static void env_put_role_tasks(struct writer *w, const struct role_env *r)
 {
 	size_t nameless = 0;
 	size_t without = 0;
 	w->hosts.n = 0;
-	/* Once it is too much, that is the result: no minutes of ports that nobody will see. */
 	for (size_t i = 0; i < r->r->n && !w->out->shell.full; i++) {
 		if (r->r->task[i].index < 0)
 			nameless++;
 		else
-			without += !put_task(w, r, &r->r->task[i]);
+			without += !env_put_task(w, r, &r->r->task[i]);
 	}
 	w->rest.n = 0;
 	str_puts(&w->rest, "_HOST_LIST");
 	env_put_role(w, r, "PAI_TASK_ROLE_", str_view(&w->hosts));
-	put_numbered_hosts(w, r->r);
+	env_put_numbered_hosts(w, r->r);
 	if (without)
 		WARN(w, "%zu tasks of role %s have no pod yet: no variables with their ports",
 		     without, r->r->name);
@@ -307,7 +302,7 @@ static void put_role_tasks(struct writer *w, const struct role_env *r)
 /* ---- what is known of a role before its tasks --------------------------------------------------
  */
 
-static void drop_bad_labels(struct writer *w, struct role_env *r)
+static void env_drop_labels(struct writer *w, struct role_env *r)
 {
 	struct portspec *p = &r->ports;
 	size_t kept = 0;
@@ -324,7 +319,7 @@ static void drop_bad_labels(struct writer *w, struct role_env *r)
 	p->n = kept;
 }
 
-static int64_t last_index(const struct fw_role *r)
+static int64_t env_last_index(const struct fw_role *r)
 {
 	int64_t last = 0;
 	for (size_t i = 0; i < r->n; i++) {
@@ -334,14 +329,14 @@ static int64_t last_index(const struct fw_role *r)
 	return last;
 }
 
-static int read_ports(struct writer *w, struct role_env *r, struct err *e)
+static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	if (!r->r->in_spec)
 		return 0;
-	if (portspec_read(r->r->ports, last_index(r->r), w->in->a, &r->ports, &why) == 0) {
+	if (portspec_read(r->r->ports, env_last_index(r->r), w->in->a, &r->ports, &why) == 0) {
 		r->has_ports = true;
-		drop_bad_labels(w, r);
+		env_drop_labels(w, r);
 		return 0;
 	}
 	if (r->own)
@@ -351,7 +346,8 @@ static int read_ports(struct writer *w, struct role_env *r, struct err *e)
 	return 0;
 }
 
-static int role_begin(struct writer *w, const struct fw_role *fw, struct role_env *r, struct err *e)
+static int env_role_begin(struct writer *w, const struct fw_role *fw, struct role_env *r,
+                          struct err *e)
 {
 	const struct init *in = w->in;
 	const char *spelling = job_role_spelling(&in->job, fw->name, in->a);
@@ -359,12 +355,12 @@ static int role_begin(struct writer *w, const struct fw_role *fw, struct role_en
 	if (spelling && strcmp(spelling, fw->name) != 0)
 		r->names = 2;
 	r->own = in->role_name && strcmp(in->role_name, fw->name) == 0;
-	return read_ports(w, r, e);
+	return env_read_ports(w, r, e);
 }
 
-/* PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role say the same; submissions write
- * only one of them. */
-static void put_other_spelling(struct writer *w, const char *role, const char *from, const char *to)
+/* The pod has only one of PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role. */
+static void env_put_other_spelling(struct writer *w, const char *role, const char *from,
+                                   const char *to)
 {
 	w->name.n = 0;
 	str_puts(&w->name, from);
@@ -377,7 +373,7 @@ static void put_other_spelling(struct writer *w, const char *role, const char *f
 		env_put(w, str_view(&w->name), span_of(value));
 }
 
-static void put_minimums(struct writer *w, const struct role_env *r)
+static void env_put_minimums(struct writer *w, const struct role_env *r)
 {
 	static const char *const PAIRS[][2] = {
 		{ "PAI_MIN_FAILED_TASK_COUNT_", "PAI_MIN_FAILED_INSTANCE_" },
@@ -387,27 +383,27 @@ static void put_minimums(struct writer *w, const struct role_env *r)
 	};
 	for (size_t i = 0; i < r->names; i++) {
 		for (size_t k = 0; k < sizeof(PAIRS) / sizeof(PAIRS[0]); k++)
-			put_other_spelling(w, r->name[i], PAIRS[k][0], PAIRS[k][1]);
+			env_put_other_spelling(w, r->name[i], PAIRS[k][0], PAIRS[k][1]);
 	}
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static int put_roles(struct writer *w, struct err *e)
+static int env_put_roles(struct writer *w, struct err *e)
 {
 	const struct framework *f = w->in->framework;
 	for (size_t i = 0; i < f->n; i++) {
 		struct role_env r;
-		if (role_begin(w, &f->role[i], &r, e) < 0)
+		if (env_role_begin(w, &f->role[i], &r, e) < 0)
 			return -1;
-		put_role_tasks(w, &r);
-		put_minimums(w, &r);
+		env_put_role_tasks(w, &r);
+		env_put_minimums(w, &r);
 	}
 	env_put(w, SPAN("PAI_TASK_ROLE_INSTANCES"), str_view(&w->instances));
 	return 0;
 }
 
-static void warn_of_limits(struct writer *w)
+static void env_warn_of_limits(struct writer *w)
 {
 	size_t total = w->out->nul.n + w->count * sizeof(char *);
 	if (w->longest >= VARIABLE_LIMIT)
@@ -431,13 +427,7 @@ static void warn_of_limits(struct writer *w)
 		        "that Kubernetes has");
 }
 
-static void env_text_done(struct env_text *out)
-{
-	str_done(&out->shell);
-	str_done(&out->nul);
-}
-
-static void writer_done(struct writer *w)
+static void env_writer_done(struct writer *w)
 {
 	str_done(&w->name);
 	str_done(&w->rest);
@@ -448,7 +438,7 @@ static void writer_done(struct writer *w)
 
 int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e)
 {
-	__attribute__((cleanup(writer_done))) struct writer w = {
+	__attribute__((cleanup(env_writer_done))) struct writer w = {
 		.in = in,
 		.out = out,
 		.warnings = warnings,
@@ -460,33 +450,28 @@ int env_write(struct init *in, struct env_text *out, struct notes *warnings, str
 	};
 	if (in->framework == NULL)
 		return 0;
-	if (put_roles(&w, e) < 0)
+	if (env_put_roles(&w, e) < 0)
 		return -1;
 	assert(!w.name.full && !w.rest.full);
 	if (out->shell.full || out->nul.full || w.value.full || w.hosts.full || w.instances.full)
 		return err_set(e, FAILED, "the environment has more than %d bytes", ENV_TEXT_MAX);
-	warn_of_limits(&w);
+	env_warn_of_limits(&w);
 	return 0;
 }
 
 int step_environment(struct init *in, struct err *e)
 {
-	__attribute__((cleanup(env_text_done))) struct env_text out = {
-		.shell = STR_INIT(ENV_TEXT_MAX),
-		.nul = STR_INIT(ENV_TEXT_MAX),
-	};
+	struct env_text out = { .shell = STR_INIT(ENV_TEXT_MAX), .nul = STR_INIT(ENV_TEXT_MAX) };
 	NOTES_AUTO warnings = { 0 };
 	int failed = env_write(in, &out, &warnings, e);
-	for (size_t i = 0; i < warnings.n; i++)
-		say(SAY_WARNING, "%s", warnings.v[i].msg);
-	if (warnings.dropped)
-		say(SAY_WARNING, "and %zu more of that kind", warnings.dropped);
-	/* Whoever sees runtime_env.sh may rely on the other being there. */
-	if (failed || dir_make(in->at.runtime_d, 0755, e) < 0 ||
-	    file_write(path_join(in->a, in->at.runtime_d, "runtime_env"), str_view(&out.nul), 0644,
-	               e) < 0 ||
-	    file_write(path_join(in->a, in->at.runtime_d, "runtime_env.sh"), str_view(&out.shell),
-	               0644, e) < 0)
-		return INIT_FAILED;
-	return 0;
+	say_notes(&warnings);
+	/* runtime_env.sh comes last: then both exist. */
+	const char *nul = path_join(in->a, in->at.runtime_d, "runtime_env");
+	const char *shell = path_join(in->a, in->at.runtime_d, "runtime_env.sh");
+	failed = failed || dir_make(in->at.runtime_d, 0755, e) ||
+	         file_write(nul, str_view(&out.nul), 0644, e) ||
+	         file_write(shell, str_view(&out.shell), 0644, e);
+	str_done(&out.shell);
+	str_done(&out.nul);
+	return failed ? INIT_FAILED : 0;
 }

@@ -1,15 +1,15 @@
-/*
- * The Framework object as the runtime sees it; see framework.h.  The names of its members are those
- * of the FrameworkController, types and order of the status too.
- */
+/* Reads the Framework object, in the format of FrameworkController. */
 #include "runtime-assets/init/init.h"
+
+#define ZLIB_CONST
+#include <zlib.h>
 
 #include "base/enc.h"
 #include "base/tree.h"
 #include "runtime-assets/files.h"
 
 enum {
-	ROLES_MAX = 4096, /* an object of 1.5 MiB, what etcd takes, has room for fewer */
+	ROLES_MAX = 4096, /* an object of 1.5 MiB, the limit of etcd, has fewer */
 	TASK_NUMBER_MAX = 1 << 24,
 	NODES_MAX = 1000000, /* 40 000 tasks at 25 values each */
 	ROLE_NAME_MAX = 63,
@@ -17,7 +17,6 @@ enum {
 	UID_MAX = 128
 };
 
-/* A step down a path; NULL from where it ends. */
 static const struct node *node_at(const struct node *n, const char *const *path)
 {
 	for (; n && *path; path++)
@@ -26,7 +25,6 @@ static const struct node *node_at(const struct node *n, const char *const *path)
 }
 #define NODE_AT(n, ...) node_at((n), (const char *const[]){ __VA_ARGS__, NULL })
 
-/* Text that is not empty, or NULL. */
 static const char *text_of(const struct node *n)
 {
 	return node_is(n, NODE_TEXT) && n->n ? n->text : NULL;
@@ -43,7 +41,7 @@ static bool is_true(const struct node *n)
 	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
-/* The text, if it is no longer than that and made of these characters only. */
+/* The text, if it has at most `max` bytes and only these characters; NULL. */
 static const char *text_made_of(const struct node *n, const char *characters, size_t max)
 {
 	const char *text = text_of(n);
@@ -53,31 +51,83 @@ static const char *text_made_of(const struct node *n, const char *characters, si
 #define DIGITS "0123456789"
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 
-static const char *role_name(const struct node *role)
+static const char *framework_role_name(const struct node *role)
 {
 	return text_made_of(node_get(role, "name"), LOWER DIGITS, ROLE_NAME_MAX);
 }
 
-static const char *address_of(const struct node *n)
+static const char *framework_address_text(const struct node *n)
 {
 	return text_made_of(n, DIGITS "abcdefABCDEF.:", ADDRESS_MAX);
 }
 
-static const char *uid_of(const struct node *n)
+static const char *framework_uid(const struct node *n)
 {
 	return text_made_of(n, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", UID_MAX);
 }
 
-/* How many items a list has; 0 if it is none. */
-static uint32_t items(const struct node *list)
+/* 0 for what is not a list. */
+static uint32_t list_size(const struct node *list)
 {
 	return node_is(list, NODE_LIST) ? list->n : 0;
 }
 
+/* ---- gzip ---------------------------------------------------------------------------------------
+ */
+
+/* The last bytes of gzip are the inflated size.  That much memory is allocated, if it is within the
+ * bound; zlib checks the size. */
+
+enum { GZIP_SHORTEST = 18, GZIP_WINDOW = 15 + 16 /* largest window, gzip only */ };
+
+static size_t gzip_size(const char *p)
+{
+	const unsigned char *b = (const unsigned char *)p;
+	return b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
+}
+
+static int gzip_inflate(struct span gzip, char *out, size_t n, struct err *e)
+{
+	z_stream z = {
+		.next_in = (const Bytef *)gzip.p,
+		.avail_in = (uInt)gzip.n,
+		.next_out = (Bytef *)out,
+		.avail_out = (uInt)n,
+	};
+	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+		return err_set(e, FAILED, "zlib does not start");
+	int status = inflate(&z, Z_FINISH);
+	bool whole = status == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
+	(void)inflateEnd(&z);
+	return whole ? 0 : err_set(e, FAILED, "is damaged: no whole gzip of one part");
+}
+
+int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e)
+{
+	ARENA_AUTO packed = { 0 };
+	struct span gzip;
+	if (text.n > FRAMEWORK_MAX)
+		return err_set(e, FAILED, "is longer than %d bytes", FRAMEWORK_MAX);
+	if (base64_decode(&packed, text, &gzip) < 0)
+		return err_set(e, FAILED, "is no base64");
+	if (gzip.n < GZIP_SHORTEST)
+		return err_set(e, FAILED, "is too short for gzip");
+	size_t n = gzip_size(gzip.p + gzip.n - 4);
+	if (n > max)
+		return err_set(e, FAILED, "becomes %zu bytes when inflated; at most %zu are taken",
+		               n, max);
+	char *p = arena_alloc(a, n + 1);
+	if (gzip_inflate(gzip, p, n, e) < 0)
+		return -1;
+	p[n] = '\0';
+	*out = (struct span){ p, n };
+	return 0;
+}
+
 /* ---- JSON ------------------------------------------------------------------------- */
 
-static int read_json(struct span text, size_t max, struct arena *a, struct node *root,
-                     struct err *e)
+static int framework_json(struct span text, size_t max, struct arena *a, struct node *root,
+                          struct err *e)
 {
 	const struct budget budget = { .depth = 64, .nodes = NODES_MAX, .text = max, .key = max };
 	NOTES_AUTO warnings = { 0 };
@@ -95,9 +145,9 @@ static int read_json(struct span text, size_t max, struct arena *a, struct node 
 	return 0;
 }
 
-/* Give the map this value under this key.  The members are copied, for those that a reader made
- * are read-only. */
-static void set(struct arena *a, struct node *map, const char *key, const struct node *value)
+/* Sets a member in a copy of the members, which are read-only. */
+static void framework_set(struct arena *a, struct node *map, const char *key,
+                          const struct node *value)
 {
 	struct member *copy = arena_alloc(a, (map->n + 1) * sizeof(*copy));
 	uint32_t at = 0;
@@ -110,88 +160,78 @@ static void set(struct arena *a, struct node *map, const char *key, const struct
 	map->member = copy;
 }
 
-/* The status of large jobs is kept as gzip: put what is in it where it would be otherwise. */
-static int decompress(struct arena *a, struct node *root, struct err *e)
+/* The status of large jobs is compressed: replace it by its contents. */
+static int framework_decompress(struct arena *a, struct node *root, struct err *e)
 {
 	static const struct node NONE = { .type = NODE_NULL };
 	const struct node *attempt = NODE_AT(root, "status", "attemptStatus");
 	const struct node *packed = node_get(attempt, "taskRoleStatusesCompressed");
 	const struct node *plain = node_get(attempt, "taskRoleStatuses");
-	if (!text_of(packed) || items(plain))
+	if (!text_of(packed) || list_size(plain))
 		return 0;
-	ARENA_AUTO inflated = { 0 }; /* given back at once: it is several times as large */
+	ARENA_AUTO inflated = { 0 };
 	struct span text;
 	struct node roles;
 	if (gunzip_base64(node_span(packed), STATUS_MAX, &inflated, &text, e) < 0 ||
-	    read_json(text, STATUS_MAX, a, &roles, e) < 0)
+	    framework_json(text, STATUS_MAX, a, &roles, e) < 0)
 		return err_wrap(e, "taskRoleStatusesCompressed");
 	struct node within = *attempt;
 	struct node status = *node_get(root, "status");
-	set(a, &within, "taskRoleStatusesCompressed", &NONE);
-	set(a, &within, "taskRoleStatuses", &roles);
-	set(a, &status, "attemptStatus", &within);
-	set(a, root, "status", &status);
+	framework_set(a, &within, "taskRoleStatusesCompressed", &NONE);
+	framework_set(a, &within, "taskRoleStatuses", &roles);
+	framework_set(a, &status, "attemptStatus", &within);
+	framework_set(a, root, "status", &status);
 	return 0;
 }
 
 /* ---- roles and tasks ---------------------------------------------------------------- */
 
-static struct fw_role *find_role(const struct framework *f, const char *name)
+/* Finds or adds the role of an entry; NULL if its name is not valid. */
+static struct fw_role *framework_add_role(struct framework *f, const struct node *entry)
 {
+	const char *name = framework_role_name(entry);
+	if (name == NULL)
+		return NULL;
 	for (size_t i = 0; i < f->n; i++) {
 		if (strcmp(f->role[i].name, name) == 0)
 			return &f->role[i];
 	}
-	return NULL;
+	f->role[f->n] = (struct fw_role){ .name = name, .number = -1 };
+	return &f->role[f->n++];
 }
 
-/* The role of that name, new if there is none; NULL if the entry has no name that can be. */
-static struct fw_role *add_role(struct framework *f, const struct node *entry)
-{
-	const char *name = role_name(entry);
-	if (name == NULL)
-		return NULL;
-	struct fw_role *r = find_role(f, name);
-	if (r == NULL) {
-		r = &f->role[f->n++];
-		r->name = name;
-		r->number = -1;
-	}
-	return r;
-}
-
-static void read_task(struct fw_task *t, const struct node *entry)
+static void framework_read_task(struct fw_task *t, const struct node *entry)
 {
 	const struct node *attempt = node_get(entry, "attemptStatus");
 	*t = (struct fw_task){
 		.index = int_of(node_get(entry, "index"), 0, TASK_NUMBER_MAX, -1),
-		.pod_ip = address_of(node_get(attempt, "podIP")),
-		.host_ip = address_of(node_get(attempt, "podHostIP")),
-		.pod_uid = uid_of(node_get(attempt, "podUID")),
+		.pod_ip = framework_address_text(node_get(attempt, "podIP")),
+		.host_ip = framework_address_text(node_get(attempt, "podHostIP")),
+		.pod_uid = framework_uid(node_get(attempt, "podUID")),
 		.deletion_pending = is_true(node_get(entry, "deletionPending")),
 	};
 }
 
-static void read_status(struct framework *f, const struct node *roles, struct arena *a)
+static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)
 {
-	for (uint32_t i = 0; i < items(roles); i++) {
-		struct fw_role *r = add_role(f, &roles->item[i]);
+	for (uint32_t i = 0; i < list_size(roles); i++) {
+		struct fw_role *r = framework_add_role(f, &roles->item[i]);
 		const struct node *tasks = node_get(&roles->item[i], "taskStatuses");
 		if (r == NULL || r->task)
 			continue;
-		r->n = items(tasks);
+		r->n = list_size(tasks);
 		r->task = ARENA_NEW(a, struct fw_task, r->n);
 		for (size_t k = 0; k < r->n; k++)
-			read_task(&r->task[k], &tasks->item[k]);
+			framework_read_task(&r->task[k], &tasks->item[k]);
 	}
 }
 
-static void read_spec(struct framework *f, const struct node *roles)
+static void framework_read_spec(struct framework *f, const struct node *roles)
 {
-	for (uint32_t i = 0; i < items(roles); i++) {
+	for (uint32_t i = 0; i < list_size(roles); i++) {
 		const struct node *entry = &roles->item[i];
 		const struct node *pod = NODE_AT(entry, "task", "pod");
-		struct fw_role *r = add_role(f, entry);
+		struct fw_role *r = framework_add_role(f, entry);
 		if (r == NULL || r->in_spec)
 			continue;
 		r->in_spec = true;
@@ -204,7 +244,7 @@ static void read_spec(struct framework *f, const struct node *roles)
 	}
 }
 
-static int read_object(struct framework *f, struct arena *a, struct err *e)
+static int framework_read_object(struct framework *f, struct arena *a, struct err *e)
 {
 	const struct node *meta = node_get(f->root, "metadata");
 	const struct node *spec = NODE_AT(f->root, "spec", "taskRoles");
@@ -212,14 +252,14 @@ static int read_object(struct framework *f, struct arena *a, struct err *e)
 	const struct node *kind = node_get(f->root, "kind");
 	if (!node_is(kind, NODE_TEXT) || strcmp(kind->text, "Framework") != 0)
 		return err_set(e, FAILED, "is no object of kind Framework");
-	if (items(spec) > ROLES_MAX || items(status) > ROLES_MAX)
+	if (list_size(spec) > ROLES_MAX || list_size(status) > ROLES_MAX)
 		return err_set(e, FAILED, "has more than %d task roles", ROLES_MAX);
 	f->name = text_of(node_get(meta, "name"));
 	f->namespace_name = text_of(node_get(meta, "namespace"));
 	f->config = text_of(NODE_AT(meta, "annotations", "config"));
-	f->role = ARENA_NEW(a, struct fw_role, (size_t)items(spec) + items(status));
-	read_status(f, status, a);
-	read_spec(f, spec);
+	f->role = ARENA_NEW(a, struct fw_role, (size_t)list_size(spec) + list_size(status));
+	framework_read_status(f, status, a);
+	framework_read_spec(f, spec);
 	return 0;
 }
 
@@ -228,15 +268,15 @@ struct framework *framework_read(struct span json, struct arena *a, struct err *
 	struct framework *f = ARENA_NEW(a, struct framework, 1);
 	struct node *root = ARENA_NEW(a, struct node, 1);
 	f->root = root;
-	if (read_json(json, FRAMEWORK_MAX, a, root, e) < 0 || decompress(a, root, e) < 0 ||
-	    read_object(f, a, e) < 0) {
+	if (framework_json(json, FRAMEWORK_MAX, a, root, e) < 0 ||
+	    framework_decompress(a, root, e) < 0 || framework_read_object(f, a, e) < 0) {
 		(void)err_wrap(e, "the Framework"); /* -1, but this returns a pointer */
 		return NULL;
 	}
 	return f;
 }
 
-/* ---- what others ask ------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------ */
 
 int64_t framework_ready(const struct framework *f)
 {
@@ -253,18 +293,22 @@ int64_t framework_ready(const struct framework *f)
 const char *framework_address(const struct fw_role *r, const struct fw_task *t)
 {
 	if (r->host_network)
-		return t->host_ip ? t->host_ip : t->pod_ip; /* which is the same then */
+		return t->host_ip ? t->host_ip : t->pod_ip;
 	return t->pod_ip;
 }
 
 const struct fw_role *framework_role(const struct framework *f, const char *name)
 {
-	return find_role(f, name);
+	for (size_t i = 0; i < f->n; i++) {
+		if (strcmp(f->role[i].name, name) == 0)
+			return &f->role[i];
+	}
+	return NULL;
 }
 
 const struct fw_task *framework_task(const struct fw_role *r, int64_t index)
 {
-	/* Mostly they stand in order. */
+	/* Usually they are in order. */
 	if (index >= 0 && (size_t)index < r->n && r->task[index].index == index)
 		return &r->task[index];
 	for (size_t i = 0; i < r->n; i++) {
@@ -272,59 +316,4 @@ const struct fw_task *framework_task(const struct fw_role *r, int64_t index)
 			return &r->task[i];
 	}
 	return NULL;
-}
-
-/*
- * Bounded inflation: what a few kilobytes of gzip become is not known before, and may be more than
- * the memory of the node.  gzip says at its end how long the whole is.  That much memory is
- * taken, if it is within the bound, and not a byte more written; zlib checks that it was true.
- */
-
-#define ZLIB_CONST
-#include <zlib.h>
-
-enum { GZIP_SHORTEST = 18, GZIP_WINDOW = 15 + 16 /* largest window, gzip only */ };
-
-static size_t little_endian32(const char *p)
-{
-	const unsigned char *b = (const unsigned char *)p;
-	return b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
-}
-
-static int inflate_whole(struct span gzip, char *out, size_t n, struct err *e)
-{
-	z_stream z = {
-		.next_in = (const Bytef *)gzip.p,
-		.avail_in = (uInt)gzip.n,
-		.next_out = (Bytef *)out,
-		.avail_out = (uInt)n,
-	};
-	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-		return err_set(e, FAILED, "zlib does not start");
-	int status = inflate(&z, Z_FINISH);
-	bool whole = status == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
-	(void)inflateEnd(&z); /* frees; there is nothing to do about a failure */
-	return whole ? 0 : err_set(e, FAILED, "is damaged: no whole gzip of one part");
-}
-
-int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e)
-{
-	ARENA_AUTO packed = { 0 };
-	struct span gzip;
-	if (text.n > FRAMEWORK_MAX)
-		return err_set(e, FAILED, "is longer than %d bytes", FRAMEWORK_MAX);
-	if (base64_decode(&packed, text, &gzip) < 0)
-		return err_set(e, FAILED, "is no base64");
-	if (gzip.n < GZIP_SHORTEST)
-		return err_set(e, FAILED, "is too short for gzip");
-	size_t n = little_endian32(gzip.p + gzip.n - 4);
-	if (n > max)
-		return err_set(e, FAILED, "becomes %zu bytes when inflated; at most %zu are taken",
-		               n, max);
-	char *p = arena_alloc(a, n + 1);
-	if (inflate_whole(gzip, p, n, e) < 0)
-		return -1;
-	p[n] = '\0';
-	*out = (struct span){ p, n };
-	return 0;
 }

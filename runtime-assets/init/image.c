@@ -1,8 +1,5 @@
-/*
- * Does the image of this task exist?  Asked before the kubelet tries to pull it, for a name that is
- * wrong is then told at once, instead of ImagePullBackOff without end.  Only what the registry is
- * sure of ends the job; whatever goes wrong here is a warning.
- */
+/* The step `image`: fails a task whose image does not exist, instead of endless ImagePullBackOff.
+ * Everything that is not certain is a warning. */
 #include "base/image/image.h"
 #include "base/clock.h"
 #include "base/enc.h"
@@ -12,9 +9,8 @@
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/http.h"
 
-enum { TOTAL_MS = 30000, REQUEST_MS = 10000, LOGIN_MAX = 16 << 10, MASK_LENGTH = 6 };
+enum { TOTAL_MS = 30000, REQUEST_MS = 10000, LOGIN_MAX = 16 << 10 };
 
-/* Where systems keep the authorities that they trust. */
 static const char *const BUNDLES[] = {
 	"/etc/ssl/certs/ca-certificates.crt",                /* Debian, Alpine, Arch */
 	"/etc/pki/tls/certs/ca-bundle.crt",                  /* Fedora, CentOS */
@@ -29,11 +25,12 @@ static const char *const MODES[MODE_MAX] = {
 	[MODE_FAIL] = "fail", [MODE_WARN] = "warn", [MODE_OFF] = "off"
 };
 
-/* ---- what is to be done when there is no image --------------------------------------------- */
+/* ---- settings ----------------------------------------------------------------------------------
+ */
 
-/* Secrets for pulling other than that of the job's own logins: the kubelet may know more
- * than we do. */
-static bool has_other_logins(const struct init *in)
+/* Does the pod have pull secrets besides that of the job?  Then the kubelet may know more logins.
+ */
+static bool image_has_other_logins(const struct init *in)
 {
 	const struct node *roles =
 	    in->framework ? node_get(node_get(in->framework->root, "spec"), "taskRoles") : NULL;
@@ -53,7 +50,7 @@ static bool has_other_logins(const struct init *in)
 	return false;
 }
 
-static enum mode read_mode(const struct init *in)
+static enum mode image_mode(const struct init *in)
 {
 	const char *text = env_get("IMAGE_CHECK");
 	for (unsigned i = 0; text && i < MODE_MAX; i++) {
@@ -62,7 +59,7 @@ static enum mode read_mode(const struct init *in)
 	}
 	if (text)
 		say(SAY_WARNING, "IMAGE_CHECK must be fail, warn or off");
-	return has_other_logins(in) ? MODE_WARN : MODE_FAIL;
+	return image_has_other_logins(in) ? MODE_WARN : MODE_FAIL;
 }
 
 /* ---- which image ------------------------------------------------------------------------------
@@ -73,8 +70,8 @@ struct subject {
 	const struct node *auth; /* of its prerequisite; NULL if there is none */
 };
 
-/* v2: the role names a prerequisite.  v1: one image for all. */
-static int find_subject(const struct job *j, struct subject *s)
+/* Version 2: the role names a prerequisite.  Version 1: one image for all roles. */
+static int image_subject(const struct job *j, struct subject *s)
 {
 	const struct node *root = &j->doc.root;
 	const struct node *uri = node_get(root, "image");
@@ -92,44 +89,39 @@ static int find_subject(const struct job *j, struct subject *s)
 	return 0;
 }
 
-static bool is_masked(struct span text)
-{
-	return text.n == MASK_LENGTH && span_is(text, "******");
-}
-
-/* A member of `auth` with its secrets filled in; empty if it is not there or not to be had. */
-static struct span auth_text(const struct init *in, const struct node *auth, const char *key)
+/* A member of `auth` with its secrets; empty if it is absent or not known. */
+static struct span image_auth_text(const struct init *in, const struct node *auth, const char *key)
 {
 	const struct node *n = node_get(auth, key);
 	struct str out = STR_SECRET(LOGIN_MAX);
 	struct span text = SPAN("");
 	ERR_AUTO e = { 0 };
-	if (node_is(n, NODE_TEXT) && !is_masked(node_span(n)) &&
+	if (node_is(n, NODE_TEXT) && !span_is(node_span(n), "******") &&
 	    job_fill(&in->job, node_span(n), &out, &e) == 0 && !out.full)
 		text = arena_span(in->a, str_view(&out));
 	str_wipe(&out);
 	return text;
 }
 
-/* false: there is a login, but it cannot be read here (masked in the job, or no secrets mounted).
- */
-static bool read_login(const struct init *in, const struct node *auth, struct image_login *login)
+/* false: there is a login, but it is masked or no secrets are mounted. */
+static bool image_login_read(const struct init *in, const struct node *auth,
+                             struct image_login *login)
 {
 	*login = (struct image_login){ SPAN(""), SPAN(""), SPAN("") };
 	if (!auth)
 		return true;
 	if (!in->job.secrets)
 		return false;
-	login->user = auth_text(in, auth, "username");
-	login->password = auth_text(in, auth, "password");
-	login->registry = auth_text(in, auth, "registryuri");
+	login->user = image_auth_text(in, auth, "username");
+	login->password = image_auth_text(in, auth, "password");
+	login->registry = image_auth_text(in, auth, "registryuri");
 	return login->user.n && login->password.n;
 }
 
 /* ---- asking ------------------------------------------------------------------------------------
  */
 
-static struct ca_bundle *open_ca_bundle(const struct init *in)
+static struct ca_bundle *image_ca_bundle(const struct init *in)
 {
 	for (size_t i = 0; i < sizeof(BUNDLES) / sizeof(BUNDLES[0]); i++) {
 		ERR_AUTO e = { 0 };
@@ -141,15 +133,8 @@ static struct ca_bundle *open_ca_bundle(const struct init *in)
 	return NULL;
 }
 
-static uint32_t some_random(void)
-{
-	uint32_t n = 0;
-	random_bytes(&n, sizeof(n));
-	return n;
-}
-
-static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask,
-                     const struct ca_bundle *ca_bundle, int64_t end_ms)
+static void image_ask_once(struct registry_dialogue *d, const struct registry_ask *ask,
+                           const struct ca_bundle *ca_bundle, int64_t end_ms)
 {
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };
@@ -178,16 +163,18 @@ static void ask_once(struct registry_dialogue *d, const struct registry_ask *ask
 		struct registry_reply r = { reply.status, reply.headers, reply.body };
 		registry_reply(d, &r, end_ms - clock_ms());
 	}
-	arena_wipe(&a); /* there may be a token in it */
+	arena_wipe(&a); /* may hold a token */
 }
 
-static void ask_registry(const struct init *in, const struct image *image,
-                         const struct image_login *login, struct registry_dialogue *d)
+static void image_ask(const struct init *in, const struct image *image,
+                      const struct image_login *login, struct registry_dialogue *d)
 {
 	int64_t end_ms = clock_ms() + TOTAL_MS;
 	struct registry_ask ask;
-	struct ca_bundle *ca_bundle = open_ca_bundle(in);
-	registry_begin(d, image, login, some_random(), in->a);
+	struct ca_bundle *ca_bundle = image_ca_bundle(in);
+	uint32_t random = 0;
+	random_bytes(&random, sizeof(random));
+	registry_begin(d, image, login, random, in->a);
 	if (!ca_bundle)
 		registry_trouble(d, "the init container has no certificate authorities "
 		                    "(/etc/ssl/certs/ca-certificates.crt)");
@@ -200,7 +187,7 @@ static void ask_registry(const struct init *in, const struct image *image,
 		if (clock_ms() + ask.wait_ms >= end_ms)
 			registry_trouble(d, "its registry takes too long");
 		else
-			ask_once(d, &ask, ca_bundle, end_ms);
+			image_ask_once(d, &ask, ca_bundle, end_ms);
 	}
 	if (ca_bundle)
 		ca_bundle_free(ca_bundle);
@@ -209,8 +196,7 @@ static void ask_registry(const struct init *in, const struct image *image,
 /* ---- the step ----------------------------------------------------------------------------------
  */
 
-/* There is no such image, and it is sure. */
-static int missing(enum mode mode, const char *sentence, struct err *e)
+static int image_missing(enum mode mode, const char *sentence, struct err *e)
 {
 	if (mode == MODE_FAIL) {
 		err_set(e, FAILED, "%s", sentence);
@@ -220,20 +206,21 @@ static int missing(enum mode mode, const char *sentence, struct err *e)
 	return 0;
 }
 
-static int check(const struct init *in, enum mode mode, const struct subject *s, struct err *e)
+static int image_check(const struct init *in, enum mode mode, const struct subject *s,
+                       struct err *e)
 {
 	struct image image;
 	struct image_login login;
 	struct registry_dialogue d;
 	if (image_parse(s->uri, in->a, &image)) {
 		char name[4 * QUOTE_MAX];
-		return missing(mode,
-		               arena_printf(in->a, "image \"%s\" %s", quote(name, s->uri),
-		                            image_problem(s->uri)),
-		               e);
+		return image_missing(mode,
+		                     arena_printf(in->a, "image \"%s\" %s", quote(name, s->uri),
+		                                  image_problem(s->uri)),
+		                     e);
 	}
-	bool readable = read_login(in, s->auth, &login);
-	ask_registry(in, &image, &login, &d);
+	bool readable = image_login_read(in, s->auth, &login);
+	image_ask(in, &image, &login, &d);
 	if (d.verdict == REGISTRY_FOUND) {
 		say(SAY_INFO, "image %s exists", image.name);
 		return 0;
@@ -245,20 +232,20 @@ static int check(const struct init *in, enum mode mode, const struct subject *s,
 	if (!readable)
 		say(SAY_WARNING, "the login of the prerequisite cannot be read here, so that the "
 		                 "next line may be wrong");
-	return missing(readable ? mode : MODE_WARN, d.sentence, e);
+	return image_missing(readable ? mode : MODE_WARN, d.sentence, e);
 }
 
 int step_image(struct init *in, struct err *e)
 {
-	enum mode mode = read_mode(in);
+	enum mode mode = image_mode(in);
 	struct subject s;
 	if (mode == MODE_OFF) {
 		say(SAY_INFO, "the image is not checked (IMAGE_CHECK=off)");
 		return 0;
 	}
-	if (find_subject(&in->job, &s)) {
+	if (image_subject(&in->job, &s)) {
 		say(SAY_INFO, "the job names no image for this task: nothing to check");
 		return 0;
 	}
-	return check(in, mode, &s, e);
+	return image_check(in, mode, &s, e);
 }

@@ -1,4 +1,4 @@
-/* `pai-runtime init`: the steps, in order, and what happens when one fails. */
+/* `pai-runtime init`: the table of steps, and the steps that only move files. */
 #include "runtime-assets/init/init.h"
 
 #include <dirent.h>
@@ -12,347 +12,28 @@
 
 #include "runtime-assets/cmdline.h"
 
-enum { CONFIG_MAX = 1024 * 1024, STEP_SHOWN = 20 };
-
-/* Cheap checks come before plugins: no job waits for a repository to learn that a port is taken. */
-static const struct step {
-	const char *name;
-	int (*run)(struct init *in, struct err *e);
-	const char *help;
-} STEPS[] = {
-	{ "logs", step_logs, "make the log directory, keep earlier logs" },
-	{ "clean", step_clean, "empty the work volume, but for mounts" },
-	{ "install", step_install, "put this program into the work volume" },
-	{ "framework", step_framework, "wait until all tasks have an address" },
-	{ "exitspec", step_exitspec, "copy the patterns that explain failures" },
-	{ "config", step_config, "job_config.yaml" },
-	{ "environment", step_environment, "runtime_env.sh: who is where, ports" },
-	{ "ports", step_ports, "is a port of this task taken?" },
-	{ "image", step_image, "does the image exist?" },
-	{ "plugins", step_plugins, "scripts to run before and after the command" },
-	{ "command", step_command, "user.sh" },
-};
-enum { N_STEPS = sizeof(STEPS) / sizeof(STEPS[0]) };
-
-struct options {
-	const char *root, *steps, *framework;
-	const char *barrier_ms; /* of tests, so not in the help */
-	bool help;
-};
-
-/* ---- options ----------------------------------------------------------------------------- */
-
-static int usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime init [--root DIR] [--steps NAME,NAME...] [--framework FILE]\n\n"
-	      "  --root DIR        put DIR before every path\n"
-	      "  --steps LIST      only these steps (also: INIT_CONFIG), of:\n",
-	      out);
-	for (size_t i = 0; i < N_STEPS; i++)
-		fprintf(out, "                      %-12s %s\n", STEPS[i].name, STEPS[i].help);
-	fputs("  --framework FILE  take the Framework from a file, do not ask the API server\n\n"
-	      "Exit status: 0 ready; 250 API server in trouble, 251 not all tasks came in time,\n"
-	      "252 permanent, 253 port taken, 254 no such image, 1 anything else.\n",
-	      out);
-	return status;
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-	*o = (struct options){ .root = "" };
-	const struct arg args[] = {
-		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
-		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
-		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
-	};
-	int i = args_take(args, 1, argc, argv);
-	return i < argc ? args_misused(argv[0], argv[i]) : 0;
-}
-
-/* ---- which steps -------------------------------------------------------------------------- */
-
-static bool lower_case(struct span t)
-{
-	for (size_t i = 0; i < t.n; i++) {
-		if (t.p[i] < 'a' || t.p[i] > 'z')
-			return false;
-	}
-	return true;
-}
-
-static int choose(struct span name, bool chosen[static N_STEPS], struct err *e)
-{
-	for (size_t i = 0; i < N_STEPS; i++) {
-		if (span_is(name, STEPS[i].name)) {
-			chosen[i] = true;
-			return 0;
-		}
-	}
-	char text[4 * QUOTE_MAX];
-	STR_AUTO known = STR_INIT(512);
-	for (size_t i = 0; i < N_STEPS; i++)
-		str_printf(&known, "%s%s", i ? ", " : "", STEPS[i].name);
-	/* INIT_CONFIG may name a file, perhaps a wrong one: what is no word could be a token. */
-	if (name.n > STEP_SHOWN || !lower_case(name))
-		return err_set(e, FAILED, "the name of a step is none; steps are %s",
-		               str_c(&known));
-	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
-	               str_c(&known));
-}
-
-static int choose_listed(struct span names, bool chosen[static N_STEPS], struct err *e)
-{
-	while (names.n > 0) {
-		const char *comma = memchr(names.p, ',', names.n);
-		size_t n = comma ? (size_t)(comma - names.p) : names.n;
-		struct span name = span_trim((struct span){ names.p, n });
-		if (name.n > 0 && choose(name, chosen, e))
-			return -1;
-		n += comma ? 1 : 0;
-		names = (struct span){ names.p + n, names.n - n };
-	}
-	return 0;
-}
-
-/* What is wrong in a setting that people wrote, and where in it. */
-static int wrap_with_place(const char *name, struct err *e)
-{
-	unsigned line = e->notes.n ? e->notes.v[0].line : 0;
-	if (line == 0)
-		return err_wrap(e, "%s", name);
-	return err_wrap(e, "%s, line %u, column %u", name, line, e->notes.v[0].column);
-}
-
-/* A YAML text, or the file with one if it begins with a slash; *n is its root. */
-static int read_setting(const char *name, const char *text, struct arena *a, struct node *n,
-                        struct err *e)
-{
-	struct span yaml = span_of(text);
-	if (*text == '/') {
-		int got = file_read(text, FILE_MOUNTED, CONFIG_MAX, a, &yaml, e);
-		if (got)
-			return got < 0 ? -1 : err_set(e, FAILED, "%s: %s is not there", name, text);
-	}
-	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e))
-		return wrap_with_place(name, e);
-	*n = doc.root;
-	return 0;
-}
-
-/* INIT_CONFIG: `a, b`, `[a, b]` or `steps: [a, b]`. */
-static int choose_configured(const char *text, struct arena *a, bool chosen[static N_STEPS],
-                             struct err *e)
-{
-	struct node root = { 0 };
-	if (read_setting("INIT_CONFIG", text, a, &root, e))
-		return -1;
-	const struct node *list = root.type == NODE_MAP ? node_get(&root, "steps") : &root;
-	if (node_is(list, NODE_TEXT))
-		return choose_listed(node_span(list), chosen, e);
-	if (!node_is(list, NODE_LIST))
-		return err_set(e, FAILED, "INIT_CONFIG must be a list of steps");
-	for (uint32_t i = 0; i < list->n; i++) {
-		const struct node *name = &list->item[i];
-		if (name->type != NODE_TEXT)
-			return err_set(e, FAILED, "INIT_CONFIG: the name of a step must be text");
-		if (choose(node_span(name), chosen, e))
-			return -1;
-	}
-	return 0;
-}
-
-static int choose_steps(const struct options *o, struct arena *a, bool chosen[static N_STEPS],
-                        struct err *e)
-{
-	const char *configured = env_get("INIT_CONFIG");
-	if (o->steps && span_trim(span_of(o->steps)).n == 0)
-		return err_set(e, FAILED, "--steps names no step");
-	if (o->steps)
-		return choose_listed(span_of(o->steps), chosen, e);
-	if (configured)
-		return choose_configured(configured, a, chosen, e);
-	for (size_t i = 0; i < N_STEPS; i++)
-		chosen[i] = true;
-	return 0;
-}
-
-/* ---- who we are ---------------------------------------------------------------------------- */
-
-static int read_task_index(int64_t *index, struct err *e)
-{
-	const char *text = env_get("FC_TASK_INDEX");
-	*index = -1;
-	if (text && parse_i64(span_of(text), 0, INT32_MAX, index))
-		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
-	return 0;
-}
-
-/* A key that nobody reads is a mistake of somebody who believes it is read. */
-static int check_keys(const struct node *config, struct err *e)
-{
-	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
-	char text[4 * QUOTE_MAX];
-	for (uint32_t i = 0; i < config->n; i++) {
-		const struct member *m = &config->member[i];
-		size_t k = 0;
-		while (k < sizeof(KEYS) / sizeof(KEYS[0]) && !span_is(member_key(m), KEYS[k]))
-			k++;
-		if (k == sizeof(KEYS) / sizeof(KEYS[0]))
-			return err_set(
-			    e, FAILED,
-			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
-			    "keys are commands, runtimePlugin, parameters, secrets",
-			    m->key_line, m->key_column, quote(text, member_key(m)));
-	}
-	return 0;
-}
-
-static int read_runtime_config(struct init *in, struct err *e)
-{
-	const char *text = env_get("RUNTIME_CONFIG");
-	if (!text)
-		return 0;
-	struct node *root = ARENA_NEW(in->a, struct node, 1);
-	if (read_setting("RUNTIME_CONFIG", text, in->a, root, e))
-		return -1;
-	if (root->type != NODE_MAP)
-		return err_set(e, FAILED, "RUNTIME_CONFIG must be a mapping, is %s",
-		               node_type_name(root));
-	in->runtime_config = root;
-	return check_keys(root, e);
-}
-
-static int read_framework(struct init *in, const char *path, struct err *e)
-{
-	struct span json;
-	int got = file_read(path, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
-	if (got)
-		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
-	in->framework = framework_read(json, in->a, e);
-	return in->framework ? 0 : err_wrap(e, "%s", path);
-}
-
-static int init_begin(struct init *in, const struct options *o, struct err *e)
-{
-	const char *gang = env_get("GANG_ALLOCATION");
-	layout_init(&in->at, o->root, in->a);
-	in->barrier_ms = o->barrier_ms;
-	in->gang = gang && strcmp(gang, "true") == 0;
-	in->role_name = env_get("FC_TASKROLE_NAME");
-	in->pod_uid = env_get("FC_POD_UID");
-	if (read_task_index(&in->task_index, e) || read_runtime_config(in, e))
-		return -1;
-	return o->framework ? read_framework(in, o->framework, e) : 0;
-}
-
-/* ---- running them -----------------------------------------------------------------------------
- */
-
-/* Files are complete or not there, at any moment, so there is nothing to put in order.  As the
- * first process of a container we would not be stopped at all without this. */
-static void stop(int signal)
-{
-	static const char LINE[] = "[openpai-runtime] init was stopped\n";
-	ssize_t n = write(STDERR_FILENO, LINE, sizeof(LINE) - 1);
-	(void)n; /* nobody left to tell */
-	_exit(128 + signal);
-}
-
-static void stop_when_asked(void)
-{
-	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-	struct sigaction action = { .sa_handler = stop };
-	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
-		sigaction(SIGNALS[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-/* One line for `kubectl describe pod`; the kubelet has made the file. */
-static void leave_cause(const char *path, const char *step, int code, const char *why)
-{
-	FD_AUTO fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return;
-	char line[2048];
-	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
-	                 code, why);
-	if (n > 0)
-		(void)fd_write_all(fd, (struct span){ line, strlen(line) });
-}
-
-static int fail(const struct init *in, const char *step, int code, const struct err *e)
-{
-	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
-	leave_cause(in->at.init_termination, step, code, err_msg(e));
-	return code;
-}
-
-static int run_steps(struct init *in, const struct options *o, const bool *chosen)
-{
-	for (size_t i = 0; i < N_STEPS; i++) {
-		ERR_AUTO e = { 0 };
-		bool given = STEPS[i].run == step_framework && o->framework;
-		if (!chosen[i] || given)
-			continue;
-		int code = STEPS[i].run(in, &e);
-		if (code)
-			return fail(in, STEPS[i].name, code, &e);
-	}
-	say(SAY_INFO, "init is done");
-	return 0;
-}
-
-int cmd_init(int argc, char **argv)
-{
-	struct options o;
-	if (parse(&o, argc, argv))
-		return usage(stderr, 2);
-	if (o.help)
-		return usage(stdout, 0);
-	stop_when_asked();
-	no_core();
-	umask(022);
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct init in = { .a = &a };
-	bool chosen[N_STEPS] = { false };
-	int bad = init_begin(&in, &o, &e) || choose_steps(&o, &a, chosen, &e);
-	if (bad)
-		return fail(&in, "setup", INIT_FAILED, &e);
-	/* The log directory is the first step's, but that one has something to tell, too. */
-	const char *log = path_join(&a, in.at.logs, "init.log");
-	if (chosen[0] && (dir_make(in.at.logs, 0777, &e) || say_open(log)))
-		say(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
-	int code = run_steps(&in, &o, chosen);
-	arena_wipe(&a); /* secrets were read into it */
-	return code;
-}
-
-/* Steps of init that only move files: logs of an earlier run, the work volume, this program. */
-
 enum {
-	PRELOGS_MAX = 10000,        /* earlier runs of one pod that are kept apart */
-	CLEAN_DEPTH_MAX = 64,       /* nesting of directories that cleaning follows */
+	CONFIG_MAX = 1024 * 1024,
+	STEP_SHOWN = 20,
+	PRELOGS_MAX = 10000,        /* earlier runs of one pod */
+	CLEAN_DEPTH_MAX = 64,       /* nesting of directories */
 	EXIT_SPEC_MAX = 1024 * 1024 /* a ConfigMap has no more */
 };
 
-static bool is_dots(const char *name)
+static bool init_is_dots(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static void close_dir(DIR **dir)
+static void init_close_dir(DIR **dir)
 {
 	if (*dir)
 		closedir(*dir);
 }
-#define DIR_AUTO __attribute__((cleanup(close_dir))) DIR
+#define DIR_AUTO __attribute__((cleanup(init_close_dir))) DIR
 
-/* A directory below `at`, not by a link; NULL and errno. */
-static DIR *open_dir(int at, const char *name)
+/* Does not follow a link. */
+static DIR *init_open_dir(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -365,20 +46,20 @@ static DIR *open_dir(int at, const char *name)
 
 /* ---- logs ---------------------------------------------------------------------------- */
 
-/* What an earlier run of this pod left: files, links and so on, and the logs of the command.  Other
- * directories are the author's business. */
-static bool is_earlier_log(int dir, const char *name)
+/* Files of an earlier run of this pod and the logs of its command; other directories are the
+ * author's. */
+static bool logs_is_earlier(int dir, const char *name)
 {
 	struct stat st;
-	if (is_dots(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (init_is_dots(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	if (S_ISDIR(st.st_mode))
 		return span_starts(span_of(name), "user-");
 	return strcmp(name, "init.log") != 0;
 }
 
-/* Make the first directory prelog_N that is not there yet; its descriptor, or -1 and errno. */
-static int make_prelog(int dir, char name[static 32])
+/* Makes the first free directory prelog_N. */
+static int logs_make_prelog(int dir, char name[static 32])
 {
 	for (unsigned i = 0; i < PRELOGS_MAX; i++) {
 		snprintf(name, 32, "prelog_%u", i);
@@ -390,15 +71,15 @@ static int make_prelog(int dir, char name[static 32])
 	return -1;
 }
 
-/* Move them; how many, or -1 and errno if there is no place for them. */
-static int keep_earlier_logs(DIR *dir, char prelog[static 32])
+/* Returns how many were moved, or -1 and errno. */
+static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 {
 	FD_AUTO to = -1;
 	int moved = 0;
 	for (struct dirent *d; (d = readdir(dir));) {
-		if (!is_earlier_log(dirfd(dir), d->d_name))
+		if (!logs_is_earlier(dirfd(dir), d->d_name))
 			continue;
-		if (to < 0 && (to = make_prelog(dirfd(dir), prelog)) < 0)
+		if (to < 0 && (to = logs_make_prelog(dirfd(dir), prelog)) < 0)
 			return -1;
 		if (renameat(dirfd(dir), d->d_name, to, d->d_name) == 0)
 			moved++;
@@ -409,9 +90,9 @@ static int keep_earlier_logs(DIR *dir, char prelog[static 32])
 	return moved;
 }
 
-/* Something else where the directory belongs was put there; what the node lacks is not the fault of
- * the job, which then goes on without logs, as `run` does. */
-static bool is_in_the_way(const char *path)
+/* If something else is in the place of the directory, the job put it there.  For other failures (of
+ * the node) the job goes on without logs. */
+static bool logs_is_in_the_way(const char *path)
 {
 	struct stat st;
 	return lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
@@ -420,18 +101,18 @@ static bool is_in_the_way(const char *path)
 int step_logs(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
-	/* Whoever the command runs as must be able to write there. */
+	/* Any user of the command must be able to write there. */
 	if (dir_make(in->at.logs, 0777, &why)) {
-		if (is_in_the_way(in->at.logs)) {
+		if (logs_is_in_the_way(in->at.logs)) {
 			err_move(e, &why);
 			return INIT_FAILED;
 		}
 		say(SAY_WARNING, "there will be no logs: %s", err_msg(&why));
 		return 0;
 	}
-	DIR_AUTO *dir = open_dir(AT_FDCWD, in->at.logs);
+	DIR_AUTO *dir = init_open_dir(AT_FDCWD, in->at.logs);
 	char prelog[32];
-	int moved = dir ? keep_earlier_logs(dir, prelog) : -1;
+	int moved = dir ? logs_keep_earlier(dir, prelog) : -1;
 	if (moved < 0)
 		say(SAY_WARNING, "cannot keep the earlier logs in %s: %s", in->at.logs,
 		    strerror(errno));
@@ -442,42 +123,41 @@ int step_logs(struct init *in, struct err *e)
 
 /* ---- clean --------------------------------------------------------------------------- */
 
-/* Mounts below the work volume, which are not ours to clean. */
+/* Mounts below the work volume. */
 static const char *const KEPT[] = { "logs", "user-extension-secrets", "secrets", "token-secrets" };
 
-static bool is_kept(const char *name)
+static bool clean_is_kept(const char *name)
 {
 	for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
 		if (strcmp(name, KEPT[i]) == 0)
 			return true;
 	}
-	return is_dots(name);
+	return init_is_dots(name);
 }
 
 struct cleaning {
-	dev_t device;   /* of the work volume: whatever is on another one is mounted there */
-	unsigned stuck; /* what could not be removed */
+	dev_t device;   /* of the work volume; entries on other devices are mounts */
+	unsigned stuck; /* entries that could not be removed */
 };
 
-static void remove_entry(struct cleaning *c, int dir, const char *name, int depth);
+static void clean_remove(struct cleaning *c, int dir, const char *name, int depth);
 
 /* Depth is bounded: each level holds a descriptor. */
-static void remove_below(struct cleaning *c, int dir, const char *name, int depth)
+static void clean_remove_below(struct cleaning *c, int dir, const char *name, int depth)
 {
-	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? open_dir(dir, name) : NULL;
+	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? init_open_dir(dir, name) : NULL;
 	if (!below) {
 		c->stuck++;
 		return;
 	}
 	for (struct dirent *d; (d = readdir(below));) {
-		if (!is_dots(d->d_name))
-			remove_entry(c, dirfd(below), d->d_name, depth + 1);
+		if (!init_is_dots(d->d_name))
+			clean_remove(c, dirfd(below), d->d_name, depth + 1);
 	}
 }
 
-/* Something may be mounted there from the same device, so directories are first removed as if they
- * were empty: EBUSY comes before ENOTEMPTY, and then nothing in it is ours. */
-static void remove_entry(struct cleaning *c, int dir, const char *name, int depth)
+/* A mount may come from the same device.  rmdir of it gives EBUSY, also if it is not empty. */
+static void clean_remove(struct cleaning *c, int dir, const char *name, int depth)
 {
 	struct stat st;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_dev != c->device)
@@ -489,27 +169,26 @@ static void remove_entry(struct cleaning *c, int dir, const char *name, int dept
 		c->stuck++;
 		return;
 	}
-	remove_below(c, dir, name, depth);
-	/* What keeps it from being empty is a mount, or was counted. */
+	clean_remove_below(c, dir, name, depth);
+	/* Fails for mounts and entries counted above. */
 	(void)unlinkat(dir, name, flags);
 }
 
 int step_clean(struct init *in, struct err *e)
 {
 	struct stat st;
-	/* A volume keeps its mode: the kubelet gave it one by which the user of the command, who
-	 * may be another than ours, can write there. */
+	/* A volume keeps its mode: the user of the command can write there. */
 	if (stat(in->at.work, &st) != 0 && dir_make(in->at.work, 0755, e))
 		return INIT_FAILED;
-	DIR_AUTO *work = open_dir(AT_FDCWD, in->at.work);
+	DIR_AUTO *work = init_open_dir(AT_FDCWD, in->at.work);
 	if (!work || fstat(dirfd(work), &st) != 0) {
 		err_set(e, FAILED, "cannot clean %s: %s", in->at.work, strerror(errno));
 		return INIT_FAILED;
 	}
 	struct cleaning c = { .device = st.st_dev };
 	for (struct dirent *d; (d = readdir(work));) {
-		if (!is_kept(d->d_name))
-			remove_entry(&c, dirfd(work), d->d_name, 0);
+		if (!clean_is_kept(d->d_name))
+			clean_remove(&c, dirfd(work), d->d_name, 0);
 	}
 	if (c.stuck > 0)
 		say(SAY_WARNING, "%u files in %s could not be removed", c.stuck, in->at.work);
@@ -540,4 +219,308 @@ int step_exitspec(struct init *in, struct err *e)
 		spec = SPAN("[]\n");
 	}
 	return file_write(to, spec, 0644, e) ? INIT_FAILED : 0;
+}
+
+/* In this order. */
+static const struct step {
+	const char *name;
+	int (*run)(struct init *in, struct err *e);
+	const char *help;
+} STEPS[] = {
+	{ "logs", step_logs, "make the log directory, keep earlier logs" },
+	{ "clean", step_clean, "empty the work volume, but for mounts" },
+	{ "install", step_install, "put this program into the work volume" },
+	{ "framework", step_framework, "wait until all tasks have an address" },
+	{ "exitspec", step_exitspec, "copy the patterns that explain failures" },
+	{ "config", step_config, "job_config.yaml" },
+	{ "environment", step_environment, "runtime_env.sh: who is where, ports" },
+	{ "ports", step_ports, "is a port of this task taken?" },
+	{ "image", step_image, "does the image exist?" },
+	{ "plugins", step_plugins, "scripts to run before and after the command" },
+	{ "command", step_command, "user.sh" },
+};
+enum { N_STEPS = sizeof(STEPS) / sizeof(STEPS[0]) };
+
+struct options {
+	const char *root, *steps, *framework;
+	const char *barrier_ms; /* for tests */
+	bool help;
+};
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static int init_usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime init [--root DIR] [--steps NAME,NAME...] [--framework FILE]\n\n"
+	      "  --root DIR        put DIR before every path\n"
+	      "  --steps LIST      only these steps (also: INIT_CONFIG), of:\n",
+	      out);
+	for (size_t i = 0; i < N_STEPS; i++)
+		fprintf(out, "                      %-12s %s\n", STEPS[i].name, STEPS[i].help);
+	fputs("  --framework FILE  take the Framework from a file, do not ask the API server\n\n"
+	      "Exit status: 0 ready; 250 API server in trouble, 251 not all tasks came in time,\n"
+	      "252 permanent, 253 port taken, 254 no such image, 1 anything else.\n",
+	      out);
+	return status;
+}
+
+static int init_parse(struct options *o, int argc, char **argv)
+{
+	*o = (struct options){ .root = "" };
+	const struct arg args[] = {
+		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
+		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
+		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	return i < argc ? args_misused(argv[0], argv[i]) : 0;
+}
+
+/* ---- which steps -------------------------------------------------------------------------- */
+
+static int steps_choose(struct span name, bool chosen[static N_STEPS], struct err *e)
+{
+	for (size_t i = 0; i < N_STEPS; i++) {
+		if (span_is(name, STEPS[i].name)) {
+			chosen[i] = true;
+			return 0;
+		}
+	}
+	char text[4 * QUOTE_MAX];
+	STR_AUTO known = STR_INIT(512);
+	for (size_t i = 0; i < N_STEPS; i++)
+		str_printf(&known, "%s%s", i ? ", " : "", STEPS[i].name);
+	/* INIT_CONFIG may name a wrong file with a token in it: quote only words. */
+	bool word = name.n <= STEP_SHOWN;
+	for (size_t i = 0; word && i < name.n; i++)
+		word = is_lower(name.p[i]);
+	if (!word)
+		return err_set(e, FAILED, "the name of a step is none; steps are %s",
+		               str_c(&known));
+	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
+	               str_c(&known));
+}
+
+static int steps_choose_listed(struct span names, bool chosen[static N_STEPS], struct err *e)
+{
+	while (names.n > 0) {
+		struct span name = span_trim(span_next(&names, ','));
+		if (name.n > 0 && steps_choose(name, chosen, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int init_wrap_place(const char *name, struct err *e)
+{
+	unsigned line = e->notes.n ? e->notes.v[0].line : 0;
+	if (line == 0)
+		return err_wrap(e, "%s", name);
+	return err_wrap(e, "%s, line %u, column %u", name, line, e->notes.v[0].column);
+}
+
+/* Reads YAML text, or the file that it names if it begins with a slash. */
+static int init_read_setting(const char *name, const char *text, struct arena *a, struct node *n,
+                             struct err *e)
+{
+	struct span yaml = span_of(text);
+	if (*text == '/') {
+		int got = file_read(text, FILE_MOUNTED, CONFIG_MAX, a, &yaml, e);
+		if (got)
+			return got < 0 ? -1 : err_set(e, FAILED, "%s: %s is not there", name, text);
+	}
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e))
+		return init_wrap_place(name, e);
+	*n = doc.root;
+	return 0;
+}
+
+/* INIT_CONFIG: `a, b`, `[a, b]` or `steps: [a, b]`. */
+static int steps_choose_configured(const char *text, struct arena *a, bool chosen[static N_STEPS],
+                                   struct err *e)
+{
+	struct node root = { 0 };
+	if (init_read_setting("INIT_CONFIG", text, a, &root, e))
+		return -1;
+	const struct node *list = root.type == NODE_MAP ? node_get(&root, "steps") : &root;
+	if (node_is(list, NODE_TEXT))
+		return steps_choose_listed(node_span(list), chosen, e);
+	if (!node_is(list, NODE_LIST))
+		return err_set(e, FAILED, "INIT_CONFIG must be a list of steps");
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *name = &list->item[i];
+		if (name->type != NODE_TEXT)
+			return err_set(e, FAILED, "INIT_CONFIG: the name of a step must be text");
+		if (steps_choose(node_span(name), chosen, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int steps_choose_all(const struct options *o, struct arena *a, bool chosen[static N_STEPS],
+                            struct err *e)
+{
+	const char *configured = env_get("INIT_CONFIG");
+	if (o->steps && span_trim(span_of(o->steps)).n == 0)
+		return err_set(e, FAILED, "--steps names no step");
+	if (o->steps)
+		return steps_choose_listed(span_of(o->steps), chosen, e);
+	if (configured)
+		return steps_choose_configured(configured, a, chosen, e);
+	for (size_t i = 0; i < N_STEPS; i++)
+		chosen[i] = true;
+	return 0;
+}
+
+/* ---- who we are ---------------------------------------------------------------------------- */
+
+static int init_task_index(int64_t *index, struct err *e)
+{
+	const char *text = env_get("FC_TASK_INDEX");
+	*index = -1;
+	if (text && parse_i64(span_of(text), 0, INT32_MAX, index))
+		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
+	return 0;
+}
+
+/* An unknown key is an error. */
+static int init_check_keys(const struct node *config, struct err *e)
+{
+	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
+	char text[4 * QUOTE_MAX];
+	for (uint32_t i = 0; i < config->n; i++) {
+		const struct member *m = &config->member[i];
+		size_t k = 0;
+		while (k < sizeof(KEYS) / sizeof(KEYS[0]) && !span_is(member_key(m), KEYS[k]))
+			k++;
+		if (k == sizeof(KEYS) / sizeof(KEYS[0]))
+			return err_set(
+			    e, FAILED,
+			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
+			    "keys are commands, runtimePlugin, parameters, secrets",
+			    m->key_line, m->key_column, quote(text, member_key(m)));
+	}
+	return 0;
+}
+
+static int init_runtime_config(struct init *in, struct err *e)
+{
+	const char *text = env_get("RUNTIME_CONFIG");
+	if (!text)
+		return 0;
+	struct node *root = ARENA_NEW(in->a, struct node, 1);
+	if (init_read_setting("RUNTIME_CONFIG", text, in->a, root, e))
+		return -1;
+	if (root->type != NODE_MAP)
+		return err_set(e, FAILED, "RUNTIME_CONFIG must be a mapping, is %s",
+		               node_type_name(root));
+	in->runtime_config = root;
+	return init_check_keys(root, e);
+}
+
+static int init_framework(struct init *in, const char *path, struct err *e)
+{
+	struct span json;
+	int got = file_read(path, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
+	if (got)
+		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
+	in->framework = framework_read(json, in->a, e);
+	return in->framework ? 0 : err_wrap(e, "%s", path);
+}
+
+static int init_begin(struct init *in, const struct options *o, struct err *e)
+{
+	const char *gang = env_get("GANG_ALLOCATION");
+	layout_init(&in->at, o->root, in->a);
+	in->barrier_ms = o->barrier_ms;
+	in->gang = gang && strcmp(gang, "true") == 0;
+	in->role_name = env_get("FC_TASKROLE_NAME");
+	in->pod_uid = env_get("FC_POD_UID");
+	if (init_task_index(&in->task_index, e) || init_runtime_config(in, e))
+		return -1;
+	return o->framework ? init_framework(in, o->framework, e) : 0;
+}
+
+/* ---- running them -----------------------------------------------------------------------------
+ */
+
+/* Process 1 ignores signals without a handler.  Files are always complete: nothing to clean up. */
+static void init_stop(int signal)
+{
+	static const char LINE[] = "[openpai-runtime] init was stopped\n";
+	ssize_t n = write(STDERR_FILENO, LINE, sizeof(LINE) - 1);
+	(void)n;
+	_exit(128 + signal);
+}
+
+static void init_catch_signals(void)
+{
+	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+	struct sigaction action = { .sa_handler = init_stop };
+	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
+		sigaction(SIGNALS[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* One line for `kubectl describe pod`, into the file that the kubelet made. */
+static void init_leave_cause(const char *path, const char *step, int code, const char *why)
+{
+	FD_AUTO fd = file_open(path, O_WRONLY | O_TRUNC);
+	if (fd < 0)
+		return;
+	char line[2048];
+	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
+	                 code, why);
+	if (n > 0)
+		(void)fd_write_all(fd, (struct span){ line, strlen(line) });
+}
+
+static int init_fail(const struct init *in, const char *step, int code, const struct err *e)
+{
+	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
+	init_leave_cause(in->at.init_termination, step, code, err_msg(e));
+	return code;
+}
+
+static int init_run_steps(struct init *in, const struct options *o, const bool *chosen)
+{
+	for (size_t i = 0; i < N_STEPS; i++) {
+		ERR_AUTO e = { 0 };
+		bool given = STEPS[i].run == step_framework && o->framework;
+		if (!chosen[i] || given)
+			continue;
+		int code = STEPS[i].run(in, &e);
+		if (code)
+			return init_fail(in, STEPS[i].name, code, &e);
+	}
+	say(SAY_INFO, "init is done");
+	return 0;
+}
+
+int cmd_init(int argc, char **argv)
+{
+	struct options o;
+	if (init_parse(&o, argc, argv))
+		return init_usage(stderr, 2);
+	if (o.help)
+		return init_usage(stdout, 0);
+	init_catch_signals();
+	no_core();
+	umask(022);
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct init in = { .a = &a };
+	bool chosen[N_STEPS] = { false };
+	int bad = init_begin(&in, &o, &e) || steps_choose_all(&o, &a, chosen, &e);
+	if (bad)
+		return init_fail(&in, "setup", INIT_FAILED, &e);
+	/* The step `logs` makes the directory, but logs messages itself. */
+	const char *log = path_join(&a, in.at.logs, "init.log");
+	if (chosen[0] && (dir_make(in.at.logs, 0777, &e) || say_open(log)))
+		say(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
+	int code = init_run_steps(&in, &o, chosen);
+	arena_wipe(&a); /* secrets were read into it */
+	return code;
 }

@@ -1,4 +1,4 @@
-/* The job as its author wrote it: a document read once, and the few questions asked of it. */
+/* The job: reading it, replacing references in its texts, and the step `config`. */
 #include "runtime-assets/init/init.h"
 
 #include "base/enc.h"
@@ -7,8 +7,8 @@
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 
-/* Is `kubernetes` what the submission made of this name: lower case, [a-z0-9] only? */
-static bool converts_to(struct span name, const char *kubernetes)
+/* Does this name become `kubernetes` in a Framework: lower case, only [a-z0-9]? */
+static bool role_converts_to(struct span name, const char *kubernetes)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		if (!is_alnum(name.p[i]))
@@ -20,7 +20,7 @@ static bool converts_to(struct span name, const char *kubernetes)
 	return *kubernetes == '\0';
 }
 
-/* A role of the document, in both forms: v2 has a map by name, v1 a list of roles with `name`. */
+/* A role: v2 has a map by name, v1 a list of roles with `name`. */
 struct role {
 	struct span name;
 	const struct node *value;
@@ -39,15 +39,15 @@ static bool role_at(const struct node *roles, size_t i, struct role *r)
 	return true;
 }
 
-static const struct node *roles_of(const struct job *j)
+static const struct node *job_roles(const struct job *j)
 {
 	const struct node *roles = node_get(&j->doc.root, "taskRoles");
 	return node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST) ? roles : NULL;
 }
 
-static const struct node *find_role(const struct job *j)
+static const struct node *job_find_role(const struct job *j)
 {
-	const struct node *roles = roles_of(j);
+	const struct node *roles = job_roles(j);
 	struct role r;
 	for (size_t i = 0; roles && j->role_name && i < roles->n; i++) {
 		if (role_at(roles, i, &r) && span_is(r.name, j->role_name))
@@ -56,7 +56,7 @@ static const struct node *find_role(const struct job *j)
 	return NULL;
 }
 
-static void no_config(struct job *j, struct str *problem, const char *why)
+static void job_no_config(struct job *j, struct str *problem, const char *why)
 {
 	j->doc = (struct doc){ .root = { .type = NODE_NULL } };
 	str_puts(problem, why);
@@ -68,29 +68,29 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
 	ERR_AUTO e = { 0 };
 	j->role = NULL;
 	if (span_trim(config).n == 0) {
-		no_config(j, problem, "there is no job configuration");
+		job_no_config(j, problem, "there is no job configuration");
 		return;
 	}
 	if (doc_read(config, &BUDGET_DEFAULT, a, &j->doc, &warnings, &e)) {
 		STR_AUTO text = STR_INIT(1000);
 		str_printf(&text, "line %u of the job configuration: ", e.notes.v[0].line);
 		note_text(&text, &e.notes.v[0]);
-		no_config(j, problem, str_c(&text));
+		job_no_config(j, problem, str_c(&text));
 		return;
 	}
 	if (j->doc.root.type != NODE_MAP) {
-		no_config(j, problem, "the job configuration is no mapping");
+		job_no_config(j, problem, "the job configuration is no mapping");
 		return;
 	}
-	j->role = find_role(j);
+	j->role = job_find_role(j);
 }
 
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a)
 {
-	const struct node *roles = roles_of(j);
+	const struct node *roles = job_roles(j);
 	struct role r;
 	for (size_t i = 0; roles && *kubernetes_name && i < roles->n; i++) {
-		if (!role_at(roles, i, &r) || !converts_to(r.name, kubernetes_name))
+		if (!role_at(roles, i, &r) || !role_converts_to(r.name, kubernetes_name))
 			continue;
 		char *spelling = arena_dup(a, r.name);
 		for (char *c = spelling; *c; c++) {
@@ -121,37 +121,27 @@ const struct node *job_prerequisite(const struct job *j, const char *type, struc
 	return found;
 }
 
-/*
- * References `<% $a.b[0] %>` in the texts of a job, one pass over each text: what was put in is
- * not looked at again, so a value cannot become a reference, nor anything of YAML.
- *
- * A reference is `<%`, blanks, `$` and a path, blanks, `%>`.  Plugins and commands differ in what
- * else may stand between the marks: in the parameters of a plugin every `<% $` must be a
- * reference that leads somewhere; in the user's command only `$secrets` is ours.
- */
-
-enum { TREE_TEXT_MAX = 4 << 20 };
+enum { TREE_TEXT_MAX = 4 << 20, SECRET_MAX = 2 << 20 /* more than a Secret has */ };
 
 /* ---- the text of a path -------------------------------------------------------------------- */
 
-/* What no part of a path holds; so a path ends where the next reference begins. */
-static bool is_key_char(char c)
+static bool path_is_key_char(char c)
 {
 	return (unsigned char)c >= ' ' && c != 0x7f && !strchr("<>%.[]", c);
 }
 
-static size_t key_length(struct span s)
+static size_t path_key_length(struct span s)
 {
 	size_t n = 0;
-	while (n < s.n && is_key_char(s.p[n]))
+	while (n < s.n && path_is_key_char(s.p[n]))
 		n++;
 	return n;
 }
 
-static size_t digits_length(struct span s)
+static size_t path_digits(struct span s)
 {
 	size_t n = 0;
-	while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+	while (n < s.n && is_digit(s.p[n]))
 		n++;
 	return n;
 }
@@ -166,8 +156,8 @@ static struct span between(struct span text, size_t from, size_t to)
 	return (struct span){ text.p + from, to - from };
 }
 
-/* Cut `.key` or `[n]` off the front; false if there is neither. */
-static bool next_part(struct span *rest, struct span *part)
+/* Removes `.key` or `[n]` from the front; false if there is neither. */
+static bool path_next(struct span *rest, struct span *part)
 {
 	if (rest->n < 2)
 		return false;
@@ -175,7 +165,7 @@ static bool next_part(struct span *rest, struct span *part)
 	if (!index && rest->p[0] != '.')
 		return false;
 	struct span s = behind(*rest, 1);
-	size_t n = index ? digits_length(s) : key_length(s);
+	size_t n = index ? path_digits(s) : path_key_length(s);
 	if (n == 0 || (index && (n == s.n || s.p[n] != ']')))
 		return false;
 	*part = (struct span){ s.p, n };
@@ -183,18 +173,17 @@ static bool next_part(struct span *rest, struct span *part)
 	return true;
 }
 
-/* A reference in a text. */
+/* `<%`, blanks, `$`, a word and a path, blanks, `%>`. */
 struct tag {
 	size_t start, end; /* end is behind `%>` */
 	struct span word;  /* `secrets` */
 	struct span path;  /* `.a[0]`; checked */
-	bool good;         /* it is one; otherwise it only begins like one, with `<% $` */
+	bool good;         /* false: it only begins with `<% $` */
 };
 
 struct scan {
 	struct span text;
-	/* The first `%>` at or behind where we are, SIZE_MAX if there is none, and where the blanks
-	 * before it begin: looked for once, so that time is linear in the text. */
+	/* The next `%>` (or SIZE_MAX) and the blanks before it: kept, so that time is linear. */
 	size_t close, content_end;
 };
 
@@ -203,7 +192,7 @@ static bool is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static void find_close(struct scan *s, size_t from)
+static void tag_find_close(struct scan *s, size_t from)
 {
 	s->close = s->content_end = span_find(s->text, from, "%>");
 	while (s->close != SIZE_MAX && s->content_end > from &&
@@ -211,27 +200,27 @@ static void find_close(struct scan *s, size_t from)
 		s->content_end--;
 }
 
-static void read_tag(struct span content, struct tag *t)
+static void tag_read(struct span content, struct tag *t)
 {
-	size_t n = key_length(content);
+	size_t n = path_key_length(content);
 	struct span rest = behind(content, n);
 	struct span part;
 	t->word = (struct span){ content.p, n };
 	t->path = rest;
-	while (next_part(&rest, &part)) {
+	while (path_next(&rest, &part)) {
 	}
 	t->good = n > 0 && rest.n == 0;
 }
 
-/* The next place at or behind `from` where `<% $` stands; false if there is none. */
-static bool next_tag(struct scan *s, size_t from, struct tag *t)
+/* Finds the next `<% $`. */
+static bool tag_next(struct scan *s, size_t from, struct tag *t)
 {
 	for (;; from += 2) {
 		from = span_find(s->text, from, "<%");
 		if (from == SIZE_MAX)
 			return false;
 		if (s->close < from + 2)
-			find_close(s, from + 2);
+			tag_find_close(s, from + 2);
 		if (s->close == SIZE_MAX)
 			return false;
 		size_t dollar = from + 2;
@@ -240,14 +229,14 @@ static bool next_tag(struct scan *s, size_t from, struct tag *t)
 		if (dollar >= s->content_end || s->text.p[dollar] != '$')
 			continue;
 		*t = (struct tag){ .start = from, .end = s->close + 2 };
-		read_tag(between(s->text, dollar + 1, s->content_end), t);
+		tag_read(between(s->text, dollar + 1, s->content_end), t);
 		return true;
 	}
 }
 
 /* ---- what it leads to ---------------------------------------------------------------------- */
 
-static const struct node *child(const struct node *n, struct span part)
+static const struct node *path_child(const struct node *n, struct span part)
 {
 	int64_t i;
 	if (node_is(n, NODE_MAP)) {
@@ -261,16 +250,15 @@ static const struct node *child(const struct node *n, struct span part)
 	return &n->item[i];
 }
 
-static const struct node *follow(const struct node *n, struct span path)
+static const struct node *path_follow(const struct node *n, struct span path)
 {
 	struct span part;
-	while (n && next_part(&path, &part))
-		n = child(n, part);
+	while (n && path_next(&path, &part))
+		n = path_child(n, part);
 	return n;
 }
 
-/* Where a path begins: what the first word stands for. */
-static const struct node *root_of(const struct job *j, struct span word)
+static const struct node *path_root(const struct job *j, struct span word)
 {
 	static const char *const OF_ROLE[] = { "script", "output", "data" };
 	if (span_is(word, "parameters"))
@@ -313,28 +301,28 @@ bool job_scalar(const struct node *n, struct str *out)
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-/* The error names the reference, which is the author's text; never a value. */
-static int bad_tag(const struct scan *s, const struct tag *t, const char *why, struct err *e)
+/* Names the reference, never a value. */
+static int tag_error(const struct scan *s, const struct tag *t, const char *why, struct err *e)
 {
 	char buf[4 * QUOTE_MAX];
 	struct span text = { s->text.p + t->start, t->end - t->start };
 	return err_set(e, FAILED, "reference `%s` %s", quote(buf, text), why);
 }
 
-static int put_reference(const struct job *j, const struct scan *s, const struct tag *t,
-                         struct str *out, struct err *e)
+static int tag_put(const struct job *j, const struct scan *s, const struct tag *t, struct str *out,
+                   struct err *e)
 {
 	if (!t->good)
-		return bad_tag(s, t, "is not written as $word.key[0]", e);
-	const struct node *n = follow(root_of(j, t->word), t->path);
+		return tag_error(s, t, "is not written as $word.key[0]", e);
+	const struct node *n = path_follow(path_root(j, t->word), t->path);
 	if (!n)
-		return bad_tag(s, t, "leads nowhere", e);
+		return tag_error(s, t, "leads nowhere", e);
 	if (!job_scalar(n, out))
-		return bad_tag(s, t, "is a mapping or a list, not a text", e);
+		return tag_error(s, t, "is a mapping or a list, not a text", e);
 	return 0;
 }
 
-static int whole(const struct str *out, struct err *e)
+static int fill_check(const struct str *out, struct err *e)
 {
 	return out->full ? err_set(e, FAILED, "a text has more than %zu bytes with its references",
 	                           out->max)
@@ -346,14 +334,14 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 	struct scan s = { .text = text };
 	struct tag t;
 	size_t done = 0;
-	while (next_tag(&s, done, &t) && !out->full) {
+	while (tag_next(&s, done, &t) && !out->full) {
 		str_span(out, between(text, done, t.start));
-		if (put_reference(j, &s, &t, out, e))
+		if (tag_put(j, &s, &t, out, e))
 			return -1;
 		done = t.end;
 	}
 	str_span(out, behind(text, done));
-	return whole(out, e);
+	return fill_check(out, e);
 }
 
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e)
@@ -362,18 +350,18 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 	struct tag t;
 	size_t done = 0;
 	size_t from = 0;
-	while (next_tag(&s, from, &t) && !out->full) {
+	while (tag_next(&s, from, &t) && !out->full) {
 		from = t.start + 2;
 		if (!t.good || t.path.n == 0 || !span_is(t.word, "secrets"))
 			continue;
 		str_span(out, between(text, done, t.start));
-		const struct node *n = follow(j->secrets, t.path);
+		const struct node *n = path_follow(j->secrets, t.path);
 		if (n && !job_scalar(n, out))
-			return bad_tag(&s, &t, "is a mapping or a list, not a text", e);
+			return tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = from = t.end;
 	}
 	str_span(out, behind(text, done));
-	return whole(out, e);
+	return fill_check(out, e);
 }
 
 /* ---- trees ---------------------------------------------------------------------------------- */
@@ -434,13 +422,12 @@ int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, s
 	return 0;
 }
 
-/* The job's configuration: job_config.yaml for scripts and people, and read for the other steps,
- * with the secrets that belong to it. */
+/* ---- the step `config` --------------------------------------------------------------------------
+ */
 
-enum { SECRET_MAX = 2 << 20 /* more than a Secret can hold */ };
-
-/* A mounted YAML file; NULL if there is none.  What it says stays out of the message. */
-static int read_mounted(const char *path, struct arena *a, const struct node **root, struct err *e)
+/* A mounted YAML file; NULL if there is none.  No message quotes it. */
+static int config_read_mounted(const char *path, struct arena *a, const struct node **root,
+                               struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
@@ -458,19 +445,18 @@ static int read_mounted(const char *path, struct arena *a, const struct node **r
 	return 0;
 }
 
-static int read_secrets(struct init *in, struct err *e)
+static int config_secrets(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
-	if (read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
+	if (config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
 		return -1;
-	/* Keys of the user: not every job needs them. */
-	if (read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
+	/* Keys of the user, which not every job needs. */
+	if (config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
 		say(SAY_WARNING, "%s", err_msg(&why));
 	return 0;
 }
 
-/* As it was written, and one newline. */
-static int write_config(const struct init *in, struct span config, struct err *e)
+static int config_write(const struct init *in, struct span config, struct err *e)
 {
 	STR_AUTO text = STR_INIT(FRAMEWORK_MAX + 1);
 	str_span(&text, config);
@@ -481,11 +467,11 @@ static int write_config(const struct init *in, struct span config, struct err *e
 	                  0644, e);
 }
 
-static int read_config(struct init *in, struct err *e)
+static int config_read(struct init *in, struct err *e)
 {
 	STR_AUTO problem = STR_INIT(2048);
 	const char *config = in->framework->config;
-	if (config && write_config(in, span_of(config), e) < 0)
+	if (config && config_write(in, span_of(config), e) < 0)
 		return -1;
 	job_read(&in->job, span_of(config ? config : ""), in->a, &problem);
 	if (problem.n)
@@ -499,7 +485,7 @@ static int read_config(struct init *in, struct err *e)
 int step_config(struct init *in, struct err *e)
 {
 	in->job.role_name = env_get("PAI_CURRENT_TASK_ROLE_NAME");
-	if (read_secrets(in, e) < 0 || (in->framework && read_config(in, e) < 0))
+	if (config_secrets(in, e) < 0 || (in->framework && config_read(in, e) < 0))
 		return INIT_FAILED;
 	return 0;
 }

@@ -1,8 +1,4 @@
-/*
- * Is a port of this task taken?  Ports are drawn by a hash, so that two tasks on one node can get
- * the same one.  It is found by binding, on all addresses, IPv4 and IPv6, TCP and UDP: a listener
- * on any of them would be in the way.
- */
+/* The ports of tasks: reading their specification, and checking whether they are free. */
 #include "runtime-assets/init/init_internal.h"
 
 #include <errno.h>
@@ -19,326 +15,97 @@
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
 
-/* Sockets of this network namespace, by /proc/net. */
-enum { PORT_TCP = 1, PORT_UDP = 2 };
-
-/* Is the port taken only by the near ends of connections, or by closed ones that are in TIME_WAIT?
- * Those go away.  `protocols` is PORT_TCP or PORT_UDP or both.  false also if no table has it. */
-static bool socket_only_connected(uint16_t port, unsigned protocols);
-
-enum { PORTS = 65536, MESSAGE_MAX = 1500 };
-
-static socklen_t any_address(int family, uint16_t port, struct sockaddr_storage *at)
-{
-	memset(at, 0, sizeof(*at)); /* the address of all zeroes is any */
-	at->ss_family = (sa_family_t)family;
-	if (family == AF_INET6) {
-		((struct sockaddr_in6 *)at)->sin6_port = htons(port);
-		return sizeof(struct sockaddr_in6);
-	}
-	((struct sockaddr_in *)at)->sin_port = htons(port);
-	return sizeof(struct sockaddr_in);
-}
-
-/* False only if the port is taken: what cannot be tried (no IPv6 here, no right to) is no conflict.
- */
-static bool can_bind(int family, int type, uint16_t port)
-{
-	static const int ON = 1;
-	struct sockaddr_storage at;
-	FD_AUTO fd = socket(family, type | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	/* Connections of an earlier server that are only waited out are in nobody's way: servers
-	 * bind with this.  For UDP it would mean sharing the port. */
-	if (type == SOCK_STREAM)
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof(ON));
-	if (family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof(ON));
-	socklen_t n = any_address(family, port, &at);
-	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
-}
-
-/*
- * Linux gives clients ports from the same range.  A connection that happens to have ours, or the
- * minute after it, is no reason to fail a task that binds later, if at all.
- */
-static bool is_taken(int type, unsigned protocol, uint16_t port)
-{
-	if (can_bind(AF_INET, type, port) && can_bind(AF_INET6, type, port))
-		return false;
-	if (!socket_only_connected(port, protocol))
-		return true;
-	say(SAY_WARNING, "port %d is that of another program's connection now", port);
-	return false;
-}
-
-/* The protocols by which it is taken. */
-static unsigned taken(uint16_t port)
-{
-	return (is_taken(SOCK_STREAM, PORT_TCP, port) ? PORT_TCP : 0) |
-	       (is_taken(SOCK_DGRAM, PORT_UDP, port) ? PORT_UDP : 0);
-}
-
-/* The index of an earlier port of the same number, or i. */
-static size_t first_of(const struct init *in, size_t i)
-{
-	size_t k = 0;
-	while (in->port[k] != in->port[i])
-		k++;
-	return k;
-}
-
-struct conflicts {
-	size_t n, told;
-	struct str text; /* one sentence, parted by semicolons */
-};
-
-static void conflicts_done(struct conflicts *c)
-{
-	str_done(&c->text);
-}
-
-static void add_conflict(const struct init *in, size_t i, unsigned by, struct conflicts *c)
-{
-	static const char *const PROTOCOLS[] = { "", "TCP", "UDP", "TCP and UDP" };
-	STR_AUTO one = STR_INIT(MESSAGE_MAX);
-	str_printf(&one, "%sport %d (%s) is ", c->n++ ? "; " : "", in->port[i], in->port_label[i]);
-	if (by)
-		str_printf(&one, "taken, %s", PROTOCOLS[by]);
-	else
-		str_printf(&one, "also one of %s", in->port_label[first_of(in, i)]);
-	if (c->text.n + one.n > MESSAGE_MAX)
-		return; /* it is counted */
-	str_span(&c->text, str_view(&one));
-	c->told++;
-}
-
-int step_ports(struct init *in, struct err *e)
-{
-	__attribute__((cleanup(conflicts_done))) struct conflicts c = {
-		.text = STR_INIT(MESSAGE_MAX + 64),
-	};
-	uint8_t seen[PORTS / 8] = { 0 };
-	for (size_t i = 0; i < in->n_ports; i++) {
-		uint8_t *byte = &seen[in->port[i] / 8];
-		uint8_t bit = (uint8_t)(1 << in->port[i] % 8);
-		unsigned by = *byte & bit ? 0 : taken(in->port[i]);
-		if (by || *byte & bit)
-			add_conflict(in, i, by, &c);
-		*byte |= bit;
-	}
-	if (c.n == 0)
-		return 0;
-	if (c.n > c.told)
-		str_printf(&c.text, "; and %zu more", c.n - c.told);
-	(void)err_set(e, FAILED, "%s", str_c(&c.text));
-	return INIT_PORT_CONFLICT;
-}
-
 enum {
-	TABLE_MAX = 8 << 20, /* 50 000 sockets */
+	PORTS = 65536,
+	SPEC_MAX = 256 * 1024,
+	LABEL_MAX = 256,
+	LABELS_MAX = 1024,
+	NODES_MAX = 4096,
+	MESSAGE_MAX = 1500,
+	TABLE_MAX = 8 << 20, /* bytes of a table in /proc/net: 50 000 sockets */
 	PIECE = 16 << 10,
 	STATE_LISTEN = 10, /* include/net/tcp_states.h */
 	STATE_UDP_BOUND = 7
 };
 
-struct found {
-	bool seen;    /* the port is in a table */
-	bool listens; /* ... with a socket that takes connections, or datagrams of everybody */
-};
+/* ---- the specification --------------------------------------------------------------------------
+ */
 
-/* The next word of a line, without the blanks before it. */
-static struct span next_word(struct span *line)
-{
-	while (line->n && *line->p == ' ')
-		*line = (struct span){ line->p + 1, line->n - 1 };
-	size_t n = 0;
-	while (n < line->n && line->p[n] != ' ')
-		n++;
-	struct span word = { line->p, n };
-	*line = (struct span){ line->p + n, line->n - n };
-	return word;
-}
-
-/* Hexadecimal, as /proc/net writes it; -1 if it is none of up to four digits. */
-static int hex_of(struct span t)
-{
-	static const char DIGITS[] = "0123456789ABCDEF";
-	int v = 0;
-	for (size_t i = 0; i < t.n; i++) {
-		const char *at = memchr(DIGITS, t.p[i], sizeof(DIGITS) - 1);
-		if (!at || i == 4)
-			return -1;
-		v = v * 16 + (int)(at - DIGITS);
-	}
-	return t.n ? v : -1;
-}
-
-/* One line: `sl local:port remote:port state tx:rx tr:when retransmits ...`. */
-static void read_line(struct span line, uint16_t port, struct found *f)
-{
-	enum { LOCAL = 1, STATE = 3, WORDS };
-	struct span word[WORDS];
-	for (size_t i = 0; i <= LOCAL; i++)
-		word[i] = next_word(&line);
-	const char *colon = word[LOCAL].n ? memrchr(word[LOCAL].p, ':', word[LOCAL].n) : NULL;
-	if (!colon)
-		return;
-	struct span local = { colon + 1, (size_t)(word[LOCAL].p + word[LOCAL].n - colon - 1) };
-	if (hex_of(local) != port) /* nearly all */
-		return;
-	for (size_t i = LOCAL + 1; i < WORDS; i++)
-		word[i] = next_word(&line);
-	int state = hex_of(word[STATE]);
-	f->seen = true;
-	f->listens |= state == STATE_LISTEN || state == STATE_UDP_BOUND;
-}
-
-/* The whole lines in it; how many bytes those are. */
-static size_t read_lines(struct span text, uint16_t port, struct found *f)
-{
-	const char *end;
-	size_t used = 0;
-	while ((end = memchr(text.p + used, '\n', text.n - used)) != NULL) {
-		size_t n = (size_t)(end - text.p) - used;
-		read_line((struct span){ text.p + used, n }, port, f);
-		used += n + 1;
-	}
-	return used;
-}
-
-/* In pieces: a node that serves many has megabytes of connections.  A table that cannot be read
- * has no ports. */
-static void read_table(const char *path, uint16_t port, struct found *f)
-{
-	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
-	char piece[PIECE];
-	size_t have = 0;
-	size_t total = 0;
-	ssize_t n;
-	while (fd >= 0 && total < TABLE_MAX &&
-	       (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
-		have += (size_t)n;
-		total += (size_t)n;
-		size_t used = read_lines((struct span){ piece, have }, port, f);
-		if (used == 0 && have == sizeof(piece))
-			used = have; /* no line of such a table */
-		have -= used;
-		memmove(piece, piece + used, have);
-	}
-}
-
-static struct found look_up(uint16_t port, unsigned protocols)
-{
-	static const struct {
-		unsigned protocol;
-		const char *path;
-	} TABLES[] = {
-		{ PORT_TCP, "/proc/net/tcp" },
-		{ PORT_TCP, "/proc/net/tcp6" },
-		{ PORT_UDP, "/proc/net/udp" },
-		{ PORT_UDP, "/proc/net/udp6" },
-	};
-	struct found f = { 0 };
-	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
-		if (protocols & TABLES[i].protocol)
-			read_table(TABLES[i].path, port, &f);
-	}
-	return f;
-}
-
-static bool socket_only_connected(uint16_t port, unsigned protocols)
-{
-	struct found f = look_up(port, protocols);
-	return f.seen && !f.listens;
-}
-
-/* Ports of tasks; see portspec.h.  The arithmetic is that of OpenPAI's runtime, so that tasks of
- * one job agree whichever of the two they run. */
-
-enum {
-	PORTSPEC_PORTS = 65536,
-	SPEC_MAX = 256 * 1024,
-	LABEL_MAX = 256,
-	LABELS_MAX = 1024,
-	NODES_MAX = 4096
-};
+/* The arithmetic is that of OpenPAI's runtime, so tasks of a job agree with either. */
 
 bool portspec_name_ok(const char *name)
 {
-	static const char REST[] =
-	    "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	bool digit = *name >= '0' && *name <= '9';
-	return *name && !digit && name[strspn(name, REST)] == '\0';
+	const char *c = name;
+	while (is_alnum(*c) || *c == '_')
+		c++;
+	return *name && !is_digit(*name) && *c == '\0';
 }
 
-static int read_int(const struct node *n, int64_t min, const char *what, int64_t *out,
-                    struct err *e)
+static int portspec_int(const struct node *n, int64_t min, const char *what, int64_t *out,
+                        struct err *e)
 {
-	if (!node_is(n, NODE_INT) || n->integer < min || n->integer > PORTSPEC_PORTS)
-		return err_set(e, FAILED, "%s is no number from %d to %d", what, (int)min,
-		               PORTSPEC_PORTS);
+	if (!node_is(n, NODE_INT) || n->integer < min || n->integer > PORTS)
+		return err_set(e, FAILED, "%s is no number from %d to %d", what, (int)min, PORTS);
 	*out = n->integer;
 	return 0;
 }
 
-/* The last of them is a port, for every task. */
-static int check_sequence(const struct port_label *l, int64_t last, struct err *e)
+/* Is the last port of the last task valid? */
+static int portspec_check_sequence(const struct port_label *l, int64_t last, struct err *e)
 {
 	int64_t end;
 	if (__builtin_mul_overflow(l->count, last + 1, &end) ||
-	    __builtin_add_overflow(end, l->start, &end) || (l->count > 0 && end > PORTSPEC_PORTS))
-		return err_set(e, FAILED, "ports above %d", PORTSPEC_PORTS - 1);
+	    __builtin_add_overflow(end, l->start, &end) || (l->count > 0 && end > PORTS))
+		return err_set(e, FAILED, "ports above %d", PORTS - 1);
 	return 0;
 }
 
-static int read_label(const struct member *m, int64_t last, struct portspec *p, struct err *e)
+static int portspec_label(const struct member *m, int64_t last, struct portspec *p, struct err *e)
 {
 	struct port_label *l = &p->label[p->n];
 	*l = (struct port_label){ .name = m->key };
-	if (read_int(node_get(&m->value, "count"), 0, "count", &l->count, e) < 0)
+	if (portspec_int(node_get(&m->value, "count"), 0, "count", &l->count, e) < 0)
 		return -1;
 	if (p->sequential &&
-	    (read_int(node_get(&m->value, "start"), 1, "start", &l->start, e) < 0 ||
-	     check_sequence(l, last, e) < 0))
+	    (portspec_int(node_get(&m->value, "start"), 1, "start", &l->start, e) < 0 ||
+	     portspec_check_sequence(l, last, e) < 0))
 		return -1;
 	p->total += l->count;
 	p->n++;
 	return 0;
 }
 
-static int read_labels(const struct node *labels, int64_t last, struct arena *a, struct portspec *p,
-                       struct err *e)
+static int portspec_labels(const struct node *labels, int64_t last, struct arena *a,
+                           struct portspec *p, struct err *e)
 {
 	if (!node_is(labels, NODE_MAP) || labels->n > LABELS_MAX)
 		return err_set(e, FAILED, "no mapping of up to %d labels", LABELS_MAX);
 	p->label = ARENA_NEW(a, struct port_label, labels->n);
 	for (uint32_t i = 0; i < labels->n; i++) {
 		char name[4 * QUOTE_MAX];
-		if (read_label(&labels->member[i], last, p, e) < 0)
+		if (portspec_label(&labels->member[i], last, p, e) < 0)
 			return err_wrap(e, "\"%s\"", quote(name, member_key(&labels->member[i])));
 	}
-	if (p->total > PORTSPEC_PORTS)
-		return err_set(e, FAILED, "more than %d ports for one task", PORTSPEC_PORTS);
+	if (p->total > PORTS)
+		return err_set(e, FAILED, "more than %d ports for one task", PORTS);
 	return 0;
 }
 
-static int read_tree(const struct node *root, int64_t last, struct arena *a, struct portspec *p,
-                     struct err *e)
+static int portspec_tree(const struct node *root, int64_t last, struct arena *a, struct portspec *p,
+                         struct err *e)
 {
 	const struct node *start = node_get(root, "schedulePortStart");
 	const struct node *end = node_get(root, "schedulePortEnd");
 	const struct node *labels = node_get(root, "ports");
 	p->sequential = !start || !end || !labels;
 	if (p->sequential)
-		return read_labels(root, last, a, p, e);
-	if (read_int(start, 1, "schedulePortStart", &p->start, e) < 0 ||
-	    read_int(end, 1, "schedulePortEnd", &p->end, e) < 0)
+		return portspec_labels(root, last, a, p, e);
+	if (portspec_int(start, 1, "schedulePortStart", &p->start, e) < 0 ||
+	    portspec_int(end, 1, "schedulePortEnd", &p->end, e) < 0)
 		return -1;
 	if (p->end <= p->start)
 		return err_set(e, FAILED, "schedulePortEnd is not above schedulePortStart");
-	return read_labels(labels, last, a, p, e);
+	return portspec_labels(labels, last, a, p, e);
 }
 
 int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
@@ -352,17 +119,17 @@ int portspec_read(const char *json, int64_t last, struct arena *a, struct portsp
 	bool syntax = false;
 	if (json && json_read(span_of(json), &budget, a, &doc, &warnings, &syntax, &why) < 0)
 		return err_set(e, FAILED, "%s", err_msg(&why));
-	if (json && read_tree(&doc.root, last, a, &got, e) < 0)
+	if (json && portspec_tree(&doc.root, last, a, &got, e) < 0)
 		return -1;
 	*p = got;
 	return 0;
 }
 
-static uint64_t hex_number(const char *p, size_t n)
+static uint64_t portspec_hex(const char *p, size_t n)
 {
 	uint64_t v = 0;
-	for (size_t i = 0; i < n; i++)
-		v = v << 4 | (uint64_t)(p[i] <= '9' ? p[i] - '0' : p[i] - 'a' + 10);
+	while (n-- > 0)
+		v = v << 4 | (uint64_t)hex_value(*p++);
 	return v;
 }
 
@@ -382,6 +149,210 @@ uint16_t portspec_port(const struct portspec *p, const struct port_label *l, con
 	str_int(&text, i);
 	str_char(&text, ']');
 	md5_hex(hash, str_view(&text));
-	uint64_t sum = hex_number(hash, 12) + hex_number(hash + 12, 12) + hex_number(hash + 24, 8);
+	uint64_t sum =
+	    portspec_hex(hash, 12) + portspec_hex(hash + 12, 12) + portspec_hex(hash + 24, 8);
 	return (uint16_t)((uint64_t)p->start + sum % (uint64_t)(p->end - p->start));
+}
+
+/* ---- is a port taken? ---------------------------------------------------------------------------
+ */
+
+enum { PORT_TCP = 1, PORT_UDP = 2 };
+
+struct proc_found {
+	bool seen;    /* the port is in a table */
+	bool listens; /* ... with a socket that takes connections, or datagrams of everybody */
+};
+
+/* The next word of a line, without the blanks before it. */
+static struct span proc_word(struct span *line)
+{
+	while (line->n && *line->p == ' ')
+		*line = (struct span){ line->p + 1, line->n - 1 };
+	size_t n = 0;
+	while (n < line->n && line->p[n] != ' ')
+		n++;
+	struct span word = { line->p, n };
+	*line = (struct span){ line->p + n, line->n - n };
+	return word;
+}
+
+/* Up to four hexadecimal digits, or -1. */
+static int proc_hex(struct span t)
+{
+	int v = 0;
+	for (size_t i = 0; i < t.n; i++) {
+		if (hex_value(t.p[i]) < 0 || i == 4)
+			return -1;
+		v = v * 16 + hex_value(t.p[i]);
+	}
+	return t.n ? v : -1;
+}
+
+/* One line: `sl local:port remote:port state tx:rx tr:when retransmits ...`. */
+static void proc_line(struct span line, uint16_t port, struct proc_found *f)
+{
+	enum { LOCAL = 1, STATE = 3, WORDS };
+	struct span word[WORDS];
+	for (size_t i = 0; i <= LOCAL; i++)
+		word[i] = proc_word(&line);
+	const char *colon = word[LOCAL].n ? memrchr(word[LOCAL].p, ':', word[LOCAL].n) : NULL;
+	if (!colon)
+		return;
+	struct span local = { colon + 1, (size_t)(word[LOCAL].p + word[LOCAL].n - colon - 1) };
+	if (proc_hex(local) != port) /* nearly all */
+		return;
+	for (size_t i = LOCAL + 1; i < WORDS; i++)
+		word[i] = proc_word(&line);
+	int state = proc_hex(word[STATE]);
+	f->seen = true;
+	f->listens |= state == STATE_LISTEN || state == STATE_UDP_BOUND;
+}
+
+/* Reads the complete lines; returns their bytes. */
+static size_t proc_lines(struct span text, uint16_t port, struct proc_found *f)
+{
+	const char *end;
+	size_t used = 0;
+	while ((end = memchr(text.p + used, '\n', text.n - used)) != NULL) {
+		size_t n = (size_t)(end - text.p) - used;
+		proc_line((struct span){ text.p + used, n }, port, f);
+		used += n + 1;
+	}
+	return used;
+}
+
+/* A table that cannot be read is empty. */
+static void proc_table(const char *path, uint16_t port, struct proc_found *f)
+{
+	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+	char piece[PIECE];
+	size_t have = 0;
+	size_t total = 0;
+	ssize_t n;
+	while (fd >= 0 && total < TABLE_MAX &&
+	       (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
+		have += (size_t)n;
+		total += (size_t)n;
+		size_t used = proc_lines((struct span){ piece, have }, port, f);
+		if (used == 0 && have == sizeof(piece))
+			used = have; /* not such a table */
+		have -= used;
+		memmove(piece, piece + used, have);
+	}
+}
+
+/* Is the port used only by local ends of connections, or by sockets in TIME_WAIT?  False if no
+ * table has it. */
+static bool proc_only_connected(uint16_t port, unsigned protocols)
+{
+	static const struct {
+		unsigned protocol;
+		const char *path;
+	} TABLES[] = {
+		{ PORT_TCP, "/proc/net/tcp" },
+		{ PORT_TCP, "/proc/net/tcp6" },
+		{ PORT_UDP, "/proc/net/udp" },
+		{ PORT_UDP, "/proc/net/udp6" },
+	};
+	struct proc_found f = { 0 };
+	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
+		if (protocols & TABLES[i].protocol)
+			proc_table(TABLES[i].path, port, &f);
+	}
+	return f.seen && !f.listens;
+}
+
+static socklen_t port_any_address(int family, uint16_t port, struct sockaddr_storage *at)
+{
+	memset(at, 0, sizeof(*at)); /* the address of all zeroes is any */
+	at->ss_family = (sa_family_t)family;
+	if (family == AF_INET6) {
+		((struct sockaddr_in6 *)at)->sin6_port = htons(port);
+		return sizeof(struct sockaddr_in6);
+	}
+	((struct sockaddr_in *)at)->sin_port = htons(port);
+	return sizeof(struct sockaddr_in);
+}
+
+/* False only if the port is in use; what cannot be tried (no IPv6, no permission) is no conflict.
+ */
+static bool port_can_bind(int family, int type, uint16_t port)
+{
+	static const int ON = 1;
+	struct sockaddr_storage at;
+	FD_AUTO fd = socket(family, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	/* Servers bind to ports in TIME_WAIT with this.  For UDP it would share the port. */
+	if (type == SOCK_STREAM)
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof(ON));
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof(ON));
+	socklen_t n = port_any_address(family, port, &at);
+	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
+}
+
+/* Linux gives ports of the same range to clients.  A connection, or its TIME_WAIT, is no conflict.
+ */
+static bool port_is_taken(int type, unsigned protocol, uint16_t port)
+{
+	if (port_can_bind(AF_INET, type, port) && port_can_bind(AF_INET6, type, port))
+		return false;
+	if (!proc_only_connected(port, protocol))
+		return true;
+	say(SAY_WARNING, "port %d is that of another program's connection now", port);
+	return false;
+}
+
+/* The protocols that use it. */
+static unsigned port_taken(uint16_t port)
+{
+	return (port_is_taken(SOCK_STREAM, PORT_TCP, port) ? PORT_TCP : 0) |
+	       (port_is_taken(SOCK_DGRAM, PORT_UDP, port) ? PORT_UDP : 0);
+}
+
+struct conflicts {
+	size_t n, told;
+	struct str text;
+};
+
+/* by: 0 if an earlier port of this task has the same number. */
+static void port_add_conflict(const struct init *in, size_t i, unsigned by, struct conflicts *c)
+{
+	static const char *const PROTOCOLS[] = { "", "TCP", "UDP", "TCP and UDP" };
+	STR_AUTO one = STR_INIT(MESSAGE_MAX);
+	size_t first = 0;
+	while (in->port[first] != in->port[i])
+		first++;
+	str_printf(&one, "%sport %d (%s) is ", c->n++ ? "; " : "", in->port[i], in->port_label[i]);
+	if (by)
+		str_printf(&one, "taken, %s", PROTOCOLS[by]);
+	else
+		str_printf(&one, "also one of %s", in->port_label[first]);
+	if (c->text.n + one.n > MESSAGE_MAX)
+		return; /* it is counted */
+	str_span(&c->text, str_view(&one));
+	c->told++;
+}
+
+int step_ports(struct init *in, struct err *e)
+{
+	struct conflicts c = { .text = STR_INIT(MESSAGE_MAX + 64) };
+	uint8_t seen[PORTS / 8] = { 0 };
+	for (size_t i = 0; i < in->n_ports; i++) {
+		uint8_t *byte = &seen[in->port[i] / 8];
+		uint8_t bit = (uint8_t)(1 << in->port[i] % 8);
+		unsigned by = *byte & bit ? 0 : port_taken(in->port[i]);
+		if (by || *byte & bit)
+			port_add_conflict(in, i, by, &c);
+		*byte |= bit;
+	}
+	if (c.n == 0)
+		return 0;
+	if (c.n > c.told)
+		str_printf(&c.text, "; and %zu more", c.n - c.told);
+	(void)err_set(e, FAILED, "%s", str_c(&c.text));
+	str_done(&c.text);
+	return INIT_PORT_CONFLICT;
 }

@@ -14,13 +14,13 @@ enum { REQUEST_MAX = 256 * 1024, WHERE_MAX = 300, PIECE = 16 * 1024 };
 
 /* ---- the request -------------------------------------------------------------------------- */
 
-/* What decides how the message is read, or is said by us. */
+/* Set by this client, or used to frame messages. */
 static const char *const RESERVED[] = { "Host",           "Connection",
 	                                "Content-Length", "Transfer-Encoding",
 	                                "Upgrade",        "Accept-Encoding",
 	                                "Expect",         "TE" };
 
-static bool visible(struct span text)
+static bool http_visible(struct span text)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		if ((unsigned char)text.p[i] <= ' ' || (unsigned char)text.p[i] >= 0x7f)
@@ -29,7 +29,7 @@ static bool visible(struct span text)
 	return text.n > 0;
 }
 
-static const char *header_problem(const char *line)
+static const char *request_header_problem(const char *line)
 {
 	const char *colon = strchr(line, ':');
 	size_t n = colon ? (size_t)(colon - line) : 0;
@@ -46,23 +46,23 @@ static const char *header_problem(const char *line)
 	return NULL;
 }
 
-/* NULL if the request can be sent as it is.  The text never shows what is wrong: it may be secret.
- */
+/* NULL if the request is valid.  The text never quotes the request, which may be secret. */
 static const char *request_problem(const struct http_request *q)
 {
 	const char *problem = NULL;
 	if (!http_is_token(span_of(q->method)))
 		return "the method is none";
-	if (q->target[0] != '/' || !visible(span_of(q->target)))
+	if (q->target[0] != '/' || !http_visible(span_of(q->target)))
 		return "the path has blanks or control characters in it";
-	if (!visible(span_of(q->host)) || (q->host_header && !visible(span_of(q->host_header))))
+	if (!http_visible(span_of(q->host)) ||
+	    (q->host_header && !http_visible(span_of(q->host_header))))
 		return "the name of the host has blanks or control characters in it";
 	for (size_t i = 0; problem == NULL && q->headers && q->headers[i]; i++)
-		problem = header_problem(q->headers[i]);
+		problem = request_header_problem(q->headers[i]);
 	return problem;
 }
 
-static void put_host(struct str *out, const struct http_request *q, bool always_port)
+static void request_host(struct str *out, const struct http_request *q, bool always_port)
 {
 	bool six = strchr(q->host, ':') != NULL;
 	str_puts(out, six ? "[" : "");
@@ -72,7 +72,7 @@ static void put_host(struct str *out, const struct http_request *q, bool always_
 		str_printf(out, ":%u", q->port);
 }
 
-static void put_request(struct str *out, const struct http_request *q)
+static void request_text(struct str *out, const struct http_request *q)
 {
 	str_puts(out, q->method);
 	str_char(out, ' ');
@@ -81,7 +81,7 @@ static void put_request(struct str *out, const struct http_request *q)
 	if (q->host_header)
 		str_puts(out, q->host_header);
 	else
-		put_host(out, q, false);
+		request_host(out, q, false);
 	str_puts(out, "\r\nConnection: close\r\nAccept-Encoding: identity\r\n");
 	for (size_t i = 0; q->headers && q->headers[i]; i++) {
 		str_puts(out, q->headers[i]);
@@ -104,7 +104,7 @@ static void tls_cleanup(struct tls **t)
 	tls_close(*t);
 }
 
-static int write_all(struct wire *w, struct tls *t, struct span text)
+static int http_write(struct wire *w, struct tls *t, struct span text)
 {
 	w->doing = "sending the request";
 	if (t)
@@ -119,7 +119,7 @@ static int write_all(struct wire *w, struct tls *t, struct span text)
 	return 0;
 }
 
-static int read_all(struct wire *w, struct tls *t, struct http_reader *r)
+static int http_read(struct wire *w, struct tls *t, struct http_reader *r)
 {
 	STR_AUTO piece = STR_SECRET(PIECE);
 	(void)str_reserve(&piece, PIECE);
@@ -130,24 +130,20 @@ static int read_all(struct wire *w, struct tls *t, struct http_reader *r)
 		if (trouble)
 			return trouble;
 		trouble = n ? http_reader_push(r, (struct span){ piece.p, n }) : http_reader_end(r);
-		if (trouble) {
-			(void)err_set(w->e, FAILED, "%s: the reply %s", w->where, r->problem);
-			return trouble;
-		}
+		if (trouble)
+			return wire_fail(w, trouble, ": the reply %s", r->problem);
 	}
 	return 0;
 }
 
-static int converse(struct wire *w, const struct http_request *q, struct http_reader *r)
+static int http_converse(struct wire *w, const struct http_request *q, struct http_reader *r)
 {
 	__attribute__((cleanup(tls_cleanup))) struct tls *t = NULL;
 	STR_AUTO text = STR_SECRET(REQUEST_MAX);
 	int trouble = 0;
-	put_request(&text, q);
-	if (text.full) {
-		(void)err_set(w->e, FAILED, "%s: the request is too long", w->where);
-		return HTTP_BAD_REQUEST;
-	}
+	request_text(&text, q);
+	if (text.full)
+		return wire_fail(w, HTTP_BAD_REQUEST, ": the request is too long");
 	if (q->ca_bundle)
 		t = tls_open(w, q->ca_bundle, q->server_name ? q->server_name : q->host, &trouble);
 	if (trouble)
@@ -155,35 +151,30 @@ static int converse(struct wire *w, const struct http_request *q, struct http_re
 	ERR_AUTO unsent = { 0 };
 	struct err *e = w->e;
 	w->e = &unsent;
-	trouble = write_all(w, t, str_view(&text));
+	trouble = http_write(w, t, str_view(&text));
 	if (trouble == 0 && q->body.n)
-		trouble = write_all(w, t, q->body);
+		trouble = http_write(w, t, q->body);
 	w->e = e;
-	/* Who refuses early may cut the connection before it has heard all: what it said counts. */
+	/* A server that refuses early may cut the connection; its answer counts. */
 	if (trouble && trouble != HTTP_BROKEN) {
 		err_move(e, &unsent);
 		return trouble;
 	}
-	return read_all(w, t, r);
+	return http_read(w, t, r);
 }
 
-static int exchange(struct wire *w, const struct http_request *q, struct http_reader *r)
+static int http_run(struct wire *w, const struct http_request *q, struct http_reader *r)
 {
 	const char *problem = request_problem(q);
 	const char *name = q->server_name ? q->server_name : q->host;
-	if (problem) {
-		(void)err_set(w->e, FAILED, "%s: nothing was sent: %s", w->where, problem);
-		return HTTP_BAD_REQUEST;
-	}
-	if (q->ca_bundle && net_is_address(name)) {
-		(void)err_set(w->e, FAILED,
-		              "%s: TLS needs the name of the server; addresses in certificates "
-		              "cannot be checked here",
-		              w->where);
-		return HTTP_TLS;
-	}
+	if (problem)
+		return wire_fail(w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
+	if (q->ca_bundle && address_is_ip(name))
+		return wire_fail(w, HTTP_TLS,
+		                 ": TLS needs the name of the server; addresses in certificates "
+		                 "cannot be checked here");
 	int trouble = net_open(w, q->host, q->port);
-	return trouble ? trouble : converse(w, q, r);
+	return trouble ? trouble : http_converse(w, q, r);
 }
 
 int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *reply,
@@ -192,13 +183,13 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 	__attribute__((cleanup(http_reader_done))) struct http_reader r;
 	STR_AUTO where = STR_INIT(WHERE_MAX);
 	char quoted[4 * QUOTE_MAX];
-	put_host(&where, q, true);
+	request_host(&where, q, true);
 	(void)quote(quoted, str_view(&where)); /* it goes to logs */
 	__attribute__((cleanup(wire_close))) struct wire w = {
 		.fd = -1, .deadline_ms = q->deadline_ms, .where = quoted, .e = e
 	};
 	http_reader_init(&r, q->method, q->headers_max, q->body_max);
-	int trouble = exchange(&w, q, &r);
+	int trouble = http_run(&w, q, &r);
 	if (trouble)
 		return trouble;
 	*reply = (struct http_reply){
@@ -222,18 +213,18 @@ enum {
 static const char NO_CR[] = "has a line that does not end in CR LF";
 static const char LARGE[] = "has a body larger than is accepted here";
 
-static void refuse(struct http_reader *r, int *trouble, int kind, const char *problem)
+static void reply_refuse(struct http_reader *r, int *trouble, int kind, const char *problem)
 {
 	r->problem = problem;
 	*trouble = kind;
 }
 
-static void broken(struct http_reader *r, int *trouble, const char *problem)
+static void reply_broken(struct http_reader *r, int *trouble, const char *problem)
 {
-	refuse(r, trouble, HTTP_BROKEN, problem);
+	reply_refuse(r, trouble, HTTP_BROKEN, problem);
 }
 
-static struct span take(struct span *in, size_t n)
+static struct span reply_take(struct span *in, size_t n)
 {
 	struct span taken = { in->p, n < in->n ? n : in->n };
 	in->p += taken.n;
@@ -241,47 +232,47 @@ static struct span take(struct span *in, size_t n)
 	return taken;
 }
 
-static void add_body(struct http_reader *r, struct span bytes, int *trouble)
+static void reply_body(struct http_reader *r, struct span bytes, int *trouble)
 {
 	str_span(&r->body, bytes);
 	if (r->body.full)
-		refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
+		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
 }
 
 /* ---- the body: by length, to the end, in chunks ---------------------------------------------- */
 
-static void in_length(struct http_reader *r, struct span *in, int *trouble)
+static void reply_in_length(struct http_reader *r, struct span *in, int *trouble)
 {
-	struct span bytes = take(in, r->left);
+	struct span bytes = reply_take(in, r->left);
 	r->left -= bytes.n;
-	add_body(r, bytes, trouble);
+	reply_body(r, bytes, trouble);
 	r->done = r->left == 0;
 }
 
-static void until_close(struct http_reader *r, struct span *in, int *trouble)
+static void reply_until_close(struct http_reader *r, struct span *in, int *trouble)
 {
-	add_body(r, take(in, in->n), trouble);
+	reply_body(r, reply_take(in, in->n), trouble);
 }
 
-static bool bare_end(struct span s)
+static bool reply_bare_end(struct span s)
 {
 	return s.n && s.p[s.n - 1] == '\n' && (s.n < 2 || s.p[s.n - 2] != '\r');
 }
 
-/* Take a line about chunks; the shortest chunks, of a byte, cost five more.  true once it is
- * complete, without its CR LF. */
-static bool take_line(struct http_reader *r, struct span *in, int *trouble, struct span *line)
+/* Reads a line around chunks; true when it is complete (without its CR LF).  Chunks of one byte
+ * cost five more. */
+static bool reply_line(struct http_reader *r, struct span *in, int *trouble, struct span *line)
 {
 	while (in->n) {
-		str_span(&r->line, take(in, 1));
+		str_span(&r->line, reply_take(in, 1));
 		if (r->line.full || ++r->overhead > r->headers_max + 8 * r->body.n) {
-			broken(r, trouble, "has too much between its chunks");
+			reply_broken(r, trouble, "has too much between its chunks");
 			return false;
 		}
 		if (r->line.p[r->line.n - 1] != '\n')
 			continue;
-		if (bare_end(str_view(&r->line))) {
-			broken(r, trouble, NO_CR);
+		if (reply_bare_end(str_view(&r->line))) {
+			reply_broken(r, trouble, NO_CR);
 			return false;
 		}
 		*line = (struct span){ r->line.p, r->line.n - 2 };
@@ -291,38 +282,38 @@ static bool take_line(struct http_reader *r, struct span *in, int *trouble, stru
 	return false;
 }
 
-static void in_trailer(struct http_reader *r, struct span *in, int *trouble)
+static void reply_in_trailer(struct http_reader *r, struct span *in, int *trouble)
 {
 	struct span line;
-	if (take_line(r, in, trouble, &line))
+	if (reply_line(r, in, trouble, &line))
 		r->done = line.n == 0;
 }
 
-static void at_chunk(struct http_reader *r, struct span *in, int *trouble);
+static void reply_at_chunk(struct http_reader *r, struct span *in, int *trouble);
 
-static void behind_chunk(struct http_reader *r, struct span *in, int *trouble)
+static void reply_behind_chunk(struct http_reader *r, struct span *in, int *trouble)
 {
 	struct span line;
-	if (!take_line(r, in, trouble, &line))
+	if (!reply_line(r, in, trouble, &line))
 		return;
 	if (line.n)
-		broken(r, trouble, "has a chunk that is longer than it says");
-	r->next = at_chunk;
+		reply_broken(r, trouble, "has a chunk that is longer than it says");
+	r->next = reply_at_chunk;
 }
 
-static void in_chunk(struct http_reader *r, struct span *in, int *trouble)
+static void reply_in_chunk(struct http_reader *r, struct span *in, int *trouble)
 {
-	struct span bytes = take(in, r->left);
+	struct span bytes = reply_take(in, r->left);
 	r->left -= bytes.n;
-	add_body(r, bytes, trouble);
+	reply_body(r, bytes, trouble);
 	if (r->left == 0)
-		r->next = behind_chunk;
+		r->next = reply_behind_chunk;
 }
 
-static void at_chunk(struct http_reader *r, struct span *in, int *trouble)
+static void reply_at_chunk(struct http_reader *r, struct span *in, int *trouble)
 {
 	struct span line;
-	if (!take_line(r, in, trouble, &line))
+	if (!reply_line(r, in, trouble, &line))
 		return;
 	size_t digits = 0;
 	r->left = 0;
@@ -330,60 +321,57 @@ static void at_chunk(struct http_reader *r, struct span *in, int *trouble)
 		r->left = r->left << 4 | (uint64_t)hex_value(line.p[digits++]);
 	bool ended = digits == line.n || line.p[digits] == ';' || line.p[digits] == ' ';
 	if (digits == 0 || digits > CHUNK_DIGITS_MAX || !ended) {
-		broken(r, trouble, "has a chunk without a size");
+		reply_broken(r, trouble, "has a chunk without a size");
 	} else if (r->left > r->body.max - r->body.n) {
-		refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
+		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
 	} else {
-		r->next = r->left ? in_chunk : in_trailer;
+		r->next = r->left ? reply_in_chunk : reply_in_trailer;
 	}
 }
 
-/* ---- the head ---------------------------------------------------------------------------------
- */
+/* ---- the head ---------------------------------------------------------------------- */
 
 bool http_is_token(struct span text)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		char c = text.p[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-		bool digit = c >= '0' && c <= '9';
-		if (!letter && !digit && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
+		if (!is_alnum(c) && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
 			return false;
 	}
 	return text.n > 0;
 }
 
 /* The next line, without its CR LF. */
-static struct span next_line(struct span *lines)
+static struct span reply_next_line(struct span *lines)
 {
 	size_t n = span_find(*lines, 0, "\r\n");
 	if (n == SIZE_MAX)
 		n = lines->n;
-	struct span line = take(lines, n);
-	(void)take(lines, 2);
+	struct span line = reply_take(lines, n);
+	(void)reply_take(lines, 2);
 	return line;
 }
 
-static struct span trim_blanks(struct span s)
+static struct span reply_trim(struct span s)
 {
 	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		(void)take(&s, 1);
+		(void)reply_take(&s, 1);
 	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
 		s.n--;
 	return s;
 }
 
 /* Name and value of a line; the name is empty if there is no colon. */
-static struct span split_line(struct span line, struct span *name)
+static struct span reply_split_line(struct span line, struct span *name)
 {
 	const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
 	*name = (struct span){ line.p, colon ? (size_t)(colon - line.p) : 0 };
 	if (!colon)
 		return (struct span){ NULL, 0 };
-	return trim_blanks((struct span){ colon + 1, line.n - name->n - 1 });
+	return reply_trim((struct span){ colon + 1, line.n - name->n - 1 });
 }
 
-static bool same_name(struct span a, const char *b)
+static bool reply_same_name(struct span a, const char *b)
 {
 	return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
 }
@@ -392,20 +380,20 @@ struct span http_lines_find(struct span lines, const char *name, unsigned nth)
 {
 	while (lines.n) {
 		struct span is;
-		struct span value = split_line(next_line(&lines), &is);
-		if (same_name(is, name) && nth-- == 0)
+		struct span value = reply_split_line(reply_next_line(&lines), &is);
+		if (reply_same_name(is, name) && nth-- == 0)
 			return value;
 	}
 	return (struct span){ NULL, 0 };
 }
 
-/* No control characters but tab, no CR or LF alone, and every line a name and a value. */
-static const char *lines_problem(struct span lines)
+/* Control characters other than tab are refused, and lines without a name. */
+static const char *reply_lines_problem(struct span lines)
 {
 	while (lines.n) {
 		struct span name;
-		struct span line = next_line(&lines);
-		(void)split_line(line, &name);
+		struct span line = reply_next_line(&lines);
+		(void)reply_split_line(line, &name);
 		if (!http_is_token(name))
 			return "has a header that is none";
 		for (size_t i = 0; i < line.n; i++) {
@@ -417,7 +405,7 @@ static const char *lines_problem(struct span lines)
 	return NULL;
 }
 
-static bool digits_at(struct span s, size_t from, size_t n)
+static bool reply_digits_at(struct span s, size_t from, size_t n)
 {
 	for (size_t i = from; i < from + n; i++) {
 		if (i >= s.n || s.p[i] < '0' || s.p[i] > '9')
@@ -427,10 +415,10 @@ static bool digits_at(struct span s, size_t from, size_t n)
 }
 
 /* HTTP/1.1 200 OK; the status, or 0. */
-static int status_of(struct span line)
+static int reply_status(struct span line)
 {
 	bool ok = (span_starts(line, "HTTP/1.1 ") || span_starts(line, "HTTP/1.0 ")) &&
-	          digits_at(line, 9, 3) && (line.n == 12 || line.p[12] == ' ');
+	          reply_digits_at(line, 9, 3) && (line.n == 12 || line.p[12] == ' ');
 	if (!ok)
 		return 0;
 	int status = (line.p[9] - '0') * 100 + (line.p[10] - '0') * 10 + line.p[11] - '0';
@@ -438,7 +426,7 @@ static int status_of(struct span line)
 }
 
 /* 0 no length, 1 a length, -1 nonsense: no number, or two different ones. */
-static int length_of(struct span lines, uint64_t *length)
+static int reply_length(struct span lines, uint64_t *length)
 {
 	struct span first = http_lines_find(lines, "Content-Length", 0);
 	struct span more = first;
@@ -450,106 +438,107 @@ static int length_of(struct span lines, uint64_t *length)
 			return -1;
 		more = http_lines_find(lines, "Content-Length", i);
 	}
-	if (!digits_at(first, 0, first.n) || parse_i64(first, 0, INT64_MAX, &n) != 0)
+	if (!reply_digits_at(first, 0, first.n) || parse_i64(first, 0, INT64_MAX, &n) != 0)
 		return -1;
 	*length = (uint64_t)n;
 	return 1;
 }
 
 /* How long is the body?  RFC 9112, section 6.3. */
-static void choose_body(struct http_reader *r, int *trouble)
+static void reply_choose_body(struct http_reader *r, int *trouble)
 {
 	struct span lines = str_view(&r->head);
 	struct span coding = http_lines_find(lines, "Transfer-Encoding", 0);
 	struct span content = http_lines_find(lines, "Content-Encoding", 0);
-	int has_length = length_of(lines, &r->left);
+	int has_length = reply_length(lines, &r->left);
 	if (has_length < 0)
-		return broken(r, trouble, "has a Content-Length that is no number, or two");
+		return reply_broken(r, trouble, "has a Content-Length that is no number, or two");
 	if (coding.p && has_length)
-		return broken(r, trouble, "says two lengths: one in bytes, and chunks");
+		return reply_broken(r, trouble, "says two lengths: one in bytes, and chunks");
 	if (r->without_body || r->status == 204 || r->status == 304) {
 		r->done = true;
 		return;
 	}
-	if (content.p && !same_name(content, "identity"))
-		return broken(r, trouble, "is compressed, which was not asked for");
+	if (content.p && !reply_same_name(content, "identity"))
+		return reply_broken(r, trouble, "is compressed, which was not asked for");
 	if (coding.p) {
-		if (!same_name(coding, "chunked") ||
+		if (!reply_same_name(coding, "chunked") ||
 		    http_lines_find(lines, "Transfer-Encoding", 1).p)
-			return broken(r, trouble, "has a Transfer-Encoding other than chunked");
-		r->next = at_chunk;
+			return reply_broken(r, trouble,
+			                    "has a Transfer-Encoding other than chunked");
+		r->next = reply_at_chunk;
 	} else if (!has_length) {
-		r->next = until_close;
+		r->next = reply_until_close;
 	} else if (r->left > r->body.max) {
-		refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
+		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
 	} else {
-		r->next = in_length;
+		r->next = reply_in_length;
 		r->done = r->left == 0;
 	}
 }
 
-static void cut_front(struct str *s, size_t n)
+static void reply_cut_front(struct str *s, size_t n)
 {
 	memmove(s->p, s->p + n, s->n - n);
 	s->n -= n;
 	s->p[s->n] = '\0';
 }
 
-static void read_head(struct http_reader *r, int *trouble)
+static void reply_read_head(struct http_reader *r, int *trouble)
 {
 	struct span lines = str_view(&r->head);
-	struct span first = next_line(&lines);
+	struct span first = reply_next_line(&lines);
 	lines.n -= 2; /* the empty line at the end */
-	r->status = status_of(first);
+	r->status = reply_status(first);
 	if (r->status == 0)
-		return broken(r, trouble, "does not begin as HTTP/1.1 does");
-	r->problem = lines_problem(lines);
+		return reply_broken(r, trouble, "does not begin as HTTP/1.1 does");
+	r->problem = reply_lines_problem(lines);
 	if (r->problem)
-		return broken(r, trouble, r->problem);
+		return reply_broken(r, trouble, r->problem);
 	if (r->status == 101)
-		return broken(r, trouble, "changes to another protocol, which was not asked for");
+		return reply_broken(r, trouble,
+		                    "changes to another protocol, which was not asked for");
 	if (r->status < 200) {
 		r->overhead += r->head.n;
 		r->head.n = 0; /* the real one is still to come */
 		return;
 	}
 	r->head.n -= 2;
-	cut_front(&r->head, first.n + 2);
-	choose_body(r, trouble);
+	reply_cut_front(&r->head, first.n + 2);
+	reply_choose_body(r, trouble);
 }
 
-/* Is that still how a reply begins?  So that whoever speaks something else is found out at once. */
-static bool begins_well(struct span head)
+/* Detects another protocol at once. */
+static bool reply_begins_well(struct span head)
 {
 	static const char START[] = "HTTP/1.";
 	size_t n = head.n < sizeof(START) - 1 ? head.n : sizeof(START) - 1;
 	return memcmp(head.p, START, n) == 0;
 }
 
-static bool head_ended(struct span head)
+static bool reply_head_ended(struct span head)
 {
 	return head.n >= 4 && memcmp(head.p + head.n - 4, "\r\n\r\n", 4) == 0;
 }
 
-static void in_head(struct http_reader *r, struct span *in, int *trouble)
+static void reply_in_head(struct http_reader *r, struct span *in, int *trouble)
 {
 	while (in->n) {
-		str_span(&r->head, take(in, 1));
+		str_span(&r->head, reply_take(in, 1));
 		struct span head = str_view(&r->head);
 		if (r->head.full || head.n + r->overhead > r->headers_max)
-			return refuse(r, trouble, HTTP_TOO_LARGE,
-			              "has more headers than are accepted here");
-		if (!begins_well(head))
-			return broken(r, trouble, "does not begin as HTTP/1.1 does");
-		if (bare_end(head))
-			return broken(r, trouble, NO_CR);
-		if (head_ended(head))
-			return read_head(r, trouble);
+			return reply_refuse(r, trouble, HTTP_TOO_LARGE,
+			                    "has more headers than are accepted here");
+		if (!reply_begins_well(head))
+			return reply_broken(r, trouble, "does not begin as HTTP/1.1 does");
+		if (reply_bare_end(head))
+			return reply_broken(r, trouble, NO_CR);
+		if (reply_head_ended(head))
+			return reply_read_head(r, trouble);
 	}
 }
 
-/* ---- the door
- * ------------------------------------------------------------------------------------ */
+/* ---- its interface ---------------------------------------------------------------------- */
 
 void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
                       size_t body_max)
@@ -560,7 +549,7 @@ void http_reader_init(struct http_reader *r, const char *method, size_t headers_
 		.line = STR_INIT(CHUNK_LINE_MAX),
 		.headers_max = headers_max,
 		.without_body = strcmp(method, "HEAD") == 0,
-		.next = in_head,
+		.next = reply_in_head,
 	};
 }
 
@@ -574,10 +563,10 @@ int http_reader_push(struct http_reader *r, struct span bytes)
 
 int http_reader_end(struct http_reader *r)
 {
-	r->done = r->done || r->next == until_close;
+	r->done = r->done || r->next == reply_until_close;
 	if (r->done)
 		return 0;
-	r->problem = r->head.n || r->next != in_head ? "ends in the middle" : "is empty";
+	r->problem = r->head.n || r->next != reply_in_head ? "ends in the middle" : "is empty";
 	return HTTP_BROKEN;
 }
 
@@ -595,8 +584,7 @@ bool name_has_only(struct span name, const char *also)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
-		bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-		if (!word && (c == '\0' || !strchr(also, c)))
+		if (!is_lower_alnum(c) && (c == '\0' || !strchr(also, c)))
 			return false;
 	}
 	return name.n > 0 && name.n <= HOST_NAME_MAX_BYTES;
@@ -637,7 +625,7 @@ int address_set(struct address *a, struct span host, struct span port)
 }
 
 /* Host and port of "HOST[:PORT]" or "[IPV6][:PORT]"; -1 if it is neither. */
-static int split_authority(struct span t, struct span *host, struct span *port)
+static int address_split(struct span t, struct span *host, struct span *port)
 {
 	const char *end = t.p + t.n;
 	const char *after;
@@ -670,7 +658,7 @@ int address_read(struct address *a, struct span url)
 	url = (struct span){ url.p + skip, url.n - skip };
 	if (url.n && url.p[url.n - 1] == '/')
 		url.n--;
-	return split_authority(url, &host, &port) == 0 ? address_set(a, host, port) : -1;
+	return address_split(url, &host, &port) == 0 ? address_set(a, host, port) : -1;
 }
 
 void address_done(struct address *a)

@@ -1,8 +1,9 @@
 #pragma once
 /*
- * One HTTP/1.1 request at a time, over TLS 1.2 (BearSSL) or plain TCP, with a deadline over all of
- * it: look-up of the name, connecting, handshake, request, reply.  No proxies, no redirects, no
- * environment variables.  The certificate is always checked, by name; there is no way around it.
+ * The HTTP client: one HTTP/1.1 request over TLS 1.2 (BearSSL) or TCP, with one deadline for name
+ * look-up, connecting, handshake, request and reply.  No proxies, no redirects, no environment
+ * variables; the certificate is always checked.  Begin with http_exchange().  net.c and tls.c are
+ * the connections below it, kube.h the API server above it.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,9 +16,8 @@
 /* The supported versions and ciphers, for messages. */
 #define TLS_SPOKEN "1.2, ECDHE with AES-GCM or ChaCha20-Poly1305"
 
-/* Certificate authorities from a PEM file or text; shared by requests, read-only. */
+/* Certificate authorities of a PEM file or text; immutable.  NULL and *e if there are none. */
 struct ca_bundle;
-/* NULL and *e if there is none in it, or it cannot be read. */
 struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e);
 struct ca_bundle *ca_bundle_from(struct span pem, struct err *e);
 void ca_bundle_free(struct ca_bundle *t);
@@ -42,31 +42,26 @@ struct http_reply {
 	struct span body;    /* chunks put together; in the arena */
 };
 
-/* How far it came, for deciding whether to repeat. */
 enum http_trouble {
 	HTTP_DNS = 1,
 	HTTP_CONNECT,
 	HTTP_TLS,
 	HTTP_TIMEOUT,
-	HTTP_BROKEN /* cut, or no HTTP */,
+	HTTP_BROKEN, /* cut, or not HTTP */
 	HTTP_TOO_LARGE,
-	HTTP_BAD_REQUEST,  /* ours: refused before anything was sent */
-	HTTP_NO_COMMON_TLS /* no version or cipher that both sides speak: final */
+	HTTP_BAD_REQUEST,  /* refused by this client; nothing was sent */
+	HTTP_NO_COMMON_TLS /* no common version or cipher: final */
 };
 
-/* 0 with any status; else an enum http_trouble and *e in a sentence for people, which names host
- * and port and what was tried ("certificate of 10.0.0.1:443 is not valid for
- * kubernetes.default.svc"). */
+/* 0 with any status; else an enum http_trouble and *e, a sentence with host and port. */
 int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *r,
                   struct err *e);
 
-/* Value of the first header of that name (any case), trimmed; p is NULL if absent. `nth` counts
- * from 0 for those that may come more than once. */
+/* The trimmed value of the nth header (from 0) of that name (any case); p is NULL if absent. */
 struct span http_header(const struct http_reply *r, const char *name, unsigned nth);
 
 /*
- * HTTP/1.1 replies out of bytes: strict, bounded, pure.  Bytes may come in pieces of any size;
- * where they are cut changes nothing.
+ * The parser of replies: strict, bounded, pure.  Bytes may come in pieces of any size.
  *
  *	struct http_reader r;
  *	http_reader_init(&r, "GET", headers_max, body_max);
@@ -74,9 +69,9 @@ struct span http_header(const struct http_reply *r, const char *name, unsigned n
  *		trouble = read some ? http_reader_push(&r, bytes) : http_reader_end(&r);
  *	http_reader_done(&r);
  *
- * What is refused: anything but HTTP/1.0 and 1.1, lines that do not end in CR LF, continued lines,
- * control characters, two different lengths, a length beside chunks, encodings other than
- * chunked, compressed bodies (we ask for none).  Interim replies (1xx) are passed over.
+ * It refuses other versions than HTTP/1.0 and 1.1, lines without CR LF, continued lines, control
+ * characters, two different lengths, a length beside chunks, encodings other than chunked, and
+ * compressed bodies.  It skips interim replies (1xx).
  */
 struct http_reader {
 	/* The result, once `done`: */
@@ -96,7 +91,7 @@ struct http_reader {
 
 void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
                       size_t body_max);
-/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  What comes after the end of the reply is not looked at. */
+/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply. */
 int http_reader_push(struct http_reader *r, struct span bytes);
 /* There are no more bytes. */
 int http_reader_end(struct http_reader *r);

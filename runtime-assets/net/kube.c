@@ -17,19 +17,10 @@ enum { HEADERS_MAX = 64 * 1024 };
 #define IN_CERTIFICATE "kubernetes.default.svc"
 #define API            "/apis/frameworkcontroller.microsoft.com/v1/namespaces/"
 
-struct kube {
-	struct address to;
-	char *server_name; /* in the certificate */
-	struct ca_bundle *ca_bundle;
-	bool mounted;        /* there is a token */
-	char *token, *ca;    /* files */
-	char *url, *address; /* for messages */
-};
-
 /* ---- names and addresses ------------------------------------------------------------------- */
 
 /* The host of https://HOST..., if it is a name; NULL otherwise.  free() it. */
-static char *name_in_address(const char *address)
+static char *kube_name_in_address(const char *address)
 {
 	static const char HTTPS[] = "https://";
 	if (address == NULL || strncmp(address, HTTPS, sizeof(HTTPS) - 1) != 0)
@@ -45,7 +36,7 @@ static char *name_in_address(const char *address)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* The address that the kubelet gives to every container. */
-static int use_service(struct kube *k, struct err *e)
+static int kube_use_service(struct kube *k, struct err *e)
 {
 	const char *host = env_get("KUBERNETES_SERVICE_HOST");
 	const char *port = env_get("KUBERNETES_SERVICE_PORT");
@@ -59,11 +50,11 @@ static int use_service(struct kube *k, struct err *e)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
-	k->server_name = name_in_address(env_get("KUBE_APISERVER_ADDRESS"));
+	k->server_name = kube_name_in_address(env_get("KUBE_APISERVER_ADDRESS"));
 	return 0;
 }
 
-static int use_address(struct kube *k, const struct layout *at, struct err *e)
+static int kube_use_address(struct kube *k, const struct layout *at, struct err *e)
 {
 	const char *url = env_get("KUBE_APISERVER_ADDRESS");
 	if (url == NULL)
@@ -85,9 +76,9 @@ static int use_address(struct kube *k, const struct layout *at, struct err *e)
 	return 0;
 }
 
-static int open_tls(struct kube *k, struct err *e)
+static int kube_open_tls(struct kube *k, struct err *e)
 {
-	/* Addresses in certificates are not looked at; this name is in that of any API server. */
+	/* Addresses in certificates are not supported; every API server's has this name. */
 	if (k->server_name == NULL)
 		k->server_name = xstrdup(IN_CERTIFICATE);
 	k->ca_bundle = ca_bundle_load(k->ca, e);
@@ -96,22 +87,29 @@ static int open_tls(struct kube *k, struct err *e)
 	return 0;
 }
 
-/* Also what we may not look at: reading it will tell. */
-static bool is_there(const char *file)
+/* Also a file without permission: reading it gives the error. */
+static bool kube_is_there(const char *file)
 {
 	struct stat st;
 	return stat(file, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-static int open_all(struct kube *k, const struct layout *at, struct err *e)
+static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
 {
 	k->ca = xasprintf("%s/ca.crt", at->account);
 	k->token = xasprintf("%s/token", at->account);
-	k->mounted = is_there(k->token);
-	if (k->mounted ? use_service(k, e) : use_address(k, at, e))
+	if (!kube_is_there(k->token)) {
+		free(k->token);
+		k->token = NULL;
+	}
+	if (k->token ? kube_use_service(k, e) : kube_use_address(k, at, e))
 		return -1;
-	if (k->to.tls && open_tls(k, e) != 0)
+	if (k->to.tls && kube_open_tls(k, e) != 0)
 		return -1;
+	if (!k->to.tls) {
+		free(k->ca);
+		k->ca = NULL;
+	}
 	k->url = address_url(&k->to);
 	k->address = k->to.tls ? xasprintf("%s (%s)", k->url, k->server_name) : xstrdup(k->url);
 	return 0;
@@ -120,7 +118,7 @@ static int open_all(struct kube *k, const struct layout *at, struct err *e)
 struct kube *kube_open(const struct layout *at, struct err *e)
 {
 	struct kube *k = xcalloc(1, sizeof(*k));
-	if (open_all(k, at, e) == 0)
+	if (kube_open_all(k, at, e) == 0)
 		return k;
 	kube_free(k);
 	return NULL;
@@ -141,54 +139,29 @@ void kube_free(struct kube *k)
 	free(k);
 }
 
-const char *kube_address(const struct kube *k)
-{
-	return k->address;
-}
-
-const char *kube_url(const struct kube *k)
-{
-	return k->url;
-}
-
-const char *kube_token_file(const struct kube *k)
-{
-	return k->mounted ? k->token : NULL;
-}
-
-const char *kube_ca_file(const struct kube *k)
-{
-	return k->to.tls ? k->ca : NULL;
-}
-
-const char *kube_server_name(const struct kube *k)
-{
-	return k->server_name;
-}
-
 /* ---- asking ------------------------------------------------------------------------------------
  */
 
-/* A gateway may show what it refuses, headers and all; and what it says goes to logs. */
-static void hide_token(const char *token, struct http_reply *r)
+/* A gateway may echo the request in its answer, which goes to logs. */
+static void kube_hide_token(const char *token, struct http_reply *r)
 {
 	if (r->status != 200 && span_find(r->body, 0, token) != SIZE_MAX)
 		r->body = SPAN("(an answer with the token in it: not shown)");
 }
 
-/* The parameters are those of the door.  NOLINTNEXTLINE(readability-function-size) */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e)
 {
 	static const char BEARER[] = "Authorization: Bearer ";
 	STR_AUTO bearer = STR_SECRET(TOKEN_MAX + 32);
-	if (k->mounted) {
+	if (k->token) {
 		str_puts(&bearer, BEARER);
 		if (token_append(k->token, &bearer, e) != 0)
 			return HTTP_BAD_REQUEST;
 	}
 	const char *const headers[] = { "Accept: application/json", "User-Agent: pai-runtime",
-		                        k->mounted ? str_c(&bearer) : NULL, NULL };
+		                        k->token ? str_c(&bearer) : NULL, NULL };
 	const struct http_request q = {
 		.method = "GET",
 		.host = k->to.host,
@@ -202,15 +175,15 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.deadline_ms = deadline_ms,
 	};
 	int trouble = http_exchange(&q, a, r, e);
-	if (trouble == 0 && k->mounted)
-		hide_token(str_c(&bearer) + strlen(BEARER), r);
+	if (trouble == 0 && k->token)
+		kube_hide_token(str_c(&bearer) + strlen(BEARER), r);
 	return trouble;
 }
 
 const char *kube_framework_path(const char *namespace_name, const char *name, struct arena *a,
                                 struct err *e)
 {
-	/* Dots alone would mean another place. */
+	/* "." and ".." would change the path. */
 	bool fine = name_has_only(span_of(namespace_name), "-") &&
 	            name_has_only(span_of(name), ".-") && name[0] != '.';
 	if (fine)
@@ -221,12 +194,11 @@ const char *kube_framework_path(const char *namespace_name, const char *name, st
 	return NULL;
 }
 
-enum { ANSWER_MAX = 400 /* bytes of what the API server says that stand in a message */ };
+enum { ANSWER_MAX = 400 /* bytes of an answer in a message */ };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The object in a body; false if it is none. */
-static bool read_body(const struct http_reply *r, struct arena *a, struct doc *doc)
+static bool kube_read_body(const struct http_reply *r, struct arena *a, struct doc *doc)
 {
 	static const struct budget SMALL = { 16, 1000, 65536, 1024 };
 	NOTES_AUTO warnings = { 0 };
@@ -236,7 +208,7 @@ static bool read_body(const struct http_reply *r, struct arena *a, struct doc *d
 	       json_read(r->body, &SMALL, a, doc, &warnings, &syntax, &why) == 0;
 }
 
-static const char *status_name(int status)
+static const char *kube_status_name(int status)
 {
 	static const struct {
 		int status;
@@ -257,9 +229,9 @@ void kube_answer(const struct http_reply *r, struct str *out)
 	ARENA_AUTO a = { 0 };
 	struct doc doc = { 0 };
 	struct span text = r->body;
-	const char *name = status_name(r->status);
+	const char *name = kube_status_name(r->status);
 	str_printf(out, "%d%s%s", r->status, *name ? " " : "", name);
-	if (read_body(r, &a, &doc)) {
+	if (kube_read_body(r, &a, &doc)) {
 		const struct node *message = node_get(&doc.root, "message");
 		text = node_is(message, NODE_TEXT) ? node_span(message) : SPAN("");
 	}
@@ -279,7 +251,7 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
 {
 	ARENA_AUTO a = { 0 };
 	struct doc doc = { 0 };
-	if (r->status != 404 || !read_body(r, &a, &doc))
+	if (r->status != 404 || !kube_read_body(r, &a, &doc))
 		return false;
 	const struct node *kind = node_get(&doc.root, "kind");
 	const struct node *named = node_get(node_get(&doc.root, "details"), "name");
@@ -291,7 +263,7 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
  */
 
 /* Namespace in a path of the API; empty if there is none in it. */
-static struct span namespace_of(const char *path)
+static struct span kube_namespace_of(const char *path)
 {
 	static const char WORD[] = "/namespaces/";
 	const char *found = strstr(path, WORD);
@@ -301,8 +273,8 @@ static struct span namespace_of(const char *path)
 	return (struct span){ found, strcspn(found, "/?") };
 }
 
-static void write_grant(const struct token_claims *c, const char *namespace_name,
-                        const char *indent, struct str *out)
+static void kube_write_grant(const struct token_claims *c, const char *namespace_name,
+                             const char *indent, struct str *out)
 {
 	const char *account = c->account ? c->account : "runtime-account";
 	const char *home = c->account ? c->namespace_name : namespace_name;
@@ -322,13 +294,13 @@ void kube_grant(const struct kube *k, const char *namespace_name, const char *in
 	ARENA_AUTO a = { 0 };
 	STR_AUTO ignored = STR_INIT(4096);
 	struct token_claims c = { 0 };
-	const char *token = kube_token_file(k);
-	if (token)
-		token_describe(token, clock_wall_ms() / 1000, &a, &c, &ignored);
-	write_grant(&c, namespace_name, indent, out);
+	if (k->token)
+		token_describe(k->token, clock_wall_ms() / 1000, &a, &c, &ignored);
+	kube_write_grant(&c, namespace_name, indent, out);
 }
 
-static void explain_right(const struct token_claims *c, struct span namespace_name, struct str *out)
+static void kube_explain_right(const struct token_claims *c, struct span namespace_name,
+                               struct str *out)
 {
 	str_puts(out, "The service account ");
 	if (c->account)
@@ -341,24 +313,23 @@ static void explain_right(const struct token_claims *c, struct span namespace_na
 
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out)
 {
-	const char *token = kube_token_file(k);
-	if (token == NULL) {
+	if (k->token == NULL) {
 		str_printf(out,
 		           "The request to %s was anonymous: no token of a service account is "
 		           "mounted (/var/run/secrets/kubernetes.io/serviceaccount/token).",
-		           kube_address(k));
+		           k->address);
 		return;
 	}
 	ARENA_AUTO a = { 0 };
 	struct token_claims c = { 0 };
 	STR_AUTO about = STR_INIT(4096);
-	token_describe(token, clock_wall_ms() / 1000, &a, &c, &about);
+	token_describe(k->token, clock_wall_ms() / 1000, &a, &c, &about);
 	if (status == 403)
-		explain_right(&c, namespace_of(path), out);
+		kube_explain_right(&c, kube_namespace_of(path), out);
 	else if (status == 401)
 		str_puts(out, "The API server does not take the token: it has expired, its service "
 		              "account or pod is gone, or it is one of another cluster. ");
-	str_printf(out, "Token: %s (%s). \"pai-runtime check-api\" in the pod says more.", token,
+	str_printf(out, "Token: %s (%s). \"pai-runtime check-api\" in the pod says more.", k->token,
 	           str_c(&about));
 }
 
@@ -377,7 +348,7 @@ int token_append(const char *file, struct str *out, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	struct span text;
-	/* A byte more than a token may have, and the line's end. */
+	/* One byte more than a token has, and a newline. */
 	int got = file_read(file, FILE_MOUNTED, TOKEN_MAX + 2, &a, &text, e);
 	if (got > 0)
 		return err_set(e, FAILED, "%s is not there", file);
@@ -396,8 +367,8 @@ int token_append(const char *file, struct str *out, struct err *e)
 
 /* ---- what it says of itself ------------------------------------------------------------------ */
 
-/* base64url without padding; -1 if it is not that. */
-static int decode_part(struct span part, struct arena *a, struct span *json)
+/* base64url without padding. */
+static int token_decode(struct span part, struct arena *a, struct span *json)
 {
 	STR_AUTO text = STR_SECRET(TOKEN_MAX + 4);
 	str_span(&text, part);
@@ -414,39 +385,21 @@ static int decode_part(struct span part, struct arena *a, struct span *json)
 	return base64_decode(a, str_view(&text), json);
 }
 
-/* Text that can be the name of something in Kubernetes, or NULL. */
-static const char *name_of(struct span t, struct arena *a)
-{
-	if (t.n == 0 || t.n > 253)
-		return NULL;
-	for (size_t i = 0; i < t.n; i++) {
-		char c = t.p[i];
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
-			return NULL;
-	}
-	return arena_dup(a, t);
-}
-
 /* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new. */
-static void read_subject(const struct node *sub, struct arena *a, struct token_claims *out)
+static void token_subject(const struct node *sub, struct arena *a, struct token_claims *out)
 {
 	static const char START[] = "system:serviceaccount:";
 	if (!node_is(sub, NODE_TEXT) || !span_starts(node_span(sub), START))
 		return;
 	struct span rest = { sub->text + sizeof(START) - 1, sub->n - (sizeof(START) - 1) };
-	const char *colon = memchr(rest.p, ':', rest.n);
-	if (colon == NULL)
-		return;
-	size_t n = (size_t)(colon - rest.p);
-	const char *space = name_of((struct span){ rest.p, n }, a);
-	const char *account = name_of((struct span){ colon + 1, rest.n - n - 1 }, a);
-	if (space && account) {
-		out->namespace_name = space;
-		out->account = account;
+	struct span space = span_next(&rest, ':');
+	if (name_has_only(space, "-.") && name_has_only(rest, "-.")) {
+		out->namespace_name = arena_dup(a, space);
+		out->account = arena_dup(a, rest);
 	}
 }
 
-static int64_t time_of(const struct node *n)
+static int64_t token_time(const struct node *n)
 {
 	return node_is(n, NODE_INT) && n->integer > 0 ? n->integer : 0;
 }
@@ -463,26 +416,26 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 	ERR_AUTO why = { 0 };
 	bool syntax = false;
 	if (second == NULL || jwt.n > TOKEN_MAX ||
-	    decode_part((struct span){ first + 1, (size_t)(second - first - 1) }, a, &json) != 0 ||
+	    token_decode((struct span){ first + 1, (size_t)(second - first - 1) }, a, &json) != 0 ||
 	    utf8_check(json) < json.n ||
 	    json_read(json, &SMALL, a, &doc, &warnings, &syntax, &why) != 0)
 		return -1;
-	*out = (struct token_claims){ .issued_s = time_of(node_get(&doc.root, "iat")),
-		                      .expires_s = time_of(node_get(&doc.root, "exp")) };
-	read_subject(node_get(&doc.root, "sub"), a, out);
+	*out = (struct token_claims){ .issued_s = token_time(node_get(&doc.root, "iat")),
+		                      .expires_s = token_time(node_get(&doc.root, "exp")) };
+	token_subject(node_get(&doc.root, "sub"), a, out);
 	return 0;
 }
 
 /* ---- sentences --------------------------------------------------------------------------------
  */
 
-void duration_text(struct str *out, int64_t seconds)
+static void duration_text(struct str *out, int64_t seconds)
 {
 	static const struct {
 		int64_t seconds;
 		const char *name;
 	} UNITS[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" } };
-	/* From two of a unit on: "90 s" says more than "1 min". */
+	/* From two of a unit on: "90 s", not "1 min". */
 	for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++) {
 		if (seconds >= 2 * UNITS[i].seconds) {
 			str_printf(out, "%lld %s", (long long)(seconds / UNITS[i].seconds),
@@ -493,7 +446,7 @@ void duration_text(struct str *out, int64_t seconds)
 	str_printf(out, "%lld s", (long long)(seconds < 0 ? 0 : seconds));
 }
 
-static void tell_expiry(int64_t expires_s, int64_t now_s, struct str *out)
+static void token_expiry(int64_t expires_s, int64_t now_s, struct str *out)
 {
 	if (expires_s == 0) {
 		str_puts(out, "never expires");
@@ -526,7 +479,7 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
 			str_printf(out, "service account %s/%s, ", mine.namespace_name,
 			           mine.account);
 		}
-		tell_expiry(mine.expires_s, now_s, out);
+		token_expiry(mine.expires_s, now_s, out);
 	}
 	arena_wipe(&decoded);
 	if (stat(file, &st) == 0) {

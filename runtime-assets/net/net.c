@@ -1,10 +1,8 @@
 /*
- * Connections with a deadline; see wire.h, and the clock of http.h.
+ * Plain connections with a deadline.
  *
- * getaddrinfo can neither be interrupted nor given a time, and with a name server that is silent
- * it takes as long as resolv.conf says.  So a child does it, which can be killed: with one
- * small process that costs a tenth of a millisecond.  A resolver of our own would need the rules of
- * hosts, search domains and order of addresses once more; a thread could not be stopped.
+ * getaddrinfo has no time-out and cannot be interrupted, so a child process calls it, which can be
+ * killed.  It costs 0.1 ms.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +10,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -26,7 +25,7 @@
 
 enum {
 	ADDRESSES_MAX = 8,
-	STAGGER_MS = 250 /* RFC 8305: so much later the next address is tried too */
+	STAGGER_MS = 250 /* RFC 8305: pause before the next address is tried as well */
 };
 
 union sockaddr_any {
@@ -35,7 +34,7 @@ union sockaddr_any {
 	struct sockaddr_in6 v6;
 };
 
-/* What the child says, in one write: less than PIPE_BUF, so it comes whole. */
+/* The answer of the child, in one write of less than PIPE_BUF bytes. */
 struct lookup {
 	int rc; /* of getaddrinfo */
 	int error;
@@ -43,15 +42,15 @@ struct lookup {
 	union sockaddr_any v[ADDRESSES_MAX];
 };
 
-/* Attempts to connect, all at once. */
+/* Attempts to connect at the same time. */
 struct race {
 	struct pollfd v[ADDRESSES_MAX];
 	nfds_t n;
 	int error; /* of the last that failed */
 };
 
-/* As poll, until a point in time; 0 once it has come. */
-static int poll_until(struct pollfd *v, nfds_t n, int64_t when_ms)
+/* poll() until a point in time. */
+static int net_poll(struct pollfd *v, nfds_t n, int64_t when_ms)
 {
 	for (;;) {
 		int64_t left = when_ms - clock_ms();
@@ -64,20 +63,29 @@ static int poll_until(struct pollfd *v, nfds_t n, int64_t when_ms)
 	}
 }
 
-static int timed_out(struct wire *w)
+int wire_fail(struct wire *w, int trouble, const char *fmt, ...)
 {
-	(void)err_set(w->e, FAILED, "%s: no answer in time, while %s", w->where, w->doing);
-	return HTTP_TIMEOUT;
+	char text[1024];
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	(void)err_set(w->e, FAILED, "%s%s", w->where, text);
+	return trouble;
+}
+
+static int net_timed_out(struct wire *w)
+{
+	return wire_fail(w, HTTP_TIMEOUT, ": no answer in time, while %s", w->doing);
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-static void look_up(const char *host, int flags, struct lookup *out)
+static void net_resolve(const char *host, int flags, struct lookup *out)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
 	struct addrinfo *list = NULL;
-	/* RFC 6761: this one is no question for a name server, and an image may have no /etc/hosts.
-	 */
+	/* RFC 6761; an image may have no /etc/hosts. */
 	bool here = flags == 0 && strcasecmp(host, "localhost") == 0;
 	out->rc = getaddrinfo(here ? NULL : host, here ? "0" : NULL, &hints, &list);
 	out->error = errno;
@@ -90,22 +98,15 @@ static void look_up(const char *host, int flags, struct lookup *out)
 	freeaddrinfo(list);
 }
 
-bool net_is_address(const char *host)
+static _Noreturn void net_resolve_child(const char *host, int out)
 {
 	struct lookup a = { 0 };
-	look_up(host, AI_NUMERICHOST, &a);
-	return a.rc == 0 && a.n > 0;
-}
-
-static _Noreturn void child(const char *host, int out)
-{
-	struct lookup a = { 0 };
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends by itself, only later */
-	look_up(host, 0, &a);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	net_resolve(host, 0, &a);
 	_exit(write(out, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
 }
 
-static void reap(pid_t pid, bool ending)
+static void net_reap(pid_t pid, bool ending)
 {
 	if (!ending)
 		(void)kill(pid, SIGKILL);
@@ -130,49 +131,44 @@ static const char *dns_problem(const struct lookup *a)
 	}
 }
 
-static int look_up_in_time(struct wire *w, const char *host, struct lookup *a)
+static int net_resolve_in_time(struct wire *w, const char *host, struct lookup *a)
 {
 	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		(void)err_set(w->e, FAILED, "%s: no pipe: %s", w->where, strerror(errno));
-		return HTTP_DNS;
-	}
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return wire_fail(w, HTTP_DNS, ": no pipe: %s", strerror(errno));
 	FD_AUTO from = ends[0];
 	pid_t pid = fork();
 	int error = errno;
 	if (pid == 0)
-		child(host, ends[1]);
-	(void)close(ends[1]); /* so that the end of the child is the end of the pipe */
-	if (pid < 0) {
-		(void)err_set(w->e, FAILED, "%s: no process to look the name up: %s", w->where,
-		              strerror(error));
-		return HTTP_DNS;
-	}
+		net_resolve_child(host, ends[1]);
+	(void)close(ends[1]); /* the pipe ends with the child */
+	if (pid < 0)
+		return wire_fail(w, HTTP_DNS, ": no process to look the name up: %s",
+		                 strerror(error));
 	struct pollfd one = { .fd = from, .events = POLLIN };
-	int ready = poll_until(&one, 1, w->deadline_ms);
+	int ready = net_poll(&one, 1, w->deadline_ms);
 	ssize_t got = ready > 0 ? read(from, a, sizeof(*a)) : 0;
-	reap(pid, ready > 0);
+	net_reap(pid, ready > 0);
 	if (ready == 0)
-		return timed_out(w);
+		return net_timed_out(w);
 	if (got != (ssize_t)sizeof(*a))
 		*a = (struct lookup){ .rc = EAI_FAIL };
 	return 0;
 }
 
-static int find_addresses(struct wire *w, const char *host, struct lookup *a)
+static int net_addresses(struct wire *w, const char *host, struct lookup *a)
 {
 	w->doing = "looking the name up";
-	look_up(host, AI_NUMERICHOST, a);
+	net_resolve(host, AI_NUMERICHOST, a);
 	if (a->rc == 0 && a->n > 0)
 		return 0;
 	*a = (struct lookup){ 0 };
-	int trouble = look_up_in_time(w, host, a);
+	int trouble = net_resolve_in_time(w, host, a);
 	if (trouble)
 		return trouble;
 	if (a->rc == 0 && a->n > 0)
 		return 0;
-	(void)err_set(w->e, FAILED, "%s: %s", w->where, dns_problem(a));
-	return HTTP_DNS;
+	return wire_fail(w, HTTP_DNS, ": %s", dns_problem(a));
 }
 
 /* ---- connecting ------------------------------------------------------------------------ */
@@ -198,7 +194,7 @@ static void race_start(struct race *r, union sockaddr_any *to, uint16_t port)
 	(void)close(fd);
 }
 
-/* One that has connected, taken out of the race; -1 if there is none.  Those that failed go. */
+/* Removes and returns a connected socket, or -1.  Closes those that failed. */
 static int race_winner(struct race *r)
 {
 	for (nfds_t i = 0; i < r->n;) {
@@ -224,7 +220,7 @@ static void race_end(struct race *r)
 		(void)close(r->v[--r->n].fd);
 }
 
-static int connect_one(struct wire *w, struct lookup *a, uint16_t port)
+static int net_connect(struct wire *w, struct lookup *a, uint16_t port)
 {
 	__attribute__((cleanup(race_end))) struct race r = { 0 };
 	w->doing = "connecting";
@@ -235,52 +231,50 @@ static int connect_one(struct wire *w, struct lookup *a, uint16_t port)
 			if (next < a->n && clock_ms() + STAGGER_MS < until)
 				until = clock_ms() + STAGGER_MS;
 		}
-		if (r.n && poll_until(r.v, r.n, until) > 0)
+		if (r.n && net_poll(r.v, r.n, until) > 0)
 			w->fd = race_winner(&r);
 		if (w->fd >= 0)
 			return 0;
 		if (clock_ms() >= w->deadline_ms)
-			return timed_out(w);
+			return net_timed_out(w);
 	}
-	(void)err_set(w->e, FAILED, "%s: cannot connect: %s", w->where, strerror(r.error));
-	return HTTP_CONNECT;
+	return wire_fail(w, HTTP_CONNECT, ": cannot connect: %s", strerror(r.error));
 }
 
 int net_open(struct wire *w, const char *host, uint16_t port)
 {
 	struct lookup a = { 0 };
-	int trouble = find_addresses(w, host, &a);
-	return trouble ? trouble : connect_one(w, &a, port);
+	int trouble = net_addresses(w, host, &a);
+	return trouble ? trouble : net_connect(w, &a, port);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* After a call that gave -1: wait, if it is only not ready.  0: try again. */
-static int wait_or_fail(struct wire *w, short events)
+/* After a call that returned -1.  0: try again. */
+static int net_wait(struct wire *w, short events)
 {
 	if (errno == EINTR)
 		return 0;
 	if (errno == EAGAIN) {
 		struct pollfd one = { .fd = w->fd, .events = events };
-		return poll_until(&one, 1, w->deadline_ms) == 0 ? timed_out(w) : 0;
+		return net_poll(&one, 1, w->deadline_ms) == 0 ? net_timed_out(w) : 0;
 	}
-	(void)err_set(w->e, FAILED, "%s: the connection was cut while %s: %s", w->where, w->doing,
-	              strerror(errno));
-	return HTTP_BROKEN;
+	return wire_fail(w, HTTP_BROKEN, ": the connection was cut while %s: %s", w->doing,
+	                 strerror(errno));
 }
 
 int net_read(struct wire *w, void *p, size_t max, size_t *n)
 {
 	for (;;) {
-		/* Who sends a byte now and then never makes recv wait. */
+		/* recv never waits if the server sends a byte now and then. */
 		if (clock_ms() >= w->deadline_ms)
-			return timed_out(w);
+			return net_timed_out(w);
 		ssize_t got = recv(w->fd, p, max, 0);
 		if (got >= 0) {
 			*n = (size_t)got;
 			return 0;
 		}
-		int trouble = wait_or_fail(w, POLLIN);
+		int trouble = net_wait(w, POLLIN);
 		if (trouble)
 			return trouble;
 	}
@@ -294,7 +288,7 @@ int net_write(struct wire *w, const void *p, size_t n, size_t *done)
 			*done = (size_t)put;
 			return 0;
 		}
-		int trouble = wait_or_fail(w, POLLOUT);
+		int trouble = net_wait(w, POLLOUT);
 		if (trouble)
 			return trouble;
 	}

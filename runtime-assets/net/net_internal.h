@@ -1,37 +1,40 @@
 #pragma once
 /*
- * A connection with a deadline, in two forms: plain (net.c) and TLS (tls.c).  For http.c only.
+ * Connections with a deadline: plain (net.c) and TLS (tls.c), for http.c only.
  *
- * Functions return 0 or an enum http_trouble, and then a sentence in *w->e that names the other
- * side.  Nothing here blocks beyond w->deadline_ms.
+ * Functions return 0, or an enum http_trouble and a sentence in *w->e that names the server.  None
+ * blocks beyond w->deadline_ms.
  */
 #include "runtime-assets/net/http.h"
 
 struct tls;
 
 struct wire {
-	int fd;              /* not blocking; -1 before net_open */
+	int fd;              /* non-blocking; -1 before net_open */
 	int64_t deadline_ms; /* on clock_ms() */
 	const char *where;   /* "10.0.0.1:443", for messages */
-	const char *doing;   /* "connecting", for messages about time */
+	const char *doing;   /* "connecting", for messages about time-outs */
 	struct err *e;
 };
 
-/* Look the name up and connect to whichever of its addresses answers first.  `host` may be an
- * address.  The caller closes w->fd. */
-int net_open(struct wire *w, const char *host, uint16_t port);
-/* At least one byte; *n is 0 at the end of the stream. */
-int net_read(struct wire *w, void *p, size_t max, size_t *n);
-/* As much as goes. */
-int net_write(struct wire *w, const void *p, size_t n, size_t *done);
-/* Is this an IPv4 or IPv6 address? */
-bool net_is_address(const char *host);
+/* Sets *w->e to w->where and the text; returns `trouble`. */
+int wire_fail(struct wire *w, int trouble, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* Handshake.  NULL and *trouble: the certificate is checked against the trust and the name, which
- * are borrowed.  To be given back with tls_close, which also wipes. */
+/* Resolves the name, or address, and connects to the first address that answers.  The caller closes
+ * w->fd. */
+int net_open(struct wire *w, const char *host, uint16_t port);
+/* Reads at least one byte; *n is 0 at the end of the stream. */
+int net_read(struct wire *w, void *p, size_t max, size_t *n);
+/* Writes at least one byte. */
+int net_write(struct wire *w, const void *p, size_t n, size_t *done);
+
+/* Handshake; checks the certificate against the authorities and the name, which are borrowed.  NULL
+ * and *trouble.  Free with tls_close. */
 struct tls *tls_open(struct wire *w, const struct ca_bundle *t, const char *name, int *trouble);
-/* As net_read; an end that the other side has not announced is a cut. */
+/* As net_read; an end without close_notify is an error. */
 int tls_read(struct tls *t, void *p, size_t max, size_t *n);
-/* All of it; or less, if the other side answers before it has heard all. */
+/* Writes everything, or less if the server answers before. */
 int tls_write(struct tls *t, struct span text);
+/* Wipes and frees. */
 void tls_close(struct tls *t);

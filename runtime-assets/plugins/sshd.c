@@ -558,7 +558,7 @@ static int wait_for_all(struct barrier *b)
 
 static int ssh_barrier_usage(FILE *out, int status)
 {
-	fputs("ssh_barrier_usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
+	fputs("usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
 	      "[MINUTES]\n\n"
 	      "Wait until ssh reaches every other task of the job: MINUTES at most (30), in\n"
 	      "rounds of 10 seconds (--round).\n\n"

@@ -15,7 +15,7 @@ def atom(depth):
     if kind < 5:
         return re.escape(SOURCE.choice(LETTERS))
     if kind < 9 or depth == 0:
-        return SOURCE.choice([r"\d", r"\w", r"\s", r"\W", ".", "[a-c]", "[^ab]", r"[\w.-]", "[^\\d\\s]", r"\b", r"\B", "^", r"ab", "é"])
+        return SOURCE.choice([r"\d", r"\w", r"\s", r"\W", ".", "[a-c]", "[^ab]", r"[\w.-]", "[^\\d\\s]", r"\b", r"\B", "^", r"ab", "(?-i:é)"])
     return SOURCE.choice(["(", "(?:", "(?i:", "(?s:"]) + alternatives(depth - 1) + ")"
 
 

@@ -32,7 +32,7 @@ int fd_write_all(int fd, struct span text)
 	return 0;
 }
 
-static int failed(struct err *e, const char *what, const char *path)
+static int file_failed(struct err *e, const char *what, const char *path)
 {
 	return err_set(e, FAILED, "%s %s: %s", what, path, strerror(errno));
 }
@@ -90,9 +90,9 @@ int file_write(const char *path, struct span text, mode_t mode, struct err *e)
 {
 	struct fresh f;
 	if (fresh_open(&f, path))
-		return failed(e, "cannot write", path);
+		return file_failed(e, "cannot write", path);
 	bool ok = fd_write_all(f.fd, text) == 0;
-	return fresh_finish(&f, path, mode, ok) ? failed(e, "cannot write", path) : 0;
+	return fresh_finish(&f, path, mode, ok) ? file_failed(e, "cannot write", path) : 0;
 }
 
 static bool copy_all(int in, int out)
@@ -113,16 +113,16 @@ int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
 {
 	FD_AUTO in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (in < 0)
-		return failed(e, "cannot read", from);
+		return file_failed(e, "cannot read", from);
 	struct fresh f;
 	if (fresh_open(&f, to))
-		return failed(e, "cannot write", to);
+		return file_failed(e, "cannot write", to);
 	bool ok = copy_all(in, f.fd);
-	return fresh_finish(&f, to, mode, ok) ? failed(e, "cannot write", to) : 0;
+	return fresh_finish(&f, to, mode, ok) ? file_failed(e, "cannot write", to) : 0;
 }
 
 /* Reads to the end; -1 and errno, EFBIG if there is more than `out` takes. */
-static int read_all(int fd, size_t hint, struct str *out)
+static int file_read_all(int fd, size_t hint, struct str *out)
 {
 	str_reserve(out, hint < out->max ? hint : out->max);
 	for (;;) {
@@ -151,18 +151,18 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 		return 1;
 	}
 	if (fd < 0)
-		return failed(e, "cannot read", path);
+		return file_failed(e, "cannot read", path);
 	struct stat st;
 	if (fstat(fd, &st) != 0)
-		return failed(e, "cannot read", path);
+		return file_failed(e, "cannot read", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, FAILED, "cannot read %s: it is no regular file", path);
 	STR_AUTO all = STR_SECRET(max);
-	if (read_all(fd, (size_t)st.st_size, &all)) {
+	if (file_read_all(fd, (size_t)st.st_size, &all)) {
 		if (errno == EFBIG)
 			return err_set(e, FAILED, "cannot read %s: it has more than %zu bytes",
 			               path, max);
-		return failed(e, "cannot read", path);
+		return file_failed(e, "cannot read", path);
 	}
 	*text = arena_span(a, str_view(&all));
 	return 0;
@@ -186,7 +186,7 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 	size_t n = strlen(path);
 	if (n >= sizeof(part)) {
 		errno = ENAMETOOLONG;
-		return failed(e, "cannot make directory", path);
+		return file_failed(e, "cannot make directory", path);
 	}
 	memcpy(part, path, n + 1);
 	for (size_t i = 1; i <= n; i++) {
@@ -194,17 +194,17 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 			continue;
 		part[i] = '\0';
 		if (make_one(part))
-			return failed(e, "cannot make directory", part);
+			return file_failed(e, "cannot make directory", part);
 		if (i < n)
 			part[i] = '/';
 	}
 	FD_AUTO fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return failed(e, "cannot make directory", path);
+		return file_failed(e, "cannot make directory", path);
 	struct stat st;
 	if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode)
 		return 0;
-	return fchmod(fd, mode) == 0 ? 0 : failed(e, "cannot set the mode of", path);
+	return fchmod(fd, mode) == 0 ? 0 : file_failed(e, "cannot set the mode of", path);
 }
 
 void no_core(void)

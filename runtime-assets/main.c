@@ -84,7 +84,7 @@ static void put_origin(struct str *out)
 	str_printf(out, "%-20s %s%s%s\n", "this program", path, *origin ? ", " : "", origin);
 }
 
-static int cmd_version(int argc, char **argv)
+static int main_cmd_version(int argc, char **argv)
 {
 	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
 	if (argc > 1 && !help) {
@@ -146,7 +146,7 @@ static const struct command {
 	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
 	{ "check-api", cmd_check_api, "does this pod's way to the API server work?" },
-	{ "version", cmd_version, "the version, what it was built from, where it came from" },
+	{ "version", main_cmd_version, "the version, what it was built from, where it came from" },
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 

@@ -26,6 +26,7 @@ struct log_text {
 	size_t at, n;           /* its contents */
 };
 
+#define LOG_AUTO __attribute__((cleanup(log_text_done))) struct log_text
 /* A file that is not regular, or -1, is empty. */
 void log_text_open(struct log_text *l, int fd, int rotated);
 void log_text_done(struct log_text *l);

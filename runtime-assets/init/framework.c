@@ -25,7 +25,7 @@ static const struct node *node_at(const struct node *n, const char *const *path)
 }
 #define NODE_AT(n, ...) node_at((n), (const char *const[]){ __VA_ARGS__, NULL })
 
-static const char *text_of(const struct node *n)
+static const char *framework_text_of(const struct node *n)
 {
 	return node_is(n, NODE_TEXT) && n->n ? n->text : NULL;
 }
@@ -44,7 +44,7 @@ static bool is_true(const struct node *n)
 /* The text, if it has at most `max` bytes and only these characters; NULL. */
 static const char *text_made_of(const struct node *n, const char *characters, size_t max)
 {
-	const char *text = text_of(n);
+	const char *text = framework_text_of(n);
 	return text && n->n <= max && strspn(text, characters) == n->n ? text : NULL;
 }
 
@@ -67,7 +67,7 @@ static const char *framework_uid(const struct node *n)
 }
 
 /* 0 for what is not a list. */
-static uint32_t list_size(const struct node *list)
+static uint32_t framework_list_size(const struct node *list)
 {
 	return node_is(list, NODE_LIST) ? list->n : 0;
 }
@@ -167,7 +167,7 @@ static int framework_decompress(struct arena *a, struct node *root, struct err *
 	const struct node *attempt = NODE_AT(root, "status", "attemptStatus");
 	const struct node *packed = node_get(attempt, "taskRoleStatusesCompressed");
 	const struct node *plain = node_get(attempt, "taskRoleStatuses");
-	if (!text_of(packed) || list_size(plain))
+	if (!framework_text_of(packed) || framework_list_size(plain))
 		return 0;
 	ARENA_AUTO inflated = { 0 };
 	struct span text;
@@ -214,12 +214,12 @@ static void framework_read_task(struct fw_task *t, const struct node *entry)
 
 static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)
 {
-	for (uint32_t i = 0; i < list_size(roles); i++) {
+	for (uint32_t i = 0; i < framework_list_size(roles); i++) {
 		struct fw_role *r = framework_add_role(f, &roles->item[i]);
 		const struct node *tasks = node_get(&roles->item[i], "taskStatuses");
 		if (r == NULL || r->task)
 			continue;
-		r->n = list_size(tasks);
+		r->n = framework_list_size(tasks);
 		r->task = ARENA_NEW(a, struct fw_task, r->n);
 		for (size_t k = 0; k < r->n; k++)
 			framework_read_task(&r->task[k], &tasks->item[k]);
@@ -228,7 +228,7 @@ static void framework_read_status(struct framework *f, const struct node *roles,
 
 static void framework_read_spec(struct framework *f, const struct node *roles)
 {
-	for (uint32_t i = 0; i < list_size(roles); i++) {
+	for (uint32_t i = 0; i < framework_list_size(roles); i++) {
 		const struct node *entry = &roles->item[i];
 		const struct node *pod = NODE_AT(entry, "task", "pod");
 		struct fw_role *r = framework_add_role(f, entry);
@@ -238,7 +238,7 @@ static void framework_read_spec(struct framework *f, const struct node *roles)
 		r->number = i;
 		r->task_number = int_of(node_get(entry, "taskNumber"), 0, TASK_NUMBER_MAX, 0);
 		r->host_network = is_true(NODE_AT(pod, "spec", "hostNetwork"));
-		r->ports = text_of(
+		r->ports = framework_text_of(
 		    NODE_AT(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"));
 		f->total += r->task_number;
 	}
@@ -252,12 +252,13 @@ static int framework_read_object(struct framework *f, struct arena *a, struct er
 	const struct node *kind = node_get(f->root, "kind");
 	if (!node_is(kind, NODE_TEXT) || strcmp(kind->text, "Framework") != 0)
 		return err_set(e, FAILED, "is no object of kind Framework");
-	if (list_size(spec) > ROLES_MAX || list_size(status) > ROLES_MAX)
+	if (framework_list_size(spec) > ROLES_MAX || framework_list_size(status) > ROLES_MAX)
 		return err_set(e, FAILED, "has more than %d task roles", ROLES_MAX);
-	f->name = text_of(node_get(meta, "name"));
-	f->namespace_name = text_of(node_get(meta, "namespace"));
-	f->config = text_of(NODE_AT(meta, "annotations", "config"));
-	f->role = ARENA_NEW(a, struct fw_role, (size_t)list_size(spec) + list_size(status));
+	f->name = framework_text_of(node_get(meta, "name"));
+	f->namespace_name = framework_text_of(node_get(meta, "namespace"));
+	f->config = framework_text_of(NODE_AT(meta, "annotations", "config"));
+	f->role = ARENA_NEW(a, struct fw_role,
+	                    (size_t)framework_list_size(spec) + framework_list_size(status));
 	framework_read_status(f, status, a);
 	framework_read_spec(f, spec);
 	return 0;

@@ -309,8 +309,8 @@ static int tag_error(const struct scan *s, const struct tag *t, const char *why,
 	return err_set(e, FAILED, "reference `%s` %s", quote(buf, text), why);
 }
 
-static int tag_put(const struct job *j, const struct scan *s, const struct tag *t, struct str *out,
-                   struct err *e)
+static int job_tag_put(const struct job *j, const struct scan *s, const struct tag *t,
+                       struct str *out, struct err *e)
 {
 	if (!t->good)
 		return tag_error(s, t, "is not written as $word.key[0]", e);
@@ -336,7 +336,7 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 	size_t done = 0;
 	while (tag_next(&s, done, &t) && !out->full) {
 		str_span(out, between(text, done, t.start));
-		if (tag_put(j, &s, &t, out, e))
+		if (job_tag_put(j, &s, &t, out, e))
 			return -1;
 		done = t.end;
 	}

@@ -163,7 +163,7 @@ static int http_converse(struct wire *w, const struct http_request *q, struct ht
 	return http_read(w, t, r);
 }
 
-static int http_run(struct wire *w, const struct http_request *q, struct http_reader *r)
+static int http_client_run(struct wire *w, const struct http_request *q, struct http_reader *r)
 {
 	const char *problem = request_problem(q);
 	const char *name = q->server_name ? q->server_name : q->host;
@@ -189,7 +189,7 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 		.fd = -1, .deadline_ms = q->deadline_ms, .where = quoted, .e = e
 	};
 	http_reader_init(&r, q->method, q->headers_max, q->body_max);
-	int trouble = http_run(&w, q, &r);
+	int trouble = http_client_run(&w, q, &r);
 	if (trouble)
 		return trouble;
 	*reply = (struct http_reply){

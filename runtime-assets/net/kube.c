@@ -335,7 +335,7 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-static bool token_ok(struct span t)
+static bool kube_token_ok(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {
 		if (t.p[i] <= ' ' || t.p[i] > '~')
@@ -355,7 +355,7 @@ int token_append(const char *file, struct str *out, struct err *e)
 	if (got < 0)
 		return -1;
 	struct span token = span_trim(text);
-	bool ok = token_ok(token);
+	bool ok = kube_token_ok(token);
 	if (ok)
 		str_span(out, token);
 	arena_wipe(&a);
@@ -429,7 +429,7 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 /* ---- sentences --------------------------------------------------------------------------------
  */
 
-static void duration_text(struct str *out, int64_t seconds)
+void duration_text(struct str *out, int64_t seconds)
 {
 	static const struct {
 		int64_t seconds;

@@ -69,3 +69,6 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out);
  * *c may be NULL.  Never fails. */
 void token_describe(const char *file, int64_t now_s, struct arena *a, struct token_claims *c,
                     struct str *out);
+
+/* "35 s", "12 min", "3 h", "4 d". */
+void duration_text(struct str *out, int64_t seconds);

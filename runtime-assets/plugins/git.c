@@ -1,7 +1,4 @@
-/*
- * Plugin git: a repository is cloned before the command starts, in the user's container and by its
- * git, into clone_dir or /usr/local/pai/code.  See git_move.c for the cloning itself.
- */
+/* The plugin git, and `pai-runtime git-move`, which clones in the user's container. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include <dirent.h>
@@ -23,8 +20,8 @@
 
 enum { OPTIONS_MAX = 32 };
 
-/* Branches and tags: git itself allows more, nobody uses it. */
-static bool is_name(struct span s)
+/* Branches and tags; git allows more characters. */
+static bool git_is_ref(struct span s)
 {
 	if (s.n == 0 || s.n > 255 || s.p[0] == '-')
 		return false;
@@ -34,12 +31,6 @@ static bool is_name(struct span s)
 			return false;
 	}
 	return true;
-}
-
-static bool is_number(struct span s)
-{
-	int64_t v;
-	return s.n > 0 && s.p[0] != '-' && parse_i64(s, 1, INT32_MAX, &v) == 0;
 }
 
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used)
@@ -55,6 +46,7 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 		return joined ? -1 : 0;
 	if (!joined && n < 2)
 		return -1;
+	int64_t number;
 	struct span value = words[1 - joined];
 	if (joined)
 		value = (struct span){ value.p + name_n + 1, value.n - name_n - 1 };
@@ -62,7 +54,10 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 		*used = 2;
 	str_char(out, '=');
 	str_span(out, value);
-	return (option->value == GIT_NUMBER ? is_number(value) : is_name(value)) ? 0 : -1;
+	return (option->value == GIT_NUMBER ? parse_i64(value, 1, INT32_MAX, &number) == 0
+	                                    : git_is_ref(value))
+	           ? 0
+	           : -1;
 }
 
 /* ---- the parameter `options` ----------------------------------------------------------------- */
@@ -74,7 +69,7 @@ struct option_words {
 };
 
 /* `--depth 1` may come as one text or as two. */
-static int split(struct option_words *w, struct span text, size_t index)
+static int options_split(struct option_words *w, struct span text, size_t index)
 {
 	for (;;) {
 		text = span_trim(text);
@@ -91,8 +86,8 @@ static int split(struct option_words *w, struct span text, size_t index)
 	}
 }
 
-static int read_words(struct plugin *p, const struct node *list, struct option_words *w,
-                      struct err *e)
+static int options_read(struct plugin *p, const struct node *list, struct option_words *w,
+                        struct err *e)
 {
 	if (list->type != NODE_LIST)
 		return err_set(e, FAILED, "`options` must be a list of texts");
@@ -100,20 +95,20 @@ static int read_words(struct plugin *p, const struct node *list, struct option_w
 		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
 		if (!job_scalar(&list->item[i], &text) || text.full)
 			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
-		if (split(w, arena_span(p->all->a, str_view(&text)), i))
+		if (options_split(w, arena_span(p->all->a, str_view(&text)), i))
 			return err_set(e, FAILED, "`options` are too many");
 	}
 	return 0;
 }
 
-/* The message names the option by its number: its text may hold a token. */
-static int put_options(struct plugin *p, struct err *e)
+/* Names an option by its number: its text may hold a token. */
+static int options_put(struct plugin *p, struct err *e)
 {
 	const struct node *list = node_get(p->parameters, "options");
 	struct option_words w = { .n = 0 };
 	if (!list || list->type == NODE_NULL)
 		return 0;
-	if (read_words(p, list, &w, e))
+	if (options_read(p, list, &w, e))
 		return -1;
 	for (size_t i = 0, used; i < w.n; i += used) {
 		STR_AUTO option = STR_SECRET(GIT_WORD_MAX);
@@ -131,7 +126,7 @@ static int put_options(struct plugin *p, struct err *e)
 /* ---- the plugin --------------------------------------------------------------------------------
  */
 
-static int check_word(struct span text, const char *key, struct err *e)
+static int git_check_word(struct span text, const char *key, struct err *e)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
@@ -152,11 +147,11 @@ int plugin_git(struct plugin *p, struct err *e)
 	folder = span_trim(folder);
 	if (uri.n == 0)
 		return err_set(e, FAILED, "`repo_uri` is missing");
-	if (check_word(uri, "repo_uri", e) || check_word(folder, "clone_dir", e))
+	if (git_check_word(uri, "repo_uri", e) || git_check_word(folder, "clone_dir", e))
 		return -1;
 	shell_path(&p->pre, p->all->at->program);
 	str_puts(&p->pre, " git-move");
-	if (put_options(p, e))
+	if (options_put(p, e))
 		return -1;
 	str_puts(&p->pre, " -- ");
 	shell_word(&p->pre, uri);
@@ -166,404 +161,10 @@ int plugin_git(struct plugin *p, struct err *e)
 	return 0;
 }
 
-/*
- * `pai-runtime git-move`: clone a repository into a directory, by the git of the image.
- *
- * The clone gets a name of its own first, so that the target is either complete or not there.  A
- * target that is not there yet becomes the clone by rename.  One that exists must be empty, and its
- * entries (all of them, also .git and .names) are moved into it: it may be a mount, or the working
- * directory of the command.
- *
- * Tried again is only what may go by: busy or failing servers, names that cannot be resolved,
- * connections that break.  What git says decides, in English (LC_ALL=C).
+/* ---- the messages of git ------------------------------------------------------------------------
  */
 
-enum {
-	GIT_FAILED = 1,     /* and will fail again */
-	GIT_TRANSIENT = 75, /* EX_TEMPFAIL of sysexits.h: another try may help */
-	ARGV_MAX = 64,
-	SAID_MAX = 64 * 1024,
-	TRIES_MAX = 10,
-	WAIT_MAX_S = 300, /* that one wait may take, also if the server asks for more */
-	WAIT_MAX_MS = 300000,
-	BUDGET_MS = 900000 /* all waits together */
-};
-
-#define TEMPORARY ".pai-git-clone"
-
-struct move {
-	struct arena a;
-	const char *git_argv[ARGV_MAX];
-	size_t n;
-	const char *uri, *target, *temporary;
-	bool exists;   /* the target is there, and empty */
-	int64_t first; /* seconds before the second try */
-};
-
-/* ---- one try ----------------------------------------------------------------------------------
- */
-
-/* Standard error of git as it comes, line by line, without logins; all of it for the verdict. */
-static void pass_on(struct str *said, size_t *shown, bool all)
-{
-	char *text = said->p;
-	size_t end = said->n;
-	while (!all && end > *shown && text[end - 1] != '\n')
-		end--;
-	if (end <= *shown)
-		return;
-	char last = text[end];
-	text[end] = '\0';
-	git_redact(text + *shown);
-	/* What cannot be shown has nowhere else to go. */
-	(void)fd_write_all(STDERR_FILENO, (struct span){ text + *shown, end - *shown });
-	text[end] = last;
-	*shown = end;
-}
-
-static void read_said(int fd, struct str *said)
-{
-	char buffer[4096];
-	size_t shown = 0;
-	for (;;) {
-		ssize_t n = read(fd, buffer, sizeof(buffer));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		for (ssize_t i = 0; i < n; i++) {
-			if (buffer[i] == '\0' || buffer[i] == '\r')
-				buffer[i] = '\n';
-		}
-		if (said->n + (size_t)n > SAID_MAX) { /* the end is what counts */
-			pass_on(said, &shown, true);
-			said->n = shown = 0;
-		}
-		str_put(said, buffer, (size_t)n);
-		pass_on(said, &shown, false);
-	}
-	if (said->n)
-		pass_on(said, &shown, true);
-}
-
-/* 0 is done, otherwise git's status; -1 and errno if it cannot be started. */
-static int clone_once(struct move *m, struct str *said)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -1;
-	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
-	pid_t pid = child_start(&git);
-	int error = errno;
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		errno = error;
-		return -1;
-	}
-	read_said(ends[0], said);
-	close(ends[0]);
-	return child_wait(pid);
-}
-
-/* ---- directories -------------------------------------------------------------------------------
- */
-
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-	(void)st;
-	(void)flag;
-	(void)f;
-	return remove(path);
-}
-
-/* With all that is in it; nothing is followed.  One that is not there is fine. */
-static int remove_tree(const char *path)
-{
-	int rc = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	return rc != 0 && errno == ENOENT ? 0 : rc;
-}
-
-/* Entries besides our own, or -1 and errno. */
-static int count_entries(const char *path)
-{
-	DIR *dir = opendir(path);
-	int n = 0;
-	if (!dir)
-		return -1;
-	for (struct dirent *d; (d = readdir(dir));) {
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
-		    strcmp(d->d_name, TEMPORARY) != 0)
-			n++;
-	}
-	closedir(dir);
-	return n;
-}
-
-/* Each entry of the clone becomes one of the target; then the clone is empty. */
-static int move_entries(struct move *m)
-{
-	DIR *dir = opendir(m->temporary);
-	int rc = 0;
-	if (!dir)
-		return -1;
-	for (struct dirent *d; rc == 0 && (d = readdir(dir));) {
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		const char *to = arena_printf(&m->a, "%s/%s", m->target, d->d_name);
-		rc = renameat(dirfd(dir), d->d_name, AT_FDCWD, to);
-	}
-	int error = errno;
-	closedir(dir);
-	errno = error;
-	return rc ? rc : rmdir(m->temporary);
-}
-
-static int trouble(const char *what, const char *path)
-{
-	say(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
-	return GIT_FAILED;
-}
-
-/* Where the clone goes first, and whether the target is fit for one. */
-static int prepare(struct move *m)
-{
-	ERR_AUTO e = { 0 };
-	struct stat st;
-	m->exists = lstat(m->target, &st) == 0;
-	if (!m->exists && errno != ENOENT)
-		return trouble("cannot look at", m->target);
-	if (m->exists && stat(m->target, &st) == 0 && !S_ISDIR(st.st_mode)) {
-		errno = ENOTDIR;
-		return trouble("cannot clone to", m->target);
-	}
-	int n = m->exists ? count_entries(m->target) : 0;
-	if (n != 0) {
-		errno = n < 0 ? errno : ENOTEMPTY;
-		return trouble("cannot clone to", m->target);
-	}
-	if (m->exists) {
-		m->temporary = arena_printf(&m->a, "%s/%s", m->target, TEMPORARY);
-		return 0;
-	}
-	char *parent = arena_dup(&m->a, span_of(m->target));
-	char *slash = strrchr(parent, '/');
-	*slash = '\0';
-	m->temporary = arena_printf(&m->a, "%s/%s.%s", parent, TEMPORARY, slash + 1);
-	if (*parent && stat(parent, &st) != 0 && dir_make(parent, 0755, &e)) {
-		say(SAY_ERROR, "git plugin: %s", err_msg(&e));
-		return GIT_FAILED;
-	}
-	return 0;
-}
-
-static int finish(struct move *m)
-{
-	int rc = m->exists ? move_entries(m) : rename(m->temporary, m->target);
-	if (rc == 0) {
-		say(SAY_INFO, "git plugin: cloned to %s", m->target);
-		return 0;
-	}
-	rc = trouble("cannot move the clone to", m->target);
-	(void)remove_tree(m->temporary); /* the failure was told */
-	return rc;
-}
-
-/* ---- tries --------------------------------------------------------------------------------------
- */
-
-/* Doubled each time, plus up to half of it, for all tasks of a job start together. */
-static int64_t wait_ms(const struct move *m, int tries, int64_t asked_s)
-{
-	uint32_t random;
-	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
-	random_bytes(&random, sizeof(random));
-	ms += ms / 2 * (random % 1000) / 1000;
-	if (ms < asked_s * 1000)
-		ms = asked_s * 1000;
-	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
-}
-
-/* The verdict on a try that failed: 0 is `again`, after having waited. */
-static int after_failure(struct move *m, int status, const struct str *said, int tries,
-                         int64_t *spent)
-{
-	if (status > 128 && said->n == 0) {
-		say(SAY_ERROR, "git plugin: git was ended by signal %d", status - 128);
-		return GIT_FAILED;
-	}
-	if (!git_transient(str_c(said))) {
-		say(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again", status);
-		return GIT_FAILED;
-	}
-	int64_t ms = wait_ms(m, tries, git_retry_after(str_c(said)));
-	*spent += ms;
-	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
-		say(SAY_ERROR,
-		    "git plugin: git clone failed %d times; the reason may go by, so another "
-		    "try of the task may help",
-		    tries + 1);
-		return GIT_TRANSIENT;
-	}
-	say(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
-	    (long long)(ms + 999) / 1000);
-	clock_sleep(ms);
-	return 0;
-}
-
-static int clone_until(struct move *m)
-{
-	int64_t spent = 0;
-	for (int tries = 0;; tries++) {
-		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
-		if (remove_tree(m->temporary))
-			return trouble("cannot remove", m->temporary);
-		int status = clone_once(m, &said);
-		if (status == 0)
-			return finish(m);
-		if (status < 0)
-			return trouble("cannot start", "git");
-		int error = after_failure(m, status, &said, tries, &spent);
-		if (error) {
-			(void)remove_tree(m->temporary); /* the failure was told */
-			return error;
-		}
-	}
-}
-
-static bool git_is_there(void *of)
-{
-	(void)of;
-	return child_exists("git");
-}
-
-/* By https it needs the authorities that servers are known by; otherwise ssh. */
-static int install_git(const struct move *m)
-{
-	ERR_AUTO e = { 0 };
-	bool https = span_starts(span_of(m->uri), "https:");
-	const struct package git = { .plugin = "git plugin",
-		                     .what = "git",
-		                     .names = { "git",
-		                                https ? "ca-certificates" : "openssh-client" },
-		                     .complete = git_is_there,
-		                     .pause_ms = m->first * 1000 };
-	if (git_is_there(NULL) || package_install(&git, &e) == 0)
-		return 0;
-	say(SAY_ERROR, "git plugin: %s", err_msg(&e));
-	return GIT_FAILED;
-}
-
-/* Nobody is there to answer, and no protocol that runs programs is taken, wherever it is named. */
-static int set_environment(void)
-{
-	static const char *const VARIABLES[][2] = {
-		{ "LC_ALL", "C" },
-		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },
-		{ "GIT_TERMINAL_PROMPT", "0" },
-		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },
-		{ "GIT_HTTP_LOW_SPEED_TIME", "60" },
-	};
-	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
-		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
-			return -1;
-	}
-	/* How the image wants ssh to be called stays; GIT_SSH would be overruled. */
-	if (getenv("GIT_SSH"))
-		return 0;
-	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
-}
-
-/* ---- the command line ---------------------------------------------------------------------------
- */
-
-static int usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
-	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
-	      "Options of git clone: " GIT_OPTIONS ".\n\n"
-	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 other failures.\n",
-	      out);
-	return status;
-}
-
-/* Options of git, checked again: the script belongs to the author's container. */
-static int add_options(struct move *m, char **v, size_t n)
-{
-	struct span words[ARGV_MAX];
-	if (n >= ARGV_MAX / 2)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		words[i] = span_of(v[i]);
-	for (size_t i = 0, used; i < n; i += used) {
-		STR_AUTO option = STR_INIT(GIT_WORD_MAX);
-		if (git_option(&words[i], n - i, &option, &used) || option.full)
-			return -1;
-		m->git_argv[m->n++] = arena_dup(&m->a, str_view(&option));
-	}
-	return 0;
-}
-
-/* The directory without `/` at its end, absolute. */
-static const char *directory(struct move *m, const char *text)
-{
-	size_t n = strlen(text);
-	while (n > 1 && text[n - 1] == '/')
-		n--;
-	char *path = arena_dup(&m->a, (struct span){ text, n });
-	if (*path == '/')
-		return path;
-	FREE_AUTO char *here = getcwd(NULL, 0);
-	return here ? arena_printf(&m->a, "%s/%s", here, path) : NULL;
-}
-
-static int parse(struct move *m, int argc, char **argv)
-{
-	int i = 1;
-	m->first = 5;
-	if (argc > 2 && strcmp(argv[1], "--first-wait") == 0) {
-		if (parse_i64(span_of(argv[2]), 0, WAIT_MAX_S, &m->first))
-			return -1;
-		i = 3;
-	}
-	int options = i;
-	while (i < argc && strcmp(argv[i], "--") != 0)
-		i++;
-	if (argc - i != 3 || !*argv[i + 1] || !*argv[i + 2])
-		return -1;
-	m->git_argv[m->n++] = "git";
-	m->git_argv[m->n++] = "clone";
-	if (add_options(m, argv + options, (size_t)(i - options)))
-		return -1;
-	m->uri = argv[i + 1];
-	m->target = directory(m, argv[i + 2]);
-	return m->target && strcmp(m->target, "/") != 0 ? 0 : -1;
-}
-
-int cmd_git_move(int argc, char **argv)
-{
-	struct move m = { .n = 0 };
-	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return usage(stdout, 0);
-	if (parse(&m, argc, argv)) {
-		arena_done(&m.a);
-		return usage(stderr, 2);
-	}
-	int rc = prepare(&m);
-	if (rc == 0)
-		rc = install_git(&m);
-	if (rc == 0) {
-		m.git_argv[m.n++] = "--";
-		m.git_argv[m.n++] = m.uri;
-		m.git_argv[m.n++] = m.temporary;
-		m.git_argv[m.n] = NULL;
-		rc = set_environment() ? trouble("cannot set", "the environment") : clone_until(&m);
-	}
-	arena_done(&m.a);
-	return rc;
-}
-
-/* A permanent reason wins: git adds "the remote end hung up" to those as well. */
+/* These win: git also prints "the remote end hung up" then. */
 static const char *const PERMANENT[] = {
 	"authentication failed", "permission denied",       "not found",
 	"does not exist",        "does not appear to be a", "host key verification failed",
@@ -600,7 +201,7 @@ static const char *const TRANSIENT[] = {
 };
 
 /* The number behind a text, as in "returned error: 503"; 0 if there is none. */
-static int number_behind(const char *said, const char *text)
+static int git_number_behind(const char *said, const char *text)
 {
 	for (const char *at = said; (at = strcasestr(at, text));) {
 		at += strlen(text);
@@ -613,16 +214,7 @@ static int number_behind(const char *said, const char *text)
 	return 0;
 }
 
-static bool has_one(const char *said, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcasestr(said, list[i]))
-			return true;
-	}
-	return false;
-}
-
-/* A reason that stands in no warning: "templates not found" is none. */
+/* Warnings do not count: "templates not found". */
 static bool git_said_permanent(const char *said)
 {
 	for (size_t i = 0; i < sizeof(PERMANENT) / sizeof(*PERMANENT); i++) {
@@ -637,21 +229,24 @@ static bool git_said_permanent(const char *said)
 
 bool git_transient(const char *said)
 {
-	int status = number_behind(said, "returned error");
+	int status = git_number_behind(said, "returned error");
 	if (status == 0)
-		status = number_behind(said, "HTTP");
+		status = git_number_behind(said, "HTTP");
 	if (status >= 400)
 		return status == 429 || status == 408 || status >= 500;
-	return !git_said_permanent(said) &&
-	       has_one(said, TRANSIENT, sizeof(TRANSIENT) / sizeof(*TRANSIENT));
+	for (size_t i = 0; i < sizeof(TRANSIENT) / sizeof(*TRANSIENT); i++) {
+		if (strcasestr(said, TRANSIENT[i]))
+			return !git_said_permanent(said);
+	}
+	return false;
 }
 
 int64_t git_retry_after(const char *said)
 {
-	return number_behind(said, "retry-after");
+	return git_number_behind(said, "retry-after");
 }
 
-/* `https://name:token@host`: all between // and @ goes. */
+/* `https://name:token@host`: everything between // and @. */
 void git_redact(char *text)
 {
 	for (char *at = text; (at = strstr(at, "://"));) {
@@ -661,4 +256,397 @@ void git_redact(char *text)
 		if (end)
 			memset(at, '*', (size_t)(end - at));
 	}
+}
+
+/* ---- `pai-runtime git-move`
+ * ---------------------------------------------------------------------- */
+
+/*
+ * The clone has a temporary name first, so the target is complete or does not exist.  A target that
+ * does not exist is made by rename.  An existing one must be empty and gets all entries of the
+ * clone: it may be a mount, or the working directory of the command.
+ */
+
+enum {
+	GIT_FAILED = 1,
+	GIT_TRANSIENT = 75, /* EX_TEMPFAIL of sysexits.h */
+	ARGV_MAX = 64,
+	SAID_MAX = 64 * 1024,
+	TRIES_MAX = 10,
+	WAIT_MAX_S = 300, /* one pause, whatever Retry-After says */
+	WAIT_MAX_MS = 300000,
+	BUDGET_MS = 900000 /* all pauses */
+};
+
+#define TEMPORARY ".pai-git-clone"
+
+struct move {
+	struct arena a;
+	const char *git_argv[ARGV_MAX];
+	size_t n;
+	const char *uri, *target, *temporary;
+	bool exists;   /* the target is there, and empty */
+	int64_t first; /* seconds before the second try */
+};
+
+/* ---- one try ----------------------------------------------------------------------------------
+ */
+
+/* Shows standard error of git by complete lines, or all of it, without logins. */
+static void clone_pass_on(struct str *said, size_t *shown, bool all)
+{
+	char *text = said->p;
+	size_t end = said->n;
+	while (!all && end > *shown && text[end - 1] != '\n')
+		end--;
+	if (end <= *shown)
+		return;
+	char last = text[end];
+	text[end] = '\0';
+	git_redact(text + *shown);
+	(void)fd_write_all(STDERR_FILENO, (struct span){ text + *shown, end - *shown });
+	text[end] = last;
+	*shown = end;
+}
+
+static void clone_read(int fd, struct str *said)
+{
+	char buffer[4096];
+	size_t shown = 0;
+	for (;;) {
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		for (ssize_t i = 0; i < n; i++) {
+			if (buffer[i] == '\0' || buffer[i] == '\r')
+				buffer[i] = '\n';
+		}
+		if (said->n + (size_t)n > SAID_MAX) { /* the end counts */
+			clone_pass_on(said, &shown, true);
+			said->n = shown = 0;
+		}
+		str_put(said, buffer, (size_t)n);
+		clone_pass_on(said, &shown, false);
+	}
+	if (said->n)
+		clone_pass_on(said, &shown, true);
+}
+
+/* The exit status of git; -1 and errno if it cannot be started. */
+static int clone_once(struct move *m, struct str *said)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
+	pid_t pid = child_start(&git);
+	int error = errno;
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		errno = error;
+		return -1;
+	}
+	clone_read(ends[0], said);
+	close(ends[0]);
+	return child_wait(pid);
+}
+
+/* ---- directories -------------------------------------------------------------------------------
+ */
+
+static int clone_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st;
+	(void)flag;
+	(void)f;
+	return remove(path);
+}
+
+/* Follows no links; the tree may be absent. */
+static int clone_remove(const char *path)
+{
+	int rc = nftw(path, clone_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	return rc != 0 && errno == ENOENT ? 0 : rc;
+}
+
+/* Without the temporary clone; -1 and errno. */
+static int clone_count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+	if (!dir)
+		return -1;
+	for (struct dirent *d; (d = readdir(dir));) {
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+		    strcmp(d->d_name, TEMPORARY) != 0)
+			n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+static int clone_move_entries(struct move *m)
+{
+	DIR *dir = opendir(m->temporary);
+	int rc = 0;
+	if (!dir)
+		return -1;
+	for (struct dirent *d; rc == 0 && (d = readdir(dir));) {
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+			continue;
+		const char *to = arena_printf(&m->a, "%s/%s", m->target, d->d_name);
+		rc = renameat(dirfd(dir), d->d_name, AT_FDCWD, to);
+	}
+	int error = errno;
+	closedir(dir);
+	errno = error;
+	return rc ? rc : rmdir(m->temporary);
+}
+
+static int clone_trouble(const char *what, const char *path)
+{
+	say(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
+	return GIT_FAILED;
+}
+
+/* Checks the target and names the temporary clone. */
+static int clone_prepare(struct move *m)
+{
+	ERR_AUTO e = { 0 };
+	struct stat st;
+	m->exists = lstat(m->target, &st) == 0;
+	if (!m->exists && errno != ENOENT)
+		return clone_trouble("cannot look at", m->target);
+	if (m->exists && stat(m->target, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		errno = ENOTDIR;
+		return clone_trouble("cannot clone to", m->target);
+	}
+	int n = m->exists ? clone_count_entries(m->target) : 0;
+	if (n != 0) {
+		errno = n < 0 ? errno : ENOTEMPTY;
+		return clone_trouble("cannot clone to", m->target);
+	}
+	if (m->exists) {
+		m->temporary = arena_printf(&m->a, "%s/%s", m->target, TEMPORARY);
+		return 0;
+	}
+	char *parent = arena_dup(&m->a, span_of(m->target));
+	char *slash = strrchr(parent, '/');
+	*slash = '\0';
+	m->temporary = arena_printf(&m->a, "%s/%s.%s", parent, TEMPORARY, slash + 1);
+	if (*parent && stat(parent, &st) != 0 && dir_make(parent, 0755, &e)) {
+		say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+		return GIT_FAILED;
+	}
+	return 0;
+}
+
+static int clone_finish(struct move *m)
+{
+	int rc = m->exists ? clone_move_entries(m) : rename(m->temporary, m->target);
+	if (rc == 0) {
+		say(SAY_INFO, "git plugin: cloned to %s", m->target);
+		return 0;
+	}
+	rc = clone_trouble("cannot move the clone to", m->target);
+	(void)clone_remove(m->temporary);
+	return rc;
+}
+
+/* ---- tries --------------------------------------------------------------------------------------
+ */
+
+/* Doubles each time, plus up to half of it as jitter. */
+static int64_t clone_wait_ms(const struct move *m, int tries, int64_t asked_s)
+{
+	uint32_t random;
+	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
+	random_bytes(&random, sizeof(random));
+	ms += ms / 2 * (random % 1000) / 1000;
+	if (ms < asked_s * 1000)
+		ms = asked_s * 1000;
+	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
+}
+
+/* 0: try again, after the pause; else the exit status. */
+static int clone_after_failure(struct move *m, int status, const struct str *said, int tries,
+                               int64_t *spent)
+{
+	if (status > 128 && said->n == 0) {
+		say(SAY_ERROR, "git plugin: git was ended by signal %d", status - 128);
+		return GIT_FAILED;
+	}
+	if (!git_transient(str_c(said))) {
+		say(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again", status);
+		return GIT_FAILED;
+	}
+	int64_t ms = clone_wait_ms(m, tries, git_retry_after(str_c(said)));
+	*spent += ms;
+	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
+		say(SAY_ERROR,
+		    "git plugin: git clone failed %d times; the reason may go by, so another "
+		    "try of the task may help",
+		    tries + 1);
+		return GIT_TRANSIENT;
+	}
+	say(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
+	    (long long)(ms + 999) / 1000);
+	clock_sleep(ms);
+	return 0;
+}
+
+static int clone_until(struct move *m)
+{
+	int64_t spent = 0;
+	for (int tries = 0;; tries++) {
+		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
+		if (clone_remove(m->temporary))
+			return clone_trouble("cannot remove", m->temporary);
+		int status = clone_once(m, &said);
+		if (status == 0)
+			return clone_finish(m);
+		if (status < 0)
+			return clone_trouble("cannot start", "git");
+		int error = clone_after_failure(m, status, &said, tries, &spent);
+		if (error) {
+			(void)clone_remove(m->temporary);
+			return error;
+		}
+	}
+}
+
+static bool git_is_there(void *of)
+{
+	(void)of;
+	return child_exists("git");
+}
+
+/* https needs certificate authorities, other URIs ssh. */
+static int clone_install_git(const struct move *m)
+{
+	ERR_AUTO e = { 0 };
+	bool https = span_starts(span_of(m->uri), "https:");
+	const struct package git = { .plugin = "git plugin",
+		                     .what = "git",
+		                     .names = { "git",
+		                                https ? "ca-certificates" : "openssh-client" },
+		                     .complete = git_is_there,
+		                     .pause_ms = m->first * 1000 };
+	if (git_is_there(NULL) || package_install(&git, &e) == 0)
+		return 0;
+	say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+	return GIT_FAILED;
+}
+
+/* No prompts, and no protocols that run programs. */
+static int clone_environment(void)
+{
+	static const char *const VARIABLES[][2] = {
+		{ "LC_ALL", "C" },
+		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },
+		{ "GIT_TERMINAL_PROMPT", "0" },
+		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },
+		{ "GIT_HTTP_LOW_SPEED_TIME", "60" },
+	};
+	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
+			return -1;
+	}
+	/* The settings of the image win; GIT_SSH_COMMAND would override GIT_SSH. */
+	if (getenv("GIT_SSH"))
+		return 0;
+	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
+}
+
+/* ---- the command line ---------------------------------------------------------------------------
+ */
+
+static int clone_usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
+	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
+	      "Options of git clone: " GIT_OPTIONS ".\n\n"
+	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 other failures.\n",
+	      out);
+	return status;
+}
+
+/* Checks the options again: the author's code can change the script. */
+static int clone_options(struct move *m, char **v, size_t n)
+{
+	struct span words[ARGV_MAX];
+	if (n >= ARGV_MAX / 2)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		words[i] = span_of(v[i]);
+	for (size_t i = 0, used; i < n; i += used) {
+		STR_AUTO option = STR_INIT(GIT_WORD_MAX);
+		if (git_option(&words[i], n - i, &option, &used) || option.full)
+			return -1;
+		m->git_argv[m->n++] = arena_dup(&m->a, str_view(&option));
+	}
+	return 0;
+}
+
+/* Absolute, without `/` at its end. */
+static const char *clone_directory(struct move *m, const char *text)
+{
+	size_t n = strlen(text);
+	while (n > 1 && text[n - 1] == '/')
+		n--;
+	char *path = arena_dup(&m->a, (struct span){ text, n });
+	if (*path == '/')
+		return path;
+	FREE_AUTO char *here = getcwd(NULL, 0);
+	return here ? arena_printf(&m->a, "%s/%s", here, path) : NULL;
+}
+
+static int clone_parse(struct move *m, int argc, char **argv)
+{
+	int i = 1;
+	m->first = 5;
+	if (argc > 2 && strcmp(argv[1], "--first-wait") == 0) {
+		if (parse_i64(span_of(argv[2]), 0, WAIT_MAX_S, &m->first))
+			return -1;
+		i = 3;
+	}
+	int options = i;
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	if (argc - i != 3 || !*argv[i + 1] || !*argv[i + 2])
+		return -1;
+	m->git_argv[m->n++] = "git";
+	m->git_argv[m->n++] = "clone";
+	if (clone_options(m, argv + options, (size_t)(i - options)))
+		return -1;
+	m->uri = argv[i + 1];
+	m->target = clone_directory(m, argv[i + 2]);
+	return m->target && strcmp(m->target, "/") != 0 ? 0 : -1;
+}
+
+int cmd_git_move(int argc, char **argv)
+{
+	struct move m = { .n = 0 };
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return clone_usage(stdout, 0);
+	if (clone_parse(&m, argc, argv)) {
+		arena_done(&m.a);
+		return clone_usage(stderr, 2);
+	}
+	int rc = clone_prepare(&m);
+	if (rc == 0)
+		rc = clone_install_git(&m);
+	if (rc == 0) {
+		m.git_argv[m.n++] = "--";
+		m.git_argv[m.n++] = m.uri;
+		m.git_argv[m.n++] = m.temporary;
+		m.git_argv[m.n] = NULL;
+		rc = clone_environment() ? clone_trouble("cannot set", "the environment")
+		                         : clone_until(&m);
+	}
+	arena_done(&m.a);
+	return rc;
 }

@@ -1,4 +1,4 @@
-/* Keys, names and peers of the plugin ssh; see ssh.h. */
+/* The plugin ssh at init, and the keys, peers and files that its commands in sshd.c need. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 enum { PEERS_MAX = 100000 };
 
-/* How many characters at the start are letters, digits or of `more`. */
-static size_t length_of(struct span s, const char *more)
+/* Leading letters, digits and characters of `more`. */
+static size_t ssh_length(struct span s, const char *more)
 {
 	size_t n = 0;
 	while (n < s.n && (is_alnum(s.p[n]) || (s.p[n] && strchr(more, s.p[n]))))
@@ -19,12 +19,12 @@ static size_t length_of(struct span s, const char *more)
 	return n;
 }
 
-static struct span behind(struct span s, size_t n)
+static struct span ssh_behind(struct span s, size_t n)
 {
 	return (struct span){ s.p + n, s.n - n };
 }
 
-static size_t blanks(struct span s)
+static size_t ssh_blanks(struct span s)
 {
 	size_t n = 0;
 	while (n < s.n && (s.p[n] == ' ' || s.p[n] == '\t'))
@@ -35,21 +35,21 @@ static size_t blanks(struct span s)
 bool ssh_key_valid(struct span line)
 {
 	static const char *const TYPES[] = { "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-", "sk-" };
-	size_t n = length_of(line, "-@.");
+	size_t n = ssh_length(line, "-@.");
 	struct span type = { line.p, n };
 	bool known = false;
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(*TYPES); i++) {
 		bool prefix = TYPES[i][strlen(TYPES[i]) - 1] == '-';
 		known = known || (prefix ? span_starts(type, TYPES[i]) : span_is(type, TYPES[i]));
 	}
-	struct span rest = behind(line, n);
-	n = blanks(rest);
+	struct span rest = ssh_behind(line, n);
+	n = ssh_blanks(rest);
 	if (!known || n == 0 || line.n > SSH_KEY_MAX)
 		return false;
-	rest = behind(rest, n);
-	n = length_of(rest, "+/=");
-	rest = behind(rest, n);
-	if (n == 0 || (rest.n && blanks(rest) == 0))
+	rest = ssh_behind(rest, n);
+	n = ssh_length(rest, "+/=");
+	rest = ssh_behind(rest, n);
+	if (n == 0 || (rest.n && ssh_blanks(rest) == 0))
 		return false;
 	for (size_t i = 0; i < rest.n; i++) {
 		if (((unsigned char)rest.p[i] < ' ' && rest.p[i] != '\t') || rest.p[i] == 0x7f)
@@ -60,7 +60,7 @@ bool ssh_key_valid(struct span line)
 
 bool ssh_file_name(struct span name)
 {
-	return name.n > 0 && name.n < 256 && name.p[0] != '.' && length_of(name, "._-") == name.n;
+	return name.n > 0 && name.n < 256 && name.p[0] != '.' && ssh_length(name, "._-") == name.n;
 }
 
 const char *ssh_directory(const char *home, struct arena *a)
@@ -70,14 +70,6 @@ const char *ssh_directory(const char *home, struct arena *a)
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-static const char *variable(struct arena *a, const char *before, struct span middle,
-                            const char *after)
-{
-	const char *value =
-	    getenv(arena_printf(a, "%s%.*s%s", before, (int)middle.n, middle.p, after));
-	return value && *value ? value : NULL;
-}
-
 int ssh_first_port(const char *list, int64_t *port)
 {
 	if (!list)
@@ -86,17 +78,16 @@ int ssh_first_port(const char *list, int64_t *port)
 	return parse_i64(first, 1, 65535, port);
 }
 
-/* Is it a name, for `role:index`? */
-static bool split_instance(struct span text, struct span *role, int64_t *index)
+static bool peer_split(struct span text, struct span *role, int64_t *index)
 {
 	role->p = text.p;
-	role->n = length_of(text, "_");
-	struct span rest = behind(text, role->n);
+	role->n = ssh_length(text, "_");
+	struct span rest = ssh_behind(text, role->n);
 	return role->n > 0 && rest.n > 1 && rest.p[0] == ':' &&
-	       parse_i64(behind(rest, 1), 0, INT32_MAX, index) == 0;
+	       parse_i64(ssh_behind(rest, 1), 0, INT32_MAX, index) == 0;
 }
 
-static bool is_own(struct span role, int64_t index)
+static bool peer_is_own(struct span role, int64_t index)
 {
 	const char *own_role = getenv("FC_TASKROLE_NAME");
 	const char *own_index = getenv("FC_TASK_INDEX");
@@ -105,21 +96,21 @@ static bool is_own(struct span role, int64_t index)
 	       parse_i64(span_of(own_index), 0, INT32_MAX, &i) == 0 && i == index;
 }
 
-/* false: there is no such instance, or nothing is known of it. */
-static bool read_peer(struct ssh_peer *peer, struct span instance, struct arena *a)
+/* false: not an instance, or its address or port is not known. */
+static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena *a)
 {
 	struct span role;
 	int64_t index;
-	if (!split_instance(instance, &role, &index))
+	if (!peer_split(instance, &role, &index))
 		return false;
 	const char *task = arena_printf(a, "%.*s_%lld", (int)role.n, role.p, (long long)index);
-	const char *address = variable(a, "PAI_HOST_IP_", span_of(task), "");
+	const char *address = env_get(arena_printf(a, "PAI_HOST_IP_%s", task));
 	peer->alias = arena_printf(a, "%.*s-%lld", (int)role.n, role.p, (long long)index);
-	peer->own = is_own(role, index);
-	if (!address || length_of(span_of(address), ".:") != strlen(address))
+	peer->own = peer_is_own(role, index);
+	if (!address || ssh_length(span_of(address), ".:") != strlen(address))
 		return false;
 	peer->address = address;
-	return ssh_first_port(variable(a, "PAI_", span_of(task), "_ssh_PORT"), &peer->port) == 0;
+	return ssh_first_port(env_get(arena_printf(a, "PAI_%s_ssh_PORT", task)), &peer->port) == 0;
 }
 
 void ssh_peers(struct ssh_peers *p, struct arena *a)
@@ -134,17 +125,12 @@ void ssh_peers(struct ssh_peers *p, struct arena *a)
 		most = PEERS_MAX;
 	p->v = ARENA_NEW(a, struct ssh_peer, most);
 	while (rest.n > 0 && p->n + p->unknown < most) {
-		size_t end = span_find(rest, 0, ",");
-		size_t n = end == SIZE_MAX ? rest.n : end;
-		if (read_peer(&p->v[p->n], (struct span){ rest.p, n }, a))
+		if (peer_read(&p->v[p->n], span_next(&rest, ','), a))
 			p->n++;
 		else if (!p->v[p->n].own)
 			p->unknown++;
-		rest = behind(rest, n + (end != SIZE_MAX));
 	}
 }
-
-/* Files of ssh that are made of other texts: environment of sessions, client configuration. */
 
 enum {
 	LINES_MAX = 1000,     /* sshd gives up on longer files */
@@ -153,7 +139,7 @@ enum {
 
 /* ---- environment of sessions ---------------------------------------------------------------- */
 
-/* How variables begin that are for everybody; with `=` it is the whole name. */
+/* Beginnings of variables for sessions; with `=` the whole name. */
 static const char *const FOR_SESSIONS[] = {
 	"PATH=",         "LD_LIBRARY_PATH=",
 	"LIBRARY_PATH=", "PYTHONPATH=",
@@ -166,7 +152,7 @@ static const char *const FOR_SESSIONS[] = {
 	"FC_",
 };
 
-/* Made by init or the server from names and numbers; a role may well be called `keys`. */
+/* Made by init or the server from names and numbers; a role may be named `keys`. */
 static const char *const OURS[] = {
 	"PAI_PORT_LIST_", "PAI_HOST_IP_",  "PAI_TASK_ROLE_", "PAI_CONTAINER_",
 	"PAI_CURRENT_",   "PAI_RESOURCE_", "PAI_MIN_",
@@ -175,7 +161,7 @@ static const char *const OURS[] = {
 static const char *const SECRETS[] = { "TOKEN",      "SECRET", "PASSW", "KEY",
 	                               "CREDENTIAL", "AUTH",   "PWD",   "COOKIE" };
 
-static bool starts_one(struct span s, const char *const *list, size_t n)
+static bool session_starts(struct span s, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (span_starts(s, list[i]))
@@ -184,7 +170,7 @@ static bool starts_one(struct span s, const char *const *list, size_t n)
 	return false;
 }
 
-static bool sounds_secret(struct span name)
+static bool session_is_secret(struct span name)
 {
 	char text[256];
 	if (name.n >= sizeof(text))
@@ -198,27 +184,21 @@ static bool sounds_secret(struct span name)
 	return false;
 }
 
-static bool is_name(struct span name)
+static bool session_is_name(struct span name)
 {
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-		if (!letter && (i == 0 || c < '0' || c > '9'))
-			return false;
-	}
-	return name.n > 0;
+	return name.n > 0 && !is_digit(name.p[0]) && ssh_length(name, "_") == name.n;
 }
 
-static bool for_sessions(struct span name, struct span line)
+static bool session_has(struct span name, struct span line)
 {
-	if (!is_name(name) ||
-	    !starts_one(line, FOR_SESSIONS, sizeof(FOR_SESSIONS) / sizeof(*FOR_SESSIONS)))
+	if (!session_is_name(name) ||
+	    !session_starts(line, FOR_SESSIONS, sizeof(FOR_SESSIONS) / sizeof(*FOR_SESSIONS)))
 		return false;
-	return starts_one(line, OURS, sizeof(OURS) / sizeof(*OURS)) || !sounds_secret(name);
+	return session_starts(line, OURS, sizeof(OURS) / sizeof(*OURS)) || !session_is_secret(name);
 }
 
-/* Of another task: there can be thousands. */
-static bool of_a_task(struct span name)
+/* Variables about other tasks: there can be thousands. */
+static bool session_is_task(struct span name)
 {
 	if (span_starts(name, "PAI_PORT_LIST_") || span_starts(name, "PAI_HOST_IP_"))
 		return true;
@@ -235,7 +215,7 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 		for (char *const *v = environment; *v; v++) {
 			struct span line = span_of(*v);
 			struct span name = { *v, strcspn(*v, "=") };
-			if (!for_sessions(name, line) || of_a_task(name) != (tasks == 1))
+			if (!session_has(name, line) || session_is_task(name) != (tasks == 1))
 				continue;
 			if (lines == LINES_MAX || line.n > LINE_MAX_BYTES || strpbrk(*v, "\n\r")) {
 				++*left_out;
@@ -251,7 +231,7 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 /* ---- configuration of the client --------------------------------------------------------------
  */
 
-/* Tasks of one job trust each other by the job's key; their host keys are made at their start. */
+/* Host keys are new at each start, so they are not checked. */
 void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -276,7 +256,7 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts)
 	size_t end = begin == SIZE_MAX ? SIZE_MAX : span_find(theirs, begin, END);
 	str_puts(out, BEGIN);
 	str_span(out, hosts);
-	/* What follows was for all hosts, and still is. */
+	/* The rest applies to all hosts, as before. */
 	str_puts(out, "Host *\n");
 	str_puts(out, END);
 	if (end == SIZE_MAX) {
@@ -288,20 +268,17 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts)
 	str_put(out, theirs.p + rest, theirs.n - rest);
 }
 
-/*
- * Plugin ssh: tasks of the job reach each other (jobssh), and its author reaches the tasks
- * (userssh).  At init: the job's key pair out of the user extension becomes files, and a script
- * with the subcommands sshd and ssh-barrier, which do the work in the user's container.
+/* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c -------------------
  */
 
-/* Public keys out of all sources, one per line. */
-struct keys {
+/* Public keys of all sources. */
+struct ssh_keys {
 	struct str text;
-	size_t n;            /* lines seen, for messages: a key is named by its number */
-	struct notes *spare; /* for what is left out; NULL: a line that is no key is an error */
+	size_t n;            /* lines; messages name a key by its number */
+	struct notes *spare; /* for keys left out; NULL: an invalid key is an error */
 };
 
-static int add_line(struct keys *k, struct span line, struct err *e)
+static int keys_add_line(struct ssh_keys *k, struct span line, struct err *e)
 {
 	line = span_trim(line);
 	if (line.n == 0)
@@ -326,36 +303,31 @@ static int add_line(struct keys *k, struct span line, struct err *e)
 	return 0;
 }
 
-static int add_lines(struct keys *k, struct span text, struct err *e)
+static int keys_add_lines(struct ssh_keys *k, struct span text, struct err *e)
 {
 	while (text.n > 0) {
-		size_t end = span_find(text, 0, "\n");
-		size_t n = end == SIZE_MAX ? text.n : end;
-		if (add_line(k, (struct span){ text.p, n }, e))
+		if (keys_add_line(k, span_next(&text, '\n'), e))
 			return -1;
-		n += end != SIZE_MAX;
-		text = (struct span){ text.p + n, text.n - n };
 	}
 	return 0;
 }
 
-/* They are the user's, for all jobs: one that is of no use here does not fail this one. */
-static int add_extension_keys(const struct plugin *p, struct keys *k, struct err *e)
+/* Keys of the user are for all jobs, so an invalid one does not fail this job. */
+static int keys_add_extension(const struct plugin *p, struct ssh_keys *k, struct err *e)
 {
 	const struct node *list = node_get(p->all->job->extension, "sshKeys");
 	k->spare = &p->all->said;
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *value = node_get(&list->item[i], "value");
-		if (node_is(value, NODE_TEXT) && add_lines(k, node_span(value), e))
+		if (node_is(value, NODE_TEXT) && keys_add_lines(k, node_span(value), e))
 			return -1;
 	}
 	k->spare = NULL;
 	return 0;
 }
 
-/* One of the job's keys as a file, trimmed and with a final newline. */
-static void add_key_file(const struct plugin *p, const char *member, const char *name,
-                         unsigned mode)
+static void keys_add_file(const struct plugin *p, const char *member, const char *name,
+                          unsigned mode)
 {
 	const struct node *key = node_get(node_get(p->all->job->extension, "jobSSH"), member);
 	if (!node_is(key, NODE_TEXT))
@@ -371,18 +343,17 @@ static void add_key_file(const struct plugin *p, const char *member, const char 
 	             (struct span){ text, trimmed.n + 1 }, mode);
 }
 
-/* What the author of the job wants of userssh. */
-struct user {
+struct ssh_user {
 	bool system, none;
 	struct span value;
 };
 
-static int read_user(const struct plugin *p, struct user *u, struct err *e)
+static int userssh_read(const struct plugin *p, struct ssh_user *u, struct err *e)
 {
 	const struct node *userssh = node_get(p->parameters, "userssh");
 	struct plugin inner = *p;
 	struct span type;
-	*u = (struct user){ .none = !userssh || userssh->type == NODE_NULL };
+	*u = (struct ssh_user){ .none = !userssh || userssh->type == NODE_NULL };
 	if (u->none)
 		return 0;
 	if (userssh->type != NODE_MAP)
@@ -401,12 +372,12 @@ static int read_user(const struct plugin *p, struct user *u, struct err *e)
 	return 0;
 }
 
-/* ` system 'name'` and ` custom 'keys'`, as far as there are such. */
-static int put_user(struct plugin *p, struct str *arguments, struct err *e)
+/* ` system 'name'` and ` custom 'keys'`. */
+static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
 {
-	struct user u;
-	struct keys k = { .text = STR_INIT(SSH_TEXT_MAX) };
-	if (read_user(p, &u, e))
+	struct ssh_user u;
+	struct ssh_keys k = { .text = STR_INIT(SSH_TEXT_MAX) };
+	if (userssh_read(p, &u, e))
 		return -1;
 	if (u.none)
 		return 0;
@@ -414,9 +385,9 @@ static int put_user(struct plugin *p, struct str *arguments, struct err *e)
 		str_puts(arguments, " system ");
 		shell_word(arguments, u.value);
 	}
-	int rc = add_extension_keys(p, &k, e);
+	int rc = keys_add_extension(p, &k, e);
 	if (rc == 0 && !u.system)
-		rc = add_lines(&k, u.value, e);
+		rc = keys_add_lines(&k, u.value, e);
 	if (rc == 0 && k.text.n) {
 		str_puts(arguments, " custom ");
 		shell_word(arguments, str_view(&k.text));
@@ -431,10 +402,10 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	int64_t minutes = SSH_BARRIER_MINUTES;
 	struct whole timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
-	add_key_file(p, "key", SSH_PRIVATE, 0600);
-	add_key_file(p, "pubKey", SSH_PUBLIC, 0644);
+	keys_add_file(p, "key", SSH_PRIVATE, 0600);
+	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
 	if (plugin_bool(p, "jobssh", &job, e) || plugin_bool(p, "sshbarrier", &barrier, e) ||
-	    plugin_whole(p, timeout, &minutes, e) || put_user(p, &arguments, e))
+	    plugin_whole(p, timeout, &minutes, e) || userssh_put(p, &arguments, e))
 		return -1;
 	if (p->all->jobssh_off)
 		job = false;

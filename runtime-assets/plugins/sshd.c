@@ -1,14 +1,10 @@
 /*
- * `pai-runtime sshd`: an sshd for this task, with a configuration of its own.
+ * `pai-runtime sshd` and `pai-runtime ssh-barrier`, in the user's container.
  *
- * All that belongs to it is in root's .pai-ssh and written anew at each start; nothing in /etc is
- * touched.  Only the keys that the job names can log in, whatever the image brings along: it is
- * reached from everywhere.  Sessions get the part of the environment that is no secret, by
- * ~/.ssh/environment; `ssh role-index` works for the other tasks, by blocks in ~/.ssh/config.
- *
- * Works as root only, as it logs in root.  PAM is left out: in containers it stands in the way
- * (loginuid), and it has no part in logins by key.  Only a root that is locked (`!` in shadow, as
- * in some images) needs it: without PAM sshd refuses locked accounts.
+ * All files of sshd are in root's .pai-ssh and written at each start; /etc is not changed.  Only
+ * keys of the job can log in, since the port is open to the network.  It must run as root.  PAM
+ * fails in containers (loginuid); it is used only if root is locked (`!` in shadow), because
+ * without PAM sshd refuses locked accounts.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +21,6 @@
 #include "runtime-assets/plugins/plugins_internal.h"
 #include "runtime-assets/say.h"
 
-/* What `pai-runtime sshd` is about to do; for sshd.c. */
 enum { SSHD_SOURCES_MAX = 4 };
 
 /* Where public keys come from: `custom` and the keys themselves, `system` and a file's name. */
@@ -48,22 +43,17 @@ struct sshd {
 enum {
 	TEXT_MAX = 8 << 20,
 	HOSTS_MAX = 64 << 20,
-	START_MAX_MS = 10000, /* until sshd has written its number */
+	START_MAX_MS = 10000, /* until sshd has written its pid */
 	STOP_MAX_MS = 5000
 };
 
-/* ---- keys -------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-static void add_keys(struct str *out, struct span text, const char *where)
+static void sshd_add_keys(struct str *out, struct span text, const char *where)
 {
 	size_t number = 0;
 	while (text.n > 0) {
-		size_t end = span_find(text, 0, "\n");
-		size_t n = end == SIZE_MAX ? text.n : end;
-		struct span line = span_trim((struct span){ text.p, n });
-		n += end != SIZE_MAX;
-		text = (struct span){ text.p + n, text.n - n };
+		struct span line = span_trim(span_next(&text, '\n'));
 		number += line.n > 0;
 		if (line.n && ssh_key_valid(line)) {
 			str_span(out, line);
@@ -75,7 +65,7 @@ static void add_keys(struct str *out, struct span text, const char *where)
 	}
 }
 
-static int add_key_file(struct sshd *s, struct str *out, const char *name, struct err *e)
+static int sshd_add_key_file(struct sshd *s, struct str *out, const char *name, struct err *e)
 {
 	struct span text;
 	const char *path = path_join(&s->a, s->at.ssh_secret, name);
@@ -83,19 +73,19 @@ static int add_key_file(struct sshd *s, struct str *out, const char *name, struc
 	if (rc == 1)
 		say(SAY_WARNING, "ssh plugin: there is no %s", path);
 	if (rc == 0)
-		add_keys(out, text, name);
+		sshd_add_keys(out, text, name);
 	return rc < 0 ? -1 : 0;
 }
 
-static int write_authorized_keys(struct sshd *s, struct err *e)
+static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 {
 	STR_AUTO keys = STR_INIT(TEXT_MAX);
-	if (s->job && add_key_file(s, &keys, SSH_PUBLIC, e))
+	if (s->job && sshd_add_key_file(s, &keys, SSH_PUBLIC, e))
 		return -1;
 	for (int i = 0; i < s->n_sources; i++) {
 		if (strcmp(s->source[i].type, "custom") == 0)
-			add_keys(&keys, span_of(s->source[i].value), "userssh");
-		else if (add_key_file(s, &keys, s->source[i].value, e))
+			sshd_add_keys(&keys, span_of(s->source[i].value), "userssh");
+		else if (sshd_add_key_file(s, &keys, s->source[i].value, e))
 			return -1;
 	}
 	if (keys.n == 0)
@@ -103,9 +93,8 @@ static int write_authorized_keys(struct sshd *s, struct err *e)
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
 }
 
-/* Also as ~/.ssh/id_rsa, where programs look that know nothing of our blocks; a key that the image
- * has there stays. */
-static int write_job_key(struct sshd *s, struct err *e)
+/* Also as ~/.ssh/id_rsa, for programs with their own configuration; a key of the image stays. */
+static int sshd_write_job_key(struct sshd *s, struct err *e)
 {
 	struct span key;
 	struct span theirs;
@@ -127,10 +116,9 @@ static int write_job_key(struct sshd *s, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
-/* ---- configuration ------------------------------------------------------------------------------
- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
-static bool is_locked(struct sshd *s)
+static bool sshd_is_locked(struct sshd *s)
 {
 	ERR_AUTO ignored = { 0 };
 	struct span text;
@@ -140,7 +128,7 @@ static bool is_locked(struct sshd *s)
 	return span_starts(text, "root:!") || span_find(text, 0, "\nroot:!") != SIZE_MAX;
 }
 
-static int write_config(struct sshd *s, struct err *e)
+static int sshd_write_config(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_printf(&text,
@@ -158,11 +146,11 @@ static int write_config(struct sshd *s, struct err *e)
 	           "PrintMotd no\n"
 	           "Subsystem sftp internal-sftp\n",
 	           (long long)s->port, s->host_key, s->pid_file, s->dir,
-	           is_locked(s) ? "yes" : "no");
+	           sshd_is_locked(s) ? "yes" : "no");
 	return file_write(s->config, str_view(&text), 0600, e);
 }
 
-static int write_environment(struct sshd *s, struct err *e)
+static int sshd_write_environment(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_SECRET(TEXT_MAX);
 	size_t left_out;
@@ -174,7 +162,7 @@ static int write_environment(struct sshd *s, struct err *e)
 	return file_write(path_join(&s->a, s->home_ssh, "environment"), str_view(&text), 0600, e);
 }
 
-static int write_hosts(struct sshd *s, struct err *e)
+static int sshd_write_hosts(struct sshd *s, struct err *e)
 {
 	STR_AUTO hosts = STR_INIT(HOSTS_MAX);
 	STR_AUTO merged = STR_INIT(HOSTS_MAX);
@@ -194,10 +182,9 @@ static int write_hosts(struct sshd *s, struct err *e)
 	return file_write(theirs, str_view(&merged), 0600, e);
 }
 
-/* ---- programs
- * ------------------------------------------------------------------------------------ */
+/* ---- programs -------------------------------------------------------------------------------- */
 
-static const char *find_sshd(struct sshd *s)
+static const char *sshd_find(struct sshd *s)
 {
 	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
 	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
@@ -208,25 +195,25 @@ static const char *find_sshd(struct sshd *s)
 	return NULL;
 }
 
-static bool complete(void *of)
+static bool sshd_is_complete(void *of)
 {
 	struct sshd *s = of;
-	return find_sshd(s) && child_exists("ssh-keygen") && (!s->job || child_exists("ssh"));
+	return sshd_find(s) && child_exists("ssh-keygen") && (!s->job || child_exists("ssh"));
 }
 
-static int install(struct sshd *s, struct err *e)
+static int sshd_install(struct sshd *s, struct err *e)
 {
 	const struct package openssh = { .plugin = "ssh plugin",
 		                         .what = "openssh",
 		                         .names = { "openssh-client", "openssh-server" },
-		                         .complete = complete,
+		                         .complete = sshd_is_complete,
 		                         .of = s,
 		                         .pause_ms = s->pause_ms };
 	return package_install(&openssh, e);
 }
 
-/* Images carry the same host keys wherever they run; this one is of this task alone. */
-static int make_host_key(struct sshd *s, struct err *e)
+/* Host keys of an image are the same in every container. */
+static int sshd_make_host_key(struct sshd *s, struct err *e)
 {
 	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
 		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
@@ -237,8 +224,8 @@ static int make_host_key(struct sshd *s, struct err *e)
 	                               : err_set(e, FAILED, "ssh-keygen cannot make a host key");
 }
 
-/* The number in the file, if that process is an sshd; 0 otherwise. */
-static pid_t running(struct sshd *s)
+/* The pid in the file, if that process is sshd; 0. */
+static pid_t sshd_running(struct sshd *s)
 {
 	ERR_AUTO ignored = { 0 };
 	struct span text;
@@ -254,10 +241,10 @@ static pid_t running(struct sshd *s)
 	return (pid_t)pid;
 }
 
-/* One of an earlier start; its sessions go on. */
-static void stop_earlier(struct sshd *s)
+/* Stops sshd of an earlier start; its sessions go on. */
+static void sshd_stop_earlier(struct sshd *s)
 {
-	pid_t pid = running(s);
+	pid_t pid = sshd_running(s);
 	if (pid == 0 || kill(pid, SIGTERM) != 0)
 		return;
 	int64_t end = clock_ms() + STOP_MAX_MS;
@@ -265,26 +252,25 @@ static void stop_earlier(struct sshd *s)
 		clock_sleep(20);
 }
 
-static void show_log(struct sshd *s)
+static void sshd_show_log(struct sshd *s)
 {
 	ERR_AUTO ignored = { 0 };
 	struct span text;
 	if (file_read(s->log, FILE_THEIRS, 1 << 20, &s->a, &text, &ignored) == 0 && text.n) {
 		size_t n = text.n < 2000 ? text.n : 2000;
-		/* It is only there to help. */
 		(void)fd_write_all(STDERR_FILENO, (struct span){ text.p + text.n - n, n });
 	}
 }
 
-static int remove_old(const char *path, struct err *e)
+static int sshd_remove_old(const char *path, struct err *e)
 {
 	if (unlink(path) == 0 || errno == ENOENT)
 		return 0;
 	return err_set(e, FAILED, "cannot remove %s: %s", path, strerror(errno));
 }
 
-/* sshd goes into the background before it listens; that it does is told by its number. */
-static int start(struct sshd *s, const char *program, struct err *e)
+/* sshd goes into the background before it listens; then it writes its pid. */
+static int sshd_start(struct sshd *s, const char *program, struct err *e)
 {
 	const char *const argv[] = { program, "-f", s->config, "-E", s->log, NULL };
 	const char *path = getenv("PATH");
@@ -293,8 +279,8 @@ static int start(struct sshd *s, const char *program, struct err *e)
 	};
 	struct child sshd = { argv, env, STREAM_NONE, STREAM_OURS };
 	struct stat st;
-	stop_earlier(s);
-	if (remove_old(s->pid_file, e) || remove_old(s->log, e))
+	sshd_stop_earlier(s);
+	if (sshd_remove_old(s->pid_file, e) || sshd_remove_old(s->log, e))
 		return -1;
 	int status = child_run(&sshd);
 	int64_t end = clock_ms() + START_MAX_MS;
@@ -304,14 +290,13 @@ static int start(struct sshd *s, const char *program, struct err *e)
 		say(SAY_INFO, "ssh plugin: sshd listens on port %lld", (long long)s->port);
 		return 0;
 	}
-	show_log(s);
+	sshd_show_log(s);
 	return err_set(e, FAILED, "sshd did not start on port %lld", (long long)s->port);
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-static int make_directories(struct sshd *s, struct err *e)
+static int sshd_make_directories(struct sshd *s, struct err *e)
 {
 	const char *run = arena_printf(&s->a, "%s/run/sshd", s->at.root);
 	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e))
@@ -319,7 +304,7 @@ static int make_directories(struct sshd *s, struct err *e)
 	return dir_make(run, 0755, e);
 }
 
-static void name_files(struct sshd *s)
+static void sshd_name_files(struct sshd *s)
 {
 	s->dir = ssh_directory(s->at.passwd_home, &s->a);
 	s->home_ssh = path_join(&s->a, s->at.passwd_home, ".ssh");
@@ -330,22 +315,23 @@ static void name_files(struct sshd *s)
 	s->log = path_join(&s->a, s->dir, "sshd.log");
 }
 
-static int set_up(struct sshd *s, struct err *e)
+static int sshd_set_up(struct sshd *s, struct err *e)
 {
 	if (geteuid() != 0)
 		return err_set(e, FAILED, "it needs root in the user's container");
-	if (!complete(s) && install(s, e))
+	if (!sshd_is_complete(s) && sshd_install(s, e))
 		return -1;
-	name_files(s);
-	if (make_directories(s, e) || write_authorized_keys(s, e) || write_environment(s, e) ||
-	    write_hosts(s, e) || write_config(s, e) || make_host_key(s, e))
+	sshd_name_files(s);
+	if (sshd_make_directories(s, e) || sshd_write_authorized_keys(s, e) ||
+	    sshd_write_environment(s, e) || sshd_write_hosts(s, e) || sshd_write_config(s, e) ||
+	    sshd_make_host_key(s, e))
 		return -1;
-	if (s->job && write_job_key(s, e))
+	if (s->job && sshd_write_job_key(s, e))
 		return -1;
-	return start(s, find_sshd(s), e);
+	return sshd_start(s, sshd_find(s), e);
 }
 
-static int usage(FILE *out, int status)
+static int sshd_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime sshd [--root DIR] [--pause SECONDS] true|false\n"
 	      "                        [custom KEYS] [system FILE]\n\n"
@@ -357,7 +343,7 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
-static int parse(struct sshd *s, int argc, char **argv)
+static int sshd_parse(struct sshd *s, int argc, char **argv)
 {
 	const char *root = "";
 	const char *seconds = "5";
@@ -390,12 +376,12 @@ int cmd_sshd(int argc, char **argv)
 	ERR_AUTO e = { 0 };
 	int rc = 0;
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return usage(stdout, 0);
-	if (parse(&s, argc, argv)) {
-		rc = usage(stderr, 2);
+		return sshd_usage(stdout, 0);
+	if (sshd_parse(&s, argc, argv)) {
+		rc = sshd_usage(stderr, 2);
 	} else if (ssh_first_port(getenv("PAI_CONTAINER_SSH_PORT"), &s.port)) {
 		say(SAY_WARNING, "ssh plugin: this task has no port for ssh, so there is no sshd");
-	} else if (set_up(&s, &e)) {
+	} else if (sshd_set_up(&s, &e)) {
 		say(SAY_ERROR, "ssh plugin: %s", err_msg(&e));
 		rc = 1;
 	}
@@ -403,10 +389,11 @@ int cmd_sshd(int argc, char **argv)
 	return rc;
 }
 
-/*
- * `pai-runtime ssh-barrier`: wait until this task can log in to every other one.  A round tries
- * all that are still missing, some at a time, and begins ten seconds after the one before it.
- */
+/* ---- `pai-runtime ssh-barrier`
+ * ------------------------------------------------------------------- */
+
+/* Waits until this task can log in to every other task.  A round tries all missing ones, some at a
+ * time, and begins ten seconds after the round before. */
 
 enum {
 	GIVE_UP_MAX = 65536,
@@ -418,7 +405,6 @@ enum {
 /* The exit specification looks for this in the log. */
 static const char GIVEN_UP[] = "SSH barrier reaches max retry count";
 
-/* One ssh on its way. */
 struct attempt {
 	pid_t pid; /* 0: free */
 	size_t peer;
@@ -434,14 +420,13 @@ struct barrier {
 	size_t missing;
 	struct attempt attempt[AT_ONCE];
 	int64_t round_ms, rounds;
-	int64_t end_ms; /* no ssh is started afterwards: rounds may take longer than they should */
-	bool last;      /* the last round tells what ssh has to say */
+	int64_t end_ms; /* no ssh is started afterwards: rounds may take too long */
+	bool last;      /* the last round shows messages of ssh */
 };
 
-/* ---- one round ---------------------------------------------------------------------------------
- */
+/* ---- one round ------------------------------------------------------------------------------- */
 
-static int begin(struct barrier *b, struct attempt *t, size_t peer)
+static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 {
 	const char *const argv[] = { "ssh",
 		                     "-F",
@@ -463,13 +448,13 @@ static int begin(struct barrier *b, struct attempt *t, size_t peer)
 }
 
 /* Has this one ended? */
-static void look(struct barrier *b, struct attempt *t)
+static void ssh_barrier_look(struct barrier *b, struct attempt *t)
 {
 	int status;
 	pid_t pid = waitpid(t->pid, &status, WNOHANG);
 	if (pid == 0) {
 		if (clock_ms() > t->end_ms)
-			(void)kill(t->pid, SIGKILL); /* it is ours and not yet waited for */
+			(void)kill(t->pid, SIGKILL); /* not yet waited for */
 		return;
 	}
 	t->pid = 0;
@@ -479,8 +464,8 @@ static void look(struct barrier *b, struct attempt *t)
 	}
 }
 
-/* The next peer from *next on that is not reached; false if there is none, or no time. */
-static bool next_missing(const struct barrier *b, size_t *next)
+/* Finds the next peer that is not reached; false if there is none, or no time. */
+static bool ssh_barrier_next(const struct barrier *b, size_t *next)
 {
 	if (clock_ms() > b->end_ms)
 		return false;
@@ -489,7 +474,7 @@ static bool next_missing(const struct barrier *b, size_t *next)
 	return *next < b->peers.n;
 }
 
-static int round_of(struct barrier *b)
+static int ssh_barrier_round(struct barrier *b)
 {
 	size_t next = 0;
 	for (;;) {
@@ -497,22 +482,21 @@ static int round_of(struct barrier *b)
 		for (size_t i = 0; i < AT_ONCE; i++) {
 			struct attempt *t = &b->attempt[i];
 			if (t->pid)
-				look(b, t);
-			if (!t->pid && next_missing(b, &next) && begin(b, t, next++))
+				ssh_barrier_look(b, t);
+			if (!t->pid && ssh_barrier_next(b, &next) &&
+			    ssh_barrier_begin(b, t, next++))
 				return -1;
 			busy += t->pid != 0;
 		}
-		if (busy == 0 && !next_missing(b, &next))
+		if (busy == 0 && !ssh_barrier_next(b, &next))
 			return 0;
 		clock_sleep(20);
 	}
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* Only those that were not reached. */
-static int give_up(const struct barrier *b)
+static int ssh_barrier_give_up(const struct barrier *b)
 {
 	STR_AUTO text = STR_INIT(GIVE_UP_MAX);
 	str_puts(&text, GIVEN_UP);
@@ -524,24 +508,23 @@ static int give_up(const struct barrier *b)
 	if (b->peers.unknown)
 		str_printf(&text, " (and %zu without an address or a port)", b->peers.unknown);
 	str_char(&text, '\n');
-	/* If it cannot be written, the status still says it. */
 	(void)fd_write_all(STDERR_FILENO, str_view(&text));
 	return NOT_REACHED;
 }
 
-static int wait_for_all(struct barrier *b)
+static int ssh_barrier_wait(struct barrier *b)
 {
 	if (b->missing && access(b->key, R_OK) != 0) {
 		say(SAY_ERROR, "ssh barrier: this job has no key to log in with");
-		return give_up(b);
+		return ssh_barrier_give_up(b);
 	}
 	if (b->peers.unknown)
-		return give_up(b);
+		return ssh_barrier_give_up(b);
 	b->end_ms = b->round_ms ? clock_ms() + b->rounds * b->round_ms : INT64_MAX;
 	for (int64_t i = 0; i < b->rounds && !b->last; i++) {
 		int64_t began = clock_ms();
 		b->last = i + 1 == b->rounds || b->end_ms - began < b->round_ms;
-		if (round_of(b)) {
+		if (ssh_barrier_round(b)) {
 			say(SAY_ERROR, "ssh barrier: cannot start ssh: %s", strerror(errno));
 			return 1;
 		}
@@ -553,7 +536,7 @@ static int wait_for_all(struct barrier *b)
 		if (!b->last)
 			clock_sleep(began + b->round_ms - clock_ms());
 	}
-	return give_up(b);
+	return ssh_barrier_give_up(b);
 }
 
 static int ssh_barrier_usage(FILE *out, int status)
@@ -607,7 +590,7 @@ int cmd_ssh_barrier(int argc, char **argv)
 		b.reached[i] = b.peers.v[i].own;
 		b.missing += !b.peers.v[i].own;
 	}
-	int rc = wait_for_all(&b);
+	int rc = ssh_barrier_wait(&b);
 	arena_done(&b.a);
 	return rc;
 }

@@ -21,14 +21,11 @@
 /* ---- the container's own streams --------------------------------------------------------------
  */
 
-/* Twice what supervise.c takes from a pipe at once, and lines. */
+/* Twice the bytes read at once, and lines. */
 enum { QUEUE_MAX = 4 << 20 };
 
-/*
- * O_NONBLOCK belongs to the open file description, which other processes share (a terminal, the
- * pipe of the container's runtime): so a description of our own is opened for pipes and terminals.
- * Not for files: it would have an offset of its own.
- */
+/* O_NONBLOCK belongs to the open file description, which other processes share, so pipes and
+ * terminals are opened again.  Files are not: the offset would be another one. */
 void stdio_writer_open(struct stdio_writer *o, int fd)
 {
 	*o =
@@ -62,7 +59,7 @@ void stdio_writer_abandon(struct stdio_writer *o, int error)
 		o->error = error;
 }
 
-static ssize_t write_some(const struct stdio_writer *o, struct span text)
+static ssize_t stdio_writer_try(const struct stdio_writer *o, struct span text)
 {
 	if (o->kind == STDIO_SOCKET)
 		return send(o->fd, text.p, text.n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -77,12 +74,12 @@ static ssize_t write_some(const struct stdio_writer *o, struct span text)
 	return write(o->fd, text.p, text.n < PIPE_BUF ? text.n : PIPE_BUF);
 }
 
-/* How much of it went through.  What cannot be written at all is counted as if it did. */
-static size_t write_now(struct stdio_writer *o, struct span text)
+/* Returns the bytes written, including those lost. */
+static size_t stdio_writer_now(struct stdio_writer *o, struct span text)
 {
 	size_t done = 0;
 	while (done < text.n) {
-		ssize_t n = write_some(o, (struct span){ text.p + done, text.n - done });
+		ssize_t n = stdio_writer_try(o, (struct span){ text.p + done, text.n - done });
 		if (n > 0) {
 			done += (size_t)n;
 			o->moved_at = clock_ms();
@@ -96,7 +93,7 @@ static size_t write_now(struct stdio_writer *o, struct span text)
 		o->lost += text.n - done;
 		if (!o->error)
 			o->error = error;
-		/* A full disk may get room again; a reader that is gone does not come back. */
+		/* A full disk may get room again; a reader does not come back. */
 		if (error == EPIPE || error == ECONNRESET || error == EBADF)
 			stdio_writer_abandon(o, error);
 		return text.n;
@@ -109,7 +106,7 @@ void stdio_writer_flush(struct stdio_writer *o)
 	if (!stdio_writer_waiting(o))
 		return;
 	struct span rest = { o->queue.p + o->head, o->queue.n - o->head };
-	size_t done = write_now(o, rest);
+	size_t done = stdio_writer_now(o, rest);
 	if (o->fd < 0)
 		return; /* abandoned: the queue is empty */
 	o->head += done;
@@ -126,7 +123,7 @@ void stdio_writer_put(struct stdio_writer *o, struct span text)
 	size_t done = 0;
 	if (!stdio_writer_waiting(o)) {
 		o->moved_at = clock_ms();
-		done = write_now(o, text);
+		done = stdio_writer_now(o, text);
 	}
 	struct span rest = { text.p + done, text.n - done };
 	if (rest.n == 0)
@@ -149,35 +146,32 @@ void stdio_writer_done(struct stdio_writer *o)
  */
 
 /*
- * Order.  Standard output and error are two pipes, and two pipes do not tell which of them was
- * written to first: if the reader is late, `o e o e` comes as `o o e e`.  So each write is
- * announced by a queued real-time signal (F_SETSIG with O_ASYNC), which names the descriptor:
- * signals of one number are delivered in the order in which they were sent.  And the pipes are in
- * packet mode (O_DIRECT), so that one read gives what one write wrote, up to a page; a longer write
- * goes on until a packet that is not full.  Each announcement fetches one write.  They are hints
- * only: whatever is there without one (a kernel that has none, a queue that was full, a pipe that
- * stood still because its reader was slow) is read by and by, each stream in its turn.
+ * Order.  Two pipes do not tell which was written first: `o e o e` may be read as `o o e e`.  So a
+ * queued real-time signal (F_SETSIG with O_ASYNC) with the descriptor announces each write; the
+ * kernel delivers signals of one number in order.  Pipes are in packet mode (O_DIRECT): one read
+ * gives one write, up to a page; a longer write ends with a packet that is not full.  The signals
+ * are hints: bytes without one (old kernel, full queue, paused pipe) are read in turns.
  */
 
 enum {
-	PIPE_BYTES = 512 << 10, /* asked for, for small writes take a page of it each; */
-	PIPE_LESS = 256 << 10,  /* then this; else the kernel's default */
+	PIPE_BYTES = 512 << 10, /* small writes take a page each */
+	PIPE_LESS = 256 << 10,  /* if that is refused */
 	TURN_BYTES = 256 << 10, /* taken from one stream in one turn */
-	/* Room for a read: the kernel drops what does not fit of a packet, so this is as much as an
-	 * unprivileged process can make of a pipe. */
+	/* The kernel drops the rest of a packet, so this is the largest pipe of an unprivileged
+	 * process. */
 	READ_BYTES = 1 << 20,
 	RUNTIME_BYTES = 64 << 10,
 	HINTS = 64,
-	HINT_WAIT_MS = 1 /* an announcement follows what it announces this closely */
+	HINT_WAIT_MS = 1 /* a hint may come so much later than its bytes */
 };
 
-static struct stdio_writer *outlet_of(const struct log_mux *s, int i)
+static struct stdio_writer *log_mux_writer(const struct log_mux *s, int i)
 {
 	return &s->out[i == MUX_STDOUT ? 0 : 1];
 }
 
-/* What was read goes everywhere at once: nothing stays here beyond a turn. */
-static void hand_over(struct log_mux *s)
+/* Writes the buffer to all targets. */
+static void log_mux_flush(struct log_mux *s)
 {
 	struct span text = { s->buffer, s->filled };
 	if (text.n == 0)
@@ -187,7 +181,7 @@ static void hand_over(struct log_mux *s)
 		logs_runtime(s->logs, text);
 		return;
 	}
-	stdio_writer_put(outlet_of(s, s->filler), text);
+	stdio_writer_put(log_mux_writer(s, s->filler), text);
 	logs_write(s->logs, s->filler == MUX_STDOUT ? LOG_STDOUT : LOG_STDERR, text);
 	logs_write(s->logs, LOG_ALL, text);
 	if (s->logs->tail)
@@ -204,15 +198,15 @@ void log_mux_close(struct log_mux *s, enum mux_name i)
 
 bool log_mux_is_paused(const struct log_mux *s, enum mux_name i)
 {
-	return stdio_writer_waiting(outlet_of(s, i));
+	return stdio_writer_waiting(log_mux_writer(s, i));
 }
 
-/* Read into the buffer: one write of the other side, or (`all`) what there is. */
-static void fill(struct log_mux *s, int i, bool all)
+/* Reads one write, or all bytes, into the buffer. */
+static void log_mux_fill(struct log_mux *s, int i, bool all)
 {
 	struct mux_pipe *st = &s->v[i];
 	if (s->filler != i || s->filled >= TURN_BYTES)
-		hand_over(s);
+		log_mux_flush(s);
 	s->filler = i;
 	st->more = false;
 	while (s->filled < TURN_BYTES) {
@@ -231,14 +225,14 @@ static void fill(struct log_mux *s, int i, bool all)
 	st->more = true;
 }
 
-static int read_hints(struct log_mux *s, struct signalfd_siginfo hint[static HINTS])
+static int log_mux_read_hints(struct log_mux *s, struct signalfd_siginfo hint[static HINTS])
 {
 	ssize_t n = s->hints < 0 ? -1 : read(s->hints, hint, HINTS * sizeof(*hint));
 	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
 }
 
-/* Was there no place in the queue for one?  Then those that are in it do not name all streams. */
-static bool has_overflow(const struct signalfd_siginfo *hint, int n)
+/* Did the queue of signals overflow?  Then hints are missing. */
+static bool log_mux_has_overflow(const struct signalfd_siginfo *hint, int n)
 {
 	for (int k = 0; k < n; k++) {
 		if (hint[k].ssi_signo == SIGIO)
@@ -247,10 +241,10 @@ static bool has_overflow(const struct signalfd_siginfo *hint, int n)
 	return false;
 }
 
-/* The stream that it announces; -1: none. */
-static int stream_of(const struct log_mux *s, const struct signalfd_siginfo *hint)
+/* The pipe of a hint; -1: none. */
+static int log_mux_hinted(const struct log_mux *s, const struct signalfd_siginfo *hint)
 {
-	/* What other processes send has a code of at most 0. */
+	/* Signals of processes have a code of at most 0. */
 	if ((int)hint->ssi_signo != s->hint_signal || hint->ssi_code <= 0)
 		return -1;
 	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
@@ -260,60 +254,59 @@ static int stream_of(const struct log_mux *s, const struct signalfd_siginfo *hin
 	return -1;
 }
 
-static void follow(struct log_mux *s, const struct signalfd_siginfo *hint, int n)
+static void log_mux_follow(struct log_mux *s, const struct signalfd_siginfo *hint, int n)
 {
 	for (int k = 0; k < n; k++) {
-		int i = stream_of(s, &hint[k]);
+		int i = log_mux_hinted(s, &hint[k]);
 		if (i < 0)
 			continue;
 		if (s->filler != i || s->filled >= TURN_BYTES)
-			hand_over(s); /* now the outlet shows whether it goes on */
+			log_mux_flush(s); /* now the outlet shows whether it goes on */
 		if (log_mux_is_paused(s, i))
 			s->v[i].more = true;
 		else
-			fill(s, i, false);
+			log_mux_fill(s, i, false);
 	}
-	hand_over(s);
+	log_mux_flush(s);
 }
 
 void log_mux_copy_user(struct log_mux *s)
 {
 	struct signalfd_siginfo hint[HINTS];
-	int n = read_hints(s, hint);
+	int n = log_mux_read_hints(s, hint);
 	const struct mux_pipe *out = &s->v[MUX_STDOUT];
 	const struct mux_pipe *err = &s->v[MUX_STDERR];
 	bool fresh = (out->ready && !out->more) || (err->ready && !err->more);
 	if (n == 0 && fresh && s->hints >= 0) {
 		struct pollfd soon = { .fd = s->hints, .events = POLLIN };
 		(void)poll(&soon, 1, HINT_WAIT_MS); /* none: then without */
-		n = read_hints(s, hint);
+		n = log_mux_read_hints(s, hint);
 	}
-	follow(s, hint, n);
-	/* However many announcements come: what has none does not wait for their end. */
-	bool all = n == 0 || has_overflow(hint, n);
+	log_mux_follow(s, hint, n);
+	/* Bytes without a hint do not wait for the end of hints. */
+	bool all = n == 0 || log_mux_has_overflow(hint, n);
 	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
 		const struct mux_pipe *st = &s->v[i];
 		if (st->ready && (all || st->more) && log_mux_is_open(s, i) &&
 		    !log_mux_is_paused(s, i))
-			fill(s, i, true);
+			log_mux_fill(s, i, true);
 	}
-	hand_over(s);
+	log_mux_flush(s);
 }
 
 void log_mux_copy_runtime(struct log_mux *s)
 {
-	/* Little at a time: lines grow by what is put before them, and all of it may have to wait
-	 * for a slow reader. */
+	/* Small pieces: prefixes make lines longer, and all may have to wait for a slow reader. */
 	ssize_t n = read(s->v[MUX_RUNTIME].fd, s->buffer, RUNTIME_BYTES);
 	if (n <= 0)
-		return; /* it never ends: we hold the other side, too */
+		return; /* never at its end: this process has the write end, too */
 	s->v[MUX_RUNTIME].left -= n;
 	s->filler = MUX_RUNTIME;
 	s->filled = (size_t)n;
-	hand_over(s);
+	log_mux_flush(s);
 }
 
-static int waiting_bytes(const struct log_mux *s, int i)
+static int log_mux_waiting(const struct log_mux *s, int i)
 {
 	int n = 0;
 	return log_mux_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
@@ -322,13 +315,13 @@ static int waiting_bytes(const struct log_mux *s, int i)
 void log_mux_begin_final(struct log_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++)
-		s->v[i].left = waiting_bytes(s, i);
+		s->v[i].left = log_mux_waiting(s, i);
 }
 
 bool log_mux_is_drained(const struct log_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++) {
-		if (s->v[i].left > 0 && waiting_bytes(s, i) > 0)
+		if (s->v[i].left > 0 && log_mux_waiting(s, i) > 0)
 			return false;
 	}
 	return true;
@@ -338,10 +331,9 @@ int log_mux_open(struct log_mux *s, enum mux_name i)
 {
 	bool user = i != MUX_RUNTIME;
 	int end[2];
-	/* Without packets where the kernel has none. */
 	if (pipe2(end, O_CLOEXEC | (user ? O_DIRECT : 0)) != 0 && pipe2(end, O_CLOEXEC) != 0)
 		return -1;
-	/* A user has so many pages for pipes on a node: no more than are of use. */
+	/* A user has limited pages for pipes on a node. */
 	if (user && fcntl(end[0], F_SETPIPE_SZ, PIPE_BYTES) < 0)
 		(void)fcntl(end[0], F_SETPIPE_SZ, PIPE_LESS);
 	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
@@ -361,10 +353,10 @@ int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out)
 	sigset_t hints;
 	sigemptyset(&hints);
 	sigaddset(&hints, s->hint_signal);
-	sigaddset(&hints, SIGIO); /* comes instead of those that had no place in the queue */
+	sigaddset(&hints, SIGIO); /* sent if the queue is full */
 	(void)sigprocmask(SIG_BLOCK, &hints, NULL);
 	s->hints = signalfd(-1, &hints, SFD_NONBLOCK | SFD_CLOEXEC);
-	/* Only what is used of it is memory. */
+	/* Only used pages take memory. */
 	void *p = mmap(NULL, TURN_BYTES + READ_BYTES, PROT_READ | PROT_WRITE,
 	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)

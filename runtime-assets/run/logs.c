@@ -30,8 +30,8 @@ enum {
 
 /* ---- what is in the way ------------------------------------------------------------------ */
 
-/* Give whatever has this name another one.  -1 and errno. */
-static int move_aside(struct logs *l, int dir, const char *name)
+/* Renames what has this name.  -1 and errno. */
+static int logs_move_aside(struct logs *l, int dir, const char *name)
 {
 	char aside[64];
 	for (int i = 0; i < ASIDE_MAX; i++) {
@@ -50,27 +50,26 @@ static int move_aside(struct logs *l, int dir, const char *name)
 	return -1;
 }
 
-/* Errors of open() that are due to what is there, not to us or the disk. */
-static bool is_in_the_way(int error)
+/* Errors of open() caused by the existing entry. */
+static bool logs_is_obstacle(int error)
 {
 	return error == ELOOP || error == EISDIR || error == ENXIO || error == ENOTDIR ||
 	       error == EACCES || error == EEXIST;
 }
 
-/* The regular file of this name, for appending; made if it is not there.  A second name of a file
- * that is elsewhere does not count.  -1 and errno. */
-static int open_regular(struct logs *l, int dir, const char *name, struct stat *st)
+/* Opens or makes a regular file with one name, for appending.  -1 and errno. */
+static int logs_open_regular(struct logs *l, int dir, const char *name, struct stat *st)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		int fd = openat(dir, name, OPEN_LOG | O_CREAT, 0644);
 		if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink == 1) {
-			(void)fchmod(fd, 0644); /* whatever the umask; not ours: no matter */
+			(void)fchmod(fd, 0644); /* whatever the umask */
 			return fd;
 		}
 		int error = fd < 0 ? errno : ELOOP;
 		if (fd >= 0)
 			close(fd);
-		if (!is_in_the_way(error) || move_aside(l, dir, name)) {
+		if (!logs_is_obstacle(error) || logs_move_aside(l, dir, name)) {
 			errno = error;
 			return -1;
 		}
@@ -78,8 +77,8 @@ static int open_regular(struct logs *l, int dir, const char *name, struct stat *
 	return -1;
 }
 
-/* The directory of this name, made if it is not there.  -1 and errno. */
-static int open_directory(struct logs *l, int dir, const char *name)
+/* Opens or makes a directory.  -1 and errno. */
+static int logs_open_directory(struct logs *l, int dir, const char *name)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		int made = mkdirat(dir, name, 0755);
@@ -90,10 +89,10 @@ static int open_directory(struct logs *l, int dir, const char *name)
 				(void)fchmod(fd, 0755); /* whatever the umask */
 			return fd;
 		}
-		if (errno == ENOENT) /* then mkdir knows better why */
+		if (errno == ENOENT) /* the error of mkdir is the cause */
 			errno = error;
 		error = errno;
-		if (!is_in_the_way(error) || error == EACCES || move_aside(l, dir, name)) {
+		if (!logs_is_obstacle(error) || error == EACCES || logs_move_aside(l, dir, name)) {
 			errno = error;
 			return -1;
 		}
@@ -101,8 +100,8 @@ static int open_directory(struct logs *l, int dir, const char *name)
 	return -1;
 }
 
-/* Its parent is a mount of the kubelet's; the last part could be anything. */
-static int open_log_directory(struct logs *l, const char *path)
+/* The parent is a mount of the kubelet. */
+static int logs_open_root(struct logs *l, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	if (!slash) {
@@ -112,14 +111,14 @@ static int open_log_directory(struct logs *l, const char *path)
 	FREE_AUTO char *parent = xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
 	ERR_AUTO ignored = { 0 };
 	if (access(parent, F_OK) != 0)
-		(void)dir_make(parent, 0755, &ignored); /* opening it tells */
+		(void)dir_make(parent, 0755, &ignored); /* open reports it */
 	FD_AUTO above = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return above < 0 ? -1 : open_directory(l, above, slash + 1);
+	return above < 0 ? -1 : logs_open_directory(l, above, slash + 1);
 }
 
 /* ---- one log -------------------------------------------------------------------------------- */
 
-static void lose(struct logs *l, struct log_file *f, size_t n, int error)
+static void logs_lose(struct logs *l, struct log_file *f, size_t n, int error)
 {
 	f->lost += n;
 	f->error = error;
@@ -130,28 +129,28 @@ static void lose(struct logs *l, struct log_file *f, size_t n, int error)
 	          strerror(error));
 }
 
-/* A log that is continued starts a new line. */
-static void end_line(int fd, const struct stat *st)
+/* A continued log begins a new line. */
+static void log_file_end_line(int fd, const struct stat *st)
 {
 	char last;
 	if (st->st_size > 0 && pread(fd, &last, 1, st->st_size - 1) == 1 && last != '\n')
-		(void)!write(fd, "\n", 1); /* a nicety */
+		(void)!write(fd, "\n", 1);
 }
 
 static void log_file_open(struct logs *l, struct log_file *f, int dir, const char *name)
 {
 	struct stat st;
-	f->fd = open_regular(l, dir, name, &st);
+	f->fd = logs_open_regular(l, dir, name, &st);
 	if (f->fd < 0) {
-		lose(l, f, 0, errno);
+		logs_lose(l, f, 0, errno);
 		f->retry_ms = clock_ms() + RETRY_MS;
 		return;
 	}
-	end_line(f->fd, &st);
+	log_file_end_line(f->fd, &st);
 	f->size = fstat(f->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* TAI64N of now, as multilog names its files; ten seconds is what it takes TAI to be ahead. */
+/* TAI64N of now, as in multilog, with TAI ten seconds ahead. */
 static void tai64n(char out[static 32])
 {
 	struct timespec now;
@@ -160,14 +159,14 @@ static void tai64n(char out[static 32])
 	snprintf(out, 32, "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
 }
 
-static bool is_old_log(const char *name)
+static bool log_file_is_old(const char *name)
 {
 	return name[0] == '@' && strspn(name + 1, "0123456789abcdef") == TAI64N_LEN - 1 &&
 	       strcmp(name + TAI64N_LEN, ".s") == 0;
 }
 
-/* The newest log that an earlier run closed here; others of that kind are removed. */
-static void find_old(struct log_file *f)
+/* Finds the newest rotated log of earlier runs and removes the others. */
+static void log_file_find_old(struct log_file *f)
 {
 	int again = openat(f->dir, ".", OPEN_DIR);
 	DIR *dir = again < 0 ? NULL : fdopendir(again);
@@ -178,12 +177,12 @@ static void find_old(struct log_file *f)
 	}
 	struct dirent *d;
 	for (int i = 0; i < SCAN_MAX && (d = readdir(dir)); i++) {
-		if (!is_old_log(d->d_name))
+		if (!log_file_is_old(d->d_name))
 			continue;
 		bool newer = strcmp(d->d_name, f->old_name) > 0;
 		const char *older = newer ? f->old_name : d->d_name;
 		if (*older)
-			(void)unlinkat(f->dir, older, 0); /* a directory stays: it is not ours */
+			(void)unlinkat(f->dir, older, 0); /* directories stay */
 		if (newer)
 			snprintf(f->old_name, sizeof(f->old_name), "%.*s.s", TAI64N_LEN, d->d_name);
 	}
@@ -196,8 +195,8 @@ static void find_old(struct log_file *f)
 	}
 }
 
-/* Is `current` still the file that we write to? */
-static bool is_current(const struct log_file *f)
+/* Is `current` still the open file? */
+static bool log_file_is_current(const struct log_file *f)
 {
 	struct stat ours;
 	struct stat there;
@@ -206,21 +205,21 @@ static bool is_current(const struct log_file *f)
 	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* Close `current` under its name for ever, remove the one before it, and start anew. */
-static void rotate(struct logs *l, struct log_file *f)
+/* Renames `current`, removes the older file, and opens a new one. */
+static void logs_rotate(struct logs *l, struct log_file *f)
 {
 	char name[32];
 	tai64n(name);
-	if (is_current(f)) {
+	if (log_file_is_current(f)) {
 		if (renameat(f->dir, "current", f->dir, name) != 0) {
-			/* Without that it would grow for ever. */
-			lose(l, f, 0, errno);
+			/* It would grow without limit. */
+			logs_lose(l, f, 0, errno);
 			close(f->fd);
 			f->fd = -1;
 			f->retry_ms = INT64_MAX;
 			return;
 		}
-		(void)fchmod(f->fd, 0744); /* a mark for readers, no more */
+		(void)fchmod(f->fd, 0744); /* a mark for readers, as in multilog */
 		if (*f->old_name)
 			(void)unlinkat(f->dir, f->old_name, 0); /* gone already: fine */
 		memcpy(f->old_name, name, sizeof(name));
@@ -231,8 +230,8 @@ static void rotate(struct logs *l, struct log_file *f)
 	log_file_open(l, f, f->dir, "current");
 }
 
-/* How many bytes of the text still belong into `current`; *full if it is complete then. */
-static size_t share(const struct log_file *f, struct span text, bool *full)
+/* How many bytes fit into `current`; *full: rotate it then. */
+static size_t logs_share(const struct log_file *f, struct span text, bool *full)
 {
 	uint64_t room = f->limit > f->size ? f->limit - f->size : 0;
 	uint64_t soft = f->limit - LOG_SLACK;
@@ -246,15 +245,15 @@ static size_t share(const struct log_file *f, struct span text, bool *full)
 	return newline ? (size_t)(newline - text.p) + 1 : most;
 }
 
-/* false if it was not written to its end: then it is counted as lost. */
-static bool append(struct logs *l, struct log_file *f, struct span text)
+/* false: not written completely; the rest is counted as lost. */
+static bool logs_append(struct logs *l, struct log_file *f, struct span text)
 {
 	while (text.n > 0) {
 		ssize_t n = write(f->fd, text.p, text.n);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			lose(l, f, text.n, n < 0 ? errno : EIO);
+			logs_lose(l, f, text.n, n < 0 ? errno : EIO);
 			return false;
 		}
 		f->size += (uint64_t)n;
@@ -271,30 +270,30 @@ void logs_write(struct logs *l, enum log_name which, struct span text)
 		log_file_open(l, f, f->dir, "current");
 	while (text.n > 0 && f->fd >= 0) {
 		bool full;
-		size_t n = share(f, text, &full);
-		bool written = append(l, f, (struct span){ text.p, n });
+		size_t n = logs_share(f, text, &full);
+		bool written = logs_append(l, f, (struct span){ text.p, n });
 		text.p += n;
 		text.n -= n;
 		if (full && written)
-			rotate(l, f);
+			logs_rotate(l, f);
 	}
 	if (text.n > 0)
-		lose(l, f, text.n, f->error);
+		logs_lose(l, f, text.n, f->error);
 }
 
 /* ---- runtime.log -------------------------------------------------------------------------- */
 
-static void to_runtime_log(struct logs *l, struct span text)
+static void logs_to_runtime(struct logs *l, struct span text)
 {
 	struct log_file *f = &l->runtime;
 	if (f->fd < 0 || f->size + text.n > f->limit)
-		lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
+		logs_lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
 	else
-		(void)append(l, f, text); /* it counts what is lost */
+		(void)logs_append(l, f, text); /* it counts what is lost */
 	stdio_writer_put(l->copy, text);
 }
 
-static void put_prefix(struct str *out)
+static void logs_put_prefix(struct str *out)
 {
 	char date[RFC3339_MAX];
 	rfc3339_text(date, time(NULL));
@@ -303,33 +302,33 @@ static void put_prefix(struct str *out)
 	str_puts(out, "] [openpai-runtime] ");
 }
 
-static void prefix_lines(struct logs *l, struct span text)
+static void logs_prefix_lines(struct logs *l, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
 	while (text.n > 0) {
 		const char *newline = memchr(text.p, '\n', text.n);
 		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;
 		if (!l->mid_line)
-			put_prefix(&out);
+			logs_put_prefix(&out);
 		str_put(&out, text.p, n);
 		l->mid_line = !newline;
 		text.p += n;
 		text.n -= n;
 	}
-	to_runtime_log(l, str_view(&out));
+	logs_to_runtime(l, str_view(&out));
 }
 
 void logs_runtime(struct logs *l, struct span text)
 {
 	while (text.n > 0) {
 		size_t n = text.n < SCAN_PIECE ? text.n : SCAN_PIECE;
-		prefix_lines(l, (struct span){ text.p, n });
+		logs_prefix_lines(l, (struct span){ text.p, n });
 		text.p += n;
 		text.n -= n;
 	}
 }
 
-static void end_own_line(struct logs *l)
+static void logs_end_line(struct logs *l)
 {
 	if (l->mid_line)
 		logs_runtime(l, SPAN("\n"));
@@ -344,7 +343,7 @@ void logs_say(struct logs *l, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return;
-	end_own_line(l);
+	logs_end_line(l);
 	size_t len = (size_t)n < sizeof(line) - 2 ? (size_t)n : sizeof(line) - 2;
 	line[len] = '\n';
 	logs_runtime(l, (struct span){ line, len + 1 });
@@ -354,7 +353,7 @@ void logs_tell(struct logs *l)
 {
 	if (l->notes.n == 0)
 		return;
-	/* Saying them may add one: that there is no runtime.log. */
+	/* logs_say may add a note: that there is no runtime.log. */
 	NOTES_AUTO notes = { 0 };
 	notes_move(&notes, &l->notes);
 	for (size_t i = 0; i < notes.n; i++)
@@ -367,15 +366,15 @@ void logs_tell(struct logs *l)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static void user_log_open(struct logs *l, struct log_file *f)
+static void logs_open_user(struct logs *l, struct log_file *f)
 {
 	if (l->dir >= 0)
-		f->dir = open_directory(l, l->dir, f->name);
+		f->dir = logs_open_directory(l, l->dir, f->name);
 	if (f->dir < 0) {
-		lose(l, f, 0, errno);
+		logs_lose(l, f, 0, errno);
 		return;
 	}
-	find_old(f);
+	log_file_find_old(f);
 	log_file_open(l, f, f->dir, "current");
 }
 
@@ -384,7 +383,7 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 	static const char *const NAMES[LOG_MAX] = { "user-stdout", "user-stderr", "user-all" };
 	*l = (struct logs){ .copy = copy };
 	const struct log_file none = { .dir = -1, .fd = -1, .old = -1, .limit = LOG_LIMIT };
-	l->dir = open_log_directory(l, path);
+	l->dir = logs_open_root(l, path);
 	int error = errno;
 	l->runtime = none;
 	l->runtime.name = "runtime.log";
@@ -392,18 +391,18 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 	if (l->dir >= 0)
 		log_file_open(l, &l->runtime, l->dir, l->runtime.name);
 	else
-		lose(l, &l->runtime, 0, error);
+		logs_lose(l, &l->runtime, 0, error);
 	for (int i = 0; i < LOG_MAX; i++) {
 		l->user[i] = none;
 		l->user[i].name = NAMES[i];
 		errno = error;
-		user_log_open(l, &l->user[i]);
+		logs_open_user(l, &l->user[i]);
 	}
 }
 
 void logs_summary(struct logs *l)
 {
-	end_own_line(l);
+	logs_end_line(l);
 	const struct log_file *f = l->user;
 	if (f[LOG_STDOUT].lost + f[LOG_STDERR].lost + f[LOG_ALL].lost == 0)
 		return;
@@ -416,7 +415,6 @@ void logs_summary(struct logs *l)
 
 void logs_sync(struct logs *l)
 {
-	/* What a disk refuses to keep has been told by write(), if it can be told at all. */
 	for (int i = 0; i < LOG_MAX; i++) {
 		if (l->user[i].fd >= 0)
 			(void)fdatasync(l->user[i].fd);
@@ -428,7 +426,7 @@ void logs_sync(struct logs *l)
 int logs_copy(struct logs *l, const char *name, struct span text)
 {
 	struct stat st;
-	FD_AUTO fd = l->dir < 0 ? -1 : open_regular(l, l->dir, name, &st);
+	FD_AUTO fd = l->dir < 0 ? -1 : logs_open_regular(l, l->dir, name, &st);
 	if (fd < 0)
 		return -1;
 	return ftruncate(fd, 0) == 0 ? fd_write_all(fd, text) : -1;

@@ -1,4 +1,4 @@
-/* pai-runtime run: what init prepared, in the container of the job. */
+/* `pai-runtime run`: the phases; memory and environment of the task. */
 #include "runtime-assets/run/run_internal.h"
 
 #include <errno.h>
@@ -16,28 +16,271 @@
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
+/* ---- memory
+ * --------------------------------------------------------------------------------------- */
+
+enum { CGROUP_FILE_MAX = 64 << 10, MIB = 1 << 20 };
+#define MEMORY_UNLIMITED (INT64_C(1) << 60) /* version 1 has larger numbers for this */
+
+/* A number in a file, at its beginning or behind a key. */
+struct cgroup_number {
+	const char *file, *key;
+};
+
+static const struct cgroup_kind {
+	const char *mount;
+	const char *line; /* in /proc/self/cgroup, before the path */
+	struct cgroup_number kills, hits, limit, peak;
+} CGROUP_KINDS[] = {
+	{ "/sys/fs/cgroup",
+	  "0::",
+	  { "memory.events", "oom_kill " },
+	  { "memory.events", "oom " },
+	  { "memory.max", NULL },
+	  { "memory.peak", NULL } },
+	{ "/sys/fs/cgroup/memory",
+	  ":memory:",
+	  { "memory.oom_control", "oom_kill " },
+	  { "memory.failcnt", NULL },
+	  { "memory.limit_in_bytes", NULL },
+	  { "memory.max_usage_in_bytes", NULL } },
+};
+
+static struct span cgroup_text(const char *path, struct arena *a)
+{
+	ERR_AUTO ignored = { 0 };
+	struct span text = SPAN("");
+	return file_read(path, FILE_MOUNTED, CGROUP_FILE_MAX, a, &text, &ignored) ? SPAN("") : text;
+}
+
+static int64_t cgroup_number(const char *dir, const struct cgroup_number *which, struct arena *a)
+{
+	struct span text = cgroup_text(arena_printf(a, "%s/%s", dir, which->file), a);
+	const char *key = which->key ? which->key : "";
+	while (text.n > 0) {
+		struct span line = span_next(&text, '\n');
+		int64_t n;
+		if (!span_starts(line, key))
+			continue;
+		line = (struct span){ line.p + strlen(key), line.n - strlen(key) };
+		return parse_i64(line, 0, INT64_MAX, &n) == 0 ? n : -1;
+	}
+	return -1;
+}
+
+/* In a container it is usually "/". */
+static const char *cgroup_path(const struct cgroup_kind *k, const char *root, struct arena *a)
+{
+	struct span text = cgroup_text(arena_printf(a, "%s/proc/self/cgroup", root), a);
+	while (text.n > 0) {
+		struct span line = span_next(&text, '\n');
+		size_t at = span_find(line, 0, k->line);
+		if (at == SIZE_MAX || (k->line[0] != ':' && at != 0))
+			continue;
+		at += strlen(k->line);
+		return arena_dup(a, (struct span){ line.p + at, line.n - at });
+	}
+	return "";
+}
+
+static bool memory_use_take(struct memory_use *m, const struct cgroup_kind *k, const char *dir,
+                            struct arena *a)
+{
+	m->kills = cgroup_number(dir, &k->kills, a);
+	if (m->kills < 0)
+		return false;
+	m->hits = cgroup_number(dir, &k->hits, a);
+	m->limit = cgroup_number(dir, &k->limit, a);
+	m->peak = cgroup_number(dir, &k->peak, a);
+	if (m->limit >= MEMORY_UNLIMITED)
+		m->limit = -1;
+	return true;
+}
+
+void memory_use_read(struct memory_use *m, const char *root)
+{
+	ARENA_AUTO a = { 0 };
+	*m = (struct memory_use){ -1, -1, -1, -1 };
+	for (size_t i = 0; i < sizeof(CGROUP_KINDS) / sizeof(*CGROUP_KINDS); i++) {
+		const struct cgroup_kind *k = &CGROUP_KINDS[i];
+		const char *mount = arena_printf(&a, "%s%s", root, k->mount);
+		/* A container sees the whole tree, or its own cgroup as the root. */
+		const char *own = arena_printf(&a, "%s%s", mount, cgroup_path(k, root, &a));
+		if (memory_use_take(m, k, own, &a) || memory_use_take(m, k, mount, &a))
+			return;
+	}
+}
+
+static void memory_use_put(struct str *out, const char *name, int64_t bytes)
+{
+	if (bytes < 0)
+		str_printf(out, "%s not known", name);
+	else if (bytes < MIB)
+		str_printf(out, "%s %lld KiB", name, (long long)bytes / 1024);
+	else
+		str_printf(out, "%s %lld MiB", name, (long long)bytes / MIB);
+}
+
+bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
+                        struct str *out)
+{
+	int64_t kills = after->kills - before->kills;
+	if (before->kills < 0 || kills <= 0)
+		return false;
+	bool own = after->limit >= 0 && after->hits > before->hits;
+	str_puts(out,
+	         own ? "killed for memory: "
+	             : "killed for memory of the node or pod, not by the container's own limit: ");
+	memory_use_put(out, "limit", after->limit);
+	memory_use_put(out, ", peak", after->peak);
+	str_printf(out, " (%lld process%s)", (long long)kills, kills == 1 ? "" : "es");
+	return true;
+}
+
+/* ---- the environment
+ * ----------------------------------------------------------------------------- */
+
+static void environment_push(struct environment *env, struct variable v)
+{
+	if (env->n == env->cap) {
+		size_t cap = env->cap ? 2 * env->cap : 128;
+		struct variable *more = ARENA_NEW(env->a, struct variable, cap);
+		if (env->n)
+			memcpy(more, env->v, env->n * sizeof(*more));
+		env->v = more;
+		env->cap = cap;
+	}
+	v.order = env->n;
+	env->v[env->n++] = v;
+}
+
+void environment_add(struct environment *env, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	if (equals)
+		environment_push(env, (struct variable){ text, (size_t)(equals - text), 0 });
+}
+
+void environment_set(struct environment *env, const char *name, const char *value)
+{
+	environment_add(env, arena_printf(env->a, "%s=%s", name, value));
+}
+
+/* The length of a name that a shell could use; 0. */
+static size_t environment_name_length(struct span s)
+{
+	size_t n = 0;
+	while (n < s.n && (is_alnum(s.p[n]) || s.p[n] == '_') && (n > 0 || !is_digit(s.p[n])))
+		n++;
+	return n < s.n && s.p[n] == '=' ? n : 0;
+}
+
+static void environment_add_one(struct environment *env, struct span s, struct notes *warnings)
+{
+	char quoted[4 * QUOTE_MAX];
+	size_t n = environment_name_length(s);
+	if (n == 0) {
+		const char *equals = memchr(s.p, '=', s.n);
+		struct span name = { s.p, equals ? (size_t)(equals - s.p) : s.n };
+		/* Not the value, which may be secret. */
+		notes_add(warnings, NOWHERE, "\"%s\" is no name of a variable: left out",
+		          equals ? quote(quoted, name) : "(text without =)");
+	} else if (s.n > VARIABLE_MAX) {
+		notes_add(warnings, NOWHERE,
+		          "variable %s has %zu bytes, more than any process can be given: left out",
+		          quote(quoted, (struct span){ s.p, n }), s.n);
+	} else {
+		environment_push(env, (struct variable){ s.p, n, 0 });
+	}
+}
+
+void environment_add_text(struct environment *env, struct span text, struct notes *warnings)
+{
+	while (text.n > 0) {
+		const char *end = memchr(text.p, '\0', text.n);
+		if (!end) {
+			notes_add(warnings, NOWHERE, "the last variable is cut: left out");
+			return;
+		}
+		size_t n = (size_t)(end - text.p);
+		if (n > 0)
+			environment_add_one(env, (struct span){ text.p, n }, warnings);
+		text.p += n + 1;
+		text.n -= n + 1;
+	}
+}
+
+const char *environment_get(const struct environment *env, const char *name)
+{
+	size_t n = strlen(name);
+	for (size_t i = env->n; i-- > 0;) {
+		const struct variable *v = &env->v[i];
+		if (v->name_len == n && memcmp(v->text, name, n) == 0)
+			return v->text + n + 1;
+	}
+	return NULL;
+}
+
+static int environment_compare_names(const struct variable *a, const struct variable *b)
+{
+	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+	int order = memcmp(a->text, b->text, n);
+	if (order != 0)
+		return order;
+	return (a->name_len > b->name_len) - (a->name_len < b->name_len);
+}
+
+/* By name, the last of a name first. */
+static int environment_compare(const void *x, const void *y)
+{
+	const struct variable *a = x;
+	const struct variable *b = y;
+	int order = environment_compare_names(a, b);
+	return order ? order : (a->order < b->order) - (a->order > b->order);
+}
+
+char **environment_list(struct environment *env)
+{
+	struct variable *sorted = ARENA_NEW(env->a, struct variable, env->n + 1);
+	if (env->n)
+		memcpy(sorted, env->v, env->n * sizeof(*sorted));
+	qsort(sorted, env->n, sizeof(*sorted), environment_compare);
+	char **list = ARENA_NEW(env->a, char *, env->n + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < env->n; i++) {
+		if (i > 0 && environment_compare_names(&sorted[i - 1], &sorted[i]) == 0)
+			continue;
+		/* execve does not change them. */
+		memcpy(&list[n++], &sorted[i].text, sizeof(char *));
+	}
+	return list;
+}
+
+/* ---- the command
+ * --------------------------------------------------------------------------------- */
+
 enum {
 	SCRIPT_MAX = 16 << 20,
-	EXPLAIN_MS = 10000,     /* for finding out why the task failed */
+	EXPLAIN_MS = 10000,     /* for explaining a failure */
 	GRACE_DEFAULT_SEC = 30, /* of Kubernetes */
 	GRACE_MAX_SEC = 7 * 86400,
-	HAND_OVER_MS = 5000, /* for the end of the output, after everything else */
+	HAND_OVER_MS = 5000, /* for sending the end of the output */
 	ATTEMPT_MS = 2000,
 	NOT_FOUND = 127,
 	NOT_STARTED = 126,
 	STOPPED = 128 + SIGTERM,
-	RESERVED_FIRST = 200, /* codes of the barrier of init: not for the container */
+	RESERVED_FIRST = 200, /* codes of init */
 	RESERVED_LAST = 219
 };
 
 struct run {
 	struct arena *a;
 	struct layout at;
-	char *const *direct; /* command after `--`, instead of user.sh; NULL */
+	char *const *direct; /* command after `--`; NULL: user.sh */
 	struct stdio_writer out[2];
 	struct logs logs;
 	struct supervisor *supervisor;
-	const char *shell; /* NULL: this image has none */
+	const char *shell; /* NULL: none */
 	char **env;
 	struct span spec;
 	const char *trigger; /* "postCommands" when those failed */
@@ -53,7 +296,7 @@ static const struct phase {
   USER = { TASK_USER, "user.sh", "user command", true },
   AFTER = { TASK_AFTER, "postcommands.sh", "postcommands", false };
 
-static int usage(FILE *to, int status)
+static int run_usage(FILE *to, int status)
 {
 	fputs("usage: pai-runtime run [--root DIR] [-- PROGRAM [ARGUMENT...]]\n\n"
 	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
@@ -65,29 +308,28 @@ static int usage(FILE *to, int status)
 	return status;
 }
 
-/* ---- what it starts with ----------------------------------------------------------------------
- */
+/* ---- what it starts with --------------------------------------------------------------------- */
 
-/* Descriptors 0 to 2 that are closed would be given to something else. */
-static void fill_streams(void)
+/* Other files must not get closed descriptors 0 to 2. */
+static void run_fill_stdio(void)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
 		int end[2];
 		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", O_RDWR) >= 0)
 			continue;
-		if (pipe(end) == 0 && end[1] > STDERR_FILENO) /* no /dev: anything will do */
+		if (pipe(end) == 0 && end[1] > STDERR_FILENO) /* no /dev */
 			close(end[1]);
 	}
 }
 
-static const char *find_shell(void)
+static const char *run_find_shell(void)
 {
 	if (access("/bin/bash", X_OK) == 0)
 		return "/bin/bash";
 	return access("/bin/sh", X_OK) == 0 ? "/bin/sh" : NULL;
 }
 
-static int64_t grace_ms(struct run *r)
+static int64_t run_grace_ms(struct run *r)
 {
 	const char *text = getenv("PAI_TERM_GRACE_SEC");
 	int64_t seconds = GRACE_DEFAULT_SEC;
@@ -98,8 +340,8 @@ static int64_t grace_ms(struct run *r)
 	return seconds * 1000;
 }
 
-/* A file of runtime.d; empty, with a warning, if it cannot be read.  1 if it is not there. */
-static int read_prepared(struct run *r, const char *name, size_t max, struct span *text)
+/* A file of runtime.d.  1: absent; -1: unreadable, with a warning. */
+static int run_read(struct run *r, const char *name, size_t max, struct span *text)
 {
 	ERR_AUTO e = { 0 };
 	*text = SPAN("");
@@ -110,8 +352,8 @@ static int read_prepared(struct run *r, const char *name, size_t max, struct spa
 	return rc;
 }
 
-/* Names that a command may ask for, and that are only there once the task's address is known. */
-static void tell_missing(struct run *r, const struct environment *env)
+/* Reports variables that are missing because the address of the task is not known. */
+static void run_tell_missing(struct run *r, const struct environment *env)
 {
 	static const char *const ADDRESS[] = { "PAI_CURRENT_CONTAINER_IP",
 		                               "PAI_CONTAINER_HOST_IP" };
@@ -125,15 +367,15 @@ static void tell_missing(struct run *r, const struct environment *env)
 	}
 }
 
-static void make_environment(struct run *r)
+static void run_make_environment(struct run *r)
 {
 	struct environment env = { .a = r->a };
 	for (char **v = environ; *v; v++)
 		environment_add(&env, *v);
 	struct span text;
-	if (read_prepared(r, "runtime_env", RUNTIME_ENV_MAX, &text) == 0)
+	if (run_read(r, "runtime_env", RUNTIME_ENV_MAX, &text) == 0)
 		environment_add_text(&env, text, &r->logs.notes);
-	tell_missing(r, &env);
+	run_tell_missing(r, &env);
 	char here[PATH_MAX];
 	environment_set(&env, "PAI_WORK_DIR", getcwd(here, sizeof(here)) ? here : "/");
 	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_pipe(r->supervisor));
@@ -142,14 +384,13 @@ static void make_environment(struct run *r)
 	r->env = environment_list(&env);
 }
 
-/* ---- the phases
- * ---------------------------------------------------------------------------------- */
+/* ---- the phases ------------------------------------------------------------------------------ */
 
-/* What a phase starts; 0, or the exit code that it has without being started, or -1: nothing. */
-static int phase_command(struct run *r, const struct phase *p, char *const **argv)
+/* 0; the exit code of a phase that cannot start; -1: nothing to start. */
+static int run_phase_command(struct run *r, const struct phase *p, char *const **argv)
 {
 	struct span script;
-	int rc = read_prepared(r, p->script, SCRIPT_MAX, &script);
+	int rc = run_read(r, p->script, SCRIPT_MAX, &script);
 	if (rc < 0)
 		return NOT_STARTED;
 	if (rc > 0 && p->needed)
@@ -182,15 +423,15 @@ static int phase_command(struct run *r, const struct phase *p, char *const **arg
 static int run_phase(struct run *r, const struct phase *p)
 {
 	char *const *argv = p->kind == TASK_USER ? r->direct : NULL;
-	int rc = argv ? 0 : phase_command(r, p, &argv);
+	int rc = argv ? 0 : run_phase_command(r, p, &argv);
 	logs_tell(&r->logs);
 	if (rc != 0)
 		return rc < 0 ? 0 : rc;
 	return supervise_task(r->supervisor, &(struct task){ p->kind, argv, r->env });
 }
 
-/* What plugins call is this program, where init puts it. */
-static void tell_missing_program(struct run *r, int code)
+/* Plugins call the copy of this program that init makes. */
+static void run_tell_missing_program(struct run *r, int code)
 {
 	if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
 		logs_say(&r->logs,
@@ -199,15 +440,15 @@ static void tell_missing_program(struct run *r, int code)
 		         r->at.program);
 }
 
-/* The code of the first phase that fails; 0. */
+/* The code of the first failing phase, or 0. */
 static int run_phases(struct run *r)
 {
 	logs_say(&r->logs, "[INFO] Starting to exec precommands");
 	int code = run_phase(r, &BEFORE);
 	if (code == 0 && supervise_stopping(r->supervisor))
-		code = STOPPED; /* asked to stop, it does not start */
+		code = STOPPED; /* the command does not start */
 	if (code != 0) {
-		tell_missing_program(r, code);
+		run_tell_missing_program(r, code);
 		logs_say(&r->logs, "[ERROR] precommands failed with exit code %d", code);
 		return code;
 	}
@@ -226,10 +467,9 @@ static int run_phases(struct run *r)
 	return code;
 }
 
-/* ---- the end
- * -------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-static void write_report(struct run *r, struct span message)
+static void run_write_report(struct run *r, struct span message)
 {
 	ERR_AUTO e = { 0 };
 	if (exit_report(r->at.termination, message, &e))
@@ -240,8 +480,8 @@ static void write_report(struct run *r, struct span message)
 	logs_tell(&r->logs);
 }
 
-/* Find out why, and tell.  The code for the container. */
-static int explain(struct run *r, int code)
+/* Returns the code for the container. */
+static int run_explain(struct run *r, int code)
 {
 	int64_t until = clock_ms() + EXPLAIN_MS;
 	int64_t end = supervise_deadline(r->supervisor);
@@ -260,13 +500,13 @@ static int explain(struct run *r, int code)
 	logs_tell(&r->logs);
 	if (out <= 0 || out > EXIT_UNKNOWN || (out >= RESERVED_FIRST && out <= RESERVED_LAST))
 		out = EXIT_UNKNOWN;
-	write_report(r, str_view(&message));
+	run_write_report(r, str_view(&message));
 	logs_say(&r->logs, "[INFO] exit code %d of the task becomes %d", code, out);
 	return out;
 }
 
-/* A line that the exit specification looks for. */
-static void tell_memory(struct run *r)
+/* The exit specification matches this line. */
+static void run_tell_memory(struct run *r)
 {
 	struct memory_use now;
 	STR_AUTO text = STR_INIT(256);
@@ -275,8 +515,7 @@ static void tell_memory(struct run *r)
 		logs_say(&r->logs, "error: %s", str_c(&text));
 }
 
-/* What did not get through to the container's streams. */
-static void tell_outlets(struct run *r)
+static void run_tell_lost(struct run *r)
 {
 	static const char *const NAMES[2] = { "output", "error" };
 	for (int i = 0; i < 2; i++) {
@@ -289,9 +528,8 @@ static void tell_outlets(struct run *r)
 	}
 }
 
-/* FrameworkController deletes the pod, and with it the container's log, as soon as the task has
- * ended.  So the end of the output goes to rest-lit; where that is not possible, whoever follows
- * the log has some time to read it. */
+/* FrameworkController deletes the pod with its log when the task has ended.  So the end of the
+ * output goes to the server; if that fails, clients that follow the log have some time. */
 static void run_hand_over(struct run *r, int code, int64_t stop_ms)
 {
 	int64_t end = clock_ms() + HAND_OVER_MS;
@@ -316,26 +554,26 @@ static int run_all(struct run *r)
 	const char *url = getenv("PAI_OUTPUT_URL");
 	r->logs.tail = url && *url ? tail_new() : NULL;
 	ERR_AUTO e = { 0 };
-	r->grace_ms = grace_ms(r);
+	r->grace_ms = run_grace_ms(r);
 	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
 	if (!r->supervisor) {
 		logs_say(&r->logs, "error: %s", err_msg(&e));
 		return 1;
 	}
-	r->shell = find_shell();
-	make_environment(r);
-	(void)read_prepared(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
-	                    &r->spec); /* none: an empty one */
+	r->shell = run_find_shell();
+	run_make_environment(r);
+	(void)run_read(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
+	               &r->spec); /* none: an empty one */
 	logs_tell(&r->logs);
 	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
-	tell_memory(r);
-	/* First of all: if time runs out, this is what is missed. */
+	run_tell_memory(r);
+	/* First: the most important if time runs out. */
 	if (code != 0)
-		code = explain(r, code);
+		code = run_explain(r, code);
 	logs_summary(&r->logs);
 	int64_t stop_ms = supervise_close(r->supervisor);
-	tell_outlets(r);
+	run_tell_lost(r);
 	run_hand_over(r, code, stop_ms);
 	logs_sync(&r->logs);
 	return code;
@@ -352,268 +590,18 @@ int cmd_run(int argc, char **argv)
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
 	if (help)
-		return usage(stdout, 0);
+		return run_usage(stdout, 0);
 	if (i + 1 < argc && strcmp(argv[i], "--") == 0) {
 		r.direct = argv + i + 1;
 	} else if (i < argc) {
 		args_misused(argv[0], argv[i]);
-		return usage(stderr, 2);
+		return run_usage(stderr, 2);
 	}
-	fill_streams();
+	run_fill_stdio();
 	layout_init(&r.at, root, &a);
 	int code = run_all(&r);
 	tail_free(r.logs.tail);
 	stdio_writer_done(&r.out[0]);
 	stdio_writer_done(&r.out[1]);
 	return code;
-}
-
-enum { CGROUP_FILE_MAX = 64 << 10, MIB = 1 << 20 };
-#define MEMORY_UNLIMITED (INT64_C(1) << 60) /* what version 1 says is beyond this */
-
-/* A number in a file; the one behind a key at the beginning of a line, if there is a key. */
-struct cgroup_number {
-	const char *file, *key;
-};
-
-static const struct cgroup_kind {
-	const char *mount;
-	const char *line; /* in /proc/self/cgroup, before the path */
-	struct cgroup_number kills, hits, limit, peak;
-} CGROUP_KINDS[] = {
-	{ "/sys/fs/cgroup",
-	  "0::",
-	  { "memory.events", "oom_kill " },
-	  { "memory.events", "oom " },
-	  { "memory.max", NULL },
-	  { "memory.peak", NULL } },
-	{ "/sys/fs/cgroup/memory",
-	  ":memory:",
-	  { "memory.oom_control", "oom_kill " },
-	  { "memory.failcnt", NULL },
-	  { "memory.limit_in_bytes", NULL },
-	  { "memory.max_usage_in_bytes", NULL } },
-};
-
-static struct span cgroup_text(const char *path, struct arena *a)
-{
-	ERR_AUTO ignored = { 0 };
-	struct span text = SPAN("");
-	return file_read(path, FILE_MOUNTED, CGROUP_FILE_MAX, a, &text, &ignored) ? SPAN("") : text;
-}
-
-static struct span cgroup_line(struct span *text)
-{
-	size_t end = span_find(*text, 0, "\n");
-	size_t n = end == SIZE_MAX ? text->n : end;
-	struct span line = { text->p, n };
-	n += end != SIZE_MAX;
-	*text = (struct span){ text->p + n, text->n - n };
-	return line;
-}
-
-static int64_t cgroup_number(const char *dir, const struct cgroup_number *which, struct arena *a)
-{
-	struct span text = cgroup_text(arena_printf(a, "%s/%s", dir, which->file), a);
-	const char *key = which->key ? which->key : "";
-	while (text.n > 0) {
-		struct span line = cgroup_line(&text);
-		int64_t n;
-		if (!span_starts(line, key))
-			continue;
-		line = (struct span){ line.p + strlen(key), line.n - strlen(key) };
-		return parse_i64(line, 0, INT64_MAX, &n) == 0 ? n : -1;
-	}
-	return -1;
-}
-
-/* The path of this process's cgroup; in a container it is usually "/". */
-static const char *cgroup_path(const struct cgroup_kind *k, const char *root, struct arena *a)
-{
-	struct span text = cgroup_text(arena_printf(a, "%s/proc/self/cgroup", root), a);
-	while (text.n > 0) {
-		struct span line = cgroup_line(&text);
-		size_t at = span_find(line, 0, k->line);
-		if (at == SIZE_MAX || (k->line[0] != ':' && at != 0))
-			continue;
-		at += strlen(k->line);
-		return arena_dup(a, (struct span){ line.p + at, line.n - at });
-	}
-	return "";
-}
-
-static bool memory_use_take(struct memory_use *m, const struct cgroup_kind *k, const char *dir,
-                            struct arena *a)
-{
-	m->kills = cgroup_number(dir, &k->kills, a);
-	if (m->kills < 0)
-		return false;
-	m->hits = cgroup_number(dir, &k->hits, a);
-	m->limit = cgroup_number(dir, &k->limit, a);
-	m->peak = cgroup_number(dir, &k->peak, a);
-	if (m->limit >= MEMORY_UNLIMITED)
-		m->limit = -1;
-	return true;
-}
-
-void memory_use_read(struct memory_use *m, const char *root)
-{
-	ARENA_AUTO a = { 0 };
-	*m = (struct memory_use){ -1, -1, -1, -1 };
-	for (size_t i = 0; i < sizeof(CGROUP_KINDS) / sizeof(*CGROUP_KINDS); i++) {
-		const struct cgroup_kind *k = &CGROUP_KINDS[i];
-		const char *mount = arena_printf(&a, "%s%s", root, k->mount);
-		/* A container that sees the whole tree; then one that sees its own cgroup there. */
-		const char *own = arena_printf(&a, "%s%s", mount, cgroup_path(k, root, &a));
-		if (memory_use_take(m, k, own, &a) || memory_use_take(m, k, mount, &a))
-			return;
-	}
-}
-
-static void put_memory(struct str *out, const char *name, int64_t bytes)
-{
-	if (bytes < 0)
-		str_printf(out, "%s not known", name);
-	else if (bytes < MIB)
-		str_printf(out, "%s %lld KiB", name, (long long)bytes / 1024);
-	else
-		str_printf(out, "%s %lld MiB", name, (long long)bytes / MIB);
-}
-
-bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
-                        struct str *out)
-{
-	int64_t kills = after->kills - before->kills;
-	if (before->kills < 0 || kills <= 0)
-		return false;
-	bool own = after->limit >= 0 && after->hits > before->hits;
-	str_puts(out,
-	         own ? "killed for memory: "
-	             : "killed for memory of the node or pod, not by the container's own limit: ");
-	put_memory(out, "limit", after->limit);
-	put_memory(out, ", peak", after->peak);
-	str_printf(out, " (%lld process%s)", (long long)kills, kills == 1 ? "" : "es");
-	return true;
-}
-
-static void push(struct environment *env, struct variable v)
-{
-	if (env->n == env->cap) {
-		size_t cap = env->cap ? 2 * env->cap : 128;
-		struct variable *more = ARENA_NEW(env->a, struct variable, cap);
-		if (env->n)
-			memcpy(more, env->v, env->n * sizeof(*more));
-		env->v = more;
-		env->cap = cap;
-	}
-	v.order = env->n;
-	env->v[env->n++] = v;
-}
-
-void environment_add(struct environment *env, const char *text)
-{
-	const char *equals = strchr(text, '=');
-	if (equals)
-		push(env, (struct variable){ text, (size_t)(equals - text), 0 });
-}
-
-void environment_set(struct environment *env, const char *name, const char *value)
-{
-	environment_add(env, arena_printf(env->a, "%s=%s", name, value));
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-/* Bytes of the name that a shell could use; 0 if it is not one. */
-static size_t name_length(struct span s)
-{
-	size_t n = 0;
-	while (n < s.n && (is_letter(s.p[n]) || (n > 0 && s.p[n] >= '0' && s.p[n] <= '9')))
-		n++;
-	return n < s.n && s.p[n] == '=' ? n : 0;
-}
-
-static void add_one(struct environment *env, struct span s, struct notes *warnings)
-{
-	char quoted[4 * QUOTE_MAX];
-	size_t n = name_length(s);
-	if (n == 0) {
-		const char *equals = memchr(s.p, '=', s.n);
-		struct span name = { s.p, equals ? (size_t)(equals - s.p) : s.n };
-		/* No more than the name: values may be secret. */
-		notes_add(warnings, NOWHERE, "\"%s\" is no name of a variable: left out",
-		          equals ? quote(quoted, name) : "(text without =)");
-	} else if (s.n > VARIABLE_MAX) {
-		notes_add(warnings, NOWHERE,
-		          "variable %s has %zu bytes, more than any process can be given: left out",
-		          quote(quoted, (struct span){ s.p, n }), s.n);
-	} else {
-		push(env, (struct variable){ s.p, n, 0 });
-	}
-}
-
-void environment_add_text(struct environment *env, struct span text, struct notes *warnings)
-{
-	while (text.n > 0) {
-		const char *end = memchr(text.p, '\0', text.n);
-		if (!end) {
-			notes_add(warnings, NOWHERE, "the last variable is cut: left out");
-			return;
-		}
-		size_t n = (size_t)(end - text.p);
-		if (n > 0)
-			add_one(env, (struct span){ text.p, n }, warnings);
-		text.p += n + 1;
-		text.n -= n + 1;
-	}
-}
-
-const char *environment_get(const struct environment *env, const char *name)
-{
-	size_t n = strlen(name);
-	for (size_t i = env->n; i-- > 0;) {
-		const struct variable *v = &env->v[i];
-		if (v->name_len == n && memcmp(v->text, name, n) == 0)
-			return v->text + n + 1;
-	}
-	return NULL;
-}
-
-static int compare_names(const struct variable *a, const struct variable *b)
-{
-	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
-	int order = memcmp(a->text, b->text, n);
-	if (order != 0)
-		return order;
-	return (a->name_len > b->name_len) - (a->name_len < b->name_len);
-}
-
-/* By name; of one name, the last first. */
-static int compare(const void *x, const void *y)
-{
-	const struct variable *a = x;
-	const struct variable *b = y;
-	int order = compare_names(a, b);
-	return order ? order : (a->order < b->order) - (a->order > b->order);
-}
-
-char **environment_list(struct environment *env)
-{
-	/* A copy: the variables themselves stay in the order in which they came. */
-	struct variable *sorted = ARENA_NEW(env->a, struct variable, env->n + 1);
-	if (env->n)
-		memcpy(sorted, env->v, env->n * sizeof(*sorted));
-	qsort(sorted, env->n, sizeof(*sorted), compare);
-	char **list = ARENA_NEW(env->a, char *, env->n + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < env->n; i++) {
-		if (i > 0 && compare_names(&sorted[i - 1], &sorted[i]) == 0)
-			continue;
-		/* execve wants char *, and changes nothing. */
-		memcpy(&list[n++], &sorted[i].text, sizeof(char *));
-	}
-	return list;
 }

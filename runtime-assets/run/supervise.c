@@ -27,7 +27,7 @@ enum {
 	MARGIN_MS = 1000  /* of the grace period, for telling how the task ended */
 };
 
-/* What is waited for: descriptors by what they are for. */
+/* The descriptors that run_once polls. */
 enum source {
 	FROM_SIGNALS,
 	FROM_HINTS,
@@ -36,7 +36,6 @@ enum source {
 	SOURCES = TO_OUTLET + 2
 };
 
-/* What the task is at. */
 enum stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 
 struct supervisor {
@@ -55,8 +54,8 @@ struct supervisor {
 	pid_t group[GROUPS_MAX]; /* that may have processes; 0: none */
 	int n_groups;
 	int64_t grace_ms, kill_at, end_at;
-	bool first;     /* this is process 1: every orphan of the container becomes its child */
-	bool childless; /* reap() found no child at all */
+	bool first;     /* this is process 1 */
+	bool childless; /* supervise_reap() found no child at all */
 	bool stopping, asked, killed;
 };
 
@@ -65,7 +64,7 @@ struct supervisor {
 
 static void signal_group(pid_t *group, int sig)
 {
-	/* Once it is empty, its number may become somebody else's. */
+	/* The number of an empty group may be reused. */
 	if (*group > 0 && kill(-*group, sig) != 0 && errno == ESRCH)
 		*group = 0;
 }
@@ -75,7 +74,7 @@ static pid_t *main_group(struct supervisor *s)
 	return &s->group[s->n_groups - 1];
 }
 
-static void reap(struct supervisor *s)
+static void supervise_reap(struct supervisor *s)
 {
 	for (;;) {
 		int status;
@@ -92,13 +91,12 @@ static void reap(struct supervisor *s)
 	}
 }
 
-/* To everything that has to end with the pod.  Process 1 reaches all of the container: sessions and
- * groups of their own too (ranks below sshd, jobs of `set -m`).  Another process must not signal
- * what is not its own: the group of the task. */
+/* Process 1 reaches all processes of the container, also other sessions and groups (ranks below
+ * sshd, jobs of `set -m`).  Another process must only signal the group of the task. */
 static void signal_all(struct supervisor *s, int sig)
 {
 	if (s->first)
-		(void)kill(-1, sig); /* ESRCH: nobody is there */
+		(void)kill(-1, sig); /* ESRCH: no process */
 	else
 		signal_group(main_group(s), sig);
 }
@@ -110,10 +108,10 @@ static void ask_all(struct supervisor *s)
 	signal_all(s, SIGCONT); /* a stopped process cannot end */
 }
 
-/* Has all ended that signal_all reaches? */
+/* Have all processes ended that signal_all reaches? */
 static bool all_ended(struct supervisor *s)
 {
-	reap(s);
+	supervise_reap(s);
 	if (s->first)
 		return s->childless;
 	signal_group(main_group(s), 0);
@@ -136,7 +134,7 @@ static void begin_stopping(struct supervisor *s)
 static void on_signal(struct supervisor *s, int sig)
 {
 	if (sig == SIGCHLD) {
-		reap(s);
+		supervise_reap(s);
 		return;
 	}
 	if (sig == SIGTERM)
@@ -161,8 +159,7 @@ static void take_signals(struct supervisor *s)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* The signals, the streams that may be read, and the outlets that have something to give.  Asked
- * anew every time: there are seven of them, and nothing can fail. */
+/* Signals, pipes that may be read, and stdio with a queue. */
 static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES])
 {
 	for (int i = 0; i < SOURCES; i++)
@@ -179,18 +176,17 @@ static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES
 	}
 }
 
-/* When nothing more is waited for, so that the report is not late: half of what is left of the
- * grace period after SIGKILL.  INT64_MAX if nothing asked to stop. */
-static int64_t late_at(const struct supervisor *s)
+/* When to stop waiting after SIGKILL, so that the report is in time.  INT64_MAX without SIGTERM. */
+static int64_t supervise_late_at(const struct supervisor *s)
 {
 	return s->kill_at + (s->end_at - s->kill_at) / 2;
 }
 
-/* While the job runs, a slow reader has all the time it wants; then some, if it moves. */
+/* A slow reader has unlimited time while the job runs, later only while it accepts something. */
 static void give_up_stalled(struct supervisor *s)
 {
 	int64_t now = clock_ms();
-	int64_t late = late_at(s);
+	int64_t late = supervise_late_at(s);
 	for (int i = 0; i < 2; i++) {
 		if (s->stage == MAIN_RUNS || !stdio_writer_waiting(&s->out[i]))
 			continue;
@@ -199,7 +195,7 @@ static void give_up_stalled(struct supervisor *s)
 	}
 }
 
-static void take(struct supervisor *s, const bool ready[static SOURCES])
+static void supervise_handle(struct supervisor *s, const bool ready[static SOURCES])
 {
 	struct log_mux *st = &s->mux;
 	for (int i = 0; i < MUX_MAX; i++)
@@ -216,7 +212,7 @@ static void take(struct supervisor *s, const bool ready[static SOURCES])
 		take_signals(s);
 }
 
-/* Wait for something, at most so long, and do it. */
+/* Waits for events, at most wait_ms, and handles them. */
 static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 {
 	struct pollfd watched[SOURCES];
@@ -230,7 +226,7 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 	bool ready[SOURCES] = { false };
 	for (int i = 0; i < SOURCES; i++)
 		ready[i] = n > 0 && watched[i].revents != 0;
-	take(s, ready);
+	supervise_handle(s, ready);
 	give_up_stalled(s);
 	logs_tell(s->logs);
 }
@@ -252,8 +248,8 @@ static const int IGNORED[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ };
 
 enum { NOT_FOUND = 127, NOT_STARTED = 126 };
 
-/* One write, so that it is one line among others'. */
-static void complain(int fd, const char *program, int error)
+/* One write: lines of several processes do not mix. */
+static void supervise_complain(int fd, const char *program, int error)
 {
 	const char *why = strerror(error);
 	if (error == E2BIG)
@@ -266,8 +262,8 @@ static void complain(int fd, const char *program, int error)
 		(void)!write(fd, line, (size_t)n); /* the exit status says it, too */
 }
 
-/* What is left is the child's: it only returns by ending. */
-static _Noreturn void become(const struct launch *l)
+/* In the child. */
+static _Noreturn void supervise_exec(const struct launch *l)
 {
 	(void)setpgid(0, 0); /* the parent does the same: whoever is first */
 	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
@@ -275,23 +271,23 @@ static _Noreturn void become(const struct launch *l)
 	(void)setrlimit(RLIMIT_CORE, &l->core);
 	if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
 	    dup2(l->err, STDERR_FILENO) < 0) {
-		complain(l->complain, l->argv[0], errno);
+		supervise_complain(l->complain, l->argv[0], errno);
 		_exit(NOT_STARTED);
 	}
 	(void)sigprocmask(SIG_SETMASK, &l->mask, NULL);
-	/* PATH is that of the new environment; execve takes char *const, and changes nothing. */
+	/* PATH is that of the new environment. */
 	memcpy(&environ, &l->env, sizeof(environ));
 	(void)execvp(l->argv[0], l->argv);
 	int error = errno;
-	complain(l->complain, l->argv[0], error);
+	supervise_complain(l->complain, l->argv[0], error);
 	_exit(error == ENOENT || error == ENOTDIR ? NOT_FOUND : NOT_STARTED);
 }
 
-static pid_t spawn(const struct launch *l)
+static pid_t supervise_spawn(const struct launch *l)
 {
 	pid_t pid = fork();
 	if (pid == 0)
-		become(l);
+		supervise_exec(l);
 	if (pid > 0)
 		(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */
 	return pid;
@@ -308,7 +304,7 @@ static void begin_final(struct supervisor *s)
 
 static void end_group(struct supervisor *s, pid_t *group)
 {
-	reap(s); /* what has ended is not left behind */
+	supervise_reap(s); /* what has ended is not left behind */
 	signal_group(group, SIGTERM);
 	signal_group(group, SIGCONT);
 	s->stage = ASKED;
@@ -317,29 +313,27 @@ static void end_group(struct supervisor *s, pid_t *group)
 		logs_say(s->logs, "processes that the task left behind are ended");
 }
 
-/* One that hangs in the kernel (a dead file server), or belongs to somebody else, does not even end
- * by SIGKILL. */
+/* A process that hangs in the kernel (a dead file server) survives SIGKILL. */
 static void give_up_main(struct supervisor *s, int64_t now)
 {
-	if (s->main == 0 || !s->killed || now < late_at(s))
+	if (s->main == 0 || !s->killed || now < supervise_late_at(s))
 		return;
 	s->main = 0;
 	s->status = 128 + SIGKILL;
 	logs_say(s->logs, "error: it does not end by SIGKILL either; it is not waited for");
 }
 
-/* The main process may have been a shell, which ends at once: the rest has the grace period, too.
- */
+/* The main process may be a shell, which ends at once: the rest has the grace period, too. */
 static void drain_stopping(struct supervisor *s, int64_t now)
 {
-	if (!s->asked) /* a task that was started after the signal */
+	if (!s->asked) /* a task started after the signal */
 		ask_all(s);
 	if (all_ended(s) || now >= s->kill_at)
 		begin_final(s);
 }
 
-/* The main process is over: what about the rest? */
-static void advance(struct supervisor *s, const struct task *t)
+/* Moves to the next stage if the current one is over. */
+static void supervise_advance(struct supervisor *s, const struct task *t)
 {
 	int64_t now = clock_ms();
 	pid_t *group = main_group(s);
@@ -378,17 +372,17 @@ static void advance(struct supervisor *s, const struct task *t)
 	}
 }
 
-static int64_t next_ms(const struct supervisor *s)
+static int64_t supervise_next_ms(const struct supervisor *s)
 {
 	int64_t now = clock_ms();
 	if (s->stage == ASKED)
 		return ASK_POLL_MS;
 	if (s->stage == DRAINS && s->stopping)
-		return SLOW_POLL_MS; /* not everything that ends is a child */
+		return SLOW_POLL_MS; /* not every process is a child */
 	if (s->stage == DRAINS)
 		return s->until - now;
 	if (s->stage == MAIN_RUNS && s->stopping)
-		return (s->killed ? late_at(s) : s->kill_at) - now;
+		return (s->killed ? supervise_late_at(s) : s->kill_at) - now;
 	return STALL_MS;
 }
 
@@ -401,7 +395,7 @@ static void kill_when_late(struct supervisor *s)
 	signal_all(s, SIGKILL);
 }
 
-static int start(struct supervisor *s, const struct task *t)
+static int supervise_start(struct supervisor *s, const struct task *t)
 {
 	struct launch l = { .argv = t->argv,
 		            .env = t->env,
@@ -419,7 +413,7 @@ static int start(struct supervisor *s, const struct task *t)
 		if (out < 0 || err < 0)
 			return -1;
 	}
-	pid_t pid = spawn(&l);
+	pid_t pid = supervise_spawn(&l);
 	if (pid < 0)
 		return -1;
 	s->group[s->n_groups++] = s->main = pid;
@@ -434,7 +428,7 @@ static void close_user_streams(struct supervisor *s)
 
 int supervise_task(struct supervisor *s, const struct task *t)
 {
-	if (s->n_groups == GROUPS_MAX || start(s, t)) {
+	if (s->n_groups == GROUPS_MAX || supervise_start(s, t)) {
 		logs_say(s->logs, "error: cannot start a process: %s", strerror(errno));
 		close_user_streams(s);
 		return 126;
@@ -443,12 +437,12 @@ int supervise_task(struct supervisor *s, const struct task *t)
 	s->asked = s->killed = false;
 	s->until = INT64_MAX;
 	while (s->stage != OVER) {
-		supervise_run_once(s, next_ms(s));
+		supervise_run_once(s, supervise_next_ms(s));
 		kill_when_late(s);
 		enum stage before;
 		do { /* a stage may be over as soon as it begins */
 			before = s->stage;
-			advance(s, t);
+			supervise_advance(s, t);
 		} while (s->stage != before);
 	}
 	close_user_streams(s);
@@ -457,7 +451,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* A descriptor above those of the standard streams, also if those were closed. */
+/* Moves a descriptor above those of the standard streams. */
 static int above_streams(int fd)
 {
 	if (fd < 0 || fd > STDERR_FILENO)
@@ -467,7 +461,7 @@ static int above_streams(int fd)
 	return up;
 }
 
-/* What the tasks read from: nothing. */
+/* Standard input of tasks. */
 static int open_null(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -489,17 +483,15 @@ static void set_signals(struct supervisor *s)
 		sigaddset(&watched, WATCHED[i]);
 	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_IGN);
-	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would leave nothing to wait for */
+	(void)signal(SIGCHLD, SIG_DFL); /* if ignored, waitpid finds no children */
 	(void)sigprocmask(SIG_BLOCK, &watched, &s->mask_before);
 	s->signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 /*
- * RUNTIME_LOG_PIPE.  The descriptor of this process, by its pid: it can be opened by whatever the
- * task starts, also when that closed the descriptors that it inherited.  That needs a /proc that
- * shows this process, which in turn must be dumpable: so no PR_SET_DUMPABLE here, only no core
- * file.  Else the descriptor is inherited.  Without any /proc there is no such path, and lines for
- * it are lost.
+ * RUNTIME_LOG_PIPE is the descriptor of this process, by its pid, so programs that closed inherited
+ * descriptors can open it.  That needs /proc, and a dumpable process: no PR_SET_DUMPABLE here. Else
+ * the descriptor is inherited.
  */
 static void name_runtime_pipe(struct supervisor *s)
 {
@@ -537,7 +529,7 @@ static int open_runtime_pipe(struct supervisor *s)
 	return 0;
 }
 
-static int open_all(struct supervisor *s)
+static int supervise_open_all(struct supervisor *s)
 {
 	s->null = open_null();
 	set_signals(s);
@@ -547,7 +539,7 @@ static int open_all(struct supervisor *s)
 	return 0;
 }
 
-/* The parameters are what it needs from outside.  NOLINTNEXTLINE(readability-function-size) */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
                                   int64_t grace_ms, struct err *e)
 {
@@ -564,7 +556,7 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 	(void)setrlimit(RLIMIT_CORE, &none);
 	if (!s->first)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* older kernels: orphans go elsewhere */
-	if (open_all(s)) {
+	if (supervise_open_all(s)) {
 		err_set(e, FAILED, "cannot set up the supervisor: %s", strerror(errno));
 		free(s);
 		return NULL;

@@ -14,16 +14,16 @@
 /* ---- keeping the end of the output ------------------------------------------------------------
  */
 
-/* Neighbours of one stream. */
+/* Consecutive bytes of one stream. */
 struct tail_piece {
 	uint32_t n;
 	enum tail_stream stream;
 };
 
-/* Two rings: the bytes, and the pieces that they are. */
+/* Two rings: the bytes and their pieces. */
 struct tail {
 	uint64_t dropped;
-	bool mid_line; /* the line that the first byte belongs to began before it */
+	bool mid_line; /* the line of the first byte began before it */
 	size_t first, n;
 	size_t first_piece, n_pieces;
 	struct tail_piece piece[TAIL_FRAMES];
@@ -45,7 +45,6 @@ static struct tail_piece *tail_piece_at(struct tail *t, size_t i)
 	return &t->piece[(t->first_piece + i) % TAIL_FRAMES];
 }
 
-/* n bytes, no more than there are. */
 static void tail_drop(struct tail *t, size_t n)
 {
 	if (n == 0)
@@ -104,8 +103,7 @@ static char tail_byte(const struct tail *t, size_t i)
 	return t->bytes[(t->first + i) % TAIL_BYTES];
 }
 
-/* Bytes of the first piece that belong to a line of which the beginning is gone; 0 if that line is
- * all of the piece. */
+/* Bytes of the first piece before its first complete line; 0 if it has none. */
 static size_t tail_partial_line(const struct tail *t)
 {
 	size_t n = t->mid_line && t->n_pieces ? t->piece[t->first_piece].n : 0;
@@ -146,7 +144,6 @@ enum {
 	UPLOAD_REASON_MAX = 1024
 };
 
-/* What an attempt came to. */
 enum upload_result { UPLOAD_STORED, UPLOAD_AGAIN, UPLOAD_REFUSED };
 
 struct upload_state {
@@ -174,7 +171,7 @@ bool upload_pause(int64_t until_ms)
 	}
 }
 
-/* Half to all of it, so that the tasks of a job do not all come at the same time. */
+/* Half to all of it. */
 static int64_t upload_jitter(int64_t ms)
 {
 	uint8_t random;
@@ -236,7 +233,6 @@ static bool upload_loop(struct upload_state *s)
 	}
 }
 
-/* Where to, and how to know that it is the right server. */
 static int upload_open(struct upload_state *s, struct arena *a, struct err *e)
 {
 	const struct upload *u = s->u;

@@ -197,10 +197,10 @@ static void test_janitor_list_is_of_few_and_cheap(void **state)
 	struct bench *b = *state;
 	go(b);
 	assert_string_equal(b->yard.queries[0],
-	                    "labelSelector=rest%2Dlit%2Finstance%3Dhere%2Crest%2Dlit%2Fcreating"
+	                    "labelSelector=rest-lit%2Finstance%3Dhere%2Crest-lit%2Fcreating"
 	                    "&resourceVersion=0");
 	assert_string_equal(b->yard.queries[1],
-	                    "labelSelector=rest%2Dlit%2Finstance%3Dhere%2Crest%2Dlit%2Fnamespace"
+	                    "labelSelector=rest-lit%2Finstance%3Dhere%2Crest-lit%2Fnamespace"
 	                    "%3Djobs&limit=500");
 }
 

@@ -363,9 +363,9 @@ def test_mistakes(check):
     directory = tempfile.mkdtemp(prefix="rest-lit-edge.")
     secret = write_file(directory, "jwt-secret", SECRET)
     for option, value, word in (
-            ("--cors", "pai.example", "is no origin"), ("--cors", "https://pai.example/", "is no origin"),
-            ("--cors", "https://*.pai.example", "is no origin"), ("--cors", "*,https://a", "is no origin"),
-            ("--cors", "https://PAI.example", "is no origin"), ("--cors", "://a", "is no origin"),
+            ("--cors", "pai.example", "is not an origin"), ("--cors", "https://pai.example/", "is not an origin"),
+            ("--cors", "https://*.pai.example", "is not an origin"), ("--cors", "*,https://a", "is not an origin"),
+            ("--cors", "https://PAI.example", "is not an origin"), ("--cors", "://a", "is not an origin"),
             ("--trusted-proxy", "10.0.0.1/8", "10.0.0.1/8"), ("--trusted-proxy", "10.0.0", "10.0.0")):
         server = Server("--standalone", "jobs", option, value, wait=False,
                         who=["--jwt-secret-file", secret])

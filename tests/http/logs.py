@@ -214,7 +214,7 @@ def altered_links(check):
                            ("job", p.path(job="alice~other") + "/all"),
                            ("user", p.path(job=f"bob~{JOB}") + "/all")):
             refused(check, f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
-                    "ForbiddenUserError", "no link to this log")
+                    "ForbiddenUserError", "not valid for this log")
         for at in (6, 30, 60, len(query) - 2):
             other = "A" if query[at] != "A" else "B"
             reply = p.server.request("GET", f"{p.path()}/all?{query[:at]}{other}{query[at + 1:]}")

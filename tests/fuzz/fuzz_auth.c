@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "server/auth/auth.h"
-#include "server/auth/token_lookup.h"
 #include "server/auth/token.h"
+#include "server/auth/token_lookup.h"
 
 enum { ANSWER_MAX = 1 << 16 };
 

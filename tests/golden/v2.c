@@ -43,8 +43,10 @@ static void check_accepted(struct tally *t, const struct golden_case *c)
 	size_t explained = 0;
 	struct differences d = { 0 };
 	for (size_t i = 0; i < sizeof(SCOPE_NAMES) / sizeof(*SCOPE_NAMES); i++) {
-		json_t *want = json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->want, SCOPE_NAMES[i]));
-		json_t *got = json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->got, SCOPE_NAMES[i]));
+		json_t *want =
+		    json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->want, SCOPE_NAMES[i]));
+		json_t *got =
+		    json_pack("{s:O?}", SCOPE_NAMES[i], json_object_get(c->got, SCOPE_NAMES[i]));
 		json_differences(want, got, &d);
 		json_decref(want);
 		json_decref(got);

@@ -16,7 +16,7 @@ struct deviations *deviations_load(const char *path);
  * that OpenPAI takes,
  * {"accepted": true} for one that it refuses.  Notes the use.  New reference. */
 json_t *deviations_of(struct deviations *d, const char *file, const char *here);
-/* Is this name a heading of docs/DEVIATIONS.md?  Notes the use. */
+/* Is this name an entry of docs/DEVIATIONS.md?  Notes the use. */
 void deviations_name(struct deviations *d, struct tally *t, const char *name);
 /* Every name must be a heading, every entry must have been used. */
 void deviations_end(struct deviations *d, struct tally *t);

@@ -2,7 +2,7 @@
  * First-generation jobs: which are refused, and for the others what the first rest-lit
  * (a small program in Python) made of them.  It got names, numbers, images, commands
  * and most of the environment right; where it did not, RULES says what must be there
- * instead, and under which heading of docs/DEVIATIONS.md that stands.
+ * instead, and by which entry of docs/DEVIATIONS.md.
  */
 #include <ctype.h>
 #include <stdlib.h>

@@ -45,8 +45,8 @@ void fd_cleanup(int *fd);
 /* Writes everything; 0, or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 
-/* Opens a regular file without following links or waiting for a fifo; `flags` are added to that.
- * A file that is created has mode 0644.  -1 and errno, EINVAL for what is not a regular file. */
+/* Opens a regular file without following links or waiting for a fifo; `flags` are added.
+ * A file that is created has mode 0644.  -1 and errno, EINVAL if it is not a regular file. */
 int file_open(const char *path, int flags);
 
 /* Writes a temporary file beside `path` and renames it: `path` is complete with exactly this mode,

@@ -61,7 +61,7 @@ static void put_paths(struct str *out)
 		str_printf(out, "%-20s %s\n", PATHS[i].what, PATHS[i].path);
 }
 
-/* The path tells how the program came into the pod. */
+/* The path shows the origin of the program. */
 static void put_origin(struct str *out)
 {
 	static const struct {
@@ -94,9 +94,8 @@ static int main_cmd_version(int argc, char **argv)
 	}
 	STR_AUTO out = STR_INIT(4096);
 	if (help) {
-		str_puts(&out,
-		         "usage: pai-runtime version\n\n"
-		         "The version, what it was built from, and where it looks for things.\n");
+		str_puts(&out, "usage: pai-runtime version\n\n"
+		               "Prints the version, the libraries, the origin and the paths.\n");
 	} else {
 		put_version(&out);
 		put_origin(&out);
@@ -145,8 +144,8 @@ static const struct command {
 	{ "sshd", cmd_sshd, "plugin ssh: configure and start sshd" },
 	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
-	{ "check-api", cmd_check_api, "does this pod's way to the API server work?" },
-	{ "version", main_cmd_version, "the version, what it was built from, where it came from" },
+	{ "check-api", cmd_check_api, "check the access of this pod to the API server" },
+	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 

@@ -109,7 +109,7 @@ static const struct node *facts_group_of(const struct facts_file *f, const struc
 }
 
 /* ---- checks of the whole file ------------------------------------------------------------------
- * What is granted and not there is a mistake in the file, not the user's. */
+ * A grant of something that does not exist is an error of the file, not of the user. */
 
 static void facts_complain(struct err *e, const struct node *n, const char *what, const char *but)
 {
@@ -389,7 +389,7 @@ static int64_t facts_read_time(const struct node *root)
 	return node_is(at, NODE_INT) ? at->integer : when_ms(node_span(at));
 }
 
-/* ---- all of it ---- */
+/* ---- the file ---- */
 
 static struct facts_file *facts_refuse(struct err *e)
 {

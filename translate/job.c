@@ -108,7 +108,7 @@ static int job_read_dialect(struct parse_context *r, const struct dialect_rule *
 	return redact_config(r, doc, text);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e)
 {

@@ -31,7 +31,7 @@ struct role {
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;
 	int64_t shm_mb; /* as declared; 0 if not (the volume then has 512, v1: 64) */
-	unsigned wants; /* enum grant: what it asks for, and where */
+	unsigned wants; /* enum grant: requested features, and their places */
 	struct place wants_where[GRANT_BITS];
 	const struct port_request *ports; /* with ssh and http; in the annotation's order */
 	size_t n_ports;
@@ -88,8 +88,7 @@ struct job {
 	char hash[33];  /* MD5 of id */
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
-	struct place
-	    jobssh_where; /* the tasks shall reach each other by ssh; line 0: they need not */
+	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
 	bool fancy_retry;
 	int64_t retry_max;
 	bool gang;
@@ -97,15 +96,15 @@ struct job {
 	size_t n_roles;
 	int64_t total_tasks, total_gpu;
 	struct span config; /* the submitted text with its secrets masked: annotation `config` */
-	bool masked;        /* there were some */
+	bool masked;        /* there were secrets */
 	const struct node *secrets; /* a map, or NULL */
 	bool has_auth;
 	const struct registry_login *logins; /* one per registry, the later one wins */
 	size_t n_logins;
-	bool storages_default;                  /* the list was there and empty: the user's own */
-	const struct storage_request *storages; /* given and empty: the user's defaults */
+	bool storages_default; /* the list is empty: the user's default storages */
+	const struct storage_request *storages;
 	size_t n_storages;
-	const struct hived_request *hived; /* NULL: nothing is said to HiveD */
+	const struct hived_request *hived; /* NULL: not given */
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
 	struct span gpu_type;                       /* a label value; "" if absent */

@@ -1,4 +1,4 @@
-/* Names and references; see names.h. */
+
 #include "translate/names.h"
 
 #include "base/enc.h"
@@ -63,7 +63,7 @@ bool names_identifier_ok(struct span name)
 	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "_");
 }
 
-/* A DNS label, as far as `-` is concerned; the length is checked by the caller. */
+/* A DNS label of any length; the caller checks the length. */
 static bool dns_label_ok(struct span s)
 {
 	if (s.n == 0 || s.p[0] == '-' || s.p[s.n - 1] == '-')
@@ -114,7 +114,7 @@ const char *names_registry_problem(struct span registry)
 	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
 
-/* What a volume must not replace.  A `*` at the end stands for the rest of one component. */
+/* Paths that a volume must not replace.  A `*` at the end stands for the rest of one component. */
 static const char *const RESERVED[] = {
 	"/usr/local/pai*", "/proc", "/sys", "/dev", "/etc", "/var/run", "/run", NULL,
 };
@@ -179,7 +179,7 @@ const char *names_mount_path_problem(struct span path)
 		return "must not contain empty components, `.` or `..`";
 	for (const char *const *r = RESERVED; *r; r++) {
 		if (path_overlaps(path, *r))
-			return "is reserved: the system needs what is there";
+			return "is reserved for the system";
 	}
 	return NULL;
 }

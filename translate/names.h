@@ -1,8 +1,7 @@
 #pragma once
 /*
- * Names and references as they may stand in Kubernetes objects, URLs, paths and
- * variable names.  The API server lets most of them through and the pod fails
- * hours later, so they are checked here.  Pure; no thread rule.
+ * Checks of names and references for Kubernetes objects, URLs, paths and variable names.  The API
+ * server accepts most invalid ones, and the pod then fails hours later.  Pure; no thread rule.
  */
 #include "base/arena.h"
 #include "base/str.h"
@@ -21,7 +20,7 @@ struct span names_job_id(struct arena *a, const char *user, struct span job);
 /* A role's name in the Framework: lower case, only [a-z0-9].  May be empty or too long. */
 const char *names_role_object(struct arena *a, struct span role);
 
-/* A name as a part of variable names: what is no letter, digit or underscore becomes `_`. */
+/* A name as a part of variable names: all but letters and digits become `_`. */
 const char *names_variable(struct arena *a, struct span name);
 
 /* [A-Za-z_][A-Za-z0-9_]* */
@@ -37,8 +36,8 @@ bool names_storage_ok(struct span name);
  * letter or digit first, at most 255. */
 bool names_cell_ok(struct span name);
 
-/* NULL if all is well, else what is wrong, fit to follow "prerequisites[0].uri: ".  The grammar
- * of images is that of base/image/image.h. */
+/* NULL, or the problem, to follow "prerequisites[0].uri: ".  The grammar of images is that of
+ * base/image/image.h. */
 const char *names_image_problem(struct span image);
 const char *names_registry_problem(struct span registry);
 const char *names_mount_path_problem(struct span path);
@@ -47,17 +46,16 @@ const char *names_mount_path_problem(struct span path);
 struct span names_mount_path(struct span path);
 
 /*
- * Kubernetes rewrites the value of an environment variable: `$$` becomes `$`, and
- * `$(NAME)` the value of NAME.  So that a program sees what its author wrote, a run
- * of n dollars becomes 2n where n > 1 or `(` follows, and stays as it is otherwise.
+ * Kubernetes rewrites the value of an environment variable: `$$` becomes `$`, and `$(NAME)` the
+ * value of NAME.  To keep the original text, a run of n dollars becomes 2n if n > 1 or `(` follows.
  */
-/* The text as it must stand in an env value; the very same span if nothing changes. */
+/* The escaped text for an env value; the same span if nothing changes. */
 struct span kubernetes_escape(struct arena *a, struct span t);
-/* Its length, without making it. */
+/* Its length. */
 size_t kubernetes_escaped_size(struct span t);
 
 /* Whether a list that ends with NULL has the name. */
 bool names_listed(const char *const *list, struct span name);
 
-/* quote() into the arena: text of a job as it may stand in a message. */
+/* quote() into the arena: text of a job for a message. */
 const char *quoted(struct arena *a, struct span text);

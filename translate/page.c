@@ -80,7 +80,7 @@ static void variables(struct str *out)
 
 static void templates(struct str *out)
 {
-	str_puts(out, "\n## Templates\n\n| file | what it makes |\n|---|---|\n");
+	str_puts(out, "\n## Templates\n\n| file | result |\n|---|---|\n");
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
 		if (TEMPLATES[u].shape == PROG_MEMBERS)
 			continue;

@@ -64,7 +64,7 @@ struct settings {
 	size_t max_command;     /* bytes of USER_CMD after escaping: 131071 less "USER_CMD=" */
 	size_t max_rendered;    /* bytes of all commands after rendering: 1 MiB */
 	size_t max_object;      /* bytes of one object: 1408 KiB, see max-object */
-	size_t max_annotations; /* bytes of all annotations of the Framework: 256 KiB */
+	size_t max_annotations; /* bytes of all annotations of the Framework: 248 KiB */
 	size_t max_env_inline; /* bytes of environment above which the common list moves: 256 KiB */
 	int64_t max_roles, max_instances, max_tasks; /* 256, 10000, 20000 */
 	struct budget budget;

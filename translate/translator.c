@@ -60,7 +60,7 @@ void translate_settings_default(struct settings *s)
 		.max_command = 131071 - (sizeof("USER_CMD=") - 1),
 		.max_rendered = 1u << 20,
 		.max_object = 1408u << 10,
-		.max_annotations = 248u << 10, /* Kubernetes takes 8 KiB more: room for tags */
+		.max_annotations = 248u << 10, /* Kubernetes accepts 8 KiB more: room for tags */
 		.max_env_inline = 256u << 10,
 		.max_roles = 256,
 		.max_instances = 10000,

@@ -22,8 +22,17 @@
 
 enum { OUTPUT_MAX = 4 << 20, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
 
-/* ---- its output ------------------------------------------------------------------------- */
+/* ---- GPU errors: output of nvidia-smi -------------------------------------------------------- */
 
+/*
+ * Uncorrectable memory errors of GPUs since the last boot, from the XML of `nvidia-smi -q -x`:
+ *
+ *   gpu/ecc_errors/volatile/double_bit/total              drivers before Ampere
+ *   gpu/ecc_errors/volatile/{sram,dram}_uncorrectable...  later drivers
+ *
+ * Without the program there are no errors.  The program is untrusted: its output may be long or
+ * invalid, and it may never end.
+ */
 /* Open elements, outermost first; deeper ones are only counted. */
 struct elements {
 	struct span name[DEPTH_MAX];
@@ -64,7 +73,7 @@ static bool ecc_counts_errors(const struct elements *e)
 	return false;
 }
 
-/* Behind the `<` at `at`: where the tag, comment or declaration ends. */
+/* The end of the tag, comment or declaration whose `<` is in front of `at`. */
 static size_t ecc_tag_end(struct span xml, size_t at)
 {
 	struct span rest = { xml.p + at, xml.n - at };
@@ -117,7 +126,7 @@ bool ecc_errors_in(struct span xml)
 	return false;
 }
 
-/* ---- asking ------------------------------------------------------------------------------- */
+/* ---- GPU errors: running nvidia-smi ---------------------------------------------------------- */
 
 /* Not PATH, which the image sets. */
 static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
@@ -209,8 +218,8 @@ static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
 	}
 }
 
-/* Waits, then kills its group.  true: it ended by itself with 0.  A process that hangs in the
- * driver cannot be killed and is not waited for. */
+/* Waits, then kills its group.  true: it ended by itself with 0.  Does not wait for a process that
+ * hangs in the driver and cannot be killed. */
 static bool ecc_finish(pid_t pid, int64_t until_ms)
 {
 	int status;
@@ -245,8 +254,7 @@ bool ecc_errors(const char *root, int64_t deadline_ms)
 	       ecc_errors_in(str_view(&xml));
 }
 
-/* ---- explaining
- * ----------------------------------------------------------------------------------- */
+/* ---- explanation ----------------------------------------------------------------------------- */
 
 int exit_explain(const struct exit_input *input, struct str *message, struct notes *warnings)
 {
@@ -295,8 +303,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	return (int)v.code;
 }
 
-/* ---- `pai-runtime exit`
- * ---------------------------------------------------------------------------- */
+/* ---- `pai-runtime exit` ---------------------------------------------------------------------- */
 
 enum { USAGE = 2, DEADLINE_MS = 10000 };
 
@@ -313,11 +320,11 @@ static int exit_usage(FILE *out, int status)
 	      "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
 	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n"
 	      "  --root DIR          put DIR before every path\n"
-	      "  --user-log FILE     what the command wrote\n"
+	      "  --user-log FILE     the output of the command\n"
 	      "  --rotated FILE      the log before it\n"
-	      "  --runtime-log FILE  what the runtime wrote\n"
+	      "  --runtime-log FILE  the log of the runtime\n"
 	      "  --spec FILE         the exit specification\n"
-	      "  --trigger TEXT      what failed, if not the command: postCommands\n\n"
+	      "  --trigger TEXT      the failed part, if not the command: postCommands\n\n"
 	      "Without them the files are those of this pod.\n",
 	      out);
 	return status;
@@ -375,7 +382,7 @@ static void exit_warn_missing(const struct options *o)
 		if (fd >= 0)
 			(void)close(fd);
 		else if (given[i])
-			say(SAY_WARNING, "%s is no file that can be read: taken as empty",
+			say(SAY_WARNING, "%s is no file that can be read: it counts as empty",
 			    given[i]);
 	}
 }
@@ -442,14 +449,3 @@ int cmd_exit(int argc, char **argv)
 	exit_defaults(&o, &at, &a);
 	return exit_run(&o, &at, &a);
 }
-
-/*
- * Do the GPUs report memory errors that could not be corrected?  `nvidia-smi -q -x` is asked, which
- * writes XML.  Only these elements are looked at, all of them since the last boot:
- *
- *   gpu/ecc_errors/volatile/double_bit/total              drivers before Ampere
- *   gpu/ecc_errors/volatile/{sram,dram}_uncorrectable...  since then
- *
- * In a container without GPUs there is no such program; then there are no errors.  What stands at
- * its place in an image may write anything, at any length, or never end.
- */

@@ -9,8 +9,7 @@
 #include "base/regex/regex.h"
 #include "runtime-assets/exit/exit.h"
 
-/* ---- termination.c: logs as texts -------------------------------------------------------------
- */
+/* ---- termination.c: logs as texts ------------------------------------------------------------ */
 
 enum { LOG_WINDOW = 64 << 10 };
 
@@ -33,8 +32,7 @@ void log_text_done(struct log_text *l);
 /* Copies n bytes, which must be in the text. */
 void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
-/* ---- finalerror.c: the final error of a log ---------------------------------------------------
- */
+/* ---- finalerror.c: the final error of a log -------------------------------------------------- */
 
 enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 3 * FINAL_TRACEBACKS + 2 };
 
@@ -46,9 +44,9 @@ struct final_text {
 	const struct traceback *of; /* NULL: of none */
 };
 
-/* Texts that may say why a program ended, in the order in which they are searched: the line of the
- * last uncaught exception, what was printed with it, the same for its causes, then launchers and
- * ranks that failed later; or the last lines, if no exception decides. */
+/* Texts that may have the reason of the end, in the order of the search: the line of the last
+ * uncaught exception, the text printed with it, the same for its causes, then launchers and ranks
+ * that failed later; or the last lines, if no exception decides. */
 struct final_error {
 	char *tail, *shown; /* the end of the log; the same for a text */
 	size_t n, at;       /* its bytes, and its position in the log */
@@ -56,7 +54,7 @@ struct final_error {
 	size_t tracebacks;
 	struct final_text text[FINAL_TEXTS];
 	size_t texts;
-	size_t output;  /* after more lines of output than these, the program went on */
+	size_t output;  /* with more lines of output after an error, the program went on */
 	bool decided;   /* an exception decides */
 	bool signalled; /* a launcher reports that a child was ended by a signal */
 };
@@ -71,8 +69,7 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at);
  * `match` (SIZE_MAX: none); -1: not known. */
 int64_t final_error_rank(const struct final_error *f, size_t match);
 
-/* ---- exitspec.c: the specification -------------------------------------------------------------
- */
+/* ---- exitspec.c: the specification ----------------------------------------------------------- */
 
 /* All given fields must match. */
 struct exit_pattern {
@@ -95,7 +92,7 @@ struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
 	struct match user, platform;        /* if the pattern has them */
-	int64_t rank;                       /* that failed; -1: not known */
+	int64_t rank;                       /* the failed rank; -1: not known */
 };
 
 struct exit_case {
@@ -107,16 +104,14 @@ struct exit_case {
 /* The first pattern that matches. */
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out);
 
-/* ---- exit.c: GPUs ------------------------------------------------------------------------------
- */
+/* ---- exit.c: GPUs ---------------------------------------------------------------------------- */
 
 /* Does nvidia-smi report double-bit errors since the last reboot?  Waits at most 1 s. */
 bool ecc_errors(const char *root, int64_t deadline_ms);
 /* The same for its output. */
 bool ecc_errors_in(struct span xml);
 
-/* ---- termination.c: excerpts and the message ----------------------------------------------------
- */
+/* ---- termination.c: excerpts and the message ------------------------------------------------- */
 
 enum {
 	EXCERPT_MARGIN = 4048,  /* bytes before and behind the match */

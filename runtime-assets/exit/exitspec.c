@@ -177,8 +177,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 		spec_code(&r, &doc.root.item[i]);
 }
 
-/* ---- which pattern holds ------------------------------------------------------------------------
- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 /* A log, and the patterns that can match in it. */
 struct searched {
@@ -191,7 +190,7 @@ struct matcher {
 	struct searched user, platform;
 	struct searched final; /* the text of the final error that decides */
 	struct text_span final_text;
-	size_t final_at; /* where that begins in the log */
+	size_t final_at; /* its position in the log */
 	struct final_error error;
 	size_t chosen; /* the number of that text */
 	int ecc;       /* -1: not asked yet */

@@ -1,7 +1,7 @@
 /*
- * The final error of a log: the lines that say why the program ended.  Logs also have tracebacks of
- * caught exceptions, of launchers, and of ranks that failed because another did.  So tracebacks are
- * examined from the last one backwards, with the tables below.
+ * The final error of a log: the lines with the reason why the program ended.  Logs also have
+ * tracebacks of caught exceptions, of launchers, and of ranks that failed because another did.  So
+ * tracebacks are examined from the last one backwards, with the tables below.
  */
 #include <stdlib.h>
 
@@ -63,7 +63,8 @@ static const struct {
 	{ FINAL_FOLLOWS, false, "BrokenPipeError" },
 };
 
-/* Launchers: a child was ended by a signal.  After SIGABRT (6) the program itself has said why. */
+/* Launchers: a child was ended by a signal.  After SIGABRT (6) the program itself has printed the
+ * reason. */
 static const char *const FINAL_SIGNALS[] = {
 	"failed (exitcode: -",    "exits with return code = -", "exited on signal ",
 	"died with <Signals.SIG", "terminated with signal SIG",
@@ -110,13 +111,13 @@ static const char *const FINAL_NOISE[] = {
 };
 
 struct traceback {
-	size_t header;       /* where its first line begins */
-	size_t name, name_n; /* of the process, as it stands before each of its lines */
+	size_t header;       /* start of its first line */
+	size_t name, name_n; /* of the process, the prefix of each of its lines */
 	size_t error, end;   /* the line of the exception, without that name */
-	size_t all;          /* where the next traceback begins, or the tail ends */
+	size_t all;          /* start of the next traceback, or end of the tail */
 	enum final_kind kind;
 	bool chained; /* to the one before */
-	bool logged;  /* the name is the text that a logger puts in front of its lines */
+	bool logged;  /* the name is the prefix of a logger */
 };
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ static size_t final_lines(const struct final_error *f, size_t from, size_t to)
 	return n;
 }
 
-/* Where the last so many lines in front of a position begin. */
+/* The start of the last `lines` lines in front of a position. */
 static size_t final_back(const struct final_error *f, size_t at, size_t lines)
 {
 	for (; at > 0; at--) {
@@ -341,8 +342,8 @@ static size_t final_box_end(const struct final_error *f, size_t at)
 	return at;
 }
 
-/* Lines of output behind the line of a position, of the process of t if there is one.  *last: where
- * the last f->output of them begin, and what is between them. */
+/* The number of lines of output from `from` to `to`, only of the process of t if t is given. *last:
+ * the start of the last f->output of them. */
 static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
                             const struct traceback *t, size_t *last)
 {
@@ -362,7 +363,7 @@ static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
 	return n;
 }
 
-/* ---- which decide ---------- */
+/* ---- choice ---- */
 
 static void final_try(struct final_error *f, size_t from, size_t to, const struct traceback *t)
 {
@@ -385,7 +386,7 @@ static void final_try_before(struct final_error *f, const struct traceback *t)
 		final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
 }
 
-/* Can one be the reason for the other, which came later? */
+/* Can this traceback be the reason for the later one? */
 static bool final_may_cause(const struct final_error *f, const struct traceback *t,
                             const struct traceback *later)
 {
@@ -395,7 +396,7 @@ static bool final_may_cause(const struct final_error *f, const struct traceback 
 	return t->name_n == 0 && final_lines(f, t->end, later->header) <= FINAL_NEAR;
 }
 
-/* Has a launcher said, behind a position, that a child was ended by a signal? */
+/* Does a launcher report, behind a position, that a child was ended by a signal? */
 static bool final_signalled(const struct final_error *f, size_t from)
 {
 	for (size_t i = 0; i < sizeof(FINAL_SIGNALS) / sizeof(*FINAL_SIGNALS); i++) {
@@ -565,7 +566,7 @@ int64_t final_error_rank(const struct final_error *f, size_t match)
 	return rank >= 0 ? rank : final_launcher_rank(f, true);
 }
 
-/* ---- all ---------- */
+/* ---- the final error ---- */
 
 void final_error_read(struct final_error *f, struct log_text *l, int64_t code)
 {

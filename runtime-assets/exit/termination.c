@@ -13,8 +13,7 @@
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 
-/* ---- logs as texts
- * -------------------------------------------------------------------------------- */
+/* ---- logs as texts --------------------------------------------------------------------------- */
 
 static size_t log_regular_size(int fd)
 {
@@ -89,8 +88,7 @@ void log_text_done(struct log_text *l)
 	free(l->buffer);
 }
 
-/* ---- excerpts
- * ------------------------------------------------------------------------------------- */
+/* ---- excerpts -------------------------------------------------------------------------------- */
 
 /* Lines are between line feeds; a log that ends in one has an empty last line. */
 
@@ -377,7 +375,7 @@ void yaml_quoted(struct str *out, struct span text)
 	str_char(out, '"');
 }
 
-/* ---- what is left of each text ------------------------------------------------------------ */
+/* ---- shortening ------------------------------------------------------------------------------ */
 
 /* All four texts uncut; a byte becomes four at most. */
 enum { WHOLE_MAX = 4 * 2 * (EXCERPT_MAX + MATCHED_TEXT_MAX) + 1024 };

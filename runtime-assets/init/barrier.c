@@ -55,7 +55,7 @@ int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e
 	return 0;
 }
 
-/* ---- what answers mean ----------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const char *name)
 {
@@ -217,7 +217,7 @@ static enum poll_result barrier_poll(struct wait *w)
 	return v;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void barrier_tell(struct wait *w, enum say_level level, const struct str *text)
 {
@@ -280,7 +280,8 @@ static int barrier_give_up(const struct wait *w, struct err *e)
 
 static int barrier_gone(const struct wait *w, struct err *e)
 {
-	err_set(e, FAILED, "the Framework of this job is not there (any more): %s", str_c(&w->why));
+	err_set(e, FAILED, "the Framework of this job does not exist (any more): %s",
+	        str_c(&w->why));
 	return INIT_PERMANENT;
 }
 
@@ -412,7 +413,7 @@ int step_framework(struct init *in, struct err *e)
 {
 	struct barrier_times t;
 	if (in->runtime_config && !in->role_name) {
-		say(SAY_INFO, "a pod of its own: there is no Framework to wait for");
+		say(SAY_INFO, "a bare pod: there is no Framework to wait for");
 		return 0;
 	}
 	int bad = in->barrier_ms ? barrier_times_parse(&t, span_of(in->barrier_ms), e)

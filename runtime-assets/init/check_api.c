@@ -1,4 +1,4 @@
-/* `pai-runtime check-api`: can this pod read its Framework, and if not, how to repair it? */
+/* `pai-runtime check-api`: checks whether this pod can read its Framework, and prints advice. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ struct finding {
 	struct str text, advice;
 };
 
-/* ---- what is checked --------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static enum state check_address(struct checkup *c, struct finding *f)
 {
@@ -99,8 +99,9 @@ static enum state check_token(struct checkup *c, struct finding *f)
 	token_describe(file, c->now_s, c->a, &c->who, &f->text);
 	if (c->who.expires_s == 0 || c->who.expires_s > c->now_s)
 		return OK;
-	str_puts(&f->advice, "  The kubelet renews the file; is that of the node in order, and its "
-	                     "clock?\n");
+	str_puts(&f->advice,
+	         "  The kubelet renews the file: check the kubelet and the clock of the "
+	         "node.\n");
 	return MISSING;
 }
 
@@ -124,7 +125,7 @@ static void check_unauthorized(const struct checkup *c, const struct token_claim
                                struct finding *f)
 {
 	if (c->kube->token == NULL) {
-		str_puts(&f->text, "\nIt wants to know who asks, and no token is mounted.");
+		str_puts(&f->text, "\nIt requires authentication, and no token is mounted.");
 		return;
 	}
 	str_puts(&f->text, "\nIt does not take the token: it has expired, its service account or "
@@ -146,7 +147,7 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 		str_puts(&f->text, err_msg(&e));
 		return MISSING;
 	}
-	/* Who may not ask for the version may still ask for Frameworks. */
+	/* An account that may not read the version may still read Frameworks. */
 	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
 		check_version(c, &r, &f->text);
@@ -227,8 +228,7 @@ static const struct check {
 };
 enum { N_CHECKS = sizeof(CHECKS) / sizeof(CHECKS[0]) };
 
-/* ---- the screen -------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void check_new_line(struct str *out, size_t *column)
 {
@@ -271,8 +271,7 @@ static bool check_show(struct checkup *c, const struct check *check, struct str 
 	return f.state == OK;
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* The namespace of the job, or that of the pod. */
 static const char *check_namespace(const struct layout *at, struct arena *a)
@@ -293,10 +292,10 @@ static int check_usage(int fd, int status)
 	(void)fd_write_all(
 	    fd,
 	    SPAN("usage: pai-runtime check-api [--root DIR]\n\n"
-	         "Says whether the address, the authority, the token and the rights of this pod\n"
-	         "serve to read its Framework, and what to do where they do not.\n\n"
+	         "Checks whether this pod can read its Framework: address, certificate, token and\n"
+	         "rights.  Prints how to repair them.\n\n"
 	         "  --root DIR   put DIR before every path\n\n"
-	         "Exit status: 0 if they do, 1 if they do not.\n"));
+	         "Exit status: 0 if it can, 1 if it cannot.\n"));
 	return status;
 }
 
@@ -308,8 +307,8 @@ static int check_all(struct checkup *c)
 		bad += !check_show(c, &CHECKS[i], &out);
 	if (out.n < 2 || out.p[out.n - 2] != '\n')
 		str_char(&out, '\n');
-	str_puts(&out, bad ? "This pod cannot read what init has to wait for.\n"
-	                   : "All that init needs of the API server is there.\n");
+	str_puts(&out, bad ? "This pod cannot read the Framework that init waits for.\n"
+	                   : "Init can use the API server.\n");
 	kube_free(c->kube);
 	int failed = fd_write_all(STDOUT_FILENO, str_view(&out));
 	return bad || failed;

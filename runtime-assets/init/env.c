@@ -37,8 +37,7 @@ struct writer {
 
 #define WARN(w, ...) notes_add((w)->warnings, NOWHERE, __VA_ARGS__)
 
-/* ---- variables and ports ----------------------------------------------------------------------
- */
+/* ---- variables and ports --------------------------------------------------------------------- */
 
 /* Appends a variable.  Its name consists of checked parts only. */
 static void env_put(struct writer *w, struct span name, struct span value)
@@ -113,8 +112,7 @@ static int64_t env_first_port(const struct role_env *r, const char *label, const
 	return 0;
 }
 
-/* ---- the own task ------------------------------------------------------------------------------
- */
+/* ---- the own task ---------------------------------------------------------------------------- */
 
 /* For the step `ports`. */
 static void env_keep_ports(struct writer *w, const struct role_env *r, const char *uid)
@@ -190,8 +188,7 @@ static void env_put_own(struct writer *w, const struct role_env *r, const char *
 	env_keep_ports(w, r, uid);
 }
 
-/* ---- tasks and roles --------------------------------------------------------------------------
- */
+/* ---- tasks and roles ------------------------------------------------------------------------- */
 
 /* Returns the first http port, 0 if there is none. */
 static int64_t env_put_ports(struct writer *w, const struct role_env *r, const char *uid,
@@ -211,7 +208,7 @@ static int64_t env_put_ports(struct writer *w, const struct role_env *r, const c
 		env_put_role(w, r, "PAI_", list);
 		if (strcmp(l->name, "http") == 0)
 			(void)parse_i64((struct span){ list.p, strcspn(list.p, ",") }, 1, 65535,
-			                &http); /* of no port: the empty text, 0 */
+			                &http); /* without a port: 0 */
 	}
 	return http;
 }
@@ -299,8 +296,7 @@ static void env_put_role_tasks(struct writer *w, const struct role_env *r)
 		WARN(w, "%zu tasks of role %s have no index: left out", nameless, r->r->name);
 }
 
-/* ---- what is known of a role before its tasks --------------------------------------------------
- */
+/* ---- ports of a role ------------------------------------------------------------------------- */
 
 static void env_drop_labels(struct writer *w, struct role_env *r)
 {
@@ -387,7 +383,7 @@ static void env_put_minimums(struct writer *w, const struct role_env *r)
 	}
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all roles ------------------------------------------------------------------------------- */
 
 static int env_put_roles(struct writer *w, struct err *e)
 {

@@ -66,14 +66,13 @@ static const char *framework_uid(const struct node *n)
 	return text_made_of(n, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", UID_MAX);
 }
 
-/* 0 for what is not a list. */
+/* 0 if it is not a list. */
 static uint32_t framework_list_size(const struct node *list)
 {
 	return node_is(list, NODE_LIST) ? list->n : 0;
 }
 
-/* ---- gzip ---------------------------------------------------------------------------------------
- */
+/* ---- gzip ------------------------------------------------------------------------------------ */
 
 /* The last bytes of gzip are the inflated size.  That much memory is allocated, if it is within the
  * bound; zlib checks the size. */
@@ -277,7 +276,7 @@ struct framework *framework_read(struct span json, struct arena *a, struct err *
 	return f;
 }
 
-/* ---- questions ------------------------------------------------------------------ */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int64_t framework_ready(const struct framework *f)
 {

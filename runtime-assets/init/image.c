@@ -25,8 +25,7 @@ static const char *const MODES[MODE_MAX] = {
 	[MODE_FAIL] = "fail", [MODE_WARN] = "warn", [MODE_OFF] = "off"
 };
 
-/* ---- settings ----------------------------------------------------------------------------------
- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 /* Does the pod have pull secrets besides that of the job?  Then the kubelet may know more logins.
  */
@@ -62,8 +61,7 @@ static enum mode image_mode(const struct init *in)
 	return image_has_other_logins(in) ? MODE_WARN : MODE_FAIL;
 }
 
-/* ---- which image ------------------------------------------------------------------------------
- */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 struct subject {
 	struct span uri;
@@ -118,8 +116,7 @@ static bool image_login_read(const struct init *in, const struct node *auth,
 	return login->user.n && login->password.n;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct ca_bundle *image_ca_bundle(const struct init *in)
 {
@@ -193,8 +190,7 @@ static void image_ask(const struct init *in, const struct image *image,
 		ca_bundle_free(ca_bundle);
 }
 
-/* ---- the step ----------------------------------------------------------------------------------
- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static int image_missing(enum mode mode, const char *sentence, struct err *e)
 {

@@ -233,7 +233,7 @@ static const struct step {
 	{ "framework", step_framework, "wait until all tasks have an address" },
 	{ "exitspec", step_exitspec, "copy the patterns that explain failures" },
 	{ "config", step_config, "job_config.yaml" },
-	{ "environment", step_environment, "runtime_env.sh: who is where, ports" },
+	{ "environment", step_environment, "runtime_env.sh: addresses and ports" },
 	{ "ports", step_ports, "is a port of this task taken?" },
 	{ "image", step_image, "does the image exist?" },
 	{ "plugins", step_plugins, "scripts to run before and after the command" },
@@ -257,7 +257,7 @@ static int init_usage(FILE *out, int status)
 	      out);
 	for (size_t i = 0; i < N_STEPS; i++)
 		fprintf(out, "                      %-12s %s\n", STEPS[i].name, STEPS[i].help);
-	fputs("  --framework FILE  take the Framework from a file, do not ask the API server\n\n"
+	fputs("  --framework FILE  read the Framework from a file, not from the API server\n\n"
 	      "Exit status: 0 ready; 250 API server in trouble, 251 not all tasks came in time,\n"
 	      "252 permanent, 253 port taken, 254 no such image, 1 anything else.\n",
 	      out);
@@ -276,7 +276,7 @@ static int init_parse(struct options *o, int argc, char **argv)
 	return i < argc ? args_misused(argv[0], argv[i]) : 0;
 }
 
-/* ---- which steps -------------------------------------------------------------------------- */
+/* ---- choice of steps ------------------------------------------------------------------------- */
 
 static int steps_choose(struct span name, bool chosen[static N_STEPS], struct err *e)
 {
@@ -295,7 +295,7 @@ static int steps_choose(struct span name, bool chosen[static N_STEPS], struct er
 	for (size_t i = 0; word && i < name.n; i++)
 		word = is_lower(name.p[i]);
 	if (!word)
-		return err_set(e, FAILED, "the name of a step is none; steps are %s",
+		return err_set(e, FAILED, "the name of a step is invalid; steps are %s",
 		               str_c(&known));
 	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
 	               str_c(&known));
@@ -374,7 +374,7 @@ static int steps_choose_all(const struct options *o, struct arena *a, bool chose
 	return 0;
 }
 
-/* ---- who we are ---------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------- */
 
 static int init_task_index(int64_t *index, struct err *e)
 {
@@ -443,8 +443,7 @@ static int init_begin(struct init *in, const struct options *o, struct err *e)
 	return o->framework ? init_framework(in, o->framework, e) : 0;
 }
 
-/* ---- running them -----------------------------------------------------------------------------
- */
+/* ---- running the steps ----------------------------------------------------------------------- */
 
 /* Process 1 ignores signals without a handler.  Files are always complete: nothing to clean up. */
 static void init_stop(int signal)

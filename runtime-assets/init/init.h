@@ -1,6 +1,6 @@
 #pragma once
 /*
- * `pai-runtime init`: a table of steps in init.c, where to begin.  job.c reads the job and fills in
+ * `pai-runtime init`: begin with the table of steps in init.c.  job.c reads the job and fills in
  * references, framework.c reads the Framework, barrier.c waits for all tasks, env.c writes the
  * variables, ports.c and image.c are checks; the steps `plugins` and `command` are in ../plugins.
  * A step returns 0, or the exit code of the init container and *e.

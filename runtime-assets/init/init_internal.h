@@ -12,8 +12,8 @@
  * All tasks start together and each answer is the whole object, so polls are spread: jitter, short
  * intervals only at first, and at most BARRIER_RATE requests a second for all tasks together.  They
  * use resourceVersion=0 (the API server's cache), which costs etcd nothing but may be stale.  So
- * "all are there" counts only if the object shows the uid of this pod; otherwise, and for "not
- * found", the request is repeated without resourceVersion.
+ * "all have an address" counts only if the object shows the uid of this pod; otherwise, and for
+ * "not found", the request is repeated without resourceVersion.
  */
 enum { BARRIER_RATE = 200, BARRIER_LISTED = 20 /* missing tasks named in a message */ };
 
@@ -39,7 +39,7 @@ enum barrier_answer {
 	ANSWER_NEVER    /* no common version of TLS */
 };
 
-/* What an exchange means; `trouble` is the result of kube_get.  Pure. */
+/* Classifies an exchange; `trouble` is the result of kube_get.  Pure. */
 enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const char *name);
 
 /* The pause after poll n (from 0) of a job with `total` tasks, with jitter of at most a quarter.

@@ -234,7 +234,7 @@ static bool tag_next(struct scan *s, size_t from, struct tag *t)
 	}
 }
 
-/* ---- what it leads to ---------------------------------------------------------------------- */
+/* ---- the value of a path --------------------------------------------------------------------- */
 
 static const struct node *path_child(const struct node *n, struct span part)
 {
@@ -422,8 +422,7 @@ int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, s
 	return 0;
 }
 
-/* ---- the step `config` --------------------------------------------------------------------------
- */
+/* ---- the step `config` ----------------------------------------------------------------------- */
 
 /* A mounted YAML file; NULL if there is none.  No message quotes it. */
 static int config_read_mounted(const char *path, struct arena *a, const struct node **root,

@@ -28,8 +28,7 @@ enum {
 	STATE_UDP_BOUND = 7
 };
 
-/* ---- the specification --------------------------------------------------------------------------
- */
+/* ---- the specification ----------------------------------------------------------------------- */
 
 /* The arithmetic is that of OpenPAI's runtime, so tasks of a job agree with either. */
 
@@ -154,14 +153,13 @@ uint16_t portspec_port(const struct portspec *p, const struct port_label *l, con
 	return (uint16_t)((uint64_t)p->start + sum % (uint64_t)(p->end - p->start));
 }
 
-/* ---- is a port taken? ---------------------------------------------------------------------------
- */
+/* ---- is a port taken? ------------------------------------------------------------------------ */
 
 enum { PORT_TCP = 1, PORT_UDP = 2 };
 
 struct proc_found {
 	bool seen;    /* the port is in a table */
-	bool listens; /* ... with a socket that takes connections, or datagrams of everybody */
+	bool listens; /* ... with a socket that accepts connections, or datagrams from any sender */
 };
 
 /* The next word of a line, without the blanks before it. */
@@ -275,8 +273,7 @@ static socklen_t port_any_address(int family, uint16_t port, struct sockaddr_sto
 	return sizeof(struct sockaddr_in);
 }
 
-/* False only if the port is in use; what cannot be tried (no IPv6, no permission) is no conflict.
- */
+/* False only if the port is in use; another failure (no IPv6, no permission) is no conflict. */
 static bool port_can_bind(int family, int type, uint16_t port)
 {
 	static const int ON = 1;
@@ -301,7 +298,7 @@ static bool port_is_taken(int type, unsigned protocol, uint16_t port)
 		return false;
 	if (!proc_only_connected(port, protocol))
 		return true;
-	say(SAY_WARNING, "port %d is that of another program's connection now", port);
+	say(SAY_WARNING, "port %d is in use by a connection of another program", port);
 	return false;
 }
 

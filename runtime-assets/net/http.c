@@ -51,7 +51,7 @@ static const char *request_problem(const struct http_request *q)
 {
 	const char *problem = NULL;
 	if (!http_is_token(span_of(q->method)))
-		return "the method is none";
+		return "the method is not valid";
 	if (q->target[0] != '/' || !http_visible(span_of(q->target)))
 		return "the path has blanks or control characters in it";
 	if (!http_visible(span_of(q->host)) ||
@@ -206,7 +206,7 @@ struct span http_header(const struct http_reply *r, const char *name, unsigned n
 }
 
 enum {
-	CHUNK_LINE_MAX = 256, /* the size, and extensions that nobody uses */
+	CHUNK_LINE_MAX = 256, /* the size, and extensions, which are ignored */
 	CHUNK_DIGITS_MAX = 15 /* so that the size fits */
 };
 
@@ -395,7 +395,7 @@ static const char *reply_lines_problem(struct span lines)
 		struct span line = reply_next_line(&lines);
 		(void)reply_split_line(line, &name);
 		if (!http_is_token(name))
-			return "has a header that is none";
+			return "has an invalid header";
 		for (size_t i = 0; i < line.n; i++) {
 			unsigned char c = (unsigned char)line.p[i];
 			if ((c < ' ' && c != '\t') || c == 0x7f)
@@ -425,7 +425,7 @@ static int reply_status(struct span line)
 	return status >= 100 && status <= 599 ? status : 0;
 }
 
-/* 0 no length, 1 a length, -1 nonsense: no number, or two different ones. */
+/* 0 no length, 1 a length, -1 invalid: no number, or two different ones. */
 static int reply_length(struct span lines, uint64_t *length)
 {
 	struct span first = http_lines_find(lines, "Content-Length", 0);
@@ -454,7 +454,7 @@ static void reply_choose_body(struct http_reader *r, int *trouble)
 	if (has_length < 0)
 		return reply_broken(r, trouble, "has a Content-Length that is no number, or two");
 	if (coding.p && has_length)
-		return reply_broken(r, trouble, "says two lengths: one in bytes, and chunks");
+		return reply_broken(r, trouble, "has two lengths: one in bytes, and chunks");
 	if (r->without_body || r->status == 204 || r->status == 304) {
 		r->done = true;
 		return;

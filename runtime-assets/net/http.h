@@ -31,8 +31,8 @@ struct http_request {
 	const char *host_header;    /* NULL: host[:port] */
 	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
-	struct span body;           /* sent behind them; p is NULL: none, and no length is said */
-	size_t headers_max, body_max; /* bytes accepted of the reply's */
+	struct span body;           /* p is NULL: none, and no Content-Length */
+	size_t headers_max, body_max; /* limits of the reply's, in bytes */
 	int64_t deadline_ms;          /* when to give up, on clock_ms() */
 };
 
@@ -79,8 +79,8 @@ struct http_reader {
 	struct str head; /* lines of headers, each with its CR LF; the status line is gone */
 	struct str body;
 	bool done;
-	const char *problem; /* "says two lengths": what is wrong, after an enum http_trouble */
-	/* Inside. */
+	const char *problem; /* "has two lengths": the problem, after an enum http_trouble */
+	/* Internal. */
 	void (*next)(struct http_reader *r, struct span *in, int *trouble);
 	bool without_body;  /* the reply to HEAD */
 	size_t headers_max; /* also for all lines about chunks, and trailers */

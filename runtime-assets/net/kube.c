@@ -139,8 +139,7 @@ void kube_free(struct kube *k)
 	free(k);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* A gateway may echo the request in its answer, which goes to logs. */
 static void kube_hide_token(const char *token, struct http_reply *r)
@@ -259,8 +258,7 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
 	       node_is(named, NODE_TEXT) && span_is(node_span(named), name);
 }
 
-/* ---- explaining -------------------------------------------------------------------------------
- */
+/* ---- explanations ---------------------------------------------------------------------------- */
 
 /* Namespace in a path of the API; empty if there is none in it. */
 static struct span kube_namespace_of(const char *path)
@@ -365,7 +363,7 @@ int token_append(const char *file, struct str *out, struct err *e)
 	               TOKEN_MAX);
 }
 
-/* ---- what it says of itself ------------------------------------------------------------------ */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 /* base64url without padding. */
 static int token_decode(struct span part, struct arena *a, struct span *json)
@@ -426,8 +424,7 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 	return 0;
 }
 
-/* ---- sentences --------------------------------------------------------------------------------
- */
+/* ---- sentences ------------------------------------------------------------------------------- */
 
 void duration_text(struct str *out, int64_t seconds)
 {

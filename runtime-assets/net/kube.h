@@ -1,9 +1,9 @@
 #pragma once
 /*
  * The API server as a pod sees it.  With a mounted service account: its token (read before every
- * request, for it rotates), its CA, the address in KUBERNETES_SERVICE_HOST and _PORT, and the name
- * kubernetes.default.svc in the certificate, or NAME if KUBE_APISERVER_ADDRESS is https://NAME.
- * Without one: KUBE_APISERVER_ADDRESS, http or https, no token.
+ * request, because it rotates), its CA, the address in KUBERNETES_SERVICE_HOST and _PORT, and the
+ * name kubernetes.default.svc in the certificate, or NAME if KUBE_APISERVER_ADDRESS is
+ * https://NAME. Without one: KUBE_APISERVER_ADDRESS, http or https, no token.
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */
@@ -32,7 +32,7 @@ void kube_free(struct kube *k);
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e);
 
-/* Appends sentences about what to check after 401, 403, or an unusable token file (status 0). */
+/* Appends advice after 401, 403, or an unusable token file (status 0). */
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out);
 
 /* Path of a Framework, in the arena; NULL and *e if a name is not valid in Kubernetes. */

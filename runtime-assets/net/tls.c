@@ -15,7 +15,7 @@
 #include "runtime-assets/say.h"
 
 struct ca_bundle {
-	struct arena arena; /* all that the anchors point to */
+	struct arena arena; /* the data of the anchors */
 	br_x509_trust_anchor *v;
 	size_t n;
 };
@@ -38,7 +38,7 @@ struct tls {
 	unsigned char buffer[BR_SSL_BUFSIZE_MONO]; /* one record, in one direction at a time */
 };
 
-/* ---- what goes wrong, in words ---------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* "certificate of HOST:PORT ..." */
 static const struct problem {
@@ -63,13 +63,12 @@ static const struct problem {
 
 /* "HOST:PORT ..."; the first four are final: no version or cipher in common. */
 static const struct problem HANDSHAKE[] = {
-	{ BR_ERR_UNSUPPORTED_VERSION,
-	  "chose another version than TLS 1.2, which is what we speak" },
-	{ BR_ERR_RECV_FATAL_ALERT + 40,
-	  "has no cipher in common with us (TLS " TLS_SPOKEN "), or wants a client certificate" },
+	{ BR_ERR_UNSUPPORTED_VERSION, "chose another version than TLS 1.2, which is required" },
+	{ BR_ERR_RECV_FATAL_ALERT + 40, "has no cipher in common with pai-runtime (TLS " TLS_SPOKEN
+	                                "), or wants a client certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 70,
-	  "does not speak TLS 1.2; we do not speak any other version" },
-	{ BR_ERR_RECV_FATAL_ALERT + 71, "wants stronger ciphers than we have: TLS " TLS_SPOKEN },
+	  "does not speak TLS 1.2; pai-runtime supports no other version" },
+	{ BR_ERR_RECV_FATAL_ALERT + 71, "requires stronger ciphers than TLS " TLS_SPOKEN },
 	{ BR_ERR_BAD_PARAM, "cannot be asked for a certificate of that name: it is too long" },
 	{ BR_ERR_BAD_SIGNATURE, "does not own the key of its certificate" },
 	{ BR_ERR_RECV_FATAL_ALERT + 42, "wants a client certificate" },
@@ -302,8 +301,7 @@ void tls_close(struct tls *t)
 	free(t);
 }
 
-/* ---- certificate authorities ------------------------------------------------------------------
- */
+/* ---- certificate authorities ----------------------------------------------------------------- */
 
 /* Text between certificates, other objects and unreadable certificates are skipped, as in bundles
  * of systems.  BearSSL's own PEM decoder fails on CR LF and after a damaged certificate. */

@@ -29,7 +29,7 @@ pid_t child_start(const struct child *c)
 	pid_t pid = -1;
 	char **argv;
 	char *const *env = c->env ? c->env : environ;
-	memcpy(&argv, &c->argv, sizeof(argv)); /* spawn writes to none of it, but does not say so */
+	memcpy(&argv, &c->argv, sizeof(argv)); /* posix_spawn only reads it, but lacks const */
 	errno = posix_spawn_file_actions_init(&actions);
 	if (errno)
 		return -1;

@@ -115,7 +115,7 @@ static int options_put(struct plugin *p, struct err *e)
 		if (git_option(&w.v[i], w.n - i, &option, &used))
 			return err_set(
 			    e, FAILED,
-			    "`options[%zu]` is not allowed, or its value is none; allowed: %s",
+			    "`options[%zu]` is not allowed, or its value is invalid; allowed: %s",
 			    w.from[i], GIT_OPTIONS);
 		str_char(&p->pre, ' ');
 		shell_word(&p->pre, str_view(&option));
@@ -123,8 +123,7 @@ static int options_put(struct plugin *p, struct err *e)
 	return 0;
 }
 
-/* ---- the plugin --------------------------------------------------------------------------------
- */
+/* ---- the plugin ------------------------------------------------------------------------------ */
 
 static int git_check_word(struct span text, const char *key, struct err *e)
 {
@@ -161,10 +160,9 @@ int plugin_git(struct plugin *p, struct err *e)
 	return 0;
 }
 
-/* ---- the messages of git ------------------------------------------------------------------------
- */
+/* ---- the messages of git --------------------------------------------------------------------- */
 
-/* These win: git also prints "the remote end hung up" then. */
+/* These take precedence: git also prints "the remote end hung up" then. */
 static const char *const PERMANENT[] = {
 	"authentication failed", "permission denied",       "not found",
 	"does not exist",        "does not appear to be a", "host key verification failed",
@@ -258,8 +256,7 @@ void git_redact(char *text)
 	}
 }
 
-/* ---- `pai-runtime git-move`
- * ---------------------------------------------------------------------- */
+/* ---- `pai-runtime git-move` ------------------------------------------------------------------ */
 
 /*
  * The clone has a temporary name first, so the target is complete or does not exist.  A target that
@@ -289,8 +286,7 @@ struct move {
 	int64_t first; /* seconds before the second try */
 };
 
-/* ---- one try ----------------------------------------------------------------------------------
- */
+/* ---- one try --------------------------------------------------------------------------------- */
 
 /* Shows standard error of git by complete lines, or all of it, without logins. */
 static void clone_pass_on(struct str *said, size_t *shown, bool all)
@@ -323,7 +319,7 @@ static void clone_read(int fd, struct str *said)
 			if (buffer[i] == '\0' || buffer[i] == '\r')
 				buffer[i] = '\n';
 		}
-		if (said->n + (size_t)n > SAID_MAX) { /* the end counts */
+		if (said->n + (size_t)n > SAID_MAX) { /* keeps the end */
 			clone_pass_on(said, &shown, true);
 			said->n = shown = 0;
 		}
@@ -354,8 +350,7 @@ static int clone_once(struct move *m, struct str *said)
 	return child_wait(pid);
 }
 
-/* ---- directories -------------------------------------------------------------------------------
- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static int clone_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
 {
@@ -456,8 +451,7 @@ static int clone_finish(struct move *m)
 	return rc;
 }
 
-/* ---- tries --------------------------------------------------------------------------------------
- */
+/* ---- tries ----------------------------------------------------------------------------------- */
 
 /* Doubles each time, plus up to half of it as jitter. */
 static int64_t clone_wait_ms(const struct move *m, int tries, int64_t asked_s)
@@ -561,15 +555,14 @@ static int clone_environment(void)
 	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
 }
 
-/* ---- the command line ---------------------------------------------------------------------------
- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int clone_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
 	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
 	      "Options of git clone: " GIT_OPTIONS ".\n\n"
-	      "Exit status: 0 done; 75 the reason of the failure may go by; 1 other failures.\n",
+	      "Exit status: 0 done; 75 a transient failure; 1 other failures.\n",
 	      out);
 	return status;
 }

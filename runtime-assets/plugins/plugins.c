@@ -67,8 +67,7 @@ int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct 
 	return 0;
 }
 
-/* ---- the plugin cmd ----------------------------------------------------------------------------
- */
+/* ---- the plugin cmd -------------------------------------------------------------------------- */
 
 /* Commands of the author, verbatim: preCommands and postCommands, or callbacks for the events
  * taskStarts and taskSucceeds; other events are ignored. */
@@ -123,8 +122,7 @@ static int plugin_cmd(struct plugin *p, struct err *e)
 	return 0;
 }
 
-/* ---- the plugin tensorboard ---------------------------------------------------------------------
- */
+/* ---- the plugin tensorboard ------------------------------------------------------------------ */
 
 /* The first task of the job starts tensorboard in the background.  Its output goes to runtime.log;
  * its failure does not fail the task. */
@@ -213,7 +211,7 @@ static void tensorboard_script(struct plugin *p, const struct tensorboard_dirs *
 
 static int plugin_tensorboard(struct plugin *p, struct err *e)
 {
-	if (p->parameters->n == 0) { /* jobs of OpenPAI have it so */
+	if (p->parameters->n == 0) { /* as in jobs of OpenPAI */
 		say(SAY_WARNING, "the plugin tensorboard has no parameters, so it does nothing");
 		return 0;
 	}
@@ -232,7 +230,7 @@ static int plugin_tensorboard(struct plugin *p, struct err *e)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* The server has mounted the storages when the job was submitted. */
+/* The server has added the storages to the pod as volumes. */
 static int plugin_teamwise_storage(struct plugin *p, struct err *e)
 {
 	(void)e; /* cannot fail */
@@ -377,7 +375,7 @@ static int plugins_add(struct plugins *all, const struct entry *entry, struct er
 	return 0;
 }
 
-/* ---- which ones: prerequisites of the role --------------------------------------------------- */
+/* ---- prerequisites of the role --------------------------------------------------------------- */
 
 /* The name of the plugin, behind the prefix and a separator; NULL. */
 static const char *prerequisite_plugin(const struct node *entry)
@@ -448,8 +446,7 @@ static int plugins_prerequisites(struct plugins *all, struct err *e)
 	return 0;
 }
 
-/* ---- which ones: extras -----------------------------------------------------------------------
- */
+/* ---- extras ---------------------------------------------------------------------------------- */
 
 /* Is this role in `taskroles`?  Without that list, every role is. */
 static bool plugins_is_for_role(const struct plugins *all, const struct node *entry)
@@ -490,8 +487,7 @@ static int plugins_entries(struct plugins *all, struct err *e)
 	return 0;
 }
 
-/* ---- all ----------------------------------------------------------------------------------------
- */
+/* ---- all plugins ----------------------------------------------------------------------------- */
 
 static void plugins_caller(struct plugins *all, const char *name, const struct str *calls)
 {
@@ -525,8 +521,7 @@ void plugins_done(struct plugins *all)
 	all->n_files = all->cap_files = 0;
 }
 
-/* ---- the step
- * ------------------------------------------------------------------------------------ */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static bool plugins_is_bare(const struct init *in)
 {
@@ -602,8 +597,7 @@ int step_plugins(struct init *in, struct err *e)
 	return rc ? INIT_FAILED : 0;
 }
 
-/* ---- the step `command` ------------------------------------------------------------------------
- */
+/* ---- the step `command` ---------------------------------------------------------------------- */
 
 /* user.sh is USER_CMD with its secrets, or `commands` of RUNTIME_CONFIG in a bare pod.  The log
  * gets the text without secrets. */

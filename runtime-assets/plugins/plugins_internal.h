@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The plugins of a job: what its author wants to happen before and after the command.  plugins.c
- * reads them and writes their scripts, and has the small ones; git.c and ssh.c have the others.
+ * The plugins of a job: commands before and after its command.  plugins.c reads them and writes
+ * their scripts, and has the small plugins; git.c and ssh.c have the others.
  * child.c, and git-move and sshd in git.c and sshd.c, run later, in the user's container.
  * Begin with plugins_make().
  *
@@ -86,7 +86,7 @@ enum { GIT_WORD_MAX = 4096 };
  * (`--depth=1`).  0, and how many words it takes; -1: not allowed, or a bad value. */
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used);
 
-/* Does standard error of `git clone` (in English) show a failure that another try may mend? */
+/* Does standard error of `git clone` (in English) show a transient failure? */
 bool git_transient(const char *said);
 /* Seconds that a server asked to wait; 0: none. */
 int64_t git_retry_after(const char *said);
@@ -148,8 +148,7 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts);
  * only below directories that others cannot write; the work volume is not such.) */
 const char *ssh_directory(const char *home, struct arena *a);
 
-/* ---- child.c: programs of the image ------------------------------------------------------------
- */
+/* ---- child.c: programs of the image ---------------------------------------------------------- */
 
 /* Started without a shell; standard input is /dev/null, no other descriptor is inherited. */
 struct child {
@@ -163,7 +162,7 @@ enum { STREAM_OURS = -1, STREAM_NONE = -2 };
 pid_t child_start(const struct child *c);
 /* The exit status, 128 + n for signal n; -1 and errno. */
 int child_wait(pid_t pid);
-/* Both. */
+/* child_start and child_wait. */
 int child_run(const struct child *c);
 /* Is there a program of that name in PATH? */
 bool child_exists(const char *name);

@@ -228,8 +228,7 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 	}
 }
 
-/* ---- configuration of the client --------------------------------------------------------------
- */
+/* ---- configuration of the client ------------------------------------------------------------- */
 
 /* Host keys are new at each start, so they are not checked. */
 void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key)
@@ -268,8 +267,7 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts)
 	str_put(out, theirs.p + rest, theirs.n - rest);
 }
 
-/* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c -------------------
- */
+/* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c ---------------- */
 
 /* Public keys of all sources. */
 struct ssh_keys {

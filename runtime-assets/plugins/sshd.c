@@ -23,7 +23,7 @@
 
 enum { SSHD_SOURCES_MAX = 4 };
 
-/* Where public keys come from: `custom` and the keys themselves, `system` and a file's name. */
+/* A source of public keys: `custom` and the keys, or `system` and the name of a file. */
 struct sshd_source {
 	const char *type, *value;
 };
@@ -59,7 +59,7 @@ static void sshd_add_keys(struct str *out, struct span text, const char *where)
 			str_span(out, line);
 			str_char(out, '\n');
 		} else if (line.n) {
-			say(SAY_WARNING, "ssh plugin: key %zu of %s is none, left out", number,
+			say(SAY_WARNING, "ssh plugin: key %zu of %s is invalid, left out", number,
 			    where);
 		}
 	}
@@ -89,7 +89,7 @@ static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 			return -1;
 	}
 	if (keys.n == 0)
-		say(SAY_WARNING, "ssh plugin: there are no keys, so nobody can log in");
+		say(SAY_WARNING, "ssh plugin: there are no keys, so all logins fail");
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
 }
 
@@ -112,7 +112,7 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 	if (rc == 1)
 		return file_write(usual, key, 0600, e);
 	if (rc == 0 && !span_eq(key, theirs))
-		say(SAY_WARNING, "ssh plugin: %s is the image's, left alone", usual);
+		say(SAY_WARNING, "ssh plugin: %s belongs to the image and stays", usual);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -294,7 +294,7 @@ static int sshd_start(struct sshd *s, const char *program, struct err *e)
 	return err_set(e, FAILED, "sshd did not start on port %lld", (long long)s->port);
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- all of sshd ----------------------------------------------------------------------------- */
 
 static int sshd_make_directories(struct sshd *s, struct err *e)
 {
@@ -389,8 +389,7 @@ int cmd_sshd(int argc, char **argv)
 	return rc;
 }
 
-/* ---- `pai-runtime ssh-barrier`
- * ------------------------------------------------------------------- */
+/* ---- `pai-runtime ssh-barrier` --------------------------------------------------------------- */
 
 /* Waits until this task can log in to every other task.  A round tries all missing ones, some at a
  * time, and begins ten seconds after the round before. */
@@ -494,7 +493,7 @@ static int ssh_barrier_round(struct barrier *b)
 	}
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- all of sshd ----------------------------------------------------------------------------- */
 
 static int ssh_barrier_give_up(const struct barrier *b)
 {

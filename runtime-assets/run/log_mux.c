@@ -18,8 +18,7 @@
 
 #include "base/clock.h"
 
-/* ---- the container's own streams --------------------------------------------------------------
- */
+/* ---- the container's own streams ------------------------------------------------------------- */
 
 /* Twice the bytes read at once, and lines. */
 enum { QUEUE_MAX = 4 << 20 };
@@ -142,8 +141,7 @@ void stdio_writer_done(struct stdio_writer *o)
 	str_done(&o->queue);
 }
 
-/* ---- the pipes of a task ----------------------------------------------------------------------
- */
+/* ---- the pipes of a task --------------------------------------------------------------------- */
 
 /*
  * Order.  Two pipes do not tell which was written first: `o e o e` may be read as `o o e e`.  So a
@@ -162,7 +160,7 @@ enum {
 	READ_BYTES = 1 << 20,
 	RUNTIME_BYTES = 64 << 10,
 	HINTS = 64,
-	HINT_WAIT_MS = 1 /* a hint may come so much later than its bytes */
+	HINT_WAIT_MS = 1 /* a hint may come this much later than its bytes */
 };
 
 static struct stdio_writer *log_mux_writer(const struct log_mux *s, int i)
@@ -261,7 +259,7 @@ static void log_mux_follow(struct log_mux *s, const struct signalfd_siginfo *hin
 		if (i < 0)
 			continue;
 		if (s->filler != i || s->filled >= TURN_BYTES)
-			log_mux_flush(s); /* now the outlet shows whether it goes on */
+			log_mux_flush(s); /* shows whether the writer is paused */
 		if (log_mux_is_paused(s, i))
 			s->v[i].more = true;
 		else
@@ -279,7 +277,7 @@ void log_mux_copy_user(struct log_mux *s)
 	bool fresh = (out->ready && !out->more) || (err->ready && !err->more);
 	if (n == 0 && fresh && s->hints >= 0) {
 		struct pollfd soon = { .fd = s->hints, .events = POLLIN };
-		(void)poll(&soon, 1, HINT_WAIT_MS); /* none: then without */
+		(void)poll(&soon, 1, HINT_WAIT_MS); /* go on without a hint */
 		n = log_mux_read_hints(s, hint);
 	}
 	log_mux_follow(s, hint, n);

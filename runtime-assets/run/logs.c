@@ -18,7 +18,7 @@
 #include "runtime-assets/say.h"
 
 enum {
-	ASIDE_MAX = 100,   /* names tried for what is moved aside */
+	ASIDE_MAX = 100,   /* names tried for an entry that is moved aside */
 	SCAN_MAX = 10000,  /* entries looked at for older logs */
 	SCAN_PIECE = 4096, /* bytes of runtime.log that get their prefixes at once */
 	TAI64N_LEN = 25,   /* "@" and 24 digits */
@@ -28,9 +28,9 @@ enum {
 #define OPEN_LOG (O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* ---- what is in the way ------------------------------------------------------------------ */
+/* ---- other entries in the way ---------------------------------------------------------------- */
 
-/* Renames what has this name.  -1 and errno. */
+/* Renames the entry of this name.  -1 and errno. */
 static int logs_move_aside(struct logs *l, int dir, const char *name)
 {
 	char aside[64];
@@ -41,9 +41,8 @@ static int logs_move_aside(struct logs *l, int dir, const char *name)
 			continue;
 		if (renameat(dir, name, dir, aside) != 0)
 			return -1;
-		notes_add(&l->notes, NOWHERE,
-		          "in the log directory, %s is not what it should be: it is now %s", name,
-		          aside);
+		notes_add(&l->notes, NOWHERE, "in the log directory, %s is not a log: it is now %s",
+		          name, aside);
 		return 0;
 	}
 	errno = EEXIST;
@@ -289,7 +288,7 @@ static void logs_to_runtime(struct logs *l, struct span text)
 	if (f->fd < 0 || f->size + text.n > f->limit)
 		logs_lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
 	else
-		(void)logs_append(l, f, text); /* it counts what is lost */
+		(void)logs_append(l, f, text); /* it counts lost bytes */
 	stdio_writer_put(l->copy, text);
 }
 
@@ -364,7 +363,7 @@ void logs_tell(struct logs *l)
 	l->notes = (struct notes){ 0 };
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all logs -------------------------------------------------------------------------------- */
 
 static void logs_open_user(struct logs *l, struct log_file *f)
 {

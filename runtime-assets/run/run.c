@@ -16,8 +16,7 @@
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
-/* ---- memory
- * --------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { CGROUP_FILE_MAX = 64 << 10, MIB = 1 << 20 };
 #define MEMORY_UNLIMITED (INT64_C(1) << 60) /* version 1 has larger numbers for this */
@@ -137,8 +136,7 @@ bool memory_use_explain(const struct memory_use *before, const struct memory_use
 	return true;
 }
 
-/* ---- the environment
- * ----------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void environment_push(struct environment *env, struct variable v)
 {
@@ -166,7 +164,7 @@ void environment_set(struct environment *env, const char *name, const char *valu
 	environment_add(env, arena_printf(env->a, "%s=%s", name, value));
 }
 
-/* The length of a name that a shell could use; 0. */
+/* The length of a name that a shell can use, else 0. */
 static size_t environment_name_length(struct span s)
 {
 	size_t n = 0;
@@ -256,8 +254,7 @@ char **environment_list(struct environment *env)
 	return list;
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 enum {
 	SCRIPT_MAX = 16 << 20,
@@ -301,14 +298,14 @@ static int run_usage(FILE *to, int status)
 	fputs("usage: pai-runtime run [--root DIR] [-- PROGRAM [ARGUMENT...]]\n\n"
 	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
 	      "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
-	      "/usr/local/pai/logs and, if one fails, says why in /tmp/pai-termination-log.\n\n"
+	      "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
 	      "  --root DIR   put DIR before each of these paths\n\n"
 	      "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
 	      to);
 	return status;
 }
 
-/* ---- what it starts with --------------------------------------------------------------------- */
+/* ---- setup ----------------------------------------------------------------------------------- */
 
 /* Other files must not get closed descriptors 0 to 2. */
 static void run_fill_stdio(void)
@@ -568,7 +565,7 @@ static int run_all(struct run *r)
 	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
 	run_tell_memory(r);
-	/* First: the most important if time runs out. */
+	/* First, because time may run out. */
 	if (code != 0)
 		code = run_explain(r, code);
 	logs_summary(&r->logs);

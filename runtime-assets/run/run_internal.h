@@ -15,8 +15,7 @@
 
 /* ---- run.c: memory --------------------------------------------------------------------------- */
 
-/* What the kernel counts in the container's cgroup (version 1 or 2).  -1: not known, or no limit.
- */
+/* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
 struct memory_use {
 	int64_t kills;       /* processes killed so far */
 	int64_t hits;        /* how often this cgroup's own limit was reached */
@@ -31,8 +30,7 @@ void memory_use_read(struct memory_use *m, const char *root);
 bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
                         struct str *out);
 
-/* ---- run.c: the environment of the job's processes --------------------------------------------
- */
+/* ---- run.c: the environment of the job's processes ------------------------------------------- */
 
 enum {
 	RUNTIME_ENV_MAX = 16 << 20,    /* bytes of runtime_env */
@@ -55,19 +53,18 @@ void environment_add(struct environment *env, const char *text);
 /* The same with a copy. */
 void environment_set(struct environment *env, const char *name, const char *value);
 /* Adds the variables of runtime_env (NAME=VALUE, each ended by NUL), borrowed.  Skips with a
- * warning what is not a variable or is too long for a process. */
+ * warning texts that are no variable or are too long for a process. */
 void environment_add_text(struct environment *env, struct span text, struct notes *warnings);
 /* NULL if there is none. */
 const char *environment_get(const struct environment *env, const char *name);
 /* For execve, in the arena: each name once. */
 char **environment_list(struct environment *env);
 
-/* ---- log_mux.c: the container's standard output and error --------------------------------------
- */
+/* ---- log_mux.c: the container's standard output and error ------------------------------------ */
 
 /*
- * Writes never block.  What the reader does not accept yet waits in a queue; while something waits,
- * the caller reads no more from the task, so a slow reader slows the task down.
+ * Writes never block.  Bytes that the reader does not accept yet are queued; meanwhile the caller
+ * reads nothing from the task, so a slow reader slows the task down.
  */
 enum stdio_kind {
 	STDIO_OWN,    /* a file, or an open file description of this process: not blocking */
@@ -88,7 +85,7 @@ struct stdio_writer {
 /* For descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
  * them. */
 void stdio_writer_open(struct stdio_writer *o, int fd);
-/* Writes, or queues what cannot be written now.  What exceeds the queue is lost. */
+/* Writes, or queues the rest.  Bytes beyond the size of the queue are lost. */
 void stdio_writer_put(struct stdio_writer *o, struct span text);
 /* Writes as much of the queue as possible now. */
 void stdio_writer_flush(struct stdio_writer *o);
@@ -101,15 +98,14 @@ static inline bool stdio_writer_waiting(const struct stdio_writer *o)
 	return o->fd >= 0 && o->queue.n > o->head;
 }
 
-/* ---- logs.c: log files ------------------------------------------------------------------------
- */
+/* ---- logs.c: log files ----------------------------------------------------------------------- */
 
 /*
  *	user-stdout/ user-stderr/ user-all/   `current`, and at most one older `@<tai64n>.s`
  *	runtime.log                           messages of the runtime and of plugins
  *
  * Names, sizes and modes are those of multilog s268435456 n2, on which log viewers rely.  The job's
- * author owns the directory: links are not followed, and what has the name of a log but is not a
+ * author owns the directory: links are not followed, and an entry with the name of a log that is no
  * regular file is renamed.  Failing to write a log never stops the task; lost bytes are counted.
  */
 enum log_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
@@ -160,8 +156,7 @@ void logs_sync(struct logs *l);
 /* Writes a small file into the log directory. */
 int logs_copy(struct logs *l, const char *name, struct span text);
 
-/* ---- log_mux.c: the pipes of a task ------------------------------------------------------------
- */
+/* ---- log_mux.c: the pipes of a task ---------------------------------------------------------- */
 
 /*
  * Standard output and error of the user's command go to the container's streams and the user logs,
@@ -196,10 +191,10 @@ int log_mux_open(struct log_mux *s, enum mux_name i);
 void log_mux_close(struct log_mux *s, enum mux_name i);
 /* Is its reader still busy with earlier bytes? */
 bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
-/* Copies what is ready of the user's pipes; closes them at their end. */
+/* Copies the available bytes of the user's pipes; closes them at their end. */
 void log_mux_copy_user(struct log_mux *s);
 void log_mux_copy_runtime(struct log_mux *s);
-/* Limits reading to what is in the pipes now; is that read? */
+/* Limit reading to the bytes that are in the pipes now; have these been read? */
 void log_mux_begin_final(struct log_mux *s);
 bool log_mux_is_drained(const struct log_mux *s);
 
@@ -208,12 +203,11 @@ static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)
 	return s->v[i].fd >= 0;
 }
 
-/* ---- supervise.c: processes --------------------------------------------------------------------
- */
+/* ---- supervise.c: processes ------------------------------------------------------------------ */
 
 /*
- * The task ends with its main process.  What is left of the process group then has DRAIN_MS while
- * it holds the streams, gets SIGTERM, and SIGKILL after ASK_MS.
+ * The task ends with its main process.  The rest of the process group then has DRAIN_MS while it
+ * holds the streams, gets SIGTERM, and SIGKILL after ASK_MS.
  *
  * `run` forwards SIGTERM to the group, as process 1 to every process of the container.  The task
  * then ends when all of them have ended, or by SIGKILL a second before the end of the grace period:
@@ -256,8 +250,7 @@ int64_t supervise_deadline(const struct supervisor *s);
  * the deadline. */
 int64_t supervise_close(struct supervisor *s);
 
-/* ---- upload.c: the end of the output ------------------------------------------------------------
- */
+/* ---- upload.c: the end of the output --------------------------------------------------------- */
 
 enum tail_stream { TAIL_STDOUT = 1, TAIL_STDERR = 2 };
 

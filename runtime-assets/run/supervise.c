@@ -21,13 +21,13 @@
 
 enum {
 	ASK_POLL_MS = 20,   /* how often to look whether a group is gone */
-	SLOW_POLL_MS = 100, /* and whether a slow reader has become a dead one */
+	SLOW_POLL_MS = 100, /* and whether a slow reader has stalled */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
-	MARGIN_MS = 1000  /* of the grace period, for telling how the task ended */
+	MARGIN_MS = 1000  /* of the grace period, for the report */
 };
 
-/* The descriptors that run_once polls. */
+/* The descriptors that supervise_run_once polls. */
 enum source {
 	FROM_SIGNALS,
 	FROM_HINTS,
@@ -59,8 +59,7 @@ struct supervisor {
 	bool stopping, asked, killed;
 };
 
-/* ---- signals and children ---------------------------------------------------------------------
- */
+/* ---- signals and children -------------------------------------------------------------------- */
 
 static void signal_group(pid_t *group, int sig)
 {
@@ -237,8 +236,8 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 struct launch {
 	char *const *argv; /* argv[0]: a path, or a name to look for in PATH */
 	char *const *env;
-	int in, out, err; /* its standard mux; above 2 */
-	int complain;     /* where it says why the program cannot be started */
+	int in, out, err; /* its standard streams; above 2 */
+	int complain;     /* gets the reason if the program cannot be started */
 	sigset_t mask;    /* blocked signals */
 	struct rlimit core;
 };
@@ -259,13 +258,13 @@ static void supervise_complain(int fd, const char *program, int error)
 	char line[512];
 	int n = snprintf(line, sizeof(line), "cannot start %.200s: %s\n", program, why);
 	if (n > 0 && n < (int)sizeof(line))
-		(void)!write(fd, line, (size_t)n); /* the exit status says it, too */
+		(void)!write(fd, line, (size_t)n); /* the exit status shows it, too */
 }
 
 /* In the child. */
 static _Noreturn void supervise_exec(const struct launch *l)
 {
-	(void)setpgid(0, 0); /* the parent does the same: whoever is first */
+	(void)setpgid(0, 0); /* the parent does the same, to avoid a race */
 	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_DFL);
 	(void)setrlimit(RLIMIT_CORE, &l->core);
@@ -293,8 +292,7 @@ static pid_t supervise_spawn(const struct launch *l)
 	return pid;
 }
 
-/* ---- a task -----------------------------------------------------------------------------------
- */
+/* ---- a task ---------------------------------------------------------------------------------- */
 
 static void begin_final(struct supervisor *s)
 {
@@ -304,13 +302,13 @@ static void begin_final(struct supervisor *s)
 
 static void end_group(struct supervisor *s, pid_t *group)
 {
-	supervise_reap(s); /* what has ended is not left behind */
+	supervise_reap(s); /* ended processes do not count */
 	signal_group(group, SIGTERM);
 	signal_group(group, SIGCONT);
 	s->stage = ASKED;
 	s->until = clock_ms() + ASK_MS;
 	if (*group > 0)
-		logs_say(s->logs, "processes that the task left behind are ended");
+		logs_say(s->logs, "ending the remaining processes of the task");
 }
 
 /* A process that hangs in the kernel (a dead file server) survives SIGKILL. */
@@ -320,7 +318,7 @@ static void give_up_main(struct supervisor *s, int64_t now)
 		return;
 	s->main = 0;
 	s->status = 128 + SIGKILL;
-	logs_say(s->logs, "error: it does not end by SIGKILL either; it is not waited for");
+	logs_say(s->logs, "error: the command does not end by SIGKILL either; not waiting for it");
 }
 
 /* The main process may be a shell, which ends at once: the rest has the grace period, too. */
@@ -510,7 +508,7 @@ static void name_runtime_pipe(struct supervisor *s)
 	}
 	snprintf(s->pipe_path, sizeof(s->pipe_path), "/dev/null");
 	notes_add(&s->logs->notes, NOWHERE,
-	          "there is no /proc: what plugins write to RUNTIME_LOG_PIPE is lost");
+	          "there is no /proc: output of plugins to RUNTIME_LOG_PIPE is lost");
 }
 
 static int open_runtime_pipe(struct supervisor *s)

@@ -11,8 +11,7 @@
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/kube.h"
 
-/* ---- keeping the end of the output ------------------------------------------------------------
- */
+/* ---- the end of the output ------------------------------------------------------------------- */
 
 /* Consecutive bytes of one stream. */
 struct tail_piece {
@@ -135,8 +134,7 @@ uint64_t tail_frames(const struct tail *t, struct str *out)
 	return t->dropped + skip;
 }
 
-/* ---- sending it --------------------------------------------------------------------------------
- */
+/* ---- upload ---------------------------------------------------------------------------------- */
 
 enum {
 	UPLOAD_FIRST_MS = 100, /* pause after the first attempt; it doubles */
@@ -258,9 +256,9 @@ bool upload_output(const struct upload *u)
 	                        (unsigned long long)dropped);
 	bool stored = false;
 	if (upload_open(&s, &a, &e))
-		logs_say(u->logs, "warning: PAI_OUTPUT_URL is of no use: %s", err_msg(&e));
+		logs_say(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
 	else if (!(stored = upload_loop(&s)))
-		logs_say(u->logs, "warning: the end of the output was not handed over to %s: %s",
+		logs_say(u->logs, "warning: the end of the output was not uploaded to %s: %s",
 		         u->url, str_c(&s.why));
 	str_done(&s.frames);
 	str_done(&s.why);

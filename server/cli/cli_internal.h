@@ -1,5 +1,5 @@
 #pragma once
-/* What the commands share.  One thread. */
+/* Shared by the commands.  One thread. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -23,9 +23,9 @@ struct translator *command_translator(const struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 
-/* ---- term.c: lines, visible text, tables (pure), and what a command prints while it waits ---- */
+/* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 
-/* Splits bytes into lines of at most `max` bytes; `cut` says that more has come. */
+/* Splits bytes into lines of at most `max` bytes; `cut`: a line was longer. */
 struct lines {
 	struct str line;
 	bool cut;
@@ -42,9 +42,9 @@ void lines_done(struct lines *l);
 /* Appends untrusted text for a terminal: control characters, invalid UTF-8 and characters that
  * change the writing direction become \x1b or \u{202e}; tabs stay. */
 void visible_text(struct str *out, struct span text);
-/* What a terminal shows of a line with CR in it: the part after the last one. */
+/* The part of a line that a terminal shows: after the last CR. */
 struct span visible_part(struct span line);
-/* Columns that visible text without tabs takes, or more. */
+/* An upper bound of the columns of visible text without tabs. */
 size_t visible_width(struct span text);
 /* The part that fits into so many columns. */
 struct span visible_cut(struct span text, size_t columns);
@@ -140,7 +140,7 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 void remote_notes(struct span body, const char *member, struct notes *out);
 /* EXIT_USAGE if the server refused the request, EXIT_SERVER if it could not answer. */
 int remote_exit(const struct err *e);
-/* Has the reply this status?  Another program than rest-lit may answer otherwise.  -1 and *e. */
+/* -1 and *e if the reply has another status: the server may not be rest-lit. */
 int remote_expect(const struct remote *r, const struct remote_reply *reply, int status,
                   struct err *e);
 /* Prints text on standard output; EXIT_OK or EXIT_SERVER. */
@@ -167,7 +167,7 @@ struct progress {
 	bool stopping; /* requested, not yet ended */
 	int64_t retries;
 	int64_t submitted_ms, completed_ms; /* since 1970; 0: unknown */
-	const char *waiting;                /* which task waits for what; "" if unknown */
+	const char *waiting;                /* the waiting task and the reason; "" if unknown */
 	struct role_progress *role;
 	size_t n_roles;
 	struct span status; /* jobStatus */
@@ -178,7 +178,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 /* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */
 void progress_line(struct str *out, const struct progress *p);
 
-/* What a block is drawn for. */
+/* Job, terminal and time of a block. */
 struct frame {
 	const char *job;
 	size_t columns, rows;

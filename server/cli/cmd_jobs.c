@@ -116,7 +116,7 @@ static void tell_of_more(struct span answer, int64_t limit)
 	if (scan_int(scan_get(answer, "totalCount"), 0, INT64_MAX, &total) && total > limit)
 		(void)fprintf(stderr,
 		              "rest-lit: these are the latest %" PRId64 " of %" PRId64
-		              " jobs; --limit says how many to show\n",
+		              " jobs; use a larger --limit to see more\n",
 		              limit, total);
 }
 

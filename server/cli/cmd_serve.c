@@ -52,8 +52,8 @@ static void serve_reload(struct service *s)
 	reload_all(&s->server, s->loops, s->n_loops);
 	log_event(LOG_INFO,
 	          runtime_configmap_check_again(s->runtime_configmap)
-	              ? "SIGHUP: looking again for what pods refer to"
-	              : "SIGHUP: what pods refer to is being looked for already",
+	              ? "SIGHUP: checking the objects of pods again"
+	              : "SIGHUP: the objects of pods are already being checked",
 	          NULL, NULL);
 }
 

@@ -1,4 +1,4 @@
-/* What commands share (help, usage, output), and the small commands version, page and schema. */
+/* Help, usage and output of all commands, and the small commands version, page and schema. */
 #include "server/cli/cli_internal.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ int cmd_schema(const struct command *c, int argc, char **argv)
 	if (done >= 0)
 		return done;
 	if (argc != 2)
-		return command_usage(c, "which one?");
+		return command_usage(c, "name one schema");
 	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
 		if (strcmp(argv[1], SCHEMAS[i].name) == 0)
 			return command_print(schema_text(SCHEMAS[i].schema));

@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "server/options.h"
 
-/* Of commands that ask a server: 1: the job has failed or was stopped; 2: refused, or wrong usage;
- * 3: no server, or it cannot answer, or --timeout is over. */
+/* Commands that send requests return 1 if the job has failed or was stopped, 2 after a refusal or
+ * wrong usage, 3 if the server does not answer or --timeout is over. */
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_SERVER = 3 };
 
 struct command {

@@ -251,7 +251,7 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 		put_row(out, &why, f->columns);
 }
 
-/* ---- what became of it ----------------------------------------------------------------------- */
+/* ---- result ---------------------------------------------------------------------------------- */
 
 struct field {
 	struct str *out;

@@ -21,7 +21,7 @@ enum {
 	SECOND = 1000
 };
 
-/* ---- what servers say ------------------------------------------------------------------------ */
+/* ---- answers of servers ---------------------------------------------------------------------- */
 
 /* Visible and short. */
 static const char *safe(struct arena *a, struct span text)

@@ -1,7 +1,7 @@
 /*
- * `--wait` and `--logs`: waits for the end of a job.  Events of the server (/watch) say that the
- * job has changed, then it is requested; without events it is polled.  If the server dies, this
- * waits for it, for up to 60 s.
+ * `--wait` and `--logs`: waits for the end of a job.  After each event of /watch the client
+ * requests the job; without events it polls.  If the server does not answer, the client retries for
+ * --patience.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,13 +19,12 @@
 /*
  * ---- logs ----
  *
- * Prints the logs of several tasks as they come, with "worker[0] | " before each line: first one
- * task of each role, then more, up to `max-logs`.
+ * Prints the logs of several tasks with "worker[0] | " before each line: one task of each role
+ * first, then more, up to `max-logs`.
  *
- * A log is opened by a link, which is requested each time.  When a stream ends, because the server
- * limits it or dies, the log is opened again and the part already printed is skipped.  After the
- * end of a task its log is opened a last time: the pod may have been removed before everything
- * came, and the server may have kept the end.
+ * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
+ * again and the printed part is skipped.  After the end of a task its log is opened a last time:
+ * the pod may have been removed early, and the server may have kept the end.
  */
 
 enum {
@@ -51,7 +50,7 @@ struct log_stream {
 	struct exchange *exchange;
 	char *path; /* of the exchange */
 	uint64_t printed, skip;
-	uint64_t runtime; /* bytes of the former that pai-runtime has written, not the task */
+	uint64_t runtime; /* printed bytes that pai-runtime has written */
 	uint64_t begin;   /* offset of the stream in the log */
 	bool fresh;       /* new bytes came in this stream */
 	unsigned failures;
@@ -64,7 +63,7 @@ struct log_mux {
 	struct term *term;
 	struct log_stream *stream;
 	size_t n, max;
-	bool told; /* that there are more tasks */
+	bool told; /* printed that there are more tasks */
 };
 
 /* ---- one stream ------------------------------------------------------------------------------ */
@@ -243,7 +242,7 @@ static void ask_for_links(struct log_stream *v)
 	stream_start(v, STAGE_LINKS, &call);
 }
 
-/* ---- which tasks ----------------------------------------------------------------------------- */
+/* ---- choice of tasks ------------------------------------------------------------------------- */
 
 static struct log_stream *log_mux_find(struct log_mux *m, const char *role, int64_t index)
 {
@@ -448,7 +447,7 @@ struct waiter {
 	bool changed;                      /* since the last request */
 	unsigned failures;
 	int64_t bad_ms; /* since when requests fail */
-	bool told;      /* the failure */
+	bool told;      /* the failure was printed */
 
 	struct exchange *watching;
 	bool no_events;   /* the server does not support events */
@@ -475,7 +474,7 @@ static void due_at(struct waiter *w, int64_t ms)
 		w->due_ms = ms;
 }
 
-/* ---- what is shown --------------------------------------------------------------------------- */
+/* ---- display --------------------------------------------------------------------------------- */
 
 static void waiter_tell(struct waiter *w, const char *text)
 {
@@ -503,7 +502,7 @@ static void show_line(struct waiter *w)
 	str_span(&w->line, str_view(&line));
 }
 
-/* ---- the job itself -------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void take_detail(struct waiter *w, struct span body)
 {
@@ -705,11 +704,11 @@ static void waiter_drain(struct waiter *w)
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
 		waiter_run_once(w);
 	if (!log_mux_idle(w->mux))
-		waiter_tell(w, "the rest of the logs is not waited for");
+		waiter_tell(w, "the rest of the logs is skipped");
 	w->reason = ENDED;
 }
 
-/* ---- what became of it ----------------------------------------------------------------------- */
+/* ---- result ---------------------------------------------------------------------------------- */
 
 static void waiter_say(struct waiter *w, const char *what)
 {

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What the server does in the cluster beside answering requests: it follows all Frameworks
+ * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
  * (runtime_configmap.c), removes leftovers (gc.c), keeps earlier attempts (history.h) and asks
  * HiveD (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread
@@ -70,8 +70,8 @@ bool controller_code_unknown(struct span framework, const struct exit_spec *s, i
  * - The ConfigMap with the CA for uploads (--output-url) is created; jobs do not wait for it.
  * - The service account, the ConfigMap with the exit specification, the PriorityClass, nodes with
  *   the label and the devices that pods ask for, and the exit codes in the configuration of
- *   FrameworkController are checked once.  What is missing is logged with the command that creates
- *   it.  A missing right to look is not an error.
+ *   FrameworkController are checked once.  The log names each missing object and the command that
+ *   creates it.  A missing right to read them is not an error.
  */
 struct runtime_configmap;
 
@@ -87,8 +87,8 @@ void runtime_configmap_free(struct runtime_configmap *d);
 /* Why no job can be accepted now, for users; NULL if jobs can.  Any thread. */
 const char *runtime_configmap_problem(const struct server *s);
 
-/* Runs the janitor (k8s/gc/janitor.h), which removes what a killed server has left.  Logs each
- * round that removed something, and changes of its trouble. */
+/* Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server.  Logs each round
+ * that removed an object, and changes of its trouble. */
 struct gc;
 
 struct gc *gc_start(struct server *s, struct err *e);

@@ -1,6 +1,6 @@
 /*
- * Feeds the cache and the Events of pods, and logs how that goes.  FrameworkController must be
- * there and know the exit codes: if not, this says so.
+ * Feeds the cache and the Events of pods, and logs problems: also if FrameworkController does not
+ * run or does not know the exit codes of pai-runtime.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -95,8 +95,8 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 		return;
 	f->n_lines++;
 	struct line line =
-	    log_begin(LOG_WARN, "a Framework is not as it should be; as long as it is "
-	                        "there, FrameworkController may not see any");
+	    log_begin(LOG_WARN, "a Framework is invalid; while it exists, FrameworkController "
+	                        "may see no Framework");
 	log_text(&line, "framework", span_of(c->name));
 	log_text(&line, "uid", span_of(c->uid));
 	log_end(&line);
@@ -110,8 +110,7 @@ static void log_unknown_code(struct follow *f, const struct job_entry *c, struct
 		return;
 	f->codes_told = true;
 	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "
-	                                       "pai-runtime; tasks that end so are not tried again "
-	                                       "as they should");
+	                                       "pai-runtime; its retry rule has no effect");
 	log_text(&line, "framework", span_of(c->name));
 	log_int(&line, "code", code);
 	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
@@ -125,7 +124,7 @@ static void log_neglect(struct follow *f, const struct job_entry *c)
 		return;
 	if (!c->untouched && f->warm) {
 		if (f->neglect_told)
-			log_event(LOG_INFO, "FrameworkController looks at jobs again", NULL, NULL);
+			log_event(LOG_INFO, "FrameworkController processes jobs again", NULL, NULL);
 		f->neglected_ms = 0;
 		f->neglect_told = false;
 	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
@@ -140,7 +139,7 @@ static void look_for_neglect(struct follow *f)
 		return;
 	f->neglect_told = true;
 	log_event(LOG_WARN,
-	          "no FrameworkController looks at jobs: they are taken, and nothing runs them",
+	          "no FrameworkController processes jobs: they are accepted, but do not run",
 	          "mend", "kubectl apply -f k8s/frameworkcontroller/, or see why it does not run");
 }
 
@@ -187,8 +186,7 @@ static void frameworks_trouble(void *arg, const char *why)
 	f->trouble = why ? xstrdup(why) : NULL;
 	(void)pthread_mutex_unlock(&f->lock);
 	if (why)
-		log_event(LOG_WARN, "jobs cannot be followed, and it will be tried again", "why",
-		          why);
+		log_event(LOG_WARN, "jobs cannot be followed; trying again", "why", why);
 	else
 		log_event(LOG_INFO, "jobs are followed again", NULL, NULL);
 }
@@ -232,8 +230,7 @@ static void pod_events_trouble(void *arg, const char *why)
 	struct follow *f = arg;
 	events_trouble(f->events, why);
 	if (why)
-		log_event(LOG_WARN, "events of pods cannot be followed, and it will be tried again",
-		          "why", why);
+		log_event(LOG_WARN, "events of pods cannot be followed; trying again", "why", why);
 	else
 		log_event(LOG_INFO, "events of pods are followed again", NULL, NULL);
 }
@@ -352,7 +349,7 @@ enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t
 	           : NEGLECT_NONE;
 }
 
-enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* the codes that are pai-runtime's */
+enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
 
 static bool is_of_runtime(const struct exit_spec *s, int64_t code)
 {

@@ -26,7 +26,7 @@ static void gc_report(void *arg, const struct janitor_report *r)
 		log_end(&line);
 	}
 	cluster_log_trouble(&g->trouble, r->trouble,
-	                    "cannot look for leftovers of a killed server, and will try again",
+	                    "cannot look for leftovers of a killed server; trying again",
 	                    "can look for leftovers of a killed server again");
 }
 

@@ -37,7 +37,7 @@ struct history {
 	bool stopping;
 };
 
-/* ---- what waits: any thread -------------------------------------------------------------- */
+/* ---- queue; any thread ----------------------------------------------------------------------- */
 
 static bool has_ended(const struct job_entry *before, const struct job_entry *now)
 {

@@ -1,9 +1,10 @@
 #pragma once
 /*
  * Earlier attempts of jobs.  When FrameworkController begins the next attempt, it overwrites the
- * state of the one before; this keeps it in an immutable ConfigMap FRAMEWORK-attempt-N, compressed,
- * owned by the Framework; at most --history per job.  Attempts that end while no server runs are
- * lost.  If several servers do the same, the first one wins.  The life cycle is that of cluster.h.
+ * state of the one before; the server keeps that state in an immutable ConfigMap
+ * FRAMEWORK-attempt-N, compressed, owned by the Framework; at most --history per job.  Attempts
+ * that end while no server runs are lost.  If several servers keep the same attempt, the first one
+ * wins.  The life cycle is that of cluster.h.
  */
 #include "k8s/cache/job_entry.h"
 #include "server/server.h"
@@ -22,7 +23,7 @@ void history_free(struct history *h);
  * 1000 wait.  Any thread.  h may be NULL. */
 void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now);
 
-/* The ConfigMaps.  What is read back is untrusted.  Pure. */
+/* The ConfigMaps, which are untrusted when they are read back.  Pure. */
 enum { HISTORY_DEPTH = 64 };
 
 /* FRAMEWORK-attempt-N */

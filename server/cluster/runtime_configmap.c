@@ -71,11 +71,11 @@ static int output_ca_write(struct str *out, const struct options *o, struct err 
 	return 0;
 }
 
-/* ---- what pods need ---- */
+/* ---- needs of pods ---- */
 
 enum { POD_NEEDS_DEVICES = 8 };
 
-/* What the pods of every job need, found by translating a small job. */
+/* Needs of the pods of every job, found by translating a small job. */
 struct pod_needs {
 	const char *priority_class;            /* NULL: none, or one per job */
 	const char *node_key, *node_value;     /* label of the nodes; NULL: any node */
@@ -149,7 +149,7 @@ static void pod_needs_read(const struct translator *t, struct arena *a, struct p
 	needs_devices(pod, a, out);
 }
 
-/* The number of nodes in a list, and which devices at least one of them has. */
+/* The number of nodes in a list, and the devices that at least one of them has. */
 static size_t pod_needs_nodes(const struct pod_needs *needs, struct span list,
                               bool has[POD_NEEDS_DEVICES])
 {
@@ -190,7 +190,7 @@ struct runtime_configmap {
 	bool stopping;
 };
 
-/* ---- what is logged -------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
 /* The answer of the API server, or the right that is missing. */
 static void look_put_why(struct str *out, const char *verb, enum object_kind kind,
@@ -259,7 +259,7 @@ static void look_done(void *arg, const struct store_reply *reply)
 	else
 		say_unseen(k, reply);
 	if (d->n_there == d->n_looks)
-		log_event(LOG_INFO, "what pods refer to is there", "namespace",
+		log_event(LOG_INFO, "all objects of pods exist", "namespace",
 		          d->server->namespace_name);
 }
 
@@ -285,7 +285,7 @@ static void set_looks(struct runtime_configmap *d)
 	d->look[d->n_looks++] = (struct look){
 		.kind = KIND_SERVICEACCOUNT,
 		.name = d->server->options->service_account,
-		.means = "no pod can be made",
+		.means = "no pod can be created",
 		.mend = mend(d, "runtime-assets/rbac.yaml"),
 	};
 	d->look[d->n_looks++] = (struct look){
@@ -299,7 +299,7 @@ static void set_looks(struct runtime_configmap *d)
 		d->look[d->n_looks++] = (struct look){
 			.kind = KIND_PRIORITYCLASS,
 			.name = d->needs.priority_class,
-			.means = "no pod can be made, and each job fails with -310",
+			.means = "no pod can be created, and each job fails with -310",
 			.mend =
 			    arena_printf(&d->arena,
 			                 "kubectl create priorityclass %s --value=-2147483648, or "
@@ -328,8 +328,7 @@ static void controller_config_came(void *arg, const struct store_reply *reply)
 	struct line line =
 	    log_begin(LOG_WARN, "FrameworkController does not know exit codes of pai-runtime");
 	log_text(&line, "codes", str_view(&codes));
-	log_text(&line, "means",
-	         SPAN("tasks that end with them are not tried again as they should"));
+	log_text(&line, "means", SPAN("the retry rules of these codes have no effect"));
 	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
 	log_end(&line);
 }
@@ -453,8 +452,8 @@ static void program_ask(struct runtime_configmap *d, enum store_verb verb, int64
 static void program_succeeded(struct runtime_configmap *d, const char *how)
 {
 	atomic_store(&d->server->runtime_configmap, RUNTIME_CONFIGMAP_READY);
-	struct line line = object_line(LOG_INFO, "pai-runtime is where pods look for it", d->server,
-	                               KIND_CONFIGMAP, d->program.name);
+	struct line line = object_line(LOG_INFO, "the ConfigMap with pai-runtime is ready",
+	                               d->server, KIND_CONFIGMAP, d->program.name);
 	log_text(&line, "how", span_of(how));
 	log_end(&line);
 }
@@ -465,7 +464,7 @@ static void program_failed(struct runtime_configmap *d, enum runtime_configmap_s
 {
 	if (atomic_exchange(&d->server->runtime_configmap, (int)state) != (int)state) {
 		struct line line = object_line(
-		    LOG_ERROR, "no job is taken before pai-runtime is where pods look for it",
+		    LOG_ERROR, "jobs are refused until the ConfigMap with pai-runtime exists",
 		    d->server, KIND_CONFIGMAP, d->program.name);
 		log_text(&line, "why", why);
 		log_end(&line);
@@ -644,7 +643,7 @@ bool runtime_configmap_check_again(struct runtime_configmap *d)
 	ERR_AUTO e = { 0 };
 	STR_AUTO ca = STR_INIT(CA_MAX);
 	if (output_ca_write(&ca, d->server->options, &e) < 0) {
-		log_event(LOG_WARN, "what pods trust with their output stays as it was", "why",
+		log_event(LOG_WARN, "the certificates for uploads are not replaced", "why",
 		          err_msg(&e));
 	} else {
 		str_done(&d->ca);

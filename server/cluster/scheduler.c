@@ -101,8 +101,7 @@ void scheduler_facts(const struct scheduler_view *v, struct arena *a, struct fac
 	f->any_virtual_cluster = false;
 }
 
-/* ---- the configuration ------------------------------------------------------------------------
- */
+/* ---- the configuration ----------------------------------------------------------------------- */
 
 static struct scheduler_part *scheduler_read_config(const struct options *o, struct err *e)
 {
@@ -131,8 +130,7 @@ int scheduler_reload(struct scheduler *s, struct err *e)
 	return 0;
 }
 
-/* ---- the status: these are called by the thread that asks -------------------------------------
- */
+/* ---- the status: called by the fetch thread -------------------------------------------------- */
 
 static int take_status(void *arg, struct span body, struct err *e)
 {
@@ -147,7 +145,7 @@ static int take_status(void *arg, struct span body, struct err *e)
 	scheduler_replace(s, &s->status, p);
 	s->lost = false;
 	if (news)
-		log_event(LOG_INFO, "HiveD's web service says what virtual clusters have", "url",
+		log_event(LOG_INFO, "HiveD's web service reports the virtual clusters", "url",
 		          s->options->hived_webservice);
 	return 0;
 }
@@ -160,8 +158,8 @@ static void miss_status(void *arg, unsigned attempts, const struct err *e)
 		return;
 	s->lost = true;
 	scheduler_replace(s, &s->status, NULL);
-	struct line line = log_begin(LOG_WARN, "HiveD's web service is of no use: what virtual "
-	                                       "clusters have is taken from --hived-config alone");
+	struct line line = log_begin(LOG_WARN, "HiveD's web service cannot be used: only "
+	                                       "--hived-config describes the virtual clusters");
 	log_text(&line, "url", span_of(s->options->hived_webservice));
 	log_text(&line, "why", span_of(err_msg(e)));
 	log_end(&line);

@@ -381,7 +381,7 @@ static bool tag_plan_put(struct change *c)
 	case TAGS_FULL:
 		break;
 	}
-	(void)err_set(&e, INVALID_PARAMETERS, "the job has %d tags, which is as many as may be",
+	(void)err_set(&e, INVALID_PARAMETERS, "the job has %d tags, the maximum",
 	              JOB_ENTRY_TAGS_MAX);
 	answer_error(c->r, &e);
 	return false;
@@ -440,7 +440,7 @@ enum { ROLE_MAX = 256, PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 }
 static const char SUCCEEDED[] = "minSucceededTaskCount";
 static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
 
-/* ---- what stands in the object --------------------------------------------------------------- */
+/* ---- the task role --------------------------------------------------------------------------- */
 
 struct found {
 	struct span role, name;
@@ -573,7 +573,7 @@ static int scale_check(const struct scale *s, const struct found *f, struct aren
 	    scan_path(f->role, "task", "pod", "metadata", "annotations", NULL), HIVED_SPEC);
 	if (!span_is(type, "Start"))
 		return err_set(e, CONFLICT_JOB,
-		               span_is(type, "Stop") ? "the job is being stopped, or was"
+		               span_is(type, "Stop") ? "the job was stopped or is being stopped"
 		                                     : "the job is still being created");
 	if (hived.p)
 		return err_set(e, NOT_IMPLEMENTED,
@@ -582,7 +582,7 @@ static int scale_check(const struct scale *s, const struct found *f, struct aren
 	if (f->total - f->old + s->n > s->max_tasks)
 		return err_set(e, INVALID_PARAMETERS,
 		               "instances: the job would have %" PRId64
-		               " tasks, and may have %" PRId64,
+		               " tasks; the maximum is %" PRId64,
 		               f->total - f->old + s->n, s->max_tasks);
 	return scale_check_policy(s, f, e);
 }

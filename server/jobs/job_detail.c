@@ -37,7 +37,7 @@ int attempt_roles(struct span attempt, struct arena *a, struct span *roles, stru
 	               "the status of the job's tasks, which is stored compressed, cannot be read");
 }
 
-/* ---- what lists have, too ---- */
+/* ---- summary ---- */
 
 static void show_summary(struct shower *w)
 {
@@ -147,7 +147,7 @@ static void show_attempt(struct shower *w)
 	show_said(w, &said);
 }
 
-/* ---- all of it ---- */
+/* ---- the job ---- */
 
 struct shower shower_of(struct str *out, const struct job_shown *s, struct arena *a)
 {

@@ -266,7 +266,7 @@ void show_task(struct shower *w, const struct task *t)
 	show_time(w->out, ",\"completedTime\":", t->v[TASK_ENDED]);
 }
 
-/* ---- all of them ---- */
+/* ---- all roles ---- */
 
 static void show_role(struct shower *w, const struct role *role, size_t *n)
 {
@@ -360,7 +360,7 @@ void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
 		str_puts(w->out, "null");
 }
 
-/* ---- what pai-runtime said ---- */
+/* ---- report of pai-runtime ---- */
 
 /* A YAML mapping as JSON, with the name of the container. */
 static struct span report_json(const struct node *map, struct span name, struct arena *a)

@@ -8,7 +8,7 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* ---- which of them ---- */
+/* ---- outdated Events ---- */
 
 static bool began_before(const struct event *e, int64_t ms)
 {
@@ -262,7 +262,7 @@ void job_row_waiting(struct str *out, const struct job_entry *job, const struct 
 	str_char(out, '}');
 }
 
-/* ---- which event counts ---------------------------------------------------------------------- */
+/* ---- choice of the Event --------------------------------------------------------------------- */
 
 /* Collects Warnings about its pods that may be a reason, the most important first. */
 static size_t may_count(const struct job_entry *job, const struct event *v, size_t n,

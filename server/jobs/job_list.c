@@ -152,7 +152,8 @@ static void list_answer_in_steps(struct request *r, struct job_page *page, const
 	l->text = *begun;
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = rows->next; i < rows->n; i++)
-		(void)job_entry_hold(l->rows.v[i].job); /* dropped in fill, or in listing_free */
+		(void)job_entry_hold(
+		    l->rows.v[i].job); /* dropped in listing_fill or listing_free */
 	r->loop->has->list_rows += rows->n;
 	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
 		listing_free(l);
@@ -642,7 +643,7 @@ static void page_partition(struct job_page *p, ptrdiff_t *left, ptrdiff_t *right
 	}
 }
 
-/* Quickselect: v[at] becomes what it is in sorted order, smaller ones come before it. */
+/* Quickselect: puts the job of this position into v[at], and smaller ones before it. */
 static void page_place(struct job_page *p, size_t at)
 {
 	ptrdiff_t first = 0;

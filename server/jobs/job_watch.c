@@ -357,7 +357,7 @@ static void watch_heartbeat(struct stream *s, void *arg)
 struct job_watch {
 	struct watch w;              /* first */
 	const struct job_entry *job; /* as found; r holds it */
-	struct str shown;            /* what was sent last */
+	struct str shown;            /* the last row that was sent */
 	bool known;                  /* it was in the cache */
 };
 
@@ -565,7 +565,7 @@ static bool all_tell(struct jobs_watch *j, const struct entry *e)
 	return true;
 }
 
-/* Does the cache hold a later state, which `changed` will report?  It skips equal rows. */
+/* Does the cache hold a later state, which all_changed will report?  It skips equal rows. */
 static bool all_outdated(const struct entry *e, const struct view *cache)
 {
 	const struct job_entry *now = view_find(cache, span_of(e->job->name));

@@ -1,5 +1,5 @@
 #pragma once
-/* What the files of this folder share.  Values that are not there have p == NULL. */
+/* Shared by the files of this folder.  Absent values have p == NULL. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/scan.h"
@@ -138,7 +138,7 @@ void job_page_end(struct job_page *p);
 void job_page_done(struct job_page *p);
 #define JOB_PAGE_AUTO __attribute__((cleanup(job_page_done))) struct job_page
 
-/* Why nothing of a job runs. */
+/* The reason why a job waits. */
 struct job_why {
 	const struct event *event; /* NULL: none, or the client may not see it */
 	enum neglect neglect;
@@ -177,7 +177,7 @@ void show_waiting(struct shower *w);
 
 /* ---- job_show.c ---- */
 
-/* What the answer about one job shows. */
+/* The content of an answer about one job. */
 struct job_shown {
 	const struct job_entry *job;
 	struct span doc;     /* its document */
@@ -252,8 +252,8 @@ struct shower {
 	struct str *out;
 	const struct job_shown *s;
 	struct arena *a;
-	size_t readable, ports; /* what is left of SHOWN_READABLE and SHOWN_PORTS */
-	/* The latest diagnostics and what was written for them: tasks often share them. */
+	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
+	/* The latest diagnostics and the text written for them: tasks often share them. */
 	struct span same_in;
 	size_t same_at, same_n;
 };

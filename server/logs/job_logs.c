@@ -111,7 +111,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct job_en
 	return l->pod_uid;
 }
 
-/* ---- where they are ---- */
+/* ---- locations ---- */
 
 static void answer_locations(struct request *r, const struct log_link *task, size_t n,
                              int64_t dropped)
@@ -169,7 +169,7 @@ void logs_get(struct request *r)
 		answer_refuse(r, LOG_NO_PODS);
 }
 
-/* ---- one of them ---- */
+/* ---- one log ---- */
 
 static bool file_known(struct span file)
 {

@@ -93,7 +93,7 @@ static void refuse_log(struct reading *g)
 		break;
 	case 429:
 	case 503:
-		reading_refuse(g, UNAVAILABLE, "the API server has too much to do; try again");
+		reading_refuse(g, UNAVAILABLE, "the API server is overloaded; try again");
 		break;
 	default:
 		reading_refuse(
@@ -106,7 +106,7 @@ static void refuse_log(struct reading *g)
 	}
 }
 
-/* ---- what is kept ---- */
+/* ---- kept output ---- */
 
 static unsigned streams_of(struct span file)
 {
@@ -216,8 +216,7 @@ static void ask_kept(struct reading *g)
 	} else if (!streams_of(g->link.file)) {
 		reading_refuse(
 		    g, NO_TASK_LOG,
-		    "the pod of this task is gone, and with it what pai-runtime did before "
-		    "the task began");
+		    "the pod of this task is gone, and with it the log of its init container");
 	} else if (!output_of(&g->link, &id)) {
 		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 	} else if (!loop->store) {
@@ -266,7 +265,7 @@ static void answer_ring(struct reading *g)
 	reading_free(g);
 }
 
-/* ---- what the stream calls ---- */
+/* ---- callbacks of the stream ---- */
 
 static void reading_more(struct stream *s, void *arg)
 {
@@ -310,7 +309,7 @@ static bool reading_open_stream(struct reading *g)
 	return false;
 }
 
-/* Forwards output.  Likewise. */
+/* Forwards output.  false: r is answered, and g is freed. */
 static bool reading_forward(struct reading *g, struct span bytes)
 {
 	if (g->ring) {
@@ -319,7 +318,7 @@ static bool reading_forward(struct reading *g, struct span bytes)
 	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
-	(void)stream_put(g->stream, bytes); /* `came` has checked the room */
+	(void)stream_put(g->stream, bytes); /* reading_came has checked the room */
 	return true;
 }
 

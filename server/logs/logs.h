@@ -10,10 +10,10 @@
  *	PUT /api/v2/task-output?exitCode=N&dropped=N    Authorization: Bearer TOKEN
  *
  * TOKEN is a service account token for the audience rest-lit-output, bound to the pod.  A
- *TokenReview validates it and names the pod, which must be the one in the status of its Framework,
- *by uid.  The output is kept in an immutable ConfigMap; the outputs of a job together are limited.
- *Uploads have a loop, thread, listener and store of their own, so that they do not delay other
- *requests.
+ * TokenReview validates it and names the pod, which must be the one in the status of its Framework,
+ * by uid.  The server keeps the output in an immutable ConfigMap and limits the outputs of a job
+ * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
+ *delay other requests.
  */
 #include "server/http/request.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/cache/job_entry.h"
@@ -10,7 +10,7 @@
 enum { LOG_LINK_KEY = 32 };
 
 /*
- * A link to one log of one pod, for the user who asked for it.  It needs no token and expires soon.
+ * A link to one log of one pod, for the requesting user.  It needs no token and expires soon.
  * The signature covers all members.  Its key derives from the token secret, for links only.
  */
 struct log_link {
@@ -88,7 +88,7 @@ size_t kubelet_text_begins(struct span text, bool within);
  * ("" if unknown). */
 bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);
 
-/* ---- output_text.c: kept output.  Pure; what is read back is untrusted. ---- */
+/* ---- output_text.c: kept output.  Pure; untrusted when it is read back. ---- */
 
 /*
  * The output of an ended task attempt: frames as pai-runtime uploads them, kept compressed in the
@@ -114,7 +114,7 @@ struct output_facts {
 char *output_name(struct arena *a, const struct output_id *id);
 char *output_index_name(struct arena *a, const char *framework);
 
-/* NULL, or static text: what is wrong with these frames. */
+/* NULL, or the problem of these frames, a static text. */
 const char *output_check(struct span frames);
 /* Bytes of output in valid frames. */
 size_t output_content(struct span frames);

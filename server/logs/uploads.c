@@ -3,7 +3,7 @@
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
  *	-> GET of the index -> CREATE or PATCH of it (again if another server was faster)
- *	-> CREATE of the output -> DELETE of those that had to go
+ *	-> CREATE of the output -> DELETE of displaced outputs
  *
  * The index is written first, so that the kept outputs never exceed their limit.  If the server is
  * killed in between, a repeated upload finds its line and continues.
@@ -79,7 +79,7 @@ void uploads_free(struct uploads *u)
 	free(u);
 }
 
-/* ---- whose it is ---- */
+/* ---- the token ---- */
 
 static void refuse_busy(struct request *r, const char *why)
 {
@@ -531,16 +531,15 @@ const struct route UPLOAD_ROUTE = {
 	.handle = output_put_route,
 	.auth = AUTH_POD,
 	.body = BODY_OUTPUT,
-	.doc =
-	    "It keeps the end of the task's output; `exitCode` and `dropped` stand in the query.",
+	.doc = "It keeps the end of the task's output; `exitCode` and `dropped` are in the query.",
 };
 
 void uploads_page(struct str *out)
 {
-	str_printf(
-	    out,
-	    "\nAt the port of `--output-listen` there is one route, and no other: `%s %s`, for a\n"
-	    "task's pod, by a token of the audience `%s`. %s\n"
-	    "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
-	    UPLOAD_ROUTE.method, UPLOAD_ROUTE.path, OUTPUT_AUDIENCE, UPLOAD_ROUTE.doc);
+	str_printf(out,
+	           "\nThe port of `--output-listen` has one route: `%s %s`, for a task's pod, by a "
+	           "token of\n"
+	           "the audience `%s`. %s\n"
+	           "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
+	           UPLOAD_ROUTE.method, UPLOAD_ROUTE.path, OUTPUT_AUDIENCE, UPLOAD_ROUTE.doc);
 }

@@ -19,9 +19,9 @@ from jobs import FC_WORDS, FACTS, WHOLE, Jobs, attempt, job_files
 RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(ROOT, "build", "pai-runtime")))
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
-THERE = "pai-runtime is where pods look for it"
+THERE = "the ConfigMap with pai-runtime is ready"
 NOBODY = 65534
-NOT_YET = "no job is taken before"
+NOT_YET = "jobs are refused until"
 MANIFESTS = ["runtime-assets/rbac.yaml", "runtime-assets/exit-spec-configmap.yaml", "k8s/job-exit-spec-configmap.yaml"]
 
 
@@ -51,7 +51,7 @@ def remedy(check, cluster):
                                   env={**os.environ, "PATH": path, "KUBECONFIG": cluster.kubeconfig})
             check.ok(f"remedy: {line['mend']}", done.returncode == 0, done.stderr.decode())
         server.process.send_signal(signal.SIGHUP)
-        check.ok("remedy: then all is there", lines(server, "what pods refer to is there", 1), server.log())
+        check.ok("remedy: then all is there", lines(server, "all objects of pods exist", 1), server.log())
 
 
 # ---- what is looked for ---------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_looked_for(check, cluster):
             result = cluster.kubectl("apply", "-f", os.path.join(ROOT, manifest))
             check.ok(f"kubectl apply -f {manifest}", result.returncode == 0, result.stderr.decode())
     with cluster.serve() as server:
-        check.ok("applied: all is there", lines(server, "what pods refer to is there", 1), server.log())
+        check.ok("applied: all is there", lines(server, "all objects of pods exist", 1), server.log())
     remedy(check, cluster)
     whole = cluster.api("GET", ROLE)[1]["rules"]
     without = [rule for rule in whole if "resourceNames" not in rule]
@@ -168,7 +168,7 @@ def test_api_server_comes_later(check, cluster):
         check.equal("later: no job is taken", server.submit(job_v2("later")).status, 503)
         cluster.start_again()
         check.ok("later: makes the ConfigMap", lines(server, THERE, 1), server.log())
-        check.ok("later: looks for the rest", lines(server, "what pods refer to is there", 1), server.log())
+        check.ok("later: looks for the rest", lines(server, "all objects of pods exist", 1), server.log())
         check.ok("later: jobs are taken",
                  wait_until(lambda: server.submit(job_v2("later")).status == 202))
     cluster.delete("Framework", framework_name("later"))

@@ -12,8 +12,8 @@ from program import configmap_name, lines, program
 from slow import fake_server, in_threads
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
-THERE = "pai-runtime is where pods look for it"
-NOT_YET = "no job is taken before"
+THERE = "the ConfigMap with pai-runtime is ready"
+NOT_YET = "jobs are refused until"
 
 
 def by_configmap(api, *arguments, **more):
@@ -26,7 +26,7 @@ def test_all_is_there(check):
     api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
     api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
     with fake_server(api) as server:
-        check.ok("all there: is said", lines(server, "what pods refer to is there", 1), server.log())
+        check.ok("all there: is said", lines(server, "all objects of pods exist", 1), server.log())
         check.equal("all there: nothing is missing", lines(server, "missing in"), [])
     api.close()
 
@@ -294,7 +294,7 @@ def test_again_on_sighup(check):
         api.remove("configmaps", configmap_name(program()))
         for n in range(1, 1000):  # what is being looked for is not looked for twice
             server.process.send_signal(signal.SIGHUP)
-            if "looking again" in lines(server, "SIGHUP: ", n)[-1]["msg"]:
+            if "checking the objects of pods again" in lines(server, "SIGHUP: ", n)[-1]["msg"]:
                 break
         check.ok("SIGHUP: what is still missing", len(lines(server, "missing in", 3)) == 3, server.log())
         check.equal("SIGHUP: and that alone", lines(server, "missing in")[-1]["object"], f"ConfigMap {EXIT_SPEC}")

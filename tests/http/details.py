@@ -294,12 +294,12 @@ def test_nobody_works_on_it(check):
         def bookmarks_until(text):
             """The server looks at its clock whenever it hears something."""
             return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text), 90)
-        check.ok("it is in the log", bookmarks_until("no FrameworkController looks at jobs"))
+        check.ok("it is in the log", bookmarks_until("no FrameworkController processes jobs"))
         seen = renamed(snapshot("01"), "left")
         yard.api.update("frameworks", job["metadata"]["name"], {**seen, "metadata": {}})
         check.ok("it was looked at", wait_until(lambda: "waitingReason" not in of("left")))
-        check.ok("and that it is over", yard.server.logged("FrameworkController looks at jobs again"))
-        check.equal("once", len(yard.server.log_lines("no FrameworkController looks at jobs")), 1)
+        check.ok("and that it is over", yard.server.logged("FrameworkController processes jobs again"))
+        check.equal("once", len(yard.server.log_lines("no FrameworkController processes jobs")), 1)
         put(yard.api, renamed(snapshot("17"), "later"))
         check.ok("it is known", wait_until(lambda: yard.ask("carol", "GET", "/api/v2/jobs?keyword=later").json))
         status = of("later")

@@ -12,8 +12,8 @@ from slow import in_threads
 
 INTERVAL = "1" if SLOW == 1 else "2"  # an answer must come within
 NAMES = (f"h{n}" for n in itertools.count())
-KNOWN = "HiveD's web service says what virtual clusters have"
-LOST = "HiveD's web service is of no use"
+KNOWN = "HiveD's web service reports the virtual clusters"
+LOST = "HiveD's web service cannot be used"
 KEPT, READ = "SIGHUP: HiveD's configuration stays as it was", "SIGHUP: HiveD's configuration was read again"
 SKUS = {"DT": {"cpu": 5, "gpu": 1, "memory": 56334}, "K80": {"cpu": 4, "gpu": 1, "memory": 8192}}
 

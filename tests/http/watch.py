@@ -297,7 +297,7 @@ def test_broken_frameworks(check):
         check.ok("broken: what comes behind is there", wait_until(lambda: "fine" in listed(server)))
         rows = {row["name"]: row["state"] for row in server.request("GET", "/api/v2/jobs").json}
         check.equal("broken: listed", rows.get("odd"), "UNKNOWN")
-        lines = server.log_lines("a Framework is not as it should be")
+        lines = server.log_lines("a Framework is invalid")
         check.equal("broken: lines", len(lines), 20)
         check.equal("broken: once", sum(framework_name("odd") in line for line in lines), 1)
     api.close()

@@ -192,7 +192,7 @@ def test_answers():
             done = p.run("run")
             equal(f"{status}: not tried again", len(r.requests), 1)
             equal(f"{status}: the task's own end", done.returncode, 255)
-            lines = [line for line in p.log("runtime.log").splitlines() if b"handed over" in line]
+            lines = [line for line in p.log("runtime.log").splitlines() if b"not uploaded" in line]
             check(f"{status}: one line", len(lines) == 1 and str(status).encode() in lines[0] and
                   b"said the receiver" in lines[0], lines)
     with Receiver(503) as r, Pod("echo hello", r.url) as p:

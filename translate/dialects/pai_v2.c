@@ -214,7 +214,7 @@ static void pai_v2_read_image(struct login_reader *l, const struct path *image,
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- all prerequisites ---- */
 
 /* Whether roles can refer to it. */
 static bool is_prerequisite(const struct node *n, struct span type)
@@ -271,7 +271,7 @@ static void prerequisites_done(struct parse_context *r, const struct prerequisit
 {
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
 	use_required(all);
-	/* The key that names it may be one that the schema has refused. */
+	/* The schema may have refused the key that names it. */
 	bool told =
 	    all->unsure || all->missed || r->job->n_roles == 0 || r->schema_notes > r->doc_notes;
 	for (size_t i = 0; i < all->n && !told; i++) {
@@ -403,7 +403,7 @@ static void say_problem(struct commands *c, const struct lines *l)
 	             render_problem_text(c->render.problem), s.offset + 1);
 }
 
-/* Whether the root of the name is missing because of a mistake that was reported before. */
+/* Whether the root of the name is missing because of an error that is reported elsewhere. */
 static bool is_said_already(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {

@@ -25,7 +25,7 @@ static struct note *schema_note(const struct parse_context *r, const char *at)
 	return NULL;
 }
 
-/* A message of a schema violation at the same place is replaced: this one knows more. */
+/* Replaces the message of a schema violation at the same place, which is less exact. */
 static void refuse_at(struct parse_context *r, struct place where, char *text)
 {
 	struct note *known = schema_note(r, where.at);

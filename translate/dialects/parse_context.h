@@ -55,7 +55,7 @@ int64_t parse_int(struct parse_context *r, const struct path *up, const struct n
 int64_t parse_number(struct parse_context *r, const struct path *p, const struct node *n,
                      const struct int_field *f);
 
-/* The same for a number of MiB: of `8Gi` it says what to write. */
+/* The same for a number of MiB; the message about `8Gi` has the right number. */
 int64_t parse_mebibytes(struct parse_context *r, const struct path *up, const struct node *map,
                         const struct int_field *f);
 

@@ -1,5 +1,5 @@
 /*
- * The text of a job as it is stored, readable by everybody: without its secrets. The value of
+ * The stored text of a job, which all users can read: without its secrets. The value of
  * `secrets` and literal members of `auth` are cut out by their position in the text; the rest
  * stays byte for byte. The result is read again and compared, so that a mistake cannot publish a
  * secret. Text without secrets costs nothing.
@@ -34,7 +34,7 @@ struct redaction {
 	struct cursor cursor;
 };
 
-/* ---- places -> bytes ---- */
+/* ---- positions to bytes ---- */
 
 /* Continues from the last position, because most positions are in the order of the text. */
 static void go_to_line(struct redaction *m, unsigned line, unsigned column)
@@ -232,8 +232,8 @@ static bool is_mask(const struct node *n)
 	return node_is(n, NODE_TEXT) && span_is(node_span(n), REDACTED);
 }
 
-/* Whether two trees are equal, but for the values that were to be redacted, which come in the order
- * of m->edit.  The reader's budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
+/* Whether two trees are equal except for the redacted values, which come in the order of m->edit.
+ * The reader's budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
 static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
 {
 	if (m->seen < m->n && was == m->edit[m->seen].hidden) {

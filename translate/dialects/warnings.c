@@ -1,4 +1,4 @@
-/* Why there is each warning, and docs/WARNINGS.md. */
+/* The reason for each warning, and docs/WARNINGS.md. */
 #include "translate/dialects/warnings.h"
 
 #include "translate/translate.h"
@@ -12,50 +12,50 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_DATE, "`2001-01-01` is a date for OpenPAI and for PyYAML, each of which writes it differently into a command." },
 	{ NULL, WARN_BOOLEAN, "`yes`, `no`, `on`, `off` are booleans for PyYAML. The same job would run with `True` elsewhere." },
 	{ NULL, WARN_NUMBER, "`08` and `0o17` are numbers for some readers only." },
-	{ NULL, WARN_OTHERWISE, "A version `1.10` becomes 1.1, `True` becomes `true`, `1_000` becomes 1000. Said only of parameters that something names, of the environment of v1 jobs and of secrets; of the latter without their value." },
+	{ NULL, WARN_OTHERWISE, "A version `1.10` becomes 1.1, `True` becomes `true`, `1_000` becomes 1000. Only for parameters that are used, for the environment of v1 jobs, and for secrets (without their value)." },
 	{ NULL, WARN_TEXT_NUMBER, "v1: forms and old clients send numbers as text." },
 	{ NULL, "`<<` stands twice in this mapping: the first one wins here, the last one elsewhere", "Readers of YAML do not agree on it." },
 	{ NULL, "the `?` before this key does not belong to it here, but does elsewhere; write the key in quotes", "`{?x: 1}` has the key `x` here and the key `?x` in OpenPAI." },
 	{ NULL, "the name of this anchor ends before the `%c` here, but not elsewhere; put a blank behind it, or quotes around the text", "`&a:b 5` is the text `:b 5` here, and the number 5 in OpenPAI, where the anchor is called `a:b`." },
 	{ NULL, "comments are not part of JSON; they are skipped", "Other programs refuse such a file." },
 	{ "Placeholders",
-	  WARN_UNRESOLVED, "A command with `<% ... %>` in it is hardly meant. Parameters, data and so on are filled in when the job is submitted, `$secrets` when a task starts: then nothing stands where a secret is missing, and without any secrets the placeholder stays." },
-	{ NULL, WARN_UNRESOLVED_HINT, "Likewise, where something of nearly that name exists." },
+	  WARN_UNRESOLVED, "A command rarely contains `<% ... %>` on purpose. The server fills in parameters, data and so on at submission; pai-runtime fills in `$secrets` when a task starts. A missing secret becomes empty; without any secrets the placeholder stays." },
+	{ NULL, WARN_UNRESOLVED_HINT, "The same, if a similar name exists." },
 	{ NULL, WARN_NULL, "A parameter or secret without a value counts as missing." },
 	{ NULL, WARN_INNER, "Values are put into commands as they are; only `$secrets` in them are filled in, when the task starts." },
-	{ NULL, WARN_TAKEN_OUT, "`<%& x %>`, `<%# x %>` and so on are tags of the language that placeholders are of; OpenPAI dropped them in silence. `<%! ... %>` is a comment, of which nothing is said." },
+	{ NULL, WARN_TAKEN_OUT, "`<%& x %>`, `<%# x %>` and so on are other tags of Mustache, which OpenPAI dropped silently. A comment, `<%! ... %>`, gives no warning." },
 	{ NULL, WARN_BRACES, "Other systems write `{{ }}`." },
-	{ NULL, WARN_FC, "Not only in commands: in the environment and the directories of v1 jobs as well." },
+	{ NULL, WARN_FC, "In commands, and in the environment and the directories of v1 jobs." },
 	{ "Counts",
-	  WARN_NEVER, "The job then ends when all its tasks have ended. -1 says the same without a warning." },
-	{ NULL, WARN_RETRIES, "With gang allocation a task cannot be tried again alone; the job can, see `jobRetryCount`." },
-	{ NULL, WARN_MANY_PORTS, "`ports: {http: 8080}` is mostly meant as the number of a port. Said from 20 on." },
+	  WARN_NEVER, "The job then ends when all its tasks have ended. -1 has the same effect without a warning." },
+	{ NULL, WARN_RETRIES, "With gang allocation a single task is not retried; the job is, see `jobRetryCount`." },
+	{ NULL, WARN_MANY_PORTS, "The author of `ports: {http: 8080}` usually means the number of a port. The warning begins at 20 ports." },
 	{ NULL, WARN_NO_PORT, "The list of ports of that label is empty in all tasks." },
 	{ NULL, WARN_SHM, "Shared memory is memory: the container is killed before it is full." },
-	{ "What nothing is made of",
-	  WARN_NO_ROLE, "Mostly a role that was renamed, whose commands are now missing." },
-	{ NULL, WARN_NO_ROLE_HINT, "Likewise, where there is one of nearly that name." },
+	{ "Without effect",
+	  WARN_NO_ROLE, "Usually a renamed role, whose commands are now missing." },
+	{ NULL, WARN_NO_ROLE_HINT, "The same, if a similar name exists." },
 	{ NULL, WARN_NO_PLUGIN, "The tasks fail, unless the plugin's `failurePolicy` is `ignore`." },
-	{ NULL, WARN_NO_PLUGIN_HINT, "Likewise, where there is one of nearly that name." },
+	{ NULL, WARN_NO_PLUGIN_HINT, "The same, if a similar name exists." },
 	{ NULL, WARN_NO_DEPLOYMENT, "Their commands do not run." },
 	{ NULL, WARN_UNUSED, "Neither its commands nor its data are in any task." },
 	{ NULL, WARN_MISSPELT, "`extras`, `defaults`, `extraContainerOptions` and storages may have any members, so a misspelt one is not refused." },
 	{ NULL, WARN_CLUSTER, "`share` and `readOnly` of a storage belong to the volume." },
 	{ NULL, WARN_NO_NAME, "As in OpenPAI." },
-	{ NULL, WARN_HIVED, "Types and priorities of the job mean nothing to another scheduler. Said of every fifth job of OpenPAI: clusters had HiveD, and its web pages wrote this member into all of them." },
-	{ NULL, WARN_GIT_URI, "Whoever is between could change what http:// brings, which the task then runs." },
-	{ NULL, WARN_GIT_OPTION, "Other options of `git clone` can start programs, or need what a clone for one task does not." },
-	{ "What others can read",
-	  WARN_PASSWORD, "The job file is stored for everybody to see, so a literal password in `auth` is replaced in it." },
-	{ NULL, WARN_PARAMETER, "Said of parameters that are called password, secret, api_key, access_token and so on, and have a text of their own." },
-	{ NULL, WARN_URL, "`https://user:password@host`, wherever it stands; the program needs it, so it is not replaced." },
-	{ NULL, WARN_URL_V1, "Likewise; v1 jobs have no secrets to put it in." },
+	{ NULL, WARN_HIVED, "Another scheduler does not know types and priorities of HiveD. A fifth of all jobs of OpenPAI get this warning, because its web pages wrote this member into every job." },
+	{ NULL, WARN_GIT_URI, "An attacker in the network can change code that is fetched by http://, and the task then runs it." },
+	{ NULL, WARN_GIT_OPTION, "Other options of `git clone` can start programs, or are not needed for one task." },
+	{ "Readable by others",
+	  WARN_PASSWORD, "All users can read the stored job file, so a literal password in `auth` is replaced in it." },
+	{ NULL, WARN_PARAMETER, "For parameters that are called password, secret, api_key, access_token and so on and have a literal text." },
+	{ NULL, WARN_URL, "`https://user:password@host`, anywhere in the job; the program needs it, so it is not replaced." },
+	{ NULL, WARN_URL_V1, "The same; v1 jobs have no `secrets`." },
 	{ "First generation (v1)",
-	  WARN_CODE, "Said if the server does not run with `--fetch-code`. OpenPAI copied this directory from HDFS, and most commands count on it. So it is said of many old jobs; they will fail." },
-	{ NULL, WARN_KILL_ROLES, "A Framework counts per role. The job never ends earlier than it did, perhaps later; see DEVIATIONS.md. Said of many old jobs." },
+	  WARN_CODE, "Without `--fetch-code`. OpenPAI copied this directory from HDFS, and most commands need it, so many old jobs will fail." },
+	{ NULL, WARN_KILL_ROLES, "A Framework counts per role. The job never ends earlier than in OpenPAI, perhaps later; see DEVIATIONS.md." },
 	{ NULL, WARN_KILL_GIVEN, "As in the later REST servers of OpenPAI." },
 	{ NULL, WARN_BEGIN_AT, "Ports differ from task to task; read them from the environment." },
-	{ NULL, WARN_LABEL, "`.`, `~` and a digit in front cannot stand in the name of a variable." },
+	{ NULL, WARN_LABEL, "The name of a variable has no `.` or `~` and no digit in front." },
 	{ NULL, WARN_POSITION, "Commands of the first generation know roles by their position, from 0. A role whose name is the position of another one takes the variable from it." },
 	{ NULL, WARN_GPU_TYPE, "Kubernetes does not know the types of this field." },
 };
@@ -67,15 +67,15 @@ static const char INTRO[] =
     "\n"
     "Generated by `make pages` from the table in translate/; do not edit.\n"
     "\n"
-    "A job with warnings is taken. It probably does not do what its author means, or\n"
-    "means something else in other programs. `rest-lit validate` prints warnings behind\n"
+    "A job with warnings is accepted. Its effect is probably not the intended one, or\n"
+    "other programs read it differently. `rest-lit validate` prints warnings behind\n"
     "`warning:`, in the order of lines; a server adds them to its answer as `warnings`,\n"
     "each with `pointer`, `line`, `column` and `message`, for v1 also in the header\n"
     "`X-Warning`, and writes their number into the log (`\"warnings\":2`). At most 20 are\n"
     "listed; the last entry then says how many more there are. None shows a value\n"
     "below `secrets` or `auth`.\n";
 
-/* The format as people see it. */
+/* The format, readable. */
 static void sentence(struct str *out, const char *format)
 {
 	for (const char *p = format; *p; p++) {

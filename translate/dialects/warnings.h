@@ -25,8 +25,8 @@
 #define WARN_UNRESOLVED_HINT "%s leads to nothing, %s; did you mean `%s`?"
 #define WARN_NULL            "%s is null, %s"
 #define WARN_INNER                                                                                 \
-	"the value of %s has a placeholder, too, which is not filled in: what was filled in is "   \
-	"not looked at again"
+	"the value of %s has a placeholder, too, which is not filled in: values are not searched " \
+	"for placeholders"
 #define WARN_TAKEN_OUT "%s is taken out: only names are filled in, as in <%% $parameters.x %%>"
 #define WARN_BRACES    "{{ $... }} is not filled in; write <%% $... %%>"
 #define WARN_FC        "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"
@@ -37,15 +37,15 @@
 	"%lld ports of each task are reserved for this label: the number says how many, not "      \
 	"which; ports are chosen by the system"
 #define WARN_NO_PORT "is 0: no port is found for this label"
-#define WARN_SHM     "is above memoryMB (%lld): what is in it counts as memory of the container"
-/* what nothing is made of */
+#define WARN_SHM     "is above memoryMB (%lld): shared memory counts as memory of the container"
+/* without effect */
 #define WARN_NO_ROLE        "there is no such task role"
 #define WARN_NO_ROLE_HINT   "there is no such task role; did you mean `%s`?"
 #define WARN_NO_PLUGIN      "pai-runtime has no plugin of this name"
 #define WARN_NO_PLUGIN_HINT "pai-runtime has no plugin of this name; did you mean `%s`?"
 #define WARN_NO_DEPLOYMENT  "none of them is in force, since defaults.deployment names none"
 #define WARN_UNUSED         "no task role uses this prerequisite"
-#define WARN_MISSPELT       "nothing is made of this; did you mean `%s`?"
+#define WARN_MISSPELT       "has no effect; did you mean `%s`?"
 #define WARN_CLUSTER        "is ignored: the cluster decides it"
 #define WARN_NO_NAME        "has no name and is skipped"
 #define WARN_HIVED          "is ignored: the scheduler here is not HiveD"
@@ -53,7 +53,7 @@
 #define WARN_GIT_OPTION                                                                            \
 	"is refused in the pod: plugin git takes --depth, --branch, --recursive and "              \
 	"--single-branch only"
-/* what others can read */
+/* readable by others */
 #define WARN_PASSWORD                                                                              \
 	"is left out of the stored job, so that nobody can read it, and copies of the job lack "   \
 	"it; put it under `secrets`, and <%% $secrets.NAME %%> here"
@@ -69,7 +69,7 @@
 #define WARN_POSITION                                                                              \
 	"PAI_TASK_ROLE_%s_HOST_LIST has the tasks of this role, not of that at position %s; give " \
 	"the role another name"
-#define WARN_CODE "is not copied into the container; it is told to it as PAI_CODE_DIR"
+#define WARN_CODE "is not copied into the container; the variable PAI_CODE_DIR has its name"
 #define WARN_KILL_GIVEN                                                                            \
 	"is ignored: task roles have their own minFailedTaskCount or minSucceededTaskCount"
 #define WARN_KILL_ROLES "counts per task role here"

@@ -409,7 +409,7 @@ static void read_vcs(struct config *c, const struct node *all, struct hived_vcs 
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- the file ---- */
 
 static int hived_read_config(struct config *c, const struct node *root, struct hived *h)
 {

@@ -50,7 +50,7 @@ static const char *list_skus(const struct planner *p, const struct sku *v, size_
 	return arena_printf(p->s->a, "%s%s", n ? str_c(&list) : "none", list.full ? ", ..." : "");
 }
 
-/* ---- what a role asks for ---- */
+/* ---- requests of a role ---- */
 
 static void check_sku(const struct planner *p, const struct hived_name *sku)
 {
@@ -224,7 +224,7 @@ static void check_quota(const struct planner *p)
 		             sum, max, (int)p->vc.n, p->vc.p);
 }
 
-/* ---- all of it ---- */
+/* ---- the plan ---- */
 
 static void plan_roles(struct planner *p)
 {
@@ -336,8 +336,7 @@ static struct node group_members(const struct scope *s, struct arena *a, struct 
 	return (struct node){ .type = NODE_LIST, .n = n, .item = v };
 }
 
-/* Written by the YAML emitter, so that no name can break out; names are checked by patterns
- * besides. */
+/* The YAML emitter quotes the names, so that none can break out; patterns check them too. */
 static bool spec(const struct scope *s, struct out *o)
 {
 	const struct hived_plan *plan = s->hived;

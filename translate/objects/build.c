@@ -198,9 +198,8 @@ static int grants_check(const struct scope *s, struct err *e)
 		for (size_t bit = 0; bit < GRANT_BITS; bit++)
 			if (missing >> bit & 1)
 				(void)err_at(e, FORBIDDEN, role->wants_where[bit],
-				             "`%s` is not granted to %s; who runs this cluster "
-				             "can grant it to a user or a group, by "
-				             "`overlays: [%s]`",
+				             "`%s` is not granted to %s; an administrator can "
+				             "grant it to a user or a group, by `overlays: [%s]`",
 				             GRANT_NAMES[bit], s->job->user, GRANT_NAMES[bit]);
 	}
 	return refused ? -1 : 0;
@@ -264,7 +263,7 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 	return build_write_all(s, out, e);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the door has that many parameters */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e)
 {
@@ -272,7 +271,7 @@ int job_build(const struct translator *t, const struct job *job, const struct fa
 	return build(&s, out, e);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): and so has this one */
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
                 struct arena *a, struct objects *out, struct err *e)
 {

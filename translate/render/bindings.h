@@ -41,8 +41,8 @@ struct scope {
 	struct span device; /* name of a device variable */
 };
 
-/* What a variable requires and a template provides. Variables that write another template exist
- * at one level only, so that the recursion ends. */
+/* Values that a variable requires and a template provides. Variables that write another template
+ * exist at one level only, so that the recursion ends. */
 enum scope_flag {
 	SCOPE_CLUSTER = 0,
 	SCOPE_JOB = 1 << 0,
@@ -137,7 +137,7 @@ bool when_holds(enum when w, const struct scope *s);
 struct overlay {
 	const char *file;
 	enum when when;
-	unsigned has; /* enum scope_flag: what the condition makes sure of */
+	unsigned has; /* enum scope_flag: guaranteed by the condition */
 	const char *doc;
 	enum template_id units[9]; /* templates; ends with TEMPLATE_MAX */
 };

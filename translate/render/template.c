@@ -204,7 +204,7 @@ static int template_check_scalar(const struct reader *r, const struct node *n, s
 			return 0;
 		return template_fail(
 		    r, n->line,
-		    "null only deletes a key of what an overlay is put on; here, leave it out",
+		    "null only deletes a key of the template below an overlay; leave it out here",
 		    SPAN("null"));
 	case NODE_BOOL:
 	case NODE_INT:

@@ -124,8 +124,7 @@ struct manifest {
 	const char *file;
 	struct span text;
 	enum manifest_role role;
-	unsigned has; /* bits: what is at hand when it is written; variables that need more are
-	                 refused */
+	unsigned has; /* enum scope_flag: available values; variables that need more are refused */
 	const struct node *root;
 };
 

@@ -1,4 +1,4 @@
-/* The shipped templates, embedded; what each is compiled to; which overlays apply. */
+/* The shipped templates, embedded; their shapes; the conditions of overlays. */
 #include <assert.h>
 
 #include "base/embed.h"
@@ -101,7 +101,7 @@ const struct template_row TEMPLATES[TEMPLATE_MAX] = {
 	[TEMPLATE_ENV_JOB_ROLE_MAP] = { "env-job-role.yaml",    PROG_MEMBERS, SCOPE_JOB | SCOPE_ROLE | SCOPE_SUFFIX,           "the same, in a ConfigMap" },
 	[TEMPLATE_ENV_ROLE]         = { "env-role.yaml",        PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE,                       "environment of the own role" },
 	[TEMPLATE_ENV_USER]         = { "env-user.yaml",        PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_VAR,              "one variable from the job" },
-	[TEMPLATE_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "a variable that tells which devices HiveD has given" },
+	[TEMPLATE_ENV_DEVICE]       = { "env-device.yaml",      PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "a variable with the devices that HiveD has assigned" },
 	[TEMPLATE_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "the same, for a role without accelerators" },
 	[TEMPLATE_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "one mount of a storage" },
 	[TEMPLATE_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "the volume of a storage" },
@@ -157,7 +157,7 @@ bool when_holds(enum when w, const struct scope *s)
 		return s->env_moved;
 	case WHEN_CPU_ONLY:
 		return s->role->gpu == 0 && !s->hived;
-	case WHEN_NO_DEVICE: /* profile openpai: cpu-only.yaml says it */
+	case WHEN_NO_DEVICE: /* profile openpai: see cpu-only.yaml */
 		return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
 	case WHEN_FUSE:
 		return s->role->wants & GRANT_FUSE;

@@ -152,7 +152,7 @@ static void test_reader_no_http(void **state)
 static void test_reader_bad_headers(void **state)
 {
 	(void)state;
-	static const char none[] = "has a header that is none";
+	static const char none[] = "has an invalid header";
 	static const char bare[] = "has a line that does not end in CR LF";
 	static const char control[] = "has control characters in its headers";
 	bad("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", HTTP_BROKEN, none);
@@ -179,7 +179,7 @@ static void test_reader_bad_lengths(void **state)
 		bad(str_c(&text), HTTP_BROKEN, length);
 	}
 	bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-	    HTTP_BROKEN, "says two lengths: one in bytes, and chunks");
+	    HTTP_BROKEN, "has two lengths: one in bytes, and chunks");
 }
 
 static void test_reader_bad_codings(void **state)

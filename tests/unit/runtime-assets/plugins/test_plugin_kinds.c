@@ -155,7 +155,7 @@ static void refuses_option(const char *option)
 	str_printf(&plugin, "{plugin: git, parameters: {repo_uri: u, options: [--depth=1, %s]}}",
 	           option);
 	pre(str_c(&plugin),
-	    "plugin 0 (git): `options[1]` is not allowed, or its value is none; allowed: "
+	    "plugin 0 (git): `options[1]` is not allowed, or its value is invalid; allowed: "
 	    "--depth, --branch, --recursive, --single-branch");
 }
 

@@ -115,7 +115,7 @@ static const struct {
 	{ PLAIN, "worker", 1, 404, "ps, myworker" },
 	{ PLAIN, "", 1, 404, "ps, myworker" },
 	{ PLAIN, "ps", 1, 400, "minFailedInstances" },
-	{ PLAIN, "ps", 8, 400, "11 tasks, and may have 10" },
+	{ PLAIN, "ps", 8, 400, "11 tasks; the maximum is 10" },
 	{ DOC("\"6\"", "\"Stop\"", "[" PS "]"), "ps", 3, 409, "stopped" },
 	{ DOC("\"6\"", "\"Create\"", "[" PS "]"), "ps", 3, 409, "being created" },
 	{ DOC("\"6\"", "7", "[" PS "]"), "ps", 3, 409, "being created" },

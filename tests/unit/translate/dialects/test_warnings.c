@@ -87,7 +87,7 @@ static const struct warning_case CASES[] = {
 	{ V2("deployments: [{name: d, taskRoles: {w: {preCommands: [a]}}}]\n"), "10:14: deployments: none of them is in force" },
 	{ HEAD "prerequisites: [{name: i, type: dockerimage, uri: u}, {name: d, type: data, uri: []}]\n" ROLE COMMANDS("echo"),
 	  "prerequisites[1]: no task role uses this prerequisite" },
-	{ V2("extras: {gangAlocation: false}\n"), "10:10: extras.gangAlocation: nothing is made of this; did you mean `gangAllocation`?" },
+	{ V2("extras: {gangAlocation: false}\n"), "10:10: extras.gangAlocation: has no effect; did you mean `gangAllocation`?" },
 	{ V2("defaults: {virtualcluster: a}\n"), "did you mean `virtualCluster`?" },
 	{ V2_ROLE("    extraContainerOptions: {shmMb: 9}\n"), "did you mean `shmMB`?" },
 	{ V2("extras: {storages: [{name: a, mountpath: /x}]}\n"), "did you mean `mountPath`?" },
@@ -105,7 +105,7 @@ static const struct warning_case CASES[] = {
 
 	{ V1("\"dataDir\":\"http://me:hunter2@h/\",", ""), "others can read the password in this URL, as it is stored with the job" },
 
-	{ V1("\"codeDir\":\"hdfs://x\",", ""), "codeDir: is not copied into the container; it is told to it as PAI_CODE_DIR" },
+	{ V1("\"codeDir\":\"hdfs://x\",", ""), "codeDir: is not copied into the container; the variable PAI_CODE_DIR has its name" },
 	{ "{\"jobName\":\"j\",\"image\":\"i\",\"killAllOnCompletedTaskNumber\":1,\"taskRoles\":[{\"name\":\"a\",\"command\":\"x\"},"
 	  "{\"name\":\"b\",\"command\":\"x\"}]}", "killAllOnCompletedTaskNumber: counts per task role here" },
 	{ V1("\"killAllOnCompletedTaskNumber\":1,", ",\"minFailedTaskCount\":1"), "killAllOnCompletedTaskNumber: is ignored: task roles have their own" },

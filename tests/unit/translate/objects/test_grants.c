@@ -160,8 +160,8 @@ static void test_build_refuses_what_is_not_granted(void **state)
 	assert_int_equal(b.e.notes.n, 2);
 	assert_string_equal(b.e.notes.v[0].at, "/taskRoles/x/fuse");
 	assert_string_equal(b.e.notes.v[0].msg,
-	                    "`fuse` is not granted to alice; who runs this cluster can grant it "
-	                    "to a user or a group, by `overlays: [fuse]`");
+	                    "`fuse` is not granted to alice; an administrator can grant it to a "
+	                    "user or a group, by `overlays: [fuse]`");
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x/infiniband");
 }
 

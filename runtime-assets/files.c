@@ -59,7 +59,6 @@ static int fresh_open(struct fresh *f, const char *path)
 	char random[17];
 	random_hex(random, 8);
 	int n = snprintf(f->path, PATH_MAX, "%s.%s.tmp", path, random);
-	f->fd = -1;
 	if (n < 0 || n >= PATH_MAX) {
 		errno = ENAMETOOLONG;
 		return -1;
@@ -88,7 +87,7 @@ static int fresh_finish(struct fresh *f, const char *path, mode_t mode, bool ok)
 
 int file_write(const char *path, struct span text, mode_t mode, struct err *e)
 {
-	struct fresh f;
+	struct fresh f = { .fd = -1 };
 	if (fresh_open(&f, path))
 		return file_failed(e, "cannot write", path);
 	bool ok = fd_write_all(f.fd, text) == 0;
@@ -114,7 +113,7 @@ int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
 	FD_AUTO in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (in < 0)
 		return file_failed(e, "cannot read", from);
-	struct fresh f;
+	struct fresh f = { .fd = -1 };
 	if (fresh_open(&f, to))
 		return file_failed(e, "cannot write", to);
 	bool ok = copy_all(in, f.fd);

@@ -130,18 +130,18 @@ static void search_end(struct search *s, const struct job_entry *job)
 
 /* ---- in the store ---- */
 
-void job_store_get(struct request *r, enum object_kind kind, const char *name, const char *user,
-                   store_callback *done, void *arg)
+void job_store_get(struct request *r, const struct job_object *object, store_callback *done,
+                   void *arg)
 {
 	const struct loop *l = r->loop;
 	request_wait(r);
 	store_request(l->store,
 	              &(struct store_request){
 			  .verb = STORE_GET,
-			  .kind = kind,
-			  .name = name,
+			  .kind = object->kind,
+			  .name = object->name,
 			  .whole = true,
-			  .user = user,
+			  .user = object->user,
 			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = done,
 			  .arg = arg,
@@ -238,7 +238,8 @@ void job_find(struct request *r, job_found *found)
 	if (job)
 		search_end(s, job);
 	else if (!missing && rate_limit_lookup(r))
-		job_store_get(r, KIND_FRAMEWORK, name, r->user, search_got, s);
+		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user }, search_got,
+		              s);
 	else if (missing || s->warm)
 		no_job(r);
 	else
@@ -266,7 +267,7 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 	}
 	struct doc_wanted *d = ARENA_NEW(&r->arena, struct doc_wanted, 1);
 	*d = (struct doc_wanted){ r, job, came };
-	job_store_get(r, KIND_FRAMEWORK, job->name, r->user, doc_got, d);
+	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, doc_got, d);
 }
 
 /* ---- ids ---- */

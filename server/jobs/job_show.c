@@ -178,7 +178,9 @@ static void history_get(struct request *r, const struct job_entry *job, int64_t 
 	}
 	struct history_wanted *k = ARENA_NEW(&r->arena, struct history_wanted, 1);
 	*k = (struct history_wanted){ r, job, attempt, came };
-	job_store_get(r, KIND_CONFIGMAP, history_name(&r->arena, job->name, attempt), r->user,
+	job_store_get(r,
+	              &(struct job_object){ KIND_CONFIGMAP,
+	                                    history_name(&r->arena, job->name, attempt), r->user },
 	              history_got, k);
 }
 

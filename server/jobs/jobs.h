@@ -26,10 +26,16 @@ void job_find(struct request *r, job_found *found);
 typedef void job_doc_came(struct request *r, const struct job_entry *job, struct span doc);
 void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came);
 
-/* GET of an object on behalf of r, which is suspended until `done`.  `name` must live until then.
- * r->loop->store must not be NULL. */
-void job_store_get(struct request *r, enum object_kind kind, const char *name, const char *user,
-                   store_callback *done, void *arg);
+struct job_object {
+	enum object_kind kind;
+	const char *name; /* lives until the answer */
+	const char *user; /* counts as the sender in the queue; NULL: none */
+};
+
+/* GET of an object on behalf of r, which is suspended until `done`.  r->loop->store must not be
+ * NULL. */
+void job_store_get(struct request *r, const struct job_object *object, store_callback *done,
+                   void *arg);
 /* Neither done nor refused by the store: the answer is 503. */
 bool job_store_silent(const struct store_reply *reply);
 

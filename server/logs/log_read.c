@@ -222,7 +222,9 @@ static void ask_kept(struct reading *g)
 	} else if (!loop->store) {
 		reading_refuse(g, UNAVAILABLE, "this server is shutting down");
 	} else {
-		job_store_get(g->r, KIND_CONFIGMAP, output_name(&g->r->arena, &id), g->link.user,
+		job_store_get(g->r,
+		              &(struct job_object){ KIND_CONFIGMAP, output_name(&g->r->arena, &id),
+		                                    g->link.user },
 		              kept_came, g);
 	}
 }
@@ -541,7 +543,7 @@ static void reading_begin(struct request *r, struct reading how)
 		ask_kept(g);
 		return;
 	}
-	job_store_get(r, KIND_POD, pod, g->link.user, pod_answered, g);
+	job_store_get(r, &(struct job_object){ KIND_POD, pod, g->link.user }, pod_answered, g);
 }
 
 void log_look(struct request *r, const struct log_link *l, log_looked *done)

@@ -69,7 +69,7 @@ def remove(cluster, job):
 
 def removed(*servers):
     """How many Frameworks and PriorityClasses these say they have removed."""
-    lines = [json.loads(line) for server in servers for line in server.log_lines('"msg":"removed what')]
+    lines = [json.loads(line) for server in servers for line in server.log_lines('"msg":"removed leftovers')]
     return tuple(sum(line[key] for line in lines) for key in ("frameworks", "priority_classes"))
 
 

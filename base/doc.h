@@ -1,8 +1,8 @@
 #pragma once
 /*
- * What the readers of YAML and JSON share, for base/ only: the builder of trees, budgets, duplicate
- * keys, places.  Values are pushed on a stack; when a container ends, its children are copied into
- * the arena as one array.
+ * Common parts of the readers of YAML and JSON, for base/ only: the builder of trees, budgets,
+ * duplicate keys, places.  Values are pushed on a stack; when a container ends, its children are
+ * copied into the arena as one array.
  */
 #include "base/tree.h"
 
@@ -67,8 +67,9 @@ bool build_sensitive(const struct build *b);
 /* Line and column (from 1, in characters) of a byte of the text. */
 struct place text_place(struct span text, size_t offset);
 
-/* Scalar rules of js-yaml 3.13 that both readers use (yaml_scalar.c). */
-/* true, and the value, if the text is a float; else *n is untouched. */
+/* ---- rules of js-yaml 3.13 that both readers use (yaml_scalar.c) ---- */
+
+/* true, and the value, if the text is a float; else *n is unchanged. */
 bool plain_float(struct node *n, struct span t);
 /* Set an unquoted scalar's enum spelling by the text from which it was read. */
 void spelling_mark(struct node *n, struct span text);

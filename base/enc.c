@@ -1,4 +1,4 @@
-/* Small standard encodings; see enc.h.  MD5 and random bytes are in hash.c. */
+/* Encodings; see enc.h.  md5_hex and random_bytes are in hash.c. */
 #include "base/enc.h"
 
 #include <assert.h>
@@ -123,8 +123,8 @@ static void put_finite(struct str *out, double v)
 }
 
 /*
- * Most numbers that people write have few digits behind the point: 0.01, 1.5.  The fewest with
- * which the number comes back are the shortest text.  Returns 0 if v is none of those.
+ * The fast path for numbers with at most six digits after the point (0.01, 1.5): the fewest digits
+ * that read back to v.  Returns 0 for other numbers.
  */
 static size_t put_short(char out[static NUMBER_MAX], double v)
 {
@@ -242,7 +242,7 @@ uint32_t utf8_decode(const unsigned char *p, size_t n, unsigned *width)
 	return UTF8_INVALID;
 }
 
-/* A valid character never begins inside of another, so that looking from behind finds the same. */
+/* Valid characters never overlap, so decoding backwards finds the same ones. */
 uint32_t utf8_decode_last(const unsigned char *p, size_t n, unsigned *width)
 {
 	for (unsigned w = 2; w <= 4 && w <= n; w++) {
@@ -380,7 +380,7 @@ int base64_decode(struct arena *a, struct span text, struct span *bytes)
 		out[i / 4 * 3 + 1] = (unsigned char)(three >> 8);
 		out[i / 4 * 3 + 2] = (unsigned char)three;
 	}
-	/* The bits behind the last byte are zero, or another text would mean the same. */
+	/* Bits after the last byte must be zero: each value has one text. */
 	for (size_t k = n; k < text.n / 4 * 3; k++)
 		bad |= out[k];
 	out[n] = 0;

@@ -96,7 +96,8 @@ void note_text(struct str *out, const struct note *n);
  * most QUOTE_MAX bytes are shown.  Returns buf. */
 const char *quote(char buf[static 4 * QUOTE_MAX], struct span text);
 
-/* "Did you mean ...?" */
+/* ---- "did you mean ...?" ---- */
+
 /* The distance of two texts in half steps: an insertion, deletion, replacement or swap of
  * neighbours is 2, a change of case 1.  limit + 1 if it exceeds limit. */
 unsigned edit_distance(struct span a, struct span b, unsigned limit);

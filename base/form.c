@@ -67,7 +67,7 @@ static int form_decode(const struct pair *pair, struct span in, struct span *out
 		if (c < 0)
 			return form_refuse(pair, "a % must be followed by two hexadecimal digits");
 		if (c == 0)
-			return form_refuse(pair, "there is a NUL in it");
+			return form_refuse(pair, "it contains a NUL");
 		p[n++] = (char)c;
 	}
 	p[n] = '\0';
@@ -92,9 +92,9 @@ static struct value *add_child(struct arena *a, struct value *up)
 static int be(const struct pair *p, struct value *v, enum shape shape)
 {
 	if (v->shape != SHAPE_NONE && v->shape != shape)
-		return form_refuse(
-		    p, "it is one thing here and another in a pair before: text, a list, "
-		       "or names");
+		return form_refuse(p,
+		                   "its type (text, list or names) differs from that in an earlier "
+		                   "pair");
 	v->shape = shape;
 	return 0;
 }

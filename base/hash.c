@@ -191,7 +191,7 @@ static const uint32_t SINES[64] = {
 	/* clang-format on */
 };
 
-/* Of each round: how far its four kinds of step rotate, and which word step i takes. */
+/* For each round: the rotations of its steps, and the word of step i: times * i + plus. */
 static const struct {
 	unsigned char rotate[4], times, plus;
 } ROUNDS[4] = {
@@ -270,7 +270,7 @@ static ssize_t random_from_kernel(void *p, size_t n)
 	struct stat st;
 	if (fd < 0)
 		return -1;
-	/* The image can have a regular file there. */
+	/* In a container image it can be a regular file. */
 	got = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) ? read(fd, p, n) : -1;
 	close(fd);
 	return got;

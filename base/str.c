@@ -10,7 +10,7 @@
 static void *str_check(void *p)
 {
 	if (p == NULL) {
-		(void)fputs("out of memory\n", stderr); /* nothing else can be done about it */
+		(void)fputs("out of memory\n", stderr); /* errors are ignored: abort follows */
 		abort();
 	}
 	return p;
@@ -166,7 +166,7 @@ void bytes_copy(char *to, const char *from, size_t n)
 	} else if (n >= 16) {
 		for (size_t i = 0; i < n - 16; i += 16)
 			memcpy(to + i, from + i, 16);
-		memcpy(to + n - 16, from + n - 16, 16); /* overlaps the last of those */
+		memcpy(to + n - 16, from + n - 16, 16); /* overlaps copied bytes */
 	} else if (n >= 8) {
 		memcpy(to, from, 8);
 		memcpy(to + n - 8, from + n - 8, 8);
@@ -205,7 +205,7 @@ void str_printf(struct str *s, const char *fmt, ...)
 	free(p);
 }
 
-/* What stands behind the backslash for each byte that JSON escapes; 'u': \u00XX; 0: nothing. */
+/* The character after the backslash for each byte that JSON escapes; 'u': \u00XX; 0: no escape. */
 static const char JSON_ESCAPE[256] = {
 	/* clang-format off */
 	[0x00 ... 0x07] = 'u', ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', [0x0b] = 'u',
@@ -227,7 +227,7 @@ static size_t first_escaped(const char *p)
 	return w ? (size_t)__builtin_ctzll(le64toh(w)) / 8 : 8;
 }
 
-/* How many bytes from p on need no escape: most of a manifest, hence eight at a time. */
+/* The number of bytes from p on that need no escape, eight at a time. */
 static size_t json_plain(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -237,7 +237,7 @@ static size_t json_plain(const char *p, size_t n)
 			if (k < 8)
 				return i + k;
 		}
-		i = n - 8; /* the last ones, some of them for the second time */
+		i = n - 8; /* the last eight overlap checked ones */
 		return i + first_escaped(p + i);
 	}
 	while (i < n && !JSON_ESCAPE[(unsigned char)p[i]])
@@ -271,7 +271,7 @@ void str_json_text(struct str *s, struct span t)
 
 void str_json(struct str *s, struct span t)
 {
-	/* Mostly short names and numbers without anything to escape: one step for those. */
+	/* Fast path for text without escapes. */
 	if (json_plain(t.p, t.n) == t.n && str_reserve(s, t.n + 2)) {
 		char *p = s->p + s->n;
 		p[0] = '"';

@@ -427,7 +427,7 @@ static bool fail_branches(struct walk *w, const struct test *t, const struct nod
 		return rule_check(w, candidate, n, at);
 	if (candidates == 0 && types.types)
 		return walk_fail_type(w, &types, n, at);
-	return walk_fail(w, n, at, "fits none of the forms that are possible here");
+	return walk_fail(w, n, at, "matches none of the forms that are allowed here");
 }
 
 /* The number of branches that match; counts no further than `enough`. */
@@ -456,7 +456,7 @@ bool check_one_of(struct walk *w, const struct test *t, const struct node *n, co
 		return true;
 	if (fits == 0)
 		return fail_branches(w, t, n, at);
-	return walk_fail(w, n, at, "fits more than one of the forms that are possible here");
+	return walk_fail(w, n, at, "matches more than one of the forms that are allowed here");
 }
 
 /* ---- allOf, not, if ---- */

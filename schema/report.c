@@ -168,7 +168,7 @@ static void report_put_types(struct str *out, unsigned types)
 	if (types & BIT_NUMBER)
 		types &= ~(unsigned)BIT_INTEGER;
 	if (types & ~(unsigned)BIT_NULL)
-		types &= ~(unsigned)BIT_NULL; /* null is as good as absent */
+		types &= ~(unsigned)BIT_NULL; /* null means absent */
 	bool first = true;
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
 		if (!(types & TYPES[i].bit))

@@ -70,14 +70,13 @@ static void denied(struct registry_dialogue *d)
 {
 	const char *check =
 	    d->login_ignored
-		? "it does not let it be pulled without a login (401), and the login of the "
-		  "prerequisite is for another registry; check auth.registryuri"
+		? "it requires a login (401), and the login of the prerequisite is for another "
+		  "registry; check auth.registryuri"
 	    : d->basic
 		? "it refuses the login of the prerequisite (401); check auth.username, "
 		  "auth.password and auth.registryuri, and whether this account may pull it"
-		: "it does not let it be pulled without a login (401), which is also what it "
-		  "may say of images that do not exist; check the name, or give the "
-		  "prerequisite an `auth`";
+		: "it requires a login (401), or the image does not exist; check the name, or "
+		  "give the prerequisite an `auth`";
 	registry_conclude(d, REGISTRY_MISSING, "image %s cannot be pulled from registry %s: %s",
 	                  d->image->name, d->image->host, check);
 }
@@ -191,7 +190,9 @@ static void answer_challenge(struct registry_dialogue *d, const struct registry_
 	else if (c.basic || !c.other)
 		denied(d);
 	else
-		unsure(d, "registry %s wants a way of logging in that is neither Bearer nor Basic",
+		unsure(d,
+		       "registry %s requires an authentication scheme that is neither Bearer nor "
+		       "Basic",
 		       d->image->host);
 }
 
@@ -220,7 +221,7 @@ static void registry_follow(struct registry_dialogue *d, const struct registry_r
 		unsure(d, "registry %s redirects too often", d->image->host);
 	} else if (path ? !registry_target_ok(location)
 	                : !location.p || registry_place_read(location, d->a, &to)) {
-		unsure(d, "registry %s redirects to what is no https address", d->image->host);
+		unsure(d, "registry %s redirects to an address that is not https", d->image->host);
 	} else {
 		if (path)
 			to.target = arena_dup(d->a, location);
@@ -375,7 +376,7 @@ static const char *authorization_of(const struct registry_dialogue *d)
 bool registry_next(struct registry_dialogue *d, struct registry_ask *ask)
 {
 	if (d->stage != STAGE_DONE && d->asks++ == REGISTRY_ASKS_MAX)
-		unsure(d, "registry %s does not come to an end", d->image->host);
+		unsure(d, "registry %s needs too many requests", d->image->host);
 	if (d->stage == STAGE_DONE)
 		return false;
 	size_t n = 0;
@@ -439,7 +440,7 @@ struct registry_place registry_place_at(struct span authority, const char *targe
 		int bad =
 		    parse_i64((struct span){ authority.p + colon + 1, authority.n - colon - 1 }, 1,
 		              UINT16_MAX, &port);
-		(void)bad; /* image_host_ok() has looked */
+		(void)bad; /* image_host_ok() has checked */
 		host.n = colon;
 	}
 	if (host.p[0] == '[')

@@ -122,7 +122,7 @@ struct scan scan_begin(struct span container)
 	return (struct scan){ end, end, '\0' };
 }
 
-/* What goes on here is no JSON: the walk is over. */
+/* Ends the iteration: the text is not JSON. */
 static bool scan_stop(struct scan *s)
 {
 	s->p = s->end;
@@ -202,7 +202,6 @@ size_t scan_count(struct span container)
 	return n;
 }
 
-/* Against each of a few: most differ in the first byte. */
 static bool is_key(struct span key, const char *want)
 {
 	for (size_t i = 0; i < key.n; i++) {
@@ -220,7 +219,9 @@ size_t scan_which(struct span key, const char *const keys[], size_t n)
 	return i;
 }
 
-/* The next member, if it is one of those and the first of that name.  false at the end. */
+/* Takes the next member; keeps its value if it is the first with one of the keys.  false at the
+ * end.
+ */
 static bool take_member(struct scan *s, const char *const keys[], struct span values[], size_t n,
                         size_t *found)
 {
@@ -266,7 +267,7 @@ struct span scan_get(struct span object, const char *key)
 	return value;
 }
 
-/* To before the value of this key. */
+/* Moves to the value of this key. */
 static bool scan_seek(struct scan *s, const char *want)
 {
 	struct span key;
@@ -305,7 +306,8 @@ struct span scan_down(struct span object, const char *const keys[])
 struct check {
 	const char *p, *end;
 	unsigned depth, max;
-	uint64_t objects[SCAN_DEPTH_MAX / 64 + 1]; /* bit d: what is open at depth d is an object */
+	uint64_t
+	    objects[SCAN_DEPTH_MAX / 64 + 1]; /* bit d: the container at depth d is an object */
 };
 
 static char scan_next_byte(const struct check *c)
@@ -360,7 +362,7 @@ static bool scan_number(struct check *c)
 	return true;
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static bool scan_escape(struct check *c)
 {
 	if (c->p == c->end)
@@ -386,7 +388,7 @@ static uint64_t special(uint64_t x)
 	       (ones << 7);
 }
 
-/* Behind the opening quote. */
+/* After the opening quote. */
 static bool string(struct check *c)
 {
 	while (c->p < c->end) {
@@ -585,7 +587,7 @@ struct span scan_text(struct span value, struct arena *a)
 	return text;
 }
 
-/* n digits, or -1. */
+/* The number of n digits, or -1. */
 static int decimal_digits(const char *p, size_t n)
 {
 	int v = 0;

@@ -46,7 +46,7 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 static enum regex_found find_start(const struct regex *re, struct run *r, struct match *m)
 {
 	ARENA_AUTO a = { 0 };
-	/* It is not larger than the forward program. */
+	/* The backward program is not larger than the forward program. */
 	const struct program *backwards = program_new(&re->tree, 1, LONGEST, true, &a);
 	assert(backwards);
 	return run_backwards(backwards, r, m->end, &m->start);

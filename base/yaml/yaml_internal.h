@@ -101,13 +101,13 @@ void cut_finish(struct yaml_reader *y, struct doc *doc);
 
 /* ---- scalars (yaml_scalar.c) ---- */
 
-/* Each: true, and *n of that type, if the text is one; else *n is untouched. */
+/* true, and the value, if the text has the type; else *n is unchanged. */
 bool plain_null(struct node *n, struct span t);
 bool plain_bool(struct node *n, struct span t);
 /* Most numbers of jobs: up to 15 decimal digits without a leading 0. */
 bool plain_small_int(struct node *n, struct span t);
 bool plain_int(struct node *n, struct span t);
-/* It is text; false also for text that begins like a number. */
+/* The scalar is text; false also for text that begins like a number. */
 bool plain_surely_text(struct span t);
 /* Looks like a date, or date and time. */
 bool plain_is_date(struct span t);

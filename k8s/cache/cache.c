@@ -10,14 +10,14 @@
 /* ---- the tree of a view ---- */
 
 /* Frameworks by the hash of their name: two levels and buckets, all immutable.  A change copies the
- * path from the root to one bucket and shares the rest.  Each part counts the trees that it is in.
+ * path from the root to one bucket and shares the rest.  Each part counts the trees that share it.
  */
 enum { TREE_FAN_BITS = 5, TREE_FAN = 1 << TREE_FAN_BITS, TREE_BUCKETS = TREE_FAN * TREE_FAN };
 
 struct tree_entry {
 	uint64_t hash;       /* of the name */
-	uint64_t generation; /* of the list that it was last in */
-	uint64_t key;        /* as in `cached`: a search by key touches no more than the tree */
+	uint64_t generation; /* of the last list that had it */
+	uint64_t key;        /* job_entry.key: a search by key does not read the entries */
 	const struct job_entry *entry;
 };
 
@@ -37,7 +37,7 @@ struct tree {
 	const struct branch *branch[TREE_FAN];
 };
 
-/* All that is shared is constant to those who share it, but for its count. */
+/* Shared parts are immutable, except for their count. */
 static void cache_tree_hold(const atomic_uint *refs)
 {
 	union {
@@ -47,7 +47,7 @@ static void cache_tree_hold(const atomic_uint *refs)
 	atomic_fetch_add_explicit(p.counted, 1, memory_order_relaxed);
 }
 
-/* Whether it was the last one. */
+/* true: this was the last reference. */
 static bool cache_drop(const atomic_uint *refs)
 {
 	union {
@@ -123,12 +123,11 @@ static struct bucket *bucket_copy(const struct bucket *from, const struct tree_e
 		if (&from->v[i] == without)
 			continue;
 		b->v[b->n++] = from->v[i];
-		(void)job_entry_hold(from->v[i].entry); /* it is in the entry */
+		(void)job_entry_hold(from->v[i].entry); /* the copy is the reference */
 	}
 	return b;
 }
 
-/* The buckets of a tree by the lowest bits of a hash. */
 static size_t cache_bucket_of(uint64_t hash)
 {
 	return hash % TREE_BUCKETS;
@@ -150,7 +149,7 @@ static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, s
 	return NULL;
 }
 
-/* The tree with another bucket in that place, which it takes. */
+/* *to is the tree with bucket `b`, whose reference it takes, at index `at`. */
 static void cache_replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
 {
 	tree_copy(to, t);
@@ -182,7 +181,7 @@ static void tree_without(struct tree *to, const struct tree *t, const struct tre
 struct listeners {
 	pthread_mutex_t lock; /* of the list; taken before that of a queue */
 	struct change_queue *first;
-	bool told; /* since the last listeners_wake; the writer's */
+	bool told; /* since the last listeners_wake; only the writer uses it */
 };
 
 struct view {
@@ -193,7 +192,7 @@ struct view {
 	bool warm;
 };
 
-/* uids of what this server has deleted: the watch may still tell of how it was before. */
+/* uids that this server has deleted: the watch may still deliver older versions of them. */
 enum { GONE = 512 };
 
 struct cache {
@@ -201,15 +200,15 @@ struct cache {
 	struct listeners listeners;
 	size_t max;
 
-	pthread_mutex_t writing; /* one writer at a time; of all that follows, but for `view` */
+	pthread_mutex_t writing; /* one writer at a time; protects all below except `view` */
 	struct cache_figures figures;
-	_Atomic int64_t seen; /* all up to this version has been heard of */
+	_Atomic int64_t seen; /* everything up to this version was received */
 	bool listing;         /* between cache_list_begin and cache_list_end */
 	uint64_t generation;  /* of the list */
 	uint64_t gone[GONE];  /* hashes */
 	size_t gone_next;
 
-	pthread_mutex_t exchange; /* of the pointer: */
+	pthread_mutex_t exchange; /* protects the pointer: */
 	struct view *view;
 };
 
@@ -219,17 +218,17 @@ enum { QUEUE_MAX = 10000, QUEUE_FIRST = 16 };
 
 struct change {
 	uint64_t hash;
-	const struct job_entry *now, *before; /* references; NULL for none */
-	const struct job_entry *named;        /* one of the same name, as long as this is here */
+	const struct job_entry *now, *before; /* references, or NULL */
+	const struct job_entry *named;        /* an entry with the name of the Framework */
 };
 
-/* In the order of their first change; `place` finds them by hash: twice as many places as there
- * may be changes, each the number of one, from 1, or 0. */
+/* In the order of the first change.  `place` is a hash table of 2 * cap numbers of changes, from 1;
+ * 0 is free. */
 struct queue {
 	struct change *v;
 	uint32_t *place;
 	size_t n, cap; /* a power of 2 */
-	bool lost;     /* there were more */
+	bool lost;     /* a change did not fit */
 };
 
 struct change_queue {
@@ -242,7 +241,7 @@ struct change_queue {
 	int fd;
 };
 
-/* Where the change is, or would be. */
+/* The place of the change, or a free one for it. */
 static uint32_t *cache_place_of(const struct queue *q, uint64_t hash, const char *name)
 {
 	size_t mask = 2 * q->cap - 1;
@@ -277,7 +276,7 @@ static void queue_add(struct queue *q, const struct change *c)
 		grow(q);
 	uint32_t *place = cache_place_of(q, c->hash, c->named->name);
 	if (*place) {
-		/* It is known how it was before all of them; nobody needs what was in between. */
+		/* Keeps the oldest `before`; intermediate versions are not needed. */
 		struct change *old = &q->v[*place - 1];
 		job_entry_drop(old->now);
 		old->now = cache_hold(c->now);
@@ -350,7 +349,7 @@ void change_queue_listen(struct change_queue *i, bool on)
 	(void)pthread_mutex_unlock(&i->lock);
 }
 
-/* Add a change to all queues.  `hash` is that of the name; now or before may be NULL. */
+/* Adds a change to all queues.  hash: of the name; now or before may be NULL. */
 static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
                            const struct job_entry *before)
 {
@@ -366,8 +365,8 @@ static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_
 	l->told = true;
 }
 
-/* Wake the threads of queues with changes: after cache_heard() counts them, so that a woken thread
- * knows the version up to which it has all. */
+/* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard() is
+ * right for the woken thread. */
 static void listeners_wake(struct listeners *l)
 {
 	if (!l->told)
@@ -380,7 +379,7 @@ static void listeners_wake(struct listeners *l)
 		i->awake |= wake;
 		(void)pthread_mutex_unlock(&i->lock);
 		if (wake)
-			(void)eventfd_write(i->fd, 1); /* if it is full, it is readable too */
+			(void)eventfd_write(i->fd, 1); /* fails if it is full, hence readable */
 	}
 	(void)pthread_mutex_unlock(&l->lock);
 }
@@ -388,7 +387,7 @@ static void listeners_wake(struct listeners *l)
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
 {
 	eventfd_t count;
-	(void)eventfd_read(i->fd, &count); /* there may be nothing */
+	(void)eventfd_read(i->fd, &count); /* fails if it is 0 */
 	(void)pthread_mutex_lock(&i->lock);
 	struct queue q = i->queue;
 	i->queue = (struct queue){ .n = 0 };
@@ -507,7 +506,7 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 	return e ? e->entry : NULL;
 }
 
-/* ---- writing: all below is called by the one writer ---- */
+/* ---- writing: under the lock `writing` ---- */
 
 static void cache_begin(struct cache *c)
 {
@@ -520,7 +519,7 @@ static void end(struct cache *c)
 	(void)pthread_mutex_unlock(&c->writing);
 }
 
-/* A view to come, as the last one is, but for its tree. */
+/* A copy of the current view without its tree. */
 static struct view *next_view(const struct cache *c)
 {
 	struct view *v = xmalloc(sizeof(*v));
@@ -546,7 +545,7 @@ static const struct tree_entry *cache_find(const struct cache *c, struct span na
 	return tree_find(&c->view->tree, *hash, name);
 }
 
-/* What one that is kept takes; + or -. */
+/* Adds an entry to the figures, or subtracts it. */
 static void account(struct cache *c, const struct job_entry *f, bool comes)
 {
 	size_t bytes = f->weight + sizeof(struct tree_entry);
@@ -556,7 +555,7 @@ static void account(struct cache *c, const struct job_entry *f, bool comes)
 	c->figures.without_doc += comes ? bare : -bare;
 }
 
-/* As of this list.  Takes the reference. */
+/* Publishes f in place of `old` (or NULL), with the generation of a list.  Takes the reference. */
 static void cache_keep(struct cache *c, uint64_t hash, const struct tree_entry *old,
                        struct job_entry *f, uint64_t generation)
 {
@@ -574,7 +573,7 @@ static void cache_keep(struct cache *c, uint64_t hash, const struct tree_entry *
 	tree_with(&v->tree, &c->view->tree, &e);
 	v->count += !old;
 	publish(c, v);
-	listeners_tell(&c->listeners, hash, f, before); /* f is in the view of this writer */
+	listeners_tell(&c->listeners, hash, f, before); /* the view holds f */
 	job_entry_drop(before);
 }
 
@@ -591,7 +590,7 @@ static void cache_forget(struct cache *c, const struct tree_entry *old)
 	job_entry_drop(before);
 }
 
-/* It is in the list, and as it was known. */
+/* The list has this entry unchanged: only the generation changes. */
 static void cache_mark(struct cache *c, const struct tree_entry *old)
 {
 	struct view *v = next_view(c);
@@ -617,8 +616,8 @@ static void see(struct cache *c, int64_t version)
 		c->seen = version;
 }
 
-/* What is kept is newer than what comes.  (While a list comes, only if the watch has not told of
- * it either: a server that was restored from a backup counts from there again.) */
+/* The cached entry is newer than f.  During a list it must also be newer than the watch: an API
+ * server that was restored from a backup counts from an older version again. */
 static bool is_newer(const struct cache *c, const struct job_entry *kept, const struct job_entry *f)
 {
 	return f->version && kept->version > f->version && (!c->listing || kept->version > c->seen);
@@ -669,7 +668,7 @@ void cache_note(struct cache *c, struct job_entry *f)
 	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	bool newer = f->version > c->seen && (!old || f->version > old->entry->version);
 	if (newer && !is_gone(c, span_of(f->uid)))
-		cache_keep(c, hash, old, TAKE(f), c->generation - 1); /* no list had it */
+		cache_keep(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
 	job_entry_drop(f);
 	end(c);
 }
@@ -679,7 +678,7 @@ void cache_note_gone(struct cache *c, struct span name, struct span uid)
 	uint64_t hash;
 	cache_begin(c);
 	const struct tree_entry *old = cache_find(c, name, &hash);
-	if (uid.n) /* what has none cannot be told from others */
+	if (uid.n) /* objects without uid cannot be distinguished */
 		c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
 	if (old && span_is(uid, old->entry->uid))
 		cache_forget(c, old);
@@ -694,7 +693,7 @@ void cache_list_begin(struct cache *c)
 	end(c);
 }
 
-/* One that was not in the list; NULL if there is none. */
+/* An entry up to this version that was not in the list, or NULL. */
 static const struct tree_entry *unlisted(const struct cache *c, size_t *bucket, int64_t version)
 {
 	for (; *bucket < TREE_BUCKETS; ++*bucket) {
@@ -712,7 +711,7 @@ void cache_list_end(struct cache *c, int64_t version)
 {
 	cache_begin(c);
 	const struct tree_entry *old;
-	/* A server that counts from an earlier version again knows of nothing newer. */
+	/* After a restore from a backup the list is complete, whatever the versions. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
 	for (size_t bucket = 0; (old = unlisted(c, &bucket, newest)) != NULL;)
 		cache_forget(c, old);

@@ -47,17 +47,17 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key);
 /* From the watch.  Takes the reference. */
 void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
-/* A bookmark: everything up to this version was received. */
+/* A bookmark: everything up to this version has been received. */
 void cache_seen(struct cache *c, int64_t version);
 /* Everything up to this version is in the change queues.  Any thread; does not block. */
 int64_t cache_heard(struct cache *c);
-/* An object that this server has written, perhaps before the watch reports it: ignored unless it is
- * newer than the watch.  Takes the reference. */
+/* An object that this server has written; ignored unless it is newer than the watch.  Takes the
+ * reference. */
 void cache_note(struct cache *c, struct job_entry *f);
 /* The same for a DELETE. */
 void cache_note_gone(struct cache *c, struct span name, struct span uid);
-/* A LIST, page by page with cache_put.  Its end removes entries that it lacks, unless they are
- * newer. */
+/* A LIST, page by page with cache_put.  Its end removes the entries that it lacks, except newer
+ * ones. */
 void cache_list_begin(struct cache *c);
 void cache_list_end(struct cache *c, int64_t version);
 

@@ -1,5 +1,5 @@
 #pragma once
-/* What the files of k8s/cache/ share: compressed documents, the messages of LIST and WATCH, and the
+/* Shared by the files of k8s/cache/: compressed documents, the messages of LIST and WATCH, and the
  * decisions of a reflector.  Private to k8s/ and its tests. */
 #include "base/json/scan.h"
 #include "base/str.h"
@@ -19,8 +19,8 @@ enum { VERSION_MAX = 64 }; /* bytes of a resourceVersion, with a NUL */
 enum watch_what {
 	WATCH_PUT,      /* ADDED, MODIFIED */
 	WATCH_GONE,     /* DELETED */
-	WATCH_BOOKMARK, /* everything up to its version has been sent */
-	WATCH_ERROR,    /* the watch is over; `code` says why */
+	WATCH_BOOKMARK, /* everything up to its version was sent */
+	WATCH_ERROR,    /* ends the watch; `code` is the reason */
 	WATCH_NONE,     /* not a known event */
 	WATCH_WHAT_MAX
 };
@@ -47,10 +47,10 @@ struct list_page {
 	char version[VERSION_MAX];
 	struct span more; /* metadata.continue; in the arena; empty at the end */
 };
-/* false: this is no list. */
+/* false: the body is not a list. */
 bool list_page_read(struct span body, struct arena *a, struct list_page *out);
 
-/* As a number, to tell what is newer; 0 if it is none. */
+/* The version as a number, for comparisons; 0 if it is not a number. */
 int64_t version_number(const char *version);
 
 /* The bytes of a WATCH, cut into lines. */
@@ -60,15 +60,15 @@ struct watch_lines {
 };
 #define WATCH_LINES_INIT(max) ((struct watch_lines){ .carry = STR_INIT(max) })
 
-/* One line without its newline; borrowed.  cut: only the beginning, as it was too long. */
+/* One line without its newline; borrowed.  cut: the line was too long, this is its beginning. */
 typedef void watch_line(void *arg, struct span line, bool cut);
 
-/* Call for each non-empty line that ends in these bytes. */
+/* Calls `each` for each non-empty line that ends in these bytes. */
 void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each, void *arg);
 /* Discard the unfinished line, when the connection has ended. */
 void watch_lines_clear(struct watch_lines *l);
 
-/* ---- watch.c: what a reflector requests next, and when.  Pure, except for jitter ---- */
+/* ---- watch.c: the next request of a reflector, and its time.  Pure, except for jitter ---- */
 
 enum {
 	REFLECT_PAUSE_MS = 1000, /* after the first failure; doubled after each further one */
@@ -84,9 +84,9 @@ enum reflect_ask {
 	ASK_MAX
 };
 
-/* How an exchange has ended. */
+/* The end of an exchange. */
 enum reflect_fault {
-	FAULT_NONE,      /* events came, then it ended: normal */
+	FAULT_NONE,      /* events came, then it ended normally */
 	FAULT_EXPIRED,   /* 410: the version is too old */
 	FAULT_NO_STREAM, /* 422 or 400 to a streaming list, or it ended early */
 	FAULT_TOO_LARGE, /* a page */
@@ -98,11 +98,11 @@ enum reflect_fault {
 
 struct reflect {
 	bool lists_only;           /* this server has no streaming lists */
-	char version[VERSION_MAX]; /* everything up to there is known; "": a list is needed */
+	char version[VERSION_MAX]; /* everything up to it is known; "": a list is needed */
 	struct str more;           /* within a list: metadata.continue */
 	size_t page, limit;        /* objects per page: configured, and current */
 	unsigned failures;         /* in a row */
-	unsigned lists;            /* lists begun since a watch has lasted */
+	unsigned lists;            /* begun since a watch last lasted (reflect_lasts) */
 };
 
 void reflect_init(struct reflect *s, size_t page);

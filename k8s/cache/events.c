@@ -1,7 +1,7 @@
 /*
- * Events by Framework: a table of groups, of at most EVENTS_PER_FRAMEWORK each, and over all of
- * them a heap, the oldest on top, so that what goes first is found at once in whatever order they
- * come: a list is ordered by names.
+ * A hash table has a group of at most EVENTS_PER_FRAMEWORK Events for each Framework.  A heap over
+ * all Events has the oldest on top, which is dropped first; lists are ordered by names, not by
+ * time.
  */
 #include "k8s/cache/events.h"
 
@@ -16,24 +16,24 @@ enum { BUCKETS = 4096 };
 struct group;
 
 struct record {
-	struct event event; /* its texts are behind it */
+	struct event event; /* its texts are in `texts` */
 	struct group *group;
 	size_t at; /* in the heap */
 	size_t bytes;
-	unsigned list; /* seen since the beginning of that list */
+	unsigned list; /* number of the last list that had it */
 	char texts[];
 };
 
 struct group {
-	struct group *next; /* of its bucket */
+	struct group *next; /* in its bucket */
 	size_t n;
-	struct record *v[EVENTS_PER_FRAMEWORK]; /* in no order */
+	struct record *v[EVENTS_PER_FRAMEWORK]; /* unordered */
 	size_t name_n;
 	char name[];
 };
 
 struct events {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all below */
 	struct hash_key key;
 	struct group *buckets[BUCKETS];
 	struct record **heap;
@@ -175,7 +175,7 @@ static void texts_of(struct event *e, struct span *out[static TEXTS])
 	memcpy(out, all, sizeof(all));
 }
 
-/* Copy the texts of an event to where they fit. */
+/* Copies the texts to `to`, which has texts_size() bytes. */
 static void move_texts(struct event *e, char *to)
 {
 	struct span *text[TEXTS];
@@ -210,7 +210,7 @@ static void events_add(struct events *e, const struct event *event)
 	if (!old && g && g->n == EVENTS_PER_FRAMEWORK)
 		old = oldest_of(g);
 	if (old)
-		events_drop(e, old); /* and its group, if it was the only one */
+		events_drop(e, old); /* may free the group */
 	struct record *r = record_new(event);
 	g = events_group_of(e, event->framework);
 	r->group = g;
@@ -222,7 +222,7 @@ static void events_add(struct events *e, const struct event *event)
 		events_drop(e, e->heap[0]);
 }
 
-/* ---- from outside ---------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 struct events *events_new(size_t max_bytes)
 {
@@ -248,7 +248,7 @@ void events_free(struct events *e)
 
 static void lock(struct events *e)
 {
-	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as its counterpart */
+	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
 }
 
 static void unlock(struct events *e)
@@ -290,8 +290,7 @@ void events_begin(struct events *e)
 void events_end(struct events *e)
 {
 	lock(e);
-	/* The last one of the heap takes the place of one that goes: it was looked at, or is
-	 * looked at again there. */
+	/* The last record takes the place of a dropped one, so the same place is checked again. */
 	for (size_t i = e->n; i-- > 0;) {
 		while (i < e->n && e->heap[i]->list != e->list)
 			events_drop(e, e->heap[i]);
@@ -308,7 +307,7 @@ static int events_compare(const void *a, const void *b)
 	if (x->last_ms != y->last_ms)
 		return x->last_ms < y->last_ms ? 1 : -1;
 	size_t n = x->uid.n < y->uid.n ? x->uid.n : y->uid.n;
-	int c = memcmp(x->uid.p, y->uid.p, n); /* so that the order stays the same */
+	int c = memcmp(x->uid.p, y->uid.p, n); /* for a stable order */
 	return c ?: (x->uid.n > y->uid.n) - (x->uid.n < y->uid.n);
 }
 
@@ -344,13 +343,13 @@ const char *events_problem(struct events *e, struct arena *a)
 }
 
 /*
- * An Event says how often and when in one of two ways: count, firstTimestamp and lastTimestamp (the
- * kubelet, and whoever else writes v1), or eventTime and series (schedulers since 1.19).
+ * The count and the times of an Event have two forms: count, firstTimestamp and lastTimestamp
+ * (core/v1: the kubelet), or eventTime and series (events.k8s.io: schedulers since 1.19).
  */
 
 enum { PART_MAX = 63, INDEX_MAX = 9999 };
 
-/* Up to the next '-', which is passed over. */
+/* Takes the text before the next '-', and the '-'. */
 static bool take_part(struct span *rest, struct span *part)
 {
 	size_t n = 0;

@@ -13,8 +13,8 @@ enum { EVENTS_PER_FRAMEWORK = 64 };
 /* Texts are borrowed from the arena; "" if missing. */
 struct event {
 	struct span uid;       /* of the Event */
-	struct span framework; /* metadata.name of it, by the pod's name */
-	struct span role, pod; /* task role as the object has it; name of the pod */
+	struct span framework; /* its metadata.name, by the pod's name */
+	struct span role, pod; /* task role and pod, as named in the object */
 	struct span pod_uid;
 	struct span type, reason, message, component, host;
 	int64_t index; /* of the task */
@@ -23,7 +23,7 @@ struct event {
 };
 
 struct events *events_new(size_t max_bytes);
-void events_free(struct events *e); /* NULL is nothing */
+void events_free(struct events *e); /* accepts NULL */
 
 /* A valid JSON Event; ignored unless its pod is named FRAMEWORK-ROLE-INDEX. */
 void events_put(struct events *e, struct span object);
@@ -33,7 +33,7 @@ void events_end(struct events *e);
 
 /* Events of a Framework, the latest first, in the arena; returns their number. */
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out);
-/* Set or clear (NULL) the reason why Events are unavailable; there is one at first. */
+/* Sets or clears (NULL) the reason why Events are unavailable; initially there is one. */
 void events_trouble(struct events *e, const char *why);
 /* The reason, in the arena; NULL if Events are available. */
 const char *events_problem(struct events *e, struct arena *a);
@@ -41,9 +41,9 @@ const char *events_problem(struct events *e, struct arena *a);
 /* Parsing.  Pure; private to k8s/. */
 enum { EVENT_TEXT_MAX = 256, EVENT_MESSAGE_MAX = 4096 }; /* bytes; longer texts are cut */
 
-/* The parts of a pod's name FRAMEWORK-ROLE-INDEX: two of [a-z0-9]{1,63}, and 0 ... 9999.  Borrowed
- * from it.  false if it is none. */
+/* The parts of a pod's name FRAMEWORK-ROLE-INDEX: twice [a-z0-9]{1,63}, and 0 ... 9999.  Borrowed
+ * from the name.  false for other names. */
 bool event_pod_name(struct span pod, struct span *framework, struct span *role, int64_t *index);
-/* Into *out, whose texts live in the arena or are borrowed from the object.  false: it is not of
- * such a pod, or has no uid. */
+/* The texts of *out live in the arena or are borrowed from the object.  false: the Event is not
+ * about such a pod, or has no uid. */
 bool event_read(struct span object, struct arena *a, struct event *out);

@@ -11,7 +11,7 @@
 
 /* ---- the members of a Framework that are kept, as a tree ---- */
 
-/* Of a list: of each of its items. */
+/* A member to keep; for a list, `members` applies to each item. */
 struct keep {
 	struct span key;
 	const struct keep *members; /* NULL: all of it */
@@ -95,7 +95,7 @@ static void trim_object(struct str *out, struct scan *s, const struct keep *memb
 	while (scan_key(s, &key)) {
 		const struct keep *k = kept(members, key);
 		if (!k) {
-			(void)scan_value(s, &dropped); /* if there is none, the walk is over */
+			(void)scan_value(s, &dropped); /* failure ends the walk */
 			continue;
 		}
 		str_puts(out, first ? "\"" : ",\"");
@@ -120,7 +120,7 @@ static void trim_list(struct str *out, struct scan *s, const struct keep *member
 	str_char(out, ']');
 }
 
-/* The value that is next.  As deep as the tables: a list directly in a list is copied. */
+/* The next value.  The tables limit the recursion: a list inside of a list is copied. */
 static void trim(struct str *out, struct scan *s, const struct keep *members)
 {
 	struct scan inner = scan_enter(s);
@@ -136,8 +136,8 @@ static void trim(struct str *out, struct scan *s, const struct keep *members)
 	scan_leave(s, &inner);
 }
 
-/* Append the members of a Framework that are ever shown: without managedFields, and of pod
- * templates only a few.  Members of an unexpected type are copied. */
+/* Appends the members of a Framework that any answer shows.  Members of an unexpected type are
+ * copied. */
 static void job_entry_trim(struct str *out, struct span object)
 {
 	struct scan s = { object.p, object.p + object.n, '\0' };
@@ -151,7 +151,7 @@ bool job_entry_tag_ok(struct span t)
 	return t.n > 0 && t.n <= JOB_ENTRY_TAG_MAX && utf8_plain(t);
 }
 
-/* The list of tags in the annotation, which is JSON in a text; [] if it is invalid. */
+/* The JSON list of tags that the annotation has as text; [] if it is invalid. */
 static struct span job_entry_tags(struct span annotation, struct arena *a)
 {
 	enum { TAGS_TEXT_MAX = 16384 };
@@ -206,7 +206,7 @@ static struct span job_entry_maker(struct span object, struct arena *a)
 	struct span container = { NULL, 0 };
 	struct span variable;
 	struct span maker = SPAN("");
-	(void)scan_item(&roles, &role); /* none is empty */
+	(void)scan_item(&roles, &role); /* without a role, `role` stays empty */
 	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
 	(void)scan_item(&containers, &container);
 	struct scan env = scan_begin(scan_get(container, "env"));
@@ -227,13 +227,12 @@ const char *const JOB_STATES[JOB_STATE_MAX] = {
 	[JOB_UNKNOWN] = "UNKNOWN",
 };
 
-/* By the exit code of the latest attempt: that of a stop, 0, any other or none. */
+/* The job's state by the exit code of the latest attempt: of a stop, 0, any other or none. */
 struct outcome {
 	const char *state;
 	enum job_state stopped, zero, other;
 };
 
-/* The end of a job, a task, and of an attempt of either. */
 #define ENDED     JOB_STOPPED, JOB_SUCCEEDED, JOB_FAILED
 #define ENDING    JOB_STOPPING, JOB_RUNNING, JOB_RUNNING
 #define ALWAYS(s) (s), (s), (s)
@@ -282,7 +281,7 @@ enum job_state job_state_named(struct span name)
 
 /* ---- reading ---- */
 
-/* The texts of a struct job_entry, and how many bytes of each are kept. */
+/* The texts of a struct job_entry, and the maximal bytes of each. */
 enum text {
 	NAME,
 	UID,
@@ -320,14 +319,14 @@ static const char **job_entry_text_of(struct job_entry *c, size_t at)
 
 enum { GPUS_MAX = 1 << 30 };
 
-/* One Framework being read: what is found goes into `c`, and texts into the arena. */
+/* A Framework that is being read.  The texts live in the arena. */
 struct reading {
 	struct arena arena;
 	struct job_entry c;
 	struct span texts[TEXTS];
 };
 
-/* What is there, and not null. */
+/* The value is present and not null. */
 static bool given(struct span value)
 {
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
@@ -371,7 +370,7 @@ static bool is_md5(struct span name)
 	return name.n == 32;
 }
 
-/* The number that the first n digits (hex, lower case) are.  false: there are fewer. */
+/* The number of the first n hex digits.  false: there are fewer. */
 static bool job_entry_hex_number(struct span text, size_t n, uint64_t *out)
 {
 	*out = 0;
@@ -411,7 +410,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 		r->texts[JOB] = r->texts[NAME];
 	struct span gpus = scan_text(v[GPUS], &r->arena);
 	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
-		r->c.gpus = JOB_ENTRY_NONE; /* for now */
+		r->c.gpus = JOB_ENTRY_NONE; /* job_entry_read_spec adds them up */
 	r->texts[TAGS] = job_entry_tags(v[TAG_LIST], &r->arena);
 	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
 	r->c.key = job_entry_key(scan_text(v[KEY], &r->arena));
@@ -455,13 +454,13 @@ static int64_t at_most(int64_t v, int64_t max)
 	return v < max ? v : max;
 }
 
-/* What the containers of one task may use. */
+/* Resource limits of the containers of one task. */
 struct demand {
 	int64_t gpus, milli_cpus, memory_mb;
 };
 
-/* A quantity of Kubernetes in thousandths, bytes for memory: 500m, 2, 1.5, 512Mi.  What is none is
- * 0, and so is what is written in a way that no template here writes (1e3). */
+/* A quantity of Kubernetes in thousandths: 500m, 2, 512Mi.  0 for other forms (1.5, 1e3), which no
+ * template writes. */
 static int64_t quantity(struct span text)
 {
 	static const struct {
@@ -497,7 +496,7 @@ static void add_limit(struct demand *d, struct span key, struct span value)
 		d->memory_mb =
 		    at_most(d->memory_mb + quantity(value) / 1000 / (1 << 20), INT32_MAX);
 	} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
-		(void)parse_i64(value, 0, GPUS_MAX, &n); /* what is none is 0 */
+		(void)parse_i64(value, 0, GPUS_MAX, &n); /* stays 0 if invalid */
 		d->gpus = at_most(d->gpus + n, GPUS_MAX);
 	}
 }
@@ -591,7 +590,7 @@ static void job_entry_read_status(struct reading *r, struct span status)
 	r->c.completed_ms = job_entry_read_time(r, v[COMPLETION]);
 	r->c.launched_ms = job_entry_read_time(r, v[RUN]);
 	r->c.transition_ms = JOB_ENTRY_NONE;
-	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else it is not known */
+	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else unknown */
 	if (r->c.launched_ms == JOB_ENTRY_NONE)
 		r->c.launched_ms = r->c.completed_ms;
 	job_entry_read_retries(r, v[POLICY]);
@@ -602,9 +601,9 @@ static void job_entry_read_status(struct reading *r, struct span status)
 	r->c.code = (int32_t)job_entry_read_int(r, code, INT32_MIN, 0);
 }
 
-/* ---- all of it ---- */
+/* ---- the entry ---- */
 
-/* In one piece: the structure, its texts, the document. */
+/* One allocation: the structure, its texts, the document. */
 static struct job_entry *job_entry_make(const struct reading *r, struct span doc)
 {
 	size_t size = sizeof(struct job_entry) + doc.n;
@@ -622,12 +621,12 @@ static struct job_entry *job_entry_make(const struct reading *r, struct span doc
 	if (doc.n)
 		memcpy(p, doc.p, doc.n);
 	c->doc = (struct span){ p, doc.n };
-	c->weight = (size + 31) & ~(size_t)15; /* as malloc takes it */
+	c->weight = (size + 31) & ~(size_t)15; /* the size that malloc allocates */
 	atomic_init(&c->refs, 1);
 	return c;
 }
 
-/* whole: as it came, for what is not kept of it. */
+/* object: trimmed; whole: with the members that are not kept. */
 static bool job_entry_read_object(struct reading *r, struct span object, struct span whole)
 {
 	enum { METADATA, SPEC, STATUS, N };
@@ -655,13 +654,12 @@ static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 
 struct job_entry *job_entry_new(struct span object)
 {
-	STR_AUTO doc = STR_INIT(object.n + 64); /* what is open is closed, also if it was not */
+	STR_AUTO doc = STR_INIT(object.n + 64); /* room to close open containers */
 	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
 	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	job_entry_trim(&doc, object);
-	if (!doc.full &&
-	    job_entry_read_object(&r, str_view(&doc), object)) /* full: it is no JSON */
+	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) /* full: not JSON */
 		c = job_entry_judge(&r, job_entry_pack(&packed, str_view(&doc)) ? str_view(&packed)
 		                                                                : SPAN(""));
 	arena_done(&r.arena);
@@ -677,9 +675,9 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 		job_entry_read_version(
 		    &r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
 		r.texts[EXECUTION] = SPAN("START");
-		r.c.creating = false; /* the mark has gone with the start */
+		r.c.creating = false; /* starting has removed the label */
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
-		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else it is not known */
+		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else unknown */
 		c = job_entry_judge(&r, SPAN(""));
 	}
 	arena_done(&r.arena);

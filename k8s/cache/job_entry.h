@@ -28,34 +28,34 @@ enum job_state {
 
 extern const char *const JOB_STATES[JOB_STATE_MAX];
 
-/* Of a Framework or a task: `state` as the controller writes it, and the exit code of the latest
- * attempt, if it has one. */
+/* The state of a Framework or a task.  state: as the controller writes it; code: the exit code of
+ * the latest attempt. */
 enum job_state job_state_of(struct span state, bool has_code, int64_t code);
-/* Of its attempt: the same, but AttemptCompleted is the end of it. */
+/* The same for an attempt, which AttemptCompleted ends. */
 enum job_state attempt_state_of(struct span state, bool has_code, int64_t code);
 
-/* SUCCEEDED, STOPPED, FAILED: nothing will change any more. */
+/* SUCCEEDED, STOPPED, FAILED: the job does not change any more. */
 static inline bool job_state_final(enum job_state s)
 {
 	return s == JOB_SUCCEEDED || s == JOB_STOPPED || s == JOB_FAILED;
 }
-/* "WAITING" in any case; JOB_STATE_MAX if it is none. */
+/* "WAITING", upper or lower case; JOB_STATE_MAX for other names. */
 enum job_state job_state_named(struct span name);
 
 enum {
-	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* of a status that is stored compressed */
+	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* bytes of a status that is stored compressed */
 	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; larger ones are read from the API server */
 	JOB_ENTRY_TAGS_MAX = 32,
 	JOB_ENTRY_TAG_MAX = 63, /* bytes */
-	JOB_ENTRY_NONE = -1     /* a time that is not known */
+	JOB_ENTRY_NONE = -1     /* an unknown number or time */
 };
 
 struct job_entry {
 	atomic_uint refs;
-	/* Texts end in NUL; "" if there is none. */
+	/* NUL-terminated; "" if missing. */
 	const char *name; /* metadata.name */
 	const char *uid;
-	const char *job;  /* annotation jobName; of others' Frameworks the name */
+	const char *job;  /* annotation jobName, else the name */
 	const char *user; /* label userName: the owner */
 	/* Without that label: PAI_USER_NAME of the first container.  For display only, never for
 	 * access control. */
@@ -66,15 +66,15 @@ struct job_entry {
 	const char *priority;  /* extras.hivedScheduler.jobPriorityClass; "" for none */
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
 	const char *resource_version;
-	int64_t version; /* the same as a number; 0 if it is none */
+	int64_t version; /* resource_version as a number; 0 if it is not one */
 	/* Time of submission by this server's clock: orders jobs with the same created_ms.
-	 * JOB_ENTRY_NONE: made by another program. */
+	 * JOB_ENTRY_NONE: created by another program. */
 	int64_t submitted_ms;
 	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.h); 0:
 	 * none. */
 	uint64_t key;
 	enum job_state state;
-	bool legacy; /* made by another program: no jobName, or no md5 name */
+	bool legacy; /* created by another program: no jobName, or no MD5 name */
 	bool broken; /* a member has the wrong type; the state is UNKNOWN */
 	bool deleting;
 	bool creating;  /* label rest-lit/creating: not started */
@@ -97,21 +97,21 @@ struct job_entry {
 	size_t weight;   /* bytes of memory */
 };
 
-/* struct job_entry's key, of the annotation rest-lit/idempotency ("KEY-BODY", hex). */
+/* job_entry.key for the annotation rest-lit/idempotency ("KEY-BODY", hex). */
 uint64_t job_entry_key(struct span annotation);
 
-/* A tag: 1 to JOB_ENTRY_TAG_MAX bytes, none of which is a control character. */
+/* A tag: 1 to JOB_ENTRY_TAG_MAX bytes without control characters. */
 bool job_entry_tag_ok(struct span tag);
 
 /* From the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
  * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
-/* What an API server has added to a Framework that was sent to it; "" if it did not say. */
+/* Metadata that the API server added to a new Framework; "" if unknown. */
 struct job_entry_made {
 	const char *uid, *version, *created;
 };
-/* For a Framework that this server has just started: full metadata, no document until the watch
- * reports it. */
+/* For a Framework that this server has just started: full metadata, but no document; the watch
+ * delivers it. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
 /* The user to display: owner, else maker, else `unknown`. */
 const char *job_entry_shown_user(const struct job_entry *c);
@@ -123,12 +123,12 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c);
 /* The inflated document, in the arena.  false if there is none. */
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
- * *out is { NULL, 0 } if there is none.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, or
- * to more than 200 times itself, or to no list. */
+ * *out is { NULL, 0 } if it is absent.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, to
+ * more than 200 times its size, or is not a list. */
 bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
 /* One gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on) more
  * than `ratio` times its compressed size. */
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
                       struct span *text);
-/* Lists and followers of the job would see no difference. */
+/* Lists and watches of the job show no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

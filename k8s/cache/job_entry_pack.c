@@ -8,16 +8,15 @@
 #include "k8s/cache/cache_internal.h"
 #include "k8s/cache/job_entry.h"
 
-/* What a deflater may refer to as if it had come before: Frameworks as they are stored, without
- * what differs, the most frequent last.  Without it they take twice as many bytes.  It is in no
- * file, so it may be changed at any time. */
+/* The preset dictionary of deflate: typical stored Frameworks, the most frequent parts last.  It
+ * halves the size.  Packed texts live in memory only, so the dictionary may change at any time. */
 EMBED(dictionary, "k8s/dictionary.txt");
 
 enum {
 	WINDOW = 15,
 	MEMORY = 8,
 	LEVEL = 6,
-	LARGE = 64 << 10, /* bytes from which on speed matters more */
+	LARGE = 64 << 10, /* bytes; from this size on, speed matters more */
 	LEVEL_LARGE = 1,
 	RATIO_FROM = 64 << 10, /* bytes */
 };
@@ -25,7 +24,7 @@ enum {
 static void *allocate(void *arg, unsigned n, unsigned size)
 {
 	(void)arg;
-	return xmalloc((size_t)n * size); /* zlib's own, a few hundred KiB */
+	return xmalloc((size_t)n * size); /* a few hundred KiB */
 }
 
 static void give_back(void *arg, void *p)
@@ -34,7 +33,7 @@ static void give_back(void *arg, void *p)
 	free(p);
 }
 
-/* zlib wants an input that it does not change to be writable. */
+/* zlib declares its input writable, but does not change it. */
 static z_stream job_entry_pack_stream_of(struct span in, char *out, size_t n)
 {
 	union {
@@ -62,17 +61,17 @@ bool job_entry_pack(struct str *out, struct span text)
 	z_stream z = job_entry_pack_stream_of(text, out->p + out->n, room);
 	int level = text.n < LARGE ? LEVEL : LEVEL_LARGE;
 	if (deflateInit2(&z, level, Z_DEFLATED, -WINDOW, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
-		abort(); /* the arguments are right, and memory does not run out */
+		abort(); /* cannot fail: valid arguments, and allocate() aborts */
 	struct span d = EMBEDDED(dictionary);
 	bool done = deflateSetDictionary(&z, (const unsigned char *)d.p, (unsigned)d.n) == Z_OK &&
 	            deflate(&z, Z_FINISH) == Z_STREAM_END;
 	if (done)
 		out->n += z.total_out;
-	(void)deflateEnd(&z); /* what it says of unfinished streams is known */
+	(void)deflateEnd(&z); /* fails for unfinished streams, which `done` shows */
 	return done;
 }
 
-/* All of it, to exactly n bytes. */
+/* Inflates all of `packed` to exactly n bytes. */
 static bool inflate_all(struct span packed, int window, char *out, size_t n)
 {
 	struct span d = EMBEDDED(dictionary);
@@ -103,7 +102,7 @@ bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena
 	enum { TRAILER = 4, SMALLEST = 18 };
 	if (packed.n < SMALLEST || packed.n > UINT32_MAX)
 		return false;
-	/* How many bytes it says it is: the last four, little endian. */
+	/* The trailer's ISIZE: the last four bytes, little-endian. */
 	size_t n = 0;
 	for (size_t i = TRAILER; i > 0; i--)
 		n = n << 8 | (unsigned char)packed.p[packed.n - TRAILER + i - 1];

@@ -1,6 +1,6 @@
 /*
- * The thread that follows a collection, and its connection; see reflector.h.  What it asks for and
- * when stands in reflect.c, what answers are made of in watch_event.c.
+ * The thread that follows a collection, and its connection; see reflector.h.  watch.c chooses the
+ * requests and parses the answers.
  */
 #include "k8s/cache/reflector.h"
 
@@ -15,13 +15,13 @@
 #include "k8s/transport/paths.h"
 
 enum {
-	POLL_MS = 5000,       /* longest sleep: how soon a connection is seen to be fine */
+	POLL_MS = 5000,       /* longest sleep */
 	PATIENCE_MS = 20000,  /* for an answer to begin, and between two pieces of a list */
-	LIST_MAX_MS = 600000, /* of one page */
-	MARGIN_MS = 30000,    /* for a watch to end when it was said to */
-	FINE_MS = 5000,       /* a watch that has lasted so long is well */
+	LIST_MAX_MS = 600000, /* for one page */
+	MARGIN_MS = 30000,    /* for a watch, beyond its timeoutSeconds */
+	FINE_MS = 5000,       /* a watch that has lasted so long is healthy */
 	KEEPALIVE_IDLE_S = 20,
-	KEEPALIVE_INTERVAL_S = 10, /* nine of them unanswered: the kernel gives up */
+	KEEPALIVE_INTERVAL_S = 10, /* the kernel gives up after nine unanswered probes */
 	RECEIVE = 64 << 10,
 	URL_ROOM = 16384,
 	WHY_ROOM = 512,
@@ -29,29 +29,29 @@ enum {
 
 struct reflector {
 	struct reflector_settings settings;
-	struct arena texts; /* its texts */
+	struct arena texts; /* of the settings */
 	pthread_t thread;
 	atomic_bool stop;
-	/* The rest is the thread's own once it runs. */
+	/* Only the thread uses the rest. */
 	struct reflect state;
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers;
 	struct login_header authorization;
-	int64_t next_ms; /* when to ask again, while not asking */
-	bool known;      /* a list has come to its end */
-	bool listing;    /* begin was called, and end was not */
-	char *why;       /* the trouble that was told last; NULL: none */
-	/* the exchange under way */
+	int64_t next_ms; /* start of the next request, while not asking */
+	bool known;      /* a list has been completed */
+	bool listing;    /* between begin and end */
+	char *why;       /* the last reported trouble; NULL: none */
+	/* The exchange under way. */
 	bool asking;
 	enum reflect_ask ask;
-	int64_t watched_ms, heard_ms; /* the watch began, which is no list any more; bytes came */
-	bool heard;                   /* something of use has come */
-	enum reflect_fault fault;     /* found in what has come; FAULT_NONE: nothing */
+	int64_t watched_ms, heard_ms; /* start of the watch (after its list); last bytes */
+	bool heard;                   /* a valid event or page has come */
+	enum reflect_fault fault;     /* found in the received data, or FAULT_NONE */
 	int64_t event_code;           /* of the ERROR event that ended the watch; 0: none */
-	long refused;                 /* status of the exchange before, if that was 403 or 404 */
-	struct str body;              /* of a page */
-	struct watch_lines lines;     /* of a watch */
+	long refused;                 /* status of the previous failure */
+	struct str body;              /* a page */
+	struct watch_lines lines;     /* a watch */
 };
 
 /* ---- trouble --------------------------------------------------------------------------------- */
@@ -71,27 +71,27 @@ static const char *hint(long status)
 	case 0:
 		return "the connection was lost";
 	case 200:
-		return "what it answers is not as it should be";
+		return "its answer is not valid";
 	case 401:
-		return "it does not take this server's token";
+		return "it does not accept this server's token";
 	case 403:
 		return "the role of this server lacks the verb list or watch";
 	case 404:
-		return "it does not know this resource: its CustomResourceDefinition is not there";
+		return "it has no such resource: the CustomResourceDefinition is not installed";
 	case 410:
-		return "what it has told is too old again and again";
+		return "every version that it names is too old";
 	case 413:
-		return "one object is larger than a page may be";
+		return "one object exceeds the size limit of a page";
 	case 429:
 	case 503:
-		return "it has too much to do, or is starting";
+		return "it is overloaded, or starting";
 	default:
-		return "it does not say why in words that could be passed on";
+		return "no reason is known";
 	}
 }
 
-/* An API server that has just started refuses for a moment what it allows: it has not loaded its
- * roles and CustomResourceDefinitions yet.  Twice in a row it means what it says. */
+/* An API server that has just started answers 403 or 404 until it has loaded its roles and
+ * CustomResourceDefinitions.  The second such answer in a row is taken as final. */
 static bool may_be_starting(struct reflector *r, long status)
 {
 	bool first = (status == 403 || status == 404) && r->refused != status;
@@ -103,7 +103,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 {
 	STR_AUTO why = STR_INIT(WHY_ROOM);
 	bool starting = may_be_starting(r, status);
-	/* What goes by by itself is not worth a word. */
+	/* A short outage is not reported. */
 	if (starting || (r->known && r->state.failures < 2))
 		return;
 	str_puts(&why, r->ask == ASK_LIST ? "list " : "watch ");
@@ -116,7 +116,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 	reflector_tell(r, str_c(&why));
 }
 
-/* ---- what has come --------------------------------------------------------------------------- */
+/* ---- received data --------------------------------------------------------------------------- */
 
 static void well(struct reflector *r)
 {
@@ -170,7 +170,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 	case WATCH_WHAT_MAX:
 		return;
 	}
-	/* Until a streaming list is over, nothing is known up to any version. */
+	/* Before the end of a streaming list no version is complete. */
 	if (!r->listing && e->what != WATCH_BOOKMARK)
 		reflect_heard(&r->state, e->version);
 	well(r);
@@ -188,8 +188,7 @@ static void reflector_take_line(void *arg, struct span line, bool cut)
 	} else if (scan_valid(line, SCAN_DEPTH_MAX)) {
 		e = watch_event_read(line);
 	} else {
-		r->fault =
-		    FAULT_REFUSED; /* this is no API server, or something between is broken */
+		r->fault = FAULT_REFUSED; /* not an API server, or a broken proxy */
 		return;
 	}
 	take_event(r, &e);
@@ -201,9 +200,9 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 	struct span bytes = { from, size * count };
 	r->heard_ms = clock_ms();
 	if (atomic_load(&r->stop))
-		return 0; /* which ends the transfer */
+		return 0; /* ends the transfer */
 	if (curl_status(r->easy) != 200)
-		return bytes.n; /* the status says all that we pass on */
+		return bytes.n; /* only the status of errors is used */
 	if (r->ask != ASK_LIST)
 		watch_lines_take(&r->lines, bytes, reflector_take_line, r);
 	else
@@ -234,7 +233,7 @@ static enum reflect_fault take_page(struct reflector *r)
 	if (!scan_valid(body, SCAN_DEPTH_MAX) || !list_page_read(body, &arena, &page))
 		return FAULT_REFUSED;
 	if (r->state.more.n == 0)
-		begin_list(r); /* also when the last one was not to be ended */
+		begin_list(r); /* a list that failed is begun again */
 	put_items(r, page.items);
 	if (atomic_load(&r->stop))
 		return FAULT_NONE;
@@ -269,7 +268,7 @@ static CURLcode set_request(struct reflector *r)
 	unsigned seconds = watch_seconds();
 	long most = r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS;
 	str_puts(&url, s->login->url);
-	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* looked at in reflector_new */
+	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* reflector_set_up has checked */
 	str_char(&url, '?');
 	reflect_query(&r->state, s->selector, seconds, &url);
 	CURLcode bad = url.full ? CURLE_URL_MALFORMAT : CURLE_OK;
@@ -295,7 +294,7 @@ static void reflector_begin(struct reflector *r)
 		reflector_ended(r, bad ?: CURLE_FAILED_INIT);
 }
 
-/* What it came to, when all has been said. */
+/* The fault of a finished exchange. */
 static enum reflect_fault reflector_judge(struct reflector *r, CURLcode result, long status)
 {
 	if (r->fault != FAULT_NONE)
@@ -325,12 +324,12 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 	else if (r->event_code)
 		status = (long)r->event_code;
 	else if (status == 200 && fault == FAULT_LATER)
-		status = 0; /* it began well, and was cut off */
+		status = 0; /* the answer was cut off */
 	if (r->state.failures)
 		tell_failure(r, result, status);
 	else
 		r->refused = 0;
-	(void)curl_multi_remove_handle(r->multi, r->easy); /* it was added, most likely */
+	(void)curl_multi_remove_handle(r->multi, r->easy); /* no effect if it was not added */
 	watch_lines_clear(&r->lines);
 	str_done(&r->body);
 	r->body = STR_INIT(r->settings.max_page);
@@ -377,7 +376,7 @@ static void *reflector_main(void *arg)
 		if (!r->asking && clock_ms() >= r->next_ms)
 			reflector_begin(r);
 		reflector_run_once(r);
-		/* Less if libcurl has something to do earlier, and until woken up. */
+		/* Returns earlier if libcurl has work, or on curl_multi_wakeup. */
 		if (!atomic_load(&r->stop))
 			(void)curl_multi_poll(r->multi, NULL, 0, reflector_time_to_wait(r), NULL);
 	}
@@ -405,7 +404,7 @@ static int reflector_set_up(struct reflector *r, struct err *e)
 {
 	const char *namespace_name = r->settings.namespace_name;
 	if (!segment_ok(namespace_name))
-		return err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace",
+		return err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
 		               namespace_name);
 	if (curl_start(e) < 0)
 		return -1;

@@ -20,9 +20,9 @@ struct reflector_settings {
 	enum object_kind kind; /* KIND_FRAMEWORK, KIND_EVENT */
 	const char *selector;  /* appended to the query, percent-encoded; or NULL */
 	size_t page;           /* objects of a page: 500 */
-	size_t max_object;     /* bytes of one event or item; of larger ones only the metadata */
+	size_t max_object;     /* bytes of one event or item; larger ones are cut to metadata */
 	size_t max_page;       /* bytes of one page */
-	/* All called by the thread.  begin, end: around a list, whose objects come by put.  put,
+	/* The thread calls these.  begin, end: around a list, whose objects come by put.  put,
 	 * remove: changes.  seen: a bookmark.  trouble: the reason of an outage, for people, on
 	 * each change; NULL: it is over. */
 	void (*begin)(void *arg);

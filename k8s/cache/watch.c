@@ -30,7 +30,7 @@ static enum watch_what what_of(struct span type, struct arena *a)
 	return WATCH_NONE;
 }
 
-/* It goes into a URL as it is: what is no such text is none. */
+/* The version is not escaped in URLs, so other characters are refused. */
 static void watch_read_version(struct span metadata, struct arena *a, char out[static VERSION_MAX])
 {
 	struct span text = scan_text(scan_get(metadata, "resourceVersion"), a);
@@ -72,7 +72,7 @@ struct watch_event watch_event_read(struct span line)
 struct span watch_stub(struct span object, struct arena *a)
 {
 	struct span metadata = scan_get(object, "metadata");
-	/* Of an object that was cut, what looks like a value may be half of one. */
+	/* The metadata of a cut object can be incomplete. */
 	if (scan_type(metadata) != SCAN_OBJECT || !scan_valid(metadata, SCAN_DEPTH_MAX))
 		return (struct span){ NULL, 0 };
 	return span_of(arena_printf(a, "{\"metadata\":%.*s,\"status\":\"too large\"}",
@@ -99,7 +99,7 @@ bool list_page_read(struct span body, struct arena *a, struct list_page *out)
 	struct span value[2];
 	scan_members(body, KEYS, value, 2);
 	enum scan_type items = scan_type(value[0]);
-	/* null: what Go writes for none */
+	/* Go writes an empty list as null. */
 	if ((items != SCAN_ARRAY && items != SCAN_NULL) || scan_type(value[1]) != SCAN_OBJECT)
 		return false;
 	out->items = value[0];
@@ -161,8 +161,8 @@ void watch_lines_clear(struct watch_lines *l)
 enum {
 	REFLECT_TOKEN_MAX = 8192,
 	DOUBLINGS_MAX = 6,
-	AWAY_MAX = 4, /* failures that count while it cannot be reached: to try costs next to
-	               * nothing, and what clients see is old meanwhile */
+	AWAY_MAX = 4, /* limit of failures while it cannot be reached: trying is cheap, and
+	               * clients see old data meanwhile */
 };
 
 void reflect_init(struct reflect *s, size_t page)
@@ -259,17 +259,17 @@ int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
 	int64_t least = (int64_t)retry_after_s * 1000;
 	uint16_t noise = 0;
 	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* without noise it is a pause all the same */
+	(void)n; /* jitter is optional */
 	if (ms > REFLECT_PAUSE_MAX_MS * 4 / 5)
-		ms = REFLECT_PAUSE_MAX_MS * 4 / 5; /* with the noise, that is as long as they get */
+		ms = REFLECT_PAUSE_MAX_MS * 4 / 5; /* with the jitter, at most the maximum */
 	ms += (int64_t)noise % (ms / 2) - ms / 4;
 	if (least > REFLECT_PAUSE_MAX_MS)
 		least = REFLECT_PAUSE_MAX_MS;
 	return ms > least ? ms : least;
 }
 
-/* Lists cost much.  Where each comes to its end, and no watch after it lasts, they are as far from
- * each other as if they had failed. */
+/* Lists are expensive.  If no watch lasts after a list, the lists are spaced as if they had
+ * failed. */
 static void list_anew(struct reflect *s)
 {
 	watch_begin_anew(s);
@@ -290,7 +290,7 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 		s->lists_only = true;
 		return 0;
 	case FAULT_EXPIRED:
-		/* It has answered: what failed before is over. */
+		/* The API server has answered: earlier failures do not count. */
 		at_once = s->lists == 0;
 		s->failures = 0;
 		list_anew(s);

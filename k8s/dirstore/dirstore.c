@@ -29,9 +29,9 @@ struct tasks {
 };
 
 struct local {
-	struct dirstore *store; /* the worker's */
+	struct dirstore *store; /* only the worker uses it */
 	pthread_t worker;
-	pthread_mutex_t lock; /* of all below, and of each store's `answered` */
+	pthread_mutex_t lock; /* protects all below, and each store's `answered` */
 	pthread_cond_t wake;
 	struct tasks todo;
 	bool stop;
@@ -90,7 +90,7 @@ static void *work(void *arg)
 		dirstore_do(l->store, s->s.namespace_name, &t->p->r, &t->answer);
 		(void)pthread_mutex_lock(&l->lock);
 		tasks_append(&s->answered, t);
-		/* Within the lock: the store may be freed as soon as it has its answer. */
+		/* Under the lock: the store can be freed as soon as it has the answer. */
 		signal_event(s->event);
 		(void)pthread_mutex_unlock(&l->lock);
 	}
@@ -118,7 +118,7 @@ struct local *local_open(const char *dir, struct err *e)
 
 void local_follow(struct local *l, const struct local_follower *f, void *arg)
 {
-	/* The worker has nothing to do yet, and comes by this lock before it has. */
+	/* The worker has no task yet, and takes this lock before its first one. */
 	(void)pthread_mutex_lock(&l->lock);
 	dirstore_follow(l->store, f, arg);
 	(void)pthread_mutex_unlock(&l->lock);
@@ -181,7 +181,7 @@ static void poll_answers(struct store *s)
 	struct local *l = ls->local;
 	uint64_t count;
 	ssize_t n = read(ls->event, &count, sizeof(count));
-	(void)n; /* EAGAIN if there is nothing; the list below is what counts */
+	(void)n; /* EAGAIN if the counter is 0 */
 	(void)pthread_mutex_lock(&l->lock);
 	struct tasks all = ls->answered;
 	ls->answered = (struct tasks){ 0 };
@@ -202,7 +202,7 @@ static int no_timeout(const struct store *s)
 	return -1;
 }
 
-/* The worker has borrowed the requests: wait for it; it takes milliseconds. */
+/* Waits for the worker, which has borrowed the requests: some milliseconds. */
 static void dirstore_drain(struct store *s)
 {
 	while (s->in_flight > 0) {
@@ -231,7 +231,8 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
 		.free = free_store,
 	};
 	if (!segment_ok(namespace_name)) {
-		err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace", namespace_name);
+		err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
+		        namespace_name);
 		return NULL;
 	}
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -13,9 +13,9 @@ struct local;
 struct local *local_open(const char *dir, struct err *e);
 void local_close(struct local *l);
 
-/* Called with the text of a Framework: by local_follow for all existing ones, then by the thread of
- * the directory on each creation, change and removal.  The resourceVersion always increases, also
- * with a removal. */
+/* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the
+ * directory's thread on each creation, change and removal.  Each change, also a removal, has a
+ * higher resourceVersion. */
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);

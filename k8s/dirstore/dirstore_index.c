@@ -1,4 +1,4 @@
-/* What is known of the objects of a store; see dirstore_index.h. */
+/* Labels and owners of all objects in memory, and label selectors; see dirstore_internal.h. */
 #include "k8s/dirstore/dirstore_internal.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include "base/enc.h"
 #include "k8s/transport/reply.h"
 
-/* Where things stand in an entry; the uids of all owners follow. */
+/* Indexes in an entry; the uids of all owners follow. */
 enum { AT_KIND, AT_KEY, AT_LABELS, AT_OWNERS };
 
 struct dirstore_index {
@@ -46,7 +46,8 @@ void index_put(struct dirstore_index *x, enum object_kind kind, const char *key,
 	size_t i;
 	json_t *owner;
 	json_array_foreach (json_object_get(meta, "ownerReferences"), i, owner) {
-		(void)json_array_append(entry, json_object_get(owner, "uid")); /* or none */
+		(void)json_array_append(entry,
+		                        json_object_get(owner, "uid")); /* fails without uid */
 	}
 	int bad = json_object_set_new(x->entries, reply_text(meta, "uid"), entry);
 	assert(bad == 0); /* a key and a uid are UTF-8 */
@@ -54,7 +55,7 @@ void index_put(struct dirstore_index *x, enum object_kind kind, const char *key,
 
 void index_remove(struct dirstore_index *x, const char *uid)
 {
-	(void)json_object_del(x->entries, uid); /* may be out already */
+	(void)json_object_del(x->entries, uid); /* may be absent */
 }
 
 void index_each(const struct dirstore_index *x, enum object_kind kind,
@@ -99,7 +100,7 @@ void index_collect(struct dirstore_index *x, index_remover *remove, void *arg)
 	}
 }
 
-/* Percent-decode into the selector's memory. */
+/* Percent-decodes into selector.text. */
 static int dirstore_index_decode(struct selector *s, struct span from)
 {
 	size_t n = 0;
@@ -117,15 +118,14 @@ static int dirstore_index_decode(struct selector *s, struct span from)
 	return 0;
 }
 
-/* Of a label's key and value there are only these characters; with others it is some other
- * operator. */
+/* Only characters of label keys and values; others belong to unsupported operators. */
 static bool dirstore_index_is_plain(const char *text)
 {
 	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	                    "._-/") == strlen(text);
 }
 
-/* The next piece of *rest up to `separator`, cut off there; NULL at the end. */
+/* Cuts the next piece off *rest, at `separator`; NULL at the end. */
 static char *next_piece(char **rest, char separator)
 {
 	char *piece = *rest;

@@ -37,13 +37,13 @@ struct files {
 };
 #define FILES_CLOSED ((struct files){ -1, { -1, -1, -1, -1 } })
 
-/* Open or make the directory, lock it, and remove temporary files of a crash.  -1 and *e (500) if
- * it is not ours with mode 0700, or if another process holds the lock. */
+/* Opens or makes the directory, locks it, and removes temporary files of a crash.  -1 and *e (500)
+ * if it belongs to another user, its mode is not 0700, or another process holds the lock. */
 int files_open(struct files *f, const char *path, struct err *e);
 void files_close(struct files *f);
 
-/* A key names the file of an object: NAME, or NAMESPACE~NAME outside of the jobs' namespace.
- * key_namespace is empty if the key has none. */
+/* A key names the file of an object: NAME, or NAMESPACE~NAME outside of the jobs' namespace, which
+ * key_namespace returns as "". */
 const char *key_name(const char *key);
 struct span key_namespace(const char *key);
 
@@ -55,7 +55,7 @@ int files_remove(const struct files *f, enum object_kind kind, const char *key);
 /* Try to write a temporary file.  0 or a negative errno. */
 int files_probe(const struct files *f);
 
-/* Call back for each object of a kind, in no order. */
+/* Calls `visit` for each object of a kind, unordered. */
 typedef void files_visit(void *arg, enum object_kind kind, const char *key);
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg);
 
@@ -70,7 +70,7 @@ enum json_patched json_patch_apply(json_t *object, const json_t *patch);
 
 enum { SELECTOR_TERMS = 8, SELECTOR_TEXT = 1024 };
 
-/* One condition on the labels of an object; both texts in the selector's own memory. */
+/* One condition on the labels of an object; the texts are in selector.text. */
 struct selector_term {
 	const char *key;
 	const char *value; /* NULL: any */
@@ -84,7 +84,7 @@ struct selector {
 
 /* Read labelSelector (KEY=VALUE and KEY, joined by commas) from the query of a URL; NULL: all
  * objects.  Ignores limit, continue and resourceVersion, because a directory always answers with
- * the whole list.  -1 for anything else. */
+ * the whole list.  -1 for other parameters. */
 int selector_read(struct selector *s, const char *query);
 bool selector_fits(const struct selector *s, const json_t *labels);
 
@@ -94,12 +94,12 @@ struct dirstore_index;
 
 struct dirstore_index *index_new(void);
 void index_free(struct dirstore_index *x);
-/* Add or replace; `key` is that of its file. */
+/* Adds or replaces an object; key: of its file. */
 void index_put(struct dirstore_index *x, enum object_kind kind, const char *key,
                const json_t *meta);
 void index_remove(struct dirstore_index *x, const char *uid);
 
-/* Call back for each selected object of a kind.  The callback changes nothing. */
+/* Calls `visit` for each selected object of a kind.  The callback must not change the index. */
 typedef void index_visit(void *arg, const char *key);
 void index_each(const struct dirstore_index *x, enum object_kind kind,
                 const struct selector *wanted, index_visit *visit, void *arg);

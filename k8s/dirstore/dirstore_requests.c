@@ -1,5 +1,5 @@
-/* Requests to a directory, answered as an API server does.  The files are the truth; memory has
- * only the index. */
+/* Requests to a directory, answered as an API server answers them.  Objects are in files only;
+ * memory has the index. */
 #include "k8s/dirstore/dirstore_internal.h"
 
 #include <assert.h>
@@ -84,7 +84,7 @@ void answer_done(struct answer *a)
 static void put_json(struct str *out, const json_t *j, size_t flags)
 {
 	char *text = json_dumps(j, flags);
-	assert(text != NULL); /* made from text that was read; memory does not run out */
+	assert(text != NULL); /* valid JSON; allocation aborts */
 	size_t n = strlen(text);
 	str_put(out, text, n);
 	wipe(text, n);
@@ -151,8 +151,7 @@ static void answer_object(struct work *w, const json_t *object, int status)
 
 /* ---- objects -------------------------------------------------------------------------- */
 
-/* Read an object and compare its name with that of the file.  0 or a negative errno; new reference.
- */
+/* Reads an object and compares its name with the file's.  0 or a negative errno; new reference. */
 static int dirstore_load(struct dirstore *s, enum object_kind kind, const char *key,
                          json_t **object)
 {
@@ -196,7 +195,7 @@ static void tell_gone(struct dirstore *s, enum object_kind kind, const char *key
 	dirstore_tell(s, kind, key, object, true);
 }
 
-/* Failed removals are repeated the next time. */
+/* index_collect repeats failed removals the next time. */
 static bool remove_file(void *arg, enum object_kind kind, const char *key)
 {
 	struct dirstore *s = arg;
@@ -238,7 +237,7 @@ static enum fault dirstore_read_body(struct work *w, json_t **object)
 	*object = json_loadb(str_c(&text), text.n, JSON_REJECT_DUPLICATES, NULL);
 	if (w->r->json_patch ? !json_is_array(*object) : !json_is_object(*object))
 		return dirstore_refuse(w, BAD_REQUEST,
-		                       "the body is not of the type that it should be");
+		                       "the body is not valid JSON of the expected type");
 	return FINE;
 }
 
@@ -274,7 +273,7 @@ static enum fault check_new(struct work *w, const json_t *object, const json_t *
 	const char *ns = reply_text(meta, "namespace");
 	if (strcmp(reply_text(object, "kind"), res->kind) != 0)
 		return dirstore_refuse(w, BAD_REQUEST,
-		                       "the kind of the object does not fit its path");
+		                       "the kind of the object does not match its path");
 	if (strcmp(reply_text(meta, "name"), dirstore_name_of(w->r)) != 0 ||
 	    !segment_ok(dirstore_name_of(w->r)))
 		return dirstore_refuse(w, INVALID, "invalid metadata.name");
@@ -303,7 +302,7 @@ static enum fault do_create(struct work *w)
 	set_version(w->store, meta);
 	if (!w->r->dry_run) {
 		int bad = save(w, object);
-		if (bad) { /* the file may exist although its directory could not be synced */
+		if (bad) { /* the file can exist although syncing its directory failed */
 			(void)files_remove(&w->store->files, w->r->kind, w->key);
 			return refuse_errno(w, bad);
 		}
@@ -334,7 +333,7 @@ static void dirstore_merge(json_t *object, json_t *patch)
 	json_t *value;
 	json_object_foreach (patch, key, value) {
 		if (json_is_null(value)) {
-			(void)json_object_del(object, key); /* may not be there */
+			(void)json_object_del(object, key); /* may be absent */
 		} else if (!json_is_object(value)) {
 			(void)json_object_set(object, key, value);
 		} else {
@@ -453,7 +452,7 @@ enum { LIST_MAX = 64 << 20 };
 struct listing {
 	struct work *w;
 	json_t *items;
-	struct span namespace_name; /* as in a key */
+	struct span namespace_name; /* key_namespace */
 	int bad;
 };
 
@@ -501,7 +500,7 @@ static enum fault dirstore_list(struct work *w)
 	JSON_AUTO *items = json_array();
 	struct listing l = { w, items, key_namespace(w->key), 0 };
 	if (selector_read(&wanted, w->r->query) != 0)
-		return dirstore_refuse(w, BAD_REQUEST, "a directory does not know this query");
+		return dirstore_refuse(w, BAD_REQUEST, "a directory does not support this query");
 	if (w->r->kind < KIND_MADE)
 		index_each(w->store->index, w->r->kind, &wanted, list_one, &l);
 	if (l.bad)
@@ -530,7 +529,7 @@ void dirstore_do(struct dirstore *s, const char *namespace_name, const struct st
 	else if (r->kind < KIND_MADE || !named)
 		(void)VERBS[r->verb](&w);
 	else if (r->verb == STORE_CREATE)
-		(void)dirstore_refuse(&w, NOT_KEPT, "a directory keeps none of this kind");
+		(void)dirstore_refuse(&w, NOT_KEPT, "a directory does not store this kind");
 	else
 		(void)dirstore_refuse(&w, NOT_FOUND, "not found");
 }
@@ -550,7 +549,7 @@ static void take_in(void *arg, enum object_kind kind, const char *key)
 	int bad = dirstore_load(o->store, kind, key, &object);
 	if (bad) {
 		o->failed = true;
-		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not as this program wrote it: %s",
+		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not a valid object: %s",
 		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
 		return;
 	}

@@ -1,7 +1,6 @@
 /*
- * Files that survive a crash; see files.h.  Other users of the machine must not be
- * able to plant links here or to read what is here, so nothing is followed, and the
- * directory is refused if it is open to anybody else.
+ * Files that survive a crash; see dirstore_internal.h.  Other users must not be able to plant links
+ * or to read objects, so links are not followed, and the directory must be private.
  */
 #include "k8s/dirstore/dirstore_internal.h"
 
@@ -41,7 +40,7 @@ struct span key_namespace(const char *key)
 	return name == key ? SPAN("") : (struct span){ key, (size_t)(name - key) - 1 };
 }
 
-/* Both parts are segments, and it is not too long for a file. */
+/* Both parts are segments, and the key is not too long for a file name. */
 static bool key_ok(const char *key)
 {
 	struct span ns = key_namespace(key);
@@ -97,7 +96,7 @@ static int files_open_directory(int at, const char *path, const char **fault)
 	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		bool other = errno == ELOOP || errno == ENOTDIR;
-		*fault = other ? "is no directory" : strerrordesc_np(errno);
+		*fault = other ? "is not a directory" : strerrordesc_np(errno);
 		return -1;
 	}
 	*fault = directory_fault(fd);
@@ -117,13 +116,13 @@ static DIR *files_open_stream(int dir)
 	return d;
 }
 
-/* Files that were being written when the machine stopped. */
+/* Removes files that were being written at a crash. */
 static void remove_leftovers(int dir)
 {
 	DIR *d = files_open_stream(dir);
 	if (d == NULL)
 		return;
-	/* Nobody else reads this stream: readdir is safe here. */
+	/* No other thread reads this stream, so readdir is safe. */
 	for (struct dirent *f; (f = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
 		if (strncmp(f->d_name, TEMPORARY, sizeof(TEMPORARY) - 1) == 0)
 			(void)unlinkat(dir, f->d_name, 0); /* the next start tries again */
@@ -169,7 +168,7 @@ void files_close(struct files *f)
 {
 	for (enum object_kind k = 0; k < KIND_MADE; k++)
 		files_close_fd(&f->dir[k]);
-	files_close_fd(&f->root); /* gives the lock back */
+	files_close_fd(&f->root); /* releases the lock */
 	*f = FILES_CLOSED;
 }
 
@@ -246,7 +245,7 @@ int files_write(const struct files *f, enum object_kind kind, const char *key, s
 	if (bad == 0 && renameat(dir, temporary, dir, file) != 0)
 		bad = -errno;
 	if (bad) {
-		(void)unlinkat(dir, temporary, 0); /* else it goes at the next start */
+		(void)unlinkat(dir, temporary, 0); /* else the next start removes it */
 		return bad;
 	}
 	return fsync(dir) == 0 ? 0 : -errno;
@@ -257,7 +256,7 @@ int files_probe(const struct files *f)
 	char temporary[NAME_ROOM];
 	static const char BLOCK[4096];
 	int bad = write_temporary(f->root, temporary, (struct span){ BLOCK, sizeof(BLOCK) });
-	(void)unlinkat(f->root, temporary, 0); /* not there if it could not be made */
+	(void)unlinkat(f->root, temporary, 0); /* absent if it could not be made */
 	return bad;
 }
 

@@ -6,11 +6,11 @@
 
 enum { KEY_MAX = 512 };
 
-/* One token of a pointer, `~1` and `~0` resolved; *p goes behind it.  false: it is too long. */
+/* Takes one token of a pointer and resolves `~1` and `~0`.  false: the token is too long. */
 static bool next_token(const char **p, char key[static KEY_MAX])
 {
 	size_t n = 0;
-	const char *s = *p + 1; /* behind the slash */
+	const char *s = *p + 1; /* after the slash */
 	for (; *s && *s != '/'; s++) {
 		char c = *s;
 		if (c == '~' && (s[1] == '0' || s[1] == '1'))
@@ -41,7 +41,7 @@ static json_t *json_patch_child(const json_t *of, const char *key)
 	return json_patch_index_of(of, key, &at) ? json_array_get(of, at) : NULL;
 }
 
-/* The container that holds what a pointer names, and the last token; NULL: there is none. */
+/* The container of the value that a pointer names, and the last token; NULL if it is absent. */
 static json_t *parent_of(json_t *root, const char *pointer, char key[static KEY_MAX])
 {
 	json_t *at = root;
@@ -62,7 +62,7 @@ static void set_child(json_t *of, const char *key, json_t *value)
 {
 	size_t at = 0;
 	if (!json_is_array(of))
-		(void)json_object_set(of, key, value); /* there is one: both cannot fail */
+		(void)json_object_set(of, key, value); /* cannot fail: the member exists */
 	else if (json_patch_index_of(of, key, &at))
 		(void)json_array_set(of, at, value);
 }
@@ -82,7 +82,7 @@ static enum json_patched apply_one(json_t *object, const json_t *operation)
 	if (strcmp(op, "replace") != 0)
 		return PATCH_MALFORMED;
 	if (!there)
-		return PATCH_TEST_FAILED; /* an API server says the same of both */
+		return PATCH_TEST_FAILED; /* an API server answers both with 422 */
 	set_child(of, key, value);
 	return PATCH_DONE;
 }

@@ -3,8 +3,8 @@
 #include "k8s/gc/janitor.h"
 #include "k8s/transport/reply.h"
 
-/* ---- orphans.c: the rules for removal.  Objects are untrusted input: only those that look exactly
- * as this server makes them qualify.  Pure ---- */
+/* ---- orphans.c: the rules for removal.  Objects are untrusted input: only objects exactly as this
+ * server makes them qualify.  Pure ---- */
 
 /* This installation, and the namespace of its jobs. */
 struct home {
@@ -18,12 +18,12 @@ bool orphan_is_listed(const json_t *object, const struct home *home);
  * unknown) it is at least age_s old. */
 bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
                          int64_t age_s);
-/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if no
- * Framework is named like the first 32 digits of its name. */
+/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if the
+ * Framework named by the first 32 digits of its name does not exist. */
 bool orphan_is_class(const json_t *object, const struct home *home);
 
-/* Candidates and the time since when they look orphaned.  A bounded list: what does not fit is met
- * again in a later round. */
+/* Candidates, and the time since which they look orphaned.  A bounded list: a later round finds the
+ * others. */
 enum { ORPHANS_MAX = 1024, ORPHAN_NAME = 64, ORPHAN_WORD = 64 };
 
 struct orphan {
@@ -34,16 +34,16 @@ struct orphan {
 };
 
 struct orphans {
-	struct orphan *v; /* ORPHANS_MAX of them, allocated at first use */
+	struct orphan *v; /* ORPHANS_MAX elements, allocated at first use */
 	size_t n;
 };
 
-/* By name and uid; NULL if there is none.  Borrowed until one is forgotten. */
+/* By name and uid, or NULL.  Borrowed until the next orphan_forget. */
 struct orphan *orphan_find(const struct orphans *s, const char *name, const char *uid);
 /* The same, added if needed.  NULL if the list is full, or name or uid are empty or too long. */
 struct orphan *orphan_note(struct orphans *s, const char *name, const char *uid, int64_t now_ms);
 void orphan_forget(struct orphans *s, struct orphan *one);
-/* Forget all that are not `listed`; reset the flag of the others. */
+/* Forgets orphans that are not `listed`; resets the flag of the others. */
 void orphans_keep_listed(struct orphans *s);
 void orphans_done(struct orphans *s);
 
@@ -53,7 +53,7 @@ enum {
 	REMOVALS_MAX = 20, /* of each kind, per round */
 	LOOKS_MAX = 100,   /* GETs of candidates, per round and kind */
 	PAGES_MAX = 200,   /* per round and kind */
-	HASH = 32,         /* digits of a Framework's name, with which its PriorityClass begins */
+	HASH = 32, /* digits of a Framework's name, the prefix of its PriorityClass's name */
 };
 
 /* Candidates of one kind, and the progress of this round. */
@@ -68,7 +68,7 @@ struct part {
 struct janitor {
 	struct store *store;
 	char *instance, *namespace_name;
-	struct home home; /* these two */
+	struct home home; /* the two texts above */
 	int64_t interval_ms, age_ms;
 	bool priority_classes;
 	janitor_callback *report;
@@ -80,10 +80,10 @@ struct janitor {
 	struct str trouble;
 
 	struct part frameworks, classes;
-	bool paged;               /* Frameworks are listed page by page, in this round */
+	bool paged;               /* Frameworks are listed in pages in this round */
 	int64_t date_s;           /* the API server's clock, from the current list */
-	struct orphans page;      /* PriorityClasses of the current page, */
-	size_t page_at;           /* of which so many have been checked */
+	struct orphans page;      /* PriorityClasses of the current page */
+	size_t page_at;           /* number of them that were checked */
 	bool begun_anew;          /* the list had expired and was restarted */
 	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name are done */
 

@@ -13,15 +13,15 @@
 static const int64_t JITTER = 10; /* a tenth of the time at most */
 
 enum {
-	REQUEST_MS = 30000,  /* a store tries for so long */
-	SOON = 8,            /* after the first trouble: the interval, divided by this */
-	BACKOFF_MS = 600000, /* between rounds, while there is trouble */
+	REQUEST_MS = 30000,  /* deadline of a request */
+	SOON = 8,            /* divides the interval after the first trouble */
+	BACKOFF_MS = 600000, /* maximal pause while there is trouble */
 	QUERY_MAX = 3 * CONTINUE_MAX + 1024,
 	TROUBLE_MAX = 1024,
 };
 
-/* Labels to select besides that of this installation.  limit 0: the whole list from the API
- * server's cache; else pages of this size. */
+/* Labels to select in addition to rest-lit/instance.  limit: size of a page; 0: the whole list,
+ * from the API server's cache. */
 struct selection {
 	enum object_kind kind;
 	const char *key, *value; /* value NULL: any */
@@ -105,7 +105,7 @@ static void janitor_list(struct janitor *j, struct part *p, const struct selecti
 
 /* ---- trouble ------------------------------------------------------------------------------- */
 
-/* Keep what was met first: what follows comes of it, mostly. */
+/* Keeps the first trouble, which usually causes the others. */
 static void janitor_complain(struct janitor *j, const char *text)
 {
 	if (j->trouble.n > 0)
@@ -138,11 +138,11 @@ static int janitor_read(struct janitor *j, struct part *p, const struct store_re
 	j->date_s = reply->date_s;
 	if (items_each(reply->body, each, j, &p->token) == 0)
 		return 0;
-	janitor_complain(j, "the API server answered with something that is no list");
+	janitor_complain(j, "the answer of the API server is not a list");
 	return -1;
 }
 
-/* ---- suspects ------------------------------------------------------------------------------ */
+/* ---- orphans ------------------------------------------------------------------------------- */
 
 static struct orphan *janitor_next(const struct janitor *j, struct part *p)
 {
@@ -164,7 +164,8 @@ static struct orphan *janitor_next(const struct janitor *j, struct part *p)
 static bool janitor_is_old(const struct janitor *j, const json_t *object)
 {
 	int64_t made_s = ownership_created_s(object);
-	return made_s > 0 && j->date_s - made_s >= 2 * j->age_ms / 1000; /* no clock: 0 */
+	return made_s > 0 &&
+	       j->date_s - made_s >= 2 * j->age_ms / 1000; /* date_s is 0 if unknown */
 }
 
 static void janitor_forget(struct part *p)
@@ -178,7 +179,7 @@ static int64_t with_jitter(int64_t ms)
 {
 	uint8_t noise = 0;
 	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* without noise two janitors meet more often, and do no harm */
+	(void)n; /* jitter is optional */
 	return ms + ms * noise / (JITTER * UINT8_MAX);
 }
 
@@ -269,18 +270,19 @@ void janitor_free(struct janitor *j)
 }
 
 /*
- * PriorityClasses, which no Framework can own, and whose Framework is gone:
+ * PriorityClasses, which no Framework can own, and whose Framework is gone (functions without the
+ * prefix janitor_):
  *
- *	look ──► absent_again ──► removed ──► look ...      those that were met without one before
- *	  └─► list ──► listed ──► seek ──► sought ──► seek ...                 those of one page
- *	                                     └─► removed_at_once ──► seek ...    and are old
+ *	look ──► absent_again ──► removed ──► look ...           known orphans, again
+ *	  └─► list_classes ──► listed ──► seek ──► sought ──► seek ...      one page
+ *	                                             └─► removed_at_once ──► seek ...  old ones
  */
 
-enum { PAGE = 500 }; /* and as many GETs */
+enum { PAGE = 500 }; /* a GET for each item */
 
 static store_callback absent_again, janitor_removed, removed_at_once, janitor_listed, sought;
 
-/* By name; a directory's list is in no order. */
+/* The last one by name: lists of a directory are unordered. */
 static struct orphan *last_of(const struct orphans *s)
 {
 	struct orphan *last = s->v;
@@ -291,15 +293,15 @@ static struct orphan *last_of(const struct orphans *s)
 	return last;
 }
 
-/* ---- has it a Framework? ------------------------------------------------------------------- */
+/* ---- the Framework exists -------------------------------------------------------------------- */
 
-/* Even if what was answered cannot be read. */
+/* The Framework exists; also if the answer cannot be parsed. */
 static bool janitor_is_there(const struct store_reply *framework)
 {
 	return framework->outcome == STORE_OK || framework->status == 200;
 }
 
-/* Whose Framework has not been looked for yet: those of the page at hand. */
+/* Asks for the Framework of the next PriorityClass of the page. */
 static void janitor_seek(struct janitor *j)
 {
 	if (j->page_at < j->page.n) {
@@ -307,7 +309,7 @@ static void janitor_seek(struct janitor *j)
 		return;
 	}
 	if (j->classes.token.n == 0 && j->page.n < ORPHANS_MAX)
-		j->cursor[0] = '\0'; /* from the start again, in the next round */
+		j->cursor[0] = '\0'; /* the next round begins at the start */
 	else if (j->page.n > 0)
 		memcpy(j->cursor, last_of(&j->page)->name, sizeof(j->cursor));
 	janitor_end_round(j);
@@ -328,7 +330,7 @@ static void sought(void *arg, const struct store_reply *reply)
 		if (one != NULL)
 			memcpy(one->version, class->version, sizeof(one->version));
 	} else if (!janitor_is_there(reply)) {
-		(void)janitor_trouble(j, reply); /* it is the last thing in a round */
+		(void)janitor_trouble(j, reply);
 		janitor_end_round(j);
 		return;
 	}
@@ -363,7 +365,7 @@ static void janitor_note(void *arg, const json_t *item)
 	    version[0] == '\0' || strlen(version) >= ORPHAN_WORD ||
 	    orphan_find(&j->classes.orphans, name, uid) != NULL)
 		return;
-	if (j->page.n == ORPHANS_MAX) { /* the first ones by name; then those behind them */
+	if (j->page.n == ORPHANS_MAX) { /* keeps the first ones by name */
 		struct orphan *last = last_of(&j->page);
 		if (strcmp(name, last->name) > 0)
 			return;
@@ -396,7 +398,7 @@ static void janitor_listed(void *arg, const struct store_reply *reply)
 	bool may_list = p->pages < PAGES_MAX;
 	if (reply->outcome == STORE_REFUSED && reply->status == 410 && p->token.n > 0 &&
 	    !j->begun_anew) {
-		j->begun_anew = true; /* the token is too old; the cursor says what is behind us */
+		j->begun_anew = true; /* the token has expired; the cursor skips checked ones */
 		str_done(&p->token);
 		janitor_list_classes(j);
 		return;
@@ -414,7 +416,7 @@ static void janitor_listed(void *arg, const struct store_reply *reply)
 		janitor_seek(j);
 }
 
-/* ---- those that had none before ------------------------------------------------------------ */
+/* ---- known orphans ----------------------------------------------------------------------- */
 
 static void janitor_look(struct janitor *j)
 {
@@ -424,7 +426,7 @@ static void janitor_look(struct janitor *j)
 	else if (j->classes.removed < REMOVALS_MAX)
 		janitor_list_classes(j);
 	else
-		janitor_end_round(j); /* those that are known first */
+		janitor_end_round(j); /* known orphans come first */
 }
 
 static void absent_again(void *arg, const struct store_reply *reply)
@@ -446,7 +448,7 @@ static void janitor_removed(void *arg, const struct store_reply *reply)
 {
 	struct janitor *j = arg;
 	bool ok = reply->outcome == STORE_OK;
-	/* Somebody was faster, or has changed it; then a list will show it as it is now. */
+	/* Another client removed or changed it; a later list shows the current one. */
 	if (ok || reply->outcome == STORE_NOT_FOUND || reply->outcome == STORE_CONFLICT) {
 		j->classes.removed += ok;
 		janitor_forget(&j->classes);
@@ -467,20 +469,20 @@ static void janitor_check_classes(struct janitor *j)
 }
 
 /*
- * Frameworks that were begun and never started:
+ * Frameworks that were created and never started:
  *
- *	list ──► listed ──► look ──► looked ──► removed ──► look ...
+ *	unstarted_list ──► unstarted_listed ──► unstarted_look ──► janitor_looked ──►
+ *	unstarted_removed ──► unstarted_look ...
  *
- * A list says what is suspected, the object itself whether it may be removed.
+ * The list gives candidates; the whole object decides.
  */
 
-enum {
-	UNSTARTED_PAGE = 50
-}; /* only if all at once are too much: each may have annotations of 256 KiB */
+/* For lists that are too large in one piece: an item can have 256 KiB of annotations. */
+enum { UNSTARTED_PAGE = 50 };
 
 static store_callback unstarted_listed, janitor_looked, unstarted_removed;
 
-/* What is left of very much to do comes before PriorityClasses, which do no harm. */
+/* Remaining Frameworks come before PriorityClasses, which do no harm. */
 static void leave(struct janitor *j, bool go_on)
 {
 	if (go_on && j->frameworks.removed < REMOVALS_MAX)
@@ -531,10 +533,10 @@ static void unstarted_removed(void *arg, const struct store_reply *reply)
 	struct janitor *j = arg;
 	struct part *p = &j->frameworks;
 	if (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND) {
-		p->removed += reply->outcome == STORE_OK; /* else somebody was faster */
+		p->removed += reply->outcome == STORE_OK; /* else another client removed it */
 		janitor_forget(p);
 	} else if (reply->outcome == STORE_CONFLICT) {
-		p->at++; /* somebody has changed it: the next round looks again */
+		p->at++; /* changed meanwhile: the next round checks it again */
 	} else {
 		leave(j, janitor_trouble(j, reply));
 		return;
@@ -567,7 +569,7 @@ static void unstarted_list(struct janitor *j)
 	             unstarted_listed);
 }
 
-/* The answer was larger than what the store takes. */
+/* The answer exceeds the limit of the store. */
 static bool is_too_much(const struct store_reply *reply)
 {
 	return reply->outcome == STORE_REFUSED && reply->status < 300;

@@ -22,7 +22,7 @@ struct janitor;
 
 struct janitor_options {
 	const char *instance;
-	const char *namespace_name; /* of the jobs, as the objects say it */
+	const char *namespace_name; /* of the jobs, as in the label rest-lit/namespace */
 	int64_t interval_ms, age_ms;
 	bool priority_classes;
 };

@@ -29,14 +29,14 @@ bool orphan_is_listed(const json_t *object, const struct home *home)
 	       ownership_is_creating(object);
 }
 
-/* Absent, null or 0: what counts attempts counts none. */
+/* A count that is absent, null or 0. */
 static bool is_nothing(const json_t *number)
 {
 	return orphans_is_null(number) ||
 	       (json_is_integer(number) && json_integer_value(number) == 0);
 }
 
-/* FrameworkController has seen it at most, and done nothing. */
+/* FrameworkController has not begun an attempt. */
 static bool is_untouched(const json_t *status)
 {
 	if (orphans_is_null(status))
@@ -59,7 +59,7 @@ bool orphan_is_framework(const json_t *object, const struct home *home, int64_t 
 	int64_t made_s = ownership_created_s(object);
 	return orphan_is_listed(object, home) && strcmp(type, "Create") == 0 &&
 	       is_untouched(json_object_get(object, "status")) && made_s > 0 &&
-	       now_s - made_s >= age_s; /* also not if now_s is 0 */
+	       now_s - made_s >= age_s; /* false if now_s is 0 */
 }
 
 bool orphan_is_class(const json_t *object, const struct home *home)

@@ -1,7 +1,6 @@
 /*
- * Logs by libcurl's multi interface, on an epoll of its own.  libcurl reads no more from a socket
- * than it can hand on: a write function that says "pause" leaves the rest to the kernel, whose
- * window makes the API server wait.
+ * Logs by libcurl's multi interface.  If the write function pauses, libcurl stops reading from the
+ * socket, and the TCP window makes the API server wait.
  */
 #include "k8s/logs/log_stream.h"
 
@@ -24,12 +23,12 @@ struct log_stream {
 	char *user;
 	CURL *easy;
 	struct curl_slist *headers;
-	int64_t due_ms; /* by then something must have come; NEVER */
+	int64_t due_ms; /* deadline for the next data, or NEVER */
 	bool begun, paused;
-	size_t taken; /* bytes of the piece that is refused which were taken */
-	bool inside;  /* one of its calls is under way */
+	size_t taken; /* bytes of the paused buffer that were delivered */
+	bool inside;  /* a callback is under way */
 	bool unwanted;
-	bool failed; /* going on after a pause came to an error */
+	bool failed; /* ends in the next run */
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -58,7 +57,7 @@ static void log_stream_free(struct log_stream *t)
 	free(t);
 }
 
-/* Who waits for a piece that the reader has no room for waits for the reader. */
+/* A paused stream waits for its reader, without a deadline. */
 static void set_due(struct log_stream *t)
 {
 	bool endless = t->paused || (t->r.follow && t->begun);
@@ -80,7 +79,7 @@ static bool log_stream_begin(struct log_stream *t, bool silent)
 	return !t->unwanted;
 }
 
-/* In pieces of the promised size.  What is refused, libcurl brings again from its beginning. */
+/* Delivers pieces.  After a pause libcurl passes the same buffer again, from its start. */
 static bool log_stream_hand_on(struct log_stream *t, struct span all)
 {
 	while (t->taken < all.n && !t->paused && !t->unwanted) {
@@ -98,7 +97,7 @@ static bool log_stream_hand_on(struct log_stream *t, struct span all)
 	return !t->paused;
 }
 
-/* What libcurl calls.  A refusal has a body, too, which nobody needs. */
+/* libcurl's write callback.  Ignores the bodies of errors. */
 static size_t log_stream_take_piece(char *from, size_t size, size_t count, void *arg)
 {
 	struct log_stream *t = arg;
@@ -114,7 +113,6 @@ static size_t log_stream_take_piece(char *from, size_t size, size_t count, void 
 	return all ? n : CURL_WRITEFUNC_PAUSE;
 }
 
-/* It ends in the next round. */
 static void log_stream_fail(struct log_stream *t)
 {
 	t->failed = true;
@@ -167,7 +165,7 @@ void log_stream_cancel(struct log_stream *t)
 		log_stream_free(t);
 }
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- requests ---------------------------------------------------------------------- */
 
 static int put_url(struct str *url, const struct log_streams *all,
                    const struct log_stream_request *r)
@@ -209,10 +207,10 @@ static int check_room(const struct log_streams *all, const char *user, struct er
 	if (his >= all->per_user)
 		return err_set(
 		    e, 429, "TooManyRequestsError",
-		    "you are reading %zu logs at the moment, as many as one may; end one", his);
+		    "you are reading %zu logs at the moment, the maximum for a user; end one", his);
 	if (all->n >= all->max)
-		return err_set(e, UNAVAILABLE, "%zu logs are being read, as many as may be",
-		               all->n);
+		return err_set(e, UNAVAILABLE,
+		               "%zu logs are being read, the maximum of this server", all->n);
 	return 0;
 }
 
@@ -223,7 +221,8 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	if (check_room(all, r->user, e) < 0)
 		return NULL;
 	if (put_url(&url, all, r) < 0) {
-		(void)err_set(e, UNKNOWN_ERROR, "this is no name of a pod or a container");
+		(void)err_set(e, UNKNOWN_ERROR,
+		              "the name of the pod or the container is not valid");
 		return NULL;
 	}
 	CURL *easy = curl_handle(all->login, e);
@@ -264,14 +263,14 @@ static bool is_connected(const struct log_stream *t)
 	return us > 0;
 }
 
-/* A log that is followed, and silent, has no answer before its first line. */
+/* The API server does not answer before the first line of a followed log. */
 static void come_due(struct log_stream *t)
 {
 	if (t->failed || !t->r.follow)
 		log_stream_finish(t, CURLE_OPERATION_TIMEDOUT,
 		                  t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
 	else if (!is_connected(t))
-		set_due(t); /* libcurl gives up in time */
+		set_due(t); /* libcurl limits the time to connect */
 	else if (log_stream_begin(t, true))
 		t->due_ms = NEVER;
 	else

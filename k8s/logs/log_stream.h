@@ -18,8 +18,8 @@ enum {
 
 enum log_stream_outcome {
 	LOG_STREAM_WHOLE,   /* complete */
-	LOG_STREAM_REFUSED, /* nothing came: `status` says why */
-	LOG_STREAM_AWAY,    /* no answer, or none in time */
+	LOG_STREAM_REFUSED, /* no data; `status` is the reason */
+	LOG_STREAM_AWAY,    /* no answer in time */
 	LOG_STREAM_CUT,     /* the connection was lost */
 	LOG_STREAM_CLOSING, /* log_streams_free */
 	LOG_STREAM_OUTCOME_MAX
@@ -35,26 +35,26 @@ struct log_stream_end {
 struct log_stream_request {
 	const char *pod, *container; /* names; borrowed during the call, as user is */
 	const char *user;
-	int64_t lines;       /* only the last ones; 0: all */
-	bool follow;         /* also what is written later */
+	int64_t lines;       /* the last so many; 0: all */
+	bool follow;         /* also future lines */
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 
 	/* The API server will send the log.  Once, before all `came`.  silent: no data yet, perhaps
 	 * for long.  false: cancels the stream; `ended` is not called. */
 	bool (*began)(void *arg, bool silent);
-	/* At most LOG_STREAM_PIECE bytes.  false: pause; they come again after log_stream_go_on. */
+	/* At most LOG_STREAM_PIECE bytes.  false: pause; log_stream_go_on delivers them again. */
 	bool (*came)(void *arg, struct span bytes);
 	/* The stream has ended and is freed.  Once, unless log_stream_cancel was called. */
 	void (*ended)(void *arg, const struct log_stream_end *end);
 	void *arg;
 };
 
-/* At most `max` at a time, `per_user` of them of one user.  NULL and *e: 500. */
+/* max, per_user: limits of concurrent streams.  NULL and *e: 500. */
 struct log_streams *log_streams_new(struct login *l, const char *namespace_name, size_t max,
                                     size_t per_user, struct err *e);
 void log_streams_free(struct log_streams *t); /* ends all; accepts NULL */
 
-/* Calls nothing back.  NULL and *e: 429, 503 too many; 500 invalid names. */
+/* Makes no callbacks.  NULL and *e: 429, 503 too many; 500 invalid names. */
 struct log_stream *log_stream_open(struct log_streams *t, const struct log_stream_request *r,
                                    struct err *e);
 /* Resume after a pause.  May call `came`. */
@@ -63,6 +63,6 @@ void log_stream_go_on(struct log_stream *t);
 void log_stream_cancel(struct log_stream *t);
 
 int log_streams_fd(const struct log_streams *t);         /* readable when there is work */
-void log_streams_run_once(struct log_streams *t);        /* calls back */
+void log_streams_run_once(struct log_streams *t);        /* makes callbacks */
 int log_streams_timeout_ms(const struct log_streams *t); /* until the next run; -1: no limit */
 size_t log_streams_count(const struct log_streams *t);

@@ -1,4 +1,3 @@
-/* Reading our marks; see marks.h. */
 #include "k8s/submit/ownership.h"
 
 #include "k8s/submit/submission.h"

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Labels and annotations of this server on objects, and their age.  The objects are untrusted
- * input: anybody with rights in the cluster can have written them.  Pure; private to k8s/.
+ * input: other clients of the cluster can have written them.  Pure; private to k8s/.
  */
 #include "base/str.h"
 #include "k8s/transport/reply.h"
@@ -22,10 +22,10 @@ const char *ownership_annotation(const json_t *object, const char *key);
 /* It has the label rest-lit/creating, with any value. */
 bool ownership_is_creating(const json_t *object);
 
-/* A Framework that is not started: by that label, or, of a whole object, by its executionType. */
+/* The Framework is not started: by that label, or by the executionType of a whole object. */
 bool ownership_is_unstarted(const json_t *framework);
 
-/* A whole Framework that was started, and perhaps stopped since. */
+/* The whole Framework was started, and perhaps stopped since. */
 bool ownership_is_started(const json_t *framework);
 
 /* Both belong to the same installation and, if cluster-scoped, to the same namespace of jobs. */

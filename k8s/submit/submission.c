@@ -48,9 +48,9 @@ struct submission {
 	enum phase phase;
 	size_t step;                      /* 0: the Framework; i: objects->v[i - 1] */
 	struct made *made;                /* by step */
-	struct store_request request;     /* the one under way */
+	struct store_request request;     /* under way */
 	struct str patch;                 /* its body; empty before the first PATCH */
-	struct str old_uid;               /* or the uid in it, when replacing */
+	struct str old_uid;               /* of the object that is replaced */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
@@ -61,7 +61,6 @@ struct submission {
 	struct err e;         /* why it is undone */
 };
 
-/* Handles one outcome in one phase. */
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
 
 /* ---- requests, about the object of the current step ---- */
@@ -70,14 +69,14 @@ static const struct object *submission_object(const struct submission *b);
 static void submission_post(struct submission *b, int64_t not_before_ms);
 static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms);
 static void submission_replace(struct submission *b); /* DELETE of b->old_uid */
-/* Goes back to the Framework, and starts it. */
+/* Starts the Framework, as step 0. */
 static void submission_patch(struct submission *b, int64_t not_before_ms);
 /* The end: calls back with b->e, and frees b. */
 static void submission_finish(struct submission *b);
 
 /* ---- the way back ---- */
 
-/* Remove what was made, then finish.  b->e says why. */
+/* Removes the created objects, then finishes with b->e. */
 static void submission_roll_back(struct submission *b);
 static submission_step submission_undone, submission_not_undone, submission_in_the_way,
     submission_sought;
@@ -86,8 +85,8 @@ static store_callback submission_on_reply;
 
 enum {
 	COLLECTOR_MS = 5000, /* limit for the garbage collector */
-	INTERNAL_MAX = 3,    /* so many answers 500 are final */
-	ABSENT_MAX = 2,      /* so many answers 404 are final */
+	INTERNAL_MAX = 3,    /* answers 500, the last of which is final */
+	ABSENT_MAX = 2,      /* answers 404, likewise */
 	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before a GET */
 	STRANGE_MAX = 8,     /* answers 200 to the PATCH that do not show the Framework started */
 };
@@ -236,15 +235,15 @@ static void wait_for_collector(struct submission *b)
 		        res->kind, b->opt->display_name);
 	else
 		err_set(&b->e, CONFLICT_JOB,
-		        "a %s of the name that job %s needs was made by somebody else", res->kind,
-		        b->opt->display_name);
+		        "a %s with the name that job %s needs was created by another program",
+		        res->kind, b->opt->display_name);
 	submission_roll_back(b);
 }
 
 /*
- * Nobody collects what has no owner.  A PriorityClass is named after its Framework, so one that
- * this installation made for an older submission is left over for certain: the Framework
- * of that name is ours now.
+ * Objects without owner are not collected.  A PriorityClass is named after its Framework, so one
+ * that this installation made for an older submission is left over: the Framework of that name is
+ * ours now.
  */
 static bool is_left_over(const struct submission *b, const struct store_reply *reply)
 {
@@ -283,8 +282,7 @@ static void is_foreign(struct submission *b)
 		wait_for_collector(b);
 }
 
-/* A Framework of this name was there before.  Perhaps this very request has made it, when it was
- * sent for the first time. */
+/* A Framework of this name exists.  An earlier attempt of the same request may have created it. */
 static void submission_is_taken(struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
@@ -306,14 +304,14 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 		break;
 	case REPEAT_UNDER_WAY:
 		err_set(&b->e, KEY_UNDER_WAY,
-		        "a request with this Idempotency-Key is making job %s just now, or was cut "
-		        "off; what was cut off is removed by itself after the server's "
-		        "janitor-age, and then the request can be sent again",
+		        "another request with this Idempotency-Key is creating job %s, or was "
+		        "interrupted; the server removes an interrupted job after janitor-age, and "
+		        "then accepts the request again",
 		        b->opt->display_name);
 		break;
 	case REPEAT_OTHER_BODY:
 		err_set(&b->e, KEY_REUSED,
-		        "this Idempotency-Key was sent before, with another body, and made job %s",
+		        "this Idempotency-Key was used before, with another body, for job %s",
 		        b->opt->display_name);
 		break;
 	}
@@ -328,18 +326,17 @@ static void exists(struct submission *b, const struct store_reply *reply)
 	if (b->opt->dry_run && b->step == 0)
 		conflict(b);
 	else
-		submission_compare(
-		    b, 0); /* it may be ours: something on the way may have repeated the POST */
+		submission_compare(b, 0); /* it can be ours: a proxy can have repeated the POST */
 }
 
-/* Not there.  To POST again is the better proof: it makes it or meets it. */
+/* The object is absent.  Another POST creates it or gets 409. */
 static void is_absent(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
 	if (b->internal >= INTERNAL_MAX) {
 		struct store_reply said = { .status = 500,
-			                    .message = SPAN("it answered 500 again and again") };
+			                    .message = SPAN("it answered 500 repeatedly") };
 		b->made[b->step].lost = false;
 		submission_refused(b, &said);
 	} else if (again < b->opt->deadline_ms) {
@@ -353,23 +350,23 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 	}
 }
 
-/* Nothing says yet that it is there.  If it is not, another POST makes it; if it is, that says so,
- * and not whose it is: then its owner is removed, and it goes with it. */
+/* It is not known whether the object exists.  Another POST creates it, or gets 409 without showing
+ * the owner: then the Framework is removed, and the dependent with it. */
 static bool submission_may_be_absent(const struct submission *b)
 {
 	return b->step > 0 && !b->met && resource_of(submission_object(b)->kind)->namespaced;
 }
 
-/* The GET that was to compare was refused: no right to it, most likely. */
+/* The GET for the comparison was refused, probably by RBAC. */
 static void cannot_compare(struct submission *b, const struct store_reply *reply)
 {
 	if (!b->made[b->step].lost) {
-		is_foreign(b); /* as the 409 says */
+		is_foreign(b); /* the POST was answered 409 */
 	} else if (submission_may_be_absent(b)) {
 		is_absent(b, reply);
 	} else if (b->step > 0) {
-		submission_unavailable(
-		    b, reply); /* its owner is removed, or it is sought and removed */
+		submission_unavailable(b,
+		                       reply); /* the roll-back removes the owner, or the object */
 	} else {
 		explain_refusal(&b->e, &b->request, reply);
 		unknown(b, err_msg(&b->e));
@@ -387,7 +384,7 @@ static void not_compared(struct submission *b, const struct store_reply *reply)
 static void submission_compared(struct submission *b, const struct store_reply *reply)
 {
 	if (!submission_uid_ok(reply->uid))
-		not_compared(b, reply); /* no object: not an answer of an API server */
+		not_compared(b, reply); /* not an answer of an API server */
 	else if (reply_is_ours(reply->body, b->opt->submission_id))
 		is_made(b, reply);
 	else if (b->step == 0)
@@ -411,7 +408,7 @@ static void started(struct submission *b, const struct store_reply *reply)
 {
 	if (!shows_start(b, reply)) {
 		b->strange++;
-		submission_get(b, CHECKING, 0); /* not the answer of an API server: ask again */
+		submission_get(b, CHECKING, 0); /* not an answer of an API server */
 		return;
 	}
 	err_done(&b->e);
@@ -427,7 +424,7 @@ static void vanished(struct submission *b, const struct store_reply *reply)
 	submission_roll_back(b);
 }
 
-/* Somebody wrote to it at the same time; or another one has its name by now, if it goes on. */
+/* A concurrent write; or, if it repeats, another Framework has the name now. */
 static void start_again(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
@@ -437,7 +434,7 @@ static void start_again(struct submission *b, const struct store_reply *reply)
 		submission_get(b, CHECKING, 0);
 }
 
-/* 422 is also said when another one has its name. */
+/* 422 also if another Framework has the name now. */
 static void not_started(struct submission *b, const struct store_reply *reply)
 {
 	explain_refusal(&b->e, &b->request, reply);
@@ -447,14 +444,13 @@ static void not_started(struct submission *b, const struct store_reply *reply)
 		submission_roll_back(b);
 }
 
-/* It is there still, as far as one can see.  b->e has why it is not started, if that is for good.
- */
+/* The Framework seems to exist.  b->e is set if it cannot be started. */
 static void still_there(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	if (!b->e.http && b->strange >= STRANGE_MAX)
 		err_set(&b->e, UNAVAILABLE,
-		        "the API server answers 200 again and again, and does not start job %s",
+		        "the API server answers 200 repeatedly, but does not start job %s",
 		        b->opt->display_name);
 	if (b->e.http)
 		submission_roll_back(b);
@@ -569,14 +565,14 @@ void submission_start(struct store *s, const struct objects *o,
 	submission_post(b, 0);
 }
 
-/* The requests of a submission, and its end. */
+/* ---- requests, and the end ---- */
 
 static const struct object *submission_object(const struct submission *b)
 {
 	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
 }
 
-/* Complete and send b->request, about the object of this step. */
+/* Completes and sends b->request, about the object of this step. */
 static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
 	struct store_request *r = &b->request;
@@ -584,7 +580,7 @@ static void send_step(struct submission *b, enum phase phase, int64_t not_before
 	r->kind = submission_object(b)->kind;
 	r->name = submission_object(b)->name;
 	r->user = b->opt->user;
-	r->dry_run = b->opt->dry_run && r->verb != STORE_GET; /* there are POSTs only */
+	r->dry_run = b->opt->dry_run && r->verb != STORE_GET;
 	r->not_before_ms = not_before_ms;
 	r->done = submission_on_reply;
 	r->arg = b;
@@ -611,7 +607,7 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 
 static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
-	/* The labels do not tell whether a Framework is started. */
+	/* Only the whole object shows whether a Framework is started. */
 	bool whole =
 	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
 	b->request = (struct store_request){
@@ -677,19 +673,15 @@ static void submission_finish(struct submission *b)
 	free(b);
 }
 
-/*
- * The way back of a submission: what is made first (the Framework) owns all that is made later, so
- * removing it removes everything.  What cannot be owned (a PriorityClass is in no namespace) is
- * removed one by one.
- */
+/* ---- the way back: removing the Framework removes everything that it owns ---- */
 
-/* The Framework, and objects that it cannot own. */
+/* The Framework, and objects that it cannot own (PriorityClasses are cluster-scoped). */
 static bool must_undo(const struct submission *b)
 {
 	return b->step == 0 || !resource_of(submission_object(b)->kind)->namespaced;
 }
 
-/* Remove the next object from this step on; finish after the last. */
+/* Removes the next object from this step on; finishes after the last. */
 static void undo(struct submission *b)
 {
 	for (; b->step < b->objects->n; b->step++) {
@@ -703,10 +695,9 @@ static void undo(struct submission *b)
 		return;
 	}
 	if (b->left_behind) {
-		err_set(
-		    &b->e, OUTCOME_UNKNOWN,
-		    "%s; what had been made of job %s could not be removed again (submission %s)",
-		    err_msg(&b->e), b->opt->display_name, b->opt->submission_id);
+		err_set(&b->e, OUTCOME_UNKNOWN,
+		        "%s; the objects of job %s could not be removed (submission %s)",
+		        err_msg(&b->e), b->opt->display_name, b->opt->submission_id);
 	}
 	submission_finish(b);
 }
@@ -721,7 +712,7 @@ static void submission_roll_back(struct submission *b)
 	if (b->give_up_ms < enough)
 		b->give_up_ms = enough;
 	b->step = 0;
-	if (b->patch.n > 0) /* it may have been started */
+	if (b->patch.n > 0) /* it can be started: SEEKING looks */
 		b->made[0] = (struct made){ .lost = true };
 	undo(b);
 }
@@ -737,13 +728,12 @@ static void submission_not_undone(struct submission *b, const struct store_reply
 {
 	(void)reply;
 	b->left_behind = true;
-	/* The Framework may be running: then it needs the rest. */
+	/* The Framework can be running, and then needs the other objects. */
 	b->step = b->step == 0 ? b->objects->n : b->step + 1;
 	undo(b);
 }
 
-/* Another one has its name by now; or it is still ours, and a change at that moment was in the way.
- */
+/* Another object has the name now, or a concurrent change caused a conflict. */
 static void submission_in_the_way(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
@@ -753,8 +743,8 @@ static void submission_in_the_way(struct submission *b, const struct store_reply
 	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
 }
 
-/* Started it is only when nothing is missing.  Then all is well, and somebody may have been told so
- * already: who has sent the same Idempotency-Key once more. */
+/* A started Framework is complete.  A repetition of the request with the same Idempotency-Key can
+ * have been answered with success already. */
 static bool is_started(const struct submission *b, const json_t *object)
 {
 	return b->step == 0 && ownership_is_started(object) && !ownership_is_deleting(object);

@@ -57,26 +57,21 @@ struct submission_options {
 	const char *display_name;  /* user~job, for messages */
 	const char *user;          /* for the fair queue */
 	/*
-	 * What the Framework carries in its annotation rest-lit/idempotency, "KEY-BODY", both hex;
-	 * NULL if the client sent no key.  If a Framework of this name is there already, started
-	 * and made less than 24 hours ago (by the API server's clock), with the same KEY-BODY, then
-	 * that is success: e->http is 0 and `again` true.  With the same KEY and another BODY: 422
-	 * IdempotencyError.  With the same KEY-BODY and not yet started: 409 IdempotencyError, the
-	 * first one is still under way.
+	 * The Framework's annotation rest-lit/idempotency, "KEY-BODY", both hex; NULL if the client
+	 * sent no key.  If a Framework of this name with the same KEY was created less than 24
+	 * hours ago (by the API server's clock): the same BODY and started: success, with `again`;
+	 * not started: 409 IdempotencyError; another BODY: 422 IdempotencyError.
 	 */
 	const char *idempotency;
-	int64_t deadline_ms; /* by clock_ms; finding out may take 5 s more, undoing again 5 s */
-	/* Each POST with ?dryRun=All, and neither PATCH nor DELETE: nothing stays, and nothing that
-	 * is there is touched.  Dependents refer to a Framework that never was, which no API
-	 * server minds. */
+	int64_t deadline_ms; /* by clock_ms; settling may take 5 s more, undoing another 5 s */
+	/* POSTs with ?dryRun=All, without PATCH and DELETE: no object is created or changed.
+	 * Dependents refer to a Framework that does not exist, which the API server accepts. */
 	bool dry_run;
-	/* Filled in when a job was made, before the callback; NULL: nobody wants to know. */
+	/* Filled in when the job was created, before the callback; or NULL. */
 	struct submission_made *made;
 };
 
-/*
- * Start.  Objects and options are borrowed until the callback, which is called exactly
- * once, later, from store_reap (or store_free) of this store.
- */
+/* Objects and options are borrowed until the callback, which is called exactly once, later, from
+ * store_reap or store_free. */
 void submission_start(struct store *s, const struct objects *o,
                       const struct submission_options *opt, submission_callback *done, void *arg);

@@ -28,11 +28,10 @@ static const int64_t NEVER = INT64_MAX;
 static const char READINESS[] = "rest-lit-readiness";
 
 struct transfer {
-	struct transfer *next; /* for whoever keeps it */
-	void *item;            /* likewise: what it is busy with, NULL if nothing */
+	struct transfer *next; /* in the list of idle ones */
+	void *item;            /* its struct pending; NULL if idle */
 	CURL *easy;
-	struct str answer; /* the body of the answer; may hold secrets */
-	/* The rest is its own. */
+	struct str answer;        /* the body of the answer; may hold secrets */
 	struct span piece[3];     /* of the body */
 	size_t now_piece, now_at; /* handed over up to here */
 	bool whole;               /* the last byte was handed over */
@@ -41,7 +40,7 @@ struct transfer {
 	char error[CURL_ERROR_SIZE];
 };
 
-/* What all requests of one store have in common. */
+/* Common to all requests of a store. */
 struct transfer_common {
 	const char *url, *namespace_name;
 	struct span authorization; /* the header line, or empty */
@@ -150,7 +149,7 @@ static void transfer_done(struct transfer *t)
 
 /* ---- a request --------------------------------------------------------------------- */
 
-/* What a caller has encoded: nothing that would end the request line or begin another part. */
+/* No characters that end the request line or the query. */
 static bool query_ok(const char *query)
 {
 	for (const char *p = query; *p != '\0'; p++) {
@@ -228,16 +227,16 @@ static void set_precondition(struct transfer *t, const struct store_request *r)
 	str_puts(out, "{\"preconditions\":{");
 	put_condition(out, "uid", r->uid);
 	put_condition(out, "resourceVersion", r->resource_version);
-	/* An API server that finds options in the body does not look for them in the query. */
+	/* With options in the body, API servers ignore those in the query. */
 	str_puts(out, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
-	assert(!out->full); /* both come from objects that were read with a bound */
+	assert(!out->full); /* both texts are short */
 	t->piece[0] = str_view(out);
 }
 
 static void set_method(struct transfer *t, const struct store_request *r)
 {
 	static const char *const METHODS[] = {
-		[STORE_CREATE] = NULL, /* as CURLOPT_POST has it */
+		[STORE_CREATE] = NULL, /* CURLOPT_POST sets it */
 		[STORE_GET] = NULL,        [STORE_LIST] = NULL,  [STORE_PATCH] = "PATCH",
 		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
 	};
@@ -294,7 +293,7 @@ static const char *result_reason(CURLcode result, int status)
 	}
 }
 
-/* Errors that the next try will meet again. */
+/* A repetition would fail, too. */
 static bool is_permanent(CURLcode result)
 {
 	switch ((int)result) {
@@ -395,7 +394,7 @@ static void api_begin(struct store *s, struct pending *p)
 		.whole_objects = a->whole_objects,
 	};
 	struct transfer *t = a->idle;
-	assert(t != NULL); /* there are as many as may be in flight */
+	assert(t != NULL); /* there are limits.in_flight transfers */
 	if (transfer_prepare(t, &p->r, &common) != 0) {
 		p->next = a->broken.head;
 		a->broken.head = p;
@@ -420,7 +419,7 @@ static void api_note(struct api_store *a, const struct transfer *t, CURLcode res
 	store_pause(&a->s, a->backoff.until_ms);
 }
 
-/* When to try again; the time given by the server counts, within reason. */
+/* The time of the next try; obeys Retry-After up to RETRY_AFTER_MAX_S. */
 static int64_t next_try_ms(const struct pending *p, int wait_s)
 {
 	int64_t wait_ms = (int64_t)(wait_s < RETRY_AFTER_MAX_S ? wait_s : RETRY_AFTER_MAX_S) * 1000;
@@ -444,7 +443,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 
 static void api_release(struct api_store *a, struct transfer *t)
 {
-	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* it was added by begin */
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_begin has added it */
 	transfer_clear(t);
 	t->item = NULL;
 	t->next = a->idle;
@@ -458,7 +457,7 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 	struct pending *p = t->item;
 	int64_t when = clock_ms();
 	if (x->complete && x->status == 406 && !a->whole_objects) {
-		a->whole_objects = true; /* not executed: the form of the answer comes first */
+		a->whole_objects = true; /* not executed: Accept is checked first */
 	} else if (v.again && !a->s.closing) {
 		when = next_try_ms(p, reply->retry_after_s);
 		if (when >= p->r.deadline_ms)
@@ -504,7 +503,8 @@ static void finish_broken(struct api_store *a)
 	while (a->broken.head != NULL) {
 		struct pending *p = a->broken.head;
 		a->broken.head = p->next;
-		store_fail(&a->s, p, STORE_REFUSED, "this is no name of an object or a namespace");
+		store_fail(&a->s, p, STORE_REFUSED,
+		           "the name of the object, its namespace or the query is not valid");
 	}
 }
 
@@ -515,7 +515,7 @@ static void api_finish_done(struct api_store *a)
 		api_complete(a, t, result);
 }
 
-/* A second guard of the deadlines, in case that libcurl loses a timer. */
+/* A second check of the deadlines, in case libcurl loses a timer. */
 static void finish_late(struct api_store *a, int64_t now)
 {
 	if (now < a->late_ms && a->s.in_flight > 0)
@@ -608,7 +608,8 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 		.free = free_api,
 	};
 	if (!segment_ok(namespace_name)) {
-		err_set(e, UNKNOWN_ERROR, "\"%s\" is no name of a namespace", namespace_name);
+		err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
+		        namespace_name);
 		return NULL;
 	}
 	struct api_store *a = xcalloc(1, sizeof(*a));

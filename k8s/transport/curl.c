@@ -26,7 +26,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	TEXT(CURLOPT_REDIR_PROTOCOLS_STR, "https"),
 	TEXT(CURLOPT_DEFAULT_PROTOCOL, "https"),
 	NUMBER(CURLOPT_FOLLOWLOCATION, 0), /* a redirect is an error */
-	TEXT(CURLOPT_PROXY, ""),           /* none, whatever the environment says */
+	TEXT(CURLOPT_PROXY, ""),           /* ignores the environment */
 	TEXT(CURLOPT_NOPROXY, "*"),
 	NUMBER(CURLOPT_PATH_AS_IS, 1),     /* never rewrite ../ */
 
@@ -34,7 +34,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* else system CAs count, too; see curl_set_ca_bundle */
+	TEXT(CURLOPT_CAPATH, NULL),        /* no system CAs; see curl_set_ca_bundle */
 
 	/* authentication */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
@@ -134,7 +134,7 @@ int curl_ca_check(const char *path, struct err *e)
 	if (!text)
 		return -1;
 	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
-		return err_set(e, 400, NULL, "%s: there is no certificate in it (PEM)", path);
+		return err_set(e, 400, NULL, "%s: contains no certificate (PEM)", path);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/* Everything about libcurl that its users here share: secure settings for each handle, and a multi
- * handle on an epoll descriptor.  Private to k8s/. */
+/* Shared by the users of libcurl: secure settings of handles, and a multi handle on an epoll
+ * descriptor.  Private to k8s/. */
 #include <assert.h>
 #include <curl/curl.h>
 
@@ -51,9 +51,9 @@ struct curl_loop {
 	int epoll;       /* readable when curl_loop_run_once has work */
 	int64_t wake_ms; /* call it then, too; INT64_MAX: no timer */
 };
-/* Keeps at most so many idle connections.  -1 and *e (500); curl_loop_done in either case. */
+/* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
-void curl_loop_done(struct curl_loop *l); /* no handle is left in it */
+void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
 void curl_loop_run_once(struct curl_loop *l);
 /* CURLOPT_PRIVATE and result of the next finished handle; NULL if there is none. */
 void *curl_loop_finished(struct curl_loop *l, CURLcode *result);

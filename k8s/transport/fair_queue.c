@@ -13,7 +13,7 @@ struct user_queue {
 	char user[];
 };
 
-/* FNV-1a.  Users are bounded by the requests that wait, which also bounds the chains. */
+/* FNV-1a.  The limit of waiting requests also limits the users, and so the chains. */
 static size_t fair_queue_bucket_of(const char *user)
 {
 	uint32_t h = 2166136261u;

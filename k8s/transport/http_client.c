@@ -19,7 +19,7 @@ struct exchange {
 	char *target;
 	struct client_call call;
 	struct str body;
-	bool unwanted; /* `piece` has had enough */
+	bool unwanted; /* `piece` has returned false */
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -52,7 +52,7 @@ static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 	return x->unwanted || x->body.full ? 0 : n; /* 0 ends the transfer */
 }
 
-/* What no second attempt will mend. */
+/* A repetition would fail, too. */
 static bool is_hopeless(CURLcode result)
 {
 	return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR ||
@@ -68,7 +68,7 @@ static const char *problem_of(const struct exchange *x, CURLcode result)
 	if (result == CURLE_OK || x->unwanted)
 		return NULL;
 	if (result == CURLE_COULDNT_CONNECT)
-		return "nobody listens there: is the server running (rest-lit serve), and is this "
+		return "cannot connect: is the server running (rest-lit serve), and is this "
 		       "its address (--server)?";
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return "it takes too long to answer";
@@ -212,7 +212,7 @@ void client_stop(struct exchange *x)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* A header can be made of it. */
+/* Valid in a header line. */
 static bool token_fits(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++)
@@ -226,14 +226,15 @@ static int connect_to(struct client *c, const struct client_settings *s, struct 
 	const char *fault;
 	c->url = address_read(s->url, true, &fault);
 	if (!c->url)
-		return err_set(e, 400, NULL, "--server: %s", fault); /* a password may be in it */
+		return err_set(e, 400, NULL, "--server: %s",
+		               fault); /* the URL can have a password */
 	const char *path = strchr(strstr(c->url, "://") + 3, '/');
 	c->origin = path ? (size_t)(path - c->url) : strlen(c->url);
 	if (!token_fits(s->token))
-		return err_set(e, 400, NULL, "what is in --token-file is no token");
+		return err_set(e, 400, NULL, "--token-file does not contain a valid token");
 	str_span(&c->authorization, s->token);
 	if (c->authorization.full)
-		return err_set(e, 400, NULL, "what is in --token-file is too long for a token");
+		return err_set(e, 400, NULL, "--token-file contains a token that is too long");
 	if (curl_ca_check(s->ca_file, e) < 0 || curl_start(e) < 0)
 		return -1;
 	c->multi = curl_multi_init();
@@ -270,14 +271,14 @@ enum { POLL_MS = 60000, FETCH_RECEIVE = 64 << 10, DOUBLINGS_MAX = 16 };
 
 struct fetch {
 	struct fetch_settings settings;
-	struct arena arena; /* their texts */
+	struct arena arena; /* of the settings */
 	pthread_t thread;
 	atomic_bool stop;
-	/* The rest is the thread's own once it runs. */
+	/* Only the thread uses the rest. */
 	CURLM *multi;
 	CURL *easy;
 	bool asking;
-	int64_t next_ms; /* when to ask, while not asking */
+	int64_t next_ms; /* start of the next request, while not asking */
 	int64_t begun_ms;
 	unsigned failures; /* in a row */
 	struct str body;
@@ -308,11 +309,11 @@ static void fetch_begin(struct fetch *f)
 	f->begun_ms = clock_ms();
 	f->error[0] = '\0';
 	f->asking = curl_multi_add_handle(f->multi, f->easy) == CURLM_OK;
-	if (!f->asking) /* never seen; then a while later */
+	if (!f->asking)
 		f->next_ms = f->begun_ms + fetch_pause_ms(f->settings.interval_ms, f->failures);
 }
 
-/* What has come, judged. */
+/* Checks the answer.  -1 and *e. */
 static int fetch_judge(const struct fetch *f, CURLcode result, struct err *e)
 {
 	long status = 0;
@@ -366,7 +367,7 @@ static void *fetch_main(void *arg)
 			fetch_begin(f);
 		(void)curl_multi_perform(f->multi, &running); /* errors show in the transfer */
 		read_answer(f);
-		/* Less if libcurl has something to do earlier, and until woken up. */
+		/* Returns earlier if libcurl has work, or on curl_multi_wakeup. */
 		(void)curl_multi_poll(f->multi, NULL, 0, fetch_time_to_wait(f), NULL);
 	}
 	return NULL;
@@ -402,7 +403,7 @@ static int fetch_set_up(struct fetch *f, struct err *e)
 	const char *fault;
 	FREE_AUTO char *url = address_read(s->url, false, &fault);
 	if (!url)
-		return err_set(e, 400, NULL, "%s", fault); /* there may be a password in it */
+		return err_set(e, 400, NULL, "%s", fault); /* the URL can have a password */
 	if (curl_ca_check(s->ca_file, e) < 0 || curl_start(e) < 0)
 		return -1;
 	f->multi = curl_multi_init();

@@ -42,10 +42,10 @@ struct client_call {
 	struct span body;
 	const char *key;    /* Idempotency-Key; NULL: none */
 	size_t max;         /* bytes of the answer */
-	int64_t timeout_ms; /* of the whole request; 0: none */
-	int64_t silence_s;  /* limit without data; 0: none */
-	/* Gets the body of a 2xx in pieces; false cancels.  Must not call client_stop.  NULL: the
-	 * answer has the body. */
+	int64_t timeout_ms; /* of the whole request; 0: no limit */
+	int64_t silence_s;  /* maximal time without data; 0: no limit */
+	/* Receives the body of a 2xx in pieces; false cancels.  Must not call client_stop.  NULL:
+	 * the answer has the body. */
 	bool (*piece)(void *arg, struct span bytes);
 	/* Once, unless client_stop was called. */
 	void (*ended)(void *arg, const struct client_answer *a);
@@ -59,10 +59,8 @@ void client_stop(struct exchange *x);
 /* Run until a request has ended, fd (-1: none) is readable, or the time is over. */
 void client_run_once(struct client *c, int64_t timeout_ms, int fd);
 
-/*
- * Polls one document of a web service in its own thread.  No credentials are sent, so http:// is
- * allowed.
- */
+/* Polls one document of a web service in its own thread.  No credentials are sent, so http:// is
+ * allowed. */
 struct fetch;
 
 enum {
@@ -89,5 +87,5 @@ struct fetch *fetch_new(const struct fetch_settings *s, struct err *e);
 /* End the thread without delay.  Accepts NULL. */
 void fetch_free(struct fetch *f);
 
-/* Time from the start of an attempt to the next one, after so many failures in a row.  Pure. */
+/* Time from the start of an attempt to the next one; failures: in a row.  Pure. */
 int64_t fetch_pause_ms(int64_t interval_ms, unsigned failures);

@@ -1,7 +1,7 @@
 /*
- * A kubeconfig, strictly: what kubectl would do beyond a token, a certificate and a CA
- * (run a program, switch verification off, go through a proxy, be somebody else) is an
- * error at start that names the key, and so is a key that nobody here knows.
+ * Reads a kubeconfig strictly: a token, a client certificate and a CA.  Keys with which kubectl
+ * would run a program, disable verification, use a proxy or impersonate a user, and unknown keys,
+ * are errors at start that name the key.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ enum { CONFIG_MAX = 1 << 20 };
 enum section { CLUSTER, USER, CONTEXT, SECTION_MAX };
 
 enum treatment {
-	IGNORED, /* no matter to us */
-	REFUSED, /* would change what is safe */
-	TEXT,    /* taken as it is */
-	FILE_AT, /* a file, against the directory of the kubeconfig */
-	BASE64,  /* taken, decoded */
+	IGNORED, /* without effect here */
+	REFUSED,
+	TEXT,
+	FILE_AT, /* a path, relative to the directory of the kubeconfig */
+	BASE64,
 	UNLESS_TRUE,
 };
 
@@ -62,7 +62,7 @@ static const struct key {
 	{ "extensions",                 CONTEXT, IGNORED, 0 },
 };
 
-/* The list that holds the entries of a section, and the member with its content. */
+/* The list with the entries of a section, and the member with their content. */
 static const struct { const char *list, *member; } SECTIONS[] = {
 	[CLUSTER] = { "clusters", "cluster" },
 	[USER]    = { "users",    "user" },
@@ -87,7 +87,7 @@ static const struct key *kubeconfig_find_key(enum section section, struct span n
 	return NULL;
 }
 
-/* A path as the kubeconfig means it. */
+/* A path, relative to the directory of the kubeconfig. */
 static char *resolve(const char *kubeconfig, const char *path)
 {
 	const char *slash = strrchr(kubeconfig, '/');
@@ -116,7 +116,7 @@ static int take_text(struct reading *r, const struct key *key, const struct memb
 	if (!node_is(&m->value, NODE_TEXT))
 		return fault(r, m, "must be text");
 	if (m->value.n == 0)
-		return 0; /* as if it were not there, like kubectl */
+		return 0; /* as if absent, like kubectl */
 	if (key->treatment == FILE_AT)
 		text = resolve(r->file, m->value.text);
 	else if (key->treatment == BASE64)
@@ -124,7 +124,7 @@ static int take_text(struct reading *r, const struct key *key, const struct memb
 	else
 		text = xstrdup(m->value.text);
 	if (text == NULL)
-		return fault(r, m, "is no base64 of text");
+		return fault(r, m, "is not base64-encoded text");
 	*(char **)((char *)r->out + key->to) = text;
 	return 0;
 }
@@ -133,12 +133,12 @@ static int take_key(struct reading *r, enum section section, const struct member
 {
 	const struct key *key = kubeconfig_find_key(section, member_key(m));
 	if (key == NULL)
-		return fault(r, m, "is not known");
+		return fault(r, m, "is an unknown key");
 	switch (key->treatment) {
 	case IGNORED:
 		return 0;
 	case REFUSED:
-		return fault(r, m, "is not supported, on purpose");
+		return fault(r, m, "is not supported");
 	case UNLESS_TRUE:
 		if (node_is(&m->value, NODE_BOOL) && !m->value.boolean)
 			return 0;
@@ -160,7 +160,7 @@ static int take_section(struct reading *r, enum section section, const struct no
 	return 0;
 }
 
-/* The entry of that name, of which its content; NULL and *e. */
+/* The content of the entry of that name; NULL and *e. */
 static const struct node *find_entry(struct reading *r, enum section section, const char *name)
 {
 	const struct node *list = node_get(r->root, SECTIONS[section].list);
@@ -206,7 +206,7 @@ static int kubeconfig_read_tree(struct reading *r, struct span text, const char 
 	ERR_AUTO why = { 0 };
 	if (yaml_read(text, &budget, r->arena, &doc, &warnings, &why) != 0) {
 		unsigned line = why.notes.n ? why.notes.v[0].line : 0;
-		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is no YAML", r->file, line);
+		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is not YAML", r->file, line);
 	}
 	r->root = &doc.root;
 	if (context == NULL)

@@ -20,7 +20,7 @@ static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceacc
 static void login_close_fd(const int *fd)
 {
 	if (*fd >= 0)
-		(void)close(*fd); /* was only read, or lives in memory */
+		(void)close(*fd); /* read-only, or in memory */
 }
 #define FD_AUTO __attribute__((cleanup(login_close_fd))) int
 
@@ -84,7 +84,7 @@ char *file_text(const char *path, struct err *e)
 	}
 	char *text = read_fd(fd, (size_t)st.st_size);
 	if (text == NULL)
-		err_set(e, UNKNOWN_ERROR, "%s: changes while it is read, or is no text", path);
+		err_set(e, UNKNOWN_ERROR, "%s: changes while it is read, or is not text", path);
 	return text;
 }
 
@@ -135,7 +135,7 @@ static int pem_load(struct pem *p, const char *file, const char *data, struct er
 static void pem_done(struct pem *p)
 {
 	if (p->fd >= 0)
-		(void)close(p->fd); /* lives in memory */
+		(void)close(p->fd); /* in memory */
 	free(p->path);
 	free(p->file);
 	free_secret(&p->used);
@@ -190,8 +190,8 @@ static void pem_replace(struct pem *p)
 	}
 }
 
-/* Read the files again.  Changes are taken when all files have been complete and the same at two
- * calls in a row, so never half a file, nor a certificate without its key. */
+/* Reads the files again.  Changes take effect when all files are complete and the same at two calls
+ * in a row: never half a file, nor a certificate with the key of another. */
 static void pem_refresh(struct pem *const *all, size_t n)
 {
 	bool steady = true;
@@ -258,7 +258,7 @@ static const char *address_fault(struct span rest, bool only_here)
 	if (!port_ok(authority, host))
 		return "the port must be a number from 1 to 65535";
 	if (only_here && !is_loopback(host))
-		return "http is for this machine only, use https";
+		return "http is accepted for this machine only, use https";
 	return NULL;
 }
 
@@ -279,7 +279,7 @@ char *address_read(const char *text, bool secrets, const char **fault)
 
 /* ---- the token --------------------------------------------------------------------- */
 
-/* It becomes a header line: one word of visible characters. */
+/* Valid in a header line: one word of visible characters. */
 static bool login_token_ok(struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {
@@ -330,7 +330,7 @@ void login_refresh(struct login *l)
 		return;
 	char *token = login_read_token(l->token_file, &e);
 	if (token == NULL)
-		return; /* half written, perhaps: keep the old one */
+		return; /* can be half written: keep the old one */
 	(void)pthread_mutex_lock(&l->lock);
 	if (strcmp(token, l->token) != 0) {
 		char *old = l->token;
@@ -355,7 +355,7 @@ void login_header_refresh(struct login *l, struct login_header *h)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-/* ---- where it comes from ----------------------------------------------------------- */
+/* ---- sources -------------------------------------------------------------------- */
 
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 {
@@ -366,7 +366,7 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 		return err_set(
 		    e, UNKNOWN_ERROR,
 		    "no API server is given (--kubeconfig, --apiserver or --standalone), "
-		    "and this is no pod: KUBERNETES_SERVICE_HOST is not set");
+		    "and this is not a pod: KUBERNETES_SERVICE_HOST is not set");
 	bool v6 = strchr(host, ':') != NULL;
 	FREE_AUTO char *file = xasprintf("%s/namespace", dir);
 	out->server = xasprintf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
@@ -413,7 +413,7 @@ static int login_read_source(const struct login_options *o, struct login_source 
 
 /* ---- public ------------------------------------------------------------------------ */
 
-/* Variables by which the environment could read or redirect our traffic. */
+/* Removes variables that could redirect or reveal this program's traffic. */
 static void scrub_environment(void)
 {
 	static const char *const NAMES[] = {
@@ -453,7 +453,8 @@ static int login_fill(struct login *l, const struct login_source *s, struct err 
 	struct span ns = span_trim(span_of(s->namespace_name ? s->namespace_name : "default"));
 	l->namespace_name = xstrndup(ns.p, ns.n);
 	if (!segment_ok(l->namespace_name))
-		return err_set(e, UNKNOWN_ERROR, "%s: this is no name of a namespace", s->from);
+		return err_set(e, UNKNOWN_ERROR, "%s: the name of the namespace is not valid",
+		               s->from);
 	const char *fault;
 	l->url = address_read(s->server, true, &fault);
 	if (l->url == NULL)

@@ -15,7 +15,7 @@ struct login_source {
 	char *token, *token_file;
 	char *cert_file, *cert_data;
 	char *key_file, *key_data;
-	const char *from; /* static text for login_describe: "kubeconfig" */
+	const char *from; /* static text for messages: "kubeconfig" */
 };
 
 void source_done(struct login_source *s);

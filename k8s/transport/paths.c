@@ -1,4 +1,4 @@
-/* The only place that knows API paths; see paths.h. */
+/* API paths; see paths.h. */
 #include "k8s/transport/paths.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 
 enum { DEPTH_MAX = 64, WORD_MAX = 200, FIELDS_MAX = 5 };
 
-/* jansson allows 2048 levels; nothing that Kubernetes has needs more than 64. */
+/* jansson allows 2048 levels; objects of Kubernetes need at most 64. */
 static bool too_deep(struct span text)
 {
 	size_t depth = 0;
@@ -49,7 +49,6 @@ const char *reply_text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* Two digits at p. */
 static int two_digits(const char *p)
 {
 	int64_t n = -1;
@@ -57,7 +56,7 @@ static int two_digits(const char *p)
 	return (int)n;
 }
 
-/* Which of the words of three letters stands at p; -1: none. */
+/* The index of the three-letter word at p; -1: none. */
 static int reply_word_at(const char *p, const char *words)
 {
 	for (const char *word = words; *word != '\0'; word += 3) {
@@ -67,7 +66,7 @@ static int reply_word_at(const char *p, const char *words)
 	return -1;
 }
 
-/* Has the text this form?  In that, 0 stands for a digit, a for anything. */
+/* The text has this form, in which 0 is a digit, a any character. */
 static bool is_formed(struct span text, const char *form)
 {
 	if (text.n != strlen(form))
@@ -79,7 +78,7 @@ static bool is_formed(struct span text, const char *form)
 	return true;
 }
 
-/* Since 1970; 0 if there is no such day or time, which timegm() would put right. */
+/* Since 1970; 0 for invalid days and times, which timegm() would normalize. */
 static int64_t seconds_of(const struct tm *tm)
 {
 	struct tm real = *tm;
@@ -95,7 +94,7 @@ static int year_at(const char *p)
 	return two_digits(p) * 100 + two_digits(p + 2) - 1900;
 }
 
-/* RFC 9110, IMF-fixdate: the one form in which dates are sent. */
+/* RFC 9110, IMF-fixdate. */
 int64_t reply_date(struct span text)
 {
 	const char *p = text.p;
@@ -130,7 +129,7 @@ int64_t reply_time(struct span text)
 	return seconds_of(&tm);
 }
 
-/* A word or a field path, as far as it has nothing else in it. */
+/* Consists of characters of words and field paths only. */
 static bool reply_is_harmless(const char *text)
 {
 	size_t n = strlen(text);
@@ -191,8 +190,8 @@ static bool reply_is_too_large(const json_t *status)
 	return false;
 }
 
-/* A Status about the object of this name, rather than its namespace, its resource, or a path that a
- * proxy was asked for. */
+/* A Status about the object of this name, not about its namespace or its resource; not the 404 of a
+ * proxy. */
 static bool reply_is_not_found(const json_t *status, const char *name)
 {
 	const json_t *details = json_object_get(status, "details");
@@ -217,21 +216,20 @@ bool reply_is_ours(struct span body, const char *submission_id)
 }
 
 /*
- * The rules by which an answer, or the lack of one, is read.
+ * ---- classification ----
  *
  *	no answer, not all of it sent     not executed: again
  *	no answer, all of it sent         may have been executed; also 500, 502, 504
  *	429, 503                          not executed: again
- *	500, etcd takes no object so      not executed
- *	  large
+ *	500, object too large for etcd    not executed
  *	403, or 404 without a Status,     the API server has just started: again
  *	  soon after connecting
- *	404 with a Status of our name     not there
+ *	404 with a Status of this name    the object does not exist
  *
- * What may have been executed is repeated only if that does no harm.
+ * A request that may have been executed is repeated only if it is idempotent.
  */
 
-/* Once or twice is the same: reading, a merge patch of absolute values, and deleting by uid. */
+/* A repetition is harmless: reading, a patch with absolute values, deleting by uid. */
 static bool is_idempotent(const struct store_request *r)
 {
 	switch (r->verb) {
@@ -267,7 +265,7 @@ static struct reply_class not_found(const struct store_request *r, const struct 
 	bool of_one = r->verb != STORE_CREATE && r->verb != STORE_LIST;
 	if (of_one && reply_is_not_found(x->answer, r->name))
 		return (struct reply_class){ STORE_NOT_FOUND, false };
-	/* A Status names the namespace; else the resource is not served, or not yet. */
+	/* A Status is about the namespace; without one the resource is not served yet. */
 	return (struct reply_class){ STORE_REFUSED, x->answer == NULL && x->just_connected };
 }
 
@@ -298,8 +296,7 @@ static struct reply_class reply_failed(const struct store_request *r, const stru
 	return (struct reply_class){ STORE_AMBIGUOUS, is_idempotent(r) };
 }
 
-/* One item that cannot be parsed must not hide the others of a list: that is taken apart by
- * whoever asked for it. */
+/* The caller parses lists item by item, because an invalid item must not hide the others. */
 static bool is_parsed(const struct store_request *r)
 {
 	return r->verb != STORE_DELETE && r->verb != STORE_LIST;
@@ -316,14 +313,16 @@ struct reply_class reply_classify(const struct store_request *r, const struct ex
 		v = reply_refused(r, x);
 	else if (x->answer == NULL && is_parsed(r))
 		v = (struct reply_class){ STORE_AMBIGUOUS,
-			                  is_idempotent(r) }; /* no API server says that */
-	if (r->verb == STORE_READY) {                         /* asked again soon enough */
+			                  is_idempotent(r) }; /* not an API server */
+	if (r->verb == STORE_READY) {                         /* the caller polls */
 		v.again = false;
 		if (v.outcome == STORE_NOT_FOUND)
 			v.outcome = STORE_OK;
 	}
 	return v;
 }
+
+/* ---- lists, item by item ---- */
 
 struct cutter {
 	const char *p, *end;
@@ -343,7 +342,7 @@ static bool reply_take(struct cutter *s, char c)
 	return there;
 }
 
-/* Behind the closing quote of the text that begins at p; `end` if it does not end. */
+/* The position after the string that begins at p; `end` if it does not end. */
 static const char *skip_text(const char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++) {
@@ -353,7 +352,7 @@ static const char *skip_text(const char *p, const char *end)
 	return p < end ? p + 1 : end;
 }
 
-/* Behind the map or list that begins at p.  Whether its brackets match is for the parser. */
+/* The position after the map or list that begins at p.  The parser checks that brackets match. */
 static const char *skip_nested(const char *p, const char *end)
 {
 	size_t depth = 0;
@@ -371,7 +370,7 @@ static const char *skip_nested(const char *p, const char *end)
 	return end;
 }
 
-/* One value of any kind; empty if there is none. */
+/* One value of any type; empty if there is none. */
 static struct span take_value(struct cutter *s)
 {
 	bool nested = is_at(s, '{') || is_at(s, '[');
@@ -428,7 +427,7 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
 			return -1;
 		if (span_is(key, "\"items\"")) {
 			is_list = true;
-			/* null: what Go writes for none */
+			/* Go writes an empty list as null. */
 			if (!span_is(value, "null") && reply_cut(value, each, arg) < 0)
 				return -1;
 		} else if (span_is(key, "\"metadata\"")) {
@@ -438,7 +437,9 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
 	return is_list && reply_take(&s, '}') ? 0 : -1;
 }
 
-enum { ETCD_LIMIT = 1 << 20 }; /* etcd takes about 1.5 MB after the API server's own form */
+/* ---- messages ---- */
+
+enum { ETCD_LIMIT = 1 << 20 }; /* etcd accepts about 1.5 MB in the encoding of the API server */
 
 static const char *const VERBS[] = {
 	[STORE_CREATE] = "create", [STORE_GET] = "get",       [STORE_LIST] = "list",
@@ -463,7 +464,7 @@ static const char *reply_kind_of(const struct store_request *r)
 	return resource_of(r->kind)->kind;
 }
 
-/* What a role has to name: "secrets in namespace x". */
+/* The resource as a role names it: "secrets in namespace x". */
 static void put_resource(struct str *out, const struct store_request *r)
 {
 	resource_name(out, r->kind);
@@ -477,7 +478,7 @@ static void put_resource(struct str *out, const struct store_request *r)
 
 /* ---- one sentence for each status -------------------------------------------------- */
 
-/* An answer, as what says why is handed it. */
+/* A refused request. */
 struct refusal {
 	const struct store_request *r;
 	const json_t *status; /* NULL if the answer is no JSON object */
@@ -494,8 +495,8 @@ static void unauthorized(struct err *e, const struct refusal *x)
 	        "token or certificate");
 }
 
-/* The authorizer looks at the path alone: a POST that it refuses has no name yet.  What admission
- * refuses, a quota say, has one. */
+/* The authorizer sees the path only: its answer to a POST has no name.  Admission (a quota) answers
+ * with the name. */
 static void forbidden(struct err *e, const struct refusal *x)
 {
 	const json_t *details = json_object_get(x->status, "details");
@@ -513,7 +514,7 @@ static void forbidden(struct err *e, const struct refusal *x)
 		        VERBS[x->r->verb], str_c(&resource));
 }
 
-/* 404 to a POST, or to something that is not there for another reason than its name. */
+/* 404 to a POST, or because the namespace or the resource does not exist. */
 static void not_served(struct err *e, const struct refusal *x)
 {
 	const json_t *details = json_object_get(x->status, "details");
@@ -543,15 +544,14 @@ static void reply_too_large(struct err *e, const struct store_request *r, const 
 
 static void body_too_large(struct err *e, const struct refusal *x)
 {
-	reply_too_large(e, x->r, "the API server takes in one request (3145728)");
+	reply_too_large(e, x->r, "the API server accepts in one request (3145728)");
 }
 
-/* Of what etcd does not take the API server says 500. */
+/* The API server answers 500 if etcd rejects the size. */
 static void etcd_too_large(struct err *e, const struct refusal *x)
 {
-	reply_too_large(
-	    e, x->r,
-	    "etcd takes of one object (its --max-request-bytes, 1572864 if it is not set)");
+	reply_too_large(e, x->r,
+	                "etcd accepts in one object (its --max-request-bytes, 1572864 by default)");
 }
 
 static void invalid(struct err *e, const struct refusal *x)
@@ -567,16 +567,16 @@ static void invalid(struct err *e, const struct refusal *x)
 
 static void other(struct err *e, const struct refusal *x)
 {
-	err_set(e, UNKNOWN_ERROR, "failed to make the job's %s: %.*s", reply_kind_of(x->r),
+	err_set(e, UNKNOWN_ERROR, "failed to create the job's %s: %.*s", reply_kind_of(x->r),
 	        (int)x->why.n, x->why.p);
 }
 
-/* Of a directory; API servers do not say that. */
+/* Only a directory answers so. */
 static void unwritable(struct err *e, const struct refusal *x)
 {
 	err_set(e, UNAVAILABLE,
-	        "the directory in which this server keeps jobs takes no more (%.*s): the disk is "
-	        "full, or read-only",
+	        "the directory in which this server keeps jobs cannot be written (%.*s): the disk "
+	        "is full or read-only",
 	        (int)x->why.n, x->why.p);
 }
 

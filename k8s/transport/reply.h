@@ -23,15 +23,15 @@ const char *reply_text(const json_t *object, const char *key);
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT" as seconds since 1970; 0 for anything else. */
 int64_t reply_date(struct span text);
-/* "1994-11-06T08:49:37Z", the form in objects, likewise. */
+/* The same for "1994-11-06T08:49:37Z", the form in objects. */
 int64_t reply_time(struct span text);
 
-/* Append the safe part of a Status: "Invalid: spec.x (FieldValueInvalid)".  Its message is not
- * safe, because it quotes the body.  Appends nothing if this is no Status. */
+/* Appends the safe part of a Status: "Invalid: spec.x (FieldValueInvalid)"; nothing for other
+ * objects.  The message of a Status is not safe, because it quotes the body. */
 void reply_digest(struct str *out, const json_t *status);
 
-/* The annotation or label rest-lit/MARK of an object ("submission", "instance"); "" if there is
- * none.  Borrowed. */
+/* The annotation or label rest-lit/MARK of an object ("submission", "instance"); "" if absent.
+ * Borrowed. */
 const char *reply_mark(const json_t *object, const char *mark);
 
 /* The object carries this submission id. */
@@ -41,7 +41,7 @@ bool reply_is_ours(struct span body, const char *submission_id);
 struct exchange {
 	bool complete;        /* libcurl got a whole answer */
 	bool handed_over;     /* libcurl took the last byte of the request, or it had none */
-	bool permanent;       /* a repetition fails, too: an invalid certificate, say */
+	bool permanent;       /* a repetition fails, too: an invalid certificate */
 	bool too_large;       /* the answer exceeds the limit */
 	bool just_connected;  /* the API server may still be loading its rules */
 	int status;           /* 0 if there is none */
@@ -62,9 +62,9 @@ typedef void item_callback(void *arg, const json_t *item);
 
 /*
  * Call `each` with every item of a list that is an object; skip items that cannot be parsed.
- * Append metadata.continue to `more`; it is empty at the end of the list.  -1 if this is no list,
- * or if it is cut off; `each` may have been called by then.  Items are parsed one by one: a tree
- * of the whole list would take many times the memory.
+ * Append metadata.continue to `more`; it is empty at the end of the list.  -1 if this is not a list
+ * or is truncated; `each` may have been called by then.  Items are parsed one by one: a tree of the
+ * whole list would take many times the memory.
  */
 int items_each(struct span list, item_callback *each, void *arg, struct str *more);
 

@@ -280,7 +280,7 @@ void store_free(struct store *s)
 		store_give_up(s, p);
 	store_give_up_all(s, pending_take_all(&s->later));
 	s->ops->abort(s);
-	while (s->refused.n > 0) /* requests that callbacks made meanwhile */
+	while (s->refused.n > 0) /* callbacks can make requests */
 		store_give_up_all(s, pending_take_all(&s->refused));
 	s->ops->free(s);
 }

@@ -41,15 +41,15 @@ enum store_outcome {
 	STORE_EXISTS,    /* 409 on create */
 	STORE_CONFLICT,  /* 409 on patch or delete */
 	STORE_NOT_FOUND, /* 404: a Status with reason NotFound and the requested name */
-	STORE_REFUSED,   /* permanent 4xx: 400, 403, 413, 422 ...; `message` says why */
+	STORE_REFUSED,   /* permanent 4xx: 400, 403, 413, 422 ...; the reason is `message` */
 	STORE_BUSY,      /* not executed, worth trying again: not sent, 429, 503 */
 	STORE_AMBIGUOUS, /* may have been executed: sent without an answer, 500, 504 */
 	STORE_FULL,      /* the queue of this store is full */
 	STORE_OUTCOME_MAX
 };
 
-/* After a write that was based on a GET: read and write again?  True if the object has changed
- * meanwhile, or if the answer was lost. */
+/* After a write that was based on a GET: the object has changed meanwhile, or the answer was lost,
+ * so the caller reads and writes again. */
 bool store_is_outdated(enum store_outcome outcome);
 
 /* Borrowed by the callback; `body` is wiped afterwards, because it may be a Secret. */
@@ -59,7 +59,7 @@ struct store_reply {
 	struct span body;                  /* the object, or the Status */
 	struct span uid, resource_version; /* of the object, "" if none */
 	/* For people, without secrets.  With STORE_REFUSED it begins with verb and resource, and
-	 * with the namespace if that is not the jobs': "get secrets in namespace x: HTTP status 403
+	 * with the namespace if it is not the jobs': "get secrets in namespace x: HTTP status 403
 	 * ...". */
 	struct span message;
 	int64_t date_s;    /* the server's clock (Date), seconds since 1970; 0: unknown */
@@ -98,10 +98,10 @@ void store_start(struct store *s);
 int store_fd(const struct store *s);         /* readable when store_reap has work */
 int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1: no limit */
 size_t store_pending(const struct store *s); /* requests whose callback is due */
-/* A new job of this user (NULL: no user) would be queued, and the jobs under way hold less than
- * limits.bytes. */
+/* A new job of this user (NULL: no user) would be accepted: the queue has room, and the jobs under
+ * way hold less than limits.bytes. */
 bool store_has_room(const struct store *s, const char *user);
-/* A job under way holds so many bytes of memory until store_release with the same number. */
+/* Counts the memory of a job under way, until store_release with the same number. */
 void store_hold(struct store *s, size_t bytes);
 void store_release(struct store *s, size_t bytes);
 

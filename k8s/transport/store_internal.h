@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What the store shares with its backends; private to k8s/ and its tests.
+ * The part of the store that its backends use; private to k8s/ and its tests.
  *
  * A backend embeds `struct store` as its first member and fills in the ops.  The shared part keeps
  * the queues, the deadlines of waiting requests, and the callbacks.  A backend sends each request
@@ -15,8 +15,8 @@ struct pending {
 	struct pending *next;
 	struct store_request r;
 	struct user_queue *queue; /* its user's; NULL if urgent or refused */
-	int64_t due_ms;           /* not to be started before */
-	unsigned tries;           /* how often it was started */
+	int64_t due_ms;           /* earliest start */
+	unsigned tries;           /* number of starts */
 	bool started;             /* the backend has it */
 	bool maybe_executed;      /* an earlier try was sent and got no answer */
 	bool full;                /* the queue was full */
@@ -69,7 +69,7 @@ enum { FAIR_QUEUE_BUCKETS = 256 };
 struct fair_queue {
 	struct user_queue *bucket[FAIR_QUEUE_BUCKETS]; /* all, by user */
 	struct user_queue *first, *last;               /* users with waiting requests, in turn */
-	size_t n;                                      /* waiting requests */
+	size_t n;                                      /* number of waiting requests */
 };
 
 /* Requests of this user (NULL: no user) between join and leave. */
@@ -87,7 +87,7 @@ int64_t fair_queue_expire(struct fair_queue *q, int64_t now_ms, struct pending_l
 /* ---- back-off ---- */
 
 /*
- * The recent health of an API server, and what follows for all requests to it:
+ * The recent health of an API server, and its effect on all requests to it:
  *
  *	no connection, or lost	pause for 100, 200 ... 1000 ms, give or take a quarter; then
  *				BACKOFF_PROBES requests at a time
@@ -104,7 +104,7 @@ struct backoff {
 	int64_t until_ms;     /* end of the pause */
 	bool away;            /* the last try could not reach it */
 	int64_t connected_ms; /* time of the last new connection */
-	int64_t back_ms;      /* time of its first answer, at start and after being away */
+	int64_t back_ms;      /* time of the first answer after it was away */
 };
 
 enum api_health {
@@ -137,7 +137,7 @@ struct store {
 	const struct store_ops *ops;
 	char *namespace_name;
 	struct store_limits limits;
-	struct pending_list urgent;  /* to be started before all new ones */
+	struct pending_list urgent;  /* started before all new ones */
 	struct fair_queue fresh;     /* new ones, by user */
 	struct pending_list later;   /* waiting for their due_ms */
 	struct pending_list refused; /* to be called back as STORE_FULL or STORE_BUSY */
@@ -145,7 +145,7 @@ struct store {
 	size_t at_once;          /* limit of in_flight; lower after an outage */
 	size_t held;             /* bytes, by store_hold */
 	int64_t wake_ms;         /* no deadline or due_ms of a waiting request is earlier */
-	int64_t paused_until_ms; /* nothing is started before */
+	int64_t paused_until_ms; /* no request is started before */
 	bool closing;
 };
 
@@ -156,11 +156,12 @@ void store_done(struct store *s);
 
 /* Call back and free p. */
 void store_finish(struct store *s, struct pending *p, const struct store_reply *reply);
-/* The same without a reply of the server: outcome and a sentence. */
+/* The same without a reply of the API server. */
 void store_fail(struct store *s, struct pending *p, enum store_outcome outcome,
                 const char *message);
 /* Try again at due_ms, or finish at the deadline if that comes first. */
 void store_later(struct store *s, struct pending *p, int64_t due_ms);
-/* Start nothing before that time, and then at most so many at once. */
+/* Starts no request before that time. */
 void store_pause(struct store *s, int64_t until_ms);
+/* Limits the requests under way. */
 void store_throttle(struct store *s, size_t at_once);

@@ -104,14 +104,14 @@ def logins():
             fails(f"{kind}: no such tag", init(job(gone, login), r.ca, secrets), gone)
             fails(f"{kind}: wrong password", init(job(app, login), r.ca, {"password": "x"}),
                   "refuses the login", "auth.password")
-            fails(f"{kind}: no login", init(job(app), r.ca), "without a login")
+            fails(f"{kind}: no login", init(job(app), r.ca), "requires a login")
             masked = {"username": "******", "password": "******"}
             ok(f"{kind}: a masked login is none, and nothing is sure", init(job(app, masked), r.ca, secrets),
                "cannot be read here")
             ok(f"{kind}: nor without secrets", init(job(app, login), r.ca), "cannot be read here")
             r.seen()
             other = dict(login, registryuri="https://other.example")
-            fails(f"{kind}: a login for another registry", init(job(app, other), r.ca, secrets), "without a login")
+            fails(f"{kind}: a login for another registry", init(job(app, other), r.ca, secrets), "requires a login")
             check(f"{kind}: is not sent", not any("Basic" in (a or "") for _, _, a in r.requests), r.requests)
             same = dict(login, registryuri=f"https://LOCALHOST:{r.port}/v1/")
             ok(f"{kind}: a login for this one by address", init(job(app, same), r.ca, secrets), "exists")
@@ -150,7 +150,7 @@ def troubles():
         r.script["/v2/moved"] = [(200, [])]
         ok("a redirect", init(job(app), r.ca), "exists")
         r.script[manifest] = [(307, [("Location", "http://localhost/")])]
-        ok("a redirect without TLS", init(job(app), r.ca), "no https address")
+        ok("a redirect without TLS", init(job(app), r.ca), "not https")
         r.script[manifest] = [(401, [("WWW-Authenticate", "Negotiate")])]
         ok("another way to log in", init(job(app), r.ca), "neither Bearer nor Basic")
         r.hang = True

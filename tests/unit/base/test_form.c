@@ -165,10 +165,10 @@ static void test_form_json_two_meanings(void **state)
 	refused("a=1&a=2", "pair 2, a: it is there twice");
 	refused("a[b]=1&a[b]=1", "twice");
 	refused("a[0]=1&a[0]=1", "twice");
-	refused("a=1&a[b]=1", "one thing here");
-	refused("a[b]=1&a=1", "one thing here");
-	refused("a[b]=1&a[0]=1", "one thing here");
-	refused("a[]=1&a[b]=1", "one thing here");
+	refused("a=1&a[b]=1", "its type (text, list or names) differs");
+	refused("a[b]=1&a=1", "its type (text, list or names) differs");
+	refused("a[b]=1&a[0]=1", "its type (text, list or names) differs");
+	refused("a[]=1&a[b]=1", "its type (text, list or names) differs");
 	refused("a[]=1&a[1]=1", "mixed");
 	refused("a[0]=1&a[]=1", "mixed");
 }

@@ -269,7 +269,7 @@ static void test_open_refuses_a_link(void **state)
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/link", top);
 	assert_int_equal(symlink("/tmp", path), 0);
-	open_fails(path, "no directory");
+	open_fails(path, "not a directory");
 }
 
 static void test_open_refuses_a_broken_file(void **state)

@@ -177,7 +177,7 @@ static void test_janitor_list_that_is_none_is_trouble(void **state)
 	for (size_t i = 0; i < sizeof(LISTS) / sizeof(*LISTS); i++) {
 		b->yard.list = LISTS[i];
 		go(b);
-		if (strstr(b->trouble, "no list") == NULL)
+		if (strstr(b->trouble, "not a list") == NULL)
 			fail_msg("%s: %s", LISTS[i], b->trouble);
 	}
 }

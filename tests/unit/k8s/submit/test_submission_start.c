@@ -228,7 +228,7 @@ static void test_submission_repeated_says_why(void **state)
 	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-bb", NOW_S, 0, false, false, false });
 	store_free(&w.s);
 	assert_string_equal(end.code, "IdempotencyError");
-	assert_non_null(strstr(end.text, "removed by itself"));
+	assert_non_null(strstr(end.text, "removes an interrupted job"));
 	end =
 	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-cc", NOW_S, 0, true, false, false });
 	store_free(&w.s);

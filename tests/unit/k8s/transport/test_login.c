@@ -181,12 +181,12 @@ static void test_kubeconfig_refuses(void **state)
 		{ SERVER, "    password: hunter2\n", "password: is not supported" },
 		{ SERVER, "    token: t\n    as: admin\n", "as: is not supported" },
 		{ SERVER, "    token: t\n    as-groups: [a]\n", "as-groups: is not supported" },
-		{ SERVER, "    token: t\n    tokem: hunter2\n", "tokem: is not known" },
+		{ SERVER, "    token: t\n    tokem: hunter2\n", "tokem: is an unknown key" },
 		{ SERVER "    insecure-skip-tls-verify: true\n", "    token: t\n", "insecure-skip-tls-verify" },
 		{ SERVER "    proxy-url: http://p\n", "    token: t\n", "proxy-url: is not supported" },
 		{ SERVER "    tls-server-name: x\n", "    token: t\n", "tls-server-name: is not supported" },
-		{ "    server: http://10.0.0.1:8080\n", "    token: t\n", "http is for this machine only" },
-		{ "    server: http://localhost.evil.com\n", "    token: t\n", "http is for this machine only" },
+		{ "    server: http://10.0.0.1:8080\n", "    token: t\n", "http is accepted for this machine only" },
+		{ "    server: http://localhost.evil.com\n", "    token: t\n", "http is accepted for this machine only" },
 		{ "    server: http://127.0.0.1@evil.com\n", "    token: t\n", "must be https:" },
 		{ "    server: https://user:hunter2@h/\n", "    token: t\n", "must be https:" },
 		{ "    server: https://h/?x\n", "    token: t\n", "must be https:" },
@@ -225,7 +225,7 @@ static void test_kubeconfig_broken_file(void **state)
 {
 	(void)state;
 	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
-	login_fails(&o, "is no YAML");
+	login_fails(&o, "is not YAML");
 	o.kubeconfig = file("config", "[]\n");
 	login_fails(&o, "no context");
 	o.kubeconfig = "/nonexistent";
@@ -264,7 +264,7 @@ static void test_nothing_given_outside_of_a_pod(void **state)
 	(void)state;
 	struct login_options o = { 0 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
-	login_fails(&o, "this is no pod");
+	login_fails(&o, "this is not a pod");
 }
 
 static void test_in_cluster(void **state)

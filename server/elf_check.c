@@ -12,7 +12,7 @@
 /* Kubernetes: the data of a ConfigMap, before base64. */
 enum { CONFIGMAP_MAX = 1 << 20, FILE_MAX = 64 << 20, HASH_SHOWN = 16, PATH_ROOM = 4096 };
 
-/* Names of machines as in the label kubernetes.io/arch: those of Go. */
+/* Architectures by the names of Go, which the label kubernetes.io/arch uses. */
 static const struct {
 	uint16_t machine;
 	unsigned char order; /* ELFDATA2LSB, ELFDATA2MSB */
@@ -39,7 +39,7 @@ static uint64_t number_at(struct span file, unsigned char order, uint64_t at, un
 #define FIELD(file, order, base, type, field)                                                      \
 	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
 
-/* A stretch of the file. */
+/* A range of the file. */
 struct part {
 	uint64_t from, size;
 };
@@ -61,7 +61,7 @@ static bool find_segment(struct span file, unsigned char order, uint64_t type, u
 	return false;
 }
 
-/* Whether it asks for a dynamic loader, or for libraries. */
+/* Whether the program needs a dynamic loader or libraries. */
 static bool is_dynamic(struct span file, unsigned char order)
 {
 	struct part p;
@@ -77,7 +77,7 @@ static bool is_dynamic(struct span file, unsigned char order)
 	return false;
 }
 
-/* Whether all is there that is loaded, and the table at the end. */
+/* Whether the file has all loaded segments, and the section table at its end. */
 static bool elf_check_is_whole(struct span file, unsigned char order)
 {
 	struct part p = { FIELD(file, order, 0, Elf64_Ehdr, e_shoff),
@@ -95,14 +95,14 @@ const char *elf_check_arch(struct span file, struct err *e)
 {
 	if (file.n < sizeof(Elf64_Ehdr) || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
 	    file.p[EI_CLASS] != ELFCLASS64) {
-		(void)err_set(e, 400, NULL, "is no program (64-bit ELF)");
+		(void)err_set(e, 400, NULL, "is not a program (64-bit ELF)");
 		return NULL;
 	}
 	unsigned char order = (unsigned char)file.p[EI_DATA];
 	uint64_t type = FIELD(file, order, 0, Elf64_Ehdr, e_type);
 	if ((type != ET_EXEC && type != ET_DYN) || !FIELD(file, order, 0, Elf64_Ehdr, e_phnum) ||
 	    !FIELD(file, order, 0, Elf64_Ehdr, e_entry)) {
-		(void)err_set(e, 400, NULL, "is ELF, but no program");
+		(void)err_set(e, 400, NULL, "is ELF, but not a program");
 		return NULL;
 	}
 	uint64_t machine = FIELD(file, order, 0, Elf64_Ehdr, e_machine);
@@ -111,20 +111,21 @@ const char *elf_check_arch(struct span file, struct err *e)
 		if (ARCHES[i].machine == machine && ARCHES[i].order == order)
 			arch = ARCHES[i].arch;
 	if (!arch) {
-		(void)err_set(e, 400, NULL, "is for a machine that Kubernetes has no name for");
+		(void)err_set(e, 400, NULL,
+		              "is for an architecture that Kubernetes does not support");
 	} else if (is_dynamic(file, order)) {
 		(void)err_set(e, 400, NULL,
-		              "is linked dynamically: it would not start in other images; build "
-		              "it with musl, as runtime-assets/sources/README.md says");
+		              "is linked dynamically and would not start in other images; build "
+		              "it with musl, see runtime-assets/sources/README.md");
 		arch = NULL;
 	} else if (!elf_check_is_whole(file, order)) {
-		(void)err_set(e, 400, NULL, "is not all of a program: its end is missing");
+		(void)err_set(e, 400, NULL, "is incomplete: its end is missing");
 		arch = NULL;
 	}
 	return arch;
 }
 
-/* Where it is installed, or built. */
+/* Paths of pai-runtime in the build directory and after installation. */
 static const char *const PLACES[] = { "pai-runtime", "../lib/rest-lit/pai-runtime" };
 
 static const char *elf_check_find(struct arena *a, struct err *e)
@@ -139,7 +140,7 @@ static const char *elf_check_find(struct arena *a, struct err *e)
 			return path;
 	}
 	(void)err_set(e, 400, NULL,
-	              "there is no pai-runtime beside this program; say where it is by "
+	              "there is no pai-runtime beside this program; give its path with "
 	              "--runtime-binary FILE");
 	return NULL;
 }
@@ -149,15 +150,15 @@ static int read_program(const char *path, struct str *file, struct err *e)
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
 	struct stat st;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe would be waited for */
-		return err_set(e, 400, NULL, "%s: is no regular file", path);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* reading a pipe would block */
+		return err_set(e, 400, NULL, "%s: is not a regular file", path);
 	if (file_read(path, FILE_MAX, &text, &n, e) < 0)
 		return -1;
 	if (n > CONFIGMAP_MAX)
 		return err_set(
 		    e, 400, NULL,
-		    "%s: has %zu bytes, and a ConfigMap holds %d: strip it, or deliver it "
-		    "by image",
+		    "%s: has %zu bytes, but a ConfigMap has %d at most: strip it, or use "
+		    "--runtime=image",
 		    path, n, CONFIGMAP_MAX);
 	str_put(file, text, n);
 	return 0;

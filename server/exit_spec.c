@@ -8,20 +8,20 @@
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
 
-/* What the built-in specification advises while the controller tries again. */
+/* A solution of the built-in specification that applies only while the controller retries. */
 #define WAIT_FOR_NEXT "Wait for the next attempt"
 
 enum {
 	FILE_MAX = 1 << 20,
-	ENTRY_MAX = 64 << 10, /* bytes of one, as JSON */
-	ANY_FAILURE = 256,    /* stand for codes that are in no entry: those above 0, */
-	ANY_OTHER = -8000,    /* and all others */
+	ENTRY_MAX = 64 << 10, /* bytes of an entry as JSON */
+	ANY_FAILURE = 256,    /* entry for codes above 0 that have none */
+	ANY_OTHER = -8000,    /* entry for other codes that have none */
 };
 
 struct entry {
 	int64_t code;
-	/* `,"phrase":"Succeeded","issuer":...}`: what follows the code; and the same for what has
-	 * ended for good, which waits for no next attempt. */
+	/* The JSON after the code: `,"phrase":"Succeeded","issuer":...}`; and the same for a final
+	 * result, without WAIT_FOR_NEXT. */
 	struct span rest, rest_final;
 };
 
@@ -54,7 +54,7 @@ static bool is_list_of_text(const struct node *n)
 	return true;
 }
 
-/* What clients rely on; anything else is handed on as it is. */
+/* Members that clients need.  Other members are copied unchecked. */
 static const struct {
 	const char *key;
 	enum node_type type;
@@ -89,7 +89,7 @@ static int check_members(const struct node *n, const struct path *at, struct are
 	return 0;
 }
 
-/* A list of texts without those that tell people to wait. */
+/* A list of texts without WAIT_FOR_NEXT. */
 static void write_solutions(struct str *out, const struct node *list)
 {
 	bool first = true;
@@ -148,14 +148,15 @@ static int check_codes(struct exit_spec *s, const struct path *at, const struct 
 	for (size_t i = 1; i < s->n; i++) {
 		if (s->v[i - 1].code == s->v[i].code)
 			return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
-			              "the code %lld is there twice", (long long)s->v[i].code);
+			              "the code %lld is repeated", (long long)s->v[i].code);
 	}
 	s->any_failure = exit_spec_find(s, ANY_FAILURE);
 	s->any_other = exit_spec_find(s, ANY_OTHER);
 	if (!s->any_failure || !s->any_other)
-		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
-		              "has no entry of the code %d, which stands for all that have none",
-		              s->any_failure ? ANY_OTHER : ANY_FAILURE);
+		return err_at(
+		    e, INVALID_PARAMETERS, path_place(&s->arena, at, list),
+		    "has no entry for code %d, which is used for all codes without an entry",
+		    s->any_failure ? ANY_OTHER : ANY_FAILURE);
 	return 0;
 }
 

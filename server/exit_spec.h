@@ -1,17 +1,17 @@
 #pragma once
 /*
- * What exit codes mean, for people: runtime-assets/k8s-job-exit-spec.yaml, which is built in, or
- * the file of --exit-spec.  Read at start, then only read.
+ * The meaning of exit codes: the built-in runtime-assets/k8s-job-exit-spec.yaml, or the file of
+ * --exit-spec.  Immutable after start.
  */
 #include "base/err.h"
 
 struct exit_spec;
 
-/* path "": what is built in.  NULL and *e (400), with the place in the file. */
+/* path "": the built-in specification.  NULL and *e: 400 with the place in the file; 500 if it
+ * cannot be read. */
 struct exit_spec *exit_spec_new(const char *path, struct err *e);
 void exit_spec_free(struct exit_spec *s);
 bool exit_spec_has(const struct exit_spec *s, int64_t code);
-/* The entry of a code as JSON; of an unknown one that of 256, or of -8000 if it is negative, with
- * the code in its place.  final: nothing is tried again any more, and its solutions do not say to
- * wait for that.  Appends. */
+/* Append the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000, with
+ * this code.  final: there are no further attempts, so the solutions do not say to wait for one. */
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final);

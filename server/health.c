@@ -1,4 +1,4 @@
-/* The page at /, and the two questions that a supervisor asks. */
+/* The page at /, the probes /healthz and /readyz, and the routes about the login method. */
 #include "server/http/loop.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 
 EMBED(index_txt, "server/index.txt");
 
-/* In the page: the address of this server. */
+/* The placeholder in the page for the address of this server. */
 #define SERVER_MARK "${server}"
 
 /* The interval of probes of the store, and their time limit. */
@@ -70,7 +70,7 @@ struct readiness {
 struct readiness *readiness_new(void)
 {
 	struct readiness *known = xcalloc(1, sizeof(*known));
-	known->problem = "the store was not asked yet";
+	known->problem = "the store has not answered yet";
 	return known;
 }
 
@@ -100,12 +100,12 @@ static void known(void *arg, const char *problem)
 	is->n = 0;
 }
 
-/* Jobs could be made; but who could submit them, if no token can be checked? */
+/* The store answers; now check that tokens can be looked up. */
 static void probed(void *arg, const struct store_reply *reply)
 {
 	struct loop *l = arg;
 	if (reply->status == 507)
-		known(l, "the directory in which jobs are kept takes no more: the disk is full, or "
+		known(l, "the directory of --standalone cannot be written: the disk is full or "
 		         "read-only");
 	else if (reply->outcome != STORE_OK)
 		known(l, "the store does not answer");
@@ -153,10 +153,10 @@ void readyz_get(struct request *r)
 		probe(l);
 }
 
-/* What this server is, and how to log in. */
+/* ---- the login method ---- */
 
-/* `basic` also where nobody has a password: then clients have a token, and what they send is told
- * so.  There is no page for logging in, which `OIDC` would send them to. */
+/* Always `basic`, even without passwords: the login route then explains how to get a token.  `OIDC`
+ * would send clients to a login page, which does not exist. */
 void info_get(struct request *r)
 {
 	const struct options *o = r->loop->server->options;

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* PIPE_BUF: a pipe takes so much at once or not at all. */
+/* LINE_MAX_BYTES is PIPE_BUF: a pipe takes a write of this size completely or not at all. */
 enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
 
 static enum log_format format_used;
@@ -45,7 +45,7 @@ static bool is_bare(struct span value)
 	return value.n > 0;
 }
 
-/* A field that does not fit is left out as a whole. */
+/* Omit a field that does not fit. */
 static void keep_whole(struct line *l, size_t before)
 {
 	if (!l->text.full)
@@ -61,7 +61,7 @@ void log_text(struct line *l, const char *key, struct span value)
 	if (format_used == LOG_LOGFMT && is_bare(value)) {
 		str_span(&l->text, value);
 	} else {
-		/* It may be no UTF-8, and is not worth more than this. */
+		/* The text may be invalid UTF-8: replace all bytes above ASCII. */
 		STR_AUTO safe = STR_INIT(VALUE_MAX);
 		for (size_t i = 0; i < value.n && i < VALUE_MAX; i++)
 			str_put(&safe, (value.p[i] & 0x80) != 0 ? "?" : value.p + i, 1);
@@ -114,7 +114,7 @@ void log_end(struct line *l)
 	long missed = atomic_exchange(&dropped, 0);
 	if (missed)
 		log_int(l, "dropped_lines", missed);
-	l->text.max += 2; /* held back for the end */
+	l->text.max += 2; /* reserved for the end */
 	l->text.full = false;
 	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
 	if (!log_has_room() || write(log_fd, str_c(&l->text), l->text.n) < 0)

@@ -1,4 +1,4 @@
-/* rest-lit: the table of commands, and nothing else. */
+/* rest-lit: the table of commands. */
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -7,71 +7,71 @@
 
 /* clang-format off */
 static const struct command COMMANDS[] = {
-	{ "serve", cmd_serve, FOR_SERVE, NULL, "take jobs over HTTP",
-	  "Take jobs over HTTP and put them into a cluster, or into a directory.\n",
+	{ "serve", cmd_serve, FOR_SERVE, NULL, "accept jobs over HTTP",
+	  "Accept jobs over HTTP and create them in a cluster or a directory.\n",
 	  "For one user on this machine:\n"
 	  "  rest-lit serve --standalone jobs --no-auth --user alice\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       localhost:9186/api/v2/jobs\n"
-	  "For all who have a token:\n"
+	  "For users with tokens:\n"
 	  "  umask 077; head -c 32 /dev/urandom | base64 > jwt-secret\n"
 	  "  rest-lit serve --standalone jobs --jwt-secret-file jwt-secret &\n"
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
 	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
-	  "Print what a job becomes: one Kubernetes List, fit for kubectl create -f -\n",
+	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
 	  "Example:\n"
 	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
 	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
 	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
-	  "Exit status: 0 all are valid, 1 one is refused, 2 wrong usage.\n",
+	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
-	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "give a job to a server, and follow it",
-	  "Give a job to a server and print its name: USER~NAME.  With --wait, show how it\n"
-	  "goes until it has ended; with --logs, print what its tasks print as well.\n"
-	  "Exit status: 0 it was taken, with --wait: it has succeeded; 1 it has failed or\n"
-	  "was stopped; 2 it was refused; 3 the server does not answer, or the time is\n"
-	  "over, or Ctrl-C: the job goes on.\n",
+	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
+	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
+	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
+	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
+	  "failed or was stopped; 2 it was refused; 3 the server does not answer, the time\n"
+	  "limit has passed, or Ctrl-C: the job goes on.\n",
 	  "Examples:\n"
 	  "  rest-lit submit --wait --logs job.yaml\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
 	{ "jobs", cmd_jobs, FOR_JOBS, NULL, "list the jobs of a server",
-	  "Print the latest jobs, of all users or some, as a table or as JSON.\n"
+	  "Print the newest jobs of all users or one user, as a table or as JSON.\n"
 	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n" },
-	{ "show", cmd_show, FOR_SHOW, "JOB", "show how a job is",
-	  "Print state and tasks of a job, why it waits, or why it has failed and what to\n"
-	  "do.  JOB is USER~NAME, or the NAME of a job of one's own.\n"
+	{ "show", cmd_show, FOR_SHOW, "JOB", "show the state of a job",
+	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
+	  "remedy.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit show alice~mnist\n" },
 	{ "stop", cmd_stop, FOR_STOP, "JOB", "stop a job",
-	  "Tell a server to stop a job.  JOB is USER~NAME, or the NAME of a job of one's\n"
-	  "own.\n"
+	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit stop mnist\n" },
 	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
-	  "Make a token (HS256) with the secret of a server, and print it: nothing else is\n"
-	  "on standard output.  A server with --token-check=stored takes it only when it\n"
-	  "is stored in the user's Secret as well.\n",
+	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
+	  "standard output.  A server with --token-check=stored accepts it only if it is\n"
+	  "also stored in the user's Secret.\n",
 	  "Example:\n"
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
 	{ "schema", cmd_schema, 0, "v1|v2|facts|issuers|hived|config", "print a JSON Schema",
 	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), the file\n"
-	  "of issuers (--issuers), or the configuration file (--config).\n",
+	  "of issuers (--issuers), the configuration of HiveD (--hived-config), or the\n"
+	  "configuration file (--config).\n",
 	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, NULL, "print the version",
-	  "Print the version of rest-lit and of the libraries that it runs with.\n",
+	  "Print the versions of rest-lit and of the libraries that it uses.\n",
 	  "Example:\n"
 	  "  rest-lit version\n" },
 	{ "page", cmd_page, 0, "options|routes|translation|config-schema", NULL,
-	  "Print a page of the documentation that is made from the tables in the code.\n",
+	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
 	  "  rest-lit page routes > docs/ROUTES.md\n" },
 };
@@ -82,12 +82,12 @@ enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 static void usage(FILE *out)
 {
 	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"
-	            "Deep-learning jobs, as people write them, into Kubernetes.\n\n",
+	            "Run deep-learning jobs of OpenPAI on Kubernetes with FrameworkController.\n\n",
 	            out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (COMMANDS[i].summary)
 			(void)fprintf(out, "  %-11s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-	(void)fputs("\nrest-lit COMMAND --help says more, with an example.\n", out);
+	(void)fputs("\nrest-lit COMMAND --help shows options and an example.\n", out);
 }
 
 int main(int argc, char **argv)
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (name[0])
-		(void)fprintf(stderr, "rest-lit: there is no command %s\n\n", name);
+		(void)fprintf(stderr, "rest-lit: unknown command %s\n\n", name);
 	usage(stderr);
 	return EXIT_USAGE;
 }

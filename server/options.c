@@ -47,7 +47,7 @@ static const struct form NAME = { LOWER DIGITS "-.", 253, true,
 	                          "must be an object's name: a-z, 0-9, - and ." };
 static const struct form LABEL = {
 	LOWER UPPER DIGITS "-_.", 63, true,
-	"must be fit for a label: letters, digits, -, _ and ., at most 63"
+	"must be a label's value: letters, digits, -, _ and ., at most 63"
 };
 static const struct form USER = { LOWER UPPER DIGITS "-_.", 63, true,
 	                          "must be a user's name, such as alice or j.doe-2: letters, "
@@ -463,7 +463,7 @@ void option_default(struct str *out, const struct option *o)
 	}
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 enum { CONFIG_MAX = 1 << 20, NAME_LIMIT = 64 };
 
@@ -496,7 +496,7 @@ static int option_set_text(struct options *o, const struct option *option, const
                            const struct origin *from, struct err *e)
 {
 	if (option->form && !option_fits(option->form, span_of(value)))
-		return strchr(value, '@') /* there may be a password before it */
+		return strchr(value, '@') /* the text may have a password */
 		           ? option_wrong(from, e, option->form->must)
 		           : option_unfit(from, e, option->form->must, value);
 	*(const char **)option_field(o, option) = value;
@@ -512,7 +512,7 @@ static int option_set_choice(struct options *o, const struct option *option, con
 			*(const char **)option_field(o, option) = *c;
 			return 0;
 		}
-		/* "" stands for "not set". */
+		/* "" means "not set". */
 		if (**c)
 			str_printf(&list, "%s%s", list.n ? " or " : "must be ", *c);
 	}
@@ -546,7 +546,7 @@ static int option_set_number(struct options *o, const struct option *option, con
 		           (long)option->max);
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
-			           option->unit ? option->unit : "bytes; 64KiB and 2MiB will do");
+			           option->unit ? option->unit : "bytes; 64KiB and 2MiB are valid");
 		return option_unfit(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;
@@ -606,8 +606,7 @@ static void options_set_defaults(struct options *o)
 	}
 }
 
-/* ---- fixed limits, for tests ------------------------------------------------------------------
- */
+/* ---- fixed limits, for tests ---- */
 
 /* One word of TEST_LIMITS_VARIABLE: "deadline=1". */
 static int options_test_limit(struct options *o, struct span word, struct err *e)
@@ -642,8 +641,7 @@ static int options_read_test_limits(struct options *o, struct err *e)
 	return 0;
 }
 
-/* ---- the configuration file -------------------------------------------------------------------
- */
+/* ---- the configuration file ---- */
 
 /* A scalar of the file as the text of a flag. */
 static const char *config_value(struct options *o, const struct node *n)
@@ -726,8 +724,7 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 	return e->http ? -1 : 0;
 }
 
-/* ---- environment and flags --------------------------------------------------------------------
- */
+/* ---- environment and flags ---- */
 
 static int options_read_environment(struct options *o, unsigned command, struct err *e)
 {
@@ -757,7 +754,8 @@ static int flag_unknown(const char *flag, struct span name, struct err *e)
 	if (option && option->group == GROUP_FIXED)
 		return option_fixed_error(option, &from, e);
 	if (option)
-		return err_set(e, 400, "InvalidOption", "%s is no option of this command", flag);
+		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
+		               flag);
 	return err_set(e, 400, "InvalidOption", "unknown option %s; --help-all lists them", flag);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Every option of every command, in one table (options.c).  The parser, the help
- * texts, docs/OPTIONS.md and schema/config.schema.json are generated from it.
+ * Every option of every command, in one table (options.c).  The help texts, docs/OPTIONS.md and
+ * schema/config.schema.json are generated from it.
  *
  * An option is set by a flag (--max-body 64KiB or --max-body=64KiB), an environment
  * variable (REST_LIT_MAX_BODY=64KiB) or a key of the file of --config (max-body: 64KiB),
@@ -20,10 +20,10 @@
 
 /* Directory of the objects outside of pods if the options name no cluster. */
 #define STANDALONE_DIR "rest-lit-data"
-/* Of k8s/rbac-openpai.yaml. */
+/* The Secret that k8s/rbac-openpai.yaml creates. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
-/* The commands that have an option; a set. */
+/* The commands that have an option, as bits. */
 enum {
 	FOR_SERVE = 1,
 	FOR_TRANSLATE = 2,
@@ -96,7 +96,7 @@ struct options {
 	int64_t deadline_s, in_flight, queue, max_answer, hived_interval_s;
 	int64_t hived_max_answer;
 
-	const char **files; /* arguments that are no options, in order */
+	const char **files; /* arguments that are not options, in order */
 	size_t n_files;
 	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;

@@ -15,7 +15,7 @@ static bool has_tokens(const struct options *o)
 	return o->jwt_secret_file[0] || o->issuers[0];
 }
 
-/* ---- who may submit ---- */
+/* ---- authentication ---- */
 
 static bool nobody(const struct given *g)
 {
@@ -71,7 +71,7 @@ static bool no_cluster(const struct given *g)
 	       (is(o->token_check, "stored") || o->deny_list[0] || is(o->users, "openpai"));
 }
 
-/* ---- how clients reach it ---- */
+/* ---- TLS ---- */
 
 static bool half_tls(const struct given *g)
 {
@@ -150,51 +150,45 @@ static const struct rule {
 	const char *message;
 } RULES[] = {
 	{ nobody,
-	  "who may submit? Say --jwt-secret-file FILE (and --issuers FILE), for those who "
-	  "have a token; or --no-auth --user NAME: whoever reaches the port is that user, so "
-	  "it is open on this machine only" },
-	{ both,
-	  "--no-auth asks for no token: it excludes --jwt-secret-file, --issuers, --token-check "
-	  "and --deny-list" },
-	{ no_user, "--no-auth needs --user NAME, with a name such as alice or j.doe-2" },
-	{ open_port, "--no-auth listens on loopback only (127.0.0.1, [::1]): who else reached the "
-	             "port could submit" },
-	{ idle_user, "--user goes with --no-auth; with tokens, the token says who somebody is" },
-	{ check_not_said,
-	  "--users=openpai needs --token-check: stored, as OpenPAI does it (a token must be in its "
-	  "user's Secret), or signature" },
+	  "no authentication is configured: give --jwt-secret-file FILE or --issuers FILE for "
+	  "users with tokens; or --no-auth --user NAME, which treats every client on this machine "
+	  "as that user" },
+	{ both, "--no-auth excludes --jwt-secret-file, --issuers, --token-check and --deny-list" },
+	{ no_user, "--no-auth needs --user NAME, such as alice or j.doe-2" },
+	{ open_port,
+	  "--no-auth needs a loopback address in --listen (127.0.0.1, [::1]), because every client "
+	  "of the port can submit" },
+	{ idle_user, "--user needs --no-auth; without it the token names the user" },
+	{ check_not_said, "--users=openpai needs --token-check: stored, as in OpenPAI (a token "
+	                  "must be in its user's "
+	                  "Secret), or signature" },
 	{ stored_without_secret,
-	  "--token-check=stored is about tokens that are made with the secret "
-	  "of --jwt-secret-file" },
+	  "--token-check=stored needs --jwt-secret-file, whose secret signs these tokens" },
 	{ stored_and_denied,
-	  "--deny-list is for --token-check=signature: what is stored is revoked by "
-	  "being removed" },
+	  "--deny-list needs --token-check=signature: stored tokens are revoked by removing them" },
 	{ bad_deny_list, "--deny-list must be NAMESPACE/NAME" },
 	{ no_cluster,
-	  "--token-check=stored, --deny-list and --users=openpai are about Secrets of a "
-	  "cluster: not with --standalone" },
+	  "--token-check=stored, --deny-list and --users=openpai need Secrets of a cluster, so "
+	  "--standalone excludes them" },
 	{ half_tls, "--tls-cert and --tls-key go together" },
-	{ in_the_open, "beyond loopback, tokens and jobs would pass in the clear: give --tls-cert "
-	               "and --tls-key, or "
-	               "say --behind-proxy if something before this server does TLS" },
+	{ in_the_open,
+	  "plain HTTP is allowed on loopback addresses only: give --tls-cert and --tls-key, or "
+	  "--behind-proxy if a proxy terminates TLS" },
 	{ half_output,
-	  "--output-listen, where pods upload the end of their output, and --output-url, "
-	  "what they call it, go together" },
-	{ output_without_cluster,
-	  "--output-listen is for pods: not with --standalone, where there are none" },
-	{ open_output,
-	  "--output-url must begin with https:// (or with http://127.0.0.1:, for tests): "
-	  "pods send a token there" },
+	  "--output-listen and --output-url go together: pods upload the end of their output to "
+	  "this URL" },
+	{ output_without_cluster, "--output-listen needs a cluster, so --standalone excludes it" },
+	{ open_output, "--output-url must begin with https:// (for tests, http://127.0.0.1: is "
+	               "allowed), because "
+	               "pods send a token to it" },
 	{ untrusted_output,
-	  "--output-url with https:// needs --output-ca or --tls-cert: pods must know whom "
-	  "to trust" },
-	{ idle_output_ca, "--output-ca goes with an --output-url that begins with https://" },
+	  "--output-url with https:// needs --output-ca or --tls-cert, so that pods can verify the "
+	  "server" },
+	{ idle_output_ca, "--output-ca needs an --output-url that begins with https://" },
 	{ two_stores, "--standalone, --kubeconfig and --apiserver exclude each other" },
 	{ no_ports, "--port-start must be less than --port-end" },
-	{ hived_without_config,
-	  "--hived-webservice needs --hived-config: without it, the scheduler is "
-	  "not HiveD" },
-	{ idle_hived_ca, "--hived-webservice-ca goes with a --hived-webservice that begins with "
+	{ hived_without_config, "--hived-webservice needs --hived-config" },
+	{ idle_hived_ca, "--hived-webservice-ca needs a --hived-webservice that begins with "
 	                 "https://" },
 };
 

@@ -6,52 +6,52 @@
 /* clang-format off */
 const struct route ROUTES[] = {
 	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
-	  "A text for people: what this is and how to submit.", JOB_ANY },
+	  "An introduction as plain text, with a list of all routes.", JOB_ANY },
 	{ "GET", "/openapi.json", openapi_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_OPENAPI,
-	  "All of these routes, and what jobs look like, for programs (OpenAPI 3.0).", JOB_ANY },
+	  "All routes and the schemas of jobs (OpenAPI 3.0).", JOB_ANY },
 	{ "GET", "/healthz", healthz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
-	  "200 `ok` while the process lives.", JOB_ANY },
+	  "200 `ok` while the process runs.", JOB_ANY },
 	{ "GET", "/readyz", readyz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
-	  "200 `ok` if the store answers (looked at most every 2 s); 503 if not, and while draining.", JOB_ANY },
+	  "200 `ok` if the store answers (probed at most every 2 s); else 503, also while the server drains.", JOB_ANY },
 
 	{ "POST", "/api/v2/jobs", submit_v2, submit_may, AUTH_USER, BODY_JOB, ANSWER_SUBMITTED_V2,
-	  "Submit a PAI v2 job, YAML or JSON. 202 when everything exists and the job is started.", JOB_ANY },
+	  "Submit a PAI v2 job, YAML or JSON. 202 when all objects exist and the job is started.", JOB_ANY },
 	{ "POST", "/api/v1/jobs", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
-	  "Submit a PAI v1 job, JSON with comments allowed or a nested form, or a v2 job.", JOB_ANY },
+	  "Submit a PAI v1 job (JSON, comments are allowed, or a nested form) or a v2 job.", JOB_ANY },
 	{ "POST", "/api/v1/user/{user}/jobs", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
-	  "The same; `user` must be the one who submits, else 403.", JOB_ANY },
+	  "The same; 403 if `user` is not the client's user.", JOB_ANY },
 	{ "POST", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
-	  "The same; `job` must be the job's name, else 400.", JOB_ANY },
+	  "The same; 400 if `job` is not the job's name.", JOB_ANY },
 	{ "PUT", "/api/v1/user/{user}/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same.", JOB_ANY },
 	{ "PUT", "/api/v1/jobs/{job}", submit_v1, submit_may, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same.", JOB_ANY },
 	{ "GET", "/api/v2/jobs", jobs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS,
-	  "The jobs of all users, the latest first. `username`, `vc`, `state`, `jobPriority`, `keyword`, `tagsContain`, `tagsNotContain` choose; `order`, `offset` and `limit` as in OpenPAI; `withTotalCount=true`: `{totalCount, data}`.", JOB_ANY },
+	  "The jobs of all users, newest first. Filters: `username`, `vc`, `state`, `jobPriority`, `keyword`, `tagsContain`, `tagsNotContain`; `order`, `offset` and `limit` as in OpenPAI; `withTotalCount=true`: `{totalCount, data}`.", JOB_ANY },
 	{ "GET", "/api/v1/jobs", jobs_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
-	  "The same as v1 has it, also Frameworks that others have made; `?username=`.", JOB_ANY },
+	  "The same in the format of v1, with Frameworks of other programs; filter: `username`.", JOB_ANY },
 	{ "GET", "/api/v1/user/{user}/jobs", jobs_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
-	  "The same, of one user.", JOB_ANY },
+	  "The same for one user.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/watch", jobs_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
-	  "Changes of jobs as they happen (server-sent events); chosen like a list.", JOB_ANY },
+	  "Changes of jobs as server-sent events; filters as in the list.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/protocolversion/config", job_probe, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_JOB,
-	  "What the VS Code extension asks, without a token, to learn that this API is there: always refused.", JOB_ANY },
+	  "Always refused. The VS Code extension sends this request without a token to detect the API.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
-	  "One job, of `USER~NAME`: state, task roles, tasks. `?wait=SECONDS`: answered when it has ended, or with `&for=running` when it runs, or when the time is over. 404 `NoJobError` if there is none.", JOB_LOOK },
+	  "The job `USER~NAME`: state, task roles, tasks. With `?wait=SECONDS` the server answers when the job has ended (with `&for=running`: when it runs) or the time has passed. 404 `NoJobError` if there is no such job.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
-	  "The same of an attempt of it, the latest or an earlier one that is kept.", JOB_LOOK },
+	  "The same for one attempt, the latest or an earlier one that is kept.", JOB_LOOK },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}", job_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
-	  "One job as v1 has it.", JOB_LOOK },
+	  "One job in the format of v1.", JOB_LOOK },
 	{ "GET", "/api/v1/jobs/{job}", job_get_v1, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
-	  "The same, of `USER~NAME`.", JOB_LOOK },
+	  "The same for `USER~NAME`.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/watch", job_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
-	  "Changes of one job as they happen (server-sent events).", JOB_LOOK },
+	  "Changes of one job as server-sent events.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/config", config_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CONFIG,
-	  "The job as it was submitted, without its secrets; as JSON.", JOB_SEE },
+	  "The submitted job without its secrets, as JSON.", JOB_SEE },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
 	  "The same.", JOB_SEE },
 	{ "GET", "/api/v1/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
-	  "The same; a name without `USER~` is that of one's own job, if no Framework of others has it.", JOB_SEE },
+	  "The same; a name without `USER~` is the client's own job, unless a Framework of another program has this name.", JOB_SEE },
 	{ "PUT", "/api/v2/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
 	  "Stop a job: `{\"value\": \"STOP\"}`. `START` changes nothing.", JOB_OWN },
 	{ "PUT", "/api/v1/user/{user}/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
@@ -59,9 +59,9 @@ const struct route ROUTES[] = {
 	{ "PUT", "/api/v1/jobs/{job}/executionType", execution_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_CHANGED,
 	  "The same.", JOB_OWN },
 	{ "DELETE", "/api/v1/user/{user}/jobs/{job}", job_delete, NULL, AUTH_USER, BODY_NONE, ANSWER_CHANGED,
-	  "Remove a job, and all that belongs to it.", JOB_OWN },
+	  "Delete a job and all its objects.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/ssh", ssh_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_SSH,
-	  "Always 404 `NoJobSshInfoError`: host and port of each task stand in the job.", JOB_ANY },
+	  "Always 404 `NoJobSshInfoError`; the job has host and port of each task.", JOB_ANY },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/ssh", ssh_get, NULL, AUTH_V1, BODY_NONE, ANSWER_NO_SSH,
 	  "The same.", JOB_ANY },
 	{ "GET", "/api/v1/jobs/{job}/ssh", ssh_get, NULL, AUTH_V1, BODY_NONE, ANSWER_NO_SSH,
@@ -69,70 +69,70 @@ const struct route ROUTES[] = {
 	{ "PUT", "/api/v2/jobs/{job}/tag", tag_put, NULL, AUTH_USER, BODY_FIELDS, ANSWER_TAGGED,
 	  "Add a tag: `{\"value\": TAG}`.", JOB_OWN },
 	{ "DELETE", "/api/v2/jobs/{job}/tag", tag_delete, NULL, AUTH_USER, BODY_FIELDS, ANSWER_TAGGED,
-	  "Remove one; 404 `NoTagError`.", JOB_OWN },
+	  "Remove a tag; 404 `NoTagError` if the job does not have it.", JOB_OWN },
 	{ "PATCH", "/api/v2/jobs/{job}/taskRoles/{role}", scale_patch, NULL, AUTH_USER, BODY_FIELDS, ANSWER_SCALED,
 	  "Scale a task role of a running job: `{\"instances\": N}`.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/events", events_get, NULL, AUTH_USER, BODY_NONE, ANSWER_EVENTS,
-	  "What Kubernetes says of its pods, for about an hour; `?type=Warning`.", JOB_SEE },
+	  "The Kubernetes Events of its pods, for about an hour; `?type=Warning`.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts", job_task_get, NULL, AUTH_USER, BODY_NONE, ANSWER_TASK,
-	  "One task, and the attempt of it that is known.", JOB_LOOK },
+	  "One task with its known attempt.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs", logs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LOGS,
-	  "Where the logs of a task are: links that are good for 5 minutes. `?tail-mode=true`: of their end only.", JOB_SEE },
+	  "Links to the logs of a task, valid for 5 minutes. `?tail-mode=true`: links to the end of the logs.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs/{log}", log_get, NULL, AUTH_LINK, BODY_NONE, ANSWER_LOG,
-	  "A log, by such a link without a token, or with a token and `?tail-mode=true`. `&follow=true`: also what is still to be written.", JOB_SEE },
+	  "A log. A link needs no token; a client with a token may add `?tail-mode=true`. `&follow=true`: the server also sends new output.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts/healthz", attempts_health, NULL, AUTH_USER, BODY_NONE, ANSWER_TEXT,
 	  "200 `ok` if earlier attempts are kept (`--history`), else 501.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts", attempts_get, NULL, AUTH_USER, BODY_NONE, ANSWER_ATTEMPTS,
-	  "All attempts that are known, the latest first.", JOB_LOOK },
+	  "All known attempts, the latest first.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts/{attempt}", attempt_get, NULL, AUTH_USER, BODY_NONE, ANSWER_ATTEMPT,
-	  "One of them.", JOB_LOOK },
+	  "One known attempt.", JOB_LOOK },
 
 	{ "*", "/api/v1", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO,
-	  "What this is: name, version, how to log in.", JOB_ANY },
+	  "Name and version of this server, and its login method.", JOB_ANY },
 	{ "*", "/api/v2", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO, "The same.", JOB_ANY },
 	{ "*", "/api/v2/info", info_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_INFO, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/authn/info", authn_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_AUTHN,
-	  "How and where to log in.", JOB_ANY },
+	  "The login method and its URL.", JOB_ANY },
 	{ "GET", "/api/v1/authn/info", authn_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_AUTHN, "The same.", JOB_ANY },
 
 	{ "POST", "/api/v2/authn/basic/login", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN,
-	  "Log in with `username` and `password` (`--users=openpai`): a token, good for `--token-lifetime`. `expiration` is taken and changes nothing, as in OpenPAI.", JOB_ANY },
+	  "Log in with `username` and `password` (`--users=openpai`). The answer has a token, valid for `--token-lifetime`. `expiration` has no effect, as in OpenPAI.", JOB_ANY },
 	{ "POST", "/api/v1/authn/basic/login", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same.", JOB_ANY },
 	{ "POST", "/api/v2/tokens", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same.", JOB_ANY },
 	{ "POST", "/api/v1/token", login_post, NULL, AUTH_NONE, BODY_FIELDS, ANSWER_LOGIN, "The same.", JOB_ANY },
 	{ "DELETE", "/api/v2/authn/basic/logout", logout_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_LOGOUT,
-	  "Revoke the token that comes with the request.", JOB_ANY },
+	  "Revoke the token of this request.", JOB_ANY },
 	{ "DELETE", "/api/v1/authn/basic/logout", logout_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_LOGOUT, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/tokens", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS,
-	  "One's own tokens that are stored; with `--token-check=signature` the one that asks.", JOB_ANY },
+	  "The client's stored tokens; with `--token-check=signature` only the token of this request.", JOB_ANY },
 	{ "GET", "/api/v1/token", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/tokens/check", token_check_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLAIMS,
-	  "What one's token says, and `admin`.", JOB_ANY },
+	  "The claims of the client's token, and `admin`.", JOB_ANY },
 	{ "GET", "/api/v1/token/check", token_check_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLAIMS, "The same.", JOB_ANY },
 	{ "POST", "/api/v2/tokens/application", application_post, NULL, AUTH_PERSON, BODY_FIELDS, ANSWER_TOKEN,
-	  "Make an application token, which submits jobs and manages no tokens. `expiration`: seconds; without it, it does not expire. `name`: what it is for (where tokens are stored: in the Secret's key).", JOB_ANY },
+	  "Make an application token, which can submit jobs, but not manage tokens. `expiration`: lifetime in seconds; without it the token does not expire. `name`: its purpose (part of the Secret's key if tokens are stored).", JOB_ANY },
 	{ "POST", "/api/v1/token/application", application_post, NULL, AUTH_PERSON, BODY_FIELDS, ANSWER_TOKEN, "The same.", JOB_ANY },
 	{ "DELETE", "/api/v2/tokens/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED,
-	  "Revoke a token of one's own, or as an admin anybody's. This server refuses it at once, others within 30 seconds.", JOB_ANY },
+	  "Revoke one of the client's tokens, or as an admin any token. This server refuses it at once, other servers within 30 seconds.", JOB_ANY },
 	{ "DELETE", "/api/v1/token/{token}", token_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_REVOKED, "The same.", JOB_ANY },
 
 	{ "GET", "/api/v2/users/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER,
-	  "A user: groups, virtual clusters, storages. 400 `NoUserError` if there is none. `extension` for oneself and admins only, and never a key in it.", JOB_ANY },
+	  "A user: groups, virtual clusters, storages. 400 `NoUserError` if there is no such user. Only the user and admins see `extension`, which never has private keys.", JOB_ANY },
 	{ "GET", "/api/v2/user/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER, "The same.", JOB_ANY },
 	{ "GET", "/api/v1/user/{user}", user_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USER, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/users", users_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USERS,
-	  "The users that are listed in the file of `--facts`, and who asks. With `--users=openpai`: who asks only, and to admins all (the first 5000).", JOB_ANY },
+	  "The client's user and the users that the file of `--facts` lists. With `--users=openpai`: only the client's user; for admins all users (the first 5000).", JOB_ANY },
 	{ "GET", "/api/v2/user", users_get, NULL, AUTH_USER, BODY_NONE, ANSWER_USERS, "The same.", JOB_ANY },
 	{ "POST", "/api/v2/users", users_post, users_may_admin, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
-	  "For admins, with `--users=openpai` (else 405, as for all that follow here): create a user. `username`, `password`; also `email`, `virtualCluster` or `grouplist`, `admin`, `extension`.", JOB_ANY },
+	  "For admins, with `--users=openpai` (else 405, as on all routes that change users): create a user. `username`, `password`; optional: `email`, `virtualCluster` or `grouplist`, `admin`, `extension`.", JOB_ANY },
 	{ "PUT", "/api/v2/users", users_put, users_may_admin, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
 	  "For admins: change a user, `data.username`; the other members of `data` as above.", JOB_ANY },
 	{ "PUT", "/api/v2/users/me", users_me_put, users_may, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
-	  "Change oneself: `email`, `newPassword` with `oldPassword`, `extension` (`sshKeys`, `boundedClusters`, `jobSSH`), in `data`.", JOB_ANY },
+	  "Change the client's user: `email`, `newPassword` with `oldPassword`, `extension` (`sshKeys`, `boundedClusters`, `jobSSH`), in `data`.", JOB_ANY },
 	{ "PUT", "/api/v2/users/{user}/{member}", user_member_put, users_may, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
-	  "Change one member: `email`, `password`, `extension` of oneself, or as an admin of anybody; for admins also `admin`, `virtualcluster`, `grouplist`.", JOB_ANY },
+	  "Change one member: `email`, `password`, `extension` of the client's user, or as an admin of any user; for admins also `admin`, `virtualcluster`, `grouplist`.", JOB_ANY },
 	{ "DELETE", "/api/v2/users/{user}", user_delete, users_may_admin, AUTH_PERSON, BODY_NONE, ANSWER_USER_EDITED,
-	  "For admins: remove a user, who must be no admin, and his tokens. His jobs stay.", JOB_ANY },
+	  "For admins: remove a user that is not an admin, and the user's tokens. The user's jobs stay.", JOB_ANY },
 	{ "POST", "/api/v2/user", users_post, users_may_admin, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
 	  "The same.", JOB_ANY },
 	{ "PUT", "/api/v2/user", users_put, users_may_admin, AUTH_PERSON, BODY_FIELDS, ANSWER_USER_EDITED,
@@ -144,24 +144,24 @@ const struct route ROUTES[] = {
 	{ "DELETE", "/api/v2/user/{user}", user_delete, users_may_admin, AUTH_PERSON, BODY_NONE, ANSWER_USER_EDITED,
 	  "The same.", JOB_ANY },
 	{ "GET", "/api/v2/groups", groups_get, NULL, AUTH_USER, BODY_NONE, ANSWER_GROUPS,
-	  "The groups that one is in; admins see all (with `--users=openpai` the first 5000).", JOB_ANY },
+	  "The groups of the client's user; for admins all groups (with `--users=openpai` the first 5000).", JOB_ANY },
 	{ "GET", "/api/v2/alerts", alerts_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LIST,
-	  "Always an empty list: alerts are the alert manager's.", JOB_ANY },
+	  "Always an empty list; the alert manager has the alerts.", JOB_ANY },
 	{ "GET", "/api/v2/kubernetes/nodes", nodes_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NODES,
-	  "For admins: an empty NodeList, since this server has no right to look at nodes.", JOB_ANY },
+	  "For admins: an empty NodeList, because this server has no permission to read nodes.", JOB_ANY },
 	{ "GET", "/api/v2/kubernetes/pods", pods_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NODES,
-	  "For admins: an empty PodList, since this server has no right to list pods.", JOB_ANY },
+	  "For admins: an empty PodList, because this server has no permission to list pods.", JOB_ANY },
 	{ "GET", "/api/v2/storages", storages_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGES,
-	  "The storages that one may use; `?default=true`: that are mounted unasked.", JOB_ANY },
+	  "The storages that the user may use; `?default=true`: only those that jobs mount by default.", JOB_ANY },
 	{ "GET", "/api/v2/storages/{storage}", storage_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGE,
-	  "One of these; 404 `NoStorageError` for all others.", JOB_ANY },
+	  "One of these storages; 404 `NoStorageError` for all others.", JOB_ANY },
 	{ "GET", "/api/v2/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS,
-	  "The virtual clusters that are known: of `--facts`, or of HiveD. Used: the limits of all running jobs; total: `capacity` of `--facts`, or the cells of HiveD.", JOB_ANY },
+	  "All known virtual clusters, of `--facts` or HiveD. Used: the limits of all running jobs; total: `capacity` of `--facts`, or the cells of HiveD.", JOB_ANY },
 	{ "GET", "/api/v1/virtual-clusters", clusters_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CLUSTERS, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/virtual-clusters/{cluster}", cluster_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTER,
-	  "One of these; 404 `NoVirtualClusterError`.", JOB_ANY },
+	  "One virtual cluster; 404 `NoVirtualClusterError`.", JOB_ANY },
 	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
-	  "The SKU types of HiveD (`?vc=`: that a virtual cluster has, 404 `NoVirtualClusterError`), and what one cell of each has: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
+	  "The SKU types of HiveD (`?vc=`: of one virtual cluster, 404 `NoVirtualClusterError`) with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };
 /* clang-format on */
 const size_t N_ROUTES = sizeof(ROUTES) / sizeof(ROUTES[0]);
@@ -282,42 +282,47 @@ static const char PAGE_HEAD[] =
     "\n"
     "Generated from the table in `server/routes.c`; `make pages` writes it anew.\n"
     "\n"
-    "Every route is also served below `/rest-server`, and with a trailing slash. Anything else is\n"
-    "answered 404 `NoApiError`, and 405 `MethodNotAllowedError` with `Allow` where the path is one "
-    "of\n"
-    "these. A GET route answers HEAD too, and every path OPTIONS. Jobs are\n"
-    "`text/*`, `application/json`, `application/yaml` or `application/x-yaml`, v1 jobs also\n"
-    "`application/x-www-form-urlencoded`, nested; other bodies JSON or a form. Errors are JSON:\n"
+    "Every route is also served below `/rest-server`, and with a trailing slash. For another path "
+    "the\n"
+    "answer is 404 `NoApiError`; for another method it is 405 `MethodNotAllowedError` with "
+    "`Allow`. A\n"
+    "GET route also answers HEAD, and every path answers OPTIONS. Content-Types of jobs are "
+    "`text/*`,\n"
+    "`application/json`, `application/yaml` and `application/x-yaml`, for v1 jobs also\n"
+    "`application/x-www-form-urlencoded` (nested). Other bodies are JSON or a form. Errors are "
+    "JSON:\n"
     "`{\"code\", \"message\", \"errors\": [{\"pointer\", \"line\", \"column\", \"message\"}]}`.\n"
     "\n"
-    "Whoever submits may send a header `Idempotency-Key` (1 to 128 printable characters, best\n"
-    "random): the same key and body from the same user within 24 hours get the first answer "
-    "again,\n"
-    "with `Idempotency-Replayed: true`; another body or job with the key is 422\n"
-    "`IdempotencyError`.\n"
+    "The client may send the header `Idempotency-Key` (1 to 128 printable characters, preferably\n"
+    "random) with a submission. If the same user repeats key and body within 24 hours, the server\n"
+    "repeats the first answer, with `Idempotency-Replayed: true`. The same key with another body "
+    "or job\n"
+    "is 422 `IdempotencyError`.\n"
     "\n"
-    "`?dryRun=true` behind the path of a submission tries the job, and nothing is made: 200 with\n"
-    "the objects as a List; `?dryRun=server` has the API server look at them, too: see\n"
-    "[HTTP.md](HTTP.md).\n"
+    "With `?dryRun=true` a submission creates nothing: 200 with the objects as a List. With\n"
+    "`?dryRun=server` the API server checks the objects, too: see [HTTP.md](HTTP.md).\n"
     "\n"
-    "*whose* says of which jobs a route may be asked: everybody's; one's own, and those that\n"
-    "`--visibility` lets one see (`vc`: of the virtual clusters that one may use); or one's own\n"
-    "only. Admins: of all. What is not allowed is 403 `ForbiddenUserError`, after 404 for what is\n"
-    "not there. What nobody owns is the admins'.\n"
+    "The column *jobs* has the jobs that a client may use with the route: jobs of any user; jobs "
+    "that\n"
+    "`--visibility` allows (`vc`: jobs in the user's virtual clusters) and own jobs; or own jobs "
+    "only.\n"
+    "Admins may use all jobs, and only they may use jobs without an owner. For other jobs the "
+    "answer is\n"
+    "403 `ForbiddenUserError`, for missing jobs 404.\n"
     "\n"
-    "| method | path | who | whose | |\n"
+    "| method | path | clients | jobs | |\n"
     "|---|---|---|---|---|\n";
 
-static const char *const WHO[] = { [AUTH_NONE] = "anyone",
-	                           [AUTH_USER] = "user",
-	                           [AUTH_PERSON] = "user, by no application token",
-	                           [AUTH_LINK] = "user, or a link",
-	                           [AUTH_V1] = "user; with `--compat openpai` anyone" };
+static const char *const WHO[] = { [AUTH_NONE] = "all",
+	                           [AUTH_USER] = "users",
+	                           [AUTH_PERSON] = "users, not with application tokens",
+	                           [AUTH_LINK] = "users; with a link all",
+	                           [AUTH_V1] = "users; with `--compat openpai` all" };
 
 static const char *const WHOSE[] = { [JOB_ANY] = "",
-	                             [JOB_LOOK] = "everybody's",
+	                             [JOB_LOOK] = "of any user",
 	                             [JOB_SEE] = "by `--visibility`",
-	                             [JOB_OWN] = "one's own" };
+	                             [JOB_OWN] = "own" };
 
 void routes_page(struct str *out)
 {

@@ -42,7 +42,7 @@ enum phase {
 	PHASE_STOP   /* no new connections; current requests are finished */
 };
 
-/* Is pai-runtime where pods look for it?  See cluster/cluster.h. */
+/* The state of the ConfigMap with pai-runtime; see cluster/cluster.h. */
 enum runtime_configmap_state {
 	RUNTIME_CONFIGMAP_READY, /* or not needed */
 	RUNTIME_CONFIGMAP_PENDING,
@@ -65,16 +65,16 @@ struct server {
 	    generation;        /* mutable: counts replacements; each loop copies it in each round */
 	atomic_ullong reviews; /* mutable: TokenReviews of this second: second << 8 | number */
 	struct revocations *revoked;     /* mutable */
-	struct key_claims *claims;       /* mutable: keys of current submissions (idempotency.h) */
+	struct key_claims *claims;       /* mutable: keys of current submissions (submit.h) */
 	struct rate_limits *rate_limits; /* mutable */
 	struct cors *cors;
-	char link_key[33];     /* random: signs links to logs if there is no secret of tokens */
-	struct worker *worker; /* NULL: no logins */
-	struct tls *tls;       /* NULL: plain HTTP */
-	struct login *login;   /* of the API server; NULL: local is set */
-	struct local *local;   /* of --standalone */
+	char link_key[33];           /* random: signs links to logs if there is no token secret */
+	struct worker *worker;       /* NULL: no logins */
+	struct tls *tls;             /* NULL: plain HTTP */
+	struct login *login;         /* of the API server; NULL: local is set */
+	struct local *local;         /* of --standalone */
 	struct scheduler *scheduler; /* NULL: not HiveD */
-	struct follow *follow;       /* this, cache and events: see follow.h */
+	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;
 	struct events *events;
 	struct exit_spec *exit_spec;
@@ -86,7 +86,7 @@ struct server {
 	int ended_fd;                 /* an eventfd: each loop adds 1 when it ends */
 };
 
-/* What features keep per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */
+/* The state of features per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */
 struct features {
 	struct accounts *accounts; /* NULL after `stop`, as auth */
 	struct auth *auth;

@@ -34,7 +34,7 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-/* No cluster by option, and this is no pod: jobs go to a directory here. */
+/* The options name no cluster, and this is not a pod: jobs go to a directory. */
 static bool is_alone(const struct options *o)
 {
 	return !o->standalone[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
@@ -56,7 +56,7 @@ static int open_signals(struct service *s, struct err *e)
 	return 0;
 }
 
-/* Clients of OpenPAI log out, which is to revoke a token. */
+/* The logout of OpenPAI clients revokes a token. */
 static bool wants_deny_list(const struct options *o)
 {
 	return o->compat[0] && !o->no_auth && !o->standalone[0] && !o->deny_list[0] &&
@@ -78,14 +78,15 @@ static int check_options(struct service *s, struct err *e)
 	if (options_check(o, address_is_loopback(&s->address),
 	                  !output || address_is_loopback(&s->output_address), e) < 0)
 		return -1;
-	/* Before any file is read: what cannot be read without them fails now, not on SIGHUP. */
+	/* Before any file is read, so that a file that needs a capability fails now, not on SIGHUP.
+	 */
 	return process_drop_capabilities(
 	    address_port(&s->address) < LOW_PORTS ||
 		(output && address_port(&s->output_address) < LOW_PORTS),
 	    e);
 }
 
-/* The keys of tokens.  NULL and *e (400). */
+/* Read the token keys.  NULL and *e (400). */
 static struct keyring *reload_keys(const struct options *o, const char **file, struct err *e)
 {
 	const struct keyring_options k = {
@@ -98,8 +99,8 @@ static struct keyring *reload_keys(const struct options *o, const char **file, s
 		return keys;
 	keyring_free(keys);
 	(void)err_set(e, 400, NULL,
-	              "%s: tokens of service accounts are checked by an API server: not with "
-	              "--standalone",
+	              "%s: tokens of service accounts need an API server, so --standalone excludes "
+	              "them",
 	              o->issuers);
 	return NULL;
 }
@@ -143,7 +144,7 @@ static int start_open_store(struct service *s, struct err *e)
 	if (!s->server.login)
 		return -1;
 	s->server.namespace_name = login_namespace(s->server.login);
-	/* The objects name the namespace too. */
+	/* Objects contain the namespace, too. */
 	o->namespace_name = s->server.namespace_name;
 	return 0;
 }
@@ -166,7 +167,7 @@ static int open_worker(struct service *s, struct err *e)
 	return s->server.worker ? 0 : -1;
 }
 
-/* What all loops share, but for the store. */
+/* State shared by all loops, except the store. */
 static int open_shared(struct service *s, const char **file, struct err *e)
 {
 	struct server *v = &s->server;
@@ -212,8 +213,7 @@ static size_t count_loops(const struct options *o)
 	return cores < 1 ? 1 : cores > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (size_t)cores;
 }
 
-/* Clients must not use up the files that we need ourselves: with too few, there are fewer places.
- */
+/* Lower --connections if the limit of open files is too low: the server itself needs files. */
 static void allow_files(struct options *o, size_t loops)
 {
 	size_t ours = loops * (size_t)o->in_flight + SPARE_FILES;
@@ -223,7 +223,8 @@ static void allow_files(struct options *o, size_t loops)
 		return;
 	o->connections = allowed >= ours + loops ? (int64_t)((allowed - ours) / loops) : 1;
 	struct line line = log_begin(
-	    LOG_WARN, "so few open files are allowed (ulimit -Hn) that --connections is lowered");
+	    LOG_WARN,
+	    "--connections is lowered, because the limit of open files is low (ulimit -Hn)");
 	log_int(&line, "files", (int64_t)allowed);
 	log_int(&line, "connections", o->connections);
 	log_end(&line);
@@ -240,14 +241,14 @@ static int open_loops(struct service *s, struct err *e)
 	int failed = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (failed)
-			(void)close(fds[i]); /* nothing went over it */
+			(void)close(fds[i]); /* unused: no data can be lost */
 		else
 			failed = loop_init(&s->loops[s->n_loops++], &s->server, fds[i], e);
 	}
 	return failed;
 }
 
-/* A loop of its own: uploads by pods cannot be in the way of other requests. */
+/* A separate loop, so that uploads by pods do not delay other requests. */
 static int open_uploads(struct service *s, struct err *e)
 {
 	int fd;
@@ -270,7 +271,7 @@ int start_all(struct service *s, const char **file, struct err *e)
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
 	s->signal_fd = s->server.ended_fd = -1;
-	/* Before there are threads, which would take signals otherwise. */
+	/* Before threads are started: they inherit the blocked signals. */
 	if (open_signals(s, e) < 0 || check_options(s, e) < 0)
 		return -1;
 	schema_init();
@@ -301,7 +302,7 @@ static void warn_of_files(const struct keyring *keys)
 	const char *what = keys ? keyring_warning(keys, &file) : NULL;
 	if (!what)
 		return;
-	struct line line = log_begin(LOG_WARN, "a file with keys is not as it should be");
+	struct line line = log_begin(LOG_WARN, "a file with keys has unsafe owner or mode");
 	log_text(&line, "file", span_of(file));
 	log_text(&line, "why", span_of(what));
 	log_end(&line);
@@ -311,7 +312,7 @@ static void start_warn(const struct service *s, const char *scrubbed)
 {
 	const struct keyring *keys = atomic_load(&s->server.keyring);
 	if (scrubbed)
-		log_event(LOG_WARN, "a variable that changes TLS or proxies was set; it is ignored",
+		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",
 		          "variable", scrubbed);
 	if (s->options.test_limits[0])
 		log_event(LOG_WARN, "fixed limits are changed; this is for tests only",
@@ -319,7 +320,7 @@ static void start_warn(const struct service *s, const char *scrubbed)
 	if (geteuid() == 0)
 		log_event(
 		    LOG_WARN,
-		    "this server runs as root: it has dropped its capabilities, but still owns "
+		    "this server runs as root: it has dropped its capabilities, but can access "
 		    "the files of root; run it as another user",
 		    NULL, NULL);
 	if (strcmp(s->options.profile, "openpai") == 0)
@@ -330,11 +331,11 @@ static void start_warn(const struct service *s, const char *scrubbed)
 	if (keys && keyring_weak(keys))
 		log_event(
 		    LOG_WARN,
-		    "the secret of --jwt-secret-file is the one that OpenPAI ships: everybody "
-		    "knows it, and only what is stored protects this cluster; change it",
+		    "the secret of --jwt-secret-file is OpenPAI's default, which is public; only "
+		    "the stored tokens protect this cluster; change it",
 		    NULL, NULL);
 	if (s->server.tls && tls_warning(s->server.tls))
-		log_event(LOG_WARN, "the certificate is not as it should be", "why",
+		log_event(LOG_WARN, "problem with the certificate or its key", "why",
 		          tls_warning(s->server.tls));
 	warn_of_files(keys);
 }
@@ -383,7 +384,7 @@ void start_undo(struct service *s)
 	history_free(v->history);
 	if (v->local)
 		local_close(v->local);
-	follow_free(v->follow); /* which the thread of the directory tells what it does */
+	follow_free(v->follow); /* after local_close, whose thread uses it */
 	if (v->login)
 		login_free(v->login);
 	if (v->translator)
@@ -403,7 +404,7 @@ void start_undo(struct service *s)
 
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000 };
 
-/* "FILE:LINE:COLUMN: what is wrong" */
+/* Log that a reload failed, with all errors as "FILE:LINE:COLUMN: text". */
 static void say_kept(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -417,7 +418,7 @@ static void say_kept(const char *message, const char *file, const struct err *e)
 	log_event(LOG_ERROR, message, "why", str_c(&text));
 }
 
-/* Until each loop has begun a round after the change: then none uses what was there before. */
+/* Wait until each loop has begun a round after the change: then no loop uses the old keys. */
 static bool all_have_seen(struct loop *loops, size_t n, unsigned generation)
 {
 	int64_t end = clock_ms() + PATIENCE_MS;
@@ -447,8 +448,9 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 	unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
 	if (all_have_seen(loops, n, generation))
 		keyring_free(old);
-	else /* better a few kilobytes less than keys that are gone while they are used */
-		log_event(LOG_ERROR, "SIGHUP: a loop does not go on; the old keys are not freed",
+	else /* a leak is better than a use after free */
+		log_event(LOG_ERROR,
+		          "SIGHUP: a loop is blocked; the memory of the old keys is not freed",
 		          NULL, NULL);
 	log_event(LOG_INFO, "SIGHUP: the keys of tokens were read again", NULL, NULL);
 }
@@ -488,7 +490,7 @@ static void read_certificate(struct server *s, bool force)
 	else if (new > 0)
 		log_event(LOG_INFO, "the certificate was read again", "file", s->options->tls_cert);
 	if (new > 0 && tls_warning(s->tls))
-		log_event(LOG_WARN, "the certificate is not as it should be", "why",
+		log_event(LOG_WARN, "problem with the certificate or its key", "why",
 		          tls_warning(s->tls));
 }
 

@@ -15,7 +15,7 @@ struct service {
 	struct address address, output_address;
 	struct runtime_configmap *runtime_configmap;
 	struct gc *gc;
-	struct loop loops[LOOPS_MAX + 1]; /* the last may be that of --output-listen */
+	struct loop loops[LOOPS_MAX + 1]; /* the last may serve --output-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
 };

@@ -15,8 +15,8 @@
 
 #include "base/enc.h"
 
-/* GnuTLS and libcurl would write TLS keys to the first, and libcurl send tokens through the
- * proxies; OpenSSL would load code, and trust others; names of hosts would mean other ones. */
+/* These would make GnuTLS and libcurl write TLS keys to a file, libcurl send tokens through
+ * proxies, OpenSSL load code or trust other certificates, and host names resolve to other hosts. */
 static const char *const SCRUBBED[] = {
 	"SSLKEYLOGFILE",   "http_proxy",    "https_proxy",  "HTTP_PROXY",       "HTTPS_PROXY",
 	"all_proxy",       "ALL_PROXY",     "no_proxy",     "NO_PROXY",         "OPENSSL_CONF",
@@ -31,7 +31,7 @@ const char *process_scrub(void)
 		if (!getenv(SCRUBBED[i])) /* NOLINT(concurrency-mt-unsafe): no threads yet */
 			continue;
 		first = first ? first : SCRUBBED[i];
-		(void)unsetenv(SCRUBBED[i]); /* NOLINT(concurrency-mt-unsafe): its name is fine */
+		(void)unsetenv(SCRUBBED[i]); /* NOLINT(concurrency-mt-unsafe): no threads yet */
 	}
 	return first;
 }
@@ -43,7 +43,7 @@ void process_wipe_json(void)
 
 void process_harden(void)
 {
-	/* Each is a second line of defence: where the kernel refuses, go on. */
+	/* Additional protection: errors are ignored. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
@@ -73,7 +73,7 @@ size_t process_allow_files(size_t n)
 		return n;
 	if (limit.rlim_cur < n) {
 		limit.rlim_cur = limit.rlim_max < n ? limit.rlim_max : n;
-		(void)setrlimit(RLIMIT_NOFILE, &limit); /* what came of it is asked below */
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* the result is read below */
 		(void)getrlimit(RLIMIT_NOFILE, &limit); /* worked above */
 	}
 	return limit.rlim_cur;
@@ -85,7 +85,7 @@ static int system_complain(struct err *e, const char *path)
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
 }
 
-/* What is read may be a secret. */
+/* A buffer that is wiped, because files may have secrets. */
 struct part {
 	char bytes[16384];
 };
@@ -141,7 +141,7 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 		return system_complain(e, path);
 	if (!S_ISREG(st->st_mode))
 		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
-	/* At once, so that no copy is left behind as it grows. */
+	/* Allocate once, so that growing leaves no copies. */
 	if ((uint64_t)st->st_size <= out->max)
 		(void)str_reserve(out, (size_t)st->st_size);
 	if (system_read_all(fd, path, out, e) < 0)
@@ -166,13 +166,13 @@ int file_read_regular(const char *path, struct str *out, struct stat *st, struct
 
 const char *file_warning(const struct stat *st, bool secret)
 {
-	if (getenv("KUBERNETES_SERVICE_HOST")) /* NOLINT(concurrency-mt-unsafe): set by nobody */
+	if (getenv("KUBERNETES_SERVICE_HOST")) /* NOLINT(concurrency-mt-unsafe): never set */
 		return NULL;
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return "it belongs to somebody else";
+		return "it belongs to another user";
 	if (st->st_mode & S_IWOTH)
-		return "everybody on this machine may change it";
+		return "all users of this machine may change it";
 	if (secret && (st->st_mode & S_IROTH))
-		return "everybody on this machine may read it, and it holds secrets";
+		return "all users of this machine may read it, but it has secrets";
 	return NULL;
 }

@@ -9,8 +9,8 @@ struct stat;
 
 /* ---- files; these calls block ---- */
 
-/* The bytes of a regular file, pipe or (for "-") standard input, at most `max`, NUL-terminated;
- * free() them.  -1 and *e (500), which names the file. */
+/* Read a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
+ * NUL-terminated, the caller frees it.  -1 and *e (500), which names the file. */
 int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e);
 /*
  * Read a file that may be replaced at any time: a regular file (links are followed), opened once,
@@ -33,5 +33,5 @@ void process_harden(void);
 int process_drop_capabilities(bool low_port, struct err *e);
 /* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
 const char *process_scrub(void);
-/* Raise the limit of open files to n if the hard limit allows it.  The limit now. */
+/* Raise the limit of open files to n if the hard limit allows it.  Returns the new limit. */
 size_t process_allow_files(size_t n);

@@ -41,7 +41,7 @@ static void drop_known(void *value)
 	account_drop(value);
 }
 
-/* ---- the source ----------------------------------------------------------------- */
+/* ---- the source ---- */
 
 /* Returns a reference. */
 static struct shared_facts *read_facts(const struct account_source *s, struct err *e)
@@ -49,7 +49,7 @@ static struct shared_facts *read_facts(const struct account_source *s, struct er
 	const char *warning;
 	struct shared_facts *p = shared_facts_read(s->options->facts, s->openpai, &warning, e);
 	if (p && warning)
-		log_event(LOG_WARN, "the file of --facts is not safe", "why", warning);
+		log_event(LOG_WARN, "the file of --facts has unsafe owner or mode", "why", warning);
 	return p;
 }
 
@@ -85,8 +85,7 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 {
 	bool openpai = strcmp(o->users, "openpai") == 0;
 	if (openpai && o->standalone[0]) {
-		(void)err_set(e, 400, NULL,
-		              "--users=openpai needs a cluster, in which the users are");
+		(void)err_set(e, 400, NULL, "--users=openpai needs a cluster");
 		return NULL;
 	}
 	struct account_source *s = xcalloc(1, sizeof(*s));
@@ -166,7 +165,7 @@ void source_saw(struct account_source *s, struct span virtual_cluster)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the cache of a loop -------------------------------------------------------- */
+/* ---- the cache of a loop ---- */
 
 struct accounts *accounts_new(struct account_source *s, struct store *store)
 {
@@ -201,7 +200,7 @@ void account_remember(struct accounts *all, struct account *a, int64_t until_ms)
 	              (struct ttl_cache_terms){ until_ms, sizeof(*a) + a->arena.used });
 }
 
-/* After a reload, clear what was made from the old file. */
+/* After a reload, drop accounts made from the old file. */
 static void apply_reload(struct accounts *all)
 {
 	unsigned now = atomic_load(&all->source->generation);
@@ -228,7 +227,7 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
 	if (!is_let_in(all->shared_facts, &u)) {
 		account_drop(a);
-		(void)err_set(e, UNAUTHORIZED, "there is no user %s here", name);
+		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;
 	}
 	shared_facts_hold(all->shared_facts);
@@ -277,7 +276,7 @@ size_t account_users(struct accounts *all, struct arena *arena, struct span **ou
 	return n;
 }
 
-/* ---- virtual clusters ----------------------------------------------------------- */
+/* ---- virtual clusters ---- */
 
 static size_t account_copy(struct arena *arena, const struct span *from, size_t n,
                            struct span **out)
@@ -328,14 +327,14 @@ bool account_clusters_listed(struct accounts *all)
 	return listed;
 }
 
-/* ---- the extension -------------------------------------------------------------- */
+/* ---- the extension ---- */
 
 enum { SHOWN_MEMBERS = 4 };
 
 enum shape { SHAPE_MAP, SHAPE_LIST_OF_MAPS, SHAPE_MAP_OF_MAPS };
 
-/* The members of an extension that are public.  Others, such as jobSSH.key, githubPAT and tokens of
- * bounded clusters, are never shown. */
+/* Public members of an extension.  Others, such as jobSSH.key, githubPAT and tokens of bounded
+ * clusters, are never shown. */
 static const struct {
 	const char *key;
 	enum shape shape;
@@ -346,7 +345,7 @@ static const struct {
 	{ "boundedClusters", SHAPE_MAP_OF_MAPS, { "alias", "uri", "username" } },
 };
 
-/* Scalars only; not a private key where a public one is expected. */
+/* Scalars only; never a private key in place of a public key. */
 static bool may_show(const struct node *n)
 {
 	if (!n || n->type == NODE_LIST || n->type == NODE_MAP)
@@ -427,7 +426,7 @@ void account_extension(const struct account *a, struct str *out)
 	str_char(out, '}');
 }
 
-/* ---- the file of --facts -------------------------------------------------------- */
+/* ---- the file of --facts ---- */
 
 struct shared_facts {
 	atomic_size_t refs;

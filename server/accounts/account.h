@@ -28,8 +28,8 @@ static inline bool names_contain(const struct span *v, size_t n, struct span nam
 	return i < n;
 }
 
-/* The volume of facts.storages[i]; of the file: type "unknown" and nothing else.  Without passwords
- * and keys, which OpenPAI returns here. */
+/* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  Without
+ * passwords and keys, which OpenPAI returns here. */
 struct account_storage {
 	const char *volume; /* name of the PersistentVolume, "" if unknown */
 	/* OpenPAI's types: nfs, azureFile, azureBlob, samba, other, unknown. */
@@ -48,8 +48,8 @@ struct account {
 	size_t n_groups;
 	/* The user's whole extension, a map, or NULL; account_extension writes the public part. */
 	const struct node *extension;
-	/* Virtual clusters (of an admin: all), storages, and the extension if pods use it;
-	 * submitted_ms is set for each job. */
+	/* Virtual clusters (for an admin: all), storages, and the extension if pods use it.  The
+	 * submission sets submitted_ms. */
 	struct facts facts;
 	const struct account_storage *storages; /* as many as facts.n_storages */
 	struct arena arena;                     /* all of the above */
@@ -67,7 +67,7 @@ void account_source_free(struct account_source *s);
 
 /* The accounts of one loop.  Borrows the store; NULL with --users=file. */
 struct accounts *accounts_new(struct account_source *s, struct store *store);
-/* Look-ups under way fail: their callbacks get 503. */
+/* Look-ups in progress fail: their callbacks get 503. */
 void accounts_free(struct accounts *all);
 
 /* a: a reference that the callback owns, or NULL and *e. */
@@ -135,7 +135,7 @@ void shared_facts_hold(struct shared_facts *p);
 void shared_facts_drop(struct shared_facts *p); /* NULL is allowed; the last one wipes it */
 const struct facts_file *shared_facts_file(const struct shared_facts *p);
 
-/* ---- objects of an OpenPAI cluster: pure ------------------------------------------------------
+/* ---- objects of an OpenPAI cluster: pure ----
  *
  * Users and groups are Secrets named by the hex digits of their name; storages are claims.  The
  * objects are untrusted: a member that is missing or malformed is counted in left_out and grants
@@ -146,10 +146,10 @@ enum {
 	PAI_SECRET_MAX = 2 << 20, /* bytes of an object */
 	PAI_GROUPS_MAX = 256,     /* of a user */
 	PAI_GRANTS_MAX = 256,     /* virtual clusters, or storages, of a group */
-	PAI_NAME_MAX = 126,       /* of a group: its hex digits are a name of Kubernetes */
+	PAI_NAME_MAX = 126,       /* of a group: its hex digits must be a Kubernetes name */
 };
 
-/* The name of the Secret of a user or group: lower-case hex. */
+/* The name of the Secret of a user or group: its name in lower-case hex. */
 void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name);
 
 /* *why is set unless the result is PAI_READ: static text or "". */
@@ -167,7 +167,7 @@ struct pai_user {
 	size_t left_out;
 };
 
-/* *out is set with PAI_READ, in the arena; so it is below. */
+/* This and the next: *out is set with PAI_READ only, in the arena. */
 enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
                             struct pai_user *out, const char **why);
 
@@ -185,11 +185,11 @@ struct pai_group {
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
                              struct pai_group *out, const char **why);
 
-/* A storage: pai_claim_read sets *out, pai_volume_read adds what the volume has. */
+/* A storage: pai_claim_read sets *out, pai_volume_read adds the data of the volume. */
 struct pai_storage {
 	bool share, read_only;
 	const char *volume, *type;
-	struct span data, mount_options; /* as in account.h */
+	struct span data, mount_options; /* as in struct account_storage */
 };
 enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_storage *out,
                              const char **why);

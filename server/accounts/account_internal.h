@@ -13,7 +13,7 @@
 
 enum {
 	SEEN_MAX = 1024, /* virtual clusters named by groups of a cluster */
-	SAID_MAX = 64,   /* messages that were logged and must not be repeated yet */
+	SAID_MAX = 64,   /* messages that are rate-limited at the moment */
 };
 
 struct account_source {
@@ -38,7 +38,7 @@ struct accounts {
 	struct shared_facts *shared_facts; /* a reference */
 	unsigned generation;
 	struct ttl_cache *known;   /* by user: struct account */
-	struct searches *searches; /* --users=openpai, else NULL; so is the next */
+	struct searches *searches; /* NULL without --users=openpai, as the next */
 	struct password_asks *passwords;
 };
 
@@ -57,7 +57,7 @@ void source_saw(struct account_source *s, struct span virtual_cluster);
  * accounts to all->known. */
 struct searches *searches_new(struct accounts *all, struct store *store);
 void searches_free(struct searches *in);   /* NULL is allowed */
-void searches_forget(struct searches *in); /* finished look-ups and those under way */
+void searches_forget(struct searches *in); /* cached parts, and look-ups in progress */
 /* As account_find, for a user that is not cached. */
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e);

@@ -22,15 +22,15 @@ enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
 
 #define SECRET_ARENA __attribute__((cleanup(arena_wipe))) struct arena
 
-static const char NO_OBJECT[] = "it is no object, or larger than 2 MiB";
-static const char FOREIGN[] = "it does not name whom it is about";
+static const char NO_OBJECT[] = "it is not an object, or is larger than 2 MiB";
+static const char FOREIGN[] = "it belongs to another user or group";
 
 void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name)
 {
 	hex_encode(out, name.p, name.n < PAI_NAME_MAX ? name.n : PAI_NAME_MAX);
 }
 
-/* ---- JSON ----------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 /* One JSON value of this type, or NULL. */
 static const struct node *pai_parse(struct span text, enum node_type type, struct arena *a)
@@ -47,7 +47,7 @@ static const struct node *pai_parse(struct span text, enum node_type type, struc
 	return node_is(&doc->root, type) ? &doc->root : NULL;
 }
 
-/* A text member, "" if it is absent or no text. */
+/* A text member, "" if it is absent or of another type. */
 static struct span pai_text_of(const struct node *n, const char *key)
 {
 	const struct node *v = node_get(n, key);
@@ -60,7 +60,7 @@ static bool pai_is_true(const struct node *n, const char *key)
 	return node_is(v, NODE_BOOL) && v->boolean;
 }
 
-/* ---- Secrets -------------------------------------------------------------------- */
+/* ---- Secrets ---- */
 
 /* The member of a Secret's data with the name of its user or group. */
 struct about {
@@ -224,7 +224,7 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	return PAI_READ;
 }
 
-/* ---- storages ------------------------------------------------------------------- */
+/* ---- storages ---- */
 
 enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_storage *out,
                              const char **why)
@@ -252,10 +252,9 @@ enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_stora
 	return PAI_READ;
 }
 
-/* The members of a volume's source that are shown: never passwords and keys, which OpenPAI shows.
- */
+/* Public members of a volume's source; OpenPAI also shows passwords and keys. */
 struct shown {
-	const char *source, *driver; /* member of the spec; driver of a flexVolume or NULL */
+	const char *source, *driver; /* member of the spec; driver of a flexVolume, or NULL */
 	const char *type;
 	struct {
 		const char *as, *from; /* of the source, or of a flexVolume's options */
@@ -346,8 +345,7 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 	return PAI_READ;
 }
 
-/* ---- password hashes: requests of unauthenticated clients, so few at a time ---------------------
- */
+/* ---- password hashes: for unauthenticated clients, so few at a time ---- */
 
 enum { ASKS_MAX = 16, MINUTE_MS = 60000 };
 
@@ -422,7 +420,7 @@ static void pai_tell(const struct ask *k, const struct store_reply *r)
 		return;
 	struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
 	log_text(&line, "why",
-	         r->outcome == STORE_OK ? SPAN("the answer is no object") : r->message);
+	         r->outcome == STORE_OK ? SPAN("the answer is not an object") : r->message);
 	log_end(&line);
 }
 

@@ -98,7 +98,7 @@ static void search_tell(const struct search *l, const char *what, struct span na
 	log_end(&line);
 }
 
-/* ---- caches of groups and storages ---------------------------------------------- */
+/* ---- caches of groups and storages ---- */
 
 static void copy_names(struct arena *a, const struct span **v, size_t n)
 {
@@ -170,7 +170,7 @@ static bool search_recall(struct search *l, struct part *p)
 	return true;
 }
 
-/* ---- reading an object ---------------------------------------------------------- */
+/* ---- reading an object ---- */
 
 static enum pai_read search_read_user(struct part *p, struct span body, const char **why)
 {
@@ -181,8 +181,7 @@ static enum pai_read search_read_user(struct part *p, struct span body, const ch
 	if (read != PAI_READ)
 		return read;
 	if (user.left_out)
-		search_tell(l, "part of a user's Secret is of the wrong form, and ignored", p->name,
-		            "");
+		search_tell(l, "invalid parts of a user's Secret are ignored", p->name, "");
 	a->email = user.email;
 	a->groups = user.groups;
 	a->n_groups = user.n_groups;
@@ -195,8 +194,7 @@ static enum pai_read read_group(struct part *p, struct span body, const char **w
 	struct search *l = p->search;
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
-		search_tell(l, "part of a group's Secret is of the wrong form, and ignored",
-		            p->name, "");
+		search_tell(l, "invalid parts of a group's Secret are ignored", p->name, "");
 	for (size_t i = 0; read == PAI_READ && i < p->group.n_virtual_clusters; i++)
 		source_saw(l->in->all->source, p->group.virtual_clusters[i]);
 	return read;
@@ -209,7 +207,7 @@ static enum pai_read read_storage(struct part *p, struct span body, const char *
 	                             : pai_volume_read(body, a, &p->storage, why);
 }
 
-/* ---- the stages ----------------------------------------------------------------- */
+/* ---- the stages ---- */
 
 static struct part *plan(struct search *l, size_t n, enum object_kind kind)
 {
@@ -241,7 +239,7 @@ static void plan_groups(struct search *l)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
-/* The virtual clusters that the file of --facts lists, if it does. */
+/* The virtual clusters that the file of --facts lists, if any. */
 static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
 {
 	return facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts), a, out,
@@ -351,19 +349,19 @@ static void end_storages(struct search *l)
 	a->facts.storages = facts;
 	a->facts.n_storages = n;
 	a->storages = more;
-	/* OpenPAI sets empty members; pods need no Secret for these. */
+	/* Pods need a Secret only if a member is not empty. */
 	if (is_filled(node_get(a->extension, "jobSSH")) ||
 	    is_filled(node_get(a->extension, "sshKeys")))
 		a->facts.extension = a->extension;
 }
 
 static const struct stage_steps STAGES[STAGE_END] = {
-	[STAGE_USER] = { search_read_user, plan_groups, "a user's Secret is not taken" },
+	[STAGE_USER] = { search_read_user, plan_groups, "a user's Secret is ignored" },
 	[STAGE_GROUPS] = { read_group, search_end_groups, "a group is skipped" },
 	[STAGE_STORAGES] = { read_storage, end_storages, "a storage is skipped" },
 };
 
-/* ---- searches ------------------------------------------------------------------- */
+/* ---- searches ---- */
 
 static int search_unavailable(struct err *e)
 {
@@ -382,7 +380,7 @@ static void search_fail(struct search *l, struct span reason)
 	log_end(&line);
 }
 
-/* ---- going through the stages --------------------------------------------------- */
+/* ---- from stage to stage ---- */
 
 static void search_answered(void *arg, const struct store_reply *r);
 
@@ -426,7 +424,8 @@ static void search_skip(struct part *p, const char *why)
 	if (l->stage == STAGE_USER)
 		search_no_user(l);
 	if (l->stage != STAGE_USER || why[0])
-		search_tell(l, STAGES[l->stage].skipped, p->name, why[0] ? why : "it is not there");
+		search_tell(l, STAGES[l->stage].skipped, p->name,
+		            why[0] ? why : "it does not exist");
 }
 
 static void search_found(struct part *p)
@@ -566,7 +565,7 @@ static void search_answered(void *arg, const struct store_reply *r)
 	}
 }
 
-/* ---- interface ------------------------------------------------------------------ */
+/* ---- interface ---- */
 
 struct searches *searches_new(struct accounts *all, struct store *store)
 {

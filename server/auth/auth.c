@@ -1,7 +1,6 @@
 /*
  * The steps of a request: header -> token -> cached_token (from the cache, or after a look-up that
- * all requests with this token share) -> user name -> account.  Each step may answer the request
- * instead.
+ * all requests with this token share) -> user name -> account.  Each step may answer the request.
  */
 #include "server/auth/auth.h"
 
@@ -71,7 +70,7 @@ static void auth_refuse(struct request *r, const char *why)
 	r->why = why;
 	answer_header(r, "WWW-Authenticate", "Bearer");
 	answer_refuse(r, UNAUTHORIZED,
-	              "Your token is not valid here: it may have expired or been revoked; log in "
+	              "your token is not valid here: it may have expired or been revoked; log in "
 	              "again");
 }
 
@@ -79,9 +78,9 @@ static void refuse_guest(struct request *r)
 {
 	r->why = "no Authorization header";
 	answer_header(r, "WWW-Authenticate", "Bearer");
-	answer_refuse(r, UNAUTHORIZED,
-	              "Guests may not do this: log in, and send your token (Authorization: Bearer "
-	              "TOKEN)");
+	answer_refuse(
+	    r, UNAUTHORIZED,
+	    "this request needs a token: log in, and send it (Authorization: Bearer TOKEN)");
 }
 
 static void auth_refuse_unknown(struct request *r, const char *why)
@@ -193,7 +192,7 @@ static void token_wait_join(struct token_wait *p, struct waiter *q)
 	request_wait(q->r);
 }
 
-/* An entry expires by the time at which the look-up started. */
+/* The lifetime of an entry counts from the start of the look-up. */
 static void remember(const struct token_wait *p, int64_t lifetime_ms)
 {
 	struct cached_token b = p->b;
@@ -382,7 +381,7 @@ static void find_token(struct auth *a, struct waiter *q)
 		auth_read_token(a, q, text, &b);
 }
 
-/* One token, or all (NULL).  Look-ups under way started too early to be cached. */
+/* Forget one token, or all (NULL).  Look-ups in progress started too early to be cached. */
 static void apply_revocation(void *arg, const char *id)
 {
 	struct auth *a = arg;

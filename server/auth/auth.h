@@ -25,7 +25,7 @@ void auth_free(struct auth *a);
  */
 bool auth_begin(struct request *r);
 
-/* Sets r->principal.  Takes over a reference, which is dropped when r ends. */
+/* Set r->principal.  Takes over a reference, which is dropped when r ends. */
 void auth_set_account(struct request *r, struct account *a);
 
 /* Move the token from the header, which is wiped, into r->token; *c has the rest of the header.

@@ -52,11 +52,11 @@ struct cached_token {
 	char user[ACCOUNT_NAME];
 	char id[TOKEN_ID]; /* see token.h */
 	bool application;
-	bool reviewed;        /* of a service account, which is never an admin */
+	bool reviewed;        /* token of a service account, which is never an admin */
 	int64_t iat_s, exp_s; /* -1: absent */
 };
 
-/* The rest is ttl_cache.h. */
+/* Other operations: ttl_cache.h. */
 struct ttl_cache *token_cache_new(size_t max);
 /* The entry that is valid now, by clock_ms and, for exp, by seconds since 1970; or NULL.  Borrowed
  * until the next call. */

@@ -15,7 +15,7 @@
 
 enum {
 	SECRET_MAX = 4096,
-	/* Random hex of 16 digits fails this once in two million times. */
+	/* Random hex of 16 digits has fewer distinct digits once in two million times. */
 	DISTINCT_MIN = 5,
 };
 
@@ -64,23 +64,21 @@ static int check_secret(struct keyring *k, bool stored, struct err *e)
 		return 0;
 	if (k->weak)
 		return err_set(e, 400, NULL,
-		               "this is the secret that OpenPAI ships, which everybody knows; it "
-		               "will do only with --token-check=stored");
+		               "this is OpenPAI's default secret, which is public; it is accepted "
+		               "only with --token-check=stored");
 	if (secret.n < TOKEN_SECRET_MIN)
 		return err_set(e, 400, NULL,
-		               "%s: a secret for tokens has %d bytes at least, and better 32",
+		               "%s: a secret for tokens needs at least %d bytes, better 32",
 		               secret.n ? "it is too short" : "it is empty", TOKEN_SECRET_MIN);
 	if (count_distinct(secret) < DISTINCT_MIN)
-		return err_set(
-		    e, 400, NULL,
-		    "it consists of blanks, or of the same few characters (at least %d "
-		    "different ones are needed), and can be guessed: make one by `head -c "
-		    "32 /dev/urandom | base64`",
-		    DISTINCT_MIN);
+		return err_set(e, 400, NULL,
+		               "it can be guessed: it has fewer than %d different characters; make "
+		               "one with `head -c 32 /dev/urandom | base64`",
+		               DISTINCT_MIN);
 	if (span_find(secret, 0, PEM_MARK) != SIZE_MAX)
 		return err_set(e, 400, NULL,
-		               "it holds a key or certificate, not a secret: public keys belong "
-		               "into the file of --issuers");
+		               "it is a key or certificate, not a secret; public keys belong into "
+		               "the file of --issuers");
 	return 0;
 }
 
@@ -98,11 +96,11 @@ static int read_secret(struct keyring *k, const struct keyring_options *o, struc
 	return 0;
 }
 
-/* Public keys of issuers: one in PEM, or those of a JSON Web Key Set (RFC 7517). */
+/* ---- public keys of issuers: one in PEM, or a JSON Web Key Set (RFC 7517) ---- */
 
 enum { RSA_BITS_MIN = 2048 };
 
-static const char PRIVATE[] = "it holds a private key: only public ones belong here";
+static const char PRIVATE[] = "it has a private key; only public keys belong here";
 
 struct keys {
 	bool es256;
@@ -132,11 +130,11 @@ static int keyring_check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 	unsigned bits = 0;
 	int type = gnutls_pubkey_get_pk_algorithm(key, &bits);
 	if (type != (es256 ? GNUTLS_PK_EC : GNUTLS_PK_RSA))
-		return err_set(e, 400, NULL, "it is no key for %s", es256 ? "ES256" : "RS256");
+		return err_set(e, 400, NULL, "it is not a key for %s", es256 ? "ES256" : "RS256");
 	if (gnutls_pubkey_verify_params(key) < 0)
-		return err_set(e, 400, NULL, "it is no valid key");
+		return err_set(e, 400, NULL, "it is not a valid key");
 	if (!es256 && bits < RSA_BITS_MIN)
-		return err_set(e, 400, NULL, "RSA needs %d bits at least, this has %u",
+		return err_set(e, 400, NULL, "an RSA key needs at least %d bits, has %u",
 		               RSA_BITS_MIN, bits);
 	return es256 ? check_curve(key, e) : 0;
 }
@@ -147,14 +145,12 @@ static int keyring_keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid
 	if (keyring_check_key(key, k->es256, e) < 0)
 		return -1;
 	if (gnutls_pubkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) < 0)
-		return err_set(e, 400, NULL, "it is no valid key");
+		return err_set(e, 400, NULL, "it is not a valid key");
 	struct span text = { (const char *)pem.data, pem.size };
 	k->v[k->n++] = (struct token_key){ kid, arena_span(k->a, text) };
 	gnutls_free(pem.data);
 	return 0;
 }
-
-/* ---- PEM ------------------------------------------------------------------------------------- */
 
 static int keyring_read_pem(struct keys *k, struct span text, struct err *e)
 {
@@ -162,14 +158,13 @@ static int keyring_read_pem(struct keys *k, struct span text, struct err *e)
 	gnutls_datum_t pem = { (unsigned char *)arena_dup(k->a, text), (unsigned)text.n };
 	size_t first = span_find(text, 0, "-----BEGIN ");
 	if (span_find(text, first + 1, "-----BEGIN ") != SIZE_MAX)
-		return err_set(e, 400, NULL, "a PEM file may hold one key; several go into a JWKS");
+		return err_set(e, 400, NULL,
+		               "a PEM file may have one key only; use a JWKS for several");
 	if (gnutls_pubkey_init(&key) < 0 ||
 	    gnutls_pubkey_import(key, &pem, GNUTLS_X509_FMT_PEM) < 0)
-		return err_set(e, 400, NULL, "it is no public key (-----BEGIN PUBLIC KEY-----)");
+		return err_set(e, 400, NULL, "it is not a public key (-----BEGIN PUBLIC KEY-----)");
 	return keyring_keep_key(k, key, NULL, e);
 }
-
-/* ---- JWKS ------------------------------------------------------------------------------------ */
 
 static bool jwk_number(const json_t *jwk, const char *name, struct arena *a, gnutls_datum_t *out)
 {
@@ -226,7 +221,7 @@ static int read_fitting(struct keys *k, const json_t *jwk, const char *kid, stru
 	KEY_AUTO key = NULL;
 	if (gnutls_pubkey_init(&key) < 0 ||
 	    !(k->es256 ? import_ec(key, jwk, k->a) : import_rsa(key, jwk, k->a)))
-		return err_set(e, 400, NULL, "it is no valid key");
+		return err_set(e, 400, NULL, "it is not a valid key");
 	return keyring_keep_key(k, key, arena_dup(k->a, span_of(kid)), e);
 }
 
@@ -255,14 +250,13 @@ static int read_set(struct keys *k, struct span text, struct err *e)
 	if (!json_is_array(list))
 		return err_set(e, 400, NULL, "it is neither PEM nor a JSON Web Key Set");
 	if (json_array_size(list) > KEYS_PER_ISSUER)
-		return err_set(e, 400, NULL, "it holds more than %d keys", KEYS_PER_ISSUER);
+		return err_set(e, 400, NULL, "it has more than %d keys", KEYS_PER_ISSUER);
 	json_array_foreach (list, i, jwk) {
 		if (read_jwk(k, jwk, e) < 0)
 			return -1;
 	}
 	if (k->n == 0)
-		return err_set(e, 400, NULL, "it holds no key for %s",
-		               k->es256 ? "ES256" : "RS256");
+		return err_set(e, 400, NULL, "it has no key for %s", k->es256 ? "ES256" : "RS256");
 	return 0;
 }
 
@@ -282,7 +276,7 @@ static int public_keys_read(struct span text, struct arena *a, struct token_issu
 	return 0;
 }
 
-/* The file of issuers (--issuers; schema/issuers.schema.json) and the files of their keys. */
+/* ---- the file of issuers (--issuers; schema/issuers.schema.json) and the files of keys ---- */
 
 enum { FILE_MAX = 1 << 20, KEYS_MAX = 64 * 1024, LEEWAY_S = 60 };
 
@@ -307,7 +301,7 @@ static int keyring_fail(const struct entry *entry, const char *member, const cha
 	return err_at(e, 400, NULL, where, "%s", why);
 }
 
-/* "/etc/rest-lit/issuers.yaml" and "keys.json": "/etc/rest-lit/keys.json". */
+/* A relative path is relative to the directory of `file`. */
 static char *beside(const char *file, const char *name)
 {
 	const char *slash = strrchr(file, '/');
@@ -371,8 +365,7 @@ static int issuers_read_accounts(struct keyring *k, const struct node *root, con
 	k->review.audience = keyring_text_of(n, "audience", NULL);
 	k->review_users = node_get(n, "users");
 	if (issuers_have(k, k->review.issuer))
-		return keyring_fail(&entry, "issuer",
-		                    "this issuer is listed among `issuers` as well", e);
+		return keyring_fail(&entry, "issuer", "this issuer is also listed in `issuers`", e);
 	return 0;
 }
 
@@ -409,7 +402,7 @@ struct keyring *keyring_new(const struct keyring_options *o, const char **file, 
 {
 	struct keyring *k = xcalloc(1, sizeof(*k));
 	k->secret = STR_SECRET(SECRET_MAX);
-	*file = NULL; /* errors of the secret have no place */
+	*file = NULL; /* errors of the secret have no line */
 	if (o->jwt_secret_file[0] && read_secret(k, o, e) < 0) {
 		keyring_free(k);
 		return NULL;
@@ -454,7 +447,7 @@ bool keyring_derive(const struct keyring *k, const char *label, unsigned char ou
 	const gnutls_datum_t none = { NULL, 0 };
 	const gnutls_datum_t key = { extracted, sizeof(extracted) };
 	struct span info = span_of(label);
-	unsigned char text[64]; /* GnuTLS wants writable memory */
+	unsigned char text[64]; /* GnuTLS takes no const */
 	const gnutls_datum_t datum = { text, (unsigned)info.n };
 	if (!keyring_has_secret(k) || info.n > sizeof(text))
 		return false;

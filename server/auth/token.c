@@ -12,10 +12,10 @@
 #include "server/auth/auth_internal.h"
 #include "translate/translate.h"
 
-/* AHEAD_S: how far the clock of a token's issuer may be ahead of ours. */
+/* AHEAD_S: maximum lead of an issuer's clock over this server's. */
 enum { AHEAD_S = 300, ID_BYTES = 12 };
 
-/* ---- the claims of a token ------------------------------------------------------------------- */
+/* ---- the claims of a token ---- */
 
 /*
  * A token (JWS, compact), parsed strictly before it is verified.  libjwt accepts duplicate members,
@@ -31,8 +31,8 @@ struct claims {
 };
 #define CLAIMS_AUTO __attribute__((cleanup(claims_done))) struct claims
 
-/* Permitted header members.  Others change the meaning of the signature (crit, b64) or name a key
- * of the sender's choice (jwk, jku, x5u, x5c). */
+/* Permitted header members.  Others change the meaning of the signature (crit, b64) or let the
+ * sender choose the key (jwk, jku, x5u, x5c). */
 static const char *const HEADER_MEMBERS[] = { "alg", "typ", "kid" };
 
 enum { PARTS = 3 };
@@ -135,7 +135,7 @@ static const char *check_payload(struct claims *c)
 	return NULL;
 }
 
-/* NULL, or static text: what is wrong. */
+/* NULL, or static text about the first error. */
 static const char *claims_read(struct span token, struct arena *a, struct claims *out)
 {
 	struct span part[PARTS];
@@ -144,7 +144,7 @@ static const char *claims_read(struct span token, struct arena *a, struct claims
 	if (token.n > TOKEN_MAX)
 		return "it is too long";
 	if (!token_split(token, part))
-		return "it is not three parts with dots between them";
+		return "it does not have three parts, separated by dots";
 	for (size_t i = 0; i < PARTS; i++)
 		if (base64url_decode(a, part[i], &bytes[i]) < 0)
 			return "it is not base64url";
@@ -169,7 +169,7 @@ static const char *claims_text(const struct claims *c, const char *name)
 	return json_string_value(json_object_get(c->payload, name));
 }
 
-/* ---- signatures ------------------------------------------------------------------------------ */
+/* ---- signatures ---- */
 
 /*
  * The only caller of jwt_decode.  libjwt lets the token choose the algorithm: `none` without a key,
@@ -180,13 +180,13 @@ static const char *check_signature(const struct claims *c, struct span key, jwt_
 {
 	assert(key.n > 0);
 	if (strcmp(c->alg, jwt_alg_str(alg)) != 0)
-		return "its signature is not by the algorithm that is configured";
+		return "its signature is not by the configured algorithm";
 	jwt_t *jwt = NULL;
 	if (jwt_decode(&jwt, c->text, (const unsigned char *)key.p, (int)key.n) != 0)
 		return "its signature is wrong";
 	bool good = jwt_get_alg(jwt) == alg;
 	jwt_free(jwt);
-	return good ? NULL : "its signature is not by the algorithm that is configured";
+	return good ? NULL : "its signature is not by the configured algorithm";
 }
 
 static const char *check_times(const struct claims *c, int64_t now_s, int64_t leeway_s)
@@ -200,7 +200,7 @@ static const char *check_times(const struct claims *c, int64_t now_s, int64_t le
 	return NULL;
 }
 
-/* ---- tokens of our own ----------------------------------------------------------------------- */
+/* ---- own tokens ---- */
 
 static const char *check_own_claims(const struct claims *c, bool *application)
 {
@@ -209,8 +209,8 @@ static const char *check_own_claims(const struct claims *c, bool *application)
 		return "application is neither true nor false";
 	*application = json_is_true(app);
 	if (c->exp_s < 0 && !*application)
-		return "it does not expire, and is not an application token";
-	/* These expire when a job ends, which the server does not track. */
+		return "it does not expire, but is not an application token";
+	/* Such tokens expire with their job, which the server does not track. */
 	const json_t *job = json_object_get(c->payload, "jobSpecific");
 	return job && !json_is_false(job) ? "tokens for a single job are not accepted" : NULL;
 }
@@ -219,7 +219,7 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
                             struct token *out)
 {
 	if (!keyring_has_secret(k))
-		return "there is no secret to check it with";
+		return "this server has no secret to verify it";
 	const char *wrong = check_signature(c, str_view(&k->secret), JWT_ALG_HS256);
 	if (!wrong)
 		wrong = check_times(c, now_s, 0);
@@ -233,7 +233,7 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 	return out->user ? NULL : "it has no username";
 }
 
-/* ---- tokens of issuers ----------------------------------------------------------------------- */
+/* ---- tokens of issuers ---- */
 
 static const struct token_key *token_find_key(const struct token_issuer *i, const char *kid)
 {
@@ -301,7 +301,7 @@ static const char *check_issued_claims(const struct token_issuer *i, const struc
 	return NULL;
 }
 
-/* The signature is valid, so the log may show the value: the administrator sees what to list. */
+/* The log may show the value, because the signature is valid; the administrator may list it. */
 static const char *not_listed(const struct token_issuer *i, const struct claims *c)
 {
 	char shown[4 * QUOTE_MAX];
@@ -345,7 +345,7 @@ static const char *read_issued(const struct token_issuer *i, const struct claims
 	return wrong;
 }
 
-/* ---- tokens of service accounts -------------------------------------------------------------- */
+/* ---- tokens of service accounts ---- */
 
 /* The API server verifies this token.  These checks save TokenReviews, of which there are ten per
  * second, for tokens that would be refused afterwards. */
@@ -363,7 +363,7 @@ static const char *read_reviewed(const struct keyring *k, const struct claims *c
 	return check_times(c, now_s, AHEAD_S);
 }
 
-/* ---- interface ------------------------------------------------------------------------------- */
+/* ---- interface ---- */
 
 static const struct token_issuer *find_issuer(const struct keyring *k, const char *issuer)
 {
@@ -420,7 +420,7 @@ bool token_times(struct span text, struct arena *a, struct token *out)
 	return true;
 }
 
-/* ---- making tokens --------------------------------------------------------------------------- */
+/* ---- making tokens ---- */
 
 static void close_jwt(jwt_t **jwt)
 {
@@ -435,7 +435,7 @@ static char *encode(jwt_t *jwt, const struct keyring *k)
 	return jwt_encode_str(jwt);
 }
 
-/* Makes two logins within a second two tokens: a logout must not revoke both. */
+/* A random jti: a logout must not revoke another login of the same second. */
 static bool add_id(jwt_t *jwt)
 {
 	char id[2 * ID_BYTES + 1];
@@ -461,9 +461,9 @@ int token_make(const struct keyring *k, const char *user, bool application, int6
 	__attribute__((cleanup(close_jwt))) jwt_t *jwt = NULL;
 	if (!keyring_has_secret(k))
 		return err_set(e, NOT_IMPLEMENTED,
-		               "this server makes no tokens: it has no secret to sign them with");
+		               "this server cannot make tokens: it has no secret");
 	if (jwt_new(&jwt) != 0 || !add_claims(jwt, user, application, now_s, lifetime_s))
-		abort(); /* no memory */
+		abort(); /* out of memory */
 	char *text = encode(jwt, k);
 	if (!text)
 		return err_set(e, UNKNOWN_ERROR, "the token could not be signed");

@@ -1,14 +1,14 @@
 #pragma once
 /*
- * Reading, verifying and making tokens.  Pure: no store, no clock, no log.  The only user of
- *libjwt.
+ * Reads, verifies and makes tokens.  Pure: no store, no clock, no log.  The only user of libjwt.
  *
- * The configuration decides how a token is verified.  Its `iss` claim only selects the issuer,
- *whose configured algorithm and key then verify the signature, before any other claim is used.
+ * The `iss` claim selects the issuer.  The issuer's configured algorithm and key then verify the
+ * signature, before any other claim is used.
  *
  *	no iss                  the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
  *	iss of an issuer        its keys (PEM or JWKS), RS256 or ES256
- *	iss of the cluster      the API server (TokenReview), with our audience; see auth.c
+ *	iss of the cluster      the API server (TokenReview), with the configured audience; see
+ *auth.c
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ const char *keyring_warning(const struct keyring *k, const char **file);
 /* A key for another purpose: HKDF-SHA256(secret, label).  false without a secret. */
 bool keyring_derive(const struct keyring *k, const char *label, unsigned char out[static 32]);
 
-/* Whose service account tokens are accepted; NULL: none. */
+/* The accepted tokens of service accounts; NULL: none. */
 struct service_accounts {
 	const char *issuer, *audience;
 };
@@ -53,7 +53,7 @@ const struct service_accounts *keyring_service_accounts(const struct keyring *k)
 const char *keyring_service_account_user(const struct keyring *k, struct span subject);
 
 enum token_kind {
-	TOKEN_OWN,    /* verified by our secret; in mode `stored` it must be stored, too */
+	TOKEN_OWN,    /* verified by the secret; in mode `stored` it must be stored, too */
 	TOKEN_ISSUER, /* verified by an issuer's key */
 	/* Must be verified by the API server.  Audience, account and expiry are plausible. */
 	TOKEN_REVIEW,
@@ -62,7 +62,7 @@ enum token_kind {
 /* The claims of a token whose signature, algorithm, times and audience have been checked. */
 struct token {
 	enum token_kind kind;
-	const char *user;     /* passes user_name_ok; NULL with TOKEN_REVIEW; in the arena */
+	const char *user;     /* valid by user_name_ok; NULL with TOKEN_REVIEW; in the arena */
 	bool application;     /* does not expire, or is an issuer's: may not manage tokens */
 	int64_t iat_s, exp_s; /* -1: absent */
 	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers of header
@@ -83,7 +83,7 @@ int token_make(const struct keyring *k, const char *user, bool application, int6
                int64_t lifetime_s, struct str *out, struct err *e);
 
 /* Read application, iat_s and exp_s of a stored token, without verification, to find expired
- * tokens.  false: not a token of ours. */
+ * tokens.  false: not TOKEN_OWN. */
 bool token_times(struct span text, struct arena *a, struct token *out);
 
 /* Decode unpadded base64url, strictly, into the arena.  0 or -1. */

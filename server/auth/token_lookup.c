@@ -13,7 +13,7 @@
 #include "server/auth/token_store.h"
 #include "server/http/loop.h"
 
-/* The longest wait of a client; bridges short outages of the API server. */
+/* WAIT_MS: a client waits so long at most, which bridges short outages of the API server. */
 enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
 
 struct token_lookup {
@@ -22,7 +22,7 @@ struct token_lookup {
 	enum lookup_how how;
 	struct str token, body, name, place;
 	char id[65];
-	char user[ACCOUNT_NAME]; /* "" of a REVIEW */
+	char user[ACCOUNT_NAME]; /* "" for a REVIEW */
 	char *audience;
 };
 
@@ -50,14 +50,15 @@ static enum token_verdict lookup_verdict(const struct token_lookup *k,
 	return TOKEN_UNKNOWN;
 }
 
-/* The reason for the log. */
+/* Append the reason for the log. */
 static void lookup_explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
                            const struct store_reply *reply)
 {
 	static const char *const BAD[] = {
-		[LOOKUP_STORED] = "not among the tokens of this user: revoked, or never stored",
+		[LOOKUP_STORED] = "not stored for this user: revoked, or never stored",
 		[LOOKUP_DENIED] = "revoked: it is in the deny list",
-		[LOOKUP_REVIEW] = "the TokenReview has not authenticated it for our audience",
+		[LOOKUP_REVIEW] =
+		    "the TokenReview has not authenticated it for the configured audience",
 	};
 	if (f == TOKEN_INVALID) {
 		str_puts(out, BAD[k->how]);
@@ -73,8 +74,8 @@ static void lookup_explain(struct str *out, const struct token_lookup *k, enum t
 	}
 }
 
-/* A failed request and a malformed object give TOKEN_UNKNOWN: the token is neither accepted nor
- * called invalid. */
+/* A failed request or a malformed object gives TOKEN_UNKNOWN: the token is neither valid nor
+ * invalid. */
 static void lookup_answered(void *arg, const struct store_reply *reply)
 {
 	struct token_lookup *k = arg;
@@ -118,7 +119,7 @@ static struct store_request request_of(struct token_lookup *k)
 		.namespace_name = review ? NULL : str_c(&k->place),
 		.whole = true,
 		.body = { str_view(&k->body) },
-		/* Requests are queued fairly by user.  TokenReviews are few and unqueued. */
+		/* Requests are queued by user.  TokenReviews are few and skip the queue. */
 		.user = review ? NULL : k->user,
 		.urgent = review,
 		.done = lookup_answered,
@@ -175,7 +176,7 @@ void token_lookup_abandon(struct token_lookup *k)
 
 /* ---- readiness ---- */
 
-/* The Secret of a name that is no user's, in hex. */
+/* The name of a Secret that no user has: hex of an invalid user name. */
 static const char NOBODY[] = "2d";
 
 struct probe {
@@ -190,7 +191,7 @@ static void lookup_probed(void *arg, const struct store_reply *reply)
 	struct probe *p = arg;
 	const char *problem = NULL;
 	if (reply->outcome == STORE_NOT_FOUND && p->required)
-		problem = "the Secret of --deny-list does not exist (it may be empty)";
+		problem = "the Secret of --deny-list does not exist; create it (empty)";
 	else if (reply->outcome == STORE_REFUSED)
 		problem = p->required ? "the Secret of --deny-list cannot be read"
 		                      : "the Secrets with tokens cannot be read";

@@ -6,8 +6,8 @@
 struct loop;
 struct token_lookup;
 
-/* What an object of the store says about a token.  Objects are untrusted: every member may be
- * missing or of another type. */
+/* The result of reading an object of the store about a token.  Objects are untrusted: every member
+ * may be missing or of another type. */
 enum token_verdict {
 	TOKEN_VALID,
 	TOKEN_INVALID,
@@ -33,7 +33,7 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 enum lookup_how {
 	LOOKUP_STORED, /* is it among the user's tokens? */
 	LOOKUP_DENIED, /* is it missing from the deny list? */
-	LOOKUP_REVIEW, /* TokenReview: is it a service account's, for our audience? */
+	LOOKUP_REVIEW, /* TokenReview: is it a service account's, for the configured audience? */
 };
 
 struct token_question {

@@ -12,12 +12,12 @@
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 
-/* true: this server has no tokens; the request has been answered. */
+/* true: the request has no token (--no-auth), and has been answered. */
 static bool without_tokens(struct request *r)
 {
 	if (r->token)
 		return false;
-	answer_refuse(r, NOT_IMPLEMENTED, "this server runs without logins, and so without tokens");
+	answer_refuse(r, NOT_IMPLEMENTED, "this server runs without logins and tokens");
 	return true;
 }
 
@@ -150,7 +150,7 @@ void application_post(struct request *r)
 		token_made(r, &e);
 }
 
-/* ---- revoke ---------------------------------------------------------------------------------- */
+/* ---- revoke ---- */
 
 static void tokens_say(struct request *r, const char *message)
 {
@@ -192,7 +192,8 @@ void token_delete(struct request *r)
 	if (without_tokens(r))
 		return;
 	if (tokens_read_token(r, r->args[0], &t) < 0) {
-		answer_refuse(r, INVALID_PARAMETERS, "this is not a valid token of this server");
+		answer_refuse(r, INVALID_PARAMETERS,
+		              "the path does not have a valid token of this server");
 		return;
 	}
 	if (!r->principal->admin && t.user && strcmp(t.user, r->principal->name) != 0)

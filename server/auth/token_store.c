@@ -16,7 +16,7 @@
 
 enum {
 	TRIES = 4,    /* after conflicts */
-	LATE_S = 300, /* expired entries are kept so much longer: clocks differ */
+	LATE_S = 300, /* expired entries are kept for so long, because clocks differ */
 	BODY_MAX_TEXT = 4 << 20,
 };
 
@@ -35,7 +35,7 @@ struct entry {
 struct change {
 	struct request *r;
 	const char *namespace_name, *name;
-	const char *key;      /* to be added, or NULL */
+	const char *key;      /* to add, or NULL */
 	struct span value;    /* of the key */
 	struct span unwanted; /* entries with this value are removed; p is NULL for none */
 	bool logins, all;     /* remove all tokens but application tokens; remove all */
@@ -70,12 +70,11 @@ static void token_store_fail(struct change *c, struct span why)
 	ERR_AUTO e = { 0 };
 	c->r->why = arena_printf(&c->r->arena, "Secret %s/%s: %.*s", c->namespace_name, c->name,
 	                         (int)why.n, why.p);
-	(void)err_set(&e, UNAVAILABLE,
-	              "tokens cannot be looked up or kept at the moment; try again");
+	(void)err_set(&e, UNAVAILABLE, "tokens cannot be read or stored at the moment; try again");
 	token_store_finish(c, &e);
 }
 
-/* ---- the entries of a Secret ----------------------------------------------------------------- */
+/* ---- the entries of a Secret ---- */
 
 static void read_denied(struct entry *entry)
 {
@@ -137,7 +136,7 @@ bool secret_equal(struct span a, struct span b)
 	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
 
-/* ---- making room ----------------------------------------------------------------------------- */
+/* ---- making room ---- */
 
 static struct entry *oldest(struct entry *v, size_t n)
 {
@@ -159,7 +158,7 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 		return 0;
 	return err_set(e, INVALID_PARAMETERS,
 	               c->denied ? "%zu of your tokens are revoked and have not expired, which is "
-	                           "the limit: an administrator can revoke more"
+	                           "the limit; ask an administrator to revoke more"
 	                         : "you have %zu application tokens: revoke some first",
 	               like);
 }
@@ -193,7 +192,7 @@ static int token_store_mark(const struct change *c, struct entry *v, size_t n, s
 	return 0;
 }
 
-/* ---- bodies ---------------------------------------------------------------------------------- */
+/* ---- bodies ---- */
 
 static void token_store_put_value(struct change *c)
 {
@@ -241,8 +240,7 @@ static bool write_patch(struct change *c, const struct entry *v, size_t n)
 	return some;
 }
 
-/* ---- the steps: read, then patch or create; again after a conflict ----------------------------
- */
+/* ---- the steps: read, then patch or create; again after a conflict ---- */
 
 static void token_store_look(struct change *c);
 
@@ -277,7 +275,7 @@ static void token_store_changed(void *arg, const struct store_reply *reply)
 		token_store_fail(c, reply->message);
 }
 
-/* A lost answer may have added it. */
+/* An earlier request without an answer may have added it. */
 static bool is_present(const struct change *c, const struct entry *v, size_t n)
 {
 	for (size_t i = 0; c->key && i < n; i++)
@@ -352,7 +350,7 @@ static void token_store_look(struct change *c)
 	token_store_ask(c, STORE_GET, token_store_looked);
 }
 
-/* ---- interface ------------------------------------------------------------------------------- */
+/* ---- interface ---- */
 
 static struct change *token_store_change_new(struct request *r)
 {
@@ -454,7 +452,7 @@ struct revocation {
 static void token_store_revoked(struct request *r, const struct err *e)
 {
 	const struct revocation *v = r->state;
-	/* On errors too: the next request asks the store. */
+	/* On errors too: the next request then asks the store. */
 	auth_forget(r->loop, v->id);
 	v->done(r, e);
 }
@@ -464,7 +462,7 @@ static int revoke_may(const struct options *o, const struct token *t, struct err
 	if (t->kind == TOKEN_REVIEW)
 		return err_set(e, NOT_IMPLEMENTED,
 		               "tokens of service accounts are revoked in the cluster: delete the "
-		               "account, or the object that the token is bound to");
+		               "account or the object that the token is bound to");
 	if (t->kind == TOKEN_OWN && tokens_stored(o))
 		return 0;
 	if (!o->deny_list[0])

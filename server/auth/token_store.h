@@ -2,15 +2,15 @@
 /*
  * Tokens in Secrets: the stored tokens of a user (--token-check=stored), in OpenPAI's format, and
  * the hashes of revoked tokens (--deny-list).  A change is a merge patch of single keys, so that
- * concurrent changes, by an OpenPAI too, are not lost.  The same patch removes expired entries.
+ * concurrent changes, also by OpenPAI, are not lost.  The same patch removes expired entries.
  */
 #include "server/http/request.h"
 
-/* Limits per Secret, of which the API server takes 1 MiB.  A user's new token evicts the oldest
- * one that is not an application token. */
+/* Limits per Secret, whose size Kubernetes limits to 1 MiB.  A new token evicts the user's oldest
+ * token that is not an application token. */
 enum {
 	TOKENS_PER_USER = 1000,
-	APPLICATION_TOKENS_PER_USER = 900, /* of these */
+	APPLICATION_TOKENS_PER_USER = 900, /* included in TOKENS_PER_USER */
 	DENIED_MAX = 5000,
 	DENIED_PER_USER = 250,
 	TOKEN_NAME_MAX = 63,

@@ -33,7 +33,7 @@ bool client_address_of(const struct sockaddr *from, struct client_address *out)
 	return true;
 }
 
-/* An address alone. */
+/* An address without a port. */
 static bool parse_plain(struct span text, struct client_address *out)
 {
 	char copy[INET6_ADDRSTRLEN];
@@ -120,7 +120,7 @@ static bool parse_network(struct span text, struct client_address *base, unsigne
 	int64_t n;
 	if (!parse_plain(address, base))
 		return false;
-	/* A mapped address that was written as IPv6 counts its bits as such. */
+	/* The prefix of a mapped address in IPv6 notation counts IPv6 bits. */
 	bool v4 = !memchr(address.p, ':', address.n);
 	n = v4 ? 32 : 128;
 	if (slash && parse_i64((struct span){ slash + 1, text.n - address.n - 1 }, 0, n, &n) < 0)
@@ -136,8 +136,7 @@ static int add_network(struct networks *out, struct span text, struct err *e)
 		return err_set(e, 400, NULL, "at most %d networks", NETWORKS_MAX);
 	if (!parse_network(text, &out->v[out->n].base, &out->v[out->n].bits))
 		return err_set(e, 400, NULL,
-		               "\"%s\" is no address and no network, such as 10.0.0.7 or "
-		               "10.0.0.0/8",
+		               "\"%s\" is not an address or network such as 10.0.0.7 or 10.0.0.0/8",
 		               quote(quoted, text));
 	out->n++;
 	return 0;
@@ -255,12 +254,12 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %s", str_c(&text),
 	              strerror_r(errno, why, sizeof(why)));
 	if (fd >= 0)
-		(void)close(fd); /* nothing went over it */
+		(void)close(fd); /* unused: no data can be lost */
 	return -1;
 }
 
-/* Sockets that share a port would also share it with another process: so look first, with one
- * that does not share, whether the port is free (and which one is, for port 0). */
+/* Find out with an exclusive socket whether the port is free, and choose one for port 0: shared
+ * sockets (SO_REUSEPORT) would also share the port with another process. */
 static int claim(struct address *a, struct err *e)
 {
 	int fd = socket_open(a, false, e);
@@ -268,7 +267,7 @@ static int claim(struct address *a, struct err *e)
 		return -1;
 	a->n = sizeof(a->socket);
 	(void)getsockname(fd, (struct sockaddr *)&a->socket, &a->n); /* a bound socket has one */
-	(void)close(fd);                                             /* nothing went over it */
+	(void)close(fd); /* unused: no data can be lost */
 	return 0;
 }
 
@@ -281,7 +280,7 @@ int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
 		if (fds[i] >= 0)
 			continue;
 		while (i)
-			(void)close(fds[--i]); /* nothing went over it */
+			(void)close(fds[--i]); /* unused: no data can be lost */
 		return -1;
 	}
 	return 0;

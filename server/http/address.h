@@ -22,9 +22,8 @@ uint16_t address_port(const struct address *a);
 void address_text(struct str *out, const struct address *a);
 
 /*
- * Open n listeners on one address; the kernel distributes new connections among them.  Port 0 is
- * replaced by the port that was chosen.  An address that is in use is refused.  -1 and *e: nothing
- * is open.
+ * Open n listeners on one address; the kernel distributes new connections among them.  For port 0
+ * the kernel chooses a port, stored in *a.  -1 and *e: the address is in use; nothing is open.
  */
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
 

@@ -8,7 +8,8 @@
 #include "server/http/routes.h"
 #include "server/log.h"
 
-/* Bytes of unfinished bodies of a loop: the begin and the end of a flood. */
+/* Unfinished bodies of a loop, in bytes: above FLOOD, free memory is returned to the kernel when
+ * they fall below FLOOD_OVER. */
 enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
@@ -25,14 +26,13 @@ static void no_route(struct request *r, struct span path)
 	if (!r->loop->only)
 		route_methods(&methods, path, &r->arena);
 	if (!methods.n) {
-		answer_refuse(
-		    r, 404, "NoApiError",
-		    "there is no such route: / lists them for people, /openapi.json for programs");
+		answer_refuse(r, 404, "NoApiError",
+		              "there is no such route; / and /openapi.json list all routes");
 		return;
 	}
 	answer_header(r, "Allow", str_c(&methods));
 	ERR_AUTO e = { 0 };
-	(void)err_set(&e, 405, "MethodNotAllowedError", "this path takes other methods: %s",
+	(void)err_set(&e, 405, "MethodNotAllowedError", "the methods of this path are %s",
 	              str_c(&methods));
 	answer_error(r, &e);
 }
@@ -42,7 +42,7 @@ static void no_route(struct request *r, struct span path)
 	"application/x-yaml or application/json"
 #define WITH_CURL "; with curl: -H 'Content-Type: text/yaml'"
 
-/* The types of bodies by route. */
+/* Accepted Content-Types by kind of body. */
 static const struct {
 	unsigned types; /* bits, by enum body_type */
 	const char *wrong;
@@ -62,19 +62,18 @@ static const struct {
 static void refuse_large(struct request *r)
 {
 	ERR_AUTO e = { 0 };
-	(void)err_set(&e, TOO_LARGE, "request entity too large: it may have %zu bytes",
+	(void)err_set(&e, TOO_LARGE, "request entity too large: the limit is %zu bytes",
 	              r->body.max);
 	r->reply.close = true;
 	answer_error(r, &e);
 }
 
-/* Check type and length of the body by the head. */
 static void check_body(struct request *r, const struct request_head *f)
 {
 	enum body_type type = head_body_type(f);
 	if (type == BODY_ENCODING_REFUSED) {
 		answer_refuse(r, 415, "UnsupportedMediaTypeError",
-		              "a body must come as it is, without Content-Encoding");
+		              "a body must not have a Content-Encoding");
 		return;
 	}
 	if (!(TAKES[r->route->body].types & 1u << type)) {
@@ -94,11 +93,12 @@ static void check_size(struct request *r)
 	enum head_size size = head_size(&r->head, r->line_n);
 	r->reply.close = size != SIZE_OK;
 	if (size == SIZE_LINE)
-		answer_refuse(r, 414, "UriTooLongError", "path and query may have 8 KiB in all");
+		answer_refuse(r, 414, "UriTooLongError", "path and query have more than 8 KiB");
 	else if (size == SIZE_HEADERS)
-		answer_refuse(r, 431, "HeaderTooLargeError",
-		              "path and headers may have 14 KiB in all, where each header counts "
-		              "as 64 bytes more than it has");
+		answer_refuse(
+		    r, 431, "HeaderTooLargeError",
+		    "path and headers have more than 14 KiB; each header counts as 64 bytes "
+		    "more than its length");
 }
 
 void admission_check_head(struct request *r, const char *version, const char *head_end)
@@ -119,7 +119,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 	check_size(r);
 }
 
-/* The principal is known. */
+/* Call once the principal is known, or not needed. */
 static void check_known(struct request *r)
 {
 	rate_limit_user(r);
@@ -200,7 +200,7 @@ void admission_release_body(struct request *r)
 	r->body_counted = 0;
 	if (l->body_flood && l->body_bytes < FLOOD_OVER) {
 		l->body_flood = false;
-		(void)malloc_trim(0); /* the C library keeps what is freed below the last body */
+		(void)malloc_trim(0); /* malloc keeps freed memory below the last body */
 	}
 }
 
@@ -243,25 +243,25 @@ void admission_end(struct request *r)
 	if (r->too_large)
 		refuse_large(r);
 	else if (r->no_room)
-		answer_refuse(r, UNAVAILABLE, "too many requests are being sent at once");
+		answer_refuse(r, UNAVAILABLE, "the server is receiving too many requests at once");
 	else
 		r->route->handle(r);
 }
 
-/* Is the segment a token: of a revocation, or by its form? */
+/* Is the segment a token: the argument of a revocation, or of the form of one? */
 static bool may_be_token(struct span before, struct span segment)
 {
 	const char *dot = memchr(segment.p, '.', segment.n);
 	if (span_is(before, "/tokens") || span_is(before, "/token"))
 		return segment.n > 1 && !span_is(segment, "/check") &&
 		       !span_is(segment, "/application");
-	if (span_starts(segment, "/eyJ")) /* `{"` in base64, how most of them begin */
+	if (span_starts(segment, "/eyJ")) /* base64 of `{"`, the begin of most tokens */
 		return true;
 	return segment.n > TOKEN_MIN && dot &&
 	       memchr(dot + 1, '.', segment.n - (size_t)(dot + 1 - segment.p));
 }
 
-/* The path for the log: without tokens, and shortened. */
+/* Append the path for the log: shortened, tokens masked. */
 static void admission_put_path(struct str *out, struct span path)
 {
 	struct span before = SPAN("");

@@ -93,7 +93,7 @@ void answer_json(struct request *r, int status)
 	answer_send(r);
 }
 
-/* Seconds.  The garbage collector takes longer than a queue to be served. */
+/* Seconds.  Garbage collection takes longer than a queue. */
 static const char *answer_retry_after(const struct err *e)
 {
 	static const struct err deleting = { BEING_DELETED, { 0 } };
@@ -105,10 +105,9 @@ void answer_error(struct request *r, const struct err *e)
 	r->reply.code = e->code;
 	if (e->http == 503)
 		answer_header(r, "Retry-After", answer_retry_after(e));
-	/* An error of the server is logged with its reason. */
 	if (e->http >= 500 && !r->why)
 		r->why = arena_dup(&r->arena, span_of(err_msg(e)));
-	r->reply.body.n = 0; /* of an answer that had begun */
+	r->reply.body.n = 0; /* discard an answer that was begun */
 	error_json(&r->reply.body, e);
 	answer_json(r, e->http);
 }

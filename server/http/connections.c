@@ -1,7 +1,7 @@
 /*
- * libmicrohttpd's own timeout begins anew with each byte, and at its limit of connections it only
- * stops listening; so both are done here.  All that do the same have the same time for it, so each
- * list is in order of deadlines.
+ * Time limits and eviction of connections.  MHD restarts its own timeout with each byte, and only
+ * stops listening at its limit of connections.  All connections of one activity have the same time
+ * limit, so each list is in order of deadlines.
  */
 #include "server/http/http_internal.h"
 
@@ -37,7 +37,8 @@ static int64_t limit_ms(const struct connections *all, enum activity activity)
 	const struct options *o = all->server->options;
 	switch (activity) {
 	case IDLE:
-		/* The library's own timer comes first; then this one, for a first line in drops. */
+		/* MHD's own timer expires first, except for a request line that arrives byte by
+		 * byte. */
 		return (o->idle_timeout_s + o->read_timeout_s) * 1000;
 	case READING:
 		return o->read_timeout_s * 1000;
@@ -106,7 +107,7 @@ bool connection_left(const struct connection *c)
 	return c->cut || c->all->calls->left(c->library);
 }
 
-/* ---- one place for the next ---- */
+/* ---- eviction ---- */
 
 static struct connection *in_the_way(const struct connections *all, int64_t now_ms)
 {
@@ -181,8 +182,8 @@ void connection_set_activity(struct connection *c, enum activity activity)
 
 /* ---- time ---- */
 
-/* An end that comes later is seen by the library, so each is looked at once; the latest are last.
- * By then the library has begun whatever requests came behind the answered one. */
+/* Check each idle connection once, GRACE_MS after its last answer: by then MHD has begun pipelined
+ * requests, and MHD itself notices a client that leaves later.  The newest are last in the list. */
 static void cut_idle_who_left(struct connections *all, int64_t now_ms)
 {
 	struct connection *prev;

@@ -8,11 +8,11 @@
 enum { ORIGINS_MAX = 64, REQUESTED_HEADERS_MAX = 200 /* bytes that are echoed */ };
 
 static const char METHODS[] = "GET,HEAD,PUT,PATCH,POST,DELETE";
-/* Headers of answers that a page may read, besides those that are always readable. */
+/* Response headers that a page may read, in addition to those that are always readable. */
 static const char EXPOSED[] =
     "X-Request-Id, X-Warning, X-Wait, Idempotency-Replayed, Location, Retry-After, "
     "WWW-Authenticate, Allow, Accept-Ranges, Content-Range";
-/* How long browsers cache a preflight; their limit is at most a day. */
+/* Cache time of a preflight; browsers limit it to a day at most. */
 static const char PREFLIGHT_AGE_S[] = "7200";
 
 struct cors {
@@ -26,12 +26,12 @@ static int bad_origin(struct err *e, struct span text)
 {
 	char quoted[4 * QUOTE_MAX];
 	return err_set(e, 400, NULL,
-	               "--cors: \"%s\" is not an origin: scheme, host and port only, such as "
-	               "https://pai.example or http://localhost:3000, or * or none alone",
+	               "--cors: \"%s\" is not an origin (scheme, host and port only, such as "
+	               "https://pai.example or http://localhost:3000), and not * or none alone",
 	               quote(quoted, text));
 }
 
-/* In the form that browsers send: origins are compared byte by byte. */
+/* Exactly the form that browsers send, because origins are compared byte by byte. */
 static bool is_origin(struct span o)
 {
 	size_t scheme = span_find(o, 0, "://");
@@ -67,7 +67,7 @@ static int parse_cors(struct cors *c, const char *cors, struct err *e)
 			return -1;
 		p += n + (p[n] ? 1 : 0);
 	}
-	/* Terminate each, so that it can be the value of a header. */
+	/* Origins become header values, which end in NUL. */
 	for (size_t i = 0; i < c->n_origins; i++)
 		c->text[(size_t)(c->origins[i].p - c->text) + c->origins[i].n] = '\0';
 	return 0;
@@ -76,7 +76,7 @@ static int parse_cors(struct cors *c, const char *cors, struct err *e)
 struct cors *cors_new(const struct options *o, struct err *e)
 {
 	struct cors *c = xcalloc(1, sizeof(*c));
-	/* Without logins, access to the port is the right to submit: no web page may have it. */
+	/* With --no-auth every client of the port may submit, so no origin is allowed. */
 	if (o->no_auth || parse_cors(c, o->cors, e) == 0)
 		return c;
 	cors_free(c);

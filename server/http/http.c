@@ -24,7 +24,8 @@
 _Static_assert(MHD_VERSION >= 0x00097500, "libmicrohttpd 0.9.75 or later is needed");
 
 enum {
-	POOL_BYTES = 16 * 1024, /* of a connection: line, header and part of the body */
+	POOL_BYTES =
+	    16 * 1024, /* buffer of a connection: request line, headers, part of the body */
 	COMPLAINTS_PER_SECOND = 5,
 	FRUITLESS_MAX = 32,
 	NAP_MS = 5,
@@ -53,7 +54,7 @@ void answer_header(struct request *r, const char *name, const char *value)
 
 static void http_add_header(struct MHD_Response *response, const char *name, const char *value)
 {
-	/* Fails only for invalid header text, and ours is checked. */
+	/* Fails only for invalid text; the server's headers are valid. */
 	(void)MHD_add_response_header(response, name, value);
 }
 
@@ -77,8 +78,8 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 	http_add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
 		http_add_header(response, reply->headers[i].name, reply->headers[i].value);
-	/* MHD accepts chunk lines that end in bare LF and does not report it; a proxy may see
-	 * another end. So no request is read after a chunked one. */
+	/* Close after a chunked request: MHD accepts chunk lines that end in bare LF without
+	 * reporting it, so a proxy may see another end of the body. */
 	if (reply->close || r->head.chunked || atomic_load(&r->loop->server->phase) != PHASE_RUN)
 		http_add_header(response, "Connection", "close");
 }
@@ -102,7 +103,6 @@ static bool more_follows(const struct request *r)
 	       !r->head.value[HEADER_EXPECT].p && r->head.length <= request_swallow_max(r);
 }
 
-/* Takes the response over. */
 static void queue(struct request *r, struct MHD_Response *response)
 {
 	turn(r, ANSWERING);
@@ -196,7 +196,7 @@ static bool is_odd(const char *uri, size_t n)
 	return false;
 }
 
-/* MHD stores each parameter of the query; without room for them it neither answers nor goes on. */
+/* MHD stores each parameter of the query; without room for them it hangs. */
 static bool http_has_room(const char *uri, size_t n)
 {
 	struct request_head as_headers = { 0 };
@@ -241,7 +241,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	return r;
 }
 
-/* The library decides about these parameters. NOLINTNEXTLINE(readability-function-size) */
+/* MHD prescribes the parameters. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t n,
                                    const char *value, size_t value_n)
 {
@@ -265,7 +265,7 @@ static void header_came(struct request *r, const char *url, const char *method, 
 	admission_check_head(r, version, method + head_n);
 	if (r->host.p)
 		r->head.value[HEADER_HOST] = r->host;
-	/* Without a body, the end comes at once. */
+	/* Without a body, end_came follows at once and does this. */
 	if (!r->answered && (r->head.length || r->head.chunked))
 		admission_header(r);
 	r->in_header = r->waiting;
@@ -293,7 +293,7 @@ static void end_came(struct request *r)
 		admission_end(r);
 }
 
-/* And about these. NOLINTNEXTLINE(readability-function-size) */
+/* MHD prescribes the parameters. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const char *url,
                                     const char *method, const char *version, const char *data,
                                     size_t *n, void **context)
@@ -329,12 +329,12 @@ static void note_refusal(struct request *r)
 	r->reply.code = "RefusedByLibrary";
 }
 
-/* Set the reason if the server, not the client, ended it. */
+/* Set the reason if the server has ended the request. */
 static void note_cut(struct request *r, enum MHD_RequestTerminationCode how)
 {
 	if (!r->why && (http_connection_of(r->connection)->cut ||
 	                how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED))
-		r->why = "it took too long to send its request, or its place was needed";
+		r->why = "the client sent its request too slowly, or the connection was evicted";
 }
 
 static void request_ended(void *cls, struct MHD_Connection *m, void **context,
@@ -351,7 +351,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	if (!r->answered)
 		note_cut(r, how);
 	long_lived_end(r);
-	/* MHD has a timer of its own. */
+	/* The timeout is MHD's own. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	admission_log(r);
 	if (r->kept)
@@ -384,7 +384,7 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 		    MHD_get_connection_info(m, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, m);
 	} else {
 		struct connection *c = *context;
-		/* libmicrohttpd 1.0.1 does not tell the end of some requests that it refuses. */
+		/* MHD 1.0.1 does not report the end of some requests that it refuses. */
 		if (c->request)
 			request_ended(l, m, &c->request, MHD_REQUEST_TERMINATED_WITH_ERROR);
 		connection_end(c);
@@ -464,7 +464,9 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 		return MHD_YES;
 	if (may_complain(l) && client_address_of(from, &p)) {
 		client_address_text(&p, text);
-		log_event(LOG_WARN, "too many connections of one address: refused", "peer", text);
+		log_event(LOG_WARN,
+		          "too many connections from one address; a connection was refused", "peer",
+		          text);
 	}
 	return MHD_NO;
 }
@@ -487,7 +489,7 @@ int http_init(struct err *e)
 		               "libmicrohttpd %s is too old: 0.9.75 or later is needed",
 		               http_version());
 	if (library == LIBRARY_NOT_TRIED)
-		log_event(LOG_WARN, "rest-lit was not tried with this version of libmicrohttpd",
+		log_event(LOG_WARN, "rest-lit is not tested with this version of libmicrohttpd",
 		          "version", http_version());
 	return 0;
 }
@@ -499,14 +501,14 @@ const char *http_version(void)
 
 /* ---- TLS ---- */
 
-/* The certificate for a client, borrowed by GnuTLS, which prescribes the parameters.
+/* Give GnuTLS the certificate of a connection, borrowed; GnuTLS prescribes the parameters.
  * NOLINTNEXTLINE(readability-function-size) */
 static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                       gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp,
                       unsigned *n_ocsp, gnutls_privkey_t *key, unsigned *flags)
 {
 	(void)info;
-	(void)flags; /* what is borrowed is not freed */
+	(void)flags; /* 0: GnuTLS does not free them */
 	struct tls_chain *c = http_connection_of(gnutls_session_get_ptr(session))->chain;
 	*certs = tls_chain_certs(c, n);
 	*key = tls_chain_key(c);
@@ -515,7 +517,7 @@ static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st
 	return 0;
 }
 
-/* A function where the library's table of options has an object. */
+/* A function pointer as the object pointer that struct MHD_OptionItem has. */
 static void *as_pointer(gnutls_certificate_retrieve_function3 *f)
 {
 	void *p;
@@ -525,7 +527,7 @@ static void *as_pointer(gnutls_certificate_retrieve_function3 *f)
 
 static void tls_options(struct MHD_OptionItem out[static 2])
 {
-	static char priorities[] = TLS_PRIORITIES; /* the library only reads it */
+	static char priorities[] = TLS_PRIORITIES; /* MHD only reads it */
 	out[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
 	out[1] =
 	    (struct MHD_OptionItem){ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, as_pointer(show_chain) };
@@ -534,11 +536,11 @@ static void tls_options(struct MHD_OptionItem out[static 2])
 /* ---- start and stop ---- */
 
 /* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which the headers of 0.9.75 lack: the library may be newer than
- * the headers that we were built with. */
+ * the headers of the build. */
 enum { CLIENT_DISCIPLINE_LVL = 38, STRICTEST = 3 };
 
-/* What would be done by STRICT_FOR_CLIENT, the only level of a lenient library, is done in
- * framing.c, with answers in JSON. */
+/* The levels of a lenient library are not used: request_check.c has these checks, with answers in
+ * JSON. */
 static struct MHD_OptionItem strictness(enum library library)
 {
 	if (library == LIBRARY_LENIENT)
@@ -551,7 +553,7 @@ int http_start(struct loop *l, struct err *e)
 	const struct options *o = l->server->options;
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	l->library = request_check_library(http_version());
-	/* The end of this list is MHD_OPTION_END, which is 0. */
+	/* The zero at the end is MHD_OPTION_END. */
 	struct MHD_OptionItem more[4] = { strictness(l->library) };
 	if (l->server->tls) {
 		flags |= MHD_USE_TLS;
@@ -571,7 +573,7 @@ int http_start(struct loop *l, struct err *e)
 	if (l->http)
 		return 0;
 	connections_free(TAKE(l->connections));
-	return err_set(e, UNKNOWN_ERROR, "the HTTP library did not start");
+	return err_set(e, UNKNOWN_ERROR, "libmicrohttpd did not start");
 }
 
 int http_fd(const struct loop *l)
@@ -582,7 +584,7 @@ int http_fd(const struct loop *l)
 void http_run(struct loop *l)
 {
 	l->ended = l->woken = false;
-	(void)MHD_run(l->http); /* fails only if the daemon is of another kind */
+	(void)MHD_run(l->http); /* fails only for a daemon with threads */
 }
 
 int http_timeout_ms(struct loop *l)
@@ -617,7 +619,7 @@ void http_quiesce(struct loop *l)
 {
 	int fd = MHD_quiesce_daemon(l->http);
 	if (fd >= 0)
-		(void)close(fd); /* a listener: nothing to lose */
+		(void)close(fd); /* a listener holds no data */
 	l->listen_fd = -1;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What files of server/http share: libmicrohttpd as the loop drives it (http.c), connections
+ * Shared by the files of this folder: libmicrohttpd as the loop drives it (http.c), connections
  * (connections.c), the checks of a request (admission.c), CORS (cors.c), and the ends of streams
  * and long-lived requests (stream.c).  All on the loop's thread.
  */
@@ -14,15 +14,15 @@ struct tls_chain;
 
 /* ---- http.c: nothing here blocks ---- */
 
-/* l->http for l->listen_fd.  -1 and *e: 500. */
+/* Start l->http on l->listen_fd.  -1 and *e: 500. */
 int http_start(struct loop *l, struct err *e);
 int http_fd(const struct loop *l); /* readable when http_run has work */
 void http_run(struct loop *l);
 /* Milliseconds until http_run or http_cut must be called; -1: none. */
 int http_timeout_ms(struct loop *l);
-/* Close connections that are over their time. */
+/* Close connections that have exceeded their time limits. */
 void http_cut(struct loop *l);
-size_t http_connections(const struct loop *l); /* the number of connected clients */
+size_t http_connections(const struct loop *l);
 /* Accept no more connections. */
 void http_quiesce(struct loop *l);
 /* No request may be suspended any more. */
@@ -31,7 +31,7 @@ struct connection *http_connection_of(struct MHD_Connection *m);
 /* As answer_send, with this body.  Takes the response over; NULL means out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);
 
-/* ---- admission.c: what a request must pass before its handler runs; each step may answer ---- */
+/* ---- admission.c: checks before the handler runs; each step may answer ---- */
 
 enum { BODIES_MAX = 64 << 20 };
 
@@ -42,7 +42,7 @@ void admission_header(struct request *r);
 /* Part of the body.  false: it exceeds request_swallow_max.  The unfinished bodies of a loop may
  * hold BODIES_MAX bytes; beyond them the answer is 503. */
 bool admission_body_part(struct request *r, const char *data, size_t n);
-/* The body does not count any more. */
+/* Stop counting the body of r. */
 void admission_release_body(struct request *r);
 /* The body is complete: run the handler. */
 void admission_end(struct request *r);
@@ -62,7 +62,7 @@ void cors_headers(struct request *r);
 
 enum activity {
 	IDLE,      /* between two requests */
-	READING,   /* the client sends a request, or has not begun yet */
+	READING,   /* the client sends a request, or has just connected */
 	WAITING,   /* the handler waits; it has a deadline of its own */
 	ANSWERING, /* the client receives an answer */
 	ACTIVITY_MAX
@@ -76,16 +76,15 @@ struct connection {
 	void *request; /* the current request, for http.c; or NULL */
 	enum activity activity;
 	bool cut, counted;
-	bool
-	    looked; /* IDLE, and its client had not closed its side a while after the last answer */
+	bool looked; /* IDLE, and checked once for a client that has left */
 	int64_t since_ms;
-	struct tls_chain *chain; /* the certificate it was shown; NULL without TLS */
+	struct tls_chain *chain; /* its certificate; NULL without TLS */
 };
 
-/* What connections.c needs of the library. */
+/* The calls of MHD that connections.c needs. */
 struct connection_calls {
 	void (*cut)(struct MHD_Connection *m);  /* close it soon */
-	bool (*gone)(struct MHD_Connection *m); /* nothing more can come from this client */
+	bool (*gone)(struct MHD_Connection *m); /* end of the client's data */
 	/* The client has closed its side; with TLS there may be data left to read. */
 	bool (*left)(struct MHD_Connection *m);
 };
@@ -94,7 +93,7 @@ struct connections *connections_new(const struct server *s, const struct connect
 void connections_free(struct connections *all); /* NULL is allowed; all must have ended */
 /* false: the client's address has --connections-per-address connections already. */
 bool connections_admit(const struct connections *all, const struct sockaddr *from);
-/* Begins as READING. */
+/* The activity is READING. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);
@@ -103,21 +102,20 @@ void connection_set_activity(struct connection *c, enum activity activity);
 /* The client has closed its side during a request, and receives no answer. */
 bool connection_left(const struct connection *c);
 void connection_cut(struct connection *c);
-/* Cut the connections that are over their time, or whose places are needed. */
+/* Cut connections that have exceeded their time limits, or must be evicted. */
 void connections_cut(struct connections *all);
-/* When to call it next, by clock_ms; INT64_MAX: never. */
+/* The time of the next call, by clock_ms; INT64_MAX: never. */
 int64_t connections_next_ms(const struct connections *all);
 
 /* ---- stream.c ---- */
 
-/* The request of the stream has ended, if it has one.  late: the client read nothing for too long.
- */
+/* r has ended: end its stream, if any.  late: the client read nothing for too long. */
 void stream_gone(struct request *r, bool late);
 /* Cut all streams of a loop; none is suspended afterwards. */
 void streams_cut(struct loop *l);
 /* Cut the streams that have ended but whose clients have not read the end. */
 void streams_cut_ended(struct loop *l);
-/* Deliver due events of long-lived requests, and milliseconds until the next (-1: none). */
+/* Deliver due events of long-lived requests; milliseconds until the next (-1: none). */
 void long_lived_run_once(struct loop *l);
 int long_lived_timeout_ms(const struct loop *l);
 /* The server stops: deliver LONG_LIVED_SHUTDOWN to all. */

@@ -1,7 +1,6 @@
 /*
- * The order of calls is what keeps latency low: answers of the store first, so that replies
- * go out in the very same round; then what clients sent; then what that leads to is
- * sent to the store; only then wait.
+ * Each round handles answers of the store, then the clients, then sends requests to the store, and
+ * waits.  With this order replies and requests leave in the same round.
  */
 #include "server/http/loop.h"
 
@@ -122,8 +121,8 @@ static void loop_run_once(struct loop *l)
 	http_cut(l);
 }
 
-/* Serve the clients that the kernel has accepted already. MHD accepts ten at a time, and none at
- * its limit of connections. */
+/* Accept the connections that wait in the kernel: MHD accepts ten at a time, and none at its
+ * limit. */
 static void take_accepted(struct loop *l)
 {
 	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
@@ -132,8 +131,8 @@ static void take_accepted(struct loop *l)
 	http_run(l);
 }
 
-/* Milliseconds to go on; 0: done. A connection without a request may be sending one, so it gets
- * LINGER_MS. */
+/* Milliseconds left to drain; 0: done.  Connections without a request get LINGER_MS, because a
+ * request may be on its way. */
 static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
 {
 	int64_t passed = clock_ms() - begun_ms;
@@ -197,12 +196,12 @@ int loop_start(struct loop *l, struct err *e)
 
 void loop_wake(struct loop *l)
 {
-	(void)eventfd_write(l->wake_fd, 1); /* full means that it is awake already */
+	(void)eventfd_write(l->wake_fd, 1); /* fails only if the counter is full */
 }
 
 void loop_join(struct loop *l)
 {
-	(void)pthread_join(l->thread, NULL); /* our own thread, joined once */
+	(void)pthread_join(l->thread, NULL); /* cannot fail: joined once */
 }
 
 void loop_done(struct loop *l)

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * * A loop: one thread with its own listener, HTTP daemon and store.  A request stays on one loop
+ * A loop: one thread with its own listener, HTTP daemon and store.  A request stays on one loop
  * from its first byte to its last, so nothing here is locked.
  */
 #include <pthread.h>
@@ -23,8 +23,8 @@ enum { LOOP_SOURCES = 8 };
 struct loop_source {
 	int fd; /* readable when there is work */
 	void (*run)(void *arg);
-	/* Milliseconds until it must run although fd is not readable, -1: none.  NULL: it runs only
-	 * if fd is readable; otherwise it runs in each round. */
+	/* NULL: `run` is called if fd is readable.  Else `run` is called in each round, and this
+	 * returns the milliseconds until the next round must begin; -1: no limit. */
 	int (*timeout_ms)(const void *arg);
 	void *arg;
 };
@@ -60,13 +60,13 @@ struct loop {
 	struct connections *connections;
 	atomic_size_t requests; /* current ones; written by this loop only */
 	bool ended;             /* a connection ended in this round */
-	bool woken;             /* ... or was resumed: the library needs another round */
-	unsigned fruitless;     /* consecutive rounds of the library without effect */
+	bool woken;             /* ... or was resumed: MHD needs another round */
+	unsigned fruitless;     /* consecutive rounds of MHD without effect */
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
 	size_t body_bytes;  /* of unfinished bodies; at most BODIES_MAX */
-	bool body_flood;    /* body_bytes was large: return the memory afterwards */
+	bool body_flood;    /* body_bytes was above FLOOD (admission.c) */
 	size_t large_bytes; /* of large answers (answer_hold) */
 	struct stream *streams;
 	struct long_lived *long_lived;
@@ -91,8 +91,9 @@ int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e);
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Start the thread.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
-/* Make the loop read server->phase again.  Any thread. */
+/* Make the loop read server->phase.  Any thread. */
 void loop_wake(struct loop *l);
 /* Wait for the end of the thread, which PHASE_STOP causes. */
 void loop_join(struct loop *l);
+/* Free a loop whose thread has ended or was never started; also after a failed loop_init. */
 void loop_done(struct loop *l);

@@ -22,14 +22,14 @@ struct refusal {
 	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags"
 #define LIST_PARAMETERS LIST_CHOICE " ListOrder ListOffset ListLimit ListTotal"
 
-/* What routes answer.  Names of schemas and parameters stand in openapi.json. */
+/* The answers of routes.  Schemas and parameters are names of openapi.json. */
 static const struct answer {
 	const char *tag;
 	int status;
 	const char *schema;                /* NULL: text */
-	const char *request;               /* of a route that takes fields */
-	const char *parameter;             /* beside those of the path; blanks between several */
-	struct refusal refusals[REFUSALS]; /* to the first whose status is 0, or all */
+	const char *request;               /* schema of a body of fields */
+	const char *parameter;             /* besides those of the path, separated by blanks */
+	struct refusal refusals[REFUSALS]; /* ends at status 0 or at the end of the array */
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
@@ -147,10 +147,10 @@ static const struct answer {
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };
 
-/* By what a route demands. */
+/* Errors of all routes, and by properties of a route. */
 static const struct refusal ALWAYS[] = { { 414, "UriTooLongError" },
 	                                 { 429, "TooManyRequestsError" } };
-/* Of a path with a segment of the client's choice, which may be no text. */
+/* A path with a variable segment, which may be invalid UTF-8. */
 static const struct refusal SEGMENT[] = { { 404, "NoApiError" } };
 static const struct refusal USER[] = { { 401, "UnauthorizedUserError" },
 	                               { 503, "UnavailableError" } };
@@ -173,7 +173,7 @@ static json_t *content(const char *type, const char *schema)
 	                 schema ? schema_ref(schema) : json_pack("{s:s}", "type", "string"));
 }
 
-/* get_api_v2_users_user */
+/* An operationId, for instance get_api_v2_users_user. */
 static void put_id(struct str *out, const char *method, const char *path)
 {
 	str_puts(out, method);
@@ -250,7 +250,7 @@ static json_t *request_body(const struct route *route)
 	return json_pack("{s:b, s:o}", "required", job, "content", types);
 }
 
-/* A status that is there already gets more codes. */
+/* Add errors; a status that has an entry gets more codes. */
 static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
 {
 	for (const struct refusal *end = v + n; v < end && v->status; v++) {
@@ -280,18 +280,19 @@ static json_t *responses_of(const struct route *route)
 	                                                  : "text/plain";
 	(void)json_object_set_new(out, str_c(&status),
 	                          json_pack("{s:s, s:o}", "description",
-	                                    a->status < 300 ? "All is well." : "NoJobError",
-	                                    "content", content(type, a->schema)));
+	                                    a->status < 300 ? "Success" : "NoJobError", "content",
+	                                    content(type, a->schema)));
 	if (takes_job(route))
-		(void)json_object_set_new(out, "200",
-		                          json_pack("{s:s, s:o}", "description",
-		                                    "A dry run: what would be made.", "content",
-		                                    content("application/json", "Tried")));
+		(void)json_object_set_new(
+		    out, "200",
+		    json_pack("{s:s, s:o}", "description",
+		              "Dry run: the objects that a submission would create", "content",
+		              content("application/json", "Tried")));
 	if (route->answer == ANSWER_LOG)
 		(void)json_object_set_new(out, "206",
 		                          json_pack("{s:s, s:o}", "description",
-		                                    "The range of what is kept.", "content",
-		                                    content(type, NULL)));
+		                                    "The requested range of the stored log",
+		                                    "content", content(type, NULL)));
 	add_refusals(out, a->refusals, REFUSALS);
 	add_refusals(out, ALWAYS, sizeof(ALWAYS) / sizeof(ALWAYS[0]));
 	if (strchr(route->path, '{'))
@@ -305,7 +306,7 @@ static json_t *responses_of(const struct route *route)
 	return out;
 }
 
-/* "The same." is for who reads the table from the top. */
+/* "The same ..." refers to the route above. */
 static const char *summary_of(const struct route *route)
 {
 	while (route > ROUTES && strncmp(route->doc, "The same", 8) == 0)
@@ -357,7 +358,7 @@ static json_t *convert_map(json_t *map, const char *prefix)
 	return out;
 }
 
-/* Of those in a list, conditions have become nothing. */
+/* Omits schemas without a convertible keyword. */
 static json_t *convert_list(json_t *list, const char *prefix)
 {
 	json_t *out = json_array();
@@ -380,10 +381,10 @@ static json_t *convert_or_bool(json_t *v, const char *prefix)
 	return json_is_boolean(v) ? json_incref(v) : convert(v, prefix);
 }
 
-/* What OpenAPI 3.0 knows, too; `type`, `const` and patternProperties are translated. */
+/* Keywords that OpenAPI 3.0 has too; convert() handles `type`, `const` and patternProperties. */
 static const struct {
 	const char *name;
-	json_t *(*how)(json_t *v, const char *prefix); /* NULL: leave it out */
+	json_t *(*how)(json_t *v, const char *prefix); /* may return NULL: omit the keyword */
 } KEYWORDS[] = {
 	{ "title", openapi_copy },
 	{ "description", openapi_copy },
@@ -411,7 +412,7 @@ static const struct {
 	{ "oneOf", convert_list },
 };
 
-/* null is no type there, but a property of others. */
+/* OpenAPI has no type null; other types are `nullable`. */
 static void put_types(json_t *out, json_t *types)
 {
 	json_t *any = json_array();
@@ -444,7 +445,7 @@ static void put_type(json_t *out, json_t *type)
 	json_decref(list);
 }
 
-/* The members of a map whose names are to match: of any name, then. */
+/* patternProperties become additionalProperties, which any name matches. */
 static void put_members(json_t *out, json_t *patterns, const char *prefix)
 {
 	json_t *any = json_array();
@@ -459,7 +460,7 @@ static void put_members(json_t *out, json_t *patterns, const char *prefix)
 	json_decref(any);
 }
 
-/* Beside a $ref nothing counts, so what stands there goes around it. */
+/* OpenAPI ignores siblings of $ref, so a description wraps the reference in allOf. */
 static json_t *reference(json_t *s, const char *prefix)
 {
 	const char *to = json_string_value(json_object_get(s, "$ref"));
@@ -531,7 +532,7 @@ static json_t *paths(void)
 	return out;
 }
 
-/* Of what is built in: it can be read. */
+/* The text is built in and therefore valid. */
 static json_t *openapi_load(struct span text)
 {
 	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
@@ -559,7 +560,7 @@ void openapi_page(struct str *out)
 	str_char(out, '\n');
 }
 
-/* Made when it is first asked for, which takes as long as a hundred jobs; then only read. */
+/* Made on the first request, because it takes the time of a hundred jobs; immutable afterwards. */
 static struct str made = STR_INIT(REPLY_MAX);
 
 static void openapi_make(void)

@@ -18,7 +18,7 @@ static struct span query_decode(struct span in, struct arena *a)
 	return (struct span){ p, n };
 }
 
-/* The text before the first `c`; *rest is the text after it, p is NULL without `c`. */
+/* The text before the first `c`; *rest is the text after it, or p is NULL. */
 static struct span query_cut(struct span in, char c, struct span *rest)
 {
 	const char *at = in.n ? memchr(in.p, c, in.n) : NULL;
@@ -60,10 +60,10 @@ static const struct budget BUDGET = { DEPTH, NODES, FORM_TEXT, KEY };
 /* The reader's messages could quote a password, so there is one message for all errors. */
 static int query_refuse(struct err *e)
 {
-	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object, or a form");
+	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object or a form");
 }
 
-/* A value as text; NULL if it is not there, or is none. */
+/* A scalar as text; NULL for null, a list or a map. */
 static const char *query_text_of(struct arena *a, const struct node *n)
 {
 	static const char *const WORDS[] = { "false", "true" };
@@ -91,7 +91,7 @@ static int refuse_member(struct err *e, struct span key)
 {
 	char quoted[4 * QUOTE_MAX];
 	return err_set(e, INVALID_PARAMETERS,
-	               "%s: must be a text or a number, is a list or an object",
+	               "%s: must be a text, a number or a boolean, is a list or an object",
 	               quote(quoted, key));
 }
 
@@ -113,7 +113,7 @@ static int query_take(struct request *r, const struct node *map, struct fields *
 	return 0;
 }
 
-/* NULL: not an object, or too large. */
+/* NULL: not an object, or over the budget. */
 static const struct node *parse_map(struct request *r, struct span text,
                                     const struct budget *budget)
 {
@@ -141,7 +141,7 @@ const struct node *fields_map(struct request *r, struct err *e)
 	r->secret = true;
 	if (!map)
 		(void)err_set(e, INVALID_PARAMETERS,
-		              "the body must be a JSON object, at most %d deep", DEPTH);
+		              "the body must be a JSON object of depth %d at most", DEPTH);
 	return map;
 }
 
@@ -176,7 +176,7 @@ struct span fields_get(const struct fields *f, const char *name)
 
 static const char UNIT[] = "bytes=";
 
-/* Digits; more than a size can be is the largest size. */
+/* Digits; SIZE_MAX if the number is larger. */
 static bool read_number(struct span text, size_t *out)
 {
 	size_t v = 0;
@@ -191,12 +191,12 @@ static bool read_number(struct span text, size_t *out)
 	return text.n > 0;
 }
 
-/* The last bytes. */
+/* "-N": the last N bytes. */
 static enum range read_suffix(struct span text, size_t size, size_t *from, size_t *n)
 {
 	size_t most;
 	if (!read_number(text, &most) || (size == 0 && most > 0))
-		return RANGE_WHOLE; /* no Content-Range can name a part of nothing */
+		return RANGE_WHOLE; /* Content-Range cannot express a part of nothing */
 	if (most == 0)
 		return RANGE_NONE;
 	*n = most < size ? most : size;

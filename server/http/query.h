@@ -1,5 +1,5 @@
 #pragma once
-/* What clients ask by query, by small bodies, and by the header Range. */
+/* Parameters of requests: the query, small bodies, and the header Range. */
 #include <stdbool.h>
 
 #include "base/arena.h"

@@ -34,7 +34,7 @@ struct rate {
 	int64_t step_ns, depth_ns; /* 0: no limit */
 	struct hash_key hash;
 	struct entry *entries;
-	uint32_t *slots; /* as many as a power of two; entry + 1, 0 for none */
+	uint32_t *slots; /* entry + 1, 0 for none; their number is a power of two */
 	size_t room, used, mask;
 	uint32_t newest, oldest;
 };
@@ -55,7 +55,7 @@ struct rate *rate_new(int64_t count, int64_t period_s, size_t entries)
 	while (slots < entries)
 		slots *= 2;
 	r->mask = slots - 1;
-	/* Fresh pages of the kernel's zeroes, touched only as keys come. */
+	/* calloc takes zeroed pages from the kernel, which become resident only when used. */
 	r->entries = xcalloc(entries, sizeof(*r->entries));
 	r->slots = xcalloc(slots, sizeof(*r->slots));
 	return r;
@@ -152,7 +152,7 @@ int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
 	uint32_t *slot = slot_of(r, key);
-	(void)pthread_mutex_lock(&r->lock); /* ours, and sound */
+	(void)pthread_mutex_lock(&r->lock); /* cannot fail */
 	struct entry *x = entry_of(r, slot, key);
 	int64_t full = (x->full_ns > now ? x->full_ns : now) + r->step_ns;
 	if (full - now <= r->depth_ns)
@@ -175,7 +175,7 @@ struct rate_limits {
 	int64_t per_address; /* 0: no limit */
 	struct hash_key hash;
 	atomic_int *connections;
-	atomic_bool warned; /* of a proxy that is not trusted */
+	atomic_bool warned; /* about a proxy that is not trusted */
 };
 
 struct rate_limits *rate_limits_new(const struct options *o, struct err *e)
@@ -237,13 +237,13 @@ static struct span last_entry(struct span list)
 	return span_trim(list);
 }
 
-/* Once: clients behind this proxy share one limit. */
+/* Warn once, because clients behind this proxy share one limit. */
 static void warn_of_proxy(struct rate_limits *l, const struct request *r)
 {
 	if (l->on && !atomic_exchange(&l->warned, true))
 		log_event(
 		    LOG_WARN,
-		    "X-Forwarded-For is ignored: it comes from no --trusted-proxy (said once)",
+		    "X-Forwarded-For is ignored: the peer is not a --trusted-proxy (logged once)",
 		    "peer", r->client_text);
 }
 
@@ -350,5 +350,5 @@ bool rate_limit_lookup(struct request *r)
 void rate_limit_refuse_lookup(struct request *r)
 {
 	(void)rate_limit_refuse(r, lookup_wait_s(r) ?: 1,
-	                        "questions for jobs that are not known yet");
+	                        "requests for jobs that this server does not know");
 }

@@ -13,7 +13,8 @@ struct rate;
 
 enum { RATE_KEY = 64 }; /* bytes of a key that are compared */
 
-/* `count` per `period_s`, and as many at once, for `entries` keys.  count 0: no limit. */
+/* `count` tokens per `period_s`, which is also the burst, for `entries` keys.  count 0: no limit.
+ */
 struct rate *rate_new(int64_t count, int64_t period_s, size_t entries);
 void rate_free(struct rate *r); /* NULL is allowed */
 /* Take one token.  0, or the seconds (at least 1) until one is available. */
@@ -27,8 +28,8 @@ struct rate_limits;
 struct rate_limits *rate_limits_new(const struct options *o, struct err *e);
 void rate_limits_free(struct rate_limits *l); /* NULL is allowed */
 
-/* Connections per address: may one more begin; and count a begin (1) or an end (-1).  Addresses
- * share counters by a keyed hash.  Any thread. */
+/* Connections per address: whether one more may begin; count a begin (1) or an end (-1).
+ * Addresses share counters by a keyed hash.  Any thread. */
 bool rate_limit_admits(struct rate_limits *l, const struct client_address *from);
 void rate_limit_count(struct rate_limits *l, const struct client_address *from, int change);
 
@@ -37,12 +38,12 @@ void rate_limit_count(struct rate_limits *l, const struct client_address *from, 
 void rate_limit_check(struct request *r);
 /* The principal is known, or not needed: answer 429 if a user submits or lists too often. */
 void rate_limit_user(struct request *r);
-/* An attempt to log in as `user`.  false: there were too many, and r has been answered 429. */
+/* Count an attempt to log in as `user`.  false: too many; r has been answered 429. */
 bool rate_limit_login(struct request *r, struct span user);
-/* A cache-miss look-up of a job.  false: this user (without a token: this address) has caused too
- * many of them. */
+/* Count a cache-miss look-up of a job by this user (without a token: this address).  false: too
+ * many. */
 bool rate_limit_lookup(struct request *r);
-/* Then: answer 429. */
+/* Answer 429, after rate_limit_lookup has returned false. */
 void rate_limit_refuse_lookup(struct request *r);
 
 /* ---- CORS (cors.c) ---- */

@@ -86,7 +86,7 @@ struct request {
 	struct reply reply;
 	struct arena arena;
 	void *state; /* of the handler; in the arena */
-	/* Adds fields of the handler to the log line; may be NULL. */
+	/* Adds the handler's fields to the log line; may be NULL. */
 	void (*log)(const struct request *r, struct line *line);
 	struct request_end *ends; /* request_on_end */
 	size_t large_held;        /* bytes of a large answer (answer_hold) */
@@ -96,7 +96,7 @@ struct request {
 
 /* Bytes of body that are received, kept or not; a client that sends more is disconnected. */
 size_t request_swallow_max(const struct request *r);
-/* A header as it came, or NULL; borrowed until the request ends.  Not for Authorization. */
+/* The value of a header, or NULL; borrowed until the request ends.  Not for Authorization. */
 const char *request_header(const struct request *r, const char *name);
 /* Call fn(arg) after r has ended and was logged; the last registered runs first. */
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
@@ -120,10 +120,10 @@ void answer_bad(struct request *r, const char *must, struct span found);
 void answer_text(struct request *r, int status, const char *text);
 /* Send the JSON in r->reply.body. */
 void answer_json(struct request *r, int status);
-/* Is there memory on this loop for another large answer?  If not, r has been
- * answered 503.  Call it before each step that takes memory. */
+/* Whether this loop has memory for another large answer; if not, r has been answered 503.  Call it
+ * before each step that allocates. */
 bool answer_has_room(struct request *r);
-/* Count the memory of r until it ends, if it is much. */
+/* Count the memory of r until it ends, if it exceeds REPLY_MAX. */
 void answer_hold(struct request *r);
 
 /* {"code", "message", "errors"}: the first notes as text, all notes with places. */

@@ -5,11 +5,11 @@
 
 #include "base/str.h"
 
-/* The value of a header follows its name at once; a lenient library moves the name of a folded one
- * to another place.  More than this many blanks before a value are refused as well. */
+/* Blanks between name and value.  A larger distance means a folded header, whose name a lenient
+ * library moves; more blanks are refused as well. */
 enum { GAP_MAX = 64, AUTHORITY_MAX = 64, CRLF = 2 };
 
-/* Of the 16 KiB of a connection.  The library notes each header in 64 bytes. */
+/* Limits within the 16 KiB buffer of a connection.  MHD stores a record of 64 bytes per header. */
 enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, NOTE_BYTES = 64, SEPARATORS = 4 };
 
 static const struct known {
@@ -25,7 +25,7 @@ static const struct known {
 	[HEADER_ORIGIN] = { "origin", true },
 	[HEADER_FETCH_SITE] = { "sec-fetch-site", true },
 	[HEADER_REQUEST_ID] = { "x-request-id", false },
-	/* Each proxy may add a line of its own: the last one counts. */
+	/* Each proxy may add a header; the last one is used. */
 	[HEADER_FORWARDED_FOR] = { "x-forwarded-for", false },
 	[HEADER_WANTED_HEADERS] = { "access-control-request-headers", true },
 	[HEADER_EXPECT] = { "expect", false },
@@ -108,7 +108,7 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
 	check_place(f, name, value);
 	if (!http_is_token(name))
-		wrong(f, "a header's name is not a name");
+		wrong(f, "a header has an invalid name");
 	else if (!value.p || has_control(value))
 		wrong(f, "a header holds a control character");
 	if (f->wrong)
@@ -117,7 +117,7 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 		if (!same_word(name, KNOWN[h].name))
 			continue;
 		if (f->value[h].p && KNOWN[h].once)
-			wrong(f, "a header is there twice that may be there once");
+			wrong(f, "a header that may occur once is repeated");
 		f->value[h] = value;
 	}
 }
@@ -168,7 +168,7 @@ static void check_encoding(struct request_head *f, const char *version)
 		return;
 	f->chunked = true;
 	if (f->value[HEADER_CONTENT_LENGTH].p)
-		wrong(f, "Content-Length and Transfer-Encoding together");
+		wrong(f, "a request must not have both Content-Length and Transfer-Encoding");
 	else if (!same_word(f->value[HEADER_TRANSFER_ENCODING], "chunked"))
 		wrong(f, "Transfer-Encoding must be chunked");
 	else if (strcmp(version, "HTTP/1.1") != 0)
@@ -206,12 +206,12 @@ const char *request_check_local(const struct request_head *f, const char *scheme
 	struct span origin = f->value[HEADER_ORIGIN];
 	struct span site = f->value[HEADER_FETCH_SITE];
 	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
-		return "without logins, this server answers to localhost only: the Host header "
+		return "without logins, this server accepts localhost only: the Host header "
 		       "must be localhost, 127.0.0.1 or [::1], with the port";
 	if (origin.p && !is_local(origin, scheme, port))
-		return "without logins, this server answers no web page but its own (Origin)";
+		return "without logins, this server refuses requests of other web pages (Origin)";
 	if (site.p && !same_word(site, "same-origin") && !same_word(site, "none"))
-		return "without logins, this server answers no web page but its own "
+		return "without logins, this server refuses requests of other web pages "
 		       "(Sec-Fetch-Site)";
 	return NULL;
 }
@@ -234,7 +234,7 @@ enum body_type head_body_type(const struct request_head *f)
 	if (how.p && !same_word(span_trim(how), "identity"))
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)
-		return BODY_TYPE_TEXT; /* as Python's requests sends text */
+		return BODY_TYPE_TEXT; /* Python's requests sends text without a type */
 	const char *end = memchr(type.p, ';', type.n);
 	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)

@@ -41,7 +41,7 @@ struct request_head {
 	uintptr_t next;                /* address of the next line; 0: addresses are not checked */
 	const char *wrong;             /* the first violation, static text; or NULL */
 	uint64_t length;               /* Content-Length; 0 if absent */
-	size_t room;                   /* bytes of the library's buffer for the headers, about */
+	size_t room; /* approximate bytes of the headers in the buffer of the library */
 	bool chunked;
 };
 
@@ -80,8 +80,8 @@ enum head_size head_size(const struct request_head *f, size_t line_n);
 const char *request_check(struct request_head *f, const char *version, const char *head_end);
 
 /*
- * For --no-auth, where access to the port is the right to submit: a web page in the user's browser
- * must not reach it.  Host must be a name of this machine, and Origin, if present, the server's own
+ * For --no-auth, where every client of the port may submit: refuse requests of web pages in the
+ * user's browser.  Host must be a name of this machine, and Origin, if present, the server's own
  * page (scheme: "http", "https").  The violation (static text), or NULL.
  */
 const char *request_check_local(const struct request_head *f, const char *scheme, uint16_t port);

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The table of all routes, and their handlers.  docs/ROUTES.md, the text at / and /openapi.json are
- * made from the table.
+ * generated from the table.
  */
 #include <stdbool.h>
 
@@ -9,16 +9,16 @@
 #include "base/str.h"
 #include "server/http/request.h"
 
-/* Who may call a route. */
+/* The clients that may use a route. */
 enum route_auth {
 	AUTH_NONE,
 	AUTH_USER,
 	AUTH_PERSON, /* a user, but not with an application token (403) */
-	AUTH_LINK,   /* a user, or anyone with ?token=, which the handler checks */
-	AUTH_V1,     /* a user; with --compat openpai also anyone without a token */
-	AUTH_POD     /* the pod of a task (uploads.h) */
+	AUTH_LINK,   /* a user, or a client with ?token=, which the handler checks */
+	AUTH_V1,     /* a user; with --compat openpai also a client without a token */
+	AUTH_POD     /* the pod of a task (server/logs/logs.h) */
 };
-/* The body of a route.  NONE: it is ignored; FIELDS: see query.h; OUTPUT: of a task. */
+/* The body of a route.  NONE: ignored; FIELDS: see query.h; OUTPUT: output of a task. */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
 
 /* The answer on success and the errors of a route: openapi.c has a row for each. */
@@ -107,7 +107,7 @@ bool route_is_v1(const struct route *route);
 bool route_names_user(const struct route *route);
 /* A path without a leading /rest-server and one trailing slash. */
 struct span route_strip(struct span path);
-/* Its method as text: "any" for "*". */
+/* The method as text: "any" for "*". */
 const char *route_method(const struct route *route);
 /* "GET, HEAD, OPTIONS" for a path; *out stays empty if no route has it. */
 void route_methods(struct str *out, struct span path, struct arena *a);
@@ -134,7 +134,7 @@ void submit_may(struct request *r);
 void jobs_get(struct request *r);
 void jobs_get_v1(struct request *r);
 
-/* jobs.c */
+/* job_show.c */
 void job_get(struct request *r);
 void job_get_v1(struct request *r);
 void job_probe(struct request *r);
@@ -142,14 +142,12 @@ void job_task_get(struct request *r);
 void attempts_health(struct request *r);
 void attempts_get(struct request *r);
 void attempt_get(struct request *r);
+void config_get(struct request *r);
+void ssh_get(struct request *r);
 
 /* job_watch.c */
 void jobs_watch(struct request *r);
 void job_watch(struct request *r);
-
-/* jobs.c */
-void config_get(struct request *r);
-void ssh_get(struct request *r);
 
 /* job_change.c */
 void execution_put(struct request *r);
@@ -158,22 +156,28 @@ void tag_delete(struct request *r);
 void job_delete(struct request *r);
 void scale_patch(struct request *r);
 
-/* job_events.c, job_logs.c */
+/* job_events.c */
 void events_get(struct request *r);
+
+/* job_logs.c */
 void logs_get(struct request *r);
 void log_get(struct request *r);
 
 /* openapi.c */
 void openapi_get(struct request *r);
 
-/* people.c */
+/* user_routes.c */
 void user_get(struct request *r);
 void users_get(struct request *r);
 void storages_get(struct request *r);
 void storage_get(struct request *r);
+void groups_get(struct request *r);
+void alerts_get(struct request *r);
+void nodes_get(struct request *r);
+void pods_get(struct request *r);
 
-/* user_edit.c; users_may and users_may_admin run before the body: may users be changed here, by
- * this principal? */
+/* user_edit.c; users_may and users_may_admin check before the body whether users can be changed,
+ * and by this principal */
 void users_may(struct request *r);
 void users_may_admin(struct request *r);
 void users_post(struct request *r);
@@ -182,11 +186,7 @@ void users_me_put(struct request *r);
 void user_member_put(struct request *r);
 void user_delete(struct request *r);
 
-/* groups.c */
-void groups_get(struct request *r);
-void alerts_get(struct request *r);
-void nodes_get(struct request *r);
-void pods_get(struct request *r);
+/* virtual_clusters.c */
 void clusters_get(struct request *r);
 void cluster_get(struct request *r);
 void skus_get(struct request *r);
@@ -194,7 +194,7 @@ void skus_get(struct request *r);
 /* signin.c */
 void login_post(struct request *r);
 
-/* tokens.c */
+/* token_routes.c */
 void logout_delete(struct request *r);
 void tokens_get(struct request *r);
 void token_check_get(struct request *r);

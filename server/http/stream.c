@@ -1,7 +1,6 @@
 /*
- * MHD calls stream_read whenever it can send.  If nothing is buffered, the connection is suspended
- * and has no deadline.  stream_put and stream_end resume it once; only the callback of MHD suspends
- * it.
+ * MHD calls stream_read whenever it can send.  If nothing is buffered, stream_read suspends the
+ * connection, which then has no deadline; stream_put and stream_end resume it.
  */
 #include "server/http/stream.h"
 
@@ -33,7 +32,7 @@ static struct connection *connection_of(const struct stream *s)
 	return http_connection_of(s->r->connection);
 }
 
-/* ---- what waits ---- */
+/* ---- the buffer ---- */
 
 static size_t stream_waiting(const struct stream *s)
 {
@@ -113,7 +112,7 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 		return (ssize_t)n;
 	if (s->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (!s->r->loop->store) /* it stops: nothing may sleep any more */
+	if (!s->r->loop->store) /* the loop stops: no suspension any more */
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	sleep_now(s);
 	return 0;
@@ -148,11 +147,12 @@ void stream_cut(struct stream *s)
 		return;
 	s->cut = s->ended = true;
 	stream_drop(s);
-	/* A reset, so that the client does not take it for the end. */
+	/* A reset shows the client that the answer is incomplete. */
 	const struct linger none = { .l_onoff = 1 };
 	int fd = MHD_get_connection_info(s->r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 	             ->connect_fd;
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)); /* else it just ends */
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none,
+	                 sizeof(none)); /* without it the client sees a normal end */
 	if (s->asleep)
 		wake(s);
 	else if (!s->asked)
@@ -215,12 +215,13 @@ static void small_socket(struct request *r)
 	int n = (int)r->loop->server->options->stream_buffer;
 	int fd =
 	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, sizeof(n)); /* then it is as it was */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n,
+	                 sizeof(n)); /* otherwise the default size stays */
 }
 
 static void answer_head(struct request *r)
 {
-	/* Never asked for a body. */
+	/* MHD never calls stream_read for a HEAD. */
 	answer_with(
 	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, NULL, NULL));
 }
@@ -288,7 +289,8 @@ void streams_cut_ended(struct loop *l)
 	for (struct stream *s = l->streams; s; s = s->next)
 		if (s->ended && !s->cut && !s->calls->finishes) {
 			stream_cut(s);
-			connection_cut(connection_of(s)); /* it may be waiting for room only */
+			connection_cut(
+			    connection_of(s)); /* it may wait only for the client to read */
 		}
 }
 
@@ -329,7 +331,7 @@ struct long_lived {
 	long_lived_callback *callback;
 	void *arg;
 	int64_t until_ms, check_ms; /* the end; the next check of the token */
-	uint64_t revoked;           /* the mark of hooks->holds */
+	uint64_t revoked;           /* the mark for hooks->holds */
 	bool ending;                /* after it only LONG_LIVED_LEFT is delivered */
 };
 
@@ -369,15 +371,12 @@ static bool stream_admit(struct request *r)
 		return false;
 	}
 	if (count_of(l, user_of(r)) >= (size_t)o->streams_per_user)
-		return stream_refuse(
-		    r, 429, "TooManyRequestsError",
-		    "too many requests of this user wait for things to happen; at once "
-		    "there may be",
-		    (size_t)o->streams_per_user);
+		return stream_refuse(r, 429, "TooManyRequestsError",
+		                     "too many streams and long polls of this user; the limit is",
+		                     (size_t)o->streams_per_user);
 	if (l->n_long_lived >= places)
-		return stream_refuse(
-		    r, UNAVAILABLE,
-		    "too many requests wait for things to happen; at once there may be", places);
+		return stream_refuse(r, UNAVAILABLE,
+		                     "too many streams and long polls; the limit is", places);
 	return true;
 }
 

@@ -3,9 +3,9 @@
  * Streams: answers whose body is written over time (large lists, events, logs).  Written bytes wait
  * in a buffer of stream-buffer until the client reads them.
  *
- * A producer of its own speed (a list) is called through `more` whenever there is room.  A producer
- * of events calls stream_put, which reports a full buffer: then events are cut off, and a log
- * pauses its source until `more` is called.
+ * A list is written by `more`, which is called whenever there is room.  Producers of events and
+ * logs call stream_put.  If the buffer is full, an event stream is cut, and a log pauses its source
+ * until `more` is called.
  *
  * The server closes a stream whose client has not read pending data for idle-timeout.  All calls
  * on the loop's thread; `gone` is never called from within stream_put, stream_end or stream_cut.
@@ -21,12 +21,12 @@ struct stream_calls {
 	void (*more)(struct stream *s, void *arg);
 	/* Its time is over (stream_why): write the last bytes; it ends afterwards. */
 	void (*last)(struct stream *s, void *arg);
-	/* Each stream-heartbeat of a long-lived stream: write a sign of life. */
+	/* Every stream-heartbeat seconds of a long-lived stream: write a heartbeat. */
 	void (*heartbeat)(struct stream *s, void *arg);
 	/* It has ended; nothing may be written any more.  Always called, once. */
 	void (*gone)(void *arg);
 	bool long_lived;
-	bool finishes; /* it ends by itself: a stopping server waits for it */
+	bool finishes; /* it ends by itself, and a stopping server waits for it */
 };
 
 /* Begin to answer r; headers added before are sent.  NULL: r has been answered 429 or 503, or it is
@@ -45,7 +45,7 @@ const char *stream_why(const struct stream *s);
 
 /* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append ---- */
 
-/* The time after which clients reconnect. */
+/* Clients reconnect after this time. */
 #define SSE_RETRY "retry: 2000\n"
 #define SSE_PING  ": ping\n\n"
 
@@ -75,5 +75,5 @@ typedef void long_lived_callback(void *arg, enum long_lived_event event);
 /* `seconds`: until LONG_LIVED_OVER, at most stream-lifetime.  false: there are too many, or the
  * server stops; r has been answered 429 or 503. */
 bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *callback, void *arg);
-/* Idempotent; nothing for other requests. */
+/* Idempotent; does nothing for other requests. */
 void long_lived_end(struct request *r);

@@ -1,7 +1,7 @@
 /*
- * Files are opened once, looked at by their descriptors and read whole; only what is sound as a
- * whole is shown.  A kubelet that swaps its directory between the two reads leaves a key that does
- * not belong to the certificate: refused, and read again when the time stamps are found changed.
+ * A new chain replaces the old one only if both files are valid and match.  If the kubelet replaces
+ * them between the two reads, the key does not match the certificate: this pair is refused, and the
+ * files are read again because their time stamps have changed.
  */
 #include "server/http/tls.h"
 
@@ -104,12 +104,12 @@ static int import_certs(struct tls_chain *c, struct pem *f, struct err *e)
 	if (r == GNUTLS_E_CERTIFICATE_LIST_UNSORTED)
 		return tls_complain(
 		    e, f,
-		    "its certificates are not in order: the server's own comes first, "
-		    "then the one that signed it");
+		    "its certificates are not in order: the server's own must be first, "
+		    "followed by its issuer");
 	if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
 		return tls_complain(e, f, "has more than 16 certificates");
 	if (r < 0 || n == 0)
-		return tls_complain(e, f, "has no certificate that can be read (PEM)");
+		return tls_complain(e, f, "has no certificate in valid PEM");
 	c->n = n;
 	return 0;
 }
@@ -121,9 +121,8 @@ static int import_key(struct tls_chain *c, struct pem *f, struct err *e)
 		abort(); /* out of memory, as in xmalloc */
 	int r = gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
 	if (r < 0 && span_find(str_view(&f->text), 0, "ENCRYPTED") != SIZE_MAX)
-		return tls_complain(e, f,
-		                    "is encrypted: there is nobody here to ask for its password");
-	return r < 0 ? tls_complain(e, f, "has no private key that can be read (PEM)") : 0;
+		return tls_complain(e, f, "is encrypted: the server has no password for it");
+	return r < 0 ? tls_complain(e, f, "has no private key in valid PEM") : 0;
 }
 
 static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
@@ -187,7 +186,7 @@ static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err
 	return NULL;
 }
 
-/* ---- what is odd ---- */
+/* ---- warnings ---- */
 
 static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *key)
 {
@@ -197,8 +196,7 @@ static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *
 	/* Longer text is truncated. */
 	if (c->end_s != (time_t)-1 && left <= 0)
 		(void)snprintf(t->warning, sizeof(t->warning),
-		               "%s: the certificate has expired: clients will refuse it",
-		               t->cert_file);
+		               "%s: the certificate has expired; clients refuse it", t->cert_file);
 	else if (c->end_s != (time_t)-1 && left < SOON_S)
 		(void)snprintf(t->warning, sizeof(t->warning),
 		               "%s: the certificate expires in %ld hours", t->cert_file,
@@ -207,11 +205,11 @@ static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *
 		(void)snprintf(t->warning, sizeof(t->warning), "%s: %s", t->key_file, odd);
 }
 
-/* ---- all of it ---- */
+/* ---- loading ---- */
 
 static void tls_replace(struct tls *t, struct tls_chain *c)
 {
-	(void)pthread_mutex_lock(&t->lock); /* ours, and sound */
+	(void)pthread_mutex_lock(&t->lock); /* cannot fail */
 	struct tls_chain *old = t->chain;
 	t->chain = c;
 	(void)pthread_mutex_unlock(&t->lock);
@@ -284,7 +282,7 @@ void tls_free(struct tls *t)
 
 struct tls_chain *tls_hold(struct tls *t)
 {
-	(void)pthread_mutex_lock(&t->lock); /* ours, and sound */
+	(void)pthread_mutex_lock(&t->lock); /* cannot fail */
 	struct tls_chain *c = t->chain;
 	atomic_fetch_add(&c->refs, 1);
 	(void)pthread_mutex_unlock(&t->lock);

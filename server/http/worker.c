@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct task {
-	struct task *next; /* among those that are done */
+	struct task *next; /* in the inbox */
 	struct worker_inbox *inbox;
 	void (*run)(void *arg);
 	void (*done)(void *arg, bool ran);
@@ -18,9 +18,9 @@ struct task {
 
 struct worker {
 	pthread_t thread;
-	pthread_mutex_t lock;             /* of all below, and of the lists of the inboxes */
-	pthread_cond_t work;              /* there is some, or it is the end */
-	pthread_cond_t idle;              /* what was running has ended */
+	pthread_mutex_t lock;             /* guards all below, and the lists of the inboxes */
+	pthread_cond_t work;              /* the queue is not empty, or `end` is set */
+	pthread_cond_t idle;              /* a task has ended */
 	struct task *queue[WORKER_QUEUE]; /* a ring */
 	size_t first, n;
 	struct task *running;
@@ -29,7 +29,7 @@ struct worker {
 
 struct worker_inbox {
 	struct worker *worker;
-	struct task *first, **last; /* done, in this order */
+	struct task *first, **last; /* finished tasks, oldest first */
 	int fd;
 };
 
@@ -39,8 +39,7 @@ static int worker_fail(struct err *e, const char *what)
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
 }
 
-/* ---- the thread; pthread calls on a sound mutex do not fail -----------------------------------
- */
+/* ---- the thread; pthread calls on an initialized mutex do not fail ---- */
 
 static void deliver(struct task *t, bool ran)
 {
@@ -49,7 +48,7 @@ static void deliver(struct task *t, bool ran)
 	t->next = NULL;
 	*in->last = t;
 	in->last = &t->next;
-	(void)eventfd_write(in->fd, 1); /* full means that it is readable already */
+	(void)eventfd_write(in->fd, 1); /* fails only if the counter is full, hence readable */
 }
 
 static void *worker_main(void *arg)
@@ -104,7 +103,7 @@ void worker_free(struct worker *w)
 	free(w);
 }
 
-/* ---- the inboxes ----------------------------------------------------------------------------- */
+/* ---- the inboxes ---- */
 
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e)
 {
@@ -119,7 +118,7 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e)
 	return NULL;
 }
 
-/* Take what is queued for an inbox out of the ring, as not run. */
+/* Deliver the queued tasks of an inbox as not run. */
 static void withdraw(struct worker *w, const struct worker_inbox *in)
 {
 	size_t n = w->n;
@@ -157,7 +156,7 @@ void worker_inbox_run_once(struct worker_inbox *in)
 {
 	eventfd_t count;
 	(void)pthread_mutex_lock(&in->worker->lock);
-	(void)eventfd_read(in->fd, &count); /* only to make it quiet */
+	(void)eventfd_read(in->fd, &count); /* resets it */
 	struct task *t = in->first;
 	in->first = NULL;
 	in->last = &in->first;

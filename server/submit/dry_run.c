@@ -49,7 +49,7 @@ static bool dry_run_is_near(struct span name, struct arena *a)
 	       edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP;
 }
 
-/* ?a=b?dryRun=true or ?a=b;dryRun=true: meant as a parameter. */
+/* ?a=b?dryRun=true or ?a=b;dryRun=true: probably meant as a parameter. */
 static bool dry_run_is_swallowed(struct span value, struct arena *a)
 {
 	return value.n && span_find(dry_run_letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
@@ -130,7 +130,7 @@ void dry_run_hold(struct submit *s)
 
 /* ---- the answer ---- */
 
-/* q is ignored. */
+/* The quality factor q is ignored. */
 bool dry_run_wants_yaml(struct span accept)
 {
 	size_t yaml = accept.n ? span_find(accept, 0, "yaml") : SIZE_MAX;

@@ -22,7 +22,7 @@ bool idempotency_key_ok(struct span key)
 	return key.n >= 1 && key.n <= KEY_MAX;
 }
 
-/* These calls fail only if the library is broken. */
+/* These calls of GnuTLS do not fail in practice. */
 static void must(int rc)
 {
 	if (rc < 0)
@@ -75,7 +75,7 @@ struct claim {
 
 struct key_claims {
 	pthread_mutex_t lock;
-	struct claim *first; /* one per submission under way; their number is limited */
+	struct claim *first; /* one per submission in progress; their number is limited */
 };
 
 struct key_claims *key_claims_new(void)
@@ -152,18 +152,19 @@ int idempotency_claim(struct submit *s, struct err *e)
 		request_on_end(s->r, claim_release, s);
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
 	const struct job_entry *made = claim_made(view, s);
-	/* Checked first: a claim outlives the creation of its job. */
+	/* Check this first: a claim outlives the creation of its job. */
 	if (made) {
 		claim_release(s);
-		return err_set(e, KEY_REUSED,
-		               "this Idempotency-Key was sent before, and made job %s; another job "
-		               "needs another key",
-		               made->job);
+		return err_set(
+		    e, KEY_REUSED,
+		    "this Idempotency-Key has created job %s; another job needs another key",
+		    made->job);
 	}
 	if (other)
-		return err_set(e, KEY_UNDER_WAY,
-		               "a request with this Idempotency-Key is making job %s at this "
-		               "moment; another job needs another key",
-		               other);
+		return err_set(
+		    e, KEY_UNDER_WAY,
+		    "a request with this Idempotency-Key is creating job %s; another job "
+		    "needs another key",
+		    other);
 	return 0;
 }

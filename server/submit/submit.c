@@ -1,5 +1,4 @@
 /* A submission, from the header to the answer. */
-
 #include "server/submit/submit.h"
 
 #include <time.h>
@@ -20,7 +19,7 @@
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* bytes of JSON per byte of a form, at most */ };
 
-/* Numbers in v1 jobs; forms have strings only. */
+/* Members of v1 jobs that are numbers, because forms have strings only. */
 static const struct form_number NUMBERS[] = {
 	{ "retryCount", false },
 	{ "killAllOnCompletedTaskNumber", false },
@@ -84,13 +83,13 @@ void submit_may(struct request *r)
 	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);
 	else if (path_user(r).p && !span_is(path_user(r), r->user))
-		answer_refuse(r, FORBIDDEN,
-		              "users can submit their own jobs only: the user in the path is not "
-		              "the one who is logged in");
+		answer_refuse(
+		    r, FORBIDDEN,
+		    "users can submit their own jobs only, but the path has another user");
 	else if (key.p && !idempotency_key_ok(key))
 		answer_refuse(r, INVALID_PARAMETERS,
-		              "Idempotency-Key must have 1 to 128 printable characters of ASCII, "
-		              "and no blank");
+		              "Idempotency-Key must have 1 to 128 printable ASCII characters "
+		              "without blanks");
 	else if (key.p && !s->dry_run) /* a dry run needs no protection */
 		s->key = arena_dup(&r->arena, key);
 }
@@ -202,7 +201,7 @@ static int submit_unfold_form(struct request *r, struct err *e)
 	return rc;
 }
 
-/* The client does not know the converted JSON, so lines mean nothing. */
+/* The client does not have the converted JSON, so its lines are useless. */
 static void forget_lines(struct notes *n)
 {
 	for (size_t i = 0; i < n->n; i++)
@@ -225,10 +224,9 @@ static int submit_read_text(struct submit *s, enum dialect d, struct err *e)
 	r->secret = job_has_secrets(s->job) || r->token;
 	struct span named = path_job(r);
 	if (named.p && !span_eq(named, job_name(s->job)))
-		return err_set(
-		    e, INVALID_PARAMETERS,
-		    "the path names another job than the body: \"%s\" there, \"%.*s\" here",
-		    named.p, (int)job_name(s->job).n, job_name(s->job).p);
+		return err_set(e, INVALID_PARAMETERS,
+		               "the path has the job name \"%s\", but the body has \"%.*s\"",
+		               named.p, (int)job_name(s->job).n, job_name(s->job).p);
 	return 0;
 }
 
@@ -279,7 +277,7 @@ static int submit_preview(struct submit *s, const struct facts *f, struct err *e
 	return job_preview(r->loop->server->translator, s->job, f, &r->arena, s->shown, e);
 }
 
-/* The time, then random digits; lists sort jobs of the same second by it. */
+/* The time, then random digits, because lists sort jobs of the same second by the id. */
 static const char *new_id(struct request *r)
 {
 	char random[2 * ID_RANDOM + 1];
@@ -335,7 +333,7 @@ static const char *submit_obstacle(const struct submit *s)
 	if (!l->store) /* closed; only answers are pending */
 		return "this server is shutting down";
 	if (s->dry_run && !dry_run_has_room(l))
-		return "too many dry runs are under way at once";
+		return "too many dry runs are in progress";
 	if (s->dry_run == DRY_RUN_HERE)
 		return NULL;
 	const char *problem = runtime_configmap_problem(l->server);
@@ -357,8 +355,8 @@ static void submit_run(struct request *r, enum dialect d)
 		return;
 	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
-		(void)err_wrap(&e, "this looks like a v1 job, which goes to /api/v1/jobs");
-	/* A body of unknown dialect counts as v2, whose error code this is. */
+		(void)err_wrap(&e, "this looks like a v1 job; submit it to /api/v1/jobs");
+	/* A body of unknown dialect counts as v2, with the error code of v2. */
 	if (d == DIALECT_AUTO && !s->job && e.http == 400 &&
 	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
 		e.code = "InvalidParametersError";

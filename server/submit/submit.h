@@ -10,13 +10,13 @@
 
 struct key_claims;
 
-/* The idempotency keys of submissions under way on all loops.  Any thread.  To be freed after all
- * of them have ended; NULL is allowed. */
+/* The idempotency keys of submissions in progress on all loops.  Any thread.  Free it after all of
+ * them have ended; NULL is allowed. */
 struct key_claims *key_claims_new(void);
 void key_claims_free(struct key_claims *c);
 
 /* Appends a Kubernetes List as JSON without the final brace: `first`, if not empty, then the
  * objects. */
 void list_json(struct str *out, struct span first, const struct objects *o);
-/* Appends our own JSON as a YAML document; out->full if it does not fit. */
+/* Appends JSON that this program wrote as a YAML document; out->full if it does not fit. */
 void list_yaml(struct str *out, struct span json);

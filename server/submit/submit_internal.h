@@ -1,5 +1,5 @@
 #pragma once
-/* What the files of this folder share.  Everything runs on the loop's thread. */
+/* Shared by the files of this folder.  All on the loop's thread. */
 #include "k8s/submit/submission.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
@@ -11,17 +11,17 @@ struct claim;
 /* DRY_RUN_HERE: by this server only; DRY_RUN_SERVER: by the API server too. */
 enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
 
-/* In the arena of r, and its state. */
+/* The state of r, in its arena. */
 struct submit {
 	struct request *r;
 	enum dry_run dry_run;
 	bool yaml;             /* format of a dry run's answer */
 	const char *key;       /* Idempotency-Key; NULL without one */
-	const char *value;     /* what is stored of it; likewise */
-	struct claim *claim;   /* of that key; likewise */
+	const char *value;     /* its stored form (idempotency_value), or NULL */
+	struct claim *claim;   /* its reservation, or NULL */
 	const struct job *job; /* NULL until the body is read */
 	struct notes warnings;
-	struct objects *shown; /* by a dry run */
+	struct objects *shown; /* the objects of a dry run */
 	size_t held; /* bytes accounted for in the store, or in the dry runs of the loop */
 };
 
@@ -35,8 +35,8 @@ struct submit {
 int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e);
 /* For the log. */
 const char *dry_run_text(enum dry_run d);
-/* Has this loop memory for one more dry run?  dry_run_hold accounts for it until the request ends.
- */
+/* Whether this loop has memory for one more dry run; dry_run_hold counts it until the request
+ * ends. */
 bool dry_run_has_room(const struct loop *l);
 void dry_run_hold(struct submit *s);
 /* By the Accept header, or "": YAML if a YAML type comes before any JSON type. */

@@ -123,7 +123,8 @@ static void signin_hash(void *arg)
 static void signin_hashed(void *arg, bool ran)
 {
 	struct signin *s = arg;
-	/* OpenPAI's clients expect NoUserError; others never learn whether a user exists. */
+	/* Clients of OpenPAI expect NoUserError; without --compat the answer hides whether a user
+	 * exists. */
 	bool tells = s->r->loop->server->options->compat[0];
 	if (!ran)
 		signin_refuse(s, UNAVAILABLE, "this server is shutting down");
@@ -146,7 +147,7 @@ static void stored_came(void *arg, struct span stored, const struct err *e)
 	s->unknown = e->http != 0;
 	s->stored = arena_span(&s->r->arena, stored);
 	if (!work || !worker_do(work, signin_hash, signin_hashed, s))
-		signin_refuse(s, UNAVAILABLE, "too many people log in at once; try again");
+		signin_refuse(s, UNAVAILABLE, "too many users are logging in; try again");
 }
 
 static void signin_look_up(struct signin *s)
@@ -178,13 +179,11 @@ static int read_attempt(struct signin *s, struct err *e)
 	struct span user = fields_get(&f, "username");
 	s->password = fields_get(&f, "password");
 	if (!user.p || !user_name_ok(user))
-		return err_set(
-		    e, INVALID_PARAMETERS,
-		    "username must be there, and a user's name such as alice or j.doe-2");
-	if (!s->password.p || s->password.n < PASSWORD_MIN || s->password.n > PASSWORD_MAX)
 		return err_set(e, INVALID_PARAMETERS,
-		               "password must be there, and have %d to %d bytes", PASSWORD_MIN,
-		               PASSWORD_MAX);
+		               "username is required, a user's name such as alice or j.doe-2");
+	if (!s->password.p || s->password.n < PASSWORD_MIN || s->password.n > PASSWORD_MAX)
+		return err_set(e, INVALID_PARAMETERS, "password is required, with %d to %d bytes",
+		               PASSWORD_MIN, PASSWORD_MAX);
 	s->user = arena_dup(&s->r->arena, user);
 	return 0;
 }
@@ -195,10 +194,9 @@ static const char *login_unavailable(const struct loop *l)
 	if (o->no_auth)
 		return "this server runs without logins: send requests without a token";
 	if (strcmp(o->users, "openpai") != 0 || !keyring_has_secret(keyring_of(l)))
-		return "there are no logins with a password here: ask the administrator of this "
-		       "server for a "
-		       "token (rest-lit token makes them), and send it as Authorization: Bearer "
-		       "TOKEN";
+		return "this server has no logins with a password: ask its administrator for a "
+		       "token "
+		       "(made by `rest-lit token`), and send it as Authorization: Bearer TOKEN";
 	return NULL;
 }
 

@@ -97,7 +97,7 @@ static int change_read_names(struct request *r, const struct node *n, struct use
 	return 0;
 }
 
-/* The extension members of OpenPAI's clients.  Pods get jobSSH and sshKeys. */
+/* Extension members that clients of OpenPAI use.  Pods get jobSSH and sshKeys. */
 static const struct {
 	const char *key;
 	enum node_type type;
@@ -134,7 +134,7 @@ static int read_extension(struct request *r, const struct node *n, struct user_c
 	for (size_t i = 0; node_is(keys, NODE_LIST) && i < keys->n; i++)
 		if (has_private_key(&keys->item[i]))
 			return err_set(e, INVALID_PARAMETERS,
-			               "sshKeys holds a private key: it must be public keys");
+			               "sshKeys has a private key; it must have public keys only");
 	out->extension = n;
 	return 0;
 }
@@ -170,7 +170,7 @@ static int change_refuse_unknown(struct span key, unsigned allowed, struct err *
 	char quoted[4 * QUOTE_MAX];
 	STR_AUTO names = STR_INIT(1024);
 	put_allowed(&names, allowed);
-	return err_set(e, INVALID_PARAMETERS, "member \"%s\" is unknown here: there may be %s",
+	return err_set(e, INVALID_PARAMETERS, "member \"%s\" is unknown: allowed are %s",
 	               quote(quoted, key), str_c(&names));
 }
 
@@ -187,7 +187,7 @@ static int read_member(struct request *r, const struct member *m, unsigned allow
 		return err_set(e, INVALID_PARAMETERS, "%s must be %s", MEMBERS[i].key,
 		               MEMBERS[i].what);
 	if (out->has & MEMBERS[i].bit)
-		return err_set(e, INVALID_PARAMETERS, "%s is there twice", MEMBERS[i].key);
+		return err_set(e, INVALID_PARAMETERS, "%s is repeated", MEMBERS[i].key);
 	out->has |= MEMBERS[i].bit;
 	return MEMBERS[i].read(r, &m->value, out, e);
 }
@@ -202,7 +202,8 @@ static int check_together(const struct user_change *c, unsigned required, struct
 		               "virtual clusters");
 	put_allowed(&missing, required & ~c->has);
 	if (missing.n)
-		return err_set(e, INVALID_PARAMETERS, "%s must be there", str_c(&missing));
+		return err_set(e, INVALID_PARAMETERS, "required members are missing: %s",
+		               str_c(&missing));
 	return 0;
 }
 
@@ -216,7 +217,7 @@ int user_change_read(struct request *r, const struct change_rules *rules, struct
 	if (rules->nested)
 		map = node_get(map, "data");
 	if (!node_is(map, NODE_MAP))
-		return err_set(e, INVALID_PARAMETERS, "data must be there, and an object");
+		return err_set(e, INVALID_PARAMETERS, "data is required and must be an object");
 	for (size_t i = 0; i < map->n; i++)
 		if (map->member[i].value.type != NODE_NULL &&
 		    read_member(r, &map->member[i], rules->allowed, out, e) < 0)

@@ -17,14 +17,14 @@
 #include "server/server.h"
 #include "server/users/users_internal.h"
 
-/* ---- the groups of a user after a change: pure ----------------------------------------------- */
+/* ---- the groups of a user after a change: pure ---- */
 
-/* A group that the change is about, and what its Secret says. */
+/* A group of the change, and the contents of its Secret. */
 struct edit_group {
 	struct span name;
 	bool current; /* the user is in it now */
 	bool found, admin;
-	bool grants; /* the virtual cluster of its own name */
+	bool grants; /* grants the virtual cluster of the same name */
 };
 
 enum edit_kind { EDIT_CREATE, EDIT_CHANGE, EDIT_REMOVE };
@@ -36,7 +36,7 @@ enum edit_kind { EDIT_CREATE, EDIT_CHANGE, EDIT_REMOVE };
 struct edit_groups {
 	const struct user_change *change;
 	enum edit_kind kind;
-	struct edit_group *v; /* to be read */
+	struct edit_group *v; /* the groups to read */
 	size_t n;
 	struct span *list; /* the result; NULL: unchanged */
 	size_t n_list;
@@ -76,8 +76,8 @@ static bool edit_promotes(const struct edit_groups *g)
 	return g->change->has & CHANGE_ADMIN && g->change->admin;
 }
 
-/* Set v and n: the groups that must be read, none if the change is not about groups.  now: the
- * user's current groups.  In the arena. */
+/* Set v and n: the groups to read; none if the change does not affect groups.  now: the user's
+ * current groups.  In the arena. */
 static void edit_groups_plan(struct edit_groups *g, const struct pai_user *now, struct arena *a)
 {
 	const struct user_change *c = g->change;
@@ -115,11 +115,9 @@ static int edit_add_wanted(struct edit_groups *g, struct err *e)
 	for (size_t i = 0; i < c->n_names; i++) {
 		const struct edit_group *group = edit_group_find(g, c->names[i]);
 		if (c->has & CHANGE_CLUSTERS && !(group->found && group->grants))
-			return err_set(
-			    e, 400, "NoVirtualClusterError",
-			    "there is no group \"%s\" that grants the virtual cluster of "
-			    "this name",
-			    quote(quoted, c->names[i]));
+			return err_set(e, 400, "NoVirtualClusterError",
+			               "no group \"%s\" grants the virtual cluster of this name",
+			               quote(quoted, c->names[i]));
 		if (!group->found)
 			return edit_no_group(e, c->names[i], "does not exist");
 		edit_list_add(g, c->names[i]);
@@ -163,7 +161,7 @@ static int edit_promote(struct edit_groups *g, struct err *e)
 	const struct edit_group *group = edit_group_find(g, SPAN(GROUP_ADMIN));
 	if (!group->found || !group->admin)
 		return edit_no_group(e, group->name,
-		                     "does not exist, or is no group of administrators");
+		                     "does not exist, or is not a group of administrators");
 	edit_list_add(g, group->name);
 	return 0;
 }
@@ -192,7 +190,7 @@ static int edit_groups_make(struct edit_groups *g, struct arena *a, struct err *
 	return 0;
 }
 
-/* ---- a change under way ---------------------------------------------------------------------- */
+/* ---- a change under way ---- */
 
 enum {
 	EDIT_TRIES = 4, /* after conflicts */
@@ -239,6 +237,12 @@ static void edit_no_user(struct user_edit *u)
 	answer_refuse(u->r, 404, "NoUserError", "there is no such user");
 }
 
+static void edit_wrong_password(struct user_edit *u)
+{
+	str_wipe(&u->body); /* of an attempt before a conflict */
+	answer_refuse(u->r, FORBIDDEN, "the old password is wrong");
+}
+
 static void edit_answer(struct request *r, const struct err *e)
 {
 	const struct user_edit *u = r->state;
@@ -255,7 +259,7 @@ static void edit_answer(struct request *r, const struct err *e)
 	answer_json(r, u->groups.kind == EDIT_REMOVE ? 200 : 201);
 }
 
-/* Revokes the tokens of an old password, or of an earlier user of this name. */
+/* Revoke tokens that an old password, or an earlier user of this name, has created. */
 static void edit_done(struct user_edit *u)
 {
 	struct request *r = u->r;
@@ -269,7 +273,7 @@ static void edit_done(struct user_edit *u)
 		edit_answer(r, &(struct err){ 0 });
 }
 
-/* ---- requests to the store ------------------------------------------------------------------- */
+/* ---- requests to the store ---- */
 
 static void edit_ask(struct user_edit *u, struct store_request q)
 {
@@ -410,7 +414,7 @@ static void edit_remove(struct user_edit *u)
 	                                    .done = edit_written });
 }
 
-/* ---- groups ---------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 static void edit_decide(struct user_edit *u)
 {
@@ -465,7 +469,7 @@ static void edit_next_group(struct user_edit *u)
 	                                    .done = edit_group_came });
 }
 
-/* ---- the user -------------------------------------------------------------------------------- */
+/* ---- the user ---- */
 
 static void edit_plan(struct user_edit *u)
 {
@@ -488,7 +492,7 @@ static bool edit_take(struct user_edit *u, const struct store_reply *reply)
 	else if (read == PAI_BROKEN)
 		edit_fail(u, span_of(why));
 	else if (u->check_old && !password_same(u->old_hash, stored))
-		answer_refuse(u->r, FORBIDDEN, "the old password is wrong");
+		edit_wrong_password(u);
 	else
 		return true;
 	return false;
@@ -527,7 +531,7 @@ static void edit_start(struct user_edit *u)
 		edit_look(u);
 }
 
-/* ---- passwords; on the worker's thread ------------------------------------------------------- */
+/* ---- passwords; on the worker's thread ---- */
 
 static void edit_hash(void *arg)
 {
@@ -546,7 +550,7 @@ static void edit_hashed(void *arg, bool ran)
 		edit_fail(u, SPAN("the password was not hashed"));
 }
 
-/* ---- routes ---------------------------------------------------------------------------------- */
+/* ---- routes ---- */
 
 void users_may(struct request *r)
 {
@@ -562,7 +566,7 @@ void users_may_admin(struct request *r)
 {
 	users_may(r);
 	if (!r->answered && !r->principal->admin)
-		answer_refuse(r, FORBIDDEN, "users are managed by administrators only");
+		answer_refuse(r, FORBIDDEN, "only administrators may manage users");
 }
 
 static void edit_begin(struct user_edit *u)
@@ -572,10 +576,10 @@ static void edit_begin(struct user_edit *u)
 	struct worker_inbox *work = r->loop->has->work;
 	u->check_old = u->change.has & CHANGE_PASSWORD && !r->principal->admin;
 	if (u->check_old && !(u->change.has & CHANGE_OLD_PASSWORD)) {
-		answer_refuse(r, INVALID_PARAMETERS, "oldPassword must be there");
+		answer_refuse(r, INVALID_PARAMETERS, "oldPassword is required");
 		return;
 	}
-	/* Limits guesses of passwords, and how often all loops clear their accounts. */
+	/* Limits guesses of passwords, and clearing of the account caches of all loops. */
 	if (self && !r->principal->admin && !rate_limit_login(r, span_of(u->user)))
 		return;
 	request_wait(r);
@@ -618,8 +622,9 @@ static void edit_by_body(struct request *r, enum edit_kind kind, struct span use
 		return;
 	}
 	if (self && c.has & CHANGE_USERNAME && !span_eq(c.username, user)) {
-		answer_refuse(r, FORBIDDEN,
-		              "this route changes your own user only: username names another user");
+		answer_refuse(
+		    r, FORBIDDEN,
+		    "this route changes your own user only, but username is another user");
 		return;
 	}
 	struct user_edit *u = edit_new(r, kind, user.p ? user : c.username);
@@ -676,7 +681,7 @@ void user_member_put(struct request *r)
 		              "admin, virtualcluster and grouplist");
 	else if (!r->principal->admin &&
 	         !(EDIT_MEMBERS[i].self && span_is(r->args[0], r->principal->name)))
-		answer_refuse(r, FORBIDDEN, "this is for administrators");
+		answer_refuse(r, FORBIDDEN, "only administrators may do this");
 	else if (!user_name_ok(r->args[0]))
 		answer_refuse(r, 404, "NoUserError", "there is no such user");
 	else

@@ -1,7 +1,6 @@
 /*
- * Users, groups and storages: what clients read before they submit.  The answers come from accounts
- * (account.h).  Only an administrator of an OpenPAI cluster makes the server list Secrets: see
- * "lists of an OpenPAI cluster".
+ * Users, groups and storages, from accounts (account.h).  Only administrators of an OpenPAI cluster
+ * make the server list Secrets: see "lists of an OpenPAI cluster".
  */
 #include "base/clock.h"
 #include "base/enc.h"
@@ -15,13 +14,13 @@
 #include "server/server.h"
 #include "server/users/users_internal.h"
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 void users_send(struct request *r)
 {
 	if (r->reply.body.full) {
-		r->reply.body = (struct str){ .max = REPLY_MAX };
-		answer_refuse(r, UNKNOWN_ERROR, "this list is too long for an answer");
+		str_wipe(&r->reply.body);
+		answer_refuse(r, UNKNOWN_ERROR, "this list is too large for an answer");
 		return;
 	}
 	str_char(&r->reply.body, '\n');
@@ -56,7 +55,7 @@ void users_put_text(struct str *out, const char *key, struct span text)
 	str_json(out, text);
 }
 
-/* ---- lists of an OpenPAI cluster --------------------------------------------------------------
+/* ---- lists of an OpenPAI cluster ----
  *
  * All users or groups, for administrators: pages of Secrets, for a few requests of a loop at a
  * time.
@@ -127,7 +126,6 @@ static const struct listed_group *user_list_find(const struct user_list *l, stru
 	return g;
 }
 
-/* A set of names. */
 struct name_set {
 	struct span v[PAI_GRANTS_MAX];
 	size_t n;
@@ -272,7 +270,7 @@ static void user_list_ask(struct user_list *l, struct span more)
 static void user_list_begin(struct request *r, bool users)
 {
 	if (r->loop->has->user_lists == USER_LIST_AT_ONCE) {
-		answer_refuse(r, UNAVAILABLE, "users are being listed for others; try again");
+		answer_refuse(r, UNAVAILABLE, "too many lists of users are being read; try again");
 		return;
 	}
 	struct user_list *l = ARENA_NEW(&r->arena, struct user_list, 1);
@@ -287,7 +285,7 @@ static void user_list_begin(struct request *r, bool users)
 	user_list_ask(l, SPAN(""));
 }
 
-/* ---- users ----------------------------------------------------------------------------------- */
+/* ---- users ---- */
 
 static void users_put_user(struct request *r, const struct account *a)
 {
@@ -345,7 +343,7 @@ static void user_came(void *arg, struct account *a, const struct err *e)
 	account_drop(a);
 }
 
-/* The file of --facts may accept users that it does not list; only listed users are shown. */
+/* The file of --facts may accept unlisted users, but only listed users are shown. */
 static bool may_exist(struct request *r, struct span name)
 {
 	struct span *users;
@@ -402,7 +400,7 @@ void users_get(struct request *r)
 	users_send(r);
 }
 
-/* ---- storages -------------------------------------------------------------------------------- */
+/* ---- storages ---- */
 
 /* Without the closing brace. */
 static void put_storage(struct str *out, const struct account *a, size_t i)
@@ -453,7 +451,7 @@ void storage_get(struct request *r)
 	while (i < a->facts.n_storages && !span_eq(a->facts.storages[i].name, r->args[0]))
 		i++;
 	if (i == a->facts.n_storages) {
-		answer_refuse(r, NO_STORAGE, "there is no such storage, or not for you");
+		answer_refuse(r, NO_STORAGE, "there is no such storage, or you may not use it");
 		return;
 	}
 	put_storage(out, a, i);
@@ -469,7 +467,7 @@ void storage_get(struct request *r)
 	users_send(r);
 }
 
-/* ---- groups ---------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 static void put_group_list(struct str *out, const char *key, const struct node *list)
 {
@@ -525,7 +523,7 @@ void groups_get(struct request *r)
 	users_send(r);
 }
 
-/* ---- lists that OpenPAI's portal reads, always empty here ------------------------------------ */
+/* ---- lists that OpenPAI's portal reads, always empty here ---- */
 
 void alerts_get(struct request *r)
 {
@@ -536,7 +534,7 @@ void alerts_get(struct request *r)
 static void empty_list(struct request *r, const char *kind)
 {
 	if (!r->principal->admin) {
-		answer_refuse(r, FORBIDDEN, "nodes and pods are shown to administrators only");
+		answer_refuse(r, FORBIDDEN, "only administrators may list nodes and pods");
 		return;
 	}
 	str_printf(&r->reply.body,

@@ -11,7 +11,7 @@
 #include "server/server.h"
 #include "server/users/users_internal.h"
 
-/* All virtual clusters: as HiveD has them, unless the file of --facts lists them. */
+/* All virtual clusters: those of HiveD, unless the file of --facts lists them. */
 static size_t all_clusters(struct request *r, struct span **out)
 {
 	struct accounts *all = r->loop->has->accounts;
@@ -42,7 +42,7 @@ static bool is_cluster(struct request *r, struct span name)
 	return false;
 }
 
-/* The first parameter of this name in the query; *value is empty if it has none. */
+/* The first query parameter of this name; *value is empty if there is none. */
 static bool query_get(struct request *r, const char *key, struct span *value)
 {
 	struct span rest = span_of(r->query);
@@ -96,7 +96,7 @@ static struct resources total_of(struct request *r, struct span name, const stru
 	return t;
 }
 
-/* Clients read either pair of names. */
+/* Clients use either cpu and gpu, or vCores and GPUs. */
 static void put_resources(struct str *out, const char *key, const struct resources *r)
 {
 	str_printf(out,

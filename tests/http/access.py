@@ -9,7 +9,7 @@ from harness import PATIENCE, ROOT, job_v2, parse_replies, request_bytes
 from tokens import bearer, token
 
 # What a route says of the jobs that it is about; "" only for these.
-WHOSE = {"everybody's", "by `--visibility`", "one's own"}
+WHOSE = {"of any user", "by `--visibility`", "own"}
 OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
 BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
 # 404 and the like for a job that has been found.
@@ -71,7 +71,7 @@ def test_table(check):
         else:
             check.ok(f"{what}: of no job that is there", path.rsplit("/", 1)[1] in OF_NO_JOB, path)
         if method not in ("GET", "POST") and whose:
-            check.equal(f"{what}: a change", whose, "one's own")
+            check.equal(f"{what}: a change", whose, "own")
 
 
 def refused(answer):
@@ -90,8 +90,8 @@ def route_of_job(check, yard, row, job):
                     (404, "NoJobError"))
     check.equal(f"{what}: alice's by bob's name", ask(yard, "bob", method, fill(path, "bob", job), body),
                 (404, "NoJobError"))
-    check.equal(f"{what}: another in her virtual cluster", refused(seen["bob"]), whose == "one's own")
-    check.equal(f"{what}: a stranger", refused(seen["carol"]), whose != "everybody's")
+    check.equal(f"{what}: another in her virtual cluster", refused(seen["bob"]), whose == "own")
+    check.equal(f"{what}: a stranger", refused(seen["carol"]), whose != "of any user")
     check.ok(f"{what}: she herself", seen["alice"][0] < 300 or seen["alice"][1] in FOUND, "")
     # What alice has removed is not there for an admin.
     check.ok(f"{what}: an admin", seen["root"][0] < 300 or seen["root"][1] in FOUND or

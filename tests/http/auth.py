@@ -485,7 +485,7 @@ def test_start(check):
                 check.ok(f"serve {what}: says {word}", word.encode() in done.stderr, done.stderr)
             check.ok(f"serve {what}: no secret", SECRET not in done.stderr)
         server = place.server(*STORED, secret="pai-secret\n")
-        check.ok("stored, shipped secret: warns", server.logged("ships"), server.log())
+        check.ok("stored, shipped secret: warns", server.logged("OpenPAI's default"), server.log())
         help_text = run("serve", "--help").stdout
         check.ok("serve --help: with tokens", b"rest-lit token" in help_text and
                  b"--jwt-secret-file" in help_text)

@@ -313,13 +313,13 @@ def test_what_is_no_program(check):
     with open(program(), "rb") as whole, open(half, "wb") as f:
         f.write(whole.read()[:300])
     os.mkfifo(pipe)
-    for what, path, word in (("a text", __file__, "no program"), ("nothing", "/nonexistent", "No such file"),
+    for what, path, word in (("a text", __file__, "not a program"), ("nothing", "/nonexistent", "No such file"),
                              ("too large", big, "1048576"),
                              ("needs libraries", program("-nostartfiles", name="dynamic"), "dynamically"),
-                             ("an object file", program("-c", name="x.o"), "no program"),
+                             ("an object file", program("-c", name="x.o"), "not a program"),
                              ("a library", program("-shared", "-Wl,--no-as-needed", name="x.so"), "dynamically"),
-                             ("half of it", half, "end is missing"), ("a pipe", pipe, "no regular file"),
-                             ("a directory", os.path.dirname(big), "no regular file")):
+                             ("half of it", half, "end is missing"), ("a pipe", pipe, "not a regular file"),
+                             ("a directory", os.path.dirname(big), "not a regular file")):
         where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "jobs")
         for command, more in (
                 ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", where]),

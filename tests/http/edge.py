@@ -178,7 +178,7 @@ def test_connections_per_address(check):
     with Guarded("--connections-per-address", "5", "--trusted-proxy", "127.0.0.9") as server:
         crowd, fine = connect(server, "127.0.0.2", 8)
         check.equal("8 of one address, 5 allowed", fine, 5)
-        check.ok("... said in the log", server.logged("too many connections of one address"))
+        check.ok("... said in the log", server.logged("too many connections from one address"))
         others, fine = connect(server, "127.0.0.3", 5)
         check.equal("another address", fine, 5)
         proxies, fine = connect(server, "127.0.0.9", 20)

@@ -106,10 +106,10 @@ static void test_program_arch_unknown_machine(void **state)
 {
 	(void)state;
 	struct program p = program(EM_68K);
-	refused(bytes(&p), "machine");
+	refused(bytes(&p), "architecture");
 	p = program(EM_X86_64);
 	p.head.e_ident[EI_DATA] = ELFDATA2MSB;
-	refused(bytes(&p), "no program");
+	refused(bytes(&p), "not a program");
 }
 
 static void test_program_arch_no_program(void **state)
@@ -117,15 +117,15 @@ static void test_program_arch_no_program(void **state)
 	(void)state;
 	struct program p = program(EM_X86_64);
 	p.head.e_type = ET_REL;
-	refused(bytes(&p), "no program");
+	refused(bytes(&p), "not a program");
 	p = program(EM_X86_64);
 	p.head.e_phnum = 0;
-	refused(bytes(&p), "no program");
+	refused(bytes(&p), "not a program");
 	p = program(EM_X86_64);
 	p.head.e_ident[EI_CLASS] = ELFCLASS32;
-	refused(bytes(&p), "no program");
-	refused(SPAN("#!/bin/sh\n"), "no program");
-	refused(SPAN(""), "no program");
+	refused(bytes(&p), "not a program");
+	refused(SPAN("#!/bin/sh\n"), "not a program");
+	refused(SPAN(""), "not a program");
 }
 
 /* Cut off anywhere, and with a table of segments that is not there: nothing is read beyond the end.
@@ -137,7 +137,7 @@ static void test_program_arch_cut_short(void **state)
 	for (size_t n = 0; n < sizeof(Elf64_Ehdr); n++) {
 		FREE_AUTO char *copy = xmalloc(n + 1);
 		memcpy(copy, &p, n);
-		refused((struct span){ copy, n }, "no program");
+		refused((struct span){ copy, n }, "not a program");
 	}
 	static const uint64_t OFFSETS[] = { 1000, UINT64_MAX, UINT64_MAX - 3, sizeof(p) - 1 };
 	for (size_t i = 0; i < sizeof(OFFSETS) / sizeof(*OFFSETS); i++) {
@@ -163,7 +163,7 @@ static void test_program_arch_half_copied(void **state)
 	refused(bytes(&p), "end is missing");
 }
 
-/* A shared library asks for no loader, but it is no program either. */
+/* A shared library asks for no loader, but it is not a program either. */
 static void test_program_arch_library(void **state)
 {
 	(void)state;
@@ -181,7 +181,7 @@ static void test_program_arch_library(void **state)
 	ERR_AUTO e = { 0 };
 	assert_non_null(elf_check_arch(file, &e));
 	lib.p.head.e_entry = 0;
-	refused(file, "no program");
+	refused(file, "not a program");
 }
 
 int main(void)

@@ -151,9 +151,9 @@ static void test_file_refused(void **state)
 		{ "spec:\n" TWO "- code: 1\n  phrase: 2\n", "must be text, is an integer", 5 },
 		{ "spec:\n" TWO "- code: 1\n  phrase: y\n  solution: [1]\n",
 		  "must be a list of texts", 6 },
-		{ "spec:\n" TWO "- {code: 256, phrase: y}\n", "the code 256 is there twice", 2 },
-		{ "spec:\n- {code: 256, phrase: y}\n", "has no entry of the code -8000", 2 },
-		{ "spec: []\n", "has no entry of the code 256", 1 },
+		{ "spec:\n" TWO "- {code: 256, phrase: y}\n", "the code 256 is repeated", 2 },
+		{ "spec:\n- {code: 256, phrase: y}\n", "has no entry for code -8000", 2 },
+		{ "spec: []\n", "has no entry for code 256", 1 },
 		{ "spec: [\n", "", 2 },
 	};
 	for (size_t i = 0; i < COUNT(CASES); i++) {

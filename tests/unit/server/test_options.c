@@ -105,7 +105,7 @@ static void test_options_parse_refused(void **state)
 {
 	(void)state;
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "unknown option");
-	assert_refused(FOR_SERVE, "--output", "yaml", "no option of this command");
+	assert_refused(FOR_SERVE, "--output", "yaml", "not an option of this command");
 	assert_refused(FOR_SERVE, "--max-body", "1", "from 1024 to");
 	assert_refused(FOR_SERVE, "--max-body", "many", "number");
 	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");

@@ -64,7 +64,7 @@ static void test_fine(void **state)
 static void test_who(void **state)
 {
 	(void)state;
-	wrong(true, ARGS("--loops", "1"), "who may submit");
+	wrong(true, ARGS("--loops", "1"), "no authentication");
 	wrong(true, ARGS("--no-auth"), "--user");
 	wrong(false, ARGS("--no-auth", "--user", "a"), "loopback");
 	wrong(false, ARGS("--no-auth", "--user", "a", "--behind-proxy"), "loopback");

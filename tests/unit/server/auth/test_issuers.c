@@ -377,7 +377,7 @@ static void test_mistakes_have_their_place(void **state)
 	                "namespace/name", 1);
 	file_is_refused(ENTRY "  algorithm: RS256\n  keys: keys.json\n"
 	                      "serviceAccounts: {issuer: a, audience: b, users: {}}\n",
-	                "as well", 7);
+	                "also listed", 7);
 	file_is_refused(
 	    "issuers:\n- {issuer: a, audiences: [b], users: {}, algorithm: RS256, keys: "
 	    "keys.json}\n- {issuer: a, audiences: [b], users: {}, algorithm: RS256, "
@@ -406,9 +406,9 @@ static void test_keys_that_are_refused(void **state)
 	key_is_refused("RS256", SPAN("{\"keys\":[7]}"), "no key for RS256");
 	key_is_refused("RS256",
 	               SPAN("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"),
-	               "no public key");
-	key_is_refused("RS256", pem_of(&ec), "no key for RS256");
-	key_is_refused("ES256", pem_of(&rsa), "no key for ES256");
+	               "not a public key");
+	key_is_refused("RS256", pem_of(&ec), "not a key for RS256");
+	key_is_refused("ES256", pem_of(&rsa), "not a key for ES256");
 	key_is_refused("ES256", pem_of(&p384), "P-256");
 	key_is_refused("RS256", pem_of(&small_rsa), "2048 bits");
 	key_is_refused("RS256", str_view(&two), "one key");

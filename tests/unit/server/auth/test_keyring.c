@@ -43,10 +43,10 @@ static void test_secrets_that_are_refused(void **state)
 		secret_is_refused(SPAN(""), stored, "empty");
 		secret_is_refused(SPAN("\n"), stored, "empty");
 		secret_is_refused(SPAN("fifteen letters\n"), stored, "too short");
-		secret_is_refused(SPAN("                                "), stored, "blanks");
-		secret_is_refused(SPAN("\t \t \t \t \t \t \t \t \r\n\n"), stored, "blanks");
-		secret_is_refused(SPAN("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), stored, "same few");
-		secret_is_refused(SPAN("abcd abcd abcd abcd abcd abcd"), stored, "same few");
+		secret_is_refused(SPAN("                                "), stored, "guessed");
+		secret_is_refused(SPAN("\t \t \t \t \t \t \t \t \r\n\n"), stored, "guessed");
+		secret_is_refused(SPAN("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), stored, "guessed");
+		secret_is_refused(SPAN("abcd abcd abcd abcd abcd abcd"), stored, "guessed");
 		secret_is_refused(SPAN("-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEF\n"),
 		                  stored, "public keys belong");
 		secret_is_refused(SPAN("# key\n-----BEGIN CERTIFICATE-----\nMIIBIjANBgkqhkiG\n"),
@@ -64,7 +64,7 @@ static void test_the_shipped_secret_needs_stored_tokens(void **state)
 	assert_true(keyring_weak(k));
 	keyring_free(k);
 	assert_null(try_keyring(path, "", false, &e));
-	assert_non_null(strstr(err_msg(&e), "OpenPAI ships"));
+	assert_non_null(strstr(err_msg(&e), "OpenPAI's default"));
 }
 
 static void test_a_large_secret_is_refused(void **state)

@@ -78,9 +78,9 @@ static void refuse_guest(struct request *r)
 {
 	r->why = "no Authorization header";
 	answer_header(r, "WWW-Authenticate", "Bearer");
-	answer_refuse(
-	    r, UNAUTHORIZED,
-	    "this request needs a token: log in, and send it (Authorization: Bearer TOKEN)");
+	answer_refuse(r, UNAUTHORIZED,
+	              "Guests may not do this: log in, and send your token (Authorization: Bearer "
+	              "TOKEN)");
 }
 
 static void auth_refuse_unknown(struct request *r, const char *why)

@@ -270,6 +270,23 @@ def test_file_users(check):
         refused(check, "others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
 
 
+def test_file_large_list(check):
+    """A list that is too large for an answer is refused, and its memory is freed."""
+    users = "".join(f"  {'u' * 50}{i}: {{groups: [staff]}}\n" for i in range(20000))
+    with Place() as place:
+        facts = write_file(place.directory, "facts.yaml", POLICY.replace("others:", users + "others:"))
+        server = place.server(*SIGNATURE, "--facts", facts, "--rate-address", "0")
+
+        def ask(n):
+            replies = [get(server, "/api/v2/users") for _ in range(n)]
+            return {(r.status, r.code, "too large" in r.message) for r in replies}
+
+        check.equal("refused", ask(5), {(500, "UnknownError", True)})
+        begin = server.rss_kib()
+        check.equal("refused again", ask(100), {(500, "UnknownError", True)})
+        check.ok("memory is freed", server.rss_kib() - begin < 32 * 1024, (begin, server.rss_kib()))
+
+
 def test_file_reload(check):
     """F5: the file is taken as a whole or not at all, and at once."""
     kept, read = ("SIGHUP: users and storages stay as they were",
@@ -377,7 +394,7 @@ TESTS = [
     test_openpai_virtual_clusters_of_the_file,
     test_openpai_overlays,
     test_file_users,
-    test_file_reload,
+    test_file_large_list, test_file_reload,
     test_file_reload_under_load,
     test_file_mistakes_at_start,
     test_file_of_the_documents,

@@ -471,7 +471,7 @@ def test_start(check):
                 (["--jwt-secret-file", secret, "--deny-list", "a", *api], "NAMESPACE/NAME"),
                 (["--jwt-secret-file", secret, "--deny-list", "a/b/c", *api], "NAMESPACE/NAME"),
                 (["--jwt-secret-file", secret, "--tls-cert", "x"], "--tls-key"),
-                (["--jwt-secret-file", shipped, *api], "ships"),
+                (["--jwt-secret-file", shipped, *api], "OpenPAI's default"),
                 (["--jwt-secret-file", write_file(place.directory, "empty", "")], "empty"),
                 (["--jwt-secret-file", write_file(place.directory, "short", "x" * 15)], "16"),
                 (["--jwt-secret-file", write_file(place.directory, "line", "\n")], "empty"),

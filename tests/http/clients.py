@@ -255,7 +255,7 @@ def test_every_route_without_token(check):
                     body = "{}" if method in ("POST", "PUT", "DELETE") else None
                     reply = server.request(method, real, body, JSON)
                     what = f"{method} {real}"
-                    if who.strip() == "anyone":
+                    if who.strip() == "all":
                         check.ok(f"{what}: not 401", reply and reply.status != 401, reply)
                         check.ok(f"{what}: is served", reply.code != "NoApiError", reply)
                     else:
@@ -659,7 +659,7 @@ def test_openapi(check):
         known = {tuple(s) for s in document["security"]} | {()}  # (): also without, by a link say
         who = o.get("security", document["security"])
         check.ok(f"{what}: security", {tuple(s) for s in who} <= known, who)
-        check.equal(f"{what}: for anyone", who == [], rows[method, path].strip() == "anyone")
+        check.equal(f"{what}: for anyone", who == [], rows[method, path].strip() == "all")
         check.equal(f"{what}: 401", "401" in o["responses"], who != [])
         check.ok(f"{what}: tag", o["tags"][0] in {t["name"] for t in document["tags"]}, o)
 

@@ -490,7 +490,7 @@ def test_idempotency_other_job(check):
         alice, bob = bearer(token("alice")), bearer(token("bob"))
         check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)
         error(check, "the same key for another job", server.submit(job_v2("two"), {**key("k"), **alice}),
-              422, "IdempotencyError", "made job one")
+              422, "IdempotencyError", "created job one")
         check.equal("... which is not made", server.request("GET", "/api/v2/jobs/alice~two", headers=alice).code, "NoJobError")
         check.equal("another user", server.submit(job_v2("two"), {**key("k"), **bob}).status, 202)
         documented(check, server)

@@ -347,9 +347,11 @@ void login_header_refresh(struct login *l, struct login_header *h)
 	(void)pthread_mutex_lock(&l->lock);
 	if (h->version != l->version) {
 		str_wipe(&h->line);
-		h->line = (struct str)STR_INIT(HEADER_MAX);
-		if (l->token != NULL)
-			str_printf(&h->line, "Authorization: Bearer %s", l->token);
+		h->line = (struct str)STR_SECRET(HEADER_MAX);
+		if (l->token != NULL) {
+			str_puts(&h->line, "Authorization: Bearer ");
+			str_puts(&h->line, l->token);
+		}
 	}
 	h->version = l->version;
 	(void)pthread_mutex_unlock(&l->lock);

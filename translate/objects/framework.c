@@ -145,15 +145,6 @@ static void put_login(const struct registry_login *l, struct str *out)
 	str_wipe(&pair);
 }
 
-/* A later login for the same registry replaces the earlier one. */
-static bool is_last(const struct job *j, size_t i)
-{
-	for (size_t k = i + 1; k < j->n_logins; k++)
-		if (span_eq(j->logins[k].registry, j->logins[i].registry))
-			return false;
-	return true;
-}
-
 static bool put_secret_registries(const struct scope *s, struct out *o)
 {
 	struct str json = STR_INIT(SECRET_TEXT_MAX);
@@ -164,8 +155,6 @@ static bool put_secret_registries(const struct scope *s, struct out *o)
 	}
 	str_puts(&json, "{\"auths\":{");
 	for (size_t i = 0; i < s->job->n_logins; i++) {
-		if (!is_last(s->job, i))
-			continue;
 		str_puts(&json, comma);
 		put_login(&s->job->logins[i], &json);
 		comma = ",";

@@ -296,6 +296,12 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
 		             quote(buf, member_key(again)), first->key_line, again->key_line);
 }
 
+static bool node_is_empty(const struct node *n)
+{
+	return n->type == NODE_NULL ||
+	       (n->n == 0 && (n->type == NODE_TEXT || n->type == NODE_LIST || n->type == NODE_MAP));
+}
+
 /*
  * Two members with the same key, in the order of the text: members of the map itself override
  * merged ones, and the first merge overrides later ones.  The first position in the map is kept.
@@ -303,12 +309,15 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
 static void settle(struct build *b, struct member *first, struct member *later)
 {
 	bool merged = first->value.flags & NODE_MERGED;
-	if (later->value.flags & NODE_MERGED)
-		; /* `first` is kept */
-	else if (merged)
-		*first = *later;
-	else
+	bool later_merged = later->value.flags & NODE_MERGED;
+	const struct node *dropped = later_merged ? &later->value : &first->value;
+	bool only_here = !(dropped->flags & NODE_ALIASED) && !node_is_empty(dropped);
+	if (!merged && !later_merged)
 		duplicate(b, first, later);
+	else if (!later_merged)
+		*first = *later;
+	if (only_here)
+		first->value.flags |= NODE_OVERRIDES;
 	later->key = NULL;
 }
 

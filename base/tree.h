@@ -29,7 +29,7 @@ struct member;
 struct node {
 	uint8_t type;  /* enum node_type */
 	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
-	uint8_t flags; /* NODE_ALIASED, NODE_ODD, and node_spelling */
+	uint8_t flags; /* NODE_ALIASED, NODE_ODD, NODE_OVERRIDES, and node_spelling */
 	uint32_t n;    /* bytes of text, items of a list, members of a map */
 	uint32_t line, column;
 	union {
@@ -44,7 +44,10 @@ struct node {
 
 enum {
 	NODE_ALIASED = 1, /* the value was written as `*alias`, or merged from one */
-	NODE_ODD = 0x10   /* the value, or a value in it, is not SPELT_PLAINLY */
+	NODE_ODD = 0x10,  /* the value, or a value in it, is not SPELT_PLAINLY */
+	/* The value overrides one of the same key, not empty, that stands below `<<` and nowhere
+	 * else: the tree does not have that one, but the text does. */
+	NODE_OVERRIDES = 0x20
 };
 
 /* Scalars that other readers, or people, can interpret differently. */

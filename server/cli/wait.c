@@ -1,7 +1,7 @@
 /*
  * `--wait` and `--logs`: waits for the end of a job.  After each event of /watch the client
  * requests the job; without events it polls.  If the server does not answer, the client retries for
- * --patience.
+ * the fixed limit patience.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -74,7 +74,7 @@ def test_sweep_after_kill(check):
             reply = again.submit(job, key)
             check.equal("the same request: still under way", (reply.status, reply.code),
                         (409, "IdempotencyError"))
-            check.ok("... that is what it says", "removed by itself" in reply.message, reply)
+            check.ok("... that is what it says", "the server removes an interrupted job" in reply.message, reply)
             check.equal("the same key, another job", again.submit(
                 job_v2_secret("cut-off", "n"), key).status, 422)
             check.equal("without a key: taken", again.submit(job).code, "ConflictJobError")

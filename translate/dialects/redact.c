@@ -29,7 +29,8 @@ struct redaction {
 	struct span text;
 	struct edit *edit;
 	size_t n, max;
-	size_t seen; /* edits found in the result */
+	const struct node **hidden; /* those of the edits, by address */
+	size_t seen;                /* edits found in the result */
 	bool auth;
 	struct cursor cursor;
 };
@@ -161,14 +162,25 @@ static bool is_reference(struct span text)
 	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
 }
 
+/* A value below `<<` that n overrides would stay in the stored text. */
+static void refuse_overridden(struct redaction *m, const struct path *p, const struct node *n)
+{
+	if (n && n->flags & NODE_OVERRIDES)
+		parse_refuse(m->r, p, n,
+		             "overrides a value below `<<`, which cannot be hidden in the stored "
+		             "job: remove that value");
+}
+
 static void edit_auth_member(struct redaction *m, const struct path *auth,
                              const struct member *member, bool shared)
 {
 	const struct node *n = &member->value;
+	struct path p = PATH_KEY(auth, member_key(member));
+	if (span_is(member_key(member), "registryuri"))
+		return;
+	refuse_overridden(m, &p, n);
 	bool text = node_is(n, NODE_TEXT);
-	bool harmless = span_is(member_key(member), "registryuri") || n->type == NODE_NULL ||
-	                (text && is_reference(node_span(n)));
-	if (harmless)
+	if (n->type == NODE_NULL || (text && is_reference(node_span(n))))
 		return;
 	size_t from = redact_byte_at(m, n->line, n->column);
 	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
@@ -178,7 +190,6 @@ static void edit_auth_member(struct redaction *m, const struct path *auth,
 		m->auth = true;
 		return;
 	}
-	struct path p = PATH_KEY(auth, member_key(member));
 	parse_refuse(m->r, &p, n,
 	             "cannot be hidden in the stored job: write it in quotes, without an anchor "
 	             "or alias, or use <%% $secrets.NAME %%>");
@@ -189,10 +200,12 @@ static void edit_auth(struct redaction *m)
 {
 	const struct node *list = node_get(m->r->root, "prerequisites");
 	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
+	refuse_overridden(m, &p, list);
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *auth = node_get(list->item + i, "auth");
 		struct path one = PATH_INDEX(&p, i);
 		struct path at = PATH_KEY(&one, SPAN("auth"));
+		refuse_overridden(m, &at, auth);
 		if (!node_is(auth, NODE_MAP))
 			continue;
 		bool shared = (list->flags | list->item[i].flags | auth->flags) & NODE_ALIASED;
@@ -232,11 +245,18 @@ static bool is_mask(const struct node *n)
 	return node_is(n, NODE_TEXT) && span_is(node_span(n), REDACTED);
 }
 
-/* Whether two trees are equal except for the redacted values, which come in the order of m->edit.
- * The reader's budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
+static int compare_addresses(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t) * (const struct node *const *)a;
+	uintptr_t y = (uintptr_t) * (const struct node *const *)b;
+	return (x > y) - (x < y);
+}
+
+/* Whether two trees are equal except for the redacted values, m->hidden.  The reader's budget
+ * bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
 static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
 {
-	if (m->seen < m->n && was == m->edit[m->seen].hidden) {
+	if (bsearch(&was, m->hidden, m->n, sizeof(*m->hidden), compare_addresses)) {
 		m->seen++;
 		return is_mask(is);
 	}
@@ -269,6 +289,10 @@ static bool redact_read_again(struct redaction *m, struct span masked)
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO err = { 0 };
+	m->hidden = ARENA_NEW(m->r->a, const struct node *, m->n);
+	for (size_t i = 0; i < m->n; i++)
+		m->hidden[i] = m->edit[i].hidden;
+	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
 	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
 	       redact_same(m, m->r->root, &doc.root) && m->seen == m->n;
 }

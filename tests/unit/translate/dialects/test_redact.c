@@ -261,6 +261,50 @@ static void test_auth_that_cannot_be_cut_is_refused(void **state)
 /* ---- messages ---------------------------------------------------------------------------------
  */
 
+/* A value below `<<` that another one overrides is in the text, but not in the tree. */
+static void test_overridden_auth_is_refused(void **state)
+{
+	(void)state;
+#define OVERRIDES(auth, more)                                                                      \
+	"{protocolVersion: 2, type: job, name: j, " more                                           \
+	"prerequisites: [{type: dockerimage, name: i, uri: debian" auth "}], "                     \
+	"taskRoles: {r: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, "     \
+	"commands: [x]}}}"
+	static const struct {
+		const char *job, *pointer;
+	} CASES[] = {
+		{ OVERRIDES(", auth: {<<: {password: hunter2}, password: \"p\", username: \"u\"}",
+		            ""),
+		  "prerequisites[0].auth.password" },
+		{ OVERRIDES(", auth: {username: \"u\", password: \"p\", <<: {password: hunter2}}",
+		            ""),
+		  "prerequisites[0].auth.password" },
+		{ OVERRIDES(", <<: {auth: {password: hunter2}}, auth: {username: \"u\"}", ""),
+		  "prerequisites[0].auth" },
+		{ OVERRIDES("", "<<: {prerequisites: [{auth: {password: hunter2}}]}, "),
+		  "prerequisites: " },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct run r = run_job(CASES[i].job);
+		assert_null(r.job);
+		assert_non_null(
+		    strstr(notes_lines(&r, &r.err.notes), "overrides a value below `<<`"));
+		assert_non_null(strstr(notes_lines(&r, &r.err.notes), CASES[i].pointer));
+		assert_null(strstr(notes_lines(&r, &r.err.notes), "hunter2"));
+		run_done(&r);
+	}
+	/* An alias that is overridden hides nothing; nor does an empty text. */
+	assert_hidden(OVERRIDES(", auth: &a {username: \"u\", password: \"hunter2\"}}, "
+	                        "{type: data, name: d, auth: {<<: *a, password: \"hunter2\", "
+	                        "username: \"hunter2\"}",
+	                        ""));
+	struct run r = run_good(OVERRIDES(
+	    ", auth: {<<: {password: \"\", username: \"u\"}, password: \"hunter2\"}", ""));
+	assert_null(memmem(r.job->config.p, r.job->config.n, "hunter2", 7));
+	run_done(&r);
+#undef OVERRIDES
+}
+
 static void test_messages_show_no_secret(void **state)
 {
 	(void)state;
@@ -303,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_auth_of_what_is_no_image),
 		cmocka_unit_test(test_auth_in_json),
 		cmocka_unit_test(test_auth_that_cannot_be_cut_is_refused),
+		cmocka_unit_test(test_overridden_auth_is_refused),
 		cmocka_unit_test(test_messages_show_no_secret),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

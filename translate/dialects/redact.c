@@ -29,8 +29,8 @@ struct redaction {
 	struct span text;
 	struct edit *edit;
 	size_t n, max;
-	const struct node **hidden; /* those of the edits, by address */
-	size_t seen;                /* edits found in the result */
+	uintptr_t *hidden; /* addresses of the hidden values, sorted */
+	size_t seen;       /* edits found in the result */
 	bool auth;
 	struct cursor cursor;
 };
@@ -247,8 +247,8 @@ static bool is_mask(const struct node *n)
 
 static int compare_addresses(const void *a, const void *b)
 {
-	uintptr_t x = (uintptr_t) * (const struct node *const *)a;
-	uintptr_t y = (uintptr_t) * (const struct node *const *)b;
+	uintptr_t x = *(const uintptr_t *)a;
+	uintptr_t y = *(const uintptr_t *)b;
 	return (x > y) - (x < y);
 }
 
@@ -256,7 +256,8 @@ static int compare_addresses(const void *a, const void *b)
  * bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
 static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
 {
-	if (bsearch(&was, m->hidden, m->n, sizeof(*m->hidden), compare_addresses)) {
+	uintptr_t address = (uintptr_t)was;
+	if (bsearch(&address, m->hidden, m->n, sizeof(*m->hidden), compare_addresses)) {
 		m->seen++;
 		return is_mask(is);
 	}
@@ -289,9 +290,9 @@ static bool redact_read_again(struct redaction *m, struct span masked)
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO err = { 0 };
-	m->hidden = ARENA_NEW(m->r->a, const struct node *, m->n);
+	m->hidden = ARENA_NEW(m->r->a, uintptr_t, m->n);
 	for (size_t i = 0; i < m->n; i++)
-		m->hidden[i] = m->edit[i].hidden;
+		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
 	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
 	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
 	       redact_same(m, m->r->root, &doc.root) && m->seen == m->n;

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import time
 
-from harness import ROOT, framework_name, job_v2, run, wait_until
+from harness import ROOT, SLOW, framework_name, job_v2, run, wait_until
 from openpai import GROUPS, USERS, encoded, hexed, secret
 from place import SIGNATURE, Place, events
 from signin import Cluster
@@ -284,7 +284,9 @@ def test_file_large_list(check):
         check.equal("refused", ask(5), {(500, "UnknownError", True)})
         begin = server.rss_kib()
         check.equal("refused again", ask(100), {(500, "UnknownError", True)})
-        check.ok("memory is freed", server.rss_kib() - begin < 32 * 1024, (begin, server.rss_kib()))
+        quarantine = 0 if SLOW == 1 else 256 * 1024  # of AddressSanitizer, which finds leaks itself
+        check.ok("memory is freed", server.rss_kib() - begin < 32 * 1024 + quarantine,
+                 (begin, server.rss_kib()))
 
 
 def test_file_reload(check):

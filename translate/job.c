@@ -77,8 +77,8 @@ static void job_read_name(struct parse_context *r, const char *key)
 static int check_secrets(struct parse_context *r, const struct doc *doc)
 {
 	const struct node *secrets = node_get(r->root, "secrets");
-	bool masked = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), REDACTED);
-	if (r->job->dialect != DIALECT_V2 || secrets == NULL || masked)
+	bool redacted = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), REDACTED);
+	if (r->job->dialect != DIALECT_V2 || secrets == NULL || redacted)
 		return 0;
 	if (doc->secrets_unsafe)
 		return err_at(r->e, 400, r->code, doc->secrets_at,
@@ -157,5 +157,5 @@ const char *job_hash(const struct job *job)
 
 bool job_has_secrets(const struct job *job)
 {
-	return job->secrets || job->n_logins || job->masked;
+	return job->secrets || job->n_logins || job->redacted;
 }

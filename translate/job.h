@@ -95,8 +95,8 @@ struct job {
 	struct role *roles;
 	size_t n_roles;
 	int64_t total_tasks, total_gpu;
-	struct span config; /* the submitted text with its secrets masked: annotation `config` */
-	bool masked;        /* there were secrets */
+	struct span config; /* the submitted text with its secrets redacted: annotation `config` */
+	bool redacted;      /* there were secrets */
 	const struct node *secrets; /* a map, or NULL */
 	bool has_auth;
 	const struct registry_login *logins; /* one per registry, the later one wins */

@@ -101,7 +101,7 @@ static struct span image_auth_text(const struct init *in, const struct node *aut
 	return text;
 }
 
-/* false: there is a login, but it is masked or no secrets are mounted. */
+/* false: there is a login, but it is redacted or no secrets are mounted. */
 static bool image_login_read(const struct init *in, const struct node *auth,
                              struct image_login *login)
 {

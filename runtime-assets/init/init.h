@@ -20,7 +20,8 @@ enum init_exit {
 };
 
 /*
- * The job as submitted (protocol version 1 or 2; secrets masked), seen from the role of this task.
+ * The job as submitted (protocol version 1 or 2; secrets redacted), seen from the role of this
+ * task.
  */
 struct job {
 	struct doc doc;               /* root is null if there is none */

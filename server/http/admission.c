@@ -261,7 +261,7 @@ static bool may_be_token(struct span before, struct span segment)
 	       memchr(dot + 1, '.', segment.n - (size_t)(dot + 1 - segment.p));
 }
 
-/* Append the path for the log: shortened, tokens masked. */
+/* Append the path for the log: shortened, tokens redacted. */
 static void admission_put_path(struct str *out, struct span path)
 {
 	struct span before = SPAN("");

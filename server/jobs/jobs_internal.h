@@ -195,7 +195,7 @@ enum neglect job_look_neglect(const struct request *r, const struct job_entry *j
 
 /*
  * Appends the submitted configuration as JSON, with `secrets` and literal values in `auth` of
- * prerequisites masked as "******".  `text` is YAML or JSON.  false: it is not a job.
+ * prerequisites redacted as "******".  `text` is YAML or JSON.  false: it is not a job.
  */
 bool config_json(struct str *out, struct span text, struct arena *a);
 

@@ -269,7 +269,7 @@ static void submit_hold(struct submit *s)
 	request_on_end(s->r, submit_release, s);
 }
 
-/* Builds the objects again, with secrets masked. */
+/* Builds the objects again, with secrets redacted. */
 static int submit_preview(struct submit *s, const struct facts *f, struct err *e)
 {
 	struct request *r = s->r;

@@ -6,7 +6,7 @@ enum stage {
 	STAGE_EVENTS, /* libyaml alone: the floor */
 	STAGE_READ,   /* + the tree with positions */
 	STAGE_SCHEMA, /* + the schema */
-	STAGE_RENDER, /* + the job: checks, placeholders filled in, secrets masked */
+	STAGE_RENDER, /* + the job: checks, placeholders filled in, secrets redacted */
 	STAGE_WRITE,  /* + the objects: all of it */
 	STAGE_MAX
 };

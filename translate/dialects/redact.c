@@ -276,16 +276,16 @@ static bool redact_same(struct redaction *m, const struct node *was, const struc
 }
 
 /* A YAML result is compared while it is parsed; a result in braces may be JSON. */
-static bool surely_same(struct redaction *m, struct span masked)
+static bool surely_same(struct redaction *m, struct span redacted)
 {
 	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
 	struct hidden hidden = { v, m->n, REDACTED };
 	for (size_t i = 0; i < m->n; i++)
 		v[i] = m->edit[i].hidden;
-	return !is_flow(m) && yaml_same(masked, m->r->root, &hidden, m->r->a);
+	return !is_flow(m) && yaml_same(redacted, m->r->root, &hidden, m->r->a);
 }
 
-static bool redact_read_again(struct redaction *m, struct span masked)
+static bool redact_read_again(struct redaction *m, struct span redacted)
 {
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -294,19 +294,19 @@ static bool redact_read_again(struct redaction *m, struct span masked)
 	for (size_t i = 0; i < m->n; i++)
 		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
 	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
-	return doc_read(masked, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
+	return doc_read(redacted, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
 	       redact_same(m, m->r->root, &doc.root) && m->seen == m->n;
 }
 
-static int mask(struct redaction *m)
+static int redact_text(struct redaction *m)
 {
 	struct parse_context *r = m->r;
 	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
 	redact_apply(m, &out);
 	r->job->config = arena_span(r->a, str_view(&out));
-	r->job->masked = true;
-	struct span masked = r->job->config;
-	if (!out.full && (surely_same(m, masked) || redact_read_again(m, masked)))
+	r->job->redacted = true;
+	struct span redacted = r->job->config;
+	if (!out.full && (surely_same(m, redacted) || redact_read_again(m, redacted)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
 	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */
@@ -360,7 +360,7 @@ int redact_config(struct parse_context *r, const struct doc *doc, struct span te
 	if (r->job->dialect == DIALECT_V2)
 		edit_auth(&m);
 	if (r->e->http == 0 && m.n)
-		status = mask(&m);
+		status = redact_text(&m);
 	free(m.edit);
 	if (r->e->http || status)
 		return -1;

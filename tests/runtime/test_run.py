@@ -41,9 +41,13 @@ class Pod(Root):
     def log(self, name):
         """Of user-*: older and current file together."""
         folder = self.at(self.logs(name))
-        if not os.path.isdir(folder):
+        try:
+            found = os.listdir(folder)
+        except FileNotFoundError:  # not yet
+            return b""
+        except NotADirectoryError:
             return self.read(self.logs(name)) or b""
-        names = sorted(n for n in os.listdir(folder) if n.startswith("@")) + ["current"]
+        names = sorted(n for n in found if n.startswith("@")) + ["current"]
         return b"".join(self.read(self.logs(f"{name}/{n}")) or b"" for n in names)
 
     def runtime_log(self):

@@ -194,8 +194,9 @@ static struct span job_entry_priority(struct span config, struct arena *a)
 	const struct node *extras = node_get(&doc.root, "extras");
 	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
 	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
-	bool good = node_is(priority, NODE_TEXT) && priority->n <= PRIORITY_MAX;
-	return good ? node_span(priority) : SPAN("");
+	if (!priority || priority->type != NODE_TEXT || priority->n > PRIORITY_MAX)
+		return SPAN("");
+	return node_span(priority);
 }
 
 /* The variable PAI_USER_NAME of the first container of the first role, or "". */

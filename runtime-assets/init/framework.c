@@ -169,7 +169,7 @@ static int framework_decompress(struct arena *a, struct node *root, struct err *
 	if (!framework_text_of(packed) || framework_list_size(plain))
 		return 0;
 	ARENA_AUTO inflated = { 0 };
-	struct span text;
+	struct span text = SPAN("");
 	struct node roles;
 	if (gunzip_base64(node_span(packed), STATUS_MAX, &inflated, &text, e) < 0 ||
 	    framework_json(text, STATUS_MAX, a, &roles, e) < 0)

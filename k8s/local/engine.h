@@ -1,0 +1,114 @@
+#pragma once
+/*
+ * Jobs on this machine, without a cluster.  The engine follows the Frameworks of a directory store
+ * (k8s/dirstore/) and does what FrameworkController, scheduler, kubelet and garbage collector do
+ * for them in a cluster: engine.c has its thread and its inbox, world.c the ConfigMaps and pods,
+ * engine_pod.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
+ * which job starts, task.h runs a pod's containers.  Begin with engine.c.
+ *
+ * One thread of its own, which reads and writes files; functions may be called from any thread
+ * unless it says otherwise.
+ */
+#include "base/arena.h"
+#include "base/err.h"
+#include "k8s/dirstore/dirstore.h"
+
+enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
+enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
+
+/* A directory of this machine that every task sees at `path`. */
+struct engine_mount {
+	const char *source, *path;
+	bool writable;
+};
+
+/* A storage: a PersistentVolumeClaim of this name is this directory. */
+struct engine_storage {
+	const char *name, *dir;
+	bool read_only;
+};
+
+/* What the jobs of a virtual cluster may hold together; -1: all there is. */
+struct engine_quota {
+	const char *virtual_cluster;
+	int64_t gpus, cpu_milli, memory;
+};
+
+enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
+
+/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, and from
+ * engine_start; they must not block for long and must not call the engine. */
+struct engine_settings {
+	const char *dir;     /* pods, logs and images are below; the store's directory */
+	struct local *store; /* already followed; its follower calls engine_put and _remove */
+	const char *namespace_name; /* the jobs' */
+	const char *runtime;        /* path of pai-runtime; NULL: beside this program, then PATH */
+
+	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
+	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
+	const char *gpu_devices;   /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
+
+	enum engine_images images;
+	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
+	enum engine_sandbox sandbox;
+	const char *cwd; /* tasks start in this directory, which is read-only; or NULL */
+	const struct engine_mount *mounts;
+	size_t n_mounts;
+	const struct engine_storage *storages;
+	size_t n_storages;
+	const struct engine_quota *quotas;
+	size_t n_quotas;
+
+	bool foreground;   /* tasks end with this process, however it ends */
+	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
+
+	void *arg;                                   /* of the callbacks, which may be NULL */
+	void (*event)(void *arg, struct span event); /* a Kubernetes Event (v1) as JSON */
+	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
+};
+
+struct engine;
+
+/* Finds out what the machine has, takes in the tasks that an earlier process has started, and
+ * starts the thread.  NULL and *e (500), e.g. if sandbox is REQUIRED and impossible: the sentence
+ * says what to do. */
+struct engine *engine_start(const struct engine_settings *settings, struct err *e);
+
+/*
+ * From the follower of the directory.  The Frameworks that exist at the start are put before
+ * engine_started; until then the engine neither removes nor kills what it found.  A put replaces
+ * an earlier one of the same Framework that was not looked at yet, so the memory is that of the
+ * Frameworks.  engine_remove may be called with any Framework.
+ */
+void engine_put(struct engine *e, struct span framework);
+void engine_remove(struct engine *e, struct span framework);
+void engine_started(struct engine *e);
+
+/* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk.  false:
+ * there is nothing to say. */
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
+
+/* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
+struct engine_task {
+	struct span framework_uid, role; /* role: name in the Framework */
+	int64_t index, attempt, retry;
+};
+/* The files of its log (CRI format), oldest first; a file can move while the task ends, then ask
+ * again.  false: there is none, or no longer. */
+enum { ENGINE_LOGS = 3 };
+struct engine_log {
+	const char *path[ENGINE_LOGS];
+	size_t n;
+	bool ended; /* nothing will be added */
+};
+bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct engine_log *out);
+/* The same for a pod that has not been removed yet, by its name. */
+bool engine_log_of_pod(struct engine *e, struct span pod, struct arena *a, struct engine_log *out);
+
+/* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
+void engine_describe(struct engine *e, struct str *out);
+
+/* Ends the thread and frees the engine.  Tasks go on without it, unless `foreground`: then they
+ * are stopped with their grace first. */
+void engine_stop(struct engine *e);

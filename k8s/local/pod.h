@@ -1,0 +1,143 @@
+#pragma once
+/*
+ * A pod object as the tasks of one machine need it: containers, their environment and mounts,
+ * volumes, limits.  Pure: no files, no clock.  The object is made by k8s/framework from the job's
+ * pod template, which a user or an administrator may have changed, so every part is checked;
+ * anything that one machine cannot do is an error that names it.
+ */
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum {
+	POD_OBJECT_MAX = 4 << 20,
+	POD_VOLUMES_MAX = 256,
+	POD_MOUNTS_MAX = 512,
+	POD_ENV_MAX = 16384,
+	POD_MESSAGE_MAX = 4096 /* bytes of a termination message, as in Kubernetes */
+};
+
+/* A directory of this machine that stands for a PersistentVolumeClaim of this name. */
+struct pod_storage {
+	const char *name, *dir;
+};
+
+struct pod_settings {
+	const char *node_name, *ip; /* ip: of the pod and of its host */
+	const struct pod_storage *storage;
+	size_t n_storages;
+};
+
+enum pod_volume_kind {
+	POD_EMPTY,     /* a directory of the pod */
+	POD_MEMORY,    /* emptyDir of medium Memory: a tmpfs of `size` bytes */
+	POD_SECRET,    /* from a Secret */
+	POD_CONFIGMAP, /* from a ConfigMap */
+	POD_PROJECTED, /* from several; tokens of service accounts are left out */
+	POD_STORAGE    /* `dir` of this machine */
+};
+
+/* A key of a Secret or a ConfigMap, as a file. */
+struct pod_item {
+	const char *key, *path;
+	int mode; /* -1: that of the volume */
+};
+
+/* What a volume gets its files from. */
+struct pod_source {
+	bool secret; /* else a ConfigMap */
+	const char *name;
+	bool optional;
+	const struct pod_item *item; /* NULL: all keys, under their own names */
+	size_t n_items;
+};
+
+struct pod_volume {
+	const char *name;
+	enum pod_volume_kind kind;
+	int64_t size;    /* limit in bytes; 0: none */
+	const char *dir; /* POD_STORAGE */
+	bool read_only;  /* POD_STORAGE: of the volume itself */
+	int mode;        /* of files from sources */
+	const struct pod_source *source;
+	size_t n_sources;
+};
+
+struct pod_mount {
+	const struct pod_volume *volume;
+	const char *path;     /* absolute, normal: no `.`, `..`, `//` */
+	const char *sub_path; /* relative, normal; "" */
+	bool read_only;
+};
+
+/* An entry of env or envFrom, in order: those of envFrom come first. */
+struct pod_env {
+	const char *name;  /* of envFrom: the prefix of all names */
+	const char *value; /* NULL: from a Secret or ConfigMap */
+	bool expand;       /* value: $(NAME) is replaced */
+	bool all;          /* envFrom */
+	bool secret, optional;
+	const char *object, *key; /* of the Secret or ConfigMap */
+};
+
+struct pod_container {
+	const char *name, *image, *pull_policy; /* "" if absent */
+	char **command, **args;                 /* NULL-terminated; command[0] NULL: of the image */
+	const char *directory;                  /* workingDir; NULL */
+	const char *message_path;               /* terminationMessagePath */
+	struct pod_env *env;
+	size_t n_env;
+	struct pod_mount *mount; /* in the order of their paths: parents first */
+	size_t n_mounts;
+	int64_t cpu_milli, memory; /* limits, else requests; 0: none */
+	int64_t gpus;              /* sum of all limits that are devices */
+};
+
+struct pod {
+	const char *name, *namespace_name, *uid;
+	const char *init_name; /* of the only init container; "" if there is none */
+	bool has_init;
+	struct pod_container init, app;
+	struct pod_volume *volume;
+	size_t n_volumes;
+	const char **pull_secret; /* names in imagePullSecrets */
+	size_t n_pull_secrets;
+	int64_t grace_s; /* terminationGracePeriodSeconds, default 30 */
+	bool host_network;
+};
+
+/*
+ * Reads a pod object into the arena.  NULL and *e (400) with one sentence: no such pod can run on
+ * one machine.  Labels, annotations and the downward API are resolved; values from Secrets and
+ * ConfigMaps are resolved by pod_env_resolve.
+ */
+struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
+                     struct err *e);
+
+/* The contents of a Secret (decoded) or ConfigMap of the namespace. */
+struct pod_data {
+	struct span key, value;
+};
+
+/* Looks an object up: 0 and its pairs, in the arena; 1 if it does not exist; -1 and *e. */
+struct pod_objects {
+	int (*get)(void *arg, bool secret, const char *name, struct arena *a,
+	           struct pod_data **data, size_t *n, struct err *e);
+	void *arg;
+};
+
+/* Reads `data`, `binaryData` and `stringData` of the text of a Secret or ConfigMap. */
+int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data **data,
+                  size_t *n, struct err *e);
+
+/* The environment of a container as Kubernetes makes it: NAME=VALUE, each name once, the last one
+ * wins, $(NAME) replaced by earlier variables; NULL-terminated. */
+char **pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct arena *a,
+                       struct err *e);
+
+/* Replaces $(NAME) in a command by variables of the environment, as Kubernetes does; $$ is $. */
+char *pod_expand(const char *text, char *const *env, struct arena *a);
+
+/* A quantity of Kubernetes ("2", "100m", "8Gi", "1e3") in thousandths, rounded up; -1: not valid.
+ */
+int64_t pod_quantity_milli(struct span text);

@@ -1,0 +1,131 @@
+#pragma once
+/*
+ * framework/ is FrameworkController 1.0.1 as a pure state machine: from a Framework, its ConfigMap
+ * and pods as they were last seen, and the time, to the next status, the requests, and the time of
+ * the next look.  It has no I/O, no clock, no threads, and knows nothing of processes.
+ * sync.c is one look at a Framework, sync_task.c at a task, rescale.c follows a changed spec,
+ * complete.c has the rules of the end, status_read.c and status_write.c the status as JSON,
+ * failure.c explains failed pods, objects.c makes ConfigMaps and pods.  Begin with sync.c.
+ *
+ * One thread at a time for each struct framework; a struct framework_config is never changed and
+ * may be shared.  Times are seconds of Unix.
+ */
+#include "base/err.h"
+#include "base/str.h"
+
+/* ---- frameworkcontroller.yaml ---- */
+
+struct framework_config;
+
+/* Reads podFailureSpec, the delays and largeFrameworkCompression; other members are ignored, as
+ * they are about the controller as a program.  Empty text: the defaults.  NULL and *e with places.
+ */
+struct framework_config *framework_config_read(struct span yaml, struct err *e);
+void framework_config_free(struct framework_config *c);
+
+/* ---- a Framework ---- */
+
+/* An object larger than this is refused. */
+enum { FRAMEWORK_OBJECT_MAX = 64 << 20 };
+
+struct framework;
+
+/* The configuration is borrowed for the life of the result. */
+struct framework *framework_new(const struct framework_config *c);
+void framework_free(struct framework *f);
+
+/*
+ * The object as JSON, first and after each change of it by others.  The first time its status is
+ * read as well; it is input like any other, and must be one that the controller could have written.
+ * Later only metadata and spec are read: the machine's copy of the status is the truth.
+ * 0, or -1 and *e: nothing has changed then.  An object whose first put failed must not be synced.
+ */
+int framework_put(struct framework *f, struct span object, struct err *e);
+
+/* The state of the Framework ("AttemptRunning", "Completed", ...); "" before there is a status.
+ * Static text. */
+const char *framework_state(const struct framework *f);
+
+/* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.
+ * Compressed above the controller's limit if its configuration says so. */
+void framework_status_write(const struct framework *f, struct str *out);
+
+/* ---- the world, as the caller sees it ---- */
+
+enum framework_kind { FRAMEWORK_CONFIGMAP, FRAMEWORK_POD };
+
+/* Texts are borrowed until the callback is called again; NULL is the same as "". */
+struct framework_configmap {
+	const char *uid, *owner_uid; /* of its controlling owner */
+	bool dying;                  /* metadata.deletionTimestamp is set */
+};
+
+struct framework_container {
+	const char *name;
+	const char *reason, *message; /* of the state, waiting or terminated */
+	bool terminated;
+	int32_t code, signal;
+	int64_t finished_s; /* 0: unknown */
+};
+
+struct framework_pod {
+	const char *uid, *owner_uid;
+	bool dying;
+	int64_t deletion_s,
+	    grace_s;       /* deletionTimestamp (that includes the grace), and the grace */
+	const char *phase; /* Pending, Running, Succeeded, Failed, Unknown */
+	const char *reason, *message;
+	const char *node, *ip, *host_ip;
+	const struct framework_container *containers; /* init containers first */
+	size_t n_containers;
+};
+
+struct framework_delete {
+	enum framework_kind kind;
+	const char *name, *uid; /* uid is a precondition */
+	bool force;             /* gracePeriodSeconds 0 */
+	bool confirm;           /* done only when the object is gone */
+};
+
+enum framework_answer {
+	FRAMEWORK_DONE,    /* created, deleted; also: there was nothing to delete */
+	FRAMEWORK_PENDING, /* no answer yet: the next sync asks again */
+	FRAMEWORK_REFUSED, /* creation only: an answer 4xx, with its Status */
+	FRAMEWORK_FAILED   /* anything else; also 409 and 429.  The next sync asks again */
+};
+
+struct framework_created {
+	const char *uid;    /* of FRAMEWORK_DONE; borrowed until the callback is called again */
+	int http;           /* of FRAMEWORK_REFUSED */
+	struct span status; /* the API server's Status as JSON; borrowed likewise */
+};
+
+struct framework_world {
+	void *arg;
+	/* The object of this name; false: there is none. */
+	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
+	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
+	/* The object as JSON text, without uid and status. */
+	enum framework_answer (*create)(void *arg, enum framework_kind kind, const char *name,
+	                                struct span object, struct framework_created *out);
+	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);
+	/* Each change of a state, also those that are never stored; role NULL: the Framework's. Can
+	 * be NULL. */
+	void (*transition)(void *arg, const char *role, int index, const char *from,
+	                   const char *to);
+};
+
+struct framework_result {
+	bool status_changed; /* to be stored before the next sync, also if `failed` */
+	bool again;          /* sync again at once (after the status is stored) */
+	bool failed;         /* a request failed: sync again after 5 ms, 10, 20, ... up to 1000 s */
+	bool pending;        /* some answer was FRAMEWORK_PENDING: sync again when it is there */
+	bool delete_framework; /* DELETE it, in the foreground, with its uid; sync again as `failed`
+	                        */
+	int64_t wake_s;        /* sync again at this time at the latest; INT64_MAX: no need */
+};
+
+/* One sync.  It is needed after framework_put, after each change of the ConfigMap or a pod of this
+ * Framework, and as the result says.  random: new for each call; uids and delays are made of it. */
+void framework_sync(struct framework *f, const struct framework_world *w, int64_t now_s,
+                    uint64_t random, struct framework_result *result);

@@ -20,7 +20,7 @@ struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
 };
-/* Once, before the first store_local_new. */
+/* Once, before the first request of a store. */
 void local_follow(struct local *l, const struct local_follower *f, void *arg);
 
 struct store *store_local_new(struct local *l, const char *namespace_name,

@@ -23,9 +23,11 @@ void engine_remove(struct engine *e, struct span framework)
 	(void)framework;
 }
 
-void engine_started(struct engine *e)
+int engine_started(struct engine *e, struct err *err)
 {
 	(void)e;
+	(void)err;
+	return 0;
 }
 
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)

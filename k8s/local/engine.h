@@ -69,20 +69,19 @@ struct engine_settings {
 
 struct engine;
 
-/* Finds out what the machine has, takes in the tasks that an earlier process has started, and
- * starts the thread.  NULL and *e (500), e.g. if sandbox is REQUIRED and impossible: the sentence
- * says what to do. */
+/* Finds out what the machine has and takes in the tasks that an earlier process has started.  NULL
+ * and *e (500), e.g. if sandbox is REQUIRED and impossible: the sentence says what to do. */
 struct engine *engine_start(const struct engine_settings *settings, struct err *e);
 
 /*
- * From the follower of the directory.  The Frameworks that exist at the start are put before
- * engine_started; until then the engine neither removes nor kills what it found.  A put replaces
- * an earlier one of the same Framework that was not looked at yet, so the memory is that of the
- * Frameworks.  engine_remove may be called with any Framework.
+ * The order at a start: local_open, engine_start, local_follow with a follower that calls
+ * engine_put and engine_remove, engine_started, which lets the thread begin.  A put replaces an
+ * earlier one of the same Framework that was not looked at yet, so at most one text of each waits.
+ * engine_remove may be called with any Framework.
  */
 void engine_put(struct engine *e, struct span framework);
 void engine_remove(struct engine *e, struct span framework);
-void engine_started(struct engine *e);
+int engine_started(struct engine *e, struct err *err); /* -1 and *err (500) */
 
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk.  false:
  * there is nothing to say. */

@@ -1,0 +1,91 @@
+#pragma once
+/*
+ * Images of containers in a directory: pulled by skopeo, unpacked by umoci, each digest once.
+ *
+ * images.c has the requests and what is pulled next, images_pull.c the steps of a pull (child
+ * processes), images_store.c the directory.  Begin with images.c.
+ *
+ * The directory can be shared by several processes: an image is in use as long as a lock on its
+ * file is held, by the server or by the shim of a task, which inherits images_lock_fd().  An image
+ * is unpacked below a temporary name and renamed, so there are no half images.  One thread; nothing
+ * here waits for a child.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct images_limits {
+	uint64_t bytes;   /* of all images, unpacked; 0: 4/5 of the file system */
+	unsigned at_once; /* pulls; 0: 2 */
+	unsigned pull_s;  /* for one pull with its unpacking; 0: 3600 */
+	unsigned queue;   /* waiting requests; 0: 1000 */
+};
+
+enum images_state {
+	IMAGES_QUEUED,
+	IMAGES_PULLING,
+	IMAGES_UNPACKING,
+	IMAGES_READY,
+	IMAGES_FAILED,
+};
+
+/* From the configuration of the image.  Lists are NULL-terminated and never NULL, texts are "" if
+ * absent. */
+struct images_config {
+	const char *const *env; /* NAME=VALUE */
+	const char *const *entrypoint, *const *command;
+	const char *directory; /* absolute */
+	const char *user;
+};
+
+struct images_status {
+	enum images_state state;
+	const char *text; /* "pulling ubuntu:24.04: 37 of 120 MB"; FAILED: why, with the image */
+	bool absent; /* FAILED: the registry says that there is no such image or no right to it */
+	const char *digest;                 /* READY: "sha256:..." */
+	const char *rootfs;                 /* READY: its root, never written to */
+	const struct images_config *config; /* READY */
+};
+
+enum images_policy { IMAGES_IF_NOT_PRESENT, IMAGES_ALWAYS };
+
+struct images;
+/* A request for an image, and the use of it. */
+struct images_use;
+
+/* Is there what images need, skopeo and umoci?  0, or -1 and *e (503) with the packages. */
+int images_probe(struct err *e);
+
+/* Creates the directory (0700) if it is not there; removes what killed processes have left.  NULL
+ * and *e: 500. */
+struct images *images_new(const char *dir, const struct images_limits *limits, struct err *e);
+
+/* For poll or epoll: images_run_once is called when the descriptor is readable or the time is over
+ * (-1: no limit). */
+int images_fd(const struct images *m);
+int images_timeout_ms(const struct images *m);
+void images_run_once(struct images *m);
+
+/*
+ * Asks for an image.  `auth`: a Docker configuration ({"auths": {...}}) with the logins of the job,
+ * or empty; it is stored in a file (0600) only while skopeo runs.  Requests with the same image and
+ * login share one pull.  Never NULL; changed(arg) is called by images_run_once when the state has
+ * changed, never by this function.
+ */
+struct images_use *images_want(struct images *m, struct span image, struct span auth,
+                               enum images_policy policy, void (*changed)(void *arg), void *arg);
+
+/* Valid until the next call with this object. */
+const struct images_status *images_status(struct images_use *u);
+/* READY: the locked descriptor (close-on-exec) that keeps the image; the shim inherits a copy of
+ * it.  -1 otherwise. */
+int images_lock_fd(const struct images_use *u);
+
+/* Ends the request or use; a pull that nobody wants is stopped.  Accepts NULL. */
+void images_release(struct images_use *u);
+
+/* Stops all pulls.  Accepts NULL; all uses have been released. */
+void images_free(struct images *m);

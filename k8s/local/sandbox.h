@@ -1,0 +1,88 @@
+#pragma once
+/*
+ * The sandbox of a container: the argv of bubblewrap (Debian's 0.8 and newer), with namespaces of
+ * its own for mounts, pids, ipc, uts and users; the network is the machine's.
+ *
+ * The root is the machine's, read-only and with the directories of sandbox_hide_default() and
+ * spec->hide replaced by empty ones, or the root of an image below an overlay, writable.  Each
+ * sandbox has /proc, a /dev with null zero full random urandom tty pts shm and the granted devices,
+ * /sys read-only, the machine's resolv.conf, and no capabilities (no_new_privs).
+ *
+ * All texts are borrowed.  No thread rule.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum { SANDBOX_ARGS_MAX = 8000 /* of bubblewrap, which refuses 9000 */ };
+
+/* A file or directory of the machine, or a tmpfs. */
+struct sandbox_mount {
+	const char *source; /* absolute; symbolic links are followed; NULL: a tmpfs */
+	const char *path;   /* in the sandbox, absolute */
+	bool writable;
+	uint64_t size; /* of a tmpfs, in bytes; 0: half of the memory */
+};
+
+/* A device node, at `path` in the sandbox. */
+struct sandbox_device {
+	const char *source, *path;
+};
+
+/* The root of an image, and an overlay above it.  The directories belong to the caller: upper and
+ * work are empty at first and on one file system, merged is an empty directory, where the overlay
+ * appears in the sandbox's namespace only. */
+struct sandbox_image {
+	const char *rootfs, *upper, *work, *merged;
+};
+
+struct sandbox_spec {
+	const char *runtime;               /* pai-runtime, whose mount-overlay is used */
+	const struct sandbox_image *image; /* NULL: the root of the machine */
+	const struct sandbox_mount *mounts;
+	size_t mounts_n;
+	const struct sandbox_device *devices;
+	size_t devices_n;
+	/* Directories of the machine that are replaced by empty ones in the machine's root, and in
+	 * every mount whose source is above them. */
+	const char *const *hide;
+	size_t hide_n;
+	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
+	const char *cwd;  /* in the sandbox; NULL: "/" */
+	const char *hostname; /* NULL: the machine's */
+	bool as_root;         /* uid and gid 0 inside, else those of this process */
+	bool as_pid_1;        /* the command is pid 1 and reaps */
+	int status_fd;        /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
+	                         pid of the command, to be signalled (bubblewrap passes no signal on);
+	                         -1: none */
+	const char *const *command; /* NULL-terminated; a path in the sandbox, or found by PATH */
+};
+
+/*
+ * The argv, NULL-terminated, in the arena; the environment is passed on.  The caller executes it
+ * with PR_SET_PDEATHSIG; the death of bubblewrap kills all processes of the sandbox.  It exits as
+ * the command, or with 128 + the signal that ended it, or 1 if the sandbox cannot be made, with a
+ * line "bwrap: ..." on stderr.
+ *
+ * NULL and *e (400): a source that does not exist, a path that cannot be a mount point, too many
+ * arguments.
+ */
+char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
+
+/* The directories that every sandbox hides: /home, /root, /run, /tmp, /var/tmp, and the home of
+ * this user.  NULL-terminated, in the arena. */
+const char **sandbox_hide_default(struct arena *a);
+
+/* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
+ * that users ask for. */
+bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
+
+/* Starts a trivial sandbox, which takes some ms.  0, or -1 and *e (503): bubblewrap is missing, or
+ * namespaces are forbidden, and what to do.  Blocks; once at start. */
+int sandbox_probe(struct err *e);
+
+/* The same for images: mounts an overlay whose directories are made below `dir` and removed. */
+int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e);

@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * Limits of tasks by cgroup v2, where this process is in a group that is delegated to it (for
+ * instance systemd's Delegate=yes).  The process moves itself into a leaf of its group, because a
+ * group with processes cannot limit its children; each task gets a leaf beside it.  The shim stays
+ * outside: its child writes "0" into the leaf's cgroup.procs before it executes the task, so that
+ * neither the limit nor cgroup_kill reaches the shim.  One thread at a time.
+ */
+#include "base/err.h"
+#include "base/str.h"
+
+struct cgroup;
+
+/* The group of this process.  `proc` is /proc and `root` /sys/fs/cgroup unless a test has its own
+ * tree (NULL: those).  NULL, and in *why a sentence, if limits cannot be applied. */
+struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why);
+void cgroup_close(struct cgroup *g);
+
+struct cgroup_limits {
+	int64_t memory; /* bytes */
+	int64_t cpus;   /* thousandths */
+	int64_t pids;   /* processes and threads */
+};                      /* 0: no limit */
+
+/* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of
+ * the pod).  *procs is the path of its cgroup.procs; the caller frees it.  -1 and *e. */
+int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits,
+                char **procs, struct err *e);
+/* The number of processes of the task that were killed because its memory was used up; 0 also if
+ * there is no such leaf. */
+int64_t cgroup_oom_kills(struct cgroup *g, const char *task);
+/* Kills all processes of the task.  false if that is not possible (kernel before 5.14). */
+bool cgroup_kill(struct cgroup *g, const char *task);
+/* Removes the leaf.  false if processes are still in it: try again later. */
+bool cgroup_remove(struct cgroup *g, const char *task);

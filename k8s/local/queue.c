@@ -1,0 +1,2 @@
+/* The scheduler; see queue.h. */
+#include "k8s/local/queue.h"

@@ -1,0 +1,67 @@
+#pragma once
+/*
+ * Which tasks may start on this machine, and why the others wait.  Pure: no I/O and no clock.  The
+ * caller adds jobs, says which of their tasks want resources, takes from queue_pick what may start,
+ * and gives back what has ended.  The queue counts GPUs; the caller chooses them (resources.h).
+ * One thread at a time.
+ *
+ * Order: priority, then the user with the least recent use of the machine, then age.  No
+ * preemption. The first job that must wait has a reservation: later ones start only with what it
+ * leaves of the whole machine.  The same holds within the quota of a virtual cluster; a job that
+ * waits for its quota reserves nothing of the machine.
+ */
+#include "base/str.h"
+#include "k8s/local/amounts.h"
+
+struct queue;
+struct queue_job;
+struct queue_task;
+
+struct queue *queue_new(void);
+/* Frees also its jobs and tasks. */
+void queue_free(struct queue *q);
+
+/* What happens next happens at this time, in milliseconds of any clock; times in the past are
+ * ignored. */
+void queue_now(struct queue *q, int64_t now_ms);
+/* What the machine has, and what programs outside of the queue hold of it. */
+void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign);
+/* The most that the jobs of a virtual cluster may hold together; NULL: no quota (the default).
+ * INT64_MAX: this resource is not limited. */
+void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
+
+struct queue_order {
+	struct span user, virtual_cluster;
+	int priority;         /* larger is earlier */
+	int64_t submitted_ms; /* of any clock; earlier is earlier */
+	bool gang;            /* waiting tasks of the job start all at once or not at all */
+};
+/* A job without tasks.  Texts are copied.  Jobs of equal order start in the order of these calls.
+ */
+struct queue_job *queue_add(struct queue *q, const struct queue_order *order);
+/* Frees the job and its tasks and gives back what they hold. */
+void queue_remove(struct queue *q, struct queue_job *job);
+
+/* A task that waits for `need` (no negative amounts), or holds it already (found after a restart).
+ * `owner` is the caller's. */
+struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner);
+struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner);
+/* Frees a task that is Completed or deleted; gives back what it holds. */
+void queue_end(struct queue *q, struct queue_task *task);
+/* A picked task cannot start after all, for instance because another program took the GPU: it
+ * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
+ * and before the next queue_pick queue_machine must say what is missing. */
+void queue_undo(struct queue *q, struct queue_task *task);
+
+/* Decides: all tasks that may start now hold their resources from now on.  Returns their number and
+ * their owners; tasks of one job are consecutive.  The list is the queue's, until the next call. */
+size_t queue_pick(struct queue *q, void *const **owners);
+
+bool queue_task_waits(const struct queue_task *task);
+/* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
+ * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
+bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
+/* The job can never start: it needs more than the machine has or its quota allows. */
+bool queue_never(const struct queue *q, const struct queue_job *job);

@@ -105,7 +105,7 @@ static void probed(void *arg, const struct store_reply *reply)
 {
 	struct loop *l = arg;
 	if (reply->status == 507)
-		known(l, "the directory of --standalone cannot be written: the disk is full or "
+		known(l, "the directory of --local cannot be written: the disk is full or "
 		         "read-only");
 	else if (reply->outcome != STORE_OK)
 		known(l, "the store does not answer");

@@ -8,14 +8,14 @@
 /* clang-format off */
 static const struct command COMMANDS[] = {
 	{ "serve", cmd_serve, FOR_SERVE, NULL, "accept jobs over HTTP",
-	  "Accept jobs over HTTP and create them in a cluster or a directory.\n",
+	  "Accept jobs over HTTP and run them in a cluster or on this machine.\n",
 	  "For one user on this machine:\n"
-	  "  rest-lit serve --standalone jobs --no-auth --user alice\n"
+	  "  rest-lit serve --local jobs --no-auth --user alice\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       localhost:9186/api/v2/jobs\n"
 	  "For users with tokens:\n"
 	  "  umask 077; head -c 32 /dev/urandom | base64 > jwt-secret\n"
-	  "  rest-lit serve --standalone jobs --jwt-secret-file jwt-secret &\n"
+	  "  rest-lit serve --local jobs --jwt-secret-file jwt-secret &\n"
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },

@@ -20,10 +20,12 @@
 
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
 
 enum {
 	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
 	ALL = TRANSLATES | FOR_VALIDATE,
+	HERE = FOR_SERVE | FOR_RUN,
 	REMOTE = FOR_SUBMIT | FOR_JOBS | FOR_SHOW | FOR_STOP
 };
 
@@ -34,6 +36,8 @@ static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
 static const char *const COMPATS[] = { "", "openpai", NULL };
 static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
+static const char *const ENGINES[] = { "", "local", "none", NULL };
+static const char *const IMAGE_SOURCES[] = { "", "host", "oci", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -66,6 +70,7 @@ static const struct form ORIGINS = { LOWER UPPER DIGITS "-.:/*[], ", 4096, false
 static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, false,
 	                         "must be a URL" };
 
+static const struct form GPUS = { LOWER DIGITS, 8, false, "must be a number, auto or none" };
 static const struct form STATES = { LOWER UPPER ",", 256, false,
 	                            "must be states, separated by commas" };
 static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
@@ -74,6 +79,7 @@ static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
 	[GROUP_STORE] = "Object store (default in a pod: its service account)",
+	[GROUP_LOCAL] = "Jobs on this machine",
 	[GROUP_AUTH] = "Authentication",
 	[GROUP_CLIENTS] = "Access of clients",
 	[GROUP_JOBS] = "Following jobs",
@@ -95,25 +101,44 @@ const struct option OPTIONS[] = {
 	  .help = "threads that serve requests; 0: one per core, at most 4" },
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",
 	  .help = "time after SIGTERM during which requests are still accepted and /readyz answers 503; about 5 in a pod" },
-	{ "log-format", GROUP_SERVER, FOR_SERVE, true, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
+	{ "log-format", GROUP_SERVER, FOR_SERVE, false, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
 	  .help = "log on standard error: json or logfmt" },
 	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
 	  .help = "name of this installation, the label rest-lit/instance of its objects" },
 
-	{ "standalone", GROUP_STORE, FOR_SERVE, true, TEXT(standalone, ""), .value = "DIR",
-	  .help = "store objects in this directory; default outside of pods: " STANDALONE_DIR },
+	{ "local", GROUP_STORE, FOR_SERVE, true, TEXT(local, ""), .value = "DIR",
+	  .help = "run jobs on this machine and keep them in DIR; default outside of pods: " LOCAL_DIR },
+	{ "standalone", GROUP_STORE, FOR_SERVE, false, TEXT(local, ""), .value = "DIR",
+	  .help = "the former name of --local" },
 	{ "kubeconfig", GROUP_STORE, FOR_SERVE, true, TEXT(kubeconfig, ""), .value = "FILE",
 	  .help = "use the API server of this kubeconfig file" },
 	{ "context", GROUP_STORE, FOR_SERVE, false, TEXT(context, ""), .value = "NAME",
 	  .help = "context of the kubeconfig file; default: its current-context" },
 	{ "apiserver", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver, ""), .value = "URL",
 	  .help = "use the API server at this address" },
-	{ "apiserver-ca", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_ca, ""), .value = "FILE",
+	{ "apiserver-ca", GROUP_STORE, FOR_SERVE, false, TEXT(apiserver_ca, ""), .value = "FILE",
 	  .help = "its CA certificate (PEM); reloaded on change" },
-	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, true, TEXT(apiserver_token_file, ""), .value = "FILE",
+	{ "apiserver-token-file", GROUP_STORE, FOR_SERVE, false, TEXT(apiserver_token_file, ""), .value = "FILE",
 	  .help = "bearer token for it; reloaded on change" },
 	{ "namespace", GROUP_STORE, TRANSLATES, true, TEXT(namespace_name, ""), .form = &NAMESPACE, .value = "NAME",
 	  .help = "namespace of jobs; default: from the credentials, else `default`" },
+
+	{ "engine", GROUP_LOCAL, FOR_SERVE, true, CHOICE(engine, "", ENGINES), .value = "WHICH",
+	  .help = "local (default), or none: jobs are only kept" },
+	{ "cpus", GROUP_LOCAL, HERE, false, NUMBER(cpus, 0, 0, 65536), .value = "N",
+	  .help = "CPUs for jobs; 0: those of the machine" },
+	{ "memory", GROUP_LOCAL, HERE, false, BYTES(memory, 0, 0, 65536 * GIB), .value = "N",
+	  .help = "memory for jobs; 0: that of the machine" },
+	{ "gpus", GROUP_LOCAL, HERE, true, TEXT(gpus, "auto"), .form = &GPUS, .value = "N",
+	  .help = "GPUs for jobs: a number, none or auto" },
+	{ "gpu-devices", GROUP_LOCAL, HERE, false, TEXT(gpu_devices, ""), .value = "PATTERN",
+	  .help = "each file of this pattern is a GPU; default: those in CDI files, else /dev/nvidia[0-9]*" },
+	{ "images", GROUP_LOCAL, HERE, true, CHOICE(images, "", IMAGE_SOURCES), .value = "FROM",
+	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
+	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .value = "DIR[:PATH][:rw],...",
+	  .help = "further directories for the tasks, read-only unless they end in :rw" },
+	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
+	  .help = "size of the logs of ended tasks; the oldest are deleted first" },
 
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },
@@ -176,7 +201,7 @@ const struct option OPTIONS[] = {
 	  .help = "virtual clusters, storages, users and groups, see schema facts; serve reloads it on SIGHUP" },
 	{ "runtime", GROUP_PODS, TRANSLATES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
 	  .help = "source of pai-runtime in pods: image, or configmap: the program itself" },
-	{ "runtime-image", GROUP_PODS, TRANSLATES, true, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
+	{ "runtime-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the init container with --runtime=image" },
 	{ "runtime-init-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_init_image, ""), .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the init container with --runtime=configmap; default: the job's own" },
@@ -434,7 +459,9 @@ void option_variable(struct str *out, const struct option *o)
 
 static void option_bytes_text(struct str *out, int64_t n)
 {
-	if (n >= MIB && n % MIB == 0)
+	if (n >= GIB && n % GIB == 0)
+		str_printf(out, "%ldGiB", (long)(n / GIB));
+	else if (n >= MIB && n % MIB == 0)
 		str_printf(out, "%ldMiB", (long)(n / MIB));
 	else if (n >= KIB && n % KIB == 0)
 		str_printf(out, "%ldKiB", (long)(n / KIB));
@@ -525,11 +552,11 @@ static int option_number(struct span text, bool bytes, int64_t *out)
 	int64_t unit = 1;
 	if (bytes && text.n > 3 && memcmp(text.p + text.n - 2, "iB", 2) == 0) {
 		char c = text.p[text.n - 3];
-		unit = c == 'K' ? 1024 : c == 'M' ? INT64_C(1) << 20 : 0;
+		unit = c == 'K' ? KIB : c == 'M' ? MIB : c == 'G' ? GIB : 0;
 		text.n -= 3;
 	}
 	int64_t n;
-	if (unit == 0 || parse_i64(text, 0, INT64_MAX >> 20, &n) < 0)
+	if (unit == 0 || parse_i64(text, 0, INT64_MAX >> 30, &n) < 0)
 		return -1;
 	*out = n * unit;
 	return 0;

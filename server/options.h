@@ -18,8 +18,8 @@
 
 #define TEST_LIMITS_VARIABLE "REST_LIT_TEST_LIMITS"
 
-/* Directory of the objects outside of pods if the options name no cluster. */
-#define STANDALONE_DIR "rest-lit-data"
+/* Directory of jobs on this machine, outside of pods, if the options name no cluster. */
+#define LOCAL_DIR "rest-lit-data"
 /* The Secret that k8s/rbac-openpai.yaml creates. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
@@ -32,14 +32,15 @@ enum {
 	FOR_SUBMIT = 16,
 	FOR_JOBS = 32,
 	FOR_SHOW = 64,
-	FOR_STOP = 128
+	FOR_STOP = 128,
+	FOR_RUN = 256
 };
 
 enum option_type {
 	OPTION_TEXT,
 	OPTION_CHOICE,
 	OPTION_NUMBER,
-	OPTION_BYTES,  /* a number that may end in KiB or MiB */
+	OPTION_BYTES,  /* a number that may end in KiB, MiB or GiB */
 	OPTION_SWITCH, /* a flag without a value; true or false in file and environment */
 	OPTION_TYPE_MAX
 };
@@ -47,6 +48,7 @@ enum option_type {
 enum option_group {
 	GROUP_SERVER,
 	GROUP_STORE,
+	GROUP_LOCAL,
 	GROUP_AUTH,
 	GROUP_CLIENTS,
 	GROUP_JOBS,
@@ -64,7 +66,7 @@ enum option_group {
 struct options {
 	const char *listen, *log_format, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
-	const char *standalone, *namespace_name, *instance;
+	const char *local, *namespace_name, *instance;
 	const char *user, *profile, *output;
 	const char *runtime, *runtime_init_image, *runtime_binary;
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
@@ -77,6 +79,8 @@ struct options {
 	const char *output_listen, *output_url, *output_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
 	const char *visibility, *compat, *exit_spec;
+	const char *engine, *gpus, *gpu_devices, *images, *mount;
+	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state;
 	bool wait, logs, dry_run;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;

@@ -1,5 +1,7 @@
 #include "server/setup.h"
 
+enum { GPUS_MAX = 1024 };
+
 struct given {
 	const struct options *o;
 	bool loopback, output_loopback;
@@ -67,7 +69,7 @@ static bool bad_deny_list(const struct given *g)
 static bool no_cluster(const struct given *g)
 {
 	const struct options *o = g->o;
-	return o->standalone[0] &&
+	return o->local[0] &&
 	       (is(o->token_check, "stored") || o->deny_list[0] || is(o->users, "openpai"));
 }
 
@@ -92,7 +94,7 @@ static bool half_output(const struct given *g)
 
 static bool output_without_cluster(const struct given *g)
 {
-	return g->o->output_listen[0] && g->o->standalone[0];
+	return g->o->output_listen[0] && g->o->local[0];
 }
 
 static bool is_https(const char *url)
@@ -126,7 +128,48 @@ static bool idle_output_ca(const struct given *g)
 static bool two_stores(const struct given *g)
 {
 	const struct options *o = g->o;
-	return (o->standalone[0] != 0) + (o->kubeconfig[0] != 0) + (o->apiserver[0] != 0) > 1;
+	return (o->local[0] != 0) + (o->kubeconfig[0] != 0) + (o->apiserver[0] != 0) > 1;
+}
+
+/* ---- jobs on this machine ---- */
+
+bool options_run_here(const struct options *o)
+{
+	return o->local[0] && !is(o->engine, "none");
+}
+
+static bool idle_engine(const struct given *g)
+{
+	return g->o->engine[0] && !g->o->local[0];
+}
+
+static bool idle_machine(const struct given *g)
+{
+	const struct options *o = g->o;
+	return !options_run_here(o) &&
+	       (o->cpus || o->memory || !is(o->gpus, "auto") || o->gpu_devices[0] || o->images[0]);
+}
+
+static bool bad_gpus(const struct given *g)
+{
+	int64_t n;
+	return !is(g->o->gpus, "auto") && !is(g->o->gpus, "none") &&
+	       parse_i64(span_of(g->o->gpus), 0, GPUS_MAX, &n) < 0;
+}
+
+static bool local_hived(const struct given *g)
+{
+	return options_run_here(g->o) && g->o->hived_config[0];
+}
+
+static bool local_openpai(const struct given *g)
+{
+	return options_run_here(g->o) && is(g->o->profile, "openpai");
+}
+
+static bool local_configmap(const struct given *g)
+{
+	return options_run_here(g->o) && is(g->o->runtime, "configmap");
 }
 
 static bool no_ports(const struct given *g)
@@ -169,7 +212,7 @@ static const struct rule {
 	{ bad_deny_list, "--deny-list must be NAMESPACE/NAME" },
 	{ no_cluster,
 	  "--token-check=stored, --deny-list and --users=openpai need Secrets of a cluster, so "
-	  "--standalone excludes them" },
+	  "--local excludes them" },
 	{ half_tls, "--tls-cert and --tls-key go together" },
 	{ in_the_open,
 	  "plain HTTP is allowed on loopback addresses only: give --tls-cert and --tls-key, or "
@@ -177,7 +220,7 @@ static const struct rule {
 	{ half_output,
 	  "--output-listen and --output-url go together: pods upload the end of their output to "
 	  "this URL" },
-	{ output_without_cluster, "--output-listen needs a cluster, so --standalone excludes it" },
+	{ output_without_cluster, "--output-listen needs a cluster, so --local excludes it" },
 	{ open_output, "--output-url must begin with https:// (for tests, http://127.0.0.1: is "
 	               "allowed), because "
 	               "pods send a token to it" },
@@ -185,7 +228,18 @@ static const struct rule {
 	  "--output-url with https:// needs --output-ca or --tls-cert, so that pods can verify the "
 	  "server" },
 	{ idle_output_ca, "--output-ca needs an --output-url that begins with https://" },
-	{ two_stores, "--standalone, --kubeconfig and --apiserver exclude each other" },
+	{ two_stores, "--local, --kubeconfig and --apiserver exclude each other" },
+	{ idle_engine, "--engine needs --local; a cluster has its own" },
+	{ idle_machine, "--cpus, --memory, --gpus, --gpu-devices and --images need --local without "
+	                "--engine=none: they are for jobs on this machine" },
+	{ bad_gpus, "--gpus must be a number up to 1024, auto or none" },
+	{ local_hived, "--hived-config needs a cluster, because HiveD schedules its nodes; with "
+	               "--engine=none jobs are only kept" },
+	{ local_openpai, "--profile=openpai needs a cluster; jobs on this machine need "
+	                 "--profile=plain" },
+	{ local_configmap,
+	  "--runtime=configmap needs a cluster; on this machine the program beside "
+	  "this one, or that of --runtime-binary, is used" },
 	{ no_ports, "--port-start must be less than --port-end" },
 	{ hived_without_config, "--hived-webservice needs --hived-config" },
 	{ idle_hived_ca, "--hived-webservice-ca needs a --hived-webservice that begins with "

@@ -66,8 +66,8 @@ void options_help(struct str *out, unsigned command, bool all)
 
 static void commands_text(struct str *out, unsigned commands)
 {
-	static const char *const NAMES[] = { "serve",  "translate", "validate", "token",
-		                             "submit", "jobs",      "show",     "stop" };
+	static const char *const NAMES[] = { "serve", "translate", "validate", "token", "submit",
+		                             "jobs",  "show",      "stop",     "run" };
 	const char *between = "";
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		if (!(commands & 1u << i))
@@ -179,7 +179,7 @@ static void type_schema(struct str *out, const struct option *o)
 	case OPTION_BYTES:
 		str_puts(out, "\"anyOf\": [{ ");
 		number_schema(out, o);
-		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KM]iB)?$\" }]");
+		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KMG]iB)?$\" }]");
 		break;
 	case OPTION_SWITCH:
 		str_puts(out, "\"type\": \"boolean\"");

@@ -72,7 +72,7 @@ struct server {
 	struct worker *worker;       /* NULL: no logins */
 	struct tls *tls;             /* NULL: plain HTTP */
 	struct login *login;         /* of the API server; NULL: local is set */
-	struct local *local;         /* of --standalone */
+	struct local *local;         /* of --local */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;

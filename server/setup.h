@@ -29,6 +29,9 @@ void complain_note(const struct note *n, const char *file, const char *prefix);
  */
 int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e);
 
+/* Jobs run on this machine: --local, and not --engine=none. */
+bool options_run_here(const struct options *o);
+
 /*
  * Read pai-runtime for a ConfigMap (--runtime=configmap): options->runtime_binary, or the file
  * pai-runtime beside this program or in ../lib/rest-lit.  The texts live in the arena.  With

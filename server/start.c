@@ -34,10 +34,10 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-/* The options name no cluster, and this is not a pod: jobs go to a directory. */
+/* The options name no cluster, and this is not a pod: jobs run on this machine. */
 static bool is_alone(const struct options *o)
 {
-	return !o->standalone[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
+	return !o->local[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
 	       !getenv("KUBERNETES_SERVICE_HOST"); /* NOLINT(concurrency-mt-unsafe): at start */
 }
 
@@ -59,7 +59,7 @@ static int open_signals(struct service *s, struct err *e)
 /* The logout of OpenPAI clients revokes a token. */
 static bool wants_deny_list(const struct options *o)
 {
-	return o->compat[0] && !o->no_auth && !o->standalone[0] && !o->deny_list[0] &&
+	return o->compat[0] && !o->no_auth && !o->local[0] && !o->deny_list[0] &&
 	       strcmp(o->token_check, "stored") != 0;
 }
 
@@ -67,7 +67,7 @@ static int check_options(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
 	if (is_alone(o))
-		o->standalone = STANDALONE_DIR;
+		o->local = LOCAL_DIR;
 	if (wants_deny_list(o))
 		o->deny_list = COMPAT_DENY_LIST;
 	if (address_parse("--listen", o->listen, &s->address, e) < 0)
@@ -95,12 +95,11 @@ static struct keyring *reload_keys(const struct options *o, const char **file, s
 		.stored = strcmp(o->token_check, "stored") == 0,
 	};
 	struct keyring *keys = keyring_new(&k, file, e);
-	if (!keys || !keyring_service_accounts(keys) || !o->standalone[0])
+	if (!keys || !keyring_service_accounts(keys) || !o->local[0])
 		return keys;
 	keyring_free(keys);
 	(void)err_set(e, 400, NULL,
-	              "%s: tokens of service accounts need an API server, so --standalone excludes "
-	              "them",
+	              "%s: tokens of service accounts need an API server, so --local excludes them",
 	              o->issuers);
 	return NULL;
 }
@@ -127,8 +126,8 @@ static int start_open_tls(struct service *s, struct err *e)
 static int start_open_store(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
-	if (o->standalone[0]) {
-		s->server.local = local_open(o->standalone, e);
+	if (o->local[0]) {
+		s->server.local = local_open(o->local, e);
 		s->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";
 		return s->server.local ? 0 : -1;
 	}
@@ -354,8 +353,7 @@ void start_report(const struct service *s, const char *scrubbed)
 		log_text(&line, "output_address", str_view(&output));
 	}
 	log_text(&line, "tls", v->tls ? SPAN("yes") : SPAN("no"));
-	log_text(&line, "store",
-	         span_of(v->local ? s->options.standalone : login_describe(v->login)));
+	log_text(&line, "store", span_of(v->local ? s->options.local : login_describe(v->login)));
 	log_text(&line, "namespace", span_of(v->namespace_name));
 	log_text(&line, "profile", span_of(s->options.profile));
 	log_text(&line, "runtime", span_of(s->options.runtime));

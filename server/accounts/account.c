@@ -84,7 +84,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 struct account_source *account_source_new(const struct options *o, struct err *e)
 {
 	bool openpai = strcmp(o->users, "openpai") == 0;
-	if (openpai && o->standalone[0]) {
+	if (openpai && o->local[0]) {
 		(void)err_set(e, 400, NULL, "--users=openpai needs a cluster");
 		return NULL;
 	}

@@ -23,7 +23,7 @@ void cluster_log_trouble(char **last, const char *why, const char *event, const 
 
 /*
  * Keeps the cache of all Frameworks (k8s/cache/cache.h) and the Events of their pods
- * (k8s/cache/events.h) up to date, each by a thread that watches the API server; with --standalone
+ * (k8s/cache/events.h) up to date, each by a thread that watches the API server; with --local
  * the directory store reports changes.  server->cache and server->events exist from follow_start to
  * follow_free; follow_stop ends the threads.
  */
@@ -38,7 +38,7 @@ const char *follow_problem(const struct server *s, struct arena *a);
 /* Why nothing in the cluster processes a waiting job.  now_ms since 1970.  Pure. */
 enum neglect {
 	NEGLECT_NONE,
-	NEGLECT_DIRECTORY,  /* --standalone: nothing processes objects */
+	NEGLECT_DIRECTORY,  /* --engine=none: nothing processes objects */
 	NEGLECT_CONTROLLER, /* FrameworkController has not touched it for NEGLECT_MS */
 };
 enum { NEGLECT_MS = 30000 };

@@ -277,8 +277,8 @@ static void watch_directory(struct follow *f)
 	frameworks_begin(f);
 	local_follow(f->server->local, &FOLLOWER, f);
 	frameworks_end(f, 0);
-	log_event(LOG_WARN, "jobs are kept in a directory; nothing runs them", "directory",
-	          f->server->options->standalone);
+	log_event(LOG_WARN, "--engine=none: jobs are only kept; nothing runs them", "directory",
+	          f->server->options->local);
 	events_trouble(f->events, NULL); /* no pods, no Events */
 }
 

@@ -196,8 +196,8 @@ static void waiting_neglected(struct str *out, enum neglect why)
 		const char *reason, *message;
 	} TEXTS[] = {
 		[NEGLECT_NONE] = { "", "" },
-		[NEGLECT_DIRECTORY] = { "Standalone",
-		                        "this server keeps jobs in a directory (--standalone); "
+		[NEGLECT_DIRECTORY] = { "NoEngine",
+		                        "this server only keeps jobs (--engine=none); "
 		                        "nothing runs them" },
 		[NEGLECT_CONTROLLER] = { "NoController",
 		                         "no FrameworkController has looked at this job since it "

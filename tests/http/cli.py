@@ -114,7 +114,7 @@ def test_cli_commands(check):
         lines = out.splitlines()
         check.ok("jobs: head", lines[0].split() == ["NAME", "USER", "STATE", "AGE", "DURATION", "TASKS", "GPUS", "VC", "REASON"], out)
         check.ok("jobs: rows", re.fullmatch(
-            r"two +alice +WAITING +\d+[sm] +- +1 +0 +default +Standalone: .*nothing runs them", lines[1]) and
+            r"two +alice +WAITING +\d+[sm] +- +1 +0 +default +NoEngine: .*nothing runs them", lines[1]) and
             lines[2].startswith("one ") and len(lines) == 3, out)
         for columns, end in ((100, "..."), (160, "nothing runs them")):
             with Cli("jobs", *at, columns=columns, both=True) as c:
@@ -122,7 +122,7 @@ def test_cli_commands(check):
                 rows = c.stderr.splitlines()
             check.equal("jobs: rows on a terminal", len(rows), 3)
             check.ok("jobs: no wider than it", all(len(row) < columns for row in rows), rows)
-            check.ok("jobs: the reason, as much as fits", "Standalone" in rows[1] and rows[1].endswith(end), rows)
+            check.ok("jobs: the reason, as much as fits", "NoEngine" in rows[1] and rows[1].endswith(end), rows)
         code, out, err = cli("jobs", *at, "-o", "json", "--limit", "1")
         check.ok("jobs: how many there are", "latest 1 of 2 jobs" in err and "--limit" in err, err)
         check.ok("jobs: json", code == 0 and [j["name"] for j in json.loads(out)] == ["two"], out)

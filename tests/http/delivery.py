@@ -322,7 +322,7 @@ def test_what_is_no_program(check):
                              ("a directory", os.path.dirname(big), "not a regular file")):
         where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "jobs")
         for command, more in (
-                ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", where]),
+                ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", where, "--engine", "none"]),
                 ("translate", ["examples/hello-world.yaml"])):
             result = run(command, "--runtime", "configmap", "--runtime-binary", path, *more)
             check.equal(f"{what}: {command} ends", result.returncode, 2)

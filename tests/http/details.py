@@ -319,8 +319,8 @@ def test_nobody_works_on_it(check):
         check.ok("standalone: is in the log", yard.server.logged("nothing runs them"))
         status = yard.ask("alice", "GET", "/api/v2/jobs/alice~kept").json["jobStatus"]
         check.equal("standalone: the reason", status.get("waitingReason"), {
-            "kind": "controller", "reason": "Standalone",
-            "message": "this server keeps jobs in a directory (--standalone); nothing runs them"})
+            "kind": "controller", "reason": "NoEngine",
+            "message": "this server only keeps jobs (--engine=none); nothing runs them"})
 
 
 def test_detail_tags(check):

@@ -1,4 +1,4 @@
-"""The store of `--standalone DIR`, and what `serve` refuses to start with."""
+"""The store of `--local DIR`, whose former name is `--standalone`, and what `serve` refuses to start with."""
 import errno
 import json
 import os
@@ -54,7 +54,7 @@ def test_directory(check):
         check.ok("the secret is not in the log", marker not in server.settled_log())
 
         check.equal("stopped", server.stop(), 0)
-        with Server("--standalone", where) as again:
+        with Server("--local", where, "--engine", "none") as again:
             check.equal("still there after a restart", again.submit(job_v2("kept")).status, 409)
 
 
@@ -62,7 +62,7 @@ def test_one_server_only(check):
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice",
-                     "--standalone", where)
+                     "--local", where, "--engine", "none")
         check.ok("a second server on the same directory is refused", second.returncode != 0)
         check.ok("... and says why", b"jobs" in second.stderr, second.stderr)
 
@@ -133,7 +133,7 @@ def test_start_refused(check):
         refuse(check, f"user {user!r}", "--listen", here, "--no-auth", "--user", user,
                "--standalone", where, word="user")
     refuse(check, "two stores", "--listen", here, *alice, "--standalone", where, "--apiserver",
-           "http://127.0.0.1:1", word="standalone")
+           "http://127.0.0.1:1", word="--local")
     refuse(check, "unknown option", "--listne", here, word="listne")
     refuse(check, "unknown profile", "--listen", here, *alice, "--standalone", where, "--profile",
            "fancy", word="profile")

@@ -310,6 +310,9 @@ class Server:
         # A client of ours may stand still between connecting and sending.
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
         self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
+        # A directory that only keeps jobs, unless the test is about jobs on this machine.
+        if "--standalone" in arguments and "--engine" not in arguments:
+            self.arguments += ["--engine", "none"]
         self.command = command_line(program or [BINARY], [
             "serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
         self.terminated = False

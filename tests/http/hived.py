@@ -163,7 +163,7 @@ def test_hived_reload_under_load(check):
 
 
 def test_hived_start(check):
-    base = ("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice")
+    base = ("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--engine", "none")
     with Hived() as hived:
         bad = hived.write("bad.yaml", CONFIG.replace("DT, childCellNumber: 4", "DT-POOL, childCellNumber: 4"))
         service = ("--hived-config", hived.config, "--hived-webservice")

@@ -189,7 +189,7 @@ __attribute__((unused)) static struct world *world_new(const char *users, const 
 	w->options = (struct options){
 		.users = users,
 		.facts = facts,
-		.standalone = "",
+		.local = "",
 		.user = "",
 		.user_namespace = "pai-user-v2",
 		.group_namespace = "pai-group",

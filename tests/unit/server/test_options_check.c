@@ -102,6 +102,24 @@ static void test_hived(void **state)
 	      "--hived-webservice");
 }
 
+#define LOCAL SECRET, "--local", "d"
+
+static void test_machine(void **state)
+{
+	(void)state;
+	fine(true, ARGS(LOCAL, "--engine", "none", "--profile", "openpai", "--hived-config", "f"));
+	fine(true, ARGS(LOCAL, "--engine", "local", "--cpus", "4", "--memory", "64GiB", "--gpus", "2"));
+	fine(true, ARGS(LOCAL, "--gpus", "none", "--gpu-devices", "/tmp/gpu*", "--images", "host"));
+	wrong(true, ARGS(SECRET, "--apiserver", "b", "--engine", "none"), "--local");
+	wrong(true, ARGS(SECRET, "--apiserver", "b", "--cpus", "1"), "--local");
+	wrong(true, ARGS(LOCAL, "--engine", "none", "--gpus", "1"), "--engine=none");
+	wrong(true, ARGS(LOCAL, "--gpus", "many"), "--gpus");
+	wrong(true, ARGS(LOCAL, "--gpus", "1025"), "--gpus");
+	wrong(true, ARGS(LOCAL, "--hived-config", "f"), "--hived-config");
+	wrong(true, ARGS(LOCAL, "--profile", "openpai"), "--profile=plain");
+	wrong(true, ARGS(LOCAL, "--runtime", "configmap"), "--runtime-binary");
+}
+
 static void test_rest(void **state)
 {
 	(void)state;
@@ -127,7 +145,7 @@ static void test_output(void **state)
 	wrong(
 	    true,
 	    ARGS(SECRET, "--standalone", "d", "--output-listen", ":1", "--output-url", "https://x"),
-	    "--standalone");
+	    "--local");
 }
 
 int main(void)
@@ -135,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fine),   cmocka_unit_test(test_who),
 		cmocka_unit_test(test_public), cmocka_unit_test(test_hived),
+		cmocka_unit_test(test_machine),
 		cmocka_unit_test(test_rest),   cmocka_unit_test(test_output),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -406,10 +406,10 @@ static void test_source_needs_a_cluster(void **state)
 	(void)state;
 	struct world *w = world_new("openpai", "");
 	ERR_AUTO e = { 0 };
-	w->options.standalone = "dir";
+	w->options.local = "dir";
 	assert_null(account_source_new(&w->options, &e));
 	assert_int_equal(e.http, 400);
-	w->options.standalone = "";
+	w->options.local = "";
 	world_free(w);
 }
 

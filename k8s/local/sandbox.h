@@ -17,7 +17,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-enum { SANDBOX_ARGS_MAX = 8000 /* of bubblewrap, which refuses 9000 */ };
+enum {
+	SANDBOX_ARGS_MAX = 6000, /* of sandbox_argv; bubblewrap refuses 9000 */
+	SANDBOX_ENV_MAX = 900    /* variables, see env_fd */
+};
 
 /* A file or directory of the machine, or a tmpfs. */
 struct sandbox_mount {
@@ -25,6 +28,9 @@ struct sandbox_mount {
 	const char *path;   /* in the sandbox, absolute */
 	bool writable;
 	uint64_t size; /* of a tmpfs, in bytes; 0: half of the memory */
+	/* The source must be this directory or below it when links are followed (subPath); or NULL.
+	 */
+	const char *within;
 };
 
 /* A device node, at `path` in the sandbox. */
@@ -33,8 +39,8 @@ struct sandbox_device {
 };
 
 /* The root of an image, and an overlay above it.  The directories belong to the caller: upper and
- * work are empty at first and on one file system, merged is an empty directory, where the overlay
- * appears in the sandbox's namespace only. */
+ * work are empty, on one file system, and used by one container; merged is an empty directory,
+ * where the overlay appears in the sandbox's namespace only. */
 struct sandbox_image {
 	const char *rootfs, *upper, *work, *merged;
 };
@@ -58,17 +64,26 @@ struct sandbox_spec {
 	int status_fd;        /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
 	                         pid of the command, to be signalled (bubblewrap passes no signal on);
 	                         -1: none */
-	const char *const *command; /* NULL-terminated; a path in the sandbox, or found by PATH */
+	/* Inherited by bubblewrap, which reads the environment of the command there, at most
+	 * SANDBOX_ENV_MAX times "--setenv\0NAME\0VALUE\0" (a memfd at its start): its own
+	 * environment must be empty, because LD_PRELOAD would act outside of the sandbox, and
+	 * arguments can be read by everybody.  -1: the command gets an empty environment. */
+	int env_fd;
+	const char *const
+	    *command; /* NULL-terminated; a path in the sandbox, or found by its PATH */
 };
 
 /*
- * The argv, NULL-terminated, in the arena; the environment is passed on.  The caller executes it
- * with PR_SET_PDEATHSIG; the death of bubblewrap kills all processes of the sandbox.  It exits as
- * the command, or with 128 + the signal that ended it, or 1 if the sandbox cannot be made, with a
- * line "bwrap: ..." on stderr.
+ * The argv, NULL-terminated, in the arena; argv[0] is an absolute path.  The caller executes it
+ * with an empty environment and PR_SET_PDEATHSIG; the death of bubblewrap kills all processes of
+ * the sandbox.  It exits as the command, or with 128 + the signal that ended it, or 1 if the
+ * sandbox cannot be made, with a line "bwrap: ..." on stderr and without "child-pid".
  *
- * NULL and *e (400): a source that does not exist, a path that cannot be a mount point, too many
- * arguments.
+ * A mount point that does not exist in a read-only directory is made by showing a new directory in
+ * its place, with all entries of the old one.
+ *
+ * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point, too many
+ * arguments; 503 if bubblewrap is not there.
  */
 char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 

@@ -109,7 +109,8 @@ static int tree_dir(struct tree_walk *w, int dirfd, const char *name, unsigned d
 
 static int tree_entry(struct tree_walk *w, int dirfd, const char *name, unsigned depth)
 {
-	for (; w->budget > 0; w->budget--) {
+	while (w->budget > 0) {
+		w->budget--;
 		if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 			return 0;
 		if (errno != EISDIR && errno != EPERM)

@@ -36,6 +36,7 @@ static const struct command COMMANDS[] = {
 	  "limit has passed, or Ctrl-C: the job goes on.\n",
 	  "Examples:\n"
 	  "  rest-lit submit --wait --logs job.yaml\n"
+	  "  rest-lit submit --name mnist-2 job.yaml\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
 	{ "jobs", cmd_jobs, FOR_JOBS, NULL, "list the jobs of a server",
 	  "Print the newest jobs of all users or one user, as a table or as JSON.\n"
@@ -53,6 +54,44 @@ static const struct command COMMANDS[] = {
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit stop mnist\n" },
+	{ "logs", cmd_logs, FOR_LOGS, "JOB [TASK]", "print the output of a job's tasks",
+	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
+	  "until they have ended.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
+	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 1 an output is missing, 2 refused, or there is no such job or\n"
+	  "task, 3 the server does not answer, or Ctrl-C.\n",
+	  "Examples:\n"
+	  "  rest-lit logs mnist\n"
+	  "  rest-lit logs -f alice~mnist worker-0\n" },
+	{ "wait", cmd_wait, FOR_WAIT, "JOB", "wait until a job has ended",
+	  "Show the progress of a job until it has ended.  JOB is USER~NAME, or NAME for one\n"
+	  "of your own jobs.\n"
+	  "Exit status: 0 the job has succeeded, 1 it has failed or was stopped or deleted,\n"
+	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"
+	  "has passed, or Ctrl-C: the job goes on.\n",
+	  "Example:\n"
+	  "  rest-lit wait mnist && rest-lit logs mnist\n" },
+	{ "events", cmd_events, FOR_EVENTS, "JOB", "list the events of a job's pods",
+	  "Print what the cluster has reported about the pods of a job, the last event below.\n"
+	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit events mnist\n" },
+	{ "delete", cmd_delete, FOR_DELETE, "JOB", "remove a job that does not run",
+	  "Remove a job with its logs and objects; its name is free again.  A running job\n"
+	  "must be stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, running, or there is no such job, 3 the server does not\n"
+	  "answer.\n",
+	  "Example:\n"
+	  "  rest-lit delete mnist\n" },
+	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, "JOB", "submit a job once more",
+	  "Submit the same job once more under another name, and print USER~NAME.  The\n"
+	  "default is the old name with the next free number: mnist-2.  A job with secrets\n"
+	  "must be submitted from its file, because the server does not return them.  JOB is\n"
+	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: as of submit.\n",
+	  "Example:\n"
+	  "  rest-lit resubmit --wait mnist\n" },
 	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
 	  "standard output.  A server with --token-check=stored accepts it only if it is\n"

@@ -26,7 +26,9 @@ enum {
 	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
 	ALL = TRANSLATES | FOR_VALIDATE,
 	HERE = FOR_SERVE | FOR_RUN,
-	REMOTE = FOR_SUBMIT | FOR_JOBS | FOR_SHOW | FOR_STOP
+	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
+	REMOTE =
+	    SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS | FOR_DELETE
 };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
@@ -71,6 +73,8 @@ static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, fal
 	                         "must be a URL" };
 
 static const struct form GPUS = { LOWER DIGITS, 8, false, "must be a number, auto or none" };
+static const struct form JOB_NAME = { LOWER UPPER DIGITS "-_.~", 255, false,
+	                              "must be a job's name: letters, digits, -, _, . and ~" };
 static const struct form STATES = { LOWER UPPER ",", 256, false,
 	                            "must be states, separated by commas" };
 static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
@@ -253,18 +257,22 @@ const struct option OPTIONS[] = {
 	{ "timeout", GROUP_REMOTE, REMOTE, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
 	  .help = "limit for the whole command, waiting for the job included; 0: no limit" },
 
-	{ "wait", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(wait),
+	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait),
 	  .help = "show the job's progress until it has ended" },
-	{ "logs", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(logs),
+	{ "logs", GROUP_OUTPUT, SUBMITS, true, SWITCH(logs),
 	  .help = "wait, and print the output of the tasks" },
+	{ "name", GROUP_OUTPUT, SUBMITS, true, TEXT(name, ""), .form = &JOB_NAME, .value = "NAME",
+	  .help = "name of the job; default of submit: that in the file, of resubmit: the old one with a new number" },
+	{ "follow", GROUP_OUTPUT, FOR_LOGS, true, SWITCH(follow),
+	  .help = "also print what is written until the tasks have ended; also -f" },
 	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run),
 	  .help = "print the objects without creating them" },
 	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .form = &STATES, .value = "STATE,...",
 	  .help = "only jobs in these states: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
 	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .value = "N",
 	  .help = "number of jobs, newest first" },
-	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW, true, CHOICE(output, "", OUTPUTS), .value = "FORMAT",
-	  .help = "translate: json (default) or yaml; jobs and show: table (default) or the server's json; also -o" },
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .value = "FORMAT",
+	  .help = "translate: json (default) or yaml; jobs, show and events: table (default) or the server's json; also -o" },
 
 	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
 	  .help = "size of a request body; over the limit the answer is 413" },
@@ -802,6 +810,8 @@ static int flag_read(struct options *o, unsigned command, struct cursor *c, stru
 	struct span name = { flag + 2, equals ? (size_t)(equals - flag) - 2 : strlen(flag) - 2 };
 	if (strcmp(flag, "-o") == 0)
 		name = SPAN("output");
+	if (strcmp(flag, "-f") == 0)
+		name = SPAN("follow");
 	const struct option *option = option_find(name);
 	if (!option || !(option->commands & command))
 		return flag_unknown(flag, name, e);

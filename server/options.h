@@ -33,7 +33,12 @@ enum {
 	FOR_JOBS = 32,
 	FOR_SHOW = 64,
 	FOR_STOP = 128,
-	FOR_RUN = 256
+	FOR_RUN = 256,
+	FOR_LOGS = 512,
+	FOR_WAIT = 1024,
+	FOR_EVENTS = 2048,
+	FOR_DELETE = 4096,
+	FOR_RESUBMIT = 8192
 };
 
 enum option_type {
@@ -81,8 +86,8 @@ struct options {
 	const char *visibility, *compat, *exit_spec;
 	const char *engine, *gpus, *gpu_devices, *images, *mount;
 	int64_t cpus, memory, keep_logs;
-	const char *server, *token_file, *ca_file, *state;
-	bool wait, logs, dry_run;
+	const char *server, *token_file, *ca_file, *state, *name;
+	bool wait, logs, dry_run, follow;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, detail_memory, history, history_bytes, watch_page,
 	    max_object_read;

@@ -66,6 +66,8 @@ void table_begin(struct table *t, const char *const heads[], size_t columns);
 void table_cell(struct table *t, struct span text);
 /* The same with a number in JSON; another value is shown as "-". */
 void table_number(struct table *t, struct span json);
+/* The same with a duration: "7s", "12m", "3h25m", "4d6h". */
+void table_duration(struct table *t, int64_t ms);
 /* Appends the table.  The last column is cut at `columns`; if fewer than 16 columns are left for
  * it, it may go on in the next line. */
 void table_write(struct str *out, const struct table *t, size_t columns);
@@ -147,10 +149,23 @@ int remote_expect(const struct remote *r, const struct remote_reply *reply, int 
 int remote_print(struct span text);
 /* Prints a JSON value and LF; likewise. */
 int remote_print_json(struct span value);
+
+/* ---- remote_job.c: jobs by their names; the commands about one job ---- */
+
+/* The name of the client's user, from the server.  In the arena; NULL and *e. */
+const char *remote_user(struct remote *r, struct arena *a, struct err *e);
 /* "USER~NAME" of an argument, which may be NAME for an own job.  In the arena; NULL and *e. */
 const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e);
 /* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
 const char *remote_path(const char *job, const char *rest, struct arena *a);
+/* remote_ask for a GET of remote_path.  If there is no such job, *e names the nearest one. */
+int remote_get_job(struct remote *r, const char *job, const char *rest, struct remote_reply *out,
+                   struct err *e);
+/* If *e says that there is no such job: adds the nearest name of a job.  Returns -1. */
+int remote_no_job(struct remote *r, const char *job, struct err *e);
+/* A command whose arguments are a job and at most `more` others: options, usage, remote_run. */
+int remote_job_command(const struct command *c, int argc, char **argv, size_t more,
+                       int (*run)(struct remote *r, struct err *e));
 
 /* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
 
@@ -193,8 +208,47 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
 void duration_text(struct str *out, int64_t ms);
 
+/* ---- log_mux.c: the logs of the tasks of a job ---- */
+
+struct log_wanted {
+	const char *task; /* tasks for which log_task_named; NULL: all */
+	bool once;        /* the logs as they are now, one after the other */
+	bool alone;       /* lines without the name of the task */
+};
+
+/* Does a text name this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or INDEX? */
+bool log_task_named(const char *task, struct span role, int64_t index);
+
+struct log_mux;
+/* The texts of *wanted are borrowed. */
+struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_wanted *wanted);
+void log_mux_free(struct log_mux *m); /* accepts NULL */
+/* Takes a new state of the job, /api/v2/jobs/USER~NAME. */
+void log_mux_update(struct log_mux *m, struct span detail);
+/* Starts requests that are due.  The time until the next one, INT64_MAX if none is known. */
+int64_t log_mux_run_once(struct log_mux *m);
+bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
+bool log_mux_over(const struct log_mux *m);      /* all tasks have succeeded */
+size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
+
 /* ---- wait.c ---- */
 
 /* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
- * output of its tasks.  Returns the exit code. */
-int wait_for_job(struct remote *r, const char *job, bool logs);
+ * output of its tasks.  quiet: only the output; the end is also that of the chosen tasks.  Returns
+ * the exit code. */
+int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet);
+/* Prints the logs of a job as they are now.  Returns the exit code: EXIT_REFUSED if one is missing.
+ */
+int wait_for_logs(struct remote *r, struct span detail, const struct log_wanted *logs);
+
+/* ---- cmd_submit.c ---- */
+
+struct job_text {
+	const char *file; /* for messages */
+	char *text;
+	size_t n;
+	bool named; /* a file with a name that people can change */
+};
+
+/* Submits a job, and with --wait or --logs waits for it.  Returns the exit code. */
+int submit_send(struct remote *r, const struct job_text *t);

@@ -22,28 +22,6 @@ struct list {
 	int64_t now_ms;          /* since 1970 */
 };
 
-/* "7s", "12m", "3h25m", "4d6h": a second unit only if the first number is below ten. */
-static void put_span(struct table *t, int64_t ms)
-{
-	static const struct {
-		int64_t s;
-		char unit;
-	} UNITS[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
-	enum { SPANS = sizeof(UNITS) / sizeof(UNITS[0]) };
-	char text[64];
-	int64_t s = ms < 0 ? 0 : ms / 1000;
-	size_t i = 0;
-	while (i + 1 < SPANS && s < UNITS[i].s)
-		i++;
-	int64_t n = s / UNITS[i].s;
-	int64_t rest = i + 1 < SPANS ? s % UNITS[i].s / UNITS[i + 1].s : 0;
-	int used = snprintf(text, sizeof(text), "%" PRId64 "%c", n, UNITS[i].unit);
-	if (n < 10 && rest > 0)
-		(void)snprintf(text + used, sizeof(text) - (size_t)used, "%" PRId64 "%c", rest,
-		               UNITS[i + 1].unit); /* it fits */
-	table_cell(t, span_of(text));
-}
-
 /* The time between two times of a row; `to` may be null for now. */
 static void put_between(struct list *l, struct span from, struct span to)
 {
@@ -54,7 +32,7 @@ static void put_between(struct list *l, struct span from, struct span to)
 		return;
 	}
 	(void)scan_int(to, 1, INT64_MAX, &end); /* null: until now */
-	put_span(&l->table, end - begin);
+	table_duration(&l->table, end - begin);
 }
 
 /* Why a job waits, or phrase and exit code of a failure. */

@@ -1,9 +1,8 @@
 /* rest-lit show JOB: state of a job and its tasks, and why it waits or has failed. */
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
 
-enum { ANSWER_MAX = 128 << 20, LIMIT = 256 << 20 };
+enum { LIMIT = 256 << 20 };
 
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
 enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
@@ -58,12 +57,7 @@ static int show_job(struct remote *r, struct err *e)
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
 	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job)
-		return -1;
-	const struct client_call call = { .method = "GET",
-		                          .path = remote_path(job, "", &arena),
-		                          .max = ANSWER_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
+	if (!job || remote_get_job(r, job, "", &reply, e) < 0)
 		return -1;
 	struct span body = str_view(&reply.body);
 	return strcmp(r->o->output, "json") == 0 ? remote_print(body) : print(body, job, e);
@@ -71,14 +65,5 @@ static int show_job(struct remote *r, struct err *e)
 
 int cmd_show(const struct command *c, int argc, char **argv)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files != 1)
-		code = command_usage(c, "name one job");
-	else if (code < 0 && strcmp(o.output, "yaml") == 0)
-		code = command_usage(c, "--output: table or json");
-	else if (code < 0)
-		code = remote_run(&o, show_job);
-	options_done(&o);
-	return code;
+	return remote_job_command(c, argc, argv, 0, show_job);
 }

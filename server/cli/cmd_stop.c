@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
 
@@ -19,19 +18,12 @@ static int stop_job(struct remote *r, struct err *e)
 		                          .body = SPAN("{\"value\":\"STOP\"}"),
 		                          .max = ANSWER_MAX };
 	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
-		return -1;
+		return remote_no_job(r, job, e);
 	(void)fprintf(stderr, "%s is being stopped\n", job);
 	return EXIT_OK;
 }
 
 int cmd_stop(const struct command *c, int argc, char **argv)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files != 1)
-		code = command_usage(c, "name one job");
-	else if (code < 0)
-		code = remote_run(&o, stop_job);
-	options_done(&o);
-	return code;
+	return remote_job_command(c, argc, argv, 0, stop_job);
 }

@@ -11,12 +11,6 @@
 
 enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, OUTPUT_MAX = 1 << 20, KEY_BYTES = 16 };
 
-struct job_text {
-	const char *file; /* for messages */
-	char *text;
-	size_t n;
-};
-
 /* Chooses route and Content-Type by the dialect and format of the text. */
 static void tell_apart(const struct job_text *t, struct client_call *call)
 {
@@ -43,13 +37,29 @@ static void print_notes(const char *file, const char *prefix, const struct notes
 	(void)fwrite(str_c(&out), 1, out.n, stderr); /* errors cannot be reported */
 }
 
+/* Message: "Job USER~NAME already exists." */
+static void submit_other_name(const struct job_text *t, const char *message)
+{
+	struct span job = span_of(message);
+	bool known = span_starts(job, "Job ") && strchr(message, '~');
+	job = known ? span_from(job, 4) : SPAN("JOB");
+	job.n = span_chr(job, ' ');
+	(void)fprintf(stderr,
+	              "rest-lit: choose another name: rest-lit submit --name NAME %s; or free this "
+	              "one: rest-lit delete %.*s\n",
+	              t->named ? t->file : "FILE", (int)job.n, job.p);
+}
+
 static int submit_refused(const struct job_text *t, const struct err *e)
 {
 	int code = remote_exit(e);
 	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
-	if (!of_file)
-		return complain(e, NULL, code);
-	print_notes(t->file, "", &e->notes);
+	if (of_file)
+		print_notes(t->file, "", &e->notes);
+	else
+		(void)complain(e, NULL, code);
+	if (e->code && strcmp(e->code, "ConflictJobError") == 0)
+		submit_other_name(t, err_msg(e));
 	return code;
 }
 
@@ -76,10 +86,13 @@ static int submit_wait(struct remote *r, const struct remote_reply *reply)
 	(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
 		return remote_print(SPAN("\n")); /* prints the reason */
-	return r->o->wait || r->o->logs ? wait_for_job(r, job, r->o->logs) : EXIT_OK;
+	const struct log_wanted all = { 0 };
+	if (!r->o->wait && !r->o->logs)
+		return EXIT_OK;
+	return wait_for_job(r, job, r->o->logs ? &all : NULL, false);
 }
 
-static int submit_send(struct remote *r, const struct job_text *t)
+int submit_send(struct remote *r, const struct job_text *t)
 {
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -100,16 +113,70 @@ static int submit_send(struct remote *r, const struct job_text *t)
 	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
 }
 
+/* ---- --name ---- */
+
+/* The bytes of a scalar and its quotes; n is 0 if it is written with escapes, anchors and so on. */
+static struct span submit_scalar(struct span text, const struct node *v)
+{
+	const struct span none = { text.p, 0 };
+	size_t i = span_starts(text, "\xef\xbb\xbf") ? 3 : 0;
+	for (unsigned line = 1; line < v->line && i < text.n; i++)
+		line += text.p[i] == '\n';
+	for (unsigned column = 1; column < v->column && i < text.n; column++)
+		for (i++; i < text.n && ((unsigned char)text.p[i] & 0xc0) == 0x80;)
+			i++;
+	bool quoted = i < text.n && (text.p[i] == '"' || text.p[i] == '\'');
+	size_t end = i + quoted + v->n;
+	if (end + quoted > text.n || memcmp(text.p + i + quoted, v->text, v->n) != 0)
+		return none;
+	if (quoted && text.p[end] != text.p[i])
+		return none;
+	return (struct span){ text.p + i, end + quoted - i };
+}
+
+/* Writes another name into the text.  An invalid text stays: the server explains it. */
+static int submit_rename(struct job_text *t, const char *name, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO ignored = { 0 };
+	struct budget budget = BUDGET_DEFAULT;
+	struct doc doc = { 0 };
+	struct span text = { t->text, t->n };
+	if (doc_read(text, &budget, &arena, &doc, &warnings, &ignored) < 0)
+		return 0;
+	const struct node *old = node_get(&doc.root, "jobName") ?: node_get(&doc.root, "name");
+	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
+	struct span at = known ? submit_scalar(text, old) : (struct span){ text.p, 0 };
+	if (at.n == 0)
+		return err_set(e, 400, NULL,
+		               "--name: no name is found in %s that can be replaced; write it as "
+		               "name: NAME",
+		               t->file);
+	size_t before = (size_t)(at.p - text.p);
+	STR_AUTO fresh = STR_SECRET(text.n + strlen(name) + 2);
+	str_span(&fresh, span_to(text, before));
+	str_json(&fresh, span_of(name));
+	str_span(&fresh, span_from(text, before + at.n));
+	wipe(t->text, t->n);
+	free(t->text);
+	t->n = fresh.n;
+	t->text = str_take(&fresh);
+	return 0;
+}
+
 static int open_and_submit(const struct options *o)
 {
 	ERR_AUTO e = { 0 };
 	struct remote r = { 0 };
-	struct job_text t = { .file = o->files[0] };
+	struct job_text t = { .file = o->files[0], .named = true };
 	if (strcmp(t.file, "-") == 0)
-		t.file = "<stdin>";
+		t = (struct job_text){ .file = "<stdin>" };
 	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
 		return complain(&e, NULL, EXIT_USAGE);
-	int code = remote_open(&r, o, &e);
+	int code = o->name[0] ? submit_rename(&t, o->name, &e) : 0;
+	if (code == 0)
+		code = remote_open(&r, o, &e);
 	r.patient = true;
 	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit_send(&r, &t);
 	remote_close(&r);

@@ -1,8 +1,9 @@
 #pragma once
 /*
  * The commands of rest-lit; main.c has their table.  A command is one file cmd_*.c, which uses
- * cli_internal.h: command.c (help, options, small commands), remote.c (requests to a server),
- * term.c (output), progress.c and wait.c (following a job).  Begin with cmd_stop.c, the shortest.
+ * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
+ * a server), term.c (output), progress.c, log_mux.c and wait.c (following a job).  Begin with
+ * cmd_stop.c, the shortest.
  */
 #include "base/str.h"
 #include "server/options.h"
@@ -28,6 +29,11 @@ int cmd_submit(const struct command *c, int argc, char **argv);
 int cmd_jobs(const struct command *c, int argc, char **argv);
 int cmd_show(const struct command *c, int argc, char **argv);
 int cmd_stop(const struct command *c, int argc, char **argv);
+int cmd_logs(const struct command *c, int argc, char **argv);
+int cmd_wait(const struct command *c, int argc, char **argv);
+int cmd_events(const struct command *c, int argc, char **argv);
+int cmd_delete(const struct command *c, int argc, char **argv);
+int cmd_resubmit(const struct command *c, int argc, char **argv);
 int cmd_token(const struct command *c, int argc, char **argv);
 int cmd_schema(const struct command *c, int argc, char **argv);
 int cmd_version(const struct command *c, int argc, char **argv);

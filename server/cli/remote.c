@@ -8,7 +8,6 @@
 #include "base/json/scan.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
-#include "server/jobs/jobs.h"
 #include "server/setup.h"
 #include "server/system.h"
 
@@ -57,6 +56,17 @@ void remote_notes(struct span body, const char *member, struct notes *out)
 		take_note(out, note, &arena);
 }
 
+/* The error codes by which commands decide. */
+static const char *remote_code(struct span body, struct arena *a)
+{
+	static const char *const CODES[] = { "NoJobError", "ConflictJobError" };
+	struct span code = scan_text(scan_get(body, "code"), a);
+	for (size_t i = 0; i < sizeof(CODES) / sizeof(CODES[0]); i++)
+		if (span_is(code, CODES[i]))
+			return CODES[i];
+	return NULL;
+}
+
 void remote_error(const struct remote *r, const struct client_answer *a, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -72,7 +82,8 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 	remote_notes(a->body, "errors", &notes);
 	int status = a->status >= 400 ? a->status : 502;
 	if (message.n)
-		(void)err_set(e, status, NULL, "%s (%d)", safe(&arena, message), a->status);
+		(void)err_set(e, status, remote_code(a->body, &arena), "%s (%d)",
+		              safe(&arena, message), a->status);
 	else
 		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
 	if (notes.n == 0)
@@ -253,42 +264,4 @@ int remote_run(const struct options *o, int (*run)(struct remote *r, struct err 
 	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : run(&r, &e);
 	remote_close(&r);
 	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
-}
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-const char *remote_path(const char *job, const char *rest, struct arena *a)
-{
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	str_puts(&out, "/api/v2/jobs/");
-	job_path_segment(&out, span_of(job));
-	str_puts(&out, rest);
-	return arena_dup(a, str_view(&out));
-}
-
-const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e)
-{
-	if (strlen(name) > AT_MAX / 4) {
-		(void)err_set(e, 400, NULL, "the name of the job is too long");
-		return NULL;
-	}
-	if (strchr(name, '~'))
-		return arena_dup(a, span_of(name));
-	REPLY_AUTO reply = { 0 };
-	const struct client_call call = { .method = "GET",
-		                          .path = "/api/v2/tokens/check",
-		                          .max = TOKEN_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
-		return NULL;
-	struct span body = str_view(&reply.body);
-	struct span user = { "", 0 };
-	if (scan_valid(body, DEPTH))
-		user = scan_text(scan_get(body, "username"), a);
-	if (user.n == 0) {
-		(void)err_set(e, UNKNOWN_ERROR,
-		              "%s does not return the name of the user: name the job USER~NAME",
-		              r->o->server);
-		return NULL;
-	}
-	return arena_printf(a, "%.*s~%s", (int)user.n, user.p, name);
 }

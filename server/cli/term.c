@@ -279,6 +279,27 @@ void table_number(struct table *t, struct span json)
 	table_cell(t, str_view(&out));
 }
 
+/* A second unit only if the first number is below ten. */
+void table_duration(struct table *t, int64_t ms)
+{
+	static const struct {
+		int64_t s;
+		char unit;
+	} UNITS[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+	enum { N_UNITS = sizeof(UNITS) / sizeof(UNITS[0]) };
+	STR_AUTO text = STR_INIT(64);
+	int64_t s = ms < 0 ? 0 : ms / 1000;
+	size_t i = 0;
+	while (i + 1 < N_UNITS && s < UNITS[i].s)
+		i++;
+	int64_t n = s / UNITS[i].s;
+	int64_t rest = i + 1 < N_UNITS ? s % UNITS[i].s / UNITS[i + 1].s : 0;
+	str_printf(&text, "%lld%c", (long long)n, UNITS[i].unit);
+	if (n < 10 && rest > 0)
+		str_printf(&text, "%lld%c", (long long)rest, UNITS[i + 1].unit);
+	table_cell(t, str_view(&text));
+}
+
 static void table_put_last(struct str *out, struct span text, size_t room)
 {
 	bool fits = visible_width(text) <= room;

@@ -9,7 +9,7 @@ from harness import PATIENCE, SLOW, Threads
 
 JOB = "alice~job"
 LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
-LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good&follow=true$")
+LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?$")
 
 
 class FakeServer:
@@ -29,6 +29,8 @@ class FakeServer:
         self.ended = set()       # logs that have ended
         self.dropped = {}        # (role, index, attempt): bytes that came before what is kept
         self.pieces = {}         # how much of a log comes before it is cut, once
+        self.happened = []       # the answer of .../events
+        self.config = {}         # the answer of .../config
         self.requests = []       # (method, path, headers, body)
         self.detail = {}
         self.set("WAITING", {})
@@ -135,6 +137,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.take():
             self.answer(202, {"status": 202, "message": "stopped"})
 
+    def do_DELETE(self):
+        if self.take():
+            self.answer(202, {"message": "deleted"})
+
     def do_GET(self):
         if not self.take():
             return
@@ -142,13 +148,25 @@ class _Handler(BaseHTTPRequestHandler):
             self.job()
         elif self.path == f"/api/v2/jobs/{JOB}/watch":
             self.watch()
-        elif self.path.startswith("/api/v2/jobs?") and self.scripted(self.fake.lists):
-            pass
+        elif self.path == f"/api/v2/jobs/{JOB}/events":
+            self.answer(200, {"totalCount": len(self.fake.happened), "data": self.fake.happened})
+        elif self.path == f"/api/v2/jobs/{JOB}/config":
+            self.answer(200, self.fake.config)
+        elif self.path == "/api/v2/tokens/check":
+            self.answer(200, {"username": "alice"})
+        elif self.path.startswith("/api/v2/jobs?"):
+            if not self.scripted(self.fake.lists):
+                self.answer(200, [{"name": "job", "username": "alice"}, {"name": "other", "username": "bob"}])
         elif LOGS.match(self.path):
             self.links(*LOGS.match(self.path).groups())
         elif LINK.match(self.path):
-            role, index, attempt = LINK.match(self.path).groups()
-            self.follow((role, int(index), int(attempt)))
+            role, index, attempt, follow = LINK.match(self.path).groups()
+            if follow:
+                self.follow((role, int(index), int(attempt)))
+            else:
+                self.answer(200, self.fake.logs[role, int(index), int(attempt)])
+        elif re.fullmatch(r"/api/v2/jobs/\w+~[^/]+(/events|/config)?", self.path):
+            self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
         else:
             self.answer(404, {"code": "NoApiError", "message": f"no {self.path}"})
 

@@ -98,13 +98,26 @@ static void test_visible_width(void **state)
 	assert_true(span_is(visible_cut(SPAN("abc"), 0), ""));
 }
 
+static void test_log_task_named(void **state)
+{
+	(void)state;
+	static const char *const GOOD[] = { "worker", "worker[12]", "worker-12", "12" };
+	static const char *const BAD[] = { "",          "work",        "worker[1]", "worker-1",
+		                           "worker[12", "worker[12]x", "worker-",   "worker12",
+		                           "1",         "worker-012",  "worker[]",  "workers[12]" };
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++)
+		assert_true(log_task_named(GOOD[i], SPAN("worker"), 12));
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+		assert_false(log_task_named(BAD[i], SPAN("worker"), 12));
+	assert_true(log_task_named("worker-12", SPAN("worker-12"), 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines_feed),
-		cmocka_unit_test(test_visible_text),
-		cmocka_unit_test(test_visible_part),
-		cmocka_unit_test(test_visible_width),
+		cmocka_unit_test(test_lines_feed),     cmocka_unit_test(test_visible_text),
+		cmocka_unit_test(test_visible_part),   cmocka_unit_test(test_visible_width),
+		cmocka_unit_test(test_log_task_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,55 @@
+/* rest-lit delete JOB: a job that does not run, with its objects, so that its name is free. */
+#include <stdio.h>
+
+#include "k8s/cache/job_entry.h"
+#include "server/cli/cli_internal.h"
+#include "server/jobs/jobs.h"
+
+enum { DELETED_MAX = 64 * 1024, PATH_LIMIT = 4096 };
+
+/* Deleting kills tasks without their grace, so a running job must be stopped first. */
+static int delete_check(struct remote *r, const char *job, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	struct progress p;
+	if (remote_get_job(r, job, "", &reply, e) < 0 ||
+	    progress_read(&p, str_view(&reply.body), &arena, e) < 0)
+		return -1;
+	if (p.state == JOB_RUNNING && !p.stopping)
+		return err_set(e, 409, NULL, "%s is running; stop it first: rest-lit stop %s", job,
+		               job);
+	return 0;
+}
+
+static int delete_send(struct remote *r, const char *job, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	size_t n = span_chr(span_of(job), '~');
+	str_puts(&path, "/api/v1/user/");
+	job_path_segment(&path, (struct span){ job, n });
+	str_puts(&path, "/jobs/");
+	job_path_segment(&path, span_of(job + n + (job[n] != '\0')));
+	const struct client_call call = { .method = "DELETE",
+		                          .path = str_c(&path),
+		                          .max = DELETED_MAX };
+	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
+		return remote_no_job(r, job, e);
+	(void)fprintf(stderr, "%s is deleted\n", job);
+	return EXIT_OK;
+}
+
+static int delete_job(struct remote *r, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	const char *job = remote_job(r, r->o->files[0], &arena, e);
+	if (!job || delete_check(r, job, e) < 0)
+		return -1;
+	return delete_send(r, job, e);
+}
+
+int cmd_delete(const struct command *c, int argc, char **argv)
+{
+	return remote_job_command(c, argc, argv, 0, delete_job);
+}

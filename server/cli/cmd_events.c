@@ -1,0 +1,79 @@
+/* rest-lit events JOB: what the cluster reports about the tasks of a job, the last one below. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "server/cli/cli_internal.h"
+
+static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
+enum {
+	N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]),
+	DEPTH = 64,
+	LIMIT = 16 << 20,
+	NAME_LIMIT = 1024
+};
+
+static void event_row(struct table *t, struct span event, int64_t now_ms)
+{
+	ARENA_AUTO a = { 0 };
+	int64_t ms;
+	int64_t index = 0;
+	STR_AUTO task = STR_INIT(NAME_LIMIT);
+	if (scan_time_ms(scan_get(event, "lastTimestamp"), &ms))
+		table_duration(t, now_ms - ms);
+	else
+		table_cell(t, SPAN(""));
+	table_cell(t, scan_text(scan_get(event, "type"), &a));
+	str_span(&task, scan_text(scan_get(event, "taskroleName"), &a));
+	if (task.n && scan_int(scan_get(event, "taskIndex"), 0, INT32_MAX, &index))
+		str_printf(&task, "[%lld]", (long long)index);
+	table_cell(t, str_view(&task));
+	table_cell(t, scan_text(scan_get(event, "reason"), &a));
+	table_number(t, scan_get(event, "count"));
+	table_cell(t, scan_text(scan_get(event, "message"), &a));
+}
+
+/* The server's order is the last one first. */
+static int print_events(struct span events, const char *job)
+{
+	size_t n = scan_count(events);
+	if (n == 0) {
+		(void)fprintf(stderr, "%s has no events\n", job);
+		return EXIT_OK;
+	}
+	STR_AUTO out = STR_INIT(LIMIT);
+	struct table t;
+	FREE_AUTO struct span *event = xcalloc(n, sizeof(*event));
+	struct scan walk = scan_begin(events);
+	for (size_t i = n; i > 0 && scan_item(&walk, &event[i - 1]); i--)
+		;
+	table_begin(&t, HEADS, N_HEADS);
+	for (size_t i = 0; i < n; i++)
+		event_row(&t, event[i], clock_wall_ms());
+	table_write(&out, &t, isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX);
+	table_done(&t);
+	return remote_print(str_view(&out));
+}
+
+static int list_events(struct remote *r, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	const char *job = remote_job(r, r->o->files[0], &arena, e);
+	if (!job || remote_get_job(r, job, "/events", &reply, e) < 0)
+		return -1;
+	struct span body = str_view(&reply.body);
+	struct span events = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
+	if (scan_type(events) != SCAN_ARRAY)
+		return err_set(e, UNKNOWN_ERROR, "%s: the answer is not a list of events",
+		               r->o->server);
+	return strcmp(r->o->output, "json") == 0 ? remote_print_json(events)
+	                                         : print_events(events, job);
+}
+
+int cmd_events(const struct command *c, int argc, char **argv)
+{
+	return remote_job_command(c, argc, argv, 0, list_events);
+}

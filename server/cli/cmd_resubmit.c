@@ -1,0 +1,127 @@
+/* rest-lit resubmit JOB: the same job once more, under another name. */
+#include "base/json/scan.h"
+#include "server/cli/cli_internal.h"
+#include "server/jobs/jobs.h"
+
+enum { DEPTH = 64, CONFIG_MAX = 64 << 20, LIST_MAX = 64 << 20, PATH_LIMIT = 4096 };
+
+static const char HIDDEN[] = "******";
+
+/* The server hides the values of `secrets`, and of `auth` of images. */
+static bool resubmit_hides(struct span config, struct arena *a)
+{
+	if (span_is(scan_text(scan_get(config, "secrets"), a), HIDDEN))
+		return true;
+	struct scan walk = scan_begin(scan_get(config, "prerequisites"));
+	for (struct span one; scan_item(&walk, &one);) {
+		struct span auth = scan_get(one, "auth");
+		struct scan members = scan_begin(auth);
+		if (span_is(scan_text(auth, a), HIDDEN))
+			return true;
+		for (struct span key, value; scan_member(&members, &key, &value);)
+			if (span_is(scan_text(value, a), HIDDEN))
+				return true;
+	}
+	return false;
+}
+
+/* "mnist-2" and "mnist" for "mnist"; "mnist-4" and "mnist" for "mnist-3". */
+static struct span resubmit_base(struct span name)
+{
+	size_t n = name.n;
+	while (n && is_digit(name.p[n - 1]))
+		n--;
+	bool numbered = n > 1 && n < name.n && name.p[n - 1] == '-';
+	return numbered ? span_to(name, n - 1) : name;
+}
+
+/* BASE-N with the lowest N above those of the user's jobs. */
+static int resubmit_name(struct remote *r, struct span old, struct arena *a, const char **name,
+                         struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	struct span base = resubmit_base(old);
+	const char *user = remote_user(r, a, e);
+	if (!user)
+		return -1;
+	str_printf(&path, "/api/v2/jobs?limit=50000&username=");
+	job_path_segment(&path, span_of(user));
+	str_puts(&path, "&keyword=");
+	job_path_segment(&path, base);
+	const struct client_call call = { .method = "GET", .path = str_c(&path), .max = LIST_MAX };
+	if (remote_ask(r, &call, &reply, e) < 0)
+		return -1;
+	int64_t most = 1;
+	bool valid = scan_valid(str_view(&reply.body), DEPTH);
+	struct scan walk = scan_begin(valid ? str_view(&reply.body) : SPAN(""));
+	for (struct span row; scan_item(&walk, &row);) {
+		struct span other = scan_text(scan_get(row, "name"), a);
+		int64_t n;
+		if (other.n > base.n + 1 && span_eq(span_to(other, base.n), base) &&
+		    other.p[base.n] == '-' &&
+		    parse_i64(span_from(other, base.n + 1), 0, INT32_MAX, &n) == 0)
+			most = n > most ? n : most;
+	}
+	*name = arena_printf(a, "%.*s-%lld", (int)base.n, base.p, (long long)most + 1);
+	return 0;
+}
+
+/* The configuration with another name. */
+static void resubmit_rename(struct str *out, struct span config, const char *key, const char *name)
+{
+	struct scan walk = scan_begin(config);
+	const char *before = "{\"";
+	for (struct span member, value; scan_member(&walk, &member, &value); before = ",\"") {
+		str_puts(out, before);
+		str_span(out, member);
+		str_puts(out, "\":");
+		if (span_is(member, key))
+			str_json(out, span_of(name));
+		else
+			str_span(out, value);
+	}
+	str_char(out, '}');
+}
+
+static int resubmit_config(struct remote *r, const char *job, struct span config, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	const char *name = r->o->name;
+	const char *key = scan_get(config, "protocolVersion").p ? "name" : "jobName";
+	struct span old = scan_text(scan_get(config, key), &arena);
+	if (old.n == 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no %s",
+		               r->o->server, job, key);
+	if (resubmit_hides(config, &arena))
+		return err_set(e, 400, NULL,
+		               "%s has secrets, which the server does not return; submit its file "
+		               "again: rest-lit submit --name NAME FILE",
+		               job);
+	if (!name[0] && resubmit_name(r, old, &arena, &name, e) < 0)
+		return -1;
+	STR_AUTO text = STR_INIT(CONFIG_MAX);
+	resubmit_rename(&text, config, key, name);
+	const struct job_text t = { .file = job, .text = text.p, .n = text.n };
+	r->patient = true;
+	return submit_send(r, &t);
+}
+
+static int resubmit_job(struct remote *r, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	const char *job = remote_job(r, r->o->files[0], &arena, e);
+	if (!job || remote_get_job(r, job, "/config", &reply, e) < 0)
+		return -1;
+	struct span config = span_trim(str_view(&reply.body));
+	if (!scan_valid(config, DEPTH) || scan_type(config) != SCAN_OBJECT)
+		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s is not readable",
+		               r->o->server, job);
+	return resubmit_config(r, job, config, e);
+}
+
+int cmd_resubmit(const struct command *c, int argc, char **argv)
+{
+	return remote_job_command(c, argc, argv, 0, resubmit_job);
+}

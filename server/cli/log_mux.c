@@ -1,0 +1,470 @@
+/*
+ * The logs of several tasks, with "worker[0] | " before each line: one task of each role first,
+ * then more, up to `max-logs`; or, for `rest-lit logs` without -f, what there is, task after task.
+ *
+ * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
+ * again and the printed part is skipped.  After the end of a task its log is opened a last time:
+ * the pod may have been removed early, and the server may have kept the end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "server/cli/cli_internal.h"
+
+enum {
+	NAME_MAX_BYTES = 256,
+	LINKS_MAX = 64 * 1024,
+	LINKS_MS = 30000,
+	ONCE_MAX = 1000, /* tasks */
+	LOST_MAX = 3,
+	EARLY_MS = 2000,
+	TIME_MAX = 40
+};
+
+enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
+
+struct log_stream {
+	struct log_mux *mux;
+	char *role, *prefix;
+	int64_t index;
+	char *log, *next_log; /* paths; next_log: of a later attempt */
+	bool done;            /* the task has ended */
+	bool heard;           /* a stream of this attempt was opened */
+	bool succeeded;       /* it will not be repeated */
+	bool final;           /* the last stream was opened after the end of the task */
+	enum stage stage;
+	struct exchange *exchange;
+	char *path; /* of the exchange */
+	uint64_t printed, skip;
+	uint64_t runtime; /* printed bytes that pai-runtime has written */
+	uint64_t begin;   /* offset of the stream in the log */
+	bool fresh;       /* new bytes came in this stream */
+	unsigned failures;
+	int64_t due_ms;
+	struct lines lines;
+};
+
+struct log_mux {
+	struct remote *remote;
+	struct term *term;
+	struct log_wanted wanted;
+	struct log_stream *stream;
+	size_t n, max;
+	size_t missing; /* logs that could not be read */
+	bool told;      /* printed that there are more tasks */
+};
+
+/* ---- one stream ------------------------------------------------------------------------------ */
+
+/* "[time] [openpai-runtime] ..." */
+static bool is_runtime(struct span line)
+{
+	size_t at = span_find(line, 0, "] [openpai-runtime] ");
+	return line.n && line.p[0] == '[' && at < TIME_MAX;
+}
+
+static void stream_print_line(void *arg, struct span line, bool cut)
+{
+	struct log_stream *v = arg;
+	if (is_runtime(line))
+		v->runtime += line.n + 1;
+	term_log(v->mux->term, v->prefix, line, cut);
+}
+
+static bool stream_take_piece(void *arg, struct span bytes)
+{
+	struct log_stream *v = arg;
+	size_t known = v->skip < bytes.n ? (size_t)v->skip : bytes.n;
+	v->skip -= known;
+	bytes = (struct span){ bytes.p + known, bytes.n - known };
+	v->fresh |= bytes.n > 0;
+	v->printed += bytes.n;
+	lines_feed(&v->lines, bytes, stream_print_line, v);
+	return !v->mux->term->lost;
+}
+
+/* Ends the log of an attempt; continues with the next one, if any. */
+static void stream_end_attempt(struct log_stream *v)
+{
+	lines_end(&v->lines, stream_print_line, v);
+	v->stage = STAGE_OVER;
+	if (!v->next_log)
+		return;
+	free(v->log);
+	v->log = TAKE(v->next_log);
+	v->printed = v->runtime = 0;
+	v->heard = v->final = false;
+	v->failures = 0;
+	v->due_ms = 0;
+	v->stage = STAGE_REST;
+}
+
+static void stream_retry(struct log_stream *v, const struct client_answer *a)
+{
+	v->failures++;
+	v->stage = STAGE_REST;
+	v->due_ms = clock_ms() + remote_pause_ms(a, v->failures + 1);
+}
+
+static void stream_absent(struct log_stream *v, const char *why)
+{
+	STR_AUTO text = STR_INIT(LINKS_MAX);
+	str_printf(&text, "no log of %s[%lld]: %s", v->role, (long long)v->index, why);
+	term_print_time(v->mux->term, str_view(&text));
+	v->mux->missing++;
+}
+
+/* The log is not complete.  It may not exist yet, or no longer. */
+static void stream_failed(struct log_stream *v, const struct client_answer *a)
+{
+	bool lasting = a->hopeless || a->status == 401 || a->status == 403;
+	bool gone = v->next_log || (v->done && (!remote_may_retry(a) || v->failures >= LOST_MAX));
+	if (!lasting && !gone) {
+		stream_retry(v, a);
+		if (a->status == 404) /* the pod is being created: poll */
+			v->due_ms = clock_ms() + EARLY_MS;
+		return;
+	}
+	if (lasting || (v->printed == 0 && !v->heard)) {
+		ERR_AUTO e = { 0 };
+		remote_error(v->mux->remote, a, &e);
+		stream_absent(v, err_msg(&e));
+	}
+	stream_end_attempt(v);
+}
+
+static void stream_ended(void *arg, const struct client_answer *a)
+{
+	struct log_stream *v = arg;
+	v->exchange = NULL;
+	bool over = v->done || v->next_log;
+	bool whole = !a->problem && a->status / 100 == 2;
+	if (v->fresh)
+		v->failures = 0;
+	v->heard |= whole;
+	if (!whole)
+		stream_failed(v, a);
+	else if (over && v->final)
+		stream_end_attempt(v);
+	else
+		stream_retry(v, a);
+	if (whole && over && v->stage == STAGE_REST && !v->final)
+		v->due_ms = 0;
+}
+
+static void stream_start(struct log_stream *v, enum stage stage, const struct client_call *call)
+{
+	ERR_AUTO e = { 0 };
+	v->stage = stage;
+	v->exchange = client_start(v->mux->remote->client, call, &e);
+	if (!v->exchange)
+		stream_retry(v, &(struct client_answer){ 0 });
+}
+
+static void stream_open_link(struct log_stream *v, struct span uri)
+{
+	free(v->path);
+	v->path = xasprintf("%.*s%s", (int)uri.n, uri.p,
+	                    v->mux->wanted.once         ? ""
+	                    : memchr(uri.p, '?', uri.n) ? "&follow=true"
+	                                                : "?follow=true");
+	v->skip = v->printed - v->begin;
+	v->fresh = false;
+	const struct client_call call = { .method = "GET",
+		                          .path = v->path,
+		                          .link = true,
+		                          .max = LINKS_MAX,
+		                          .piece = stream_take_piece,
+		                          .ended = stream_ended,
+		                          .arg = v };
+	stream_start(v, STAGE_STREAM, &call);
+}
+
+/* The link to "all", else the first.  Only paths of this server are accepted. */
+static struct span choose_link(struct span body, struct arena *a)
+{
+	struct span chosen = { "", 0 };
+	struct scan walk = scan_begin(scan_get(body, "locations"));
+	for (struct span place; scan_item(&walk, &place);) {
+		struct span uri = scan_text(scan_get(place, "uri"), a);
+		bool all = span_is(scan_text(scan_get(place, "name"), a), "all");
+		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' && (all || !chosen.n))
+			chosen = uri;
+	}
+	return chosen;
+}
+
+/* The log of a pod is complete.  A kept output begins later, and lacks the lines of pai-runtime. */
+static void find_begin(struct log_stream *v, struct span body)
+{
+	int64_t dropped;
+	v->begin = 0;
+	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
+		return;
+	v->begin = (uint64_t)dropped;
+	v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
+	v->runtime = 0;
+	if (v->printed < v->begin)
+		v->printed = v->begin;
+}
+
+static void links_ended(void *arg, const struct client_answer *a)
+{
+	struct log_stream *v = arg;
+	ARENA_AUTO arena = { 0 };
+	struct span uri = { "", 0 };
+	v->exchange = NULL;
+	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
+	if (good) {
+		uri = choose_link(a->body, &arena);
+		find_begin(v, a->body);
+	}
+	if (uri.n)
+		stream_open_link(v, uri);
+	else
+		stream_failed(v, a);
+}
+
+static void ask_for_links(struct log_stream *v)
+{
+	v->final = v->done || v->next_log;
+	const struct client_call call = { .method = "GET",
+		                          .path = v->log,
+		                          .max = LINKS_MAX,
+		                          .timeout_ms = LINKS_MS,
+		                          .ended = links_ended,
+		                          .arg = v };
+	stream_start(v, STAGE_LINKS, &call);
+}
+
+/* ---- choice of tasks ------------------------------------------------------------------------- */
+
+bool log_task_named(const char *task, struct span role, int64_t index)
+{
+	struct span text = span_of(task);
+	char number[32];
+	(void)snprintf(number, sizeof(number), "%lld", (long long)index);
+	if (span_eq(text, role) || span_is(text, number))
+		return true;
+	size_t n = strlen(number);
+	if (text.n < role.n + n + 1 || memcmp(text.p, role.p, role.n) != 0)
+		return false;
+	struct span rest = span_from(text, role.n);
+	if (rest.p[0] == '-')
+		return span_is(span_from(rest, 1), number);
+	return rest.p[0] == '[' && rest.n == n + 2 && rest.p[n + 1] == ']' &&
+	       memcmp(rest.p + 1, number, n) == 0;
+}
+
+static struct log_stream *log_mux_find(struct log_mux *m, const char *role, int64_t index)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->stream[i].index == index && strcmp(m->stream[i].role, role) == 0)
+			return &m->stream[i];
+	return NULL;
+}
+
+static void log_mux_add(struct log_mux *m, const char *role, int64_t index)
+{
+	struct log_stream *v = &m->stream[m->n++];
+	*v = (struct log_stream){
+		.mux = m, .role = xstrdup(role), .index = index, .stage = STAGE_OVER
+	};
+	v->prefix =
+	    m->wanted.alone ? xstrdup("") : xasprintf("%s[%lld] | ", role, (long long)index);
+	v->lines = LINES_INIT((size_t)m->remote->o->max_line);
+}
+
+/* The name is in every line: short and visible. */
+static const char *log_mux_role_name(struct span name, struct arena *a)
+{
+	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
+	name.n = name.n > NAME_MAX_BYTES ? NAME_MAX_BYTES : name.n;
+	visible_text(&out, name);
+	return arena_dup(a, str_view(&out));
+}
+
+/* The index of a task whose log is wanted. */
+static bool log_mux_wants(const struct log_mux *m, struct span role, struct span task,
+                          int64_t *index)
+{
+	return scan_int(scan_get(task, "taskIndex"), 0, INT32_MAX, index) &&
+	       (!m->wanted.task || log_task_named(m->wanted.task, role, *index));
+}
+
+/* Adds the n-th wanted task of each role.  Returns the number of roles that have one. */
+static size_t log_mux_add_round(struct log_mux *m, struct span roles, size_t round, struct arena *a)
+{
+	struct scan walk = scan_begin(roles);
+	size_t tasks = 0;
+	for (struct span name, role; scan_member(&walk, &name, &role);) {
+		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
+		struct span task;
+		int64_t index;
+		size_t i = 0;
+		while (i <= round && scan_item(&items, &task))
+			i += log_mux_wants(m, name, task, &index);
+		if (i <= round)
+			continue;
+		tasks++;
+		const char *text = log_mux_role_name(name, a);
+		if (m->n < m->max && !log_mux_find(m, text, index))
+			log_mux_add(m, text, index);
+	}
+	return tasks;
+}
+
+/* Adds all wanted tasks in their order, or with `add` false counts them. */
+static size_t log_mux_each(struct log_mux *m, struct span roles, bool add, struct arena *a)
+{
+	size_t n = 0;
+	struct scan walk = scan_begin(roles);
+	for (struct span name, role; scan_member(&walk, &name, &role);) {
+		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
+		int64_t index;
+		for (struct span task; scan_item(&items, &task);) {
+			if (!log_mux_wants(m, name, task, &index))
+				continue;
+			n++;
+			if (add && m->n < m->max)
+				log_mux_add(m, log_mux_role_name(name, a), index);
+		}
+	}
+	return n;
+}
+
+static void log_mux_tell_which(struct log_mux *m, size_t tasks)
+{
+	STR_AUTO text = STR_INIT((size_t)2 * NAME_MAX_BYTES * (m->n + 1));
+	m->told = true;
+	str_puts(&text, "logs of ");
+	for (size_t i = 0; i < m->n && !m->wanted.once; i++)
+		str_printf(&text, "%s%s[%lld]", i ? ", " : "", m->stream[i].role,
+		           (long long)m->stream[i].index);
+	if (m->wanted.once)
+		str_printf(&text, "the first %zu tasks", m->n);
+	str_printf(&text, "; not of %zu other tasks", tasks - m->n);
+	term_print_time(m->term, str_view(&text));
+}
+
+static void log_mux_choose(struct log_mux *m, struct span roles, struct arena *a)
+{
+	if (m->wanted.once && m->n == 0)
+		(void)log_mux_each(m, roles, true, a); /* counted below */
+	for (size_t round = 0; m->n < m->max && round < m->max && !m->wanted.once; round++)
+		if (log_mux_add_round(m, roles, round, a) == 0)
+			break;
+	size_t tasks = m->told || m->n < m->max ? 0 : log_mux_each(m, roles, false, a);
+	if (tasks > m->n)
+		log_mux_tell_which(m, tasks);
+}
+
+static void stream_update(struct log_stream *v, struct span task, struct arena *a)
+{
+	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
+	struct span log = scan_text(scan_get(task, "containerLog"), a);
+	v->done = job_state_final(state) || v->mux->wanted.once;
+	v->succeeded = state == JOB_SUCCEEDED;
+	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
+	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/') {
+		if (v->mux->wanted.once)
+			stream_absent(v, "it is waiting");
+		return;
+	}
+	if (v->log && span_is(log, v->log))
+		return;
+	free(v->next_log);
+	v->next_log = xstrndup(log.p, log.n);
+	if (v->stage == STAGE_OVER)
+		stream_end_attempt(v);
+}
+
+void log_mux_update(struct log_mux *m, struct span detail)
+{
+	ARENA_AUTO arena = { 0 };
+	struct span roles = scan_get(detail, "taskRoles");
+	log_mux_choose(m, roles, &arena);
+	struct scan walk = scan_begin(roles);
+	for (struct span name, role; scan_member(&walk, &name, &role);) {
+		const char *text = log_mux_role_name(name, &arena);
+		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
+		struct log_stream *v;
+		int64_t index;
+		for (struct span task; scan_item(&items, &task);)
+			if (log_mux_wants(m, name, task, &index) &&
+			    (v = log_mux_find(m, text, index)))
+				stream_update(v, task, &arena);
+	}
+}
+
+int64_t log_mux_run_once(struct log_mux *m)
+{
+	int64_t next = INT64_MAX;
+	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+		if (m->wanted.once && v->stage != STAGE_REST && v->stage != STAGE_OVER)
+			break; /* one after the other */
+		if (v->stage != STAGE_REST)
+			continue;
+		int64_t left = v->due_ms - clock_ms();
+		if (left <= 0)
+			ask_for_links(v);
+		else if (left < next)
+			next = left;
+		if (m->wanted.once)
+			break;
+	}
+	return next;
+}
+
+bool log_mux_idle(const struct log_mux *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->stream[i].stage != STAGE_OVER)
+			return false;
+	return true;
+}
+
+bool log_mux_over(const struct log_mux *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (!m->stream[i].succeeded)
+			return false;
+	return m->n > 0;
+}
+
+size_t log_mux_missing(const struct log_mux *m)
+{
+	return m->missing;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_wanted *wanted)
+{
+	struct log_mux *m = xcalloc(1, sizeof(*m));
+	*m = (struct log_mux){ .remote = r, .term = s, .wanted = *wanted };
+	m->max = wanted->once ? ONCE_MAX : (size_t)r->o->max_logs;
+	m->stream = xcalloc(m->max, sizeof(*m->stream));
+	return m;
+}
+
+void log_mux_free(struct log_mux *m)
+{
+	if (!m)
+		return;
+	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+		if (v->exchange)
+			client_stop(v->exchange);
+		lines_end(&v->lines, stream_print_line, v);
+		lines_done(&v->lines);
+		free(v->role);
+		free(v->prefix);
+		free(v->log);
+		free(v->next_log);
+		free(v->path);
+	}
+	free(m->stream);
+	free(m);
+}

@@ -1,0 +1,209 @@
+"""The commands about one job: logs, wait, events, delete, resubmit; and names that are wrong."""
+import json
+import re
+import signal
+import tempfile
+import time
+
+from cli import ESCAPE, Cli, cli
+from fakeserver import JOB, FakeServer
+from harness import Server, job_v1, job_v2, wait_until
+
+
+def test_job_names(check):
+    """A name that is wrong: the nearest one is said; a job of somebody else is found."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        for command in ("show", "logs", "wait", "events", "delete", "resubmit"):
+            for name, near in (("jbo", "did you mean alice~job?"), ("other", "did you mean bob~other?"),
+                               ("nothing", "rest-lit jobs lists")):
+                code, out, err = cli(command, *at, name)
+                check.ok(f"{command} {name}", code == 2 and near in err and "404" in err and not out, (code, out, err))
+            code, out, err = cli(command, *at)
+            check.ok(f"{command}: which one", code == 2 and "--help" in err, (code, err))
+            check.equal(f"{command} --help", cli(command, "--help")[0], 0)
+    with Server("--standalone", "jobs") as s:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        cli("submit", *at, "-", text=job_v2("mnist"))
+        for command in ("show", "stop", "logs", "wait", "events", "delete", "resubmit"):
+            code, out, err = cli(command, *at, "mnsit")
+            check.ok(f"{command}: a real server", code == 2 and "did you mean alice~mnist?" in err, (code, err))
+
+
+def test_job_names_taken(check):
+    """409 says the ways out, and they lead out."""
+    with Server("--standalone", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        yaml = "protocolVersion: 2\nname: 'one'   # a name\ntype: job\n" + "".join(
+            f"{k}: {json.dumps(v)}\n" for k, v in json.loads(job_v2("x")).items()
+            if k in ("prerequisites", "taskRoles", "extras", "defaults"))
+        f.write(yaml)
+        f.flush()
+        check.equal("first", cli("submit", *at, f.name)[:2], (0, "alice~one\n"))
+        code, out, err = cli("submit", *at, f.name)
+        check.ok("taken", code == 2 and f"rest-lit submit --name NAME {f.name}" in err and
+                 "rest-lit delete alice~one" in err, (code, err))
+        check.equal("another name", cli("submit", *at, "--name", "two", f.name), (0, "alice~two\n", ""))
+        check.equal("of JSON", cli("submit", *at, "--name", "three", "-", text=job_v2("one"))[:2], (0, "alice~three\n"))
+        check.equal("of v1", cli("submit", *at, "--name", "four", "-", text=job_v1("one"))[:2], (0, "alice~four\n"))
+        code, out, err = cli("submit", *at, "--name", "six", "-", text=yaml.replace("'one'", "&a one"))
+        check.ok("not a plain name", code == 2 and "--name" in err and not out, (code, out, err))
+        code, out, err = cli("submit", *at, "--name", "a/b", f.name)
+        check.ok("no name", code == 2 and "--name" in err, (code, err))
+        code, out, err = cli("delete", *at, "one")
+        check.ok("deleted", code == 0 and "alice~one is deleted" in err, (code, err))
+        check.equal("free again", cli("submit", *at, f.name)[:2], (0, "alice~one\n"))
+
+
+def test_job_resubmit(check):
+    """The same job under the next number, or a given name; never with hidden values."""
+    with Server("--standalone", "jobs") as s:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        for text in (job_v2("new"), job_v1("old")):
+            cli("submit", *at, "-", text=text)
+        for job, wanted in (("new", "new-2"), ("new", "new-3"), ("new-2", "new-4"), ("alice~old", "old-2")):
+            code, out, err = cli("resubmit", *at, job)
+            check.equal(f"{job} again", (code, out), (0, f"alice~{wanted}\n"))
+        check.equal("by name", cli("resubmit", *at, "--name", "other", "new")[:2], (0, "alice~other\n"))
+        code, out, err = cli("resubmit", *at, "--name", "other", "new")
+        check.ok("taken", code == 2 and "--name" in err and "rest-lit delete alice~other" in err, (code, err))
+        shown = [json.loads(s.request("GET", f"/api/v2/jobs/alice~{name}/config").body) for name in ("new", "new-3")]
+        check.ok("the same job", {**shown[1], "name": "new"} == shown[0], shown)
+        secret = json.loads(job_v2("hidden"))
+        secret["secrets"] = {"key": "value"}
+        cli("submit", *at, "-", text=json.dumps(secret))
+        code, out, err = cli("resubmit", *at, "hidden")
+        check.ok("secrets", code == 2 and "alice~hidden has secrets" in err and "--name NAME FILE" in err and not out,
+                 (code, out, err))
+    with FakeServer() as fake:
+        for config in ([], {}, {"protocolVersion": 2, "name": 1}):
+            fake.config = config
+            code, out, err = cli("resubmit", "--server", fake.url, "job")
+            check.ok("no configuration", code == 3 and "configuration" in err, (code, err))
+        fake.config = {"protocolVersion": 2, "name": "job", "prerequisites": [{"auth": {"password": "******"}}]}
+        code, out, err = cli("resubmit", "--server", fake.url, "job")
+        check.ok("a registry's password", code == 2 and "has secrets" in err, (code, err))
+        fake.config = {"protocolVersion": 2, "name": "job"}
+        with Cli("resubmit", "--server", fake.url, "--wait", "job") as c:
+            check.ok("waits", c.says("WAITING"), c.stderr)
+            fake.set("FAILED", {})
+            check.equal("ends as the job", c.end(), 1)
+        posted = [json.loads(b) for m, _, _, b in fake.requests if m == "POST"]
+        check.equal("posted", posted, [{"protocolVersion": 2, "name": "job-2"}])
+
+
+def test_job_delete(check):
+    """A running job is not deleted by mistake."""
+    with FakeServer() as fake:
+        for state, status, code in (("RUNNING", {}, 2), ("RUNNING", {"executionType": "STOP"}, 0), ("WAITING", {}, 0),
+                                    ("SUCCEEDED", {}, 0)):
+            fake.requests.clear()
+            fake.set(state, {}, **status)
+            seen = cli("delete", "--server", fake.url, JOB)
+            check.equal(f"{state} {status}", (seen[0], fake.count("DELETE", "/api/v1/user/alice/jobs/job")),
+                        (code, int(code == 0)))
+            check.ok("what to do", code == 0 or f"rest-lit stop {JOB}" in seen[2], seen)
+
+
+def test_job_events(check):
+    """The last event is below, as on a terminal one expects."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        code, out, err = cli("events", *at, "job")
+        check.ok("none", code == 0 and not out and f"{JOB} has no events" in err, (code, out, err))
+
+        def event(kind, role, reason, message, ago):
+            then = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - ago))
+            return {"type": kind, "taskroleName": role, "taskIndex": 3, "reason": reason, "message": message, "count": 12,
+                    "lastTimestamp": then}
+        fake.happened = [event("Normal", "worker", "Started", "Started container\x1b[2J", 130),
+                         event("Warning", "", "FailedScheduling", "0/3 nodes", 7300)]
+        code, out, err = cli("events", *at, "job")
+        rows = [line.split(None, 5) for line in out.splitlines()]
+        check.equal("head", rows[0], ["AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE"])
+        check.ok("first", rows[1] == ["2h1m", "Warning", "-", "FailedScheduling", "12", "0/3 nodes"], rows)
+        check.ok("last", re.fullmatch("2m1?[0-9]s", rows[2][0]) and
+                 rows[2][1:] == ["Normal", "worker[3]", "Started", "12", "Started container\\x1b[2J"], rows)
+        code, out, err = cli("events", *at, "-o", "json", "job")
+        check.equal("json", json.loads(out), fake.happened)
+
+
+def test_job_wait(check):
+    """wait is the waiting of submit --wait."""
+    for state, code in (("SUCCEEDED", 0), ("FAILED", 1)):
+        with FakeServer() as fake, Cli("wait", "--server", fake.url, "job") as c:
+            check.ok("waits", c.says("WAITING"), c.stderr)
+            fake.set(state, {"worker": [state]})
+            check.equal(state, c.end(), code)
+            check.ok("result", f"{JOB} {state}" in c.stderr and not c.stdout, (c.stdout, c.stderr))
+    with FakeServer() as fake:
+        with Cli("wait", "--server", fake.url, "job") as c:
+            check.ok("waits", c.says("WAITING"), c.stderr)
+            c.process.send_signal(signal.SIGINT)
+            check.ok("interrupted", c.end() == 3 and f"{JOB} goes on" in c.stderr, c.stderr)
+        check.equal("--timeout", cli("wait", "--server", fake.url, "--timeout", "1", "job")[0], 3)
+
+
+def test_job_logs(check):
+    """What there is of the logs: of one task as it is, of several one after the other with their names."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        code, out, err = cli("logs", *at, "job")
+        check.ok("no tasks", code == 2 and "no tasks yet" in err, (code, err))
+        fake.set("RUNNING", {"worker": ["RUNNING", "RUNNING"], "ps": ["SUCCEEDED"]})
+        fake.log("worker", 0, b"a0\nb0\n")
+        fake.log("worker", 1, b"a1\n\xffb1")
+        fake.log("ps", 0, b"p\n")
+        code, out, err = cli("logs", *at, "job", "ps")
+        check.equal("one task", (code, out, err), (0, "p\n", ""))
+        for name in ("worker-1", "worker[1]", "1"):
+            with Cli("logs", *at, "job", name) as c:
+                check.equal(f"named {name}", (c.end(), c.out), (0, b"a1\n\xffb1\n"))
+        code, out, err = cli("logs", *at, "job", "worker")
+        check.equal("a role", (code, out.splitlines()[:3]), (0, ["worker[0] | a0", "worker[0] | b0", "worker[1] | a1"]))
+        code, out, err = cli("logs", *at, "job")
+        check.equal("all", (code, len(out.splitlines()), out.splitlines()[-1]), (0, 5, "ps[0] | p"))
+        code, out, err = cli("logs", *at, "job", "0")
+        check.ok("ambiguous", code == 2 and "several roles" in err and "worker[0], worker[1], ps[0]" in err, (code, err))
+        code, out, err = cli("logs", *at, "job", "worker[2]")
+        check.ok("unknown", code == 2 and "no task worker[2]; the tasks are worker[0], worker[1], ps[0]" in err, (code, err))
+        fake.set("RUNNING", {"worker": ["RUNNING"] * 3})
+        code, out, err = cli("logs", *at, "job")
+        check.ok("one is missing", code == 1 and "no log of worker[2]" in err and len(out.splitlines()) == 4, (code, out, err))
+        check.ok("no link is followed", fake.count("GET", ".*follow=true") == 0)
+
+
+def test_job_logs_follow(check):
+    """-f goes on until the tasks have ended, and says nothing but the output."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        with Cli("logs", "-f", *at, "job", columns=80, both=True) as c:
+            check.ok("says why nothing comes", c.says("WAITING"), c.stderr)
+            fake.set("RUNNING", {"worker": ["RUNNING"], "ps": ["RUNNING"]})
+            fake.log("worker", 0, b"one\n")
+            check.ok("comes", c.says("worker[0] | one"), c.stderr)
+            fake.log("worker", 0, b"two\n")
+            check.ok("more", c.says("worker[0] | two"), c.stderr)
+            fake.log("ps", 0, b"")
+            fake.end_log("worker", 0)
+            fake.end_log("ps", 0)
+            fake.set("FAILED", {"worker": ["FAILED"], "ps": ["STOPPED"]})
+            check.equal("all was printed", c.end(), 0)
+            check.ok("no more than that", "FAILED" not in c.stderr and ESCAPE not in c.stderr, c.stderr)
+    with FakeServer() as fake:
+        fake.set("RUNNING", {"worker": ["RUNNING"], "ps": ["RUNNING"]})
+        with Cli("logs", "-f", "--server", fake.url, "job", "ps") as c:
+            fake.log("ps", 0, b"one\n")
+            check.ok("comes", c.says("one"), (c.stdout, c.stderr))
+            fake.end_log("ps", 0)
+            fake.set("RUNNING", {"worker": ["RUNNING"], "ps": ["SUCCEEDED"]})
+            check.equal("ends with its task", (c.end(), c.stdout, c.stderr), (0, "one\n", ""))
+        with Cli("logs", "-f", "--server", fake.url, "job") as c:
+            check.ok("the log", c.says("ps[0] | one"), (c.stdout, c.stderr))
+            c.process.send_signal(signal.SIGINT)
+            check.equal("Ctrl-C", c.end(), 3)
+        check.ok("links are followed", wait_until(lambda: fake.count("GET", ".*follow=true") > 0))
+
+
+TESTS = [test_job_names, test_job_names_taken, test_job_resubmit, test_job_delete, test_job_events, test_job_wait,
+         test_job_logs, test_job_logs_follow]

@@ -23,11 +23,14 @@ void engine_remove(struct engine *e, struct span framework)
 	(void)framework;
 }
 
-int engine_started(struct engine *e, struct err *err)
+void engine_started(struct engine *e)
 {
 	(void)e;
-	(void)err;
-	return 0;
+}
+
+void engine_kill(struct engine *e)
+{
+	(void)e;
 }
 
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)

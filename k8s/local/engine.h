@@ -81,7 +81,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
  */
 void engine_put(struct engine *e, struct span framework);
 void engine_remove(struct engine *e, struct span framework);
-int engine_started(struct engine *e, struct err *err); /* -1 and *err (500) */
+void engine_started(struct engine *e);
 
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk.  false:
  * there is nothing to say. */
@@ -107,6 +107,9 @@ bool engine_log_of_pod(struct engine *e, struct span pod, struct arena *a, struc
 
 /* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
 void engine_describe(struct engine *e, struct str *out);
+
+/* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
+void engine_kill(struct engine *e);
 
 /* Ends the thread and frees the engine.  Tasks go on without it, unless `foreground`: then they
  * are stopped with their grace first. */

@@ -136,7 +136,7 @@ static void relro_apply(void)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *help;
+	const char *help; /* NULL: not for users */
 } COMMANDS[] = {
 	{ "init", cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
 	{ "run", cmd_run, "run the prepared command, keep its logs, explain its failure" },
@@ -145,6 +145,7 @@ static const struct command {
 	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
 	{ "check-api", cmd_check_api, "check the access of this pod to the API server" },
+	{ "mount-overlay", cmd_mount_overlay, NULL }, /* for images on one machine */
 	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
@@ -152,8 +153,10 @@ enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 static int main_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime COMMAND [OPTION...]\n\n", out);
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].help);
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (COMMANDS[i].help)
+			fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].help);
+	}
 	fputs("\nCalled as `runtime` without a command it is `run`.\n"
 	      "pai-runtime COMMAND --help says more.\n",
 	      out);

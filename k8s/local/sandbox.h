@@ -17,10 +17,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-enum {
-	SANDBOX_ARGS_MAX = 6000, /* of sandbox_argv; bubblewrap refuses 9000 */
-	SANDBOX_ENV_MAX = 900    /* variables, see env_fd */
-};
+enum { SANDBOX_ARGS_MAX = 8000 /* of sandbox_argv; bubblewrap refuses 9000 */ };
 
 /* A file or directory of the machine, or a tmpfs. */
 struct sandbox_mount {
@@ -63,21 +60,17 @@ struct sandbox_spec {
 	bool as_pid_1;        /* the command is pid 1 and reaps */
 	int status_fd;        /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
 	                         pid of the command, to be signalled (bubblewrap passes no signal on);
-	                         -1: none */
-	/* Inherited by bubblewrap, which reads the environment of the command there, at most
-	 * SANDBOX_ENV_MAX times "--setenv\0NAME\0VALUE\0" (a memfd at its start): its own
-	 * environment must be empty, because LD_PRELOAD would act outside of the sandbox, and
-	 * arguments can be read by everybody.  -1: the command gets an empty environment. */
-	int env_fd;
-	const char *const
-	    *command; /* NULL-terminated; a path in the sandbox, or found by its PATH */
+	                         0: none */
+	const char *const *command; /* NULL-terminated; begins with a path in the sandbox */
 };
 
 /*
  * The argv, NULL-terminated, in the arena; argv[0] is an absolute path.  The caller executes it
- * with an empty environment and PR_SET_PDEATHSIG; the death of bubblewrap kills all processes of
- * the sandbox.  It exits as the command, or with 128 + the signal that ended it, or 1 if the
- * sandbox cannot be made, with a line "bwrap: ..." on stderr and without "child-pid".
+ * with an empty environment (a variable like LD_PRELOAD would act on bubblewrap itself, outside of
+ * the sandbox), which is also that of the command, and with PR_SET_PDEATHSIG; the death of
+ * bubblewrap kills all processes of the sandbox.  It exits as the command, or with 128 + the signal
+ * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr and without
+ * "child-pid".
  *
  * A mount point that does not exist in a read-only directory is made by showing a new directory in
  * its place, with all entries of the old one.
@@ -85,7 +78,7 @@ struct sandbox_spec {
  * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point, too many
  * arguments; 503 if bubblewrap is not there.
  */
-char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
+const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 
 /* The directories that every sandbox hides: /home, /root, /run, /tmp, /var/tmp, and the home of
  * this user.  NULL-terminated, in the arena. */

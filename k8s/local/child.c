@@ -1,0 +1,136 @@
+#include "k8s/local/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* In the child: only functions that are safe after fork() in a program with threads. */
+static _Noreturn void child_exec(const struct child *c, const char *const *argv,
+                                 const char *const *env, const char *dir, pid_t parent)
+{
+	sigset_t none;
+	(void)sigemptyset(&none);
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(c->out, 1) == 1 &&
+	    dup2(c->log, 2) == 2 && close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
+	    (dir == NULL || chdir(dir) == 0)) {
+		/* execve changes neither the texts nor the lists. */
+		char *const *arguments, *const *environment;
+		memcpy(&arguments, &argv, sizeof(arguments));
+		memcpy(&environment, &env, sizeof(environment));
+		(void)execve(argv[0], arguments, environment);
+	}
+	_exit(127);
+}
+
+int child_start(struct child *c, const char *const *argv, const char *const *env, const char *dir,
+                struct err *e)
+{
+	*c = CHILD_NONE;
+	c->out = memfd_create("stdout", MFD_CLOEXEC);
+	c->log = memfd_create("stderr", MFD_CLOEXEC);
+	pid_t parent = getpid();
+	pid_t pid = c->out >= 0 && c->log >= 0 ? fork() : -1;
+	if (pid == 0)
+		child_exec(c, argv, env, dir, parent);
+	int saved = errno;
+	c->pid = pid;
+	if (pid > 0) {
+		(void)setpgid(pid, pid);
+		c->pidfd = pidfd_open(pid, 0);
+		saved = errno;
+	}
+	if (c->pidfd >= 0)
+		return 0;
+	if (pid > 0) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+	}
+	child_done(c);
+	return err_set(e, UNKNOWN_ERROR, "%s cannot be started: %s", argv[0], strerror(saved));
+}
+
+void child_kill(const struct child *c)
+{
+	if (c->pidfd < 0)
+		return;
+	(void)kill(-c->pid, SIGKILL);
+	(void)kill(c->pid, SIGKILL);
+}
+
+int child_reap(struct child *c)
+{
+	int status = 0;
+	pid_t pid;
+	do
+		pid = waitpid(c->pid, &status, 0);
+	while (pid < 0 && errno == EINTR);
+	(void)close(c->pidfd);
+	c->pidfd = -1;
+	if (pid < 0)
+		return 255;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct span child_text(int fd, size_t max, bool last, struct arena *a)
+{
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0)
+		return (struct span){ "", 0 };
+	size_t n = (size_t)st.st_size, from = 0;
+	if (n > max) {
+		from = last ? n - max : 0;
+		n = max;
+	}
+	char *text = arena_alloc(a, n);
+	ssize_t got = pread(fd, text, n, (off_t)from);
+	return (struct span){ text, got > 0 ? (size_t)got : 0 };
+}
+
+void child_done(struct child *c)
+{
+	if (c->out >= 0)
+		(void)close(c->out);
+	if (c->log >= 0)
+		(void)close(c->log);
+	*c = CHILD_NONE;
+}
+
+int child_run(const char *const *argv, const char *const *env, int ms, struct span *log,
+              struct arena *a, struct err *e)
+{
+	struct child c;
+	if (child_start(&c, argv, env, NULL, e) != 0)
+		return -1;
+	int64_t until = clock_ms() + ms;
+	struct pollfd ended = { .fd = c.pidfd, .events = POLLIN };
+	int rc = 0;
+	for (int64_t left = ms; left > 0 && rc <= 0; left = until - clock_ms()) {
+		rc = poll(&ended, 1, (int)left);
+		if (rc < 0 && errno != EINTR)
+			break;
+	}
+	child_kill(&c);
+	int status = child_reap(&c);
+	*log = child_text(c.log, 4096, true, a);
+	child_done(&c);
+	if (rc > 0)
+		return status;
+	return err_set(e, UNKNOWN_ERROR, "%s has not ended within %d ms", argv[0], ms);
+}

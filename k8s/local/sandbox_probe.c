@@ -1,0 +1,142 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "k8s/local/child.h"
+#include "k8s/local/sandbox_internal.h"
+#include "k8s/local/tree.h"
+
+enum { PROBE_MS = 20000 };
+
+/* The number in a file of /proc/sys; -1 if it is not there. */
+static int64_t probe_setting(const char *path)
+{
+	char text[32];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, text, sizeof(text));
+	(void)close(fd);
+	int64_t value = -1;
+	if (n > 0)
+		(void)parse_i64(span_trim((struct span){ text, (size_t)n }), 0, INT64_MAX, &value);
+	return value;
+}
+
+static bool probe_in_container(void)
+{
+	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
+	       access("/var/run/secrets/kubernetes.io", F_OK) == 0;
+}
+
+/* What to do when bubblewrap has ended with this message. */
+static const char *probe_advice(struct span log)
+{
+	if (span_find(log, 0, "mount proc") != SIZE_MAX)
+		return "parts of /proc are covered here, as in a container: allow the container an "
+		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "
+		       "rest-lit outside of it";
+	if (probe_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
+		return "this kernel forbids user namespaces: sysctl -w "
+		       "kernel.unprivileged_userns_clone=1 (as root, and in /etc/sysctl.d)";
+	if (probe_setting("/proc/sys/user/max_user_namespaces") == 0)
+		return "this kernel forbids user namespaces: sysctl -w "
+		       "user.max_user_namespaces=15000 (as "
+		       "root, and in /etc/sysctl.d)";
+	if (probe_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
+		return "AppArmor forbids user namespaces: install a profile for bwrap (on Ubuntu: "
+		       "apt install apparmor-profiles && ln -s "
+		       "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ "
+		       "&& "
+		       "systemctl reload apparmor), or sysctl -w "
+		       "kernel.apparmor_restrict_unprivileged_userns=0 (as root)";
+	if (probe_in_container())
+		return "this is a container that forbids user namespaces: allow it more (docker "
+		       "run "
+		       "--security-opt seccomp=unconfined --security-opt systempaths=unconfined), "
+		       "or "
+		       "run rest-lit outside of it";
+	return "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg";
+}
+
+static int probe_failed(struct span log, struct err *e)
+{
+	char q[4 * QUOTE_MAX];
+	log = span_trim(log);
+	size_t n = span_chr(log, '\n');
+	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: bwrap says \"%s\"; %s",
+	               quote(q, span_to(log, n)), probe_advice(log));
+}
+
+static int probe_run(const char *const *argv, struct arena *a, struct err *e)
+{
+	static const char *const NOTHING[] = { NULL };
+	struct span log = { "", 0 };
+	int status = child_run(argv, NOTHING, PROBE_MS, &log, a, e);
+	if (status < 0) {
+		e->http = 503;
+		return -1;
+	}
+	return status == 0 ? 0 : probe_failed(log, e);
+}
+
+/* A sandbox in which bubblewrap prints its version. */
+static const char **probe_argv(struct sandbox_spec spec, struct arena *a, struct err *e)
+{
+	const char **command = ARENA_NEW(a, const char *, 3);
+	command[0] = sandbox_program("bwrap", a);
+	command[1] = "--version";
+	spec.command = command;
+	return sandbox_argv(&spec, a, e);
+}
+
+int sandbox_probe(struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	const char **argv = probe_argv((struct sandbox_spec){ .as_pid_1 = true }, &a, e);
+	return argv ? probe_run(argv, &a, e) : -1;
+}
+
+/* The image is an empty directory, in which /usr of the machine is shown. */
+static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
+{
+	struct sandbox_image image = {
+		.rootfs = arena_printf(a, "%s/rootfs", dir),
+		.upper = arena_printf(a, "%s/upper", dir),
+		.work = arena_printf(a, "%s/work", dir),
+		.merged = arena_printf(a, "%s/merged", dir),
+	};
+	const char *dirs[] = { image.rootfs, image.upper, image.work, image.merged };
+	for (size_t i = 0; i < 4; i++) {
+		if (mkdir(dirs[i], 0700) != 0)
+			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerror(errno));
+	}
+	static const char *const SHOWN[] = { "/usr", "/bin", "/lib", "/lib64" };
+	struct sandbox_mount mounts[4];
+	size_t n = 0;
+	for (size_t i = 0; i < 4; i++) {
+		if (access(SHOWN[i], F_OK) == 0)
+			mounts[n++] =
+			    (struct sandbox_mount){ .source = SHOWN[i], .path = SHOWN[i] };
+	}
+	struct sandbox_spec spec = { .runtime = runtime,
+		                     .image = &image,
+		                     .mounts = mounts,
+		                     .mounts_n = n,
+		                     .as_root = true };
+	const char **argv = probe_argv(spec, a, e);
+	return argv ? probe_run(argv, a, e) : -1;
+}
+
+int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	char *probe = arena_printf(&a, "%s/probe-XXXXXX", dir);
+	if (mkdtemp(probe) == NULL)
+		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerror(errno));
+	int rc = probe_overlay(runtime, probe, &a, e);
+	(void)tree_remove(AT_FDCWD, probe, 1000);
+	return rc;
+}

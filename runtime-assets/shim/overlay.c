@@ -1,0 +1,170 @@
+/*
+ * `pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM ARGUMENTS...`: mounts an overlay
+ * file system in new user and mount namespaces and executes the program there, as root of the
+ * namespace.  Bubblewrap before 0.11 cannot mount overlays.
+ *
+ * The kernel does it since 5.11, if the file system of UPPER has extended attributes; otherwise
+ * fuse-overlayfs does, which is killed when this process (the program, then) ends.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime-assets/cmdline.h"
+#include "runtime-assets/files.h"
+
+enum { OVERLAY_FUSE = 0x65735546 /* f_type of a FUSE file system */, OVERLAY_WAIT_MS = 10000 };
+
+struct overlay {
+	const char *lower, *upper, *work, *merged;
+};
+
+static int overlay_put(const char *path, const char *text, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -1 : fd_write_all(fd, span_of(text));
+	int saved = errno;
+	if (fd >= 0)
+		(void)close(fd);
+	return rc == 0 ? 0 : err_set(e, FAILED, "%s: %s", path, strerror(saved));
+}
+
+static int overlay_namespaces(struct err *e)
+{
+	pid_t parent = getppid();
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return err_set(e, FAILED, "new namespaces: %s", strerror(errno));
+	/* Taken away by unshare(). */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		return err_set(e, FAILED, "the parent process has ended");
+	char map[64];
+	if (overlay_put("/proc/self/setgroups", "deny", e) != 0)
+		return -1;
+	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
+	if (overlay_put("/proc/self/uid_map", map, e) != 0)
+		return -1;
+	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)gid);
+	if (overlay_put("/proc/self/gid_map", map, e) != 0)
+		return -1;
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		return err_set(e, FAILED, "mount namespace: %s", strerror(errno));
+	return 0;
+}
+
+/* Paths may contain the separators of mount options, numbers of descriptors do not. */
+static int overlay_kernel(const struct overlay *o, bool *unable, struct err *e)
+{
+	const char *dirs[] = { o->lower, o->upper, o->work };
+	int fd[3];
+	for (size_t i = 0; i < 3; i++) {
+		fd[i] = open(dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd[i] < 0)
+			return err_set(e, FAILED, "%s: %s", dirs[i], strerror(errno));
+	}
+	char options[160];
+	(void)snprintf(
+	    options, sizeof(options),
+	    "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,"
+	    "userxattr",
+	    fd[0], fd[1], fd[2]);
+	int rc = mount("overlay", o->merged, "overlay", 0, options);
+	int saved = errno;
+	for (size_t i = 0; i < 3; i++)
+		(void)close(fd[i]);
+	*unable = rc != 0;
+	return rc == 0 ? 0 : err_set(e, FAILED, "overlay at %s: %s", o->merged, strerror(saved));
+}
+
+/* Commas separate options of fuse-overlayfs, colons its lower directories. */
+static void overlay_escaped(struct str *out, const char *name, const char *path)
+{
+	str_puts(out, name);
+	for (; *path; path++) {
+		if (strchr(",:\\", *path))
+			str_char(out, '\\');
+		str_char(out, *path);
+	}
+}
+
+static bool overlay_there(const char *merged)
+{
+	struct statfs fs;
+	return statfs(merged, &fs) == 0 && (unsigned long)fs.f_type == OVERLAY_FUSE;
+}
+
+static int overlay_fuse(const struct overlay *o, struct err *e)
+{
+	static const char *const PROGRAMS[] = { "/usr/bin/fuse-overlayfs",
+		                                "/usr/local/bin/fuse-overlayfs",
+		                                "/bin/fuse-overlayfs" };
+	STR_AUTO options = STR_INIT(16384);
+	overlay_escaped(&options, "lowerdir=", o->lower);
+	overlay_escaped(&options, ",upperdir=", o->upper);
+	overlay_escaped(&options, ",workdir=", o->work);
+	pid_t parent = getpid(), child = fork();
+	if (child < 0)
+		return err_set(e, FAILED, "fork: %s", strerror(errno));
+	if (child == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (size_t i = 0; getppid() == parent && i < 3; i++)
+			(void)execl(PROGRAMS[i], "fuse-overlayfs", "-f", "-o", str_c(&options),
+			            o->merged, (char *)NULL);
+		_exit(127);
+	}
+	int status = 0;
+	for (int ms = 0; ms < OVERLAY_WAIT_MS && !overlay_there(o->merged); ms += 5) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			return err_set(e, FAILED, "fuse-overlayfs %s",
+			               WIFEXITED(status) && WEXITSTATUS(status) == 127
+			                   ? "is not installed"
+			                   : "cannot mount it either");
+		(void)poll(NULL, 0, 5);
+	}
+	return overlay_there(o->merged) ? 0
+	                                : err_set(e, FAILED, "fuse-overlayfs has not mounted it");
+}
+
+static int overlay_mount(const struct overlay *o, struct err *e)
+{
+	bool unable = false;
+	if (overlay_kernel(o, &unable, e) == 0)
+		return 0;
+	ERR_AUTO fuse = { 0 };
+	if (!unable)
+		return -1;
+	if (overlay_fuse(o, &fuse) != 0)
+		return err_wrap(e, "%s, and the kernel: ", err_msg(&fuse));
+	err_done(e);
+	*e = (struct err){ 0 };
+	return 0;
+}
+
+int cmd_mount_overlay(int argc, char **argv)
+{
+	if (argc < 7 || strcmp(argv[5], "--") != 0) {
+		(void)fputs("usage: pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM "
+		            "ARGUMENTS...\n",
+		            stderr);
+		return 2;
+	}
+	struct overlay o = { argv[1], argv[2], argv[3], argv[4] };
+	ERR_AUTO e = { 0 };
+	if (overlay_namespaces(&e) == 0 && overlay_mount(&o, &e) == 0) {
+		(void)execv(argv[6], argv + 6);
+		(void)err_set(&e, FAILED, "%s: %s", argv[6], strerror(errno));
+	}
+	(void)fprintf(stderr, "mount-overlay: %s\n", err_msg(&e));
+	return 1;
+}

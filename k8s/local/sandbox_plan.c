@@ -214,8 +214,9 @@ static void plan_hide(struct plan *p, const struct plan_op *shown, const char *c
 		if (!plan_within(hide[i], shown->look) || strcmp(hide[i], shown->look) == 0)
 			continue;
 		const char *rest = plan_rest(hide[i], shown->look);
-		plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS,
-		                              .path = plan_join(p->a, shown->path, rest) });
+		const char *path = plan_join(p->a, shown->path, rest);
+		if (plan_cover(p, path, false)->kind != PLAN_TMPFS)
+			plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = path });
 	}
 }
 

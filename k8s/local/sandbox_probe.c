@@ -66,7 +66,7 @@ static int probe_failed(struct span log, struct err *e)
 	char q[4 * QUOTE_MAX];
 	log = span_trim(log);
 	size_t n = span_chr(log, '\n');
-	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: bwrap says \"%s\"; %s",
+	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: \"%s\"; %s",
 	               quote(q, span_to(log, n)), probe_advice(log));
 }
 

@@ -118,6 +118,10 @@ static int overlay_fuse(const struct overlay *o, struct err *e)
 		return err_set(e, FAILED, "fork: %s", strerror(errno));
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* It warns about options in what is the log of the task. */
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		if (null >= 0)
+			(void)dup2(null, 2);
 		for (size_t i = 0; getppid() == parent && i < 3; i++)
 			(void)execl(PROGRAMS[i], "fuse-overlayfs", "-f", "-o", str_c(&options),
 			            o->merged, (char *)NULL);

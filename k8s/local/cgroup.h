@@ -23,9 +23,9 @@ struct cgroup_limits {
 };                      /* 0: no limit */
 
 /* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of
- * the pod).  *procs is the path of its cgroup.procs; the caller frees it.  -1 and *e. */
-int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits,
-                char **procs, struct err *e);
+ * the pod).  *dir is its directory; the caller frees it.  -1 and *e. */
+int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
+                struct err *e);
 /* The number of processes of the task that were killed because its memory was used up; 0 also if
  * there is no such leaf. */
 int64_t cgroup_oom_kills(struct cgroup *g, const char *task);

@@ -1,2 +1,848 @@
-/* The scheduler; see queue.h. */
+/*
+ * The scheduler; see queue.h.
+ *
+ * A user's use is the part of the machine that its tasks held, in seconds of the whole machine,
+ * halved every ten minutes.  A start counts as a second more, so that any number of short jobs
+ * comes to an end.  What tasks hold now counts as HELD_S seconds in advance, which keeps users from
+ * taking turns with the whole machine.  When a user begins to wait, its use is brought near that of
+ * the users that wait already (queue_enter), because otherwise somebody who had the machine for an
+ * hour would get nothing for minutes after that.
+ */
 #include "k8s/local/queue.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#define HALF_LIFE_S 600.0
+#define START_S     1.0
+#define HELD_S      2.0
+#define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
+#define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
+
+enum resource { GPUS, CPUS, MEMORY, RESOURCES };
+
+static int64_t queue_amount(const struct amounts *a, enum resource r)
+{
+	return r == GPUS ? a->gpus : r == CPUS ? a->cpus : a->memory;
+}
+
+/* What jobs take from: the machine, or the quota of a virtual cluster. */
+struct queue_pool {
+	struct amounts total, held;
+	/* The first job that waits for this pool, as of the last pick; what it needs, and what
+	 * tasks hold that started since it is the first. */
+	const struct queue_job *head;
+	struct amounts head_need, passed;
+	uint64_t turn; /* counts the heads */
+	bool met;      /* this pick has come to the head: what starts now passes it */
+};
+
+struct queue_cluster {
+	struct queue_cluster *next;
+	char *name;
+	struct queue_pool pool;
+};
+
+struct queue_user {
+	struct queue_user *next;
+	char *name;
+	size_t jobs;
+	double use;
+	struct amounts held; /* by all its tasks */
+	struct amounts bare; /* by those of them without GPUs */
+	bool waits, waited;  /* for the machine: now, at the last pick */
+	/* Of one pick: */
+	double key;
+	struct queue_job *first, **end; /* waiting jobs of one priority */
+};
+
+enum queue_why {
+	NOT_SEEN,
+	STARTS,
+	NEVER_MACHINE,
+	NEVER_QUOTA,
+	QUOTA,      /* too much of it is in use */
+	QUOTA_KEPT, /* for a job that is ahead */
+	FOREIGN,    /* other programs hold too much of the machine */
+	BUSY,       /* the queue's tasks do */
+	KEPT        /* for a job that is ahead */
+};
+
+TAILQ_HEAD(queue_tasks, queue_task);
+
+struct queue_job {
+	struct queue_user *user;
+	struct queue_cluster *cluster;
+	int64_t priority, submitted_ms;
+	uint64_t number;
+	bool gang;
+	struct queue_tasks waiting, holding;
+	struct amounts want, held; /* sums of these */
+	enum queue_why why;
+	size_t place;        /* in the queue, from 1; of BUSY and KEPT */
+	struct amounts lack; /* what could not start */
+	/* Of one pick: */
+	struct queue_job *next; /* of this user */
+	struct queue_task *at;
+	size_t index; /* in q->jobs */
+};
+
+struct queue_task {
+	TAILQ_ENTRY(queue_task) link;
+	struct queue_job *job;
+	struct amounts need;
+	void *owner;
+	uint64_t number;
+	bool holds;
+	uint64_t turn_machine, turn_cluster; /* of the heads that it passed; 0: none */
+};
+
+struct queue {
+	int64_t now_ms;
+	struct amounts total; /* also what others hold; machine.total is without that */
+	struct queue_pool machine;
+	struct queue_cluster *clusters;
+	struct queue_user *users;
+	size_t users_n;
+	struct queue_job **jobs; /* by priority and age */
+	size_t jobs_n, jobs_cap;
+	uint64_t numbers;
+	size_t places;
+	struct queue_user **heap;
+	size_t heap_cap;
+	void **started;
+	size_t started_n, started_cap;
+};
+
+/* Room for one more element. */
+static void *queue_room(void *v, size_t n, size_t *cap, size_t size)
+{
+	if (n < *cap)
+		return v;
+	*cap = *cap ? 2 * *cap : 16;
+	return xrealloc(v, *cap * size);
+}
+
+/* ---- pools ------------------------------------------------------------------------- */
+
+static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX };
+
+/* `need` is within `room`, as far as it needs something. */
+static bool queue_fits(const struct amounts *need, struct amounts room)
+{
+	for (enum resource r = 0; r < RESOURCES; r++) {
+		int64_t n = queue_amount(need, r);
+		if (n > 0 && n > queue_amount(&room, r))
+			return false;
+	}
+	return true;
+}
+
+static struct amounts pool_free(const struct queue_pool *p)
+{
+	struct amounts room = p->total;
+	amounts_subtract(&room, &p->held);
+	return room;
+}
+
+/* What may be started past the head without delaying it. */
+static struct amounts pool_spare(const struct queue_pool *p)
+{
+	struct amounts room = p->total;
+	if (p->met) {
+		amounts_subtract(&room, &p->head_need);
+		amounts_subtract(&room, &p->passed);
+	}
+	return room;
+}
+
+static void pool_set_head(struct queue_pool *p, const struct queue_job *job)
+{
+	if (p->head == job)
+		return;
+	p->head = job;
+	p->passed = (struct amounts){ 0 };
+	p->turn++;
+}
+
+/* A job cannot start: if it is the first, it has the reservation. */
+static void pool_meet(struct queue_pool *p, const struct queue_job *job, const struct amounts *need)
+{
+	if (p->met)
+		return;
+	p->met = true;
+	pool_set_head(p, job);
+	p->head_need = *need;
+}
+
+static void pool_take(struct queue_pool *p, const struct amounts *need, uint64_t *turn)
+{
+	amounts_add(&p->held, need);
+	*turn = p->met ? p->turn : 0;
+	if (p->met)
+		amounts_add(&p->passed, need);
+}
+
+static void pool_give(struct queue_pool *p, const struct amounts *need, uint64_t turn)
+{
+	amounts_subtract(&p->held, need);
+	if (turn && turn == p->turn)
+		amounts_subtract(&p->passed, need);
+}
+
+/* ---- users and clusters ------------------------------------------------------------ */
+
+static double queue_part(int64_t n, int64_t of)
+{
+	return of > 0 ? (double)n / (double)of : 0;
+}
+
+/* The part of the machine that tasks with these amounts take: of its GPUs if they have any, else
+ * of what they take most of. */
+static double queue_share(const struct queue *q, int64_t gpus, const struct amounts *bare)
+{
+	double cpus = queue_part(bare->cpus, q->total.cpus);
+	double memory = queue_part(bare->memory, q->total.memory);
+	return queue_part(gpus, q->total.gpus) + (cpus > memory ? cpus : memory);
+}
+
+static double queue_share_of(const struct queue *q, const struct amounts *need)
+{
+	bool bare = need->gpus == 0 || q->total.gpus == 0;
+	return queue_share(q, need->gpus, bare ? need : &(struct amounts){ 0 });
+}
+
+static double queue_share_held(const struct queue *q, const struct queue_user *u)
+{
+	return queue_share(q, u->held.gpus, q->total.gpus ? &u->bare : &u->held);
+}
+
+static struct queue_user *queue_user(struct queue *q, struct span name)
+{
+	struct queue_user **at = &q->users;
+	for (; *at; at = &(*at)->next) {
+		if (span_is(name, (*at)->name))
+			return *at;
+	}
+	struct queue_user *u = *at = xcalloc(1, sizeof(*u));
+	u->name = xstrndup(name.p, name.n);
+	q->users_n++;
+	return u;
+}
+
+static struct queue_cluster *queue_cluster(struct queue *q, struct span name)
+{
+	for (struct queue_cluster *c = q->clusters; c; c = c->next) {
+		if (span_is(name, c->name))
+			return c;
+	}
+	struct queue_cluster *c = xcalloc(1, sizeof(*c));
+	c->name = xstrndup(name.p, name.n);
+	c->pool.total = UNLIMITED;
+	c->next = q->clusters;
+	q->clusters = c;
+	return c;
+}
+
+void queue_now(struct queue *q, int64_t now_ms)
+{
+	if (now_ms <= q->now_ms)
+		return;
+	double keeps = exp2((double)(q->now_ms - now_ms) / 1000 / HALF_LIFE_S);
+	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
+	q->now_ms = now_ms;
+	for (struct queue_user **at = &q->users, *u = *at; u; u = *at) {
+		u->use = u->use * keeps + queue_share_held(q, u) * grows;
+		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
+			*at = u->next;
+			q->users_n--;
+			free(u->name);
+			free(u);
+		} else {
+			at = &u->next;
+		}
+	}
+}
+
+void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign)
+{
+	q->total = *total;
+	q->machine.total = *total;
+	amounts_subtract(&q->machine.total, foreign);
+}
+
+void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
+{
+	queue_cluster(q, virtual_cluster)->pool.total = quota ? *quota : UNLIMITED;
+}
+
+/* ---- jobs and tasks ---------------------------------------------------------------- */
+
+/* The older, or more important, job is first. */
+static bool queue_before(const struct queue_job *a, const struct queue_job *b)
+{
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	if (a->submitted_ms != b->submitted_ms)
+		return a->submitted_ms < b->submitted_ms;
+	return a->number < b->number;
+}
+
+/* Where a job stands in q->jobs, or belongs. */
+static size_t queue_index(const struct queue *q, const struct queue_job *job)
+{
+	size_t low = 0, high = q->jobs_n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (queue_before(q->jobs[middle], job))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
+{
+	struct queue_job *job = xcalloc(1, sizeof(*job));
+	job->user = queue_user(q, order->user);
+	job->user->jobs++;
+	job->cluster = queue_cluster(q, order->virtual_cluster);
+	job->priority = order->priority;
+	job->submitted_ms = order->submitted_ms;
+	job->number = ++q->numbers;
+	job->gang = order->gang;
+	TAILQ_INIT(&job->waiting);
+	TAILQ_INIT(&job->holding);
+	q->jobs = queue_room(q->jobs, q->jobs_n, &q->jobs_cap, sizeof(*q->jobs));
+	size_t i = queue_index(q, job);
+	memmove(q->jobs + i + 1, q->jobs + i, (q->jobs_n - i) * sizeof(*q->jobs));
+	q->jobs[i] = job;
+	q->jobs_n++;
+	return job;
+}
+
+static void queue_count_user(struct queue_user *u, const struct amounts *need,
+                             void (*count)(struct amounts *, const struct amounts *))
+{
+	count(&u->held, need);
+	if (need->gpus == 0)
+		count(&u->bare, need);
+}
+
+static void queue_task_hold(struct queue *q, struct queue_task *t)
+{
+	struct queue_job *job = t->job;
+	t->holds = true;
+	TAILQ_INSERT_TAIL(&job->holding, t, link);
+	amounts_add(&job->held, &t->need);
+	queue_count_user(job->user, &t->need, amounts_add);
+	pool_take(&q->machine, &t->need, &t->turn_machine);
+	pool_take(&job->cluster->pool, &t->need, &t->turn_cluster);
+}
+
+static void queue_task_unhold(struct queue *q, struct queue_task *t)
+{
+	struct queue_job *job = t->job;
+	t->holds = false;
+	TAILQ_REMOVE(&job->holding, t, link);
+	amounts_subtract(&job->held, &t->need);
+	queue_count_user(job->user, &t->need, amounts_subtract);
+	pool_give(&q->machine, &t->need, t->turn_machine);
+	pool_give(&job->cluster->pool, &t->need, t->turn_cluster);
+}
+
+static void queue_task_wait(struct queue_task *t)
+{
+	struct queue_job *job = t->job;
+	amounts_add(&job->want, &t->need);
+	struct queue_task *before = TAILQ_LAST(&job->waiting, queue_tasks);
+	while (before && before->number > t->number)
+		before = TAILQ_PREV(before, queue_tasks, link);
+	if (before)
+		TAILQ_INSERT_AFTER(&job->waiting, before, t, link);
+	else
+		TAILQ_INSERT_HEAD(&job->waiting, t, link);
+}
+
+static void queue_task_unwait(struct queue_task *t)
+{
+	TAILQ_REMOVE(&t->job->waiting, t, link);
+	amounts_subtract(&t->job->want, &t->need);
+}
+
+static struct queue_task *queue_task_new(struct queue *q, struct queue_job *job,
+                                         const struct amounts *need, void *owner)
+{
+	struct queue_task *t = xcalloc(1, sizeof(*t));
+	t->job = job;
+	t->need = *need;
+	t->owner = owner;
+	t->number = ++q->numbers;
+	return t;
+}
+
+struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner)
+{
+	struct queue_task *t = queue_task_new(q, job, need, owner);
+	if (TAILQ_EMPTY(&job->waiting))
+		job->why = NOT_SEEN;
+	queue_task_wait(t);
+	return t;
+}
+
+struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner)
+{
+	struct queue_task *t = queue_task_new(q, job, need, owner);
+	queue_task_hold(q, t);
+	return t;
+}
+
+void queue_end(struct queue *q, struct queue_task *task)
+{
+	if (task->holds)
+		queue_task_unhold(q, task);
+	else
+		queue_task_unwait(task);
+	free(task);
+}
+
+void queue_undo(struct queue *q, struct queue_task *task)
+{
+	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
+	task->job->user->use = use > 0 ? use : 0;
+	queue_task_unhold(q, task);
+	queue_task_wait(task);
+	task->job->why = NOT_SEEN;
+}
+
+bool queue_task_waits(const struct queue_task *task)
+{
+	return !task->holds;
+}
+
+void queue_remove(struct queue *q, struct queue_job *job)
+{
+	while (!TAILQ_EMPTY(&job->waiting))
+		queue_end(q, TAILQ_FIRST(&job->waiting));
+	while (!TAILQ_EMPTY(&job->holding))
+		queue_end(q, TAILQ_FIRST(&job->holding));
+	if (q->machine.head == job)
+		pool_set_head(&q->machine, NULL);
+	if (job->cluster->pool.head == job)
+		pool_set_head(&job->cluster->pool, NULL);
+	size_t i = queue_index(q, job);
+	memmove(q->jobs + i, q->jobs + i + 1, (q->jobs_n - i - 1) * sizeof(*q->jobs));
+	q->jobs_n--;
+	job->user->jobs--;
+	free(job);
+}
+
+struct queue *queue_new(void)
+{
+	return xcalloc(1, sizeof(struct queue));
+}
+
+void queue_free(struct queue *q)
+{
+	if (q == NULL)
+		return;
+	while (q->jobs_n)
+		queue_remove(q, q->jobs[q->jobs_n - 1]);
+	for (struct queue_user *u = q->users, *next; u; u = next) {
+		next = u->next;
+		free(u->name);
+		free(u);
+	}
+	for (struct queue_cluster *c = q->clusters, *next; c; c = next) {
+		next = c->next;
+		free(c->name);
+		free(c);
+	}
+	free(q->jobs);
+	free(q->heap);
+	free(q->started);
+	free(q);
+}
+
+/* ---- a pick ------------------------------------------------------------------------ */
+
+static bool queue_job_waits(const struct queue_job *job)
+{
+	return !TAILQ_EMPTY(&job->waiting);
+}
+
+/*
+ * Users that have begun to wait for the machine since the last pick: their use is brought to at
+ * most LEAD_S, divided by the number of waiting users, from the uses of those that waited already.
+ */
+static void queue_enter(struct queue *q)
+{
+	for (struct queue_user *u = q->users; u; u = u->next) {
+		u->waited = u->waits;
+		u->waits = false;
+	}
+	for (size_t i = 0; i < q->jobs_n; i++) {
+		struct queue_job *job = q->jobs[i];
+		bool machine = job->why == NOT_SEEN || job->why == BUSY || job->why == KEPT;
+		if (machine && queue_job_waits(job))
+			job->user->waits = true;
+	}
+	size_t n = 0;
+	double low = INFINITY, high = -INFINITY, least = INFINITY;
+	for (const struct queue_user *u = q->users; u; u = u->next) {
+		if (!u->waits)
+			continue;
+		n++;
+		least = u->use < least ? u->use : least;
+		if (u->waited) {
+			low = u->use < low ? u->use : low;
+			high = u->use > high ? u->use : high;
+		}
+	}
+	if (n == 0)
+		return;
+	double lead = LEAD_S / (double)n;
+	low = (low > high ? least : low) - lead; /* low > high: nobody waited */
+	high = (high < 0 ? least : high) + lead;
+	for (struct queue_user *u = q->users; u; u = u->next) {
+		if (u->waits && !u->waited)
+			u->use = u->use < low ? low : u->use > high ? high : u->use;
+	}
+}
+
+static enum queue_why queue_judge(const struct queue *q, const struct queue_job *job,
+                                  const struct amounts *need)
+{
+	const struct queue_pool *quota = &job->cluster->pool;
+	struct amounts all = *need;
+	if (job->gang)
+		amounts_add(&all, &job->held);
+	if (!queue_fits(&all, q->total))
+		return NEVER_MACHINE;
+	if (!queue_fits(&all, quota->total))
+		return NEVER_QUOTA;
+	if (!queue_fits(need, pool_free(quota)))
+		return QUOTA;
+	if (!queue_fits(need, pool_spare(quota)))
+		return QUOTA_KEPT;
+	if (!queue_fits(need, q->machine.total))
+		return FOREIGN;
+	if (!queue_fits(need, pool_free(&q->machine)))
+		return BUSY;
+	if (!queue_fits(need, pool_spare(&q->machine)))
+		return KEPT;
+	return STARTS;
+}
+
+static void queue_start(struct queue *q, struct queue_task *t)
+{
+	queue_task_unwait(t);
+	queue_task_hold(q, t);
+	double charge = START_S * queue_share_of(q, &t->need);
+	t->job->user->use += charge;
+	t->job->user->key += charge;
+	q->started = queue_room(q->started, q->started_n, &q->started_cap, sizeof(*q->started));
+	q->started[q->started_n++] = t->owner;
+}
+
+/* What could not start reserves, and says why; the first task of a job speaks for it. */
+static void queue_block(struct queue *q, struct queue_job *job, enum queue_why why,
+                        const struct amounts *need)
+{
+	if (why == QUOTA || why == QUOTA_KEPT || why == BUSY || why == KEPT)
+		pool_meet(&job->cluster->pool, job, need);
+	if (why == BUSY || why == KEPT)
+		pool_meet(&q->machine, job, need);
+	if (job->why != NOT_SEEN)
+		return;
+	job->why = why;
+	job->lack = *need;
+	if (why == BUSY || why == KEPT)
+		job->place = ++q->places;
+}
+
+/* Tries a job, or its next task.  true: nothing of the job is left to try. */
+static bool queue_try(struct queue *q, struct queue_job *job)
+{
+	struct amounts need = job->gang ? job->want : job->at->need;
+	enum queue_why why = queue_judge(q, job, &need);
+	job->user->key += HELD_S * queue_share_of(q, &need);
+	if (why != STARTS)
+		queue_block(q, job, why, &need);
+	if (job->gang) {
+		while (why == STARTS && queue_job_waits(job))
+			queue_start(q, TAILQ_FIRST(&job->waiting));
+		return true;
+	}
+	struct queue_task *task = job->at;
+	job->at = TAILQ_NEXT(task, link);
+	if (why == STARTS)
+		queue_start(q, task);
+	/* What needs the same cannot start either. */
+	while (why != STARTS && job->at && memcmp(&job->at->need, &need, sizeof(need)) == 0)
+		job->at = TAILQ_NEXT(job->at, link);
+	return job->at == NULL;
+}
+
+/* The user whose turn is earlier. */
+static bool queue_user_before(const struct queue_user *a, const struct queue_user *b)
+{
+	return a->key < b->key || (a->key == b->key && a->first->index < b->first->index);
+}
+
+static void queue_sift(struct queue_user **heap, size_t n, size_t i)
+{
+	for (;;) {
+		size_t child = 2 * i + 1;
+		if (child >= n)
+			return;
+		if (child + 1 < n && queue_user_before(heap[child + 1], heap[child]))
+			child++;
+		if (!queue_user_before(heap[child], heap[i]))
+			return;
+		struct queue_user *u = heap[i];
+		heap[i] = heap[child];
+		heap[child] = u;
+		i = child;
+	}
+}
+
+/* Collects the users that wait, each with a list of its jobs, out of jobs of one priority. */
+static size_t queue_collect(struct queue *q, size_t begin, size_t end)
+{
+	size_t n = 0;
+	for (size_t i = begin; i < end; i++) {
+		struct queue_job *job = q->jobs[i];
+		if (!queue_job_waits(job))
+			continue;
+		struct queue_user *u = job->user;
+		job->why = NOT_SEEN;
+		job->at = TAILQ_FIRST(&job->waiting);
+		job->next = NULL;
+		job->index = i;
+		if (u->first == NULL) {
+			u->end = &u->first;
+			q->heap[n++] = u;
+		}
+		*u->end = job;
+		u->end = &job->next;
+	}
+	return n;
+}
+
+/* Jobs of one priority: always the next one of the user that has used least. */
+static void queue_pick_level(struct queue *q, size_t begin, size_t end)
+{
+	size_t n = queue_collect(q, begin, end);
+	for (size_t i = n / 2; i-- > 0;)
+		queue_sift(q->heap, n, i);
+	while (n) {
+		struct queue_user *u = q->heap[0];
+		if (queue_try(q, u->first))
+			u->first = u->first->next;
+		if (u->first == NULL)
+			q->heap[0] = q->heap[--n];
+		queue_sift(q->heap, n, 0);
+	}
+}
+
+static void queue_pool_end(struct queue_pool *p)
+{
+	if (!p->met)
+		pool_set_head(p, NULL);
+	p->met = false; /* what is held from now on passes nobody */
+}
+
+size_t queue_pick(struct queue *q, void *const **owners)
+{
+	queue_enter(q);
+	q->started_n = 0;
+	q->places = 0;
+	if (q->heap_cap < q->users_n) {
+		q->heap_cap = q->users_n;
+		q->heap = xrealloc(q->heap, q->heap_cap * sizeof(*q->heap));
+	}
+	for (struct queue_user *u = q->users; u; u = u->next)
+		u->key = u->use + HELD_S * queue_share_held(q, u);
+	for (size_t i = 0, end; i < q->jobs_n; i = end) {
+		for (end = i; end < q->jobs_n && q->jobs[end]->priority == q->jobs[i]->priority;)
+			end++;
+		queue_pick_level(q, i, end);
+	}
+	queue_pool_end(&q->machine);
+	for (struct queue_cluster *c = q->clusters; c; c = c->next)
+		queue_pool_end(&c->pool);
+	*owners = q->started;
+	return q->started_n;
+}
+
+/* ---- reasons ----------------------------------------------------------------------- */
+
+bool queue_never(const struct queue_job *job)
+{
+	return queue_job_waits(job) && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
+}
+
+/* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
+static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
+{
+	static const int64_t MIB = 1 << 20;
+	const char *plural = r == CPUS && n == 1000 ? "" : r == GPUS && n == 1 ? "" : "s";
+	if (r == GPUS)
+		str_int(out, n);
+	else if (r == CPUS)
+		str_printf(out, n % 1000 ? "%.2f" : "%.0f", (double)n / 1000);
+	else if (n % (1024 * MIB) == 0)
+		str_printf(out, "%lld GiB", (long long)(n / (1024 * MIB)));
+	else if (n >= 100 * 1024 * MIB)
+		str_printf(out, "%.0f GiB", (double)n / (double)(1024 * MIB));
+	else if (n >= 1024 * MIB)
+		str_printf(out, "%.1f GiB", (double)n / (double)(1024 * MIB));
+	else
+		str_printf(out, "%.0f MiB", (double)n / (double)MIB);
+	if (unit && r == MEMORY)
+		str_puts(out, " of memory");
+	else if (unit)
+		str_printf(out, r == GPUS ? " GPU%s" : " CPU%s", plural);
+}
+
+/* "2nd". */
+static void queue_say_place(struct str *out, size_t n)
+{
+	static const char *const ENDS[] = { "th", "st", "nd", "rd" };
+	bool teen = n % 100 >= 11 && n % 100 <= 13;
+	str_printf(out, "%zu%s", n, ENDS[!teen && n % 10 <= 3 ? n % 10 : 0]);
+}
+
+/* "6 held by jobs of alice and bob": the two that hold most of it. */
+static void queue_say_holders(const struct queue *q, struct str *out, enum resource r)
+{
+	const struct queue_user *most = NULL, *second = NULL;
+	int64_t sum = 0;
+	size_t n = 0;
+	for (const struct queue_user *u = q->users; u; u = u->next) {
+		int64_t has = queue_amount(&u->held, r);
+		if (has == 0)
+			continue;
+		n++;
+		sum += has;
+		if (most == NULL || has > queue_amount(&most->held, r)) {
+			second = most;
+			most = u;
+		} else if (second == NULL || has > queue_amount(&second->held, r)) {
+			second = u;
+		}
+	}
+	if (most == NULL)
+		return;
+	str_puts(out, ", ");
+	queue_say(out, r, sum, false);
+	str_printf(out, " held by jobs of %s", most->name);
+	if (n == 2)
+		str_printf(out, " and %s", second->name);
+	else if (n > 2)
+		str_printf(out, ", %s and %zu other%s", second->name, n - 2, n == 3 ? "" : "s");
+}
+
+/* "4 GPUs wanted, 2 free": of each resource of which `room` has too little. */
+static void queue_say_missing(const struct queue *q, struct str *out, const struct amounts *need,
+                              struct amounts room, const char *have)
+{
+	const char *comma = "";
+	for (enum resource r = 0; r < RESOURCES; r++) {
+		int64_t n = queue_amount(need, r);
+		int64_t there = queue_amount(&room, r);
+		if (n == 0 || n <= there)
+			continue;
+		str_puts(out, comma);
+		queue_say(out, r, n, true);
+		str_puts(out, " wanted, ");
+		queue_say(out, r, there > 0 ? there : 0, false);
+		str_printf(out, " %s", have);
+		if (q)
+			queue_say_holders(q, out, r);
+		comma = "; ";
+	}
+}
+
+/* "2 GPUs, 4 CPUs and 8 GiB of memory". */
+static void queue_say_all(struct str *out, const struct amounts *a)
+{
+	size_t n = 0, kinds = (a->gpus > 0) + (a->cpus > 0) + (a->memory > 0);
+	for (enum resource r = 0; r < RESOURCES; r++) {
+		if (queue_amount(a, r) == 0)
+			continue;
+		str_puts(out, n == 0 ? "" : n + 1 == kinds ? " and " : ", ");
+		queue_say(out, r, queue_amount(a, r), true);
+		n++;
+	}
+}
+
+static void queue_say_quota(const struct queue_job *job, struct str *out)
+{
+	const struct queue_cluster *c = job->cluster;
+	str_printf(out, "waits for the quota of virtual cluster %s: ", c->name);
+	struct amounts room = pool_free(&c->pool);
+	if (!queue_fits(&job->lack, room)) {
+		queue_say_missing(NULL, out, &job->lack, room, "left of it");
+		return;
+	}
+	queue_say_all(out, &job->lack);
+	str_puts(out, " wanted and left of it, but kept for a job that is ahead");
+}
+
+static void queue_say_machine(const struct queue *q, const struct queue_job *job, struct str *out)
+{
+	queue_say_place(out, job->place);
+	str_puts(out, " in the queue: ");
+	struct amounts room = pool_free(&q->machine);
+	if (!queue_fits(&job->lack, room)) {
+		queue_say_missing(q, out, &job->lack, room, "free");
+		return;
+	}
+	queue_say_all(out, &job->lack);
+	str_puts(out, " wanted and free, but kept for a larger job");
+	if (q->machine.head && q->machine.head != job)
+		str_printf(out, " of %s", q->machine.head->user->name);
+}
+
+bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
+{
+	if (!queue_job_waits(job))
+		return false;
+	struct amounts all = job->lack;
+	if (job->gang)
+		amounts_add(&all, &job->held);
+	switch (job->why) {
+	case NEVER_MACHINE:
+		str_puts(out, "can never start: ");
+		queue_say_missing(NULL, out, &all, q->total, "on this machine");
+		break;
+	case NEVER_QUOTA:
+		str_puts(out, "can never start: ");
+		queue_say_missing(NULL, out, &all, job->cluster->pool.total, "in the quota of ");
+		str_printf(out, "virtual cluster %s", job->cluster->name);
+		break;
+	case QUOTA:
+	case QUOTA_KEPT:
+		queue_say_quota(job, out);
+		break;
+	case FOREIGN:
+		str_puts(out, "waits for other programs of this machine: ");
+		queue_say_missing(NULL, out, &job->lack, q->machine.total, "not held by them");
+		break;
+	case BUSY:
+	case KEPT:
+		queue_say_machine(q, job, out);
+		break;
+	case NOT_SEEN:
+	case STARTS:
+		str_puts(out, "is about to enter the queue");
+		break;
+	}
+	return true;
+}

@@ -56,7 +56,7 @@ void queue_end(struct queue *q, struct queue_task *task);
 void queue_undo(struct queue *q, struct queue_task *task);
 
 /* Decides: all tasks that may start now hold their resources from now on.  Returns their number and
- * their owners; tasks of one job are consecutive.  The list is the queue's, until the next call. */
+ * their owners; those of a gang are consecutive.  The list is the queue's, until the next call. */
 size_t queue_pick(struct queue *q, void *const **owners);
 
 bool queue_task_waits(const struct queue_task *task);
@@ -64,4 +64,4 @@ bool queue_task_waits(const struct queue_task *task);
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
 /* The job can never start: it needs more than the machine has or its quota allows. */
-bool queue_never(const struct queue *q, const struct queue_job *job);
+bool queue_never(const struct queue_job *job);

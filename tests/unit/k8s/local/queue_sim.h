@@ -1,0 +1,192 @@
+#pragma once
+/*
+ * Jobs on a machine with GPUs in simulated time: the queue decides, each job runs for its duration.
+ * Deterministic.  sim_run checks at each step that no GPU is given twice and that gangs start as a
+ * whole; what it measures is in struct sim.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "k8s/local/queue.h"
+
+enum { SIM_USERS = 8, SIM_GPUS = 8, SIM_JOBS = 4096, SIM_STEPS = 3 * SIM_JOBS };
+
+struct sim_job {
+	int user, gpus, tasks, priority;
+	int64_t arrives_ms, runs_ms;
+	/* Results: */
+	int64_t starts_ms; /* -1: not yet */
+	unsigned number;   /* of starts before its own */
+	/* Of the run: */
+	struct queue_job *job;
+	struct queue_task *task[SIM_GPUS];
+	unsigned held; /* a bit for each GPU */
+	bool ended;
+};
+
+/* From `at_ms` to the next step. */
+struct sim_step {
+	int64_t at_ms;
+	int held[SIM_USERS];
+	bool waits[SIM_USERS];
+};
+
+struct sim {
+	struct sim_job jobs[SIM_JOBS]; /* by arrives_ms */
+	size_t n;
+	struct sim_step steps[SIM_STEPS];
+	size_t steps_n;
+	unsigned starts;
+	uint64_t random;
+	struct queue *queue;
+	unsigned busy;
+	const char *fault; /* NULL: none */
+};
+
+static inline uint64_t sim_random(struct sim *s, uint64_t below)
+{
+	s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+	return (s->random >> 33) % below;
+}
+
+static inline struct sim_job *sim_add(struct sim *s, int user, int gpus, int64_t arrives_ms,
+                                      int64_t runs_ms)
+{
+	struct sim_job *j = &s->jobs[s->n++];
+	*j = (struct sim_job){ .user = user,
+		               .gpus = gpus,
+		               .tasks = gpus,
+		               .arrives_ms = arrives_ms,
+		               .runs_ms = runs_ms,
+		               .starts_ms = -1 };
+	return j;
+}
+
+static inline void sim_arrive(struct sim *s, struct sim_job *j)
+{
+	char user[] = { (char)('a' + j->user), '\0' };
+	struct queue_order order = { .user = span_of(user),
+		                     .virtual_cluster = SPAN("default"),
+		                     .priority = j->priority,
+		                     .submitted_ms = j->arrives_ms,
+		                     .gang = true };
+	j->job = queue_add(s->queue, &order);
+	struct amounts need = { .gpus = j->gpus / j->tasks, .cpus = 1000, .memory = 1 << 30 };
+	for (int i = 0; i < j->tasks; i++)
+		j->task[i] = queue_want(s->queue, j->job, &need, j);
+}
+
+static inline void sim_pick(struct sim *s, int64_t now_ms)
+{
+	void *const *owners = NULL;
+	size_t n = queue_pick(s->queue, &owners);
+	for (size_t i = 0; i < n;) {
+		struct sim_job *j = owners[i];
+		for (int t = 0; t < j->tasks; t++) {
+			if (i >= n || owners[i++] != j)
+				s->fault = "part of a gang started";
+		}
+		for (unsigned g = 0; g < SIM_GPUS; g++) {
+			unsigned bit = 1u << g;
+			if (!(s->busy & bit) && __builtin_popcount(j->held) < j->gpus)
+				j->held |= bit;
+		}
+		if (__builtin_popcount(j->held) != j->gpus)
+			s->fault = "more GPUs given than there are";
+		s->busy |= j->held;
+		j->starts_ms = now_ms;
+		j->number = s->starts++;
+	}
+}
+
+static inline void sim_note(struct sim *s, int64_t now_ms)
+{
+	struct sim_step *step = &s->steps[s->steps_n++];
+	*step = (struct sim_step){ .at_ms = now_ms };
+	for (size_t i = 0; i < s->n; i++) {
+		struct sim_job *j = &s->jobs[i];
+		if (j->job && j->starts_ms < 0)
+			step->waits[j->user] = true;
+		else if (j->job)
+			step->held[j->user] += j->gpus;
+	}
+}
+
+/* Until all jobs have ended. */
+static inline void sim_run(struct sim *s)
+{
+	s->queue = queue_new();
+	struct amounts total = { SIM_GPUS, 64000, 256ll << 30 };
+	queue_machine(s->queue, &total, &(struct amounts){ 0 });
+	size_t arrived = 0;
+	int64_t now = 0;
+	while (s->fault == NULL) {
+		queue_now(s->queue, now);
+		for (size_t i = 0; i < arrived; i++) {
+			struct sim_job *j = &s->jobs[i];
+			if (j->job && j->starts_ms >= 0 && j->starts_ms + j->runs_ms <= now) {
+				queue_remove(s->queue, j->job);
+				j->job = NULL;
+				s->busy &= ~j->held;
+			}
+		}
+		while (arrived < s->n && s->jobs[arrived].arrives_ms <= now)
+			sim_arrive(s, &s->jobs[arrived++]);
+		sim_pick(s, now);
+		sim_note(s, now);
+		int64_t next = arrived < s->n ? s->jobs[arrived].arrives_ms : INT64_MAX;
+		for (size_t i = 0; i < arrived; i++) {
+			struct sim_job *j = &s->jobs[i];
+			if (j->job && j->starts_ms >= 0 && j->starts_ms + j->runs_ms < next)
+				next = j->starts_ms + j->runs_ms;
+		}
+		if (next == INT64_MAX)
+			break;
+		now = next;
+	}
+	for (size_t i = 0; i < s->n && s->fault == NULL; i++) {
+		if (s->jobs[i].job || s->jobs[i].starts_ms < 0)
+			s->fault = "a job never started";
+	}
+	queue_free(s->queue);
+}
+
+/* The least average of GPUs that a user had in any window of this length in which it always had
+ * waiting jobs; SIM_GPUS if there is no such window.  *windows counts them. */
+static inline double sim_least(const struct sim *s, int user, int64_t window_ms, size_t *windows)
+{
+	double least = SIM_GPUS;
+	*windows = 0;
+	for (size_t i = 0; i < s->steps_n; i++) {
+		int64_t from = s->steps[i].at_ms, sum = 0;
+		bool whole = false;
+		for (size_t k = i; k + 1 < s->steps_n && s->steps[k].waits[user] && !whole; k++) {
+			int64_t until = s->steps[k + 1].at_ms;
+			whole = until >= from + window_ms;
+			until = whole ? from + window_ms : until;
+			sum += s->steps[k].held[user] * (until - s->steps[k].at_ms);
+		}
+		if (!whole)
+			continue;
+		++*windows;
+		double mean = (double)sum / (double)window_ms;
+		least = mean < least ? mean : least;
+	}
+	return least;
+}
+
+/* The part of the GPUs that was in use while jobs waited. */
+static inline double sim_used(const struct sim *s)
+{
+	int64_t used = 0, time = 0;
+	for (size_t i = 0; i + 1 < s->steps_n; i++) {
+		int64_t ms = s->steps[i + 1].at_ms - s->steps[i].at_ms;
+		bool waits = false;
+		for (int u = 0; u < SIM_USERS; u++)
+			waits = waits || s->steps[i].waits[u];
+		for (int u = 0; u < SIM_USERS && waits; u++)
+			used += s->steps[i].held[u] * ms;
+		time += waits ? ms : 0;
+	}
+	return time ? (double)used / (double)time / SIM_GPUS : 1;
+}
